@@ -1,0 +1,12 @@
+// A broken invariant is a bug of this library, not an error of the user: it ends the process with the place.
+#pragma once
+#include <cstdio>
+#include <cstdlib>
+
+#define ANELLO_CHECK(condition)                                                                       \
+  do {                                                                                                \
+    if (!(condition)) {                                                                               \
+      std::fprintf(stderr, "anello: broken invariant: %s (%s:%d)\n", #condition, __FILE__, __LINE__); \
+      std::abort();                                                                                   \
+    }                                                                                                 \
+  } while (false)

@@ -1,0 +1,97 @@
+#include "ring/base/config.hpp"
+
+#include <anello/error.hpp>
+#include <charconv>
+#include <cstdlib>
+
+#include "ring/base/text.hpp"
+
+namespace anello {
+namespace {
+
+using std::chrono::milliseconds;
+
+void read(const char* variable, long least, long most, int& field) {
+  if (auto value = environment(variable)) field = int(parse_number(variable, *value, least, most));
+}
+void read(const char* variable, long least, long most, milliseconds& field) {
+  if (auto value = environment(variable)) field = milliseconds(parse_number(variable, *value, least, most));
+}
+void read(const char* variable, long, long, std::string& field) {
+  if (auto value = environment(variable)) field = *value;
+}
+
+std::string shown(const std::string& value) {
+  return value;
+}
+std::string shown(int value) {
+  return std::to_string(value);
+}
+std::string shown(milliseconds value) {
+  return std::to_string(value.count());
+}
+
+}  // namespace
+
+std::optional<std::string> environment(const char* variable) {
+  const char* value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): documented in settings.hpp
+  if (!value || !*value) return std::nullopt;
+  return value;
+}
+
+long parse_number(std::string_view what, std::string_view text_, long least, long most) {
+  long value = 0;
+  const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), value);
+  if (error != std::errc() || end != text_.data() + text_.size() || value < least || value > most)
+    throw Error(Code::configuration, text(what, "='", text_, "' is not a whole number from ", least, " to ", most));
+  return value;
+}
+
+Settings Settings::from_environment() {
+  Settings settings;
+#define ANELLO_SETTING(field, type, variable, value, unit, least, most, kind, sentence) \
+  read(variable, least, most, settings.field);
+#include <anello/settings.def>
+#undef ANELLO_SETTING
+  return settings;
+}
+
+std::string wire_settings(const Settings& settings) {
+  std::string out;
+#define ANELLO_SETTING(field, type, variable, value, unit, least, most, kind, sentence) \
+  if (std::string_view(#kind) == "wire") out += variable "=" + shown(settings.field) + "\n";
+#include <anello/settings.def>
+#undef ANELLO_SETTING
+  return out;
+}
+
+const std::vector<SettingRow>& setting_rows() {
+  static const std::vector<SettingRow> rows = {
+#define ANELLO_SETTING(field, type, variable, value, unit, least, most, kind, sentence) \
+  {variable, #kind, unit, #value, sentence},
+#include <anello/settings.def>
+#undef ANELLO_SETTING
+  };
+  return rows;
+}
+
+std::string settings_table(bool markdown) {
+  std::string out = markdown ? "| Variable | Default | Unit or choices | What it does |\n|---|---|---|---|\n" : "";
+  for (const SettingRow& row : setting_rows()) {
+    std::string fallback(row.fallback == "-1" || row.fallback == "\"\"" ? "" : row.fallback);
+    std::erase(fallback, '"');
+    if (markdown) {
+      std::string unit(row.unit);
+      for (std::size_t at = 0; (at = unit.find('|', at)) != std::string::npos; at += 2) unit.replace(at, 1, "\\|");
+      out += text("| `", row.variable, "` | ", fallback, " | ", unit, " | ", row.sentence, " |\n");
+    } else {
+      out += text("  ", row.variable, std::string(28 - row.variable.size(), ' '), row.sentence);
+      if (!row.unit.empty()) out += text(" [", row.unit, "]");
+      if (!fallback.empty()) out += text(" (", fallback, ")");
+      out += "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace anello

@@ -1,0 +1,49 @@
+#include "ring/base/log.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <string>
+
+namespace anello {
+namespace {
+constexpr std::array<std::string_view, 4> kNames = {"error", "warning", "info", "debug"};
+
+std::atomic<Severity> least_severity = Severity::warning;
+std::mutex who_mutex;
+std::string& who_speaks() {
+  static auto* who = new std::string;  // outlives every static destructor that may log
+  return *who;
+}
+}  // namespace
+
+void set_log(Severity least, std::string_view who) {
+  least_severity = least;
+  const std::lock_guard lock(who_mutex);
+  who_speaks() = who;
+}
+
+bool log_enabled(Severity severity) {
+  return severity <= least_severity;
+}
+
+void log(Severity severity, std::string_view message) {
+  if (!log_enabled(severity)) return;
+  std::string line = "anello: ";
+  {
+    const std::lock_guard lock(who_mutex);
+    if (!who_speaks().empty()) line.append(who_speaks()).append(": ");
+  }
+  line.append(kNames[static_cast<std::size_t>(severity)]).append(": ").append(message).append("\n");
+  if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nowhere left to say so
+}
+
+bool parse(std::string_view text, Severity& severity) {
+  for (std::size_t i = 0; i < kNames.size(); i++)
+    if (text == kNames[i]) return severity = Severity(i), true;
+  return false;
+}
+
+}  // namespace anello

@@ -1,0 +1,7 @@
+// Everything a program needs.
+#pragma once
+#include <anello/error.hpp>
+#include <anello/init.hpp>
+#include <anello/settings.hpp>
+#include <anello/tensor.hpp>
+#include <anello/world.hpp>

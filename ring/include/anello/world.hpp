@@ -1,0 +1,80 @@
+// The world: all ranks of a job, and the collective operations between them.
+//
+// Every rank calls the same operations in the same order with matching arguments; a rank that does not is told so,
+// on all ranks, by an Error{mismatch}. Calls block until the caller's part is done: outputs are complete, inputs may
+// be reused. Any thread may call; calls of several threads on one world are taken one after another.
+// After any Error{mismatch, rank_dead, rank_left, aborted, network, protocol, timed_out} the world has failed: every
+// later call throws the same error. Error{invalid_argument} leaves it untouched.
+//
+// Counts are elements, 64 bits; zero is a count. In place means that input and output are the same memory; they must
+// otherwise not overlap. Results are bitwise equal on all ranks.
+#pragma once
+#include <anello/error.hpp>
+#include <anello/settings.hpp>
+#include <anello/tensor.hpp>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace anello {
+
+// Per-call options. `name` appears in errors and diagnostics.
+struct Options {
+  std::string_view name = {};
+};
+
+class World {
+ public:
+  World(World&&) noexcept;
+  World& operator=(World&&) noexcept;
+  // Says goodbye, if finish() has not, without waiting for anybody; never throws.
+  ~World();
+
+  int rank() const;
+  int size() const;
+  int local_rank() const;  // among the ranks of this host
+  int local_size() const;
+  int node_rank() const;  // of this host among the hosts
+  int node_count() const;
+  const std::string& host(int rank) const;  // for people: where that rank runs
+
+  // output[i] = reduction over ranks of input[i]. The first form is in place.
+  void allreduce(Tensor inout, Op op = Op::sum, const Options& options = {});
+  void allreduce(ConstTensor input, Tensor output, Op op = Op::sum, const Options& options = {});
+
+  // Root's elements to everybody, in place; the list travels as one operation. The list's tensors share one dtype.
+  void broadcast(Tensor tensor, int root, const Options& options = {});
+  void broadcast(std::span<const Tensor> tensors, int root, const Options& options = {});
+
+  // output[r * count + i] = rank r's input[i], where count is input's; output holds size() * count.
+  // In place: input is output's own part.
+  void all_gather(ConstTensor input, Tensor output, const Options& options = {});
+
+  // output[i] = reduction over ranks of input[rank() * count + i], where count is output's; input holds size() * count.
+  // In place: output is input's own part, and the rest of input is left undefined.
+  void reduce_scatter(ConstTensor input, Tensor output, Op op = Op::sum, const Options& options = {});
+
+  // Returns when every rank has called it.
+  void barrier(const Options& options = {});
+
+  // The mean of `value` over the ranks.
+  double average(double value);
+
+  // Ends the world on every rank, from any thread, also while calls are in progress: they throw Error{aborted} with
+  // this rank and `reason`. Returns at once.
+  void abort(std::string_view reason);
+
+  // Waits until every rank has called it, then leaves in good order. Errors as in barrier(). Not needed: the
+  // destructor leaves too, but cannot report that another rank failed.
+  void finish();
+
+ private:
+  friend class WorldMaker;
+  class Impl;
+  explicit World(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace anello
