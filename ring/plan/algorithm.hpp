@@ -1,0 +1,57 @@
+// The collective operations as plans: a pure function of shape and algorithm, the same on every machine. All ranks
+// must build theirs from equal arguments (but for the rank). Counts are elements; zero is a count, and fewer elements
+// than ranks are fine. Every plan is right in place and out of place.
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <string_view>
+
+#include "ring/plan/plan.hpp"
+
+namespace anello {
+
+struct Shape {
+  int rank = 0, world = 1;
+  std::uint64_t count = 0;  // elements of the smaller of a rank's two buffers
+  int root = 0;             // broadcast only
+  friend auto operator<=>(const Shape&, const Shape&) = default;
+};
+
+// How an allreduce goes about it. Values are part of the wire protocol: append only.
+enum class Algorithm : std::uint8_t {
+  automatic,  // let choose() decide
+  ring,       // each rank's share travels round, twice; 2(n-1)/n of the data each way
+  star,       // everybody to rank 0 and back; 2(n-1) messages
+  tree,       // the same along a binomial tree
+  one_shot,   // everybody sends everything to everybody
+  two_shot,   // each rank owns a share, gathers it from all, folds it and sends it to all
+  halving,    // recursive halving, then doubling
+  chain,      // 0 -> n-1 and back
+};
+std::string_view name(Algorithm algorithm);  // "ring"; automatic is "auto"
+bool parse(std::string_view text, Algorithm&);
+
+// Does every element come out as ((x0 + x1) + x2) + ..., whatever the size, the slabs and the placement of ranks?
+bool reproducible(Algorithm algorithm);
+
+// output[i] = reduction over ranks of input[i]. Reduced in slabs of slab_elems (0: all at once) which follow each
+// other without a pause. Not for Algorithm::automatic.
+// Bitwise equal on all ranks. Unless reproducible(), the order of the operands is fixed but depends on the position.
+Plan plan_allreduce(Algorithm algorithm, const Shape& shape, std::uint64_t slab_elems = 0);
+
+// The root's input to everybody's output (the root's too), down a binomial tree. The others have no input.
+Plan plan_broadcast(const Shape& shape);
+
+// output[r * count + i] = rank r's input[i], round the ring. In place the input is the output's own part.
+Plan plan_all_gather(const Shape& shape);
+
+// output[i] = reduction over ranks of input[rank * count + i], round the ring. In place the output is the input's own
+// part. Rank r's result is made in the order r+1, r+2, ..., r (modulo world), but for rank 0, which stands to the left
+// of all that came before it.
+Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems = 0);
+
+// Nobody gets to its end before everybody has begun. No data would mean no message, so this is an allreduce of one
+// element, whose value is of no interest. `count` is ignored.
+Plan plan_barrier(const Shape& shape);
+
+}  // namespace anello

@@ -1,0 +1,83 @@
+// A plan: one rank's part of a collective operation, as data. An algorithm emits it through a Draft (draft.hpp);
+// run/ carries it out. Pure: it knows no link, no buffer, no clock and no element type. Immutable once made, so it is
+// cached and shared freely between threads.
+//
+// Counts and positions are elements. A step's range lies in the operation's own coordinates, which are those of the
+// larger of the two buffers: element e of the operation is element e - input_base of the input and element
+// e - output_base of the output. In place means that both are the same memory, element by element of the operation; a
+// plan is right in place and out of place. The input is never written.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace anello {
+
+enum class Act : std::uint8_t {
+  send,    // place goes to the stream's peer
+  copy,    // what the peer sends goes to place
+  reduce,  // place = the one source combined with what the peer sends
+  fold,    // local: place = the sources combined in their order; a fold of one source is a copy
+};
+enum class Space : std::uint8_t { input, output, window };  // window: scratch that lives for one plan only
+
+struct Range {
+  std::uint64_t begin = 0, count = 0;
+  std::uint64_t end() const { return begin + count; }
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+// Where a step's range lies: element range.begin of the operation is element `at` of the space.
+struct Operand {
+  Space space = Space::output;
+  std::uint64_t at = 0;
+  friend bool operator==(const Operand&, const Operand&) = default;
+};
+
+// What a step waits for: with `whole` the end of another step; otherwise it may go as far as that one has come (not
+// past element e of the operation before the other has done e), and everywhere once the other has ended.
+struct Dep {
+  std::uint32_t step = 0;
+  bool whole = false;
+  friend bool operator==(const Dep&, const Dep&) = default;
+};
+
+struct Step {
+  Range range;
+  Operand place;                   // send: what is read; the others: what is written
+  std::uint32_t first_source = 0;  // in Plan::sources
+  std::uint32_t sources = 0;       // reduce: 1, the local operand; fold: at least 1; send and copy: 0
+  std::uint32_t first_dep = 0;     // in Plan::deps
+  std::uint32_t deps = 0;
+  std::uint32_t stream = 0;
+  std::uint32_t order = 0;  // position in the program that emitted it: of two possible steps, the lower goes first
+  Act act = Act::send;
+  bool incoming_left = false;  // reduce: what the peer sends is the left operand
+};
+
+// Steps that happen one after another: the bytes to a peer, the bytes from a peer, or local work.
+struct Stream {
+  enum class Kind : std::uint8_t { send, receive, local };
+  std::uint32_t first = 0, end = 0;  // its steps: [first, end), never empty
+  std::int32_t peer = -1;            // -1: local
+  Kind kind = Kind::local;
+};
+
+struct Plan {
+  int rank = 0, world = 1;
+  std::uint64_t input_elems = 0;   // what is read of the caller's input
+  std::uint64_t output_elems = 0;  // what is written of the caller's output
+  std::uint64_t input_base = 0;    // the operation's element that is element 0 of the input
+  std::uint64_t output_base = 0;   // the same for the output
+  std::uint64_t window_elems = 0;  // scratch that the executor must provide
+  std::vector<Step> steps;         // grouped by stream, in program order within each
+  std::vector<Stream> streams;     // sends, then receives, then local; one at most for each peer and kind
+  std::vector<Operand> sources;
+  std::vector<Dep> deps;  // never on a step of the same stream: its order is given
+};
+
+// For people, golden tests and debug logs: a line for the plan, then one a step. "after 3" is a streaming dependency
+// on step 3, "after 3!" one on its end.
+std::string to_text(const Plan& plan);
+
+}  // namespace anello

@@ -1,0 +1,25 @@
+// How algorithms cut a buffer: into the ranks' chunks, and into slabs that follow each other.
+#pragma once
+#include <algorithm>
+
+#include "ring/plan/draft.hpp"
+
+namespace anello {
+
+// Part `index` of `parts`; sizes differ by one at most.
+inline Range chunk(Range whole, int index, int parts) {
+  const std::uint64_t least = whole.count / parts, longer = whole.count % parts, i = index;
+  return {whole.begin + i * least + std::min(i, longer), least + (i < longer)};
+}
+
+// Calls emit(slab) for each slab of [0, count); slab_elems 0 makes one of all.
+template <class Emit>
+void each_slab(Draft& draft, std::uint64_t count, std::uint64_t slab_elems, Emit emit) {
+  if (slab_elems == 0) slab_elems = count;
+  for (std::uint64_t at = 0; at < count; at += slab_elems) {
+    if (at != 0) draft.next_slab();
+    emit(Range{at, std::min(slab_elems, count - at)});
+  }
+}
+
+}  // namespace anello
