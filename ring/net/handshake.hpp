@@ -1,12 +1,16 @@
 // How every connection opens, to the rendezvous and between ranks: a mutual HMAC-SHA256 challenge-response bound to
-// job, generation, role, both ranks and both nonces. Without a secret the same messages go without proofs.
-// At most 4 KiB and (for the accepting side) 2 s. Coroutines; run on the socket's executor.
+// version, role, job, generation, both ranks and both nonces. Without a secret the same messages go without proofs.
+// At most 4 KiB, and 2 s on the accepting side. Coroutines; run on the socket's executor, which must run one handler
+// at a time. A socket whose handshake failed is of no more use: close it.
 //
 //   connecting                         accepting
-//   hello: version, role, job, generation, from, to, nonce  ->
-//                                      <- challenge: nonce, proof
-//   proof ->
-//                                      <- accepted, or refused with the reason
+//   hello: role, job, generation, from, to, nonce  ->
+//                                      <- challenge: nonce
+//   proof                              ->
+//                                      <- accepted: proof
+// The side that can be reached by strangers proves last, so that it gives nothing away. At any point either side may
+// answer with `refused` and the reason. Each frame begins with the protocol's version and its own length; this
+// beginning and `refused` are the same in all versions, so an unknown version is refused by name, on both sides.
 #pragma once
 #include <anello/error.hpp>
 #include <asio/awaitable.hpp>
@@ -20,6 +24,9 @@ namespace anello {
 
 inline constexpr std::uint16_t kProtocolVersion = 1;
 inline constexpr std::chrono::milliseconds kHandshakeLimit{2000};
+// The connecting side waits longer: the other one may be slow to accept.
+inline constexpr std::chrono::milliseconds kGreetLimit{10000};
+inline constexpr std::size_t kJobMostBytes = 255;
 
 enum class Role : std::uint8_t { rendezvous = 1, data = 2, control = 3 };
 
@@ -36,7 +43,8 @@ struct Claim {
   std::int32_t from = -1, to = -1;
 };
 
-// Connecting side. Throws Error{unauthorized} (with the other side's reason), {protocol}, {network}.
+// Connecting side. Throws Error{unauthorized} (with the other side's reason), {protocol}, {network}, {timed_out},
+// {unsupported} (a secret, in a build without authentication), {configuration} (the job's name is too long).
 asio::awaitable<void> greet(asio::ip::tcp::socket& socket, const Credentials& credentials, const Claim& claim);
 
 // Accepting side. `acceptable` says why a claim is refused, or an empty string; it is asked only after the proof held.

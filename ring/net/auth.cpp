@@ -1,0 +1,159 @@
+#include "ring/net/auth.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <anello/error.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "ring/base/check.hpp"
+#include "ring/base/text.hpp"
+#ifdef ANELLO_HAS_OPENSSL
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#endif
+
+namespace anello {
+namespace {
+
+using std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kPipeLimit{2000};
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() { close(fd_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+void await_readable(int fd, steady_clock::time_point deadline, const std::string& source) {
+  pollfd entry{fd, POLLIN, 0};
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_clock::now()).count();
+    const int ready = poll(&entry, 1, left > 0 ? int(left) : 0);
+    if (ready > 0) return;
+    if (ready == 0)
+      throw Error(Code::configuration, text(source, ": no end of the secret within ", kPipeLimit.count(),
+                                            " ms; write it and close the other end"));
+    if (errno != EINTR) throw Error(Code::file, text(source, ": ", std::strerror(errno)));
+  }
+}
+
+// Everything to the end of the file, with one byte more than allowed so that too long is noticed.
+std::string read_all(int fd, const std::string& source) {
+  const auto deadline = steady_clock::now() + kPipeLimit;
+  const bool seekable = lseek(fd, 0, SEEK_CUR) >= 0;
+  std::string bytes(kSecretMostBytes + 2, '\0');
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    if (!seekable) await_readable(fd, deadline, source);
+    char* const to = bytes.data() + have;
+    const ssize_t got = seekable ? pread(fd, to, bytes.size() - have, off_t(have)) : read(fd, to, bytes.size() - have);
+    if (got == 0) break;
+    if (got > 0) have += std::size_t(got);
+    if (got < 0 && errno != EINTR && errno != EAGAIN) throw Error(Code::file, text(source, ": ", std::strerror(errno)));
+  }
+  bytes.resize(have);
+  return bytes;
+}
+
+std::string checked_secret(std::string bytes, const std::string& source) {
+  if (bytes.ends_with('\n')) bytes.pop_back();
+  if (bytes.empty()) throw Error(Code::configuration, text(source, ": the secret is empty; `anello secret` makes one"));
+  if (bytes.size() > kSecretMostBytes)
+    throw Error(Code::configuration, text(source, ": the secret is longer than ", kSecretMostBytes, " bytes"));
+  return bytes;
+}
+
+std::string secret_from_descriptor(int fd) {
+  static std::mutex mutex;
+  static std::map<int, std::string> remembered;
+  const std::lock_guard lock(mutex);
+  if (const auto known = remembered.find(fd); known != remembered.end()) return known->second;
+  const std::string source = text("ANELLO_SECRET_FD=", fd);
+  if (fcntl(fd, F_GETFD) < 0)
+    throw Error(Code::configuration, text(source, ": the descriptor is not open; it must be inherited"));
+  const Descriptor closed_at_end(fd);
+  return remembered[fd] = checked_secret(read_all(fd, source), source);
+}
+
+std::string secret_from_file(const std::string& path) {
+  const std::string source = text("ANELLO_SECRET_FILE='", path, "'");
+  // O_NONBLOCK, lest a FIFO blocks in open.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) throw Error(Code::file, text(source, ": ", std::strerror(errno)));
+  const Descriptor file(fd);
+  struct stat about {};
+  if (fstat(fd, &about) != 0) throw Error(Code::file, text(source, ": ", std::strerror(errno)));
+  if (!S_ISREG(about.st_mode)) throw Error(Code::file, text(source, ": not a regular file"));
+  if ((about.st_mode & S_IRWXO) != 0)
+    throw Error(Code::file, text(source, ": others have access to the file; chmod 600 it"));
+  return checked_secret(read_all(fd, source), source);
+}
+
+}  // namespace
+
+std::string read_secret(const Settings& settings) {
+  if (settings.secret_fd >= 0) return secret_from_descriptor(settings.secret_fd);
+  if (!settings.secret_file.empty()) return secret_from_file(settings.secret_file);
+  return {};
+}
+
+std::string random_bytes(std::size_t count) {
+  std::string bytes(count, '\0');
+  std::size_t have = 0;
+  while (have < count) {
+    const ssize_t got = getrandom(bytes.data() + have, count - have, 0);
+    ANELLO_CHECK(got >= 0 || errno == EINTR);
+    if (got > 0) have += std::size_t(got);
+  }
+  return bytes;
+}
+
+bool same_bytes(std::string_view left, std::string_view right) {
+  if (left.size() != right.size()) return false;
+  volatile unsigned char difference = 0;
+  for (std::size_t i = 0; i < left.size(); i++)
+    difference = static_cast<unsigned char>(difference | (left[i] ^ right[i]));
+  return difference == 0;
+}
+
+#ifdef ANELLO_HAS_OPENSSL
+void require_authentication(std::string_view) {}
+
+std::string hmac_sha256(std::string_view secret, std::string_view message) {
+  std::string proof(kProofBytes, '\0');
+  unsigned int bytes = 0;
+  const auto* from = reinterpret_cast<const unsigned char*>(message.data());
+  auto* to = reinterpret_cast<unsigned char*>(proof.data());
+  const void* done = HMAC(EVP_sha256(), secret.data(), int(secret.size()), from, message.size(), to, &bytes);
+  ANELLO_CHECK(done && bytes == kProofBytes);
+  return proof;
+}
+#else
+void require_authentication(std::string_view secret) {
+  if (!secret.empty())
+    throw Error(Code::unsupported,
+                "the job has a secret, and this build has no authentication; install OpenSSL's headers (Debian: "
+                "apt-get install libssl-dev) and build again");
+}
+
+std::string hmac_sha256(std::string_view, std::string_view) {
+  ANELLO_CHECK(!"require_authentication() comes first");
+  return {};
+}
+#endif
+
+}  // namespace anello

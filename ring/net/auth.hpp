@@ -1,0 +1,32 @@
+// The job's secret: where it comes from, and how knowing it is proved (HMAC-SHA256, by OpenSSL's libcrypto where the
+// build has it). Any thread. Knows nothing of sockets and messages; never logs or prints a secret.
+#pragma once
+#include <anello/settings.hpp>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace anello {
+
+inline constexpr std::size_t kSecretMostBytes = 4096;
+inline constexpr std::size_t kNonceBytes = 32, kProofBytes = 32;
+
+// From ANELLO_SECRET_FD, else ANELLO_SECRET_FILE, else empty: no authentication. One newline at the end is not part of
+// the secret. A descriptor is read once in the life of the process (remembered for later worlds) and closed; one that
+// can seek is read from its start, so ranks may share it. A file that others may read is refused.
+// Blocks 2 s at most, for a pipe that is not yet filled. Throws Error{configuration, file}.
+std::string read_secret(const Settings& settings);
+
+// Throws Error{unsupported} if there is a secret and this build cannot use it.
+void require_authentication(std::string_view secret);
+
+// From the system's random source.
+std::string random_bytes(std::size_t count);
+
+// kProofBytes bytes. The secret is not empty and has passed require_authentication().
+std::string hmac_sha256(std::string_view secret, std::string_view message);
+
+// Takes equally long for all contents of one length.
+bool same_bytes(std::string_view left, std::string_view right);
+
+}  // namespace anello

@@ -1,0 +1,31 @@
+// A limit on everything that a coroutine does with one socket: when it passes the socket is closed, so that whatever
+// is under way or comes next fails. Lives on the coroutine's stack; the socket must not move or die before it.
+// Socket, timer and coroutine share an executor that runs one handler at a time (one thread, or a strand).
+#pragma once
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+#include <chrono>
+#include <memory>
+
+namespace anello {
+
+class Deadline {
+ public:
+  Deadline(asio::ip::tcp::socket& socket, std::chrono::milliseconds limit);
+  ~Deadline();
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+  // To be asked after the last operation too: it may have succeeded just before the socket was closed.
+  bool passed() const { return state_->passed; }
+
+ private:
+  // Outlives this object for as long as the timer's handler is queued.
+  struct State {
+    bool over = false, passed = false;
+  };
+  std::shared_ptr<State> state_;
+  asio::steady_timer timer_;
+};
+
+}  // namespace anello

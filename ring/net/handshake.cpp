@@ -1,0 +1,205 @@
+#include "ring/net/handshake.hpp"
+
+#include <algorithm>
+#include <asio/buffer.hpp>
+#include <asio/read.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <asio/write.hpp>
+
+#include "ring/base/text.hpp"
+#include "ring/base/wire.hpp"
+#include "ring/net/auth.hpp"
+#include "ring/net/deadline.hpp"
+
+namespace anello {
+namespace {
+
+using asio::ip::tcp;
+
+enum class Kind : std::uint8_t { hello = 1, challenge, proof, accepted, refused };
+
+// A frame: magic, version (u16), kind (u8), length of the body (u16), body.
+constexpr std::string_view kMagic = "ANLO";
+constexpr std::size_t kHeaderBytes = 9;
+constexpr std::size_t kBodyMostBytes = 1024;  // a side receives three frames at most: 4 KiB are never reached
+constexpr std::size_t kReasonMostBytes = 1000;
+
+// What a stranger sends must not steer a terminal.
+std::string printable(std::string_view bytes) {
+  std::string out(bytes.substr(0, kReasonMostBytes));
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return out;
+}
+
+std::string versions(unsigned theirs) {
+  return text("protocol version ", theirs, " is not spoken here, only version ", kProtocolVersion,
+              "; use the same release of anello on all hosts");
+}
+
+struct Hello {
+  Claim claim;
+  bool secret = false;  // the connecting side has one
+  std::string job, nonce;
+};
+
+std::string encode(const Hello& hello) {
+  Writer out;
+  out.u8(std::uint8_t(hello.claim.role)).u32(hello.claim.generation).i32(hello.claim.from).i32(hello.claim.to);
+  out.u8(hello.secret).raw(hello.nonce).str(hello.job);
+  return std::move(out).take();
+}
+
+Hello decode_hello(std::string_view bytes) {
+  Reader reader("hello", bytes);
+  Hello hello;
+  const unsigned role = reader.u8();
+  hello.claim.role = Role(role);
+  hello.claim.generation = reader.u32();
+  hello.claim.from = reader.i32();
+  hello.claim.to = reader.i32();
+  hello.secret = reader.u8() != 0;
+  hello.nonce = reader.raw(kNonceBytes);
+  hello.job = reader.str(kJobMostBytes);
+  reader.finish();
+  if (role < unsigned(Role::rendezvous) || role > unsigned(Role::control))
+    throw Error(Code::protocol, text("hello message: no role ", role));
+  if (hello.claim.from < -1 || hello.claim.to < -1)
+    throw Error(Code::protocol, text("hello message: no rank ", std::min(hello.claim.from, hello.claim.to)));
+  return hello;
+}
+
+// Frames in both directions under one deadline, and errors that name the other end.
+class Conversation {
+ public:
+  Conversation(tcp::socket& socket, std::chrono::milliseconds limit)
+      : socket_(socket), limit_(limit), deadline_(socket, limit) {
+    asio::error_code ignored;
+    with_ = text("handshake with ", socket.remote_endpoint(ignored));
+  }
+
+  Error error(Code code, const std::string& message) const { return Error(code, text(with_, ": ", message)); }
+
+  asio::awaitable<void> send(Kind kind, std::string_view body) {
+    Writer frame;
+    frame.raw(kMagic).u16(kProtocolVersion).u8(std::uint8_t(kind)).u16(std::uint16_t(body.size())).raw(body);
+    asio::error_code failure;
+    co_await asio::async_write(socket_, asio::buffer(frame.bytes()),
+                               asio::redirect_error(asio::use_awaitable, failure));
+    throw_if(failure);
+  }
+
+  // The body of the next frame, which must be of this kind.
+  asio::awaitable<std::string> receive(Kind expected) {
+    std::string header(kHeaderBytes, '\0');
+    co_await fill(header);
+    Reader reader("handshake", header);
+    if (reader.raw(kMagic.size()) != kMagic) throw error(Code::protocol, "the other side does not speak this protocol");
+    const unsigned version = reader.u16();
+    const Kind kind{reader.u8()};
+    const std::size_t bytes = reader.u16();
+    if (bytes > kBodyMostBytes)
+      throw error(Code::protocol, text("claims ", bytes, " bytes where ", kBodyMostBytes, " are allowed"));
+    std::string body(bytes, '\0');
+    co_await fill(body);
+    if (kind == Kind::refused)
+      throw error(version == kProtocolVersion ? Code::unauthorized : Code::protocol, "refused: " + printable(body));
+    if (version != kProtocolVersion) co_await refuse(Code::protocol, versions(version));
+    if (kind != expected) throw error(Code::protocol, text("unexpected message of kind ", int(kind)));
+    co_return body;
+  }
+
+  asio::awaitable<void> refuse(Code code, std::string reason) {
+    co_await send(Kind::refused, std::string_view(reason).substr(0, kReasonMostBytes));
+    throw error(code, reason);
+  }
+
+  Hello decoded(std::string_view hello) const {
+    try {
+      return decode_hello(hello);
+    } catch (Error& malformed) {
+      throw malformed.within(with_);
+    }
+  }
+
+  // To be asked when all is done, before the socket is used for anything else.
+  void throw_if_late() const {
+    if (deadline_.passed()) throw error(Code::timed_out, text("not complete within ", limit_.count(), " ms"));
+  }
+
+ private:
+  asio::awaitable<void> fill(std::string& bytes) {
+    asio::error_code failure;
+    co_await asio::async_read(socket_, asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, failure));
+    throw_if(failure);
+  }
+  void throw_if(asio::error_code failure) const {
+    throw_if_late();
+    if (failure == asio::error::eof) throw error(Code::network, "the other side closed the connection");
+    if (failure) throw error(Code::network, failure.message());
+  }
+
+  tcp::socket& socket_;
+  std::chrono::milliseconds limit_;
+  Deadline deadline_;
+  std::string with_;
+};
+
+// Empty without a secret. Different labels keep one side's proof from being sent back as the other's.
+std::string proof(std::string_view side, const std::string& secret, const Hello& hello, std::string_view nonce) {
+  if (secret.empty()) return {};
+  Writer statement;
+  statement.str(text("anello ", side)).u16(kProtocolVersion).str(encode(hello)).raw(nonce);
+  return hmac_sha256(secret, statement.bytes());
+}
+constexpr std::string_view kConnecting = "connecting", kAccepting = "accepting";
+
+// Why this hello is refused before any proof, or an empty string.
+std::string objection(const Hello& hello, const Credentials& credentials) {
+  if (hello.job != credentials.job) return text("this is not job '", printable(hello.job), "'; see ANELLO_JOB");
+  if (credentials.secret.empty() && hello.secret)
+    return "no secret is set on the accepting side; see ANELLO_SECRET_FILE";
+  if (!credentials.secret.empty() && !hello.secret) return "the job has a secret; see ANELLO_SECRET_FILE";
+  return {};
+}
+
+}  // namespace
+
+asio::awaitable<void> greet(tcp::socket& socket, const Credentials& credentials, const Claim& claim) {
+  require_authentication(credentials.secret);
+  if (credentials.job.size() > kJobMostBytes)
+    throw Error(Code::configuration, text("ANELLO_JOB is longer than ", kJobMostBytes, " bytes"));
+  Conversation talk(socket, kGreetLimit);
+  const Hello hello{claim, !credentials.secret.empty(), credentials.job, random_bytes(kNonceBytes)};
+  co_await talk.send(Kind::hello, encode(hello));
+  const std::string nonce = co_await talk.receive(Kind::challenge);
+  if (nonce.size() != kNonceBytes) throw talk.error(Code::protocol, text("a nonce of ", nonce.size(), " bytes"));
+  co_await talk.send(Kind::proof, proof(kConnecting, credentials.secret, hello, nonce));
+  const std::string theirs = co_await talk.receive(Kind::accepted);
+  if (!same_bytes(theirs, proof(kAccepting, credentials.secret, hello, nonce)))
+    throw talk.error(Code::unauthorized, "the accepting side does not know the job's secret");
+  talk.throw_if_late();
+}
+
+asio::awaitable<Claim> welcome(tcp::socket& socket, const Credentials& credentials,
+                               const std::function<std::string(const Claim&)>& acceptable) {
+  require_authentication(credentials.secret);
+  Conversation talk(socket, kHandshakeLimit);
+  const std::string first = co_await talk.receive(Kind::hello);
+  const Hello hello = talk.decoded(first);
+  std::string reason = objection(hello, credentials);
+  if (!reason.empty()) co_await talk.refuse(Code::unauthorized, reason);
+  const std::string nonce = random_bytes(kNonceBytes);
+  co_await talk.send(Kind::challenge, nonce);
+  const std::string theirs = co_await talk.receive(Kind::proof);
+  if (!same_bytes(theirs, proof(kConnecting, credentials.secret, hello, nonce)))
+    co_await talk.refuse(Code::unauthorized, "the secrets of the two sides differ");
+  reason = acceptable(hello.claim);
+  if (!reason.empty()) co_await talk.refuse(Code::unauthorized, reason);
+  co_await talk.send(Kind::accepted, proof(kAccepting, credentials.secret, hello, nonce));
+  talk.throw_if_late();
+  co_return hello.claim;
+}
+
+}  // namespace anello

@@ -1,0 +1,145 @@
+#include "ring/net/auth.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <anello/error.hpp>
+#include <filesystem>
+#include <fstream>
+
+namespace anello {
+namespace {
+
+using testing::HasSubstr;
+
+std::string hex(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes)
+    for (const int half : {(c >> 4) & 15, c & 15}) out.push_back("0123456789abcdef"[half]);
+  return out;
+}
+
+class Secret : public testing::Test {
+ protected:
+  Secret() { std::filesystem::create_directories(folder_); }
+  ~Secret() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(std::string_view contents, mode_t mode = 0600) {
+    const std::string path = (folder_ / "secret").string();
+    std::ofstream(path, std::ios::binary) << contents;
+    chmod(path.c_str(), mode);
+    return path;
+  }
+  static std::string from_file(const std::string& path) {
+    Settings settings;
+    settings.secret_file = path;
+    return read_secret(settings);
+  }
+  static std::string from_descriptor(int fd) {
+    Settings settings;
+    settings.secret_fd = fd;
+    return read_secret(settings);
+  }
+  template <class Call>
+  static std::string message(Call call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing thrown";
+  }
+  std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("anello_auth_" + std::to_string(getpid()));
+};
+
+TEST_F(Secret, IsEmptyWhenNoneIsGiven) {
+  EXPECT_EQ(read_secret(Settings{}), "");
+}
+
+TEST_F(Secret, ComesFromAFileWithoutItsNewline) {
+  EXPECT_EQ(from_file(file("open sesame\n")), "open sesame");
+  EXPECT_EQ(from_file(file("two\n\n")), "two\n");
+  EXPECT_EQ(from_file(file(std::string(kSecretMostBytes, 'x') + "\n")).size(), kSecretMostBytes);
+}
+
+TEST_F(Secret, BadFilesAreRefusedByName) {
+  const auto refusal = [](const std::string& path) { return message([&] { from_file(path); }); };
+  EXPECT_THAT(refusal("/nowhere/secret"), HasSubstr("ANELLO_SECRET_FILE='/nowhere/secret': No such file"));
+  EXPECT_THAT(refusal(file("")), HasSubstr("the secret is empty"));
+  EXPECT_THAT(refusal(file("\n")), HasSubstr("the secret is empty"));
+  EXPECT_THAT(refusal(file(std::string(kSecretMostBytes + 1, 'x'))), HasSubstr("longer than 4096"));
+  EXPECT_THAT(refusal(file(std::string(1 << 20, 'x'))), HasSubstr("longer than 4096"));
+  EXPECT_THAT(refusal(file("open sesame", 0644)), HasSubstr("chmod 600"));
+  EXPECT_THAT(refusal(folder_.string()), HasSubstr("not a regular file"));
+  const std::string fifo = (folder_ / "fifo").string();
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT(refusal(fifo), HasSubstr("not a regular file"));
+}
+
+// Descriptors get numbers of their own: a number is read once in the life of the process.
+TEST_F(Secret, ComesFromADescriptorOnceAndClosesIt) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int fd = fcntl(ends[0], F_DUPFD, 200);
+  close(ends[0]);
+  ASSERT_EQ(write(ends[1], "from a pipe\n", 12), 12);
+  close(ends[1]);
+  EXPECT_EQ(from_descriptor(fd), "from a pipe");
+  EXPECT_EQ(fcntl(fd, F_GETFD), -1);
+  EXPECT_EQ(from_descriptor(fd), "from a pipe");
+}
+
+TEST_F(Secret, ASharedFileIsReadFromItsStart) {
+  const int opened = open(file("shared").c_str(), O_RDONLY);
+  const int first = fcntl(opened, F_DUPFD, 210), second = fcntl(opened, F_DUPFD, 220);
+  close(opened);
+  EXPECT_EQ(from_descriptor(first), "shared");
+  EXPECT_EQ(from_descriptor(second), "shared");
+}
+
+TEST_F(Secret, BadDescriptorsAreRefusedByNumber) {
+  EXPECT_THAT(message([] { from_descriptor(4000); }), HasSubstr("ANELLO_SECRET_FD=4000: the descriptor is not open"));
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int fd = fcntl(ends[0], F_DUPFD, 230);
+  close(ends[0]);
+  ASSERT_EQ(write(ends[1], "and no end", 10), 10);
+  EXPECT_THAT(message([&] { from_descriptor(fd); }), HasSubstr("no end of the secret within 2000 ms"));
+  close(ends[1]);
+}
+
+TEST(Auth, ComparesWholeStrings) {
+  EXPECT_TRUE(same_bytes("", ""));
+  EXPECT_TRUE(same_bytes("abc", "abc"));
+  EXPECT_FALSE(same_bytes("abc", "abd"));
+  EXPECT_FALSE(same_bytes("abc", "abcd"));
+  EXPECT_FALSE(same_bytes("\x80", std::string_view("\0", 1)));
+}
+
+TEST(Auth, RandomBytesDiffer) {
+  EXPECT_EQ(random_bytes(kNonceBytes).size(), kNonceBytes);
+  EXPECT_NE(random_bytes(kNonceBytes), random_bytes(kNonceBytes));
+  EXPECT_EQ(random_bytes(0), "");
+}
+
+// RFC 4231, test cases 1, 2 and 6.
+TEST(Auth, HmacFollowsItsStandard) {
+  try {
+    require_authentication("secret");
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("libssl-dev"));
+    GTEST_SKIP() << "built without OpenSSL";
+  }
+  EXPECT_EQ(hex(hmac_sha256(std::string(20, '\x0b'), "Hi There")),
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+  EXPECT_EQ(hex(hmac_sha256("Jefe", "what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  EXPECT_EQ(hex(hmac_sha256(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First")),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+}  // namespace
+}  // namespace anello
