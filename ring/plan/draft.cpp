@@ -112,13 +112,9 @@ void Draft::fold(Range range, std::span<const Operand> sources) {
   add(Act::fold, -1, range, at(Space::output, range), {sources.begin(), sources.end()});
 }
 
-std::uint64_t Draft::base(Space space) const {
-  if (space == Space::window) return 0;
-  return space == Space::input ? plan_.input_base : plan_.output_base;
-}
 Operand Draft::at(Space space, Range range) const {
   ANELLO_CHECK(space != Space::window);
-  return {space, range.begin - base(space)};
+  return {space, range.begin - plan_.base(space)};
 }
 Operand Draft::window(std::uint64_t elems) {
   const Operand fresh{Space::window, window_used_};  // in this slab's half, until place_windows()
@@ -182,7 +178,7 @@ void Draft::derive_deps() {
     const Step& step = items_[i].step;
     const auto touch = [&](Operand operand, bool writes) {
       const bool in_window = operand.space == Space::window;
-      const std::uint64_t begin = operand.at + base(operand.space);
+      const std::uint64_t begin = operand.at + plan_.base(operand.space);
       const History::Touch self{i, std::int64_t(step.range.begin - begin)};
       const auto after = [&](const History::Touch& earlier) {
         const bool same_stream = items_[earlier.item].step.stream == step.stream;

@@ -43,7 +43,6 @@ class Draft {
     std::uint64_t slab = 0;
   };
   void add(Act act, int peer, Range range, Operand place, std::vector<Operand> sources);
-  std::uint64_t base(Space space) const;
   void place_windows();
   void number_streams();
   void group_by_stream();

@@ -74,6 +74,12 @@ struct Plan {
   std::vector<Stream> streams;     // sends, then receives, then local; one at most for each peer and kind
   std::vector<Operand> sources;
   std::vector<Dep> deps;  // never on a step of the same stream: its order is given
+
+  // Element e of the operation is element e - base(space) of the space. The window has no place in the operation.
+  std::uint64_t base(Space space) const {
+    if (space == Space::window) return 0;
+    return space == Space::input ? input_base : output_base;
+  }
 };
 
 // For people, golden tests and debug logs: a line for the plan, then one a step. "after 3" is a streaming dependency

@@ -1,0 +1,34 @@
+// Proves plans right without running them: interprets the plans of all ranks together on symbols instead of numbers.
+// For tests, and for whoever writes an algorithm; nothing on the path of a collective calls it. Meant for small counts.
+//
+// Each element of a step is an event of its own and links hold next to nothing. What may happen depends on progress
+// alone and progress only grows, so one schedule that comes to its end proves that all do. Order between a rank's
+// streams counts only where a dependency promises it, at the point at which it promises it (vector clocks): a plan
+// protects its own memory, whatever its peers do.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "ring/plan/plan.hpp"
+
+namespace anello {
+
+enum class Collective : std::uint8_t { allreduce, broadcast, all_gather, reduce_scatter };
+
+struct Promise {
+  Collective collective = Collective::allreduce;
+  bool rank_order = false;  // reductions: ((x0 + x1) + x2) + ... in every element
+  int root = 0;             // broadcast
+};
+
+// Nothing if the plans (entry r is rank r's) keep the promise, in place and out of place, over links that hold
+// in_flight_elems; otherwise what is wrong, first found first. Right means:
+// - each plan is well formed, and what it touches lies within its buffers;
+// - every element sent is the one that the receiver expects, and none is left over;
+// - all accesses to the same element, one of them a write, are ordered, and nothing is read before it is written;
+// - every contribution is in every result exactly once, equally bracketed on all ranks, lower ranks on the left.
+std::optional<std::string> check(std::span<const Plan> ranks, Promise promise, std::uint64_t in_flight_elems = 1);
+
+}  // namespace anello
