@@ -1,0 +1,43 @@
+// Addresses as text: "host:port", port ranges, this host's interfaces, and which of its addresses a rank uses
+// (ANELLO_IFACE). Addresses are numeric strings; an IPv6 scope is kept ("fe80::1%eth0"). Any thread. Opens no socket
+// and asks no name server.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace anello {
+
+struct HostPort {
+  std::string host;  // a name or a numeric address, without brackets
+  std::uint16_t port = 0;
+};
+// "host:port" or "[v6]:port". Throws Error{configuration} that names `what` and the text.
+HostPort parse_host_port(std::string_view what, std::string_view text);
+std::string host_port(std::string_view host, unsigned port);  // with brackets where they are needed
+
+// Ports to listen on, both ends included; 0-0 is any free one.
+struct PortRange {
+  std::uint16_t first = 0, last = 0;
+};
+// "first-last", one port, or empty for any. Throws Error{configuration} that names ANELLO_PORT_RANGE and the text.
+PortRange parse_port_range(std::string_view text);
+
+bool is_loopback(std::string_view address);  // also ::ffff:127.0.0.1; false for what is no numeric address
+bool is_local(std::string_view address);     // loopback, or one of this host's own
+
+// One address of one interface that is up.
+struct Interface {
+  std::string name, address;
+};
+// In the kernel's order. Throws Error{network}.
+std::vector<Interface> local_interfaces();
+
+// The address that a rank listens on and tells the others: `usual` (that of its connection to the rendezvous) if
+// `iface` is empty or admits it, else the best that `iface` admits: no loopback, no link-local, the family of `usual`,
+// the kernel's order. `iface`: names with commas, eth (prefixes), =eth0 (exact), ^docker,lo (all but), ^=eth1 (both).
+// Throws Error{configuration} that lists the interfaces if none matches.
+std::string choose_address(std::string_view iface, std::string_view usual, const std::vector<Interface>& interfaces);
+
+}  // namespace anello
