@@ -1,0 +1,81 @@
+#include "ring/base/signature.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+
+#include "ring/base/check.hpp"
+#include "ring/base/text.hpp"
+#include "ring/base/wire.hpp"
+
+namespace anello {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x4f4c4e41;  // "ANLO"
+
+std::string_view name(Kind kind) {
+  static constexpr std::array<std::string_view, 6> kNames = {"?",          "allreduce",      "broadcast",
+                                                             "all_gather", "reduce_scatter", "barrier"};
+  const auto index = static_cast<std::size_t>(kind);
+  return index < kNames.size() ? kNames[index] : kNames[0];
+}
+
+bool reduces(Kind kind) {
+  return kind == Kind::allreduce || kind == Kind::reduce_scatter;
+}
+
+std::string_view differing_field(const Signature& a, const Signature& b) {
+  if (a.sequence != b.sequence) return "numbers of operations";
+  if (a.kind != b.kind) return "operations";
+  if (a.dtype != b.dtype) return "dtypes";
+  if (a.count != b.count) return "counts";
+  if (a.op != b.op) return "reductions";
+  if (a.root != b.root) return "roots";
+  if (a.fingerprint != b.fingerprint) return "lists of tensors (same total, other counts)";
+  return "algorithms";
+}
+
+}  // namespace
+
+std::array<char, kSignatureBytes> encode(const Signature& s) {
+  Writer writer;
+  writer.u32(kMagic).u32(s.generation).u64(s.sequence).u64(s.count).u64(s.slab_elems).u64(s.fingerprint).i32(s.root);
+  writer.u8(std::uint8_t(s.kind)).u8(std::uint8_t(s.op)).u8(std::uint8_t(s.dtype)).u8(s.algorithm);
+  std::array<char, kSignatureBytes> bytes;
+  ANELLO_CHECK(writer.bytes().size() == bytes.size());
+  std::copy(writer.bytes().begin(), writer.bytes().end(), bytes.begin());
+  return bytes;
+}
+
+Signature decode_signature(std::string_view bytes) {
+  Reader reader("operation", bytes);
+  if (reader.u32() != kMagic) throw Error(Code::protocol, "operation message: does not begin with its mark");
+  Signature s;
+  s.generation = reader.u32();
+  s.sequence = reader.u64();
+  s.count = reader.u64();
+  s.slab_elems = reader.u64();
+  s.fingerprint = reader.u64();
+  s.root = reader.i32();
+  s.kind = Kind(reader.u8());
+  s.op = Op(reader.u8());
+  s.dtype = DType(reader.u8());
+  s.algorithm = reader.u8();
+  reader.finish();
+  return s;
+}
+
+std::string describe(const Signature& s) {
+  std::string out = text(name(s.kind), " #", s.sequence);
+  if (s.kind == Kind::barrier) return out;
+  out += text(" (", reduces(s.kind) ? text(name(s.op), " of ") : "", s.count, " ", name(s.dtype));
+  if (s.kind == Kind::broadcast) out += text(" from root ", s.root);
+  return out + ")";
+}
+
+std::string difference(int rank, const Signature& a, int other_rank, const Signature& b) {
+  if (a == b) return {};
+  return text("the ", differing_field(a, b), " differ: rank ", rank, " calls ", describe(a), ", rank ", other_rank,
+              " calls ", describe(b));
+}
+
+}  // namespace anello

@@ -1,0 +1,40 @@
+// What the ranks of one operation must agree on. Travels before an operation's data on every connection, and over the
+// control plane when an operation does not get on. Pure.
+#pragma once
+#include <anello/tensor.hpp>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace anello {
+
+// Values are part of the wire protocol: append only.
+enum class Kind : std::uint8_t { allreduce = 1, broadcast, all_gather, reduce_scatter, barrier };
+
+struct Signature {
+  std::uint32_t generation = 0;
+  std::uint64_t sequence = 0;  // operations of this group before this one
+  std::uint64_t count = 0;     // elements
+  std::uint64_t slab_elems = 0;
+  std::uint64_t fingerprint = 0;  // of what has no field of its own: the counts of a list
+  std::int32_t root = -1;
+  Kind kind = Kind::barrier;
+  Op op = Op::sum;
+  DType dtype = DType::u8;
+  std::uint8_t algorithm = 0;
+
+  friend bool operator==(const Signature&, const Signature&) = default;
+};
+
+inline constexpr std::size_t kSignatureBytes = 48;
+std::array<char, kSignatureBytes> encode(const Signature& signature);
+// Throws Error{protocol} if the bytes are no signature.
+Signature decode_signature(std::string_view bytes);
+
+std::string describe(const Signature& signature);  // "allreduce #3 (sum of 100 f32)"
+
+// Why the two ranks are not in the same operation, naming both and both values; empty if they are.
+std::string difference(int rank, const Signature& a, int other_rank, const Signature& b);
+
+}  // namespace anello

@@ -1,0 +1,208 @@
+#include "ring/communicator.hpp"
+
+#include <poll.h>
+
+#include <utility>
+
+#include "ring/base/check.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/cores.hpp"
+
+namespace anello {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr milliseconds kDiagnosisAfter{200};  // an operation that sleeps longer says what it is
+constexpr milliseconds kLongSleep{1000};
+
+Facts facts_of(const Identity& identity, const Settings& settings, double cores) {
+  Facts facts;
+  facts.world = identity.size;
+  facts.oversubscribed = identity.local_size > cores;
+  facts.slab_bytes = std::uint64_t(settings.slab_bytes);
+  if (!parse(settings.algorithm, facts.forced))
+    throw Error(Code::configuration,
+                text("ANELLO_ALGORITHM='", settings.algorithm, "' is no algorithm: ", algorithm_names()));
+  return facts;
+}
+
+}  // namespace
+
+// Sleeps for one operation; once it has slept for long, tells the control plane which operation this is.
+class Patient {
+ public:
+  Patient(Waiter& waiter, Control& control, const Signature& signature)
+      : waiter_(waiter), control_(control), signature_(signature) {}
+
+  // Throws the verdict if there is one.
+  void sleep() {
+    if (control_.failed()) throw control_.error();
+    const auto now = steady_clock::now();
+    if (!std::exchange(sleeping_, true)) began_ = now;
+    const auto slept = std::chrono::duration_cast<milliseconds>(now - began_);
+    if (slept >= kDiagnosisAfter && !std::exchange(told_, true)) control_.waiting(signature_);
+    waiter_.sleep(told_ ? kLongSleep : kDiagnosisAfter - slept);
+  }
+
+ private:
+  Waiter& waiter_;
+  Control& control_;
+  const Signature& signature_;
+  steady_clock::time_point began_;  // of the first sleep
+  bool sleeping_ = false, told_ = false;
+};
+
+Communicator::Communicator(const Identity& identity, const Settings& settings, Bell& bell, Control* control,
+                           DataLinks* links)
+    : rank_(identity.rank),
+      size_(identity.size),
+      generation_(identity.generation),
+      facts_(facts_of(identity, settings, available_cores())),
+      control_(control),
+      links_(links),
+      waiter_(Patience::of(settings.spin, settings.yields, identity.local_size, available_cores()), bell),
+      link_of_(std::size_t(identity.size)),
+      progress_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
+
+void Communicator::run(const Operation& operation) {
+  const std::lock_guard baton(baton_);
+  const Signature signature = sign(operation);
+  if (failure_ || (control_ && control_->failed())) fail(operation, signature, nullptr);
+  history_[sequence_ % kRemembered] = signature;
+  start(plan_for(signature), operation);
+  try {
+    carry_out(signature);
+  } catch (const Error& e) {
+    fail(operation, signature, &e);
+  }
+  sequence_++;
+  if (operation.op != Op::average || operation.count == 0) return;
+  const std::uint32_t shift = arithmetic(operation.dtype, operation.op).shift;
+  divide(operation.dtype, operation.output.run(0, operation.count, shift), size_);
+}
+
+Signature Communicator::sign(const Operation& operation) const {
+  Signature signature;
+  signature.generation = generation_;
+  signature.sequence = sequence_;
+  signature.count = operation.count;
+  signature.fingerprint = operation.fingerprint;
+  signature.root = operation.root;
+  signature.kind = operation.kind;
+  signature.op = operation.op;
+  signature.dtype = operation.dtype;
+  if (operation.kind != Kind::allreduce && operation.kind != Kind::reduce_scatter) return signature;
+  Facts facts = facts_;
+  facts.elem_bytes = size_bytes(operation.dtype);
+  facts.bytes = operation.count * facts.elem_bytes;
+  const Choice choice = choose(facts);
+  signature.algorithm = std::uint8_t(choice.algorithm);
+  signature.slab_elems = choice.slab_elems;
+  return signature;
+}
+
+// Without elements nothing would move, and nobody would notice that another rank has some: so that becomes a barrier.
+Plan Communicator::make_plan(const Signature& signature) const {
+  const Shape shape{rank_, size_, signature.count, signature.root < 0 ? 0 : signature.root};
+  if (signature.count == 0 && size_ > 1) return plan_barrier(shape);
+  switch (signature.kind) {
+    case Kind::allreduce:
+      return plan_allreduce(Algorithm(signature.algorithm), shape, signature.slab_elems);
+    case Kind::broadcast:
+      return plan_broadcast(shape);
+    case Kind::all_gather:
+      return plan_all_gather(shape);
+    case Kind::reduce_scatter:
+      return plan_reduce_scatter(shape, signature.slab_elems);
+    case Kind::barrier:
+      return plan_barrier(shape);
+  }
+  ANELLO_CHECK(!"a known kind");
+}
+
+const Plan& Communicator::plan_for(const Signature& signature) {
+  const PlanKey key{signature.kind,
+                    Algorithm(signature.algorithm),
+                    {rank_, size_, signature.count, signature.root},
+                    signature.slab_elems};
+  if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
+  if (plans_.size() >= kMaxPlans) plans_.clear();
+  return plans_.emplace(key, make_plan(signature)).first->second;
+}
+
+void Communicator::start(const Plan& plan, const Operation& operation) {
+  if (operation.count > 0) {
+    execution_.start(plan, arithmetic(operation.dtype, operation.op), operation.input, operation.output);
+  } else {
+    const Buffer nothing(nothing_.data(), 1);
+    execution_.start(plan, arithmetic(DType::u8, Op::max), nothing, nothing);
+  }
+}
+
+void Communicator::carry_out(const Signature& signature) {
+  if (size_ == 1) {
+    execution_.compute();
+    return;
+  }
+  control_->begin(signature);
+  Patient patient(waiter_, *control_, signature);
+  const Plan& plan = execution_.plan();
+  while (!links_ready(plan)) patient.sleep();
+  progress_.start(execution_, signature, link_of_);
+  while (!execution_.done()) {
+    if (progress_.pass()) {
+      waiter_.moved();
+      continue;
+    }
+    if (control_->failed()) throw control_->error();
+    if (!waiter_.pause()) continue;
+    progress_.each_wanted(
+        [this](Link& link, bool writable) { waiter_.want(link.descriptor(), writable ? POLLOUT : POLLIN); });
+    patient.sleep();
+  }
+  control_->end();
+}
+
+bool Communicator::links_ready(const Plan& plan) {
+  bool ready = true;
+  for (const Stream& stream : plan.streams) {
+    if (stream.peer < 0) continue;
+    Link*& link = link_of_[std::size_t(stream.peer)];
+    if (!link) link = links_->find(stream.peer);
+    ready &= link != nullptr;
+  }
+  return ready;
+}
+
+// A peer that is a number behind or ahead went wrong earlier: what it called then says more than the numbers.
+std::string Communicator::explain(int peer, const Signature& theirs) const {
+  const bool remembered = theirs.sequence < sequence_ && sequence_ - theirs.sequence < kRemembered;
+  const Signature& mine = history_[(remembered ? theirs.sequence : sequence_) % kRemembered];
+  if (remembered && mine == theirs)
+    return text("rank ", peer, " sent more for ", describe(theirs), " than rank ", rank_, " expected");
+  return rank_ < peer ? difference(rank_, mine, peer, theirs) : difference(peer, theirs, rank_, mine);
+}
+
+// Every rank throws the verdict, whoever noticed first; around it this rank's own operation.
+void Communicator::fail(const Operation& operation, const Signature& signature, const Error* cause) {
+  if (!failure_) {
+    if (cause && cause->code() == Code::network && cause->rank() >= 0)
+      control_->suspect(cause->rank(), cause->message());
+    if (cause && (cause->code() == Code::mismatch || cause->code() == Code::protocol))
+      control_->propose({cause->code(), cause->rank(), cause->message()});
+    failure_ = control_->error();
+  }
+  std::string what = describe(signature);
+  if (!operation.name.empty()) what += text(" '", operation.name, "'");
+  if (cause) {
+    const auto [moved, all] = execution_.progress();
+    what += text(", ", all ? 100 * moved / all : 0, " % done");
+  }
+  Error error = *failure_;
+  throw error.within(what);
+}
+
+}  // namespace anello

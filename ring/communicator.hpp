@@ -1,0 +1,75 @@
+// One group's data path: turns an operation into a plan and carries it through. The thread that calls moves the bytes;
+// threads that call at the same time take turns. Owned by the world; knows links and the control plane, not how ranks
+// were found.
+#pragma once
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ring/bootstrap.hpp"
+#include "ring/net/control.hpp"
+#include "ring/net/data_links.hpp"
+#include "ring/plan/choose.hpp"
+#include "ring/progress.hpp"
+
+namespace anello {
+
+// One call of a collective, its arguments checked.
+struct Operation {
+  Kind kind = Kind::barrier;
+  Op op = Op::sum;
+  DType dtype = DType::u8;
+  std::uint64_t count = 0;  // as in Shape
+  int root = -1;
+  std::uint64_t fingerprint = 0;
+  Buffer input, output;
+  std::string_view name;
+};
+
+class Communicator {
+ public:
+  // Control and links are null in a world of one.
+  Communicator(const Identity& identity, const Settings& settings, Bell& bell, Control* control, DataLinks* links);
+
+  // Blocks until this rank's part is done. Any thread. Throws the world's verdict, with the operation and how far it
+  // got.
+  void run(const Operation& operation);
+
+  std::uint64_t completed() const { return sequence_; }  // not during a run()
+
+ private:
+  static constexpr std::size_t kRemembered = 64;
+  static constexpr std::size_t kMaxPlans = 1024;
+  using PlanKey = std::tuple<Kind, Algorithm, Shape, std::uint64_t>;
+
+  Signature sign(const Operation& operation) const;
+  const Plan& plan_for(const Signature& signature);
+  Plan make_plan(const Signature& signature) const;
+  void start(const Plan& plan, const Operation& operation);
+  void carry_out(const Signature& signature);
+  bool links_ready(const Plan& plan);
+  std::string explain(int peer, const Signature& theirs) const;
+  [[noreturn]] void fail(const Operation& operation, const Signature& signature, const Error* cause);
+
+  int rank_, size_;
+  std::uint32_t generation_;
+  Facts facts_;
+  Control* control_;
+  DataLinks* links_;
+  Waiter waiter_;
+  std::mutex baton_;  // over everything below
+  std::uint64_t sequence_ = 0;
+  std::array<Signature, kRemembered> history_;
+  std::map<PlanKey, Plan> plans_;
+  std::vector<Link*> link_of_;
+  Execution execution_;
+  Progress progress_;
+  std::array<std::byte, 16> nothing_{};  // what moves when there are no elements to move
+  std::optional<Error> failure_;
+};
+
+}  // namespace anello

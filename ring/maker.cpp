@@ -1,0 +1,96 @@
+// How a world comes to be: listen, trade endpoints and settings, connect the control plane.
+#include "ring/base/config.hpp"
+#include "ring/base/text.hpp"
+#include "ring/base/wire.hpp"
+#include "ring/world_impl.hpp"
+
+namespace anello {
+namespace {
+
+constexpr std::size_t kMaxHostBytes = 255, kMaxSettingsBytes = 4096;
+
+// What a rank tells the others of itself.
+struct Introduction {
+  Endpoint endpoint;
+  std::string settings;
+};
+
+std::string encode(const Introduction& me) {
+  Writer writer;
+  writer.str(me.endpoint.address).u16(me.endpoint.port).str(me.endpoint.host.substr(0, kMaxHostBytes)).str(me.settings);
+  return std::move(writer).take();
+}
+
+Introduction decode_introduction(std::string_view blob) {
+  Reader reader("introduction", blob);
+  Introduction them;
+  them.endpoint.address = reader.str(kMaxHostBytes);
+  them.endpoint.port = reader.u16();
+  them.endpoint.host = reader.str(kMaxHostBytes);
+  them.settings = reader.str(kMaxSettingsBytes);
+  reader.finish();
+  return them;
+}
+
+// Both are "VARIABLE=value" lines in the same order.
+void compare_settings(const std::string& first, const std::string& theirs, int rank) {
+  if (first == theirs) return;
+  std::istringstream a(first), b(theirs);
+  std::string line, other;
+  while (std::getline(a, line) && std::getline(b, other) && line == other) {
+  }
+  throw Error(
+      Code::mismatch,
+      text("settings differ: rank 0 has ", line, ", rank ", rank, " has ", other, "; they must be equal on all ranks"),
+      rank);
+}
+
+}  // namespace
+
+World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Settings& settings) : identity_(identity) {
+  hosts_ = {identity.host};
+  try {
+    if (identity.size > 1) join(exchange, settings);
+  } catch (...) {
+    if (background_) background_->stop();  // before what its handlers use is gone
+    throw;
+  }
+  communicator_.emplace(identity_, settings, bell_, control_ ? &*control_ : nullptr, links_ ? &*links_ : nullptr);
+}
+
+void World::Impl::join(const Exchange& exchange, const Settings& settings) {
+  const auto deadline = std::chrono::steady_clock::now() + settings.start_timeout;
+  background_.emplace();
+  asio::io_context& context = background_->context();
+  mesh_.emplace(context, identity_, settings);
+
+  std::vector<Endpoint> peers;
+  const std::vector<std::string> blobs = exchange(encode({mesh_->endpoint(), wire_settings(settings)}));
+  std::string first;
+  hosts_.clear();
+  for (int rank = 0; rank < identity_.size; rank++) {
+    Introduction them = decode_introduction(blobs.at(std::size_t(rank)));
+    if (rank == 0) first = them.settings;
+    compare_settings(first, them.settings, rank);
+    hosts_.push_back(them.endpoint.host);
+    peers.push_back(std::move(them.endpoint));
+  }
+
+  control_.emplace(context, *mesh_, identity_, hosts_, bell_);
+  links_.emplace(context, *mesh_, identity_.rank, identity_.size, bell_,
+                 [this](int peer, std::string why) { control_->suspect(peer, std::move(why)); });
+  mesh_->open(std::move(peers), [this](const Claim& claim, Mesh::Socket socket) {
+    if (claim.role == Role::control)
+      control_->accepted(claim.from, std::move(socket));
+    else
+      links_->accepted(claim.from, std::move(socket));
+  });
+  control_->connect(deadline);
+  exchange({});  // nobody begins before everybody is connected
+}
+
+World WorldMaker::make(const Identity& identity, const Exchange& exchange, const Settings& settings) {
+  return World(std::make_unique<World::Impl>(identity, exchange, settings));
+}
+
+}  // namespace anello

@@ -1,0 +1,249 @@
+#include "ring/net/control.hpp"
+
+#include <algorithm>
+#include <array>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/post.hpp>
+#include <asio/read.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <asio/write.hpp>
+
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/base/wire.hpp"
+
+namespace anello {
+
+using asio::awaitable;
+using asio::redirect_error;
+using asio::use_awaitable;
+using std::chrono::steady_clock;
+
+namespace {
+
+// The ranks 2^i away, both ways round: few connections, few hops, and no single rank whose death cuts others off.
+std::vector<int> neighbours_of(int rank, int size) {
+  std::vector<int> ranks;
+  for (int step = 1; step < size; step *= 2)
+    for (const int other : {(rank + step) % size, (rank + size - step) % size})
+      if (std::find(ranks.begin(), ranks.end(), other) == ranks.end()) ranks.push_back(other);
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+std::string framed(const std::string& frame) {
+  Writer writer;
+  writer.str(frame);
+  return std::move(writer).take();
+}
+
+}  // namespace
+
+Control::Control(asio::io_context& context, Mesh& mesh, const Identity& identity, std::vector<std::string> hosts,
+                 Bell& bell)
+    : context_(context),
+      mesh_(mesh),
+      rank_(identity.rank),
+      hosts_(hosts),
+      bell_(bell),
+      council_(identity.rank, std::move(hosts)),
+      expected_(neighbours_of(identity.rank, identity.size)),
+      timer_(context) {}
+
+Council::Time Control::now() const {
+  return std::chrono::duration_cast<Council::Time>(steady_clock::now().time_since_epoch());
+}
+
+template <class Change>
+void Control::post(Change change) {
+  asio::post(context_, [this, change = std::move(change)] {
+    change();
+    settle();
+  });
+}
+
+void Control::connect(steady_clock::time_point deadline) {
+  for (const int peer : expected_)
+    if (peer < rank_) asio::co_spawn(context_, dial(peer, deadline), asio::detached);
+
+  std::unique_lock lock(mutex_);
+  const auto ready = [this] { return start_error_ || verdict_ || connected_.size() == expected_.size(); };
+  const bool in_time = changed_.wait_until(lock, deadline, ready);
+  if (start_error_) throw *start_error_;
+  if (verdict_) throw Error(verdict_->code, verdict_->message, verdict_->culprit);
+  if (in_time) return;
+  std::string missing;
+  for (const int peer : expected_)
+    if (std::find(connected_.begin(), connected_.end(), peer) == connected_.end())
+      missing += text(missing.empty() ? "" : ", ", "rank ", peer, " on ", hosts_[std::size_t(peer)]);
+  throw Error(Code::rendezvous, text("no connection with ", missing, " before ANELLO_START_TIMEOUT ran out"));
+}
+
+awaitable<void> Control::dial(int peer, steady_clock::time_point deadline) {
+  try {
+    Mesh::Socket socket = co_await mesh_.connect(peer, Role::control, deadline);
+    accepted(peer, std::move(socket));
+  } catch (const Error& e) {
+    const std::lock_guard lock(mutex_);
+    start_error_ = e;
+    changed_.notify_all();
+  }
+}
+
+void Control::accepted(int peer, Mesh::Socket socket) {
+  if (neighbours_.contains(peer) || std::find(expected_.begin(), expected_.end(), peer) == expected_.end()) {
+    log(Severity::info, text("dropped a second control connection of rank ", peer));
+    return;
+  }
+  auto neighbour = std::make_shared<Neighbour>(std::move(socket));
+  neighbours_.emplace(peer, neighbour);
+  asio::co_spawn(context_, listen_to(peer, neighbour), asio::detached);
+  const std::lock_guard lock(mutex_);
+  connected_.push_back(peer);
+  changed_.notify_all();
+}
+
+awaitable<std::string> Control::read_frame(Mesh::Socket& socket) {
+  std::array<char, 4> length;
+  co_await asio::async_read(socket, asio::buffer(length), use_awaitable);
+  const std::uint32_t bytes = Reader("control", {length.data(), length.size()}).u32();
+  if (bytes > Council::kMaxFrameBytes) throw Error(Code::protocol, text("control message: claims ", bytes, " bytes"));
+  std::string frame(bytes, '\0');
+  co_await asio::async_read(socket, asio::buffer(frame), use_awaitable);
+  co_return frame;
+}
+
+awaitable<void> Control::listen_to(int peer, Shared neighbour) {
+  std::string how;
+  try {
+    for (;;) {
+      const std::string frame = co_await read_frame(neighbour->socket);
+      council_.receive(frame, now());
+      settle();
+    }
+  } catch (const asio::system_error& e) {
+    how = e.code() == asio::error::eof ? "its control connection was closed" : e.code().message();
+  } catch (const Error& e) {
+    how = text("it sent what is no ", e.what());
+  }
+  ended(peer, how);
+}
+
+void Control::ended(int peer, const std::string& how) {
+  asio::error_code ignored;
+  neighbours_.at(peer)->socket.close(ignored);
+  neighbours_.erase(peer);
+  if (!leaving_) council_.lost(peer, how, now());
+  settle();
+}
+
+awaitable<void> Control::write_queue(Shared neighbour) {
+  asio::error_code error;
+  while (!neighbour->queue.empty() && !error) {
+    const std::string bytes = std::move(neighbour->queue.front());
+    neighbour->queue.pop_front();
+    co_await asio::async_write(neighbour->socket, asio::buffer(bytes), redirect_error(use_awaitable, error));
+  }
+  neighbour->queue.clear();  // after an error the reading side says what happened
+  neighbour->writing = false;
+  settle();
+}
+
+bool Control::all_sent() const {
+  return std::none_of(neighbours_.begin(), neighbours_.end(), [](const auto& n) { return n.second->writing; });
+}
+
+void Control::settle() {
+  for (const std::string& frame : council_.take_outbox())
+    for (const auto& [peer, neighbour] : neighbours_) neighbour->queue.push_back(framed(frame));
+  for (const auto& [peer, neighbour] : neighbours_)
+    if (!neighbour->queue.empty() && !neighbour->writing) {
+      neighbour->writing = true;
+      asio::co_spawn(context_, write_queue(neighbour), asio::detached);
+    }
+  publish();
+  if (const auto due = council_.due()) {
+    timer_.expires_at(steady_clock::time_point(*due));
+    timer_.async_wait([this](const asio::error_code& error) {
+      if (error) return;
+      council_.tick(now());
+      settle();
+    });
+  }
+}
+
+void Control::publish() {
+  std::optional<Signature> endangered;
+  {
+    const std::lock_guard lock(mutex_);
+    if (council_.ends_at() < ends_at_) {
+      ends_at_ = council_.ends_at();
+      if (current_ && current_->sequence >= ends_at_) endangered = current_;
+    }
+    sent_ = leaving_ && all_sent();
+    closed_ = leaving_ && neighbours_.empty();
+    if (council_.verdict() && !verdict_) {
+      verdict_ = council_.verdict();
+      failed_.store(true, std::memory_order_release);
+      bell_.ring();
+    }
+    changed_.notify_all();
+  }
+  if (!endangered) return;
+  council_.needs(*endangered, now());
+  settle();
+}
+
+Error Control::error() const {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::seconds(2), [this] { return verdict_.has_value(); });
+  if (verdict_) return Error(verdict_->code, verdict_->message, verdict_->culprit);
+  return Error(Code::network, "a connection was lost, and the ranks did not agree on why");
+}
+
+void Control::begin(const Signature& signature) {
+  const std::lock_guard lock(mutex_);
+  current_ = signature;
+  if (signature.sequence >= ends_at_) post([this, signature] { council_.needs(signature, now()); });
+}
+
+void Control::end() {
+  const std::lock_guard lock(mutex_);
+  current_.reset();
+}
+
+void Control::waiting(const Signature& signature) {
+  post([this, signature] { council_.waiting(signature, now()); });
+}
+void Control::suspect(int peer, std::string how) {
+  post([this, peer, how = std::move(how)] { council_.suspect(peer, how, now()); });
+}
+void Control::propose(Verdict verdict) {
+  post([this, verdict = std::move(verdict)] { council_.propose(verdict, now()); });
+}
+void Control::abort(Verdict verdict) {
+  post([this, verdict = std::move(verdict)] { council_.abort(verdict); });
+}
+
+// The neighbours close when they have read the goodbye; only then may this side close, since closing with something
+// unread would make the kernel drop what is still on its way to them.
+void Control::leave(std::uint64_t completed, std::chrono::milliseconds limit) {
+  const auto deadline = steady_clock::now() + limit;
+  post([this, completed] {
+    leaving_ = true;
+    mesh_.close();
+    council_.goodbye(completed);
+  });
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline, [this] { return sent_; });
+  post([this] {
+    asio::error_code ignored;
+    for (const auto& [peer, neighbour] : neighbours_)
+      neighbour->socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  });
+  changed_.wait_until(lock, deadline, [this] { return closed_; });
+}
+
+}  // namespace anello

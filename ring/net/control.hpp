@@ -1,0 +1,86 @@
+// The control plane of a world: connections to the ranks 2^i away, apart from the data, on which the Council's frames
+// are flooded. Lives on the background thread; the functions marked so may be called from any.
+#pragma once
+#include <asio/steady_timer.hpp>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "ring/net/council.hpp"
+#include "ring/net/mesh.hpp"
+#include "ring/net/wait.hpp"
+
+namespace anello {
+
+class Control {
+ public:
+  // `bell` rings when there is a verdict.
+  Control(asio::io_context& context, Mesh& mesh, const Identity& identity, std::vector<std::string> hosts, Bell& bell);
+
+  // Connects to the neighbours of lower rank and waits for those of higher. Any thread but the background one; throws
+  // Error{network, unauthorized, rendezvous} that names who is missing at `deadline`.
+  void connect(std::chrono::steady_clock::time_point deadline);
+  void accepted(int peer, Mesh::Socket socket);  // on the background thread
+
+  // Any thread. The verdict stays once it is there.
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  Error error() const;                     // the verdict; waits for it two seconds at most
+  void begin(const Signature& signature);  // an operation starts: has anybody left who is needed?
+  void end();
+  void waiting(const Signature& signature);  // it does not get on: is anybody in another one?
+  void suspect(int peer, std::string how);   // its data connection ended
+  void propose(Verdict verdict);
+  void abort(Verdict verdict);
+
+  // Says goodbye and closes every connection once the neighbours have heard it, `limit` at most. Any thread but the
+  // background one; nothing else may be called afterwards.
+  void leave(std::uint64_t completed, std::chrono::milliseconds limit);
+
+ private:
+  struct Neighbour {
+    explicit Neighbour(Mesh::Socket s) : socket(std::move(s)) {}
+    Mesh::Socket socket;
+    std::deque<std::string> queue;
+    bool writing = false;
+  };
+  using Shared = std::shared_ptr<Neighbour>;
+
+  asio::awaitable<void> dial(int peer, std::chrono::steady_clock::time_point deadline);
+  asio::awaitable<void> listen_to(int peer, Shared neighbour);
+  asio::awaitable<std::string> read_frame(Mesh::Socket& socket);
+  asio::awaitable<void> write_queue(Shared neighbour);
+  void ended(int peer, const std::string& how);
+  template <class Change>
+  void post(Change change);
+  void settle();  // after every change of the council: send, publish, set the timer
+  void publish();
+  Council::Time now() const;
+  bool all_sent() const;
+
+  asio::io_context& context_;
+  Mesh& mesh_;
+  int rank_;
+  std::vector<std::string> hosts_;
+  Bell& bell_;
+  Council council_;
+  std::vector<int> expected_;  // the neighbours' ranks
+  std::map<int, Shared> neighbours_;
+  asio::steady_timer timer_;
+  bool leaving_ = false;
+  std::atomic<bool> failed_{false};
+
+  mutable std::mutex mutex_;  // over what follows, which other threads see
+  mutable std::condition_variable changed_;
+  std::optional<Verdict> verdict_;
+  std::optional<Error> start_error_;
+  std::vector<int> connected_;
+  std::optional<Signature> current_;
+  std::uint64_t ends_at_ = UINT64_MAX;
+  bool sent_ = false, closed_ = false;
+};
+
+}  // namespace anello

@@ -1,0 +1,165 @@
+#include "ring/net/mesh.hpp"
+
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/addresses.hpp"
+
+namespace anello {
+
+using asio::awaitable;
+using asio::redirect_error;
+using asio::use_awaitable;
+using asio::ip::tcp;
+using std::chrono::steady_clock;
+
+namespace {
+
+// Acknowledgements of loopback need no pacing: reno gains 1.5x over BBR there. A real network is not ours to decide.
+std::string congestion_for(const Identity& identity, const Settings& settings) {
+  if (settings.congestion == "system") return {};
+  if (settings.congestion != "auto") return settings.congestion;
+  return identity.node_count == 1 ? "reno" : "";
+}
+
+awaitable<void> pause(asio::io_context& context, steady_clock::duration time) {
+  asio::steady_timer timer(context, time);
+  asio::error_code ignored;
+  co_await timer.async_wait(redirect_error(use_awaitable, ignored));
+}
+
+}  // namespace
+
+Mesh::Mesh(asio::io_context& context, const Identity& identity, const Settings& settings)
+    : context_(context),
+      rank_(identity.rank),
+      generation_(identity.generation),
+      credentials_{identity.job, identity.secret},
+      congestion_(congestion_for(identity, settings)),
+      buffer_bytes_(settings.socket_buffer_bytes),
+      host_(identity.host),
+      acceptor_(context) {
+  const PortRange ports = parse_port_range(settings.port_range);
+  asio::error_code error;
+  const auto address = asio::ip::make_address(identity.address, error);
+  if (error) throw Error(Code::network, text("'", identity.address, "' is not a numeric address to listen on"));
+  for (unsigned port = ports.first; port <= ports.last; port++) {
+    const tcp::endpoint endpoint(address, std::uint16_t(port));
+    acceptor_.open(endpoint.protocol());
+    prepare(acceptor_.native_handle());
+    if (port) acceptor_.set_option(tcp::acceptor::reuse_address(true));
+    acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
+    if (!error) return;
+    acceptor_.close();
+  }
+  throw Error(Code::network, text("cannot listen on ", identity.address, " ports ", ports.first, "-", ports.last, ": ",
+                                  error.message(), "; see ANELLO_IFACE and ANELLO_PORT_RANGE"));
+}
+
+void Mesh::prepare(int descriptor) const {
+  if (!congestion_.empty() &&
+      setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, congestion_.data(), socklen_t(congestion_.size())) != 0)
+    log(Severity::info, text("TCP congestion control '", congestion_, "' is not to be had; the system's is used"));
+  if (buffer_bytes_ == 0) return;
+  for (const int option : {SO_SNDBUF, SO_RCVBUF})
+    setsockopt(descriptor, SOL_SOCKET, option, &buffer_bytes_, sizeof buffer_bytes_);
+}
+
+Endpoint Mesh::endpoint() const {
+  const tcp::endpoint local = acceptor_.local_endpoint();
+  return {local.address().to_string(), local.port(), host_};
+}
+
+void Mesh::open(std::vector<Endpoint> peers, Accepted accepted) {
+  peers_ = std::move(peers);
+  accepted_ = std::move(accepted);
+  asio::co_spawn(context_, accept_all(), asio::detached);
+}
+
+void Mesh::close() {
+  asio::error_code ignored;
+  acceptor_.close(ignored);
+}
+
+// Out of descriptors, or too many strangers: wait rather than spin or give up.
+awaitable<void> Mesh::accept_all() {
+  while (acceptor_.is_open()) {
+    asio::error_code error;
+    if (handshakes_ < kMaxHandshakes) {
+      Socket socket = co_await acceptor_.async_accept(redirect_error(use_awaitable, error));
+      if (!error) {
+        asio::co_spawn(context_, let_in(std::move(socket)), asio::detached);
+        continue;
+      }
+      if (error == asio::error::operation_aborted) co_return;
+      log(Severity::warning, text("cannot accept a connection: ", error.message()));
+    }
+    co_await pause(context_, std::chrono::milliseconds(20));
+  }
+}
+
+awaitable<void> Mesh::let_in(Socket socket) {
+  handshakes_++;
+  try {
+    socket.set_option(tcp::no_delay(true));
+    const std::function<std::string(const Claim&)> check = [this](const Claim& claim) { return acceptable(claim); };
+    const Claim claim = co_await welcome(socket, credentials_, check);
+    accepted_(claim, std::move(socket));
+  } catch (const std::exception& e) {
+    log(Severity::info, text("dropped a connection: ", e.what()));
+  }
+  handshakes_--;
+}
+
+std::string Mesh::acceptable(const Claim& claim) const {
+  if (claim.role != Role::data && claim.role != Role::control) return "this is a rank, not a rendezvous";
+  if (claim.generation != generation_)
+    return text("generation ", claim.generation, " is not the current one, ", generation_);
+  if (claim.to != rank_) return text("this is rank ", rank_, ", not ", claim.to);
+  if (claim.from <= rank_ || claim.from >= int(peers_.size())) return text("no rank ", claim.from, " connects here");
+  return {};
+}
+
+awaitable<Mesh::Socket> Mesh::try_connect(int peer, Role role) {
+  const Endpoint& to = peers_[std::size_t(peer)];
+  const tcp::endpoint endpoint(asio::ip::make_address(to.address), to.port);
+  Socket socket(context_, endpoint.protocol());
+  prepare(socket.native_handle());
+  asio::error_code error;
+  co_await socket.async_connect(endpoint, redirect_error(use_awaitable, error));
+  if (error) throw Error(Code::network, error.message(), peer);
+  socket.set_option(tcp::no_delay(true));
+  const Claim claim{role, generation_, rank_, peer};
+  co_await greet(socket, credentials_, claim);
+  co_return socket;
+}
+
+awaitable<Mesh::Socket> Mesh::connect(int peer, Role role, steady_clock::time_point deadline) {
+  steady_clock::duration backoff = std::chrono::milliseconds(20);
+  for (;;) {
+    std::string why;
+    try {
+      co_return co_await try_connect(peer, role);
+    } catch (const Error& e) {
+      const Endpoint& to = peers_[std::size_t(peer)];
+      why =
+          text("cannot connect to rank ", peer, " on ", to.host, " at ", to.address, " port ", to.port, ": ", e.what());
+      if (e.code() != Code::network || steady_clock::now() + backoff > deadline) throw Error(e.code(), why, peer);
+    }
+    log(Severity::info, why + "; trying again");
+    co_await pause(context_, backoff);
+    backoff = std::min<steady_clock::duration>(2 * backoff, std::chrono::seconds(1));
+  }
+}
+
+}  // namespace anello

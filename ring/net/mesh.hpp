@@ -1,0 +1,65 @@
+// Connections between the ranks of one world: the listener, and connecting to a peer's. Lives on the background thread;
+// every connection is through the handshake before anybody else sees it. Knows nothing of what is said on them.
+#pragma once
+#include <asio/awaitable.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ring/bootstrap.hpp"
+#include "ring/net/handshake.hpp"
+
+namespace anello {
+
+// Where a rank can be reached.
+struct Endpoint {
+  std::string address;  // numeric
+  std::uint16_t port = 0;
+  std::string host;  // for people
+};
+
+class Mesh {
+ public:
+  using Socket = asio::ip::tcp::socket;
+  using Accepted = std::function<void(const Claim&, Socket)>;
+
+  // Listens at identity.address when it returns. Throws Error{network, configuration}. Any thread.
+  Mesh(asio::io_context& context, const Identity& identity, const Settings& settings);
+
+  Endpoint endpoint() const;
+
+  // From now on peers are let in; `accepted` is called on the background thread. Any thread, once.
+  void open(std::vector<Endpoint> peers, Accepted accepted);
+
+  // A connection to `peer`, tried again until `deadline` unless the peer refuses. On the background thread.
+  asio::awaitable<Socket> connect(int peer, Role role, std::chrono::steady_clock::time_point deadline);
+
+  // No more connections are let in. On the background thread.
+  void close();
+
+ private:
+  static constexpr int kMaxHandshakes = 256;  // at a time
+
+  asio::awaitable<void> accept_all();
+  asio::awaitable<void> let_in(Socket socket);
+  asio::awaitable<Socket> try_connect(int peer, Role role);
+  std::string acceptable(const Claim& claim) const;
+  void prepare(asio::ip::tcp::acceptor::native_handle_type descriptor) const;  // before connect() and listen()
+
+  asio::io_context& context_;
+  int rank_;
+  std::uint32_t generation_;
+  Credentials credentials_;
+  std::string congestion_;
+  int buffer_bytes_;
+  std::string host_;
+  asio::ip::tcp::acceptor acceptor_;
+  std::vector<Endpoint> peers_;
+  Accepted accepted_;
+  int handshakes_ = 0;
+};
+
+}  // namespace anello

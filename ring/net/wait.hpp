@@ -1,0 +1,55 @@
+// How a thread waits for its links: spins, then yields, then sleeps in poll(). Whoever else has news for it (an abort,
+// a new link) rings the Bell, which is in every poll.
+#pragma once
+#include <poll.h>
+
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+namespace anello {
+
+// An eventfd. ring() from any thread; the rest by the waiting thread.
+class Bell {
+ public:
+  Bell();
+  ~Bell();
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
+  void ring() noexcept;
+  void hush() noexcept;  // forget earlier rings
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+struct Patience {
+  int spins = 0, yields = 50;  // empty rounds
+
+  // Where every rank of the host has a core of its own, what it waits for comes soon and from elsewhere; otherwise the
+  // core is needed by the rank that is waited for, so it is given up at once. Negative settings mean by this rule.
+  static Patience of(int spins, int yields, int local_ranks, double cores);
+};
+
+class Waiter {
+ public:
+  Waiter(Patience patience, Bell& bell) : patience_(patience), bell_(bell) {}
+
+  void moved() { idle_ = 0; }
+  // One empty round. True if the caller should sleep() next instead of trying again.
+  bool pause();
+
+  void forget() { polled_.clear(); }
+  void want(int descriptor, short events) { polled_.push_back({descriptor, events, 0}); }
+  // Until something wanted is ready, the bell rings or `limit` has passed.
+  void sleep(std::chrono::milliseconds limit);
+
+ private:
+  Patience patience_;
+  Bell& bell_;
+  int idle_ = 0;
+  std::vector<pollfd> polled_;
+};
+
+}  // namespace anello

@@ -1,0 +1,64 @@
+// Carries one execution forward over links: who is served first, and the signature that goes ahead of the data on each
+// of them. One pass at a time; it never waits and reads no clock, so it runs over simulated links as over real ones.
+#pragma once
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "ring/base/signature.hpp"
+#include "ring/link/link.hpp"
+#include "ring/run/execution.hpp"
+
+namespace anello {
+
+class Progress {
+ public:
+  // Explains a signature other than this rank's: the text of a mismatch.
+  using Explain = std::function<std::string(int peer, const Signature& theirs)>;
+
+  explicit Progress(Explain explain) : explain_(std::move(explain)) {}
+
+  // `links` by rank, those of the plan's peers set. The execution has been started.
+  void start(Execution& execution, const Signature& signature, std::span<Link* const> links);
+
+  // One pass: every send that can go; then the receive that is first in program order, and the others in turn until two
+  // come up empty (then somebody else should get the core); then local work. True if anything moved.
+  // Throws Error{network, mismatch, protocol} with the peer's rank.
+  bool pass();
+
+  // Calls want(link, writable) for every link on which the next pass depends.
+  template <class Want>
+  void each_wanted(Want want);
+
+ private:
+  struct Peer {
+    std::array<char, kSignatureBytes> incoming;
+    std::size_t signature_sent = 0, signature_received = 0;
+  };
+  bool send_some(std::uint32_t s);
+  bool receive_some(std::uint32_t s, int& misses);
+  std::size_t take_signature(Peer& peer, int rank, std::size_t bytes);
+  bool receive_all();
+
+  Explain explain_;
+  Execution* execution_ = nullptr;
+  std::span<Link* const> links_;
+  std::array<char, kSignatureBytes> outgoing_;
+  Signature signature_;
+  std::vector<Peer> peers_;                             // by rank
+  std::uint32_t first_receive_ = 0, end_receives_ = 0;  // the streams that receive
+  std::uint32_t turn_ = 0;
+};
+
+template <class Want>
+void Progress::each_wanted(Want want) {
+  const auto& streams = execution_->plan().streams;
+  std::array<ConstBytes, 1> piece;
+  for (std::uint32_t s = 0; s < end_receives_; s++) {
+    Link& link = *links_[std::size_t(streams[s].peer)];
+    if (s < first_receive_ && execution_->sendable(s, piece) > 0) want(link, true);
+    if (s >= first_receive_ && !execution_->receivable(s).empty()) want(link, false);
+  }
+}
+
+}  // namespace anello

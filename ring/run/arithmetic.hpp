@@ -1,0 +1,23 @@
+// What a reduction does to elements of a type. Pure; any thread.
+#pragma once
+#include <anello/tensor.hpp>
+#include <cstddef>
+#include <cstdint>
+
+#include "ring/base/bytes.hpp"
+
+namespace anello {
+
+struct Arithmetic {
+  using Combine = void (*)(void* out, const void* left, const void* right, std::size_t elems);
+
+  std::uint32_t shift = 0;    // an element has 1 << shift bytes, 16 at most
+  Combine combine = nullptr;  // out[i] = left[i] (op) right[i]; out may be left or right; Op::average adds
+};
+
+Arithmetic arithmetic(DType dtype, Op op);
+
+// The end of Op::average: every element divided by `divisor`. Integers truncate toward zero.
+void divide(DType dtype, Bytes elements, std::int64_t divisor);
+
+}  // namespace anello

@@ -1,0 +1,199 @@
+#include "ring/run/execution.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ring/base/check.hpp"
+
+namespace anello {
+
+Execution::Memory Execution::allocate(std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  bytes = (bytes + kPage - 1) / kPage * kPage;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes));
+  ANELLO_CHECK(memory != nullptr);
+  std::memset(memory, 0, bytes);  // page faults now, not on the path of a collective
+  return Memory(memory);
+}
+
+void Execution::start(const Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output) {
+  plan_ = &plan;
+  arithmetic_ = arithmetic;
+  if (!scratch_) scratch_ = allocate(kScratchBytes + kBlockBytes);
+  const std::size_t bytes = plan.window_elems << arithmetic.shift;
+  if (bytes > window_bytes_) {
+    window_.reset();
+    window_ = allocate(bytes);
+    window_bytes_ = bytes;
+  }
+  spaces_ = {input, output, Buffer(window_.get(), plan.window_elems)};
+  if (cursors_.size() < plan.streams.size()) cursors_.resize(plan.streams.size());
+  for (std::size_t s = 0; s < plan.streams.size(); s++) {
+    Cursor& cursor = cursors_[s];
+    cursor.step = plan.streams[s].first;
+    cursor.end = plan.streams[s].end;
+    cursor.elems = cursor.part = 0;
+  }
+  unfinished_ = std::uint32_t(plan.streams.size());
+}
+
+// How many elements of the step its dependencies let through, from its beginning.
+std::uint64_t Execution::allowed(const Step& step) const {
+  std::uint64_t end = step.range.end();
+  const Dep* dep = plan_->deps.data() + step.first_dep;
+  for (std::uint32_t k = 0; k < step.deps; k++) {
+    const Step& other = plan_->steps[dep[k].step];
+    const Cursor& cursor = cursors_[other.stream];
+    if (cursor.step > dep[k].step) continue;
+    if (dep[k].whole) return 0;
+    const std::uint64_t reached = other.range.begin + (cursor.step == dep[k].step ? cursor.elems : 0);
+    end = std::min(end, reached);
+  }
+  return end > step.range.begin ? end - step.range.begin : 0;
+}
+
+Bytes Execution::run(Operand operand, std::uint64_t offset, std::uint64_t elems) const {
+  return spaces_[std::size_t(operand.space)].run(operand.at + offset, elems, arithmetic_.shift);
+}
+
+void Execution::advance(Cursor& cursor, std::uint64_t elems) {
+  cursor.elems += elems;
+  if (cursor.elems < plan_->steps[cursor.step].range.count) return;
+  cursor.elems = 0;
+  if (++cursor.step == cursor.end) unfinished_--;
+}
+
+std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces) const {
+  const Cursor& cursor = cursors_[s];
+  std::uint64_t from = cursor.elems;
+  std::size_t part = cursor.part, filled = 0;
+  for (std::uint32_t i = cursor.step; i < cursor.end; i++, from = 0) {
+    const Step& step = plan_->steps[i];
+    const std::uint64_t to = allowed(step);
+    while (from < to) {
+      if (filled == pieces.size()) return filled;
+      const Bytes memory = run(step.place, from, to - from);
+      from += memory.size() >> arithmetic_.shift;
+      pieces[filled++] = memory.subspan(part);
+      part = 0;
+    }
+    if (to < step.range.count) break;
+  }
+  return filled;
+}
+
+void Execution::sent(std::uint32_t s, std::size_t bytes) {
+  Cursor& cursor = cursors_[s];
+  bytes += cursor.part;
+  cursor.part = 0;
+  while (bytes >> arithmetic_.shift) {
+    const std::uint64_t left = plan_->steps[cursor.step].range.count - cursor.elems;
+    const std::uint64_t elems = std::min<std::uint64_t>(left, bytes >> arithmetic_.shift);
+    bytes -= elems << arithmetic_.shift;
+    advance(cursor, elems);
+  }
+  cursor.part = std::uint32_t(bytes);
+}
+
+// A copy goes straight to its place; what is to be reduced comes into the scratch, behind the part of an element that
+// an earlier call left over.
+Bytes Execution::receivable(std::uint32_t s) {
+  Cursor& cursor = cursors_[s];
+  if (cursor.step == cursor.end) return {};
+  const Step& step = plan_->steps[cursor.step];
+  const std::uint64_t to = allowed(step);
+  if (to <= cursor.elems) return {};
+  if (step.act == Act::copy) return run(step.place, cursor.elems, to - cursor.elems).subspan(cursor.part);
+  const std::size_t bytes = std::size_t(to - cursor.elems) << arithmetic_.shift;
+  std::memcpy(scratch_.get(), cursor.carry.data(), kMaxElemBytes);
+  return {scratch_.get() + cursor.part, std::min(bytes, kScratchBytes) - cursor.part};
+}
+
+void Execution::received(std::uint32_t s, std::size_t bytes) {
+  Cursor& cursor = cursors_[s];
+  const Step& step = plan_->steps[cursor.step];
+  const std::size_t total = cursor.part + bytes;
+  const std::uint64_t elems = total >> arithmetic_.shift;
+  cursor.part = std::uint32_t(total - (elems << arithmetic_.shift));
+  if (step.act == Act::reduce) {
+    reduce(step, cursor.elems, elems);
+    std::memcpy(cursor.carry.data(), scratch_.get() + (elems << arithmetic_.shift), cursor.part);
+  }
+  if (elems) advance(cursor, elems);
+}
+
+void Execution::reduce(const Step& step, std::uint64_t from, std::uint64_t elems) {
+  const Operand source = plan_->sources[step.first_source];
+  const std::byte* incoming = scratch_.get();
+  while (elems) {
+    const Bytes place = run(step.place, from, elems);
+    const Bytes local = run(source, from, place.size() >> arithmetic_.shift);
+    const std::uint64_t count = local.size() >> arithmetic_.shift;
+    const std::byte* mine = local.data();
+    arithmetic_.combine(place.data(), step.incoming_left ? incoming : mine, step.incoming_left ? mine : incoming,
+                        count);
+    incoming += local.size();
+    from += count;
+    elems -= count;
+  }
+}
+
+bool Execution::compute() {
+  bool worked = false;
+  for (std::size_t s = plan_->streams.size(); s-- > 0 && plan_->streams[s].kind == Stream::Kind::local;) {
+    Cursor& cursor = cursors_[s];
+    while (cursor.step < cursor.end) {
+      const Step& step = plan_->steps[cursor.step];
+      const std::uint64_t to = allowed(step);
+      if (to <= cursor.elems) break;
+      fold(step, cursor.elems, to);
+      advance(cursor, to - cursor.elems);
+      worked = true;
+    }
+  }
+  return worked;
+}
+
+// Block by block, so that what is between two sources stays in the first-level cache.
+void Execution::fold(const Step& step, std::uint64_t from, std::uint64_t to) {
+  while (from < to) {
+    const std::uint64_t most = step.sources == 1 ? to - from : std::min(to - from, kBlockBytes >> arithmetic_.shift);
+    std::uint64_t elems = run(step.place, from, most).size() >> arithmetic_.shift;
+    for (std::uint32_t k = 0; k < step.sources; k++)
+      elems = run(plan_->sources[step.first_source + k], from, elems).size() >> arithmetic_.shift;
+    fold_block(step, from, elems);
+    from += elems;
+  }
+}
+
+// The place may be one of the sources, so it is written last.
+void Execution::fold_block(const Step& step, std::uint64_t from, std::uint64_t elems) {
+  const Operand* source = plan_->sources.data() + step.first_source;
+  const Bytes place = run(step.place, from, elems);
+  const std::byte* left = run(source[0], from, elems).data();
+  if (step.sources == 1 && left != place.data()) std::memcpy(place.data(), left, place.size());
+  std::byte* partial = scratch_.get() + kScratchBytes;
+  for (std::uint32_t k = 1; k < step.sources; k++) {
+    std::byte* out = k + 1 < step.sources ? partial : place.data();
+    arithmetic_.combine(out, left, run(source[k], from, elems).data(), elems);
+    left = out;
+  }
+}
+
+std::pair<std::uint64_t, std::uint64_t> Execution::progress() const {
+  std::uint64_t moved = 0, all = 0;
+  for (std::size_t s = 0; s < plan_->streams.size(); s++) {
+    const Stream& stream = plan_->streams[s];
+    for (std::uint32_t i = stream.first; i < stream.end; i++) {
+      const std::uint64_t count = plan_->steps[i].range.count;
+      all += count;
+      if (i < cursors_[s].step)
+        moved += count;
+      else if (i == cursors_[s].step)
+        moved += cursors_[s].elems;
+    }
+  }
+  return {moved, all};
+}
+
+}  // namespace anello

@@ -1,0 +1,75 @@
+// The progress of one plan: knows plans, buffers and arithmetic; makes no system call and reads no clock. Whoever
+// drives it asks what can be sent or received now and says how many bytes moved. One thread at a time.
+// Reused for call after call: start() allocates only when a plan needs more than every one before it.
+#pragma once
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "ring/base/bytes.hpp"
+#include "ring/plan/plan.hpp"
+#include "ring/run/arithmetic.hpp"
+#include "ring/run/buffer.hpp"
+
+namespace anello {
+
+class Execution {
+ public:
+  static constexpr std::size_t kScratchBytes = 512 << 10;  // received and reduced while it is in the second-level cache
+  static constexpr std::size_t kBlockBytes = 8 << 10;      // folded while it is in the first
+  static constexpr std::size_t kMaxElemBytes = 16;
+
+  // The buffers hold plan.input_elems and plan.output_elems: the same memory, as the plan allows, or apart. The plan
+  // and all memory outlive the execution.
+  void start(const Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output);
+  bool done() const { return unfinished_ == 0; }
+  const Plan& plan() const { return *plan_; }
+
+  // What stream `s` could send now, in order; at most pieces.size() pieces are filled in. Returns how many.
+  std::size_t sendable(std::uint32_t s, std::span<ConstBytes> pieces) const;
+  void sent(std::uint32_t s, std::size_t bytes);
+
+  // Where stream `s` wants its next bytes; empty if it cannot take any now. Valid until the next receivable().
+  Bytes receivable(std::uint32_t s);
+  void received(std::uint32_t s, std::size_t bytes);
+
+  // Local work that has become possible. True if any was done.
+  bool compute();
+
+  bool ended(std::uint32_t s) const { return cursors_[s].step == cursors_[s].end; }
+  const Step& current(std::uint32_t s) const { return plan_->steps[cursors_[s].step]; }  // not of an ended stream
+
+  // Elements moved or computed so far and in all, over all streams: for reports of how far an operation got.
+  std::pair<std::uint64_t, std::uint64_t> progress() const;
+
+ private:
+  struct Cursor {
+    std::uint32_t step = 0, end = 0;  // the current step and the stream's end
+    std::uint32_t part = 0;           // bytes beyond the complete elements; of a reduce they are in `carry`
+    std::uint64_t elems = 0;          // complete elements of the current step: what others may rely on
+    std::array<std::byte, kMaxElemBytes> carry{};
+  };
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  using Memory = std::unique_ptr<std::byte[], Free>;
+  static Memory allocate(std::size_t bytes);
+
+  std::uint64_t allowed(const Step& step) const;
+  Bytes run(Operand operand, std::uint64_t offset, std::uint64_t elems) const;
+  void advance(Cursor& cursor, std::uint64_t elems);
+  void reduce(const Step& step, std::uint64_t from, std::uint64_t elems);
+  void fold(const Step& step, std::uint64_t from, std::uint64_t to);
+  void fold_block(const Step& step, std::uint64_t from, std::uint64_t elems);
+
+  const Plan* plan_ = nullptr;
+  Arithmetic arithmetic_;
+  std::array<Buffer, 3> spaces_;  // by Space
+  std::vector<Cursor> cursors_;
+  std::uint32_t unfinished_ = 0;
+  Memory scratch_, window_;
+  std::size_t window_bytes_ = 0;
+};
+
+}  // namespace anello

@@ -1,0 +1,39 @@
+// What a World owns, in the order in which it must go: first the data path, last the thread and its event loop.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ring/communicator.hpp"
+#include "ring/net/background.hpp"
+
+namespace anello {
+
+class World::Impl {
+ public:
+  Impl(const Identity& identity, const Exchange& exchange, const Settings& settings);
+  ~Impl();
+
+  void run(const Operation& operation);
+  void abort(std::string_view reason);
+  void finish();
+  const Identity& identity() const { return identity_; }
+  const std::string& host(int rank) const;
+
+ private:
+  void join(const Exchange& exchange, const Settings& settings);
+  void leave();
+
+  Identity identity_;
+  std::vector<std::string> hosts_;  // by rank
+  Bell bell_;
+  std::optional<Background> background_;  // not in a world of one, like the next three
+  std::optional<Mesh> mesh_;
+  std::optional<Control> control_;
+  std::optional<DataLinks> links_;
+  std::optional<Communicator> communicator_;
+  bool finished_ = false, left_ = false;
+};
+
+}  // namespace anello
