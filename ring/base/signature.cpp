@@ -1,6 +1,5 @@
 #include "ring/base/signature.hpp"
 
-#include <algorithm>
 #include <anello/error.hpp>
 
 #include "ring/base/check.hpp"
@@ -36,13 +35,20 @@ std::string_view differing_field(const Signature& a, const Signature& b) {
 
 }  // namespace
 
+// Not through a Writer: this is on the path of every operation.
 std::array<char, kSignatureBytes> encode(const Signature& s) {
-  Writer writer;
-  writer.u32(kMagic).u32(s.generation).u64(s.sequence).u64(s.count).u64(s.slab_elems).u64(s.fingerprint).i32(s.root);
-  writer.u8(std::uint8_t(s.kind)).u8(std::uint8_t(s.op)).u8(std::uint8_t(s.dtype)).u8(s.algorithm);
   std::array<char, kSignatureBytes> bytes;
-  ANELLO_CHECK(writer.bytes().size() == bytes.size());
-  std::copy(writer.bytes().begin(), writer.bytes().end(), bytes.begin());
+  char* at = bytes.data();
+  const auto put = [&at](std::uint64_t value, int size) {
+    for (int i = 0; i < size; i++) *at++ = char(value >> (8 * i));
+  };
+  put(kMagic, 4);
+  put(s.generation, 4);
+  for (const std::uint64_t value : {s.sequence, s.count, s.slab_elems, s.fingerprint}) put(value, 8);
+  put(std::uint32_t(s.root), 4);
+  for (const unsigned value : {unsigned(s.kind), unsigned(s.op), unsigned(s.dtype), unsigned(s.algorithm)})
+    put(value, 1);
+  ANELLO_CHECK(at == bytes.data() + bytes.size());
   return bytes;
 }
 
