@@ -2,8 +2,6 @@
 #include <array>
 #include <bit>
 
-#include "ring/base/check.hpp"
-
 namespace anello {
 namespace {
 struct DTypeRow {
@@ -27,11 +25,6 @@ constexpr std::array<std::string_view, 6> kOps = {"?", "sum", "average", "min", 
 const DTypeRow& row(DType dtype) {
   const auto index = static_cast<std::size_t>(dtype);
   return kDTypes[index < kDTypes.size() ? index : 0];
-}
-template <class To, class From>
-void convert_all(std::span<const From> from, std::span<To> to) {
-  ANELLO_CHECK(from.size() == to.size());
-  for (std::size_t i = 0; i < from.size(); i++) to[i] = To(from[i]);
 }
 }  // namespace
 
@@ -71,19 +64,6 @@ bf16::bf16(float value) {
 }
 bf16::operator float() const {
   return std::bit_cast<float>(std::uint32_t(bits) << 16);
-}
-
-void convert(std::span<const float> from, std::span<f16> to) {
-  convert_all(from, to);
-}
-void convert(std::span<const float> from, std::span<bf16> to) {
-  convert_all(from, to);
-}
-void convert(std::span<const f16> from, std::span<float> to) {
-  convert_all(from, to);
-}
-void convert(std::span<const bf16> from, std::span<float> to) {
-  convert_all(from, to);
 }
 
 }  // namespace anello

@@ -1,4 +1,4 @@
-# What is found outside, and what is missing without it. Only Asio is needed by the engine itself.
+# What is found outside, and what is missing without it. The engine itself needs Asio and Highway.
 
 find_package(Threads REQUIRED)
 find_path(ANELLO_ASIO_INCLUDE asio.hpp DOC "Asio's headers (Debian: libasio-dev)")
@@ -13,6 +13,11 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
 endif()
 target_link_libraries(anello_asio INTERFACE Threads::Threads)
 set_property(GLOBAL APPEND PROPERTY ANELLO_ROOMS anello_asio)
+
+find_package(hwy QUIET)
+if(NOT hwy_FOUND)
+  message(FATAL_ERROR "Highway was not found. Install it (Debian: apt-get install libhwy-dev) or add it to CMAKE_PREFIX_PATH.")
+endif()
 
 function(anello_feature name state)
   set_property(GLOBAL APPEND PROPERTY ANELLO_FEATURES "${name}: ${state}")

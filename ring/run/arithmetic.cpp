@@ -1,51 +1,58 @@
 #include "ring/run/arithmetic.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
-#include <type_traits>
 
-#include "ring/base/check.hpp"
+#include "ring/run/elementwise.hpp"
 
-namespace anello {
-namespace {
+// This file is compiled anew for each instruction set: Highway includes it again with other target options, and the
+// plain loops below are vectorised by the compiler for each.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ring/run/arithmetic.cpp"
+#include <hwy/foreach_target.h>
+// (must come after)
+#include <hwy/highway.h>
 
-template <class T>
-constexpr bool kHalf = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+HWY_BEFORE_NAMESPACE();
+namespace anello::HWY_NAMESPACE {
 
-// Integers are added and multiplied as unsigned numbers of at least 32 bits, so that they wrap.
-template <class T>
-using Wrapping = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
+namespace hn = hwy::HWY_NAMESPACE;
 
-struct Sum {
-  template <class T>
-  static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>)
-      return T(Wrapping<T>(a) + Wrapping<T>(b));
-    else
-      return a + b;
+constexpr std::size_t kBlockElems = 256;  // of half-precision numbers, widened in the first-level cache
+
+void widen(const f16* from, float* to, std::size_t elems) {
+  const hn::ScalableTag<float> wide;
+  const hn::Rebind<hwy::float16_t, decltype(wide)> half;
+  const std::size_t lanes = hn::Lanes(wide);
+  std::size_t i = 0;
+  for (; i + lanes <= elems; i += lanes)
+    hn::StoreU(hn::PromoteTo(wide, hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(from + i))), wide, to + i);
+  for (; i < elems; i++) to[i] = float(from[i]);
+}
+
+void narrow(const float* from, f16* to, std::size_t elems) {
+  const hn::ScalableTag<float> wide;
+  const hn::Rebind<hwy::float16_t, decltype(wide)> half;
+  const std::size_t lanes = hn::Lanes(wide);
+  std::size_t i = 0;
+  for (; i + lanes <= elems; i += lanes)
+    hn::StoreU(hn::DemoteTo(half, hn::LoadU(wide, from + i)), half, reinterpret_cast<hwy::float16_t*>(to + i));
+  for (; i < elems; i++) to[i] = f16(from[i]);
+}
+
+void widen(const bf16* from, float* to, std::size_t elems) {
+  for (std::size_t i = 0; i < elems; i++) to[i] = std::bit_cast<float>(std::uint32_t(from[i].bits) << 16);
+}
+
+// As in bf16's constructor, in a form that the compiler vectorises.
+void narrow(const float* from, bf16* to, std::size_t elems) {
+  for (std::size_t i = 0; i < elems; i++) {
+    const auto bits = std::bit_cast<std::uint32_t>(from[i]);
+    const std::uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
+    to[i].bits = std::uint16_t((from[i] == from[i] ? rounded : bits | 0x400000) >> 16);
   }
-};
-struct Product {
-  template <class T>
-  static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>)
-      return T(Wrapping<T>(a) * Wrapping<T>(b));
-    else
-      return a * b;
-  }
-};
-// A NaN on either side is the result.
-struct Min {
-  template <class T>
-  static T apply(T a, T b) {
-    return a < b || a != a ? a : b;
-  }
-};
-struct Max {
-  template <class T>
-  static T apply(T a, T b) {
-    return a > b || a != a ? a : b;
-  }
-};
+}
 
 template <class T, class Reduction>
 void combine(void* out, const void* left, const void* right, std::size_t elems) {
@@ -53,88 +60,100 @@ void combine(void* out, const void* left, const void* right, std::size_t elems) 
   const auto* a = static_cast<const T*>(left);
   const auto* b = static_cast<const T*>(right);
 #pragma GCC ivdep
-  for (std::size_t i = 0; i < elems; i++) {
-    if constexpr (kHalf<T>)
-      o[i] = T(Reduction::apply(float(a[i]), float(b[i])));
-    else
-      o[i] = Reduction::apply(a[i], b[i]);
+  for (std::size_t i = 0; i < elems; i++) o[i] = Reduction::apply(a[i], b[i]);
+}
+
+template <class Half, class Reduction>
+void combine_half(void* out, const void* left, const void* right, std::size_t elems) {
+  std::array<float, kBlockElems> a, b;
+  for (std::size_t i = 0; i < elems; i += kBlockElems) {
+    const std::size_t count = std::min(kBlockElems, elems - i);
+    widen(static_cast<const Half*>(left) + i, a.data(), count);
+    widen(static_cast<const Half*>(right) + i, b.data(), count);
+    combine<float, Reduction>(a.data(), a.data(), b.data(), count);
+    narrow(a.data(), static_cast<Half*>(out) + i, count);
   }
 }
 
-template <class T>
-Arithmetic::Combine combine_of(Op op) {
-  switch (op) {
-    case Op::sum:
-    case Op::average:
-      return combine<T, Sum>;
-    case Op::min:
-      return combine<T, Min>;
-    case Op::max:
-      return combine<T, Max>;
-    case Op::product:
-      return combine<T, Product>;
-  }
-  return nullptr;
-}
-
-template <class T>
-void divide_all(Bytes elements, std::int64_t divisor) {
-  auto* x = reinterpret_cast<T*>(elements.data());
-  const std::size_t count = elements.size() / sizeof(T);
-  for (std::size_t i = 0; i < count; i++) {
-    if constexpr (kHalf<T>)
-      x[i] = T(float(x[i]) / float(divisor));
-    else if constexpr (std::is_floating_point_v<T>)
-      x[i] /= T(divisor);
-    else if constexpr (std::is_unsigned_v<T>)
-      x[i] = T(std::uint64_t(x[i]) / std::uint64_t(divisor));
-    else
-      x[i] = T(std::int64_t(x[i]) / divisor);
-  }
-}
-
-// Calls `use.template operator()<T>()` with the element type.
-template <class Use>
-auto with_type(DType dtype, Use&& use) {
-  switch (dtype) {
-    case DType::f16:
-      return use.template operator()<f16>();
-    case DType::bf16:
-      return use.template operator()<bf16>();
-    case DType::f32:
-      return use.template operator()<float>();
-    case DType::f64:
-      return use.template operator()<double>();
-    case DType::i8:
-      return use.template operator()<std::int8_t>();
-    case DType::u8:
-      return use.template operator()<std::uint8_t>();
-    case DType::i16:
-      return use.template operator()<std::int16_t>();
-    case DType::u16:
-      return use.template operator()<std::uint16_t>();
-    case DType::i32:
-      return use.template operator()<std::int32_t>();
-    case DType::u32:
-      return use.template operator()<std::uint32_t>();
-    case DType::i64:
-      return use.template operator()<std::int64_t>();
-    case DType::u64:
-      return use.template operator()<std::uint64_t>();
-  }
-  ANELLO_CHECK(!"a known element type");
-}
-
-}  // namespace
-
-Arithmetic arithmetic(DType dtype, Op op) {
+Arithmetic::Combine find_combine(DType dtype, Op op) {
   return with_type(dtype, [op]<class T>() {
-    return Arithmetic{std::uint32_t(std::countr_zero(sizeof(T))), combine_of<T>(op)};
+    return with_reduction(op, []<class Reduction>() -> Arithmetic::Combine {
+      if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16>)
+        return combine_half<T, Reduction>;
+      else
+        return combine<T, Reduction>;
+    });
   });
 }
 
+template <class T>
+void divide_all(T* x, std::size_t elems, std::int64_t divisor) {
+  for (std::size_t i = 0; i < elems; i++) {
+    if constexpr (std::is_floating_point_v<T>)
+      x[i] /= T(divisor);
+    else if constexpr (std::is_unsigned_v<T>)
+      x[i] = T(std::uint64_t(x[i]) / std::uint64_t(divisor));
+    else if constexpr (std::is_signed_v<T>)
+      x[i] = T(std::int64_t(x[i]) / divisor);
+    else
+      x[i] = T(float(x[i]) / float(divisor));
+  }
+}
+
+void divide(DType dtype, std::byte* data, std::size_t bytes, std::int64_t divisor) {
+  with_type(dtype, [=]<class T>() { divide_all(reinterpret_cast<T*>(data), bytes / sizeof(T), divisor); });
+}
+
+void widen_f16(const f16* from, float* to, std::size_t elems) {
+  widen(from, to, elems);
+}
+void widen_bf16(const bf16* from, float* to, std::size_t elems) {
+  widen(from, to, elems);
+}
+void narrow_f16(const float* from, f16* to, std::size_t elems) {
+  narrow(from, to, elems);
+}
+void narrow_bf16(const float* from, bf16* to, std::size_t elems) {
+  narrow(from, to, elems);
+}
+
+}  // namespace anello::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace anello {
+
+HWY_EXPORT(find_combine);
+HWY_EXPORT(divide);
+HWY_EXPORT(widen_f16);
+HWY_EXPORT(widen_bf16);
+HWY_EXPORT(narrow_f16);
+HWY_EXPORT(narrow_bf16);
+
+Arithmetic arithmetic(DType dtype, Op op) {
+  return {std::uint32_t(std::countr_zero(size_bytes(dtype))), HWY_DYNAMIC_DISPATCH(find_combine)(dtype, op)};
+}
+
 void divide(DType dtype, Bytes elements, std::int64_t divisor) {
-  with_type(dtype, [=]<class T>() { divide_all<T>(elements, divisor); });
+  HWY_DYNAMIC_DISPATCH(divide)(dtype, elements.data(), elements.size(), divisor);
+}
+
+void convert(std::span<const float> from, std::span<f16> to) {
+  ANELLO_CHECK(from.size() == to.size());
+  HWY_DYNAMIC_DISPATCH(narrow_f16)(from.data(), to.data(), from.size());
+}
+void convert(std::span<const float> from, std::span<bf16> to) {
+  ANELLO_CHECK(from.size() == to.size());
+  HWY_DYNAMIC_DISPATCH(narrow_bf16)(from.data(), to.data(), from.size());
+}
+void convert(std::span<const f16> from, std::span<float> to) {
+  ANELLO_CHECK(from.size() == to.size());
+  HWY_DYNAMIC_DISPATCH(widen_f16)(from.data(), to.data(), from.size());
+}
+void convert(std::span<const bf16> from, std::span<float> to) {
+  ANELLO_CHECK(from.size() == to.size());
+  HWY_DYNAMIC_DISPATCH(widen_bf16)(from.data(), to.data(), from.size());
 }
 
 }  // namespace anello
+#endif

@@ -1,4 +1,5 @@
-// What a reduction does to elements of a type. Pure; any thread.
+// What a reduction does to runs of elements, and conversion between types. Compiled once for each instruction set that
+// is worth it and chosen when first used (Highway). Pure; any thread.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstddef>

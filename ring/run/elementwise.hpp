@@ -1,0 +1,96 @@
+// What the reductions mean for one pair of elements; included by each kernel so that it is inlined there.
+#pragma once
+#include <anello/tensor.hpp>
+#include <cstdint>
+#include <type_traits>
+
+#include "ring/base/check.hpp"
+
+namespace anello {
+
+// Integers are added and multiplied as unsigned numbers of at least 32 bits, so that they wrap.
+template <class T>
+using Wrapping = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
+
+struct Sum {
+  template <class T>
+  static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return T(Wrapping<T>(a) + Wrapping<T>(b));
+    else
+      return a + b;
+  }
+};
+struct Product {
+  template <class T>
+  static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return T(Wrapping<T>(a) * Wrapping<T>(b));
+    else
+      return a * b;
+  }
+};
+// A NaN on either side is the result.
+struct Min {
+  template <class T>
+  static T apply(T a, T b) {
+    return a < b || a != a ? a : b;
+  }
+};
+struct Max {
+  template <class T>
+  static T apply(T a, T b) {
+    return a > b || a != a ? a : b;
+  }
+};
+
+// use.template operator()<T>() with the element type.
+template <class Use>
+auto with_type(DType dtype, Use&& use) {
+  switch (dtype) {
+    case DType::f16:
+      return use.template operator()<f16>();
+    case DType::bf16:
+      return use.template operator()<bf16>();
+    case DType::f32:
+      return use.template operator()<float>();
+    case DType::f64:
+      return use.template operator()<double>();
+    case DType::i8:
+      return use.template operator()<std::int8_t>();
+    case DType::u8:
+      return use.template operator()<std::uint8_t>();
+    case DType::i16:
+      return use.template operator()<std::int16_t>();
+    case DType::u16:
+      return use.template operator()<std::uint16_t>();
+    case DType::i32:
+      return use.template operator()<std::int32_t>();
+    case DType::u32:
+      return use.template operator()<std::uint32_t>();
+    case DType::i64:
+      return use.template operator()<std::int64_t>();
+    case DType::u64:
+      return use.template operator()<std::uint64_t>();
+  }
+  ANELLO_CHECK(!"a known element type");
+}
+
+// use.template operator()<Reduction>().
+template <class Use>
+auto with_reduction(Op op, Use&& use) {
+  switch (op) {
+    case Op::sum:
+    case Op::average:
+      return use.template operator()<Sum>();
+    case Op::min:
+      return use.template operator()<Min>();
+    case Op::max:
+      return use.template operator()<Max>();
+    case Op::product:
+      return use.template operator()<Product>();
+  }
+  ANELLO_CHECK(!"a known reduction");
+}
+
+}  // namespace anello
