@@ -32,7 +32,7 @@ void Bell::hush() noexcept {
 }
 
 Patience Patience::of(int spins, int yields, int local_ranks, double cores) {
-  Patience patience = local_ranks <= cores ? Patience{5000, 50} : Patience{0, 50};
+  Patience patience = local_ranks <= cores ? Patience{5000, 100} : Patience{0, 100};
   if (spins >= 0) patience.spins = spins;
   if (yields >= 0) patience.yields = yields;
   return patience;

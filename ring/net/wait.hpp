@@ -25,7 +25,7 @@ class Bell {
 };
 
 struct Patience {
-  int spins = 0, yields = 50;  // empty rounds
+  int spins = 0, yields = 100;  // empty rounds
 
   // Where every rank of the host has a core of its own, what it waits for comes soon and from elsewhere; otherwise the
   // core is needed by the rank that is waited for, so it is given up at once. Negative settings mean by this rule.
