@@ -30,6 +30,7 @@ enum class Algorithm : std::uint8_t {
 };
 std::string_view name(Algorithm algorithm);  // "ring"; automatic is "auto"
 bool parse(std::string_view text, Algorithm&);
+std::string algorithm_names();  // "auto, ring, star, ...", for messages
 
 // Does every element come out as ((x0 + x1) + x2) + ..., whatever the size, the slabs and the placement of ranks?
 bool reproducible(Algorithm algorithm);

@@ -173,6 +173,11 @@ bool parse(std::string_view text, Algorithm& algorithm) {
     if (kRows[i].name == text) return algorithm = Algorithm(i), true;
   return false;
 }
+std::string algorithm_names() {
+  std::string names;
+  for (const Row& each : kRows) names.append(names.empty() ? "" : ", ").append(each.name);
+  return names;
+}
 bool reproducible(Algorithm algorithm) {
   return row(algorithm).reproducible;
 }

@@ -1,35 +1,92 @@
 #include "ring/plan/choose.hpp"
 
 #include <algorithm>
+#include <anello/error.hpp>
+#include <array>
+#include <bit>
+#include <limits>
+
+#include "ring/base/check.hpp"
+#include "ring/base/text.hpp"
 
 namespace anello {
 namespace {
 
-constexpr std::uint64_t kKiB = 1024;
+constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
+constexpr int kAnyWorld = std::numeric_limits<int>::max();
+constexpr std::uint64_t kLeastChunkBytes = 16 * kKiB;  // also bounds the steps of a plan, whatever the world
 
-Choice choose_freely(const Facts& facts) {
-  if (facts.world == 1) return {Algorithm::ring, 0, "a world of one only copies"};
-  if (facts.world == 2 && facts.bytes <= 64 * kKiB)
-    return {Algorithm::one_shot, 0, "two ranks, small: one message each way"};
-  if (facts.bytes <= 64 * kKiB) return {Algorithm::star, 0, "small: the fewest messages, 2(n-1)"};
-  return {Algorithm::ring, 0, "large: the fewest bytes, 2(n-1)/n of the buffer each way"};
+enum class Cores { any, shared, own };
+enum class Worlds { any, power_of_two };
+
+struct Row {
+  Cores cores;
+  int least_world, most_world;
+  Worlds worlds;
+  std::uint64_t most_bytes;
+  Algorithm algorithm;
+  std::string_view reason;
+};
+
+// The first row that fits is taken; in rank order, the first that fits and keeps it, which makes the rows below `ring`
+// reachable. The bounds for shared cores and for two ranks were measured over loopback (2 to 16 ranks on 2 cores, 1 KiB
+// to 16 MiB); those for cores of one's own follow from the depth in messages.
+constexpr std::array kRows = {
+    Row{Cores::any, 2, 2, Worlds::any, 256 * kKiB, Algorithm::one_shot, "two ranks, one exchange"},
+    Row{Cores::shared, 3, kAnyWorld, Worlds::any, 16 * kKiB, Algorithm::star, "shared cores, fewest messages"},
+    Row{Cores::shared, 3, kAnyWorld, Worlds::any, 256 * kKiB, Algorithm::tree,
+        "shared cores, fewest messages, load spread"},
+    Row{Cores::shared, 4, 8, Worlds::power_of_two, 2 * kMiB, Algorithm::halving, "few messages, least traffic"},
+    Row{Cores::shared, 9, kAnyWorld, Worlds::any, 2 * kMiB, Algorithm::tree,
+        "many ranks share cores, messages cost most"},
+    Row{Cores::own, 3, 4, Worlds::any, 16 * kKiB, Algorithm::one_shot, "few ranks, one message deep"},
+    Row{Cores::own, 3, kAnyWorld, Worlds::any, 64 * kKiB, Algorithm::tree, "small, log2(world) deep"},
+    Row{Cores::own, 4, kAnyWorld, Worlds::power_of_two, kMiB, Algorithm::halving, "log2(world) deep, least traffic"},
+    Row{Cores::any, 2, kAnyWorld, Worlds::any, kAnyBytes, Algorithm::ring, "large, least traffic"},
+    Row{Cores::any, 2, 2, Worlds::any, kAnyBytes, Algorithm::two_shot, "rank order, two ranks, least traffic"},
+    Row{Cores::any, 3, kAnyWorld, Worlds::any, 256 * kKiB, Algorithm::star, "rank order, fewest messages"},
+    Row{Cores::any, 3, 8, Worlds::any, 2 * kMiB, Algorithm::two_shot, "rank order, two messages deep"},
+    Row{Cores::any, 3, kAnyWorld, Worlds::any, kAnyBytes, Algorithm::chain, "rank order, large"},
+};
+
+bool fits(const Row& row, const Facts& facts) {
+  const bool cores = row.cores == Cores::any || (row.cores == Cores::shared) == facts.oversubscribed;
+  const bool world = facts.world >= row.least_world && facts.world <= row.most_world;
+  const bool shape = row.worlds == Worlds::any || std::has_single_bit(unsigned(facts.world));
+  return cores && world && shape && facts.bytes <= row.most_bytes && (!facts.rank_order || reproducible(row.algorithm));
+}
+
+void refuse_if_unable(Algorithm forced, const Facts& facts) {
+  if (!facts.rank_order || reproducible(forced)) return;
+  throw Error(Code::configuration, text("algorithm '", name(forced),
+                                        "' cannot be forced in reproducible mode, it does not add in rank order; ",
+                                        "take 'auto', star, one_shot, two_shot or chain"));
+}
+
+std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) {
+  return value / by + (value % by != 0);
 }
 
 }  // namespace
 
-Choice choose(const Facts& facts) {
-  Choice choice = choose_freely(facts);
-  if (facts.forced != Algorithm::automatic) choice = {facts.forced, 0, "forced by ANELLO_ALGORITHM"};
-  if (facts.slab_bytes > 0 && facts.bytes > facts.slab_bytes)
-    choice.slab_elems = std::max<std::uint64_t>(1, facts.slab_bytes / facts.elem_bytes);
-  return choice;
+std::uint64_t slab_elems(const Facts& facts) {
+  ANELLO_CHECK(facts.elem_bytes > 0);
+  if (facts.slab_bytes == 0 || facts.world == 1) return 0;
+  const std::uint64_t slab_bytes = std::max(facts.slab_bytes, std::uint64_t(facts.world) * kLeastChunkBytes);
+  if (facts.bytes <= slab_bytes) return 0;
+  return divide_up(facts.bytes / facts.elem_bytes, divide_up(facts.bytes, slab_bytes));
 }
 
-std::string algorithm_names() {
-  std::string names;
-  for (auto algorithm = Algorithm::automatic; algorithm <= Algorithm::chain; algorithm = Algorithm(int(algorithm) + 1))
-    names.append(names.empty() ? "" : ", ").append(name(algorithm));
-  return names;
+Choice choose(const Facts& facts) {
+  if (facts.world == 1) return {Algorithm::ring, 0, "one rank, a copy"};
+  if (facts.forced != Algorithm::automatic) {
+    refuse_if_unable(facts.forced, facts);
+    return {facts.forced, slab_elems(facts), "forced"};
+  }
+  const auto row = std::find_if(kRows.begin(), kRows.end(), [&](const Row& each) { return fits(each, facts); });
+  ANELLO_CHECK(row != kRows.end());
+  return {row->algorithm, slab_elems(facts), row->reason};
 }
 
 }  // namespace anello

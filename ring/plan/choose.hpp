@@ -1,8 +1,8 @@
-// Which algorithm an allreduce takes: a fixed table over facts that are equal on all ranks, never a measurement taken at
-// start, so that bits do not change from run to run. Pure.
+// Which algorithm an allreduce takes, and in what slabs. A table of rows, shipped with the library and so the same from
+// run to run; it looks at nothing but facts that are equal on all ranks, so that all ranks choose alike. Pure.
 #pragma once
+#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "ring/plan/algorithm.hpp"
@@ -11,21 +11,25 @@ namespace anello {
 
 struct Facts {
   int world = 1;
-  bool oversubscribed = false;  // a host has more ranks than cores
-  std::uint64_t bytes = 0;      // of one rank's buffer
+  bool oversubscribed = false;  // on some host there are more ranks than cores
+  std::uint64_t bytes = 0;      // of a rank's input
   std::size_t elem_bytes = 1;
   Algorithm forced = Algorithm::automatic;
-  std::uint64_t slab_bytes = 0;  // 0: large buffers are not cut
+  std::uint64_t slab_bytes = 0;  // wanted; 0: everything at once
+  bool rank_order = false;       // reproducible mode: results must not depend on the algorithm
 };
 
 struct Choice {
-  Algorithm algorithm = Algorithm::ring;
-  std::uint64_t slab_elems = 0;  // 0: all at once
-  std::string_view reason;       // for logs
+  Algorithm algorithm = Algorithm::ring;  // never automatic
+  std::uint64_t slab_elems = 0;           // 0: all at once
+  std::string_view reason;                // for people, in memory that never goes away
 };
 
+// Throws Error{configuration} if the forced algorithm cannot do what is asked.
 Choice choose(const Facts& facts);
 
-std::string algorithm_names();  // "auto, ring, star, ...", for error messages
+// The slab alone, for reduce_scatter: near facts.slab_bytes, so that slabs are equal, and no less than a worthwhile
+// message for each rank. 0: all at once.
+std::uint64_t slab_elems(const Facts& facts);
 
 }  // namespace anello

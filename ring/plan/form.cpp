@@ -13,10 +13,12 @@ bool inside(std::uint64_t first, std::uint64_t count, std::uint64_t limit) {
   return first <= limit && count <= limit - first;
 }
 
-bool inside(const Plan& plan, Operand operand, Range range) {
+// Does the operand lie within its space, and in a caller's buffer where the range's elements are?
+bool lies_right(const Plan& plan, Operand operand, Range range) {
   const std::array limits = {plan.input_elems, plan.output_elems, plan.window_elems};
   return std::size_t(operand.space) < limits.size() &&
-         inside(operand.at, range.count, limits[std::size_t(operand.space)]);
+         inside(operand.at, range.count, limits[std::size_t(operand.space)]) &&
+         (operand.space == Space::window || operand.at + plan.base(operand.space) == range.begin);
 }
 
 bool fits(Act act, Stream::Kind kind) {
@@ -36,7 +38,7 @@ void check_step(const Plan& plan, const Stream& stream, std::uint32_t index) {
   const auto need = [&](bool condition, const char* what) { require(condition, plan, index, what); };
   need(fits(step.act, stream.kind), "does not belong into its stream");
   need(step.range.count > 0, "is empty");
-  need(inside(plan, step.place, step.range), "leaves its buffer");
+  need(lies_right(plan, step.place, step.range), "does not lie where its range does");
   need(step.act == Act::send || step.place.space != Space::input, "writes to the input");
   need(index == stream.first || step.order > plan.steps[index - 1].order, "is out of program order");
   need(step.act != Act::reduce || step.incoming_left == (stream.peer < plan.rank),
@@ -46,7 +48,8 @@ void check_step(const Plan& plan, const Stream& stream, std::uint32_t index) {
       step.act == Act::fold ? step.sources >= 1 : step.sources == std::uint32_t(step.act == Act::reduce);
   need(counted && inside(step.first_source, step.sources, plan.sources.size()), "has the wrong number of sources");
   for (std::uint32_t k = 0; k < step.sources; k++)
-    need(inside(plan, plan.sources[step.first_source + k], step.range), "leaves a source's buffer");
+    need(lies_right(plan, plan.sources[step.first_source + k], step.range),
+         "has a source that does not lie where its range does");
 
   need(inside(step.first_dep, step.deps, plan.deps.size()), "has dependencies that are not there");
   for (std::uint32_t k = 0; k < step.deps; k++)

@@ -1,0 +1,81 @@
+// Every plan there is, as cases: the plans of all ranks, and what they promise. For tests of plans and of their
+// execution.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ring/base/text.hpp"
+#include "ring/plan/algorithm.hpp"
+#include "ring/plan/check.hpp"
+#include "ring/plan/draft.hpp"
+
+namespace anello {
+
+inline constexpr Algorithm kAlgorithms[] = {Algorithm::ring,     Algorithm::star,     Algorithm::tree,
+                                            Algorithm::one_shot, Algorithm::two_shot, Algorithm::halving,
+                                            Algorithm::chain};
+
+struct Case {
+  std::string name;
+  std::vector<Plan> plans;  // rank by rank
+  Promise promise;
+};
+
+template <class Build>
+std::vector<Plan> plans_of(int world, Build build) {
+  std::vector<Plan> plans;
+  for (int rank = 0; rank < world; rank++) plans.push_back(build(rank));
+  return plans;
+}
+
+// All collectives and algorithms for this world and count, with every root; slabs where there are any.
+inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t slab_elems) {
+  std::vector<Case> cases;
+  const auto add = [&](std::string_view what, Promise promise, auto build) {
+    std::string title = text(what, ", world ", world, ", count ", count, ", slab ", slab_elems);
+    cases.push_back({std::move(title), plans_of(world, build), promise});
+  };
+  for (const Algorithm algorithm : kAlgorithms)
+    add(name(algorithm), {Collective::allreduce, reproducible(algorithm)}, [&](int rank) {
+      return plan_allreduce(algorithm, {rank, world, count}, slab_elems);
+    });
+  add("reduce_scatter", {Collective::reduce_scatter}, [&](int rank) {
+    return plan_reduce_scatter({rank, world, count}, slab_elems);
+  });
+  if (slab_elems != 0) return cases;
+  add("all_gather", {Collective::all_gather}, [&](int rank) { return plan_all_gather({rank, world, count}); });
+  for (int root = 0; root < world; root++)
+    add(text("broadcast from ", root), {Collective::broadcast, false, root}, [&](int rank) {
+      return plan_broadcast({rank, world, count, root});
+    });
+  return cases;
+}
+
+// Not for use: a reduce_scatter of five ranks whose partial sums take turns in this many window slots, so that later
+// chunks overwrite earlier ones. Two are right; with one, everybody waits for everybody.
+inline Case with_window_slots(int slots) {
+  constexpr int kWorld = 5;
+  constexpr std::uint64_t kCount = 3;
+  const auto build = [&](int rank) {
+    Draft draft({.rank = rank,
+                 .world = kWorld,
+                 .input_elems = kWorld * kCount,
+                 .output_elems = kCount,
+                 .output_base = std::uint64_t(rank) * kCount});
+    const auto part = [&](int owner) { return Range{std::uint64_t((owner + kWorld) % kWorld) * kCount, kCount}; };
+    std::vector<Operand> slot;
+    for (int k = 0; k < slots; k++) slot.push_back(draft.window(kCount));
+    Operand partial = draft.at(Space::input, part(rank - 1));
+    for (int round = 1; round < kWorld; round++) {
+      draft.send((rank + 1) % kWorld, part(rank - round), partial);
+      const Range next = part(rank - round - 1);
+      partial = round == kWorld - 1 ? draft.at(Space::output, next) : slot[std::size_t(round % slots)];
+      draft.reduce((rank + kWorld - 1) % kWorld, next, partial, draft.at(Space::input, next));
+    }
+    return std::move(draft).finish();
+  };
+  return {text("reduce_scatter in ", slots, " window slots"), plans_of(kWorld, build), {Collective::reduce_scatter}};
+}
+
+}  // namespace anello

@@ -1,0 +1,99 @@
+// check() finds every plan right that the library makes, and names what is wrong with those that are not.
+#include "ring/plan/check.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/plan/cases.hpp"
+
+namespace anello {
+namespace {
+
+using testing::HasSubstr;
+using testing::Optional;
+
+constexpr Promise kAllreduce = {Collective::allreduce};
+
+class EveryPlan : public testing::TestWithParam<int> {};
+
+TEST_P(EveryPlan, KeepsItsPromise) {
+  const int world = GetParam();
+  const auto n = std::uint64_t(world);
+  for (const std::uint64_t count : std::set<std::uint64_t>{0, 1, n - 1, n, n + 1, 2 * n + 1, 37})
+    for (const std::uint64_t slab : {0, 1, 5, 16}) {
+      if (count == 37 && slab == 1) continue;  // nothing that smaller counts do not show, for half of the time
+      for (const Case& each : all_cases(world, count, slab))
+        EXPECT_EQ(check(each.plans, each.promise), std::nullopt) << each.name;
+    }
+}
+INSTANTIATE_TEST_SUITE_P(World, EveryPlan, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 16));
+
+TEST(Barrier, HearsFromEverybodyWhateverTheCount) {
+  for (const int world : {1, 2, 3, 7, 16})
+    EXPECT_EQ(check(plans_of(world,
+                             [&](int rank) {
+                               return plan_barrier({rank, world, 0});
+                             }),
+                    kAllreduce),
+              std::nullopt);
+}
+
+TEST(Check, RankOrderIsKeptWhereItIsPromisedAndNotElsewhere) {
+  for (const Algorithm algorithm : kAlgorithms) {
+    const auto plans = plans_of(5, [&](int rank) { return plan_allreduce(algorithm, {rank, 5, 11}, 4); });
+    EXPECT_EQ(!check(plans, {Collective::allreduce, true}), reproducible(algorithm)) << name(algorithm);
+  }
+}
+
+TEST(Check, AnotherRootIsAnotherPromise) {
+  const auto plans = plans_of(3, [](int rank) { return plan_broadcast({rank, 3, 4, 1}); });
+  EXPECT_EQ(check(plans, {Collective::broadcast, false, 1}), std::nullopt);
+  EXPECT_THAT(check(plans, {Collective::broadcast, false, 2}), Optional(HasSubstr("has buffers that")));
+}
+
+TEST(Check, PlansOfOtherRanksOrWorldsAreRefused) {
+  std::vector<Plan> plans = plans_of(2, [](int rank) { return plan_all_gather({rank, 2, 3}); });
+  std::swap(plans[0], plans[1]);
+  EXPECT_THAT(check(plans, {Collective::all_gather}), Optional(HasSubstr("rank 0 of 2 has the plan of rank 1 of 2")));
+  EXPECT_THAT(check({}, {}), Optional(HasSubstr("no plans")));
+}
+
+TEST(Check, RanksThatDisagreeAboutTheAlgorithmAreFound) {
+  std::vector<Plan> plans = plans_of(4, [](int rank) { return plan_allreduce(Algorithm::ring, {rank, 4, 8}); });
+  plans[2] = plan_allreduce(Algorithm::star, {2, 4, 8});
+  EXPECT_NE(check(plans, kAllreduce), std::nullopt);
+}
+
+TEST(Check, WaitingForEachOtherIsADeadlock) {
+  const Case two = with_window_slots(2), one = with_window_slots(1);
+  EXPECT_EQ(check(two.plans, two.promise), std::nullopt);
+  EXPECT_THAT(check(one.plans, one.promise), Optional(HasSubstr("waits for ever")));
+}
+
+// Two ranks that take nothing before all is sent: right if the link can hold it, and only then.
+TEST(Check, WhatALinkHoldsDecides) {
+  std::vector<Plan> plans = plans_of(2, [](int rank) { return plan_allreduce(Algorithm::one_shot, {rank, 2, 4}); });
+  for (Plan& plan : plans) plan.deps.at(0).whole = true;
+  EXPECT_THAT(check(plans, kAllreduce, 1), Optional(HasSubstr("waits for ever")));
+  EXPECT_THAT(check(plans, kAllreduce, 3), Optional(HasSubstr("waits for ever")));
+  EXPECT_EQ(check(plans, kAllreduce, 4), std::nullopt);
+}
+
+TEST(Check, SaysWhichRankAndStepAndWhat) {
+  std::vector<Plan> plans = plans_of(2, [](int rank) { return plan_allreduce(Algorithm::one_shot, {rank, 2, 4}); });
+  plans[1].steps.at(1).deps = 0;
+  EXPECT_THAT(check(plans, kAllreduce),
+              Optional(HasSubstr("in place: rank 1 step 1 element 0: overwrites what may still be read")));
+}
+
+TEST(Check, AWrongResultIsShown) {
+  std::vector<Plan> plans = plans_of(2, [](int rank) { return plan_allreduce(Algorithm::one_shot, {rank, 2, 1}); });
+  plans[0].steps.at(1).act = Act::copy;
+  plans[0].steps.at(1).sources = 0;
+  EXPECT_THAT(check(plans, kAllreduce), Optional(HasSubstr("rank 0 element 0: not each contribution once, but x1[0]")));
+}
+
+}  // namespace
+}  // namespace anello

@@ -1,0 +1,53 @@
+// Breaks right plans in every single place and requires that check() notices each time.
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+#include "tests/plan/cases.hpp"
+#include "tests/plan/mutations.hpp"
+
+namespace anello {
+
+void PrintTo(const Mutation& mutation, std::ostream* out) {
+  *out << mutation.name;
+}
+
+namespace {
+
+struct Tally {
+  std::size_t tried = 0, caught = 0;
+};
+
+void mutate_everywhere(const Case& right, const Mutation& mutation, Tally& tally) {
+  for (std::size_t rank = 0; rank < right.plans.size(); rank++)
+    for (std::size_t site = 0; site < mutation.sites(right.plans[rank]); site++) {
+      std::vector<Plan> plans = right.plans;
+      if (!mutation.apply(plans[rank], site)) continue;
+      tally.tried++;
+      if (check(plans, right.promise))
+        tally.caught++;
+      else
+        ADD_FAILURE() << right.name << ": " << mutation.name << " " << site << " of rank " << rank
+                      << " goes unnoticed\n"
+                      << to_text(right.plans[rank]);
+    }
+}
+
+class MutationTest : public testing::TestWithParam<Mutation> {};
+
+TEST_P(MutationTest, EveryOneIsCaught) {
+  Tally tally;
+  for (const int world : {2, 3, 4, 5})
+    for (const std::uint64_t slab : {0, 5})
+      for (const Case& right : all_cases(world, std::uint64_t(2 * world + 1), slab))
+        mutate_everywhere(right, GetParam(), tally);
+  mutate_everywhere(with_window_slots(2), GetParam(), tally);
+  EXPECT_GT(tally.tried, 0U);
+  std::cout << GetParam().name << ": " << tally.caught << " of " << tally.tried << " caught\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MutationTest, testing::ValuesIn(mutations()),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+}  // namespace
+}  // namespace anello
