@@ -39,11 +39,11 @@ std::optional<std::string> environment(const char* variable) {
   return value;
 }
 
-long parse_number(std::string_view what, std::string_view text_, long least, long most) {
+long parse_number(std::string_view what, std::string_view digits, long least, long most) {
   long value = 0;
-  const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), value);
-  if (error != std::errc() || end != text_.data() + text_.size() || value < least || value > most)
-    throw Error(Code::configuration, text(what, "='", text_, "' is not a whole number from ", least, " to ", most));
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size() || value < least || value > most)
+    throw Error(Code::configuration, text(what, "='", digits, "' is not a whole number from ", least, " to ", most));
   return value;
 }
 

@@ -13,7 +13,7 @@ std::optional<std::string> environment(const char* variable);
 std::string wire_settings(const Settings& settings);
 
 // A whole number in [least, most], or Error{configuration} that names `what`, the text and the range.
-long parse_number(std::string_view what, std::string_view text, long least, long most);
+long parse_number(std::string_view what, std::string_view digits, long least, long most);
 
 // The settings as a table: variable, default, unit or choices, sentence. Markdown for the README, or plain for --help.
 std::string settings_table(bool markdown);

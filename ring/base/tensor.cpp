@@ -49,9 +49,26 @@ bool parse(std::string_view text, Op& op) {
   return false;
 }
 
-f16::f16(float value) : bits(std::bit_cast<std::uint16_t>(static_cast<_Float16>(value))) {}
+// In integers, since not every compiler has a half-precision type. Below 2^-14 adding 0.5 leaves exactly the bits that
+// a denormal keeps, rounded to nearest even by the addition itself.
+f16::f16(float value) {
+  const auto wide = std::bit_cast<std::uint32_t>(value);
+  const auto sign = std::uint16_t(wide >> 16 & 0x8000);
+  const std::uint32_t magnitude = wide & 0x7fffffff;
+  std::uint32_t half = 0x7c00;  // infinity, and what rounds to it
+  if (magnitude > 0x7f800000)
+    half = 0x7e00 | (magnitude >> 13 & 0x3ff);
+  else if (magnitude < 0x38800000)
+    half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3f000000;
+  else if (magnitude < 0x477ff000)
+    half = (magnitude - (112U << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
+  bits = std::uint16_t(sign | half);
+}
 f16::operator float() const {
-  return static_cast<float>(std::bit_cast<_Float16>(bits));
+  const std::uint32_t sign = (bits & 0x8000U) << 16, exponent = bits >> 10 & 0x1f, mantissa = bits & 0x3ff;
+  if (exponent == 0) return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(float(mantissa) * 0x1p-24F));
+  const std::uint32_t widened = exponent == 0x1f ? 0xff : exponent + 112;
+  return std::bit_cast<float>(sign | widened << 23 | mantissa << 13);
 }
 
 // The upper half of a float, rounded to nearest even; a NaN stays a (quiet) NaN.

@@ -6,6 +6,13 @@
 
 #include "ring/run/elementwise.hpp"
 
+// The output may be one of the inputs, element by element; nothing else overlaps.
+#ifdef __clang__
+#define ANELLO_INDEPENDENT_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define ANELLO_INDEPENDENT_LOOP _Pragma("GCC ivdep")
+#endif
+
 // This file is compiled anew for each instruction set: Highway includes it again with other target options, and the
 // plain loops below are vectorised by the compiler for each.
 #undef HWY_TARGET_INCLUDE
@@ -59,7 +66,7 @@ void combine(void* out, const void* left, const void* right, std::size_t elems) 
   auto* o = static_cast<T*>(out);
   const auto* a = static_cast<const T*>(left);
   const auto* b = static_cast<const T*>(right);
-#pragma GCC ivdep
+  ANELLO_INDEPENDENT_LOOP
   for (std::size_t i = 0; i < elems; i++) o[i] = Reduction::apply(a[i], b[i]);
 }
 

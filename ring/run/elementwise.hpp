@@ -1,6 +1,7 @@
 // What the reductions mean for one pair of elements; included by each kernel so that it is inlined there.
 #pragma once
 #include <anello/tensor.hpp>
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
@@ -30,17 +31,24 @@ struct Product {
       return a * b;
   }
 };
+template <class T>
+bool is_nan(T value) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::isnan(value);
+  else
+    return false;
+}
 // A NaN on either side is the result.
 struct Min {
   template <class T>
   static T apply(T a, T b) {
-    return a < b || a != a ? a : b;
+    return a < b || is_nan(a) ? a : b;
   }
 };
 struct Max {
   template <class T>
   static T apply(T a, T b) {
-    return a > b || a != a ? a : b;
+    return a > b || is_nan(a) ? a : b;
   }
 };
 

@@ -53,8 +53,8 @@ constexpr DType dtype_of() {
   else if constexpr (std::is_same_v<T, double>)
     return DType::f64;
   else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    constexpr int log = std::countr_zero(sizeof(T));
-    return DType(int(DType::i8) + 2 * log + std::is_unsigned_v<T>);
+    constexpr int kLogSize = std::countr_zero(sizeof(T));
+    return DType(int(DType::i8) + 2 * kLogSize + std::is_unsigned_v<T>);
   } else {
     static_assert(kNoDType<T>, "not an element type: see anello::DType");
   }
@@ -74,7 +74,7 @@ struct Tensor {
   std::size_t count = 0;
   DType dtype = DType::f32;
 
-  Tensor(void* data_, std::size_t count_, DType dtype_) : data(data_), count(count_), dtype(dtype_) {}
+  Tensor(void* memory, std::size_t elems, DType type) : data(memory), count(elems), dtype(type) {}
   template <ElementRange R>
   requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>) Tensor(R&& range)
       : data(std::ranges::data(range)),
@@ -89,7 +89,7 @@ struct ConstTensor {
   std::size_t count = 0;
   DType dtype = DType::f32;
 
-  ConstTensor(const void* data_, std::size_t count_, DType dtype_) : data(data_), count(count_), dtype(dtype_) {}
+  ConstTensor(const void* memory, std::size_t elems, DType type) : data(memory), count(elems), dtype(type) {}
   ConstTensor(Tensor t) : data(t.data), count(t.count), dtype(t.dtype) {}
   template <ElementRange R>
   ConstTensor(R&& range)
