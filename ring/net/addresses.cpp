@@ -21,7 +21,7 @@ using asio::ip::address;
 // A mapped IPv4 address (::ffff:127.0.0.1) as what it means; unspecified if there is no such address.
 address parsed(std::string_view text) {
   asio::error_code failure;
-  const address result = asio::ip::make_address(std::string(text), failure);
+  address result = asio::ip::make_address(std::string(text), failure);
   if (failure) return {};
   if (result.is_v6() && result.to_v6().is_v4_mapped())
     return asio::ip::make_address_v4(asio::ip::v4_mapped, result.to_v6());
@@ -87,14 +87,14 @@ std::string listed(const std::vector<Interface>& interfaces) {
 
 }  // namespace
 
-HostPort parse_host_port(std::string_view what, std::string_view text_) {
+HostPort parse_host_port(std::string_view what, std::string_view given) {
   const auto wrong = [&](std::string_view why) {
     return Error(Code::configuration,
-                 text(what, "='", text_, "': ", why, "; expected host:port or [IPv6 address]:port"));
+                 text(what, "='", given, "': ", why, "; expected host:port or [IPv6 address]:port"));
   };
-  const std::size_t colon = text_.rfind(':');
+  const std::size_t colon = given.rfind(':');
   if (colon == std::string_view::npos) throw wrong("no port");
-  std::string_view host = text_.substr(0, colon);
+  std::string_view host = given.substr(0, colon);
   const bool brackets = host.starts_with('[') && host.ends_with(']');
   if (brackets) host = host.substr(1, host.size() - 2);
   if (host.empty() || host.size() > 255) throw wrong(host.empty() ? "no host" : "the host's name is too long");
@@ -102,7 +102,7 @@ HostPort parse_host_port(std::string_view what, std::string_view text_) {
   if (brackets && parsed(host).is_unspecified() && host != "::") throw wrong("not an IPv6 address in the brackets");
   if (host.find_first_of("[] \t/") != std::string_view::npos) throw wrong("not a host's name");
   return {std::string(host),
-          std::uint16_t(parse_number(text(what, "='", text_, "': port"), text_.substr(colon + 1), 1, 65535))};
+          std::uint16_t(parse_number(text(what, "='", given, "': port"), given.substr(colon + 1), 1, 65535))};
 }
 
 std::string host_port(std::string_view host, unsigned port) {
