@@ -2,6 +2,7 @@
 #pragma once
 #include <sstream>
 #include <string>
+#include <string_view>
 
 namespace anello {
 
@@ -10,6 +11,14 @@ std::string text(const Parts&... parts) {
   std::ostringstream out;
   (out << ... << parts);
   return std::move(out).str();
+}
+
+// Text from outside, safe to show: at most `most_bytes`, control characters (which may steer a terminal) replaced.
+inline std::string printable(std::string_view from, std::size_t most_bytes = 1000) {
+  std::string out(from.substr(0, most_bytes));
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return out;
 }
 
 }  // namespace anello

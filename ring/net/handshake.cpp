@@ -25,14 +25,6 @@ constexpr std::size_t kHeaderBytes = 9;
 constexpr std::size_t kBodyMostBytes = 1024;  // a side receives three frames at most: 4 KiB are never reached
 constexpr std::size_t kReasonMostBytes = 1000;
 
-// What a stranger sends must not steer a terminal.
-std::string printable(std::string_view bytes) {
-  std::string out(bytes.substr(0, kReasonMostBytes));
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return out;
-}
-
 std::string versions(unsigned theirs) {
   return text("protocol version ", theirs, " is not spoken here, only version ", kProtocolVersion,
               "; use the same release of anello on all hosts");

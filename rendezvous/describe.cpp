@@ -1,0 +1,58 @@
+#include "rendezvous/describe.hpp"
+
+#include <algorithm>
+
+#include "ring/base/text.hpp"
+
+namespace anello::rendezvous {
+namespace {
+constexpr std::size_t kMostListed = 16;
+
+std::string counted(std::size_t count, std::string_view noun) {
+  return text(count, " ", noun, count == 1 ? "" : "s");
+}
+}  // namespace
+
+std::string describe(const Join& join) {
+  if (join.rank < 0) return text("the process ", join.pid, " on ", join.host);
+  return text("rank ", join.rank, " (", join.host, ", pid ", join.pid, ")");
+}
+
+std::string seconds(std::chrono::milliseconds duration) {
+  return text(double(duration.count()) / 1000, " s");
+}
+
+std::string rank_list(const std::vector<int>& ranks) {
+  std::string out = ranks.size() == 1 ? "rank " : "ranks ";
+  std::size_t pieces = 0;
+  for (std::size_t i = 0, end = 0; i < ranks.size(); i = end) {
+    for (end = i + 1; end < ranks.size() && ranks[end] == ranks[end - 1] + 1;) end++;
+    if (pieces == kMostListed) return out + text(" and ", counted(ranks.size() - i, "other"));
+    out += text(pieces++ == 0 ? "" : ", ", ranks[i]);
+    if (end - i > 1) out += text(end - i == 2 ? ", " : "-", ranks[end - 1]);
+  }
+  return out;
+}
+
+std::string present_list(const std::vector<Join>& present) {
+  std::vector<std::string> hosts;
+  for (const Join& join : present)
+    if (std::find(hosts.begin(), hosts.end(), join.host) == hosts.end()) hosts.push_back(join.host);
+  std::string out;
+  for (std::size_t i = 0; i < hosts.size(); i++) {
+    if (i == kMostListed) return out + text(" and ", counted(hosts.size() - i, "other host"));
+    std::vector<int> ranks;
+    std::size_t members = 0;
+    for (const Join& join : present) {
+      if (join.host != hosts[i]) continue;
+      members++;
+      if (join.rank >= 0) ranks.push_back(join.rank);
+    }
+    std::sort(ranks.begin(), ranks.end());
+    const bool numbered = ranks.size() == members;
+    out += text(i == 0 ? "" : ", ", hosts[i], " (", numbered ? rank_list(ranks) : counted(members, "rank"), ")");
+  }
+  return out;
+}
+
+}  // namespace anello::rendezvous

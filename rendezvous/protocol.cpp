@@ -1,0 +1,172 @@
+#include "rendezvous/protocol.hpp"
+
+#include "ring/base/check.hpp"
+#include "ring/base/text.hpp"
+#include "ring/base/wire.hpp"
+
+namespace anello::rendezvous {
+namespace {
+
+// The first byte of a body. Values are part of the protocol.
+enum class Kind : std::uint8_t { join = 1, contribution, leave, fail, assigned = 17, gathered, failed };
+
+void write(Writer& out, std::chrono::milliseconds duration) {
+  out.u64(duration.count() > 0 ? std::uint64_t(duration.count()) : 0);
+}
+void write(Writer& out, const Join& join) {
+  out.u8(std::uint8_t(Kind::join)).str(join.host).str(join.machine).str(join.address).u32(join.pid);
+  out.i32(join.rank).i32(join.size).i32(join.local_rank);
+  write(out, join.patience);
+}
+void write(Writer& out, const Contribution& contribution) {
+  ANELLO_CHECK(contribution.blob.size() <= kBlobMostBytes);
+  out.u8(std::uint8_t(Kind::contribution)).str(contribution.blob);
+  write(out, contribution.patience);
+}
+void write(Writer& out, const Leave&) {
+  out.u8(std::uint8_t(Kind::leave));
+}
+void write(Writer& out, const Fail& fail) {
+  out.u8(std::uint8_t(Kind::fail)).str(std::string_view(fail.reason).substr(0, kReasonMostBytes));
+}
+void write(Writer& out, const Assigned& assigned) {
+  out.u8(std::uint8_t(Kind::assigned)).u32(assigned.generation).i32(assigned.rank).i32(assigned.size);
+  out.i32(assigned.local_rank).i32(assigned.local_size).i32(assigned.node_rank).i32(assigned.node_count);
+  out.str(assigned.host);
+}
+void write(Writer& out, const Gathered& gathered) {
+  out.u8(std::uint8_t(Kind::gathered)).u32(std::uint32_t(gathered.blobs.size()));
+  for (const std::string& blob : gathered.blobs) out.str(blob);
+}
+void write(Writer& out, const Failed& failed) {
+  out.u8(std::uint8_t(Kind::failed)).u8(std::uint8_t(failed.code)).i32(failed.rank);
+  out.str(std::string_view(failed.message).substr(0, kReasonMostBytes));
+}
+
+template <class Message>
+std::string encoded(const Message& message) {
+  Writer out;
+  std::visit([&](const auto& one) { write(out, one); }, message);
+  return std::move(out).take();
+}
+
+std::int32_t bounded(std::string_view what, std::int32_t value, std::int32_t least, std::int32_t most) {
+  if (value < least || value > most) throw Error(Code::protocol, text("rendezvous message: ", what, " ", value));
+  return value;
+}
+
+// A day is for ever.
+std::chrono::milliseconds read_duration(Reader& in) {
+  constexpr std::chrono::milliseconds kDay = std::chrono::hours(24);
+  const std::uint64_t count = in.u64();
+  return count < std::uint64_t(kDay.count()) ? std::chrono::milliseconds(count) : kDay;
+}
+
+Join read_join(Reader& in) {
+  Join join;
+  join.host = printable(in.str(kNameMostBytes));
+  join.machine = in.str(kNameMostBytes);
+  join.address = printable(in.str(kNameMostBytes));
+  join.pid = in.u32();
+  join.rank = bounded("rank", in.i32(), -1, kRanksMost - 1);
+  join.size = in.i32();
+  if (join.size != -1) bounded("world size", join.size, 1, kRanksMost);
+  join.local_rank = bounded("local rank", in.i32(), -1, kRanksMost - 1);
+  join.patience = read_duration(in);
+  return join;
+}
+
+Contribution read_contribution(Reader& in) {
+  Contribution contribution;
+  contribution.blob = in.str(kBlobMostBytes);
+  contribution.patience = read_duration(in);
+  return contribution;
+}
+
+Assigned read_assigned(Reader& in) {
+  Assigned assigned;
+  assigned.generation = in.u32();
+  assigned.rank = in.i32();
+  assigned.size = bounded("world size", in.i32(), 1, kRanksMost);
+  bounded("rank", assigned.rank, 0, assigned.size - 1);
+  assigned.local_rank = in.i32();
+  assigned.local_size = bounded("local size", in.i32(), 1, assigned.size);
+  bounded("local rank", assigned.local_rank, 0, assigned.local_size - 1);
+  assigned.node_rank = in.i32();
+  assigned.node_count = bounded("node count", in.i32(), 1, assigned.size);
+  bounded("node rank", assigned.node_rank, 0, assigned.node_count - 1);
+  assigned.host = printable(in.str(2 * kNameMostBytes));
+  return assigned;
+}
+
+Gathered read_gathered(Reader& in) {
+  Gathered gathered;
+  const std::uint32_t count = in.u32();
+  constexpr std::size_t kLengthBytes = 4;
+  if (count > kRanksMost || count > in.left() / kLengthBytes)
+    throw Error(Code::protocol, text("rendezvous message: claims ", count, " blobs in ", in.left(), " bytes"));
+  gathered.blobs.reserve(count);
+  for (std::uint32_t i = 0; i < count; i++) gathered.blobs.push_back(in.str(kBlobMostBytes));
+  return gathered;
+}
+
+Failed read_failed(Reader& in) {
+  Failed failed;
+  failed.code = Code(bounded("error code", in.u8(), int(Code::invalid_argument), int(Code::timed_out)));
+  failed.rank = bounded("rank", in.i32(), -1, kRanksMost - 1);
+  failed.message = printable(in.str(kReasonMostBytes), kReasonMostBytes);
+  return failed;
+}
+
+Request read_request(Reader& in) {
+  const unsigned kind = in.u8();
+  switch (Kind(kind)) {
+    case Kind::join:
+      return read_join(in);
+    case Kind::contribution:
+      return read_contribution(in);
+    case Kind::leave:
+      return Leave{};
+    case Kind::fail:
+      return Fail{printable(in.str(kReasonMostBytes), kReasonMostBytes)};
+    default:
+      throw Error(Code::protocol, text("rendezvous message: no request of kind ", kind));
+  }
+}
+
+Reply read_reply(Reader& in) {
+  const unsigned kind = in.u8();
+  switch (Kind(kind)) {
+    case Kind::assigned:
+      return read_assigned(in);
+    case Kind::gathered:
+      return read_gathered(in);
+    case Kind::failed:
+      return read_failed(in);
+    default:
+      throw Error(Code::protocol, text("rendezvous message: no reply of kind ", kind));
+  }
+}
+
+}  // namespace
+
+std::string encode(const Request& request) {
+  return encoded(request);
+}
+std::string encode(const Reply& reply) {
+  return encoded(reply);
+}
+Request decode_request(std::string_view body) {
+  Reader in("rendezvous", body);
+  Request request = read_request(in);
+  in.finish();
+  return request;
+}
+Reply decode_reply(std::string_view body) {
+  Reader in("rendezvous", body);
+  Reply reply = read_reply(in);
+  in.finish();
+  return reply;
+}
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,213 @@
+#include "rendezvous/roster.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "rendezvous/assign.hpp"
+#include "rendezvous/describe.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/addresses.hpp"
+
+namespace anello::rendezvous {
+
+using std::chrono::milliseconds;
+
+Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
+  if (phase_ == Phase::starting) {
+    const std::string message = text("the world of ", size_, " is complete and starting; ", describe(join),
+                                     " is one too many (or was started again too early)");
+    return {{{id}, Failed{Code::rendezvous, join.rank, message}}};
+  }
+  if (members_.empty()) {
+    size_ = expected_ > 0 ? expected_ : std::max(join.size, 0);
+    size_from_ = expected_ > 0 ? "the rendezvous server" : describe(join);
+    since_ = now;
+  }
+  const std::string wrong = conflict(join);
+  members_.emplace(id, Member{join, seats_++, {}});
+  if (!wrong.empty()) return give_up(Code::configuration, join.rank, wrong);
+  if (join.rank >= 0) ranks_.emplace(join.rank, id);
+  limit(now, join.patience);
+  return members_.size() == std::size_t(size_) ? start() : Sends();
+}
+
+// Why this joiner does not fit, or an empty string.
+std::string Roster::conflict(const Join& join) const {
+  if (size_ == 0)
+    return text(describe(join),
+                " does not know the size of the world, nor does the rendezvous server; set ANELLO_SIZE");
+  if (join.size >= 0 && join.size != size_)
+    return text(describe(join), " was started for a world of ", join.size, ", but ", size_from_, " expects ", size_);
+  if (join.rank >= size_) return text(describe(join), ": there is no such rank in a world of ", size_);
+  const auto claimed = ranks_.find(join.rank);
+  if (claimed == ranks_.end()) return {};
+  const Join& first = members_.at(claimed->second).join;
+  return text("rank ", join.rank, " is claimed twice: by ", first.host, " (pid ", first.pid, ") and by ", join.host,
+              " (pid ", join.pid, "); ANELLO_RANK must differ");
+}
+
+// A loopback address means nothing to other machines.
+std::string Roster::unreachable() const {
+  std::set<std::string> machines;
+  for (const auto& [id, member] : members_) machines.insert(member.join.machine);
+  if (machines.size() < 2) return {};
+  for (const auto& [id, member] : members_)
+    if (is_loopback(member.join.address))
+      return text(describe(member.join), " is on the loopback address ", member.join.address,
+                  ", where ranks of other hosts cannot reach it; give it the rendezvous server's network address in "
+                  "ANELLO_RENDEZVOUS, or set ANELLO_IFACE");
+  return {};
+}
+
+Roster::Sends Roster::start() {
+  if (const std::string why = unreachable(); !why.empty()) return give_up(Code::configuration, -1, why);
+  std::map<std::uint64_t, MemberId> seats;
+  for (const auto& [id, member] : members_) seats.emplace(member.seat, id);
+  const std::vector<Assigned> assigned = assign(joins(), generation_);
+  Sends sends;
+  ranks_.clear();
+  for (const auto& [seat, id] : seats) {
+    const Assigned& mine = assigned[sends.size()];
+    Join& join = members_.at(id).join;
+    join.rank = mine.rank;
+    join.host = mine.host;
+    ranks_.emplace(mine.rank, id);
+    sends.push_back({{id}, mine});
+  }
+  phase_ = Phase::starting;
+  deadline_.reset();
+  return sends;
+}
+
+Roster::Sends Roster::contributed(MemberId id, Contribution contribution, Time now) {
+  const auto at = members_.find(id);
+  if (at == members_.end()) return {};
+  Member& member = at->second;
+  if (phase_ == Phase::gathering || member.blob) return failed(id, "it exchanged out of turn");
+  if (!left_.empty())
+    return give_up(Code::rendezvous, -1, text(left_, " left while ", describe(member.join), " still exchanges"));
+  contribution_bytes_ += contribution.blob.size();
+  if (contribution_bytes_ > kReplyMostBytes / 2)
+    return give_up(Code::rendezvous, member.join.rank,
+                   text("the ranks exchange more than ", kReplyMostBytes / 2, " bytes at once"));
+  if (contributions_++ == 0) since_ = now;
+  member.blob = std::move(contribution.blob);
+  limit(now, contribution.patience);
+  return contributions_ == members_.size() ? finish_round() : Sends();
+}
+
+Roster::Sends Roster::finish_round() {
+  Send send;
+  Gathered gathered;
+  for (const auto& [rank, id] : ranks_) {
+    send.to.push_back(id);
+    std::optional<std::string>& blob = members_.at(id).blob;
+    gathered.blobs.push_back(std::move(*blob));
+    blob.reset();
+  }
+  send.reply = std::move(gathered);
+  contributions_ = contribution_bytes_ = 0;
+  deadline_.reset();
+  return {std::move(send)};
+}
+
+Roster::Sends Roster::left(MemberId id) {
+  const auto at = members_.find(id);
+  if (at == members_.end()) return {};
+  if (phase_ == Phase::gathering || contributions_ > 0) return failed(id, "it left too early");
+  if (left_.empty()) left_ = describe(at->second.join);
+  ranks_.erase(at->second.join.rank);
+  members_.erase(at);
+  if (!members_.empty()) return {};
+  worlds_formed_++;
+  last_failure_.clear();
+  next_generation();
+  return {};
+}
+
+Roster::Sends Roster::failed(MemberId id, const std::string& reason) {
+  const auto at = members_.find(id);
+  if (at == members_.end()) return {};
+  const Join& join = at->second.join;
+  return give_up(Code::rendezvous, join.rank, text(describe(join), " failed during start-up: ", reason));
+}
+
+Roster::Sends Roster::disconnected(MemberId id) {
+  const auto at = members_.find(id);
+  if (at == members_.end()) return {};
+  const Join join = at->second.join;
+  members_.erase(at);
+  return give_up(Code::rendezvous, join.rank, text(describe(join), " ended or lost its connection during start-up"));
+}
+
+void Roster::refused(const std::string& why) {
+  refusals_++;
+  last_refusal_ = why;
+}
+
+Roster::Sends Roster::expired() {
+  if (!deadline_) return {};
+  const auto waited = seconds(std::chrono::duration_cast<milliseconds>(*deadline_ - since_));
+  if (phase_ == Phase::gathering)
+    return give_up(Code::rendezvous, -1,
+                   text("only ", members_.size(), " of ", size_, " ranks came within ", waited, ": missing ", missing(),
+                        "; here: ", present_list(joins())),
+                   hints());
+  std::vector<Join> late;
+  for (const auto& [rank, id] : ranks_)
+    if (!members_.at(id).blob) late.push_back(members_.at(id).join);
+  return give_up(Code::rendezvous, late.front().rank,
+                 text("the start-up stands still: nothing from ", present_list(late), " for ", waited));
+}
+
+std::string Roster::missing() const {
+  const int count = size_ - int(members_.size());
+  if (ranks_.size() < members_.size()) return text(count, count == 1 ? " rank" : " ranks");
+  std::vector<int> absent;
+  for (int rank = 0; rank < size_; rank++)
+    if (!ranks_.contains(rank)) absent.push_back(rank);
+  return rank_list(absent);
+}
+
+std::string Roster::hints() const {
+  std::string out;
+  if (refusals_ > 0) out += text("; connections turned away: ", refusals_, ", the last: ", last_refusal_);
+  if (!last_failure_.empty()) out += text("; the start-up before this one failed: ", last_failure_);
+  return out;
+}
+
+Roster::Sends Roster::give_up(Code code, int culprit, const std::string& message, const std::string& hint) {
+  Send send;
+  for (const auto& [id, member] : members_) send.to.push_back(id);
+  send.reply = Failed{code, culprit, message + hint};
+  last_failure_ = message;
+  next_generation();
+  return {std::move(send)};
+}
+
+void Roster::next_generation() {
+  generation_++;
+  phase_ = Phase::gathering;
+  members_.clear();
+  ranks_.clear();
+  contributions_ = contribution_bytes_ = 0;
+  left_.clear();
+  deadline_.reset();
+  refusals_ = 0;
+}
+
+void Roster::limit(Time now, milliseconds patience) {
+  const Time end = now + std::min(patience, patience_);
+  if (!deadline_ || end < *deadline_) deadline_ = end;
+}
+
+std::vector<Join> Roster::joins() const {
+  std::vector<const Member*> members;
+  for (const auto& [id, member] : members_) members.push_back(&member);
+  std::sort(members.begin(), members.end(), [](const Member* a, const Member* b) { return a->seat < b->seat; });
+  std::vector<Join> out;
+  for (const Member* member : members) out.push_back(member->join);
+  return out;
+}
+
+}  // namespace anello::rendezvous
