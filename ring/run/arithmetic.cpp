@@ -28,23 +28,33 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::size_t kBlockElems = 256;  // of half-precision numbers, widened in the first-level cache
 
+// Where there is no instruction for it, Highway 1.0 converts without rounding and knows no infinity: on a world of
+// unequal machines that would give unequal results.
+#undef ANELLO_HALF_INSTRUCTIONS
+#define ANELLO_HALF_INSTRUCTIONS \
+  ((HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || (HWY_ARCH_ARM_A64 && HWY_TARGET <= HWY_NEON))
+
 void widen(const f16* from, float* to, std::size_t elems) {
+  std::size_t i = 0;
+#if ANELLO_HALF_INSTRUCTIONS
   const hn::ScalableTag<float> wide;
   const hn::Rebind<hwy::float16_t, decltype(wide)> half;
   const std::size_t lanes = hn::Lanes(wide);
-  std::size_t i = 0;
   for (; i + lanes <= elems; i += lanes)
     hn::StoreU(hn::PromoteTo(wide, hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(from + i))), wide, to + i);
+#endif
   for (; i < elems; i++) to[i] = float(from[i]);
 }
 
 void narrow(const float* from, f16* to, std::size_t elems) {
+  std::size_t i = 0;
+#if ANELLO_HALF_INSTRUCTIONS
   const hn::ScalableTag<float> wide;
   const hn::Rebind<hwy::float16_t, decltype(wide)> half;
   const std::size_t lanes = hn::Lanes(wide);
-  std::size_t i = 0;
   for (; i + lanes <= elems; i += lanes)
     hn::StoreU(hn::DemoteTo(half, hn::LoadU(wide, from + i)), half, reinterpret_cast<hwy::float16_t*>(to + i));
+#endif
   for (; i < elems; i++) to[i] = f16(from[i]);
 }
 

@@ -1,0 +1,58 @@
+// Seeds of randomised tests and the numbers that follow from them: the same on every machine. A test that fails under
+// a seed says which; ANELLO_SEED runs that one alone, ANELLO_SEEDS sets how many are run.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "ring/base/config.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello {
+
+// Sanitizers slow everything down; randomised tests take fewer seeds there.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr int kSlowdown = 8;
+#else
+inline constexpr int kSlowdown = 1;
+#endif
+
+inline std::vector<std::uint64_t> seeds(long count) {
+  constexpr long kMost = std::numeric_limits<long>::max();
+  if (const auto one = environment("ANELLO_SEED")) return {std::uint64_t(parse_number("ANELLO_SEED", *one, 0, kMost))};
+  const auto many = environment("ANELLO_SEEDS");
+  count = many ? parse_number("ANELLO_SEEDS", *many, 1, kMost) : count / kSlowdown;
+  std::vector<std::uint64_t> all;
+  for (long seed = 1; seed <= count; seed++) all.push_back(std::uint64_t(seed));
+  return all;
+}
+
+inline std::string replay(std::uint64_t seed) {
+  return text("replay with ANELLO_SEED=", seed);
+}
+
+// SplitMix64.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+
+  std::uint64_t next() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  std::uint64_t below(std::uint64_t limit) { return next() % limit; }
+  std::uint64_t from(std::uint64_t least, std::uint64_t most) { return least + below(most - least + 1); }
+  bool percent(std::uint64_t chance) { return below(100) < chance; }
+  template <class T>
+  const T& one_of(const std::vector<T>& choices) {
+    return choices[below(choices.size())];
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace anello
