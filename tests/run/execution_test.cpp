@@ -1,0 +1,405 @@
+// Execution by itself: the test plays the links, a few bytes at a time.
+#include "ring/run/execution.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "ring/plan/algorithm.hpp"
+#include "ring/plan/draft.hpp"
+
+namespace anello {
+namespace {
+
+using Words = std::vector<std::uint32_t>;
+
+// Neither commutative nor associative, so that the order of operands shows.
+void lopsided(void* out, const void* left, const void* right, std::size_t elems) {
+  for (std::size_t i = 0; i < elems; i++)
+    static_cast<std::uint32_t*>(out)[i] =
+        3 * static_cast<const std::uint32_t*>(left)[i] + 5 * static_cast<const std::uint32_t*>(right)[i];
+}
+std::uint32_t lopsided(std::uint32_t left, std::uint32_t right) {
+  return 3 * left + 5 * right;
+}
+constexpr Arithmetic kLopsided{2, lopsided};
+
+Words numbers(std::size_t count, std::uint32_t first) {
+  Words words(count);
+  std::iota(words.begin(), words.end(), first);
+  return words;
+}
+std::byte* bytes_of(Words& words) {
+  return reinterpret_cast<std::byte*>(words.data());
+}
+Buffer whole(Words& words) {
+  return {bytes_of(words), words.size()};
+}
+
+// A list of pieces over one vector, with a gap of one element behind each: what is written there shows.
+struct Pieces {
+  Words memory;
+  std::vector<Buffer::Piece> list;
+
+  Pieces(const std::vector<std::size_t>& counts, std::uint32_t first) {
+    const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t(0));
+    memory.assign(total + counts.size(), kGap);
+    std::uint64_t end = 0;
+    std::size_t at = 0;
+    for (const std::size_t count : counts) {
+      for (std::size_t i = 0; i < count; i++) memory[at + i] = first++;
+      list.push_back({end += count, bytes_of(memory) + 4 * at, count});
+      at += count + 1;
+    }
+  }
+  Buffer buffer() const { return Buffer(list); }
+  Words values() const {
+    Words all;
+    for (const Buffer::Piece& piece : list) {
+      const auto* first = reinterpret_cast<const std::uint32_t*>(piece.data);
+      all.insert(all.end(), first, first + piece.count);
+      EXPECT_EQ(first[piece.count], kGap) << "written past a piece";
+    }
+    return all;
+  }
+  static constexpr std::uint32_t kGap = 0xdeadbeef;
+};
+
+// Hands `stream` up to `most` of these bytes at a time, as far as it takes them. Returns how many it took.
+std::size_t feed(Execution& execution, std::uint32_t stream, ConstBytes bytes, std::size_t most) {
+  std::size_t taken = 0;
+  while (taken < bytes.size()) {
+    const Bytes place = execution.receivable(stream);
+    if (place.empty()) break;
+    const std::size_t now = std::min({place.size(), most, bytes.size() - taken});
+    std::memcpy(place.data(), bytes.data() + taken, now);
+    execution.received(stream, now);
+    taken += now;
+  }
+  return taken;
+}
+
+// Takes what `stream` can send, up to `most` bytes at a time.
+std::vector<std::byte> drain(Execution& execution, std::uint32_t stream, std::size_t most) {
+  std::vector<std::byte> out;
+  std::array<ConstBytes, 3> pieces;
+  while (const std::size_t count = execution.sendable(stream, pieces)) {
+    std::size_t moved = 0;
+    for (std::size_t k = 0; k < count && moved < most; k++) {
+      EXPECT_FALSE(pieces[k].empty());
+      const ConstBytes part = pieces[k].first(std::min(pieces[k].size(), most - moved));
+      out.insert(out.end(), part.begin(), part.end());
+      moved += part.size();
+    }
+    execution.sent(stream, moved);
+  }
+  return out;
+}
+
+Words words_of(const std::vector<std::byte>& bytes) {
+  Words words(bytes.size() / 4);
+  std::memcpy(words.data(), bytes.data(), 4 * words.size());
+  return words;
+}
+
+ConstBytes raw(const Words& words) {
+  return std::as_bytes(std::span(words));
+}
+
+Words combined(const Words& left, const Words& right) {
+  Words out(left.size());
+  for (std::size_t i = 0; i < out.size(); i++) out[i] = lopsided(left[i], right[i]);
+  return out;
+}
+
+// The star's centre of two ranks: stream 0 sends the result, stream 1 receives and reduces. The leaf: stream 0 sends
+// the input, stream 1 copies the result.
+Plan star(int rank, std::uint64_t count) {
+  return plan_allreduce(Algorithm::star, {.rank = rank, .world = 2, .count = count});
+}
+
+class InShreds : public testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Bytes, InShreds, testing::Values(1, 3, 5, 1000));
+
+TEST_P(InShreds, reduces_out_of_place_and_sends_the_result) {
+  const Plan plan = star(0, 9);
+  Words mine = numbers(9, 100), out(9), theirs = numbers(9, 7);
+  const Words before = mine;
+  Execution execution;
+  execution.start(plan, kLopsided, whole(mine), whole(out));
+  EXPECT_EQ(feed(execution, 1, raw(theirs), GetParam()), 36);
+  EXPECT_EQ(words_of(drain(execution, 0, GetParam())), combined(before, theirs));
+  EXPECT_TRUE(execution.done());
+  EXPECT_EQ(out, combined(before, theirs));
+  EXPECT_EQ(mine, before) << "the input was written";
+}
+
+TEST_P(InShreds, reduces_in_place) {
+  const Plan plan = star(0, 9);
+  Words mine = numbers(9, 100), theirs = numbers(9, 7);
+  const Words expected = combined(mine, theirs);
+  Execution execution;
+  execution.start(plan, kLopsided, whole(mine), whole(mine));
+  feed(execution, 1, raw(theirs), GetParam());
+  drain(execution, 0, GetParam());
+  EXPECT_TRUE(execution.done());
+  EXPECT_EQ(mine, expected);
+}
+
+TEST_P(InShreds, sends_the_input_and_copies_the_result) {
+  const Plan plan = star(1, 9);
+  Words mine = numbers(9, 100), out(9), result = numbers(9, 7);
+  Execution execution;
+  execution.start(plan, kLopsided, whole(mine), whole(out));
+  EXPECT_EQ(words_of(drain(execution, 0, GetParam())), mine);
+  EXPECT_FALSE(execution.done());
+  feed(execution, 1, raw(result), GetParam());
+  EXPECT_TRUE(execution.done());
+  EXPECT_EQ(out, result);
+}
+
+// Input and output are lists whose borders lie in different places.
+TEST_P(InShreds, pieces_of_reduce_and_send) {
+  const Plan plan = star(0, 10);
+  Pieces in({3, 1, 2, 4}, 50), out({1, 5, 3, 1}, 0);
+  const Words theirs = numbers(10, 7), expected = combined(in.values(), theirs);
+  Execution execution;
+  execution.start(plan, kLopsided, in.buffer(), out.buffer());
+  feed(execution, 1, raw(theirs), GetParam());
+  EXPECT_EQ(words_of(drain(execution, 0, GetParam())), expected);
+  EXPECT_TRUE(execution.done());
+  EXPECT_EQ(out.values(), expected);
+}
+
+TEST_P(InShreds, pieces_of_copy) {
+  const Plan plan = plan_broadcast({.rank = 1, .world = 2, .count = 10});
+  Pieces out({1, 5, 3, 1}, 0);
+  const Words data = numbers(10, 7);
+  Execution execution;
+  execution.start(plan, kLopsided, out.buffer(), out.buffer());
+  feed(execution, 0, raw(data), GetParam());
+  EXPECT_TRUE(execution.done());
+  EXPECT_EQ(out.values(), data);
+}
+
+TEST_P(InShreds, sends_pieces_and_copies_them_to_its_own_output) {
+  const Plan plan = plan_broadcast({.rank = 0, .world = 2, .count = 10});
+  Pieces in({2, 2, 6}, 40), out({1, 5, 3, 1}, 0);
+  Execution execution;
+  execution.start(plan, kLopsided, in.buffer(), out.buffer());
+  EXPECT_EQ(words_of(drain(execution, 0, GetParam())), in.values());
+  EXPECT_TRUE(execution.compute());
+  EXPECT_FALSE(execution.compute());
+  EXPECT_TRUE(execution.done());
+  EXPECT_EQ(out.values(), in.values());
+}
+
+TEST(Execution, the_lower_rank_is_the_left_operand) {
+  for (const int rank : {0, 1}) {
+    Words mine = {10}, theirs = {20}, out(1);
+    const Plan plan = plan_allreduce(Algorithm::one_shot, {.rank = rank, .world = 2, .count = 1});
+    Execution execution;
+    execution.start(plan, kLopsided, whole(mine), whole(out));
+    EXPECT_EQ(feed(execution, 1, raw(theirs), 4), 0) << "in place this would overwrite what is still to be sent";
+    drain(execution, 0, 4);
+    EXPECT_EQ(feed(execution, 1, raw(theirs), 4), 4);
+    EXPECT_EQ(out[0], rank == 0 ? lopsided(10, 20) : lopsided(20, 10));
+  }
+}
+
+TEST(Execution, half_an_element_cannot_be_sent_on) {
+  const Plan plan = star(0, 4);
+  Words mine = numbers(4, 100), theirs = numbers(4, 7);
+  Execution execution;
+  execution.start(plan, kLopsided, whole(mine), whole(mine));
+  std::array<ConstBytes, 4> pieces;
+  EXPECT_EQ(execution.sendable(0, pieces), 0);
+  feed(execution, 1, raw(theirs).first(7), 7);
+  ASSERT_EQ(execution.sendable(0, pieces), 1);
+  EXPECT_EQ(pieces[0].size(), 4);
+  feed(execution, 1, raw(theirs).subspan(7, 1), 1);
+  ASSERT_EQ(execution.sendable(0, pieces), 1);
+  EXPECT_EQ(pieces[0].size(), 8);
+}
+
+TEST(Execution, fills_no_more_pieces_than_there_is_room_for) {
+  const Plan plan = plan_broadcast({.rank = 0, .world = 2, .count = 10});
+  Pieces in({2, 2, 6}, 40);
+  Execution execution;
+  execution.start(plan, kLopsided, in.buffer(), in.buffer());
+  std::array<ConstBytes, 2> pieces;
+  ASSERT_EQ(execution.sendable(0, pieces), 2);
+  EXPECT_EQ(pieces[0].size() + pieces[1].size(), 16);
+}
+
+// Two ranks' ring in slabs: stream 0 has many steps, and a send may span several of them.
+TEST(Execution, one_send_may_span_steps) {
+  const Plan plan = plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 2, .count = 10}, 3);
+  ASSERT_EQ(plan.streams[0].end - plan.streams[0].first, 4);
+  Words mine = numbers(10, 100), out(10);
+  Execution execution;
+  execution.start(plan, kLopsided, whole(mine), whole(out));
+  std::array<ConstBytes, 8> pieces;
+  ASSERT_EQ(execution.sendable(0, pieces), 4);
+  execution.sent(0, 4 * 7 + 2);
+  EXPECT_EQ(execution.current(0).order, plan.steps[2].order);
+  ASSERT_EQ(execution.sendable(0, pieces), 2);
+  EXPECT_EQ(pieces[0].data(), bytes_of(mine) + 30);
+  EXPECT_EQ(pieces[0].size(), 6);
+  execution.sent(0, 10);
+  EXPECT_TRUE(execution.ended(0));
+}
+
+// Rank 1's input of both slabs has to be in the window before it is folded, and the window's halves are reused: the
+// third slab waits for the first one's fold.
+TEST(Execution, what_comes_waits_until_the_window_is_free) {
+  const Plan plan = plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 3, .count = 6}, 2);
+  Words mine = numbers(6, 100), out(6);
+  const Words first = numbers(6, 7), second = numbers(6, 70);
+  Execution execution;
+  execution.start(plan, kLopsided, whole(mine), whole(out));
+  const auto stream = [&](Stream::Kind kind, int peer) {
+    for (std::uint32_t s = 0; s < plan.streams.size(); s++)
+      if (plan.streams[s].kind == kind && plan.streams[s].peer == peer) return s;
+    return 0U;
+  };
+  drain(execution, 0, 100);
+  drain(execution, 1, 100);
+  const std::uint32_t from_1 = stream(Stream::Kind::receive, 1), from_2 = stream(Stream::Kind::receive, 2);
+  EXPECT_EQ(feed(execution, from_1, raw(first), 100), 16) << "two slabs of two";
+  EXPECT_FALSE(execution.compute()) << "a source is missing";
+  EXPECT_EQ(feed(execution, from_2, raw(second).first(8), 8), 8);
+  EXPECT_TRUE(execution.compute());
+  EXPECT_EQ(feed(execution, from_1, raw(first).subspan(16), 100), 8);
+  EXPECT_EQ(feed(execution, from_2, raw(second).subspan(8), 100), 16);
+  EXPECT_TRUE(execution.compute());
+  EXPECT_EQ(out, combined(combined(mine, first), second)) << "in rank order";
+  EXPECT_TRUE(execution.done());
+}
+
+TEST(Execution, more_than_the_scratch_holds) {
+  const std::size_t count = Execution::kScratchBytes / 4 + 1001;
+  const Plan plan = star(0, count);
+  Words mine = numbers(count, 100), theirs = numbers(count, 7), out(count);
+  Execution execution;
+  execution.start(plan, kLopsided, whole(mine), whole(out));
+  feed(execution, 1, raw(theirs).first(3), 3);
+  const Bytes place = execution.receivable(1);
+  EXPECT_LE(place.size(), Execution::kScratchBytes);
+  EXPECT_GE(place.size(), Execution::kScratchBytes / 2);
+  feed(execution, 1, raw(theirs).subspan(3), SIZE_MAX);
+  EXPECT_EQ(out, combined(mine, theirs));
+  EXPECT_EQ(words_of(drain(execution, 0, 100001)), out);
+  EXPECT_TRUE(execution.done());
+}
+
+// A fold of many blocks, over sources that lie in pieces.
+TEST(Execution, folds_more_than_a_block) {
+  const std::size_t count = Execution::kBlockBytes / 4 * 3 + 5;
+  const Plan plan = plan_allreduce(Algorithm::one_shot, {.rank = 1, .world = 3, .count = count});
+  Pieces in({1000, count - 1000}, 100);
+  Words out(count);
+  const Words from_0 = numbers(count, 7), from_2 = numbers(count, 70);
+  Execution execution;
+  execution.start(plan, kLopsided, in.buffer(), whole(out));
+  for (std::uint32_t s = 0; s < plan.streams.size(); s++) {
+    if (plan.streams[s].kind == Stream::Kind::send) drain(execution, s, 5000);
+    if (plan.streams[s].kind == Stream::Kind::receive)
+      feed(execution, s, raw(plan.streams[s].peer == 0 ? from_0 : from_2), 5001);
+  }
+  EXPECT_TRUE(execution.compute());
+  EXPECT_TRUE(execution.done());
+  EXPECT_EQ(out, combined(combined(from_0, in.values()), from_2));
+}
+
+TEST(Execution, is_used_again_for_larger_and_smaller_plans) {
+  Execution execution;
+  for (const std::uint64_t count : {3, 30, 1, 300}) {
+    const Plan plan = plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 3, .count = count});
+    Words mine = numbers(count, 100), out(count);
+    const Words theirs = numbers(count, 7);
+    execution.start(plan, kLopsided, whole(mine), whole(out));
+    for (std::uint32_t s = 0; s < plan.streams.size(); s++) {
+      if (plan.streams[s].kind == Stream::Kind::send) drain(execution, s, 100);
+      if (plan.streams[s].kind == Stream::Kind::receive) feed(execution, s, raw(theirs), 100);
+    }
+    execution.compute();
+    EXPECT_TRUE(execution.done());
+    EXPECT_EQ(out, combined(combined(mine, theirs), theirs));
+  }
+}
+
+// A start in the middle of an operation leaves nothing of it behind.
+TEST(Execution, starts_anew_after_half_an_operation) {
+  const Plan plan = star(0, 4);
+  Words mine = numbers(4, 100), out(4);
+  const Words theirs = numbers(4, 7);
+  Execution execution;
+  execution.start(plan, kLopsided, whole(mine), whole(out));
+  feed(execution, 1, raw(theirs).first(6), 3);
+  execution.start(plan, kLopsided, whole(mine), whole(out));
+  feed(execution, 1, raw(theirs), 3);
+  EXPECT_EQ(out, combined(mine, theirs));
+}
+
+TEST(Execution, nothing_to_do_is_done_at_once) {
+  const Plan plan = plan_allreduce(Algorithm::ring, {.rank = 0, .world = 1, .count = 0});
+  Execution execution;
+  execution.start(plan, kLopsided, {}, {});
+  EXPECT_TRUE(execution.done());
+  EXPECT_FALSE(execution.compute());
+}
+
+TEST(Execution, a_world_of_one_copies) {
+  const Plan plan = plan_allreduce(Algorithm::ring, {.rank = 0, .world = 1, .count = 9});
+  Pieces in({4, 5}, 10), out({7, 2}, 0);
+  Execution execution;
+  execution.start(plan, kLopsided, in.buffer(), out.buffer());
+  EXPECT_TRUE(execution.compute());
+  EXPECT_TRUE(execution.done());
+  EXPECT_EQ(out.values(), in.values());
+}
+
+TEST(Execution, reports_how_far_it_is) {
+  using Progress = std::pair<std::uint64_t, std::uint64_t>;
+  const Plan plan = star(0, 8);
+  Words mine = numbers(8, 100);
+  const Words theirs = numbers(8, 7);
+  Execution execution;
+  execution.start(plan, kLopsided, whole(mine), whole(mine));
+  EXPECT_EQ(execution.progress(), (Progress{0, 16}));
+  feed(execution, 1, raw(theirs).first(14), 100);
+  EXPECT_EQ(execution.progress(), (Progress{3, 16}));
+  feed(execution, 1, raw(theirs).subspan(14), 100);
+  EXPECT_EQ(execution.progress(), (Progress{8, 16}));
+  drain(execution, 0, 100);
+  EXPECT_EQ(execution.progress(), (Progress{16, 16}));
+}
+
+// Elements of 1, 2 and 8 bytes, byte by byte.
+template <class T>
+void reduce_byte_by_byte() {
+  constexpr std::uint64_t kCount = 5;
+  const Plan plan = star(0, kCount);
+  std::vector<T> mine = {1, 2, 3, 4, 5}, theirs = {10, 20, 30, 40, 50}, out(kCount);
+  const auto buffer = [](std::vector<T>& v) { return Buffer(reinterpret_cast<std::byte*>(v.data()), v.size()); };
+  Execution execution;
+  execution.start(plan, arithmetic(dtype_of<T>(), Op::sum), buffer(mine), buffer(out));
+  feed(execution, 1, std::as_bytes(std::span(theirs)), 1);
+  EXPECT_EQ(out, (std::vector<T>{11, 22, 33, 44, 55})) << name(dtype_of<T>());
+  EXPECT_EQ(drain(execution, 0, 1).size(), kCount * sizeof(T));
+  EXPECT_TRUE(execution.done());
+}
+
+TEST(Execution, every_size_of_element_byte_by_byte) {
+  reduce_byte_by_byte<std::uint8_t>();
+  reduce_byte_by_byte<std::int16_t>();
+  reduce_byte_by_byte<float>();
+  reduce_byte_by_byte<double>();
+}
+
+}  // namespace
+}  // namespace anello
