@@ -1,6 +1,6 @@
 // A link: a pipe of bytes each way between this rank and one other, in order and without loss. What lies beneath
 // (TCP, memory in a simulation) is its own affair; tensors and operations are unknown to it. Used by one thread at a
-// time, that which moves its group's data. Holds at least one element each way.
+// time, that which moves its group's data. Holds at least 64 bytes each way: what opens an operation, and one element.
 #pragma once
 #include <span>
 

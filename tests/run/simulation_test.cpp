@@ -1,0 +1,139 @@
+// Every collective over simulated links in every weather: exact results, nothing written beside them, nothing left on
+// a link.
+#include "tests/support/simulation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/support/scenario.hpp"
+
+namespace anello {
+namespace {
+
+void expect_success(Scenario& scenario, std::uint64_t seed) {
+  Simulation simulation(scenario.program, scenario.weather, {}, seed);
+  const Simulation::Outcome outcome = simulation.run();
+  EXPECT_TRUE(outcome.all_done) << (outcome.stuck ? "stuck" : outcome.error->what());
+  EXPECT_EQ(outcome.bytes_left, 0);
+  EXPECT_EQ(scenario.wrong(outcome), "");
+}
+
+class EveryAlgorithm : public testing::TestWithParam<Algorithm> {};
+INSTANTIATE_TEST_SUITE_P(All, EveryAlgorithm, testing::ValuesIn(kAlgorithms),
+                         [](const auto& test) { return std::string(name(test.param)); });
+
+TEST_P(EveryAlgorithm, reduces_in_every_world) {
+  for (const std::uint64_t seed : seeds(16))
+    for (const int world : kWorlds) {
+      Random random(seed * 100 + std::uint64_t(world));
+      Scenario scenario(world, random);
+      const Exercise exercise = scenario.draw_exercise(Kind::allreduce, random);
+      scenario.add(exercise, GetParam(), draw_slab(exercise.count, random), random);
+      SCOPED_TRACE(replay(seed) + "\n" + scenario.description());
+      expect_success(scenario, seed);
+      if (HasFailure()) return;
+    }
+}
+
+// Random floats, whose sum depends on the order: equal bits on all ranks, and the sum in rank order where that is
+// promised.
+void add_up_floats(Algorithm algorithm, int world, std::uint64_t seed) {
+  Random random(seed);
+  const std::uint64_t count = random.from(1, 300), slab = draw_slab(count, random);
+  std::vector<std::vector<float>> in(static_cast<std::size_t>(world), std::vector<float>(count)), out = in;
+  std::vector<Plan> plans;
+  std::vector<std::vector<Task>> program(in.size());
+  for (int rank = 0; rank < world; rank++)
+    plans.push_back(plan_allreduce(algorithm, {.rank = rank, .world = world, .count = count}, slab));
+  const auto buffer = [](std::vector<float>& v) { return Buffer(reinterpret_cast<std::byte*>(v.data()), v.size()); };
+  for (std::size_t r = 0; r < in.size(); r++) {
+    for (float& x : in[r]) x = std::ldexp(float(random.below(1 << 24)), int(random.below(30)) - 15);
+    program[r].push_back({&plans[r], arithmetic(DType::f32, Op::sum), buffer(in[r]), buffer(out[r]), {}});
+  }
+  Simulation simulation(program, draw_weather(random), {}, seed);
+  ASSERT_TRUE(simulation.run().all_done);
+
+  std::vector<float> expected = reproducible(algorithm) ? in[0] : out[0];
+  for (std::size_t r = 1; reproducible(algorithm) && r < in.size(); r++)
+    for (std::size_t i = 0; i < count; i++) expected[i] += in[r][i];
+  for (std::size_t r = 0; r < out.size(); r++)
+    EXPECT_EQ(std::memcmp(out[r].data(), expected.data(), count * sizeof(float)), 0) << "rank " << r;
+}
+
+TEST_P(EveryAlgorithm, adds_floats_to_equal_bits) {
+  for (const std::uint64_t seed : seeds(8))
+    for (const int world : kWorlds) {
+      SCOPED_TRACE(text(replay(seed), ", ", world, " ranks"));
+      add_up_floats(GetParam(), world, seed * 100 + std::uint64_t(world));
+      if (HasFailure()) return;
+    }
+}
+
+class EveryCollective : public testing::TestWithParam<Kind> {};
+INSTANTIATE_TEST_SUITE_P(All, EveryCollective,
+                         testing::Values(Kind::broadcast, Kind::all_gather, Kind::reduce_scatter, Kind::barrier));
+
+TEST_P(EveryCollective, is_right_in_every_world) {
+  for (const std::uint64_t seed : seeds(16))
+    for (const int world : kWorlds) {
+      Random random(seed * 100 + std::uint64_t(world));
+      Scenario scenario(world, random);
+      const Exercise exercise = scenario.draw_exercise(GetParam(), random);
+      scenario.add(exercise, Algorithm::automatic, draw_slab(exercise.count, random), random);
+      SCOPED_TRACE(replay(seed) + "\n" + scenario.description());
+      expect_success(scenario, seed);
+      if (HasFailure()) return;
+    }
+}
+
+// Ranks that are done run ahead into the next operation, on the same links.
+TEST(Simulation, operations_follow_each_other_without_a_gap) {
+  for (const std::uint64_t seed : seeds(160)) {
+    Random random(seed);
+    Scenario scenario(random.one_of(kWorlds), random);
+    for (std::uint64_t k = random.from(2, 6); k > 0; k--) scenario.add_any(random);
+    SCOPED_TRACE(replay(seed) + "\n" + scenario.description());
+    expect_success(scenario, seed);
+    if (HasFailure()) return;
+  }
+}
+
+TEST(Simulation, a_barrier_is_not_left_before_everybody_has_come) {
+  for (const std::uint64_t seed : seeds(50)) {
+    Random random(seed);
+    Scenario scenario(int(random.from(2, 9)), random);
+    const auto late = random.below(std::uint64_t(scenario.world));
+    for (int k = 0; k < 3; k++) {
+      Exercise barrier;
+      barrier.kind = Kind::barrier;
+      barrier.world = scenario.world;
+      barrier.dtype = DType::u8;
+      barrier.count = 1;
+      scenario.add(barrier, Algorithm::automatic, 0, random);
+    }
+    scenario.program[late].resize(1);  // takes part in the first only
+    SCOPED_TRACE(replay(seed));
+    Simulation simulation(scenario.program, scenario.weather, {}, seed);
+    const Simulation::Outcome outcome = simulation.run();
+    EXPECT_TRUE(outcome.stuck);
+    for (const std::size_t completed : outcome.completed) EXPECT_EQ(completed, 1);
+    if (HasFailure()) return;
+  }
+}
+
+TEST(Simulation, the_same_seed_gives_the_same_world) {
+  const auto run = [] {
+    Random random(7);
+    Scenario scenario(5, random);
+    for (int k = 0; k < 3; k++) scenario.add_any(random);
+    Simulation simulation(scenario.program, scenario.weather, {Fault::Kind::drop, 1, 2, 100}, 7);
+    const Simulation::Outcome outcome = simulation.run();
+    return std::tuple(outcome.completed, outcome.noticed_by, outcome.bytes_left);
+  };
+  EXPECT_EQ(run(), run());
+}
+
+}  // namespace
+}  // namespace anello

@@ -1,0 +1,138 @@
+#include "tests/support/exercise.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ring/base/text.hpp"
+#include "ring/run/elementwise.hpp"
+
+namespace anello {
+namespace {
+
+constexpr std::byte kGuard{0xa5};
+
+bool can_be_negative(DType dtype) {
+  return with_type(dtype, []<class T>() { return !std::is_unsigned_v<T>; });
+}
+
+template <class T>
+T divided(int sum, int world) {
+  if constexpr (std::is_integral_v<T>)
+    return T(sum / world);
+  else if constexpr (std::is_floating_point_v<T>)
+    return T(sum) / T(world);
+  else
+    return T(float(sum) / float(world));
+}
+
+template <class T>
+T number(int value) {
+  if constexpr (std::is_arithmetic_v<T>)
+    return T(value);
+  else
+    return T(float(value));
+}
+
+}  // namespace
+
+std::string describe(const Exercise& e) {
+  Signature signature;
+  signature.kind = e.kind;
+  signature.op = e.op;
+  signature.dtype = e.dtype;
+  signature.count = e.count;
+  signature.root = e.root;
+  return text(e.world, " ranks, ", describe(signature), e.in_place ? ", in place" : "");
+}
+
+Part::Part(const Exercise& exercise, int rank) : exercise_(exercise), rank_(rank) {
+  const std::uint64_t count = exercise.count, all = count * std::uint64_t(exercise.world);
+  const bool gathers = exercise.kind == Kind::all_gather, scatters = exercise.kind == Kind::reduce_scatter;
+  input_elems_ = scatters ? all : count;
+  output_elems_ = gathers ? all : count;
+  const std::size_t own = (std::size_t(rank) * count) * size_bytes(exercise.dtype);
+  if (exercise.in_place) {
+    input_ = output_ = claim(first_, std::max(input_elems_, output_elems_));
+    if (gathers) input_ += own;
+    if (scatters) output_ += own;
+  } else {
+    input_ = claim(first_, input_elems_);
+    output_ = claim(second_, output_elems_);
+  }
+  fill();
+}
+
+std::byte* Part::claim(std::vector<std::byte>& memory, std::uint64_t elems) const {
+  memory.assign(elems * size_bytes(exercise_.dtype) + 2 * kGuardBytes, kGuard);
+  return memory.data() + kGuardBytes;
+}
+
+void Part::fill() {
+  for (std::uint64_t i = 0; i < output_elems_; i++) put(output_, i, 99);
+  const bool has_input = exercise_.kind != Kind::broadcast || exercise_.root == rank_;
+  for (std::uint64_t i = 0; has_input && i < input_elems_; i++) put(input_, i, contribution(rank_, i));
+  original_ = first_;
+}
+
+int Part::contribution(int rank, std::uint64_t element) const {
+  const auto mixed = int((std::uint64_t(rank) * 3 + element * 5 + element / 7) % 7);
+  if (exercise_.op == Op::product) return 1 + ((std::uint64_t(rank) + element) % 5 == 0);
+  return mixed - (can_be_negative(exercise_.dtype) ? 3 : 0);
+}
+
+void Part::put(std::byte* data, std::uint64_t at, int value) const {
+  with_type(exercise_.dtype, [&]<class T>() {
+    const T stored = number<T>(value);
+    std::memcpy(data + at * sizeof(T), static_cast<const void*>(&stored), sizeof(T));
+  });
+}
+
+// Over all ranks, before an average is divided.
+int Part::reduced(std::uint64_t element) const {
+  int result = contribution(0, element);
+  for (int rank = 1; rank < exercise_.world; rank++) {
+    const int value = contribution(rank, element);
+    if (exercise_.op == Op::min)
+      result = std::min(result, value);
+    else if (exercise_.op == Op::max)
+      result = std::max(result, value);
+    else
+      result = exercise_.op == Op::product ? result * value : result + value;
+  }
+  return result;
+}
+
+bool Part::holds_result(std::uint64_t at) const {
+  return with_type(exercise_.dtype, [&]<class T>() {
+    const std::uint64_t count = exercise_.count;
+    T expected;
+    if (exercise_.kind == Kind::broadcast)
+      expected = number<T>(contribution(exercise_.root, at));
+    else if (exercise_.kind == Kind::all_gather)
+      expected = number<T>(contribution(int(at / count), at % count));
+    else {
+      const int all = reduced(exercise_.kind == Kind::reduce_scatter ? std::uint64_t(rank_) * count + at : at);
+      expected = exercise_.op == Op::average ? divided<T>(all, exercise_.world) : number<T>(all);
+    }
+    T actual;
+    std::memcpy(static_cast<void*>(&actual), output_ + at * sizeof(T), sizeof(T));
+    return actual == expected;
+  });
+}
+
+bool Part::guards_hold(const std::vector<std::byte>& memory) const {
+  const auto intact = [](std::byte b) { return b == kGuard; };
+  return memory.empty() || (std::all_of(memory.begin(), memory.begin() + kGuardBytes, intact) &&
+                            std::all_of(memory.end() - kGuardBytes, memory.end(), intact));
+}
+
+std::string Part::wrong() const {
+  const std::string who = text("rank ", rank_, " of ", describe(exercise_));
+  if (!guards_hold(first_) || !guards_hold(second_)) return who + ": memory outside the buffers was written";
+  if (!exercise_.in_place && first_ != original_) return who + ": the input was written";
+  for (std::uint64_t i = 0; i < output_elems_; i++)
+    if (!holds_result(i)) return text(who, ": element ", i, " of the result is wrong");
+  return {};
+}
+
+}  // namespace anello

@@ -1,0 +1,56 @@
+// One collective operation whose result is known: what each rank puts in, and what must come out. Small whole numbers,
+// so that every type and order of reduction gives the same; arithmetic_test looks after the rest. Shared by tests that
+// run plans over simulated links and those that run worlds.
+#pragma once
+#include <anello/tensor.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ring/base/signature.hpp"
+#include "ring/plan/plan.hpp"
+
+namespace anello {
+
+struct Exercise {
+  Kind kind = Kind::allreduce;
+  Op op = Op::sum;
+  DType dtype = DType::f32;
+  std::uint64_t count = 0;  // as in Shape
+  int world = 1;
+  int root = 0;  // broadcast only
+  bool in_place = false;
+};
+std::string describe(const Exercise& exercise);
+
+// One rank's memory of it, filled, with guards around. Not movable: tensors point into it.
+class Part {
+ public:
+  Part(const Exercise& exercise, int rank);
+  Part(const Part&) = delete;
+
+  ConstTensor input() const { return {input_, input_elems_, exercise_.dtype}; }
+  Tensor output() const { return {output_, output_elems_, exercise_.dtype}; }
+
+  // What is wrong with the result, the input (out of place) or the guards; empty if nothing is.
+  std::string wrong() const;
+
+ private:
+  static constexpr std::size_t kGuardBytes = 64;
+
+  std::byte* claim(std::vector<std::byte>& memory, std::uint64_t elems) const;
+  void fill();
+  bool guards_hold(const std::vector<std::byte>& memory) const;
+  int contribution(int rank, std::uint64_t element) const;
+  void put(std::byte* data, std::uint64_t at, int value) const;
+  bool holds_result(std::uint64_t at) const;
+  int reduced(std::uint64_t element) const;
+
+  Exercise exercise_;
+  int rank_;
+  std::uint64_t input_elems_ = 0, output_elems_ = 0;
+  std::vector<std::byte> first_, second_, original_;  // memory of both or of the input; of the output; the input before
+  std::byte *input_ = nullptr, *output_ = nullptr;
+};
+
+}  // namespace anello

@@ -1,0 +1,132 @@
+#include "tests/support/scenario.hpp"
+
+#include <algorithm>
+
+namespace anello {
+
+const std::vector<int> kWorlds = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
+const std::vector<Algorithm> kAlgorithms = {Algorithm::ring,     Algorithm::star,     Algorithm::tree,
+                                            Algorithm::one_shot, Algorithm::two_shot, Algorithm::halving,
+                                            Algorithm::chain};
+namespace {
+
+const std::vector<DType> kDTypes = {DType::u8, DType::f16, DType::f32, DType::f64};  // of 1, 2, 4 and 8 bytes
+const std::vector<Op> kOps = {Op::sum, Op::min, Op::max, Op::product};
+const std::vector<Kind> kKinds = {Kind::allreduce, Kind::broadcast, Kind::all_gather, Kind::reduce_scatter,
+                                  Kind::barrier};
+
+// The same memory as a list of a few pieces.
+std::vector<Buffer::Piece> cut(ConstTensor tensor, Random& random) {
+  std::vector<Buffer::Piece> pieces;
+  auto* data = static_cast<std::byte*>(const_cast<void*>(tensor.data));
+  for (std::uint64_t at = 0; at < tensor.count;) {
+    const std::uint64_t left = tensor.count - at;
+    const std::uint64_t count = random.percent(50) ? left : random.from(1, left);
+    pieces.push_back({at + count, data + at * size_bytes(tensor.dtype), count});
+    at += count;
+  }
+  return pieces;
+}
+
+std::uint64_t draw_count(int world, const Weather& weather, Random& random) {
+  const auto n = std::uint64_t(world);
+  if (random.percent(40)) return std::max<std::uint64_t>(1, random.from(n - 1, n + 1));
+  return random.from(1, weather.capacity_bytes < 100 ? 60 : 400);
+}
+
+}  // namespace
+
+std::uint64_t draw_slab(std::uint64_t count, Random& random) {
+  return random.percent(40) ? 0 : random.from(1, count + 1);
+}
+
+StagedOperation::StagedOperation(const Exercise& exercise, Algorithm algorithm, std::uint64_t slab_elems,
+                                 std::uint64_t sequence, Random& random)
+    : exercise_(exercise) {
+  signature_.sequence = sequence;
+  signature_.count = exercise.count;
+  signature_.slab_elems = slab_elems;
+  signature_.root = exercise.kind == Kind::broadcast ? exercise.root : -1;
+  signature_.kind = exercise.kind;
+  signature_.op = exercise.op;
+  signature_.dtype = exercise.dtype;
+  signature_.algorithm = std::uint8_t(algorithm);
+  for (int rank = 0; rank < exercise.world; rank++) {
+    parts_.push_back(std::make_unique<Part>(exercise, rank));
+    plans_.push_back(plan(rank));
+    inputs_.push_back(cut(parts_.back()->input(), random));
+    outputs_.push_back(cut(parts_.back()->output(), random));
+  }
+}
+
+Plan StagedOperation::plan(int rank) const {
+  const Shape shape{rank, exercise_.world, exercise_.count, exercise_.root};
+  switch (exercise_.kind) {
+    case Kind::allreduce:
+      return plan_allreduce(Algorithm(signature_.algorithm), shape, signature_.slab_elems);
+    case Kind::broadcast:
+      return plan_broadcast(shape);
+    case Kind::all_gather:
+      return plan_all_gather(shape);
+    case Kind::reduce_scatter:
+      return plan_reduce_scatter(shape, signature_.slab_elems);
+    case Kind::barrier:
+      return plan_barrier(shape);
+  }
+  return {};
+}
+
+Task StagedOperation::task(int rank) const {
+  const auto r = std::size_t(rank);
+  return {&plans_[r], arithmetic(exercise_.dtype, exercise_.op), Buffer(inputs_[r]), Buffer(outputs_[r]), signature_};
+}
+
+std::string StagedOperation::wrong(int rank) const {
+  return exercise_.kind == Kind::barrier ? "" : parts_[std::size_t(rank)]->wrong();
+}
+
+std::string StagedOperation::description() const {
+  return text(describe(exercise_), " by ", name(Algorithm(signature_.algorithm)), ", slabs of ", signature_.slab_elems);
+}
+
+Scenario::Scenario(int world_, Random& random)
+    : world(world_), weather(draw_weather(random)), program(std::size_t(world_)) {}
+
+void Scenario::add(const Exercise& exercise, Algorithm algorithm, std::uint64_t slab_elems, Random& random) {
+  operations.push_back(
+      std::make_unique<StagedOperation>(exercise, algorithm, slab_elems, std::uint64_t(operations.size()), random));
+  for (int rank = 0; rank < world; rank++) program[std::size_t(rank)].push_back(operations.back()->task(rank));
+}
+
+void Scenario::add_any(Random& random) {
+  const Exercise exercise = draw_exercise(random.one_of(kKinds), random);
+  const Algorithm algorithm = random.one_of(kAlgorithms);
+  add(exercise, algorithm, draw_slab(exercise.count, random), random);
+}
+
+Exercise Scenario::draw_exercise(Kind kind, Random& random) const {
+  Exercise exercise;
+  exercise.kind = kind;
+  exercise.world = world;
+  exercise.count = kind == Kind::barrier ? 1 : draw_count(world, weather, random);
+  exercise.dtype = kind == Kind::barrier ? DType::u8 : random.one_of(kDTypes);
+  exercise.op = random.one_of(kOps);
+  exercise.root = int(random.below(std::uint64_t(world)));
+  exercise.in_place = random.percent(50);
+  return exercise;
+}
+
+std::string Scenario::description() const {
+  std::string all;
+  for (const auto& operation : operations) all += operation->description() + "\n";
+  return all;
+}
+
+std::string Scenario::wrong(const Simulation::Outcome& outcome) const {
+  for (int rank = 0; rank < world; rank++)
+    for (std::size_t k = 0; k < outcome.completed[std::size_t(rank)]; k++)
+      if (const std::string wrong = operations[k]->wrong(rank); !wrong.empty()) return wrong;
+  return {};
+}
+
+}  // namespace anello

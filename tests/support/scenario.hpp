@@ -1,0 +1,55 @@
+// A simulated world with its weather and the operations that its ranks carry out, drawn from a seed.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ring/plan/algorithm.hpp"
+#include "tests/support/exercise.hpp"
+#include "tests/support/simulation.hpp"
+
+namespace anello {
+
+extern const std::vector<int> kWorlds;
+extern const std::vector<Algorithm> kAlgorithms;
+
+// One operation of all ranks: their memory, cut into pieces, their plans and their results.
+class StagedOperation {
+ public:
+  StagedOperation(const Exercise& exercise, Algorithm algorithm, std::uint64_t slab_elems, std::uint64_t sequence,
+                  Random& random);
+
+  Task task(int rank) const;
+  std::string wrong(int rank) const;
+  std::string description() const;
+
+ private:
+  using Pieces = std::vector<Buffer::Piece>;
+  Plan plan(int rank) const;
+
+  Exercise exercise_;
+  Signature signature_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<Plan> plans_;
+  std::vector<Pieces> inputs_, outputs_;
+};
+
+struct Scenario {
+  int world = 1;
+  Weather weather;
+  std::vector<std::unique_ptr<StagedOperation>> operations;
+  std::vector<std::vector<Task>> program;  // by rank
+
+  Scenario(int world, Random& random);
+  void add(const Exercise& exercise, Algorithm algorithm, std::uint64_t slab_elems, Random& random);
+  void add_any(Random& random);
+  Exercise draw_exercise(Kind kind, Random& random) const;
+  std::string description() const;
+
+  // What is wrong in the results of operations that their ranks think complete; empty if nothing is.
+  std::string wrong(const Simulation::Outcome& outcome) const;
+};
+
+std::uint64_t draw_slab(std::uint64_t count, Random& random);
+
+}  // namespace anello

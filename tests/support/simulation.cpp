@@ -1,0 +1,209 @@
+#include "tests/support/simulation.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "ring/base/text.hpp"
+
+namespace anello {
+namespace {
+
+constexpr std::uint64_t kLeastCapacity = kSignatureBytes + Execution::kMaxElemBytes;  // what Link promises
+constexpr std::uint64_t kForever = std::numeric_limits<std::uint64_t>::max();
+
+template <class Piece>
+std::uint64_t total_bytes(std::span<const Piece> pieces) {
+  std::uint64_t total = 0;
+  for (const Piece& piece : pieces) total += piece.size();
+  return total;
+}
+
+}  // namespace
+
+Weather draw_weather(Random& random) {
+  Weather weather;
+  weather.capacity_bytes = kLeastCapacity + (random.percent(40) ? random.below(10) : random.below(5000));
+  if (random.percent(50)) weather.most_delay = random.from(1, 100);
+  if (random.percent(70)) weather.short_percent = int(random.below(100));
+  if (random.percent(50)) weather.refused_percent = int(random.below(60));
+  if (random.percent(50)) weather.most_lazy = random.from(2, 20);
+  if (random.percent(50)) {
+    weather.stalls = int(random.from(1, 6));
+    weather.longest_stall = random.from(1, 3000);
+  }
+  return weather;
+}
+
+class Simulation::MemoryLink final : public Link {
+ public:
+  MemoryLink(Simulation& world, Pipe& out, Pipe& in) : world_(world), out_(out), in_(in) {}
+  std::size_t send_from(std::span<const ConstBytes> pieces) override { return world_.send(out_, pieces); }
+  std::size_t recv_into(std::span<const Bytes> pieces) override { return world_.receive(in_, pieces); }
+  int descriptor() const override { return -1; }
+
+ private:
+  Simulation& world_;
+  Pipe &out_, &in_;
+};
+
+struct Simulation::Rank {
+  Rank(int rank_, std::vector<Task> tasks_) : rank(rank_), tasks(std::move(tasks_)) {}
+
+  int rank;
+  std::vector<Task> tasks;
+  std::size_t completed = 0;
+  bool started = false;
+  std::uint64_t lazy = 1, stalled_until = 0;
+  std::vector<std::unique_ptr<MemoryLink>> owned;
+  std::vector<Link*> links;
+  Execution execution;
+  Progress progress{
+      [this](int peer, const Signature& theirs) { return difference(rank, tasks[completed].signature, peer, theirs); }};
+};
+
+Simulation::Simulation(std::vector<std::vector<Task>> program, const Weather& weather, const Fault& fault,
+                       std::uint64_t seed)
+    : weather_(weather), fault_(fault), random_(seed) {
+  const int world = int(program.size());
+  for (int r = 0; r < world; r++) ranks_.push_back(std::make_unique<Rank>(r, std::move(program[std::size_t(r)])));
+  pipes_.resize(ranks_.size() * ranks_.size());
+  for (const auto& rank : ranks_) {
+    rank->lazy = random_.from(1, weather.most_lazy);
+    for (int other = 0; other < world; other++) {
+      pipe(rank->rank, other).from = rank->rank;
+      pipe(rank->rank, other).to = other;
+      rank->owned.push_back(std::make_unique<MemoryLink>(*this, pipe(rank->rank, other), pipe(other, rank->rank)));
+      rank->links.push_back(other == rank->rank ? nullptr : rank->owned.back().get());
+    }
+  }
+  draw_stalls();
+}
+Simulation::~Simulation() = default;
+
+void Simulation::draw_stalls() {
+  for (int k = 0; k < weather_.stalls; k++) {
+    const std::uint64_t until = random_.from(1, weather_.longest_stall);
+    if (random_.percent(50))
+      random_.one_of(ranks_)->stalled_until = until;
+    else
+      pipes_[random_.below(pipes_.size())].stalled_until = until;
+  }
+}
+
+// Empty ticks after which it is certain that nothing will move again, since every rank has had many turns.
+std::uint64_t Simulation::patience() const {
+  return weather_.longest_stall + weather_.most_delay + 400 * ranks_.size() * weather_.most_lazy;
+}
+
+std::uint64_t Simulation::shortened(std::uint64_t bytes) {
+  if (random_.percent(std::uint64_t(weather_.refused_percent))) return 0;
+  if (bytes > 1 && random_.percent(std::uint64_t(weather_.short_percent))) return random_.from(1, bytes);
+  return bytes;
+}
+
+std::size_t Simulation::send(Pipe& pipe, std::span<const ConstBytes> pieces) {
+  if (pipe.broken || pipe.closed) throw Error(Code::network, "the simulated connection is broken");
+  if (pipe.stalled_until > now_) return 0;
+  const std::uint64_t room = weather_.capacity_bytes - pipe.held;
+  std::uint64_t bytes = shortened(std::min(room, total_bytes(pieces)));
+  const bool ours = fault_.kind != Fault::Kind::none && pipe.from == fault_.from && pipe.to == fault_.to;
+  if (ours && pipe.sent <= fault_.after_bytes) bytes = std::min(bytes, fault_.after_bytes + 1 - pipe.sent);
+  if (bytes == 0) return 0;
+
+  Pipe::Batch batch{now_ + random_.from(0, weather_.most_delay), {}};
+  if (!pipe.batches.empty()) batch.due = std::max(batch.due, pipe.batches.back().due);
+  for (const ConstBytes piece : pieces) {
+    const std::size_t part = std::min<std::uint64_t>(piece.size(), bytes - batch.bytes.size());
+    batch.bytes.insert(batch.bytes.end(), piece.begin(), piece.begin() + std::ptrdiff_t(part));
+  }
+  pipe.sent += bytes;
+  pipe.held += bytes;
+  if (ours && pipe.sent == fault_.after_bytes + 1) strike(pipe, batch.bytes);
+  pipe.batches.push_back(std::move(batch));
+  return bytes;
+}
+
+// The last of these bytes is the one that the fault is for.
+void Simulation::strike(Pipe& pipe, std::vector<std::byte>& fresh) {
+  Pipe& back = this->pipe(pipe.to, pipe.from);
+  switch (fault_.kind) {
+    case Fault::Kind::none:
+      break;
+    case Fault::Kind::drop:
+      pipe.broken = back.broken = true;
+      break;
+    case Fault::Kind::close:
+      fresh.pop_back();
+      pipe.held--;
+      pipe.closed = back.closed = true;
+      break;
+    case Fault::Kind::garbage:
+      fresh.back() ^= std::byte(1 << random_.below(8));
+      break;
+    case Fault::Kind::stall:
+      pipe.stalled_until = back.stalled_until = kForever;
+      break;
+  }
+}
+
+std::size_t Simulation::receive(Pipe& pipe, std::span<const Bytes> pieces) {
+  if (pipe.broken) throw Error(Code::network, "the simulated connection is broken");
+  if (pipe.stalled_until > now_) return 0;
+  if (pipe.closed && pipe.held == 0) throw Error(Code::network, "the simulated connection was closed");
+  std::uint64_t there = 0;
+  for (const Pipe::Batch& batch : pipe.batches) there += batch.due <= now_ ? batch.bytes.size() : 0;
+  const std::uint64_t bytes = shortened(std::min(there, total_bytes(pieces)));
+  std::uint64_t left = bytes;
+  for (Bytes piece : pieces)
+    while (left > 0 && !piece.empty()) {
+      std::vector<std::byte>& from = pipe.batches.front().bytes;
+      const std::size_t part = std::min<std::uint64_t>({piece.size(), from.size(), left});
+      std::copy_n(from.begin(), part, piece.begin());
+      from.erase(from.begin(), from.begin() + std::ptrdiff_t(part));
+      piece = piece.subspan(part);
+      left -= part;
+      while (!pipe.batches.empty() && pipe.batches.front().bytes.empty()) pipe.batches.pop_front();
+    }
+  pipe.held -= bytes;
+  return bytes;
+}
+
+// True if anything happened.
+bool Simulation::turn(Rank& rank) {
+  if (rank.completed == rank.tasks.size() || rank.stalled_until > now_ || random_.below(rank.lazy) != 0) return false;
+  const Task& task = rank.tasks[rank.completed];
+  bool moved = false;
+  if (!rank.started) {
+    rank.execution.start(*task.plan, task.arithmetic, task.input, task.output);
+    rank.progress.start(rank.execution, task.signature, rank.links);
+    rank.started = moved = true;
+  }
+  moved |= rank.progress.pass();
+  if (rank.execution.done()) {
+    rank.completed++;
+    rank.started = false;
+    moved = true;
+  }
+  return moved;
+}
+
+Simulation::Outcome Simulation::run() {
+  Outcome outcome;
+  const auto done = [](const auto& rank) { return rank->completed == rank->tasks.size(); };
+  for (std::uint64_t idle = 0; !outcome.error && !outcome.stuck && !outcome.all_done; now_++) {
+    Rank& rank = *random_.one_of(ranks_);
+    try {
+      idle = turn(rank) ? 0 : idle + 1;
+    } catch (const Error& e) {
+      outcome.error = e;
+      outcome.noticed_by = rank.rank;
+    }
+    outcome.all_done = std::all_of(ranks_.begin(), ranks_.end(), done);
+    outcome.stuck = idle > patience();
+  }
+  for (const auto& rank : ranks_) outcome.completed.push_back(rank->completed);
+  for (const Pipe& pipe : pipes_) outcome.bytes_left += pipe.broken || pipe.closed ? 0 : pipe.held;
+  return outcome;
+}
+
+}  // namespace anello

@@ -1,0 +1,100 @@
+// A world in memory: the Progress and Execution of every rank over links that hold little and deliver late and in
+// shreds, with ranks that are lazy or stand still, on a clock of its own. All that happens follows from one seed.
+// One thread. In a tick of the clock one rank, drawn at random, makes one pass.
+#pragma once
+#include <anello/error.hpp>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ring/progress.hpp"
+#include "tests/support/random.hpp"
+
+namespace anello {
+
+// How adverse the world is; times in ticks.
+struct Weather {
+  std::uint64_t capacity_bytes = 1000;  // of a link, each way
+  std::uint64_t most_delay = 0;         // from sending until it can be received
+  int short_percent = 0;                // of moves that are cut short
+  int refused_percent = 0;              // of moves that move nothing though they could
+  std::uint64_t most_lazy = 1;          // a rank takes one of so many turns, drawn for each
+  int stalls = 0;                       // ranks that make no pass and links that move no byte, for a while
+  std::uint64_t longest_stall = 0;
+};
+Weather draw_weather(Random& random);
+
+// What goes wrong, on the way from one rank to another, once so many bytes have been sent on it.
+struct Fault {
+  enum class Kind {
+    none,
+    drop,     // both ends are told that the connection is broken; what was on its way is lost
+    close,    // what was on its way arrives, then the end; nothing more can be sent
+    garbage,  // a bit of the next byte is flipped
+    stall,    // nothing moves any more, and nobody is told
+  };
+  Kind kind = Kind::none;
+  int from = 0, to = 1;
+  std::uint64_t after_bytes = 0;
+};
+
+// One rank's part of an operation. What it points to outlives the simulation.
+struct Task {
+  const Plan* plan = nullptr;
+  Arithmetic arithmetic;
+  Buffer input, output;
+  Signature signature;
+};
+
+class Simulation {
+ public:
+  // `program` holds every rank's tasks, one after another.
+  Simulation(std::vector<std::vector<Task>> program, const Weather& weather, const Fault& fault, std::uint64_t seed);
+  ~Simulation();
+
+  struct Outcome {
+    std::vector<std::size_t> completed;  // tasks, by rank
+    std::optional<Error> error;          // the first that a rank throws; it ends the world
+    int noticed_by = -1;
+    bool stuck = false;            // nothing can move any more, though nobody is told why
+    std::uint64_t bytes_left = 0;  // on links that nobody broke
+    bool all_done = false;
+  };
+  Outcome run();
+
+ private:
+  class MemoryLink;
+  // The bytes from one rank to another.
+  struct Pipe {
+    struct Batch {
+      std::uint64_t due;
+      std::vector<std::byte> bytes;
+    };
+    std::deque<Batch> batches;
+    std::uint64_t held = 0, sent = 0;
+    std::uint64_t stalled_until = 0;
+    bool closed = false, broken = false;
+    int from = 0, to = 0;
+  };
+  struct Rank;
+
+  Pipe& pipe(int from, int to) { return pipes_[std::size_t(from) * ranks_.size() + std::size_t(to)]; }
+  std::size_t send(Pipe& pipe, std::span<const ConstBytes> pieces);
+  std::size_t receive(Pipe& pipe, std::span<const Bytes> pieces);
+  std::uint64_t shortened(std::uint64_t bytes);
+  void strike(Pipe& pipe, std::vector<std::byte>& fresh);
+  bool turn(Rank& rank);
+  void draw_stalls();
+  std::uint64_t patience() const;
+
+  Weather weather_;
+  Fault fault_;
+  Random random_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::vector<Pipe> pipes_;
+  std::uint64_t now_ = 0;
+};
+
+}  // namespace anello
