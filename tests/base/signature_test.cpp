@@ -1,0 +1,75 @@
+#include "ring/base/signature.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <anello/error.hpp>
+
+namespace anello {
+namespace {
+
+using testing::HasSubstr;
+
+Signature sample() {
+  Signature signature;
+  signature.generation = 0x01020304;
+  signature.sequence = 7;
+  signature.count = std::uint64_t(1) << 40;
+  signature.slab_elems = 1 << 20;
+  signature.fingerprint = 0xfedcba9876543210;
+  signature.root = 2;
+  signature.kind = Kind::allreduce;
+  signature.op = Op::max;
+  signature.dtype = DType::bf16;
+  signature.algorithm = 3;
+  return signature;
+}
+std::string bytes_of(const Signature& signature) {
+  const auto bytes = encode(signature);
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST(Signature, ComesBackAsItWas) {
+  EXPECT_EQ(decode_signature(bytes_of(sample())), sample());
+  Signature none;
+  none.root = -1;
+  EXPECT_EQ(decode_signature(bytes_of(none)), none);
+}
+
+TEST(Signature, WhatIsNoneIsRefused) {
+  const std::string right = bytes_of(sample());
+  for (std::size_t length = 0; length < right.size(); length++)
+    EXPECT_THROW(decode_signature(right.substr(0, length)), Error) << length;
+  EXPECT_THROW(decode_signature(right + "x"), Error);
+  std::string wrong = right;
+  wrong[0] = 'B';
+  EXPECT_THROW(decode_signature(wrong), Error);
+}
+
+TEST(Signature, TheFirstDifferenceIsNamedWithBothRanksAndBothValues) {
+  const Signature a = sample();
+  EXPECT_EQ(difference(0, a, 1, a), "");
+  Signature b = a;
+  b.count = 5;
+  EXPECT_EQ(
+      difference(0, a, 4, b),
+      "the counts differ: rank 0 calls allreduce #7 (max of 1099511627776 bf16), rank 4 calls allreduce #7 (max of "
+      "5 bf16)");
+  b = a;
+  b.dtype = DType::f64;
+  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("dtypes differ"));
+  b = a;
+  b.op = Op::sum;
+  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("reductions differ"));
+  b = a;
+  b.kind = Kind::broadcast;
+  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("rank 1 calls broadcast #7 (1099511627776 bf16 from root 2)"));
+  b = a;
+  b.fingerprint = 0;
+  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("lists of tensors"));
+  b = a;
+  b.algorithm = 1;
+  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("algorithms differ"));
+}
+
+}  // namespace
+}  // namespace anello
