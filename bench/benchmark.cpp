@@ -1,0 +1,106 @@
+#include "bench/benchmark.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <cerrno>
+#include <fstream>
+#include <iostream>
+#include <system_error>
+
+#include "bench/machine.hpp"
+#include "bench/measure.hpp"
+#include "bench/memory.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::bench {
+namespace {
+
+#ifdef NDEBUG
+constexpr bool kOptimized = true;
+#else
+constexpr bool kOptimized = false;
+#endif
+
+nlohmann::json config_of(const Library& library, const Collective& collective, const Options& options) {
+  nlohmann::json config = library.facts();
+  config["operation"] = collective.name;
+  config["world"] = library.size();
+  config["machine"] = machine();
+  config["iterations"] = options.iterations;
+  config["warmup"] = options.warmup;
+  config["optimized"] = kOptimized;
+  return config;
+}
+
+Figures figures(const Timing& timing, std::uint64_t bytes, double bus_factor) {
+  const double alg_bw = timing.p50_us > 0 ? double(bytes) / timing.p50_us * 1e-3 : 0;
+  return {timing, alg_bw, alg_bw * bus_factor, {}};
+}
+
+class Run {
+ public:
+  Run(Library& library, const Collective& collective, const Options& options)
+      : library_(library),
+        collective_(collective),
+        options_(options),
+        input_(*std::ranges::max_element(options.sizes)),
+        output_(*std::ranges::max_element(options.sizes)) {}
+
+  Result measure_one(std::uint64_t size, DType dtype, Op op) {
+    Result result;
+    result.count = size / size_bytes(dtype);
+    result.size_bytes = result.count * size_bytes(dtype);
+    result.dtype = dtype;
+    result.op = op;
+    const Tensor input(input_.data(), result.count, dtype), output(output_.data(), result.count, dtype);
+    result.out_of_place = measure_one(input, output, op);
+    result.in_place = measure_one(input, input, op);
+    return result;
+  }
+
+ private:
+  Figures measure_one(Tensor input, Tensor output, Op op) {
+    const Library::Call call = collective_.prepare(library_, input, output, op);
+    const Timing timing = measure(library_, call, options_.iterations, options_.warmup);
+    Figures result = figures(timing, input.bytes(), collective_.bus_factor(library_.size()));
+    result.wrong = check(library_, call, input, output, op, options_.checks);
+    return result;
+  }
+
+  Library& library_;
+  const Collective& collective_;
+  const Options& options_;
+  Memory input_, output_;
+};
+
+std::ofstream open_json(const std::string& path) {
+  std::ofstream file(path);
+  if (!file) throw Error(Code::file, text("-J ", path, ": ", std::system_category().message(errno)));
+  return file;
+}
+
+}  // namespace
+
+int run_benchmark(Library& library, const Collective& collective, const Options& options, std::ostream& out) {
+  const bool writes = library.rank() == 0;
+  std::ofstream json;
+  if (writes && !options.json.empty()) json = open_json(options.json);
+  const nlohmann::json config = config_of(library, collective, options);
+  if (writes && !kOptimized) out << "# built with assertions: the figures mean nothing\n";
+  if (writes) out << "# " << config.dump() << "\n" << headline() << std::flush;
+
+  std::vector<Result> results;
+  Run run(library, collective, options);
+  for (const std::uint64_t size : options.sizes)
+    for (const DType dtype : options.dtypes)
+      for (const Op op : options.ops) {
+        results.push_back(run.measure_one(size, dtype, op));
+        if (writes) out << line(results.back()) << std::flush;
+      }
+  if (writes) out << last_line(results) << std::flush;
+  if (json.is_open() && !(json << to_json(config, results).dump(2) << std::endl))
+    throw Error(Code::file, text("-J ", options.json, ": ", std::system_category().message(errno)));
+  return wrong(results) > 0;
+}
+
+}  // namespace anello::bench

@@ -1,0 +1,71 @@
+#include "bench/measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <vector>
+
+#include "bench/pattern.hpp"
+
+namespace anello::bench {
+namespace {
+
+constexpr double kBudgetUs = 500'000;
+constexpr int kFewest = 5, kMost = 20'000, kMostWarmup = 200;
+
+double now_us() {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void over_ranks(Library& library, std::span<double> values, Op op) {
+  library.allreduce(ConstTensor(values), Tensor(values), op)();
+}
+
+double over_ranks(Library& library, double value, Op op) {
+  over_ranks(library, std::span(&value, 1), op);
+  return value;
+}
+
+double duration_us(const Library::Call& call) {
+  const double start = now_us();
+  call();
+  return now_us() - start;
+}
+
+}  // namespace
+
+Timing measure(Library& library, const Library::Call& call, int iterations, int warmup) {
+  call();  // connections and caches are made by the first
+  const double once = over_ranks(library, duration_us(call), Op::max);
+  if (iterations == 0) iterations = int(std::clamp<double>(kBudgetUs / once, kFewest, kMost));
+  if (warmup < 0) warmup = std::clamp(iterations / 10, 1, kMostWarmup);
+  std::vector<double> durations(std::size_t(iterations), 0.0);
+  for (int i = 0; i < warmup; i++) call();
+
+  const double start = now_us();
+  double before = start;
+  for (double& duration : durations) {
+    call();
+    const double now = now_us();
+    duration = now - before;
+    before = now;
+  }
+  const double wall = over_ranks(library, before - start, Op::max);
+  over_ranks(library, durations, Op::max);
+  return summarize(durations, wall);
+}
+
+std::optional<std::uint64_t> check(Library& library, const Library::Call& call, Tensor input, ConstTensor output, Op op,
+                                   int times) {
+  if (times == 0) return std::nullopt;
+  const Pattern pattern(input.dtype, op, library.rank(), library.size());
+  std::uint64_t wrong = 0;
+  for (int i = 0; i < times; i++) {
+    pattern.fill(input);
+    call();
+    wrong += pattern.count_wrong(output);
+  }
+  return std::uint64_t(over_ranks(library, double(wrong), Op::sum));
+}
+
+}  // namespace anello::bench

@@ -1,0 +1,45 @@
+// Planning: what the first call of a shape costs one rank, by algorithm and world.
+#include <benchmark/benchmark.h>
+
+#include "ring/base/text.hpp"
+#include "ring/plan/algorithm.hpp"
+#include "ring/plan/choose.hpp"
+
+namespace anello {
+namespace {
+
+constexpr std::uint64_t kElems = 16 << 20, kSlabElems = 1 << 20;
+
+void plan(benchmark::State& state, Algorithm algorithm) {
+  const int world = int(state.range(0));
+  const Shape shape{world / 2, world, kElems, 0};
+  std::size_t steps = 0;
+  for (auto _ : state) steps = plan_allreduce(algorithm, shape, kSlabElems).steps.size();
+  state.counters["steps"] = double(steps);
+}
+
+void choice(benchmark::State& state) {
+  Facts facts;
+  facts.world = 8;
+  facts.elem_bytes = 4;
+  facts.slab_bytes = 4 << 20;
+  for (auto _ : state) {
+    facts.bytes = (facts.bytes + 4097) & 0xFFFFFF;
+    benchmark::DoNotOptimize(choose(facts));
+  }
+}
+BENCHMARK(choice);
+
+const int registered = [] {
+  for (const Algorithm algorithm :
+       {Algorithm::ring, Algorithm::star, Algorithm::tree, Algorithm::two_shot, Algorithm::halving, Algorithm::chain})
+    benchmark::RegisterBenchmark(text("plan/", name(algorithm)).c_str(), plan, algorithm)
+        ->Arg(2)
+        ->Arg(8)
+        ->Arg(64)
+        ->Unit(benchmark::kMicrosecond);
+  return 0;
+}();
+
+}  // namespace
+}  // namespace anello

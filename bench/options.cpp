@@ -1,0 +1,102 @@
+#include "bench/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <anello/error.hpp>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "ring/base/config.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::bench {
+namespace {
+
+template <class T>
+using Named = std::pair<std::string_view, T>;
+
+constexpr std::array kTypes = {
+    Named<DType>{"float", DType::f32},     Named<DType>{"double", DType::f64}, Named<DType>{"half", DType::f16},
+    Named<DType>{"bfloat16", DType::bf16}, Named<DType>{"int8", DType::i8},    Named<DType>{"uint8", DType::u8},
+    Named<DType>{"int16", DType::i16},     Named<DType>{"uint16", DType::u16}, Named<DType>{"int32", DType::i32},
+    Named<DType>{"uint32", DType::u32},    Named<DType>{"int64", DType::i64},  Named<DType>{"uint64", DType::u64},
+};
+constexpr std::array kOps = {Named<Op>{"sum", Op::sum}, Named<Op>{"prod", Op::product}, Named<Op>{"min", Op::min},
+                             Named<Op>{"max", Op::max}, Named<Op>{"avg", Op::average}};
+
+// The values that `given` stands for: one by its short or its full name, or all of them.
+template <class Table>
+auto select(std::string_view flag, std::string_view given, const Table& table) {
+  std::vector<decltype(table[0].second)> values;
+  std::string names;
+  for (const auto& [short_name, value] : table) {
+    if (given == short_name || given == name(value) || given == "all") values.push_back(value);
+    names += text(short_name, ", ");
+  }
+  if (values.empty()) throw Error(Code::configuration, text(flag, " '", given, "' is not one of ", names, "all"));
+  return values;
+}
+
+template <class T, class Table>
+std::string_view short_of(T wanted, const Table& table) {
+  for (const auto& [short_name, value] : table)
+    if (value == wanted) return short_name;
+  return name(wanted);
+}
+
+void add_sizes(CLI::App& command, Options& options) {
+  const auto sweep = std::make_shared<Sweep>();
+  const auto size = [&command](const std::string& flags, std::uint64_t& to, const std::string& sentence) {
+    const std::string flag = flags.substr(0, flags.find(','));
+    return command.add_option_function<std::string>(
+        flags, [flag, &to](const std::string& given) { to = parse_size(flag, given); }, sentence);
+  };
+  auto* begin = size("-b,--minbytes", sweep->begin, "first size: 4, 64K, 256M, 1G (4)")->type_name("SIZE");
+  auto* end = size("-e,--maxbytes", sweep->end, "last size (64M, or the first if that is given)")->type_name("SIZE");
+  command.add_option("-f,--stepfactor", sweep->factor, "each size is so many times the one before (4)");
+  auto* step = size("-i,--stepbytes", sweep->increment, "or so many bytes more")->type_name("SIZE");
+  command.final_callback([=, &options] {
+    if (begin->count() > 0 && end->count() == 0) sweep->end = sweep->begin;
+    if (step->count() > 0 && sweep->increment == 0) throw Error(Code::configuration, "-i 0: sizes must grow");
+    options.sizes = sizes(*sweep);
+  });
+}
+
+void add_number(CLI::App& command, const std::string& flags, int& to, long least, const std::string& sentence) {
+  constexpr long kMost = 100'000'000;
+  const std::string flag = flags.substr(0, flags.find(','));
+  command
+      .add_option_function<std::string>(
+          flags, [flag, least, &to](const std::string& given) { to = int(parse_number(flag, given, least, kMost)); },
+          sentence)
+      ->type_name("N");
+}
+
+}  // namespace
+
+void add_flags(CLI::App& command, Options& options) {
+  add_sizes(command, options);
+  add_number(command, "-n,--iters", options.iterations, 1, "timed calls (as many as fit half a second)");
+  add_number(command, "-w,--warmup_iters", options.warmup, 0, "calls before them (a tenth as many)");
+  add_number(command, "-c,--check", options.checks, 0, "calls whose every element is checked (1)");
+  command
+      .add_option_function<std::string>(
+          "-d,--datatype", [&](const std::string& given) { options.dtypes = select("-d", given, kTypes); },
+          "element type: float, double, half, bfloat16, int8, ..., uint64, or all (float)")
+      ->type_name("TYPE");
+  command
+      .add_option_function<std::string>(
+          "-o,--op", [&](const std::string& given) { options.ops = select("-o", given, kOps); },
+          "reduction: sum, prod, min, max, avg or all (sum)")
+      ->type_name("OP");
+  command.add_option("-J,--json", options.json, "also write the results to this file")->type_name("FILE");
+}
+
+std::string_view short_name(DType dtype) {
+  return short_of(dtype, kTypes);
+}
+std::string_view short_name(Op op) {
+  return short_of(op, kOps);
+}
+
+}  // namespace anello::bench

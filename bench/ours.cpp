@@ -1,0 +1,25 @@
+#include "bench/ours.hpp"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace anello::bench {
+
+nlohmann::json Ours::facts() const {
+  std::set<std::string> hosts;
+  for (int rank = 0; rank < world_.size(); rank++) hosts.insert(world_.host(rank));
+  return {{"library", "anello"},
+          {"version", ANELLO_VERSION},
+          {"hosts", hosts},
+          {"transport", "tcp"},
+          {"algorithm", settings_.algorithm},
+          {"slab_bytes", settings_.slab_bytes},
+          {"congestion", settings_.congestion}};
+}
+
+Library::Call Ours::allreduce(ConstTensor input, Tensor output, Op op) {
+  if (input.data == output.data) return [this, output, op] { world_.allreduce(output, op); };
+  return [this, input, output, op] { world_.allreduce(input, output, op); };
+}
+
+}  // namespace anello::bench

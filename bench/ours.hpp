@@ -1,0 +1,24 @@
+// This library, under test by its own benchmarks.
+#pragma once
+#include <anello/world.hpp>
+
+#include "bench/library.hpp"
+
+namespace anello::bench {
+
+class Ours : public Library {
+ public:
+  // Borrows the world. The settings are those it was made with, for the report.
+  Ours(World& world, const Settings& settings) : world_(world), settings_(settings) {}
+
+  int rank() const override { return world_.rank(); }
+  int size() const override { return world_.size(); }
+  nlohmann::json facts() const override;
+  Call allreduce(ConstTensor input, Tensor output, Op op) override;
+
+ private:
+  World& world_;
+  Settings settings_;
+};
+
+}  // namespace anello::bench

@@ -1,0 +1,135 @@
+#include "bench/pattern.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "ring/base/check.hpp"
+
+namespace anello::bench {
+namespace {
+
+constexpr int kLargest = 127;    // fits i8, and bf16 has no gaps below it
+constexpr int kMostDoubled = 6;  // 2^6 is below it
+
+// Which rank takes part at a position changes from one to the next, so that all are seen to.
+double contribution(Op op, int rank, int world, std::size_t position) {
+  const int turn = int((position + std::size_t(rank)) % std::size_t(world));
+  const std::uint32_t mixed = (std::uint32_t(position) * 2654435761U + std::uint32_t(rank) * 2246822519U) >> 12;
+  switch (op) {
+    case Op::sum:
+    case Op::average:
+      return turn < kLargest ? 1 + mixed % unsigned(kLargest / std::min(world, kLargest)) : 0;
+    case Op::product:
+      return turn < kMostDoubled ? 1 + mixed % 2 : 1;
+    case Op::min:
+    case Op::max:
+      return mixed % (kLargest + 1);
+  }
+  ANELLO_CHECK(!"a known reduction");
+}
+
+double combined(Op op, double a, double b) {
+  switch (op) {
+    case Op::sum:
+    case Op::average:
+      return a + b;
+    case Op::product:
+      return a * b;
+    case Op::min:
+      return std::min(a, b);
+    case Op::max:
+      return std::max(a, b);
+  }
+  ANELLO_CHECK(!"a known reduction");
+}
+
+double result(Op op, int world, std::size_t position, bool whole) {
+  double value = contribution(op, 0, world, position);
+  for (int rank = 1; rank < world; rank++) value = combined(op, value, contribution(op, rank, world, position));
+  if (op == Op::average) value /= world;
+  return whole ? std::trunc(value) : value;
+}
+
+template <class T>
+void put_as(std::byte* at, double value) {
+  T element;
+  if constexpr (std::is_arithmetic_v<T>)
+    element = T(value);
+  else
+    element = T(float(value));
+  std::memcpy(at, &element, sizeof element);
+}
+
+using Put = void (*)(std::byte* at, double value);
+Put put_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return put_as<f16>;
+    case DType::bf16:
+      return put_as<bf16>;
+    case DType::f32:
+      return put_as<float>;
+    case DType::f64:
+      return put_as<double>;
+    case DType::i8:
+      return put_as<std::int8_t>;
+    case DType::u8:
+      return put_as<std::uint8_t>;
+    case DType::i16:
+      return put_as<std::int16_t>;
+    case DType::u16:
+      return put_as<std::uint16_t>;
+    case DType::i32:
+      return put_as<std::int32_t>;
+    case DType::u32:
+      return put_as<std::uint32_t>;
+    case DType::i64:
+      return put_as<std::int64_t>;
+    case DType::u64:
+      return put_as<std::uint64_t>;
+  }
+  ANELLO_CHECK(!"a known element type");
+}
+
+bool is_whole(DType dtype) {
+  return dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32 && dtype != DType::f64;
+}
+
+}  // namespace
+
+Pattern::Pattern(DType dtype, Op op, int rank, int world)
+    : elem_bytes_(size_bytes(dtype)), mine_(kPeriod * elem_bytes_), expected_(kPeriod * elem_bytes_) {
+  const Put put = put_of(dtype);
+  for (std::size_t i = 0; i < kPeriod; i++) {
+    put(&mine_[i * elem_bytes_], contribution(op, rank, world, i));
+    put(&expected_[i * elem_bytes_], result(op, world, i, is_whole(dtype)));
+  }
+}
+
+void Pattern::fill(Tensor input) const {
+  auto* to = static_cast<std::byte*>(input.data);
+  for (std::size_t left = input.bytes(); left > 0;) {
+    const std::size_t bytes = std::min(left, mine_.size());
+    std::memcpy(to, mine_.data(), bytes);
+    to += bytes;
+    left -= bytes;
+  }
+}
+
+std::uint64_t Pattern::count_wrong(ConstTensor output) const {
+  const auto* from = static_cast<const std::byte*>(output.data);
+  std::uint64_t wrong = 0;
+  for (std::size_t left = output.bytes(); left > 0;) {
+    const std::size_t bytes = std::min(left, expected_.size());
+    if (std::memcmp(from, expected_.data(), bytes) != 0)
+      for (std::size_t at = 0; at < bytes; at += elem_bytes_)
+        wrong += std::memcmp(from + at, &expected_[at], elem_bytes_) != 0;
+    from += bytes;
+    left -= bytes;
+  }
+  return wrong;
+}
+
+}  // namespace anello::bench

@@ -1,0 +1,95 @@
+#include "bench/report.hpp"
+
+#include <iomanip>
+#include <sstream>
+
+#include "bench/options.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::bench {
+namespace {
+
+// Three or more digits that count, whatever the magnitude.
+std::string digits(double value) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(value < 10 ? 2 : value < 1000 ? 1 : 0) << value;
+  return out.str();
+}
+
+template <class... Parts>
+std::string columns(const Parts&... parts) {
+  std::ostringstream out;
+  out << std::right;
+  ((out << std::setw(parts.second) << parts.first), ...);
+  return out.str();
+}
+
+std::string columns(const Figures& figures) {
+  const Timing& t = figures.timing;
+  return columns(std::pair(digits(t.p50_us), 10), std::pair(digits(figures.alg_bw), 8),
+                 std::pair(digits(figures.bus_bw), 8),
+                 std::pair(figures.wrong ? std::to_string(*figures.wrong) : "N/A", 7), std::pair(digits(t.p99_us), 10),
+                 std::pair(digits(t.mean_us), 10));
+}
+
+nlohmann::ordered_json to_json(const Figures& figures) {
+  const Timing& t = figures.timing;
+  nlohmann::ordered_json wrong = nullptr;
+  if (figures.wrong) wrong = *figures.wrong;
+  return {{"p50_us", t.p50_us},       {"p99_us", t.p99_us},       {"mean_us", t.mean_us},
+          {"alg_bw", figures.alg_bw}, {"bus_bw", figures.bus_bw}, {"nwrong", wrong}};
+}
+
+}  // namespace
+
+std::string headline() {
+  const std::string names = columns(std::pair("time", 10), std::pair("algbw", 8), std::pair("busbw", 8),
+                                    std::pair("#wrong", 7), std::pair("p99", 10), std::pair("mean", 10));
+  const std::string units = columns(std::pair("(us)", 10), std::pair("(GB/s)", 8), std::pair("(GB/s)", 8),
+                                    std::pair("", 7), std::pair("(us)", 10), std::pair("(us)", 10));
+  const auto left = [](auto size, auto count, auto type, auto redop) {
+    return text("#", columns(std::pair(size, 12), std::pair(count, 12), std::pair(type, 9), std::pair(redop, 6)));
+  };
+  return text(left("", "", "", ""), std::setw(int(names.size())), "out of place", std::setw(int(names.size())),
+              "in place", "\n", left("size", "count", "type", "redop"), names, names, "\n",
+              left("(B)", "(elements)", "", ""), units, units, "\n");
+}
+
+std::string line(const Result& result) {
+  return text(" ",
+              columns(std::pair(result.size_bytes, 12), std::pair(result.count, 12),
+                      std::pair(short_name(result.dtype), 9), std::pair(short_name(result.op), 6)),
+              columns(result.out_of_place), columns(result.in_place), "\n");
+}
+
+std::uint64_t wrong(std::span<const Result> results) {
+  std::uint64_t sum = 0;
+  for (const Result& result : results) sum += result.out_of_place.wrong.value_or(0) + result.in_place.wrong.value_or(0);
+  return sum;
+}
+
+std::string last_line(std::span<const Result> results) {
+  double bus_bw = 0;
+  bool checked = false;
+  for (const Result& result : results) {
+    bus_bw += (result.out_of_place.bus_bw + result.in_place.bus_bw) / 2 / double(results.size());
+    checked |= result.in_place.wrong.has_value();
+  }
+  const std::uint64_t bad = wrong(results);
+  return text("# wrong values: ", checked ? text(bad, bad ? " FAILED" : " OK") : "not checked",
+              "; average bus bandwidth: ", digits(bus_bw), " GB/s\n");
+}
+
+nlohmann::ordered_json to_json(const nlohmann::json& config, std::span<const Result> results) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const Result& result : results)
+    rows.push_back({{"size", result.size_bytes},
+                    {"count", result.count},
+                    {"type", short_name(result.dtype)},
+                    {"redop", short_name(result.op)},
+                    {"out_of_place", to_json(result.out_of_place)},
+                    {"in_place", to_json(result.in_place)}});
+  return {{"config", config}, {"results", std::move(rows)}};
+}
+
+}  // namespace anello::bench

@@ -1,0 +1,36 @@
+// Results as people and programs read them: the columns of nccl-tests, and JSON. Pure.
+#pragma once
+#include <anello/tensor.hpp>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "bench/statistics.hpp"
+
+namespace anello::bench {
+
+struct Figures {
+  Timing timing;
+  double alg_bw = 0, bus_bw = 0;       // GB/s, from the median
+  std::optional<std::uint64_t> wrong;  // elements, over all ranks; nothing if they were not checked
+};
+
+struct Result {
+  std::uint64_t size_bytes = 0, count = 0;  // of one rank's buffer
+  DType dtype = DType::f32;
+  Op op = Op::sum;
+  Figures out_of_place, in_place;
+};
+
+std::string headline();  // three lines of comment
+std::string line(const Result& result);
+std::string last_line(std::span<const Result> results);  // the verdict over all
+
+std::uint64_t wrong(std::span<const Result> results);
+
+// {"config": ..., "results": [...]}
+nlohmann::ordered_json to_json(const nlohmann::json& config, std::span<const Result> results);
+
+}  // namespace anello::bench
