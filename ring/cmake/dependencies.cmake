@@ -7,7 +7,9 @@ if(NOT ANELLO_ASIO_INCLUDE)
 endif()
 add_library(anello_asio INTERFACE)
 target_include_directories(anello_asio SYSTEM INTERFACE $<BUILD_INTERFACE:${ANELLO_ASIO_INCLUDE}>)
-target_compile_definitions(anello_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+# Asio 1.22 finds std::aligned_alloc only where a standard header came before it: files would allocate and free one
+# block differently. Said here, they agree.
+target_compile_definitions(anello_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_HAS_STD_ALIGNED_ALLOC=1)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_definitions(anello_asio INTERFACE ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1)
 endif()

@@ -158,7 +158,7 @@ std::string objection(const Hello& hello, const Credentials& credentials) {
 
 }  // namespace
 
-asio::awaitable<void> greet(tcp::socket& socket, const Credentials& credentials, const Claim& claim) {
+asio::awaitable<void> greet(tcp::socket& socket, const Credentials& credentials, Claim claim) {
   require_authentication(credentials.secret);
   if (credentials.job.size() > kJobMostBytes)
     throw Error(Code::configuration, text("ANELLO_JOB is longer than ", kJobMostBytes, " bytes"));
@@ -175,7 +175,7 @@ asio::awaitable<void> greet(tcp::socket& socket, const Credentials& credentials,
 }
 
 asio::awaitable<Claim> welcome(tcp::socket& socket, const Credentials& credentials,
-                               const std::function<std::string(const Claim&)>& acceptable) {
+                               std::function<std::string(const Claim&)> acceptable) {
   require_authentication(credentials.secret);
   Conversation talk(socket, kHandshakeLimit);
   const std::string first = co_await talk.receive(Kind::hello);

@@ -45,11 +45,11 @@ struct Claim {
 
 // Connecting side. Throws Error{unauthorized} (with the other side's reason), {protocol}, {network}, {timed_out},
 // {unsupported} (a secret, in a build without authentication), {configuration} (the job's name is too long).
-asio::awaitable<void> greet(asio::ip::tcp::socket& socket, const Credentials& credentials, const Claim& claim);
+asio::awaitable<void> greet(asio::ip::tcp::socket& socket, const Credentials& credentials, Claim claim);
 
 // Accepting side. `acceptable` says why a claim is refused, or an empty string; it is asked only after the proof held.
 // Throws the same errors; the caller closes the socket and counts.
 asio::awaitable<Claim> welcome(asio::ip::tcp::socket& socket, const Credentials& credentials,
-                               const std::function<std::string(const Claim&)>& acceptable);
+                               std::function<std::string(const Claim&)> acceptable);
 
 }  // namespace anello

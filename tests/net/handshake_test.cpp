@@ -55,7 +55,7 @@ void start(asio::io_context& context, asio::awaitable<void> side, tcp::socket& s
   });
 }
 asio::awaitable<void> accept_side(tcp::socket& socket, const Credentials& credentials,
-                                  const std::function<std::string(const Claim&)>& acceptable, Result& result) {
+                                  std::function<std::string(const Claim&)> acceptable, Result& result) {
   result.claim = co_await welcome(socket, credentials, acceptable);
 }
 
