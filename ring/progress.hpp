@@ -31,19 +31,23 @@ class Progress {
   void each_wanted(Want want);
 
  private:
+  static constexpr std::size_t kSmallBytes = 4096;
   struct Peer {
     std::array<char, kSignatureBytes> incoming;
     std::size_t signature_sent = 0, signature_received = 0;
   };
+  std::span<const ConstBytes> put_signature_first(const Peer& peer, std::span<ConstBytes> pieces, std::size_t count);
+  std::size_t receive_first(Peer& peer, int rank, Bytes place);
+  void check_signature(const Peer& peer, int rank) const;
   bool send_some(std::uint32_t s);
   bool receive_some(std::uint32_t s, int& misses);
-  std::size_t take_signature(Peer& peer, int rank, std::size_t bytes);
   bool receive_all();
 
   Explain explain_;
   Execution* execution_ = nullptr;
   std::span<Link* const> links_;
   std::array<char, kSignatureBytes> outgoing_;
+  std::array<std::byte, kSignatureBytes + kSmallBytes> first_;  // a signature and data, on their way through
   Signature signature_;
   std::vector<Peer> peers_;                             // by rank
   std::uint32_t first_receive_ = 0, end_receives_ = 0;  // the streams that receive
