@@ -158,10 +158,14 @@ std::string objection(const Hello& hello, const Credentials& credentials) {
 
 }  // namespace
 
-asio::awaitable<void> greet(tcp::socket& socket, const Credentials& credentials, Claim claim) {
+void require_usable(const Credentials& credentials) {
   require_authentication(credentials.secret);
   if (credentials.job.size() > kJobMostBytes)
     throw Error(Code::configuration, text("ANELLO_JOB is longer than ", kJobMostBytes, " bytes"));
+}
+
+asio::awaitable<void> greet(tcp::socket& socket, const Credentials& credentials, Claim claim) {
+  require_usable(credentials);
   Conversation talk(socket, kGreetLimit);
   const Hello hello{claim, !credentials.secret.empty(), credentials.job, random_bytes(kNonceBytes)};
   co_await talk.send(Kind::hello, encode(hello));
@@ -176,7 +180,7 @@ asio::awaitable<void> greet(tcp::socket& socket, const Credentials& credentials,
 
 asio::awaitable<Claim> welcome(tcp::socket& socket, const Credentials& credentials,
                                std::function<std::string(const Claim&)> acceptable) {
-  require_authentication(credentials.secret);
+  require_usable(credentials);
   Conversation talk(socket, kHandshakeLimit);
   const std::string first = co_await talk.receive(Kind::hello);
   const Hello hello = talk.decoded(first);

@@ -36,6 +36,10 @@ struct Credentials {
   std::string secret;  // empty: no authentication
 };
 
+// Throws Error{unsupported} (a secret, in a build without authentication) or {configuration} (too long a job's name).
+// Both sides of a handshake ask it; a server wants to know before it listens.
+void require_usable(const Credentials& credentials);
+
 // What the connecting side says of itself. Ranks are -1 where they are not known yet (joining).
 struct Claim {
   Role role = Role::rendezvous;
@@ -44,7 +48,7 @@ struct Claim {
 };
 
 // Connecting side. Throws Error{unauthorized} (with the other side's reason), {protocol}, {network}, {timed_out},
-// {unsupported} (a secret, in a build without authentication), {configuration} (the job's name is too long).
+// and what require_usable() throws.
 asio::awaitable<void> greet(asio::ip::tcp::socket& socket, const Credentials& credentials, Claim claim);
 
 // Accepting side. `acceptable` says why a claim is refused, or an empty string; it is asked only after the proof held.

@@ -1,0 +1,220 @@
+#include "rendezvous/client.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio/buffer.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <asio/write.hpp>
+#include <thread>
+
+#include "rendezvous/describe.hpp"
+#include "rendezvous/frames.hpp"
+#include "rendezvous/host.hpp"
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/auth.hpp"
+#include "ring/net/deadline.hpp"
+#include "ring/net/handshake.hpp"
+
+namespace anello {
+
+using asio::ip::tcp;
+using rendezvous::Assigned;
+using rendezvous::Failed;
+using rendezvous::Gathered;
+using rendezvous::Reply;
+using rendezvous::Request;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr milliseconds kFirstPause{50}, kLongestPause{2000};
+constexpr milliseconds kConnectLimit{5000};  // of one address; a route that swallows packets must not eat all the time
+constexpr milliseconds kGrace{5000};         // the server knows better than a rank who is missing: let it speak first
+constexpr milliseconds kSilence{5000};       // waiting for longer than this is worth a line
+
+milliseconds left(std::chrono::steady_clock::time_point deadline) {
+  const auto time = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
+  return std::max(time, milliseconds(0));
+}
+
+// Between a half and the whole of it, so that many ranks do not come at once.
+milliseconds jittered(milliseconds pause) {
+  const auto draw = static_cast<unsigned char>(random_bytes(1)[0]);
+  return pause / 2 + pause * draw / 512;
+}
+
+}  // namespace
+
+RendezvousClient::RendezvousClient(const Settings& settings, std::string secret)
+    : settings_(settings), server_(parse_host_port("ANELLO_RENDEZVOUS", settings.rendezvous)) {
+  identity_.job = settings.job;
+  identity_.secret = std::move(secret);
+  require_usable({identity_.job, identity_.secret});
+  const auto deadline = Clock::now() + settings.start_timeout;
+  connect(deadline);
+  identity_.address = own_address();
+  join(left(deadline));
+}
+
+RendezvousClient::~RendezvousClient() = default;
+
+void RendezvousClient::connect(Clock::time_point deadline) {
+  milliseconds pause = kFirstPause;
+  bool said = false;
+  for (const auto began = Clock::now(); !try_all(deadline); pause = std::min(2 * pause, kLongestPause)) {
+    const milliseconds rest = jittered(pause);
+    if (left(deadline) <= rest)
+      throw Error(Code::network, text("no rendezvous at ", settings_.rendezvous, " within ",
+                                      rendezvous::seconds(settings_.start_timeout), "; tried ", tried_,
+                                      "; does the server run there?"));
+    if (!said && Clock::now() - began > kSilence) {
+      log(Severity::warning, text("waiting for the rendezvous at ", settings_.rendezvous, "; tried ", tried_));
+      said = true;
+    }
+    std::this_thread::sleep_for(rest);
+  }
+}
+
+// A name that does not resolve may do so later: a new host's name takes time to spread.
+bool RendezvousClient::try_all(Clock::time_point deadline) {
+  tried_.clear();
+  tcp::resolver resolver(context_);
+  asio::error_code failure;
+  const auto found =
+      resolver.resolve(server_.host, std::to_string(server_.port), tcp::resolver::numeric_service, failure);
+  if (failure) tried_ = text("to resolve '", server_.host, "' (", failure.message(), ")");
+  for (const auto& entry : found)
+    if (try_one(entry.endpoint(), deadline)) return true;
+  return false;
+}
+
+bool RendezvousClient::try_one(const tcp::endpoint& where, Clock::time_point deadline) {
+  try {
+    run(open(where, left(deadline)));
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != Code::network && error.code() != Code::timed_out) throw;
+    tried_ += text(tried_.empty() ? "" : ", ", host_port(where.address().to_string(), where.port()), " (",
+                   error.message(), ")");
+    return false;
+  }
+}
+
+asio::awaitable<void> RendezvousClient::open(const tcp::endpoint& where, milliseconds limit) {
+  socket_ = tcp::socket(context_);
+  asio::error_code failure;
+  {
+    const Deadline deadline(socket_, std::min(limit, kConnectLimit));
+    co_await socket_.async_connect(where, asio::redirect_error(asio::use_awaitable, failure));
+    if (deadline.passed()) throw Error(Code::timed_out, "no answer");
+  }
+  if (failure) throw Error(Code::network, failure.message());
+  socket_.set_option(tcp::no_delay(true), failure);
+  const Credentials credentials{identity_.job, identity_.secret};
+  const Claim claim{Role::rendezvous, 0, settings_.rank, -1};
+  co_await greet(socket_, credentials, claim);
+}
+
+std::string RendezvousClient::own_address() const {
+  asio::error_code failure;
+  const tcp::endpoint local = socket_.local_endpoint(failure);
+  if (failure) throw Error(Code::network, text("the connection to the rendezvous broke: ", failure.message()));
+  std::string address = choose_address(settings_.iface, local.address().to_string(), local_interfaces());
+  if (identity_.secret.empty() && !is_loopback(address))
+    throw Error(Code::configuration, text("this rank would listen on ", address,
+                                          " without a secret; set ANELLO_SECRET_FILE on all ranks (`anello secret` "
+                                          "makes one)"));
+  return address;
+}
+
+void RendezvousClient::join(milliseconds patience) {
+  rendezvous::Join mine{rendezvous::host_name(), rendezvous::machine(), identity_.address, std::uint32_t(getpid())};
+  mine.rank = settings_.rank;
+  mine.size = settings_.size;
+  mine.local_rank = settings_.local_rank;
+  mine.patience = patience;
+  const Reply reply = ask(mine, patience);
+  const auto* assigned = std::get_if<Assigned>(&reply);
+  if (!assigned) throw Error(Code::protocol, "the rendezvous answered joining with something else");
+  identity_.generation = assigned->generation;
+  identity_.rank = assigned->rank;
+  identity_.size = assigned->size;
+  identity_.local_rank = assigned->local_rank;
+  identity_.local_size = assigned->local_size;
+  identity_.node_rank = assigned->node_rank;
+  identity_.node_count = assigned->node_count;
+  identity_.host = assigned->host;
+}
+
+std::vector<std::string> RendezvousClient::exchange(std::string blob) {
+  if (blob.size() > rendezvous::kBlobMostBytes)
+    throw Error(Code::invalid_argument, text("a blob of ", blob.size(), " bytes; the rendezvous exchanges ",
+                                             rendezvous::kBlobMostBytes, " at most"));
+  Reply reply = ask(rendezvous::Contribution{std::move(blob), settings_.start_timeout}, settings_.start_timeout);
+  auto* gathered = std::get_if<Gathered>(&reply);
+  if (!gathered || gathered->blobs.size() != std::size_t(identity_.size))
+    throw Error(Code::protocol, "the rendezvous answered an exchange with something else");
+  return std::move(gathered->blobs);
+}
+
+Reply RendezvousClient::ask(const Request& request, milliseconds patience) {
+  Reply reply;
+  try {
+    run(converse(request, patience + kGrace, reply));
+  } catch (Error& error) {
+    throw error.within(text("rendezvous at ", settings_.rendezvous));
+  }
+  if (const auto* failed = std::get_if<Failed>(&reply)) throw Error(failed->code, failed->message, failed->rank);
+  return reply;
+}
+
+// Reads even if it could not write: what broke the connection may have been said before.
+asio::awaitable<void> RendezvousClient::converse(const Request& request, milliseconds limit, Reply& reply) {
+  const Deadline deadline(socket_, limit);
+  const std::string frame = rendezvous::framed(rendezvous::encode(request));
+  asio::error_code ignored;
+  co_await asio::async_write(socket_, asio::buffer(frame), asio::redirect_error(asio::use_awaitable, ignored));
+  std::string body;
+  try {
+    body = co_await rendezvous::read_frame(socket_, rendezvous::kReplyMostBytes);
+  } catch (const Error&) {
+    if (deadline.passed()) throw Error(Code::timed_out, text("no answer within ", rendezvous::seconds(limit)));
+    throw;
+  }
+  reply = rendezvous::decode_reply(body);
+}
+
+void RendezvousClient::leave() {
+  tell(rendezvous::Leave{});
+}
+
+void RendezvousClient::fail(std::string_view reason) noexcept {
+  try {
+    tell(rendezvous::Fail{std::string(reason)});
+  } catch (const std::exception& error) {
+    log(Severity::debug, text("the rendezvous could not be told: ", error.what()));
+  }
+}
+
+// A few bytes into an empty socket buffer: this does not block.
+void RendezvousClient::tell(const Request& request) {
+  const std::string frame = rendezvous::framed(rendezvous::encode(request));
+  asio::error_code ignored;
+  asio::write(socket_, asio::buffer(frame), ignored);
+  socket_.shutdown(tcp::socket::shutdown_both, ignored);
+  socket_.close(ignored);
+}
+
+void RendezvousClient::run(asio::awaitable<void> work) {
+  std::exception_ptr thrown;
+  asio::co_spawn(context_, std::move(work), [&thrown](std::exception_ptr failure) { thrown = std::move(failure); });
+  context_.restart();
+  context_.run();
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+}  // namespace anello

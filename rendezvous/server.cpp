@@ -1,0 +1,261 @@
+#include "rendezvous/server.hpp"
+
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <mutex>
+
+#include "rendezvous/connection.hpp"
+#include "rendezvous/frames.hpp"
+#include "rendezvous/roster.hpp"
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/addresses.hpp"
+#include "ring/net/background.hpp"
+#include "ring/net/handshake.hpp"
+
+namespace anello {
+
+using asio::ip::tcp;
+using rendezvous::Connection;
+using rendezvous::Roster;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr milliseconds kAcceptRetry{100};
+
+tcp::endpoint checked_endpoint(const ServerOptions& options) {
+  asio::error_code failure;
+  const auto address = asio::ip::make_address(options.listen_address, failure);
+  if (failure)
+    throw Error(Code::configuration, text("'", options.listen_address, "' is not a numeric address to listen on"));
+  if (options.secret.empty() && !is_loopback(options.listen_address))
+    throw Error(Code::configuration, text("listening on ", options.listen_address,
+                                          " needs a secret: set ANELLO_SECRET_FILE (`anello secret` makes one), or "
+                                          "listen on 127.0.0.1"));
+  return {address, options.port};
+}
+
+std::string only_joining(const Claim& claim) {
+  return claim.role == Role::rendezvous ? "" : "this is a rendezvous server, not a rank";
+}
+
+}  // namespace
+
+class RendezvousServer::Impl {
+ public:
+  explicit Impl(const ServerOptions& options);
+  ~Impl();
+  std::uint16_t port() const { return port_; }
+  ServerStats stats() const {
+    const std::lock_guard lock(stats_mutex_);
+    return stats_;
+  }
+
+ private:
+  using Member = std::shared_ptr<Connection>;
+
+  void listen(const tcp::endpoint& where);
+  asio::awaitable<void> accept_all();
+  asio::awaitable<void> pause(milliseconds duration);
+  asio::awaitable<void> serve(Member connection);
+  asio::awaitable<rendezvous::Join> introduce(Connection& connection);
+  asio::awaitable<void> attend(Connection& connection, Roster::MemberId id);
+  void settle(const Roster::Sends& sends);
+  void rearm();
+  void publish();
+
+  const Credentials credentials_;
+  const std::size_t half_open_most_;
+  // Before everything that lives in its loop. Coroutines that have not ended when it stops are destroyed with it.
+  Background background_;
+  tcp::acceptor acceptor_{background_.context()};
+  asio::steady_timer alarm_{background_.context()};  // the roster's deadline
+  asio::steady_timer room_{background_.context()};   // what the accepting coroutine sleeps on
+  Roster roster_;
+  std::map<Roster::MemberId, Member> connections_;
+  Roster::MemberId next_id_ = 0;
+  std::size_t half_open_ = 0;
+  std::uint64_t strangers_ = 0;
+  std::uint16_t port_ = 0;
+  mutable std::mutex stats_mutex_;
+  ServerStats stats_;
+};
+
+RendezvousServer::Impl::Impl(const ServerOptions& options)
+    : credentials_{options.job, options.secret},
+      half_open_most_(options.half_open_most),
+      roster_(options.size, options.start_timeout) {
+  require_usable(credentials_);
+  listen(checked_endpoint(options));
+  asio::co_spawn(background_.context(), accept_all(), asio::detached);
+}
+
+RendezvousServer::Impl::~Impl() {
+  background_.stop();
+}
+
+void RendezvousServer::Impl::listen(const tcp::endpoint& where) {
+  try {
+    acceptor_.open(where.protocol());
+    acceptor_.set_option(tcp::acceptor::reuse_address(true));
+    acceptor_.bind(where);
+    acceptor_.listen();
+    port_ = acceptor_.local_endpoint().port();
+  } catch (const asio::system_error& error) {
+    throw Error(Code::network, text("cannot listen on ", host_port(where.address().to_string(), where.port()), ": ",
+                                    error.code().message()));
+  }
+}
+
+asio::awaitable<void> RendezvousServer::Impl::pause(milliseconds duration) {
+  room_.expires_after(duration);
+  asio::error_code ignored;
+  co_await room_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+}
+
+asio::awaitable<void> RendezvousServer::Impl::accept_all() {
+  bool short_of_files = false;
+  for (;;) {
+    if (half_open_ >= half_open_most_) {
+      co_await pause(kHandshakeLimit);
+      continue;
+    }
+    asio::error_code failure;
+    tcp::socket socket = co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, failure));
+    if (failure) {
+      if (!short_of_files)
+        log(Severity::warning, text("the rendezvous server cannot accept: ", failure.message(), "; it keeps trying"));
+      short_of_files = true;
+      co_await pause(kAcceptRetry);
+      continue;
+    }
+    short_of_files = false;
+    asio::co_spawn(background_.context(), serve(std::make_shared<Connection>(std::move(socket))), asio::detached);
+  }
+}
+
+// A connection's life.
+asio::awaitable<void> RendezvousServer::Impl::serve(Member connection) {
+  const Roster::MemberId id = next_id_++;
+  connections_.emplace(id, connection);
+  half_open_++;
+  publish();
+  rendezvous::Join join;
+  std::string stranger;
+  try {
+    join = co_await introduce(*connection);
+  } catch (const std::exception& error) {
+    stranger = error.what();
+  }
+  half_open_--;
+  room_.cancel_one();
+  if (stranger.empty()) {
+    settle(roster_.joined(id, join, steady_clock::now()));
+    co_await attend(*connection, id);
+  } else {
+    strangers_++;
+    roster_.refused(stranger);
+    log(Severity::info, text("a connection was turned away: ", stranger));
+  }
+  connection->close();
+  connections_.erase(id);
+  publish();
+}
+
+// Handshake and first request, each within kHandshakeLimit.
+asio::awaitable<rendezvous::Join> RendezvousServer::Impl::introduce(Connection& connection) {
+  const std::function<std::string(const Claim&)> acceptable = only_joining;
+  const Claim claim = co_await welcome(connection.socket(), credentials_, acceptable);
+  const Deadline deadline(connection.socket(), kHandshakeLimit);
+  rendezvous::Join join;
+  std::string why;
+  try {
+    const std::string body = co_await rendezvous::read_frame(connection.socket(), rendezvous::kRequestMostBytes);
+    join = std::get<rendezvous::Join>(rendezvous::decode_request(body));
+    if (join.rank != claim.from) why = "its rank is not the one it had proved";
+  } catch (const std::bad_variant_access&) {
+    why = "it did not begin with joining";
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  if (deadline.passed()) why = "it did not join in time";
+  if (!why.empty()) throw Error(Code::protocol, text("connection from ", connection.peer(), ": ", why));
+  co_return join;
+}
+
+// A member's requests, until it leaves or its connection ends.
+asio::awaitable<void> RendezvousServer::Impl::attend(Connection& connection, Roster::MemberId id) {
+  std::string broken;
+  try {
+    for (bool present = true; present;) {
+      const std::string body = co_await rendezvous::read_frame(connection.socket(), rendezvous::kRequestMostBytes);
+      rendezvous::Request request = rendezvous::decode_request(body);
+      if (auto* contribution = std::get_if<rendezvous::Contribution>(&request)) {
+        settle(roster_.contributed(id, std::move(*contribution), steady_clock::now()));
+      } else if (const auto* fail = std::get_if<rendezvous::Fail>(&request)) {
+        settle(roster_.failed(id, fail->reason));
+      } else if (std::holds_alternative<rendezvous::Leave>(request)) {
+        settle(roster_.left(id));
+        present = false;
+      } else {
+        throw Error(Code::protocol, "it joined twice");
+      }
+    }
+  } catch (const Error& error) {
+    if (error.code() == Code::protocol) broken = error.what();
+  }
+  settle(broken.empty() ? roster_.disconnected(id) : roster_.failed(id, broken));
+}
+
+void RendezvousServer::Impl::settle(const Roster::Sends& sends) {
+  for (const Roster::Send& send : sends) {
+    const auto frame = std::make_shared<const std::string>(rendezvous::framed(rendezvous::encode(send.reply)));
+    const auto* failed = std::get_if<rendezvous::Failed>(&send.reply);
+    if (failed) log(Severity::info, text("start-up failed: ", failed->message));
+    if (std::holds_alternative<rendezvous::Assigned>(send.reply) && &send == &sends.front())
+      log(Severity::info, text("all ", sends.size(), " ranks are here, generation ", roster_.generation()));
+    for (const Roster::MemberId id : send.to) {
+      const auto at = connections_.find(id);
+      if (at == connections_.end()) continue;
+      if (failed)
+        at->second->send_last(frame);
+      else
+        at->second->send(frame);
+    }
+  }
+  rearm();
+  publish();
+}
+
+void RendezvousServer::Impl::rearm() {
+  alarm_.cancel();
+  if (!roster_.deadline()) return;
+  alarm_.expires_at(*roster_.deadline());
+  alarm_.async_wait([this](asio::error_code cancelled) {
+    if (cancelled || !roster_.deadline() || *roster_.deadline() > steady_clock::now()) return;
+    settle(roster_.expired());
+  });
+}
+
+void RendezvousServer::Impl::publish() {
+  const std::lock_guard lock(stats_mutex_);
+  stats_ = {roster_.generation(),    roster_.members(), roster_.phase() == Roster::Phase::starting,
+            roster_.worlds_formed(), strangers_,        half_open_,
+            roster_.last_failure()};
+}
+
+RendezvousServer::RendezvousServer(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+RendezvousServer::~RendezvousServer() = default;
+std::uint16_t RendezvousServer::port() const {
+  return impl_->port();
+}
+ServerStats RendezvousServer::stats() const {
+  return impl_->stats();
+}
+
+}  // namespace anello
