@@ -31,7 +31,7 @@ Half half_of(std::uint32_t bits) {
 // The pattern's value by the definition of the format; not for NaN.
 template <class Half>
 double defined_value(std::uint32_t bits) {
-  constexpr Format f = kFormat<Half>;
+  const Format f = kFormat<Half>;
   const std::uint32_t magnitude = bits & 0x7fff, exponent = magnitude >> f.mantissa_bits;
   const double mantissa = magnitude & ((1U << f.mantissa_bits) - 1), one = 1 << f.mantissa_bits;
   double value = exponent == 0 ? std::ldexp(mantissa, f.least_exponent - f.mantissa_bits)
@@ -43,7 +43,7 @@ double defined_value(std::uint32_t bits) {
 // To a multiple of the distance between the format's neighbours there, ties to even, and beyond the last to infinity.
 template <class Half>
 double rounded(double value) {
-  constexpr Format f = kFormat<Half>;
+  const Format f = kFormat<Half>;
   if (value == 0 || std::isinf(value)) return value;
   const int exponent = std::max(std::ilogb(value), f.least_exponent);
   const double rounded =
@@ -109,7 +109,7 @@ TYPED_TEST(HalfTest, ANaNNeverBecomesInfinity) {
 }
 
 TYPED_TEST(HalfTest, TheExtremes) {
-  constexpr Format f = kFormat<TypeParam>;
+  const Format f = kFormat<TypeParam>;
   EXPECT_EQ(TypeParam(0.0F).bits, 0);
   EXPECT_EQ(TypeParam(-0.0F).bits, 0x8000);
   EXPECT_EQ(TypeParam(kInfinity).bits, f.infinity);

@@ -8,8 +8,8 @@
 
 namespace anello {
 
-void PrintTo(const Mutation& mutation, std::ostream* out) {
-  *out << mutation.name;
+std::ostream& operator<<(std::ostream& out, const Mutation& mutation) {
+  return out << mutation.name;
 }
 
 namespace {
@@ -37,10 +37,9 @@ class MutationTest : public testing::TestWithParam<Mutation> {};
 
 TEST_P(MutationTest, EveryOneIsCaught) {
   Tally tally;
-  for (const int world : {2, 3, 4, 5})
+  for (const std::uint64_t world : {2, 3, 4, 5})
     for (const std::uint64_t slab : {0, 5})
-      for (const Case& right : all_cases(world, std::uint64_t(2 * world + 1), slab))
-        mutate_everywhere(right, GetParam(), tally);
+      for (const Case& right : all_cases(int(world), 2 * world + 1, slab)) mutate_everywhere(right, GetParam(), tally);
   mutate_everywhere(with_window_slots(2), GetParam(), tally);
   EXPECT_GT(tally.tried, 0U);
   std::cout << GetParam().name << ": " << tally.caught << " of " << tally.tried << " caught\n";
