@@ -97,7 +97,8 @@ Signature Communicator::sign(const Operation& operation) const {
   if (operation.kind != Kind::allreduce && operation.kind != Kind::reduce_scatter) return signature;
   Facts facts = facts_;
   facts.elem_bytes = size_bytes(operation.dtype);
-  facts.bytes = operation.count * facts.elem_bytes;
+  const bool scatters = operation.kind == Kind::reduce_scatter;  // of an input with a part for every rank
+  facts.bytes = operation.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
   const Choice choice = choose(facts);
   signature.algorithm = std::uint8_t(choice.algorithm);
   signature.slab_elems = choice.slab_elems;
