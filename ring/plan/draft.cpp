@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <optional>
 
 #include "ring/base/check.hpp"
+#include "ring/plan/history.hpp"
 
 namespace anello {
 namespace {
@@ -16,63 +16,6 @@ Stream::Kind kind_of(Act act) {
   if (act == Act::send) return Stream::Kind::send;
   return act == Act::fold ? Stream::Kind::local : Stream::Kind::receive;
 }
-
-// One memory, and who touched which part of it last.
-class History {
- public:
-  struct Touch {
-    std::uint32_t item;
-    std::int64_t shift;  // from the memory's coordinates to the operation's: only equal shifts can stream
-  };
-
-  explicit History(std::uint64_t elems) : elems_(elems) { pieces_[0].end = elems; }
-
-  // Calls after(touch) for everything that a read must wait for.
-  template <class After>
-  void read(std::uint64_t begin, std::uint64_t end, Touch self, After after) {
-    const auto last = split(end);
-    for (auto piece = split(begin); piece != last; ++piece) {
-      if (piece->second.writer) after(*piece->second.writer);
-      piece->second.readers.push_back(self);
-    }
-  }
-
-  // The same for a write. Whoever waits for the readers need not wait for what they have read.
-  template <class After>
-  void write(std::uint64_t begin, std::uint64_t end, Touch self, After after) {
-    const auto last = split(end);
-    const auto first = split(begin);
-    for (auto piece = first; piece != last; ++piece) {
-      for (const Touch& reader : piece->second.readers) after(reader);
-      if (piece->second.readers.empty() && piece->second.writer) after(*piece->second.writer);
-    }
-    pieces_.erase(std::next(first), last);
-    first->second = {end, self, {}};
-  }
-
- private:
-  struct Piece {
-    std::uint64_t end = 0;
-    std::optional<Touch> writer;
-    std::vector<Touch> readers;
-  };
-  using Pieces = std::map<std::uint64_t, Piece>;  // by their beginning; they cover the memory
-
-  // The piece that begins at `at`, which is made if need be.
-  Pieces::iterator split(std::uint64_t at) {
-    ANELLO_CHECK(at <= elems_);
-    if (at == elems_) return pieces_.end();
-    auto next = pieces_.lower_bound(at);
-    if (next != pieces_.end() && next->first == at) return next;
-    Piece& left = std::prev(next)->second;
-    Piece right = left;
-    left.end = at;
-    return pieces_.emplace_hint(next, at, std::move(right));
-  }
-
-  std::uint64_t elems_;
-  Pieces pieces_;
-};
 
 // A stricter dependency on a step replaces a looser one.
 void tidy(std::vector<Dep>& deps) {
