@@ -71,7 +71,6 @@ void Communicator::run(const Operation& operation) {
   const std::lock_guard baton(baton_);
   const Signature signature = sign(operation);
   if (failure_ || (control_ && control_->failed())) fail(operation, signature, nullptr);
-  history_[sequence_ % kRemembered] = signature;
   start(plan_for(signature), operation);
   try {
     carry_out(signature);
@@ -180,10 +179,10 @@ bool Communicator::links_ready(const Plan& plan) {
 
 // A peer that is a number behind or ahead went wrong earlier: what it called then says more than the numbers.
 std::string Communicator::explain(int peer, const Signature& theirs) const {
-  const bool remembered = theirs.sequence < sequence_ && sequence_ - theirs.sequence < kRemembered;
-  const Signature& mine = history_[(remembered ? theirs.sequence : sequence_) % kRemembered];
-  if (remembered && mine == theirs)
+  const std::optional<Signature> then = control_->begun(theirs.sequence);
+  if (then == theirs)
     return text("rank ", peer, " sent more for ", describe(theirs), " than rank ", rank_, " expected");
+  const Signature mine = then ? *then : *control_->begun(sequence_);
   return rank_ < peer ? difference(rank_, mine, peer, theirs) : difference(peer, theirs, rank_, mine);
 }
 

@@ -42,7 +42,6 @@ class Communicator {
   std::uint64_t completed() const { return sequence_; }  // not during a run()
 
  private:
-  static constexpr std::size_t kRemembered = 64;
   static constexpr std::size_t kMaxPlans = 1024;
   using PlanKey = std::tuple<Kind, Algorithm, Shape, std::uint64_t>;
 
@@ -63,7 +62,6 @@ class Communicator {
   Waiter waiter_;
   std::mutex baton_;  // over everything below
   std::uint64_t sequence_ = 0;
-  std::array<Signature, kRemembered> history_;
   std::map<PlanKey, Plan> plans_;
   std::vector<Link*> link_of_;
   Execution execution_;

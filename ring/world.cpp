@@ -193,7 +193,7 @@ void World::Impl::run(const Operation& operation) {
 void World::Impl::abort(std::string_view reason) {
   if (!control_) return;
   const int rank = identity_.rank;
-  control_->abort({Code::aborted, rank, text("rank ", rank, " on ", identity_.host, " ended the world: ", reason)});
+  control_->propose({Code::aborted, rank, text("rank ", rank, " on ", identity_.host, " ended the world: ", reason)});
 }
 
 void World::Impl::finish() {

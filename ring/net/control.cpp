@@ -48,7 +48,7 @@ Control::Control(asio::io_context& context, Mesh& mesh, const Identity& identity
       rank_(identity.rank),
       hosts_(hosts),
       bell_(bell),
-      council_(identity.rank, std::move(hosts)),
+      council_(identity.rank, std::move(hosts), [this](std::uint64_t sequence) { return begun(sequence); }),
       expected_(neighbours_of(identity.rank, identity.size)),
       timer_(context) {}
 
@@ -109,7 +109,7 @@ awaitable<std::string> Control::read_frame(Mesh::Socket& socket) {
   std::array<char, 4> length;
   co_await asio::async_read(socket, asio::buffer(length), use_awaitable);
   const std::uint32_t bytes = Reader("control", {length.data(), length.size()}).u32();
-  if (bytes > Council::kMaxFrameBytes) throw Error(Code::protocol, text("control message: claims ", bytes, " bytes"));
+  if (bytes > Frame::kMaxBytes) throw Error(Code::protocol, text("control message: claims ", bytes, " bytes"));
   std::string frame(bytes, '\0');
   co_await asio::async_read(socket, asio::buffer(frame), use_awaitable);
   co_return frame;
@@ -205,8 +205,15 @@ Error Control::error() const {
 
 void Control::begin(const Signature& signature) {
   const std::lock_guard lock(mutex_);
-  current_ = signature;
+  current_ = begun_[signature.sequence % kRemembered] = signature;
   if (signature.sequence >= ends_at_) post([this, signature] { council_.needs(signature, now()); });
+}
+
+std::optional<Signature> Control::begun(std::uint64_t sequence) const {
+  const std::lock_guard lock(mutex_);
+  const Signature& signature = begun_[sequence % kRemembered];
+  if (signature.generation == 0 || signature.sequence != sequence) return std::nullopt;  // generation 0 is none
+  return signature;
 }
 
 void Control::end() {
@@ -222,9 +229,6 @@ void Control::suspect(int peer, std::string how) {
 }
 void Control::propose(Verdict verdict) {
   post([this, verdict = std::move(verdict)] { council_.propose(verdict, now()); });
-}
-void Control::abort(Verdict verdict) {
-  post([this, verdict = std::move(verdict)] { council_.abort(verdict); });
 }
 
 // The neighbours close when they have read the goodbye; only then may this side close, since closing with something

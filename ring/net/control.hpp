@@ -1,6 +1,7 @@
 // The control plane of a world: connections to the ranks 2^i away, apart from the data, on which the Council's frames
 // are flooded. Lives on the background thread; the functions marked so may be called from any.
 #pragma once
+#include <array>
 #include <asio/steady_timer.hpp>
 #include <atomic>
 #include <condition_variable>
@@ -28,19 +29,20 @@ class Control {
 
   // Any thread. The verdict stays once it is there.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  Error error() const;                     // the verdict; waits for it two seconds at most
-  void begin(const Signature& signature);  // an operation starts: has anybody left who is needed?
+  Error error() const;                                           // the verdict; waits for it two seconds at most
+  void begin(const Signature& signature);                        // an operation starts: has anybody left who is needed?
+  std::optional<Signature> begun(std::uint64_t sequence) const;  // one of the last operations
   void end();
   void waiting(const Signature& signature);  // it does not get on: is anybody in another one?
   void suspect(int peer, std::string how);   // its data connection ended
   void propose(Verdict verdict);
-  void abort(Verdict verdict);
 
   // Says goodbye and closes every connection once the neighbours have heard it, `limit` at most. Any thread but the
   // background one; nothing else may be called afterwards.
   void leave(std::uint64_t completed, std::chrono::milliseconds limit);
 
  private:
+  static constexpr std::size_t kRemembered = 64;
   struct Neighbour {
     explicit Neighbour(Mesh::Socket s) : socket(std::move(s)) {}
     Mesh::Socket socket;
@@ -79,6 +81,7 @@ class Control {
   std::optional<Error> start_error_;
   std::vector<int> connected_;
   std::optional<Signature> current_;
+  std::array<Signature, kRemembered> begun_;
   std::uint64_t ends_at_ = UINT64_MAX;
   bool sent_ = false, closed_ = false;
 };

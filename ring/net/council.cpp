@@ -4,32 +4,10 @@
 #include <utility>
 
 #include "ring/base/text.hpp"
-#include "ring/base/wire.hpp"
 
 namespace anello {
-namespace {
 
-constexpr std::size_t kMaxMessageBytes = 2048;
-
-std::string encode_verdict(const Verdict& verdict) {
-  Writer writer;
-  writer.u8(std::uint8_t(verdict.code)).i32(verdict.culprit).str(verdict.message.substr(0, kMaxMessageBytes));
-  return std::move(writer).take();
-}
-
-Verdict decode_verdict(Reader& reader, int world) {
-  Verdict verdict;
-  verdict.code = Code(reader.u8());
-  verdict.culprit = reader.i32();
-  verdict.message = reader.str(kMaxMessageBytes);
-  if (verdict.culprit < -1 || verdict.culprit >= world)
-    throw Error(Code::protocol, text("control message: rank ", verdict.culprit, " of ", world));
-  return verdict;
-}
-
-}  // namespace
-
-Council::Council(int rank, std::vector<std::string> hosts) : rank_(rank) {
+Council::Council(int rank, std::vector<std::string> hosts, Recall recall) : rank_(rank), recall_(std::move(recall)) {
   for (std::string& host : hosts) members_.push_back({.host = std::move(host)});
 }
 
@@ -55,57 +33,50 @@ bool Council::first_sight(Member& origin, std::uint32_t number) {
   return true;
 }
 
-void Council::flood(Type type, std::string_view body) {
-  Writer writer;
-  writer.i32(rank_).u32(++number_).u8(std::uint8_t(type)).raw(body);
+void Council::flood(Frame frame) {
+  frame.origin = rank_;
+  frame.number = ++number_;
   first_sight(members_[std::size_t(rank_)], number_);
-  outbox_.push_back(std::move(writer).take());
+  outbox_.push_back(encode(frame));
 }
 
-void Council::flood_verdict(Type type, const Verdict& verdict) {
-  flood(type, encode_verdict(verdict));
+void Council::receive(std::string_view bytes, Time now) {
+  Frame frame = decode_frame(bytes, int(members_.size()));
+  if (!first_sight(members_[std::size_t(frame.origin)], frame.number)) return;
+  outbox_.emplace_back(bytes);
+  act(std::move(frame), now);
 }
 
-void Council::receive(std::string_view frame, Time now) {
-  Reader reader("control", frame);
-  const int origin = reader.i32();
-  const std::uint32_t number = reader.u32();
-  if (origin < 0 || std::size_t(origin) >= members_.size())
-    throw Error(Code::protocol, text("control message: from rank ", origin, " of ", members_.size()));
-  const auto type = Type(reader.u8());
-  Member& member = members_[std::size_t(origin)];
-  if (type < Type::proposal || type > Type::waiting)
-    throw Error(Code::protocol, text("control message: unknown type ", int(type)));
-  if (!first_sight(member, number)) return;
-  outbox_.emplace_back(frame);
-
-  switch (type) {
-    case Type::proposal:
-      consider(decode_verdict(reader, int(members_.size())));
+void Council::act(Frame frame, Time now) {
+  Member& member = members_[std::size_t(frame.origin)];
+  switch (frame.type) {
+    case Frame::Type::proposal:
+      consider(frame.origin, frame.verdict, now);
       break;
-    case Type::decision:
-      if (Verdict published = decode_verdict(reader, int(members_.size())); !verdict_) verdict_ = std::move(published);
+    case Frame::Type::decision:
+      if (!verdict_) verdict_ = std::move(frame.verdict);
       break;
-    case Type::goodbye:
-      member.left = reader.u64();
-      ends_at_ = std::min(ends_at_, *member.left);
+    case Frame::Type::goodbye:
+      member.left = frame.completed;
+      member.last = std::move(frame.signatures);
+      ends_at_ = std::min(ends_at_, frame.completed);
+      compare(frame.origin, now);
       break;
-    case Type::waiting:
-      member.waiting = decode_signature(reader.raw(kSignatureBytes));
-      compare(origin, now);
+    case Frame::Type::waiting:
+      member.waiting = frame.signatures.front();
+      compare(frame.origin, now);
       break;
   }
-  reader.finish();
 }
 
 Verdict Council::dead(int rank, std::string_view how) const {
   return {Code::rank_dead, rank, text(named(rank), " died: ", how, " (found out by rank ", rank_, ")")};
 }
 
-Verdict Council::left(int rank, const Signature& needed) const {
+Verdict Council::left(int rank, std::string_view but) const {
   return {Code::rank_left, rank,
           text(named(rank), " left the world after ", *members_[std::size_t(rank)].left, " operations, but rank ",
-               rank_, " calls ", describe(needed))};
+               rank_, " ", but)};
 }
 
 void Council::lost(int rank, std::string_view how, Time now) {
@@ -119,56 +90,71 @@ void Council::suspect(int rank, std::string_view how, Time now) {
 }
 
 void Council::propose(const Verdict& verdict, Time now) {
-  if (verdict_ || proposed_) return;
-  proposed_ = Pending{verdict, now + kArbiterLimit};
-  flood_verdict(Type::proposal, verdict);
-  consider(verdict);
+  if (verdict_ || proposals_.contains(rank_)) return;
+  Verdict cut = verdict;
+  cut.message.resize(std::min(cut.message.size(), Frame::kMaxMessageBytes));
+  flood({.type = Frame::Type::proposal, .verdict = cut});
+  consider(rank_, cut, now);
 }
 
-void Council::consider(const Verdict& verdict) {
+void Council::consider(int origin, const Verdict& verdict, Time now) {
   if (verdict.code == Code::rank_dead && verdict.culprit >= 0) members_[std::size_t(verdict.culprit)].dead = true;
+  proposals_.try_emplace(origin, verdict);
+  if (!decide_by_) decide_by_ = now + kArbiterLimit;
   if (arbiter() == rank_) decide(verdict);
 }
 
 void Council::decide(const Verdict& verdict) {
   if (verdict_) return;
   verdict_ = verdict;
-  flood_verdict(Type::decision, verdict);
-}
-
-void Council::abort(const Verdict& verdict) {
-  decide(verdict);
+  flood({.type = Frame::Type::decision, .verdict = verdict});
 }
 
 void Council::waiting(const Signature& mine, Time now) {
   members_[std::size_t(rank_)].waiting = mine;
-  const auto bytes = encode(mine);
-  flood(Type::waiting, {bytes.data(), bytes.size()});
+  flood({.type = Frame::Type::waiting, .signatures = {mine}});
   compare(rank_, now);
 }
 
-// Only operations of the same number: a rank that is behind may yet come.
+// What the rank called as its operation of that number, as far as is known here.
+std::optional<Signature> Council::called(int rank, std::uint64_t sequence) const {
+  const Member& member = members_[std::size_t(rank)];
+  if (member.waiting && member.waiting->sequence == sequence) return member.waiting;
+  if (rank == rank_) return recall_(sequence);
+  for (const Signature& signature : member.last)
+    if (signature.sequence == sequence) return signature;
+  return std::nullopt;
+}
+
+// Does one of them wait in an operation that was another one for the other? A rank that is behind may yet come; one
+// that is ahead has come through, but maybe through something else.
+bool Council::compare(int rank, int other, Time now) {
+  const std::optional<Signature>& waits = members_[std::size_t(rank)].waiting;
+  if (!waits) return false;
+  const std::optional<Signature> theirs = called(other, waits->sequence);
+  if (!theirs) return false;
+  const std::string why =
+      rank < other ? difference(rank, *waits, other, *theirs) : difference(other, *theirs, rank, *waits);
+  if (!why.empty()) propose({Code::mismatch, std::max(rank, other), why}, now);
+  return !why.empty();
+}
+
 void Council::compare(int rank, Time now) {
-  const Signature& news = *members_[std::size_t(rank)].waiting;
-  for (int other = 0; other < int(members_.size()); other++) {
-    const auto& theirs = members_[std::size_t(other)].waiting;
-    if (!theirs || theirs->sequence != news.sequence) continue;
-    const auto [low, high] = std::minmax(rank, other);
-    const std::string why =
-        difference(low, *members_[std::size_t(low)].waiting, high, *members_[std::size_t(high)].waiting);
-    if (!why.empty()) return propose({Code::mismatch, high, why}, now);
-  }
+  for (int other = 0; other < int(members_.size()); other++)
+    if (compare(rank, other, now) || compare(other, rank, now)) return;
 }
 
 void Council::needs(const Signature& mine, Time now) {
   for (int rank = 0; rank < int(members_.size()); rank++)
     if (const auto& gone = members_[std::size_t(rank)].left; gone && *gone <= mine.sequence)
-      return propose(left(rank, mine), now);
+      return propose(left(rank, "calls " + describe(mine)), now);
 }
 
 void Council::goodbye(std::uint64_t completed) {
-  Writer writer;
-  flood(Type::goodbye, writer.u64(completed).bytes());
+  Frame frame{.type = Frame::Type::goodbye, .completed = completed};
+  for (std::uint64_t sequence = completed - std::min<std::uint64_t>(completed, kLast); sequence < completed; sequence++)
+    if (const auto signature = recall_(sequence)) frame.signatures.push_back(*signature);
+  flood(std::move(frame));
 }
 
 void Council::tick(Time now) {
@@ -177,17 +163,16 @@ void Council::tick(Time now) {
       ++it;
       continue;
     }
-    const Pending due = std::exchange(it->second, {});
+    const int rank = it->first;
+    propose(has_left(rank) ? left(rank, "still expected data from it") : it->second.verdict, now);
     it = suspects_.erase(it);
-    if (!has_left(due.verdict.culprit)) propose(due.verdict, now);
   }
-  if (proposed_ && !verdict_ && proposed_->due <= now) decide(proposed_->verdict);
+  if (!verdict_ && decide_by_ && *decide_by_ <= now) decide(proposals_.begin()->second);
 }
 
 std::optional<Council::Time> Council::due() const {
   if (verdict_) return std::nullopt;
-  std::optional<Time> first;
-  if (proposed_) first = proposed_->due;
+  std::optional<Time> first = decide_by_;
   for (const auto& [rank, pending] : suspects_) first = std::min(first.value_or(pending.due), pending.due);
   return first;
 }

@@ -1,37 +1,33 @@
 // How the ranks agree on why the world ends. Pure: no sockets, no clock (time is passed in); one thread.
 //
 // Who notices something proposes a verdict to the arbiter, the lowest rank that is alive; the arbiter publishes the
-// first it hears of, and everybody adopts what is published. A proposal unanswered for 300 ms is published by the rank
-// that made it. Frames are flooded over the control connections: whatever was not seen before goes out to every
-// neighbour, so it reaches all who are connected at all.
+// first it hears of, and everybody adopts what is published. Where that does not come within 300 ms, every rank
+// publishes the proposal of the lowest rank it has heard of, which is the same for all who hear each other. Frames are
+// flooded over the control connections: whatever was not seen before goes out to every neighbour, so it reaches all who
+// are connected at all.
 #pragma once
-#include <anello/error.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "ring/base/signature.hpp"
+#include "ring/net/frame.hpp"
 
 namespace anello {
-
-struct Verdict {
-  Code code = Code::aborted;
-  int culprit = -1;
-  std::string message;
-};
 
 class Council {
  public:
   using Time = std::chrono::milliseconds;  // since any fixed point
   static constexpr Time kArbiterLimit{300};
   static constexpr Time kSuspicionLimit{100};
-  static constexpr std::size_t kMaxFrameBytes = 4096;
+  // This rank's operation of that number, where it is still remembered.
+  using Recall = std::function<std::optional<Signature>(std::uint64_t sequence)>;
 
-  Council(int rank, std::vector<std::string> hosts);  // one host a rank
+  Council(int rank, std::vector<std::string> hosts, Recall recall);  // one host a rank
 
   // News. Each may leave frames in the outbox and may lead to the verdict.
   void receive(std::string_view frame, Time now);       // throws Error{protocol} if it is none
@@ -39,7 +35,6 @@ class Council {
   void suspect(int rank, std::string_view how,
                Time now);  // a data connection ended: give the control plane time to say why
   void propose(const Verdict& verdict, Time now);
-  void abort(const Verdict& verdict);             // decides at once
   void waiting(const Signature& mine, Time now);  // this rank's operation does not get on
   void needs(const Signature& mine, Time now);    // this rank's operation began; somebody may have left before it
   void goodbye(std::uint64_t completed);          // this rank leaves after so many operations
@@ -53,37 +48,42 @@ class Council {
   std::uint64_t ends_at() const { return ends_at_; }
 
  private:
-  enum class Type : std::uint8_t { proposal = 1, decision, goodbye, waiting };
   struct Member {
     std::string host;
     bool dead = false;
     std::optional<std::uint64_t> left;  // operations completed when it said goodbye
     std::optional<Signature> waiting;
-    std::uint32_t newest = 0;  // number of its newest frame, and which of the 64 before were seen
+    std::vector<Signature> last;  // its last operations, when it said goodbye
+    std::uint32_t newest = 0;     // number of its newest frame, and which of the 64 before were seen
     std::uint64_t seen = 0;
   };
   struct Pending {
     Verdict verdict;
     Time due;
   };
+  static constexpr int kLast = 8;  // operations that a goodbye tells of
 
+  void act(Frame frame, Time now);
   bool first_sight(Member& origin, std::uint32_t number);
-  void flood(Type type, std::string_view body);
-  void flood_verdict(Type type, const Verdict& verdict);
+  void flood(Frame frame);
   void decide(const Verdict& verdict);
-  void consider(const Verdict& verdict);  // publish it if this rank is the arbiter
+  void consider(int origin, const Verdict& verdict, Time now);  // publish it if this rank is the arbiter
   void compare(int rank, Time now);
+  bool compare(int rank, int other, Time now);
+  std::optional<Signature> called(int rank, std::uint64_t sequence) const;
   int arbiter() const;
   Verdict dead(int rank, std::string_view how) const;
-  Verdict left(int rank, const Signature& needed) const;
+  Verdict left(int rank, std::string_view but) const;
   std::string named(int rank) const;
 
   int rank_;
+  Recall recall_;
   std::vector<Member> members_;
   std::uint32_t number_ = 0;
   std::uint64_t ends_at_ = UINT64_MAX;
   std::optional<Verdict> verdict_;
-  std::optional<Pending> proposed_;
+  std::map<int, Verdict> proposals_;  // by the rank that made them
+  std::optional<Time> decide_by_;     // where the arbiter has not
   std::map<int, Pending> suspects_;
   std::vector<std::string> outbox_;
 };

@@ -1,0 +1,70 @@
+// What tests of whole worlds share: carrying out an exercise on a rank, and collecting what each rank was told.
+#pragma once
+#include <anello/testing.hpp>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/support/exercise.hpp"
+
+namespace anello {
+
+// This rank's part; what is wrong with the result, or nothing.
+inline std::string carry_out(World& world, Exercise exercise) {
+  exercise.world = world.size();
+  if (exercise.kind == Kind::broadcast) exercise.in_place = true;
+  Part part(exercise, world.rank());
+  switch (exercise.kind) {
+    case Kind::allreduce:
+      if (exercise.in_place)
+        world.allreduce(part.output(), exercise.op);
+      else
+        world.allreduce(part.input(), part.output(), exercise.op);
+      break;
+    case Kind::broadcast:
+      world.broadcast(part.output(), exercise.root);
+      break;
+    case Kind::all_gather:
+      world.all_gather(part.input(), part.output());
+      break;
+    case Kind::reduce_scatter:
+      world.reduce_scatter(part.input(), part.output(), exercise.op);
+      break;
+    case Kind::barrier:
+      world.barrier();
+      return {};
+  }
+  return part.wrong();
+}
+
+// What a rank's program threw, and how long after it began.
+struct Told {
+  int rank = -1;
+  std::optional<Error> error;
+  std::chrono::steady_clock::duration after{};
+};
+
+// An error on one rank does not abort the others: each ends by itself.
+inline std::vector<Told> told_on_all_ranks(int ranks, const std::function<void(World&)>& program,
+                                           const Settings& settings = {}) {
+  std::vector<Told> all(static_cast<std::size_t>(ranks));
+  run_world(
+      ranks,
+      [&](World& world) {
+        Told& told = all[std::size_t(world.rank())];
+        told.rank = world.rank();
+        const auto began = std::chrono::steady_clock::now();
+        try {
+          program(world);
+        } catch (const Error& e) {
+          told.error = e;
+        }
+        told.after = std::chrono::steady_clock::now() - began;
+      },
+      settings);
+  return all;
+}
+
+}  // namespace anello

@@ -1,0 +1,132 @@
+// Ranks that do not call the same: one typed error on all of them, soon, naming both ranks and both values.
+#include <gmock/gmock.h>
+
+#include "ring/base/text.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr int kRanks = 4;
+
+// The rank that calls something else.
+class OddRank : public testing::TestWithParam<int> {
+ protected:
+  // It calls `different` as its operation #1, the others call `usual`. More follows, as it does when a program goes on.
+  std::vector<Told> told(const Exercise& usual, const Exercise& different) const {
+    return told_on_all_ranks(kRanks, [&](World& world) {
+      world.barrier();
+      carry_out(world, world.rank() == GetParam() ? different : usual);
+      for (int k = 0; k < 3; k++) world.barrier();
+    });
+  }
+
+  void expect_told(const Exercise& usual, const std::string& usual_text, const Exercise& different,
+                   const std::string& different_text) const {
+    const std::vector<Told> all = told(usual, different);
+    for (const Told& told : all) {
+      ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+      EXPECT_EQ(told.error->code(), Code::mismatch) << told.error->what();
+      EXPECT_EQ(told.error->message(), all[0].error->message()) << "rank " << told.rank;
+      EXPECT_THAT(told.error->message(), AllOf(HasSubstr(text("rank ", GetParam(), " calls ", different_text)),
+                                               HasSubstr(" calls " + usual_text)));
+      EXPECT_LT(told.after, std::chrono::seconds(1)) << told.error->what();
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Of4, OddRank, testing::Values(0, 1, 3));
+
+const Exercise kUsual{.kind = Kind::allreduce, .op = Op::sum, .dtype = DType::f32, .count = 100};
+const std::string kUsualText = "allreduce #1 (sum of 100 f32)";
+
+TEST_P(OddRank, has_another_count) {
+  Exercise different = kUsual;
+  different.count = 101;
+  expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 101 f32)");
+}
+
+TEST_P(OddRank, has_no_elements) {
+  Exercise different = kUsual;
+  different.count = 0;
+  expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 0 f32)");
+}
+
+TEST_P(OddRank, is_the_only_one_with_elements) {
+  Exercise usual = kUsual;
+  usual.count = 0;
+  expect_told(usual, "allreduce #1 (sum of 0 f32)", kUsual, kUsualText);
+}
+
+TEST_P(OddRank, has_another_dtype) {
+  Exercise different = kUsual;
+  different.dtype = DType::i32;
+  expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 100 i32)");
+}
+
+TEST_P(OddRank, has_another_reduction) {
+  Exercise different = kUsual;
+  different.op = Op::max;
+  expect_told(kUsual, kUsualText, different, "allreduce #1 (max of 100 f32)");
+}
+
+TEST_P(OddRank, calls_another_operation) {
+  expect_told(kUsual, kUsualText, {.kind = Kind::barrier}, "barrier #1");
+  expect_told({.kind = Kind::barrier}, "barrier #1", kUsual, kUsualText);
+  const Exercise gather{.kind = Kind::all_gather, .dtype = DType::f32, .count = 100};
+  expect_told(kUsual, kUsualText, gather, "all_gather #1 (100 f32)");
+}
+
+// So large that it takes another algorithm, on other links.
+TEST_P(OddRank, has_a_much_larger_count) {
+  Exercise different = kUsual;
+  different.count = 100000;
+  expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 100000 f32)");
+}
+
+// The odd rank is its own root, sends and is done at once, while the others have another one.
+TEST_P(OddRank, has_another_root) {
+  const Exercise usual{.kind = Kind::broadcast, .dtype = DType::f32, .count = 100, .root = 2};
+  Exercise different = usual;
+  different.root = GetParam();
+  expect_told(usual, "broadcast #1 (100 f32 from root 2)", different,
+              text("broadcast #1 (100 f32 from root ", GetParam(), ")"));
+}
+
+// What it sends is awaited by nobody; then it waits in yet another operation for somebody who does not come.
+TEST_P(OddRank, is_ahead_through_something_else) {
+  const std::vector<Told> all = told_on_all_ranks(kRanks, [&](World& world) {
+    if (world.rank() == GetParam()) {
+      carry_out(world, {.kind = Kind::broadcast, .count = 5, .root = world.rank()});
+      carry_out(world, {.kind = Kind::broadcast, .count = 5, .root = (world.rank() + 1) % kRanks});
+    } else {
+      world.barrier();
+    }
+    world.barrier();
+  });
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->code(), Code::mismatch) << told.error->what();
+    EXPECT_LT(told.after, std::chrono::seconds(1)) << told.error->what();
+  }
+}
+
+TEST_P(OddRank, leaves_through_something_else) {
+  const std::vector<Told> all = told_on_all_ranks(kRanks, [&](World& world) {
+    if (world.rank() == GetParam())
+      carry_out(world, {.kind = Kind::broadcast, .count = 5, .root = world.rank()});
+    else
+      world.barrier();
+  });
+  for (const Told& told : all) {
+    if (told.rank == GetParam()) continue;
+    ASSERT_TRUE(told.error);
+    EXPECT_THAT(told.error->message(), HasSubstr(text("rank ", GetParam())));
+    EXPECT_LT(told.after, std::chrono::seconds(1)) << told.error->what();
+  }
+}
+
+}  // namespace
+}  // namespace anello
