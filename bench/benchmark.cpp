@@ -26,8 +26,8 @@ nlohmann::json config_of(const Library& library, const Collective& collective, c
   config["operation"] = collective.name;
   config["world"] = library.size();
   config["machine"] = machine();
-  config["iterations"] = options.iterations;
-  config["warmup"] = options.warmup;
+  if (options.iterations > 0) config["iterations"] = options.iterations;  // otherwise by time
+  if (options.warmup >= 0) config["warmup"] = options.warmup;
   config["optimized"] = kOptimized;
   return config;
 }

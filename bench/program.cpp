@@ -23,14 +23,16 @@ int usage(const Program& program, const std::string& what) {
 
 int parse_and_run(const Program& program, int argc, char** argv) {
   CLI::App app(program.sentence, program.name);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   if (program.add_flags) program.add_flags(app);
   Options options;
   const Collective* chosen = nullptr;
+  std::string names;
   for (const Collective& collective : collectives()) {
     CLI::App* command = app.add_subcommand(std::string(collective.name), std::string(collective.sentence));
     command->parse_complete_callback([&chosen, &collective] { chosen = &collective; });
     add_flags(*command, options);
+    names += text(names.empty() ? "" : ", ", collective.name);
   }
   try {
     app.parse(argc, argv);
@@ -41,6 +43,7 @@ int parse_and_run(const Program& program, int argc, char** argv) {
   } catch (const Error& error) {
     return usage(program, error.what());
   }
+  if (!chosen) return usage(program, text("name an operation: ", names));
   return program.join([&](Library& library) { return run_benchmark(library, *chosen, options, std::cout); });
 }
 

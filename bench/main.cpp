@@ -1,0 +1,32 @@
+// anello-bench: how fast the collective operations are, here and now. Started on every rank, or alone.
+#include <anello/anello.hpp>
+
+#include "bench/ours.hpp"
+#include "bench/program.hpp"
+
+using namespace anello;
+using namespace anello::bench;
+
+namespace {
+
+int join(const std::function<int(Library&)>& run) {
+  const Settings settings = Settings::from_environment();
+  World world = init(settings);
+  Ours library(world, settings);
+  try {
+    const int code = run(library);
+    world.finish();
+    return code;
+  } catch (const std::exception& error) {
+    world.abort(error.what());  // the other ranks then say why as well
+    throw;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_program(
+      {"anello-bench", "Measures collective operations: anello run -n 4 -- anello-bench allreduce", {}, join}, argc,
+      argv);
+}
