@@ -112,7 +112,9 @@ void Council::decide(const Verdict& verdict) {
 
 void Council::waiting(const Signature& mine, Time now) {
   members_[std::size_t(rank_)].waiting = mine;
-  flood({.type = Frame::Type::waiting, .signatures = {mine}});
+  Frame frame{.type = Frame::Type::waiting};
+  frame.signatures.push_back(mine);
+  flood(std::move(frame));
   compare(rank_, now);
 }
 
