@@ -33,7 +33,9 @@ struct Operation {
 class Communicator {
  public:
   // Control and links are null in a world of one.
-  Communicator(const Identity& identity, const Settings& settings, Bell& bell, Control* control, DataLinks* links);
+  // `oversubscribed` is the same on all ranks.
+  Communicator(const Identity& identity, bool oversubscribed, const Settings& settings, Bell& bell, Control* control,
+               DataLinks* links);
 
   // Blocks until this rank's part is done. Any thread. Throws the world's verdict, with the operation and how far it
   // got.

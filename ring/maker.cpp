@@ -2,6 +2,7 @@
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
+#include "ring/net/cores.hpp"
 #include "ring/world_impl.hpp"
 
 namespace anello {
@@ -13,11 +14,13 @@ constexpr std::size_t kMaxHostBytes = 255, kMaxSettingsBytes = 4096;
 struct Introduction {
   Endpoint endpoint;
   std::string settings;
+  bool oversubscribed = false;  // this host has more ranks than cores
 };
 
 std::string encode(const Introduction& me) {
   Writer writer;
   writer.str(me.endpoint.address).u16(me.endpoint.port).str(me.endpoint.host.substr(0, kMaxHostBytes)).str(me.settings);
+  writer.u8(me.oversubscribed);
   return std::move(writer).take();
 }
 
@@ -28,6 +31,7 @@ Introduction decode_introduction(std::string_view blob) {
   them.endpoint.port = reader.u16();
   them.endpoint.host = reader.str(kMaxHostBytes);
   them.settings = reader.str(kMaxSettingsBytes);
+  them.oversubscribed = reader.u8() != 0;
   reader.finish();
   return them;
 }
@@ -47,7 +51,8 @@ void compare_settings(const std::string& first, const std::string& theirs, int r
 
 }  // namespace
 
-World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Settings& settings) : identity_(identity) {
+World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Settings& settings)
+    : identity_(identity), oversubscribed_(identity.local_size > available_cores()) {
   hosts_ = {identity.host};
   try {
     if (identity.size > 1) join(exchange, settings);
@@ -55,7 +60,8 @@ World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Sett
     if (background_) background_->stop();  // before what its handlers use is gone
     throw;
   }
-  communicator_.emplace(identity_, settings, bell_, control_ ? &*control_ : nullptr, links_ ? &*links_ : nullptr);
+  communicator_.emplace(identity_, oversubscribed_, settings, bell_, control_ ? &*control_ : nullptr,
+                        links_ ? &*links_ : nullptr);
 }
 
 void World::Impl::join(const Exchange& exchange, const Settings& settings) {
@@ -65,13 +71,15 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   mesh_.emplace(context, identity_, settings);
 
   std::vector<Endpoint> peers;
-  const std::vector<std::string> blobs = exchange(encode({mesh_->endpoint(), wire_settings(settings)}));
+  const std::vector<std::string> blobs =
+      exchange(encode({mesh_->endpoint(), wire_settings(settings), oversubscribed_}));
   std::string first;
   hosts_.clear();
   for (int rank = 0; rank < identity_.size; rank++) {
     Introduction them = decode_introduction(blobs.at(std::size_t(rank)));
     if (rank == 0) first = them.settings;
     compare_settings(first, them.settings, rank);
+    oversubscribed_ |= them.oversubscribed;
     hosts_.push_back(them.endpoint.host);
     peers.push_back(std::move(them.endpoint));
   }
