@@ -1,4 +1,6 @@
 // How a world comes to be: listen, trade endpoints and settings, connect the control plane.
+#include <system_error>
+
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
@@ -98,7 +100,11 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
 }
 
 World WorldMaker::make(const Identity& identity, const Exchange& exchange, const Settings& settings) {
-  return World(std::make_unique<World::Impl>(identity, exchange, settings));
+  try {
+    return World(std::make_unique<World::Impl>(identity, exchange, settings));
+  } catch (const std::system_error& e) {
+    throw Error(Code::network, text("cannot set up the world: ", e.what()));
+  }
 }
 
 }  // namespace anello

@@ -127,6 +127,7 @@ awaitable<void> Control::listen_to(int peer, Shared neighbour) {
     how = e.code() == asio::error::eof ? "its control connection was closed" : e.code().message();
   } catch (const Error& e) {
     how = text("it sent what is no ", e.what());
+    council_.propose({e.code(), peer, text("rank ", peer, " on ", hosts_[std::size_t(peer)], ": ", how)}, now());
   }
   ended(peer, how);
 }

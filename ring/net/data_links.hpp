@@ -19,6 +19,9 @@ class DataLinks {
 
   // `bell` rings when a connection is there.
   DataLinks(asio::io_context& context, Mesh& mesh, int rank, int size, Bell& bell, Failed failed);
+  ~DataLinks() { collect(); }  // what arrived and nobody asked for is closed too
+  DataLinks(const DataLinks&) = delete;
+  DataLinks& operator=(const DataLinks&) = delete;
 
   // By the thread that moves data: the link to `peer`, or null while it is being made.
   Link* find(int peer);

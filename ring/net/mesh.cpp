@@ -52,18 +52,22 @@ Mesh::Mesh(asio::io_context& context, const Identity& identity, const Settings& 
   asio::error_code error;
   const auto address = asio::ip::make_address(identity.address, error);
   if (error) throw Error(Code::network, text("'", identity.address, "' is not a numeric address to listen on"));
-  for (unsigned port = ports.first; port <= ports.last; port++) {
-    const tcp::endpoint endpoint(address, std::uint16_t(port));
-    acceptor_.open(endpoint.protocol());
-    prepare(acceptor_.native_handle());
-    if (port) acceptor_.set_option(tcp::acceptor::reuse_address(true));
-    acceptor_.bind(endpoint, error);
-    if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
-    if (!error) return;
-    acceptor_.close();
-  }
+  for (unsigned port = ports.first; port <= ports.last; port++)
+    if (!(error = listen({address, std::uint16_t(port)}))) return;
   throw Error(Code::network, text("cannot listen on ", identity.address, " ports ", ports.first, "-", ports.last, ": ",
                                   error.message(), "; see ANELLO_IFACE and ANELLO_PORT_RANGE"));
+}
+
+asio::error_code Mesh::listen(const tcp::endpoint& endpoint) {
+  asio::error_code error, ignored;
+  acceptor_.open(endpoint.protocol(), error);
+  if (error) return error;
+  prepare(acceptor_.native_handle());
+  if (endpoint.port() != 0) acceptor_.set_option(tcp::acceptor::reuse_address(true), ignored);
+  acceptor_.bind(endpoint, error);
+  if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
+  if (error) acceptor_.close(ignored);
+  return error;
 }
 
 void Mesh::prepare(int descriptor) const {
@@ -81,6 +85,13 @@ Endpoint Mesh::endpoint() const {
 }
 
 void Mesh::open(std::vector<Endpoint> peers, Accepted accepted) {
+  for (const Endpoint& peer : peers) {
+    asio::error_code error;
+    asio::ip::make_address(peer.address, error);
+    if (error)
+      throw Error(Code::network,
+                  text("'", peer.address, "' on ", peer.host, " is not an address here: ", error.message()));
+  }
   peers_ = std::move(peers);
   accepted_ = std::move(accepted);
   asio::co_spawn(context_, accept_all(), asio::detached);
@@ -148,14 +159,18 @@ awaitable<Mesh::Socket> Mesh::connect(int peer, Role role, steady_clock::time_po
   steady_clock::duration backoff = std::chrono::milliseconds(20);
   for (;;) {
     std::string why;
+    Code code = Code::network;
     try {
       co_return co_await try_connect(peer, role);
     } catch (const Error& e) {
-      const Endpoint& to = peers_[std::size_t(peer)];
-      why =
-          text("cannot connect to rank ", peer, " on ", to.host, " at ", to.address, " port ", to.port, ": ", e.what());
-      if (e.code() != Code::network || steady_clock::now() + backoff > deadline) throw Error(e.code(), why, peer);
+      code = e.code();
+      why = e.what();
+    } catch (const asio::system_error& e) {
+      why = e.code().message();
     }
+    const Endpoint& to = peers_[std::size_t(peer)];
+    why = text("cannot connect to rank ", peer, " on ", to.host, " at ", to.address, " port ", to.port, ": ", why);
+    if (code != Code::network || steady_clock::now() + backoff > deadline) throw Error(code, why, peer);
     log(Severity::info, why + "; trying again");
     co_await pause(context_, backoff);
     backoff = std::min<steady_clock::duration>(2 * backoff, std::chrono::seconds(1));

@@ -31,7 +31,8 @@ class Mesh {
 
   Endpoint endpoint() const;
 
-  // From now on peers are let in; `accepted` is called on the background thread. Any thread, once.
+  // From now on peers are let in; `accepted` is called on the background thread. Any thread, once. Throws
+  // Error{network} if a peer's address is none.
   void open(std::vector<Endpoint> peers, Accepted accepted);
 
   // A connection to `peer`, tried again until `deadline` unless the peer refuses. On the background thread.
@@ -47,6 +48,7 @@ class Mesh {
   asio::awaitable<void> let_in(Socket socket);
   asio::awaitable<Socket> try_connect(int peer, Role role);
   std::string acceptable(const Claim& claim) const;
+  asio::error_code listen(const asio::ip::tcp::endpoint& endpoint);
   void prepare(asio::ip::tcp::acceptor::native_handle_type descriptor) const;  // before connect() and listen()
 
   asio::io_context& context_;

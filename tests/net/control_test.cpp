@@ -1,0 +1,220 @@
+// Control planes over real sockets: who dies, leaves or speaks nonsense is named on all ranks.
+#include "ring/net/control.hpp"
+
+#include <gmock/gmock.h>
+
+#include <asio/write.hpp>
+
+#include "ring/base/wire.hpp"
+#include "tests/support/control_planes.hpp"
+
+namespace anello {
+namespace {
+
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+Signature operation(std::uint64_t sequence, std::uint64_t count) {
+  Signature signature;
+  signature.generation = 1;
+  signature.sequence = sequence;
+  signature.count = count;
+  signature.kind = Kind::allreduce;
+  return signature;
+}
+
+void expect_all_told(const ControlPlanes& world, Code code, int culprit, const std::string& what) {
+  const std::vector<Error> errors = world.errors();
+  for (const Error& error : errors) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_EQ(error.rank(), culprit) << error.what();
+    EXPECT_EQ(error.message(), errors[0].message());
+    EXPECT_THAT(error.message(), HasSubstr(what));
+  }
+}
+
+class InWorldsOf : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, InWorldsOf, testing::Values(2, 3, 4, 5, 6, 7, 8, 9));
+
+TEST_P(InWorldsOf, all_connect_and_leave_in_good_order) {
+  ControlPlanes world(GetParam());
+  world.connect();
+  EXPECT_FALSE(world.any_failed());
+  for (int rank = 0; rank < world.size(); rank++) {
+    const auto began = std::chrono::steady_clock::now();
+    world[rank].leave(3, milliseconds(10000));
+    EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(9000)) << "the others did not close";
+    world.kill(rank);
+    EXPECT_FALSE(world.any_failed()) << "a goodbye is no death";
+  }
+}
+
+TEST_P(InWorldsOf, a_proposal_reaches_all) {
+  ControlPlanes world(GetParam());
+  world.connect();
+  const int last = world.size() - 1;
+  world[last].propose({Code::aborted, last, "enough"});
+  expect_all_told(world, Code::aborted, last, "enough");
+  for (int rank = 0; rank < world.size(); rank++) EXPECT_TRUE(world[rank].failed());
+}
+
+TEST_P(InWorldsOf, a_death_is_told_to_all) {
+  for (const int dead : {0, GetParam() / 2, GetParam() - 1}) {
+    ControlPlanes world(GetParam());
+    world.connect();
+    world.kill(dead);
+    expect_all_told(world, Code::rank_dead, dead, text("rank ", dead, " on host", dead, " died"));
+  }
+}
+
+TEST(Control, a_verdict_rings_the_bell) {
+  ControlPlanes world(2);
+  world.connect();
+  world[1].propose({Code::aborted, 1, "enough"});
+  pollfd polled{world.plane(0).bell.descriptor(), POLLIN, 0};
+  EXPECT_EQ(poll(&polled, 1, 10000), 1);
+  EXPECT_TRUE(world[0].failed());
+}
+
+TEST(Control, whoever_begins_what_a_rank_has_left_before_is_told) {
+  ControlPlanes world(4);
+  world.connect();
+  world[2].leave(5, milliseconds(10000));
+  world.kill(2);
+  world[0].begin(operation(4, 100));
+  world[0].end();
+  world[0].begin(operation(5, 100));
+  expect_all_told(world, Code::rank_left, 2, "rank 2 on host2 left the world after 5 operations");
+}
+
+// The operation is under way when the goodbye comes.
+TEST(Control, whoever_is_in_what_a_rank_leaves_before_is_told) {
+  ControlPlanes world(4);
+  world.connect();
+  world[3].begin(operation(5, 100));
+  world[2].leave(5, milliseconds(10000));
+  world.kill(2);
+  expect_all_told(world, Code::rank_left, 2, "but rank 3 calls allreduce #5 (sum of 100 u8)");
+}
+
+TEST(Control, ranks_that_wait_in_different_operations_are_told) {
+  ControlPlanes world(4);
+  world.connect();
+  for (int rank = 0; rank < 4; rank++) {
+    const Signature mine = operation(1, rank == 1 ? 7 : 8);
+    world[rank].begin(mine);
+    world[rank].waiting(mine);
+  }
+  for (const Error& error : world.errors()) {
+    EXPECT_EQ(error.code(), Code::mismatch);
+    EXPECT_THAT(error.message(), AllOf(HasSubstr("rank 1 calls allreduce #1 (sum of 7 u8)"), HasSubstr("sum of 8 u8")));
+  }
+}
+
+TEST(Control, a_suspicion_becomes_a_death_if_nobody_knows_better) {
+  ControlPlanes world(4);
+  world.connect();
+  world[1].suspect(2, "the connection was closed");
+  expect_all_told(world, Code::rank_dead, 2, "the connection was closed");
+}
+
+TEST(Control, remembers_its_last_operations) {
+  ControlPlanes world(2);
+  world.connect();
+  EXPECT_FALSE(world[0].begun(0)) << "there was none yet";
+  for (std::uint64_t sequence = 0; sequence < 100; sequence++) world[0].begin(operation(sequence, 10 * sequence));
+  EXPECT_EQ(world[0].begun(99), operation(99, 990));
+  EXPECT_EQ(world[0].begun(50), operation(50, 500));
+  EXPECT_FALSE(world[0].begun(20)) << "long ago";
+  EXPECT_FALSE(world[0].begun(100)) << "not yet";
+}
+
+TEST(Control, who_does_not_come_is_named) {
+  ControlPlanes world(4, 2);
+  try {
+    world.connect(milliseconds(200));
+    FAIL() << "ranks 2 and 3 never connected";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::rendezvous);
+    EXPECT_THAT(e.what(), HasSubstr("no connection with rank 2 on host2, rank 3 on host3"));
+  }
+}
+
+TEST(Control, nobody_listens_where_a_rank_should) {
+  Plane alone(1, 2);
+  Endpoint gone{"127.0.0.1", 1, "host0"};
+  alone.open({gone, alone.mesh.endpoint()});
+  try {
+    alone.control->connect(in(milliseconds(200)));
+    FAIL() << "there is no rank 0";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::network);
+    EXPECT_THAT(e.what(), HasSubstr("cannot connect to rank 0 on host0 at 127.0.0.1 port 1: "));
+  }
+}
+
+TEST(Control, an_address_that_is_none_is_an_error_at_once) {
+  Plane alone(1, 2);
+  try {
+    alone.open({{"not-an-address", 1, "host0"}, alone.mesh.endpoint()});
+    FAIL() << "there is no rank 0";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::network);
+    EXPECT_THAT(e.what(), HasSubstr("'not-an-address' on host0 is not an address here"));
+  }
+}
+
+std::string framed(const std::string& frame) {
+  Writer writer;
+  writer.str(frame);
+  return std::move(writer).take();
+}
+
+// Rank 3 is played by the test: it says hello and then this.
+void expect_named_for_saying(const std::string& bytes, bool then_closes) {
+  ControlPlanes world(4, 1);
+  std::vector<Mesh::Socket> sockets;
+  for (const int peer : {0, 1, 2}) sockets.push_back(world.plane(3).dial(peer));
+  world.connect();
+  asio::write(sockets[1], asio::buffer(bytes));
+  if (then_closes) sockets[1].close();
+  for (const Error& error : world.errors()) {
+    EXPECT_THAT(error.code(), AnyOf(Code::rank_dead, Code::protocol)) << error.what();
+    EXPECT_EQ(error.code(), then_closes ? Code::rank_dead : Code::protocol) << error.what();
+    EXPECT_EQ(error.rank(), 3) << error.what();
+    EXPECT_THAT(error.message(), HasSubstr("rank 3 on host3"));
+  }
+}
+
+TEST(Control, nonsense_is_named_after_the_one_who_said_it) {
+  expect_named_for_saying("\xff\xff\xff\x7f and no end", false);
+  expect_named_for_saying(framed(""), false);
+  expect_named_for_saying(framed(std::string(4096, '\1')), false);
+  const std::string proposal = encode(Frame{.origin = 3, .number = 1, .verdict = {Code::aborted, 3, "enough"}});
+  expect_named_for_saying(framed(proposal + "x"), false);
+  expect_named_for_saying(framed(proposal).substr(0, 10), true);
+  expect_named_for_saying("", true);
+}
+
+// A port scanner, an early hang-up and a rank that may not connect here change nothing.
+TEST(Control, strangers_are_dropped) {
+  ControlPlanes world(3);
+  asio::io_context context;
+  std::vector<asio::ip::tcp::socket> strangers;
+  const Endpoint door = world.plane(0).mesh.endpoint();
+  for (const std::string& says : {std::string(), std::string("GET / HTTP/1.1\r\n\r\n"), std::string(5000, '\0')}) {
+    asio::ip::tcp::socket& stranger = strangers.emplace_back(context);
+    stranger.connect({asio::ip::make_address(door.address), door.port});
+    asio::error_code ignored;
+    asio::write(stranger, asio::buffer(says), ignored);
+  }
+  strangers.front().close();
+  EXPECT_THROW(world.plane(0).dial(1), Error) << "the lower rank does not connect to the higher";
+  world.connect();
+  world[0].propose({Code::aborted, 0, "enough"});
+  expect_all_told(world, Code::aborted, 0, "enough");
+}
+
+}  // namespace
+}  // namespace anello

@@ -1,0 +1,140 @@
+#include "ring/net/data_links.hpp"
+
+#include <gmock/gmock.h>
+#include <poll.h>
+
+#include <future>
+
+#include "ring/base/text.hpp"
+#include "ring/net/background.hpp"
+#include "tests/support/resources.hpp"
+
+namespace anello {
+namespace {
+
+using testing::HasSubstr;
+
+Identity identity_of(int rank, std::uint32_t generation) {
+  return {.job = "links", .generation = generation, .rank = rank, .size = 2, .host = "here", .address = "127.0.0.1"};
+}
+
+struct Rank {
+  Bell bell;
+  Background background;
+  Mesh mesh;
+  std::promise<std::pair<int, std::string>> failed;
+  DataLinks links;
+
+  explicit Rank(int rank, std::uint32_t generation = 1)
+      : mesh(background.context(), identity_of(rank, generation), {}),
+        links(background.context(), mesh, rank, 2, bell, [this](int peer, std::string why) {
+          failed.set_value({peer, std::move(why)});
+        }) {}
+  ~Rank() { background.stop(); }
+
+  void open(const Rank& first, const Rank& second) {
+    mesh.open({first.mesh.endpoint(), second.mesh.endpoint()},
+              [this](const Claim& claim, Mesh::Socket socket) { links.accepted(claim.from, std::move(socket)); });
+  }
+  bool rings(int limit_ms = 10000) {
+    pollfd polled{bell.descriptor(), POLLIN, 0};
+    return poll(&polled, 1, limit_ms) == 1;
+  }
+};
+
+struct TwoRanks {
+  Rank low, high;
+  explicit TwoRanks(std::uint32_t generation_of_high = 1) : low(0), high(1, generation_of_high) {
+    low.open(low, high);
+    high.open(low, high);
+  }
+};
+
+TEST(DataLinks, the_higher_rank_connects_when_it_needs_the_link) {
+  TwoRanks ranks;
+  EXPECT_EQ(ranks.high.links.find(0), nullptr) << "it takes a while";
+  ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
+  Link* const up = ranks.high.links.find(0);
+  Link* const down = ranks.low.links.find(1);
+  ASSERT_TRUE(up && down);
+  EXPECT_EQ(ranks.high.links.find(0), up);
+
+  const std::array<std::byte, 3> sent = {std::byte(1), std::byte(2), std::byte(3)};
+  std::array<std::byte, 3> received{};
+  const ConstBytes out(sent);
+  const Bytes in(received);
+  EXPECT_EQ(up->send_from({&out, 1}), 3);
+  pollfd polled{down->descriptor(), POLLIN, 0};
+  ASSERT_EQ(poll(&polled, 1, 10000), 1);
+  EXPECT_EQ(down->recv_into({&in, 1}), 3);
+  EXPECT_EQ(received, sent);
+}
+
+TEST(DataLinks, the_lower_rank_waits) {
+  TwoRanks ranks;
+  EXPECT_EQ(ranks.low.links.find(1), nullptr);
+  EXPECT_FALSE(ranks.low.rings(50));
+  EXPECT_EQ(ranks.low.links.find(1), nullptr);
+}
+
+TEST(DataLinks, asking_again_makes_no_second_connection) {
+  TwoRanks ranks;
+  for (int k = 0; k < 3; k++) ranks.high.links.find(0);
+  ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
+  ASSERT_TRUE(ranks.high.links.find(0) && ranks.low.links.find(1));
+  ranks.low.bell.hush();
+  EXPECT_FALSE(ranks.low.rings(50));
+}
+
+TEST(DataLinks, a_refusal_is_reported_with_its_reason) {
+  TwoRanks ranks(2);
+  ranks.high.links.find(0);
+  const auto [peer, why] = ranks.high.failed.get_future().get();
+  EXPECT_EQ(peer, 0);
+  EXPECT_THAT(why, HasSubstr("cannot connect to rank 0 on here"));
+  EXPECT_THAT(why, HasSubstr("generation 2 is not the current one, 1"));
+}
+
+// The other side never asked for the link, so nobody took the connection.
+TEST(DataLinks, a_connection_that_nobody_took_is_closed) {
+  const auto before = open_descriptors();
+  {
+    TwoRanks ranks;
+    ranks.high.links.find(0);
+    ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(Mesh, without_descriptors_it_cannot_listen_and_says_so) {
+  Background background;
+  const asio::ip::tcp::socket first(background.context());  // Asio's own descriptors are there
+  const FewDescriptors limit(0);
+  try {
+    Mesh mesh(background.context(), identity_of(0, 1), {});
+    FAIL() << "a socket was to be had";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::network);
+    EXPECT_THAT(e.what(), HasSubstr("Too many open files"));
+  }
+}
+
+TEST(Mesh, listens_within_the_range_of_ports_or_says_which_it_tried) {
+  Background background;
+  Settings settings;
+  settings.port_range = "47101-47103";
+  std::vector<std::unique_ptr<Mesh>> taken;
+  try {
+    for (int k = 0; k < 4; k++) {
+      taken.push_back(std::make_unique<Mesh>(background.context(), identity_of(0, 1), settings));
+      EXPECT_THAT(taken.back()->endpoint().port, testing::AllOf(testing::Ge(47101), testing::Le(47103)));
+    }
+    FAIL() << "there are three ports for four";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::network);
+    EXPECT_THAT(e.what(), HasSubstr("cannot listen on 127.0.0.1 ports 47101-47103: "));
+  }
+}
+
+}  // namespace
+}  // namespace anello

@@ -1,0 +1,133 @@
+#include "ring/net/tcp_link.hpp"
+
+#include <gmock/gmock.h>
+#include <poll.h>
+
+#include <anello/error.hpp>
+#include <numeric>
+#include <vector>
+
+#include "tests/support/loopback.hpp"
+
+namespace anello {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<std::byte> pattern(std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (std::size_t i = 0; i < count; i++) bytes[i] = std::byte(i * 7 + i / 251);
+  return bytes;
+}
+
+std::size_t send(TcpLink& link, ConstBytes bytes) {
+  return link.send_from({&bytes, 1});
+}
+std::size_t receive(TcpLink& link, Bytes bytes) {
+  return link.recv_into({&bytes, 1});
+}
+
+bool ready(const TcpLink& link, short events, int limit_ms) {
+  pollfd polled{link.descriptor(), events, 0};
+  return poll(&polled, 1, limit_ms) > 0;
+}
+
+struct Linked : Loopback {
+  explicit Linked(int buffer_bytes = 0) : Loopback(buffer_bytes), left(std::move(a)), right(std::move(b)) {}
+  TcpLink left, right;
+};
+
+// Everything, in whatever parts it moves; pieces of `piece_bytes` on both sides.
+std::vector<std::byte> carry(TcpLink& from, TcpLink& to, const std::vector<std::byte>& bytes, std::size_t piece_bytes) {
+  std::vector<std::byte> out(bytes.size());
+  const auto cut = [&](auto all) {
+    std::vector<decltype(all)> pieces;
+    for (; !all.empty(); all = all.subspan(pieces.back().size()))
+      pieces.push_back(all.first(std::min(piece_bytes, all.size())));
+    return pieces;
+  };
+  for (std::size_t sent = 0, received = 0; received < out.size();) {
+    if (sent < bytes.size()) sent += from.send_from(cut(ConstBytes(bytes).subspan(sent)));
+    const std::size_t now = to.recv_into(cut(Bytes(out).subspan(received)));
+    received += now;
+    if (now == 0 && !ready(to, POLLIN, 5000)) throw std::runtime_error("nothing came for 5 s");
+  }
+  return out;
+}
+
+TEST(TcpLink, nothing_to_receive_is_no_error) {
+  Linked links;
+  std::byte byte;
+  EXPECT_EQ(receive(links.left, {&byte, 1}), 0);
+  EXPECT_FALSE(ready(links.left, POLLIN, 0));
+  EXPECT_TRUE(ready(links.left, POLLOUT, 0));
+}
+
+TEST(TcpLink, bytes_arrive_in_order_both_ways) {
+  Linked links;
+  const std::vector<std::byte> bytes = pattern(100);
+  EXPECT_EQ(carry(links.left, links.right, bytes, 100), bytes);
+  EXPECT_EQ(carry(links.right, links.left, bytes, 3), bytes) << "in more pieces than one call takes";
+}
+
+TEST(TcpLink, a_full_pipe_moves_nothing_until_it_is_read) {
+  Linked links(4096);
+  const std::vector<std::byte> bytes = pattern(1 << 20);
+  std::size_t sent = 0;
+  while (ready(links.left, POLLOUT, 50)) sent += send(links.left, ConstBytes(bytes).subspan(sent));
+  EXPECT_GT(sent, 0);
+  ASSERT_LT(sent, bytes.size()) << "the pipe holds more than it should";
+  EXPECT_EQ(send(links.left, ConstBytes(bytes).subspan(sent)), 0);
+  std::vector<std::byte> out(sent);
+  for (std::size_t got = 0; got < sent; got += receive(links.right, Bytes(out).subspan(got)))
+    ASSERT_TRUE(ready(links.right, POLLIN, 5000));
+  EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes.begin()));
+}
+
+TEST(TcpLink, megabytes_through_small_buffers_and_large_ones) {
+  const std::vector<std::byte> bytes = pattern(3'000'017);
+  for (const int buffer_bytes : {4096, 0})
+    for (const std::size_t piece_bytes : {std::size_t(1000), std::size_t(700'001), bytes.size()}) {
+      Linked links(buffer_bytes);
+      EXPECT_TRUE(carry(links.left, links.right, bytes, piece_bytes) == bytes) << buffer_bytes << ", " << piece_bytes;
+    }
+}
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::network);
+    return e.what();
+  }
+  ADD_FAILURE() << "no error";
+  return {};
+}
+
+TEST(TcpLink, what_was_sent_before_the_end_still_arrives) {
+  Loopback pair;
+  TcpLink link(std::move(pair.a));
+  pair.b.send(asio::buffer("last words"));
+  pair.b.close();
+  std::vector<std::byte> out(100);
+  ASSERT_TRUE(ready(link, POLLIN, 5000));
+  EXPECT_EQ(receive(link, out), 11);
+  ASSERT_TRUE(ready(link, POLLIN, 5000)) << "the end is news too";
+  EXPECT_THAT(error_of([&] { receive(link, out); }), HasSubstr("the connection was closed"));
+  EXPECT_THAT(error_of([&] { receive(link, out); }), HasSubstr("the connection was closed")) << "and stays so";
+}
+
+TEST(TcpLink, a_reset_is_an_error_of_both_directions) {
+  Loopback pair;
+  TcpLink link(std::move(pair.a));
+  pair.b.set_option(asio::socket_base::linger(true, 0));
+  pair.b.close();
+  ASSERT_TRUE(ready(link, POLLIN, 5000));
+  const std::vector<std::byte> bytes = pattern(10);
+  std::vector<std::byte> out(10);
+  EXPECT_NE(error_of([&] { receive(link, out); }), "");
+  EXPECT_NE(error_of([&] { send(link, bytes); }), "") << "and no signal ends the process";
+}
+
+}  // namespace
+}  // namespace anello

@@ -1,0 +1,107 @@
+#include "ring/net/wait.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "ring/net/cores.hpp"
+#include "tests/support/loopback.hpp"
+
+namespace anello {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// How long the waiter slept of ten seconds.
+milliseconds slept(Waiter& waiter, milliseconds limit = milliseconds(10000)) {
+  const auto began = steady_clock::now();
+  waiter.sleep(limit);
+  return std::chrono::duration_cast<milliseconds>(steady_clock::now() - began);
+}
+
+TEST(Waiter, spins_then_yields_then_sleeps) {
+  Bell bell;
+  Waiter waiter({3, 2}, bell);
+  for (int round = 0; round < 5; round++) EXPECT_FALSE(waiter.pause()) << round;
+  EXPECT_TRUE(waiter.pause());
+  EXPECT_TRUE(waiter.pause());
+}
+
+TEST(Waiter, begins_anew_once_something_moved_or_it_has_slept) {
+  Bell bell;
+  Waiter waiter({0, 2}, bell);
+  for (int k = 0; k < 2; k++) EXPECT_FALSE(waiter.pause());
+  waiter.moved();
+  for (int k = 0; k < 2; k++) EXPECT_FALSE(waiter.pause());
+  EXPECT_TRUE(waiter.pause());
+  waiter.sleep(milliseconds(1));
+  EXPECT_FALSE(waiter.pause());
+}
+
+TEST(Waiter, sleeps_no_longer_than_the_limit) {
+  Bell bell;
+  Waiter waiter({}, bell);
+  const milliseconds time = slept(waiter, milliseconds(30));
+  EXPECT_GE(time, milliseconds(29));
+  EXPECT_LT(time, milliseconds(5000));
+}
+
+TEST(Waiter, a_ring_before_the_sleep_is_not_missed_and_counts_once) {
+  Bell bell;
+  Waiter waiter({}, bell);
+  for (int k = 0; k < 3; k++) bell.ring();
+  EXPECT_LT(slept(waiter), milliseconds(5000));
+  EXPECT_GE(slept(waiter, milliseconds(30)), milliseconds(29)) << "it rang only before";
+  bell.ring();
+  bell.hush();
+  EXPECT_GE(slept(waiter, milliseconds(30)), milliseconds(29)) << "it was hushed";
+}
+
+TEST(Waiter, a_ring_from_another_thread_wakes_it) {
+  Bell bell;
+  Waiter waiter({}, bell);
+  std::thread other([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    bell.ring();
+  });
+  EXPECT_LT(slept(waiter), milliseconds(5000));
+  other.join();
+}
+
+TEST(Waiter, wakes_for_what_it_wants_and_forgets_it_afterwards) {
+  Bell bell;
+  Loopback pair;
+  Waiter waiter({}, bell);
+  waiter.want(pair.a.native_handle(), POLLOUT);
+  EXPECT_LT(slept(waiter), milliseconds(5000));
+  waiter.want(pair.a.native_handle(), POLLIN);
+  EXPECT_GE(slept(waiter, milliseconds(30)), milliseconds(29)) << "nothing to read, and writing is not wanted now";
+  pair.b.send(asio::buffer("x", 1));
+  waiter.want(pair.a.native_handle(), POLLIN);
+  EXPECT_LT(slept(waiter), milliseconds(5000));
+  pair.b.close();
+  waiter.want(pair.a.native_handle(), POLLIN);
+  EXPECT_LT(slept(waiter), milliseconds(5000)) << "the end is news too";
+}
+
+TEST(Patience, spins_only_where_every_rank_has_a_core) {
+  EXPECT_GT(Patience::of(-1, -1, 2, 2.0).spins, 0);
+  EXPECT_EQ(Patience::of(-1, -1, 3, 2.0).spins, 0);
+  EXPECT_EQ(Patience::of(-1, -1, 2, 1.5).spins, 0) << "a quota of one and a half cores";
+  EXPECT_GT(Patience::of(-1, -1, 3, 2.0).yields, 0);
+}
+
+TEST(Patience, settings_win) {
+  const Patience patience = Patience::of(7, 0, 3, 2.0);
+  EXPECT_EQ(patience.spins, 7);
+  EXPECT_EQ(patience.yields, 0);
+}
+
+TEST(Cores, there_is_at_least_a_part_of_one) {
+  EXPECT_GT(available_cores(), 0);
+  EXPECT_LE(available_cores(), std::thread::hardware_concurrency());
+}
+
+}  // namespace
+}  // namespace anello

@@ -1,0 +1,109 @@
+// The control planes of a world's ranks, all in this process, over loopback; without any data.
+#pragma once
+#include <asio/co_spawn.hpp>
+#include <asio/use_future.hpp>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ring/base/text.hpp"
+#include "ring/net/background.hpp"
+#include "ring/net/control.hpp"
+
+namespace anello {
+
+using std::chrono::milliseconds;
+
+inline std::chrono::steady_clock::time_point in(milliseconds time) {
+  return std::chrono::steady_clock::now() + time;
+}
+
+inline Identity identity_of(int rank, int size) {
+  return {.job = "control", .rank = rank, .size = size, .host = text("host", rank), .address = "127.0.0.1"};
+}
+
+// One rank. Destroyed, it ends without a word, as a process does that is killed.
+class Plane {
+ public:
+  Plane(int rank, int size) : mesh(background.context(), identity_of(rank, size), {}), rank_(rank), size_(size) {}
+  ~Plane() { background.stop(); }
+
+  // With a control plane of its own; without one the test speaks for it.
+  void open(const std::vector<Endpoint>& peers, bool speaks_itself = true) {
+    std::vector<std::string> hosts;
+    for (const Endpoint& peer : peers) hosts.push_back(peer.host);
+    if (speaks_itself) control.emplace(background.context(), mesh, identity_of(rank_, size_), hosts, bell);
+    mesh.open(peers, [this](const Claim& claim, Mesh::Socket socket) {
+      if (control) control->accepted(claim.from, std::move(socket));
+    });
+  }
+
+  // A control connection for the test to speak on.
+  Mesh::Socket dial(int peer) {
+    std::optional<Mesh::Socket> socket;
+    asio::co_spawn(background.context(), dial(peer, socket), asio::use_future).get();
+    return std::move(*socket);
+  }
+
+  Bell bell;
+  Background background;
+  Mesh mesh;
+  std::optional<Control> control;
+
+ private:
+  asio::awaitable<void> dial(int peer, std::optional<Mesh::Socket>& socket) {
+    socket.emplace(co_await mesh.connect(peer, Role::control, in(milliseconds(5000))));
+  }
+
+  int rank_, size_;
+};
+
+class ControlPlanes {
+ public:
+  // The last `silent` ranks have no control plane of their own, and are not waited for.
+  explicit ControlPlanes(int size, int silent = 0) {
+    std::vector<Endpoint> peers;
+    for (int rank = 0; rank < size; rank++) {
+      planes_.push_back(std::make_unique<Plane>(rank, size));
+      peers.push_back(planes_.back()->mesh.endpoint());
+    }
+    for (int rank = 0; rank < size; rank++) planes_[std::size_t(rank)]->open(peers, rank < size - silent);
+  }
+
+  // Of all ranks that have a control plane. Throws what the lowest of them threw.
+  void connect(milliseconds limit = milliseconds(20000)) {
+    std::vector<std::future<void>> all;
+    for (const auto& plane : planes_)
+      if (plane && plane->control)
+        all.push_back(std::async(std::launch::async, [&plane, limit] { plane->control->connect(in(limit)); }));
+    for (auto& one : all) one.wait();
+    for (auto& one : all) one.get();
+  }
+
+  int size() const { return int(planes_.size()); }
+  Plane& plane(int rank) { return *planes_[std::size_t(rank)]; }
+  Control& operator[](int rank) { return *plane(rank).control; }
+  void kill(int rank) { planes_[std::size_t(rank)].reset(); }
+
+  // What each living rank that speaks for itself is told.
+  std::vector<Error> errors() const {
+    std::vector<Error> all;
+    for (const auto& plane : planes_)
+      if (plane && plane->control) all.push_back(plane->control->error());
+    return all;
+  }
+  bool any_failed() const {
+    for (const auto& plane : planes_)
+      if (plane && plane->control && plane->control->failed()) return true;
+    return false;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Plane>> planes_;
+};
+
+}  // namespace anello

@@ -1,0 +1,53 @@
+// What this process holds, to find leaks.
+#pragma once
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <iterator>
+#include <thread>
+#include <vector>
+
+namespace anello {
+
+inline std::ptrdiff_t entries(const char* folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+}
+inline std::ptrdiff_t open_descriptors() {
+  return entries("/proc/self/fd");
+}
+// A thread that was joined may be listed for a moment longer.
+inline std::ptrdiff_t running_threads(std::ptrdiff_t expected) {
+  for (int k = 0; k < 200 && entries("/proc/self/task") > expected; k++)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return entries("/proc/self/task");
+}
+
+// While it lives, so many more descriptors can be opened and no others.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(std::size_t more) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit less = before_;
+    less.rlim_cur = 200;
+    setrlimit(RLIMIT_NOFILE, &less);
+    for (int taken = 0; (taken = dup(0)) >= 0;) taken_.push_back(taken);
+    for (; more > 0 && !taken_.empty(); more--) give_back();
+  }
+  ~FewDescriptors() {
+    while (!taken_.empty()) give_back();
+    setrlimit(RLIMIT_NOFILE, &before_);
+  }
+  FewDescriptors(const FewDescriptors&) = delete;
+
+ private:
+  void give_back() {
+    close(taken_.back());
+    taken_.pop_back();
+  }
+  rlimit before_{};
+  std::vector<int> taken_;
+};
+
+}  // namespace anello
