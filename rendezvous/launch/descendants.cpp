@@ -1,0 +1,65 @@
+#include "rendezvous/launch/descendants.hpp"
+
+#include <dirent.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "rendezvous/launch/descriptor.hpp"
+
+namespace anello::launch {
+namespace {
+
+// From "/proc/PID/stat": "PID (name) state parent ...", where the name may hold anything.
+pid_t parent_of(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/stat");
+  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos || name_end + 4 >= line.size()) return -1;
+  return pid_t(std::strtol(line.c_str() + name_end + 4, nullptr, 10));
+}
+
+}  // namespace
+
+void adopt_orphans() {
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) throw system_error("becoming the parent of orphans");
+}
+
+std::vector<pid_t> children() {
+  std::vector<pid_t> out;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc"), closedir);
+  if (!folder) return out;
+  const pid_t self = getpid();
+  while (const dirent* entry = readdir(folder.get())) {
+    const std::string name = entry->d_name;
+    if (name.find_first_not_of("0123456789") == std::string::npos && parent_of(name) == self)
+      out.push_back(pid_t(std::stol(name)));
+  }
+  return out;
+}
+
+bool end_children(const std::vector<pid_t>& spared, std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  for (;;) {
+    bool any = false;
+    for (pid_t child : children()) {
+      if (std::ranges::find(spared, child) != spared.end()) continue;
+      any = true;
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, WNOHANG);
+    }
+    if (!any) return true;
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+}  // namespace anello::launch

@@ -1,0 +1,125 @@
+#include "rendezvous/launch/doctor.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <fstream>
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "rendezvous/launch/build_info.hpp"
+#include "ring/base/config.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/addresses.hpp"
+#include "ring/net/auth.hpp"
+#include "ring/net/cores.hpp"
+
+namespace anello::launch {
+namespace {
+
+class Findings {
+ public:
+  explicit Findings(std::ostream& out) : out_(out) {}
+  void fact(const std::string& name, const std::string& value) {
+    out_ << name << std::string(name.size() < 18 ? 18 - name.size() : 1, ' ') << value << "\n";
+  }
+  void problem(const std::string& sentence) { problems_.push_back(sentence); }
+  int finish() {
+    out_ << (problems_.empty() ? "\nno problems found\n" : "\nproblems:\n");
+    for (const std::string& sentence : problems_) out_ << "  " << sentence << "\n";
+    return int(problems_.size());
+  }
+
+ private:
+  std::ostream& out_;
+  std::vector<std::string> problems_;
+};
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  return std::getline(file, line) ? line : "unknown";
+}
+
+std::string shown(rlim_t limit) {
+  return limit == RLIM_INFINITY ? "unlimited" : std::to_string(limit);
+}
+
+void examine_build(Findings& findings) {
+  findings.fact("anello", kVersion);
+  for (const auto& [feature, state] : kFeatures) findings.fact(feature, state);
+  try {
+    require_authentication("any");
+  } catch (const Error& error) {
+    findings.problem(error.what());
+  }
+}
+
+void examine_host(Findings& findings) {
+  findings.fact("cores", text(available_cores(), " for this process, of ", sysconf(_SC_NPROCESSORS_ONLN),
+                              " online (affinity and control group counted)"));
+  std::map<std::string, std::string> interfaces;
+  bool loopback = false, network = false;
+  for (const Interface& one : local_interfaces()) {
+    interfaces[one.name] += one.address + " ";
+    (is_loopback(one.address) ? loopback : network) = true;
+  }
+  for (const auto& [name, addresses] : interfaces) findings.fact("interface " + name, addresses);
+  if (!loopback) findings.problem("no loopback address: ranks of one host cannot meet; ip link set lo up");
+  if (!network) findings.fact("network", "loopback only: ranks of other hosts cannot reach this one");
+
+  const std::string control = first_line("/proc/sys/net/ipv4/tcp_congestion_control");
+  const std::string paced = control == "bbr" ? "; it paces, so ranks of one host use reno (ANELLO_CONGESTION)" : "";
+  findings.fact("TCP congestion",
+                text(control, " of ", first_line("/proc/sys/net/ipv4/tcp_available_congestion_control"), paced));
+}
+
+void examine_limits(Findings& findings) {
+  rlimit files{}, locked{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  getrlimit(RLIMIT_MEMLOCK, &locked);
+  findings.fact("open files", text(shown(files.rlim_cur), ", at most ", shown(files.rlim_max), " (ulimit -n)"));
+  findings.fact("locked memory", text(shown(locked.rlim_cur), " bytes (ulimit -l)"));
+  if (files.rlim_max < 1024)
+    findings.problem(text("only ", files.rlim_max, " open files are allowed, 1024 is usual; raise ulimit -n"));
+}
+
+bool is_setting(const std::string& variable) {
+  return std::ranges::any_of(setting_rows(), [&](const SettingRow& row) { return row.variable == variable; });
+}
+
+void examine_environment(Findings& findings) {
+  for (char** entry = environ; *entry; entry++) {
+    const std::string line = *entry, variable = line.substr(0, line.find('='));
+    if (!variable.starts_with("ANELLO_")) continue;
+    // What is no setting of ours may be anything, a secret too.
+    findings.fact(variable, is_setting(variable) ? line.substr(variable.size() + 1) : "(not shown)");
+    if (!is_setting(variable)) findings.problem(variable + " is no setting; `anello settings` lists them");
+  }
+  try {
+    Settings settings = Settings::from_environment();
+    settings.secret_fd = -1;  // can be read once only, and not by us
+    read_secret(settings);
+    choose_address(settings.iface, "127.0.0.1", local_interfaces());
+    parse_port_range(settings.port_range);
+  } catch (const Error& error) {
+    findings.problem(error.what());
+  }
+}
+
+}  // namespace
+
+int examine(std::ostream& out) {
+  Findings findings(out);
+  examine_build(findings);
+  examine_host(findings);
+  examine_limits(findings);
+  examine_environment(findings);
+  return findings.finish();
+}
+
+}  // namespace anello::launch

@@ -1,0 +1,183 @@
+#include "rendezvous/launch/mixer.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "ring/base/text.hpp"
+
+namespace anello::launch {
+namespace {
+
+constexpr std::size_t kMostPending = 64 << 10, kMostOut = 256 << 10;
+constexpr std::chrono::milliseconds kMostSilence{1000};
+constexpr std::string_view kEraseLine = "\r\033[K", kEraseRest = "\033[K";
+
+// Columns that a terminal uses: escape sequences take none, a UTF-8 character takes one.
+int width(std::string_view text) {
+  int columns = 0;
+  for (std::size_t i = 0; i < text.size(); i++) {
+    if (text[i] == '\033') {
+      while (i + 1 < text.size() && !std::isalpha(static_cast<unsigned char>(text[i]))) i++;
+    } else if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) {
+      columns += text[i] == '\t' ? 8 : 1;
+    }
+  }
+  return columns;
+}
+
+}  // namespace
+
+std::string rank_label(int rank) {
+  return text("[", rank, "] ");
+}
+
+int Mixer::add_stream(int rank) {
+  std::string label = rank < 0 ? "" : rank_label(rank);
+  if (look_.colour && rank >= 0) label = text("\033[3", 1 + rank % 6, "m[", rank, "]\033[0m ");
+  streams_.push_back({label, rank == 0});
+  return int(streams_.size()) - 1;
+}
+
+void Mixer::feed(int stream, std::string_view bytes, TimePoint now) {
+  streams_[std::size_t(stream)].pending += bytes;
+  advance(stream, now);
+}
+
+void Mixer::end(int stream, TimePoint now) {
+  std::string& pending = streams_[std::size_t(stream)].pending;
+  if (floor_ == stream || (!pending.empty() && pending.back() != '\n')) pending += '\n';
+  advance(stream, now);
+}
+
+void Mixer::line_typed() {
+  if (tail_ >= 0) streams_[std::size_t(tail_)].pending.clear();
+  tail_ = -1;
+  tail_drawn_.clear();
+}
+
+bool Mixer::accepts(int stream) const {
+  const bool heard = floor_ < 0 || floor_ == stream;
+  return out_.size() < kMostOut && (heard || streams_[std::size_t(stream)].pending.size() < kMostPending);
+}
+
+void Mixer::tick(TimePoint now) {
+  const auto due = next_tick();
+  if (!due || now < *due) return;
+  end(floor_, now);
+}
+
+std::optional<Mixer::TimePoint> Mixer::next_tick() const {
+  if (floor_ < 0 || !someone_waits()) return std::nullopt;
+  return floor_used_ + kMostSilence;
+}
+
+bool Mixer::someone_waits() const {
+  return std::ranges::any_of(streams_, [](const Stream& stream) {
+    return stream.pending.size() >= kMostPending || stream.pending.find('\n') != std::string::npos;
+  });
+}
+
+void Mixer::advance(int stream, TimePoint now) {
+  const bool had_floor = floor_ == stream;
+  advance_one(stream, now);
+  if (had_floor)
+    for (int other = 0; other < int(streams_.size()); other++) advance_one(other, now);
+  draw_tail();
+}
+
+void Mixer::advance_one(int id, TimePoint now) {
+  Stream& stream = streams_[std::size_t(id)];
+  if (floor_ >= 0 && (floor_ != id || !pass_floor(stream, now))) return;
+  take_lines(stream);
+  keep_rest(id, now);
+}
+
+// Passes on what its owner has; true if that ended the line, and the floor is free.
+bool Mixer::pass_floor(Stream& stream, TimePoint now) {
+  const std::size_t line = std::min(stream.pending.find('\n'), stream.pending.size() - 1) + 1;
+  if (line > 0) floor_used_ = now;
+  out_.append(stream.pending, 0, line);
+  const bool ended = line > 0 && stream.pending[line - 1] == '\n';
+  stream.pending.erase(0, line);
+  if (ended) floor_ = -1;
+  return ended;
+}
+
+void Mixer::take_lines(Stream& stream) {
+  std::string_view left = stream.pending;
+  for (std::size_t end; (end = left.find('\n')) != std::string_view::npos; left.remove_prefix(end + 1)) {
+    lift_tail();
+    out_.append(stream.label).append(shown(left.substr(0, end))).push_back('\n');
+  }
+  stream.pending.erase(0, stream.pending.size() - left.size());
+}
+
+// What follows the last whole line.
+void Mixer::keep_rest(int id, TimePoint now) {
+  Stream& stream = streams_[std::size_t(id)];
+  stream.pending.erase(0, std::size_t(shown(stream.pending).data() - stream.pending.data()));
+  if (stream.pending.empty()) {
+    if (tail_ == id) tail_ = -1;
+    return;
+  }
+  if (can_be_tail(id)) {
+    tail_ = id;
+    return;
+  }
+  if (tail_ == id) return take_floor(id, now);
+  if (stream.pending.size() < kMostPending) return;
+  const std::size_t carriage_return = stream.pending.rfind('\r', stream.pending.size() - 2);
+  if (look_.terminal || carriage_return == std::string::npos) return take_floor(id, now);
+  stream.pending[carriage_return] = '\n';
+  take_lines(stream);
+}
+
+void Mixer::take_floor(int id, TimePoint now) {
+  Stream& stream = streams_[std::size_t(id)];
+  std::string line = stream.label + stream.pending;
+  if (tail_ == id && line.starts_with(tail_drawn_))
+    line.erase(0, tail_drawn_.size());
+  else
+    lift_tail();
+  if (tail_ == id) {
+    tail_ = -1;
+    tail_drawn_.clear();
+  }
+  out_ += line;
+  stream.pending.clear();
+  floor_ = id;
+  floor_used_ = now;
+}
+
+std::string_view Mixer::shown(std::string_view line) const {
+  if (!look_.terminal) return line;
+  const std::size_t last = line.find_last_not_of('\r');
+  if (last == std::string_view::npos) return line.substr(line.size());
+  const std::size_t carriage_return = line.rfind('\r', last);
+  return carriage_return == std::string_view::npos ? line : line.substr(carriage_return + 1);
+}
+
+bool Mixer::can_be_tail(int id) const {
+  const Stream& stream = streams_[std::size_t(id)];
+  return look_.terminal && stream.may_draw && (tail_ < 0 || tail_ == id) && stream.pending.size() < kMostPending &&
+         width(stream.label) + width(stream.pending) < look_.columns;
+}
+
+void Mixer::lift_tail() {
+  if (!tail_drawn_.empty()) out_ += kEraseLine;
+  tail_drawn_.clear();
+}
+
+void Mixer::draw_tail() {
+  if (tail_ < 0 || floor_ >= 0) return;
+  const Stream& stream = streams_[std::size_t(tail_)];
+  const std::string_view line = std::string_view(stream.pending).substr(0, stream.pending.find_last_not_of('\r') + 1);
+  const std::string wanted = stream.label + std::string(line);
+  if (wanted.starts_with(tail_drawn_))
+    out_.append(wanted, tail_drawn_.size());
+  else
+    out_.append("\r").append(wanted).append(kEraseRest);
+  tail_drawn_ = wanted;
+}
+
+}  // namespace anello::launch

@@ -1,0 +1,151 @@
+#include "rendezvous/launch/run.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "rendezvous/host.hpp"
+#include "rendezvous/launch/descendants.hpp"
+#include "rendezvous/launch/input.hpp"
+#include "rendezvous/launch/keeper.hpp"
+#include "rendezvous/launch/messages.hpp"
+#include "rendezvous/launch/output.hpp"
+#include "rendezvous/launch/poll_set.hpp"
+#include "rendezvous/launch/process.hpp"
+#include "rendezvous/launch/signals.hpp"
+#include "rendezvous/launch/supervise.hpp"
+
+namespace anello::launch {
+namespace {
+
+constexpr std::chrono::milliseconds kLastBytes{1000}, kEmergency{5000};
+
+class Launcher {
+ public:
+  Launcher(const Job& job, char** argv)
+      : job_(job),
+        strangers_(children()),
+        signals_({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}),
+        output_(job.output_folder),
+        supervisor_(job, rendezvous::host_name(),
+                    {.order = [this](const Order& order) { tell(channel_, order); },
+                     .say = [this](const std::string& sentence) { output_.say(sentence); }}) {
+    std::signal(SIGCHLD, SIG_DFL);  // else the keeper could not be waited for
+    start_keeper(argv);
+  }
+
+  // The keeper goes when its work is done, or when the channel closes.
+  ~Launcher() {
+    channel_.close();
+    waitpid(keeper_, nullptr, supervisor_.gave_up() ? WNOHANG : 0);
+  }
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+
+  int run(std::uint16_t port) {
+    tell(channel_, Order{Order::Kind::start, port});
+    while (!finished()) {
+      PollSet polls;
+      watch(polls);
+      polls.wait();
+      act();
+    }
+    return supervisor_.exit_code();
+  }
+
+ private:
+  void start_keeper(char** argv);
+
+  bool finished() const { return supervisor_.over() && output_.streams_closed() && (output_.written() || hurried_); }
+
+  void watch(PollSet& polls) {
+    output_.watch(polls);
+    if (!supervisor_.over()) input_.watch(polls, [this] { output_.line_typed(); });
+    if (!supervisor_.over()) polls.add(channel_.get(), POLLIN, [this](short) { hear_keeper(); });
+    polls.add(signals_.fd(), POLLIN, [this](short) { take_signals(); });
+    polls.until(supervisor_.next_tick());
+    if (supervisor_.over() && !output_.streams_closed()) polls.until(last_bytes_until_);
+  }
+
+  void act() {
+    const auto now = Clock::now();
+    output_.tick();
+    supervisor_.tick(now);
+    if (output_.reader_gone()) supervisor_.reader_gone(now);
+    if (const std::string why = output_.failure(); !why.empty()) supervisor_.output_failed(why, now);
+    if (!supervisor_.over()) return;
+    if (!ended_ && supervisor_.keeper_was_killed()) end_children(strangers_, kEmergency);
+    // Nobody is left to write: what the pipes still hold comes as fast as our reader takes it.
+    if (!ended_ || !output_.written()) last_bytes_until_ = now + kLastBytes;
+    ended_ = true;
+    if (now >= last_bytes_until_) output_.close_streams();
+  }
+
+  void hear_keeper() {
+    bool over = false;
+    while (const auto report = hear<Report>(channel_, over)) supervisor_.heard(*report, Clock::now());
+    if (over) supervisor_.keeper_gone();
+  }
+
+  void take_signals() {
+    while (const auto signal = signals_.next()) {
+      if (*signal == SIGUSR1 || *signal == SIGUSR2)
+        tell(channel_, Order{Order::Kind::signal, *signal});
+      else if (*signal == SIGTSTP)
+        pause_all();
+      else if (supervisor_.over())
+        hurried_ = true;
+      else
+        supervisor_.signalled(*signal, Clock::now());
+    }
+  }
+
+  // As Ctrl-Z at a terminal would, if ranks were in its foreground group. Returns when the shell lets us go on.
+  void pause_all() {
+    tell(channel_, Order{Order::Kind::signal, SIGSTOP});
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    raise(SIGTSTP);
+    pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);  // stops here, unless no shell is there to continue us
+    pthread_sigmask(SIG_BLOCK, &stop, nullptr);
+    tell(channel_, Order{Order::Kind::signal, SIGCONT});
+  }
+
+  const Job& job_;
+  const std::vector<pid_t> strangers_;  // children that whoever became this program already had
+  Signals signals_;
+  Output output_;
+  Input input_;
+  Descriptor channel_;
+  pid_t keeper_ = -1;
+  Supervisor supervisor_;
+  bool ended_ = false, hurried_ = false;
+  Clock::time_point last_bytes_until_{};
+};
+
+void Launcher::start_keeper(char** argv) {
+  const unsigned long files_before = raise_open_files_limit();
+  std::vector<RankEnds> ends;
+  for (int rank = 0; rank < job_.size; rank++) {
+    Output::Ends out = output_.add_rank(rank);
+    ends.push_back({rank == 0 ? input_.rank_end() : Descriptor(), std::move(out.out), std::move(out.err)});
+  }
+  Pipe channel = make_channel();
+  adopt_orphans();
+  keeper_ = fork();
+  if (keeper_ < 0) throw system_error("starting the keeper process");
+  if (keeper_ == 0) keep({job_, std::move(channel.read), std::move(ends), signals_.mask_before(), files_before, argv});
+  channel_ = std::move(channel.write);
+}
+
+}  // namespace
+
+int run(const Job& job, const std::function<std::uint16_t()>& serve, char** argv) {
+  open_missing_standard_descriptors();
+  Launcher launcher(job, argv);
+  return launcher.run(serve());
+}
+
+}  // namespace anello::launch

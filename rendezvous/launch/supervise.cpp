@@ -1,0 +1,149 @@
+#include "rendezvous/launch/supervise.hpp"
+
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "rendezvous/launch/signals.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::launch {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kSpeaking{1000}, kKilling{5000};
+constexpr milliseconds kSameSignal{100};  // senders that signal a process and its group are heard twice
+
+int code_of(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+std::string seconds(milliseconds time) {
+  return text(double(time.count()) / 1000, " s");
+}
+
+}  // namespace
+
+// A crash or a kill comes before the errors it causes in others; an abort may be such an error.
+int likely_cause(int status) {
+  if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGABRT ? 1 : 2;
+  return WEXITSTATUS(status) ? 1 : 0;
+}
+
+Supervisor::Supervisor(const Job& job, std::string host, Hands hands)
+    : job_(job), host_(std::move(host)), hands_(std::move(hands)), alive_(std::size_t(job.size)) {}
+
+void Supervisor::heard(const Report& report, Clock::time_point now) {
+  if (report.kind == Report::Kind::started) started(report.rank);
+  if (report.kind == Report::Kind::not_started) not_started(report.rank, report.status, now);
+  if (report.kind == Report::Kind::exited) exited(report, now);
+}
+
+void Supervisor::started(int rank) {
+  alive_[std::size_t(rank)] = true;
+  alive_count_++;
+}
+
+void Supervisor::not_started(int rank, int error, Clock::time_point now) {
+  if (phase_ != Phase::running) return;
+  const std::string& program = job_.command[0];
+  const bool by_path = program.find('/') != std::string::npos;
+  exit_code_ = error == ENOENT || error == ENOTDIR ? 127 : 126;
+  if (exit_code_ == 127 && !by_path)
+    hands_.say(
+        text("program not found: '", program, "' is in no folder of PATH; for one in this folder write ./", program));
+  else if (exit_code_ == 127)
+    hands_.say(text("program not found: '", program, "' (or the interpreter it names) is not there; check the path"));
+  else if (error == EACCES)
+    hands_.say(text("'", program, "' is not an executable file; chmod +x makes a program executable"));
+  else
+    hands_.say(text("rank ", rank, ": '", program, "' could not be started: ", std::strerror(error)));
+  end(SIGTERM, now);
+}
+
+void Supervisor::exited(const Report& report, Clock::time_point now) {
+  alive_[std::size_t(report.rank)] = false;
+  alive_count_--;
+  ended_count_++;
+  if (report.status != 0 && phase_ == Phase::running) {
+    const std::string how = WIFSIGNALED(report.status) ? "was killed by " + signal_text(WTERMSIG(report.status))
+                                                       : text("exited with status ", WEXITSTATUS(report.status));
+    hands_.say(text("rank ", report.rank, " (pid ", report.pid, ") ", how, " on ", host_));
+    exit_code_ = code_of(report.status);
+    enter(Phase::speaking, now + kSpeaking);
+  }
+  const bool all_ended = alive_count_ == 0 && (phase_ == Phase::speaking || ended_count_ == job_.size);
+  if (all_ended && phase_ < Phase::ending) end(SIGTERM, now);  // for what they left
+}
+
+void Supervisor::signalled(int signal, Clock::time_point now) {
+  if (phase_ != Phase::running) {
+    if (now - signalled_at_ > kSameSignal) kill(now);
+    return;
+  }
+  signalled_at_ = now;
+  exit_code_ = 128 + signal;
+  hands_.say(text(signal_text(signal), " is passed on to all ranks, which have ", seconds(job_.grace), " to end"));
+  end(signal, now);
+}
+
+void Supervisor::reader_gone(Clock::time_point now) {
+  if (phase_ != Phase::running) return;
+  exit_code_ = 128 + SIGPIPE;
+  end(SIGTERM, now);
+}
+
+void Supervisor::output_failed(const std::string& why, Clock::time_point now) {
+  if (phase_ != Phase::running) return;
+  exit_code_ = 1;
+  hands_.say(text(why, "; the job ends because its output would be lost"));
+  end(SIGTERM, now);
+}
+
+void Supervisor::keeper_gone() {
+  if (phase_ == Phase::running || alive_count_ > 0) {
+    keeper_was_killed_ = true;
+    hands_.say("the keeper process was killed, and the ranks with it; leave it to `anello run` to end ranks");
+    if (exit_code_ == 0) exit_code_ = 128 + SIGKILL;
+  }
+  phase_ = Phase::over;
+  deadline_.reset();
+}
+
+void Supervisor::tick(Clock::time_point now) {
+  if (!deadline_ || now < *deadline_) return;
+  if (phase_ == Phase::speaking) return end(SIGTERM, now);
+  if (phase_ == Phase::ending) return kill(now);
+  hands_.say(text("could not be ended within ", seconds(kKilling), " after SIGKILL: ", ranks_left()));
+  if (exit_code_ == 0) exit_code_ = 1;
+  gave_up_ = true;
+  phase_ = Phase::over;
+  deadline_.reset();
+}
+
+void Supervisor::enter(Phase phase, Clock::time_point deadline) {
+  phase_ = phase;
+  deadline_ = deadline;
+}
+
+void Supervisor::end(int signal, Clock::time_point now) {
+  hands_.order({Order::Kind::signal, signal});
+  enter(Phase::ending, now + job_.grace);
+}
+
+void Supervisor::kill(Clock::time_point now) {
+  if (phase_ >= Phase::killing) return;
+  if (phase_ == Phase::ending && alive_count_ > 0) hands_.say(text("killed, still running: ", ranks_left()));
+  hands_.order({Order::Kind::kill});
+  enter(Phase::killing, now + kKilling);
+}
+
+std::string Supervisor::ranks_left() const {
+  if (alive_count_ == 0) return "processes that ranks started";
+  std::string out = alive_count_ == 1 ? "rank" : "ranks";
+  for (std::size_t rank = 0; rank < alive_.size(); rank++)
+    if (alive_[rank]) out += text(" ", rank);
+  return out;
+}
+
+}  // namespace anello::launch

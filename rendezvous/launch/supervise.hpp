@@ -1,0 +1,67 @@
+// What happens to the job when something happens: who is ended, when, how hard; what is said, and the exit code. A pure
+// state machine: it is told events and the time, and answers with orders and sentences. Owned by the launcher's loop.
+//
+//   running --first failure--> speaking (1 s, for the others' own errors) --> ending (TERM, grace) --> killing --> lost
+//      \----signal, closed pipe, last rank ended----------------------------->/                (5 s)
+#pragma once
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/launch/job.hpp"
+#include "rendezvous/launch/messages.hpp"
+
+namespace anello::launch {
+
+using Clock = std::chrono::steady_clock;
+
+// Higher is likelier to have come first, among ends (as waitpid has them) found at the same time.
+int likely_cause(int status);
+
+class Supervisor {
+ public:
+  struct Hands {
+    std::function<void(const Order&)> order;
+    std::function<void(const std::string&)> say;
+  };
+  Supervisor(const Job& job, std::string host, Hands hands);
+
+  void heard(const Report& report, Clock::time_point now);
+  void signalled(int signal, Clock::time_point now);  // one that ends
+  void reader_gone(Clock::time_point now);            // whoever read our output is not there any more
+  void output_failed(const std::string& why, Clock::time_point now);
+  void keeper_gone();
+
+  void tick(Clock::time_point now);
+  std::optional<Clock::time_point> next_tick() const { return deadline_; }
+
+  bool over() const { return phase_ == Phase::over; }
+  bool keeper_was_killed() const { return keeper_was_killed_; }  // what was below it may still be there
+  bool gave_up() const { return gave_up_; }                      // on what survives SIGKILL
+  int exit_code() const { return exit_code_; }
+
+ private:
+  enum class Phase { running, speaking, ending, killing, over };
+  void enter(Phase phase, Clock::time_point deadline);
+  void end(int signal, Clock::time_point now);
+  void kill(Clock::time_point now);
+  void started(int rank);
+  void not_started(int rank, int error, Clock::time_point now);
+  void exited(const Report& report, Clock::time_point now);
+  std::string ranks_left() const;
+
+  const Job& job_;
+  std::string host_;
+  Hands hands_;
+  std::vector<bool> alive_;
+  int alive_count_ = 0, ended_count_ = 0;
+  Phase phase_ = Phase::running;
+  std::optional<Clock::time_point> deadline_;
+  Clock::time_point signalled_at_{};
+  int exit_code_ = 0;
+  bool keeper_was_killed_ = false, gave_up_ = false;
+};
+
+}  // namespace anello::launch

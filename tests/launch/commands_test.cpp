@@ -1,0 +1,109 @@
+// The other subcommands.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/launch/launched.hpp"
+
+namespace anello::launch {
+namespace {
+
+bool somebody_listens(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(std::uint16_t(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  const bool connected = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  close(fd);
+  return connected;
+}
+
+TEST(Secret, IsPrivateRandomAndNeverOverwritten) {
+  const auto folder = std::filesystem::temp_directory_path();
+  const std::string one = folder / ("anello-secret." + std::to_string(getpid())), other = one + ".other";
+  ASSERT_EQ(testing::run(anello({"secret", one})).code, 0);
+  ASSERT_EQ(testing::run(anello({"secret", other})).code, 0);
+  struct stat file {};
+  ASSERT_EQ(stat(one.c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600u);
+  std::string first, second;
+  std::getline(std::ifstream(one), first);
+  std::getline(std::ifstream(other), second);
+  EXPECT_EQ(first.size(), 64u);
+  EXPECT_NE(first, second);
+  const Outcome again = testing::run(anello({"secret", one}));
+  EXPECT_EQ(again.code, 1);
+  EXPECT_TRUE(contains(again.err, one) && testing::lines(again.err).size() == 1) << again.err;
+  std::string kept;
+  std::getline(std::ifstream(one), kept);
+  EXPECT_EQ(kept, first);
+  std::filesystem::remove(one);
+  std::filesystem::remove(other);
+}
+
+class Rendezvous : public ::testing::TestWithParam<int> {};
+
+TEST_P(Rendezvous, SaysWhereItListensAndEndsWhenAsked) {
+  Process server(anello({"rendezvous", "--port", "0"}));
+  ASSERT_TRUE(server.says("\n"));
+  const std::string said = server.out(), expected = "ANELLO_RENDEZVOUS=127.0.0.1:";
+  ASSERT_TRUE(said.starts_with(expected)) << said;
+  EXPECT_TRUE(somebody_listens(std::stoi(said.substr(expected.size()))));
+  server.signal(GetParam());
+  EXPECT_EQ(server.wait(), 0);
+}
+INSTANTIATE_TEST_SUITE_P(, Rendezvous, ::testing::Values(SIGINT, SIGTERM),
+                         [](const auto& one) { return std::string(sigabbrev_np(one.param)); });
+
+TEST(RendezvousAlone, APortInUseIsNamed) {
+  Process server(anello({"rendezvous", "--port", "0"}));
+  ASSERT_TRUE(server.says("\n"));
+  const std::string port =
+      server.out().substr(server.out().rfind(':') + 1, server.out().find('\n') - server.out().rfind(':') - 1);
+  const Outcome second = testing::run(anello({"rendezvous", "--port", port}));
+  EXPECT_EQ(second.code, 1);
+  EXPECT_TRUE(contains(second.err, port) && testing::lines(second.err).size() == 1) << second.err;
+}
+
+TEST(Settings, AreListed) {
+  const Outcome plain = testing::run(anello({"settings"})), markdown = testing::run(anello({"settings", "--markdown"}));
+  EXPECT_TRUE(contains(plain.out, "  ANELLO_IFACE ")) << plain.out;
+  EXPECT_TRUE(contains(markdown.out, "| `ANELLO_IFACE` |")) << markdown.out;
+  EXPECT_TRUE(contains(testing::run(anello({"run", "--help"})).out, plain.out));
+}
+
+TEST(Version, IsSaid) {
+  EXPECT_EQ(testing::run(anello({"--version"})).out, "anello " ANELLO_VERSION "\n");
+}
+
+TEST(Doctor, ShowsTheHostAndTheEnvironmentWithoutSecrets) {
+  const Outcome outcome =
+      testing::run(anello({"doctor"}), {.environment = {"ANELLO_SECRET=opensesame", "ANELLO_START_TIMEOUT=5000"}});
+  EXPECT_EQ(outcome.code, 1) << "a variable that is no setting is a problem";
+  for (const char* part :
+       {ANELLO_VERSION, "launcher", "cores", "interface lo", "127.0.0.1", "TCP congestion", "open files",
+        "locked memory", "ANELLO_START_TIMEOUT", "5000", "ANELLO_SECRET is no setting"})
+    EXPECT_TRUE(contains(outcome.out, part)) << part << " is not in\n" << outcome.out;
+  EXPECT_FALSE(contains(outcome.out, "opensesame"));
+}
+
+TEST(Doctor, FindsProblemsInSettings) {
+  for (const char* setting :
+       {"ANELLO_START_TIMEOUT=soon", "ANELLO_IFACE=none0", "ANELLO_SECRET_FILE=/nowhere", "ANELLO_PORT_RANGE=9-1"}) {
+    const std::string name(setting, std::strchr(setting, '='));
+    const Outcome outcome = testing::run(anello({"doctor"}), {.environment = {setting}});
+    EXPECT_EQ(outcome.code, 1) << setting;
+    EXPECT_TRUE(contains(outcome.out.substr(outcome.out.find("problems:")), name)) << outcome.out;
+  }
+}
+
+}  // namespace
+}  // namespace anello::launch

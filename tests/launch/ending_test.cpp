@@ -1,0 +1,239 @@
+// How jobs end: exit codes, signals, kills, and that nothing is left behind.
+#include <sys/stat.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include "tests/launch/launched.hpp"
+
+namespace anello::launch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Children in every way that gets out of sight: a background child, another process group and session, an orphan.
+const std::string kFamily =
+    "sleep 300 & setsid sleep 300 & (setsid sh -c 'sleep 300 & exec sleep 300' & exit 0); "
+    "(trap '' TERM INT HUP; sleep 300 & wait) & ";
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+pid_t number_after(const std::string& text, const std::string& word) {
+  return pid_t(std::stol(text.substr(text.find(word) + word.size())));
+}
+
+TEST(Ending, TheFirstFailureGivesTheExitCodeAndIsNamed) {
+  const Outcome outcome = testing::run(ranks(3, "[ $ANELLO_RANK = 1 ] && exit 7; exec sleep 300"));
+  EXPECT_EQ(outcome.code, 7);
+  EXPECT_TRUE(
+      std::regex_search(outcome.err, std::regex("^anello: rank 1 \\(pid [0-9]+\\) exited with status 7 on [^ ]+\n$")))
+      << outcome.err;
+}
+
+TEST(Ending, ARankKilledBySignalGives128AndTheSignal) {
+  const auto start = Clock::now();
+  Process job(ranks(4, "echo pid $$ of $ANELLO_RANK; exec sleep 300"));
+  ASSERT_TRUE(job.says("of 2\n") && job.says("of 0\n") && job.says("of 1\n") && job.says("of 3\n"));
+  const pid_t victim = number_after(job.out(), "[2] pid ");
+  kill(victim, SIGKILL);
+  EXPECT_EQ(job.wait(), 137);
+  EXPECT_LT(seconds_since(start), 20);
+  EXPECT_TRUE(contains(job.err(), "rank 2 (pid " + std::to_string(victim) + ") was killed by signal 9 (Killed)"))
+      << job.err();
+  EXPECT_EQ(testing::lines(job.err()).size(), 1u) << job.err();
+  EXPECT_EQ(job.marked(), std::vector<pid_t>());
+}
+
+TEST(Ending, SurvivorsMaySayTheirOwnError) {
+  const Outcome outcome =
+      testing::run(ranks(2, "[ $ANELLO_RANK = 1 ] && exit 3; sleep 0.3; echo rank 1 is gone >&2; exit 5"));
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_TRUE(contains(outcome.err, "[0] rank 1 is gone\n")) << outcome.err;
+}
+
+TEST(Ending, SurvivorsAreAskedAndThenKilled) {
+  const auto start = Clock::now();
+  const Outcome outcome =
+      testing::run(ranks(3,
+                         "case $ANELLO_RANK in 0) trap 'echo asked; exit 0' TERM;; 1) trap '' TERM;; 2) exit 9;; esac; "
+                         "while :; do sleep 0.05; done",
+                         {"--grace", "0.5"}));
+  EXPECT_EQ(outcome.code, 9);
+  EXPECT_GE(seconds_since(start), 1.5);
+  EXPECT_TRUE(contains(outcome.out, "[0] asked\n")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.err, "killed, still running: rank 1\n")) << outcome.err;
+}
+
+TEST(Ending, AStoppedRankEndsToo) {
+  const Outcome outcome = testing::run(ranks(2, "[ $ANELLO_RANK = 1 ] && { sleep 0.3; exit 3; }; kill -STOP $$"));
+  EXPECT_EQ(outcome.code, 3);
+}
+
+TEST(Ending, ARankThatEndsEarlyInGoodOrderIsNoFailure) {
+  EXPECT_EQ(testing::run(ranks(2, "[ $ANELLO_RANK = 0 ] && exit 0; sleep 1.5; echo still here")).out,
+            "[1] still here\n");
+  EXPECT_EQ(testing::run(ranks(2, "[ $ANELLO_RANK = 0 ] && exit 0; sleep 0.3; exit 6")).code, 6);
+}
+
+TEST(Ending, WhatRanksLeaveIsEnded) {
+  const Outcome outcome = testing::run(ranks(2, kFamily + "exit 0", {"--grace", "0.3"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
+class EndingBySignal : public ::testing::TestWithParam<int> {};
+
+TEST_P(EndingBySignal, ReachesAllRanksAndTheirChildren) {
+  Process job(
+      ranks(3,
+            "sh -c 'trap \"echo child heard; exit 0\" INT TERM HUP QUIT; echo child; while :; do sleep 0.05; done' & "
+            "trap 'echo heard; wait; exit 0' INT TERM HUP QUIT; wait",
+            {"--grace", "20"}));
+  for (const char* label : {"[0] child\n", "[1] child\n", "[2] child\n"}) ASSERT_TRUE(job.says(label));
+  std::this_thread::sleep_for(milliseconds(300));  // for the other trap
+  job.signal(GetParam());
+  EXPECT_EQ(job.wait(), 128 + GetParam());
+  for (const char* label :
+       {"[0] heard", "[1] heard", "[2] heard", "[0] child heard", "[1] child heard", "[2] child heard"})
+    EXPECT_TRUE(contains(job.out(), label)) << job.out();
+  EXPECT_EQ(job.marked(), std::vector<pid_t>());
+}
+INSTANTIATE_TEST_SUITE_P(, EndingBySignal, ::testing::Values(SIGTERM, SIGHUP),
+                         [](const auto& one) { return std::string(sigabbrev_np(one.param)); });
+
+TEST(Ending, AnInterruptEndsAllAndASecondKills) {
+  Process job(ranks(2, kFamily + "trap '' INT TERM; echo ready; while :; do sleep 0.05; done", {"--grace", "300"}));
+  ASSERT_TRUE(job.says("[0] ready") && job.says("[1] ready"));
+  job.signal(SIGINT);
+  ASSERT_TRUE(job.says_error("signal 2 (Interrupt)"));
+  std::this_thread::sleep_for(milliseconds(300));
+  const auto start = Clock::now();
+  job.signal(SIGINT);
+  EXPECT_EQ(job.wait(), 130);
+  EXPECT_LT(seconds_since(start), 30);
+  EXPECT_EQ(job.marked(), std::vector<pid_t>());
+}
+
+TEST(Ending, AnInterruptEndsRanksThatDoNotCare) {
+  Process job(ranks(2, "echo ready; exec sleep 300"));
+  ASSERT_TRUE(job.says("[0] ready") && job.says("[1] ready"));
+  job.signal(SIGINT);
+  EXPECT_EQ(job.wait(), 130);
+}
+
+TEST(Ending, OtherSignalsPassAndEndNothing) {
+  Process job(ranks(2, "trap 'echo saved; exit 0' USR1; echo ready; while :; do sleep 0.05; done"));
+  ASSERT_TRUE(job.says("[0] ready") && job.says("[1] ready"));
+  job.signal(SIGUSR1);
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_TRUE(contains(job.out(), "[0] saved") && contains(job.out(), "[1] saved")) << job.out();
+}
+
+TEST(Ending, AnIgnoredHangupStaysIgnored) {
+  Process job(ranks(1, "echo ready; sleep 1; echo done"), {.ignore_hangup = true});
+  ASSERT_TRUE(job.says("[0] ready"));
+  job.signal(SIGHUP);
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_TRUE(contains(job.out(), "[0] done"));
+}
+
+TEST(Ending, NothingIsLeftWhenTheLauncherIsKilled) {
+  Process job(ranks(4, kFamily + "echo ready; exec sleep 300"));
+  for (const char* label : {"[0] ready", "[1] ready", "[2] ready", "[3] ready"}) ASSERT_TRUE(job.says(label));
+  EXPECT_GE(job.marked().size(), 4u * 6);
+  job.signal(SIGKILL);
+  EXPECT_EQ(job.wait(), 137) << "who reads the output to its end knows that nothing is left";
+  EXPECT_TRUE(job.none_left(milliseconds(2000)));
+}
+
+TEST(Ending, NothingIsLeftWhenTheLauncherIsKilledWhileItStarts) {
+  for (int delay_ms = 0; delay_ms < 60; delay_ms += 3) {
+    Process job(ranks(16, kFamily + "exec sleep 300"));
+    std::this_thread::sleep_for(milliseconds(delay_ms));
+    job.signal(SIGKILL);
+    job.wait();
+    ASSERT_TRUE(job.none_left()) << "killed after " << delay_ms << " ms";
+  }
+}
+
+TEST(Ending, NothingIsLeftWhenTheKeeperIsKilled) {
+  Process job(ranks(2, kFamily + "echo ready $PPID; exec sleep 300"));
+  ASSERT_TRUE(job.says("[0] ready") && job.says("[1] ready"));
+  kill(number_after(job.out(), "[0] ready "), SIGKILL);
+  EXPECT_EQ(job.wait(), 137);
+  EXPECT_TRUE(contains(job.err(), "keeper")) << job.err();
+  EXPECT_EQ(job.marked(), std::vector<pid_t>());
+}
+
+TEST(Ending, NothingIsLeftWhenALauncherInsideALauncherIsKilled) {
+  Process job(
+      ranks(2, "exec " ANELLO_PROGRAM " run -n 2 -- sh -c '(setsid sleep 300 &); echo inner ready; exec sleep 300'"));
+  for (const char* label : {"[0] [0] inner ready", "[0] [1] inner ready", "[1] [0] inner ready", "[1] [1] inner ready"})
+    ASSERT_TRUE(job.says(label));
+  job.signal(SIGKILL);
+  job.wait();
+  EXPECT_TRUE(job.none_left());
+}
+
+TEST(Ending, TheKeeperDoesNotLookLikeALauncher) {
+  Process job(ranks(1, "tr '\\0' ' ' < /proc/$PPID/cmdline; cat /proc/$PPID/comm"));
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_FALSE(contains(job.out(), "anello")) << job.out();
+}
+
+TEST(Ending, AProgramThatIsNotThere) {
+  for (const char* program : {"no-such-program", "./no-such-program"}) {
+    const Outcome outcome = testing::run(anello({"run", "-n", "3", "--", program}));
+    EXPECT_EQ(outcome.code, 127);
+    EXPECT_EQ(testing::lines(outcome.err).size(), 1u) << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, std::string("'") + program + "'")) << outcome.err;
+  }
+  EXPECT_TRUE(contains(testing::run(anello({"run", "-n", "1", "no-such-program"})).err, "PATH"));
+}
+
+TEST(Ending, AProgramThatCannotBeExecuted) {
+  const auto path = std::filesystem::temp_directory_path() / ("anello-not-executable." + std::to_string(getpid()));
+  std::ofstream(path) << "text\n";
+  const Outcome outcome = testing::run(anello({"run", "-n", "2", "--", path.string()}));
+  EXPECT_EQ(outcome.code, 126);
+  EXPECT_TRUE(contains(outcome.err, "chmod +x")) << outcome.err;
+  std::filesystem::remove(path);
+  EXPECT_EQ(testing::run(anello({"run", "-n", "2", "--", "/"})).code, 126);
+}
+
+TEST(Ending, WrongUsageIsOneLineWithTheRemedy) {
+  const std::vector<std::pair<Words, std::string>> cases = {{{"run", "-n", "0", "--", "true"}, "1 to"},
+                                                            {{"run", "-n", "4x", "--", "true"}, "'4x'"},
+                                                            {{"run", "-n", "-1", "--", "true"}, "-n"},
+                                                            {{"run", "-n", "4"}, "no program"},
+                                                            {{"run", "-n", "4", "--"}, "no program"},
+                                                            {{"run", "--", "true"}, "-n N"},
+                                                            {{"run", "--bogus", "-n", "4", "true"}, "--bogus"},
+                                                            {{"run", "-n"}, "-n"},
+                                                            {{"run", "-n", "2", "--grace", "soon", "true"}, "--grace"},
+                                                            {{"run", "-n", "2", "--grace", "-1", "true"}, "--grace"},
+                                                            {{"fly"}, "'fly'"},
+                                                            {{}, "no command"},
+                                                            {{"rendezvous", "--port", "70000"}, "--port"},
+                                                            {{"secret"}, "file"},
+                                                            {{"run", "-n", "99999999999999999999", "true"}, "-n"}};
+  for (const auto& [words, part] : cases) {
+    const Outcome outcome = testing::run(anello(words));
+    EXPECT_EQ(outcome.code, 2) << part;
+    EXPECT_EQ(testing::lines(outcome.err).size(), 1u) << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, part)) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST(Ending, TooManyRanksForTheLimitOnOpenFiles) {
+  const Outcome outcome = testing::run({"sh", "-c", "ulimit -n 64; exec " ANELLO_PROGRAM " run -n 100 -- true"});
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_TRUE(contains(outcome.err, "ulimit -n")) << outcome.err;
+}
+
+}  // namespace
+}  // namespace anello::launch

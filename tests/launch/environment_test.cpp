@@ -1,0 +1,113 @@
+// What ranks find when they start.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <anello/error.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "ring/net/auth.hpp"
+#include "tests/launch/launched.hpp"
+
+namespace anello::launch {
+namespace {
+
+std::set<std::string> variables(const std::string& out, const std::string& label) {
+  std::set<std::string> found;
+  for (const std::string& line : testing::lines(out))
+    if (line.starts_with(label)) found.insert(line.substr(label.size()));
+  return found;
+}
+
+TEST(Environment, SaysWhoARankIs) {
+  const Outcome outcome =
+      testing::run(ranks(3, "env"), {.environment = {"ANELLO_RANK=77", "ANELLO_SIZE=99", "ANELLO_SECRET_FILE=/nowhere",
+                                                     "ANELLO_TTY=80", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (int rank = 0; rank < 3; rank++) {
+    const auto found = variables(outcome.out, "[" + std::to_string(rank) + "] ");
+    const std::string number = std::to_string(rank);
+    for (const std::string& wanted :
+         {"ANELLO_RANK=" + number, "ANELLO_LOCAL_RANK=" + number, std::string("ANELLO_SIZE=3"),
+          std::string("ANELLO_LOCAL_SIZE=3"), std::string("OMP_NUM_THREADS=1"), std::string("OPENBLAS_NUM_THREADS=1")})
+      EXPECT_TRUE(found.contains(wanted)) << wanted;
+    int count = 0;
+    for (const std::string& variable : found) count += variable.starts_with("ANELLO_");
+    EXPECT_EQ(count, 7) << "rank, size, local rank and size, rendezvous, job, secret: " << outcome.out;
+    EXPECT_TRUE(std::any_of(found.begin(), found.end(),
+                            [](const auto& one) { return one.starts_with("ANELLO_RENDEZVOUS=127.0.0.1:"); }));
+  }
+}
+
+TEST(Environment, TheUsersThreadsAreTheUsers) {
+  const std::string script = "echo $OMP_NUM_THREADS/$OPENBLAS_NUM_THREADS";
+  EXPECT_EQ(testing::run(ranks(1, script), {.environment = {"OMP_NUM_THREADS=3", "OPENBLAS_NUM_THREADS"}}).out,
+            "[0] 3/\n")
+      << "OpenBLAS follows OMP_NUM_THREADS";
+  EXPECT_EQ(testing::run(ranks(1, script), {.environment = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS=2"}}).out,
+            "[0] 1/2\n");
+}
+
+TEST(Environment, EveryRunIsAnotherJob) {
+  const Words words = ranks(1, "echo $ANELLO_JOB");
+  EXPECT_NE(testing::run(words).out, testing::run(words).out);
+}
+
+TEST(Environment, TheSecretIsInADescriptorAndNowhereElse) {
+  try {
+    require_authentication("any");
+  } catch (const Error&) {
+    GTEST_SKIP() << "this build has no authentication, so that ranks get no secret";
+  }
+  Process job(ranks(2, "cat <&$ANELLO_SECRET_FD; echo; echo ready; exec sleep 300"));
+  ASSERT_TRUE(job.says("[0] ready") && job.says("[1] ready"));
+  const std::vector<std::string> lines = testing::lines(job.out());
+  std::set<std::string> secrets;
+  for (const std::string& line : lines)
+    if (!contains(line, "ready")) secrets.insert(line.substr(4));
+  ASSERT_EQ(secrets.size(), 1u) << job.out();
+  const std::string secret = *secrets.begin();
+  EXPECT_EQ(secret.size(), 64u);
+  EXPECT_GE(job.marked().size(), 4u) << "launcher, keeper, ranks";
+  for (const auto& entry : std::filesystem::directory_iterator("/proc"))
+    for (const char* file : {"cmdline", "environ"}) {
+      std::ifstream stream(entry.path() / file);
+      const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+      EXPECT_FALSE(contains(bytes, secret)) << entry.path() << "/" << file;
+    }
+}
+
+TEST(Environment, RanksInheritNoOtherDescriptors) {
+  const std::string descriptors =
+      testing::run({"sh", "-c", "exec 7</dev/null; " ANELLO_PROGRAM " run -n 2 -- sh -c 'ls /proc/$$/fd; true'"}).out;
+  for (const std::string& line : testing::lines(descriptors)) EXPECT_LE(std::stoi(line.substr(4)), 3) << descriptors;
+}
+
+TEST(Environment, SignalsAndLimitsAreAsTheUserHasThem) {
+  const std::string script = "grep -E 'SigBlk|SigIgn' /proc/self/status; ulimit -n";
+  const Outcome direct = testing::run({"sh", "-c", "ulimit -Sn 300; " + script});
+  const Outcome launched = testing::run({"sh", "-c",
+                                         "ulimit -Sn 300; " ANELLO_PROGRAM " run -n 1 -- sh -c '" +
+                                             std::string("grep -E \"SigBlk|SigIgn\" /proc/self/status; ulimit -n'")});
+  std::string expected;
+  for (const std::string& line : testing::lines(direct.out)) expected += "[0] " + line + "\n";
+  EXPECT_EQ(launched.out, expected);
+}
+
+TEST(Environment, SixtyFourRanks) {
+  const Outcome outcome = testing::run(ranks(64, "echo $ANELLO_RANK of $ANELLO_SIZE"));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  std::set<std::string> lines;
+  for (const std::string& line : testing::lines(outcome.out)) lines.insert(line);
+  for (int rank = 0; rank < 64; rank++) {
+    const std::string number = std::to_string(rank);
+    EXPECT_TRUE(lines.contains("[" + number + "] " + number + " of 64")) << number;
+  }
+  EXPECT_EQ(lines.size(), 64u);
+}
+
+}  // namespace
+}  // namespace anello::launch

@@ -1,0 +1,132 @@
+#include "rendezvous/launch/supervise.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "ring/base/text.hpp"
+
+namespace anello::launch {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int kExit0 = 0, kExit3 = 3 << 8;  // as waitpid has them
+
+class SupervisorTest : public ::testing::Test {
+ protected:
+  SupervisorTest() {
+    for (int rank = 0; rank < 3; rank++) supervisor_.heard({Report::Kind::started, rank, 100 + rank}, now_);
+  }
+  void ends(int rank, int status) { supervisor_.heard({Report::Kind::exited, rank, 100 + rank, status}, now_); }
+  void pass(int time_ms) {
+    now_ += milliseconds(time_ms);
+    supervisor_.tick(now_);
+  }
+
+  Job job_{.command = {"train"}, .size = 3};
+  std::vector<std::string> did_, said_;
+  Clock::time_point now_ = Clock::now();
+  Supervisor supervisor_{job_,
+                         "here",
+                         {.order =
+                              [this](const Order& order) {
+                                did_.push_back(order.kind == Order::Kind::kill ? "kill" : text("signal ", order.value));
+                              },
+                          .say = [this](const std::string& sentence) { said_.push_back(sentence); }}};
+};
+
+TEST_F(SupervisorTest, SuccessSaysNothing) {
+  for (int rank = 0; rank < 3; rank++) ends(rank, kExit0);
+  EXPECT_THAT(did_, ElementsAre("signal 15")) << "for what ranks may have left";
+  supervisor_.keeper_gone();
+  EXPECT_TRUE(supervisor_.over());
+  EXPECT_EQ(supervisor_.exit_code(), 0);
+  EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(SupervisorTest, TheFirstFailureGivesTheCodeAndTheOthersTimeToSpeak) {
+  ends(1, SIGKILL);
+  ends(0, kExit3);
+  EXPECT_THAT(said_, ElementsAre("rank 1 (pid 101) was killed by signal 9 (Killed) on here"));
+  EXPECT_THAT(did_, IsEmpty());
+  pass(999);
+  EXPECT_THAT(did_, IsEmpty());
+  pass(1);
+  EXPECT_THAT(did_, ElementsAre("signal 15"));
+  pass(1999);
+  EXPECT_THAT(did_, ElementsAre("signal 15"));
+  pass(1);
+  EXPECT_THAT(did_, ElementsAre("signal 15", "kill"));
+  EXPECT_EQ(said_.back(), "killed, still running: rank 2");
+  ends(2, SIGKILL);
+  supervisor_.keeper_gone();
+  EXPECT_EQ(supervisor_.exit_code(), 137);
+  EXPECT_FALSE(supervisor_.keeper_was_killed());
+}
+
+TEST_F(SupervisorTest, NobodyIsWaitedForWhenAllHaveEnded) {
+  ends(1, kExit3);
+  ends(0, kExit3);
+  ends(2, kExit0);
+  EXPECT_THAT(did_, ElementsAre("signal 15"));
+  EXPECT_THAT(said_, ElementsAre("rank 1 (pid 101) exited with status 3 on here"));
+}
+
+TEST_F(SupervisorTest, ARankThatEndsEarlyInGoodOrderIsNoFailure) {
+  ends(0, kExit0);
+  EXPECT_FALSE(supervisor_.next_tick());
+  ends(1, kExit3);
+  EXPECT_EQ(supervisor_.exit_code(), 3);
+}
+
+TEST_F(SupervisorTest, ASignalIsPassedOnAndTheSecondKills) {
+  supervisor_.signalled(SIGINT, now_);
+  supervisor_.signalled(SIGINT, now_ + milliseconds(1));  // the same one, sent to the process and to its group
+  EXPECT_THAT(did_, ElementsAre("signal 2"));
+  supervisor_.signalled(SIGINT, now_ + milliseconds(500));
+  EXPECT_THAT(did_, ElementsAre("signal 2", "kill"));
+  for (int rank = 0; rank < 3; rank++) ends(rank, SIGKILL);
+  supervisor_.keeper_gone();
+  EXPECT_EQ(supervisor_.exit_code(), 130);
+}
+
+TEST_F(SupervisorTest, AClosedPipeEndsTheJobQuietly) {
+  supervisor_.reader_gone(now_);
+  supervisor_.reader_gone(now_);
+  ends(0, SIGTERM);
+  EXPECT_THAT(did_, ElementsAre("signal 15"));
+  EXPECT_THAT(said_, IsEmpty());
+  EXPECT_EQ(supervisor_.exit_code(), 141);
+}
+
+TEST_F(SupervisorTest, WhatSurvivesTheKillIsNamedAndGivenUp) {
+  ends(0, kExit3);
+  pass(1000);
+  pass(2000);
+  pass(5000);
+  EXPECT_TRUE(supervisor_.over());
+  EXPECT_TRUE(supervisor_.gave_up());
+  EXPECT_THAT(said_.back(), HasSubstr("ranks 1 2"));
+  EXPECT_EQ(supervisor_.exit_code(), 3);
+}
+
+TEST_F(SupervisorTest, AKilledKeeperIsAFailure) {
+  ends(0, kExit0);
+  supervisor_.keeper_gone();
+  EXPECT_TRUE(supervisor_.keeper_was_killed());
+  EXPECT_EQ(supervisor_.exit_code(), 137);
+}
+
+TEST(LikelyCause, CrashesComeBeforeErrorsAndErrorsBeforeSuccess) {
+  EXPECT_GT(likely_cause(SIGSEGV), likely_cause(SIGABRT));
+  EXPECT_GT(likely_cause(SIGKILL), likely_cause(kExit3));
+  EXPECT_GT(likely_cause(kExit3), likely_cause(kExit0));
+}
+
+}  // namespace
+}  // namespace anello::launch

@@ -1,0 +1,86 @@
+// A launcher on a terminal.
+#include <csignal>
+
+#include "tests/launch/launched.hpp"
+
+namespace anello::launch {
+namespace {
+
+const Surroundings kTerminal{.environment = {"TERM=xterm", "NO_COLOR=1"}, .terminal_columns = 60};
+
+TEST(Terminal, RankZeroLearnsItsWidthAndNobodyElse) {
+  const Outcome outcome = testing::run(ranks(2, "echo width $ANELLO_TTY."), kTerminal);
+  EXPECT_TRUE(contains(outcome.out, "[0] width 55.")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "[1] width .")) << outcome.out;
+}
+
+TEST(Terminal, LabelsHaveColoursUnlessThatIsUnwanted) {
+  Surroundings surroundings = kTerminal;
+  surroundings.environment = {"TERM=xterm", "NO_COLOR"};
+  EXPECT_TRUE(contains(testing::run(ranks(2, "echo x"), surroundings).out, "\033[32m[1]\033[0m x"));
+  EXPECT_TRUE(contains(testing::run(ranks(2, "echo x"), kTerminal).out, "[1] x"));
+}
+
+TEST(Terminal, AProgressBarIsSeenWhileItMoves) {
+  Process job(ranks(2,
+                    "if [ $ANELLO_RANK = 0 ]; then printf '25%%\\r'; sleep 1; printf '50%%\\r'; sleep 1; echo done; "
+                    "else sleep 0.5; echo between; fi"),
+              kTerminal);
+  ASSERT_TRUE(job.says("[0] 25%"));
+  EXPECT_FALSE(contains(job.out(), "done"));
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_TRUE(contains(job.out(), "\r\033[K[1] between\r\n[0] 25%")) << job.out();
+  EXPECT_TRUE(contains(job.out(), "\r[0] 50%\033[K")) << job.out();
+  EXPECT_TRUE(contains(job.out(), "\r\033[K[0] done\r\n")) << job.out();
+}
+
+TEST(Terminal, WhatIsTypedGoesToRankZero) {
+  Process job(ranks(2, "[ $ANELLO_RANK = 0 ] || exit 0; printf 'name? '; read name; echo hello $name; cat; echo end"),
+              kTerminal);
+  ASSERT_TRUE(job.says("[0] name? "));
+  job.type("anello\n");
+  ASSERT_TRUE(job.says("[0] hello anello"));
+  job.type("\004");
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_TRUE(contains(job.out(), "[0] end")) << job.out();
+}
+
+TEST(Terminal, CtrlCEndsAll) {
+  Process job(ranks(2, "echo ready; exec sleep 300"), kTerminal);
+  ASSERT_TRUE(job.says("[0] ready") && job.says("[1] ready"));
+  job.type("\003");
+  EXPECT_EQ(job.wait(), 130);
+  EXPECT_EQ(job.marked(), std::vector<pid_t>());
+}
+
+TEST(Terminal, ALauncherInTheBackgroundIsNotStoppedByItsInput) {
+  Surroundings surroundings = kTerminal;
+  surroundings.background = true;
+  Process job(ranks(2, "echo ready; sleep 1; echo done"), surroundings);
+  ASSERT_TRUE(job.says("[0] ready"));
+  job.type("typed to the shell\n");
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_TRUE(contains(job.out(), "[0] done") && contains(job.out(), "[1] done")) << job.out();
+}
+
+TEST(Terminal, CtrlZStopsRanksToo) {
+  Surroundings surroundings = kTerminal;
+  surroundings.background = true;  // so that its process group has somebody to continue it
+  Process job(ranks(1,
+                    "echo pid $$ launcher $(awk '/PPid/ {print $2}' /proc/$PPID/status).; while :; do echo tick; sleep "
+                    "0.05; done"),
+              surroundings);
+  ASSERT_TRUE(job.says("tick"));
+  const pid_t launcher = pid_t(std::stol(job.out().substr(job.out().find("launcher ") + 9)));
+  const pid_t rank = pid_t(std::stol(job.out().substr(job.out().find("pid ") + 4)));
+  kill(launcher, SIGTSTP);
+  EXPECT_TRUE(testing::in_state(rank, 'T'));
+  EXPECT_TRUE(testing::in_state(launcher, 'T'));
+  kill(launcher, SIGCONT);
+  EXPECT_TRUE(testing::in_state(rank, 'S'));
+  kill(launcher, SIGTERM);
+  EXPECT_EQ(job.wait(), 143);
+}
+
+}  // namespace
+}  // namespace anello::launch
