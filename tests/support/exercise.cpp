@@ -1,7 +1,6 @@
 #include "tests/support/exercise.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "ring/base/text.hpp"
 #include "ring/run/elementwise.hpp"
@@ -68,9 +67,12 @@ std::byte* Part::claim(std::vector<std::byte>& memory, std::uint64_t elems) cons
 }
 
 void Part::fill() {
-  for (std::uint64_t i = 0; i < output_elems_; i++) put(output_, i, 99);
   const bool has_input = exercise_.kind != Kind::broadcast || exercise_.root == rank_;
-  for (std::uint64_t i = 0; has_input && i < input_elems_; i++) put(input_, i, contribution(rank_, i));
+  with_type(exercise_.dtype, [&]<class T>() {
+    std::fill_n(reinterpret_cast<T*>(output_), output_elems_, number<T>(99));
+    for (std::uint64_t i = 0; has_input && i < input_elems_; i++)
+      reinterpret_cast<T*>(input_)[i] = number<T>(contribution(rank_, i));
+  });
   original_ = first_;
 }
 
@@ -78,13 +80,6 @@ int Part::contribution(int rank, std::uint64_t element) const {
   const auto mixed = int((std::uint64_t(rank) * 3 + element * 5 + element / 7) % 7);
   if (exercise_.op == Op::product) return 1 + ((std::uint64_t(rank) + element) % 5 == 0);
   return mixed - (can_be_negative(exercise_.dtype) ? 3 : 0);
-}
-
-void Part::put(std::byte* data, std::uint64_t at, int value) const {
-  with_type(exercise_.dtype, [&]<class T>() {
-    const T stored = number<T>(value);
-    std::memcpy(data + at * sizeof(T), static_cast<const void*>(&stored), sizeof(T));
-  });
 }
 
 // Over all ranks, before an average is divided.
@@ -102,21 +97,21 @@ int Part::reduced(std::uint64_t element) const {
   return result;
 }
 
-bool Part::holds_result(std::uint64_t at) const {
+template <class T>
+T Part::expected(std::uint64_t at) const {
+  const std::uint64_t count = exercise_.count;
+  if (exercise_.kind == Kind::broadcast) return number<T>(contribution(exercise_.root, at));
+  if (exercise_.kind == Kind::all_gather) return number<T>(contribution(int(at / count), at % count));
+  const int all = reduced(exercise_.kind == Kind::reduce_scatter ? std::uint64_t(rank_) * count + at : at);
+  return exercise_.op == Op::average ? divided<T>(all, exercise_.world) : number<T>(all);
+}
+
+// The first element of the result that is not what it should be; how many there are, if all is right.
+std::uint64_t Part::first_wrong() const {
   return with_type(exercise_.dtype, [&]<class T>() {
-    const std::uint64_t count = exercise_.count;
-    T expected;
-    if (exercise_.kind == Kind::broadcast)
-      expected = number<T>(contribution(exercise_.root, at));
-    else if (exercise_.kind == Kind::all_gather)
-      expected = number<T>(contribution(int(at / count), at % count));
-    else {
-      const int all = reduced(exercise_.kind == Kind::reduce_scatter ? std::uint64_t(rank_) * count + at : at);
-      expected = exercise_.op == Op::average ? divided<T>(all, exercise_.world) : number<T>(all);
-    }
-    T actual;
-    std::memcpy(static_cast<void*>(&actual), output_ + at * sizeof(T), sizeof(T));
-    return actual == expected;
+    std::uint64_t at = 0;
+    while (at < output_elems_ && reinterpret_cast<const T*>(output_)[at] == expected<T>(at)) at++;
+    return at;
   });
 }
 
@@ -130,9 +125,8 @@ std::string Part::wrong() const {
   const std::string who = text("rank ", rank_, " of ", describe(exercise_));
   if (!guards_hold(first_) || !guards_hold(second_)) return who + ": memory outside the buffers was written";
   if (!exercise_.in_place && first_ != original_) return who + ": the input was written";
-  for (std::uint64_t i = 0; i < output_elems_; i++)
-    if (!holds_result(i)) return text(who, ": element ", i, " of the result is wrong");
-  return {};
+  const std::uint64_t at = first_wrong();
+  return at == output_elems_ ? "" : text(who, ": element ", at, " of the result is wrong");
 }
 
 }  // namespace anello

@@ -42,8 +42,9 @@ class Part {
   void fill();
   bool guards_hold(const std::vector<std::byte>& memory) const;
   int contribution(int rank, std::uint64_t element) const;
-  void put(std::byte* data, std::uint64_t at, int value) const;
-  bool holds_result(std::uint64_t at) const;
+  template <class T>
+  T expected(std::uint64_t at) const;
+  std::uint64_t first_wrong() const;
   int reduced(std::uint64_t element) const;
 
   Exercise exercise_;

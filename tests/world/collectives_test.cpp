@@ -1,0 +1,139 @@
+// The other collectives in worlds of threads over real sockets.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+const std::vector<DType> kDTypes = {DType::u8, DType::bf16, DType::f32, DType::i64};
+
+void expect_right(World& world, const Exercise& exercise) {
+  EXPECT_EQ(carry_out(world, exercise), "");
+}
+
+class InWorldsOf : public testing::TestWithParam<int> {
+ protected:
+  // body in a world with small socket buffers and in one without.
+  void run(const std::function<void(World&)>& body) const {
+    Settings settings;
+    run_world(GetParam(), body, settings);
+    settings.socket_buffer_bytes = 4096;
+    settings.slab_bytes = 3000;
+    run_world(GetParam(), body, settings);
+  }
+  std::vector<std::uint64_t> counts() const {
+    const auto n = std::uint64_t(GetParam());
+    return {0, 1, n - 1, n, n + 1, 1000, 10'007};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ranks, InWorldsOf, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 16));
+
+TEST_P(InWorldsOf, broadcast_from_every_root) {
+  run([&](World& world) {
+    for (int root = 0; root < world.size(); root++)
+      for (const std::uint64_t count : counts())
+        expect_right(world, {.kind = Kind::broadcast,
+                             .dtype = kDTypes[(count + std::uint64_t(root)) % kDTypes.size()],
+                             .count = count,
+                             .root = root});
+  });
+}
+
+TEST_P(InWorldsOf, all_gather) {
+  run([&](World& world) {
+    for (const bool in_place : {false, true})
+      for (const std::uint64_t count : counts())
+        expect_right(
+            world,
+            {.kind = Kind::all_gather, .dtype = kDTypes[count % kDTypes.size()], .count = count, .in_place = in_place});
+  });
+}
+
+TEST_P(InWorldsOf, reduce_scatter) {
+  static const std::vector<Op> kOps = {Op::sum, Op::average, Op::min, Op::max, Op::product};
+  run([&](World& world) {
+    for (const bool in_place : {false, true})
+      for (const std::uint64_t count : counts())
+        expect_right(world, {.kind = Kind::reduce_scatter,
+                             .op = kOps[count % kOps.size()],
+                             .dtype = kDTypes[count % kDTypes.size()],
+                             .count = count,
+                             .in_place = in_place});
+  });
+}
+
+// A list travels as one operation; each of its tensors has memory of its own, and some are empty.
+TEST_P(InWorldsOf, broadcast_of_a_list) {
+  run([](World& world) {
+    for (int root = 0; root < world.size(); root++) {
+      const std::vector<std::size_t> counts = {0, 3, 1, 0, 1000, 2, 0};
+      std::vector<std::vector<float>> memory;
+      std::vector<Tensor> list;
+      for (const std::size_t count : counts) memory.emplace_back(count + 1, -1.F);  // one behind each stays as it is
+      for (std::size_t k = 0; k < counts.size(); k++) list.emplace_back(memory[k].data(), counts[k], DType::f32);
+      for (std::size_t k = 0; world.rank() == root && k < counts.size(); k++)
+        std::iota(memory[k].begin(), memory[k].end() - 1, float(100 * k));
+      world.broadcast(list, root);
+      for (std::size_t k = 0; k < counts.size(); k++)
+        for (std::size_t i = 0; i <= counts[k]; i++)
+          ASSERT_EQ(memory[k][i], i < counts[k] ? float(100 * k + i) : -1.F) << "tensor " << k << ", element " << i;
+    }
+    world.broadcast(std::span<const Tensor>(), 0);
+    world.broadcast(Tensor(nullptr, 0, DType::f32), 0);
+  });
+}
+
+TEST_P(InWorldsOf, nobody_leaves_a_barrier_before_all_have_come) {
+  std::atomic<int> came = 0;
+  run([&](World& world) {
+    for (int round = 0; round < 20; round++) {
+      if (world.rank() == round % world.size()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      came++;
+      world.barrier();
+      EXPECT_EQ(came.load() % world.size(), 0) << "round " << round;
+      world.barrier();  // before anybody counts again
+    }
+  });
+}
+
+// One after another, so that ranks are in different operations at the same time.
+TEST_P(InWorldsOf, a_program_of_all_kinds) {
+  run([](World& world) {
+    for (std::uint64_t k = 0; k < 20; k++) {
+      expect_right(world, {.kind = Kind::allreduce, .dtype = DType::f32, .count = 17 * k});
+      expect_right(world, {.kind = Kind::broadcast, .dtype = DType::u8, .count = 1 + k, .root = int(k) % world.size()});
+      expect_right(world, {.kind = Kind::all_gather, .dtype = DType::i16, .count = 3 + k});
+      expect_right(world, {.kind = Kind::reduce_scatter, .op = Op::max, .dtype = DType::f64, .count = k});
+      if (k % 3 == 0) world.barrier();
+    }
+    world.finish();
+  });
+}
+
+TEST(World, knows_its_ranks) {
+  run_world(3, [](World& world) {
+    EXPECT_EQ(world.size(), 3);
+    EXPECT_EQ(world.local_rank(), world.rank());
+    EXPECT_EQ(world.local_size(), 3);
+    EXPECT_EQ(world.node_rank(), 0);
+    EXPECT_EQ(world.node_count(), 1);
+    for (int rank = 0; rank < 3; rank++) EXPECT_EQ(world.host(rank), "localhost");
+  });
+}
+
+TEST(World, moves) {
+  run_world(2, [](World& world) {
+    World moved = std::move(world);
+    EXPECT_EQ(carry_out(moved, {.count = 5}), "");
+    world = std::move(moved);
+    EXPECT_EQ(carry_out(world, {.count = 5}), "");
+  });
+}
+
+}  // namespace
+}  // namespace anello
