@@ -83,6 +83,11 @@ void Communicator::run(const Operation& operation) {
   divide(operation.dtype, operation.output.run(0, operation.count, shift), size_);
 }
 
+void Communicator::end(Error why) {
+  const std::lock_guard baton(baton_);
+  if (!failure_) failure_ = std::move(why);
+}
+
 Signature Communicator::sign(const Operation& operation) const {
   Signature signature;
   signature.generation = generation_;

@@ -41,6 +41,9 @@ class Communicator {
   // got.
   void run(const Operation& operation);
 
+  // For a world of one, which has no control plane: every later run() throws this. Any thread.
+  void end(Error why);
+
   std::uint64_t completed() const { return sequence_; }  // not during a run()
 
  private:

@@ -16,11 +16,17 @@ constexpr std::chrono::milliseconds kGoodbyeLimit{500};
   throw Error(Code::invalid_argument, text(verb, ": ", why));
 }
 
+void check_size(std::string_view verb, std::string_view which, std::uint64_t count, DType dtype) {
+  if (count > PTRDIFF_MAX / size_bytes(dtype))
+    refuse(verb, text("the ", which, " has ", count, " elements, more than any memory holds"));
+}
+
 void check_tensor(std::string_view verb, std::string_view which, const ConstTensor& tensor) {
   if (tensor.count > 0 && !tensor.data)
     refuse(verb, text("the ", which, " is a null pointer with ", tensor.count, " elements"));
   if (name(tensor.dtype) == "?")
     refuse(verb, text("the ", which, "'s dtype ", int(tensor.dtype), " is not one of anello::DType"));
+  check_size(verb, which, tensor.count, tensor.dtype);
 }
 
 void check_pair(std::string_view verb, const ConstTensor& input, const Tensor& output) {
@@ -37,6 +43,11 @@ void check_overlap(std::string_view verb, const ConstTensor& input, const Tensor
   const auto a = reinterpret_cast<std::uintptr_t>(input.data), b = reinterpret_cast<std::uintptr_t>(output.data);
   if (a < b + output.bytes() && b < a + input.bytes())
     refuse(verb, "input and output overlap without being in place; use the same memory or memory apart");
+}
+
+// Without computing the product, which may be too large.
+bool is_multiple(std::uint64_t all, std::uint64_t count, int times) {
+  return all % std::uint64_t(times) == 0 && all / std::uint64_t(times) == count;
 }
 
 const std::byte* at(const void* data, std::size_t bytes) {
@@ -115,7 +126,7 @@ void World::broadcast(std::span<const Tensor> tensors, int root, const Options& 
       refuse(kVerb, text("the list has both ", name(tensors[0].dtype), " and ", name(tensor.dtype),
                          "; send one list for each"));
     fingerprint = (fingerprint ^ tensor.count) * 0x9e3779b97f4a7c15;
-    count += tensor.count;
+    check_size(kVerb, "list", count += tensor.count, tensor.dtype);
     if (tensor.count > 0) pieces.push_back({count, static_cast<std::byte*>(tensor.data), tensor.count});
   }
   const Buffer all(pieces);
@@ -132,7 +143,7 @@ void World::broadcast(std::span<const Tensor> tensors, int root, const Options& 
 void World::all_gather(ConstTensor input, Tensor output, const Options& options) {
   constexpr std::string_view kVerb = "all_gather";
   check_pair(kVerb, input, output);
-  if (output.count != input.count * std::size_t(size()))
+  if (!is_multiple(output.count, input.count, size()))
     refuse(kVerb, text("the output has ", output.count, " elements, not ", size(), " times the input's ", input.count));
   check_overlap(kVerb, input, output, input.data, at(output.data, input.bytes() * std::size_t(rank())));
   impl_->run({.kind = Kind::all_gather,
@@ -147,7 +158,7 @@ void World::reduce_scatter(ConstTensor input, Tensor output, Op op, const Option
   constexpr std::string_view kVerb = "reduce_scatter";
   check_pair(kVerb, input, output);
   check_op(kVerb, op);
-  if (input.count != output.count * std::size_t(size()))
+  if (!is_multiple(input.count, output.count, size()))
     refuse(kVerb, text("the input has ", input.count, " elements, not ", size(), " times the output's ", output.count));
   check_overlap(kVerb, input, output, at(input.data, output.bytes() * std::size_t(rank())), output.data);
   impl_->run({.kind = Kind::reduce_scatter,
@@ -191,9 +202,12 @@ void World::Impl::run(const Operation& operation) {
 }
 
 void World::Impl::abort(std::string_view reason) {
-  if (!control_) return;
   const int rank = identity_.rank;
-  control_->propose({Code::aborted, rank, text("rank ", rank, " on ", identity_.host, " ended the world: ", reason)});
+  const std::string why = text("rank ", rank, " on ", identity_.host, " ended the world: ", reason);
+  if (control_)
+    control_->propose({Code::aborted, rank, why});
+  else
+    communicator_->end({Code::aborted, why, rank});
 }
 
 void World::Impl::finish() {

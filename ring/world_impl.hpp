@@ -1,5 +1,6 @@
 // What a World owns, in the order in which it must go: first the data path, last the thread and its event loop.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,7 +35,8 @@ class World::Impl {
   std::optional<Control> control_;
   std::optional<DataLinks> links_;
   std::optional<Communicator> communicator_;
-  bool finished_ = false, left_ = false;
+  std::atomic<bool> finished_ = false;
+  bool left_ = false;
 };
 
 }  // namespace anello

@@ -1,0 +1,142 @@
+// Wrong arguments are refused at once, on the rank that has them, and leave the world as it was.
+#include <gmock/gmock.h>
+
+#include <limits>
+
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+using testing::HasSubstr;
+
+// Every rank makes the call, is refused, and goes on.
+void expect_refused(const std::function<void(World&)>& call, const std::string& why, int ranks = 2) {
+  run_world(ranks, [&](World& world) {
+    try {
+      call(world);
+      ADD_FAILURE() << "not refused: " << why;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::invalid_argument);
+      EXPECT_THAT(e.what(), HasSubstr(why));
+    }
+    EXPECT_EQ(carry_out(world, {.count = 10}), "") << "after: " << why;
+  });
+}
+
+std::vector<float> floats(std::size_t count) {
+  return std::vector<float>(count, 1.F);
+}
+
+TEST(Arguments, null_pointers) {
+  const Tensor nothing(nullptr, 10, DType::f32);
+  expect_refused([&](World& w) { w.allreduce(nothing); }, "allreduce: the input is a null pointer with 10 elements");
+  expect_refused([&](World& w) { w.allreduce(floats(10), nothing); }, "the output is a null pointer with 10 elements");
+  expect_refused([&](World& w) { w.broadcast(nothing, 0); }, "broadcast: the tensor is a null pointer");
+  expect_refused([&](World& w) { w.all_gather(nothing, floats(20)); }, "all_gather: the input is a null pointer");
+  expect_refused([&](World& w) { w.reduce_scatter(nothing, floats(5)); }, "reduce_scatter: the input is a null");
+}
+
+TEST(Arguments, counts_that_do_not_fit) {
+  expect_refused([](World& w) { w.allreduce(floats(10), floats(11)); },
+                 "allreduce: the input has 10 elements but the output 11");
+  expect_refused([](World& w) { w.all_gather(floats(10), floats(19)); },
+                 "all_gather: the output has 19 elements, not 2 times the input's 10");
+  expect_refused([](World& w) { w.reduce_scatter(floats(19), floats(10)); },
+                 "reduce_scatter: the input has 19 elements, not 2 times the output's 10");
+}
+
+// Products of counts that are a multiple of 2^64 must not be taken for zero.
+TEST(Arguments, counts_beyond_memory) {
+  std::byte byte{};
+  constexpr std::size_t kHalf = std::size_t(1) << 63;
+  const Tensor vast(&byte, kHalf, DType::u8), none(&byte, 0, DType::u8);
+  expect_refused([&](World& w) { w.all_gather(vast, none); }, "9223372036854775808 elements");
+  expect_refused([&](World& w) { w.reduce_scatter(none, vast); }, "9223372036854775808 elements");
+  const Tensor wide(&byte, kHalf / 4, DType::f64);
+  expect_refused([&](World& w) { w.allreduce(wide); }, "2305843009213693952 elements");
+  expect_refused([&](World& w) { w.broadcast(wide, 0); }, "2305843009213693952 elements");
+}
+
+TEST(Arguments, dtypes_that_differ_or_are_none) {
+  std::vector<double> doubles(10);
+  expect_refused([&](World& w) { w.allreduce(floats(10), doubles); },
+                 "allreduce: the input is f32 but the output is f64");
+  std::vector<float> data(10);
+  expect_refused([&](World& w) { w.allreduce(Tensor(data.data(), 10, DType(99))); }, "dtype 99 is not one of");
+  expect_refused([&](World& w) { w.allreduce(Tensor(data.data(), 10, DType(0))); }, "dtype 0 is not one of");
+  std::vector<float> other(10);
+  expect_refused([&](World& w) { w.allreduce(other, Op(77)); }, "reduction 77 is not one of");
+  const std::vector<Tensor> mixed = {data, doubles};
+  expect_refused([&](World& w) { w.broadcast(mixed, 0); }, "broadcast: the list has both f32 and f64");
+}
+
+TEST(Arguments, roots_that_are_no_rank) {
+  std::vector<float> data(10);
+  expect_refused([&](World& w) { w.broadcast(data, 2); }, "broadcast: root 2 is not a rank of this world of 2");
+  expect_refused([&](World& w) { w.broadcast(data, -1); }, "broadcast: root -1 is not a rank");
+  expect_refused([](World& w) { (void)w.host(2); }, "rank 2 is not in this world of 2");
+}
+
+// Each rank has its own memory.
+TEST(Arguments, overlap_that_is_not_in_place) {
+  constexpr const char* kWhy = "input and output overlap without being in place";
+  const auto part = [](std::vector<float>& v, std::size_t from, std::size_t count) {
+    return std::span(v).subspan(from, count);
+  };
+  expect_refused(
+      [&](World& w) {
+        std::vector<float> v(100);
+        w.allreduce(part(v, 0, 10), part(v, 9, 10));
+      },
+      kWhy);
+  expect_refused(
+      [&](World& w) {
+        std::vector<float> v(100);
+        w.allreduce(part(v, 1, 10), part(v, 0, 10));
+      },
+      kWhy);
+  expect_refused(
+      [&](World& w) {
+        std::vector<float> v(100);
+        w.all_gather(part(v, 10 * std::size_t(1 - w.rank()), 10), part(v, 0, 20));
+      },
+      kWhy);
+  expect_refused(
+      [&](World& w) {
+        std::vector<float> v(100);
+        w.reduce_scatter(part(v, 0, 20), part(v, 10 * std::size_t(1 - w.rank()), 10));
+      },
+      kWhy);
+}
+
+TEST(Arguments, memory_that_touches_does_not_overlap) {
+  run_world(2, [](World& world) {
+    std::vector<float> v(40, 1.F);
+    world.allreduce(std::span(v).first(10), std::span(v).subspan(10, 10));
+    EXPECT_EQ(v[10], 2.F);
+    EXPECT_EQ(v[0], 1.F);
+    EXPECT_EQ(v[20], 1.F);
+    world.all_gather(std::span(v).first(10), std::span(v).subspan(10, 20));
+    world.allreduce(Tensor(nullptr, 0, DType::f32));
+  });
+}
+
+TEST(Arguments, only_the_rank_that_is_wrong_is_told_and_the_others_wait_for_it) {
+  run_world(3, [](World& world) {
+    std::vector<float> data(10, 1.F);
+    if (world.rank() == 1) {
+      EXPECT_THROW(world.broadcast(data, 7), Error);
+    }
+    world.allreduce(data);
+    EXPECT_EQ(data[9], 3.F);
+  });
+}
+
+TEST(Arguments, a_world_needs_a_rank) {
+  EXPECT_THROW(run_world(0, [](World&) {}), Error);
+  EXPECT_THROW(run_world(-1, [](World&) {}), Error);
+}
+
+}  // namespace
+}  // namespace anello
