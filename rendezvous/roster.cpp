@@ -206,6 +206,7 @@ std::vector<Join> Roster::joins() const {
   for (const auto& [id, member] : members_) members.push_back(&member);
   std::sort(members.begin(), members.end(), [](const Member* a, const Member* b) { return a->seat < b->seat; });
   std::vector<Join> out;
+  out.reserve(members.size());
   for (const Member* member : members) out.push_back(member->join);
   return out;
 }

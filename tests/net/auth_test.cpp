@@ -27,7 +27,7 @@ class Secret : public testing::Test {
   ~Secret() override { std::filesystem::remove_all(folder_); }
 
   std::string file(std::string_view contents, mode_t mode = 0600) {
-    const std::string path = (folder_ / "secret").string();
+    std::string path = (folder_ / "secret").string();
     std::ofstream(path, std::ios::binary) << contents;
     chmod(path.c_str(), mode);
     return path;

@@ -43,7 +43,7 @@ std::string nothing_wrong(const Claim&) {
 
 // Starts one side; its result is complete when the context has run out of work.
 void start(asio::io_context& context, asio::awaitable<void> side, tcp::socket& socket, Result& result) {
-  asio::co_spawn(context, std::move(side), [&socket, &result](std::exception_ptr thrown) {
+  asio::co_spawn(context, std::move(side), [&socket, &result](const std::exception_ptr& thrown) {
     asio::error_code ignored;
     socket.close(ignored);
     try {

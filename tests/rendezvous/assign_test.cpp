@@ -17,6 +17,7 @@ using testing::ElementsAre;
 template <class Field>
 std::vector<int> column(const std::vector<Assigned>& rows, Field Assigned::*field) {
   std::vector<int> out;
+  out.reserve(rows.size());
   for (const Assigned& row : rows) out.push_back(int(row.*field));
   return out;
 }
@@ -74,6 +75,7 @@ TEST(Assign, NumbersAlwaysFitTogether) {
     for (int i = 0; i < size; i++) free[std::size_t(i)] = i;
     std::shuffle(free.begin(), free.end(), random);
     std::vector<Join> joined;
+    joined.reserve(std::size_t(size));
     for (int i = 0; i < size; i++)
       joined.push_back(on("host" + std::to_string(int(random()) % hosts),
                           int(random() % 4) < share ? free[std::size_t(i)] : -1, -1, int(random() % 3) - 1));

@@ -60,6 +60,7 @@ TEST(Init, RefusesSettingsThatDoNotFitTogether) {
 TEST(Init, MakesAWorldOfTheRanksThatTheServerBringsTogether) {
   RendezvousServer server({});
   std::vector<std::future<int>> ranks;
+  ranks.reserve(3);
   for (int i = 0; i < 3; i++)
     ranks.push_back(std::async(std::launch::async, [&] {
       Settings settings;

@@ -25,8 +25,8 @@ Roster::Time after(int ms) {
   return kStart + milliseconds(ms);
 }
 const Failed& failure(const Roster::Sends& sends) {
-  static const Failed kNone{Code{}, -1, "no failure"};
-  return sends.size() == 1 && std::holds_alternative<Failed>(sends[0].reply) ? std::get<Failed>(sends[0].reply) : kNone;
+  static const Failed none{Code{}, -1, "no failure"};
+  return sends.size() == 1 && std::holds_alternative<Failed>(sends[0].reply) ? std::get<Failed>(sends[0].reply) : none;
 }
 // Joins 0..n-1 on one host, the last of which completes the world.
 Roster::Sends form(Roster& roster, int size) {

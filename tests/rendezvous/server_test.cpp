@@ -39,6 +39,7 @@ Settings joining(std::uint16_t port, int size, int rank = -1) {
 // What each of `ranks` threads threw, or an empty string.
 std::vector<std::string> together(int ranks, const std::function<void(int)>& program) {
   std::vector<std::future<std::string>> threads;
+  threads.reserve(std::size_t(ranks));
   for (int i = 0; i < ranks; i++)
     threads.push_back(std::async(std::launch::async, [&program, i]() -> std::string {
       try {
@@ -49,6 +50,7 @@ std::vector<std::string> together(int ranks, const std::function<void(int)>& pro
       }
     }));
   std::vector<std::string> thrown;
+  thrown.reserve(threads.size());
   for (auto& thread : threads) thrown.push_back(thread.get());
   return thrown;
 }
@@ -74,6 +76,12 @@ class Stranger {
   asio::io_context context_;
   tcp::socket socket_{context_};
 };
+
+std::vector<std::unique_ptr<Stranger>> silent_strangers(std::size_t count, std::uint16_t port) {
+  std::vector<std::unique_ptr<Stranger>> strangers(count);
+  for (auto& stranger : strangers) stranger = std::make_unique<Stranger>(port);
+  return strangers;
+}
 
 TEST(Rendezvous, RanksMeetExchangeAndLeaveGenerationAfterGeneration) {
   RendezvousServer server({.size = 4});
@@ -241,8 +249,7 @@ TEST(Rendezvous, OnlyLoopbackIsListenedOnWithoutASecret) {
 
 TEST(Rendezvous, StrangersNeverCostARankItsPlace) {
   RendezvousServer server({.size = 3});
-  std::vector<std::unique_ptr<Stranger>> silent;
-  for (int i = 0; i < 20; i++) silent.push_back(std::make_unique<Stranger>(server.port()));
+  const auto silent = silent_strangers(20, server.port());
   std::atomic<bool> done = false;
   std::thread noise([&] {
     for (int i = 0; !done; i++) {
@@ -272,8 +279,7 @@ TEST(Rendezvous, StrangersNeverCostARankItsPlace) {
 
 TEST(Rendezvous, MoreStrangersThanPlacesDelayARankButDoNotKeepItOut) {
   RendezvousServer server({.size = 1, .half_open_most = 4});
-  std::vector<std::unique_ptr<Stranger>> silent;
-  for (int i = 0; i < 6; i++) silent.push_back(std::make_unique<Stranger>(server.port()));
+  const auto silent = silent_strangers(6, server.port());
   RendezvousClient client(joining(server.port(), 1), "");
   client.leave();
   EXPECT_GE(server.stats().strangers, 4u);
