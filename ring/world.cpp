@@ -205,7 +205,7 @@ void World::Impl::abort(std::string_view reason) {
   const int rank = identity_.rank;
   const std::string why = text("rank ", rank, " on ", identity_.host, " ended the world: ", reason);
   if (control_)
-    control_->propose({Code::aborted, rank, why});
+    control_->abort({Code::aborted, rank, why});
   else
     communicator_->end({Code::aborted, why, rank});
 }

@@ -231,6 +231,10 @@ void Control::suspect(int peer, std::string how) {
 void Control::propose(Verdict verdict) {
   post([this, verdict = std::move(verdict)] { council_.propose(verdict, now()); });
 }
+void Control::abort(Verdict verdict) {
+  failed_.store(true, std::memory_order_release);
+  propose(std::move(verdict));
+}
 
 // The neighbours close when they have read the goodbye; only then may this side close, since closing with something
 // unread would make the kernel drop what is still on its way to them.

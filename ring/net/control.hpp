@@ -28,7 +28,7 @@ class Control {
   void accepted(int peer, Mesh::Socket socket);  // on the background thread
 
   // Any thread. The verdict stays once it is there.
-  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  bool failed() const { return failed_.load(std::memory_order_acquire); }  // error() will not wait for long
   Error error() const;                                           // the verdict; waits for it two seconds at most
   void begin(const Signature& signature);                        // an operation starts: has anybody left who is needed?
   std::optional<Signature> begun(std::uint64_t sequence) const;  // one of the last operations
@@ -36,6 +36,7 @@ class Control {
   void waiting(const Signature& signature);  // it does not get on: is anybody in another one?
   void suspect(int peer, std::string how);   // its data connection ended
   void propose(Verdict verdict);
+  void abort(Verdict verdict);  // the same, and from now on failed() here
 
   // Says goodbye and closes every connection once the neighbours have heard it, `limit` at most. Any thread but the
   // background one; nothing else may be called afterwards.

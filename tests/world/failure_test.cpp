@@ -128,7 +128,10 @@ TEST_P(InWorldsOf, several_aborts_at_once_are_one) {
     world.abort(text("reason ", world.rank()));
     reduce_forever(world);
   });
-  for (const Told& told : all) EXPECT_EQ(told.error->message(), all[0].error->message());
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->message(), all[0].error->message());
+  }
 }
 
 TEST_P(InWorldsOf, a_failed_world_stays_failed) {
@@ -147,6 +150,17 @@ TEST_P(InWorldsOf, a_failed_world_stays_failed) {
     EXPECT_THROW(world.finish(), Error);
     EXPECT_THROW(world.barrier(), Error);
   });
+}
+
+// Even if the others, who do not know yet, would take part.
+TEST_P(InWorldsOf, whoever_aborts_calls_in_vain) {
+  for (int run = 0; run < 20; run++) {
+    const std::vector<Told> all = told_on_all_ranks(GetParam(), [](World& world) {
+      if (world.rank() == 0) world.abort("enough");
+      world.barrier();
+    });
+    for (const Told& told : all) expect_told(told, Code::aborted, 0, "enough");
+  }
 }
 
 TEST(Failure, a_world_of_one_can_be_ended_too) {
@@ -175,6 +189,7 @@ TEST(Failure, an_error_says_what_was_called_and_how_far_it_got) {
     }
     world.allreduce(data, Op::max, {.name = "gradient"});
   });
+  ASSERT_TRUE(all[1].error);
   EXPECT_THAT(all[1].error->what(), StartsWith("allreduce #0 (max of 100 f32) 'gradient', "));
   EXPECT_THAT(all[1].error->what(), AllOf(HasSubstr(" % done: "), HasSubstr("rank 0 on localhost ended the world")));
 }
