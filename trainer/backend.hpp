@@ -1,0 +1,76 @@
+// The arithmetic of training: what a device must be able to do. Layers, optimizers and the model are written in these
+// few words and never touch a number themselves, so that a device joins by implementing them. Matrices are row-major
+// floats in memory that the backend allocated; a batch is a matrix with one row a sample. Matrices of no rows are
+// legal. Not thread-safe; one a rank. A backend knows nothing of ranks.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace anello::trainer {
+
+struct Matrix {
+  float* data = nullptr;
+  std::size_t rows = 0, columns = 0;
+  std::size_t size() const { return rows * columns; }
+};
+
+struct ConstMatrix {
+  const float* data = nullptr;
+  std::size_t rows = 0, columns = 0;
+  bool transposed = false;  // rows and columns say what is meant; the memory holds columns x rows
+  ConstMatrix(const float* data_, std::size_t rows_, std::size_t columns_, bool transposed_ = false)
+      : data(data_), rows(rows_), columns(columns_), transposed(transposed_) {}
+  ConstMatrix(Matrix m) : data(m.data), rows(m.rows), columns(m.columns) {}
+};
+inline ConstMatrix transpose(ConstMatrix m) {
+  return {m.data, m.columns, m.rows, !m.transposed};
+}
+
+// Sums over a batch.
+struct Score {
+  double loss = 0;
+  std::size_t correct = 0;
+};
+
+struct AdamRates {
+  float step, beta1, beta2, epsilon;  // `step` with both bias corrections in it, `epsilon` likewise
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;  // for people
+
+  using Memory = std::unique_ptr<float[], void (*)(float*)>;
+  virtual Memory allocate(std::size_t elems) = 0;  // zeroed
+  virtual void copy_in(std::span<const float> host, float* to) = 0;
+  virtual void copy_out(const float* from, std::span<float> host) = 0;
+
+  virtual void multiply(ConstMatrix a, ConstMatrix b, Matrix product) = 0;
+  virtual void add_to_rows(std::span<const float> row, Matrix to) = 0;
+  virtual void sum_rows(ConstMatrix from, std::span<float> row) = 0;
+  virtual void relu(ConstMatrix in, Matrix out) = 0;
+  virtual void relu_gradient(ConstMatrix out, ConstMatrix out_gradient, Matrix in_gradient) = 0;
+  // Of softmax(scores) against the labels, and the gradient of the loss with respect to the scores.
+  virtual Score cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) = 0;
+
+  virtual void scale(std::span<float> values, float factor) = 0;
+  // velocity = momentum * velocity + gradient; parameters -= rate * velocity
+  virtual void momentum_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> velocity,
+                             float rate, float momentum) = 0;
+  // mean and square follow the gradient and its square; parameters -= step * mean / (sqrt(square) + epsilon)
+  virtual void adam_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> mean,
+                         std::span<float> square, const AdamRates& rates) = 0;
+};
+
+std::unique_ptr<Backend> make_cpu_backend();
+
+// "auto", "cpu" or "cuda"; local_rank says which of a host's devices is this rank's. Error{unsupported} if there is no
+// such device or this build cannot use it.
+std::unique_ptr<Backend> pick_device(std::string_view device, int local_rank);
+
+}  // namespace anello::trainer

@@ -1,0 +1,55 @@
+#include "trainer/data_parallel.hpp"
+
+#include <chrono>
+
+#include "ring/base/check.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::trainer {
+
+DType wire_type(std::string_view compression) {
+  if (compression == "fp16") return DType::f16;
+  if (compression == "bf16") return DType::bf16;
+  ANELLO_CHECK(compression == "none");
+  return DType::f32;
+}
+
+DataParallel::DataParallel(World& world, Backend& backend, std::unique_ptr<Optimizer> optimizer,
+                           std::size_t global_batch, DType wire)
+    : world_(world), backend_(backend), optimizer_(std::move(optimizer)), global_batch_(global_batch), wire_(wire) {}
+
+void DataParallel::step(std::span<float> parameters, std::span<float> gradient, double rate, std::uint64_t count) {
+  backend_.scale(gradient, 1.0F / float(global_batch_));
+  const auto start = std::chrono::steady_clock::now();
+  average(gradient);
+  communication_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  optimizer_->step(parameters, gradient, float(rate), count);
+}
+
+void DataParallel::average(std::span<float> gradient) {
+  if (wire_ == DType::f16) return average_as(f16_, gradient);
+  if (wire_ == DType::bf16) return average_as(bf16_, gradient);
+  world_.allreduce(gradient, Op::sum, {.name = "gradients"});
+}
+
+template <class Half>
+void DataParallel::average_as(std::vector<Half>& packed, std::span<float> gradient) {
+  packed.resize(gradient.size());
+  convert(gradient, std::span(packed));
+  world_.allreduce(packed, Op::sum, {.name = "gradients"});
+  convert(std::span<const Half>(packed), gradient);
+}
+
+void require_equal(World& world, std::uint64_t value, std::string_view what) {
+  const auto own = std::int64_t(value);
+  std::vector<std::int64_t> all(std::size_t(world.size()));
+  world.all_gather(std::span(&own, 1), all, {.name = what});
+  for (int rank = 1; rank < world.size(); rank++)
+    if (all[std::size_t(rank)] != all[0])
+      throw Error(Code::mismatch,
+                  text(what, " of rank ", rank, " (", world.host(rank), ") differ from those of rank 0 (",
+                       world.host(0), "): ", std::hex, all[std::size_t(rank)], " there, ", all[0], " here"),
+                  rank);
+}
+
+}  // namespace anello::trainer

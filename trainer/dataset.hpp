@@ -1,0 +1,48 @@
+// Labelled images, and where they come from. Pixels stay bytes as the files hold them (a float each would be four times
+// the memory in every rank); gather() makes the floats of one batch. Every file is checked against its own claims;
+// what does not fit is an Error{file} that names the file and what was expected.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace anello::trainer {
+
+struct Samples {
+  std::vector<std::uint8_t> pixels;  // one image after the other
+  std::vector<std::uint8_t> labels;  // one an image
+  std::size_t size() const { return labels.size(); }
+};
+
+struct Dataset {
+  std::string name;
+  std::size_t rows = 0, columns = 0;  // of an image
+  std::size_t classes = 10;
+  Samples train, test;
+  double mean = 0, deviation = 1;  // of all training pixels
+
+  std::size_t image_size() const { return rows * columns; }
+  std::uint64_t hash() const;  // of everything above
+  void measure();              // sets mean and deviation
+  // The chosen samples as rows of floats, shifted and scaled to mean 0 and deviation 1 over the training set, and their
+  // labels. `images` holds indices.size() * image_size().
+  void gather(const Samples& from, std::span<const std::uint32_t> indices, std::span<float> images,
+              std::span<std::uint8_t> labels) const;
+};
+
+// "digits", from the directory if one is given and else from where this program's own data lies, or "mnist", from the
+// directory.
+Dataset load_dataset(std::string_view name, const std::optional<std::filesystem::path>& directory);
+
+Dataset load_digits(const std::filesystem::path& csv);
+Dataset load_mnist(const std::filesystem::path& directory);
+
+// directory/name, or directory/name.gz; Error{file} that says where it was looked for, and the remedy.
+std::filesystem::path find_data_file(const std::vector<std::filesystem::path>& directories, const std::string& name,
+                                     std::string_view remedy);
+
+}  // namespace anello::trainer

@@ -1,0 +1,37 @@
+// A layer is a function of its input and its parameters, and the gradient of both. It owns no numbers: the model hands
+// it views of the parameters, the activations and their gradients. A new kind of layer needs nothing but this.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/backend.hpp"
+#include "trainer/random.hpp"
+
+namespace anello::trainer {
+
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  virtual std::size_t output_size() const = 0;  // floats a sample
+  virtual std::size_t parameter_count() const { return 0; }
+  virtual void initialise(std::span<float> /*parameters, on the host*/, Random&) const {}
+
+  // in: batch x input size, out: batch x output size.
+  virtual void forward(Backend&, std::span<const float> parameters, ConstMatrix in, Matrix out) const = 0;
+  // From the gradient of `out` to that of the parameters (written, not added) and of `in` (not at all if that has no
+  // data: nothing lies below the first layer).
+  virtual void backward(Backend&, std::span<const float> parameters, ConstMatrix in, ConstMatrix out,
+                        ConstMatrix out_gradient, std::span<float> parameter_gradient, Matrix in_gradient) const = 0;
+};
+
+using Layers = std::vector<std::unique_ptr<Layer>>;
+
+std::unique_ptr<Layer> make_linear(std::size_t inputs, std::size_t outputs);
+std::unique_ptr<Layer> make_relu(std::size_t size);
+
+// A multilayer perceptron: linear layers with rectifiers between them.
+Layers make_mlp(std::size_t inputs, std::span<const std::size_t> hidden, std::size_t classes);
+
+}  // namespace anello::trainer

@@ -1,0 +1,142 @@
+// anello-train: data-parallel training, told in the eight steps that turn a training program for one process into one
+// for many. Every rank runs this same program; nothing but the calls on `world` joins them.
+#include <anello/anello.hpp>
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <numeric>
+#include <optional>
+
+#include "ring/base/text.hpp"
+#include "trainer/checkpoint.hpp"
+#include "trainer/data_parallel.hpp"
+#include "trainer/dataset.hpp"
+#include "trainer/learning_rate.hpp"
+#include "trainer/metrics.hpp"
+#include "trainer/model.hpp"
+#include "trainer/report.hpp"
+#include "trainer/sampler.hpp"
+#include "trainer/train.hpp"
+
+using namespace anello;
+using namespace anello::trainer;
+
+int main(int argc, char** argv) {
+  std::string who = "anello-train";
+  int given_rank = -1;
+  try {
+    const Settings settings = Settings::from_environment();
+    given_rank = settings.rank;
+    const TrainOptions options = parse_options(argc, argv);
+
+    // 1. Initialise: join the ranks that a launcher started; alone, this is a world of one.
+    World world = init(settings);
+    who += text(": rank ", world.rank());
+    try {
+      train(world, options, std::cout, terminal_columns(settings));
+      world.finish();
+    } catch (const std::exception& error) {
+      world.abort(error.what());  // the other ranks then say why as well
+      throw;
+    }
+    return 0;
+  } catch (const Usage& usage) {
+    if (given_rank <= 0) (usage.exit_code == 0 ? std::cout : std::cerr) << usage.text + "\n";  // once, not on each rank
+    return usage.exit_code;
+  } catch (const std::exception& error) {
+    std::cerr << text(who, ": ", error.what(), "\n");
+    return 1;
+  }
+}
+
+namespace anello::trainer {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// This rank's part of the test samples, a few at a time.
+Metrics evaluate(Model& model, const Dataset& data, const World& world) {
+  constexpr std::size_t kBatch = 256;
+  const auto [first, last] = part_of(data.test.size(), world.rank(), world.size());
+  Metrics metrics;
+  for (std::size_t at = first; at < last; at += kBatch) {
+    std::vector<std::uint32_t> indices(std::min(kBatch, last - at));
+    std::iota(indices.begin(), indices.end(), std::uint32_t(at));
+    metrics.add(model.evaluate(data, data.test, indices), indices.size());
+  }
+  return metrics;
+}
+
+}  // namespace
+
+void train(World& world, const TrainOptions& options, std::ostream& out, int columns) {
+  Report report(world, options, out, columns);
+  require_equal(world, options.hash(world.size()), "training options");
+
+  // 2. Pick the device by local rank, so that the ranks of one host share its devices out.
+  const auto device = pick_device(options.device, world.local_rank());
+
+  // 3. Shard the data: all ranks shuffle alike, and each takes its share of every global batch.
+  const Dataset data = load_dataset(options.dataset, options.data);
+  require_equal(world, data.hash(), "training data");
+  const std::size_t global_batch = options.global_batch_of(world.size());
+  Sampler sampler(data.train.size(), global_batch, options.sampling, options.seed, world.rank(), world.size());
+
+  // 4. Scale the learning rate with the batch of the whole world.
+  const LearningRate rate{options.base_rate(), global_batch, options.warmup_epochs * sampler.steps()};
+
+  // 5. Wrap the optimizer: it steps along the gradient averaged over all ranks.
+  Model model(*device, data.image_size(), make_mlp(data.image_size(), options.hidden, data.classes), options.seed);
+  DataParallel optimizer(world, *device, make_optimizer(options.optimizer, *device, model.parameters().size()),
+                         global_batch, wire_type(options.compression));
+
+  // 6. Broadcast parameters and optimizer state from rank 0, which alone reads the checkpoint when resuming.
+  auto state = optimizer.state();
+  state.insert(state.begin(), model.parameters());
+  const bool saves = world.rank() == 0 && !options.checkpoint.empty();
+  if (saves) require_writable(options.checkpoint);
+  std::uint64_t epoch = 0;
+  if (saves && options.resume)
+    epoch = read_checkpoint(options.checkpoint, options.lasting(world.size()), *device, state);
+  world.broadcast(std::span(&epoch, 1), 0, {.name = "epoch"});
+  world.broadcast(std::vector<Tensor>(state.begin(), state.end()), 0, {.name = "parameters and optimizer state"});
+
+  report.start(device->name(), data, model.parameters().size(), rate);
+  if (options.resume) report.resumed(epoch);
+  std::optional<Metrics> tested;
+  while (epoch < options.epochs) {
+    Metrics trained;
+    const auto start = std::chrono::steady_clock::now();
+    const double communicated = optimizer.communication_seconds();
+    sampler.begin_epoch(epoch);
+    for (std::size_t step = 0; step < sampler.steps(); step++) {
+      const std::size_t count = epoch * sampler.steps() + step;
+      const auto share = sampler.share(step);
+      trained.add(model.train(data, data.train, share), share.size());
+      optimizer.step(model.parameters(), model.gradient(), rate.at(count), count + 1);
+      report.step(epoch + 1, step, sampler.steps());
+    }
+    trained.seconds = seconds_since(start);
+    trained.communication_seconds = optimizer.communication_seconds() - communicated;
+    tested = evaluate(model, data, world);
+    epoch++;
+    if (!std::isfinite(trained.loss_sum + tested->loss_sum))
+      throw Error(Code::configuration, text("training diverged in epoch ", epoch, "; give a smaller --lr"));
+
+    // 7. Checkpoint on rank 0 only: all ranks hold the same.
+    if (saves) write_checkpoint(options.checkpoint, options.lasting(world.size()), epoch, *device, state);
+
+    // 8. Average the metrics over all ranks.
+    trained = trained.over_ranks(world);
+    tested = tested->over_ranks(world);
+    report.epoch({epoch, trained, *tested, rate.at(epoch * sampler.steps() - 1)});
+  }
+  if (!tested) tested = evaluate(model, data, world).over_ranks(world);
+  const std::uint64_t hash = model.parameter_hash();
+  require_equal(world, hash, "parameters");
+  report.end(*tested, hash);
+}
+
+}  // namespace anello::trainer

@@ -1,0 +1,30 @@
+// Sums over samples and their averages, of this rank or, after over_ranks(), of all: ranks with more samples weigh
+// more.
+#pragma once
+#include <anello/world.hpp>
+
+#include "trainer/backend.hpp"
+
+namespace anello::trainer {
+
+struct Metrics {
+  double loss_sum = 0, correct = 0, samples = 0;
+  double seconds = 0, communication_seconds = 0;  // summed over ranks as well
+
+  void add(const Score& score, std::size_t of_samples) {
+    loss_sum += score.loss;
+    correct += double(score.correct);
+    samples += double(of_samples);
+  }
+  double loss() const { return loss_sum / samples; }
+  double accuracy() const { return correct / samples; }
+  double communication_share() const { return communication_seconds / seconds; }
+
+  Metrics over_ranks(World& world) const {
+    double sums[] = {loss_sum, correct, samples, seconds, communication_seconds};
+    world.allreduce(sums, Op::sum, {.name = "metrics"});
+    return {sums[0], sums[1], sums[2], sums[3], sums[4]};
+  }
+};
+
+}  // namespace anello::trainer

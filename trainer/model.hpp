@@ -1,0 +1,51 @@
+// A stack of layers with its numbers. All parameters lie in one buffer, layer after layer, and all gradients in another
+// of the same shape: what a collective, an optimizer, a checkpoint or a hash takes is one span. Owned by one rank, one
+// thread; knows nothing of the world.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trainer/backend.hpp"
+#include "trainer/dataset.hpp"
+#include "trainer/layer.hpp"
+
+namespace anello::trainer {
+
+class Model {
+ public:
+  // The weights follow from the seed alone, in a world of any size. The backend must outlive the model.
+  Model(Backend& backend, std::size_t inputs, Layers layers, std::uint64_t seed);
+
+  std::span<float> parameters() { return {parameters_.get(), parameter_count_}; }
+  std::uint64_t parameter_hash() const;
+  std::span<float> gradient() { return {gradient_.get(), parameter_count_}; }
+
+  // Runs the samples through the layers. train() also leaves in gradient() the gradient of their loss, summed over them
+  // (none: zero). Labels are below the number of classes.
+  Score train(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices);
+  Score evaluate(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices);
+
+ private:
+  struct Place {  // of a layer: its parameters in the buffers, its output and that output's gradient
+    std::size_t first_parameter = 0;
+    Backend::Memory output, output_gradient;
+  };
+  void make_room(std::size_t batch);
+  std::span<const float> parameters_of(std::size_t layer) const;
+  Matrix output(std::size_t layer, std::size_t batch) const;
+  Matrix output_gradient(std::size_t layer, std::size_t batch) const;
+  ConstMatrix input(std::size_t layer, std::size_t batch) const;
+  void backward(std::size_t batch);
+
+  Backend& backend_;
+  std::size_t inputs_;
+  Layers layers_;
+  std::vector<Place> places_;
+  std::size_t parameter_count_ = 0, room_ = 0;
+  Backend::Memory parameters_, gradient_, input_;
+  std::vector<float> images_;
+  std::vector<std::uint8_t> labels_;
+};
+
+}  // namespace anello::trainer

@@ -1,0 +1,48 @@
+// anello-train's command line. Names of choices (a dataset, an optimizer) stay text: checked here, understood where
+// they are made.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace anello::trainer {
+
+// Options and their values, as text.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+struct TrainOptions {
+  std::string dataset = "digits";
+  std::optional<std::string> data;                 // directory
+  std::vector<std::size_t> hidden;                 // widths; empty: as the dataset needs
+  std::size_t epochs = 0;                          // 0: as the dataset needs
+  std::optional<std::size_t> batch, global_batch;  // one of them at most
+  std::optional<double> learning_rate;             // base rate
+  std::size_t warmup_epochs = 1;
+  std::string optimizer = "sgd";
+  std::uint64_t seed = 1;
+  std::string sampling = "shard";
+  std::string compression = "none";
+  std::string checkpoint;
+  bool resume = false;
+  std::string device = "auto";
+  std::string log;
+
+  std::size_t global_batch_of(int world_size) const;
+  double base_rate() const;
+  // What two runs must share for one to continue the other.
+  Facts lasting(int world_size) const;
+  // What all ranks of a run must share: the above and more.
+  std::uint64_t hash(int world_size) const;
+};
+
+// Thrown by parse_options when there is nothing to run: help, or a command line that makes no sense.
+struct Usage {
+  int exit_code;     // 0 or 2
+  std::string text;  // for standard output or, if the code is 2, one line for standard error
+};
+
+TrainOptions parse_options(int argc, const char* const* argv);
+
+}  // namespace anello::trainer

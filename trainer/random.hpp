@@ -1,0 +1,47 @@
+// Random numbers that are the same on every machine and standard library: of the standard's parts only
+// std::mt19937_64 promises its outputs; the distributions and std::shuffle do not. One owner, one thread.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <span>
+
+namespace anello::trainer {
+
+// What numbers are drawn for. Streams of one seed are unrelated, so that drawing more in one changes nothing elsewhere.
+enum class Stream : std::uint64_t { weights = 1, permutation, draws };
+
+class Random {
+ public:
+  // `index` and `part` number the stream's own parts: the epoch, the rank.
+  Random(std::uint64_t seed, Stream stream, std::uint64_t index = 0, std::uint64_t part = 0)
+      : engine_(mix(mix(mix(mix(seed) + std::uint64_t(stream)) + index) + part)) {}
+
+  // In [0, 1), all multiples of 2^-53 equally likely.
+  double uniform() { return double(engine_() >> 11) * 0x1p-53; }
+
+  // In [0, bound), exactly uniform: what the bound does not divide evenly is drawn again.
+  std::uint64_t below(std::uint64_t bound) {
+    const std::uint64_t uneven = (0 - bound) % bound;  // 2^64 mod bound
+    std::uint64_t value = engine_();
+    while (value < uneven) value = engine_();
+    return value % bound;
+  }
+
+  template <class T>
+  void shuffle(std::span<T> items) {
+    for (std::size_t i = items.size(); i > 1; i--) std::swap(items[i - 1], items[below(i)]);
+  }
+
+ private:
+  // The finalizer of splitmix64 (Steele, Lea, Flood 2014): neighbouring seeds end far apart.
+  static std::uint64_t mix(std::uint64_t value) {
+    value += 0x9e3779b97f4a7c15;
+    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+    value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+    return value ^ (value >> 31);
+  }
+  std::mt19937_64 engine_;
+};
+
+}  // namespace anello::trainer

@@ -1,0 +1,113 @@
+#include "trainer/report.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <anello/error.hpp>
+#include <cerrno>
+#include <cstring>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+
+#include "ring/base/text.hpp"
+
+namespace anello::trainer {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string fixed(double value, int digits) {
+  return text(std::fixed, std::setprecision(digits), value);
+}
+std::string hex(std::uint64_t value) {
+  return text(std::hex, std::setw(16), std::setfill('0'), value);
+}
+std::string counted(std::size_t count, const std::string& noun) {
+  return text(count, ' ', noun, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+int terminal_columns(const Settings& settings) {
+  winsize size{};
+  if (settings.tty > 0) return settings.tty;
+  return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+Report::Report(World& world, const TrainOptions& options, std::ostream& out, int columns)
+    : world_(world), options_(options), out_(out), columns_(columns) {
+  if (world_.rank() != 0 || options_.log.empty()) return;
+  log_.open(options_.log, options_.resume ? std::ios::app : std::ios::trunc);
+  if (!log_) throw Error(Code::file, text("log '", options_.log, "' cannot be written: ", std::strerror(errno)));
+}
+
+void Report::line(const std::string& line) {
+  if (world_.rank() != 0) return;
+  out_ << (columns_ > 0 ? "\r\x1b[K" : "") << line << std::endl;
+}
+
+void Report::start(const std::string& device, const Dataset& data, std::size_t parameters, const LearningRate& rate) {
+  std::string layers = text(data.image_size());
+  for (const std::size_t width : options_.hidden) layers += text('-', width);
+  line(text("training on ", counted(std::size_t(world_.size()), "rank"), ", ",
+            counted(std::size_t(world_.node_count()), "host"), ", device ", device,
+            options_.device == "auto" ? " (chosen by --device auto)" : ""));
+  line(text("  data           ", data.name, ", ", data.train.size(), " images of ", data.rows, 'x', data.columns,
+            " to train on, ", data.test.size(), " to test on"));
+  line(text("  model          ", layers, '-', data.classes, ", ", parameters, " parameters; gradients travel as ",
+            options_.compression == "none" ? "fp32" : options_.compression));
+  line(text("  learning rate  ", rate.base, " x ", rate.global_batch, "/", kReferenceBatch, " = ", rate.scaled(),
+            " (global batch over reference batch), reached in ", counted(options_.warmup_epochs, "epoch"), "; ",
+            options_.optimizer));
+}
+
+void Report::resumed(std::size_t epochs_done) {
+  line(text("going on after epoch ", epochs_done, " from '", options_.checkpoint, "'"));
+}
+
+void Report::step(std::size_t epoch, std::size_t step, std::size_t steps) {
+  using namespace std::chrono_literals;
+  if (world_.rank() != 0 || columns_ <= 0) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_drawn_ < 100ms) return;
+  last_drawn_ = now;
+  const std::string before = text("epoch ", epoch, '/', options_.epochs, " ["),
+                    after = text("] ", 100 * step / steps, " %");
+  const std::size_t taken = before.size() + after.size() + 1, width = std::size_t(columns_);
+  if (taken >= width) return;
+  const std::size_t room = std::min<std::size_t>(width - taken, 50), filled = room * step / steps;
+  out_ << '\r' << before << std::string(filled, '=') << std::string(room - filled, ' ') << after << "\x1b[K"
+       << std::flush;
+}
+
+void Report::epoch(const EpochResult& result) {
+  if (world_.rank() != 0) return;
+  const auto& [epoch, train, test, learning_rate] = result;
+  const double rate = train.samples / (train.seconds / world_.size());
+  line(text("epoch ", std::setw(int(text(options_.epochs).size())), epoch, '/', options_.epochs, "  loss ",
+            fixed(train.loss(), 4), "  test loss ", fixed(test.loss(), 4), "  accuracy ",
+            fixed(100 * test.accuracy(), 2), " %  ", fixed(rate, 0), " samples/s  communication ",
+            fixed(100 * train.communication_share(), 0), " %"));
+  const Json entry = {{"event", "epoch"},
+                      {"epoch", epoch},
+                      {"train_loss", train.loss()},
+                      {"test_loss", test.loss()},
+                      {"test_accuracy", test.accuracy()},
+                      {"samples_per_second", rate},
+                      {"communication_share", train.communication_share()},
+                      {"learning_rate", learning_rate}};
+  if (log_.is_open()) log_ << entry << std::endl;
+}
+
+void Report::end(const Metrics& test, std::uint64_t parameter_hash) {
+  if (world_.rank() != 0) return;
+  line(text("done: test accuracy ", fixed(100 * test.accuracy(), 2), " %, parameters ", hex(parameter_hash), " on ",
+            world_.size() == 1 ? "the only rank" : text("all ", world_.size(), " ranks")));
+  const Json entry = {{"event", "end"},
+                      {"test_accuracy", test.accuracy()},
+                      {"parameter_hash", hex(parameter_hash)},
+                      {"world", world_.size()}};
+  if (log_.is_open()) log_ << entry << std::endl;
+}
+
+}  // namespace anello::trainer

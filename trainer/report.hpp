@@ -1,0 +1,49 @@
+// What the user sees of a training: rank 0's lines, its progress bar where there is a terminal, and its log of JSON
+// lines. On other ranks every call does nothing. One thread.
+#pragma once
+#include <anello/world.hpp>
+#include <chrono>
+#include <fstream>
+#include <ostream>
+#include <string>
+
+#include "trainer/dataset.hpp"
+#include "trainer/learning_rate.hpp"
+#include "trainer/metrics.hpp"
+#include "trainer/options.hpp"
+
+namespace anello::trainer {
+
+struct EpochResult {
+  std::size_t epoch;     // from 1
+  Metrics train, test;   // over all ranks
+  double learning_rate;  // at the epoch's end
+};
+
+// Columns of the terminal that rank 0 may draw on: the launcher's, or this process's own; 0 if there is none.
+int terminal_columns(const Settings& settings);
+
+class Report {
+ public:
+  // `columns` is the width of the terminal behind `out`, 0 if there is none. Throws Error{file} if the log cannot be
+  // written.
+  Report(World& world, const TrainOptions& options, std::ostream& out, int columns);
+
+  void start(const std::string& device, const Dataset& data, std::size_t parameters, const LearningRate& rate);
+  void resumed(std::size_t epochs_done);
+  void step(std::size_t epoch, std::size_t step, std::size_t steps);
+  void epoch(const EpochResult& result);
+  void end(const Metrics& test, std::uint64_t parameter_hash);
+
+ private:
+  void line(const std::string& text);
+
+  World& world_;
+  const TrainOptions& options_;
+  std::ostream& out_;
+  int columns_;
+  std::ofstream log_;
+  std::chrono::steady_clock::time_point last_drawn_{};
+};
+
+}  // namespace anello::trainer

@@ -1,0 +1,14 @@
+// The training itself, as a function of a world; it is told in main.cpp.
+#pragma once
+#include <anello/world.hpp>
+#include <ostream>
+
+#include "trainer/options.hpp"
+
+namespace anello::trainer {
+
+// Called by every rank with the same options; returns when all have finished. Rank 0 reports to `out`, whose terminal
+// is `columns` wide (0: none). Errors as of the world, and of files, data and devices.
+void train(World& world, const TrainOptions& options, std::ostream& out, int columns);
+
+}  // namespace anello::trainer
