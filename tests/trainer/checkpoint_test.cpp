@@ -1,0 +1,117 @@
+// Checkpoints: round trip, every truncation, every flipped byte, another run's.
+#include "trainer/checkpoint.hpp"
+
+#include <gmock/gmock.h>
+
+#include <anello/error.hpp>
+
+#include "scratch.hpp"
+#include "trainer/random.hpp"
+
+namespace anello::trainer {
+namespace {
+
+using testing::HasSubstr;
+
+const Facts kFacts = {{"--dataset", "digits"}, {"--seed", "7"}};
+
+class Checkpoint : public testing::Test {
+ protected:
+  Checkpoint() {
+    Random random(1, Stream::draws);
+    for (float& value : parameters_) value = float(random.uniform());
+    for (float& value : velocity_) value = float(random.uniform());
+    write_checkpoint(path_, kFacts, 3, *backend_, written_);
+  }
+  std::string refusal(const Facts& facts = kFacts) {
+    std::vector<float> parameters(parameters_.size(), -1), velocity(velocity_.size(), -1);
+    const std::vector<std::span<float>> tensors = {parameters, velocity};
+    try {
+      read_checkpoint(path_, facts, *backend_, tensors);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::file);
+      EXPECT_THAT(error.what(), HasSubstr(path_.string()));
+      EXPECT_THAT(parameters, testing::Each(-1));
+      return error.what();
+    }
+    return "not refused";
+  }
+
+  Scratch scratch_;
+  std::filesystem::path path_ = scratch_ / "run.checkpoint";
+  std::unique_ptr<Backend> backend_ = make_cpu_backend();
+  std::vector<float> parameters_ = std::vector<float>(37), velocity_ = std::vector<float>(11);
+  std::vector<std::span<float>> written_ = {parameters_, velocity_};
+};
+
+TEST_F(Checkpoint, ComesBackAsItWas) {
+  std::vector<float> parameters(37), velocity(11);
+  const std::vector<std::span<float>> tensors = {parameters, velocity};
+  EXPECT_EQ(read_checkpoint(path_, kFacts, *backend_, tensors), 3U);
+  EXPECT_EQ(parameters, parameters_);
+  EXPECT_EQ(velocity, velocity_);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch_.path()), {}), 1) << "left something behind";
+}
+
+TEST_F(Checkpoint, RefusesEveryTruncation) {
+  const std::string whole = bytes_of(path_);
+  for (std::size_t bytes = 0; bytes < whole.size(); bytes++) {
+    scratch_.put("run.checkpoint", whole.substr(0, bytes));
+    EXPECT_THAT(refusal(), testing::AnyOf(HasSubstr("cut off"), HasSubstr("only the beginning"))) << bytes;
+  }
+  scratch_.put("run.checkpoint", whole + "x");
+  EXPECT_THAT(refusal(), HasSubstr("damaged or cut off"));
+}
+
+TEST_F(Checkpoint, RefusesFlippedBits) {
+  const std::string whole = bytes_of(path_);
+  for (std::size_t bit = 0; bit < 8 * whole.size(); bit += 3) {
+    std::string flipped = whole;
+    flipped[bit / 8] = char(flipped[bit / 8] ^ (1 << (bit % 8)));
+    scratch_.put("run.checkpoint", flipped);
+    EXPECT_NE(refusal(), "not refused") << "bit " << bit;
+  }
+}
+
+TEST_F(Checkpoint, RefusesAnotherRun) {
+  EXPECT_THAT(refusal({{"--dataset", "digits"}, {"--seed", "8"}}),
+              HasSubstr("was written with --seed 7, this run has --seed 8; use the same, or leave out --resume"));
+  EXPECT_THAT(refusal({{"--dataset", "digits"}, {"--seed", "7"}, {"--hidden", "8"}}),
+              HasSubstr("does not say its --hidden"));
+  written_.pop_back();
+  write_checkpoint(path_, kFacts, 3, *backend_, written_);
+  EXPECT_THAT(refusal(), HasSubstr("holds 1 tensors, 2 expected"));
+  written_ = {velocity_, parameters_};
+  write_checkpoint(path_, kFacts, 3, *backend_, written_);
+  EXPECT_THAT(refusal(), HasSubstr("holds a tensor of 11 elements, 37 expected"));
+}
+
+TEST_F(Checkpoint, RefusesWhatIsNone) {
+  scratch_.put("run.checkpoint", std::string(100, 'x'));
+  EXPECT_THAT(refusal(), HasSubstr("is not a checkpoint"));
+  std::filesystem::remove(path_);
+  EXPECT_THAT(refusal(), HasSubstr("cannot be opened: No such file"));
+  std::filesystem::create_directory(path_);
+  EXPECT_THAT(refusal(), HasSubstr("cannot be opened"));
+}
+
+TEST_F(Checkpoint, ReplacesAtOnceOrNotAtAll) {
+  const std::string before = bytes_of(path_);
+  std::filesystem::create_directory(path_.string() + ".part");  // in the way of the fresh file
+  EXPECT_THROW(write_checkpoint(path_, kFacts, 4, *backend_, written_), Error);
+  EXPECT_EQ(bytes_of(path_), before);
+}
+
+TEST_F(Checkpoint, SaysEarlyThatItCannotBeWritten) {
+  EXPECT_NO_THROW(require_writable(scratch_ / "new"));
+  EXPECT_NO_THROW(require_writable("new"));
+  for (const std::filesystem::path& path : {scratch_.path(), scratch_ / "missing" / "new"}) try {
+      require_writable(path);
+      FAIL() << path;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("checkpoint '" + path.string() + "' cannot be written"));
+    }
+}
+
+}  // namespace
+}  // namespace anello::trainer

@@ -1,0 +1,104 @@
+// The wrapped optimizer, the metrics and the check of equality, in worlds of threads.
+#include "trainer/data_parallel.hpp"
+
+#include <gmock/gmock.h>
+
+#include <anello/testing.hpp>
+#include <atomic>
+#include <cmath>
+
+#include "trainer/metrics.hpp"
+
+namespace anello::trainer {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::size_t kParameters = 1000;
+
+// What rank r has summed over its samples, of which there are r.
+float gradient_sum(int rank, std::size_t i) {
+  return float(rank) * std::sin(float(i) + float(rank));
+}
+
+void expect_average(int ranks, std::string_view compression, float tolerance) {
+  const auto samples = std::size_t(ranks * (ranks - 1) / 2);
+  run_world(ranks, [&](World& world) {
+    const auto backend = make_cpu_backend();
+    DataParallel optimizer(world, *backend, make_optimizer("sgd", *backend, kParameters), samples,
+                           wire_type(compression));
+    std::vector<float> parameters(kParameters, 1), gradient(kParameters);
+    for (std::size_t i = 0; i < kParameters; i++) gradient[i] = gradient_sum(world.rank(), i);
+    optimizer.step(parameters, gradient, 0.5, 1);
+    for (std::size_t i = 0; i < kParameters; i++) {
+      double sum = 0;
+      for (int rank = 0; rank < ranks; rank++) sum += gradient_sum(rank, i);
+      ASSERT_NEAR(gradient[i], sum / double(samples), tolerance) << i;
+      ASSERT_NEAR(parameters[i], 1 - 0.5 * gradient[i], 1e-6) << i;
+    }
+    EXPECT_GT(optimizer.communication_seconds(), 0);
+    require_equal(world, std::uint64_t(std::bit_cast<std::uint32_t>(parameters[17])), "parameter 17");
+  });
+}
+
+TEST(DataParallel, AveragesOverSamplesNotRanks) {
+  for (const int ranks : {2, 3, 4}) expect_average(ranks, "none", 1e-6F);
+}
+
+TEST(DataParallel, AveragesCompressed) {
+  expect_average(3, "fp16", 3e-3F);
+  expect_average(3, "bf16", 2e-2F);
+}
+
+// Sums over a large batch do not fit half precision; their average does.
+TEST(DataParallel, DividesBeforeItCompresses) {
+  run_world(2, [](World& world) {
+    const auto backend = make_cpu_backend();
+    DataParallel optimizer(world, *backend, make_optimizer("sgd", *backend, 1), 1000000, DType::f16);
+    std::vector<float> parameters(1), gradient = {3e6F};
+    optimizer.step(parameters, gradient, 1, 1);
+    EXPECT_EQ(gradient[0], 6);
+  });
+}
+
+TEST(DataParallel, StateIsTheOptimizers) {
+  run_world(1, [](World& world) {
+    const auto backend = make_cpu_backend();
+    DataParallel optimizer(world, *backend, make_optimizer("adam", *backend, 5), 1, DType::f32);
+    EXPECT_EQ(optimizer.state().size(), 2U);
+  });
+}
+
+TEST(Metrics, WeighBySamples) {
+  run_world(3, [](World& world) {
+    Metrics metrics;
+    const auto samples = std::size_t(world.rank());  // rank 0 has none
+    metrics.add({.loss = 2.0 * double(samples * samples), .correct = samples / 2}, samples);
+    metrics.seconds = 1;
+    metrics.communication_seconds = 0.1 * world.rank();
+    const Metrics all = metrics.over_ranks(world);
+    EXPECT_DOUBLE_EQ(all.loss(), (2.0 + 8.0) / 3);
+    EXPECT_DOUBLE_EQ(all.accuracy(), 1.0 / 3);
+    EXPECT_NEAR(all.communication_share(), 0.1, 1e-12);
+  });
+}
+
+TEST(RequireEqual, NamesTheRankThatDiffers) {
+  std::atomic<int> told = 0;
+  run_world(3, [&](World& world) {
+    try {
+      require_equal(world, world.rank() == 2 ? 0xabc : 0xdef, "training options");
+      ADD_FAILURE() << "rank " << world.rank() << " was not told";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Code::mismatch);
+      EXPECT_EQ(error.rank(), 2);
+      EXPECT_THAT(error.what(), HasSubstr("training options of rank 2 (" + world.host(2) + ")"));
+      EXPECT_THAT(error.what(), HasSubstr("abc there, def here"));
+      told++;
+    }
+  });
+  EXPECT_EQ(told, 3);
+}
+
+}  // namespace
+}  // namespace anello::trainer
