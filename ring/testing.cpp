@@ -1,57 +1,17 @@
 #include <anello/testing.hpp>
-#include <atomic>
-#include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <optional>
 #include <random>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "ring/base/text.hpp"
 #include "ring/bootstrap.hpp"
+#include "ring/hall.hpp"
 
 namespace anello {
 namespace {
-
-// The exchange of blobs between threads: the rendezvous of a world in one process.
-class Hall {
- public:
-  Hall(int ranks, std::chrono::milliseconds limit) : limit_(limit), blobs_(std::size_t(ranks)) {}
-
-  std::vector<std::string> exchange(int rank, std::string blob) {
-    std::unique_lock lock(mutex_);
-    blobs_[std::size_t(rank)] = std::move(blob);
-    const std::uint64_t round = round_;
-    if (++there_ == blobs_.size()) {
-      complete_ = std::exchange(blobs_, std::vector<std::string>(blobs_.size()));
-      there_ = 0;
-      round_++;
-      changed_.notify_all();
-    }
-    if (!changed_.wait_for(lock, limit_, [&] { return closed_ || round_ != round; }))
-      throw Error(Code::rendezvous,
-                  text("only ", there_, " of ", blobs_.size(), " ranks came before ANELLO_START_TIMEOUT ran out"));
-    if (round_ == round) throw Error(Code::rendezvous, "another rank failed at start");
-    return complete_;
-  }
-
-  void close() {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  std::chrono::milliseconds limit_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::string> blobs_, complete_;
-  std::size_t there_ = 0;
-  std::uint64_t round_ = 0;
-  bool closed_ = false;
-};
 
 std::string random_job() {
   std::random_device random;

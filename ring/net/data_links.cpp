@@ -17,6 +17,7 @@ constexpr std::chrono::seconds kConnectLimit{10};
 
 DataLinks::DataLinks(asio::io_context& context, Mesh& mesh, int rank, int size, Bell& bell, Failed failed)
     : context_(context), mesh_(mesh), rank_(rank), bell_(bell), failed_(std::move(failed)) {
+  tcp::socket{never_run_};  // Asio opens its own descriptors with the first socket: here it may still fail
   links_.resize(std::size_t(size));
   asked_.resize(std::size_t(size));
 }

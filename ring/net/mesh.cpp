@@ -9,6 +9,7 @@
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
+#include <utility>
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
@@ -104,16 +105,19 @@ void Mesh::close() {
 
 // Out of descriptors, or too many strangers: wait rather than spin or give up.
 awaitable<void> Mesh::accept_all() {
+  bool told = false;
   while (acceptor_.is_open()) {
     asio::error_code error;
     if (handshakes_ < kMaxHandshakes) {
       Socket socket = co_await acceptor_.async_accept(redirect_error(use_awaitable, error));
       if (!error) {
         asio::co_spawn(context_, let_in(std::move(socket)), asio::detached);
+        told = false;
         continue;
       }
       if (error == asio::error::operation_aborted) co_return;
-      log(Severity::warning, text("cannot accept a connection: ", error.message()));
+      if (!std::exchange(told, true))
+        log(Severity::warning, text("cannot accept connections: ", error.message(), "; trying on"));
     }
     co_await pause(context_, std::chrono::milliseconds(20));
   }

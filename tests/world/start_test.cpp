@@ -1,0 +1,201 @@
+// How worlds come to be and go: what does not fit is refused by name, and nothing is left behind.
+#include <gmock/gmock.h>
+
+#include <future>
+
+#include "ring/base/text.hpp"
+#include "ring/bootstrap.hpp"
+#include "ring/hall.hpp"
+#include "tests/support/resources.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+Identity identity_of(int rank, int size) {
+  return {.job = "start",
+          .rank = rank,
+          .size = size,
+          .local_rank = rank,
+          .local_size = size,
+          .host = text("host", rank),
+          .address = "127.0.0.1"};
+}
+
+// What each rank is told when it comes with these settings and this identity; the program runs where none is told
+// anything.
+std::vector<Told> start(const std::vector<Settings>& settings, const std::vector<Identity>& identities,
+                        const std::function<void(World&)>& program) {
+  Hall hall(int(settings.size()), milliseconds(20000));
+  std::vector<std::future<Told>> ranks;
+  for (std::size_t r = 0; r < settings.size(); r++)
+    ranks.push_back(std::async(std::launch::async, [&, r] {
+      Told told{.rank = int(r)};
+      const auto began = std::chrono::steady_clock::now();
+      const Exchange exchange = [&hall, r](std::string blob) { return hall.exchange(int(r), std::move(blob)); };
+      try {
+        World world = WorldMaker::make(identities[r], exchange, settings[r]);
+        program(world);
+      } catch (const Error& e) {
+        told.error = e;
+        hall.close();
+      }
+      told.after = std::chrono::steady_clock::now() - began;
+      return told;
+    }));
+  std::vector<Told> all;
+  for (auto& rank : ranks) all.push_back(rank.get());
+  return all;
+}
+
+std::vector<Identity> identities(int size) {
+  std::vector<Identity> all;
+  for (int rank = 0; rank < size; rank++) all.push_back(identity_of(rank, size));
+  return all;
+}
+
+void never(World&) {
+  ADD_FAILURE() << "the world came to be";
+}
+
+TEST(Start, settings_that_must_be_equal_are_named_with_the_rank) {
+  std::vector<Settings> settings(3);
+  settings[2].slab_bytes = 1000;
+  for (const Told& told : start(settings, identities(3), never)) {
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->code(), Code::mismatch);
+    EXPECT_EQ(told.error->rank(), 2);
+    EXPECT_THAT(told.error->what(), AllOf(HasSubstr("rank 0 has ANELLO_SLAB_BYTES=4194304"),
+                                          HasSubstr("rank 2 has ANELLO_SLAB_BYTES=1000")));
+  }
+}
+
+TEST(Start, settings_that_may_differ_do) {
+  std::vector<Settings> settings(3);
+  settings[1].socket_buffer_bytes = 4096;
+  settings[2].spin = 0;
+  settings[2].yields = 0;
+  settings[0].congestion = "system";
+  settings[1].congestion = "no-such-algorithm";
+  for (const Told& told :
+       start(settings, identities(3), [](World& world) { EXPECT_EQ(carry_out(world, {.count = 100'000}), ""); }))
+    EXPECT_FALSE(told.error) << told.error->what();
+}
+
+TEST(Start, hosts_are_known_to_all) {
+  start(std::vector<Settings>(3), identities(3), [](World& world) {
+    for (int rank = 0; rank < 3; rank++) EXPECT_EQ(world.host(rank), text("host", rank));
+    EXPECT_THROW((void)world.host(3), Error);
+  });
+}
+
+TEST(Start, a_rank_that_cannot_listen_says_so) {
+  std::vector<Identity> ranks = identities(2);
+  ranks[1].address = "192.0.2.1";  // for documentation: nobody's
+  const std::vector<Told> all = start(std::vector<Settings>(2), ranks, never);
+  ASSERT_TRUE(all[1].error);
+  EXPECT_EQ(all[1].error->code(), Code::network);
+  EXPECT_THAT(all[1].error->what(), HasSubstr("cannot listen on 192.0.2.1"));
+}
+
+TEST(Start, ranks_of_another_job_generation_or_secret_are_not_let_in) {
+  for (int field = 0; field < 2; field++) {
+    std::vector<Identity> ranks = identities(2);
+    if (field == 0) ranks[1].job = "another";
+    if (field == 1) ranks[1].generation = 2;
+    std::vector<Settings> settings(2);
+    for (Settings& s : settings) s.start_timeout = milliseconds(300);
+    const std::vector<Told> all = start(settings, ranks, never);
+    ASSERT_TRUE(all[0].error && all[1].error);
+    EXPECT_THAT(all[0].error->what(), HasSubstr("no connection with rank 1 on host1"));
+    EXPECT_EQ(all[1].error->code(), Code::unauthorized);
+    EXPECT_THAT(all[1].error->what(), HasSubstr(field == 0 ? "this is not job 'another'" : "generation 2"));
+  }
+}
+
+// The others introduced themselves, but never connect.
+TEST(Start, who_does_not_connect_in_time_is_named) {
+  Settings settings;
+  settings.start_timeout = milliseconds(200);
+  const Exchange exchange = [](std::string mine) { return std::vector<std::string>(3, std::move(mine)); };
+  const auto began = std::chrono::steady_clock::now();
+  try {
+    WorldMaker::make(identity_of(0, 3), exchange, settings);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::rendezvous);
+    EXPECT_THAT(e.what(), HasSubstr("no connection with rank 1 on host0, rank 2 on host0"));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(5000));
+}
+
+TEST(Start, blobs_that_are_no_introduction_are_refused) {
+  for (const std::string& blob : {std::string(), std::string("x"), std::string(10000, '\xff')}) {
+    const Exchange exchange = [&](const std::string& mine) { return std::vector<std::string>{mine, blob}; };
+    try {
+      WorldMaker::make(identity_of(0, 2), exchange, {});
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::protocol) << e.what();
+    }
+  }
+}
+
+TEST(Start, too_few_descriptors_are_an_error) {
+  for (std::size_t more = 0; more < 18; more += 3) {
+    const FewDescriptors limit(more);
+    Settings settings;
+    settings.start_timeout = milliseconds(300);
+    try {
+      run_world(
+          2, [](World& world) { world.barrier(); }, settings);
+    } catch (const Error& e) {
+      EXPECT_THAT(e.code(), AnyOf(Code::network, Code::rendezvous, Code::rank_dead)) << e.what();
+    }
+  }
+}
+
+TEST(Start, worlds_do_not_disturb_each_other) {
+  std::vector<std::future<void>> worlds;
+  for (int k = 0; k < 3; k++)
+    worlds.push_back(std::async(std::launch::async, [k] {
+      run_world(2 + k, [](World& world) {
+        for (std::uint64_t count = 1; count < 200; count++) ASSERT_EQ(carry_out(world, {.count = count}), "");
+      });
+    }));
+  for (auto& world : worlds) world.get();
+}
+
+// One program in two worlds at once, as in tests of programs with groups of their own.
+TEST(Start, a_thread_may_have_two_worlds) {
+  run_world(2, [](World& outer) {
+    run_world(3, [](World& inner) { EXPECT_EQ(carry_out(inner, {.count = 10}), ""); });
+    EXPECT_EQ(carry_out(outer, {.count = 10}), "");
+  });
+}
+
+TEST(Start, a_hundred_worlds_leave_nothing_behind) {
+  run_world(3, [](World& world) { world.barrier(); });  // what is made once and stays
+  const auto descriptors = open_descriptors(), threads = running_threads(1);
+  for (int k = 0; k < 100; k++) {
+    try {
+      run_world(3, [&](World& world) {
+        EXPECT_EQ(carry_out(world, {.count = 1000}), "");
+        if (k % 4 == 1) world.finish();
+        if (k % 4 == 2 && world.rank() == 1) world.abort("enough");
+        if (k % 4 == 3 && world.rank() == 1) throw Error(Code::file, "no more data");
+      });
+    } catch (const Error&) {
+    }
+  }
+  EXPECT_EQ(open_descriptors(), descriptors);
+  EXPECT_EQ(running_threads(threads), threads);
+}
+
+}  // namespace
+}  // namespace anello
