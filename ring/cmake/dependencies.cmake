@@ -39,7 +39,7 @@ find_package(OpenSSL QUIET COMPONENTS Crypto)
 if(OpenSSL_FOUND)
   anello_feature(authentication "built, with OpenSSL ${OPENSSL_VERSION}")
 else()
-  anello_feature(authentication "not built, OpenSSL was not found (Debian: libssl-dev); a job with a secret will be refused")
+  anello_feature(authentication "not built, OpenSSL was not found (Debian: libssl-dev), a job with a secret will be refused")
 endif()
 
 if(ANELLO_BUILD_PROGRAMS)
