@@ -103,7 +103,8 @@ void Supervisor::output_failed(const std::string& why, Clock::time_point now) {
 void Supervisor::keeper_gone() {
   if (phase_ == Phase::running || alive_count_ > 0) {
     keeper_was_killed_ = true;
-    hands_.say("the keeper process was killed, and the ranks with it; leave it to `anello run` to end ranks");
+    hands_.say(
+        "the keeper process ended before the ranks, which are killed with it; interrupt `anello run` to end a job");
     if (exit_code_ == 0) exit_code_ = 128 + SIGKILL;
   }
   phase_ = Phase::over;
