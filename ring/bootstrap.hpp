@@ -3,23 +3,13 @@
 #pragma once
 #include <anello/settings.hpp>
 #include <anello/world.hpp>
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
-namespace anello {
+#include "ring/base/identity.hpp"
 
-struct Identity {
-  std::string job = "default";
-  std::uint32_t generation = 1;  // one incarnation of the world; 0 is none
-  int rank = 0, size = 1;
-  int local_rank = 0, local_size = 1;
-  int node_rank = 0, node_count = 1;
-  std::string host;     // for people, and the same string on all ranks of one host
-  std::string address;  // numeric; where this rank listens and what it tells the others ("127.0.0.1", "fe80::1%eth0")
-  std::string secret;   // empty: no authentication
-};
+namespace anello {
 
 // Entry r of the result is rank r's blob. Blocks until every rank has called it; every rank calls it equally often.
 // Throws Error{rendezvous} that names who is missing.

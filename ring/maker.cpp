@@ -69,7 +69,7 @@ World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Sett
 void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   const auto deadline = std::chrono::steady_clock::now() + settings.start_timeout;
   background_.emplace();
-  asio::io_context& context = background_->context();
+  auto& context = background_->context();
   mesh_.emplace(context, identity_, settings);
 
   std::vector<Endpoint> peers;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs the core test suite: the release build, then the tests labelled `core`
-# under the address+undefined and the thread sanitizer. Fails if anything fails, if no test ran, or if a test was
+# Installs what is missing, builds, and runs the core test suite on the release build; with --sanitizers also the tests
+# labelled `core` under the address+undefined and the thread sanitizer. Fails if anything fails, if no test ran, or if a test was
 # skipped that is not listed below.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../ring/cmake/prepare.sh"
@@ -10,9 +10,9 @@ allowed_skips=()
 
 usage() {
   cat <<'TEXT'
-usage: bash tests/run.sh [--quick | --interop]
-  --quick    leave the sanitizers out
-  --interop  the tests that need other systems (MPI, Slurm, torch)
+usage: bash tests/run.sh [--sanitizers | --interop]
+  --sanitizers  also under the address+undefined and the thread sanitizer
+  --interop     the tests that need other systems (MPI, Slurm, torch)
 TEXT
 }
 
@@ -55,10 +55,10 @@ run_suite() {
   ((status == 0 || ${#problems[@]} > 0)) || problems+=("$preset: ctest ended with status $status")
 }
 
-suites=(release asan tsan)
+suites=(release)
 case $#:${1-} in
   0:) ;;
-  1:--quick) suites=(release) ;;
+  1:--sanitizers) suites=(release asan tsan) ;;
   1:--interop)
     say "tests: there are no tests yet that need other systems" >&2
     exit 2

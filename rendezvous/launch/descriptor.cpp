@@ -22,8 +22,7 @@ void Descriptor::close() {
 }
 
 Error system_error(std::string_view attempt, Code code) {
-  const char* remedy = errno == EMFILE || errno == ENFILE ? "; raise the limit on open files (ulimit -n)" : "";
-  return {code, text(attempt, ": ", std::strerror(errno), remedy)};
+  return {code, text(attempt, ": ", std::strerror(errno))};
 }
 
 Pipe make_pipe() {
@@ -81,19 +80,16 @@ void close_all_but(const std::vector<int>& needed) {
     if (fd > STDERR_FILENO && std::ranges::find(needed, fd) == needed.end()) ::close(fd);
 }
 
-unsigned long raise_open_files_limit() {
+OpenFilesLimit open_files_limit() {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
-  const rlim_t before = limit.rlim_cur;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-  return before;
+  return {limit.rlim_cur, limit.rlim_max};
 }
 
-void set_open_files_limit(unsigned long soft) {
+void set_open_files_limit(unsigned long now) {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = soft;
+  limit.rlim_cur = now;
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 

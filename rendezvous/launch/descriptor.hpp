@@ -45,8 +45,10 @@ void write_all(int fd, std::string_view bytes, const std::string& name);  // blo
 void open_missing_standard_descriptors();
 // For a new process: closes everything above standard error that is not needed.
 void close_all_but(const std::vector<int>& needed);
-// Raises this process's limit on open files as far as it may. Returns the limit before, for ranks to be given back.
-unsigned long raise_open_files_limit();
-void set_open_files_limit(unsigned long soft);
+struct OpenFilesLimit {
+  unsigned long now, most;
+};
+OpenFilesLimit open_files_limit();
+void set_open_files_limit(unsigned long now);  // up to the most
 
 }  // namespace anello::launch

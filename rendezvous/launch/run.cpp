@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "rendezvous/host.hpp"
@@ -15,10 +16,13 @@
 #include "rendezvous/launch/process.hpp"
 #include "rendezvous/launch/signals.hpp"
 #include "rendezvous/launch/supervise.hpp"
+#include "ring/base/text.hpp"
 
 namespace anello::launch {
 namespace {
 
+// Both ends of two pipes, two files, a connection to the rendezvous.
+constexpr unsigned long kFilesOfARank = 7, kOtherFiles = 32;
 constexpr std::chrono::milliseconds kLastBytes{1000}, kEmergency{5000};
 
 class Launcher {
@@ -126,7 +130,12 @@ class Launcher {
 };
 
 void Launcher::start_keeper(char** argv) {
-  const unsigned long files_before = raise_open_files_limit();
+  const OpenFilesLimit files = open_files_limit();
+  const unsigned long needed = kFilesOfARank * static_cast<unsigned long>(job_.size) + kOtherFiles;
+  if (needed > files.most)
+    throw Error(Code::configuration, text(job_.size, " ranks need ", needed, " open files, ", files.most,
+                                          " are allowed; raise the limit (ulimit -n), or start fewer"));
+  set_open_files_limit(std::max(files.now, needed));
   std::vector<RankEnds> ends;
   for (int rank = 0; rank < job_.size; rank++) {
     Output::Ends out = output_.add_rank(rank);
@@ -136,7 +145,7 @@ void Launcher::start_keeper(char** argv) {
   adopt_orphans();
   keeper_ = fork();
   if (keeper_ < 0) throw system_error("starting the keeper process");
-  if (keeper_ == 0) keep({job_, std::move(channel.read), std::move(ends), signals_.mask_before(), files_before, argv});
+  if (keeper_ == 0) keep({job_, std::move(channel.read), std::move(ends), signals_.mask_before(), files.now, argv});
   channel_ = std::move(channel.write);
 }
 

@@ -1,6 +1,7 @@
 // Connections between the ranks of one world: the listener, and connecting to a peer's. Lives on the background thread;
 // every connection is through the handshake before anybody else sees it. Knows nothing of what is said on them.
 #pragma once
+#include <anello/settings.hpp>
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
@@ -9,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ring/bootstrap.hpp"
+#include "ring/base/identity.hpp"
 #include "ring/net/handshake.hpp"
 
 namespace anello {

@@ -228,7 +228,8 @@ TEST(Ending, WrongUsageIsOneLineWithTheRemedy) {
 
 TEST(Ending, TooManyRanksForTheLimitOnOpenFiles) {
   const Outcome outcome = testing::run({"sh", "-c", "ulimit -n 64; exec " ANELLO_PROGRAM " run -n 100 -- true"});
-  EXPECT_NE(outcome.code, 0);
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(testing::lines(outcome.err).size(), 1u);
   EXPECT_TRUE(contains(outcome.err, "ulimit -n")) << outcome.err;
 }
 

@@ -10,6 +10,7 @@ namespace anello::launch {
 namespace {
 
 using std::chrono::milliseconds;
+using namespace std::string_literals;
 
 class MixerTest : public ::testing::Test {
  protected:
@@ -35,7 +36,7 @@ TEST_F(MixerTest, LinesAreWholeAndKeepTheirOrder) {
 TEST_F(MixerTest, BytesOtherThanNewlinesPassUnchangedWhereThereIsNoTerminal) {
   Mixer mixer({});
   const int stream = mixer.add_stream(3);
-  const std::string odd("50%\r60%\r\0\xff\033[2K\t", 17);
+  const std::string odd = "50%\r60%\r\0\xff\033[2K\t"s;
   mixer.feed(stream, odd + "\r\n", now_);
   EXPECT_EQ(take(mixer), "[3] " + odd + "\r\n");
 }

@@ -1,0 +1,231 @@
+#include "tests/support/tidy.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <regex>
+#include <set>
+
+namespace anello::tidy {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostLines = 400;
+const std::set<std::string> kLongOnPurpose = {};
+
+bool ends_with_any(std::string_view path, std::initializer_list<std::string_view> suffixes) {
+  return std::any_of(suffixes.begin(), suffixes.end(), [&](auto suffix) { return path.ends_with(suffix); });
+}
+bool is_header(const File& file) {
+  return ends_with_any(file.path, {".hpp", ".h", ".def"});
+}
+bool is_cpp(const File& file) {
+  return is_header(file) || ends_with_any(file.path, {".cpp", ".c", ".cu", ".in"});
+}
+// Tests, and benchmarks of one room, may reach into what they look at.
+bool is_product(const File& file) {
+  return is_cpp(file) && !file.path.starts_with("tests/") && !file.path.starts_with("bench/micro/");
+}
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+std::string name_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+bool is_text(const fs::path& path) {
+  static const std::set<std::string> extensions = {".cpp", ".hpp", ".h",     ".c",  ".cu", ".cuh", ".def",
+                                                   ".in",  ".txt", ".cmake", ".sh", ".py", ".md",  ".json"};
+  return extensions.contains(path.extension().string()) || !path.has_extension();
+}
+
+File read_file(const fs::path& root, const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  File file{fs::relative(path, root).generic_string(), {}};
+  for (std::string line; std::getline(in, line);) file.lines.push_back(std::move(line));
+  return file;
+}
+
+Complaints matches(const std::vector<File>& tree, const std::string& pattern, const std::string& complaint,
+                   const std::function<bool(const File&)>& applies) {
+  const std::regex regex(pattern);
+  Complaints out;
+  for (const File& file : tree) {
+    if (!applies(file)) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i)
+      if (std::smatch found; std::regex_search(file.lines[i], found, regex))
+        out.push_back(file.path + ":" + std::to_string(i + 1) + ": " + complaint + ": " + found.str());
+  }
+  return out;
+}
+
+// What a quoted or angled include of this project names; empty for anything else.
+std::string included(const std::string& line) {
+  static const std::regex regex(
+      R"(^\s*#\s*include\s*[<"]((ring|gpu|rendezvous|trainer|bench|tests|anello)/[^>"]+)[>"])");
+  std::smatch found;
+  if (!std::regex_search(line, found, regex)) return {};
+  std::string path = found[1].str();
+  return path.starts_with("anello/") ? "ring/include/" + path : path;
+}
+
+// "base", "plan", ... inside ring, "world" for the rest of it; the top folder elsewhere.
+std::string room_of(const std::string& path) {
+  static const std::set<std::string> rooms = {"base", "plan", "run", "link", "net", "shm"};
+  static const std::set<std::string> world = {"world.hpp", "init.hpp", "testing.hpp", "anello.hpp", "anello.h"};
+  const std::string top = path.substr(0, path.find('/'));
+  if (top != "ring") return top;
+  if (path.starts_with("ring/include/")) return world.contains(name_of(path)) ? "world" : "base";
+  const std::string rest = path.substr(5), room = rest.substr(0, rest.find('/'));
+  return rooms.contains(room) ? room : "world";
+}
+
+const std::set<std::string> kRing = {"base", "plan", "run", "link", "net", "shm", "world"};
+
+std::set<std::string> with_ring(std::initializer_list<std::string> others) {
+  std::set<std::string> rooms(others);
+  rooms.insert(kRing.begin(), kRing.end());
+  return rooms;
+}
+
+// What each room may include. Tests may include everything and are not in the table.
+const std::map<std::string, std::set<std::string>> kMayInclude = {
+    {"base", {"base"}},
+    {"plan", {"base", "plan"}},
+    {"run", {"base", "plan", "run"}},
+    {"link", {"base", "link"}},
+    {"net", {"base", "link", "net"}},
+    {"shm", {"base", "link", "shm"}},
+    {"world", kRing},
+    {"gpu", with_ring({"gpu"})},
+    {"rendezvous", with_ring({"rendezvous"})},
+    {"trainer", with_ring({"trainer"})},
+    {"bench", with_ring({"bench"})},
+};
+
+}  // namespace
+
+std::vector<File> read_tree(const fs::path& root) {
+  std::vector<File> tree;
+  const auto add = [&](const fs::path& path) {
+    if (is_text(path)) tree.push_back(read_file(root, path));
+  };
+  for (const char* room : {"ring", "gpu", "rendezvous", "trainer", "bench", "tests", ".ci"}) {
+    if (!fs::exists(root / room)) continue;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / room))
+      if (entry.is_regular_file()) add(entry.path());
+  }
+  for (const char* file : {"CMakeLists.txt", "CMakePresets.json", "README.md"})
+    if (fs::exists(root / file)) add(root / file);
+  std::sort(tree.begin(), tree.end(), [](const File& a, const File& b) { return a.path < b.path; });
+  return tree;
+}
+
+Complaints foreign_names(const std::vector<File>& tree) {
+  const auto code_outside = [](std::initializer_list<std::string_view> rooms) {
+    return [rooms = std::vector(rooms)](const File& file) {
+      if (!is_product(file)) return false;
+      return std::none_of(rooms.begin(), rooms.end(), [&](auto room) { return file.path.starts_with(room); });
+    };
+  };
+  Complaints out = matches(tree, R"(#\s*include\s*<asio[./]|\basio::)", "Asio belongs in ring/net and rendezvous",
+                           code_outside({"ring/net/", "rendezvous/"}));
+  const Complaints cuda = matches(tree, R"(#\s*include\s*<(cuda|nccl|cublas)|\b(cuda|nccl|cublas)[A-Z]\w*\s*\()",
+                                  "CUDA belongs in gpu", code_outside({"gpu/"}));
+  out.insert(out.end(), cuda.begin(), cuda.end());
+  return out;
+}
+
+Complaints wrong_direction(const std::vector<File>& tree) {
+  Complaints out;
+  for (const File& file : tree) {
+    const auto rule = kMayInclude.find(room_of(file.path));
+    if (rule == kMayInclude.end() || !is_cpp(file)) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string path = included(file.lines[i]);
+      if (!path.empty() && !rule->second.contains(room_of(path)))
+        out.push_back(file.path + ":" + std::to_string(i + 1) + ": " + rule->first + " may not include " + path);
+    }
+  }
+  return out;
+}
+
+Complaints environment_reads(const std::vector<File>& tree) {
+  Complaints out =
+      matches(tree, R"(\b(secure_)?getenv\s*\()", "the environment is read by environment() only", is_product);
+  const auto allowed = std::find_if(out.begin(), out.end(), [](const std::string& complaint) {
+    return complaint.starts_with("ring/base/config.cpp:");
+  });
+  if (allowed == out.end())
+    out.push_back("ring/base/config.cpp: environment() is not there");
+  else
+    out.erase(allowed);
+  return out;
+}
+
+Complaints unlisted_sources(const std::vector<File>& tree) {
+  static const std::regex include(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])"), word(R"x([^\s()"]+)x");
+  // What is included; what the lists name, as paths from the root; a list may also name stems, for a loop.
+  std::set<std::string> headers, sources;
+  const auto read_list = [&](const File& file, const std::string& line) {
+    for (std::sregex_iterator it(line.begin(), line.end(), word), end; it != end; ++it)
+      sources.insert((fs::path(folder_of(file.path)) / it->str()).lexically_normal().generic_string());
+  };
+  for (const File& file : tree) {
+    if (!is_cpp(file) && name_of(file.path) != "CMakeLists.txt") continue;
+    for (const std::string& line : file.lines) {
+      if (std::smatch found; std::regex_search(line, found, include)) headers.insert(name_of(found[1].str()));
+      if (name_of(file.path) == "CMakeLists.txt") read_list(file, line);
+    }
+  }
+  Complaints out;
+  for (const File& file : tree) {
+    const bool is_public = file.path.starts_with("ring/include/");
+    if (is_header(file) && !is_public && !headers.contains(name_of(file.path)))
+      out.push_back(file.path + ": nobody includes it");
+    if (!ends_with_any(file.path, {".cpp", ".c", ".cu"})) continue;
+    const std::string stem = file.path.substr(0, file.path.rfind('.'));
+    const std::string subject = stem.ends_with("_test") ? stem.substr(0, stem.size() - 5) : stem;
+    if (!sources.contains(file.path) && !sources.contains(stem) && !sources.contains(subject))
+      out.push_back(file.path + ": no CMakeLists.txt lists it");
+  }
+  return out;
+}
+
+Complaints leftovers(const std::vector<File>& tree) {
+  // In two halves, so that this file does not complain of itself.
+  return matches(tree,
+                 "\\b(TO"
+                 "DO|FIX"
+                 "ME|XX"
+                 "X)\\b",
+                 "left over", [](const File&) { return true; });
+}
+
+Complaints machine_paths(const std::vector<File>& tree) {
+  static const std::regex path(R"((^|[\s=(,])["'`<]?/([A-Za-z0-9_.-]+)/[A-Za-z0-9_.])");
+  static const std::set<std::string> everywhere = {"bin",  "boot", "dev", "etc", "lib", "lib64", "opt",
+                                                   "proc", "run",  "sys", "tmp", "usr", "var",   "nowhere"};
+  Complaints out;
+  for (const File& file : tree)
+    for (std::size_t i = 0; i < file.lines.size(); ++i)
+      if (std::smatch found; std::regex_search(file.lines[i], found, path) && !everywhere.contains(found[2].str()))
+        out.push_back(file.path + ":" + std::to_string(i + 1) + ": a path of one machine: /" + found[2].str() + "/");
+  return out;
+}
+
+Complaints long_files(const std::vector<File>& tree) {
+  Complaints out;
+  for (const File& file : tree) {
+    const bool source = is_cpp(file) || ends_with_any(file.path, {".sh", ".cmake", "CMakeLists.txt", ".py"});
+    if (source && file.lines.size() > kMostLines && !kLongOnPurpose.contains(file.path))
+      out.push_back(file.path + ": " + std::to_string(file.lines.size()) + " lines, more than " +
+                    std::to_string(kMostLines));
+  }
+  return out;
+}
+
+}  // namespace anello::tidy

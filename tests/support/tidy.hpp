@@ -1,0 +1,28 @@
+// The rules of the house that a compiler does not hold, as functions from a source tree to complaints
+// ("ring/plan/x.cpp:3: ..."). Reads files and nothing else; knows no test framework, so that the rules can be tried on
+// bad trees.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace anello::tidy {
+
+struct File {
+  std::string path;  // from the root, with '/'
+  std::vector<std::string> lines;
+};
+using Complaints = std::vector<std::string>;
+
+// Every text file (by its name) of the project below `root`: the rooms, .ci, and the files at the top. Sorted by path.
+std::vector<File> read_tree(const std::filesystem::path& root);
+
+Complaints foreign_names(const std::vector<File>& tree);      // Asio and CUDA outside their rooms
+Complaints wrong_direction(const std::vector<File>& tree);    // includes against the direction of the rooms
+Complaints environment_reads(const std::vector<File>& tree);  // other than the one in ring/base/config.cpp
+Complaints unlisted_sources(const std::vector<File>& tree);   // a source no CMakeLists names, a header nobody includes
+Complaints leftovers(const std::vector<File>& tree);          // notes to oneself
+Complaints machine_paths(const std::vector<File>& tree);      // absolute paths that exist on one machine only
+Complaints long_files(const std::vector<File>& tree);
+
+}  // namespace anello::tidy

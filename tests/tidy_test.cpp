@@ -1,0 +1,119 @@
+// The rules of the house, held on this tree; and each of them tried on a tree that breaks it.
+#include <gmock/gmock.h>
+
+#include "tests/support/tidy.hpp"
+
+namespace anello::tidy {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::vector<File>& project() {
+  static const std::vector<File> tree = read_tree(ANELLO_SOURCE_DIR);
+  return tree;
+}
+
+TEST(Tidy, TheTreeIsRead) {
+  EXPECT_GT(project().size(), 50u);
+  const auto is_this = [](const File& file) { return file.path == "tests/tidy_test.cpp"; };
+  EXPECT_TRUE(std::any_of(project().begin(), project().end(), is_this));
+}
+TEST(Tidy, AsioAndCudaStayInTheirRooms) {
+  EXPECT_THAT(foreign_names(project()), IsEmpty());
+}
+TEST(Tidy, IncludesFollowTheDirectionOfTheRooms) {
+  EXPECT_THAT(wrong_direction(project()), IsEmpty());
+}
+TEST(Tidy, TheEnvironmentIsReadInOnePlace) {
+  EXPECT_THAT(environment_reads(project()), IsEmpty());
+}
+TEST(Tidy, EverySourceIsListed) {
+  EXPECT_THAT(unlisted_sources(project()), IsEmpty());
+}
+TEST(Tidy, NothingIsLeftOver) {
+  EXPECT_THAT(leftovers(project()), IsEmpty());
+}
+TEST(Tidy, NoPathOfOneMachine) {
+  EXPECT_THAT(machine_paths(project()), IsEmpty());
+}
+TEST(Tidy, FilesAreShort) {
+  EXPECT_THAT(long_files(project()), IsEmpty());
+}
+
+TEST(TidyRules, AsioAndCudaOutside) {
+  const std::vector<File> tree = {{"gpu/a.cpp", {"#include <nccl.h>"}},
+                                  {"rendezvous/b.cpp", {"asio::io_context context;"}},
+                                  {"ring/net/c.hpp", {"#include <asio/read.hpp>"}},
+                                  {"ring/link/d.hpp", {"", "#include <asio.hpp>"}},
+                                  {"trainer/e.cpp", {"asio::post(f);", "cudaMalloc(&p, 4);"}},
+                                  {"tests/net/f.cpp", {"#include <asio/read.hpp>"}}};
+  EXPECT_THAT(foreign_names(tree), ElementsAre(HasSubstr("ring/link/d.hpp:2: Asio"), HasSubstr("trainer/e.cpp:1: Asio"),
+                                               HasSubstr("trainer/e.cpp:2: CUDA")));
+}
+
+TEST(TidyRules, IncludesAgainstTheDirection) {
+  const std::vector<File> tree = {
+      {"ring/base/a.cpp",
+       {"#include <anello/error.hpp>", "#include <anello/world.hpp>", "#include \"ring/plan/p.hpp\""}},
+      {"ring/plan/b.cpp", {"#include \"ring/base/text.hpp\"", "#include \"ring/run/r.hpp\""}},
+      {"ring/link/c.cpp", {"#include \"ring/plan/p.hpp\""}},
+      {"ring/net/d.cpp", {"#include \"ring/link/l.hpp\"", "#include \"ring/world.hpp\""}},
+      {"ring/e.cpp", {"#include \"ring/net/n.hpp\"", "#include \"rendezvous/client.hpp\""}},
+      {"trainer/f.cpp", {"#include <anello/anello.hpp>", "#include \"bench/b.hpp\""}},
+      {"tests/g.cpp", {"#include \"bench/b.hpp\""}}};
+  EXPECT_THAT(wrong_direction(tree),
+              ElementsAre("ring/base/a.cpp:2: base may not include ring/include/anello/world.hpp",
+                          "ring/base/a.cpp:3: base may not include ring/plan/p.hpp",
+                          "ring/plan/b.cpp:2: plan may not include ring/run/r.hpp",
+                          "ring/link/c.cpp:1: link may not include ring/plan/p.hpp",
+                          "ring/net/d.cpp:2: net may not include ring/world.hpp",
+                          "ring/e.cpp:2: world may not include rendezvous/client.hpp",
+                          "trainer/f.cpp:2: trainer may not include bench/b.hpp"));
+}
+
+TEST(TidyRules, ASecondReadOfTheEnvironment) {
+  const File one{"ring/base/config.cpp", {"const char* value = std::getenv(variable);"}};
+  EXPECT_THAT(environment_reads({one}), IsEmpty());
+  EXPECT_THAT(environment_reads({one, {"trainer/a.cpp", {"auto* home = getenv (\"HOME\");"}}}),
+              ElementsAre(HasSubstr("trainer/a.cpp:1")));
+  EXPECT_THAT(environment_reads({{"ring/base/config.cpp", {}}}), ElementsAre(HasSubstr("is not there")));
+}
+
+TEST(TidyRules, SourcesThatNobodyKnows) {
+  const std::vector<File> tree = {{"ring/CMakeLists.txt", {"anello_room(world", "  SOURCES world.cpp sub/listed.cpp)"}},
+                                  {"ring/world.cpp", {"#include \"ring/used.hpp\""}},
+                                  {"ring/sub/listed.cpp", {}},
+                                  {"ring/sub/forgotten.cpp", {}},
+                                  {"ring/orld.cpp", {}},
+                                  {"ring/used.hpp", {}},
+                                  {"ring/unused.hpp", {}}};
+  EXPECT_THAT(unlisted_sources(tree),
+              ElementsAre("ring/sub/forgotten.cpp: no CMakeLists.txt lists it",
+                          "ring/orld.cpp: no CMakeLists.txt lists it", "ring/unused.hpp: nobody includes it"));
+}
+
+TEST(TidyRules, Leftovers) {
+  const std::string note =
+      "// FIX"
+      "ME: later";
+  EXPECT_THAT(leftovers({{"bench/a.sh", {"mktemp /tmp/anello.XXXXXX", note}}}), ElementsAre(HasSubstr("bench/a.sh:2")));
+}
+
+TEST(TidyRules, PathsOfOneMachine) {
+  const std::string bad =
+      "open(\"/ho"
+      "me/someone/data\")";
+  EXPECT_THAT(machine_paths({{"bench/a.cpp", {"a / b / c; // ring/net and/or x/y", "open(\"/dev/null\")", bad}}}),
+              ElementsAre(HasSubstr("bench/a.cpp:3")));
+}
+
+TEST(TidyRules, LongFiles) {
+  const std::vector<std::string> lines(401, "int x;");
+  EXPECT_THAT(long_files({{"ring/a.cpp", lines}, {"README.md", lines}}),
+              ElementsAre("ring/a.cpp: 401 lines, more than 400"));
+}
+
+}  // namespace
+}  // namespace anello::tidy
