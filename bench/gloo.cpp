@@ -103,15 +103,7 @@ class Gloo : public Library {
             {"algorithm", algorithm_}};
   }
 
-  Call allreduce(ConstTensor input, Tensor output, Op op) override {
-    return with_type(output.dtype, [&]<class T>() -> Call {
-      if (algorithm_ == "ring") return modern<T>(input, output, op, gloo::AllreduceOptions::Algorithm::RING);
-      if (algorithm_ == "bcube") return modern<T>(input, output, op, gloo::AllreduceOptions::Algorithm::BCUBE);
-      if (algorithm_ == "ring_classic") return classic<T, gloo::AllreduceRing<T>>(input, output, op);
-      if (algorithm_ == "ring_chunked") return classic<T, gloo::AllreduceRingChunked<T>>(input, output, op);
-      return classic<T, gloo::AllreduceHalvingDoubling<T>>(input, output, op);
-    });
-  }
+  Call allreduce(ConstTensor input, Tensor output, Op op) override;
 
  private:
   template <class T>
@@ -138,6 +130,16 @@ class Gloo : public Library {
   std::string algorithm_;
   std::shared_ptr<gloo::Context> context_;
 };
+
+Library::Call Gloo::allreduce(ConstTensor input, Tensor output, Op op) {
+  return with_type(output.dtype, [&]<class T>() -> Call {
+    if (algorithm_ == "ring") return modern<T>(input, output, op, gloo::AllreduceOptions::Algorithm::RING);
+    if (algorithm_ == "bcube") return modern<T>(input, output, op, gloo::AllreduceOptions::Algorithm::BCUBE);
+    if (algorithm_ == "ring_classic") return classic<T, gloo::AllreduceRing<T>>(input, output, op);
+    if (algorithm_ == "ring_chunked") return classic<T, gloo::AllreduceRingChunked<T>>(input, output, op);
+    return classic<T, gloo::AllreduceHalvingDoubling<T>>(input, output, op);
+  });
+}
 
 }  // namespace
 

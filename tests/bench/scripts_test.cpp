@@ -1,36 +1,23 @@
 // The scripts' own work (arguments, medians, tables), with programs that only print what they are told.
 #include <gmock/gmock.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
+
+#include "tests/support/process.hpp"
 
 namespace anello::bench {
 namespace {
 
-using testing::HasSubstr;
+using anello::testing::Outcome;
+using anello::testing::run;
+using ::testing::HasSubstr;
 
-struct Outcome {
-  int code = -1;
-  std::string text;  // both streams
-};
-
-Outcome run(const std::string& command) {
-  Outcome outcome;
-  FILE* pipe = popen((command + " 2>&1 </dev/null").c_str(), "r");
-  std::array<char, 4096> block;
-  while (const std::size_t got = fread(block.data(), 1, block.size(), pipe)) outcome.text.append(block.data(), got);
-  const int status = pclose(pipe);
-  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return outcome;
-}
-
-class Scripts : public testing::Test {
+class Scripts : public ::testing::Test {
  protected:
   Scripts() {
     std::filesystem::create_directories(folder_);
@@ -51,11 +38,12 @@ class Scripts : public testing::Test {
   Outcome compare(const std::string& arguments) const { return script("compare.sh", arguments); }
 
   std::filesystem::path folder_ =
-      std::filesystem::path(testing::TempDir()) / ("anello_scripts_" + std::to_string(getpid()));
+      std::filesystem::path(::testing::TempDir()) / ("anello_scripts_" + std::to_string(getpid()));
 
  private:
   Outcome script(const std::string& name, const std::string& arguments) const {
-    return run("bash " ANELLO_SOURCE_DIR "/bench/" + name + " -B " + folder_.string() + " " + arguments);
+    return run(
+        {"bash", "-c", "exec bash " ANELLO_SOURCE_DIR "/bench/" + name + " -B " + folder_.string() + " " + arguments});
   }
 };
 
@@ -68,23 +56,23 @@ TEST_F(Scripts, ScalingComparesWithTheFirstWorld) {
     echo '{"event":"end"}' >>"$2")");
   const Outcome outcome = scaling("-n 1,2");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.text, HasSubstr("     1          900       100 %         10.0 %"));
-  EXPECT_THAT(outcome.text, HasSubstr("     2         1800       100 %         20.0 %"));
-  EXPECT_THAT(outcome.text, HasSubstr("strong: 64 samples a step shared by all ranks"));
+  EXPECT_THAT(outcome.out, HasSubstr("     1          900       100 %         10.0 %"));
+  EXPECT_THAT(outcome.out, HasSubstr("     2         1800       100 %         20.0 %"));
+  EXPECT_THAT(outcome.out, HasSubstr("strong: 64 samples a step shared by all ranks"));
 }
 
 TEST_F(Scripts, ScalingSaysWhatIsMissingOrWrong) {
   const Outcome missing = scaling("-n 1");
   EXPECT_EQ(missing.code, 2);
-  EXPECT_THAT(missing.text, HasSubstr("anello-train was not found in " + folder_.string()));
-  EXPECT_THAT(missing.text, HasSubstr("cmake --preset release"));
-  EXPECT_THAT(scaling("-n 1,0").text, HasSubstr("-n '1,0' is not a list of numbers"));
-  EXPECT_THAT(scaling("-e 0").text, HasSubstr("-e '0' is not a whole number"));
+  EXPECT_THAT(missing.err, HasSubstr("anello-train was not found in " + folder_.string()));
+  EXPECT_THAT(missing.err, HasSubstr("cmake --preset release"));
+  EXPECT_THAT(scaling("-n 1,0").err, HasSubstr("-n '1,0' is not a list of numbers"));
+  EXPECT_THAT(scaling("-e 0").err, HasSubstr("-e '0' is not a whole number"));
   program("anello-train", "echo 'no such dataset'; exit 1");
   const Outcome failed = scaling("-n 2");
   EXPECT_EQ(failed.code, 2);
-  EXPECT_THAT(failed.text, HasSubstr("no such dataset"));
-  EXPECT_THAT(failed.text, HasSubstr("anello-train failed on 2 ranks"));
+  EXPECT_THAT(failed.err, HasSubstr("no such dataset"));
+  EXPECT_THAT(failed.err, HasSubstr("anello-train failed on 2 ranks"));
 }
 
 TEST_F(Scripts, CompareTakesEachPeersBestAlgorithm) {
@@ -92,11 +80,11 @@ TEST_F(Scripts, CompareTakesEachPeersBestAlgorithm) {
   program("anello-bench-gloo", "[[ $4 == ring_chunked ]] && " + line("15", "50") + " || " + line("30", "50"));
   const std::string file = (folder_ / "out.json").string();
   const Outcome outcome = compare("-r 3 -s 4,64K -o " + file);
-  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_EQ(outcome.code, 0) << outcome.out;
   for (const char* expected :
        {"  4 out-of-place  gloo ring_chunked              10.0         15.0    1.50    1.50 -  1.50",
         "64K in-place      gloo ring_chunked              20.0         50.0    2.50    2.50 -  2.50"})
-    EXPECT_THAT(outcome.text, HasSubstr(expected));
+    EXPECT_THAT(outcome.out, HasSubstr(expected));
   const auto json = nlohmann::json::parse(std::ifstream(file));
   EXPECT_EQ(json.at("config").at("world"), 2);
   ASSERT_EQ(json.at("results").size(), 4U);
@@ -104,19 +92,19 @@ TEST_F(Scripts, CompareTakesEachPeersBestAlgorithm) {
 }
 
 TEST_F(Scripts, CompareSaysWhatIsMissingOrWrong) {
-  EXPECT_THAT(compare("").text, HasSubstr("anello-bench was not found"));
+  EXPECT_THAT(compare("").err, HasSubstr("anello-bench was not found"));
   program("anello-bench", line("10", "20"));
   const Outcome alone = compare("");
   EXPECT_EQ(alone.code, 2);
-  EXPECT_THAT(alone.text, HasSubstr("gloo: not here; install it (Debian: apt-get install libgloo-dev)"));
-  EXPECT_THAT(alone.text, HasSubstr("no peer is here to compare with"));
-  EXPECT_THAT(compare("-s 4X").text, HasSubstr("-s '4X' is not a list of sizes"));
-  EXPECT_THAT(compare("-r 3 more").text, HasSubstr("'more' is no option"));
+  EXPECT_THAT(alone.out, HasSubstr("gloo: not here; install it (Debian: apt-get install libgloo-dev)"));
+  EXPECT_THAT(alone.err, HasSubstr("no peer is here to compare with"));
+  EXPECT_THAT(compare("-s 4X").err, HasSubstr("-s '4X' is not a list of sizes"));
+  EXPECT_THAT(compare("-r 3 more").err, HasSubstr("'more' is no option"));
   program("anello-bench-gloo", "echo 'connect: refused' >&2; exit 1");
   const Outcome failed = compare("-r 1");
   EXPECT_EQ(failed.code, 2);
-  EXPECT_THAT(failed.text, HasSubstr("connect: refused"));
-  EXPECT_THAT(failed.text, HasSubstr("failed at 64M"));
+  EXPECT_THAT(failed.err, HasSubstr("connect: refused"));
+  EXPECT_THAT(failed.err, HasSubstr("failed at 64M"));
 }
 
 }  // namespace

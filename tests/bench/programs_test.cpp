@@ -1,0 +1,76 @@
+// The benchmark programs as real processes under the launcher.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/support/process.hpp"
+
+namespace anello::bench {
+namespace {
+
+using anello::testing::lines;
+using anello::testing::Outcome;
+using anello::testing::run;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Outcome launch(std::vector<std::string> command) {
+  command.insert(command.begin(), {ANELLO_PROGRAM, "run", "-n", "2", "--"});
+  return run(command);
+}
+
+void expect_rows(const Outcome& outcome, std::size_t rows) {
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const auto all = lines(outcome.out);
+  EXPECT_EQ(std::size_t(std::ranges::count_if(all, [](const auto& line) { return line.starts_with("[0]  "); })), rows)
+      << outcome.out;
+  EXPECT_THAT(outcome.out, HasSubstr("[0] # wrong values: 0 OK"));
+  EXPECT_THAT(outcome.out, ::testing::Not(HasSubstr("[1]")));
+}
+
+TEST(Programs, OursMeasuresBetweenProcesses) {
+  expect_rows(launch({BENCH, "allreduce", "-b", "4", "-e", "64K", "-f", "128", "-n", "3", "-w", "1"}), 3);
+}
+
+TEST(Programs, AWorldOfOneNeedsNoLauncher) {
+  const Outcome outcome = run({BENCH, "allreduce", "-b", "1K", "-n", "3"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\"world\":1"));
+}
+
+TEST(Programs, BadCommandLinesAreUsageErrorsSaidOnce) {
+  const Outcome outcome = launch({BENCH, "allreduce", "-n", "4x"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("-n='4x' is not a whole number"), HasSubstr("anello-bench --help")));
+  const auto all = lines(outcome.err);
+  EXPECT_EQ(std::ranges::count_if(all, [](const auto& line) { return line.find("4x") != std::string::npos; }), 1);
+  EXPECT_EQ(run({BENCH}).code, 2);
+  EXPECT_THAT(run({BENCH}).err, HasSubstr("name an operation: allreduce"));
+  EXPECT_THAT(run({BENCH, "allgatherall"}).err, HasSubstr("allgatherall"));
+  EXPECT_EQ(run({BENCH, "allreduce", "--help"}).code, 0);
+}
+
+TEST(Programs, AFileThatCannotBeWrittenEndsAllRanks) {
+  const Outcome outcome = launch({BENCH, "allreduce", "-b", "4", "-J", "/nowhere/out.json"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("[0] anello-bench: -J /nowhere/out.json: No such file or directory"));
+}
+
+#ifdef BENCH_GLOO
+TEST(Programs, GlooMeasuresInTheSameColumns) {
+  for (const std::string algorithm : {"ring", "ring_chunked", "halving_doubling"}) {
+    const auto folder = std::filesystem::path(::testing::TempDir()) / ("anello_gloo_" + algorithm);
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    expect_rows(launch({BENCH_GLOO, "--store", folder.string(), "--algorithm", algorithm, "allreduce", "-b", "4", "-e",
+                        "64K", "-f", "128", "-n", "3", "-w", "1"}),
+                3);
+    std::filesystem::remove_all(folder);
+  }
+  EXPECT_THAT(run({BENCH_GLOO, "allreduce"}).err, HasSubstr("give --store DIR"));
+}
+#endif
+
+}  // namespace
+}  // namespace anello::bench
