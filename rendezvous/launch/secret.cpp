@@ -26,7 +26,7 @@ std::string random_digits(std::size_t bytes) {
 }  // namespace
 
 std::string make_secret() try {
-  const std::string secret = random_digits(32);
+  std::string secret = random_digits(32);
   require_authentication(secret);
   return secret;
 } catch (const Error& error) {

@@ -88,6 +88,7 @@ void apply(const std::vector<std::string>& environment) {
   apply(surroundings.environment);
   apply({mark});
   std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());
