@@ -61,7 +61,7 @@ class Run {
  private:
   Figures measure_one(Tensor input, Tensor output, Op op) {
     const Library::Call call = collective_.prepare(library_, input, output, op);
-    const Timing timing = measure(library_, call, options_.iterations, options_.warmup);
+    const Timing timing = measure(library_, call, options_);
     Figures result = figures(timing, input.bytes(), collective_.bus_factor(library_.size()));
     result.wrong = check(library_, call, input, output, op, options_.checks);
     return result;

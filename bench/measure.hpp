@@ -13,7 +13,7 @@
 namespace anello::bench {
 
 // Equal on all ranks.
-Timing measure(Library& library, const Library::Call& call, int iterations, int warmup);
+Timing measure(Library& library, const Library::Call& call, const Options& options);
 
 // Fills the input, calls, and counts the output's wrong elements over all ranks, `times` times. Nothing for 0 times.
 std::optional<std::uint64_t> check(Library& library, const Library::Call& call, Tensor input, ConstTensor output, Op op,

@@ -53,12 +53,23 @@ void add_sizes(CLI::App& command, Options& options) {
   };
   auto* begin = size("-b,--minbytes", sweep->begin, "first size: 4, 64K, 256M, 1G (4)")->type_name("SIZE");
   auto* end = size("-e,--maxbytes", sweep->end, "last size (64M, or the first if that is given)")->type_name("SIZE");
-  command.add_option("-f,--stepfactor", sweep->factor, "each size is so many times the one before (4)");
+  auto* factor = command.add_option("-f,--stepfactor", sweep->factor, "each size is so many times the one before (4)");
   auto* step = size("-i,--stepbytes", sweep->increment, "or so many bytes more")->type_name("SIZE");
+  const auto list = std::make_shared<std::vector<std::uint64_t>>();
+  command
+      .add_option_function<std::vector<std::string>>(
+          "-s,--sizes",
+          [list](const std::vector<std::string>& given) {
+            for (const std::string& each : given) list->push_back(parse_size("-s", each));
+          },
+          "these sizes instead: 4,8K,1M")
+      ->delimiter(',')
+      ->type_name("LIST")
+      ->excludes(begin, end, factor, step);
   command.final_callback([=, &options] {
     if (begin->count() > 0 && end->count() == 0) sweep->end = sweep->begin;
     if (step->count() > 0 && sweep->increment == 0) throw Error(Code::configuration, "-i 0: sizes must grow");
-    options.sizes = sizes(*sweep);
+    options.sizes = list->empty() ? sizes(*sweep) : *list;
   });
 }
 
@@ -76,7 +87,8 @@ void add_number(CLI::App& command, const std::string& flags, int& to, long least
 
 void add_flags(CLI::App& command, Options& options) {
   add_sizes(command, options);
-  add_number(command, "-n,--iters", options.iterations, 1, "timed calls (as many as fit half a second)");
+  add_number(command, "-n,--iters", options.iterations, 1, "timed calls (as many as fit the budget)");
+  add_number(command, "--budget_ms", options.budget_ms, 1, "time of the timed calls, unless -n says how many (500)");
   add_number(command, "-w,--warmup_iters", options.warmup, 0, "calls before them (a tenth as many)");
   add_number(command, "-c,--check", options.checks, 0, "calls whose every element is checked (1)");
   command

@@ -17,10 +17,11 @@ struct Options {
   std::vector<std::uint64_t> sizes;  // bytes of one rank's buffer
   std::vector<DType> dtypes{DType::f32};
   std::vector<Op> ops{Op::sum};
-  int iterations = 0;  // 0: as many as fit half a second
-  int warmup = -1;     // -1: a tenth of them
-  int checks = 1;      // calls whose every element is checked
-  std::string json;    // file; empty: none
+  int iterations = 0;  // 0: as many as fit the budget
+  int budget_ms = 500;
+  int warmup = -1;   // -1: a tenth of them
+  int checks = 1;    // calls whose every element is checked
+  std::string json;  // file; empty: none
 };
 
 // Adds the flags of one operation to its subcommand. `options` is filled when that is parsed, and lives until then;

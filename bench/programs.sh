@@ -37,3 +37,16 @@ awk_quantile='
     at = 1 + share * (n - 1); i = int(at)
     return i < n ? v[i] + (at - i) * (v[i + 1] - v[i]) : v[n]
   }'
+
+# bytes_of WHAT LIST: a list of sizes such as 4,64K,64M as bytes, whole floats each.
+bytes_of() {
+  local size unit bytes all=()
+  [[ $2 =~ ^[0-9]{1,12}[KMGkmg]?(,[0-9]{1,12}[KMGkmg]?)*$ ]] || fail "$1 '$2' is not a list of sizes such as 4,64K,64M"
+  for size in ${2//,/ }; do
+    unit=${size##*[0-9]} bytes=$((10#${size%%[!0-9]*}))
+    case ${unit^} in K) bytes=$((bytes << 10)) ;; M) bytes=$((bytes << 20)) ;; G) bytes=$((bytes << 30)) ;; esac
+    ((bytes > 0 && bytes % 4 == 0)) || fail "$1 '$size' is not a number of floats: a multiple of 4 bytes"
+    all+=("$bytes")
+  done
+  (IFS=, && printf '%s\n' "${all[*]}")
+}

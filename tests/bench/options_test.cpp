@@ -64,9 +64,16 @@ TEST(Sizes, GrowByFactorOrIncrement) {
   EXPECT_EQ(parse("").sizes.back(), 67108864U);
 }
 
+TEST(Sizes, OrAreListed) {
+  EXPECT_THAT(parse("-s 4,1M,64K -n 5").sizes, ElementsAre(4, 1048576, 65536));
+  EXPECT_THAT(refusal("-s 4,4X"), HasSubstr("-s '4X' is not a size"));
+  EXPECT_THAT(refusal("-s 4 -e 64"), HasSubstr("excludes"));
+}
+
 TEST(Flags, HaveTheirMeanings) {
-  const Options options = parse("-n 50 -w 0 -c 3 -d half -o prod -J out.json");
+  const Options options = parse("-n 50 --budget_ms 70 -w 0 -c 3 -d half -o prod -J out.json");
   EXPECT_EQ(options.iterations, 50);
+  EXPECT_EQ(options.budget_ms, 70);
   EXPECT_EQ(options.warmup, 0);
   EXPECT_EQ(options.checks, 3);
   EXPECT_THAT(options.dtypes, ElementsAre(DType::f16));

@@ -20,14 +20,24 @@ Outcome launch(std::vector<std::string> command) {
   return run(command);
 }
 
-void expect_rows(const Outcome& outcome, std::size_t rows) {
+void expect_rows(const Outcome& outcome, std::size_t rows, const std::string& prefix = "[0] ") {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const auto all = lines(outcome.out);
-  EXPECT_EQ(std::size_t(std::ranges::count_if(all, [](const auto& line) { return line.starts_with("[0]  "); })), rows)
+  EXPECT_EQ(std::size_t(std::ranges::count_if(all, [&](const auto& l) { return l.starts_with(prefix + " "); })), rows)
       << outcome.out;
-  EXPECT_THAT(outcome.out, HasSubstr("[0] # wrong values: 0 OK"));
+  EXPECT_THAT(outcome.out, HasSubstr(prefix + "# wrong values: 0 OK"));
   EXPECT_THAT(outcome.out, ::testing::Not(HasSubstr("[1]")));
 }
+
+#if defined BENCH_OPENMPI || defined BENCH_MPICH
+// Their launchers prefix nothing.
+void expect_mpi_rows(std::vector<std::string> command) {
+  command.insert(command.end(), {"allreduce", "-s", "4,1K,64K", "-d", "double", "-o", "max", "-n", "3", "-w", "1"});
+  const Outcome outcome = run(command);
+  expect_rows(outcome, 3, "");
+  EXPECT_THAT(outcome.out, HasSubstr("\"world\":2"));
+}
+#endif
 
 TEST(Programs, OursMeasuresBetweenProcesses) {
   expect_rows(launch({BENCH, "allreduce", "-b", "4", "-e", "64K", "-f", "128", "-n", "3", "-w", "1"}), 3);
@@ -56,6 +66,17 @@ TEST(Programs, AFileThatCannotBeWrittenEndsAllRanks) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("[0] anello-bench: -J /nowhere/out.json: No such file or directory"));
 }
+
+#ifdef BENCH_OPENMPI
+TEST(Programs, OpenMpiMeasuresInTheSameColumns) {
+  expect_mpi_rows({OPENMPI_LAUNCHER, "--allow-run-as-root", "--oversubscribe", "-n", "2", BENCH_OPENMPI});
+}
+#endif
+#ifdef BENCH_MPICH
+TEST(Programs, MpichMeasuresInTheSameColumns) {
+  expect_mpi_rows({MPICH_LAUNCHER, "-n", "2", BENCH_MPICH});
+}
+#endif
 
 #ifdef BENCH_GLOO
 TEST(Programs, GlooMeasuresInTheSameColumns) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@ namespace {
 
 using anello::testing::Outcome;
 using anello::testing::run;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 class Scripts : public ::testing::Test {
@@ -22,6 +24,7 @@ class Scripts : public ::testing::Test {
   Scripts() {
     std::filesystem::create_directories(folder_);
     program("anello", "export RANKS=$3; shift 4; exec \"$@\"");
+    program("anello-bench-sentinel", "echo 40");
   }
   ~Scripts() override { std::filesystem::remove_all(folder_); }
 
@@ -30,9 +33,13 @@ class Scripts : public ::testing::Test {
     std::ofstream(path) << "#!/usr/bin/env bash\n" << script << "\n";
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   }
-  // One line of results: medians out of place and in place.
-  static std::string line(const std::string& out_of_place, const std::string& in_place) {
-    return "echo '  4 1 float sum " + out_of_place + " 0 0 0 1 1 " + in_place + " 0 0 0 1 1'";
+  // A line of results for each size of -s: medians out of place and in place, which are the means too unless given.
+  static std::string rows(const std::string& out_of_place, const std::string& in_place, const std::string& mean = "") {
+    const auto figures = [&](const std::string& median) {
+      return median + " 0 0 0 1 " + (mean.empty() ? median : mean);
+    };
+    return "{ list=$*; list=${list#* -s }; for size in $(tr , ' ' <<<\"${list%% *}\"); do echo \"  $size 1 float sum " +
+           figures(out_of_place) + " " + figures(in_place) + "\"; done; }";
   }
   Outcome scaling(const std::string& arguments) const { return script("scaling.sh", arguments); }
   Outcome compare(const std::string& arguments) const { return script("compare.sh", arguments); }
@@ -42,8 +49,9 @@ class Scripts : public ::testing::Test {
 
  private:
   Outcome script(const std::string& name, const std::string& arguments) const {
-    return run(
-        {"bash", "-c", "exec bash " ANELLO_SOURCE_DIR "/bench/" + name + " -B " + folder_.string() + " " + arguments});
+    return run({"bash", "-c",
+                "PATH=" + folder_.string() + ":$PATH; exec bash " ANELLO_SOURCE_DIR "/bench/" + name + " -B " +
+                    folder_.string() + " " + arguments});
   }
 };
 
@@ -76,35 +84,126 @@ TEST_F(Scripts, ScalingSaysWhatIsMissingOrWrong) {
 }
 
 TEST_F(Scripts, CompareTakesEachPeersBestAlgorithm) {
-  program("anello-bench", line("10", "20"));
-  program("anello-bench-gloo", "[[ $4 == ring_chunked ]] && " + line("15", "50") + " || " + line("30", "50"));
+  program("anello-bench", rows("10", "20"));
+  program("anello-bench-gloo", "[[ $4 == ring_chunked ]] && time=15 || time=30\n" + rows("$time", "50"));
   const std::string file = (folder_ / "out.json").string();
-  const Outcome outcome = compare("-r 3 -s 4,64K -o " + file);
-  EXPECT_EQ(outcome.code, 0) << outcome.out;
-  for (const char* expected :
-       {"  4 out-of-place  gloo ring_chunked              10.0         15.0    1.50    1.50 -  1.50",
-        "64K in-place      gloo ring_chunked              20.0         50.0    2.50    2.50 -  2.50"})
-    EXPECT_THAT(outcome.out, HasSubstr(expected));
+  const Outcome outcome = compare("-p gloo -r 3 -s 64K,4 -o " + file);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ContainsRegex(" 4 . gloo [a-z_]+ +20\\.0 +50\\.0 +2\\.50 +2\\.50 - 2\\.50 +2\\.50\n"));
+  EXPECT_THAT(outcome.out,
+              ContainsRegex(" 64K . gloo ring_chunked +10\\.0 +15\\.0 +1\\.50 +1\\.50 - 1\\.50 +1\\.50\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("0 of 12 pairs were not steady"));  // every algorithm is near the best in place
   const auto json = nlohmann::json::parse(std::ifstream(file));
-  EXPECT_EQ(json.at("config").at("world"), 2);
+  EXPECT_EQ(json.at("config").at("transport"), "tcp");
   ASSERT_EQ(json.at("results").size(), 4U);
-  EXPECT_EQ(json.at("results").at(0).at("ratio"), 1.5);
+  const auto& last = json.at("results").at(3);
+  EXPECT_EQ(last.at("world"), 2);
+  EXPECT_EQ(last.at("placement"), "out-of-place");
+  EXPECT_EQ(last.at("size"), 65536);
+  EXPECT_EQ(last.at("algorithm"), "ring_chunked");
+  EXPECT_EQ(last.at("ratio"), 1.5);
+  EXPECT_EQ(last.at("best_peer"), true);
+}
+
+TEST_F(Scripts, CompareRunsOnlyWhatMayBeAPeersBest) {
+  program("anello-bench", rows("10", "10"));
+  program("anello-bench-gloo", "echo \"$4 $9\" >>" + (folder_ / "runs").string() +
+                                   "\n[[ $4 == bcube ]] && time=15 || time=30\n" + rows("$time", "$time"));
+  EXPECT_EQ(compare("-p gloo -r 2 -s 4,8").code, 0);
+  std::ifstream file(folder_ / "runs");
+  const std::string runs((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(std::ranges::count(runs, '\n'), 4 + 2) << runs;  // a trial of each, and rounds of one
+}
+
+TEST_F(Scripts, CompareLeavesOutPairsInWhichTheMachineChanged) {
+  const std::string count = (folder_ / "count").string();
+  program("anello-bench-sentinel", "echo x >>" + count + "; (($(wc -l <" + count + ") == 3)) && echo 70 || echo 40");
+  program("anello-bench", "[[ $(wc -l <" + count + ") -ge 3 ]] && time=10 || time=1000\n" + rows("$time", "$time"));
+  program("anello-bench-gloo", rows("20", "20"));
+  const Outcome outcome = compare("-p gloo -r 9 -s 4");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("2 of 36 pairs were not steady"));
+  EXPECT_THAT(outcome.out, ContainsRegex(" 10\\.0 +20\\.0 +2\\.00 +2\\.00 - 2\\.00"));
+}
+
+TEST_F(Scripts, CompareStartsEachPeerInItsOwnWay) {
+  program("anello-bench", "[[ $ANELLO_TRANSPORT == tcp && $RANKS == 1 ]] && " + rows("10", "10"));
+  program("anello-bench-openmpi", "exit 1");
+  program("anello-bench-mpich", "exit 1");
+  program("mpirun.openmpi",
+          "[[ $1 != --version ]] || { echo 'Open MPI'; exit; }\n"
+          "[[ $* == *'-n 1 '*'btl tcp,self'*'allreduce_algorithm 4'* ]] && time=20 || time=90\n" +
+              rows("$time", "$time"));
+  program("mpiexec.mpich",
+          "[[ $* == '-n 1 '* && $UCX_TLS == tcp,self ]] && time=30 || time=5\n" + rows("$time", "$time"));
+  program("python3", "[[ $1 == -c ]] || {\n" + rows("40", "40") + "\n}");
+  const Outcome outcome = compare("-p openmpi,mpich,torch -n 1 -r 1 -s 4 -t tcp");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ContainsRegex("\\* openmpi ring +10\\.0 +20\\.0 +2\\.00"));
+  EXPECT_THAT(outcome.out, ContainsRegex("  mpich [a-z_]+ +10\\.0 +30\\.0 +3\\.00"));
+  EXPECT_THAT(outcome.out, ContainsRegex("  torch gloo +10\\.0 +40\\.0 +4\\.00"));
+}
+
+TEST_F(Scripts, CompareOfAnyTransportLeavesItOpen) {
+  program("anello-bench", "[[ $ANELLO_TRANSPORT == auto ]] && " + rows("10", "10"));
+  program("anello-bench-openmpi", "exit 1");
+  program("mpirun.openmpi",
+          "[[ $1 != --version ]] || { echo 'Open MPI'; exit; }\n"
+          "[[ $* == *'btl vader,self'* ]] && " +
+              rows("5", "5"));
+  const Outcome outcome = compare("-p openmpi -n 1 -r 1 -s 4 -t any");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ContainsRegex("\\* openmpi [a-z_]+ +10\\.0 +5\\.0 +0\\.50"));
+}
+
+TEST_F(Scripts, CompareTakesTheMeanWhereRanksShareCores) {
+  program("anello-bench", rows("10", "10", "40"));
+  program("anello-bench-gloo", rows("15", "15", "80"));
+  program("anello-bench-mpich", "exit 1");
+  program("mpiexec.mpich", "exit 1");
+  const Outcome outcome = compare("-p gloo,mpich -n 9000 -r 1 -s 4");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("9000 ranks, in-place, mean in us"));
+  EXPECT_THAT(outcome.out, ContainsRegex(" 40\\.0 +80\\.0 +2\\.00 +2\\.00 - 2\\.00 +1\\.50"));
+  EXPECT_THAT(outcome.out, HasSubstr("mpich: left out where ranks outnumber cores"));
+}
+
+TEST_F(Scripts, CompareDrawsWithGnuplot) {
+  program("anello-bench", rows("10", "10"));
+  program("anello-bench-gloo", rows("15", "15"));
+  program("gnuplot",
+          "cp -- \"$(sed \"s/^data='//;s/'.*//\" <<<\"$2\")\" \"$(sed \"s/.*picture='//;s/'$//\" <<<\"$2\")\"");
+  const std::string file = (folder_ / "out.svg").string();
+  EXPECT_EQ(compare("-p gloo -n 1,2 -r 1 -s 4 -g " + file).code, 0);
+  std::ifstream summary(file);
+  std::string first;
+  std::getline(summary, first);
+  EXPECT_THAT(first, ContainsRegex("^1 in-place 4 gloo [a-z_]+ 10 15 1\\.5 1\\.5 1\\.5 "));
 }
 
 TEST_F(Scripts, CompareSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(compare("").err, HasSubstr("anello-bench was not found"));
-  program("anello-bench", line("10", "20"));
-  const Outcome alone = compare("");
+  program("anello-bench", rows("10", "20"));
+  const Outcome alone = compare("-p gloo,openmpi,mpich");
   EXPECT_EQ(alone.code, 2);
-  EXPECT_THAT(alone.out, HasSubstr("gloo: not here; install it (Debian: apt-get install libgloo-dev)"));
+  EXPECT_THAT(alone.out, HasSubstr("gloo: not here; install it (Debian: apt-get install libgloo-dev) and build again"));
+  EXPECT_THAT(alone.out,
+              HasSubstr("openmpi: not here; install it (Debian: apt-get install libopenmpi-dev openmpi-bin)"));
+  EXPECT_THAT(alone.out, HasSubstr("mpich: not here; install it (Debian: apt-get install libmpich-dev mpich)"));
   EXPECT_THAT(alone.err, HasSubstr("no peer is here to compare with"));
   EXPECT_THAT(compare("-s 4X").err, HasSubstr("-s '4X' is not a list of sizes"));
+  EXPECT_THAT(compare("-s 6").err, HasSubstr("-s '6' is not a number of floats"));
+  EXPECT_THAT(compare("-n 2,0").err, HasSubstr("-n '2,0' is not a list of numbers"));
+  EXPECT_THAT(compare("-t udp").err, HasSubstr("-t 'udp' is neither tcp nor any"));
+  EXPECT_THAT(compare("-p nccl").err, HasSubstr("-p 'nccl' is not one of openmpi mpich gloo torch"));
   EXPECT_THAT(compare("-r 3 more").err, HasSubstr("'more' is no option"));
   program("anello-bench-gloo", "echo 'connect: refused' >&2; exit 1");
-  const Outcome failed = compare("-r 1");
+  const Outcome failed = compare("-p gloo -r 1");
   EXPECT_EQ(failed.code, 2);
   EXPECT_THAT(failed.err, HasSubstr("connect: refused"));
-  EXPECT_THAT(failed.err, HasSubstr("failed at 64M"));
+  EXPECT_THAT(failed.err, HasSubstr("gloo ring failed on 2 ranks"));
+  program("anello-bench-gloo", "set -- -s 4 && " + rows("10", "20"));
+  EXPECT_THAT(compare("-p gloo -r 1 -s 4,8").err, HasSubstr("gloo ring did not print figures of 4,8 bytes on 2 ranks"));
 }
 
 }  // namespace

@@ -1,0 +1,119 @@
+// anello-bench-openmpi and anello-bench-mpich: the same measurements of an MPI, from this one source, in the same
+// columns. Each is started by its own MPI's launcher, which also takes what chooses transport and algorithm.
+#include <mpi.h>
+
+#include <CLI/CLI.hpp>
+#include <anello/error.hpp>
+#include <iostream>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "bench/program.hpp"
+#include "ring/base/text.hpp"
+
+using namespace anello;
+using namespace anello::bench;
+
+namespace {
+
+[[noreturn]] void unsupported(std::string_view what) {
+  throw Error(Code::unsupported, text("this measurement of MPI has no ", what));
+}
+
+MPI_Datatype type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return MPI_FLOAT;
+    case DType::f64:
+      return MPI_DOUBLE;
+    case DType::i8:
+      return MPI_INT8_T;
+    case DType::u8:
+      return MPI_UINT8_T;
+    case DType::i16:
+      return MPI_INT16_T;
+    case DType::u16:
+      return MPI_UINT16_T;
+    case DType::i32:
+      return MPI_INT32_T;
+    case DType::u32:
+      return MPI_UINT32_T;
+    case DType::i64:
+      return MPI_INT64_T;
+    case DType::u64:
+      return MPI_UINT64_T;
+    default:
+      unsupported(name(dtype));
+  }
+}
+
+MPI_Op reduction(Op op) {
+  switch (op) {
+    case Op::sum:
+      return MPI_SUM;
+    case Op::product:
+      return MPI_PROD;
+    case Op::min:
+      return MPI_MIN;
+    case Op::max:
+      return MPI_MAX;
+    default:
+      unsupported(name(op));
+  }
+}
+
+// An error inside MPI ends the job by MPI's own message: its default, which the benchmark keeps.
+class Mpi : public Library {
+ public:
+  int rank() const override {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+  }
+  int size() const override {
+    int size = 1;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    return size;
+  }
+
+  nlohmann::json facts() const override {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    MPI_Get_library_version(version, &length);
+    const std::string first_line(
+        version, std::min(std::string_view(version, std::size_t(length)).find('\n'), std::size_t(length)));
+    return {{"library", ANELLO_MPI_NAME}, {"version", first_line}};
+  }
+
+  Call allreduce(ConstTensor input, Tensor output, Op op) override {
+    if (output.count > std::size_t(std::numeric_limits<int>::max()))
+      unsupported(text(output.count, " elements in one call"));
+    const void* const from = input.data == output.data ? MPI_IN_PLACE : input.data;
+    return [=, count = int(output.count), type = type_of(output.dtype), operation = reduction(op)] {
+      MPI_Allreduce(from, output.data, count, type, operation, MPI_COMM_WORLD);
+    };
+  }
+};
+
+int join(const std::function<int(Library&)>& run) {
+  MPI_Init(nullptr, nullptr);
+  try {
+    Mpi library;
+    const int code = run(library);
+    MPI_Finalize();
+    return code;
+  } catch (const std::exception& error) {
+    std::cerr << text(ANELLO_MPI_PROGRAM, ": ", error.what(), "\n");
+    return MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_program({ANELLO_MPI_PROGRAM,
+                      "Measures " ANELLO_MPI_NAME ": " ANELLO_MPI_LAUNCHER " -n 2 " ANELLO_MPI_PROGRAM " allreduce",
+                      {},
+                      join},
+                     argc, argv);
+}

@@ -1,0 +1,113 @@
+# The peers: what each needs to be here, its algorithms, and how it is started. Sourced after programs.sh by scripts that
+# set $world, $cores, $transport (tcp, or any: whatever the peer is fastest with), $anello, $ours and $scratch. A peer NAME
+# is three functions: NAME_missing says why it is not here and how to get it, and nothing if all is there;
+# NAME_algorithms lists those that are worth a trial; NAME_command sets `command` to a program with anello-bench's flags.
+# shellcheck shell=bash disable=SC2034,SC2154
+
+peers=(openmpi mpich gloo torch)
+
+get_it() {
+  echo "not here; install it (Debian: apt-get install $*) and build again: cmake --preset release &&" \
+    "cmake --build build/release"
+}
+
+# first_command NAME...: the first of these that is installed.
+first_command() {
+  local name
+  for name; do command -v -- "$name" && return; done
+  return 1
+}
+
+# Ours: in every table, on the same transport.
+anello_command() {
+  command=(env ANELLO_TRANSPORT="${transport/any/auto}" "$anello" run -n "$world" -- "$ours" allreduce)
+}
+
+openmpi_launcher() { first_command mpirun.openmpi mpirun; }
+openmpi_missing() {
+  find_program anello-bench-openmpi >/dev/null && [[ $("$(openmpi_launcher)" --version 2>/dev/null) == *Open* ]] ||
+    get_it libopenmpi-dev openmpi-bin
+}
+openmpi_algorithms() { echo recursive_doubling ring segmented_ring rabenseifner; }
+openmpi_command() {
+  local -A number=([recursive_doubling]=3 [ring]=4 [segmented_ring]=5 [rabenseifner]=6)
+  command=("$(openmpi_launcher)" -n "$world" --mca pml ob1)
+  ((EUID != 0)) || command+=(--allow-run-as-root)
+  ((world <= cores)) || command+=(--oversubscribe --mca mpi_yield_when_idle 1)
+  if [[ $transport == any ]]; then command+=(--mca btl 'vader,self')
+  else command+=(--mca btl 'tcp,self' --mca btl_tcp_if_include lo); fi
+  command+=(--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm "${number[$1]}")
+  [[ $1 != segmented_ring ]] || command+=(--mca coll_tuned_allreduce_algorithm_segmentsize 1048576)
+  command+=("$(find_program anello-bench-openmpi)" allreduce)
+}
+
+mpich_launcher() { first_command mpiexec.mpich mpiexec.hydra mpiexec; }
+mpich_missing() {
+  if ! find_program anello-bench-mpich >/dev/null || ! mpich_launcher >/dev/null; then
+    get_it libmpich-dev mpich
+  elif ((world > cores)); then
+    echo "left out where ranks outnumber cores: it never yields, and collapses there"
+  fi
+}
+mpich_algorithms() { echo auto recursive_doubling reduce_scatter_allgather; }
+mpich_command() {
+  command=(env MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM="$1")
+  # Debian's has UCX below it, others libfabric.
+  [[ $transport == any ]] || command+=(MPIR_CVAR_NOLOCAL=1 UCX_TLS='tcp,self' FI_PROVIDER=tcp)
+  command+=("$(mpich_launcher)" -n "$world" "$(find_program anello-bench-mpich)" allreduce)
+}
+
+gloo_missing() {
+  find_program anello-bench-gloo >/dev/null || get_it libgloo-dev
+}
+gloo_algorithms() { echo ring ring_chunked halving_doubling bcube; }
+gloo_command() {
+  command=("$anello" run -n "$world" -- "$(find_program anello-bench-gloo)"
+    --store "$(mktemp -d -p "$scratch")" --algorithm "$1" allreduce)
+}
+
+# The system's python3 may not be the first on PATH.
+find_torch_python() {
+  local python
+  for python in python3 /usr/bin/python3; do
+    "$python" -c 'import torch.distributed' 2>/dev/null && echo "$python" && return
+  done
+  return 1
+}
+torch_missing() {
+  find_torch_python >/dev/null ||
+    echo "not here; install it (Debian: apt-get install python3-torch; or a virtual environment with torch, first on PATH)"
+}
+torch_algorithms() { echo gloo; }
+torch_command() {
+  command=("$anello" run -n "$world" -- "${torch_python:=$(find_torch_python)}" "$bench_root/bench/torch_peer.py"
+    --store "$(mktemp -d -p "$scratch")" allreduce)
+}
+
+# find_contenders WANTED: fills `contenders` with "peer algorithm" for those of the list WANTED (empty: all) that are here,
+# and says of the others why not.
+find_contenders() {
+  local peer missing algorithm
+  contenders=()
+  for peer in "${peers[@]}"; do
+    [[ -z $1 || ,$1, == *",$peer,"* ]] || continue
+    missing=$("${peer}_missing")
+    if [[ -n $missing ]]; then echo "$peer: $missing"; continue; fi
+    for algorithm in $("${peer}_algorithms"); do contenders+=("$peer $algorithm"); done
+  done
+}
+
+# run CONTENDER SIZES FLAGS...: one program run over a list of sizes in bytes; prints lines "placement size p50 mean",
+# microseconds.
+run() {
+  local contender=$1 list=$2 command
+  shift 2
+  "${contender%% *}_command" "${contender#* }"
+  timeout 300 "${command[@]}" -s "$list" "$@" >"$scratch/out" 2>&1 </dev/null || {
+    tail -n 20 -- "$scratch/out" >&2
+    fail "$contender failed on $world ranks (see above)"
+  }
+  sed 's/^\[[^]]*\] *//' "$scratch/out" | awk -v list="$list" '
+    /^ *[0-9]/ && NF == 16 { print "in-place", $1, $11, $16; print "out-of-place", $1, $5, $10; found++ }
+    END { exit found != split(list, sizes, ",") }' || fail "$contender did not print figures of $list bytes on $world ranks"
+}

@@ -1,0 +1,83 @@
+// anello-bench-sentinel: the state of this machine in one number, in 20 ms: nanoseconds of a cache line's way from one
+// core to another, or 0 where there is only one. A virtual machine's cores move nearer to each other and farther apart,
+// and its neighbours come and go: figures that were taken in two states do not compare.
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since_ns(Clock::time_point start) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+}
+
+// What is hardly disturbed by the scheduler, yet is no single lucky one.
+double lower_quartile(std::vector<double>& values) {
+  std::ranges::sort(values);
+  return values.empty() ? 0 : values[values.size() / 4];
+}
+
+std::vector<int> cores() {
+  cpu_set_t set;
+  std::vector<int> all;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return all;
+  for (int core = 0; core < CPU_SETSIZE; core++)
+    if (CPU_ISSET(core, &set)) all.push_back(core);
+  return all;
+}
+
+void pin(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+double cache_line_ns() {
+  constexpr std::uint32_t kTrips = 500;
+  constexpr double kBudgetNs = 20e6;
+  const std::vector<int> all = cores();
+  if (all.size() < 2) return 0;
+  alignas(64) std::atomic<std::uint32_t> turn = 0;  // even: ours, odd: the other's
+  std::atomic<bool> stop = false;
+  std::thread other([&] {
+    pin(all.back());
+    while (!stop.load(std::memory_order_relaxed)) {
+      const std::uint32_t seen = turn.load(std::memory_order_acquire);
+      if (seen % 2 == 1) turn.store(seen + 1, std::memory_order_release);
+    }
+  });
+  std::vector<double> one_way_ns;
+  std::thread([&] {
+    pin(all.front());
+    std::uint32_t at = 0;
+    for (const auto begin = Clock::now(); since_ns(begin) < kBudgetNs;) {
+      const auto start = Clock::now();
+      for (std::uint32_t i = 0; i < kTrips; i++) {
+        turn.store(at + 1, std::memory_order_release);
+        at += 2;
+        while (turn.load(std::memory_order_acquire) != at) {
+        }
+      }
+      one_way_ns.push_back(since_ns(start) / kTrips / 2);
+    }
+  }).join();
+  stop = true;
+  other.join();
+  return lower_quartile(one_way_ns);
+}
+
+}  // namespace
+
+int main() {
+  std::printf("%.1f\n", cache_line_ns());
+}
