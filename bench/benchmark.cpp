@@ -1,16 +1,12 @@
 #include "bench/benchmark.hpp"
 
 #include <algorithm>
-#include <anello/error.hpp>
-#include <cerrno>
-#include <fstream>
 #include <iostream>
-#include <system_error>
 
+#include "bench/json_file.hpp"
 #include "bench/machine.hpp"
 #include "bench/measure.hpp"
 #include "bench/memory.hpp"
-#include "ring/base/text.hpp"
 
 namespace anello::bench {
 namespace {
@@ -73,18 +69,11 @@ class Run {
   Memory input_, output_;
 };
 
-std::ofstream open_json(const std::string& path) {
-  std::ofstream file(path);
-  if (!file) throw Error(Code::file, text("-J ", path, ": ", std::system_category().message(errno)));
-  return file;
-}
-
 }  // namespace
 
 int run_benchmark(Library& library, const Collective& collective, const Options& options, std::ostream& out) {
   const bool writes = library.rank() == 0;
-  std::ofstream json;
-  if (writes && !options.json.empty()) json = open_json(options.json);
+  JsonFile json(writes ? options.json : "");
   const nlohmann::json config = config_of(library, collective, options);
   if (writes && !kOptimized) out << "# built with assertions: the figures mean nothing\n";
   if (writes) out << "# " << config.dump() << "\n" << headline() << std::flush;
@@ -98,8 +87,7 @@ int run_benchmark(Library& library, const Collective& collective, const Options&
         if (writes) out << line(results.back()) << std::flush;
       }
   if (writes) out << last_line(results) << std::flush;
-  if (json.is_open() && !(json << to_json(config, results).dump(2) << std::endl))
-    throw Error(Code::file, text("-J ", options.json, ": ", std::system_category().message(errno)));
+  json.write(to_json(config, results));
   return wrong(results) > 0;
 }
 

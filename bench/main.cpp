@@ -3,6 +3,7 @@
 
 #include "bench/ours.hpp"
 #include "bench/program.hpp"
+#include "bench/simulate/simulate.hpp"
 
 using namespace anello;
 using namespace anello::bench;
@@ -26,7 +27,10 @@ int join(const std::function<int(Library&)>& run) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program(
-      {"anello-bench", "Measures collective operations: anello run -n 4 -- anello-bench allreduce", {}, join}, argc,
-      argv);
+  return run_program({"anello-bench",
+                      "Measures collective operations: anello run -n 4 -- anello-bench allreduce",
+                      {},
+                      join,
+                      {simulate_command()}},
+                     argc, argv);
 }

@@ -44,12 +44,14 @@ std::string_view short_of(T wanted, const Table& table) {
   return name(wanted);
 }
 
-void add_sizes(CLI::App& command, Options& options) {
+}  // namespace
+
+void add_size_flags(CLI::App& command, std::vector<std::uint64_t>& to) {
   const auto sweep = std::make_shared<Sweep>();
-  const auto size = [&command](const std::string& flags, std::uint64_t& to, const std::string& sentence) {
+  const auto size = [&command](const std::string& flags, std::uint64_t& field, const std::string& sentence) {
     const std::string flag = flags.substr(0, flags.find(','));
     return command.add_option_function<std::string>(
-        flags, [flag, &to](const std::string& given) { to = parse_size(flag, given); }, sentence);
+        flags, [flag, &field](const std::string& given) { field = parse_size(flag, given); }, sentence);
   };
   auto* begin = size("-b,--minbytes", sweep->begin, "first size: 4, 64K, 256M, 1G (4)")->type_name("SIZE");
   auto* end = size("-e,--maxbytes", sweep->end, "last size (64M, or the first if that is given)")->type_name("SIZE");
@@ -66,12 +68,14 @@ void add_sizes(CLI::App& command, Options& options) {
       ->delimiter(',')
       ->type_name("LIST")
       ->excludes(begin, end, factor, step);
-  command.final_callback([=, &options] {
+  command.final_callback([=, &to] {
     if (begin->count() > 0 && end->count() == 0) sweep->end = sweep->begin;
     if (step->count() > 0 && sweep->increment == 0) throw Error(Code::configuration, "-i 0: sizes must grow");
-    options.sizes = list->empty() ? sizes(*sweep) : *list;
+    to = list->empty() ? sizes(*sweep) : *list;
   });
 }
+
+namespace {
 
 void add_number(CLI::App& command, const std::string& flags, int& to, long least, const std::string& sentence) {
   constexpr long kMost = 100'000'000;
@@ -86,7 +90,7 @@ void add_number(CLI::App& command, const std::string& flags, int& to, long least
 }  // namespace
 
 void add_flags(CLI::App& command, Options& options) {
-  add_sizes(command, options);
+  add_size_flags(command, options.sizes);
   add_number(command, "-n,--iters", options.iterations, 1, "timed calls (as many as fit the budget)");
   add_number(command, "--budget_ms", options.budget_ms, 1, "time of the timed calls, unless -n says how many (500)");
   add_number(command, "-w,--warmup_iters", options.warmup, 0, "calls before them (a tenth as many)");

@@ -28,6 +28,9 @@ struct Options {
 // what is wrong with a value ends the parsing in Error{configuration}.
 void add_flags(CLI::App& command, Options& options);
 
+// -b, -e, -f, -i and -s alone. `sizes` is filled when the command is parsed, and lives until then.
+void add_size_flags(CLI::App& command, std::vector<std::uint64_t>& sizes);
+
 // As nccl-tests writes them: "float", "prod".
 std::string_view short_name(DType dtype);
 std::string_view short_name(Op op);

@@ -26,13 +26,24 @@ int parse_and_run(const Program& program, int argc, char** argv) {
   app.require_subcommand(0, 1);
   if (program.add_flags) program.add_flags(app);
   Options options;
-  const Collective* chosen = nullptr;
+  std::function<int()> chosen;
   std::string names;
+  const auto add = [&](const auto& each) {
+    names += text(names.empty() ? "" : ", ", each.name);
+    return app.add_subcommand(std::string(each.name), std::string(each.sentence));
+  };
   for (const Collective& collective : collectives()) {
-    CLI::App* command = app.add_subcommand(std::string(collective.name), std::string(collective.sentence));
-    command->parse_complete_callback([&chosen, &collective] { chosen = &collective; });
-    add_flags(*command, options);
-    names += text(names.empty() ? "" : ", ", collective.name);
+    CLI::App* subcommand = add(collective);
+    subcommand->parse_complete_callback([&chosen, &program, &collective, &options] {
+      chosen = [&program, &collective, &options] {
+        return program.join([&](Library& library) { return run_benchmark(library, collective, options, std::cout); });
+      };
+    });
+    add_flags(*subcommand, options);
+  }
+  for (const Command& command : program.alone) {
+    CLI::App* subcommand = add(command);
+    subcommand->parse_complete_callback([&chosen, run = command.add(*subcommand)] { chosen = run; });
   }
   try {
     app.parse(argc, argv);
@@ -44,7 +55,7 @@ int parse_and_run(const Program& program, int argc, char** argv) {
     return usage(program, error.what());
   }
   if (!chosen) return usage(program, text("name an operation: ", names));
-  return program.join([&](Library& library) { return run_benchmark(library, *chosen, options, std::cout); });
+  return chosen();
 }
 
 }  // namespace

@@ -9,22 +9,7 @@
 namespace anello::bench {
 namespace {
 
-// Three or more digits that count, whatever the magnitude.
-std::string digits(double value) {
-  std::ostringstream out;
-  out << std::fixed << std::setprecision(value < 10 ? 2 : value < 1000 ? 1 : 0) << value;
-  return out.str();
-}
-
-template <class... Parts>
-std::string columns(const Parts&... parts) {
-  std::ostringstream out;
-  out << std::right;
-  ((out << std::setw(parts.second) << parts.first), ...);
-  return out.str();
-}
-
-std::string columns(const Figures& figures) {
+std::string columns_of(const Figures& figures) {
   const Timing& t = figures.timing;
   return columns(std::pair(digits(t.p50_us), 10), std::pair(digits(figures.alg_bw), 8),
                  std::pair(digits(figures.bus_bw), 8),
@@ -41,6 +26,12 @@ nlohmann::ordered_json to_json(const Figures& figures) {
 }
 
 }  // namespace
+
+std::string digits(double value) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(value < 10 ? 2 : value < 1000 ? 1 : 0) << value;
+  return out.str();
+}
 
 std::string headline() {
   const std::string names = columns(std::pair("time", 10), std::pair("algbw", 8), std::pair("busbw", 8),
@@ -59,7 +50,7 @@ std::string line(const Result& result) {
   return text(" ",
               columns(std::pair(result.size_bytes, 12), std::pair(result.count, 12),
                       std::pair(short_name(result.dtype), 9), std::pair(short_name(result.op), 6)),
-              columns(result.out_of_place), columns(result.in_place), "\n");
+              columns_of(result.out_of_place), columns_of(result.in_place), "\n");
 }
 
 std::uint64_t wrong(std::span<const Result> results) {

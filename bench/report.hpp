@@ -2,9 +2,11 @@
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>
+#include <iomanip>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 
 #include "bench/statistics.hpp"
@@ -23,6 +25,18 @@ struct Result {
   Op op = Op::sum;
   Figures out_of_place, in_place;
 };
+
+// Three or more digits that count, whatever the magnitude.
+std::string digits(double value);
+
+// Pairs of a value and the width of its column.
+template <class... Parts>
+std::string columns(const Parts&... parts) {
+  std::ostringstream out;
+  out << std::right;
+  ((out << std::setw(parts.second) << parts.first), ...);
+  return out.str();
+}
 
 std::string headline();  // three lines of comment
 std::string line(const Result& result);

@@ -2,45 +2,19 @@
 // moves when it drives both ends.
 #include <benchmark/benchmark.h>
 
-#include <asio/io_context.hpp>
-#include <asio/ip/tcp.hpp>
-#include <atomic>
-#include <memory>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "ring/net/tcp_link.hpp"
+#include "bench/micro/link_pair.hpp"
 
 namespace anello {
 namespace {
 
-using asio::ip::tcp;
+using bench::LinkPair;
+using bench::move_both_ways;
+using bench::receive_part;
+using bench::send_part;
 
-struct LinkPair {
-  LinkPair() {
-    tcp::acceptor acceptor(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
-    tcp::socket dialled(context);
-    dialled.connect(acceptor.local_endpoint());
-    tcp::socket accepted = acceptor.accept();
-    for (tcp::socket* socket : {&dialled, &accepted}) socket->set_option(tcp::no_delay(true));
-    a = std::make_unique<TcpLink>(std::move(dialled));
-    b = std::make_unique<TcpLink>(std::move(accepted));
-  }
-  asio::io_context context;
-  std::unique_ptr<Link> a, b;
-};
-
-bool send_part(Link& link, ConstBytes& left) {
-  const std::size_t sent = link.send_from({&left, 1});
-  left = left.subspan(sent);
-  return left.empty();
-}
-bool receive_part(Link& link, Bytes& left) {
-  const std::size_t got = link.recv_into({&left, 1});
-  left = left.subspan(got);
-  return left.empty();
-}
 void send_all(Link& link, ConstBytes bytes) {
   while (!send_part(link, bytes)) std::this_thread::yield();
 }
@@ -68,16 +42,7 @@ void link_both_ways(benchmark::State& state) {
   LinkPair pair;
   const std::vector<std::byte> from(std::size_t(state.range(0)));
   std::vector<std::byte> to(from.size());
-  for (auto _ : state) {
-    ConstBytes a_out(from), b_out(from);
-    Bytes a_in(to), b_in(to);
-    for (bool done = false; !done;) {
-      done = send_part(*pair.a, a_out);
-      done &= receive_part(*pair.b, b_in);
-      done &= send_part(*pair.b, b_out);
-      done &= receive_part(*pair.a, a_in);
-    }
-  }
+  for (auto _ : state) move_both_ways(pair, from, to);
   state.SetBytesProcessed(std::int64_t(state.iterations()) * 2 * state.range(0));
 }
 BENCHMARK(link_both_ways)->Arg(64 << 10)->Arg(1 << 20)->Arg(32 << 20)->UseRealTime();

@@ -8,21 +8,27 @@
 namespace anello {
 namespace {
 
-constexpr std::uint64_t kElems = 16 << 20, kSlabElems = 1 << 20;
+constexpr std::uint64_t kElems = 16 << 20, kElemBytes = 4, kSlabBytes = 4 << 20;
 
 void plan(benchmark::State& state, Algorithm algorithm) {
   const int world = int(state.range(0));
   const Shape shape{world / 2, world, kElems, 0};
+  Facts facts;
+  facts.world = world;
+  facts.bytes = kElems * kElemBytes;
+  facts.elem_bytes = kElemBytes;
+  facts.slab_bytes = kSlabBytes;
+  const std::uint64_t slab = slab_elems(facts);
   std::size_t steps = 0;
-  for (auto _ : state) steps = plan_allreduce(algorithm, shape, kSlabElems).steps.size();
+  for (auto _ : state) steps = plan_allreduce(algorithm, shape, slab).steps.size();
   state.counters["steps"] = double(steps);
 }
 
 void choice(benchmark::State& state) {
   Facts facts;
   facts.world = 8;
-  facts.elem_bytes = 4;
-  facts.slab_bytes = 4 << 20;
+  facts.elem_bytes = kElemBytes;
+  facts.slab_bytes = kSlabBytes;
   for (auto _ : state) {
     facts.bytes = (facts.bytes + 4097) & 0xFFFFFF;
     benchmark::DoNotOptimize(choose(facts));
@@ -37,6 +43,7 @@ const int registered = [] {
         ->Arg(2)
         ->Arg(8)
         ->Arg(64)
+        ->Arg(16384)
         ->Unit(benchmark::kMicrosecond);
   return 0;
 }();

@@ -1,0 +1,20 @@
+// The file that -J names: opened before a long run, so that it fails first, and written at its end.
+#pragma once
+#include <fstream>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace anello::bench {
+
+class JsonFile {
+ public:
+  JsonFile() = default;
+  explicit JsonFile(const std::string& path);      // empty: no file. Throws Error{file}
+  void write(const nlohmann::ordered_json& json);  // the same
+
+ private:
+  std::string path_;
+  std::ofstream file_;
+};
+
+}  // namespace anello::bench

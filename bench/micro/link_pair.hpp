@@ -1,0 +1,51 @@
+// Two links that are the ends of one loopback connection, for whoever measures links by themselves.
+#pragma once
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <memory>
+#include <utility>
+
+#include "ring/net/tcp_link.hpp"
+
+namespace anello::bench {
+
+struct LinkPair {
+  LinkPair() {
+    using asio::ip::tcp;
+    tcp::acceptor acceptor(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+    tcp::socket dialled(context);
+    dialled.connect(acceptor.local_endpoint());
+    tcp::socket accepted = acceptor.accept();
+    for (tcp::socket* socket : {&dialled, &accepted}) socket->set_option(tcp::no_delay(true));
+    a = std::make_unique<TcpLink>(std::move(dialled));
+    b = std::make_unique<TcpLink>(std::move(accepted));
+  }
+  asio::io_context context;
+  std::unique_ptr<Link> a, b;
+};
+
+// Each moves what it can of what is left; true when nothing is left.
+inline bool send_part(Link& link, ConstBytes& left) {
+  const std::size_t sent = link.send_from({&left, 1});
+  left = left.subspan(sent);
+  return left.empty();
+}
+inline bool receive_part(Link& link, Bytes& left) {
+  const std::size_t got = link.recv_into({&left, 1});
+  left = left.subspan(got);
+  return left.empty();
+}
+
+// `bytes` each way at once, driven by this thread alone.
+inline void move_both_ways(LinkPair& pair, ConstBytes from, Bytes to) {
+  ConstBytes a_out = from, b_out = from;
+  Bytes a_in = to, b_in = to;
+  for (bool done = false; !done;) {
+    done = send_part(*pair.a, a_out);
+    done &= receive_part(*pair.b, b_in);
+    done &= send_part(*pair.b, b_out);
+    done &= receive_part(*pair.a, a_in);
+  }
+}
+
+}  // namespace anello::bench

@@ -1,0 +1,47 @@
+#include "bench/simulate/bound.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <vector>
+
+namespace anello::bench {
+namespace {
+
+double latency_us(const Cluster& cluster, int world, int hosts) {
+  const double ends_us = 2 * cluster.message_us;
+  const bool neighbours = world > hosts;
+  double way_us = neighbours ? cluster.local_latency_us : cluster.network_latency_us;
+  if (hosts > 1) way_us = std::min(way_us, cluster.network_latency_us);
+  const double by_ranks = spread_us(world, cluster.message_us, way_us + ends_us);
+  const double by_hosts =
+      spread_us(hosts, cluster.message_us / cluster.cores_used(), cluster.network_latency_us + ends_us);
+  return std::max(by_ranks, by_hosts);
+}
+
+}  // namespace
+
+double spread_us(int nodes, double gap_us, double delay_us) {
+  std::priority_queue<double, std::vector<double>, std::greater<>> next;  // when each who knows has told one more
+  next.push(delay_us);
+  double now_us = 0;
+  for (int know = 1; know < nodes; know++) {
+    now_us = next.top();
+    next.pop();
+    next.push(now_us + gap_us);
+    next.push(now_us + delay_us);
+  }
+  return now_us;
+}
+
+double lower_bound_us(const Cluster& cluster, int world, std::uint64_t bytes) {
+  if (world < 2) return 0;
+  const int per_host = std::min(world, cluster.ranks_per_host), hosts = world / per_host;
+  const auto share = [&](int n) { return double(n - 1) / n * double(bytes); };
+  const double network_us = 2 * share(hosts) / cluster.network_rate;
+  const double rank_us = 4 * share(world) / cluster.copy_rate + share(world) / cluster.reduce_rate;
+  const double core_us = rank_us * per_host / std::min(per_host, cluster.cores_used());
+  return std::max({latency_us(cluster, world, hosts), network_us, core_us});
+}
+
+}  // namespace anello::bench

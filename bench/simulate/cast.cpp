@@ -1,0 +1,127 @@
+#include "bench/simulate/cast.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "ring/base/check.hpp"
+
+namespace anello::bench {
+namespace {
+
+// Every host's part in a plan is that of the one before it, its ranks' numbers moved on by a host.
+struct Rotation {
+  int world, ranks_per_host;
+  int moved(int rank, int hosts) const { return (rank + hosts * ranks_per_host) % world; }
+  int back(int rank, int hosts) const { return (rank + world - hosts * ranks_per_host) % world; }
+};
+
+bool same(const Step& a, const Step& b) {
+  return a.range.count == b.range.count && a.act == b.act && a.stream == b.stream && a.order == b.order &&
+         a.sources == b.sources && a.deps == b.deps;
+}
+
+// Do the steps wait for the same ones, to the same point? Where ranges begin is not the same, how far apart they are
+// is.
+bool same_waits(const Plan& a, const Step& a_step, const Plan& b, const Step& b_step) {
+  for (std::uint32_t k = 0; k < a_step.deps; k++) {
+    const Dep a_dep = a.deps[a_step.first_dep + k], b_dep = b.deps[b_step.first_dep + k];
+    const auto distance = [](const Plan& plan, const Step& step, Dep dep) {
+      return dep.whole ? 0 : plan.steps[dep.step].range.begin - step.range.begin;
+    };
+    if (a_dep != b_dep || distance(a, a_step, a_dep) != distance(b, b_step, b_dep)) return false;
+  }
+  return true;
+}
+
+// Is `theirs` what `mine` becomes when it moves on by `hosts`?
+bool is_image(const Plan& mine, const Plan& theirs, const Rotation& rotation, int hosts) {
+  const auto same_stream = [&](const Stream& a, const Stream& b) {
+    const int peer = a.peer < 0 ? a.peer : rotation.moved(a.peer, hosts);
+    return a.kind == b.kind && a.first == b.first && a.end == b.end && peer == b.peer;
+  };
+  const auto same_step = [&](const Step& a, const Step& b) { return same(a, b) && same_waits(mine, a, theirs, b); };
+  return std::ranges::equal(mine.streams, theirs.streams, same_stream) &&
+         std::ranges::equal(mine.steps, theirs.steps, same_step);
+}
+
+Plan plan_of(const Job& job, int rank) {
+  return plan_allreduce(job.algorithm, {rank, job.world, job.count}, job.slab_elems);
+}
+
+bool holds(const Rotation& rotation, const Job& job, const std::vector<Actor>& first_host) {
+  const int hosts = job.world / job.ranks_per_host;
+  for (const int by : {1, hosts / 2, hosts - 1})
+    for (const Actor& actor : first_host)
+      if (!is_image(actor.plan, plan_of(job, rotation.moved(actor.plan.rank, by)), rotation, by)) return false;
+  return true;
+}
+
+std::vector<Actor> actors(const Job& job, int ranks) {
+  std::vector<Actor> all(std::size_t(ranks), Actor{});
+  for (int rank = 0; rank < ranks; rank++) {
+    all[std::size_t(rank)].plan = plan_of(job, rank);
+    all[std::size_t(rank)].host = rank / job.ranks_per_host;
+  }
+  return all;
+}
+
+std::uint64_t key(int from, int to) {
+  return std::uint64_t(from) << 32 | std::uint32_t(to);
+}
+
+// Leads every message to where it is received: move(rank, host) is the rank as seen from that host.
+template <class Move>
+Cast wired(std::vector<Actor> actors, const Job& job, int hosts, Move move) {
+  std::unordered_map<std::uint64_t, Actor::Target> receiver;
+  const auto each_stream = [&](Stream::Kind kind, auto use) {
+    for (std::uint32_t a = 0; a < actors.size(); a++)
+      for (std::uint32_t s = 0; s < actors[a].plan.streams.size(); s++)
+        if (const Stream& stream = actors[a].plan.streams[s]; stream.kind == kind) use(a, s, stream.peer);
+  };
+  each_stream(Stream::Kind::receive, [&](std::uint32_t a, std::uint32_t s, int peer) {
+    receiver[key(peer, actors[a].plan.rank)] = {a, s, peer / job.ranks_per_host != actors[a].host};
+  });
+  each_stream(Stream::Kind::send, [&](std::uint32_t a, std::uint32_t, int peer) {
+    const int host = peer / job.ranks_per_host;
+    actors[a].targets.push_back(receiver.at(key(move(actors[a].plan.rank, host), move(peer, host))));
+  });
+  return {std::move(actors), hosts};
+}
+
+std::uint64_t up_to_multiple(std::uint64_t value, int of) {
+  const auto divisor = std::uint64_t(of);
+  return (value + divisor - 1) / divisor * divisor;
+}
+
+}  // namespace
+
+Cast everybody(const Job& job) {
+  const int hosts = (job.world + job.ranks_per_host - 1) / job.ranks_per_host;
+  return wired(actors(job, job.world), job, hosts, [](int rank, int) { return rank; });
+}
+
+std::optional<Cast> one_host(Job job) {
+  if (job.world / job.ranks_per_host < 2) return std::nullopt;
+  const Rotation rotation{job.world, job.ranks_per_host};
+  for (const bool round : {false, true}) {
+    if (round) {
+      job.count = up_to_multiple(job.count, job.world);
+      job.slab_elems = up_to_multiple(job.slab_elems, job.world);
+    }
+    std::vector<Actor> first_host = actors(job, job.ranks_per_host);
+    if (!holds(rotation, job, first_host)) continue;
+    return wired(std::move(first_host), job, 1, [&](int rank, int host) { return rotation.back(rank, host); });
+  }
+  return std::nullopt;
+}
+
+double messages(const Cast& cast, double segment_elems, double scale) {
+  double sum = 0;
+  for (const Actor& actor : cast.actors)
+    for (const Step& step : actor.plan.steps)
+      if (step.act == Act::send) sum += std::ceil(double(step.range.count) * scale / segment_elems);
+  return sum;
+}
+
+}  // namespace anello::bench

@@ -1,0 +1,143 @@
+#include "bench/simulate/simulate.hpp"
+
+#include <CLI/CLI.hpp>
+#include <anello/error.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/json_file.hpp"
+#include "bench/machine.hpp"
+#include "bench/options.hpp"
+#include "bench/simulate/calibrate.hpp"
+#include "bench/simulate/table.hpp"
+#include "ring/base/config.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::bench {
+namespace {
+
+constexpr long kMostRanks = 1 << 20, kMostMessages = 1'000'000'000;
+
+struct Request {
+  Cluster cluster;
+  Limits limits;
+  std::vector<int> worlds;
+  std::vector<std::uint64_t> sizes;
+  std::uint64_t slab_bytes = std::uint64_t(Settings().slab_bytes);
+  bool calibrates = false, plans_only = false;
+  std::string json;
+};
+
+// "2,4,12": these; "2-16384": the first and its doubles up to the last.
+std::vector<int> parse_worlds(const std::string& given) {
+  const auto number = [](const std::string& digits) { return int(parse_number("-n", digits, 2, kMostRanks)); };
+  std::vector<int> worlds;
+  std::istringstream list(given);
+  for (std::string part; std::getline(list, part, ',');) {
+    const std::size_t dash = part.find('-');
+    const int first = number(part.substr(0, dash));
+    const int last = dash == std::string::npos ? first : number(part.substr(dash + 1));
+    for (long world = first; world <= last; world *= 2) worlds.push_back(int(world));
+  }
+  if (worlds.empty()) throw Error(Code::configuration, text("-n '", given, "' names no world; give 2,4,12 or 2-16384"));
+  return worlds;
+}
+
+void add_flags(CLI::App& command, Request& request) {
+  command
+      .add_option_function<std::string>(
+          "-n,--ranks", [&](const std::string& given) { request.worlds = parse_worlds(given); },
+          "worlds: 2,4,12; or 2-16384 by doubling (2-16384)")
+      ->type_name("LIST");
+  add_size_flags(command, request.sizes);
+  add_flags(command, request.cluster);
+  command
+      .add_option_function<std::string>(
+          "--slab", [&](const std::string& given) { request.slab_bytes = parse_size("--slab", given); },
+          "as ANELLO_SLAB_BYTES (4M)")
+      ->type_name("SIZE");
+  command
+      .add_option_function<std::string>(
+          "--literal",
+          [&](const std::string& given) {
+            request.limits.literal_world = int(parse_number("--literal", given, 0, kMostRanks));
+          },
+          "simulate every rank of worlds up to this size, one host of larger ones where that is the same (128)")
+      ->type_name("N");
+  command
+      .add_option_function<std::string>(
+          "--messages",
+          [&](const std::string& given) {
+            request.limits.messages = double(parse_number("--messages", given, 1, kMostMessages));
+          },
+          "simulate about so many; if a buffer is longer, time goes on as over its first part (400000)")
+      ->type_name("N");
+  command.add_flag("--calibrate", request.calibrates,
+                   "measure this machine first: cores, messages within a host; the network's flags stay as given");
+  command.add_flag("--planning", request.plans_only, "instead show what planning costs one rank");
+  command.add_option("-J,--json", request.json, "also write the results to this file")->type_name("FILE");
+}
+
+template <class Use>
+void each_case(const Request& request, Use use) {
+  for (const int world : request.worlds)
+    for (const std::uint64_t size : request.sizes) {
+      Facts facts = facts_of(request.cluster, world, request.slab_bytes);
+      facts.bytes = size / kElemBytes * kElemBytes;
+      use(facts);
+    }
+}
+
+nlohmann::ordered_json plan_all(const Request& request) {
+  std::cout << planning_headline();
+  std::vector<PlanningRow> rows;
+  each_case(request, [&](const Facts& facts) {
+    for (const Algorithm algorithm : all_algorithms()) {
+      const Job job = job_of(request.cluster, facts, algorithm);
+      rows.push_back({job, choose(facts).algorithm == algorithm, measure_planning(job)});
+      std::cout << line_of(rows.back()) << std::flush;
+    }
+  });
+  return to_json(rows);
+}
+
+nlohmann::ordered_json simulate_all(const Request& request) {
+  std::cout << cells_headline();
+  std::vector<Cell> cells;
+  each_case(request, [&](const Facts& facts) {
+    cells.push_back(simulate_cell(request.cluster, facts, request.limits));
+    std::cout << lines_of(cells.back()) << std::flush;
+  });
+  std::cout << verdict(cells);
+  return to_json(cells);
+}
+
+int simulate(Request& request) {
+  JsonFile file(request.json);
+  nlohmann::ordered_json config;
+  if (request.calibrates) {
+    calibrate(request.cluster);
+    config["machine"] = machine();
+  }
+  config["cluster"] = to_json(request.cluster);
+  config["slab_bytes"] = request.slab_bytes;
+  std::cout << "# " << flags_of(request.cluster) << "\n";
+  nlohmann::ordered_json results = request.plans_only ? plan_all(request) : simulate_all(request);
+  file.write({{"config", std::move(config)}, {"results", std::move(results)}});
+  return 0;
+}
+
+}  // namespace
+
+Command simulate_command() {
+  return {"simulate", "allreduce on paper: the real plans of worlds that are not here, on machines given by flags",
+          [](CLI::App& command) -> std::function<int()> {
+            const auto request = std::make_shared<Request>();
+            request->worlds = parse_worlds("2-16384");
+            add_flags(command, *request);
+            return [request] { return simulate(*request); };
+          }};
+}
+
+}  // namespace anello::bench

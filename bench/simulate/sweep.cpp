@@ -1,0 +1,63 @@
+#include "bench/simulate/sweep.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+
+#include "bench/simulate/bound.hpp"
+#include "ring/base/check.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::bench {
+
+const Cell::Row& Cell::chosen() const {
+  const auto row = std::ranges::find(rows, choice.algorithm, &Row::algorithm);
+  ANELLO_CHECK(row != rows.end());
+  return *row;
+}
+
+const Cell::Row& Cell::fastest() const {
+  return *std::ranges::min_element(rows, {}, [](const Row& row) { return row.prediction.played.us; });
+}
+
+std::vector<Algorithm> all_algorithms() {
+  std::vector<Algorithm> all;
+  for (int value = int(Algorithm::automatic) + 1; name(Algorithm(value)) != "?"; value++)
+    all.push_back(Algorithm(value));
+  return all;
+}
+
+Facts facts_of(const Cluster& cluster, int world, std::uint64_t slab_bytes) {
+  Facts facts;
+  facts.world = world;
+  facts.oversubscribed = std::min(world, cluster.ranks_per_host) > cluster.cores_used();
+  facts.elem_bytes = kElemBytes;
+  facts.slab_bytes = slab_bytes;
+  return facts;
+}
+
+Job job_of(const Cluster& cluster, const Facts& facts, Algorithm algorithm) {
+  Facts forced = facts;
+  forced.forced = algorithm;
+  return {algorithm, facts.world, std::min(facts.world, cluster.ranks_per_host), facts.bytes / kElemBytes,
+          choose(forced).slab_elems};
+}
+
+Cell simulate_cell(const Cluster& cluster, const Facts& facts, const Limits& limits) {
+  const int per_host = std::min(facts.world, cluster.ranks_per_host);
+  if (facts.world % per_host != 0)
+    throw Error(Code::configuration, text("-n ", facts.world, ": hosts of --ranks-per-host ", per_host,
+                                          " would not all be full; give a multiple of it"));
+  Cell cell;
+  cell.world = facts.world;
+  cell.hosts = facts.world / per_host;
+  cell.count = facts.bytes / kElemBytes;
+  cell.bound_us = lower_bound_us(cluster, facts.world, cell.bytes());
+  cell.choice = choose(facts);
+  for (const Algorithm algorithm : all_algorithms()) {
+    const Job job = job_of(cluster, facts, algorithm);
+    cell.rows.push_back({algorithm, job.slab_elems, predict(job, cluster, kElemBytes, limits)});
+  }
+  return cell;
+}
+
+}  // namespace anello::bench

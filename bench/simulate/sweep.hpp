@@ -1,0 +1,43 @@
+// All algorithms over worlds and sizes: what each would take, and which of them choose() takes. Pure.
+#pragma once
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "bench/simulate/predict.hpp"
+#include "ring/plan/choose.hpp"
+
+namespace anello::bench {
+
+inline constexpr std::size_t kElemBytes = 4;  // f32
+
+// One world and size.
+struct Cell {
+  struct Row {
+    Algorithm algorithm;
+    std::uint64_t slab_elems;
+    Prediction prediction;
+  };
+  int world = 0, hosts = 0;
+  std::uint64_t count = 0;
+  double bound_us = 0;
+  Choice choice;
+  std::vector<Row> rows;  // of every algorithm
+
+  std::uint64_t bytes() const { return count * kElemBytes; }
+  const Row& chosen() const;
+  const Row& fastest() const;
+  // What choose() loses: its algorithm's time by the fastest one's.
+  double loss() const { return chosen().prediction.played.us / fastest().prediction.played.us; }
+};
+
+std::vector<Algorithm> all_algorithms();
+
+// What choose() is told of this cluster, but for the bytes.
+Facts facts_of(const Cluster& cluster, int world, std::uint64_t slab_bytes);
+
+// `facts` with its bytes. Throws Error{configuration} if the ranks do not fill their hosts.
+Cell simulate_cell(const Cluster& cluster, const Facts& facts, const Limits& limits);
+Job job_of(const Cluster& cluster, const Facts& facts, Algorithm algorithm);
+
+}  // namespace anello::bench

@@ -1,0 +1,123 @@
+#include "bench/simulate/table.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "bench/report.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::bench {
+namespace {
+
+constexpr double kWorthTelling = 1.1;  // what choose() may lose
+
+std::string percent(double share) {
+  return text(int(share * 100 + 0.5), "%");
+}
+
+std::string how(const Cell& cell, const Prediction& prediction) {
+  std::string words = prediction.one_host && cell.hosts > 1 ? "one host for all" : "every rank";
+  if (prediction.simulated_elems < cell.count)
+    words += text(", from ", prediction.simulated_elems * kElemBytes, " bytes on");
+  return words;
+}
+
+std::string line_of(const Cell& cell, const Cell::Row& row) {
+  const Played& played = row.prediction.played;
+  const bool chosen = row.algorithm == cell.choice.algorithm;
+  std::string line = text(" ", columns(std::pair(cell.world, 7), std::pair(cell.bytes(), 12)), chosen ? " *" : "  ",
+                          std::left, std::setw(9), name(row.algorithm),
+                          columns(std::pair(digits(played.us), 11), std::pair(digits(cell.bound_us), 11),
+                                  std::pair(digits(played.us / cell.bound_us), 8),
+                                  std::pair(percent(played.core_share), 7), std::pair(percent(played.nic_share), 6)),
+                          "  ", how(cell, row.prediction));
+  if (chosen) line += text("; taken: ", cell.choice.reason);
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string cells_headline() {
+  return text("# * is what choose() takes; cores and nic: how busy those of the busiest host are\n", "#",
+              columns(std::pair("ranks", 7), std::pair("size", 12)), "  algorithm",
+              columns(std::pair("time(us)", 11), std::pair("bound(us)", 11), std::pair("ratio", 8),
+                      std::pair("cores", 7), std::pair("nic", 6)),
+              "  simulated\n");
+}
+
+std::string lines_of(const Cell& cell) {
+  std::string lines;
+  for (const Cell::Row& row : cell.rows) lines += line_of(cell, row);
+  return lines;
+}
+
+std::string verdict(std::span<const Cell> cells) {
+  std::string lines;
+  for (const Cell& cell : cells) {
+    if (cell.loss() <= kWorthTelling) continue;
+    lines +=
+        text("# ", cell.world, " ranks, ", cell.bytes(), " bytes: ", name(cell.fastest().algorithm), " is ",
+             digits(cell.loss()), " times as fast as ", name(cell.choice.algorithm), " (", cell.choice.reason, ")\n");
+  }
+  if (lines.empty()) return text("# choose() takes the fastest everywhere, or loses less than 10 %\n");
+  return text("# choose() loses more than 10 % here:\n", lines);
+}
+
+nlohmann::ordered_json to_json(std::span<const Cell> cells) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const Cell& cell : cells)
+    for (const Cell::Row& row : cell.rows) {
+      const Prediction& prediction = row.prediction;
+      const bool chosen = row.algorithm == cell.choice.algorithm;
+      rows.push_back({{"world", cell.world},
+                      {"hosts", cell.hosts},
+                      {"size", cell.bytes()},
+                      {"count", cell.count},
+                      {"algorithm", name(row.algorithm)},
+                      {"slab_elems", row.slab_elems},
+                      {"time_us", prediction.played.us},
+                      {"bound_us", cell.bound_us},
+                      {"ratio", prediction.played.us / cell.bound_us},
+                      {"core_share", prediction.played.core_share},
+                      {"nic_share", prediction.played.nic_share},
+                      {"chosen", chosen},
+                      {"reason", chosen ? cell.choice.reason : ""},
+                      {"one_host_for_all", prediction.one_host},
+                      {"simulated_size", prediction.simulated_elems * kElemBytes}});
+    }
+  return rows;
+}
+
+std::string planning_headline() {
+  return text("# what planning costs one rank (the slowest and largest of the first, middle and last)\n", "#",
+              columns(std::pair("ranks", 7), std::pair("size", 12)), "  algorithm",
+              columns(std::pair("plan(ms)", 11), std::pair("steps", 10), std::pair("plan(KiB)", 11),
+                      std::pair("window(KiB)", 13)),
+              "\n");
+}
+
+std::string line_of(const PlanningRow& row) {
+  const Planning& planning = row.planning;
+  return text(
+      " ", columns(std::pair(row.job.world, 7), std::pair(row.job.count * kElemBytes, 12)), row.chosen ? " *" : "  ",
+      std::left, std::setw(9), name(row.job.algorithm),
+      columns(std::pair(digits(planning.ms), 11), std::pair(planning.steps, 10),
+              std::pair(planning.plan_bytes >> 10, 11), std::pair(planning.window_elems * kElemBytes >> 10, 13)),
+      "\n");
+}
+
+nlohmann::ordered_json to_json(std::span<const PlanningRow> rows) {
+  auto all = nlohmann::ordered_json::array();
+  for (const PlanningRow& row : rows)
+    all.push_back({{"world", row.job.world},
+                   {"size", row.job.count * kElemBytes},
+                   {"algorithm", name(row.job.algorithm)},
+                   {"chosen", row.chosen},
+                   {"plan_ms", row.planning.ms},
+                   {"steps", row.planning.steps},
+                   {"plan_bytes", row.planning.plan_bytes},
+                   {"window_bytes", row.planning.window_elems * kElemBytes}});
+  return all;
+}
+
+}  // namespace anello::bench

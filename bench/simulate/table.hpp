@@ -1,0 +1,26 @@
+// Simulated cells as people and programs read them. Pure.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+#include "bench/simulate/planning.hpp"
+#include "bench/simulate/sweep.hpp"
+
+namespace anello::bench {
+
+std::string cells_headline();
+std::string lines_of(const Cell& cell);                       // one an algorithm
+std::string verdict(std::span<const Cell> cells);             // where choose() takes another than the fastest
+nlohmann::ordered_json to_json(std::span<const Cell> cells);  // a row an algorithm
+
+struct PlanningRow {
+  Job job;
+  bool chosen = false;
+  Planning planning;
+};
+std::string planning_headline();
+std::string line_of(const PlanningRow& row);
+nlohmann::ordered_json to_json(std::span<const PlanningRow> rows);
+
+}  // namespace anello::bench

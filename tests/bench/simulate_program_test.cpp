@@ -1,0 +1,60 @@
+// anello-bench simulate as a real process.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/process.hpp"
+
+namespace anello::bench {
+namespace {
+
+using anello::testing::Outcome;
+using anello::testing::run;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(Simulate, RunsAloneAndMarksTheChoice) {
+  const std::string file = ::testing::TempDir() + "anello_simulate_" + std::to_string(getpid()) + ".json";
+  const Outcome outcome = run(
+      {BENCH, "simulate", "-n", "2-8,256", "-b", "1K", "--ranks-per-host", "2", "--bandwidth", "10Gbit", "-J", file});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("--bandwidth 1.25GB"), HasSubstr("one host for all"), HasSubstr("; taken: ")));
+  const auto json = nlohmann::json::parse(std::ifstream(file));
+  std::filesystem::remove(file);
+  EXPECT_EQ(json.at("config").at("cluster").at("network_bytes_per_us"), 1250);
+  int chosen = 0;
+  for (const auto& row : json.at("results")) {
+    EXPECT_GE(row.at("ratio"), 1) << row.dump();
+    chosen += row.at("chosen").get<bool>();
+  }
+  EXPECT_EQ(chosen, 4);
+}
+
+TEST(Simulate, ShowsWhatPlanningCosts) {
+  const Outcome outcome = run({BENCH, "simulate", "--planning", "-n", "16384", "-b", "1M"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("plan(ms)"), HasSubstr("  16384     1048576 *")));
+}
+
+TEST(Simulate, SaysWhatIsWrong) {
+  const auto error = [](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {BENCH, "simulate"});
+    const Outcome outcome = run(flags);
+    EXPECT_NE(outcome.code, 0);
+    return outcome.err;
+  };
+  EXPECT_THAT(error({"--latency", "15"}), HasSubstr("--latency '15' is not a duration such as"));
+  EXPECT_THAT(error({"--bandwidth", "fast"}), HasSubstr("--bandwidth 'fast' is not a rate such as"));
+  EXPECT_THAT(error({"-n", "1"}), HasSubstr("-n='1' is not a whole number from 2"));
+  EXPECT_THAT(error({"-n", "9-8"}), HasSubstr("-n '9-8' names no world"));
+  EXPECT_THAT(error({"--segment", "4"}), HasSubstr("--segment 4: at least 64 bytes"));
+  EXPECT_THAT(error({"-n", "12", "--ranks-per-host", "8", "-b", "4"}), HasSubstr("give a multiple of it"));
+  EXPECT_THAT(error({"-J", "/nowhere/out.json"}), HasSubstr("No such file or directory"));
+}
+
+}  // namespace
+}  // namespace anello::bench

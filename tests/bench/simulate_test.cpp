@@ -1,0 +1,198 @@
+// The simulator against hand-computed cases, against bounds, and against itself: its short cuts must agree with the
+// long way.
+#include <gmock/gmock.h>
+
+#include <anello/error.hpp>
+#include <cmath>
+
+#include "bench/simulate/bound.hpp"
+#include "bench/simulate/cluster.hpp"
+#include "bench/simulate/planning.hpp"
+#include "bench/simulate/sweep.hpp"
+#include "bench/simulate/units.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::bench {
+namespace {
+
+// Round numbers that cannot be mistaken for each other, in microseconds and bytes per microsecond.
+Cluster round_numbers() {
+  Cluster cluster;
+  cluster.network_latency_us = 100;
+  cluster.network_rate = 8;
+  cluster.local_latency_us = 10;
+  cluster.local_rate = 16;
+  cluster.message_us = 1;
+  cluster.copy_rate = 64;
+  cluster.reduce_rate = 32;
+  cluster.switch_us = 1000;
+  cluster.segment_bytes = 1 << 20;
+  return cluster;
+}
+
+Played played(const Cluster& cluster, Algorithm algorithm, int world, std::uint64_t count, std::uint64_t slab = 0) {
+  const int per_host = std::min(world, cluster.ranks_per_host);
+  return play(everybody({algorithm, world, per_host, count, slab}), cluster, 4);
+}
+
+constexpr double kBytes = 6400, kWire = 800, kLocalWire = 400, kCopy = 100, kReduce = 200, kMessage = 1;
+constexpr std::uint64_t kCount = 1600;
+constexpr double kSend = kMessage + kCopy, kReceive = kMessage + kCopy;
+
+TEST(Model, OneMessageEachWay) {
+  const Played result = played(round_numbers(), Algorithm::one_shot, 2, kCount);
+  const double expected = kSend + kWire + 100 + kReceive + kReduce;
+  EXPECT_DOUBLE_EQ(result.us, expected);
+  EXPECT_DOUBLE_EQ(result.core_share, (kSend + kReceive + kReduce) / expected);
+  EXPECT_DOUBLE_EQ(result.nic_share, kWire / expected);
+}
+
+TEST(Model, WithinAHostTheNetworkIsNotUsed) {
+  Cluster cluster = round_numbers();
+  cluster.ranks_per_host = 2;
+  const Played result = played(cluster, Algorithm::one_shot, 2, kCount);
+  EXPECT_DOUBLE_EQ(result.us, kSend + kLocalWire + 10 + kReceive + kReduce);
+  EXPECT_EQ(result.nic_share, 0);
+}
+
+TEST(Model, RanksOnOneCoreTakeTurns) {
+  Cluster cluster = round_numbers();
+  cluster.ranks_per_host = 2;
+  cluster.cores = 1;
+  // 0 sends; a turn; 1 sends, and receives what has come meanwhile; what 1 has sent comes; a turn; 0 receives.
+  EXPECT_DOUBLE_EQ(played(cluster, Algorithm::one_shot, 2, kCount).us,
+                   kSend + 1000 + kSend + (kLocalWire + 10) + 1000 + kReceive + kReduce);
+}
+
+TEST(Model, AnInterfaceTakesOneMessageAfterAnother) {
+  // Both arrive at rank 0 at once; its interface takes 800 for each, which hides the first one's reduction. Then one
+  // send leaves after the other, and is longer on the wire than in the core.
+  EXPECT_DOUBLE_EQ(played(round_numbers(), Algorithm::star, 3, kCount).us,
+                   kSend + 100 + 2 * kWire + kReceive + kReduce + kSend + 2 * kWire + 100 + kReceive);
+}
+
+TEST(Model, ALongMessageStreamsInSegments) {
+  Cluster cluster = round_numbers();
+  cluster.segment_bytes = 640;
+  // There and back. The wire takes 80 for each of 10 segments, longer than a core has to do for one; so the last is
+  // on its way when nine have passed, and then goes there, is reduced and comes back alone.
+  const double send = 1 + 10, receive = 1 + 10, reduce = 20;
+  EXPECT_DOUBLE_EQ(played(cluster, Algorithm::chain, 2, kCount).us,
+                   send + 10 * 80 + 100 + receive + reduce + send + 80 + 100 + receive);
+}
+
+TEST(Model, ARingIsItsRounds) {
+  const double chunk = 1.0 / 4, round = kMessage + kCopy * chunk + kWire * chunk + 100 + kMessage + kCopy * chunk;
+  EXPECT_DOUBLE_EQ(played(round_numbers(), Algorithm::ring, 4, kCount).us, 6 * round + 3 * kReduce * chunk);
+}
+
+TEST(Bound, KnowledgeDoublesWhenAMessageIsAsLongAsItsWay) {
+  EXPECT_EQ(spread_us(1, 5, 5), 0);
+  EXPECT_EQ(spread_us(2, 5, 5), 5);
+  EXPECT_EQ(spread_us(16, 5, 5), 20);
+  EXPECT_EQ(spread_us(17, 5, 5), 25);
+  EXPECT_EQ(spread_us(4, 1, 100), 102);  // one tells three, before any of them could
+}
+
+TEST(Bound, ManyBytesAreTheRingsTraffic) {
+  const double network = 2 * 0.75 * kBytes * 1000 / 8;
+  EXPECT_DOUBLE_EQ(lower_bound_us(round_numbers(), 4, std::uint64_t(kBytes) * 1000), network);
+}
+
+TEST(Bound, NoAlgorithmIsFaster) {
+  for (const int per_host : {1, 4})
+    for (const int cores : {1, 4})
+      for (const int world : {2, 4, 12, 32}) {
+        Cluster cluster;
+        cluster.ranks_per_host = std::min(per_host, world);
+        cluster.cores = cores;
+        for (const std::uint64_t count : {1, 1000, 100000}) {
+          const double bound = lower_bound_us(cluster, world, count * 4);
+          for (const Algorithm algorithm : all_algorithms())
+            EXPECT_GE(played(cluster, algorithm, world, count).us, bound * (1 - 1e-9))
+                << name(algorithm) << ", " << world << " ranks, " << per_host << " a host, " << count;
+        }
+      }
+}
+
+// What is simulated less than literally, against all ranks and all bytes of it.
+void expect_agreement(const Job& job, const Cluster& cluster, const Limits& limits, bool one_host) {
+  const double literal = play(everybody(job), cluster, 4).us;
+  const Prediction prediction = predict(job, cluster, 4, limits);
+  EXPECT_EQ(prediction.one_host, one_host) << name(job.algorithm);
+  EXPECT_NEAR(prediction.played.us / literal, 1, 0.03)
+      << name(job.algorithm) << ", " << job.world << " ranks, " << job.ranks_per_host << " a host, " << job.count;
+}
+
+TEST(ShortCuts, OneHostStandsForAll) {
+  const Limits limits{.literal_world = 0};
+  for (const int per_host : {1, 4}) {
+    Cluster cluster;
+    cluster.ranks_per_host = per_host;
+    for (const int world : {8, 32})
+      for (const std::uint64_t count : {1u << 14, (1u << 18) + 1})
+        for (const Algorithm algorithm : {Algorithm::ring, Algorithm::one_shot, Algorithm::two_shot})
+          expect_agreement({algorithm, world, per_host, count, (count + 2) / 3}, cluster, limits, true);
+  }
+}
+
+TEST(ShortCuts, WhereHostsDifferAllPlay) {
+  const Limits limits{.literal_world = 0};
+  for (const Algorithm algorithm : {Algorithm::star, Algorithm::tree, Algorithm::halving, Algorithm::chain})
+    expect_agreement({algorithm, 32, 2, 10000, 0}, Cluster{.ranks_per_host = 2}, limits, false);
+}
+
+TEST(ShortCuts, TheRestOfALargeBufferGoesOnAtTheSameRate) {
+  const Limits limits{.messages = 2000};
+  for (const Algorithm algorithm : all_algorithms())
+    for (const std::uint64_t slab : {0, 1 << 19}) {
+      const Job job{algorithm, 8, 2, 1 << 23, slab};
+      expect_agreement(job, Cluster{.ranks_per_host = 2}, limits, false);
+      EXPECT_LT(predict(job, Cluster{.ranks_per_host = 2}, 4, limits).simulated_elems, job.count) << name(algorithm);
+    }
+}
+
+TEST(Sweep, MarksWhatChooseTakesAndWhatIsFastest) {
+  const Cluster cluster = round_numbers();
+  Facts facts = facts_of(cluster, 8, 0);
+  facts.bytes = 4;
+  const Cell cell = simulate_cell(cluster, facts, {});
+  EXPECT_EQ(cell.rows.size(), all_algorithms().size());
+  EXPECT_EQ(cell.chosen().algorithm, choose(facts).algorithm);
+  for (const Cell::Row& row : cell.rows) EXPECT_GE(row.prediction.played.us, cell.fastest().prediction.played.us);
+  EXPECT_GE(cell.loss(), 1);
+}
+
+TEST(Sweep, HostsMustBeFull) {
+  Cluster cluster;
+  cluster.ranks_per_host = 8;
+  Facts facts = facts_of(cluster, 12, 0);
+  facts.bytes = 4;
+  EXPECT_THROW(simulate_cell(cluster, facts, {}), Error);
+}
+
+TEST(Planning, OfTheLargestWorldStaysSmall) {
+  for (const Algorithm algorithm : all_algorithms()) {
+    const Planning planning = measure_planning({algorithm, 16384, 1, 1 << 24, 0});
+    EXPECT_LT(planning.plan_bytes, 8u << 20) << name(algorithm);
+    EXPECT_GT(planning.steps, 1u) << name(algorithm);
+  }
+}
+
+TEST(Units, TimesAndRates) {
+  EXPECT_DOUBLE_EQ(parse_time_us("t", "15us"), 15);
+  EXPECT_DOUBLE_EQ(parse_time_us("t", "1.5ms"), 1500);
+  EXPECT_DOUBLE_EQ(parse_time_us("t", "800ns"), 0.8);
+  EXPECT_DOUBLE_EQ(parse_rate("r", "10Gbit"), 1250);
+  EXPECT_DOUBLE_EQ(parse_rate("r", "100Mbit/s"), 12.5);
+  EXPECT_DOUBLE_EQ(parse_rate("r", "9.3GB/s"), 9300);
+  EXPECT_TRUE(std::isinf(parse_rate("r", "unlimited")));
+  for (const char* bad : {"", "15", "us", "-1us", "1e3us", "1.2.3us", "15 us", "1m"})
+    EXPECT_THROW(parse_time_us("t", bad), Error) << bad;
+  for (const char* bad : {"", "10", "0GB", "fast", "1GBit", "GB"}) EXPECT_THROW(parse_rate("r", bad), Error) << bad;
+  for (const double us : {0.123, 1.0, 15.0, 2500.0}) EXPECT_NEAR(parse_time_us("t", time_text(us)), us, us * 1e-3);
+  for (const double rate : {12.5, 3125.0, 9300.0}) EXPECT_NEAR(parse_rate("r", rate_text(rate)), rate, rate * 1e-3);
+}
+
+}  // namespace
+}  // namespace anello::bench
