@@ -1,0 +1,117 @@
+// What instructions_test counts: allreduces of all ranks in one thread, by the real Progress and Execution, over links
+// in memory that move no payload, with a reduction that does nothing. So what is counted is the engine's own work, the
+// same on every CPU, and not memcpy's or the kernels'. The arguments are a line of instructions.txt.
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <vector>
+
+#include "ring/plan/algorithm.hpp"
+#include "ring/progress.hpp"
+
+namespace anello {
+namespace {
+
+// One way between two ranks. Only the signature, which goes ahead of the payload, is really carried.
+struct Pipe {
+  static constexpr std::uint64_t kCapacityBytes = 256 << 10;
+  std::array<std::byte, kSignatureBytes> head;
+  std::uint64_t sent = 0, received = 0;
+
+  template <class Piece, class Carry>
+  static std::size_t move(std::span<const Piece> pieces, std::uint64_t& position, std::uint64_t limit, Carry carry) {
+    const std::uint64_t begin = position;
+    for (const Piece piece : pieces) {
+      const std::uint64_t bytes = std::min<std::uint64_t>(piece.size(), limit - position);
+      if (position < kSignatureBytes && bytes > 0)
+        carry(position, piece.first(std::min<std::uint64_t>(bytes, kSignatureBytes - position)));
+      position += bytes;
+    }
+    return position - begin;
+  }
+};
+
+class PipeLink final : public Link {
+ public:
+  PipeLink(Pipe& out, Pipe& in) : out_(out), in_(in) {}
+  std::size_t send_from(std::span<const ConstBytes> pieces) override {
+    return Pipe::move(
+        pieces, out_.sent, out_.received + Pipe::kCapacityBytes,
+        [this](std::uint64_t at, ConstBytes part) { std::memcpy(out_.head.data() + at, part.data(), part.size()); });
+  }
+  std::size_t recv_into(std::span<const Bytes> pieces) override {
+    return Pipe::move(pieces, in_.received, in_.sent, [this](std::uint64_t at, Bytes part) {
+      std::memcpy(part.data(), in_.head.data() + at, part.size());
+    });
+  }
+  int descriptor() const override { return -1; }
+
+ private:
+  Pipe &out_, &in_;
+};
+
+struct Rank {
+  Plan plan;
+  std::vector<std::byte> memory;
+  std::vector<std::unique_ptr<PipeLink>> owned;
+  std::vector<Link*> links;
+  Execution execution;
+  Progress progress{[](int, const Signature&) { return std::string("signatures differ"); }};
+};
+
+struct Ranks {
+  std::vector<std::unique_ptr<Rank>> all;
+  std::vector<Pipe> pipes;
+  Signature signature;
+
+  Ranks(Algorithm algorithm, int world, std::uint64_t bytes) : pipes(std::size_t(world) * std::size_t(world)) {
+    signature.count = bytes / sizeof(float);
+    const auto pipe = [&](int from, int to) -> Pipe& { return pipes[std::size_t(from * world + to)]; };
+    for (int r = 0; r < world; r++) {
+      Rank& rank = *all.emplace_back(std::make_unique<Rank>());
+      rank.plan = plan_allreduce(algorithm, {r, world, signature.count});
+      rank.memory.resize(bytes);
+      for (int other = 0; other < world; other++) {
+        rank.owned.push_back(std::make_unique<PipeLink>(pipe(r, other), pipe(other, r)));
+        rank.links.push_back(rank.owned.back().get());
+      }
+    }
+  }
+
+  void allreduce() {
+    constexpr Arithmetic kNothing{2, [](void*, const void*, const void*, std::size_t) {}};
+    for (Pipe& pipe : pipes) pipe.sent = pipe.received = 0;
+    for (const auto& rank : all) {
+      const Buffer buffer(rank->memory.data(), signature.count);
+      rank->execution.start(rank->plan, kNothing, buffer, buffer);
+      rank->progress.start(rank->execution, signature, rank->links);
+    }
+    for (bool done = false; !done;) {
+      done = true;
+      for (const auto& rank : all) {
+        if (!rank->execution.done()) rank->progress.pass();
+        done &= rank->execution.done();
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace anello
+
+// By this name the instructions of what happens inside are told from those before and after.
+extern "C" [[gnu::noinline]] void counted(anello::Ranks& ranks, int operations) {
+  for (int i = 0; i < operations; i++) ranks.allreduce();
+}
+
+int main(int argc, char** argv) {
+  anello::Algorithm algorithm{};
+  if (argc != 5 || !anello::parse(argv[1], algorithm)) {
+    std::cerr << "usage: instructions ALGORITHM RANKS BYTES OPERATIONS\n";
+    return 2;
+  }
+  anello::Ranks ranks(algorithm, std::atoi(argv[2]), std::strtoull(argv[3], nullptr, 10));
+  ranks.allreduce();  // memory and caches are made by the first
+  counted(ranks, std::atoi(argv[4]));
+}
