@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
+#include <utility>
 
 #include "ring/base/check.hpp"
 #include "ring/plan/history.hpp"
@@ -27,18 +27,20 @@ void tidy(std::vector<Dep>& deps) {
 
 }  // namespace
 
-void Draft::add(Act act, int peer, Range range, Operand place, std::vector<Operand> sources) {
+void Draft::add(Act act, int peer, Range range, Operand place, std::span<const Operand> sources) {
   if (range.count == 0) return;
   Item item;
   item.step.range = range;
   item.step.place = place;
+  item.step.first_source = std::uint32_t(sources_.size());
+  item.step.sources = std::uint32_t(sources.size());
   item.step.act = act;
   item.step.order = std::uint32_t(items_.size());
   item.step.incoming_left = act == Act::reduce && peer < rank();
   item.peer = peer;
-  item.sources = std::move(sources);
-  item.slab = slab_;
-  items_.push_back(std::move(item));
+  item.second_half = slab_ % 2 != 0;
+  items_.push_back(item);
+  sources_.insert(sources_.end(), sources.begin(), sources.end());
 }
 void Draft::send(int peer, Range range, Operand from) {
   add(Act::send, peer, range, from, {});
@@ -49,10 +51,10 @@ void Draft::copy(int peer, Range range, Operand to) {
 }
 void Draft::reduce(int peer, Range range, Operand to, Operand local) {
   ANELLO_CHECK(to.space != Space::input);
-  add(Act::reduce, peer, range, to, {local});
+  add(Act::reduce, peer, range, to, {&local, 1});
 }
 void Draft::fold(Range range, std::span<const Operand> sources) {
-  add(Act::fold, -1, range, at(Space::output, range), {sources.begin(), sources.end()});
+  add(Act::fold, -1, range, at(Space::output, range), sources);
 }
 
 Operand Draft::at(Space space, Range range) const {
@@ -82,10 +84,10 @@ Plan Draft::finish() && {
 void Draft::place_windows() {
   plan_.window_elems = slab_ == 0 ? window_most_ : 2 * window_most_;
   for (Item& item : items_) {
-    const std::uint64_t half = item.slab % 2 * window_most_;
-    if (item.step.place.space == Space::window) item.step.place.at += half;
-    for (Operand& source : item.sources)
-      if (source.space == Space::window) source.at += half;
+    if (!item.second_half) continue;
+    if (item.step.place.space == Space::window) item.step.place.at += window_most_;
+    for (Operand& source : std::span(sources_).subspan(item.step.first_source, item.step.sources))
+      if (source.space == Space::window) source.at += window_most_;
   }
 }
 
@@ -104,52 +106,63 @@ void Draft::number_streams() {
 }
 
 void Draft::group_by_stream() {
-  by_stream_.resize(items_.size());
-  std::iota(by_stream_.begin(), by_stream_.end(), 0);
-  std::stable_sort(by_stream_.begin(), by_stream_.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return items_[a].step.stream < items_[b].step.stream; });
+  for (const Item& item : items_) plan_.streams[item.step.stream].end++;
+  std::uint32_t first = 0;
+  for (Stream& stream : plan_.streams) {
+    stream.first = first;
+    first += std::exchange(stream.end, first);
+  }
   position_.resize(items_.size());
-  for (std::uint32_t at = 0; at < by_stream_.size(); at++) position_[by_stream_[at]] = at;
+  by_stream_.resize(items_.size());
+  for (std::uint32_t i = 0; i < items_.size(); i++) {
+    position_[i] = plan_.streams[items_[i].step.stream].end++;
+    by_stream_[position_[i]] = i;
+  }
 }
 
 void Draft::derive_deps() {
   // Input and output as one memory, in the operation's coordinates: in place is the strict case.
   const std::uint64_t elems = std::max(plan_.input_base + plan_.input_elems, plan_.output_base + plan_.output_elems);
   History buffers(elems), window(plan_.window_elems);
-  deps_.resize(items_.size());
+  std::vector<Dep> deps;
   for (std::uint32_t i = 0; i < items_.size(); i++) {
-    const Step& step = items_[i].step;
+    Step& step = items_[i].step;
+    deps.clear();
     const auto touch = [&](Operand operand, bool writes) {
       const bool in_window = operand.space == Space::window;
       const std::uint64_t begin = operand.at + plan_.base(operand.space);
       const History::Touch self{i, std::int64_t(step.range.begin - begin)};
       const auto after = [&](const History::Touch& earlier) {
         const bool same_stream = items_[earlier.item].step.stream == step.stream;
-        if (!same_stream) deps_[i].push_back({position_[earlier.item], earlier.shift != self.shift});
+        if (!same_stream) deps.push_back({position_[earlier.item], earlier.shift != self.shift});
       };
       History& memory = in_window ? window : buffers;
       const std::uint64_t end = begin + step.range.count;
       return writes ? memory.write(begin, end, self, after) : memory.read(begin, end, self, after);
     };
-    for (const Operand& source : items_[i].sources) touch(source, false);
+    for (std::uint32_t k = 0; k < step.sources; k++) touch(sources_[step.first_source + k], false);
     touch(step.place, step.act != Act::send);
-    tidy(deps_[i]);
+    tidy(deps);
+    step.first_dep = std::uint32_t(deps_.size());
+    step.deps = std::uint32_t(deps.size());
+    deps_.insert(deps_.end(), deps.begin(), deps.end());
   }
 }
 
 void Draft::assemble() {
+  // Appends to `to` the part of `from` that begins at `first`, and says where it begins now.
+  const auto carry = [](auto& to, const auto& from, std::uint32_t& first, std::uint32_t count) {
+    const auto begin = from.begin() + first;
+    first = std::uint32_t(to.size());
+    to.insert(to.end(), begin, begin + count);
+  };
+  plan_.steps.reserve(items_.size());
+  plan_.sources.reserve(sources_.size());
+  plan_.deps.reserve(deps_.size());
   for (const std::uint32_t i : by_stream_) {
-    Item& item = items_[i];
-    item.step.first_source = std::uint32_t(plan_.sources.size());
-    item.step.sources = std::uint32_t(item.sources.size());
-    item.step.first_dep = std::uint32_t(plan_.deps.size());
-    item.step.deps = std::uint32_t(deps_[i].size());
-    plan_.sources.insert(plan_.sources.end(), item.sources.begin(), item.sources.end());
-    plan_.deps.insert(plan_.deps.end(), deps_[i].begin(), deps_[i].end());
-    Stream& stream = plan_.streams[item.step.stream];
-    if (stream.end == 0) stream.first = std::uint32_t(plan_.steps.size());
-    plan_.steps.push_back(item.step);
-    stream.end = std::uint32_t(plan_.steps.size());
+    Step& step = plan_.steps.emplace_back(items_[i].step);
+    carry(plan_.sources, sources_, step.first_source, step.sources);
+    carry(plan_.deps, deps_, step.first_dep, step.deps);
   }
 }
 

@@ -37,12 +37,11 @@ class Draft {
 
  private:
   struct Item {
-    Step step;
+    Step step;  // its sources and dependencies are in sources_ and deps_
     std::int32_t peer = -1;
-    std::vector<Operand> sources;
-    std::uint64_t slab = 0;
+    bool second_half = false;  // of the window
   };
-  void add(Act act, int peer, Range range, Operand place, std::vector<Operand> sources);
+  void add(Act act, int peer, Range range, Operand place, std::span<const Operand> sources);
   void place_windows();
   void number_streams();
   void group_by_stream();
@@ -50,10 +49,11 @@ class Draft {
   void assemble();
 
   Plan plan_;
-  std::vector<Item> items_;               // in program order
-  std::vector<std::uint32_t> by_stream_;  // items in the order of the plan's steps
+  std::vector<Item> items_;  // in program order, as all that follows but by_stream_
+  std::vector<Operand> sources_;
+  std::vector<Dep> deps_;
   std::vector<std::uint32_t> position_;   // item -> its place in the plan's steps
-  std::vector<std::vector<Dep>> deps_;    // of each item
+  std::vector<std::uint32_t> by_stream_;  // and back
   std::uint64_t slab_ = 0, window_used_ = 0, window_most_ = 0;
 };
 
