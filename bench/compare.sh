@@ -4,6 +4,7 @@
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 source "$bench_root/bench/peers.sh"
+source "$bench_root/bench/pairs.sh"
 source "$bench_root/bench/summary.sh"
 
 worlds=2 sizes=4,1K,8K,64K,256K,1M,4M,16M,64M rounds=5 transport=tcp budget_ms=60 wanted='' json='' picture=''
@@ -15,7 +16,7 @@ usage: bench/compare.sh [-n WORLDS] [-s SIZES] [-r ROUNDS] [-t tcp|any] [-p PEER
   -r ROUNDS  in each, every peer runs once in each algorithm that may be its best, and we beside it ($rounds)
   -t WHICH   tcp: TCP against TCP; any: best against best, shared memory too ($transport)
   -p PEERS   only these of ${peers[*]} (all that are here)
-  -m MS      time of the calls of one size, of five at least ($budget_ms)
+  -m MS      time of the calls of one size, of three at least ($budget_ms)
   -o FILE    also write the results as JSON
   -g FILE    also draw the ratios, as SVG
   -B DIR     where the programs are (the release build, which is made if it is not there, or PATH)
@@ -41,9 +42,7 @@ done
 ((OPTIND > $#)) || fail "'${!OPTIND}' is no option"
 [[ $worlds =~ ^[1-9][0-9]{0,3}(,[1-9][0-9]{0,3})*$ ]] || fail "-n '$worlds' is not a list of numbers such as 2,4,8"
 [[ $transport == tcp || $transport == any ]] || fail "-t '$transport' is neither tcp nor any"
-for peer in ${wanted//,/ }; do
-  [[ " ${peers[*]} " == *" $peer "* ]] || fail "-p '$peer' is not one of ${peers[*]}"
-done
+known_peers "$wanted"
 sizes=$(bytes_of -s "$sizes")
 for file in "$json" "$picture"; do
   [[ -z $file ]] || : >"$file" || fail "$file cannot be written"
@@ -68,68 +67,16 @@ fi
 anello=$(need_program anello)
 ours=$(need_program anello-bench)
 sentinel=$(need_program anello-bench-sentinel)
-cores=$(nproc)
+cores=$(nproc) mean_above=$cores
 
 scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
-
-say() { printf '%s\n' "$*" >&2; }
-
-# A short run of every contender, its results checked; prints "peer algorithm SIZES": where it may be its peer's best.
-try_all() {
-  local contender
-  for contender in "${contenders[@]}"; do
-    run "$contender" "$sizes" --budget_ms $((budget_ms / 2 + 1)) -c 1 >"$scratch/trial"
-    sed "s/^/$contender /" "$scratch/trial"
-  done | awk -v column=$((world <= cores ? 5 : 6)) '
-    { key = $3 " " $4 " " $1; time[$1 " " $2, $3, $4] = $column; named[$1 " " $2]; sizes[$4]; peer[$1 " " $2] = $1
-      if (!(key in least) || $column < least[key]) least[key] = $column }
-    function close_to_best(name, placement, size) {
-      return time[name, placement, size] <= 1.5 * least[placement " " size " " peer[name]]
-    }
-    END { for (name in named) {
-        list = ""
-        for (size in sizes)
-          if (close_to_best(name, "in-place", size) || close_to_best(name, "out-of-place", size)) list = list "," size
-        if (list != "") print name, substr(list, 2)
-      } }'
-}
-
-# pair CONTENDER SIZES TURN: it and we, one after the other, who begins by turn, with the machine's state before, between
-# and after. Appends to the pairs.
-pair() {
-  local contender=$1 who states=("$state") steady
-  local order=("$contender" anello)
-  ((${3} % 2)) || order=(anello "$contender")
-  for who in "${order[@]}"; do
-    run "$who" "$2" --budget_ms "$budget_ms" -c 0 >"$scratch/${who%% *}"
-    state=$("$sentinel")
-    states+=("$state")
-  done
-  steady=$(printf '%s\n' "${states[@]}" | sort -n | awk 'NR == 1 { least = $1 } END { print $1 <= 1.25 * least ? 1 : 0 }')
-  printf '%s %s\n' "$steady" "${states[*]}" >>"$scratch/states"
-  paste -d' ' -- "$scratch/anello" "$scratch/${contender%% *}" |
-    awk -v head="$world" -v tail="$contender $steady" '{ print head, $1, $2, tail, $3, $4, $7, $8 }' >>"$scratch/pairs"
-}
-
-measure_world() {
-  local round peer algorithm list
-  find_contenders "$wanted"
-  ((${#contenders[@]} > 0)) || fail "no peer is here to compare with"
-  say "$world ranks: trial of ${#contenders[@]} contenders"
-  try_all >"$scratch/entrants"
-  state=$("$sentinel")
-  for ((round = 1; round <= rounds; round++)); do
-    say "$world ranks: round $round of $rounds"
-    while read -r peer algorithm list <&3; do pair "$peer $algorithm" "$list" "$round"; done 3<"$scratch/entrants"
-  done
-}
 
 congestion=$(cat /proc/sys/net/ipv4/tcp_congestion_control)
 echo "float sum on $cores cores, ${transport/any/any transport} ($ANELLO_COMPARE_NETWORK network, congestion control $congestion)," \
   "$rounds rounds; ratio = peer / anello, above 1 anello is faster; * best peer"
 [[ $congestion != bbr ]] || echo "careful: $congestion paces the peers on loopback; run this where 'unshare -n' works"
-for world in ${worlds//,/ }; do measure_world; done
+for world in ${worlds//,/ }; do measure_world "$wanted"; done
 summarize <"$scratch/pairs" >"$scratch/summary"
 table <"$scratch/summary"
 awk '!$1 { moved++ } END { printf "\n%d of %d pairs were not steady (a cache line took another way between cores, " \

@@ -84,8 +84,10 @@ gloo::AllreduceOptions::Func reduction(Op op) {
 
 class Gloo : public Library {
  public:
-  Gloo(int rank, int size, const std::string& folder, std::string algorithm) : algorithm_(std::move(algorithm)) {
-    gloo::transport::tcp::attr address("127.0.0.1");
+  Gloo(int rank, int size, const std::string& folder, const std::string& interface, std::string algorithm)
+      : algorithm_(std::move(algorithm)) {
+    gloo::transport::tcp::attr address;
+    address.iface = interface;
     auto device = gloo::transport::tcp::CreateDevice(address);
     gloo::rendezvous::FileStore store(folder);
     auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);
@@ -144,9 +146,10 @@ Library::Call Gloo::allreduce(ConstTensor input, Tensor output, Op op) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string folder, algorithm = "ring";
+  std::string folder, interface = "lo", algorithm = "ring";
   const auto flags = [&](CLI::App& app) {
     app.add_option("--store", folder, "an empty folder that all ranks see, where they meet")->type_name("DIR");
+    app.add_option("--interface", interface, "network interface (lo)")->type_name("NAME");
     app.add_option("--algorithm", algorithm,
                    "one of its own: ring, bcube, ring_classic, ring_chunked, halving_doubling")
         ->check(CLI::IsMember({"ring", "bcube", "ring_classic", "ring_chunked", "halving_doubling"}));
@@ -154,7 +157,7 @@ int main(int argc, char** argv) {
   const auto join = [&](const std::function<int(Library&)>& run) {
     const Settings settings = Settings::from_environment();
     if (folder.empty()) throw Error(Code::configuration, "give --store DIR, an empty folder where the ranks meet");
-    Gloo library(std::max(settings.rank, 0), std::max(settings.size, 1), folder, algorithm);
+    Gloo library(std::max(settings.rank, 0), std::max(settings.size, 1), folder, interface, algorithm);
     return run(library);
   };
   return run_program(

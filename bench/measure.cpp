@@ -10,7 +10,7 @@
 namespace anello::bench {
 namespace {
 
-constexpr int kFewest = 5, kMost = 20'000, kMostWarmup = 200;
+constexpr int kFewest = 3, kMost = 20'000, kMostWarmup = 200;
 
 double now_us() {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();

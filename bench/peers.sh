@@ -11,6 +11,21 @@ get_it() {
     "cmake --build build/release"
 }
 
+# known_peers LIST: fails if one of them is no peer.
+known_peers() {
+  local peer
+  for peer in ${1//,/ }; do
+    [[ " ${peers[*]} " == *" $peer "* ]] || fail "-p '$peer' is not one of ${peers[*]}"
+  done
+}
+
+# Where the ranks run, and over which interface: here, all on this machine. Sets how programs are launched that want to
+# know ANELLO_RANK and ANELLO_SIZE, from where MPI's launchers are started, and the flags that tell them the hosts.
+interface=lo
+place_ranks() {
+  launched=("$anello" run -n "$world" --) mpi_from=() openmpi_hosts=() mpich_hosts=()
+}
+
 # first_command NAME...: the first of these that is installed.
 first_command() {
   local name
@@ -20,7 +35,7 @@ first_command() {
 
 # Ours: in every table, on the same transport.
 anello_command() {
-  command=(env ANELLO_TRANSPORT="${transport/any/auto}" "$anello" run -n "$world" -- "$ours" allreduce)
+  command=(env ANELLO_TRANSPORT="${transport/any/auto}" "${launched[@]}" "$ours" allreduce)
 }
 
 openmpi_launcher() { first_command mpirun.openmpi mpirun; }
@@ -31,11 +46,11 @@ openmpi_missing() {
 openmpi_algorithms() { echo recursive_doubling ring segmented_ring rabenseifner; }
 openmpi_command() {
   local -A number=([recursive_doubling]=3 [ring]=4 [segmented_ring]=5 [rabenseifner]=6)
-  command=("$(openmpi_launcher)" -n "$world" --mca pml ob1)
+  command=("${mpi_from[@]}" "$(openmpi_launcher)" -n "$world" "${openmpi_hosts[@]}" --mca pml ob1)
   ((EUID != 0)) || command+=(--allow-run-as-root)
   ((world <= cores)) || command+=(--oversubscribe --mca mpi_yield_when_idle 1)
   if [[ $transport == any ]]; then command+=(--mca btl 'vader,self')
-  else command+=(--mca btl 'tcp,self' --mca btl_tcp_if_include lo); fi
+  else command+=(--mca btl 'tcp,self' --mca btl_tcp_if_include "$interface"); fi
   command+=(--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm "${number[$1]}")
   [[ $1 != segmented_ring ]] || command+=(--mca coll_tuned_allreduce_algorithm_segmentsize 1048576)
   command+=("$(find_program anello-bench-openmpi)" allreduce)
@@ -51,10 +66,11 @@ mpich_missing() {
 }
 mpich_algorithms() { echo auto recursive_doubling reduce_scatter_allgather; }
 mpich_command() {
-  command=(env MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM="$1")
+  command=("${mpi_from[@]}" env MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM="$1")
   # Debian's has UCX below it, others libfabric.
-  [[ $transport == any ]] || command+=(MPIR_CVAR_NOLOCAL=1 UCX_TLS='tcp,self' FI_PROVIDER=tcp)
-  command+=("$(mpich_launcher)" -n "$world" "$(find_program anello-bench-mpich)" allreduce)
+  [[ $transport == any ]] ||
+    command+=(MPIR_CVAR_NOLOCAL=1 UCX_TLS='tcp,self' UCX_NET_DEVICES="$interface" FI_PROVIDER=tcp)
+  command+=("$(mpich_launcher)" -n "$world" "${mpich_hosts[@]}" "$(find_program anello-bench-mpich)" allreduce)
 }
 
 gloo_missing() {
@@ -62,8 +78,8 @@ gloo_missing() {
 }
 gloo_algorithms() { echo ring ring_chunked halving_doubling bcube; }
 gloo_command() {
-  command=("$anello" run -n "$world" -- "$(find_program anello-bench-gloo)"
-    --store "$(mktemp -d -p "$scratch")" --algorithm "$1" allreduce)
+  command=("${launched[@]}" "$(find_program anello-bench-gloo)"
+    --store "$(mktemp -d -p "$scratch")" --interface "$interface" --algorithm "$1" allreduce)
 }
 
 # The system's python3 may not be the first on PATH.
@@ -80,8 +96,8 @@ torch_missing() {
 }
 torch_algorithms() { echo gloo; }
 torch_command() {
-  command=("$anello" run -n "$world" -- "${torch_python:=$(find_torch_python)}" "$bench_root/bench/torch_peer.py"
-    --store "$(mktemp -d -p "$scratch")" allreduce)
+  command=(env GLOO_SOCKET_IFNAME="$interface" "${launched[@]}" "${torch_python:=$(find_torch_python)}"
+    "$bench_root/bench/torch_peer.py" --store "$(mktemp -d -p "$scratch")" allreduce)
 }
 
 # find_contenders WANTED: fills `contenders` with "peer algorithm" for those of the list WANTED (empty: all) that are here,
@@ -95,19 +111,4 @@ find_contenders() {
     if [[ -n $missing ]]; then echo "$peer: $missing"; continue; fi
     for algorithm in $("${peer}_algorithms"); do contenders+=("$peer $algorithm"); done
   done
-}
-
-# run CONTENDER SIZES FLAGS...: one program run over a list of sizes in bytes; prints lines "placement size p50 mean",
-# microseconds.
-run() {
-  local contender=$1 list=$2 command
-  shift 2
-  "${contender%% *}_command" "${contender#* }"
-  timeout 300 "${command[@]}" -s "$list" "$@" >"$scratch/out" 2>&1 </dev/null || {
-    tail -n 20 -- "$scratch/out" >&2
-    fail "$contender failed on $world ranks (see above)"
-  }
-  sed 's/^\[[^]]*\] *//' "$scratch/out" | awk -v list="$list" '
-    /^ *[0-9]/ && NF == 16 { print "in-place", $1, $11, $16; print "out-of-place", $1, $5, $10; found++ }
-    END { exit found != split(list, sizes, ",") }' || fail "$contender did not print figures of $list bytes on $world ranks"
 }

@@ -1,12 +1,12 @@
-# From the pairs that compare.sh measured to ratios, as a table, JSON and a plot. Sourced after programs.sh.
+# From the pairs that pairs.sh measured to ratios, as a table, JSON and a plot. Sourced after programs.sh.
 # A pair is a line "world placement size peer algorithm steady our_p50 our_mean peer_p50 peer_mean".
 # shellcheck shell=bash disable=SC2154
 
 # Each peer by the algorithm that is best against us. Pairs that are not steady count only where no other is. Prints
-# "world placement size peer algorithm ours peers ratio low high other pairs best": medians and quartiles of p50 where
-# each rank has a core and of the mean where they share, `other` the ratio of the other one; best: 1 for the best peer.
+# "world placement size peer algorithm ours peers ratio low high other pairs best": medians and quartiles of p50, or
+# of the mean in worlds of more than $mean_above ranks; `other` is the ratio by the other of the two; best: 1 for the best peer.
 summarize() {
-  awk -v cores="$cores" "$awk_quantile"'
+  awk -v mean_above="$mean_above" "$awk_quantile"'
     function median(from, key, share,   i, n, v) {
       for (i = 1; i <= count[key]; i++) if (steady[key, i] || !any_steady[key]) v[++n] = from[key, i]
       pairs = n
@@ -14,7 +14,7 @@ summarize() {
     }
     { key = $1 " " $2 " " $3 " " $4 " " $5; where[key] = $1 " " $2 " " $3; peer[key] = $4
       i = ++count[key]; steady[key, i] = $6; any_steady[key] += $6
-      by_mean = $1 > cores
+      by_mean = $1 > mean_above
       ours[key, i] = by_mean ? $8 : $7; theirs[key, i] = by_mean ? $10 : $9
       ratio[key, i] = theirs[key, i] / ours[key, i]; other[key, i] = by_mean ? $9 / $7 : $10 / $8 }
     END {
@@ -31,14 +31,14 @@ summarize() {
 }
 
 table() {
-  awk -v cores="$cores" '
+  awk -v mean_above="$mean_above" '
     function label(bytes,   unit) {
       while (bytes >= 1024 && bytes % 1024 == 0 && unit < 3) { bytes /= 1024; unit++ }
       return bytes substr("KMG", unit, unit > 0)
     }
     $1 " " $2 != part {
       part = $1 " " $2; last = ""
-      by_mean = $1 > cores
+      by_mean = $1 > mean_above
       printf "\n%d ranks, %s, %s in us\n%8s  %-28s %11s %11s %7s  %-13s %8s\n", $1, $2, by_mean ? "mean" : "p50",
         "size", "peer", "anello", "peer", "ratio", "half of pairs", by_mean ? "by p50" : "by mean" }
     { printf "%8s %s %-28s %11.1f %11.1f %7.2f %6.2f - %4.2f %8.2f\n", $3 == last ? "" : label($3), $13 ? "*" : " ",
@@ -46,11 +46,11 @@ table() {
 }
 
 to_json() {
-  awk -v head="$1" -v cores="$cores" '
+  awk -v head="$1" -v mean_above="$mean_above" '
     function text(name, value) { return "\"" name "\":\"" value "\"," }
     function number(name, value) { return "\"" name "\":" value "," }
     BEGIN { printf "{\"config\":{%s},\"results\":[", head }
-    { by_mean = $1 > cores
+    { by_mean = $1 > mean_above
       printf "%s\n{%s%s%s%s%s%s%s%s%s%s%s%s\"ratio_quartiles\":[%s,%s]}", (NR > 1 ? "," : ""), number("world", $1),
         text("placement", $2), number("size", $3), text("peer", $4), text("algorithm", $5),
         text("statistic", (by_mean ? "mean" : "p50")), number("anello_us", $6), number("peer_us", $7),

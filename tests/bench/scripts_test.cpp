@@ -16,6 +16,7 @@ namespace {
 
 using anello::testing::Outcome;
 using anello::testing::run;
+using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
@@ -43,6 +44,7 @@ class Scripts : public ::testing::Test {
   }
   Outcome scaling(const std::string& arguments) const { return script("scaling.sh", arguments); }
   Outcome compare(const std::string& arguments) const { return script("compare.sh", arguments); }
+  Outcome netns(const std::string& arguments) const { return script("netns.sh", arguments); }
 
   std::filesystem::path folder_ =
       std::filesystem::path(::testing::TempDir()) / ("anello_scripts_" + std::to_string(getpid()));
@@ -85,7 +87,7 @@ TEST_F(Scripts, ScalingSaysWhatIsMissingOrWrong) {
 
 TEST_F(Scripts, CompareTakesEachPeersBestAlgorithm) {
   program("anello-bench", rows("10", "20"));
-  program("anello-bench-gloo", "[[ $4 == ring_chunked ]] && time=15 || time=30\n" + rows("$time", "50"));
+  program("anello-bench-gloo", "[[ $* == *ring_chunked* ]] && time=15 || time=30\n" + rows("$time", "50"));
   const std::string file = (folder_ / "out.json").string();
   const Outcome outcome = compare("-p gloo -r 3 -s 64K,4 -o " + file);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -107,8 +109,8 @@ TEST_F(Scripts, CompareTakesEachPeersBestAlgorithm) {
 
 TEST_F(Scripts, CompareRunsOnlyWhatMayBeAPeersBest) {
   program("anello-bench", rows("10", "10"));
-  program("anello-bench-gloo", "echo \"$4 $9\" >>" + (folder_ / "runs").string() +
-                                   "\n[[ $4 == bcube ]] && time=15 || time=30\n" + rows("$time", "$time"));
+  program("anello-bench-gloo", "echo \"$*\" >>" + (folder_ / "runs").string() +
+                                   "\n[[ $* == *bcube* ]] && time=15 || time=30\n" + rows("$time", "$time"));
   EXPECT_EQ(compare("-p gloo -r 2 -s 4,8").code, 0);
   std::ifstream file(folder_ / "runs");
   const std::string runs((std::istreambuf_iterator<char>(file)), {});
@@ -204,6 +206,33 @@ TEST_F(Scripts, CompareSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(failed.err, HasSubstr("gloo ring failed on 2 ranks"));
   program("anello-bench-gloo", "set -- -s 4 && " + rows("10", "20"));
   EXPECT_THAT(compare("-p gloo -r 1 -s 4,8").err, HasSubstr("gloo ring did not print figures of 4,8 bytes on 2 ranks"));
+}
+
+TEST_F(Scripts, NetnsPutsARankOnEachHostBehindALimitedLink) {
+  if (run({"bash", "-c", "{ unshare -n true || unshare -rn true; } && ip -V && tc -V"}).code != 0)
+    GTEST_SKIP() << "no network namespaces here, or no iproute2";
+  program("anello", "[[ $1 == rendezvous ]] && exec sleep 60; touch -- \"$2\"");
+  program("anello-bench", R"([[ $(hostname) == h$ANELLO_RANK ]] || exit 1
+    ip -4 addr show eth0 | grep -q "10.77.0.$((ANELLO_RANK + 1))/24" || exit 1
+    tc qdisc show dev eth0 | grep -q 'tbf.* rate 100Mbit' || exit 1
+    ((ANELLO_RANK > 0)) || )" +
+                              rows("9000", "7864.32", "10485.76"));
+  const Outcome outcome = netns("-p none -l 100mbit -n 2,3 -r 2 -s 64K");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ContainsRegex(" 2 in-place +65536 +5243 +10486 +2\\.000\n"));
+  EXPECT_THAT(outcome.out, ContainsRegex(" 3 in-place +65536 +6991 +10486 +1\\.500\n"));
+  program("anello-bench", "((ANELLO_RANK == 0)) || { echo 'no route'; exit 1; }");
+  const Outcome failed = netns("-p none -n 2 -r 1 -s 64K");
+  EXPECT_EQ(failed.code, 2);
+  EXPECT_THAT(failed.err, AllOf(HasSubstr("no route"), HasSubstr("anello auto failed on 2 ranks")));
+}
+
+TEST_F(Scripts, NetnsSaysWhatIsMissingOrWrong) {
+  EXPECT_THAT(netns("").err, HasSubstr("anello-bench was not found"));
+  EXPECT_THAT(netns("-n 1").err, HasSubstr("-n '1' is not a list of numbers from 2 to 99"));
+  EXPECT_THAT(netns("-l fast").err, HasSubstr("-l 'fast' is not a rate such as 100mbit or 10gbit"));
+  EXPECT_THAT(netns("-p nccl").err, HasSubstr("-p 'nccl' is not one of"));
+  EXPECT_THAT(netns("-c 'reno;'").err, HasSubstr("is no congestion control"));
 }
 
 }  // namespace

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# Our allreduce beside its peers' where the network is what bounds it: hosts in network namespaces of this machine, a rank
+# on each, links of a given rate. Beside the ratios it prints how far we are from the time the payload alone takes on a
+# link, 2(n-1)/n x bytes / rate. Headers at MTU 1500 cost 4.5 % of that.
+# shellcheck disable=SC2016,SC2034,SC2086
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
+source "$bench_root/bench/hosts.sh"
+source "$bench_root/bench/peers.sh"
+source "$bench_root/bench/pairs.sh"
+source "$bench_root/bench/summary.sh"
+
+worlds=2,4 rate=1gbit sizes=64K,1M,16M,64M rounds=3 budget_ms=300 wanted='' json='' congestion=reno
+usage() {
+  cat <<TEXT
+usage: bench/netns.sh [-n WORLDS] [-l RATE] [-s SIZES] [-r ROUNDS] [-p PEERS] [-m MS] [-c CONGESTION] [-o FILE] [-B DIR]
+  -n WORLDS  list of numbers of hosts, with a rank on each ($worlds)
+  -l RATE    of each host's link, each way: 100mbit, 1gbit, 10gbit ($rate)
+  -s SIZES   list of sizes ($sizes)
+  -r ROUNDS  in each, every peer runs once in each algorithm that may be its best, and we beside it ($rounds)
+  -p PEERS   only these of ${peers[*]} (all that are here), or none
+  -m MS      time of the calls of one size, of three at least ($budget_ms)
+  -c NAME    TCP congestion control of the hosts ($congestion)
+  -o FILE    also write the results as JSON
+  -B DIR     where the programs are (the release build, or PATH)
+TEXT
+}
+
+arguments=("$@")
+while getopts :n:l:s:r:p:m:c:o:B:h option; do
+  case $option in
+    n) worlds=$OPTARG ;;
+    l) rate=$OPTARG ;;
+    s) sizes=$OPTARG ;;
+    r) rounds=$(whole -r "$OPTARG") ;;
+    p) wanted=$OPTARG ;;
+    m) budget_ms=$(whole -m "$OPTARG") ;;
+    c) congestion=$OPTARG ;;
+    o) json=$OPTARG ;;
+    B) bin=$OPTARG ;;
+    h) usage && exit ;;
+    *) usage >&2 && exit 2 ;;
+  esac
+done
+((OPTIND > $#)) || fail "'${!OPTIND}' is no option"
+[[ $worlds =~ ^([2-9]|[1-9][0-9])(,([2-9]|[1-9][0-9]))*$ ]] || fail "-n '$worlds' is not a list of numbers from 2 to 99"
+[[ $rate =~ ^([1-9][0-9]{0,4})(m|g)bit$ ]] || fail "-l '$rate' is not a rate such as 100mbit or 10gbit"
+mbit=${BASH_REMATCH[1]}
+[[ ${BASH_REMATCH[2]} == m ]] || mbit=$((mbit * 1000))
+[[ $congestion =~ ^[a-z]+$ ]] || fail "-c '$congestion' is no congestion control"
+[[ $wanted == none ]] || known_peers "$wanted"
+sizes=$(bytes_of -s "$sizes")
+[[ -z $json ]] || : >"$json" || fail "$json cannot be written"
+anello=$(need_program anello)
+ours=$(need_program anello-bench)
+sentinel=$(need_program anello-bench-sentinel)
+for tool in ip tc nsenter; do command -v "$tool" >/dev/null || fail "$tool is not here (Debian: iproute2, util-linux)"; done
+[[ ${ANELLO_NETNS-} == inside ]] || enter_private_namespaces "$0" "${arguments[@]}"
+
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+export anello scratch
+export -f on_host ranks_on_hosts
+cores=$(nproc) mean_above=0 transport=tcp interface=eth0
+make_hosts "$(printf '%s\n' ${worlds//,/ } | sort -n | tail -n 1)" "$mbit" "$congestion"
+"$anello" secret "$scratch/secret" >/dev/null
+
+# MPI's launchers reach the other hosts by this, which looks like ssh to them.
+{
+  echo '#!/usr/bin/env bash'
+  declare -f on_host
+  echo 'while [[ $1 == -* ]]; do shift; done'
+  echo 'on_host "${1#h}" bash -c "${*:2}"'
+} >"$scratch/shell"
+chmod +x "$scratch/shell"
+place_ranks() {
+  local hosts
+  hosts=$(seq -s, -f 'h%g' 0 $((world - 1)))
+  launched=(bash -c 'ranks_on_hosts "$@"' ranks_on_hosts "$world")
+  mpi_from=(bash -c 'on_host 0 "$@"' on_host)
+  openmpi_hosts=(--host "$hosts" --mca plm_rsh_agent "$scratch/shell" --mca plm_rsh_no_tree_spawn 1
+    --mca oob_tcp_if_include "$interface" --bind-to none)
+  mpich_hosts=(-launcher ssh -launcher-exec "$scratch/shell" -iface "$interface" -hosts "$hosts")
+}
+
+# Alone: lines "world placement size - - 1 p50 mean p50 mean", as if we were our own peer.
+measure_alone() {
+  local round
+  for ((round = 1; round <= rounds; round++)); do
+    run 'anello auto' "$sizes" --budget_ms "$budget_ms" |
+      awk -v head="$world" '{ print head, $1, $2, "anello auto 1", $3, $4, $3, $4 }' >>"$scratch/pairs"
+  done
+}
+
+# Of the summary: how long we take beside the payload alone.
+bound_table() {
+  awk -v mbit="$mbit" '
+    NR == 1 { printf "\n%6s %-13s %10s %12s %12s %9s\n", "ranks", "", "bytes", "payload (us)", "anello (us)", "times" }
+    !seen[$1, $2, $3]++ {
+      payload_us = 2 * ($1 - 1) / $1 * $3 * 8 / mbit
+      printf "%6d %-13s %10d %12.0f %12.0f %9.3f\n", $1, $2, $3, payload_us, $6, $6 / payload_us }'
+}
+
+echo "float sum, a rank a host, links of $rate with MTU 1500, congestion control $congestion, $rounds rounds;" \
+  "ratio = peer / anello, above 1 anello is faster; * best peer"
+for world in ${worlds//,/ }; do
+  if [[ $wanted == none ]]; then measure_alone; else measure_world "$wanted"; fi
+done
+summarize <"$scratch/pairs" >"$scratch/summary"
+[[ $wanted == none ]] || table <"$scratch/summary"
+bound_table <"$scratch/summary"
+[[ -z $json ]] || to_json "\"rate_mbit\":$mbit,\"mtu\":1500,\"rounds\":$rounds,\"congestion\":\"$congestion\"" \
+  <"$scratch/summary" >"$json"
