@@ -9,7 +9,8 @@ target_include_directories(anello_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/ring/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 if(ANELLO_SANITIZE)
-  set(_sanitize -fsanitize=${ANELLO_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  # The vptr check opens a pipe to see whether memory can be read; tests that use up all descriptors make it cry wolf.
+  set(_sanitize -fsanitize=${ANELLO_SANITIZE} -fno-sanitize=vptr -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_compile_options(anello_options INTERFACE ${_sanitize})
   target_link_options(anello_options INTERFACE ${_sanitize})
 endif()
