@@ -164,11 +164,25 @@ void Communicator::carry_out(const Signature& signature) {
     }
     if (control_->failed()) throw control_->error();
     if (!waiter_.pause()) continue;
-    progress_.each_wanted(
-        [this](Link& link, bool writable) { waiter_.want(link.descriptor(), writable ? POLLOUT : POLLIN); });
-    patient.sleep();
+    if (may_sleep())
+      patient.sleep();
+    else
+      waiter_.moved();
   }
   control_->end();
+}
+
+// Tells the waiter what to wake for. False if something can move already.
+bool Communicator::may_sleep() {
+  bool may = true;
+  waiter_.forget();
+  progress_.each_wanted([&](Link& link, bool writable) {
+    if (link.descriptor() >= 0)
+      waiter_.want(link.descriptor(), writable ? POLLOUT : POLLIN);
+    else
+      may &= link.may_sleep(writable);
+  });
+  return may;
 }
 
 bool Communicator::links_ready(const Plan& plan) {

@@ -55,6 +55,7 @@ class Communicator {
   Plan make_plan(const Signature& signature) const;
   void start(const Plan& plan, const Operation& operation);
   void carry_out(const Signature& signature);
+  bool may_sleep();
   bool links_ready(const Plan& plan);
   std::string explain(int peer, const Signature& theirs) const;
   [[noreturn]] void fail(const Operation& operation, const Signature& signature, const Error* cause);

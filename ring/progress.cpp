@@ -34,7 +34,9 @@ void Progress::start(Execution& execution, const Signature& signature, std::span
     if (stream.kind == Stream::Kind::local) break;
     Peer& peer = peers_[std::size_t(stream.peer)];
     peer.signature_sent = peer.signature_received = 0;
-    first_receive_ += stream.kind == Stream::Kind::send;
+    const bool sends = stream.kind == Stream::Kind::send;
+    links[std::size_t(stream.peer)]->begin(sends);
+    first_receive_ += sends;
     end_receives_++;
   }
 }
@@ -89,16 +91,45 @@ void Progress::check_signature(const Peer& peer, int rank) const {
   throw Error(Code::mismatch, explain_(rank, with_rank(rank, [&] { return decode_signature(theirs); })), rank);
 }
 
-bool Progress::receive_some(std::uint32_t s, int& misses) {
-  const Bytes place = execution_->receivable(s);
-  if (place.empty()) return false;
-  const int rank = execution_->plan().streams[s].peer;
+std::size_t Progress::receive(std::uint32_t s, int rank, Bytes place) {
   Peer& peer = peers_[std::size_t(rank)];
   const std::size_t ahead = kSignatureBytes - peer.signature_received;
   const std::size_t bytes = ahead > 0 ? receive_first(peer, rank, place) : with_rank(rank, [&] {
     return links_[std::size_t(rank)]->recv_into({&place, 1});
   });
   if (bytes > ahead) execution_->received(s, bytes - ahead);
+  return bytes;
+}
+
+// Straight from the link's memory: what is reduced there is never copied.
+std::size_t Progress::receive_in_place(std::uint32_t s, int rank, Link& link) {
+  Peer& peer = peers_[std::size_t(rank)];
+  ConstBytes run = with_rank(rank, [&] { return link.peek(); });
+  const std::size_t of_signature = std::min(run.size(), kSignatureBytes - peer.signature_received);
+  if (of_signature > 0) {
+    std::memcpy(peer.incoming.data() + peer.signature_received, run.data(), of_signature);
+    peer.signature_received += of_signature;
+    if (peer.signature_received < kSignatureBytes) return link.consume(of_signature), of_signature;
+    check_signature(peer, rank);
+    run = run.subspan(of_signature);
+  }
+  const std::size_t bytes = of_signature + execution_->accept(s, run);
+  if (bytes > 0) link.consume(bytes);
+  return bytes;
+}
+
+bool Progress::receive_some(std::uint32_t s, int& misses) {
+  if (execution_->ended(s)) return false;
+  const int rank = execution_->plan().streams[s].peer;
+  Link& link = *links_[std::size_t(rank)];
+  std::size_t bytes = 0;
+  if (link.peeks()) {
+    bytes = receive_in_place(s, rank, link);
+  } else {
+    const Bytes place = execution_->receivable(s);
+    if (place.empty()) return false;
+    bytes = receive(s, rank, place);
+  }
   misses += bytes == 0;
   return bytes > 0;
 }

@@ -38,6 +38,8 @@ class Progress {
   };
   std::span<const ConstBytes> put_signature_first(const Peer& peer, std::span<ConstBytes> pieces, std::size_t count);
   std::size_t receive_first(Peer& peer, int rank, Bytes place);
+  std::size_t receive(std::uint32_t s, int rank, Bytes place);
+  std::size_t receive_in_place(std::uint32_t s, int rank, Link& link);
   void check_signature(const Peer& peer, int rank) const;
   bool send_some(std::uint32_t s);
   bool receive_some(std::uint32_t s, int& misses);

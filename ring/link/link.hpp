@@ -1,6 +1,7 @@
 // A link: a pipe of bytes each way between this rank and one other, in order and without loss. What lies beneath
-// (TCP, memory in a simulation) is its own affair; tensors and operations are unknown to it. Used by one thread at a
-// time, that which moves its group's data. Holds at least 64 bytes each way: what opens an operation, and one element.
+// (TCP, shared memory, memory in a simulation) is its own affair; tensors and operations are unknown to it. Used by one
+// thread at a time, that which moves its group's data. Holds at least 64 bytes each way: what opens an operation, and
+// one element.
 #pragma once
 #include <span>
 
@@ -17,8 +18,20 @@ class Link {
   virtual std::size_t send_from(std::span<const ConstBytes> pieces) = 0;
   virtual std::size_t recv_into(std::span<const Bytes> pieces) = 0;
 
-  // A descriptor that poll() finds readable or writable when the calls above would move something; -1 if there is none.
+  // Received bytes where they lie, for links that can show them: peek() gives a run of them, empty if there are none,
+  // and consume() gives them back. What follows begin() lies aligned to kAlignBytes, if the other side began likewise.
+  static constexpr std::size_t kAlignBytes = 16;
+  virtual bool peeks() const { return false; }
+  virtual ConstBytes peek() { return {}; }
+  virtual void consume(std::size_t /*bytes*/) {}
+
+  // The next byte in this direction is the first of an operation.
+  virtual void begin(bool /*sending*/) {}
+
+  // A descriptor that poll() finds readable or writable when the calls above would move something. A link without one
+  // has -1, and rings this rank's bell; it must be asked whether that is needed: false if something can move already.
   virtual int descriptor() const = 0;
+  virtual bool may_sleep(bool /*sending*/) { return true; }
 };
 
 }  // namespace anello

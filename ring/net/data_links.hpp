@@ -1,6 +1,6 @@
-// The data connections of one group, opened when an operation first needs them: the higher rank connects, the lower
-// accepts. Connecting happens on the background thread; a finished connection leaves its event loop and belongs to the
-// thread that moves the group's data.
+// The data links of one group, opened when an operation first needs them: the higher rank connects, the lower accepts.
+// Ranks of one host then try to go over to shared memory. Connecting happens on the background thread; a finished link
+// leaves its event loop and belongs to the thread that moves the group's data.
 #pragma once
 #include <functional>
 #include <memory>
@@ -13,12 +13,19 @@
 
 namespace anello {
 
+// Where shared memory is tried.
+struct Sharing {
+  std::vector<bool> with;  // by rank: true on both sides of a pair or on none
+  std::size_t pipe_bytes = 0;
+  bool required = false;  // TCP is no way out
+};
+
 class DataLinks {
  public:
   using Failed = std::function<void(int peer, std::string why)>;  // on the background thread
 
-  // `bell` rings when a connection is there.
-  DataLinks(asio::io_context& context, Mesh& mesh, int rank, int size, Bell& bell, Failed failed);
+  // `bell` rings when a link is there, and when a peer moved on in shared memory.
+  DataLinks(asio::io_context& context, Mesh& mesh, int rank, Sharing sharing, Bell& bell, Failed failed);
   ~DataLinks() { collect(); }  // what arrived and nobody asked for is closed too
   DataLinks(const DataLinks&) = delete;
   DataLinks& operator=(const DataLinks&) = delete;
@@ -29,11 +36,14 @@ class DataLinks {
 
  private:
   asio::awaitable<void> dial(int peer);
+  asio::awaitable<void> agree(int peer, Mesh::Socket socket);
+  void arrive(int peer, std::unique_ptr<Link> link);
   void collect();
 
   asio::io_context& context_;
   Mesh& mesh_;
   int rank_;
+  Sharing sharing_;
   Bell& bell_;
   Failed failed_;
   asio::io_context never_run_;  // gives the sockets their type; nobody waits on it
@@ -42,8 +52,7 @@ class DataLinks {
 
   struct Arrival {
     int peer;
-    asio::ip::tcp protocol;
-    int descriptor;
+    std::unique_ptr<Link> link;
   };
   std::mutex mutex_;  // over what follows
   std::vector<Arrival> arrivals_;

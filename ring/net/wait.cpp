@@ -12,6 +12,12 @@
 #include "ring/base/text.hpp"
 
 namespace anello {
+namespace {
+
+constexpr std::chrono::microseconds kSpin{200};
+constexpr int kRoundsPerLook = 16;
+
+}  // namespace
 
 Bell::Bell() : descriptor_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (descriptor_ < 0)
@@ -31,18 +37,31 @@ void Bell::hush() noexcept {
   [[maybe_unused]] const auto got = read(descriptor_, &rings, sizeof rings);
 }
 
-Patience Patience::of(int spins, int yields, int local_ranks, double cores) {
-  Patience patience = local_ranks <= cores ? Patience{5000, 100} : Patience{0, 100};
-  if (spins >= 0) patience.spins = spins;
+Patience Patience::of(int spin_us, int yields, int local_ranks, double cores) {
+  Patience patience;
+  if (local_ranks <= cores) patience.spin = kSpin;
+  if (spin_us >= 0) patience.spin = std::chrono::microseconds(spin_us);
   if (yields >= 0) patience.yields = yields;
   return patience;
 }
 
 bool Waiter::pause() {
-  idle_++;
-  if (idle_ <= patience_.spins) return false;
-  if (idle_ > patience_.spins + patience_.yields) return true;
+  if (!spun_ && spin_on()) return false;
+  if (yields_ == patience_.yields) return true;
+  yields_++;
   sched_yield();
+  return false;
+}
+
+// Looking at the clock costs as much as a round, so it is done in one of many.
+bool Waiter::spin_on() {
+  if (patience_.spin.count() > 0) {
+    if (++spins_ % kRoundsPerLook != 0) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (spins_ == kRoundsPerLook) began_ = now;
+    if (now - began_ < patience_.spin) return true;
+  }
+  spun_ = true;
   return false;
 }
 
@@ -51,7 +70,7 @@ void Waiter::sleep(std::chrono::milliseconds limit) {
   poll(polled_.data(), polled_.size(), int(limit.count()));
   if (polled_.back().revents) bell_.hush();
   polled_.clear();
-  idle_ = 0;
+  moved();
 }
 
 }  // namespace anello

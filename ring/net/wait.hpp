@@ -25,18 +25,23 @@ class Bell {
 };
 
 struct Patience {
-  int spins = 0, yields = 100;  // empty rounds
+  std::chrono::microseconds spin{0};
+  int yields = 100;  // empty rounds
 
   // Where every rank of the host has a core of its own, what it waits for comes soon and from elsewhere; otherwise the
-  // core is needed by the rank that is waited for, so it is given up at once. Negative settings mean by this rule.
-  static Patience of(int spins, int yields, int local_ranks, double cores);
+  // core is needed by the rank that is waited for, so it is given up at once. Spinning ends after a few times what a
+  // sleep and a wake-up cost, since others may want the core. Negative settings mean by this rule.
+  static Patience of(int spin_us, int yields, int local_ranks, double cores);
 };
 
 class Waiter {
  public:
   Waiter(Patience patience, Bell& bell) : patience_(patience), bell_(bell) {}
 
-  void moved() { idle_ = 0; }
+  void moved() {
+    spins_ = yields_ = 0;
+    spun_ = false;
+  }
   // One empty round. True if the caller should sleep() next instead of trying again.
   bool pause();
 
@@ -46,9 +51,13 @@ class Waiter {
   void sleep(std::chrono::milliseconds limit);
 
  private:
+  bool spin_on();
+
   Patience patience_;
   Bell& bell_;
-  int idle_ = 0;
+  int spins_ = 0, yields_ = 0;
+  bool spun_ = false;
+  std::chrono::steady_clock::time_point began_;  // spinning
   std::vector<pollfd> polled_;
 };
 

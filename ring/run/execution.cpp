@@ -116,15 +116,40 @@ void Execution::received(std::uint32_t s, std::size_t bytes) {
   const std::uint64_t elems = total >> arithmetic_.shift;
   cursor.part = std::uint32_t(total - (elems << arithmetic_.shift));
   if (step.act == Act::reduce) {
-    reduce(step, cursor.elems, elems);
+    reduce(step, scratch_.get(), cursor.elems, elems);
     std::memcpy(cursor.carry.data(), scratch_.get() + (elems << arithmetic_.shift), cursor.part);
   }
   if (elems) advance(cursor, elems);
 }
 
-void Execution::reduce(const Step& step, std::uint64_t from, std::uint64_t elems) {
+std::size_t Execution::accept(std::uint32_t s, ConstBytes incoming) {
+  Cursor& cursor = cursors_[s];
+  if (cursor.step == cursor.end) return 0;
+  const Step& step = plan_->steps[cursor.step];
+  const std::uint64_t to = allowed(step);
+  if (to <= cursor.elems) return 0;
+  const std::uint64_t elems = std::min<std::uint64_t>(to - cursor.elems, incoming.size() >> arithmetic_.shift);
+  if (elems == 0) return 0;
+  if (step.act == Act::reduce)
+    reduce(step, incoming.data(), cursor.elems, elems);
+  else
+    copy(step, incoming.data(), cursor.elems, elems);
+  advance(cursor, elems);
+  return std::size_t(elems) << arithmetic_.shift;
+}
+
+void Execution::copy(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
+  while (elems) {
+    const Bytes place = run(step.place, from, elems);
+    std::memcpy(place.data(), incoming, place.size());
+    incoming += place.size();
+    from += place.size() >> arithmetic_.shift;
+    elems -= place.size() >> arithmetic_.shift;
+  }
+}
+
+void Execution::reduce(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   const Operand source = plan_->sources[step.first_source];
-  const std::byte* incoming = scratch_.get();
   while (elems) {
     const Bytes place = run(step.place, from, elems);
     const Bytes local = run(source, from, place.size() >> arithmetic_.shift);

@@ -34,6 +34,10 @@ class Execution {
   Bytes receivable(std::uint32_t s);
   void received(std::uint32_t s, std::size_t bytes);
 
+  // The same for bytes that lie in a link's memory, aligned to their type: takes whole elements from there, as many as
+  // it can use now, and returns how many bytes that was.
+  std::size_t accept(std::uint32_t s, ConstBytes incoming);
+
   // Local work that has become possible. True if any was done.
   bool compute();
 
@@ -59,7 +63,8 @@ class Execution {
   std::uint64_t allowed(const Step& step) const;
   Bytes run(Operand operand, std::uint64_t offset, std::uint64_t elems) const;
   void advance(Cursor& cursor, std::uint64_t elems);
-  void reduce(const Step& step, std::uint64_t from, std::uint64_t elems);
+  void copy(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
+  void reduce(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void fold(const Step& step, std::uint64_t from, std::uint64_t to);
   void fold_block(const Step& step, std::uint64_t from, std::uint64_t elems);
 

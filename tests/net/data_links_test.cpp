@@ -25,11 +25,12 @@ struct Rank {
   std::promise<std::pair<int, std::string>> failed;
   DataLinks links;
 
-  explicit Rank(int rank, std::uint32_t generation = 1)
+  explicit Rank(int rank, std::uint32_t generation = 1, bool shares = false, std::size_t pipe_bytes = 4096)
       : mesh(background.context(), identity_of(rank, generation), {}),
-        links(background.context(), mesh, rank, 2, bell, [this](int peer, std::string why) {
-          failed.set_value({peer, std::move(why)});
-        }) {}
+        links(background.context(), mesh, rank, {{shares, shares}, pipe_bytes}, bell,
+              [this](int peer, std::string why) {
+                failed.set_value({peer, std::move(why)});
+              }) {}
   ~Rank() { background.stop(); }
 
   void open(const Rank& first, const Rank& second) {
@@ -44,7 +45,8 @@ struct Rank {
 
 struct TwoRanks {
   Rank low, high;
-  explicit TwoRanks(std::uint32_t generation_of_high = 1) : low(0), high(1, generation_of_high) {
+  explicit TwoRanks(std::uint32_t generation_of_high = 1, bool share = false, std::size_t pipe_bytes = 4096)
+      : low(0, 1, share, pipe_bytes), high(1, generation_of_high, share, pipe_bytes) {
     low.open(low, high);
     high.open(low, high);
   }
@@ -75,6 +77,36 @@ TEST(DataLinks, the_lower_rank_waits) {
   EXPECT_EQ(ranks.low.links.find(1), nullptr);
   EXPECT_FALSE(ranks.low.rings(50));
   EXPECT_EQ(ranks.low.links.find(1), nullptr);
+}
+
+TEST(DataLinks, ranks_that_may_go_over_to_shared_memory) {
+  const std::ptrdiff_t before = open_descriptors();
+  {
+    TwoRanks ranks(1, true);
+    ranks.high.links.find(0);
+    ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
+    Link* const up = ranks.high.links.find(0);
+    Link* const down = ranks.low.links.find(1);
+    ASSERT_TRUE(up && down);
+    EXPECT_TRUE(up->peeks() && down->peeks());
+    const ConstBytes word = std::as_bytes(std::span("word"));
+    EXPECT_EQ(up->send_from({&word, 1}), word.size());
+    EXPECT_EQ(down->peek().size(), word.size());
+    EXPECT_TRUE(down->may_sleep(true) == false) << "there is room";
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+// Whether one side cannot make the memory or the other not take it, both know, and the connection still serves.
+TEST(DataLinks, without_memory_tcp_is_used) {
+  for (const std::size_t pipe_bytes : {std::size_t(0), std::size_t(1) << 60}) {
+    TwoRanks ranks(1, true, pipe_bytes);
+    ranks.high.links.find(0);
+    ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
+    Link* const up = ranks.high.links.find(0);
+    ASSERT_TRUE(up && ranks.low.links.find(1));
+    EXPECT_FALSE(up->peeks() || ranks.low.links.find(1)->peeks());
+  }
 }
 
 TEST(DataLinks, asking_again_makes_no_second_connection) {

@@ -20,17 +20,32 @@ milliseconds slept(Waiter& waiter, milliseconds limit = milliseconds(10000)) {
   return std::chrono::duration_cast<milliseconds>(steady_clock::now() - began);
 }
 
-TEST(Waiter, spins_then_yields_then_sleeps) {
+using std::chrono::microseconds;
+
+TEST(Waiter, yields_so_often_and_then_sleeps) {
   Bell bell;
-  Waiter waiter({3, 2}, bell);
+  Waiter waiter({microseconds(0), 5}, bell);
   for (int round = 0; round < 5; round++) EXPECT_FALSE(waiter.pause()) << round;
   EXPECT_TRUE(waiter.pause());
   EXPECT_TRUE(waiter.pause());
 }
 
+TEST(Waiter, spins_for_so_long_and_then_yields) {
+  Bell bell;
+  Waiter waiter({milliseconds(20), 2}, bell);
+  for (int wait = 0; wait < 2; wait++) {
+    const auto began = steady_clock::now();
+    long rounds = 0;
+    while (!waiter.pause()) rounds++;
+    EXPECT_GE(steady_clock::now() - began, milliseconds(20));
+    EXPECT_GT(rounds, 2);
+    waiter.moved();
+  }
+}
+
 TEST(Waiter, begins_anew_once_something_moved_or_it_has_slept) {
   Bell bell;
-  Waiter waiter({0, 2}, bell);
+  Waiter waiter({microseconds(0), 2}, bell);
   for (int k = 0; k < 2; k++) EXPECT_FALSE(waiter.pause());
   waiter.moved();
   for (int k = 0; k < 2; k++) EXPECT_FALSE(waiter.pause());
@@ -86,15 +101,15 @@ TEST(Waiter, wakes_for_what_it_wants_and_forgets_it_afterwards) {
 }
 
 TEST(Patience, spins_only_where_every_rank_has_a_core) {
-  EXPECT_GT(Patience::of(-1, -1, 2, 2.0).spins, 0);
-  EXPECT_EQ(Patience::of(-1, -1, 3, 2.0).spins, 0);
-  EXPECT_EQ(Patience::of(-1, -1, 2, 1.5).spins, 0) << "a quota of one and a half cores";
+  EXPECT_GT(Patience::of(-1, -1, 2, 2.0).spin.count(), 0);
+  EXPECT_EQ(Patience::of(-1, -1, 3, 2.0).spin.count(), 0);
+  EXPECT_EQ(Patience::of(-1, -1, 2, 1.5).spin.count(), 0) << "a quota of one and a half cores";
   EXPECT_GT(Patience::of(-1, -1, 3, 2.0).yields, 0);
 }
 
 TEST(Patience, settings_win) {
   const Patience patience = Patience::of(7, 0, 3, 2.0);
-  EXPECT_EQ(patience.spins, 7);
+  EXPECT_EQ(patience.spin, microseconds(7));
   EXPECT_EQ(patience.yields, 0);
 }
 

@@ -97,7 +97,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"plan", {"base", "plan"}},
     {"run", {"base", "plan", "run"}},
     {"link", {"base", "link"}},
-    {"net", {"base", "link", "net"}},
+    {"net", {"base", "link", "shm", "net"}},
     {"shm", {"base", "link", "shm"}},
     {"world", kRing},
     {"gpu", with_ring({"gpu"})},

@@ -48,7 +48,7 @@ struct Told {
 
 // An error on one rank does not abort the others: each ends by itself.
 inline std::vector<Told> told_on_all_ranks(int ranks, const std::function<void(World&)>& program,
-                                           const Settings& settings = {}) {
+                                           const Settings& settings = Settings::from_environment()) {
   std::vector<Told> all(static_cast<std::size_t>(ranks));
   run_world(
       ranks,

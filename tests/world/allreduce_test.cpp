@@ -23,9 +23,10 @@ const std::vector<std::string> kAlgorithms = {"auto",     "ring",     "star",   
 constexpr int kSmallBuffers = 4096;  // every move is partial
 
 Settings with(const std::string& algorithm, int buffer_bytes = 0, int slab_bytes = Settings().slab_bytes) {
-  Settings settings;
+  Settings settings = Settings::from_environment();
   settings.algorithm = algorithm;
   settings.socket_buffer_bytes = buffer_bytes;
+  if (buffer_bytes > 0) settings.shm_bytes = buffer_bytes == kSmallBuffers ? 1024 : buffer_bytes;
   settings.slab_bytes = slab_bytes;
   return settings;
 }

@@ -18,11 +18,12 @@ void expect_right(World& world, const Exercise& exercise) {
 
 class InWorldsOf : public testing::TestWithParam<int> {
  protected:
-  // body in a world with small socket buffers and in one without.
+  // body in a world with small buffers and in one without.
   void run(const std::function<void(World&)>& body) const {
-    Settings settings;
+    Settings settings = Settings::from_environment();
     run_world(GetParam(), body, settings);
     settings.socket_buffer_bytes = 4096;
+    settings.shm_bytes = 1024;
     settings.slab_bytes = 3000;
     run_world(GetParam(), body, settings);
   }

@@ -1,4 +1,5 @@
-// Multi-process code on one machine, in one process: n ranks as threads, over real sockets on loopback.
+// Multi-process code on one machine, in one process: n ranks as threads, over shared memory or real sockets on
+// loopback, as ANELLO_TRANSPORT says.
 // Link anello::testing.
 #pragma once
 #include <anello/world.hpp>
@@ -9,6 +10,7 @@ namespace anello {
 // Runs `program` on `ranks` threads, each with its own World, and waits for all of them. An exception in one of them
 // aborts the world of the others; the first one thrown is thrown again here, after every thread has ended.
 // Ranks, addresses and sizes in `settings` are ignored.
-void run_world(int ranks, const std::function<void(World&)>& program, const Settings& settings = {});
+void run_world(int ranks, const std::function<void(World&)>& program,
+               const Settings& settings = Settings::from_environment());
 
 }  // namespace anello

@@ -1,0 +1,46 @@
+#include "ring/shm/segment.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <anello/error.hpp>
+
+#include "tests/support/resources.hpp"
+
+namespace anello {
+namespace {
+
+TEST(Segment, is_the_same_memory_for_both) {
+  const std::ptrdiff_t before = open_descriptors();
+  {
+    const Segment mine = Segment::create(10'000);
+    const Segment theirs = Segment::adopt(dup(mine.descriptor()), 10'000);
+    ASSERT_EQ(theirs.memory().size(), 10'000);
+    EXPECT_NE(mine.memory().data(), theirs.memory().data());
+    mine.memory()[9'999] = std::byte{42};
+    EXPECT_EQ(theirs.memory()[9'999], std::byte{42});
+    EXPECT_EQ(theirs.memory()[0], std::byte{0});
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(Segment, cannot_be_made_smaller) {
+  const Segment segment = Segment::create(10'000);
+  EXPECT_NE(ftruncate(segment.descriptor(), 1), 0);
+}
+
+TEST(Segment, another_size_or_one_that_may_shrink_is_refused) {
+  const std::ptrdiff_t before = open_descriptors();
+  {
+    const Segment segment = Segment::create(10'000);
+    EXPECT_THROW(Segment::adopt(dup(segment.descriptor()), 20'000), Error);
+    const int unsealed = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ASSERT_EQ(ftruncate(unsealed, 10'000), 0);
+    EXPECT_THROW(Segment::adopt(unsealed, 10'000), Error);
+  }
+  EXPECT_EQ(open_descriptors(), before) << "a refused one is closed";
+}
+
+}  // namespace
+}  // namespace anello
