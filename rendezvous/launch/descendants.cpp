@@ -6,11 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "rendezvous/launch/descriptor.hpp"
@@ -21,10 +22,12 @@ namespace {
 // From "/proc/PID/stat": "PID (name) state parent ...", where the name may hold anything.
 pid_t parent_of(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
-  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  std::array<char, 4096> text{};
+  file.read(text.data(), text.size() - 1);  // fails quietly when the process has gone meanwhile
+  const std::string_view line(text.data(), std::size_t(file.gcount()));
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos || name_end + 4 >= line.size()) return -1;
-  return pid_t(std::strtol(line.c_str() + name_end + 4, nullptr, 10));
+  return pid_t(std::strtol(line.data() + name_end + 4, nullptr, 10));
 }
 
 }  // namespace
