@@ -1,6 +1,7 @@
 #include "bench/simulate/cast.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <unordered_map>
 
@@ -9,11 +10,17 @@
 namespace anello::bench {
 namespace {
 
-// Every host's part in a plan is that of the one before it, its ranks' numbers moved on by a host.
-struct Rotation {
-  int world, ranks_per_host;
-  int moved(int rank, int hosts) const { return (rank + hosts * ranks_per_host) % world; }
-  int back(int rank, int hosts) const { return (rank + world - hosts * ranks_per_host) % world; }
+// How the first host's part in a plan becomes that of another.
+struct Symmetry {
+  Players kind;
+  int hosts, ranks_per_host;
+
+  int moved(int rank, int by) const {
+    const int host = rank / ranks_per_host;
+    const int to = kind == Players::rotating_host ? (host + by) % hosts : host ^ by;
+    return to * ranks_per_host + rank % ranks_per_host;
+  }
+  int back(int host) const { return kind == Players::rotating_host ? (hosts - host) % hosts : host; }  // to the first
 };
 
 bool same(const Step& a, const Step& b) {
@@ -21,26 +28,29 @@ bool same(const Step& a, const Step& b) {
          a.sources == b.sources && a.deps == b.deps;
 }
 
-// Do the steps wait for the same ones, to the same point? Where ranges begin is not the same, how far apart they are
-// is.
-bool same_waits(const Plan& a, const Step& a_step, const Plan& b, const Step& b_step) {
+// Do the steps wait for the same ones, and to the same point? Where ranges begin is not the same, but how far apart
+// they are is, unless they are mirrored.
+bool same_waits(const Plan& a, const Step& a_step, const Plan& b, const Step& b_step, bool mirrored) {
+  const auto distance = [](const Plan& plan, const Step& step, Dep dep) {
+    return dep.whole ? 0 : plan.steps[dep.step].range.begin - step.range.begin;
+  };
   for (std::uint32_t k = 0; k < a_step.deps; k++) {
     const Dep a_dep = a.deps[a_step.first_dep + k], b_dep = b.deps[b_step.first_dep + k];
-    const auto distance = [](const Plan& plan, const Step& step, Dep dep) {
-      return dep.whole ? 0 : plan.steps[dep.step].range.begin - step.range.begin;
-    };
-    if (a_dep != b_dep || distance(a, a_step, a_dep) != distance(b, b_step, b_dep)) return false;
+    if (a_dep != b_dep) return false;
+    if (!mirrored && distance(a, a_step, a_dep) != distance(b, b_step, b_dep)) return false;
   }
   return true;
 }
 
-// Is `theirs` what `mine` becomes when it moves on by `hosts`?
-bool is_image(const Plan& mine, const Plan& theirs, const Rotation& rotation, int hosts) {
+// Is `theirs` what `mine` becomes?
+bool is_image(const Plan& mine, const Plan& theirs, const Symmetry& symmetry, int by) {
   const auto same_stream = [&](const Stream& a, const Stream& b) {
-    const int peer = a.peer < 0 ? a.peer : rotation.moved(a.peer, hosts);
+    const int peer = a.peer < 0 ? a.peer : symmetry.moved(a.peer, by);
     return a.kind == b.kind && a.first == b.first && a.end == b.end && peer == b.peer;
   };
-  const auto same_step = [&](const Step& a, const Step& b) { return same(a, b) && same_waits(mine, a, theirs, b); };
+  const auto same_step = [&](const Step& a, const Step& b) {
+    return same(a, b) && same_waits(mine, a, theirs, b, symmetry.kind == Players::mirrored_host);
+  };
   return std::ranges::equal(mine.streams, theirs.streams, same_stream) &&
          std::ranges::equal(mine.steps, theirs.steps, same_step);
 }
@@ -49,11 +59,10 @@ Plan plan_of(const Job& job, int rank) {
   return plan_allreduce(job.algorithm, {rank, job.world, job.count}, job.slab_elems);
 }
 
-bool holds(const Rotation& rotation, const Job& job, const std::vector<Actor>& first_host) {
-  const int hosts = job.world / job.ranks_per_host;
-  for (const int by : {1, hosts / 2, hosts - 1})
+bool holds(const Symmetry& symmetry, const Job& job, const std::vector<Actor>& first_host) {
+  for (const int by : {1, symmetry.hosts / 2, symmetry.hosts - 1})
     for (const Actor& actor : first_host)
-      if (!is_image(actor.plan, plan_of(job, rotation.moved(actor.plan.rank, by)), rotation, by)) return false;
+      if (!is_image(actor.plan, plan_of(job, symmetry.moved(actor.plan.rank, by)), symmetry, by)) return false;
   return true;
 }
 
@@ -94,33 +103,36 @@ std::uint64_t up_to_multiple(std::uint64_t value, int of) {
   return (value + divisor - 1) / divisor * divisor;
 }
 
-}  // namespace
-
-Cast everybody(const Job& job) {
-  const int hosts = (job.world + job.ranks_per_host - 1) / job.ranks_per_host;
-  return wired(actors(job, job.world), job, hosts, [](int rank, int) { return rank; });
-}
-
-std::optional<Cast> one_host(Job job) {
-  if (job.world / job.ranks_per_host < 2) return std::nullopt;
-  const Rotation rotation{job.world, job.ranks_per_host};
+std::optional<Cast> one_host(Job job, Players kind) {
+  const Symmetry symmetry{kind, job.world / job.ranks_per_host, job.ranks_per_host};
+  if (symmetry.hosts < 2) return std::nullopt;
+  if (kind == Players::mirrored_host && !std::has_single_bit(unsigned(symmetry.hosts))) return std::nullopt;
   for (const bool round : {false, true}) {
     if (round) {
       job.count = up_to_multiple(job.count, job.world);
       job.slab_elems = up_to_multiple(job.slab_elems, job.world);
     }
     std::vector<Actor> first_host = actors(job, job.ranks_per_host);
-    if (!holds(rotation, job, first_host)) continue;
-    return wired(std::move(first_host), job, 1, [&](int rank, int host) { return rotation.back(rank, host); });
+    if (!holds(symmetry, job, first_host)) continue;
+    return wired(std::move(first_host), job, 1,
+                 [&](int rank, int host) { return symmetry.moved(rank, symmetry.back(host)); });
   }
   return std::nullopt;
 }
 
-double messages(const Cast& cast, double segment_elems, double scale) {
+}  // namespace
+
+std::optional<Cast> cast(const Job& job, Players players) {
+  if (players != Players::everybody) return one_host(job, players);
+  const int hosts = (job.world + job.ranks_per_host - 1) / job.ranks_per_host;
+  return wired(actors(job, job.world), job, hosts, [](int rank, int) { return rank; });
+}
+
+double messages(const Cast& cast, double part_elems, double scale) {
   double sum = 0;
   for (const Actor& actor : cast.actors)
     for (const Step& step : actor.plan.steps)
-      if (step.act == Act::send) sum += std::ceil(double(step.range.count) * scale / segment_elems);
+      if (step.act == Act::send) sum += std::ceil(double(step.range.count) * scale / part_elems);
   return sum;
 }
 

@@ -3,9 +3,10 @@
 // In the cast of a whole world that is simply every rank. In that of one host every other host does at every moment
 // what this one does, so a message that leaves for another host arrives here, at the rank that stands for its receiver,
 // as if from the rank that stands for its sender. That is exact for plans which are the same for all hosts but for the
-// peers' numbers, as those of ring, one_shot and two_shot are: a world of 16,384 ranks then costs no more than one host
-// of it. Whether they are the same is not assumed but looked up, in the real plans of a few hosts far apart. The others
-// (halving: where a rank's half begins is not the same for all) have few messages in all: there everybody plays.
+// peers' numbers, as those of ring, one_shot and two_shot are when the hosts rotate: a world of 16,384 ranks then costs
+// no more than one host of it. It is nearly so for halving among 2^k ranks, whose hosts mirror each other: messages are
+// the same, but a rank gives away the first half or the second. Whether plans are the same is not assumed but looked
+// up, in the real plans of a few hosts far apart. The others have few messages in all: there everybody plays.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -31,18 +32,18 @@ struct Actor {
   std::vector<Target> targets;  // of the plan's streams that send
 };
 
+enum class Players { everybody, rotating_host, mirrored_host };
+
 struct Cast {
   std::vector<Actor> actors;
   int hosts = 1;  // that play
 };
 
-Cast everybody(const Job& job);
+// Nothing if the hosts' plans differ. Where one host plays, what does not divide by the ranks is rounded up until it
+// does, or no two chunks would be alike: no more than one element a rank, and for tiny counts an estimate from above.
+std::optional<Cast> cast(const Job& job, Players players);
 
-// Nothing if the hosts' plans differ. What does not divide by the ranks is rounded up until it does, or no two chunks
-// would be alike: no more than one element a rank, and for tiny counts an estimate from above.
-std::optional<Cast> one_host(Job job);
-
-// Messages, when those longer than a segment are sent in parts, and everything is `scale` times as long as it is.
-double messages(const Cast& cast, double segment_elems, double scale);
+// Messages, when those longer than a part are sent in parts, and everything is `scale` times as long as it is.
+double messages(const Cast& cast, double part_elems, double scale);
 
 }  // namespace anello::bench

@@ -48,6 +48,15 @@ void add_count(CLI::App& command, const std::string& flag, int& to, const std::s
       ->type_name("N");
 }
 
+void add_size(CLI::App& command, const std::string& flag, std::uint64_t& to, const std::string& sentence) {
+  const auto parse = [flag, &to](const std::string& given) {
+    to = parse_size(flag, given);
+    if (to < kLeastSegment)
+      throw Error(Code::configuration, text(flag, " ", given, ": at least ", kLeastSegment, " bytes"));
+  };
+  command.add_option_function<std::string>(flag, parse, sentence)->type_name("SIZE");
+}
+
 }  // namespace
 
 void add_flags(CLI::App& command, Cluster& cluster) {
@@ -61,28 +70,21 @@ void add_flags(CLI::App& command, Cluster& cluster) {
             [&each, &cluster](const std::string& given) { cluster.*each.field = each.parse(each.flag, given); },
             text(each.sentence, " (", each.text(defaults.*each.field), ")"))
         ->type_name(each.parse == parse_rate ? "RATE" : "TIME");
-  command
-      .add_option_function<std::string>(
-          "--segment",
-          [&](const std::string& given) {
-            cluster.segment_bytes = parse_size("--segment", given);
-            if (cluster.segment_bytes < kLeastSegment)
-              throw Error(Code::configuration, text("--segment ", given, ": at least ", kLeastSegment, " bytes"));
-          },
-          "longer messages travel in such parts, each passed on when it has come (64K)")
-      ->type_name("SIZE");
+  add_size(command, "--segment", cluster.segment_bytes, "the most that a rank moves at once (64K)");
+  add_size(command, "--grain", cluster.grain_bytes, "the least, while more is on its way (16K)");
 }
 
 std::string flags_of(const Cluster& cluster) {
   std::string flags = text("--ranks-per-host ", cluster.ranks_per_host, " --cores ", cluster.cores_used());
   for (const Quantity& each : kQuantities) flags += text(" ", each.flag, " ", each.text(cluster.*each.field));
-  return flags + text(" --segment ", cluster.segment_bytes);
+  return flags + text(" --segment ", cluster.segment_bytes, " --grain ", cluster.grain_bytes);
 }
 
 nlohmann::ordered_json to_json(const Cluster& cluster) {
   nlohmann::ordered_json json = {{"ranks_per_host", cluster.ranks_per_host}, {"cores", cluster.cores_used()}};
   for (const Quantity& each : kQuantities) json[each.key] = cluster.*each.field;
   json["segment_bytes"] = cluster.segment_bytes;
+  json["grain_bytes"] = cluster.grain_bytes;
   return json;
 }
 

@@ -12,62 +12,95 @@ class Predictor {
         cluster_(cluster),
         elem_bytes_(elem_bytes),
         limits_(limits),
-        segment_elems_(std::max<std::uint64_t>(1, cluster.segment_bytes / elem_bytes)),
         in_slabs_(job.slab_elems > 0 && job.count > job.slab_elems),
-        grain_(in_slabs_ ? job.slab_elems : segment_elems_) {}
+        unit_(in_slabs_ ? job.slab_elems : std::max<std::uint64_t>(1, cluster.segment_bytes / elem_bytes)),
+        least_(std::min(job.count, unit_ * (in_slabs_ ? kFewestSlabs : kFewestSegments))) {}
 
   Prediction predict() {
+    choose_players();
     const std::uint64_t most = affordable();
-    Prediction prediction{run(most), one_host_, most};
+    const Played at_least = busiest();
+    if (work(most) > kFarTooMany * limits_.messages) return {at_least, players_, 0};
+    Prediction prediction{run(most), players_, most};
     if (most == job_.count) return prediction;
-    const std::uint64_t half = most / 2 / grain_ * grain_;
+    const std::uint64_t half = most / 2 / unit_ * unit_;
     const double slope = (prediction.played.us - run(half).us) / double(most - half);
-    prediction.played.us += slope * double(job_.count - most);
+    prediction.played.us = std::max(at_least.us, prediction.played.us + slope * double(job_.count - most));
     return prediction;
   }
 
  private:
-  static constexpr std::uint64_t kFewestGrains = 4;  // enough for a pipe to fill
+  static constexpr std::uint64_t kFewestSlabs = 2, kFewestSegments = 4;  // for a pipe to fill
+  static constexpr double kFarTooMany = 10;                              // times the limit
 
-  Cast cast(std::uint64_t count) {
+  std::optional<Cast> cast_of(std::uint64_t count, Players players) const {
     Job job = job_;
     job.count = count;
-    job.ranks_per_host = std::min(job.ranks_per_host, job.world);
-    if (job.world > limits_.literal_world) {
-      if (std::optional<Cast> few = one_host(job)) {
-        one_host_ = true;
-        return *std::move(few);
-      }
-    }
-    return everybody(job);
+    return cast(job, players);
+  }
+  Played run(std::uint64_t count) const { return play(*cast_of(count, players_), cluster_, elem_bytes_); }
+
+  bool try_players(Players players) {
+    std::optional<Cast> some = cast_of(least_, players);
+    if (!some) return false;
+    players_ = players;
+    small_ = *std::move(some);
+    return true;
+  }
+  void choose_players() {
+    if (job_.world > limits_.literal_world && try_players(Players::rotating_host)) return;
+    try_players(Players::everybody);
+    if (job_.world > limits_.literal_world && work(job_.count) > limits_.messages) try_players(Players::mirrored_host);
   }
 
-  Played run(std::uint64_t count) { return play(cast(count), cluster_, elem_bytes_); }
+  // Messages of so many elements, by the plans of few.
+  double work(std::uint64_t count) const {
+    const double scale = double(count) / double(least_);
+    const double grain = std::max(1.0, double(cluster_.grain_bytes) / double(elem_bytes_));
+    return in_slabs_ ? scale * messages(small_, grain, 1) : messages(small_, grain, scale);
+  }
 
-  // The job's count, or the largest of its halves that is not too much work. How much work a size is, a small one's
-  // plans tell.
-  std::uint64_t affordable() {
-    const std::uint64_t least = std::min(job_.count, kFewestGrains * grain_);
-    if (least == job_.count) return job_.count;
-    const Cast small = cast(least);
-    const auto work = [&](std::uint64_t count) {
-      const double scale = double(count) / double(least);
-      return in_slabs_ ? scale * messages(small, double(segment_elems_), 1)
-                       : messages(small, double(segment_elems_), scale);
-    };
+  // The job's count, or the largest of its halves that is not too much work, or the least.
+  std::uint64_t affordable() const {
     std::uint64_t count = job_.count;
-    while (work(count) > limits_.messages && count / 2 >= least) count = count / 2 / grain_ * grain_;
+    while (work(count) > limits_.messages && count / 2 >= least_) count = count / 2 / unit_ * unit_;
     return count;
+  }
+
+  // How long the host with the most to do works, if it never waits.
+  Played busiest() const {
+    struct Work {
+      double core_us = 0, out = 0, in = 0;
+    };
+    const double scale = double(job_.count) / double(least_);
+    std::vector<Work> hosts(std::size_t(small_.hosts), Work{});
+    for (const Actor& actor : small_.actors) {
+      Work& host = hosts[std::size_t(actor.host)];
+      for (const Step& step : actor.plan.steps) {
+        const double bytes = double(step.range.count * elem_bytes_) * scale;
+        const int peer = actor.plan.streams[step.stream].peer;
+        host.core_us += core_us(cluster_, step, bytes);
+        if (peer < 0 || peer / job_.ranks_per_host == actor.host) continue;
+        (step.act == Act::send ? host.out : host.in) += bytes;
+      }
+    }
+    Played all;
+    for (const Work& host : hosts) {
+      const double cores_us = host.core_us / cluster_.cores_used();
+      const double nic_us = std::max(host.out, host.in) / cluster_.network_rate;
+      if (const double us = std::max(cores_us, nic_us); us > all.us) all = {us, cores_us / us, nic_us / us};
+    }
+    return all;
   }
 
   const Job& job_;
   const Cluster& cluster_;
   std::uint64_t elem_bytes_;
   const Limits& limits_;
-  std::uint64_t segment_elems_;
   bool in_slabs_;
-  std::uint64_t grain_;
-  bool one_host_ = false;
+  std::uint64_t unit_, least_;  // of what is left out; that a simulation needs
+  Players players_ = Players::everybody;
+  Cast small_;  // for the least
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <anello/error.hpp>
+#include <limits>
 
 #include "bench/simulate/bound.hpp"
 #include "ring/base/check.hpp"
@@ -16,7 +17,9 @@ const Cell::Row& Cell::chosen() const {
 }
 
 const Cell::Row& Cell::fastest() const {
-  return *std::ranges::min_element(rows, {}, [](const Row& row) { return row.prediction.played.us; });
+  return *std::ranges::min_element(rows, {}, [](const Row& row) {
+    return row.prediction.simulated() ? row.prediction.played.us : std::numeric_limits<double>::infinity();
+  });
 }
 
 std::vector<Algorithm> all_algorithms() {

@@ -26,7 +26,7 @@ struct Cell {
 
   std::uint64_t bytes() const { return count * kElemBytes; }
   const Row& chosen() const;
-  const Row& fastest() const;
+  const Row& fastest() const;  // of those that were simulated
   // What choose() loses: its algorithm's time by the fastest one's.
   double loss() const { return chosen().prediction.played.us / fastest().prediction.played.us; }
 };

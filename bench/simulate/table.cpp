@@ -15,8 +15,14 @@ std::string percent(double share) {
   return text(int(share * 100 + 0.5), "%");
 }
 
+std::string_view words_for(Players players) {
+  if (players == Players::everybody) return "every rank";
+  return players == Players::rotating_host ? "one host for all" : "one host for nearly all";
+}
+
 std::string how(const Cell& cell, const Prediction& prediction) {
-  std::string words = prediction.one_host && cell.hosts > 1 ? "one host for all" : "every rank";
+  if (!prediction.simulated()) return "not simulated, its work alone: at least";
+  std::string words(words_for(prediction.players));
   if (prediction.simulated_elems < cell.count)
     words += text(", from ", prediction.simulated_elems * kElemBytes, " bytes on");
   return words;
@@ -82,7 +88,8 @@ nlohmann::ordered_json to_json(std::span<const Cell> cells) {
                       {"nic_share", prediction.played.nic_share},
                       {"chosen", chosen},
                       {"reason", chosen ? cell.choice.reason : ""},
-                      {"one_host_for_all", prediction.one_host},
+                      {"players", words_for(prediction.players)},
+                      {"at_least", !prediction.simulated()},
                       {"simulated_size", prediction.simulated_elems * kElemBytes}});
     }
   return rows;

@@ -1,0 +1,81 @@
+// One host: its cores, which its ranks share, and its network interface. Pure.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace anello::bench {
+
+// A rank keeps its core until it leaves; then the rank that has waited longest takes it.
+class Cores {
+ public:
+  struct Place {
+    std::uint32_t core;
+    bool turned;  // the core had another rank before
+  };
+
+  explicit Cores(int count) : cores_(std::size_t(count)) {}
+  std::size_t count() const { return cores_.size(); }
+
+  // Best where the rank was, else where nobody was. Nothing: it waits for leave().
+  std::optional<Place> enter(std::uint32_t rank) {
+    const auto best = std::ranges::min_element(cores_, {}, [rank](const Core& core) {
+      return core.busy ? 3 : core.last == rank ? 0 : core.last == kNobody ? 1 : 2;
+    });
+    if (!best->busy) return take(std::uint32_t(best - cores_.begin()), rank);
+    waiting_.push_back(rank);
+    return std::nullopt;
+  }
+
+  // The rank that takes the core now, if one waits.
+  std::optional<std::uint32_t> leave(std::uint32_t core) {
+    cores_[core].busy = false;
+    if (waiting_.empty()) return std::nullopt;
+    const std::uint32_t next = waiting_.front();
+    waiting_.pop_front();
+    return next;
+  }
+
+  Place take(std::uint32_t core, std::uint32_t rank) {
+    const std::uint32_t last = std::exchange(cores_[core].last, rank);
+    cores_[core].busy = true;
+    return {core, last != rank && last != kNobody};
+  }
+
+ private:
+  static constexpr std::uint32_t kNobody = UINT32_MAX;
+  struct Core {
+    bool busy = false;
+    std::uint32_t last = kNobody;
+  };
+  std::vector<Core> cores_;
+  std::deque<std::uint32_t> waiting_;
+};
+
+// Something that carries one transfer after another.
+class Lane {
+ public:
+  // When a transfer that is ready now begins.
+  double carry(double now_us, double us) {
+    const double begins_us = std::max(now_us, free_us_);
+    free_us_ = begins_us + us;
+    busy_us_ += us;
+    return begins_us;
+  }
+  double busy_us() const { return busy_us_; }
+
+ private:
+  double free_us_ = 0, busy_us_ = 0;
+};
+
+struct Host {
+  explicit Host(int core_count) : cores(core_count) {}
+  Cores cores;
+  double cores_busy_us = 0;
+  Lane out, in;  // of the interface
+};
+
+}  // namespace anello::bench

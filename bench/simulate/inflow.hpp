@@ -1,0 +1,50 @@
+// What is arriving on one stream: pieces that follow each other, each at a constant rate. Pure; time never goes back.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace anello::bench {
+
+class Inflow {
+ public:
+  // A piece begins to arrive, now or later, but not before the one before it has come.
+  void add(double begins_us, std::uint64_t elems, double elem_us) { pieces_.push_back({begins_us, elems, elem_us}); }
+
+  std::uint64_t available(double now_us) {
+    while (first_ < pieces_.size() && pieces_[first_].ends_us() <= now_us) complete_ += pieces_[first_++].elems;
+    if (first_ < pieces_.size()) return complete_ + pieces_[first_].elems_by(now_us) - taken_;
+    pieces_.clear();
+    first_ = 0;
+    return complete_ - taken_;
+  }
+  void take(std::uint64_t elems) { taken_ += elems; }
+
+  // When so many will be available; nothing if not that many are known of. To be called after available().
+  std::optional<double> when(std::uint64_t elems) const {
+    std::uint64_t wanted = taken_ + elems - complete_;
+    for (std::size_t i = first_; i < pieces_.size(); wanted -= pieces_[i++].elems)
+      if (wanted <= pieces_[i].elems) return pieces_[i].begins_us + double(wanted) * pieces_[i].elem_us;
+    return std::nullopt;
+  }
+
+ private:
+  struct Piece {
+    double begins_us;
+    std::uint64_t elems;
+    double elem_us;
+
+    double ends_us() const { return begins_us + double(elems) * elem_us; }
+    std::uint64_t elems_by(double now_us) const {
+      constexpr double kRounding = 1e-2;  // so that at when() there is what was promised, after hours too
+      if (now_us <= begins_us) return 0;
+      return std::min(elems, std::uint64_t((now_us - begins_us) / elem_us + kRounding));
+    }
+  };
+  std::vector<Piece> pieces_;
+  std::size_t first_ = 0;                   // piece that is not yet complete
+  std::uint64_t complete_ = 0, taken_ = 0;  // elements
+};
+
+}  // namespace anello::bench
