@@ -18,10 +18,7 @@ namespace {
 constexpr milliseconds kDiagnosisAfter{200};  // an operation that sleeps longer says what it is
 constexpr milliseconds kLongSleep{1000};
 
-Facts facts_of(const Identity& identity, bool oversubscribed, const Settings& settings) {
-  Facts facts;
-  facts.world = identity.size;
-  facts.oversubscribed = oversubscribed;
+Facts with_settings(Facts facts, const Settings& settings) {
   facts.slab_bytes = std::uint64_t(settings.slab_bytes);
   if (!parse(settings.algorithm, facts.forced))
     throw Error(Code::configuration,
@@ -55,12 +52,12 @@ class Patient {
   bool sleeping_ = false, told_ = false;
 };
 
-Communicator::Communicator(const Identity& identity, bool oversubscribed, const Settings& settings, Bell& bell,
+Communicator::Communicator(const Identity& identity, const Facts& facts, const Settings& settings, Bell& bell,
                            Control* control, DataLinks* links)
     : rank_(identity.rank),
       size_(identity.size),
       generation_(identity.generation),
-      facts_(facts_of(identity, oversubscribed, settings)),
+      facts_(with_settings(facts, settings)),
       control_(control),
       links_(links),
       waiter_(Patience::of(settings.spin, settings.yields, identity.local_size, available_cores()), bell),

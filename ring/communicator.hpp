@@ -33,8 +33,8 @@ struct Operation {
 class Communicator {
  public:
   // Control and links are null in a world of one.
-  // `oversubscribed` is the same on all ranks.
-  Communicator(const Identity& identity, bool oversubscribed, const Settings& settings, Bell& bell, Control* control,
+  // `facts` are the same on all ranks; what the settings say is added to them.
+  Communicator(const Identity& identity, const Facts& facts, const Settings& settings, Bell& bell, Control* control,
                DataLinks* links);
 
   // Blocks until this rank's part is done. Any thread. Throws the world's verdict, with the operation and how far it

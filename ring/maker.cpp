@@ -80,8 +80,9 @@ Sharing sharing_of(const std::vector<std::string>& memory, int rank, const Setti
 
 }  // namespace
 
-World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Settings& settings)
-    : identity_(identity), oversubscribed_(identity.local_size > available_cores()) {
+World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Settings& settings) : identity_(identity) {
+  facts_.world = identity.size;
+  facts_.oversubscribed = identity.local_size > available_cores();
   hosts_ = {identity.host};
   try {
     if (identity.size > 1) join(exchange, settings);
@@ -89,7 +90,7 @@ World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Sett
     if (background_) background_->stop();  // before what its handlers use is gone
     throw;
   }
-  communicator_.emplace(identity_, oversubscribed_, settings, bell_, control_ ? &*control_ : nullptr,
+  communicator_.emplace(identity_, facts_, settings, bell_, control_ ? &*control_ : nullptr,
                         links_ ? &*links_ : nullptr);
 }
 
@@ -103,7 +104,7 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   check_transport(settings);
   const std::string memory = settings.transport == "tcp" ? "" : memory_domain();
   const std::vector<std::string> blobs =
-      exchange(encode({mesh_->endpoint(), wire_settings(settings), oversubscribed_, memory}));
+      exchange(encode({mesh_->endpoint(), wire_settings(settings), facts_.oversubscribed, memory}));
   std::string first;
   std::vector<std::string> memories;
   hosts_.clear();
@@ -111,14 +112,17 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
     Introduction them = decode_introduction(blobs.at(std::size_t(rank)));
     if (rank == 0) first = them.settings;
     compare_settings(first, them.settings, rank);
-    oversubscribed_ |= them.oversubscribed;
+    facts_.oversubscribed |= them.oversubscribed;
     memories.push_back(std::move(them.memory));
     hosts_.push_back(them.endpoint.host);
     peers.push_back(std::move(them.endpoint));
   }
 
+  Sharing sharing = sharing_of(memories, identity_.rank, settings);
+  facts_.memory = std::find(sharing.with.begin(), sharing.with.end(), false) == sharing.with.end();
+
   control_.emplace(context, *mesh_, identity_, hosts_, bell_);
-  links_.emplace(context, *mesh_, identity_.rank, sharing_of(memories, identity_.rank, settings), bell_,
+  links_.emplace(context, *mesh_, identity_.rank, std::move(sharing), bell_,
                  [this](int peer, std::string why) { control_->suspect(peer, std::move(why)); });
   mesh_->open(std::move(peers), [this](const Claim& claim, Mesh::Socket socket) {
     if (claim.role == Role::control)

@@ -27,7 +27,7 @@ class World::Impl {
   void leave();
 
   Identity identity_;
-  bool oversubscribed_;             // any host has more ranks than cores: the same on all ranks
+  Facts facts_;                     // the same on all ranks
   std::vector<std::string> hosts_;  // by rank
   Bell bell_;
   std::optional<Background> background_;  // not in a world of one, like the next three

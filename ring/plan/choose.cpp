@@ -18,9 +18,11 @@ constexpr int kAnyWorld = std::numeric_limits<int>::max();
 constexpr std::uint64_t kLeastChunkBytes = 16 * kKiB;  // also bounds the steps of a plan, whatever the world
 
 enum class Cores { any, shared, own };
+enum class Medium { any, tcp, memory };
 enum class Worlds { any, power_of_two };
 
 struct Row {
+  Medium medium;
   Cores cores;
   int least_world, most_world;
   Worlds worlds;
@@ -33,28 +35,36 @@ struct Row {
 // reachable. The bounds for shared cores and for two ranks were measured over loopback (2 to 16 ranks on 2 cores, 1 KiB
 // to 16 MiB); those for cores of one's own follow from the depth in messages.
 constexpr std::array kRows = {
-    Row{Cores::any, 2, 2, Worlds::any, 256 * kKiB, Algorithm::one_shot, "two ranks, one exchange"},
-    Row{Cores::shared, 3, kAnyWorld, Worlds::any, 16 * kKiB, Algorithm::star, "shared cores, fewest messages"},
-    Row{Cores::shared, 3, kAnyWorld, Worlds::any, 256 * kKiB, Algorithm::tree,
+    Row{Medium::memory, Cores::any, 2, 2, Worlds::any, 32 * kKiB, Algorithm::one_shot, "two ranks, one exchange"},
+    Row{Medium::memory, Cores::any, 2, 2, Worlds::any, kAnyBytes, Algorithm::two_shot, "two ranks, least copying"},
+    Row{Medium::tcp, Cores::any, 2, 2, Worlds::any, 256 * kKiB, Algorithm::one_shot, "two ranks, one exchange"},
+    Row{Medium::any, Cores::shared, 3, kAnyWorld, Worlds::any, 16 * kKiB, Algorithm::star,
+        "shared cores, fewest messages"},
+    Row{Medium::any, Cores::shared, 3, kAnyWorld, Worlds::any, 256 * kKiB, Algorithm::tree,
         "shared cores, fewest messages, load spread"},
-    Row{Cores::shared, 4, 8, Worlds::power_of_two, 2 * kMiB, Algorithm::halving, "few messages, least traffic"},
-    Row{Cores::shared, 9, kAnyWorld, Worlds::any, 2 * kMiB, Algorithm::tree,
+    Row{Medium::any, Cores::shared, 4, 8, Worlds::power_of_two, 2 * kMiB, Algorithm::halving,
+        "few messages, least traffic"},
+    Row{Medium::any, Cores::shared, 9, kAnyWorld, Worlds::any, 2 * kMiB, Algorithm::tree,
         "many ranks share cores, messages cost most"},
-    Row{Cores::own, 3, 4, Worlds::any, 16 * kKiB, Algorithm::one_shot, "few ranks, one message deep"},
-    Row{Cores::own, 3, kAnyWorld, Worlds::any, 64 * kKiB, Algorithm::tree, "small, log2(world) deep"},
-    Row{Cores::own, 4, kAnyWorld, Worlds::power_of_two, kMiB, Algorithm::halving, "log2(world) deep, least traffic"},
-    Row{Cores::any, 2, kAnyWorld, Worlds::any, kAnyBytes, Algorithm::ring, "large, least traffic"},
-    Row{Cores::any, 2, 2, Worlds::any, kAnyBytes, Algorithm::two_shot, "rank order, two ranks, least traffic"},
-    Row{Cores::any, 3, kAnyWorld, Worlds::any, 256 * kKiB, Algorithm::star, "rank order, fewest messages"},
-    Row{Cores::any, 3, 8, Worlds::any, 2 * kMiB, Algorithm::two_shot, "rank order, two messages deep"},
-    Row{Cores::any, 3, kAnyWorld, Worlds::any, kAnyBytes, Algorithm::chain, "rank order, large"},
+    Row{Medium::any, Cores::own, 3, 4, Worlds::any, 16 * kKiB, Algorithm::one_shot, "few ranks, one message deep"},
+    Row{Medium::any, Cores::own, 3, kAnyWorld, Worlds::any, 64 * kKiB, Algorithm::tree, "small, log2(world) deep"},
+    Row{Medium::any, Cores::own, 4, kAnyWorld, Worlds::power_of_two, kMiB, Algorithm::halving,
+        "log2(world) deep, least traffic"},
+    Row{Medium::any, Cores::any, 2, kAnyWorld, Worlds::any, kAnyBytes, Algorithm::ring, "large, least traffic"},
+    Row{Medium::any, Cores::any, 2, 2, Worlds::any, kAnyBytes, Algorithm::two_shot,
+        "rank order, two ranks, least traffic"},
+    Row{Medium::any, Cores::any, 3, kAnyWorld, Worlds::any, 256 * kKiB, Algorithm::star, "rank order, fewest messages"},
+    Row{Medium::any, Cores::any, 3, 8, Worlds::any, 2 * kMiB, Algorithm::two_shot, "rank order, two messages deep"},
+    Row{Medium::any, Cores::any, 3, kAnyWorld, Worlds::any, kAnyBytes, Algorithm::chain, "rank order, large"},
 };
 
 bool fits(const Row& row, const Facts& facts) {
+  const bool medium = row.medium == Medium::any || (row.medium == Medium::memory) == facts.memory;
   const bool cores = row.cores == Cores::any || (row.cores == Cores::shared) == facts.oversubscribed;
   const bool world = facts.world >= row.least_world && facts.world <= row.most_world;
   const bool shape = row.worlds == Worlds::any || std::has_single_bit(unsigned(facts.world));
-  return cores && world && shape && facts.bytes <= row.most_bytes && (!facts.rank_order || reproducible(row.algorithm));
+  return medium && cores && world && shape && facts.bytes <= row.most_bytes &&
+         (!facts.rank_order || reproducible(row.algorithm));
 }
 
 void refuse_if_unable(Algorithm forced, const Facts& facts) {

@@ -32,9 +32,10 @@ TEST(Choose, HasAnAnswerAndAReasonForEveryWorldAndSize) {
   for (const int world : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 100, 16384})
     for (const bool share : {false, true})
       for (const std::uint64_t bytes : kSizes)
-        for (const bool rank_order : {false, true}) {
-          const Choice made =
-              choose({.world = world, .oversubscribed = share, .bytes = bytes, .rank_order = rank_order});
+        for (const unsigned more : {0U, 1U, 2U, 3U}) {
+          const bool rank_order = more & 1, memory = more & 2;
+          const Choice made = choose(
+              {.world = world, .oversubscribed = share, .memory = memory, .bytes = bytes, .rank_order = rank_order});
           EXPECT_NE(made.algorithm, Algorithm::automatic);
           EXPECT_FALSE(made.reason.empty());
           if (rank_order && world > 1) {
@@ -55,6 +56,13 @@ TEST(Choose, FollowsTheFigures) {
   EXPECT_EQ(choice(4, true, 4 * kMiB).algorithm, Algorithm::ring);
   EXPECT_EQ(choice(4, false, kKiB).algorithm, Algorithm::one_shot);
   EXPECT_EQ(choice(64, false, kKiB).algorithm, Algorithm::tree);
+}
+
+TEST(Choose, MemoryIsNoNetwork) {
+  Facts facts{.world = 2, .memory = true, .bytes = 32 * kKiB, .elem_bytes = 4};
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::one_shot);
+  facts.bytes += 4;
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::two_shot);
 }
 
 TEST(Choose, OneRankCopies) {

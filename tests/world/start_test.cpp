@@ -75,6 +75,20 @@ TEST(Start, settings_that_must_be_equal_are_named_with_the_rank) {
   }
 }
 
+TEST(Start, a_transport_that_cannot_be_is_refused) {
+  std::vector<Settings> settings(2);
+  for (Settings& each : settings) each.transport = "smoke";
+  for (const Told& told : start(settings, identities(2), never)) {
+    ASSERT_TRUE(told.error);
+    EXPECT_THAT(told.error->what(), HasSubstr("ANELLO_TRANSPORT='smoke' is none of auto, tcp, shm"));
+  }
+  for (Settings& each : settings) each = {.shm_bytes = 100};
+  for (const Told& told : start(settings, identities(2), never)) {
+    ASSERT_TRUE(told.error);
+    EXPECT_THAT(told.error->what(), HasSubstr("ANELLO_SHM_BYTES='100' is no multiple of 64"));
+  }
+}
+
 TEST(Start, settings_that_may_differ_do) {
   std::vector<Settings> settings(3);
   settings[1].socket_buffer_bytes = 4096;
