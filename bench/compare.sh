@@ -13,7 +13,7 @@ usage() {
 usage: bench/compare.sh [-n WORLDS] [-s SIZES] [-r ROUNDS] [-t tcp|any] [-p PEERS] [-m MS] [-o FILE] [-g FILE] [-B DIR]
   -n WORLDS  list of numbers of ranks on this machine ($worlds)
   -s SIZES   list of sizes such as 4,64K,64M ($sizes)
-  -r ROUNDS  in each, every peer runs once in each algorithm that may be its best, and we beside it ($rounds)
+  -r ROUNDS  in each, every peer runs once in each algorithm that may be its best, next to us ($rounds)
   -t WHICH   tcp: TCP against TCP; any: best against best, shared memory too ($transport)
   -p PEERS   only these of ${peers[*]} (all that are here)
   -m MS      time of the calls of one size, of three at least ($budget_ms)

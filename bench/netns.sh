@@ -17,7 +17,7 @@ usage: bench/netns.sh [-n WORLDS] [-l RATE] [-s SIZES] [-r ROUNDS] [-p PEERS] [-
   -n WORLDS  list of numbers of hosts, with a rank on each ($worlds)
   -l RATE    of each host's link, each way: 100mbit, 1gbit, 10gbit ($rate)
   -s SIZES   list of sizes ($sizes)
-  -r ROUNDS  in each, every peer runs once in each algorithm that may be its best, and we beside it ($rounds)
+  -r ROUNDS  in each, every peer runs once in each algorithm that may be its best, next to us ($rounds)
   -p PEERS   only these of ${peers[*]} (all that are here), or none
   -m MS      time of the calls of one size, of three at least ($budget_ms)
   -c NAME    TCP congestion control of the hosts ($congestion)

@@ -44,26 +44,39 @@ try_all() {
       } }'
 }
 
-# pair CONTENDER SIZES TURN: it and we, one after the other, who begins by turn, with the machine's state before, between
-# and after. Appends to the pairs.
-pair() {
-  local contender=$1 who states=("$state") steady
-  local order=("$contender" anello)
-  ((${3} % 2)) || order=(anello "$contender")
-  for who in "${order[@]}"; do
-    run "$who" "$2" --budget_ms "$budget_ms" -c 0 >"$scratch/${who%% *}"
-    state=$("$sentinel")
-    states+=("$state")
-  done
-  steady=$(printf '%s\n' "${states[@]}" | sort -n | awk 'NR == 1 { least = $1 } END { print $1 <= 1.25 * least ? 1 : 0 }')
-  printf '%s %s\n' "$steady" "${states[*]}" >>"$scratch/states"
-  paste -d' ' -- "$scratch/anello" "$scratch/${contender%% *}" |
-    awk -v head="$world" -v tail="$contender $steady" '{ print head, $1, $2, tail, $3, $4, $7, $8 }' >>"$scratch/pairs"
+# measure ENTRANT FILE: a timed run of "peer algorithm SIZES", and the machine's state after it.
+measure() {
+  run "${1% *}" "${1##* }" --budget_ms "$budget_ms" -c 0 >"$scratch/$2"
+  state=$("$sentinel")
 }
 
-# measure_world WANTED: a trial, then the rounds, with the peers of the list WANTED (empty: all).
+# note ENTRANT FILE STATES...: the pair of its run and ours, with the machine's states before, between and after.
+note() {
+  local steady
+  steady=$(printf '%s\n' "${@:3}" | sort -n | awk 'NR == 1 { least = $1 } END { print $1 <= 1.25 * least ? 1 : 0 }')
+  printf '%s %s\n' "$steady" "${*:3}" >>"$scratch/states"
+  awk -v head="$world" -v tail="${1% *} $steady" '
+    NR == FNR { ours[$1, $2] = $3 " " $4; next }
+    { print head, $1, $2, tail, ours[$1, $2], $3, $4 }' "$scratch/ours" "$scratch/$2" >>"$scratch/pairs"
+}
+
+# neighbours ENTRANT [ENTRANT]: one before and one after a run of ours, which makes a pair with each.
+neighbours() {
+  local before=$state between after
+  measure "$1" first
+  between=$state
+  measure "anello auto $sizes" ours
+  after=$state
+  note "$1" first "$before" "$between" "$after"
+  (($# > 1)) || return 0
+  measure "$2" second
+  note "$2" second "$between" "$after" "$state"
+}
+
+# measure_world WANTED: a trial, then the rounds, with the peers of the list WANTED (empty: all). Every other round goes
+# backwards, so that who comes before us in one comes after us in the next.
 measure_world() {
-  local round peer algorithm list
+  local round i entrants
   find_contenders "$1"
   ((${#contenders[@]} > 0)) || fail "no peer is here to compare with"
   say "$world ranks: trial of ${#contenders[@]} contenders"
@@ -71,6 +84,8 @@ measure_world() {
   state=$("$sentinel")
   for ((round = 1; round <= rounds; round++)); do
     say "$world ranks: round $round of $rounds"
-    while read -r peer algorithm list <&3; do pair "$peer $algorithm" "$list" "$round"; done 3<"$scratch/entrants"
+    if ((round % 2)); then mapfile -t entrants <"$scratch/entrants"
+    else mapfile -t entrants < <(tac -- "$scratch/entrants"); fi
+    for ((i = 0; i < ${#entrants[@]}; i += 2)); do neighbours "${entrants[@]:i:2}"; done
   done
 }

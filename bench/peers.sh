@@ -64,7 +64,11 @@ mpich_missing() {
     echo "left out where ranks outnumber cores: it never yields, and collapses there"
   fi
 }
-mpich_algorithms() { echo auto recursive_doubling reduce_scatter_allgather; }
+# Over TCP, its own choice is always one of these two.
+mpich_algorithms() {
+  [[ $transport == tcp ]] || echo auto
+  echo recursive_doubling reduce_scatter_allgather
+}
 mpich_command() {
   command=("${mpi_from[@]}" env MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM="$1")
   # Debian's has UCX below it, others libfabric.
