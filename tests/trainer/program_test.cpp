@@ -102,7 +102,7 @@ TEST(Program, ResumesOnAnotherNumberOfRanks) {
 }
 
 TEST(Program, DrawsItsProgressThroughTheLauncher) {
-  Process training(ranks(2, {"--epochs", "1000000"}), {.terminal_columns = 70});
+  Process training(ranks(2, {"--epochs", "1000000"}), {.environment = {"TERM=xterm"}, .terminal_columns = 70});
   EXPECT_TRUE(training.says("epoch 1/1000000 [")) << training.out();
 }
 
