@@ -76,6 +76,7 @@ congestion=$(cat /proc/sys/net/ipv4/tcp_congestion_control)
 echo "float sum on $cores cores, ${transport/any/any transport} ($ANELLO_COMPARE_NETWORK network, congestion control $congestion)," \
   "$rounds rounds; ratio = peer / anello, above 1 anello is faster; * best peer"
 [[ $congestion != bbr ]] || echo "careful: $congestion paces the peers on loopback; run this where 'unshare -n' works"
+warn_if_busy
 for world in ${worlds//,/ }; do measure_world "$wanted"; done
 summarize <"$scratch/pairs" >"$scratch/summary"
 table <"$scratch/summary"

@@ -103,6 +103,7 @@ bound_table() {
 
 echo "float sum, a rank a host, links of $rate with MTU 1500, congestion control $congestion, $rounds rounds;" \
   "ratio = peer / anello, above 1 anello is faster; * best peer"
+warn_if_busy
 for world in ${worlds//,/ }; do
   if [[ $wanted == none ]]; then measure_alone; else measure_world "$wanted"; fi
 done

@@ -4,6 +4,13 @@
 
 say() { printf '%s\n' "$*" >&2; }
 
+# Others' work on these cores disturbs those the most who count on a core for each rank.
+warn_if_busy() {
+  awk -v cores="$cores" '$1 > cores / 2 {
+    print "careful: the load average is " $1 " on " cores " cores; others are at work here, and what is measured is how we share with them"
+  }' /proc/loadavg
+}
+
 # run CONTENDER SIZES FLAGS...: one program run over a list of sizes in bytes; prints lines "placement size p50 mean",
 # microseconds.
 run() {
