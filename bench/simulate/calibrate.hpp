@@ -1,5 +1,6 @@
-// This machine as a cluster's host, measured in about two seconds, mostly by the engine itself between threads. The
-// network cannot be measured from one machine, and stays what the flags say. Beside other work it measures that too.
+// This machine as a cluster's host, measured in about two seconds over TCP, by single links and by the engine itself
+// between threads. The network cannot be measured from one machine, and stays what the flags say. Beside other work it
+// measures that too.
 #pragma once
 #include "bench/simulate/cluster.hpp"
 

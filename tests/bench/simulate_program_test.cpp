@@ -40,6 +40,16 @@ TEST(Simulate, ShowsWhatPlanningCosts) {
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("plan(ms)"), HasSubstr("  16384     1048576 *")));
 }
 
+TEST(Simulate, CalibratesItselfAndSaysSoInFlags) {
+  const Outcome first = run({BENCH, "simulate", "--calibrate", "-n", "2", "-b", "4"});
+  EXPECT_EQ(first.code, 0) << first.err;
+  const std::string flags = first.out.substr(2, first.out.find('\n') - 2);
+  EXPECT_THAT(flags, AllOf(HasSubstr("--message "), HasSubstr("--switch ")));
+  const Outcome again = run({"bash", "-c", std::string("exec " BENCH " simulate -n 2 -b 4 ") + flags});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr(flags));
+}
+
 TEST(Simulate, SaysWhatIsWrong) {
   const auto error = [](std::vector<std::string> flags) {
     flags.insert(flags.begin(), {BENCH, "simulate"});
