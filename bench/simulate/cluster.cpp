@@ -70,7 +70,7 @@ void add_flags(CLI::App& command, Cluster& cluster) {
             [&each, &cluster](const std::string& given) { cluster.*each.field = each.parse(each.flag, given); },
             text(each.sentence, " (", each.text(defaults.*each.field), ")"))
         ->type_name(each.parse == parse_rate ? "RATE" : "TIME");
-  add_size(command, "--segment", cluster.segment_bytes, "the most that a rank moves at once (64K)");
+  add_size(command, "--segment", cluster.segment_bytes, "the most that a rank moves at once (512K)");
   add_size(command, "--grain", cluster.grain_bytes, "the least, while more is on its way (16K)");
 }
 

@@ -24,7 +24,7 @@ struct Cluster {
   double copy_rate = 15e3;                                      // of a core, moving bytes into a link or out of it
   double reduce_rate = 20e3;                                    // of a core, bytes of one operand
   double switch_us = 2;                                         // of a core, when it turns from one rank to another
-  std::uint64_t segment_bytes = 64 << 10;                       // the most that a rank moves at once
+  std::uint64_t segment_bytes = 512 << 10;                      // the most that a rank moves at once
   std::uint64_t grain_bytes = 16 << 10;                         // the least, while more is on its way
 
   int cores_used() const { return cores == 0 || cores > ranks_per_host ? ranks_per_host : cores; }

@@ -14,6 +14,7 @@ namespace {
 struct Event {
   enum class Kind : std::uint8_t {
     worked,      // a rank has done so much of a stream's step
+    departs,     // a transfer, while its sender still copies its rest
     first_byte,  // of a transfer, at the receiver's interface
     look,        // something has arrived
   };
@@ -126,9 +127,12 @@ void Model::happen(const Event& event) {
   switch (event.kind) {
     case Event::Kind::worked:
       return worked(event.rank, event.stream, event.elems);
+    case Event::Kind::departs:
+      return depart(event.rank, event.stream, event.elems);
     case Event::Kind::first_byte: {
-      const double begins_us = host_of(event.rank).in.carry(now_us_, took_us(event.elems, cluster_.network_rate));
-      return arrive(event.rank, event.stream, begins_us, event.elems, cluster_.network_rate);
+      const double rate = std::min(cluster_.network_rate, cluster_.copy_rate);
+      return arrive(event.rank, event.stream, host_of(event.rank).in.carry(now_us_, took_us(event.elems, rate)),
+                    event.elems, rate);
     }
     case Event::Kind::look:
       return look(event.rank, event.stream);
@@ -206,17 +210,17 @@ void Model::work(std::uint32_t r, double already_us) {
   const std::uint32_t s = ranks_[r].ready.top().stream;
   ranks_[r].ready.pop();
   const std::uint64_t elems = possible(r, s);
-  const double us =
-      already_us + core_us(cluster_, plan(r).steps[ranks_[r].cursors[s].step], double(elems * elem_bytes_));
+  const Step& step = plan(r).steps[ranks_[r].cursors[s].step];
+  const double us = already_us + core_us(cluster_, step, double(elems * elem_bytes_));
   host_of(r).cores_busy_us += us;
+  const double first_us = took_us(std::min(elems, grain_elems_), cluster_.copy_rate);
+  if (step.act == Act::send) after(already_us + cluster_.message_us + first_us, Event::Kind::departs, r, s, elems);
   after(us, Event::Kind::worked, r, s, elems);
 }
 
 void Model::worked(std::uint32_t r, std::uint32_t s, std::uint64_t elems) {
   Cursor& cursor = ranks_[r].cursors[s];
-  const Stream::Kind kind = plan(r).streams[s].kind;
-  if (kind == Stream::Kind::send) depart(r, s, elems);
-  if (kind == Stream::Kind::receive) cursor.inflow.take(elems);
+  if (plan(r).streams[s].kind == Stream::Kind::receive) cursor.inflow.take(elems);
   cursor.ready = false;
   cursor.dep = 0;
   cursor.done += elems;
@@ -234,7 +238,7 @@ void Model::worked(std::uint32_t r, std::uint32_t s, std::uint64_t elems) {
 
 void Model::depart(std::uint32_t r, std::uint32_t s, std::uint64_t elems) {
   const Actor::Target& target = ranks_[r].actor->targets[s];
-  const double rate = target.remote ? cluster_.network_rate : cluster_.local_rate;
+  const double rate = std::min(target.remote ? cluster_.network_rate : cluster_.local_rate, cluster_.copy_rate);
   Lane& lane = target.remote ? host_of(r).out : ranks_[r].cursors[s].local;
   const double begins_us = lane.carry(now_us_, took_us(elems, rate));
   if (target.remote)

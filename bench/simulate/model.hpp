@@ -4,7 +4,8 @@
 // then the receive that is first in program order, then local work. Each thing is as much of a step as is there, a
 // segment at most; while more is on its way, at least a grain. So data stream from rank to rank as in the execution,
 // and whoever is late does more at a time. What m bytes take:
-//   a core      message + m/copy to send; message + m/copy (+ m/reduce) to receive; (sources-1) * m/reduce to fold
+//   a core      message + m/copy to send; message + m/copy (+ m/reduce) to receive; (sources-1) * m/reduce to fold;
+//               what is sent departs when a grain of it is copied, and no faster than the rest is
 //   a host's network interface, each way on its own        m/bandwidth, first come, first served
 //   on the way  latency until the first byte arrives; within a host m/local_bandwidth and local_latency
 // A host's ranks share its cores: a rank keeps its core until it has nothing to do, then the rank that has waited

@@ -13,8 +13,8 @@ class Predictor {
         elem_bytes_(elem_bytes),
         limits_(limits),
         in_slabs_(job.slab_elems > 0 && job.count > job.slab_elems),
-        unit_(in_slabs_ ? job.slab_elems : std::max<std::uint64_t>(1, cluster.segment_bytes / elem_bytes)),
-        least_(std::min(job.count, unit_ * (in_slabs_ ? kFewestSlabs : kFewestSegments))) {}
+        unit_(in_slabs_ ? job.slab_elems : std::max<std::uint64_t>(1, cluster.grain_bytes / elem_bytes)),
+        least_(std::min(job.count, unit_ * (in_slabs_ ? kFewestSlabs : kFewestGrains))) {}
 
   Prediction predict() {
     choose_players();
@@ -30,8 +30,8 @@ class Predictor {
   }
 
  private:
-  static constexpr std::uint64_t kFewestSlabs = 2, kFewestSegments = 4;  // for a pipe to fill
-  static constexpr double kFarTooMany = 10;                              // times the limit
+  static constexpr std::uint64_t kFewestSlabs = 2, kFewestGrains = 16;  // for a pipe to fill
+  static constexpr double kFarTooMany = 10;                             // times the limit
 
   std::optional<Cast> cast_of(std::uint64_t count, Players players) const {
     Job job = job_;

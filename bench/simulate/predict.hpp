@@ -5,7 +5,7 @@
 //   roundings; a mirrored one, which is within a tenth, is taken only where everybody would be too much work.
 // - of a large buffer only the first part is simulated, at two sizes, and the rest goes on at the rate between them:
 //   once every link and rank has something to do at all times, time is linear in bytes. The parts are whole slabs, or
-//   many segments of a single one.
+//   many grains of a single one.
 // - what would still be far too many messages is not simulated: the busiest host's work alone says at least how long it
 //   takes. Only hopeless algorithms come to that, a star of a thousand ranks for megabytes.
 // A closed formula for each algorithm would be a second copy of what the plans say, and wrong when they change.

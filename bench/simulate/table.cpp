@@ -1,6 +1,7 @@
 #include "bench/simulate/table.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "bench/report.hpp"
@@ -12,7 +13,7 @@ namespace {
 constexpr double kWorthTelling = 1.1;  // what choose() may lose
 
 std::string percent(double share) {
-  return text(int(share * 100 + 0.5), "%");
+  return text(std::lround(share * 100), "%");
 }
 
 std::string_view words_for(Players players) {

@@ -84,10 +84,11 @@ TEST(Model, ALongMessageStreamsInSegments) {
 TEST(Model, AMessageIsPassedOnWhileItComes) {
   Cluster cluster = round_numbers();
   cluster.grain_bytes = 640;
-  // There and back, sent at once. It comes in grains of 80, and rank 1 has done with each before the next has come.
+  // There and back, sent at once; the wire has it from its first grain on. It comes in grains of 80, and rank 1 has
+  // done with each before the next has come.
   const double send = kMessage + 10, receive = kMessage + 10, reduce = 20;
   EXPECT_DOUBLE_EQ(played(cluster, Algorithm::chain, 2, kCount).us,
-                   kSend + 100 + kWire + receive + reduce + send + 80 + 100 + receive);
+                   send + 100 + kWire + receive + reduce + send + 80 + 100 + receive);
 }
 
 TEST(Model, WhoIsLateDoesMoreAtATime) {
@@ -171,7 +172,7 @@ TEST(ShortCuts, WhereHostsDifferAllPlay) {
 }
 
 TEST(ShortCuts, TheRestOfALargeBufferGoesOnAtTheSameRate) {
-  const Limits limits{.messages = 5000};
+  const Limits limits{.messages = 20000};
   for (const Algorithm algorithm : all_algorithms())
     for (const std::uint64_t slab : {0, 1 << 19}) {
       const Job job{algorithm, 8, 2, 1 << 23, slab};
@@ -187,7 +188,7 @@ TEST(ShortCuts, WhatIsFarTooMuchIsBoundedByItsWork) {
   EXPECT_EQ(least.simulated_elems, 0U);
   const double literal = play(*cast(job, Players::everybody), cluster, 4).us;
   EXPECT_LE(least.played.us, literal);
-  EXPECT_GE(least.played.us, 0.9 * literal);
+  EXPECT_GE(least.played.us, 0.8 * literal);
 }
 
 TEST(Sweep, MarksWhatChooseTakesAndWhatIsFastest) {

@@ -67,7 +67,9 @@ struct Ranks {
 
   Ranks(Algorithm algorithm, int world, std::uint64_t bytes) : pipes(std::size_t(world) * std::size_t(world)) {
     signature.count = bytes / sizeof(float);
-    const auto pipe = [&](int from, int to) -> Pipe& { return pipes[std::size_t(from * world + to)]; };
+    const auto pipe = [&](int from, int to) -> Pipe& {
+      return pipes[std::size_t(from) * std::size_t(world) + std::size_t(to)];
+    };
     for (int r = 0; r < world; r++) {
       Rank& rank = *all.emplace_back(std::make_unique<Rank>());
       rank.plan = plan_allreduce(algorithm, {r, world, signature.count});
