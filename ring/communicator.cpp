@@ -68,7 +68,7 @@ void Communicator::run(const Operation& operation) {
   const std::lock_guard baton(baton_);
   const Signature signature = sign(operation);
   if (failure_ || (control_ && control_->failed())) fail(operation, signature, nullptr);
-  start(plan_for(signature), operation);
+  start(*plan_, operation);
   try {
     carry_out(signature);
   } catch (const Error& e) {
@@ -85,21 +85,37 @@ void Communicator::end(Error why) {
   if (!failure_) failure_ = std::move(why);
 }
 
-Signature Communicator::sign(const Operation& operation) const {
+// Most calls are like the one before, and then nothing is to be chosen or looked up.
+Signature Communicator::sign(const Operation& operation) {
+  const Signature asked = what_is_asked(operation);
+  if (asked != asked_ || !plan_) {
+    asked_ = asked;
+    chosen_ = with_choice(asked);
+    plan_ = &plan_for(chosen_);
+  }
+  Signature signature = chosen_;
+  signature.sequence = sequence_;
+  return signature;
+}
+
+Signature Communicator::what_is_asked(const Operation& operation) const {
   Signature signature;
   signature.generation = generation_;
-  signature.sequence = sequence_;
   signature.count = operation.count;
   signature.fingerprint = operation.fingerprint;
   signature.root = operation.root;
   signature.kind = operation.kind;
   signature.op = operation.op;
   signature.dtype = operation.dtype;
-  if (operation.kind != Kind::allreduce && operation.kind != Kind::reduce_scatter) return signature;
+  return signature;
+}
+
+Signature Communicator::with_choice(Signature signature) const {
+  if (signature.kind != Kind::allreduce && signature.kind != Kind::reduce_scatter) return signature;
   Facts facts = facts_;
-  facts.elem_bytes = size_bytes(operation.dtype);
-  const bool scatters = operation.kind == Kind::reduce_scatter;  // of an input with a part for every rank
-  facts.bytes = operation.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
+  facts.elem_bytes = size_bytes(signature.dtype);
+  const bool scatters = signature.kind == Kind::reduce_scatter;  // of an input with a part for every rank
+  facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
   const Choice choice = choose(facts);
   signature.algorithm = std::uint8_t(choice.algorithm);
   signature.slab_elems = choice.slab_elems;

@@ -50,7 +50,9 @@ class Communicator {
   static constexpr std::size_t kMaxPlans = 1024;
   using PlanKey = std::tuple<Kind, Algorithm, Shape, std::uint64_t>;
 
-  Signature sign(const Operation& operation) const;
+  Signature sign(const Operation& operation);
+  Signature what_is_asked(const Operation& operation) const;
+  Signature with_choice(Signature signature) const;
   const Plan& plan_for(const Signature& signature);
   Plan make_plan(const Signature& signature) const;
   void start(const Plan& plan, const Operation& operation);
@@ -69,6 +71,8 @@ class Communicator {
   std::mutex baton_;  // over everything below
   std::uint64_t sequence_ = 0;
   std::map<PlanKey, Plan> plans_;
+  Signature asked_, chosen_;    // of the last call, without its sequence: as asked for, and with the choice
+  const Plan* plan_ = nullptr;  // and its plan
   std::vector<Link*> link_of_;
   Execution execution_;
   Progress progress_;

@@ -9,7 +9,7 @@ cd -- "$root" || exit
 
 engine_packages=(cmake ninja-build g++ libasio-dev libhwy-dev libssl-dev)
 program_packages=(libcli11-dev nlohmann-json3-dev zlib1g-dev libopenblas-dev pkgconf)
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev valgrind)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev valgrind iproute2)
 
 say() { printf '%s\n' "$*"; }
 fail() {
