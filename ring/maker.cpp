@@ -82,6 +82,7 @@ Sharing sharing_of(const std::vector<std::string>& memory, int rank, const Setti
 
 World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Settings& settings) : identity_(identity) {
   facts_.world = identity.size;
+  facts_.hosts = identity.node_count;
   facts_.oversubscribed = identity.local_size > available_cores();
   hosts_ = {identity.host};
   try {

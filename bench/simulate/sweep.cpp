@@ -33,6 +33,7 @@ Facts facts_of(const Cluster& cluster, int world, std::uint64_t slab_bytes) {
   Facts facts;
   facts.world = world;
   facts.oversubscribed = std::min(world, cluster.ranks_per_host) > cluster.cores_used();
+  facts.hosts = (world + cluster.ranks_per_host - 1) / cluster.ranks_per_host;
   facts.elem_bytes = kElemBytes;
   facts.slab_bytes = slab_bytes;
   return facts;

@@ -100,8 +100,9 @@ void two_shot(Draft& draft, Range all) {
   for (int k = 1; k < n; k++) draft.copy(from(k), chunk(all, from(k), n));
 }
 
-//   0 <-ab|cd-> 2    1 <-ab|cd-> 3    each gives half away, keeps the sum of the other half
-//   0 <-a|b-> 1      2 <-c|d-> 3      and half of that; then back, doubling what is known
+//   0 <-ab|cd-> 1    2 <-ab|cd-> 3    each gives half away, keeps the sum of the other half
+//   0 <-a|b-> 2      1 <-c|d-> 3      and half of that; then back, doubling what is known
+// The largest halves go to the nearest rank, which is the likeliest to be on the same host.
 // A rank beyond the largest power of two lets another speak for it.
 // Rabenseifner, "Optimization of collective reduction operations", 2004.
 void halving(Draft& draft, Range all) {
@@ -116,14 +117,14 @@ void halving(Draft& draft, Range all) {
   if (rank + power < n) draft.reduce(rank + power, all, std::exchange(mine, Space::output));
   std::vector<std::pair<Range, Range>> halves;  // kept, given
   Range known = all;
-  for (int distance = power / 2; distance > 0; distance /= 2) {
+  for (int distance = 1; distance < power; distance *= 2) {
     const int upper = (rank & distance) != 0;
     const auto& [kept, given] = halves.emplace_back(chunk(known, upper, 2), chunk(known, 1 - upper, 2));
     draft.send(rank ^ distance, given, mine);
     draft.reduce(rank ^ distance, kept, std::exchange(mine, Space::output));
     known = kept;
   }
-  for (int distance = 1; distance < power; distance *= 2) {
+  for (int distance = power / 2; distance > 0; distance /= 2) {
     const auto [kept, given] = halves.back();
     halves.pop_back();
     draft.send(rank ^ distance, kept, Space::output);

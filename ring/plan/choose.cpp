@@ -15,7 +15,8 @@ namespace {
 constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
 constexpr int kAnyWorld = std::numeric_limits<int>::max();
-constexpr std::uint64_t kLeastChunkBytes = 16 * kKiB;  // also bounds the steps of a plan, whatever the world
+// Of a slab's chunk for each rank: a worthwhile message; it also bounds the steps of a plan, whatever the world.
+constexpr std::uint64_t kLeastChunkBytes = 16 * kKiB, kLeastChunkBytesBetweenHosts = 256 * kKiB;
 
 enum class Cores { any, shared, own };
 enum class Medium { any, tcp, memory };
@@ -26,36 +27,38 @@ struct Row {
   Cores cores;
   int least_world, most_world;
   Worlds worlds;
-  std::uint64_t most_bytes;
+  std::uint64_t most_bytes;        // or
+  std::uint64_t most_chunk_bytes;  // for each rank
   Algorithm algorithm;
   std::string_view reason;
 };
 
 // The first row that fits is taken; in rank order, the first that fits and keeps it, which makes the rows below `ring`
 // reachable. The bounds for shared cores and for two ranks were measured over loopback (2 to 16 ranks on 2 cores, 1 KiB
-// to 16 MiB); those for cores of one's own follow from the depth in messages.
+// to 16 MiB); those for cores of one's own follow from the depth in messages, and for large worlds from
+// `anello-bench simulate`.
 constexpr std::array kRows = {
-    Row{Medium::memory, Cores::any, 2, 2, Worlds::any, 32 * kKiB, Algorithm::one_shot, "two ranks, one exchange"},
-    Row{Medium::memory, Cores::any, 2, 2, Worlds::any, kAnyBytes, Algorithm::two_shot, "two ranks, least copying"},
-    Row{Medium::tcp, Cores::any, 2, 2, Worlds::any, 256 * kKiB, Algorithm::one_shot, "two ranks, one exchange"},
-    Row{Medium::any, Cores::shared, 3, kAnyWorld, Worlds::any, 16 * kKiB, Algorithm::star,
-        "shared cores, fewest messages"},
-    Row{Medium::any, Cores::shared, 3, kAnyWorld, Worlds::any, 256 * kKiB, Algorithm::tree,
+    Row{Medium::memory, Cores::any, 2, 2, Worlds::any, 32 * kKiB, 0, Algorithm::one_shot, "two ranks, one exchange"},
+    Row{Medium::memory, Cores::any, 2, 2, Worlds::any, kAnyBytes, 0, Algorithm::two_shot, "two ranks, least copying"},
+    Row{Medium::tcp, Cores::any, 2, 2, Worlds::any, 256 * kKiB, 0, Algorithm::one_shot, "two ranks, one exchange"},
+    Row{Medium::any, Cores::shared, 3, 32, Worlds::any, 16 * kKiB, 0, Algorithm::star, "shared cores, fewest messages"},
+    Row{Medium::any, Cores::shared, 3, kAnyWorld, Worlds::any, 256 * kKiB, 0, Algorithm::tree,
         "shared cores, fewest messages, load spread"},
-    Row{Medium::any, Cores::shared, 4, 8, Worlds::power_of_two, 2 * kMiB, Algorithm::halving,
+    Row{Medium::any, Cores::shared, 4, 8, Worlds::power_of_two, 2 * kMiB, 0, Algorithm::halving,
         "few messages, least traffic"},
-    Row{Medium::any, Cores::shared, 9, kAnyWorld, Worlds::any, 2 * kMiB, Algorithm::tree,
+    Row{Medium::any, Cores::shared, 9, kAnyWorld, Worlds::any, 2 * kMiB, 0, Algorithm::tree,
         "many ranks share cores, messages cost most"},
-    Row{Medium::any, Cores::own, 3, 4, Worlds::any, 16 * kKiB, Algorithm::one_shot, "few ranks, one message deep"},
-    Row{Medium::any, Cores::own, 3, kAnyWorld, Worlds::any, 64 * kKiB, Algorithm::tree, "small, log2(world) deep"},
-    Row{Medium::any, Cores::own, 4, kAnyWorld, Worlds::power_of_two, kMiB, Algorithm::halving,
+    Row{Medium::any, Cores::own, 3, 4, Worlds::any, 16 * kKiB, 0, Algorithm::one_shot, "few ranks, one message deep"},
+    Row{Medium::any, Cores::own, 3, kAnyWorld, Worlds::any, 64 * kKiB, 0, Algorithm::tree, "small, log2(world) deep"},
+    Row{Medium::any, Cores::own, 4, kAnyWorld, Worlds::power_of_two, kMiB, 64 * kKiB, Algorithm::halving,
         "log2(world) deep, least traffic"},
-    Row{Medium::any, Cores::any, 2, kAnyWorld, Worlds::any, kAnyBytes, Algorithm::ring, "large, least traffic"},
-    Row{Medium::any, Cores::any, 2, 2, Worlds::any, kAnyBytes, Algorithm::two_shot,
+    Row{Medium::any, Cores::any, 2, kAnyWorld, Worlds::any, kAnyBytes, 0, Algorithm::ring, "large, least traffic"},
+    Row{Medium::any, Cores::any, 2, 2, Worlds::any, kAnyBytes, 0, Algorithm::two_shot,
         "rank order, two ranks, least traffic"},
-    Row{Medium::any, Cores::any, 3, kAnyWorld, Worlds::any, 256 * kKiB, Algorithm::star, "rank order, fewest messages"},
-    Row{Medium::any, Cores::any, 3, 8, Worlds::any, 2 * kMiB, Algorithm::two_shot, "rank order, two messages deep"},
-    Row{Medium::any, Cores::any, 3, kAnyWorld, Worlds::any, kAnyBytes, Algorithm::chain, "rank order, large"},
+    Row{Medium::any, Cores::any, 3, kAnyWorld, Worlds::any, 256 * kKiB, 0, Algorithm::star,
+        "rank order, fewest messages"},
+    Row{Medium::any, Cores::any, 3, 8, Worlds::any, 2 * kMiB, 0, Algorithm::two_shot, "rank order, two messages deep"},
+    Row{Medium::any, Cores::any, 3, kAnyWorld, Worlds::any, kAnyBytes, 0, Algorithm::chain, "rank order, large"},
 };
 
 bool fits(const Row& row, const Facts& facts) {
@@ -63,8 +66,8 @@ bool fits(const Row& row, const Facts& facts) {
   const bool cores = row.cores == Cores::any || (row.cores == Cores::shared) == facts.oversubscribed;
   const bool world = facts.world >= row.least_world && facts.world <= row.most_world;
   const bool shape = row.worlds == Worlds::any || std::has_single_bit(unsigned(facts.world));
-  return medium && cores && world && shape && facts.bytes <= row.most_bytes &&
-         (!facts.rank_order || reproducible(row.algorithm));
+  const bool bytes = facts.bytes <= row.most_bytes || facts.bytes / std::uint64_t(facts.world) <= row.most_chunk_bytes;
+  return medium && cores && world && shape && bytes && (!facts.rank_order || reproducible(row.algorithm));
 }
 
 void refuse_if_unable(Algorithm forced, const Facts& facts) {
@@ -83,7 +86,8 @@ std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) {
 std::uint64_t slab_elems(const Facts& facts) {
   ANELLO_CHECK(facts.elem_bytes > 0);
   if (facts.slab_bytes == 0 || facts.world == 1) return 0;
-  const std::uint64_t slab_bytes = std::max(facts.slab_bytes, std::uint64_t(facts.world) * kLeastChunkBytes);
+  const std::uint64_t least = facts.hosts > 1 ? kLeastChunkBytesBetweenHosts : kLeastChunkBytes;
+  const std::uint64_t slab_bytes = std::max(facts.slab_bytes, std::uint64_t(facts.world) * least);
   if (facts.bytes <= slab_bytes) return 0;
   return divide_up(facts.bytes / facts.elem_bytes, divide_up(facts.bytes, slab_bytes));
 }

@@ -13,7 +13,8 @@ struct Facts {
   int world = 1;
   bool oversubscribed = false;  // on some host there are more ranks than cores
   bool memory = false;          // every rank shares memory with every other
-  std::uint64_t bytes = 0;      // of a rank's input
+  int hosts = 1;
+  std::uint64_t bytes = 0;  // of a rank's input
   std::size_t elem_bytes = 1;
   Algorithm forced = Algorithm::automatic;
   std::uint64_t slab_bytes = 0;  // wanted; 0: everything at once

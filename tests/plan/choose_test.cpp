@@ -58,6 +58,18 @@ TEST(Choose, FollowsTheFigures) {
   EXPECT_EQ(choice(64, false, kKiB).algorithm, Algorithm::tree);
 }
 
+// Many ranks must not make messages of nothing, and the ring has as many as ranks.
+TEST(Choose, LargeWorldsKeepMessagesWorthwhile) {
+  EXPECT_EQ(choice(1024, false, 4 * kMiB).algorithm, Algorithm::halving);
+  EXPECT_EQ(choice(1000, false, 4 * kMiB).algorithm, Algorithm::ring);
+  EXPECT_EQ(choice(64, false, 64 * kMiB).algorithm, Algorithm::ring);
+  EXPECT_EQ(choice(64, true, kKiB).algorithm, Algorithm::tree) << "a star's root would be the bottleneck";
+  Facts facts{.world = 64, .bytes = 64 * kMiB, .elem_bytes = 4, .slab_bytes = 4 * kMiB};
+  EXPECT_EQ(slab_elems(facts), kMiB);
+  facts.hosts = 64;
+  EXPECT_EQ(slab_elems(facts), 4 * kMiB) << "chunks of 256 KiB";
+}
+
 TEST(Choose, MemoryIsNoNetwork) {
   Facts facts{.world = 2, .memory = true, .bytes = 32 * kKiB, .elem_bytes = 4};
   EXPECT_EQ(choose(facts).algorithm, Algorithm::one_shot);

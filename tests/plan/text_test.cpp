@@ -74,14 +74,14 @@ TEST(PlanText, TwoShotFoldsInRankOrder) {
 TEST(PlanText, HalvingSpeaksForTheRankBeyond) {
   EXPECT_EQ(to_text(plan_allreduce(Algorithm::halving, {1, 5, 8})),
             R"(rank 1 of 5: 8 in, 8 out
-0: send to 3 [4, 8) input@4
-1: send to 3 [0, 4) output@0 after 6, 7
-2: send to 0 [0, 2) output@0 after 4
-3: send to 0 [2, 4) output@2 after 6
-4: reduce from 3 [0, 4) output@0 = input@0 + incoming
-5: copy from 3 [4, 8) output@4 after 0
-6: reduce from 0 [2, 4) output@2 = incoming + output@2 after 4
-7: copy from 0 [0, 2) output@0 after 2
+0: send to 0 [0, 4) input@0
+1: send to 0 [4, 8) output@4 after 6, 7
+2: send to 3 [6, 8) output@6 after 4
+3: send to 3 [4, 6) output@4 after 6
+4: reduce from 0 [4, 8) output@4 = incoming + input@4
+5: copy from 0 [0, 4) output@0 after 0
+6: reduce from 3 [4, 6) output@4 = output@4 + incoming after 4
+7: copy from 3 [6, 8) output@6 after 2
 )");
 }
 
