@@ -94,13 +94,18 @@ measure_alone() {
   done
 }
 
-# Of the summary: how long we take beside the payload alone.
+# Of all pairs: how long we take, by the mean, beside the payload alone.
 bound_table() {
-  awk -v mbit="$mbit" '
-    NR == 1 { printf "\n%6s %-13s %10s %12s %12s %9s\n", "ranks", "", "bytes", "payload (us)", "anello (us)", "times" }
-    !seen[$1, $2, $3]++ {
-      payload_us = 2 * ($1 - 1) / $1 * $3 * 8 / mbit
-      printf "%6d %-13s %10d %12.0f %12.0f %9.3f\n", $1, $2, $3, payload_us, $6, $6 / payload_us }'
+  printf '\n%6s %-13s %10s %12s %12s %9s\n' ranks '' bytes 'payload (us)' 'anello (us)' times
+  awk -v mbit="$mbit" "$awk_quantile"'
+    { key = $1 " " $2 " " $3; taken[key, ++count[key]] = $8 }
+    END { for (key in count) {
+        for (i = 1; i <= count[key]; i++) v[i] = taken[key, i]
+        split(key, part, " ")
+        payload_us = 2 * (part[1] - 1) / part[1] * part[3] * 8 / mbit
+        us = quantile(v, count[key], 0.5)
+        printf "%6d %-13s %10d %12.0f %12.0f %9.3f\n", part[1], part[2], part[3], payload_us, us, us / payload_us
+      } }' | sort -k1,1n -k2,2 -k3,3n
 }
 
 echo "float sum, a rank a host, links of $rate with MTU 1500, congestion control $congestion, $rounds rounds;" \
@@ -111,6 +116,6 @@ for world in ${worlds//,/ }; do
 done
 summarize <"$scratch/pairs" >"$scratch/summary"
 [[ $wanted == none ]] || table <"$scratch/summary"
-bound_table <"$scratch/summary"
+bound_table <"$scratch/pairs"
 [[ -z $json ]] || to_json "\"rate_mbit\":$mbit,\"mtu\":1500,\"rounds\":$rounds,\"congestion\":\"$congestion\"" \
   <"$scratch/summary" >"$json"
