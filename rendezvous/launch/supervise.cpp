@@ -13,6 +13,9 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr milliseconds kSpeaking{1000}, kKilling{5000};
+// A process that was killed loses its connections some time before it can be waited for; meanwhile a survivor may have
+// ended with an error that only follows from it.
+constexpr milliseconds kSearching{200};
 constexpr milliseconds kSameSignal{100};  // senders that signal a process and its group are heard twice
 
 int code_of(int status) {
@@ -26,7 +29,7 @@ std::string seconds(milliseconds time) {
 
 // A crash or a kill comes before the errors it causes in others; an abort may be such an error.
 int likely_cause(int status) {
-  if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGABRT ? 1 : 2;
+  if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGABRT ? 1 : kSurelyCause;
   return WEXITSTATUS(status) ? 1 : 0;
 }
 
@@ -66,14 +69,25 @@ void Supervisor::exited(const Report& report, Clock::time_point now) {
   alive_count_--;
   ended_count_++;
   if (report.status != 0 && phase_ == Phase::running) {
-    const std::string how = WIFSIGNALED(report.status) ? "was killed by " + signal_text(WTERMSIG(report.status))
-                                                       : text("exited with status ", WEXITSTATUS(report.status));
-    hands_.say(text("rank ", report.rank, " (pid ", report.pid, ") ", how, " on ", host_));
-    exit_code_ = code_of(report.status);
-    enter(Phase::speaking, now + kSpeaking);
+    cause_ = report;
+    failed_at_ = now;
+    enter(Phase::searching, now + kSearching);
+  }
+  if (phase_ == Phase::searching) {
+    if (likely_cause(report.status) > likely_cause(cause_->status)) cause_ = report;
+    exit_code_ = code_of(cause_->status);
+    if (likely_cause(cause_->status) == kSurelyCause || alive_count_ == 0) name_cause();
   }
   const bool all_ended = alive_count_ == 0 && (phase_ == Phase::speaking || ended_count_ == job_.size);
   if (all_ended && phase_ < Phase::ending) end(SIGTERM, now);  // for what they left
+}
+
+void Supervisor::name_cause() {
+  const int status = cause_->status;
+  const std::string how = WIFSIGNALED(status) ? "was killed by " + signal_text(WTERMSIG(status))
+                                              : text("exited with status ", WEXITSTATUS(status));
+  hands_.say(text("rank ", cause_->rank, " (pid ", cause_->pid, ") ", how, " on ", host_));
+  enter(Phase::speaking, failed_at_ + kSpeaking);
 }
 
 void Supervisor::signalled(int signal, Clock::time_point now) {
@@ -101,6 +115,7 @@ void Supervisor::output_failed(const std::string& why, Clock::time_point now) {
 }
 
 void Supervisor::keeper_gone() {
+  if (phase_ == Phase::searching) name_cause();
   if (phase_ == Phase::running || alive_count_ > 0) {
     keeper_was_killed_ = true;
     hands_.say(
@@ -113,6 +128,7 @@ void Supervisor::keeper_gone() {
 
 void Supervisor::tick(Clock::time_point now) {
   if (!deadline_ || now < *deadline_) return;
+  if (phase_ == Phase::searching) return name_cause();
   if (phase_ == Phase::speaking) return end(SIGTERM, now);
   if (phase_ == Phase::ending) return kill(now);
   hands_.say(text("could not be ended within ", seconds(kKilling), " after SIGKILL: ", ranks_left()));
@@ -134,6 +150,7 @@ void Supervisor::end(int signal, Clock::time_point now) {
 
 void Supervisor::kill(Clock::time_point now) {
   if (phase_ >= Phase::killing) return;
+  if (phase_ == Phase::searching) name_cause();
   if (phase_ == Phase::ending && alive_count_ > 0) hands_.say(text("killed, still running: ", ranks_left()));
   hands_.order({Order::Kind::kill});
   enter(Phase::killing, now + kKilling);

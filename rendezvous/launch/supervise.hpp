@@ -17,8 +17,9 @@ namespace anello::launch {
 
 using Clock = std::chrono::steady_clock;
 
-// Higher is likelier to have come first, among ends (as waitpid has them) found at the same time.
+// Higher is likelier to have come first, among ends (as waitpid has them) found at about the same time.
 int likely_cause(int status);
+inline constexpr int kSurelyCause = 2;
 
 class Supervisor {
  public:
@@ -43,13 +44,14 @@ class Supervisor {
   int exit_code() const { return exit_code_; }
 
  private:
-  enum class Phase { running, speaking, ending, killing, over };
+  enum class Phase { running, searching, speaking, ending, killing, over };
   void enter(Phase phase, Clock::time_point deadline);
   void end(int signal, Clock::time_point now);
   void kill(Clock::time_point now);
   void started(int rank);
   void not_started(int rank, int error, Clock::time_point now);
   void exited(const Report& report, Clock::time_point now);
+  void name_cause();
   std::string ranks_left() const;
 
   const Job& job_;
@@ -59,7 +61,8 @@ class Supervisor {
   int alive_count_ = 0, ended_count_ = 0;
   Phase phase_ = Phase::running;
   std::optional<Clock::time_point> deadline_;
-  Clock::time_point signalled_at_{};
+  std::optional<Report> cause_;  // the failure that ends the job, as far as is known
+  Clock::time_point failed_at_{}, signalled_at_{};
   int exit_code_ = 0;
   bool keeper_was_killed_ = false, gave_up_ = false;
 };

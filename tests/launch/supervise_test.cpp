@@ -69,6 +69,37 @@ TEST_F(SupervisorTest, TheFirstFailureGivesTheCodeAndTheOthersTimeToSpeak) {
   EXPECT_FALSE(supervisor_.keeper_was_killed());
 }
 
+TEST_F(SupervisorTest, AnErrorThatFollowsFromAKillMayBeFoundFirst) {
+  ends(0, kExit3);
+  EXPECT_THAT(said_, IsEmpty());
+  pass(50);
+  ends(1, SIGKILL);
+  EXPECT_THAT(said_, ElementsAre("rank 1 (pid 101) was killed by signal 9 (Killed) on here"));
+  EXPECT_EQ(supervisor_.exit_code(), 137);
+  pass(949);
+  EXPECT_THAT(did_, IsEmpty());
+  pass(1);
+  EXPECT_THAT(did_, ElementsAre("signal 15"));
+}
+
+TEST_F(SupervisorTest, AnErrorThatNothingExplainsIsNamedSoon) {
+  ends(0, kExit3);
+  pass(199);
+  EXPECT_THAT(said_, IsEmpty());
+  pass(1);
+  EXPECT_THAT(said_, ElementsAre("rank 0 (pid 100) exited with status 3 on here"));
+  ends(1, SIGKILL);
+  EXPECT_EQ(said_.size(), 1);
+  EXPECT_EQ(supervisor_.exit_code(), 3);
+}
+
+TEST_F(SupervisorTest, WhatIsKnownIsSaidBeforeAllAreKilled) {
+  ends(0, kExit3);
+  supervisor_.signalled(SIGINT, now_ + milliseconds(50));
+  EXPECT_EQ(said_.front(), "rank 0 (pid 100) exited with status 3 on here");
+  EXPECT_THAT(did_, ElementsAre("kill"));
+}
+
 TEST_F(SupervisorTest, NobodyIsWaitedForWhenAllHaveEnded) {
   ends(1, kExit3);
   ends(0, kExit3);
@@ -106,7 +137,8 @@ TEST_F(SupervisorTest, AClosedPipeEndsTheJobQuietly) {
 
 TEST_F(SupervisorTest, WhatSurvivesTheKillIsNamedAndGivenUp) {
   ends(0, kExit3);
-  pass(1000);
+  pass(200);
+  pass(800);
   pass(2000);
   pass(5000);
   EXPECT_TRUE(supervisor_.over());
