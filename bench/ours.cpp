@@ -11,7 +11,7 @@ nlohmann::json Ours::facts() const {
   return {{"library", "anello"},
           {"version", ANELLO_VERSION},
           {"hosts", hosts},
-          {"transport", "tcp"},
+          {"transport", settings_.transport},
           {"algorithm", settings_.algorithm},
           {"slab_bytes", settings_.slab_bytes},
           {"congestion", settings_.congestion}};
