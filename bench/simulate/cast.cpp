@@ -106,7 +106,8 @@ std::uint64_t up_to_multiple(std::uint64_t value, int of) {
 std::optional<Cast> one_host(Job job, Players kind) {
   const Symmetry symmetry{kind, job.world / job.ranks_per_host, job.ranks_per_host};
   if (symmetry.hosts < 2) return std::nullopt;
-  if (kind == Players::mirrored_host && !std::has_single_bit(unsigned(symmetry.hosts))) return std::nullopt;
+  const bool mirrors = job.ranks_per_host == 1 && std::has_single_bit(unsigned(symmetry.hosts));
+  if (kind == Players::mirrored_host && !mirrors) return std::nullopt;
   for (const bool round : {false, true}) {
     if (round) {
       job.count = up_to_multiple(job.count, job.world);

@@ -4,9 +4,10 @@
 // what this one does, so a message that leaves for another host arrives here, at the rank that stands for its receiver,
 // as if from the rank that stands for its sender. That is exact for plans which are the same for all hosts but for the
 // peers' numbers, as those of ring, one_shot and two_shot are when the hosts rotate: a world of 16,384 ranks then costs
-// no more than one host of it. It is nearly so for halving among 2^k ranks, whose hosts mirror each other: messages are
-// the same, but a rank gives away the first half or the second. Whether plans are the same is not assumed but looked
-// up, in the real plans of a few hosts far apart. The others have few messages in all: there everybody plays.
+// no more than one host of it. It is nearly so for halving among 2^k hosts of one rank, which mirror each other:
+// messages are the same, but a rank gives away the first half or the second. (With several ranks a host it was a
+// quarter too fast.) Whether plans are the same is not assumed but looked up, in the real plans of a few hosts far
+// apart. The others have few messages in all: there everybody plays.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -159,10 +159,11 @@ TEST(ShortCuts, OneHostStandsForAll) {
 
 TEST(ShortCuts, AMirroredHostNearlyStandsForAll) {
   const Limits limits{.literal_world = 0, .messages = 100};
-  for (const int per_host : {1, 4})
-    for (const std::uint64_t count : {1u << 14, 1u << 17})
-      expect_agreement({Algorithm::halving, 32, per_host, count, 0}, Cluster{.ranks_per_host = per_host}, limits,
-                       Players::mirrored_host, 0.1);
+  for (const std::uint64_t count : {1u << 14, 1u << 17}) {
+    expect_agreement({Algorithm::halving, 32, 1, count, 0}, Cluster{}, limits, Players::mirrored_host, 0.1);
+    const Job of_four{Algorithm::halving, 32, 4, count, 0};
+    EXPECT_EQ(predict(of_four, Cluster{.ranks_per_host = 4}, 4, limits).players, Players::everybody);
+  }
 }
 
 TEST(ShortCuts, WhereHostsDifferAllPlay) {
