@@ -87,12 +87,12 @@ World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Sett
   hosts_ = {identity.host};
   try {
     if (identity.size > 1) join(exchange, settings);
+    communicator_.emplace(identity_, facts_, settings, bell_, control_ ? &*control_ : nullptr,
+                          links_ ? &*links_ : nullptr);
   } catch (...) {
     if (background_) background_->stop();  // before what its handlers use is gone
     throw;
   }
-  communicator_.emplace(identity_, facts_, settings, bell_, control_ ? &*control_ : nullptr,
-                        links_ ? &*links_ : nullptr);
 }
 
 void World::Impl::join(const Exchange& exchange, const Settings& settings) {

@@ -22,7 +22,7 @@ source_folder=$(cd -- "$(dirname -- "$0")/.." && pwd -P)
 mkdir -p -- "$1"
 folder=$(cd -- "$1" && pwd -P)
 remove() {
-  umount --recursive "$folder"/{proc,dev} 2>/dev/null || true
+  umount --recursive "$folder" 2>/dev/null || true
   rm -rf --one-file-system -- "$folder"
 }
 trap remove EXIT
@@ -48,6 +48,7 @@ expect() {
 
 step "debootstrap --variant=minbase bookworm" debootstrap --variant=minbase bookworm "$folder" >"$folder.log"
 rm -f -- "$folder.log"
+mount --bind "$folder" "$folder"  # a chroot's root must be a mount for namespaces to be made in it
 mount -t proc proc "$folder/proc"
 mount -t tmpfs -o mode=755 dev "$folder/dev"
 for node in null:3 zero:5 full:7 random:8 urandom:9; do mknod -m 666 "$folder/dev/${node%:*}" c 1 "${node#*:}"; done
