@@ -89,6 +89,7 @@ void Communicator::end(Error why) {
 Signature Communicator::sign(const Operation& operation) {
   const Signature asked = what_is_asked(operation);
   if (asked != asked_ || !plan_) {
+    plan_ = nullptr;  // if what follows throws, nothing is remembered
     asked_ = asked;
     chosen_ = with_choice(asked);
     plan_ = &plan_for(chosen_);

@@ -8,6 +8,7 @@ namespace anello {
 namespace {
 
 constexpr int kMisses = 2;
+static_assert(kSignatureBytes % Execution::kMaxElemBytes == 0, "elements behind it are aligned, as begin() is");
 constexpr std::size_t kPieces = 15;  // of data in one send; the signature is one more
 
 // What is below knows nothing of ranks; its errors get theirs here.
@@ -109,8 +110,7 @@ std::size_t Progress::receive_in_place(std::uint32_t s, int rank, Link& link) {
   if (of_signature > 0) {
     std::memcpy(peer.incoming.data() + peer.signature_received, run.data(), of_signature);
     peer.signature_received += of_signature;
-    if (peer.signature_received < kSignatureBytes) return link.consume(of_signature), of_signature;
-    check_signature(peer, rank);
+    if (peer.signature_received == kSignatureBytes) check_signature(peer, rank);
     run = run.subspan(of_signature);
   }
   const std::size_t bytes = of_signature + execution_->accept(s, run);

@@ -46,8 +46,8 @@ expect() {
   grep -qF -- "$text" <<<"$out" || { echo "bare: expected '$text' above" && return 1; }
 }
 
-step "debootstrap --variant=minbase bookworm" debootstrap --variant=minbase bookworm "$folder" >"$folder.log"
-rm -f -- "$folder.log"
+quiet() { out=$("$@" 2>&1) || { printf '%s\n' "$out" && return 1; }; }
+step "debootstrap --variant=minbase bookworm" quiet debootstrap --variant=minbase bookworm "$folder"
 mount --bind "$folder" "$folder"  # a chroot's root must be a mount for namespaces to be made in it
 mount -t proc proc "$folder/proc"
 mount -t tmpfs -o mode=755 dev "$folder/dev"

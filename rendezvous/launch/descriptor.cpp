@@ -16,15 +16,6 @@
 
 namespace anello::launch {
 
-void Descriptor::close() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
-}
-
-Error system_error(std::string_view attempt, Code code) {
-  return {code, text(attempt, ": ", std::strerror(errno))};
-}
-
 Pipe make_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) < 0) throw system_error("making a pipe");

@@ -1,38 +1,17 @@
-// Owners of file descriptors, and the few ways in which the launcher makes them. Everything made here is close-on-exec.
+// The few ways in which the launcher makes file descriptors. Everything made here is close-on-exec.
 // Any thread. Knows nothing of ranks.
 #pragma once
-#include <anello/error.hpp>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "ring/base/descriptor.hpp"
+
 namespace anello::launch {
-
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() { close(); }
-  explicit operator bool() const { return fd_ >= 0; }
-  int get() const { return fd_; }
-  void close();
-
- private:
-  int fd_ = -1;
-};
 
 struct Pipe {
   Descriptor read, write;
 };
-
-// `errno` as an Error that says what was attempted.
-Error system_error(std::string_view attempt, Code code = Code::unsupported);
 
 Pipe make_pipe();
 Pipe make_channel();                                    // two ends of a local socket that keeps messages apart

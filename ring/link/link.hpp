@@ -19,8 +19,7 @@ class Link {
   virtual std::size_t recv_into(std::span<const Bytes> pieces) = 0;
 
   // Received bytes where they lie, for links that can show them: peek() gives a run of them, empty if there are none,
-  // and consume() gives them back. What follows begin() lies aligned to kAlignBytes, if the other side began likewise.
-  static constexpr std::size_t kAlignBytes = 16;
+  // and consume() gives them back. What follows begin() begins a cache line, if the other side began likewise.
   virtual bool peeks() const { return false; }
   virtual ConstBytes peek() { return {}; }
   virtual void consume(std::size_t /*bytes*/) {}

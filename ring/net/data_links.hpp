@@ -26,7 +26,6 @@ class DataLinks {
 
   // `bell` rings when a link is there, and when a peer moved on in shared memory.
   DataLinks(asio::io_context& context, Mesh& mesh, int rank, Sharing sharing, Bell& bell, Failed failed);
-  ~DataLinks() { collect(); }  // what arrived and nobody asked for is closed too
   DataLinks(const DataLinks&) = delete;
   DataLinks& operator=(const DataLinks&) = delete;
 

@@ -1,9 +1,6 @@
 #include "ring/net/handover.hpp"
 
-#include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,11 +11,8 @@
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <optional>
-#include <system_error>
 #include <vector>
 
 #include "ring/base/log.hpp"
@@ -26,6 +20,7 @@
 #include "ring/base/wire.hpp"
 #include "ring/net/auth.hpp"
 #include "ring/net/deadline.hpp"
+#include "ring/net/unix_socket.hpp"
 #include "ring/shm/shm_link.hpp"
 
 namespace anello {
@@ -38,114 +33,6 @@ constexpr std::chrono::milliseconds kLimit{5000};
 constexpr std::size_t kNameBytes = 32, kTokenBytes = 32;
 constexpr std::size_t kOfferBytes = 8 + kNameBytes + kTokenBytes;
 constexpr std::size_t kMostPipeBytes = std::size_t(1) << 30;
-constexpr int kMostCallers = 8;
-
-[[noreturn]] void fail(std::string_view what) {
-  throw Error(Code::network, text(what, ": ", std::system_category().message(errno)));
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(other.release()) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  int get() const { return number_; }
-  int release() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
-
-// A name of Linux' own kind, which begins with a zero byte and leaves no file behind.
-std::pair<sockaddr_un, socklen_t> address_of(std::string_view name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::copy(name.begin(), name.end(), address.sun_path + 1);
-  return {address, socklen_t(offsetof(sockaddr_un, sun_path) + 1 + name.size())};
-}
-
-Descriptor unix_socket() {
-  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket.get() < 0) fail("Unix socket");
-  return socket;
-}
-
-Descriptor listen_as(std::string_view name) {
-  Descriptor socket = unix_socket();
-  const auto [address, bytes] = address_of(name);
-  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) fail("bind a Unix socket");
-  if (listen(socket.get(), kMostCallers) != 0) fail("listen on a Unix socket");
-  return socket;
-}
-
-Descriptor connect_to(std::string_view name) {
-  Descriptor socket = unix_socket();
-  const auto [address, bytes] = address_of(name);
-  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) fail("connect a Unix socket");
-  return socket;
-}
-
-// The token, and descriptors beside it. It fits every socket's buffer, so this never waits.
-void send_with(const Descriptor& socket, std::string_view token, std::span<const int> descriptors) {
-  iovec data{const_cast<char*>(token.data()), token.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-  std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
-  if (sendmsg(socket.get(), &message, MSG_NOSIGNAL) != ssize_t(token.size())) fail("send over a Unix socket");
-}
-
-// What has been sent: the descriptors, if they came with the token and are as many as expected.
-std::vector<Descriptor> receive_with(const Descriptor& socket, std::string_view token, std::size_t expected) {
-  std::array<char, kTokenBytes> bytes{};
-  iovec data{bytes.data(), bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const ssize_t got = recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC);
-  if (got < 0) fail("receive from a Unix socket");
-  std::vector<Descriptor> descriptors;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t k = 0; CMSG_LEN((k + 1) * sizeof(int)) <= header->cmsg_len; k++) {
-      int number = -1;
-      std::memcpy(&number, CMSG_DATA(header) + k * sizeof(int), sizeof number);
-      descriptors.emplace_back(number);
-    }
-  }
-  const std::string_view theirs(bytes.data(), std::size_t(got));
-  if (descriptors.size() != expected || theirs.size() != token.size() || !same_bytes(theirs, token))
-    throw Error(Code::protocol, "a stranger spoke on the Unix socket");
-  return descriptors;
-}
-
-// Strangers may have called as well.
-std::pair<Descriptor, Descriptor> accept_with(const Descriptor& listener, std::string_view token) {
-  for (int caller = 0; caller < kMostCallers; caller++) {
-    Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.get() < 0) fail("accept on a Unix socket");
-    try {
-      std::vector<Descriptor> bell = receive_with(socket, token, 1);
-      return {std::move(socket), std::move(bell[0])};
-    } catch (const Error& e) {
-      log(Severity::info, e.message());
-    }
-  }
-  throw Error(Code::network, "only strangers called on the Unix socket");
-}
 
 // The connection, under one deadline.
 class Talk {
@@ -238,7 +125,7 @@ awaitable<std::unique_ptr<Link>> offer_memory(tcp::socket& connection, std::size
   co_await talk.say(sent);
   const bool taken = co_await talk.hear();
   if (!taken) co_return nullptr;
-  co_return std::make_unique<ShmLink>(std::move(*segment), pipe_bytes, ShmLink::Side::maker, theirs->release());
+  co_return std::make_unique<ShmLink>(std::move(*segment), pipe_bytes, ShmLink::Side::maker, *std::move(theirs));
 }
 
 awaitable<std::unique_ptr<Link>> take_memory(tcp::socket& connection, int bell) {
@@ -261,10 +148,10 @@ awaitable<std::unique_ptr<Link>> take_memory(tcp::socket& connection, int bell) 
   const bool taken =
       sent && attempt([&] {
         std::vector<Descriptor> both = receive_with(*socket, token, 2);
-        Segment segment = Segment::adopt(both[0].release(), ShmLink::segment_bytes(pipe_bytes));
+        Segment segment = Segment::adopt(std::move(both[0]), ShmLink::segment_bytes(pipe_bytes));
         if (!same_bytes({begin_of_pipes(segment), kTokenBytes}, token))
           throw Error(Code::protocol, "the token is not in the memory");
-        link = std::make_unique<ShmLink>(std::move(segment), pipe_bytes, ShmLink::Side::taker, both[1].release());
+        link = std::make_unique<ShmLink>(std::move(segment), pipe_bytes, ShmLink::Side::taker, std::move(both[1]));
       });
   co_await talk.say(taken);
   co_return link;

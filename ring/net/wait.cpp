@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "ring/base/text.hpp"
+#include "ring/link/bell.hpp"
 
 namespace anello {
 namespace {
@@ -28,8 +29,7 @@ Bell::~Bell() {
 }
 
 void Bell::ring() noexcept {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = write(descriptor_, &one, sizeof one);  // full means that it rings already
+  ring_bell(descriptor_);
 }
 
 void Bell::hush() noexcept {

@@ -4,27 +4,28 @@
 #include <cstddef>
 #include <span>
 
+#include "ring/base/descriptor.hpp"
+
 namespace anello {
 
 class Segment {
  public:
+  // Throws Error{network}.
   static Segment create(std::size_t bytes);
-  // Takes over a descriptor that another process sent. Throws Error{protocol} if it is not a sealed segment of that
-  // size.
-  static Segment adopt(int descriptor, std::size_t bytes);
+  // Of a file that another process sent. Throws Error{protocol} if it is not a sealed segment of that size.
+  static Segment adopt(Descriptor file, std::size_t bytes);
 
-  Segment(Segment&& other) noexcept;
+  Segment(Segment&& other) noexcept : file_(std::move(other.file_)), memory_(std::exchange(other.memory_, {})) {}
   Segment& operator=(Segment&&) = delete;
   ~Segment();
 
   std::span<std::byte> memory() const { return memory_; }
-  int descriptor() const { return descriptor_; }  // to be sent
+  int descriptor() const { return file_.get(); }  // to be sent
 
  private:
-  explicit Segment(int descriptor) : descriptor_(descriptor) {}
-  void map(std::size_t bytes);
+  Segment(Descriptor file, std::size_t bytes);
 
-  int descriptor_;
+  Descriptor file_;
   std::span<std::byte> memory_;
 };
 

@@ -1,10 +1,10 @@
 #include "ring/shm/shm_link.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
+
+#include "ring/link/bell.hpp"
 
 namespace anello {
 namespace {
@@ -26,24 +26,15 @@ std::size_t ShmLink::segment_bytes(std::size_t pipe_bytes) {
   return sizeof(States) + 2 * pipe_bytes;
 }
 
-ShmLink::ShmLink(Segment segment, std::size_t pipe_bytes, Side side, int bell)
+ShmLink::ShmLink(Segment segment, std::size_t pipe_bytes, Side side, Descriptor bell)
     : segment_(std::move(segment)),
       out_(state(segment_, side == Side::taker), memory(segment_, pipe_bytes, side == Side::taker)),
       in_(state(segment_, side == Side::maker), memory(segment_, pipe_bytes, side == Side::maker)),
-      bell_(bell) {}
-
-ShmLink::~ShmLink() {
-  close(bell_);
-}
-
-void ShmLink::wake_other() const {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = write(bell_, &one, sizeof one);  // full means that it rings already
-}
+      bell_(std::move(bell)) {}
 
 std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
   const std::size_t bytes = out_.write(pieces, kBiteBytes);
-  if (bytes > 0 && out_.publish()) wake_other();
+  if (bytes > 0 && out_.publish()) ring_bell(bell_.get());
   return bytes;
 }
 
@@ -69,7 +60,7 @@ ConstBytes ShmLink::peek() {
 }
 
 void ShmLink::consume(std::size_t bytes) {
-  if (in_.consume(bytes)) wake_other();
+  if (in_.consume(bytes)) ring_bell(bell_.get());
 }
 
 void ShmLink::begin(bool sending) {

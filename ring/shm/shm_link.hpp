@@ -13,11 +13,8 @@ class ShmLink final : public Link {
   static std::size_t segment_bytes(std::size_t pipe_bytes);
 
   enum class Side { maker, taker };
-  // Takes `bell`, a descriptor of the other side's.
-  ShmLink(Segment segment, std::size_t pipe_bytes, Side side, int bell);
-  ~ShmLink() override;
-  ShmLink(const ShmLink&) = delete;
-  ShmLink& operator=(const ShmLink&) = delete;
+  // `bell` is the other side's.
+  ShmLink(Segment segment, std::size_t pipe_bytes, Side side, Descriptor bell);
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
@@ -31,12 +28,11 @@ class ShmLink final : public Link {
  private:
   // Little enough for the other side to begin while this one goes on.
   static constexpr std::size_t kBiteBytes = 32 << 10;
-  void wake_other() const;
 
   Segment segment_;
   PipeWriter out_;
   PipeReader in_;
-  int bell_;
+  Descriptor bell_;
 };
 
 }  // namespace anello

@@ -7,6 +7,7 @@
 
 #include "ring/base/wire.hpp"
 #include "tests/support/control_planes.hpp"
+#include "tests/support/signatures.hpp"
 
 namespace anello {
 namespace {
@@ -14,15 +15,6 @@ namespace {
 using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
-
-Signature operation(std::uint64_t sequence, std::uint64_t count) {
-  Signature signature;
-  signature.generation = 1;
-  signature.sequence = sequence;
-  signature.count = count;
-  signature.kind = Kind::allreduce;
-  return signature;
-}
 
 void expect_all_told(const ControlPlanes& world, Code code, int culprit, const std::string& what) {
   const std::vector<Error> errors = world.errors();
@@ -95,7 +87,7 @@ TEST(Control, whoever_is_in_what_a_rank_leaves_before_is_told) {
   world[3].begin(operation(5, 100));
   world[2].leave(5, milliseconds(10000));
   world.kill(2);
-  expect_all_told(world, Code::rank_left, 2, "but rank 3 calls allreduce #5 (sum of 100 u8)");
+  expect_all_told(world, Code::rank_left, 2, "but rank 3 calls allreduce #5 (sum of 100 f32)");
 }
 
 TEST(Control, ranks_that_wait_in_different_operations_are_told) {
@@ -108,7 +100,8 @@ TEST(Control, ranks_that_wait_in_different_operations_are_told) {
   }
   for (const Error& error : world.errors()) {
     EXPECT_EQ(error.code(), Code::mismatch);
-    EXPECT_THAT(error.message(), AllOf(HasSubstr("rank 1 calls allreduce #1 (sum of 7 u8)"), HasSubstr("sum of 8 u8")));
+    EXPECT_THAT(error.message(),
+                AllOf(HasSubstr("rank 1 calls allreduce #1 (sum of 7 f32)"), HasSubstr("sum of 8 f32")));
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "ring/base/text.hpp"
 #include "tests/support/assembly.hpp"
+#include "tests/support/signatures.hpp"
 
 namespace anello {
 namespace {
@@ -15,16 +16,6 @@ using testing::HasSubstr;
 
 Verdict any_verdict(int by) {
   return {Code::aborted, by, text("rank ", by, " had enough")};
-}
-
-Signature operation(std::uint64_t sequence, std::uint64_t count) {
-  Signature signature;
-  signature.generation = 1;
-  signature.sequence = sequence;
-  signature.count = count;
-  signature.kind = Kind::allreduce;
-  signature.dtype = DType::f32;
-  return signature;
 }
 
 // The verdict of all ranks that speak; a failure if one has none or another.

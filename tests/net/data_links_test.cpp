@@ -92,7 +92,7 @@ TEST(DataLinks, ranks_that_may_go_over_to_shared_memory) {
     const ConstBytes word = std::as_bytes(std::span("word"));
     EXPECT_EQ(up->send_from({&word, 1}), word.size());
     EXPECT_EQ(down->peek().size(), word.size());
-    EXPECT_TRUE(down->may_sleep(true) == false) << "there is room";
+    EXPECT_FALSE(down->may_sleep(true)) << "there is room";
   }
   EXPECT_EQ(open_descriptors(), before);
 }

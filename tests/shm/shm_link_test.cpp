@@ -18,9 +18,9 @@ constexpr std::size_t kPipe = 4096;
 struct Pair {
   int bell_of_maker = eventfd(0, EFD_NONBLOCK), bell_of_taker = eventfd(0, EFD_NONBLOCK);
   Segment segment = Segment::create(ShmLink::segment_bytes(kPipe));
-  ShmLink taker{Segment::adopt(dup(segment.descriptor()), ShmLink::segment_bytes(kPipe)), kPipe, ShmLink::Side::taker,
-                dup(bell_of_maker)};
-  ShmLink maker{std::move(segment), kPipe, ShmLink::Side::maker, dup(bell_of_taker)};
+  ShmLink taker{Segment::adopt(Descriptor(dup(segment.descriptor())), ShmLink::segment_bytes(kPipe)), kPipe,
+                ShmLink::Side::taker, Descriptor(dup(bell_of_maker))};
+  ShmLink maker{std::move(segment), kPipe, ShmLink::Side::maker, Descriptor(dup(bell_of_taker))};
   ~Pair() {
     close(bell_of_maker);
     close(bell_of_taker);

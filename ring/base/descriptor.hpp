@@ -1,0 +1,30 @@
+// The owner of a file descriptor, and errno as an Error. Any thread.
+#pragma once
+#include <anello/error.hpp>
+#include <string_view>
+#include <utility>
+
+namespace anello {
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor() { close(); }
+  explicit operator bool() const { return fd_ >= 0; }
+  int get() const { return fd_; }
+  void close();
+
+ private:
+  int fd_ = -1;
+};
+
+// `errno` as an Error that says what was attempted.
+Error system_error(std::string_view attempt, Code code = Code::unsupported);
+
+}  // namespace anello
