@@ -25,6 +25,10 @@ using std::chrono::steady_clock;
 
 namespace {
 
+// Linux sends less than a segment only every 200 ms (its persist timer) to a receiver whose window is smaller than one;
+// loopback's segments are as large as a small buffer's window, or larger once the kernel has made that smaller.
+constexpr int kSegmentsPerBuffer = 8, kLeastSegmentBytes = 128, kMostSegmentBytes = 32767;
+
 // Acknowledgements of loopback need no pacing: reno gains 1.5x over BBR there. A real network is not ours to decide.
 std::string congestion_for(const Identity& identity, const Settings& settings) {
   if (settings.congestion == "system") return {};
@@ -78,6 +82,8 @@ void Mesh::prepare(int descriptor) const {
   if (buffer_bytes_ == 0) return;
   for (const int option : {SO_SNDBUF, SO_RCVBUF})
     setsockopt(descriptor, SOL_SOCKET, option, &buffer_bytes_, sizeof buffer_bytes_);
+  const int segment_bytes = std::clamp(buffer_bytes_ / kSegmentsPerBuffer, kLeastSegmentBytes, kMostSegmentBytes);
+  setsockopt(descriptor, IPPROTO_TCP, TCP_MAXSEG, &segment_bytes, sizeof segment_bytes);
 }
 
 Endpoint Mesh::endpoint() const {
