@@ -33,7 +33,7 @@ std::string kernel() {
 
 nlohmann::json machine() {
   return {{"cpu", cpu()},
-          {"cores", available_cores()},
+          {"cores", available_cores().count()},
           {"kernel", kernel()},
           {"congestion", first_line("/proc/sys/net/ipv4/tcp_congestion_control")}};
 }

@@ -6,7 +6,6 @@
 
 #include "ring/base/check.hpp"
 #include "ring/base/text.hpp"
-#include "ring/net/cores.hpp"
 
 namespace anello {
 
@@ -52,15 +51,15 @@ class Patient {
   bool sleeping_ = false, told_ = false;
 };
 
-Communicator::Communicator(const Identity& identity, const Facts& facts, const Settings& settings, Bell& bell,
-                           Control* control, DataLinks* links)
+Communicator::Communicator(const Identity& identity, const Facts& facts, const Settings& settings, Patience patience,
+                           Bell& bell, Control* control, DataLinks* links)
     : rank_(identity.rank),
       size_(identity.size),
       generation_(identity.generation),
       facts_(with_settings(facts, settings)),
       control_(control),
       links_(links),
-      waiter_(Patience::of(settings.spin, settings.yields, identity.local_size, available_cores()), bell),
+      waiter_(patience, bell),
       link_of_(std::size_t(identity.size)),
       progress_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
 

@@ -34,8 +34,8 @@ class Communicator {
  public:
   // Control and links are null in a world of one.
   // `facts` are the same on all ranks; what the settings say is added to them.
-  Communicator(const Identity& identity, const Facts& facts, const Settings& settings, Bell& bell, Control* control,
-               DataLinks* links);
+  Communicator(const Identity& identity, const Facts& facts, const Settings& settings, Patience patience, Bell& bell,
+               Control* control, DataLinks* links);
 
   // Blocks until this rank's part is done. Any thread. Throws the world's verdict, with the operation and how far it
   // got.

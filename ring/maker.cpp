@@ -1,5 +1,6 @@
 // How a world comes to be: listen, trade endpoints and settings, connect the control plane.
 #include <algorithm>
+#include <map>
 #include <system_error>
 
 #include "ring/base/config.hpp"
@@ -13,20 +14,22 @@
 namespace anello {
 namespace {
 
-constexpr std::size_t kMaxHostBytes = 255, kMaxSettingsBytes = 4096, kMaxMemoryBytes = 255;
+constexpr std::size_t kMaxHostBytes = 255, kMaxSettingsBytes = 4096, kMaxMemoryBytes = 255, kMaxCoreBytes = 8192;
+constexpr double kQuotaUnits = 1000;  // of a core
 
 // What a rank tells the others of itself.
 struct Introduction {
   Endpoint endpoint;
   std::string settings;
-  bool oversubscribed = false;  // this host has more ranks than cores
-  std::string memory;           // whom it can share memory with: those that say the same; empty: nobody
+  int node_rank = 0;
+  Cores cores;
+  std::string memory;  // whom it can share memory with: those that say the same; empty: nobody
 };
 
 std::string encode(const Introduction& me) {
   Writer writer;
   writer.str(me.endpoint.address).u16(me.endpoint.port).str(me.endpoint.host.substr(0, kMaxHostBytes)).str(me.settings);
-  writer.u8(me.oversubscribed).str(me.memory);
+  writer.i32(me.node_rank).str(me.cores.allowed).u64(std::uint64_t(me.cores.quota * kQuotaUnits)).str(me.memory);
   return std::move(writer).take();
 }
 
@@ -37,11 +40,29 @@ Introduction decode_introduction(std::string_view blob) {
   them.endpoint.port = reader.u16();
   them.endpoint.host = reader.str(kMaxHostBytes);
   them.settings = reader.str(kMaxSettingsBytes);
-  them.oversubscribed = reader.u8() != 0;
+  them.node_rank = reader.i32();
+  them.cores.allowed = reader.str(kMaxCoreBytes);
+  them.cores.quota = double(reader.u64()) / kQuotaUnits;
   them.memory = reader.str(kMaxMemoryBytes);
   reader.finish();
   return them;
 }
+
+// The ranks of one host.
+class Crowd {
+ public:
+  void join(const Cores& cores) {
+    if (ranks_++ == 0)
+      cores_ = cores;
+    else
+      cores_.unite(cores);
+  }
+  bool shares_cores() const { return ranks_ > cores_.count(); }
+
+ private:
+  int ranks_ = 0;
+  Cores cores_;
+};
 
 // Both are "VARIABLE=value" lines in the same order.
 void compare_settings(const std::string& first, const std::string& theirs, int rank) {
@@ -83,11 +104,11 @@ Sharing sharing_of(const std::vector<std::string>& memory, int rank, const Setti
 World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Settings& settings) : identity_(identity) {
   facts_.world = identity.size;
   facts_.hosts = identity.node_count;
-  facts_.oversubscribed = identity.local_size > available_cores();
   hosts_ = {identity.host};
   try {
     if (identity.size > 1) join(exchange, settings);
-    communicator_.emplace(identity_, facts_, settings, bell_, control_ ? &*control_ : nullptr,
+    const Patience patience = Patience::of(settings.spin, settings.yields, shares_cores_);
+    communicator_.emplace(identity_, facts_, settings, patience, bell_, control_ ? &*control_ : nullptr,
                           links_ ? &*links_ : nullptr);
   } catch (...) {
     if (background_) background_->stop();  // before what its handlers use is gone
@@ -105,20 +126,23 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   check_transport(settings);
   const std::string memory = settings.transport == "tcp" ? "" : memory_domain();
   const std::vector<std::string> blobs =
-      exchange(encode({mesh_->endpoint(), wire_settings(settings), facts_.oversubscribed, memory}));
+      exchange(encode({mesh_->endpoint(), wire_settings(settings), identity_.node_rank, available_cores(), memory}));
   std::string first;
   std::vector<std::string> memories;
+  std::map<int, Crowd> crowds;
   hosts_.clear();
   for (int rank = 0; rank < identity_.size; rank++) {
     Introduction them = decode_introduction(blobs.at(std::size_t(rank)));
     if (rank == 0) first = them.settings;
     compare_settings(first, them.settings, rank);
-    facts_.oversubscribed |= them.oversubscribed;
+    crowds[them.node_rank].join(them.cores);
     memories.push_back(std::move(them.memory));
     hosts_.push_back(them.endpoint.host);
     peers.push_back(std::move(them.endpoint));
   }
 
+  for (const auto& [node, crowd] : crowds) facts_.oversubscribed |= crowd.shares_cores();
+  shares_cores_ = crowds.at(identity_.node_rank).shares_cores();
   Sharing sharing = sharing_of(memories, identity_.rank, settings);
   facts_.memory = std::find(sharing.with.begin(), sharing.with.end(), false) == sharing.with.end();
 

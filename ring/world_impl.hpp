@@ -29,6 +29,7 @@ class World::Impl {
   Identity identity_;
   Facts facts_;                     // the same on all ranks
   std::vector<std::string> hosts_;  // by rank
+  bool shares_cores_ = false;       // this host has more ranks than cores for them
   Bell bell_;
   std::optional<Background> background_;  // not in a world of one, like the next three
   std::optional<Mesh> mesh_;

@@ -60,7 +60,7 @@ void examine_build(Findings& findings) {
 }
 
 void examine_host(Findings& findings) {
-  findings.fact("cores", text(available_cores(), " for this process, of ", sysconf(_SC_NPROCESSORS_ONLN),
+  findings.fact("cores", text(available_cores().count(), " for this process, of ", sysconf(_SC_NPROCESSORS_ONLN),
                               " online (affinity and control group counted)"));
   std::map<std::string, std::string> interfaces;
   bool loopback = false, network = false;

@@ -37,9 +37,9 @@ void Bell::hush() noexcept {
   [[maybe_unused]] const auto got = read(descriptor_, &rings, sizeof rings);
 }
 
-Patience Patience::of(int spin_us, int yields, int local_ranks, double cores) {
+Patience Patience::of(int spin_us, int yields, bool shares_cores) {
   Patience patience;
-  if (local_ranks <= cores) patience.spin = kSpin;
+  if (!shares_cores) patience.spin = kSpin;
   if (spin_us >= 0) patience.spin = std::chrono::microseconds(spin_us);
   if (yields >= 0) patience.yields = yields;
   return patience;

@@ -31,7 +31,7 @@ struct Patience {
   // Where every rank of the host has a core of its own, what it waits for comes soon and from elsewhere; otherwise the
   // core is needed by the rank that is waited for, so it is given up at once. Spinning ends after a few times what a
   // sleep and a wake-up cost, since others may want the core. Negative settings mean by this rule.
-  static Patience of(int spin_us, int yields, int local_ranks, double cores);
+  static Patience of(int spin_us, int yields, bool shares_cores);
 };
 
 class Waiter {
