@@ -79,6 +79,7 @@ place_ranks() {
   launched=(bash -c 'ranks_on_hosts "$@"' ranks_on_hosts "$world")
   # Our ranks cannot see that these hosts share their cores; Open MPI is told as well.
   ((world <= cores)) || launched=(env ANELLO_SPIN=0 "${launched[@]}")
+  bound=("${launched[@]}")
   mpi_from=(bash -c 'on_host 0 "$@"' on_host)
   openmpi_hosts=(--host "$hosts" --mca plm_rsh_agent "$scratch/shell" --mca plm_rsh_no_tree_spawn 1
     --mca oob_tcp_if_include "$interface" --bind-to none)

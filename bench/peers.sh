@@ -20,10 +20,11 @@ known_peers() {
 }
 
 # Where the ranks run, and over which interface: here, all on this machine. Sets how programs are launched that want to
-# know ANELLO_RANK and ANELLO_SIZE, from where MPI's launchers are started, and the flags that tell them the hosts.
+# know ANELLO_RANK and ANELLO_SIZE, the same with a core for each where there are enough (as Open MPI does it), from where MPI's launchers are started, and the flags that tell them the hosts.
 interface=lo
 place_ranks() {
-  launched=("$anello" run -n "$world" --) mpi_from=() openmpi_hosts=() mpich_hosts=()
+  launched=("$anello" run -n "$world" --) bound=("${launched[@]}") mpi_from=() openmpi_hosts=() mpich_hosts=()
+  ((world > cores)) || bound=("$anello" run --bind -n "$world" --)
 }
 
 # first_command NAME...: the first of these that is installed.
@@ -35,7 +36,7 @@ first_command() {
 
 # Ours: in every table, on the same transport.
 anello_command() {
-  command=(env ANELLO_TRANSPORT="${transport/any/auto}" "${launched[@]}" "$ours" allreduce)
+  command=(env ANELLO_TRANSPORT="${transport/any/auto}" "${bound[@]}" "$ours" allreduce)
 }
 
 openmpi_launcher() { first_command mpirun.openmpi mpirun; }

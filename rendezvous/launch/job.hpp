@@ -13,6 +13,7 @@ struct Job {
   std::string secret;  // empty: this build cannot authenticate
   std::string output_folder;
   std::chrono::milliseconds grace{2000};
+  bool bind = false;  // each rank to cores of its own
   int columns = 0;  // width that rank 0 may draw on; 0: standard output is no terminal
 };
 

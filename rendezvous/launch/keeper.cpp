@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "rendezvous/launch/binding.hpp"
 #include "rendezvous/launch/descendants.hpp"
 #include "rendezvous/launch/environment.hpp"
 #include "rendezvous/launch/messages.hpp"
@@ -59,6 +60,7 @@ class Keeper {
     const RankEnds& ends = keeping_.ranks[std::size_t(rank)];
     const auto variables = rank_environment(keeping_.job, rank, port);
     const Descriptor secret = keeping_.job.secret.empty() ? Descriptor() : make_memory_file(keeping_.job.secret);
+    const cpu_set_t cores = cores_of(rank, keeping_.job.size);
     const Started rank_process = start({.command = keeping_.job.command,
                                         .environment = variables,
                                         .in = (ends.in ? ends.in : nothing_).get(),
@@ -66,7 +68,8 @@ class Keeper {
                                         .err = (ends.err ? ends.err : ends.out).get(),
                                         .secret = secret.get(),
                                         .signal_mask = keeping_.signal_mask,
-                                        .open_files_limit = keeping_.open_files_limit});
+                                        .open_files_limit = keeping_.open_files_limit,
+                                        .cores = keeping_.job.bind ? &cores : nullptr});
     pids_[std::size_t(rank)] = rank_process.pid;
     if (rank_process.error)
       tell(keeping_.channel, Report{Report::Kind::not_started, rank, -1, rank_process.error});

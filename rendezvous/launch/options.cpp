@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rendezvous/launch/binding.hpp"
 #include "rendezvous/launch/mixer.hpp"
 #include "rendezvous/launch/sink.hpp"
 #include "ring/base/config.hpp"
@@ -34,6 +35,7 @@ std::optional<int> parse_run(Words words, Job& job) {
   app.add_option("--grace", grace_seconds, "time between the signal that asks ranks to end and the one that ends them")
       ->type_name("SECONDS")
       ->capture_default_str();
+  app.add_flag("--bind", job.bind, "each rank runs on cores of its own; two jobs at a time would share them");
   app.add_option("program", job.command, "what each rank runs, and its arguments, best behind --")->type_name("");
   app.footer(
       "Lines are printed behind [rank]. Standard input goes to rank 0. The first rank to fail ends all, and gives the\n"
@@ -51,6 +53,8 @@ std::optional<int> parse_run(Words words, Job& job) {
     return misused(app, text("--grace=", grace_seconds, " is not a number of seconds from 0 to ", kMostGrace));
   if (job.command.empty() || job.command[0].empty())
     return misused(app, "no program; write it behind the options, as in `anello run -n 4 -- ./train`");
+  if (job.bind && job.size > cores_to_share())
+    return misused(app, text("--bind: ", job.size, " ranks on ", cores_to_share(), " cores; leave it out"));
   job.grace = std::chrono::milliseconds(std::lround(grace_seconds * 1000));
   job.columns = columns_for_rank_0();
   return std::nullopt;

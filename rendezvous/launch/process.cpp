@@ -44,7 +44,8 @@ bool place_descriptors(const Program& program) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before the line above
   failure = fcntl(failure, F_DUPFD_CLOEXEC, kClear);
-  if (place_descriptors(program)) {
+  const bool bound = !program.cores || sched_setaffinity(0, sizeof *program.cores, program.cores) == 0;
+  if (bound && place_descriptors(program)) {
     set_open_files_limit(program.open_files_limit);
     sigprocmask(SIG_SETMASK, &program.signal_mask, nullptr);
     execvpe(argv[0], argv, envp);

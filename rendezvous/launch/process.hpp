@@ -1,6 +1,7 @@
 // Starting one program: fork and exec, with the descriptors it is to have and no others. To be called in a process of
 // one thread (the keeper). Everything that needs memory is made ready before the fork.
 #pragma once
+#include <sched.h>
 #include <sys/types.h>
 
 #include <csignal>
@@ -16,6 +17,7 @@ struct Program {
   int secret;  // becomes kSecretDescriptor; -1: none
   const sigset_t& signal_mask;
   unsigned long open_files_limit;
+  const cpu_set_t* cores;  // null: as this process
 };
 
 // Leads a process group of its own, and is killed when this process dies.

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <thread>
 
 #include "ring/net/auth.hpp"
 #include "tests/launch/launched.hpp"
@@ -95,6 +96,21 @@ TEST(Environment, SignalsAndLimitsAreAsTheUserHasThem) {
   std::string expected;
   for (const std::string& line : testing::lines(direct.out)) expected += "[0] " + line + "\n";
   EXPECT_EQ(launched.out, expected);
+}
+
+TEST(Environment, BoundRanksShareNoCore) {
+  const int cores = int(std::thread::hardware_concurrency());
+  const std::string shown = "grep Cpus_allowed: /proc/self/status";
+  if (cores > 1) {
+    const std::vector<std::string> lines = testing::lines(testing::run(ranks(2, shown, {"--bind"})).out);
+    ASSERT_EQ(lines.size(), 2u);
+    unsigned long long both = ~0ull;
+    for (const std::string& line : lines) both &= std::stoull(line.substr(line.find_last_of("\t,") + 1), nullptr, 16);
+    EXPECT_EQ(both, 0u) << lines[0] << lines[1];
+  }
+  const Outcome refused = testing::run(ranks(cores + 1, shown, {"--bind"}));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(contains(refused.err, "leave it out")) << refused.err;
 }
 
 TEST(Environment, SixtyFourRanks) {
