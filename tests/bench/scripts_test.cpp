@@ -24,7 +24,7 @@ class Scripts : public ::testing::Test {
  protected:
   Scripts() {
     std::filesystem::create_directories(folder_);
-    program("anello", "export RANKS=$3; shift 4; exec \"$@\"");
+    program("anello", "[ $2 != --bind ] || shift; export RANKS=$3; shift 4; exec \"$@\"");
     program("anello-bench-sentinel", "echo 40");
   }
   ~Scripts() override { std::filesystem::remove_all(folder_); }
