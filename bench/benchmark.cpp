@@ -39,8 +39,8 @@ class Run {
       : library_(library),
         collective_(collective),
         options_(options),
-        input_(*std::ranges::max_element(options.sizes)),
-        output_(*std::ranges::max_element(options.sizes)) {}
+        input_(library.allocate(*std::ranges::max_element(options.sizes))),
+        output_(library.allocate(*std::ranges::max_element(options.sizes))) {}
 
   Result measure_one(std::uint64_t size, DType dtype, Op op) {
     Result result;
@@ -48,7 +48,7 @@ class Run {
     result.size_bytes = result.count * size_bytes(dtype);
     result.dtype = dtype;
     result.op = op;
-    const Tensor input(input_.data(), result.count, dtype), output(output_.data(), result.count, dtype);
+    const Tensor input(input_.get(), result.count, dtype), output(output_.get(), result.count, dtype);
     result.out_of_place = measure_one(input, output, op);
     result.in_place = measure_one(input, input, op);
     return result;

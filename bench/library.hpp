@@ -5,6 +5,8 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 
+#include "bench/memory.hpp"
+
 namespace anello::bench {
 
 class Library {
@@ -20,6 +22,9 @@ class Library {
   // both are the same memory. Every library has sums and maxima of f64; it throws Error{unsupported} for what it has
   // not.
   virtual Call allreduce(ConstTensor input, Tensor output, Op op) = 0;
+
+  // What the tensors lie in.
+  virtual Memory allocate(std::size_t bytes) { return pages(bytes); }
 };
 
 }  // namespace anello::bench

@@ -1,4 +1,5 @@
 // anello-bench: how fast the collective operations are, here and now. Started on every rank, or alone.
+#include <CLI/CLI.hpp>
 #include <anello/anello.hpp>
 
 #include "bench/ours.hpp"
@@ -10,10 +11,10 @@ using namespace anello::bench;
 
 namespace {
 
-int join(const std::function<int(Library&)>& run) {
+int join(const std::function<int(Library&)>& run, bool shareable) {
   const Settings settings = Settings::from_environment();
   World world = init(settings);
-  Ours library(world, settings);
+  Ours library(world, settings, shareable);
   try {
     const int code = run(library);
     world.finish();
@@ -27,10 +28,14 @@ int join(const std::function<int(Library&)>& run) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  bool shareable = false;
+  const auto add_flags = [&](CLI::App& app) {
+    app.add_flag("--allocate", shareable, "tensors in memory from anello::allocate, which ranks of one host can map");
+  };
   return run_program({"anello-bench",
                       "Measures collective operations: anello run -n 4 -- anello-bench allreduce",
-                      {},
-                      join,
+                      add_flags,
+                      [&](const std::function<int(Library&)>& run) { return join(run, shareable); },
                       {simulate_command()}},
                      argc, argv);
 }

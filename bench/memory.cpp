@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <anello/error.hpp>
 #include <cstdint>
-#include <cstring>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -25,19 +24,18 @@ std::uint64_t available_bytes() {
 
 }  // namespace
 
-Memory::Memory(std::size_t bytes) : bytes_(std::max<std::size_t>(bytes, 1)) {
-  const std::uint64_t available = available_bytes();
-  void* memory = MAP_FAILED;
-  if (bytes_ <= available) memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-    throw Error(Code::configuration, text("a buffer of ", bytes_, " bytes does not fit the memory of this host (",
+void refuse_if_short(std::size_t bytes) {
+  if (const std::uint64_t available = available_bytes(); bytes > available)
+    throw Error(Code::configuration, text("a buffer of ", bytes, " bytes does not fit the memory of this host (",
                                           available, " bytes are available); give a smaller -e"));
-  data_ = static_cast<std::byte*>(memory);
-  std::memset(data_, 0, bytes_);
 }
 
-Memory::~Memory() {
-  munmap(data_, bytes_);
+Memory pages(std::size_t bytes) {
+  bytes = std::max<std::size_t>(bytes, 1);
+  refuse_if_short(bytes);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED) throw Error(Code::configuration, text("no memory for a buffer of ", bytes, " bytes"));
+  return {static_cast<std::byte*>(memory), [bytes](std::byte* data) { munmap(data, bytes); }};
 }
 
 }  // namespace anello::bench

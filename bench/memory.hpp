@@ -1,21 +1,17 @@
-// Pages straight from the system, all touched: what a benchmark works on. Owned by one thread.
+// What a benchmark works on: pages straight from the system, all touched.
 #pragma once
 #include <cstddef>
+#include <functional>
+#include <memory>
 
 namespace anello::bench {
 
-class Memory {
- public:
-  explicit Memory(std::size_t bytes);  // Throws Error{configuration} if there is not as much.
-  ~Memory();
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
+using Memory = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
 
-  std::byte* data() const { return data_; }
+// Throws Error{configuration} if the host has not as much.
+void refuse_if_short(std::size_t bytes);
 
- private:
-  std::size_t bytes_;
-  std::byte* data_;
-};
+// The same.
+Memory pages(std::size_t bytes);
 
 }  // namespace anello::bench

@@ -1,5 +1,6 @@
 #include "bench/ours.hpp"
 
+#include <anello/memory.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -14,7 +15,14 @@ nlohmann::json Ours::facts() const {
           {"transport", settings_.transport},
           {"algorithm", settings_.algorithm},
           {"slab_bytes", settings_.slab_bytes},
-          {"congestion", settings_.congestion}};
+          {"congestion", settings_.congestion},
+          {"allocate", shareable_}};
+}
+
+Memory Ours::allocate(std::size_t bytes) {
+  if (!shareable_) return pages(bytes);
+  refuse_if_short(bytes);
+  return {static_cast<std::byte*>(anello::allocate(bytes)), anello::deallocate};
 }
 
 Library::Call Ours::allreduce(ConstTensor input, Tensor output, Op op) {

@@ -39,6 +39,7 @@ int parse_and_run(const Program& program, int argc, char** argv) {
         return program.join([&](Library& library) { return run_benchmark(library, collective, options, std::cout); });
       };
     });
+    subcommand->fallthrough();  // to the library's own flags
     add_flags(*subcommand, options);
   }
   for (const Command& command : program.alone) {

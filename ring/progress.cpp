@@ -36,7 +36,7 @@ void Progress::start(Execution& execution, const Signature& signature, std::span
     Peer& peer = peers_[std::size_t(stream.peer)];
     peer.signature_sent = peer.signature_received = 0;
     const bool sends = stream.kind == Stream::Kind::send;
-    links[std::size_t(stream.peer)]->begin(sends);
+    links[std::size_t(stream.peer)]->begin(sends, !execution.plan().exchanges);
     first_receive_ += sends;
     end_receives_++;
   }

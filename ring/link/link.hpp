@@ -24,8 +24,9 @@ class Link {
   virtual ConstBytes peek() { return {}; }
   virtual void consume(std::size_t /*bytes*/) {}
 
-  // The next byte in this direction is the first of an operation.
-  virtual void begin(bool /*sending*/) {}
+  // The next byte in this direction is the first of an operation. If sending may refer, then bytes may count as sent
+  // only when the other side has taken them, from where they lie.
+  virtual void begin(bool /*sending*/, bool /*may_refer*/) {}
 
   // A descriptor that poll() finds readable or writable when the calls above would move something. A link without one
   // has -1, and rings this rank's bell; it must be asked whether that is needed: false if something can move already.

@@ -13,6 +13,7 @@
 #include <asio/write.hpp>
 #include <fstream>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "ring/base/log.hpp"
@@ -20,8 +21,8 @@
 #include "ring/base/wire.hpp"
 #include "ring/net/auth.hpp"
 #include "ring/net/deadline.hpp"
-#include "ring/net/unix_socket.hpp"
 #include "ring/shm/shm_link.hpp"
+#include "ring/shm/unix_socket.hpp"
 
 namespace anello {
 namespace {
@@ -85,6 +86,28 @@ char* begin_of_pipes(const Segment& segment) {
   return reinterpret_cast<char*>(segment.memory().data() + ShmLink::segment_bytes(0));
 }
 
+// The descriptors that came with the token.
+std::vector<Descriptor> receive_with(const Descriptor& socket, std::string_view token, std::size_t expected) {
+  Parcel parcel = receive_parcel(socket, token.size());
+  if (parcel.descriptors.size() != expected || parcel.bytes.size() != token.size() || !same_bytes(parcel.bytes, token))
+    throw Error(Code::protocol, "a stranger spoke on the Unix socket");
+  return std::move(parcel.descriptors);
+}
+
+// The connection on which the token came, and the one descriptor beside it. Strangers may have called as well.
+std::pair<Descriptor, Descriptor> accept_with(const Descriptor& listener, std::string_view token) {
+  for (int caller = 0; caller < kMostCallers; caller++) {
+    Descriptor socket = accept_from(listener);
+    try {
+      std::vector<Descriptor> bell = receive_with(socket, token, 1);
+      return {std::move(socket), std::move(bell[0])};
+    } catch (const Error& e) {
+      log(Severity::info, e.message());
+    }
+  }
+  throw Error(Code::network, "only strangers called on the Unix socket");
+}
+
 std::string random_name() {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string name = random_bytes(kNameBytes);
@@ -105,7 +128,8 @@ std::string memory_domain() {
 awaitable<std::unique_ptr<Link>> offer_memory(tcp::socket& connection, std::size_t pipe_bytes, int bell) {
   const std::string name = random_name(), token = random_bytes(kTokenBytes);
   std::optional<Segment> segment;
-  std::optional<Descriptor> listener, theirs;
+  std::optional<Descriptor> listener;
+  Descriptor courier, theirs;
   const bool able = attempt([&] {
     segment.emplace(Segment::create(ShmLink::segment_bytes(pipe_bytes)));
     std::copy(token.begin(), token.end(), begin_of_pipes(*segment));
@@ -118,14 +142,14 @@ awaitable<std::unique_ptr<Link>> offer_memory(tcp::socket& connection, std::size
   const bool called = co_await talk.hear();
   if (!called) co_return nullptr;
   const bool sent = attempt([&] {
-    auto [socket, their_bell] = accept_with(*listener, token);
-    send_with(socket, token, std::array{segment->descriptor(), bell});
-    theirs.emplace(std::move(their_bell));
+    std::tie(courier, theirs) = accept_with(*listener, token);
+    send_parcel(courier, token, std::array{segment->descriptor(), bell});
   });
   co_await talk.say(sent);
   const bool taken = co_await talk.hear();
   if (!taken) co_return nullptr;
-  co_return std::make_unique<ShmLink>(std::move(*segment), pipe_bytes, ShmLink::Side::maker, *std::move(theirs));
+  co_return std::make_unique<ShmLink>(std::move(*segment), pipe_bytes, ShmLink::Side::maker, std::move(theirs),
+                                      std::move(courier));
 }
 
 awaitable<std::unique_ptr<Link>> take_memory(tcp::socket& connection, int bell) {
@@ -136,23 +160,24 @@ awaitable<std::unique_ptr<Link>> take_memory(tcp::socket& connection, int bell) 
   const std::string name(reader.raw(kNameBytes)), token(reader.raw(kTokenBytes));
   if (pipe_bytes > kMostPipeBytes || pipe_bytes % kLineBytes != 0)
     throw Error(Code::protocol, text("memory was offered in pipes of ", pipe_bytes, " bytes"));
-  std::optional<Descriptor> socket;
+  Descriptor courier;
   const bool called = pipe_bytes > 0 && attempt([&] {
-                        socket.emplace(connect_to(name));
-                        send_with(*socket, token, std::array{bell});
+                        courier = connect_to(name);
+                        send_parcel(courier, token, std::array{bell});
                       });
   co_await talk.say(called);
   if (!called) co_return nullptr;
   const bool sent = co_await talk.hear();
   std::unique_ptr<Link> link;
-  const bool taken =
-      sent && attempt([&] {
-        std::vector<Descriptor> both = receive_with(*socket, token, 2);
-        Segment segment = Segment::adopt(std::move(both[0]), ShmLink::segment_bytes(pipe_bytes));
-        if (!same_bytes({begin_of_pipes(segment), kTokenBytes}, token))
-          throw Error(Code::protocol, "the token is not in the memory");
-        link = std::make_unique<ShmLink>(std::move(segment), pipe_bytes, ShmLink::Side::taker, std::move(both[1]));
-      });
+  const bool taken = sent && attempt([&] {
+                       std::vector<Descriptor> both = receive_with(courier, token, 2);
+                       Segment segment = Segment::adopt(std::move(both[0]), ShmLink::segment_bytes(pipe_bytes),
+                                                        Segment::Access::write);
+                       if (!same_bytes({begin_of_pipes(segment), kTokenBytes}, token))
+                         throw Error(Code::protocol, "the token is not in the memory");
+                       link = std::make_unique<ShmLink>(std::move(segment), pipe_bytes, ShmLink::Side::taker,
+                                                        std::move(both[1]), std::move(courier));
+                     });
   co_await talk.say(taken);
   co_return link;
 }

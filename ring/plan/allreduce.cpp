@@ -84,6 +84,7 @@ void one_shot(Draft& draft, Range all) {
   const int n = draft.world(), rank = draft.rank();
   for (int k = 1; k < n; k++) draft.send((rank + k) % n, all, Space::input);
   gather_and_fold(draft, all);
+  if (n == 2) draft.exchanges();
 }
 
 //   0 --b--> 1, 0 --c--> 2    1 --c--> 2, 1 --a--> 0    2 --a--> 0, 2 --b--> 1    each folds its own chunk

@@ -29,6 +29,8 @@ class Draft {
   Operand at(Space space, Range range) const;  // input or output
   Operand window(std::uint64_t elems);         // fresh scratch, until next_slab()
 
+  void exchanges() { plan_.exchanges = true; }  // Plan::exchanges
+
   // What follows is a slab of its own. Slabs use the two halves of the window in turn, so that one can begin while the
   // one before is still on its way.
   void next_slab();

@@ -70,6 +70,7 @@ struct Plan {
   std::uint64_t input_base = 0;    // the operation's element that is element 0 of the input
   std::uint64_t output_base = 0;   // the same for the output
   std::uint64_t window_elems = 0;  // scratch that the executor must provide
+  bool exchanges = false;          // ranks reduce into what they are sending to each other: links must hold some of it
   std::vector<Step> steps;         // grouped by stream, in program order within each
   std::vector<Stream> streams;     // sends, then receives, then local; one at most for each peer and kind
   std::vector<Operand> sources;

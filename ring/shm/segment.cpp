@@ -19,20 +19,23 @@ Segment Segment::create(std::size_t bytes) {
   if (!file) throw system_error("making shared memory", Code::network);
   if (ftruncate(file.get(), off_t(bytes)) != 0) throw system_error("sizing shared memory", Code::network);
   if (fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) throw system_error("sealing shared memory", Code::network);
-  return {std::move(file), bytes};
+  Segment segment(file.get(), bytes, Access::write);
+  segment.file_ = std::move(file);
+  return segment;
 }
 
-Segment Segment::adopt(Descriptor file, std::size_t bytes) {
+Segment Segment::adopt(Descriptor file, std::size_t bytes, Access access) {
   struct stat status {};
   if (fstat(file.get(), &status) != 0) throw system_error("looking at shared memory", Code::network);
   if ((fcntl(file.get(), F_GET_SEALS) & kSeals) != kSeals || std::size_t(status.st_size) != bytes)
     throw Error(Code::protocol, text("shared memory: not a sealed segment of ", bytes, " bytes"));
-  return {std::move(file), bytes};
+  return {file.get(), bytes, access};
 }
 
 // Populated at once: page faults now, not on the path of a collective.
-Segment::Segment(Descriptor file, std::size_t bytes) : file_(std::move(file)) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_.get(), 0);
+Segment::Segment(int file, std::size_t bytes, Access access) {
+  const int protection = access == Access::write ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* memory = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_POPULATE, file, 0);
   if (memory == MAP_FAILED) throw system_error("mapping shared memory", Code::network);
   memory_ = {static_cast<std::byte*>(memory), bytes};
 }

@@ -13,17 +13,22 @@ class Segment {
   // Throws Error{network}.
   static Segment create(std::size_t bytes);
   // Of a file that another process sent. Throws Error{protocol} if it is not a sealed segment of that size.
-  static Segment adopt(Descriptor file, std::size_t bytes);
+  enum class Access { read, write };
+  static Segment adopt(Descriptor file, std::size_t bytes, Access access);
 
   Segment(Segment&& other) noexcept : file_(std::move(other.file_)), memory_(std::exchange(other.memory_, {})) {}
-  Segment& operator=(Segment&&) = delete;
+  Segment& operator=(Segment&& other) noexcept {
+    std::swap(file_, other.file_);
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
   ~Segment();
 
   std::span<std::byte> memory() const { return memory_; }
-  int descriptor() const { return file_.get(); }  // to be sent
+  int descriptor() const { return file_.get(); }  // to be sent; only of one that was created
 
  private:
-  Segment(Descriptor file, std::size_t bytes);
+  Segment(int file, std::size_t bytes, Access access);
 
   Descriptor file_;
   std::span<std::byte> memory_;

@@ -1,16 +1,22 @@
 #include "ring/shm/shm_link.hpp"
 
 #include <algorithm>
+#include <anello/error.hpp>
 #include <array>
 #include <cstring>
+#include <iterator>
 
+#include "ring/base/wire.hpp"
 #include "ring/link/bell.hpp"
+#include "ring/shm/unix_socket.hpp"
 
 namespace anello {
 namespace {
 
 using States = std::array<PipeState, 2>;
 static_assert(sizeof(States) % kLineBytes == 0);
+
+constexpr std::size_t kNoteBytes = 16;  // which region, and its size
 
 // A segment: the two states, the maker's pipe, the taker's pipe. Fresh memory is zero, which is how states begin.
 PipeState& state(const Segment& segment, int pipe) {
@@ -26,16 +32,48 @@ std::size_t ShmLink::segment_bytes(std::size_t pipe_bytes) {
   return sizeof(States) + 2 * pipe_bytes;
 }
 
-ShmLink::ShmLink(Segment segment, std::size_t pipe_bytes, Side side, Descriptor bell)
+ShmLink::ShmLink(Segment segment, std::size_t pipe_bytes, Side side, Descriptor bell, Descriptor courier)
     : segment_(std::move(segment)),
       out_(state(segment_, side == Side::taker), memory(segment_, pipe_bytes, side == Side::taker)),
       in_(state(segment_, side == Side::maker), memory(segment_, pipe_bytes, side == Side::maker)),
-      bell_(std::move(bell)) {}
+      bell_(std::move(bell)),
+      courier_(std::move(courier)) {}
 
+// What was referred to earlier is still among the pieces, in front, and counts as sent once it was taken.
 std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
-  const std::size_t bytes = out_.write(pieces, kBiteBytes);
-  if (bytes > 0 && out_.publish()) ring_bell(bell_.get());
-  return bytes;
+  std::size_t referred = out_.pending(), moved = out_.taken(), copied = 0;
+  bool news = false;
+  for (ConstBytes piece : pieces) {
+    const std::size_t known = std::min(referred, piece.size());
+    referred -= known;
+    piece = piece.subspan(known);
+    if (piece.empty()) continue;
+    const bool large = may_refer_ && piece.size() >= kLeastReferredBytes;
+    if (const auto place = large ? place_of(piece) : std::nullopt) {
+      if (!refer(*place)) break;
+      news = true;
+    } else {
+      const std::size_t bytes = out_.write(piece, kBiteBytes - copied);
+      copied += bytes;
+      if (bytes < piece.size()) break;
+    }
+  }
+  if ((news || copied > 0) && out_.publish()) ring_bell(bell_.get());
+  return moved + copied;
+}
+
+// The file goes first, so that it is there for whoever sees the reference.
+bool ShmLink::refer(const Place& place) {
+  const bool told = std::find(told_.begin(), told_.end(), place.region) != told_.end();
+  if (!out_.refer(place)) return false;
+  if (told) return true;
+  const RegionFile file = file_of(place.region);
+  Writer note;
+  note.u64(place.region).u64(file.bytes);
+  send_parcel(courier_, note.bytes(), std::array{file.descriptor});
+  told_.push_back(place.region);
+  if (told_.size() > kMostRegions) told_.pop_front();
+  return true;
 }
 
 std::size_t ShmLink::recv_into(std::span<const Bytes> pieces) {
@@ -55,15 +93,39 @@ std::size_t ShmLink::recv_into(std::span<const Bytes> pieces) {
 }
 
 ConstBytes ShmLink::peek() {
-  const ConstBytes run = in_.peek();
+  const std::optional<Place> place = in_.referred();
+  const ConstBytes run = place ? memory_of(*place) : in_.peek();
   return run.first(std::min(run.size(), kBiteBytes));
+}
+
+ConstBytes ShmLink::memory_of(const Place& place) {
+  const auto is_it = [&](const Theirs& each) { return each.number == place.region; };
+  auto region = std::find_if(theirs_.begin(), theirs_.end(), is_it);
+  if (region == theirs_.end()) {
+    map_next();
+    region = std::prev(theirs_.end());
+  }
+  const ConstBytes memory = region->segment.memory();
+  if (!is_it(*region) || place.offset > memory.size() || place.bytes > memory.size() - place.offset)
+    throw Error(Code::protocol, "shared memory: a reference to memory that is not there");
+  return memory.subspan(place.offset, place.bytes);
+}
+
+void ShmLink::map_next() {
+  Parcel parcel = receive_parcel(courier_, kNoteBytes);
+  Reader note("note of shared memory", parcel.bytes);
+  const std::uint64_t number = note.u64(), bytes = note.u64();
+  if (parcel.descriptors.size() != 1) throw Error(Code::protocol, "shared memory: a note without its file");
+  theirs_.push_back({number, Segment::adopt(std::move(parcel.descriptors[0]), bytes, Segment::Access::read)});
+  if (theirs_.size() > kMostRegions) theirs_.pop_front();
 }
 
 void ShmLink::consume(std::size_t bytes) {
   if (in_.consume(bytes)) ring_bell(bell_.get());
 }
 
-void ShmLink::begin(bool sending) {
+void ShmLink::begin(bool sending, bool may_refer) {
+  may_refer_ = may_refer;
   if (sending)
     out_.align();
   else

@@ -1,6 +1,9 @@
 // A link through shared memory: a pipe each way in one segment, and each side's bell (an eventfd) for when it sleeps.
-// A peer that dies is noticed by the control plane alone: memory has no end of file.
+// Large runs that lie in memory from anello::allocate are referred to: the other side maps that memory when it first
+// hears of it, and reads there. A peer that dies is noticed by the control plane alone: memory has no end of file.
 #pragma once
+#include <deque>
+
 #include "ring/link/link.hpp"
 #include "ring/shm/pipe.hpp"
 #include "ring/shm/segment.hpp"
@@ -13,26 +16,41 @@ class ShmLink final : public Link {
   static std::size_t segment_bytes(std::size_t pipe_bytes);
 
   enum class Side { maker, taker };
-  // `bell` is the other side's.
-  ShmLink(Segment segment, std::size_t pipe_bytes, Side side, Descriptor bell);
+  // `bell` is the other side's; `courier` one end of a Unix socket, on which files are passed.
+  ShmLink(Segment segment, std::size_t pipe_bytes, Side side, Descriptor bell, Descriptor courier);
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
   bool peeks() const override { return true; }
   ConstBytes peek() override;
   void consume(std::size_t bytes) override;
-  void begin(bool sending) override;
+  void begin(bool sending, bool may_refer) override;
   int descriptor() const override { return -1; }
   bool may_sleep(bool sending) override;
 
  private:
   // Little enough for the other side to begin while this one goes on.
   static constexpr std::size_t kBiteBytes = 32 << 10;
+  // Less is copied sooner than it is waited for.
+  static constexpr std::size_t kLeastReferredBytes = 32 << 10;
+  // Of the other side that are mapped at a time; both sides forget the oldest.
+  static constexpr std::size_t kMostRegions = 64;
+
+  bool refer(const Place& place);
+  ConstBytes memory_of(const Place& place);
+  void map_next();
 
   Segment segment_;
   PipeWriter out_;
   PipeReader in_;
-  Descriptor bell_;
+  Descriptor bell_, courier_;
+  bool may_refer_ = false;
+  std::deque<std::uint64_t> told_;  // our regions that the other side has mapped
+  struct Theirs {
+    std::uint64_t number;
+    Segment segment;
+  };
+  std::deque<Theirs> theirs_;
 };
 
 }  // namespace anello

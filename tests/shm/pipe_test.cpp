@@ -26,7 +26,7 @@ struct Pipe {
   std::size_t write(std::size_t bytes, std::size_t most = 1000) {
     const std::vector<std::byte> data(bytes, std::byte{7});
     const ConstBytes piece = data;
-    const std::size_t written = writer.write({&piece, 1}, most);
+    const std::size_t written = writer.write(piece, most);
     if (written > 0) writer.publish();
     return written;
   }
@@ -45,6 +45,65 @@ TEST(Pipe, holds_as_much_as_its_memory) {
   EXPECT_EQ(pipe.write(1), 0);
   EXPECT_EQ(pipe.read(), kCapacity);
   EXPECT_EQ(pipe.write(50, 20), 20) << "no more than asked";
+}
+
+TEST(Pipe, what_is_referred_to_is_found_between_what_was_copied) {
+  Pipe pipe;
+  EXPECT_EQ(pipe.write(10), 10);
+  ASSERT_TRUE(pipe.writer.refer({.region = 5, .offset = 40, .bytes = 1000}));
+  pipe.writer.publish();
+  EXPECT_EQ(pipe.write(10), 0) << "order is kept";
+  EXPECT_EQ(pipe.reader.referred(), std::nullopt);
+  EXPECT_EQ(pipe.read(), 10);
+  ASSERT_NE(pipe.reader.referred(), std::nullopt);
+  pipe.reader.consume(300);
+  EXPECT_EQ(pipe.reader.referred()->region, 5);
+  EXPECT_EQ(pipe.reader.referred()->offset, 340);
+  EXPECT_EQ(pipe.reader.referred()->bytes, 700);
+  EXPECT_TRUE(pipe.reader.peek().empty());
+  EXPECT_EQ(pipe.writer.taken(), 300);
+  EXPECT_EQ(pipe.writer.taken(), 0);
+  EXPECT_EQ(pipe.writer.pending(), 700);
+  pipe.reader.consume(700);
+  EXPECT_EQ(pipe.reader.referred(), std::nullopt);
+  EXPECT_EQ(pipe.writer.taken(), 700);
+  EXPECT_EQ(pipe.write(20), 20);
+  EXPECT_EQ(pipe.read(), 20);
+}
+
+TEST(Pipe, only_so_many_references_stand) {
+  Pipe pipe;
+  for (std::size_t k = 0; k < PipeState::kReferences; k++) ASSERT_TRUE(pipe.writer.refer({k, 0, 10}));
+  EXPECT_FALSE(pipe.writer.refer({99, 0, 10}));
+  pipe.writer.publish();
+  for (std::size_t k = 0; k < 2 * PipeState::kReferences; k++) {
+    ASSERT_NE(pipe.reader.referred(), std::nullopt);
+    EXPECT_EQ(pipe.reader.referred()->region, k);
+    pipe.reader.consume(10);
+    ASSERT_TRUE(pipe.writer.refer({k + PipeState::kReferences, 0, 10}));
+    pipe.writer.publish();
+  }
+}
+
+TEST(Pipe, a_writer_sleeps_until_its_references_are_taken) {
+  Pipe pipe;
+  pipe.writer.refer({1, 0, 10});
+  pipe.writer.publish();
+  EXPECT_TRUE(pipe.writer.may_sleep());
+  EXPECT_TRUE(pipe.reader.consume(4)) << "it must be woken";
+  EXPECT_FALSE(pipe.writer.may_sleep());
+  EXPECT_EQ(pipe.writer.taken(), 4);
+  EXPECT_TRUE(pipe.writer.may_sleep());
+}
+
+TEST(Pipe, references_to_the_past_are_refused) {
+  Pipe pipe;
+  EXPECT_EQ(pipe.write(10), 10);
+  EXPECT_EQ(pipe.read(), 10);
+  pipe.writer.refer({1, 0, 10});
+  pipe.writer.publish();
+  pipe.state->references[0].begin = 3;
+  EXPECT_THROW(pipe.reader.referred(), Error);
 }
 
 TEST(Pipe, a_run_ends_where_the_memory_does) {
@@ -74,9 +133,9 @@ TEST(Pipe, who_sleeps_is_woken_once) {
   const std::array one = {std::byte{1}};
   const ConstBytes piece = one;
   EXPECT_TRUE(pipe.reader.may_sleep());
-  pipe.writer.write({&piece, 1}, 1);
+  pipe.writer.write(piece, 1);
   EXPECT_TRUE(pipe.writer.publish());
-  pipe.writer.write({&piece, 1}, 1);
+  pipe.writer.write(piece, 1);
   EXPECT_FALSE(pipe.writer.publish());
   EXPECT_FALSE(pipe.reader.may_sleep()) << "there is something";
   EXPECT_FALSE(pipe.reader.consume(1)) << "nobody waits for room";
@@ -103,7 +162,7 @@ TEST(Pipe, carries_messages_between_threads) {
       std::vector<std::byte> data(length(message), std::byte(message));
       ConstBytes left = data;
       while (!left.empty()) {
-        const std::size_t written = pipe.writer.write({&left, 1}, 64);
+        const std::size_t written = pipe.writer.write(left, 64);
         if (written > 0) pipe.writer.publish();
         left = left.subspan(written);
         std::this_thread::yield();

@@ -11,11 +11,13 @@
 namespace anello {
 namespace {
 
+constexpr auto kWrite = Segment::Access::write;
+
 TEST(Segment, is_the_same_memory_for_both) {
   const std::ptrdiff_t before = open_descriptors();
   {
     const Segment mine = Segment::create(10'000);
-    const Segment theirs = Segment::adopt(Descriptor(dup(mine.descriptor())), 10'000);
+    const Segment theirs = Segment::adopt(Descriptor(dup(mine.descriptor())), 10'000, kWrite);
     ASSERT_EQ(theirs.memory().size(), 10'000);
     EXPECT_NE(mine.memory().data(), theirs.memory().data());
     mine.memory()[9'999] = std::byte{42};
@@ -34,10 +36,10 @@ TEST(Segment, another_size_or_one_that_may_shrink_is_refused) {
   const std::ptrdiff_t before = open_descriptors();
   {
     const Segment segment = Segment::create(10'000);
-    EXPECT_THROW(Segment::adopt(Descriptor(dup(segment.descriptor())), 20'000), Error);
+    EXPECT_THROW(Segment::adopt(Descriptor(dup(segment.descriptor())), 20'000, kWrite), Error);
     const int unsealed = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     ASSERT_EQ(ftruncate(unsealed, 10'000), 0);
-    EXPECT_THROW(Segment::adopt(Descriptor(unsealed), 10'000), Error);
+    EXPECT_THROW(Segment::adopt(Descriptor(unsealed), 10'000, kWrite), Error);
   }
   EXPECT_EQ(open_descriptors(), before) << "a refused one is closed";
 }

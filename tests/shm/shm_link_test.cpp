@@ -3,10 +3,16 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <anello/error.hpp>
+#include <anello/memory.hpp>
+#include <array>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "tests/support/resources.hpp"
 
@@ -15,12 +21,23 @@ namespace {
 
 constexpr std::size_t kPipe = 4096;
 
+constexpr auto kWrite = Segment::Access::write;
+
+std::array<int, 2> couple() {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
+  return ends;
+}
+
 struct Pair {
   int bell_of_maker = eventfd(0, EFD_NONBLOCK), bell_of_taker = eventfd(0, EFD_NONBLOCK);
+  std::array<int, 2> couriers = couple();
   Segment segment = Segment::create(ShmLink::segment_bytes(kPipe));
-  ShmLink taker{Segment::adopt(Descriptor(dup(segment.descriptor())), ShmLink::segment_bytes(kPipe)), kPipe,
-                ShmLink::Side::taker, Descriptor(dup(bell_of_maker))};
-  ShmLink maker{std::move(segment), kPipe, ShmLink::Side::maker, Descriptor(dup(bell_of_taker))};
+  Segment mapped = Segment::adopt(Descriptor(dup(segment.descriptor())), ShmLink::segment_bytes(kPipe), kWrite);
+  ShmLink taker{Segment::adopt(Descriptor(dup(segment.descriptor())), ShmLink::segment_bytes(kPipe), kWrite), kPipe,
+                ShmLink::Side::taker, Descriptor(dup(bell_of_maker)), Descriptor(couriers[0])};
+  ShmLink maker{std::move(segment), kPipe, ShmLink::Side::maker, Descriptor(dup(bell_of_taker)),
+                Descriptor(couriers[1])};
   ~Pair() {
     close(bell_of_maker);
     close(bell_of_taker);
@@ -78,6 +95,46 @@ TEST(ShmLink, wakes_the_other_side_only_if_it_sleeps) {
   EXPECT_TRUE(pair.maker.may_sleep(true));
   receive(pair.taker, 1);
   EXPECT_TRUE(rang(pair.bell_of_maker));
+}
+
+using Memory = std::vector<char, Allocator<char>>;
+
+TEST(ShmLink, shows_large_allocated_memory_where_it_is) {
+  Pair pair;
+  pair.maker.begin(true, true);
+  Memory memory(200'000, 'a');
+  const std::string_view all(memory.data(), memory.size());
+  EXPECT_EQ(send(pair.maker, all), 0) << "nothing is taken yet";
+  std::size_t taken = 0, reported = 0;
+  for (char letter = 'b'; taken < all.size(); letter++) {
+    std::fill(memory.begin() + std::ptrdiff_t(taken), memory.end(), letter);  // it is not a copy that is read
+    const ConstBytes run = pair.taker.peek();
+    ASSERT_FALSE(run.empty());
+    EXPECT_TRUE(std::ranges::all_of(run, [&](std::byte b) { return b == std::byte(letter); }));
+    pair.taker.consume(run.size());
+    taken += run.size();
+    reported += send(pair.maker, all.substr(reported));
+    EXPECT_EQ(reported, taken);
+  }
+  EXPECT_EQ(send(pair.maker, "end"), 3);
+  EXPECT_EQ(receive(pair.taker, 10), "end");
+}
+
+TEST(ShmLink, copies_where_it_may_not_refer) {
+  Pair pair;
+  pair.maker.begin(true, false);
+  const Memory memory(200'000, 'a');
+  EXPECT_EQ(send(pair.maker, {memory.data(), memory.size()}), kPipe);
+}
+
+TEST(ShmLink, refuses_references_to_what_is_not_there) {
+  Pair pair;
+  pair.maker.begin(true, true);
+  const Memory memory(40'000, 'a');
+  send(pair.maker, {memory.data(), memory.size()});
+  auto& states = *reinterpret_cast<std::array<PipeState, 2>*>(pair.mapped.memory().data());
+  states[0].references[0].place.offset = 4000;
+  EXPECT_THROW(pair.taker.peek(), Error);
 }
 
 TEST(ShmLink, leaves_no_descriptor_behind) {

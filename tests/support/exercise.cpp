@@ -1,6 +1,7 @@
 #include "tests/support/exercise.hpp"
 
 #include <algorithm>
+#include <anello/memory.hpp>
 
 #include "ring/base/text.hpp"
 #include "ring/run/elementwise.hpp"
@@ -32,6 +33,17 @@ T number(int value) {
     return T(float(value));
 }
 
+class Shareable final : public std::pmr::memory_resource {
+  void* do_allocate(std::size_t bytes, std::size_t) override { return anello::allocate(bytes); }
+  void do_deallocate(void* memory, std::size_t, std::size_t) override { anello::deallocate(memory); }
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+};
+
+std::pmr::memory_resource* resource_for(const Exercise& exercise) {
+  static Shareable shareable;
+  return exercise.shareable ? &shareable : std::pmr::get_default_resource();
+}
+
 }  // namespace
 
 std::string describe(const Exercise& e) {
@@ -41,10 +53,12 @@ std::string describe(const Exercise& e) {
   signature.dtype = e.dtype;
   signature.count = e.count;
   signature.root = e.root;
-  return text(e.world, " ranks, ", describe(signature), e.in_place ? ", in place" : "");
+  return text(e.world, " ranks, ", describe(signature), e.in_place ? ", in place" : "",
+              e.shareable ? ", shareable" : "");
 }
 
-Part::Part(const Exercise& exercise, int rank) : exercise_(exercise), rank_(rank) {
+Part::Part(const Exercise& exercise, int rank)
+    : exercise_(exercise), rank_(rank), first_(resource_for(exercise)), second_(resource_for(exercise)) {
   const std::uint64_t count = exercise.count, all = count * std::uint64_t(exercise.world);
   const bool gathers = exercise.kind == Kind::all_gather, scatters = exercise.kind == Kind::reduce_scatter;
   input_elems_ = scatters ? all : count;
@@ -61,7 +75,7 @@ Part::Part(const Exercise& exercise, int rank) : exercise_(exercise), rank_(rank
   fill();
 }
 
-std::byte* Part::claim(std::vector<std::byte>& memory, std::uint64_t elems) const {
+std::byte* Part::claim(Memory& memory, std::uint64_t elems) const {
   memory.assign(elems * size_bytes(exercise_.dtype) + 2 * kGuardBytes, kGuard);
   return memory.data() + kGuardBytes;
 }
@@ -115,7 +129,7 @@ std::uint64_t Part::first_wrong() const {
   });
 }
 
-bool Part::guards_hold(const std::vector<std::byte>& memory) const {
+bool Part::guards_hold(const Memory& memory) const {
   const auto intact = [](std::byte b) { return b == kGuard; };
   return memory.empty() || (std::all_of(memory.begin(), memory.begin() + kGuardBytes, intact) &&
                             std::all_of(memory.end() - kGuardBytes, memory.end(), intact));

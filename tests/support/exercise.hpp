@@ -4,6 +4,7 @@
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Exercise {
   int world = 1;
   int root = 0;  // broadcast only
   bool in_place = false;
+  bool shareable = false;  // memory from anello::allocate
 };
 std::string describe(const Exercise& exercise);
 
@@ -38,9 +40,10 @@ class Part {
  private:
   static constexpr std::size_t kGuardBytes = 64;
 
-  std::byte* claim(std::vector<std::byte>& memory, std::uint64_t elems) const;
+  using Memory = std::pmr::vector<std::byte>;
+  std::byte* claim(Memory& memory, std::uint64_t elems) const;
   void fill();
-  bool guards_hold(const std::vector<std::byte>& memory) const;
+  bool guards_hold(const Memory& memory) const;
   int contribution(int rank, std::uint64_t element) const;
   template <class T>
   T expected(std::uint64_t at) const;
@@ -50,7 +53,7 @@ class Part {
   Exercise exercise_;
   int rank_;
   std::uint64_t input_elems_ = 0, output_elems_ = 0;
-  std::vector<std::byte> first_, second_, original_;  // memory of both or of the input; of the output; the input before
+  Memory first_, second_, original_;  // memory of both or of the input; of the output; the input before
   std::byte *input_ = nullptr, *output_ = nullptr;
 };
 

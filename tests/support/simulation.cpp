@@ -26,6 +26,7 @@ Weather draw_weather(Random& random) {
   if (random.percent(50)) weather.most_delay = random.from(1, 100);
   if (random.percent(70)) weather.short_percent = int(random.below(100));
   if (random.percent(50)) weather.refused_percent = int(random.below(60));
+  weather.lends = random.percent(40);
   if (random.percent(50)) weather.most_lazy = random.from(2, 20);
   if (random.percent(50)) {
     weather.stalls = int(random.from(1, 6));
@@ -39,6 +40,9 @@ class Simulation::MemoryLink final : public Link {
   MemoryLink(Simulation& world, Pipe& out, Pipe& in) : world_(world), out_(out), in_(in) {}
   std::size_t send_from(std::span<const ConstBytes> pieces) override { return world_.send(out_, pieces); }
   std::size_t recv_into(std::span<const Bytes> pieces) override { return world_.receive(in_, pieces); }
+  void begin(bool sending, bool may_refer) override {
+    if (sending) out_.lends = world_.weather_.lends && may_refer;
+  }
   int descriptor() const override { return -1; }
 
  private:
@@ -102,13 +106,28 @@ std::uint64_t Simulation::shortened(std::uint64_t bytes) {
 }
 
 std::size_t Simulation::send(Pipe& pipe, std::span<const ConstBytes> pieces) {
+  const std::uint64_t lent = pipe.sent - pipe.reported;  // these lie in front of the pieces
+  std::vector<ConstBytes> fresh;
+  std::uint64_t skipped = 0;
+  for (const ConstBytes piece : pieces) {
+    const std::size_t known = std::min<std::uint64_t>(piece.size(), lent - skipped);
+    skipped += known;
+    fresh.push_back(piece.subspan(known));
+  }
+  push(pipe, fresh);
+  const std::uint64_t before = pipe.reported;
+  pipe.reported = pipe.lends ? std::max(pipe.reported, pipe.received) : pipe.sent;
+  return pipe.reported - before;
+}
+
+void Simulation::push(Pipe& pipe, std::span<const ConstBytes> pieces) {
   if (pipe.broken || pipe.closed) throw Error(Code::network, "the simulated connection is broken");
-  if (pipe.stalled_until > now_) return 0;
+  if (pipe.stalled_until > now_) return;
   const std::uint64_t room = weather_.capacity_bytes - pipe.held;
   std::uint64_t bytes = shortened(std::min(room, total_bytes(pieces)));
   const bool ours = fault_.kind != Fault::Kind::none && pipe.from == fault_.from && pipe.to == fault_.to;
   if (ours && pipe.sent <= fault_.after_bytes) bytes = std::min(bytes, fault_.after_bytes + 1 - pipe.sent);
-  if (bytes == 0) return 0;
+  if (bytes == 0) return;
 
   Pipe::Batch batch{now_ + random_.from(0, weather_.most_delay), {}};
   if (!pipe.batches.empty()) batch.due = std::max(batch.due, pipe.batches.back().due);
@@ -120,7 +139,6 @@ std::size_t Simulation::send(Pipe& pipe, std::span<const ConstBytes> pieces) {
   pipe.held += bytes;
   if (ours && pipe.sent == fault_.after_bytes + 1) strike(pipe, batch.bytes);
   pipe.batches.push_back(std::move(batch));
-  return bytes;
 }
 
 // The last of these bytes is the one that the fault is for.
@@ -165,6 +183,7 @@ std::size_t Simulation::receive(Pipe& pipe, std::span<const Bytes> pieces) {
       while (!pipe.batches.empty() && pipe.batches.front().bytes.empty()) pipe.batches.pop_front();
     }
   pipe.held -= bytes;
+  pipe.received += bytes;
   return bytes;
 }
 

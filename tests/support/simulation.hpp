@@ -20,6 +20,7 @@ struct Weather {
   std::uint64_t most_delay = 0;         // from sending until it can be received
   int short_percent = 0;                // of moves that are cut short
   int refused_percent = 0;              // of moves that move nothing though they could
+  bool lends = false;                   // what was sent counts as sent only once it has been received
   std::uint64_t most_lazy = 1;          // a rank takes one of so many turns, drawn for each
   int stalls = 0;                       // ranks that make no pass and links that move no byte, for a while
   std::uint64_t longest_stall = 0;
@@ -73,7 +74,9 @@ class Simulation {
       std::vector<std::byte> bytes;
     };
     std::deque<Batch> batches;
-    std::uint64_t held = 0, sent = 0;
+    std::uint64_t held = 0, sent = 0, received = 0;
+    std::uint64_t reported = 0;  // as sent
+    bool lends = false;
     std::uint64_t stalled_until = 0;
     bool closed = false, broken = false;
     int from = 0, to = 0;
@@ -82,6 +85,7 @@ class Simulation {
 
   Pipe& pipe(int from, int to) { return pipes_[std::size_t(from) * ranks_.size() + std::size_t(to)]; }
   std::size_t send(Pipe& pipe, std::span<const ConstBytes> pieces);
+  void push(Pipe& pipe, std::span<const ConstBytes> pieces);
   std::size_t receive(Pipe& pipe, std::span<const Bytes> pieces);
   std::uint64_t shortened(std::uint64_t bytes);
   void strike(Pipe& pipe, std::vector<std::byte>& fresh);

@@ -67,6 +67,18 @@ TEST_P(InWorldsOf, every_algorithm_is_right) {
     }
 }
 
+TEST_P(InWorldsOf, memory_that_peers_can_map) {
+  for (const std::string& algorithm : kAlgorithms)
+    run_world(
+        GetParam(),
+        [&](World& world) {
+          for (const std::uint64_t count : {30'011, 100'003})
+            for (const bool in_place : {false, true})
+              expect_right(world, {.dtype = DType::f32, .count = count, .in_place = in_place, .shareable = true});
+        },
+        with(algorithm, 0, 1 << 18));
+}
+
 TEST(Allreduce, every_type_with_every_reduction) {
   run_world(3, [](World& world) {
     for (std::size_t k = 0; k < kDTypes.size() * kOps.size(); k++)

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <thread>
 
+#include "tests/support/resources.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace anello {
@@ -65,6 +66,27 @@ TEST_P(InWorldsOf, reduce_scatter) {
                              .dtype = kDTypes[count % kDTypes.size()],
                              .count = count,
                              .in_place = in_place});
+  });
+}
+
+TEST_P(InWorldsOf, memory_that_peers_can_map) {
+  run([](World& world) {
+    for (const Kind kind : {Kind::broadcast, Kind::all_gather, Kind::reduce_scatter})
+      for (const bool in_place : {false, true})
+        expect_right(world,
+                     {.kind = kind, .dtype = DType::f32, .count = 30'011, .in_place = in_place, .shareable = true});
+  });
+}
+
+// Of more allocations than peers keep mapped; each is gone when the next comes.
+TEST(Collectives, memory_comes_and_goes) {
+  run_world(2, [](World& world) {
+    const std::ptrdiff_t before = open_descriptors();
+    for (int k = 0; k < 200; k++)
+      expect_right(world, {.dtype = DType::f32, .count = 30'011, .in_place = k % 2 == 0, .shareable = true});
+    world.barrier();
+    EXPECT_LE(open_descriptors(), before + 8) << "each rank of this process may be ahead by an exercise";
+    world.barrier();
   });
 }
 

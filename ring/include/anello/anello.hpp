@@ -2,6 +2,7 @@
 #pragma once
 #include <anello/error.hpp>
 #include <anello/init.hpp>
+#include <anello/memory.hpp>
 #include <anello/settings.hpp>
 #include <anello/tensor.hpp>
 #include <anello/world.hpp>

@@ -1,0 +1,99 @@
+#include "ring/shm/region.hpp"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <anello/memory.hpp>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+
+#include "ring/base/check.hpp"
+#include "ring/base/text.hpp"
+#include "ring/shm/segment.hpp"
+
+namespace anello {
+namespace {
+
+class Regions {
+ public:
+  void* add(std::size_t bytes) {
+    Segment segment = Segment::create(bytes);
+    const std::byte* begin = segment.memory().data();
+    const std::lock_guard lock(mutex_);
+    return regions_.emplace(begin, Region{++last_, std::move(segment)}).first->second.segment.memory().data();
+  }
+
+  // Others may have the file mapped for long: its pages go now.
+  void remove(const void* begin) {
+    const std::lock_guard lock(mutex_);
+    const auto region = regions_.find(static_cast<const std::byte*>(begin));
+    ANELLO_CHECK(region != regions_.end());
+    const Segment& segment = region->second.segment;
+    [[maybe_unused]] const int punched =
+        fallocate(segment.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, off_t(segment.memory().size()));
+    regions_.erase(region);
+  }
+
+  std::optional<Place> place_of(ConstBytes run) const {
+    const std::shared_lock lock(mutex_);
+    auto region = regions_.upper_bound(run.data());
+    if (region == regions_.begin()) return std::nullopt;
+    --region;
+    const std::size_t offset = std::size_t(run.data() - region->first), size = region->second.segment.memory().size();
+    if (offset >= size || run.size() > size - offset) return std::nullopt;
+    return Place{region->second.number, offset, run.size()};
+  }
+
+  RegionFile file_of(std::uint64_t number) const {
+    const std::shared_lock lock(mutex_);
+    const auto region =
+        std::ranges::find_if(regions_, [&](const auto& entry) { return entry.second.number == number; });
+    ANELLO_CHECK(region != regions_.end());
+    const Segment& segment = region->second.segment;
+    return {segment.descriptor(), segment.memory().size()};
+  }
+
+ private:
+  struct Region {
+    std::uint64_t number;
+    Segment segment;
+  };
+  mutable std::shared_mutex mutex_;
+  std::map<const std::byte*, Region> regions_;  // by where they begin
+  std::uint64_t last_ = 0;
+};
+
+// Never destroyed: a program's static tensors may go later than this would.
+Regions& regions() {
+  static Regions& all = *new Regions;
+  return all;
+}
+
+}  // namespace
+
+void* allocate(std::size_t bytes) {
+  constexpr std::size_t kMost = std::size_t(1) << 46;
+  try {
+    if (bytes > kMost) throw Error(Code::unsupported, "more than there can be");
+    return regions().add(std::max<std::size_t>(bytes, 1));
+  } catch (const Error& e) {
+    throw Error(Code::unsupported, text("anello::allocate: ", bytes, " bytes: ", e.message()));
+  }
+}
+
+void deallocate(void* memory) noexcept {
+  if (memory) regions().remove(memory);
+}
+
+std::optional<Place> place_of(ConstBytes run) {
+  return regions().place_of(run);
+}
+
+RegionFile file_of(std::uint64_t region) {
+  return regions().file_of(region);
+}
+
+}  // namespace anello
