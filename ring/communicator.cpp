@@ -18,7 +18,7 @@ constexpr milliseconds kDiagnosisAfter{200};  // an operation that sleeps longer
 constexpr milliseconds kLongSleep{1000};
 
 Facts with_settings(Facts facts, const Settings& settings) {
-  facts.slab_bytes = std::uint64_t(settings.slab_bytes);
+  facts.slab_bytes = settings.slab_bytes;
   if (!parse(settings.algorithm, facts.forced))
     throw Error(Code::configuration,
                 text("ANELLO_ALGORITHM='", settings.algorithm, "' is no algorithm: ", algorithm_names()));

@@ -24,7 +24,7 @@ struct Request {
   Limits limits;
   std::vector<int> worlds;
   std::vector<std::uint64_t> sizes;
-  std::uint64_t slab_bytes = std::uint64_t(Settings().slab_bytes);
+  std::int64_t slab_bytes = kSuitableSlab;
   bool calibrates = false, plans_only = false;
   std::string json;
 };
@@ -54,7 +54,7 @@ void add_flags(CLI::App& command, Request& request) {
   add_flags(command, request.cluster);
   command
       .add_option_function<std::string>(
-          "--slab", [&](const std::string& given) { request.slab_bytes = parse_size("--slab", given); },
+          "--slab", [&](const std::string& given) { request.slab_bytes = std::int64_t(parse_size("--slab", given)); },
           "as ANELLO_SLAB_BYTES (4M)")
       ->type_name("SIZE");
   command

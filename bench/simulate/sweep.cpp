@@ -29,7 +29,7 @@ std::vector<Algorithm> all_algorithms() {
   return all;
 }
 
-Facts facts_of(const Cluster& cluster, int world, std::uint64_t slab_bytes) {
+Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes) {
   Facts facts;
   facts.world = world;
   facts.oversubscribed = std::min(world, cluster.ranks_per_host) > cluster.cores_used();

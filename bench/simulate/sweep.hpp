@@ -34,7 +34,7 @@ struct Cell {
 std::vector<Algorithm> all_algorithms();
 
 // What choose() is told of this cluster, but for the bytes. Ranks of a host talk over sockets, as in the model.
-Facts facts_of(const Cluster& cluster, int world, std::uint64_t slab_bytes);
+Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes);
 
 // `facts` with its bytes. Throws Error{configuration} if the ranks do not fill their hosts.
 Cell simulate_cell(const Cluster& cluster, const Facts& facts, const Limits& limits);

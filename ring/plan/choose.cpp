@@ -34,13 +34,19 @@ struct Row {
 };
 
 // The first row that fits is taken; in rank order, the first that fits and keeps it, which makes the rows below `ring`
-// reachable. The bounds for shared cores and for two ranks were measured over loopback (2 to 16 ranks on 2 cores, 1 KiB
-// to 16 MiB); those for cores of one's own follow from the depth in messages, and for large worlds from
-// `anello-bench simulate`.
+// reachable. The bounds for shared cores and for two ranks were measured on 2 cores: over loopback with 2 to 16 ranks,
+// 1 KiB to 16 MiB, through memory with 2, 3, 4 and 8, 4 B to 64 MiB. Those for cores of one's own follow from the depth
+// in messages, and for large worlds from `anello-bench simulate`.
 constexpr std::array kRows = {
     Row{Medium::memory, Cores::any, 2, 2, Worlds::any, 32 * kKiB, 0, Algorithm::one_shot, "two ranks, one exchange"},
     Row{Medium::memory, Cores::any, 2, 2, Worlds::any, kAnyBytes, 0, Algorithm::two_shot, "two ranks, least copying"},
     Row{Medium::tcp, Cores::any, 2, 2, Worlds::any, 256 * kKiB, 0, Algorithm::one_shot, "two ranks, one exchange"},
+    Row{Medium::memory, Cores::shared, 3, 32, Worlds::any, 64 * kKiB, 0, Algorithm::star,
+        "shared cores, fewest messages"},
+    Row{Medium::memory, Cores::shared, 4, 4, Worlds::any, kAnyBytes, 0, Algorithm::tree,
+        "four ranks share cores, fewest messages"},
+    Row{Medium::memory, Cores::shared, 3, 32, Worlds::any, kAnyBytes, 0, Algorithm::ring,
+        "shared cores, least copying"},
     Row{Medium::any, Cores::shared, 3, 32, Worlds::any, 16 * kKiB, 0, Algorithm::star, "shared cores, fewest messages"},
     Row{Medium::any, Cores::shared, 3, kAnyWorld, Worlds::any, 256 * kKiB, 0, Algorithm::tree,
         "shared cores, fewest messages, load spread"},
@@ -77,6 +83,15 @@ void refuse_if_unable(Algorithm forced, const Facts& facts) {
                                         "take 'auto', star, one_shot, two_shot or chain"));
 }
 
+// Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, 8.0 ms in slabs of 4 MiB, whose halves fall out of the
+// second-level cache between being reduced and being read by the other rank. Larger ones mean fewer wake-ups, for ranks
+// that share cores and over TCP.
+std::uint64_t wanted_slab(const Facts& facts) {
+  if (facts.slab_bytes != kSuitableSlab) return std::uint64_t(facts.slab_bytes);
+  if (!facts.memory) return 4 * kMiB;
+  return facts.world == 2 ? 256 * kKiB : kMiB;
+}
+
 std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) {
   return value / by + (value % by != 0);
 }
@@ -87,7 +102,7 @@ std::uint64_t slab_elems(const Facts& facts) {
   ANELLO_CHECK(facts.elem_bytes > 0);
   if (facts.slab_bytes == 0 || facts.world == 1) return 0;
   const std::uint64_t least = facts.hosts > 1 ? kLeastChunkBytesBetweenHosts : kLeastChunkBytes;
-  const std::uint64_t slab_bytes = std::max(facts.slab_bytes, std::uint64_t(facts.world) * least);
+  const std::uint64_t slab_bytes = std::max(wanted_slab(facts), std::uint64_t(facts.world) * least);
   if (facts.bytes <= slab_bytes) return 0;
   return divide_up(facts.bytes / facts.elem_bytes, divide_up(facts.bytes, slab_bytes));
 }

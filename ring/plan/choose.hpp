@@ -9,6 +9,8 @@
 
 namespace anello {
 
+inline constexpr std::int64_t kSuitableSlab = -1;  // for what the bytes go through
+
 struct Facts {
   int world = 1;
   bool oversubscribed = false;  // on some host there are more ranks than cores
@@ -17,7 +19,7 @@ struct Facts {
   std::uint64_t bytes = 0;  // of a rank's input
   std::size_t elem_bytes = 1;
   Algorithm forced = Algorithm::automatic;
-  std::uint64_t slab_bytes = 0;  // wanted; 0: everything at once
+  std::int64_t slab_bytes = kSuitableSlab;  // wanted; 0: everything at once
   bool rank_order = false;       // reproducible mode: results must not depend on the algorithm
 };
 
