@@ -72,17 +72,21 @@ bool Progress::send_some(std::uint32_t s) {
   return bytes > 0;
 }
 
-// The rest of a peer's signature and the first of its data, by one system call into one run of memory.
+// The rest of a peer's signature and its data, by one system call: a second one would come when the peer's core has
+// gone on to something else. Little data comes behind the signature, in one run of memory.
 std::size_t Progress::receive_first(Peer& peer, int rank, Bytes place) {
   const std::size_t ahead = kSignatureBytes - peer.signature_received;
-  const Bytes first = std::span(first_).first(ahead + std::min(place.size(), kSmallBytes));
-  Link& link = *links_[std::size_t(rank)];
-  const std::size_t bytes = with_rank(rank, [&] { return link.recv_into({&first, 1}); });
+  const Bytes rest = std::as_writable_bytes(std::span(peer.incoming)).subspan(peer.signature_received);
+  const bool little = place.size() <= kSmallBytes;
+  const Bytes one = std::span(first_).first(little ? ahead + place.size() : 0);
+  const std::array<Bytes, 2> two{rest, place};
+  const std::span<const Bytes> pieces = little ? std::span(&one, 1) : std::span(two);
+  const std::size_t bytes = with_rank(rank, [&] { return links_[std::size_t(rank)]->recv_into(pieces); });
   const std::size_t of_signature = std::min(bytes, ahead);
-  std::memcpy(peer.incoming.data() + peer.signature_received, first.data(), of_signature);
+  if (little) std::memcpy(rest.data(), one.data(), of_signature);
   peer.signature_received += of_signature;
   if (of_signature == ahead) check_signature(peer, rank);
-  std::memcpy(place.data(), first.data() + of_signature, bytes - of_signature);
+  if (little) std::memcpy(place.data(), one.data() + of_signature, bytes - of_signature);
   return bytes;
 }
 

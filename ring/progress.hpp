@@ -31,7 +31,7 @@ class Progress {
   void each_wanted(Want want);
 
  private:
-  static constexpr std::size_t kSmallBytes = 4096;
+  static constexpr std::size_t kSmallBytes = 8192;
   struct Peer {
     std::array<char, kSignatureBytes> incoming;
     std::size_t signature_sent = 0, signature_received = 0;

@@ -48,7 +48,7 @@ constexpr std::array kRows = {
     Row{Medium::memory, Cores::shared, 3, 32, Worlds::any, kAnyBytes, 0, Algorithm::ring,
         "shared cores, least copying"},
     Row{Medium::any, Cores::shared, 3, 32, Worlds::any, 16 * kKiB, 0, Algorithm::star, "shared cores, fewest messages"},
-    Row{Medium::any, Cores::shared, 3, kAnyWorld, Worlds::any, 256 * kKiB, 0, Algorithm::tree,
+    Row{Medium::any, Cores::shared, 3, kAnyWorld, Worlds::any, 512 * kKiB, 0, Algorithm::tree,
         "shared cores, fewest messages, load spread"},
     Row{Medium::any, Cores::shared, 4, 8, Worlds::power_of_two, 2 * kMiB, 0, Algorithm::halving,
         "few messages, least traffic"},
