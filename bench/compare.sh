@@ -8,15 +8,18 @@ source "$bench_root/bench/pairs.sh"
 source "$bench_root/bench/summary.sh"
 
 worlds=2 sizes=4,1K,8K,64K,256K,1M,4M,16M,64M rounds=5 transport=tcp budget_ms=60 wanted='' json='' picture=''
+our_flags=()
 usage() {
   cat <<TEXT
-usage: bench/compare.sh [-n WORLDS] [-s SIZES] [-r ROUNDS] [-t tcp|any] [-p PEERS] [-m MS] [-o FILE] [-g FILE] [-B DIR]
+usage: bench/compare.sh [-n WORLDS] [-s SIZES] [-r ROUNDS] [-t tcp|any] [-p PEERS] [-m MS] [-a] [-o FILE] [-g FILE]
+                        [-B DIR]
   -n WORLDS  list of numbers of ranks on this machine ($worlds)
   -s SIZES   list of sizes such as 4,64K,64M ($sizes)
   -r ROUNDS  in each, every peer runs once in each algorithm that may be its best, next to us ($rounds)
   -t WHICH   tcp: TCP against TCP; any: best against best, shared memory too ($transport)
   -p PEERS   only these of ${peers[*]} (all that are here)
   -m MS      time of the calls of one size, of three at least ($budget_ms)
+  -a         our tensors in memory from anello::allocate
   -o FILE    also write the results as JSON
   -g FILE    also draw the ratios, as SVG
   -B DIR     where the programs are (the release build, which is made if it is not there, or PATH)
@@ -24,7 +27,7 @@ TEXT
 }
 
 arguments=("$@")
-while getopts :n:s:r:t:p:m:o:g:B:h option; do
+while getopts :n:s:r:t:p:m:ao:g:B:h option; do
   case $option in
     n) worlds=$OPTARG ;;
     s) sizes=$OPTARG ;;
@@ -32,6 +35,7 @@ while getopts :n:s:r:t:p:m:o:g:B:h option; do
     t) transport=$OPTARG ;;
     p) wanted=$OPTARG ;;
     m) budget_ms=$(whole -m "$OPTARG") ;;
+    a) our_flags=(--allocate) ;;
     o) json=$OPTARG ;;
     g) picture=$OPTARG ;;
     B) bin=$OPTARG ;;

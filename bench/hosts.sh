@@ -42,6 +42,22 @@ make_hosts() {
   [[ ! -e /etc/hosts ]] || mount --bind "$scratch/hosts" /etc/hosts  # for who looks names up: MPI
 }
 
+# limit_connections MBIT LINK_MBIT: each connection between hosts 0 and 1, told from others by four bits of its port on
+# host 1, which is the one that connects, carries so much at most. Clouds have such limits. Two connections that meet in
+# these bits share one limit.
+limit_connections() {
+  local end tc port class
+  for end in 0:dport 1:sport; do
+    tc="tc -n h${end%:*}" port=${end#*:}
+    $tc qdisc replace dev eth0 root handle 1: htb
+    $tc class add dev eth0 parent 1: classid 1:ff htb rate "$2mbit" quantum 60000
+    for class in {0..15}; do
+      $tc class add dev eth0 parent 1:ff classid "1:$((10 + class))" htb rate "$1mbit" quantum 60000
+      $tc filter add dev eth0 parent 1: protocol ip u32 match ip "$port" $((class * 2)) 0x001e flowid "1:$((10 + class))"
+    done
+  done
+}
+
 # on_host I COMMAND...
 on_host() {
   nsenter --net="/run/netns/h$1" unshare --uts sh -c 'hostname "$0" && exec "$@"' "h$1" "${@:2}"

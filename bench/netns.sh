@@ -10,10 +10,12 @@ source "$bench_root/bench/peers.sh"
 source "$bench_root/bench/pairs.sh"
 source "$bench_root/bench/summary.sh"
 
-worlds=2,4 rate=1gbit sizes=64K,1M,16M,64M rounds=3 budget_ms=300 wanted='' json='' congestion=reno
+worlds=2,4 rate=1gbit mbit=1000 sizes=64K,1M,16M,64M rounds=3 budget_ms=300 wanted='' json='' congestion=reno our_flags=()
+connection_mbit=''
 usage() {
   cat <<TEXT
-usage: bench/netns.sh [-n WORLDS] [-l RATE] [-s SIZES] [-r ROUNDS] [-p PEERS] [-m MS] [-c CONGESTION] [-o FILE] [-B DIR]
+usage: bench/netns.sh [-n WORLDS] [-l RATE] [-s SIZES] [-r ROUNDS] [-p PEERS] [-m MS] [-c CONGESTION] [-f RATE]
+                      [-o FILE] [-B DIR]
   -n WORLDS  list of numbers of hosts, with a rank on each ($worlds)
   -l RATE    of each host's link, each way: 100mbit, 1gbit, 10gbit ($rate)
   -s SIZES   list of sizes ($sizes)
@@ -21,21 +23,29 @@ usage: bench/netns.sh [-n WORLDS] [-l RATE] [-s SIZES] [-r ROUNDS] [-p PEERS] [-
   -p PEERS   only these of ${peers[*]} (all that are here), or none
   -m MS      time of the calls of one size, of three at least ($budget_ms)
   -c NAME    TCP congestion control of the hosts ($congestion)
+  -f RATE    of each connection at most, on a world of 2
   -o FILE    also write the results as JSON
   -B DIR     where the programs are (the release build, or PATH)
 TEXT
 }
 
+# mbit_of FLAG RATE
+mbit_of() {
+  [[ $2 =~ ^([1-9][0-9]{0,4})(m|g)bit$ ]] || fail "$1 '$2' is not a rate such as 100mbit or 10gbit"
+  [[ ${BASH_REMATCH[2]} == m ]] && echo "${BASH_REMATCH[1]}" || echo $((BASH_REMATCH[1] * 1000))
+}
+
 arguments=("$@")
-while getopts :n:l:s:r:p:m:c:o:B:h option; do
+while getopts :n:l:s:r:p:m:c:f:o:B:h option; do
   case $option in
     n) worlds=$OPTARG ;;
-    l) rate=$OPTARG ;;
+    l) rate=$OPTARG mbit=$(mbit_of -l "$OPTARG") ;;
     s) sizes=$OPTARG ;;
     r) rounds=$(whole -r "$OPTARG") ;;
     p) wanted=$OPTARG ;;
     m) budget_ms=$(whole -m "$OPTARG") ;;
     c) congestion=$OPTARG ;;
+    f) connection_mbit=$(mbit_of -f "$OPTARG") ;;
     o) json=$OPTARG ;;
     B) bin=$OPTARG ;;
     h) usage && exit ;;
@@ -44,9 +54,7 @@ while getopts :n:l:s:r:p:m:c:o:B:h option; do
 done
 ((OPTIND > $#)) || fail "'${!OPTIND}' is no option"
 [[ $worlds =~ ^([2-9]|[1-9][0-9])(,([2-9]|[1-9][0-9]))*$ ]] || fail "-n '$worlds' is not a list of numbers from 2 to 99"
-[[ $rate =~ ^([1-9][0-9]{0,4})(m|g)bit$ ]] || fail "-l '$rate' is not a rate such as 100mbit or 10gbit"
-mbit=${BASH_REMATCH[1]}
-[[ ${BASH_REMATCH[2]} == m ]] || mbit=$((mbit * 1000))
+[[ -z $connection_mbit || $worlds == 2 ]] || fail "-f needs -n 2"
 [[ $congestion =~ ^[a-z]+$ ]] || fail "-c '$congestion' is no congestion control"
 [[ $wanted == none ]] || known_peers "$wanted"
 sizes=$(bytes_of -s "$sizes")
@@ -63,6 +71,7 @@ export anello scratch
 export -f on_host ranks_on_hosts
 cores=$(nproc) mean_above=0 transport=tcp interface=eth0
 make_hosts "$(printf '%s\n' ${worlds//,/ } | sort -n | tail -n 1)" "$mbit" "$congestion"
+[[ -z $connection_mbit ]] || limit_connections "$connection_mbit" "$mbit"
 "$anello" secret "$scratch/secret" >/dev/null
 
 # MPI's launchers reach the other hosts by this, which looks like ssh to them.

@@ -1,5 +1,5 @@
 # The peers: what each needs to be here, its algorithms, and how it is started. Sourced after programs.sh by scripts that
-# set $world, $cores, $transport (tcp, or any: whatever the peer is fastest with), $anello, $ours and $scratch. A peer NAME
+# set $world, $cores, $transport (tcp, or any: whatever the peer is fastest with), $anello, $ours with $our_flags, and $scratch. A peer NAME
 # is three functions: NAME_missing says why it is not here and how to get it, and nothing if all is there;
 # NAME_algorithms lists those that are worth a trial; NAME_command sets `command` to a program with anello-bench's flags.
 # shellcheck shell=bash disable=SC2034,SC2154
@@ -36,7 +36,7 @@ first_command() {
 
 # Ours: in every table, on the same transport.
 anello_command() {
-  command=(env ANELLO_TRANSPORT="${transport/any/auto}" "${bound[@]}" "$ours" allreduce)
+  command=(env ANELLO_TRANSPORT="${transport/any/auto}" "${bound[@]}" "$ours" "${our_flags[@]}" allreduce)
 }
 
 openmpi_launcher() { first_command mpirun.openmpi mpirun; }

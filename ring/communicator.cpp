@@ -190,8 +190,8 @@ bool Communicator::may_sleep() {
   bool may = true;
   waiter_.forget();
   progress_.each_wanted([&](Link& link, bool writable) {
-    if (link.descriptor() >= 0)
-      waiter_.want(link.descriptor(), writable ? POLLOUT : POLLIN);
+    if (const int descriptor = link.descriptor(writable); descriptor >= 0)
+      waiter_.want(descriptor, writable ? POLLOUT : POLLIN);
     else
       may &= link.may_sleep(writable);
   });

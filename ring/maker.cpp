@@ -147,13 +147,13 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   facts_.memory = std::find(sharing.with.begin(), sharing.with.end(), false) == sharing.with.end();
 
   control_.emplace(context, *mesh_, identity_, hosts_, bell_);
-  links_.emplace(context, *mesh_, identity_.rank, std::move(sharing), bell_,
+  links_.emplace(context, *mesh_, identity_.rank, std::move(sharing), settings.connections, bell_,
                  [this](int peer, std::string why) { control_->suspect(peer, std::move(why)); });
   mesh_->open(std::move(peers), [this](const Claim& claim, Mesh::Socket socket) {
     if (claim.role == Role::control)
       control_->accepted(claim.from, std::move(socket));
     else
-      links_->accepted(claim.from, std::move(socket));
+      links_->accepted(claim.from, claim.lane, std::move(socket));
   });
   control_->connect(deadline);
   exchange({});  // nobody begins before everybody is connected

@@ -28,9 +28,10 @@ class Link {
   // only when the other side has taken them, from where they lie.
   virtual void begin(bool /*sending*/, bool /*may_refer*/) {}
 
-  // A descriptor that poll() finds readable or writable when the calls above would move something. A link without one
-  // has -1, and rings this rank's bell; it must be asked whether that is needed: false if something can move already.
-  virtual int descriptor() const = 0;
+  // The descriptor that poll() finds writable when something could be sent, or readable when something has come. A link
+  // without one has -1, and rings this rank's bell; it must be asked whether that is needed: false if something can
+  // move already.
+  virtual int descriptor(bool sending) const = 0;
   virtual bool may_sleep(bool /*sending*/) { return true; }
 };
 

@@ -83,7 +83,7 @@ void Control::connect(steady_clock::time_point deadline) {
 
 awaitable<void> Control::dial(int peer, steady_clock::time_point deadline) {
   try {
-    Mesh::Socket socket = co_await mesh_.connect(peer, Role::control, deadline);
+    Mesh::Socket socket = co_await mesh_.connect(peer, Role::control, 0, deadline);
     accepted(peer, std::move(socket));
   } catch (const Error& e) {
     const std::lock_guard lock(mutex_);

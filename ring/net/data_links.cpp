@@ -6,7 +6,7 @@
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/handover.hpp"
-#include "ring/net/tcp_link.hpp"
+#include "ring/net/striped_link.hpp"
 
 namespace anello {
 
@@ -16,11 +16,13 @@ namespace {
 constexpr std::chrono::seconds kConnectLimit{10};
 }
 
-DataLinks::DataLinks(asio::io_context& context, Mesh& mesh, int rank, Sharing sharing, Bell& bell, Failed failed)
+DataLinks::DataLinks(asio::io_context& context, Mesh& mesh, int rank, Sharing sharing, int connections, Bell& bell,
+                     Failed failed)
     : context_(context),
       mesh_(mesh),
       rank_(rank),
       sharing_(std::move(sharing)),
+      connections_(std::size_t(connections)),
       bell_(bell),
       failed_(std::move(failed)) {
   tcp::socket{never_run_};  // Asio opens its own descriptors with the first socket: here it may still fail
@@ -51,8 +53,28 @@ void DataLinks::collect() {
   arrivals_.clear();
 }
 
-void DataLinks::accepted(int peer, Mesh::Socket socket) {
-  asio::co_spawn(context_, agree(peer, std::move(socket)), asio::detached);
+// The first connection decides what the link is.
+void DataLinks::accepted(int peer, std::uint32_t lane, Mesh::Socket socket) {
+  if (lane >= connections_)
+    log(Severity::info, text("dropped connection ", lane, " of rank ", peer, ", there are only ", connections_));
+  else if (lane == 0)
+    asio::co_spawn(context_, agree(peer, std::move(socket)), asio::detached);
+  else
+    add_lane(peer, lane, std::move(socket));
+}
+
+void DataLinks::add_lane(int peer, std::uint32_t lane, Mesh::Socket socket) {
+  const tcp protocol = socket.local_endpoint().protocol();
+  auto& lanes = lanes_[peer];
+  lanes.emplace(lane, tcp::socket(never_run_, protocol, socket.release()));
+  if (lanes.size() < connections_) return;
+  std::vector<tcp::socket> sockets;
+  for (auto& [number, each] : lanes) sockets.push_back(std::move(each));
+  lanes_.erase(peer);
+  if (connections_ == 1)
+    arrive(peer, std::make_unique<TcpLink>(std::move(sockets[0])));
+  else
+    arrive(peer, std::make_unique<StripedLink>(std::move(sockets)));
 }
 
 void DataLinks::arrive(int peer, std::unique_ptr<Link> link) {
@@ -65,15 +87,18 @@ void DataLinks::arrive(int peer, std::unique_ptr<Link> link) {
 
 asio::awaitable<void> DataLinks::dial(int peer) {
   try {
-    Mesh::Socket socket = co_await mesh_.connect(peer, Role::data, std::chrono::steady_clock::now() + kConnectLimit);
-    co_await agree(peer, std::move(socket));
+    const auto deadline = std::chrono::steady_clock::now() + kConnectLimit;
+    if (co_await agree(peer, co_await mesh_.connect(peer, Role::data, 0, deadline))) co_return;
+    for (std::uint32_t lane = 1; lane < connections_; lane++)
+      add_lane(peer, lane, co_await mesh_.connect(peer, Role::data, lane, deadline));
   } catch (const std::exception& e) {
     failed_(peer, e.what());
   }
 }
 
-// Both sides are here, with the two ends of one connection; it becomes the link if they cannot share memory.
-asio::awaitable<void> DataLinks::agree(int peer, Mesh::Socket socket) {
+// Both sides are here, with the two ends of one connection; it becomes the link's first lane if they cannot share
+// memory. True if nothing more is to be done for it.
+asio::awaitable<bool> DataLinks::agree(int peer, Mesh::Socket socket) {
   try {
     std::unique_ptr<Link> link;
     if (sharing_.with[std::size_t(peer)]) {
@@ -84,13 +109,15 @@ asio::awaitable<void> DataLinks::agree(int peer, Mesh::Socket socket) {
       if (!link && sharing_.required)
         throw Error(Code::network, "no shared memory, and ANELLO_TRANSPORT=shm allows nothing else");
     }
-    if (!link) {
-      const tcp protocol = socket.local_endpoint().protocol();
-      link = std::make_unique<TcpLink>(tcp::socket(never_run_, protocol, socket.release()));
+    if (link) {
+      arrive(peer, std::move(link));
+      co_return true;
     }
-    arrive(peer, std::move(link));
+    add_lane(peer, 0, std::move(socket));
+    co_return connections_ == 1;
   } catch (const std::exception& e) {
     failed_(peer, e.what());
+    co_return true;
   }
 }
 

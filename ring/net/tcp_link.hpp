@@ -14,7 +14,7 @@ class TcpLink final : public Link {
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
-  int descriptor() const override { return descriptor_; }
+  int descriptor(bool /*sending*/) const override { return descriptor_; }
 
  private:
   asio::ip::tcp::socket socket_;

@@ -25,7 +25,7 @@ class ShmLink final : public Link {
   ConstBytes peek() override;
   void consume(std::size_t bytes) override;
   void begin(bool sending, bool may_refer) override;
-  int descriptor() const override { return -1; }
+  int descriptor(bool /*sending*/) const override { return -1; }
   bool may_sleep(bool sending) override;
 
  private:

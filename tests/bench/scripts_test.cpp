@@ -231,6 +231,8 @@ TEST_F(Scripts, NetnsSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(netns("").err, HasSubstr("anello-bench was not found"));
   EXPECT_THAT(netns("-n 1").err, HasSubstr("-n '1' is not a list of numbers from 2 to 99"));
   EXPECT_THAT(netns("-l fast").err, HasSubstr("-l 'fast' is not a rate such as 100mbit or 10gbit"));
+  EXPECT_THAT(netns("-f 1kbit").err, HasSubstr("-f '1kbit' is not a rate"));
+  EXPECT_THAT(netns("-f 1gbit -n 4").err, HasSubstr("-f needs -n 2"));
   EXPECT_THAT(netns("-p nccl").err, HasSubstr("-p 'nccl' is not one of"));
   EXPECT_THAT(netns("-c 'reno;'").err, HasSubstr("is no congestion control"));
 }

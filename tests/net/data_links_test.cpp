@@ -25,17 +25,19 @@ struct Rank {
   std::promise<std::pair<int, std::string>> failed;
   DataLinks links;
 
-  explicit Rank(int rank, std::uint32_t generation = 1, bool shares = false, std::size_t pipe_bytes = 4096)
+  explicit Rank(int rank, std::uint32_t generation = 1, bool shares = false, std::size_t pipe_bytes = 4096,
+                int connections = 1)
       : mesh(background.context(), identity_of(rank, generation), {}),
-        links(background.context(), mesh, rank, {{shares, shares}, pipe_bytes}, bell,
+        links(background.context(), mesh, rank, {{shares, shares}, pipe_bytes}, connections, bell,
               [this](int peer, std::string why) {
                 failed.set_value({peer, std::move(why)});
               }) {}
   ~Rank() { background.stop(); }
 
   void open(const Rank& first, const Rank& second) {
-    mesh.open({first.mesh.endpoint(), second.mesh.endpoint()},
-              [this](const Claim& claim, Mesh::Socket socket) { links.accepted(claim.from, std::move(socket)); });
+    mesh.open({first.mesh.endpoint(), second.mesh.endpoint()}, [this](const Claim& claim, Mesh::Socket socket) {
+      links.accepted(claim.from, claim.lane, std::move(socket));
+    });
   }
   bool rings(int limit_ms = 10000) {
     pollfd polled{bell.descriptor(), POLLIN, 0};
@@ -45,8 +47,9 @@ struct Rank {
 
 struct TwoRanks {
   Rank low, high;
-  explicit TwoRanks(std::uint32_t generation_of_high = 1, bool share = false, std::size_t pipe_bytes = 4096)
-      : low(0, 1, share, pipe_bytes), high(1, generation_of_high, share, pipe_bytes) {
+  explicit TwoRanks(std::uint32_t generation_of_high = 1, bool share = false, std::size_t pipe_bytes = 4096,
+                    int connections = 1)
+      : low(0, 1, share, pipe_bytes, connections), high(1, generation_of_high, share, pipe_bytes, connections) {
     low.open(low, high);
     high.open(low, high);
   }
@@ -66,7 +69,7 @@ TEST(DataLinks, the_higher_rank_connects_when_it_needs_the_link) {
   const ConstBytes out(sent);
   const Bytes in(received);
   EXPECT_EQ(up->send_from({&out, 1}), 3);
-  pollfd polled{down->descriptor(), POLLIN, 0};
+  pollfd polled{down->descriptor(false), POLLIN, 0};
   ASSERT_EQ(poll(&polled, 1, 10000), 1);
   EXPECT_EQ(down->recv_into({&in, 1}), 3);
   EXPECT_EQ(received, sent);
@@ -95,6 +98,32 @@ TEST(DataLinks, ranks_that_may_go_over_to_shared_memory) {
     EXPECT_FALSE(down->may_sleep(true)) << "there is room";
   }
   EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(DataLinks, several_connections_make_one_link) {
+  const std::ptrdiff_t before = open_descriptors();
+  {
+    TwoRanks ranks(1, false, 0, 3);
+    const std::ptrdiff_t without = open_descriptors();
+    ranks.high.links.find(0);
+    ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
+    Link* const up = ranks.high.links.find(0);
+    Link* const down = ranks.low.links.find(1);
+    ASSERT_TRUE(up && down);
+    EXPECT_EQ(open_descriptors(), without + 6);
+    const ConstBytes word = std::as_bytes(std::span("word"));
+    EXPECT_EQ(up->send_from({&word, 1}), word.size());
+    pollfd polled{down->descriptor(false), POLLIN, 0};
+    EXPECT_EQ(poll(&polled, 1, 10000), 1);
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(DataLinks, shared_memory_needs_no_further_connections) {
+  TwoRanks ranks(1, true, 4096, 3);
+  ranks.high.links.find(0);
+  ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
+  EXPECT_TRUE(ranks.high.links.find(0)->peeks() && ranks.low.links.find(1)->peeks());
 }
 
 // Whether one side cannot make the memory or the other not take it, both know, and the connection still serves.

@@ -101,7 +101,7 @@ std::string frame(unsigned kind, std::string_view body, unsigned version = kProt
 }
 std::string hello_frame(std::string_view job = "job", unsigned role = 1, int from = -1, bool secret = false) {
   Writer body;
-  body.u8(std::uint8_t(role)).u32(0).i32(from).i32(-1).u8(secret).raw(std::string(32, 'n')).str(job);
+  body.u8(std::uint8_t(role)).u32(0).i32(from).i32(-1).u32(0).u8(secret).raw(std::string(32, 'n')).str(job);
   return frame(1, body.bytes());
 }
 bool say(tcp::socket& socket, std::string_view bytes) {
@@ -228,7 +228,8 @@ TEST(Handshake, ARecordedConversationIsOfNoUse) {
 
 // Each field that is changed on the way makes the proof fail.
 TEST(Handshake, TheProofIsBoundToEveryField) {
-  const std::size_t fields[] = {kHeader + 0, kHeader + 1, kHeader + 5, kHeader + 9, kHeader + 14, kHeader + 50};
+  const std::size_t fields[] = {kHeader + 0,  kHeader + 1,  kHeader + 5, kHeader + 9,
+                                kHeader + 13, kHeader + 18, kHeader + 54};
   for (const std::size_t at : fields) {
     Pair front;
     Result greeted;

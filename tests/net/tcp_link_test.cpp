@@ -1,9 +1,11 @@
-#include "ring/net/tcp_link.hpp"
+#include "ring/net/striped_link.hpp"
 
 #include <gmock/gmock.h>
 #include <poll.h>
 
 #include <anello/error.hpp>
+#include <asio/read.hpp>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -20,15 +22,15 @@ std::vector<std::byte> pattern(std::size_t count) {
   return bytes;
 }
 
-std::size_t send(TcpLink& link, ConstBytes bytes) {
+std::size_t send(Link& link, ConstBytes bytes) {
   return link.send_from({&bytes, 1});
 }
-std::size_t receive(TcpLink& link, Bytes bytes) {
+std::size_t receive(Link& link, Bytes bytes) {
   return link.recv_into({&bytes, 1});
 }
 
-bool ready(const TcpLink& link, short events, int limit_ms) {
-  pollfd polled{link.descriptor(), events, 0};
+bool ready(const Link& link, short events, int limit_ms) {
+  pollfd polled{link.descriptor(events == POLLOUT), events, 0};
   return poll(&polled, 1, limit_ms) > 0;
 }
 
@@ -38,7 +40,7 @@ struct Linked : Loopback {
 };
 
 // Everything, in whatever parts it moves; pieces of `piece_bytes` on both sides.
-std::vector<std::byte> carry(TcpLink& from, TcpLink& to, const std::vector<std::byte>& bytes, std::size_t piece_bytes) {
+std::vector<std::byte> carry(Link& from, Link& to, const std::vector<std::byte>& bytes, std::size_t piece_bytes) {
   std::vector<std::byte> out(bytes.size());
   const auto cut = [&](auto all) {
     std::vector<decltype(all)> pieces;
@@ -91,6 +93,61 @@ TEST(TcpLink, megabytes_through_small_buffers_and_large_ones) {
       Linked links(buffer_bytes);
       EXPECT_TRUE(carry(links.left, links.right, bytes, piece_bytes) == bytes) << buffer_bytes << ", " << piece_bytes;
     }
+}
+
+struct Lanes {
+  std::vector<std::unique_ptr<Loopback>> pairs;
+  Lanes(int count, int buffer_bytes) {
+    for (int k = 0; k < count; k++) pairs.push_back(std::make_unique<Loopback>(buffer_bytes));
+  }
+  std::vector<asio::ip::tcp::socket> take(asio::ip::tcp::socket Loopback::*side) {
+    std::vector<asio::ip::tcp::socket> sockets;
+    for (auto& pair : pairs) sockets.push_back(std::move((*pair).*side));
+    return sockets;
+  }
+};
+
+struct Striped : Lanes {
+  explicit Striped(int count, int buffer_bytes = 0)
+      : Lanes(count, buffer_bytes), left(take(&Loopback::a)), right(take(&Loopback::b)) {}
+  StripedLink left, right;
+};
+
+TEST(StripedLink, megabytes_arrive_in_order_over_two_and_five) {
+  const std::vector<std::byte> bytes = pattern(3'000'017);
+  for (const int lanes : {2, 5})
+    for (const int buffer_bytes : {4096, 0})
+      for (const std::size_t piece_bytes : {std::size_t(1000), std::size_t(700'001), bytes.size()}) {
+        Striped links(lanes, buffer_bytes);
+        EXPECT_TRUE(carry(links.left, links.right, bytes, piece_bytes) == bytes) << lanes << ", " << piece_bytes;
+        EXPECT_TRUE(carry(links.right, links.left, bytes, piece_bytes) == bytes) << "and the other way";
+      }
+}
+
+TEST(StripedLink, each_connection_has_its_share) {
+  constexpr std::size_t kStripe = StripedLink::kStripeBytes;
+  Lanes lanes(2, 0);
+  StripedLink link(lanes.take(&Loopback::a));
+  const std::vector<std::byte> bytes = pattern(2 * kStripe + 10);
+  for (std::size_t sent = 0; sent < bytes.size(); sent += send(link, ConstBytes(bytes).subspan(sent)))
+    ASSERT_TRUE(ready(link, POLLOUT, 5000));
+  std::vector<std::byte> out(bytes.size());
+  asio::read(lanes.pairs[0]->b, asio::buffer(out.data(), kStripe));
+  asio::read(lanes.pairs[1]->b, asio::buffer(out.data() + kStripe, kStripe));
+  asio::read(lanes.pairs[0]->b, asio::buffer(out.data() + 2 * kStripe, 10));
+  EXPECT_TRUE(out == bytes);
+}
+
+TEST(StripedLink, waits_for_the_connection_whose_turn_it_is) {
+  Lanes lanes(2, 0);
+  StripedLink link(lanes.take(&Loopback::a));
+  std::vector<std::byte> out(10);
+  lanes.pairs[1]->b.send(asio::buffer("later"));
+  EXPECT_FALSE(ready(link, POLLIN, 50)) << "the second stripe has come, the first has not";
+  EXPECT_EQ(receive(link, out), 0);
+  lanes.pairs[0]->b.send(asio::buffer("now"));
+  ASSERT_TRUE(ready(link, POLLIN, 5000));
+  EXPECT_EQ(receive(link, out), 4);
 }
 
 std::string error_of(const std::function<void()>& call) {

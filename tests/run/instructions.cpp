@@ -45,7 +45,7 @@ class PipeLink final : public Link {
       std::memcpy(part.data(), in_.head.data() + at, part.size());
     });
   }
-  int descriptor() const override { return -1; }
+  int descriptor(bool /*sending*/) const override { return -1; }
 
  private:
   Pipe &out_, &in_;

@@ -56,7 +56,7 @@ class Plane {
 
  private:
   asio::awaitable<void> dial(int peer, std::optional<Mesh::Socket>& socket) {
-    socket.emplace(co_await mesh.connect(peer, Role::control, in(milliseconds(5000))));
+    socket.emplace(co_await mesh.connect(peer, Role::control, 0, in(milliseconds(5000))));
   }
 
   int rank_, size_;

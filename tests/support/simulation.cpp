@@ -43,7 +43,7 @@ class Simulation::MemoryLink final : public Link {
   void begin(bool sending, bool may_refer) override {
     if (sending) out_.lends = world_.weather_.lends && may_refer;
   }
-  int descriptor() const override { return -1; }
+  int descriptor(bool /*sending*/) const override { return -1; }
 
  private:
   Simulation& world_;

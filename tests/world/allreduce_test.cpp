@@ -104,6 +104,23 @@ TEST(Allreduce, a_million_elements) {
     }
 }
 
+TEST(Allreduce, over_several_connections) {
+  for (const int connections : {2, 7}) {
+    Settings settings = with("auto", kSmallBuffers);
+    settings.transport = "tcp";
+    settings.connections = connections;
+    run_world(
+        3,
+        [](World& world) {
+          std::vector<int> values(200'000);
+          for (std::size_t i = 0; i < values.size(); i++) values[i] = int(i) * (world.rank() + 1);
+          world.allreduce(values);
+          for (std::size_t i = 0; i < values.size(); i++) ASSERT_EQ(values[i], int(i) * 6);
+        },
+        settings);
+  }
+}
+
 TEST(Allreduce, slabs_follow_each_other) {
   for (const std::string& algorithm : kAlgorithms)
     run_world(

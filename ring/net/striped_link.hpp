@@ -1,0 +1,33 @@
+// A link over several TCP connections to one peer, for networks that give a single one less than all: a stripe of bytes
+// goes over the first, the next over the second, and so round. Both sides cut alike, so nothing else is sent.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "ring/net/tcp_link.hpp"
+
+namespace anello {
+
+class StripedLink final : public Link {
+ public:
+  static constexpr std::size_t kStripeBytes = 64 << 10;
+
+  // The connections in the same order on both sides, two at least.
+  explicit StripedLink(std::vector<asio::ip::tcp::socket> sockets);
+
+  std::size_t send_from(std::span<const ConstBytes> pieces) override;
+  std::size_t recv_into(std::span<const Bytes> pieces) override;
+  int descriptor(bool sending) const override;
+
+ private:
+  struct Position {
+    std::size_t lane = 0, left_bytes = kStripeBytes;  // of its stripe
+  };
+  template <class Piece, class Move>
+  std::size_t each_stripe(Position& position, std::span<const Piece> pieces, Move move);
+
+  std::vector<TcpLink> lanes_;
+  Position sending_, receiving_;
+};
+
+}  // namespace anello
