@@ -5,6 +5,7 @@
 #include "bench/ours.hpp"
 #include "bench/program.hpp"
 #include "bench/simulate/simulate.hpp"
+#include "bench/tune.hpp"
 
 using namespace anello;
 using namespace anello::bench;
@@ -36,6 +37,6 @@ int main(int argc, char** argv) {
                       "Measures collective operations: anello run -n 4 -- anello-bench allreduce",
                       add_flags,
                       [&](const std::function<int(Library&)>& run) { return join(run, shareable); },
-                      {simulate_command()}},
+                      {tune_command(), simulate_command()}},
                      argc, argv);
 }

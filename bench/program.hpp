@@ -13,7 +13,7 @@ class App;
 
 namespace anello::bench {
 
-// A subcommand that needs no world.
+// A subcommand that sees to its world itself, if it needs one.
 struct Command {
   std::string name, sentence;
   std::function<std::function<int()>(CLI::App&)> add;  // its flags; returns what then carries it out: the exit code

@@ -17,11 +17,15 @@ namespace {
 constexpr milliseconds kDiagnosisAfter{200};  // an operation that sleeps longer says what it is
 constexpr milliseconds kLongSleep{1000};
 
+Algorithm algorithm_named(Code code, std::string_view what, std::string_view given) {
+  Algorithm algorithm;
+  if (!parse(given, algorithm)) throw Error(code, text(what, "='", given, "' is no algorithm: ", algorithm_names()));
+  return algorithm;
+}
+
 Facts with_settings(Facts facts, const Settings& settings) {
   facts.slab_bytes = settings.slab_bytes;
-  if (!parse(settings.algorithm, facts.forced))
-    throw Error(Code::configuration,
-                text("ANELLO_ALGORITHM='", settings.algorithm, "' is no algorithm: ", algorithm_names()));
+  facts.forced = algorithm_named(Code::configuration, "ANELLO_ALGORITHM", settings.algorithm);
   return facts;
 }
 
@@ -51,12 +55,13 @@ class Patient {
   bool sleeping_ = false, told_ = false;
 };
 
-Communicator::Communicator(const Identity& identity, const Facts& facts, const Settings& settings, Patience patience,
-                           Bell& bell, Control* control, DataLinks* links)
+Communicator::Communicator(const Identity& identity, const Facts& facts, Table table, const Settings& settings,
+                           Patience patience, Bell& bell, Control* control, DataLinks* links)
     : rank_(identity.rank),
       size_(identity.size),
       generation_(identity.generation),
       facts_(with_settings(facts, settings)),
+      table_(std::move(table)),
       control_(control),
       links_(links),
       waiter_(patience, bell),
@@ -84,6 +89,7 @@ void Communicator::end(Error why) {
   if (!failure_) failure_ = std::move(why);
 }
 
+// What is asked for carries the forced algorithm, and in place of a slab's elements the bytes that are wanted.
 // Most calls are like the one before, and then nothing is to be chosen or looked up.
 Signature Communicator::sign(const Operation& operation) {
   const Signature asked = what_is_asked(operation);
@@ -107,17 +113,24 @@ Signature Communicator::what_is_asked(const Operation& operation) const {
   signature.kind = operation.kind;
   signature.op = operation.op;
   signature.dtype = operation.dtype;
+  if (!operation.algorithm.empty())
+    signature.algorithm = algorithm_named(Code::invalid_argument, "algorithm", operation.algorithm);
+  signature.slab_elems = std::uint64_t(operation.slab_bytes);
   return signature;
 }
 
 Signature Communicator::with_choice(Signature signature) const {
+  const auto slab_bytes = std::int64_t(std::exchange(signature.slab_elems, 0));
+  const Algorithm forced = std::exchange(signature.algorithm, Algorithm::automatic);
   if (signature.kind != Kind::allreduce && signature.kind != Kind::reduce_scatter) return signature;
   Facts facts = facts_;
+  if (forced != Algorithm::automatic) facts.forced = forced;
+  if (slab_bytes != kSuitableSlab) facts.slab_bytes = slab_bytes;
   facts.elem_bytes = size_bytes(signature.dtype);
   const bool scatters = signature.kind == Kind::reduce_scatter;  // of an input with a part for every rank
   facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
-  const Choice choice = choose(facts);
-  signature.algorithm = std::uint8_t(choice.algorithm);
+  const Choice choice = choose(facts, table_);
+  signature.algorithm = choice.algorithm;
   signature.slab_elems = choice.slab_elems;
   return signature;
 }
@@ -128,7 +141,7 @@ Plan Communicator::make_plan(const Signature& signature) const {
   if (signature.count == 0 && size_ > 1) return plan_barrier(shape);
   switch (signature.kind) {
     case Kind::allreduce:
-      return plan_allreduce(Algorithm(signature.algorithm), shape, signature.slab_elems);
+      return plan_allreduce(signature.algorithm, shape, signature.slab_elems);
     case Kind::broadcast:
       return plan_broadcast(shape);
     case Kind::all_gather:
@@ -143,7 +156,7 @@ Plan Communicator::make_plan(const Signature& signature) const {
 
 const Plan& Communicator::plan_for(const Signature& signature) {
   const PlanKey key{signature.kind,
-                    Algorithm(signature.algorithm),
+                    signature.algorithm,
                     {rank_, size_, signature.count, signature.root},
                     signature.slab_elems};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;

@@ -28,14 +28,16 @@ struct Operation {
   std::uint64_t fingerprint = 0;
   Buffer input, output;
   std::string_view name;
+  std::string_view algorithm = {};          // forced; empty: as set
+  std::int64_t slab_bytes = kSuitableSlab;  // the same
 };
 
 class Communicator {
  public:
   // Control and links are null in a world of one.
-  // `facts` are the same on all ranks; what the settings say is added to them.
-  Communicator(const Identity& identity, const Facts& facts, const Settings& settings, Patience patience, Bell& bell,
-               Control* control, DataLinks* links);
+  // `facts` and `table` are the same on all ranks; what the settings say is added to the facts.
+  Communicator(const Identity& identity, const Facts& facts, Table table, const Settings& settings, Patience patience,
+               Bell& bell, Control* control, DataLinks* links);
 
   // Blocks until this rank's part is done. Any thread. Throws the world's verdict, with the operation and how far it
   // got.
@@ -65,6 +67,7 @@ class Communicator {
   int rank_, size_;
   std::uint32_t generation_;
   Facts facts_;
+  Table table_;
   Control* control_;
   DataLinks* links_;
   Waiter waiter_;

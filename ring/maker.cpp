@@ -1,6 +1,8 @@
 // How a world comes to be: listen, trade endpoints and settings, connect the control plane.
 #include <algorithm>
+#include <fstream>
 #include <map>
+#include <sstream>
 #include <system_error>
 
 #include "ring/base/config.hpp"
@@ -8,6 +10,7 @@
 #include "ring/base/wire.hpp"
 #include "ring/net/cores.hpp"
 #include "ring/net/handover.hpp"
+#include "ring/plan/table.hpp"
 #include "ring/shm/pipe.hpp"
 #include "ring/world_impl.hpp"
 
@@ -15,6 +18,7 @@ namespace anello {
 namespace {
 
 constexpr std::size_t kMaxHostBytes = 255, kMaxSettingsBytes = 4096, kMaxMemoryBytes = 255, kMaxCoreBytes = 8192;
+constexpr std::size_t kMaxTableBytes = 48 << 10;
 constexpr double kQuotaUnits = 1000;  // of a core
 
 // What a rank tells the others of itself.
@@ -24,12 +28,14 @@ struct Introduction {
   int node_rank = 0;
   Cores cores;
   std::string memory;  // whom it can share memory with: those that say the same; empty: nobody
+  std::string table;   // of algorithms; of rank 0 only
 };
 
 std::string encode(const Introduction& me) {
   Writer writer;
   writer.str(me.endpoint.address).u16(me.endpoint.port).str(me.endpoint.host.substr(0, kMaxHostBytes)).str(me.settings);
   writer.i32(me.node_rank).str(me.cores.allowed).u64(std::uint64_t(me.cores.quota * kQuotaUnits)).str(me.memory);
+  writer.str(me.table);
   return std::move(writer).take();
 }
 
@@ -44,6 +50,7 @@ Introduction decode_introduction(std::string_view blob) {
   them.cores.allowed = reader.str(kMaxCoreBytes);
   them.cores.quota = double(reader.u64()) / kQuotaUnits;
   them.memory = reader.str(kMaxMemoryBytes);
+  them.table = reader.str(kMaxTableBytes);
   reader.finish();
   return them;
 }
@@ -87,6 +94,24 @@ void check_transport(const Settings& settings) {
                 text("ANELLO_SHM_BYTES='", settings.shm_bytes, "' is no multiple of ", kLineBytes));
 }
 
+// Parsed here as well, so that what is wrong with it is said by the rank that read it.
+std::string read_table(const std::string& path) {
+  if (path.empty()) return {};
+  const std::string what = text("ANELLO_TABLE='", path, "'");
+  std::ifstream file(path);
+  std::ostringstream all;
+  if (!file || !(all << file.rdbuf())) throw Error(Code::configuration, text(what, " cannot be read, or is empty"));
+  const std::string table = std::move(all).str();
+  if (table.size() > kMaxTableBytes)
+    throw Error(Code::configuration, text(what, " has more than ", kMaxTableBytes, " bytes"));
+  try {
+    parse_table(table);
+  } catch (Error& e) {
+    throw e.within(what);
+  }
+  return table;
+}
+
 Sharing sharing_of(const std::vector<std::string>& memory, int rank, const Settings& settings) {
   Sharing sharing{{}, std::size_t(settings.shm_bytes), settings.transport == "shm"};
   const std::string& mine = memory[std::size_t(rank)];
@@ -108,7 +133,7 @@ World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Sett
   try {
     if (identity.size > 1) join(exchange, settings);
     const Patience patience = Patience::of(settings.spin, settings.yields, shares_cores_);
-    communicator_.emplace(identity_, facts_, settings, patience, bell_, control_ ? &*control_ : nullptr,
+    communicator_.emplace(identity_, facts_, table_, settings, patience, bell_, control_ ? &*control_ : nullptr,
                           links_ ? &*links_ : nullptr);
   } catch (...) {
     if (background_) background_->stop();  // before what its handlers use is gone
@@ -125,15 +150,19 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   std::vector<Endpoint> peers;
   check_transport(settings);
   const std::string memory = settings.transport == "tcp" ? "" : memory_domain();
-  const std::vector<std::string> blobs =
-      exchange(encode({mesh_->endpoint(), wire_settings(settings), identity_.node_rank, available_cores(), memory}));
+  const std::string table = identity_.rank == 0 ? read_table(settings.table) : "";
+  const std::vector<std::string> blobs = exchange(
+      encode({mesh_->endpoint(), wire_settings(settings), identity_.node_rank, available_cores(), memory, table}));
   std::string first;
   std::vector<std::string> memories;
   std::map<int, Crowd> crowds;
   hosts_.clear();
   for (int rank = 0; rank < identity_.size; rank++) {
     Introduction them = decode_introduction(blobs.at(std::size_t(rank)));
-    if (rank == 0) first = them.settings;
+    if (rank == 0) {
+      first = them.settings;
+      table_ = parse_table(them.table);
+    }
     compare_settings(first, them.settings, rank);
     crowds[them.node_rank].join(them.cores);
     memories.push_back(std::move(them.memory));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ring/base/text.hpp"
+#include "ring/plan/table.hpp"
 #include "ring/world_impl.hpp"
 
 namespace anello {
@@ -62,6 +63,11 @@ void check_op(std::string_view verb, Op op) {
   if (name(op) == "?") refuse(verb, text("reduction ", int(op), " is not one of anello::Op"));
 }
 
+int check_slab(std::string_view verb, int bytes) {
+  if (bytes < kSuitableSlab) refuse(verb, text("slab_bytes ", bytes, " is less than -1, which means as set"));
+  return bytes;
+}
+
 }  // namespace
 
 World::World(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -90,6 +96,9 @@ int World::node_count() const {
 const std::string& World::host(int rank) const {
   return impl_->host(rank);
 }
+std::string World::layout() const {
+  return anello::layout(impl_->facts());
+}
 
 void World::allreduce(Tensor inout, Op op, const Options& options) {
   allreduce(inout, inout, op, options);
@@ -108,7 +117,9 @@ void World::allreduce(ConstTensor input, Tensor output, Op op, const Options& op
               .count = input.count,
               .input = buffer(input),
               .output = buffer(output),
-              .name = options.name});
+              .name = options.name,
+              .algorithm = options.algorithm,
+              .slab_bytes = check_slab(kVerb, options.slab_bytes)});
 }
 
 void World::broadcast(Tensor tensor, int root, const Options& options) {

@@ -20,6 +20,7 @@ class World::Impl {
   void abort(std::string_view reason);
   void finish();
   const Identity& identity() const { return identity_; }
+  const Facts& facts() const { return facts_; }
   const std::string& host(int rank) const;
 
  private:
@@ -28,6 +29,7 @@ class World::Impl {
 
   Identity identity_;
   Facts facts_;                     // the same on all ranks
+  Table table_;                     // the same on all ranks
   std::vector<std::string> hosts_;  // by rank
   bool shares_cores_ = false;       // this host has more ranks than cores for them
   Bell bell_;

@@ -55,7 +55,7 @@ void add_flags(CLI::App& command, Request& request) {
   command
       .add_option_function<std::string>(
           "--slab", [&](const std::string& given) { request.slab_bytes = std::int64_t(parse_size("--slab", given)); },
-          "as ANELLO_SLAB_BYTES (4M)")
+          "as ANELLO_SLAB_BYTES")
       ->type_name("SIZE");
   command
       .add_option_function<std::string>(

@@ -9,6 +9,7 @@
 namespace anello {
 namespace {
 
+constexpr std::string_view kAlgorithms = "algorithms";
 constexpr std::uint32_t kMagic = 0x4f4c4e41;  // "ANLO"
 
 std::string_view name(Kind kind) {
@@ -30,7 +31,7 @@ std::string_view differing_field(const Signature& a, const Signature& b) {
   if (a.op != b.op) return "reductions";
   if (a.root != b.root) return "roots";
   if (a.fingerprint != b.fingerprint) return "lists of tensors (same total, other counts)";
-  return "algorithms";
+  return kAlgorithms;
 }
 
 }  // namespace
@@ -65,7 +66,7 @@ Signature decode_signature(std::string_view bytes) {
   s.kind = Kind(reader.u8());
   s.op = Op(reader.u8());
   s.dtype = DType(reader.u8());
-  s.algorithm = reader.u8();
+  s.algorithm = Algorithm(reader.u8());
   reader.finish();
   return s;
 }
@@ -80,8 +81,11 @@ std::string describe(const Signature& s) {
 
 std::string difference(int rank, const Signature& a, int other_rank, const Signature& b) {
   if (a == b) return {};
-  return text("the ", differing_field(a, b), " differ: rank ", rank, " calls ", describe(a), ", rank ", other_rank,
-              " calls ", describe(b));
+  const std::string_view field = differing_field(a, b);
+  const auto call = [field](const Signature& s) {
+    return describe(s) + (field == kAlgorithms ? text(" by ", name(s.algorithm), ", slabs of ", s.slab_elems) : "");
+  };
+  return text("the ", field, " differ: rank ", rank, " calls ", call(a), ", rank ", other_rank, " calls ", call(b));
 }
 
 }  // namespace anello

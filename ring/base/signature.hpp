@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "ring/base/algorithm.hpp"
+
 namespace anello {
 
 // Values are part of the wire protocol: append only.
@@ -22,7 +24,7 @@ struct Signature {
   Kind kind = Kind::barrier;
   Op op = Op::sum;
   DType dtype = DType::u8;
-  std::uint8_t algorithm = 0;
+  Algorithm algorithm = Algorithm::automatic;
 
   friend bool operator==(const Signature&, const Signature&) = default;
 };

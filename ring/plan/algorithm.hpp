@@ -4,8 +4,8 @@
 #pragma once
 #include <compare>
 #include <cstdint>
-#include <string_view>
 
+#include "ring/base/algorithm.hpp"
 #include "ring/plan/plan.hpp"
 
 namespace anello {
@@ -16,21 +16,6 @@ struct Shape {
   int root = 0;             // broadcast only
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
-
-// How an allreduce goes about it. Values are part of the wire protocol: append only.
-enum class Algorithm : std::uint8_t {
-  automatic,  // let choose() decide
-  ring,       // each rank's share travels round, twice; 2(n-1)/n of the data each way
-  star,       // everybody to rank 0 and back; 2(n-1) messages
-  tree,       // the same along a binomial tree
-  one_shot,   // everybody sends everything to everybody
-  two_shot,   // each rank owns a share, gathers it from all, folds it and sends it to all
-  halving,    // recursive halving, then doubling
-  chain,      // 0 -> n-1 and back
-};
-std::string_view name(Algorithm algorithm);  // "ring"; automatic is "auto"
-bool parse(std::string_view text, Algorithm&);
-std::string algorithm_names();  // "auto, ring, star, ...", for messages
 
 // Does every element come out as ((x0 + x1) + x2) + ..., whatever the size, the slabs and the placement of ranks?
 bool reproducible(Algorithm algorithm);

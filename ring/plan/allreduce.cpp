@@ -1,5 +1,6 @@
 // The allreduce algorithms. Each emits one slab's steps for one rank of at least two; none is called with no elements.
 // In the pictures time runs down, a letter is a chunk, and a0+1 is chunk a summed over ranks 0 and 1.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <utility>
@@ -148,44 +149,27 @@ void chain(Draft& draft, Range all) {
 }
 
 struct Row {
-  std::string_view name;
+  Algorithm algorithm;
   void (*emit)(Draft&, Range);
   bool reproducible;
 };
-constexpr std::array<Row, 8> kRows = {{{"auto", nullptr, false},
-                                       {"ring", ring, false},
-                                       {"star", star, true},
-                                       {"tree", tree, false},
-                                       {"one_shot", one_shot, true},
-                                       {"two_shot", two_shot, true},
-                                       {"halving", halving, false},
-                                       {"chain", chain, true}}};
+constexpr std::array kRows = {Row{Algorithm::ring, ring, false},        Row{Algorithm::star, star, true},
+                              Row{Algorithm::tree, tree, false},        Row{Algorithm::one_shot, one_shot, true},
+                              Row{Algorithm::two_shot, two_shot, true}, Row{Algorithm::halving, halving, false},
+                              Row{Algorithm::chain, chain, true}};
 const Row& row(Algorithm algorithm) {
-  ANELLO_CHECK(std::size_t(algorithm) < kRows.size());
-  return kRows[std::size_t(algorithm)];
+  const auto found = std::ranges::find(kRows, algorithm, &Row::algorithm);
+  ANELLO_CHECK(found != kRows.end());
+  return *found;
 }
 
 }  // namespace
 
-std::string_view name(Algorithm algorithm) {
-  return std::size_t(algorithm) < kRows.size() ? row(algorithm).name : "?";
-}
-bool parse(std::string_view text, Algorithm& algorithm) {
-  for (std::size_t i = 0; i < kRows.size(); i++)
-    if (kRows[i].name == text) return algorithm = Algorithm(i), true;
-  return false;
-}
-std::string algorithm_names() {
-  std::string names;
-  for (const Row& each : kRows) names.append(names.empty() ? "" : ", ").append(each.name);
-  return names;
-}
 bool reproducible(Algorithm algorithm) {
-  return row(algorithm).reproducible;
+  return algorithm != Algorithm::automatic && row(algorithm).reproducible;
 }
 
 Plan plan_allreduce(Algorithm algorithm, const Shape& shape, std::uint64_t slab_elems) {
-  ANELLO_CHECK(algorithm != Algorithm::automatic);
   Draft draft({.rank = shape.rank, .world = shape.world, .input_elems = shape.count, .output_elems = shape.count});
   each_slab(draft, shape.count, shape.world == 1 ? 0 : slab_elems, [&](Range slab) {
     if (shape.world == 1)

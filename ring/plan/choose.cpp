@@ -41,10 +41,10 @@ constexpr std::array kRows = {
     Row{Medium::memory, Cores::any, 2, 2, Worlds::any, 32 * kKiB, 0, Algorithm::one_shot, "two ranks, one exchange"},
     Row{Medium::memory, Cores::any, 2, 2, Worlds::any, kAnyBytes, 0, Algorithm::two_shot, "two ranks, least copying"},
     Row{Medium::tcp, Cores::any, 2, 2, Worlds::any, 256 * kKiB, 0, Algorithm::one_shot, "two ranks, one exchange"},
+    Row{Medium::memory, Cores::shared, 3, 4, Worlds::any, 2 * kKiB, 0, Algorithm::one_shot,
+        "few ranks, one message deep"},
     Row{Medium::memory, Cores::shared, 3, 32, Worlds::any, 64 * kKiB, 0, Algorithm::star,
         "shared cores, fewest messages"},
-    Row{Medium::memory, Cores::shared, 4, 4, Worlds::any, kAnyBytes, 0, Algorithm::tree,
-        "four ranks share cores, fewest messages"},
     Row{Medium::memory, Cores::shared, 3, 32, Worlds::any, kAnyBytes, 0, Algorithm::ring,
         "shared cores, least copying"},
     Row{Medium::any, Cores::shared, 3, 32, Worlds::any, 16 * kKiB, 0, Algorithm::star, "shared cores, fewest messages"},
@@ -76,6 +76,12 @@ bool fits(const Row& row, const Facts& facts) {
   return medium && cores && world && shape && bytes && (!facts.rank_order || reproducible(row.algorithm));
 }
 
+bool fits(const TableRow& row, const Facts& facts) {
+  return row.world == facts.world && row.hosts == facts.hosts && row.memory == facts.memory &&
+         row.oversubscribed == facts.oversubscribed && facts.bytes <= row.most_bytes &&
+         (!facts.rank_order || reproducible(row.algorithm));
+}
+
 void refuse_if_unable(Algorithm forced, const Facts& facts) {
   if (!facts.rank_order || reproducible(forced)) return;
   throw Error(Code::configuration, text("algorithm '", name(forced),
@@ -84,12 +90,12 @@ void refuse_if_unable(Algorithm forced, const Facts& facts) {
 }
 
 // Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, 8.0 ms in slabs of 4 MiB, whose halves fall out of the
-// second-level cache between being reduced and being read by the other rank. Larger ones mean fewer wake-ups, for ranks
-// that share cores and over TCP.
+// second-level cache between being reduced and being read by the other rank. Over TCP 13 to 17 ms in slabs of 512 KiB
+// or 1 MiB, 21 to 23 in slabs of 4 MiB. Smaller ones mean more wake-ups.
 std::uint64_t wanted_slab(const Facts& facts) {
   if (facts.slab_bytes != kSuitableSlab) return std::uint64_t(facts.slab_bytes);
-  if (!facts.memory) return 4 * kMiB;
-  return facts.world == 2 ? 256 * kKiB : kMiB;
+  const auto world = std::uint64_t(facts.world);
+  return facts.memory ? std::min(world * 128 * kKiB, kMiB) : std::min(world * 256 * kKiB, 4 * kMiB);
 }
 
 std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) {
@@ -107,11 +113,17 @@ std::uint64_t slab_elems(const Facts& facts) {
   return divide_up(facts.bytes / facts.elem_bytes, divide_up(facts.bytes, slab_bytes));
 }
 
-Choice choose(const Facts& facts) {
+Choice choose(const Facts& facts, std::span<const TableRow> table) {
   if (facts.world == 1) return {Algorithm::ring, 0, "one rank, a copy"};
   if (facts.forced != Algorithm::automatic) {
     refuse_if_unable(facts.forced, facts);
     return {facts.forced, slab_elems(facts), "forced"};
+  }
+  const auto own = std::find_if(table.begin(), table.end(), [&](const TableRow& each) { return fits(each, facts); });
+  if (own != table.end() && own->algorithm != Algorithm::automatic) {
+    Facts with_slab = facts;
+    if (facts.slab_bytes == kSuitableSlab) with_slab.slab_bytes = own->slab_bytes;
+    return {own->algorithm, slab_elems(with_slab), "the table's"};
   }
   const auto row = std::find_if(kRows.begin(), kRows.end(), [&](const Row& each) { return fits(each, facts); });
   ANELLO_CHECK(row != kRows.end());

@@ -1,9 +1,12 @@
 // Which algorithm an allreduce takes, and in what slabs. A table of rows, shipped with the library and so the same from
-// run to run; it looks at nothing but facts that are equal on all ranks, so that all ranks choose alike. Pure.
+// run to run, or one of the user's before that (table.hpp); it looks at nothing but facts that are equal on all ranks,
+// so that all ranks choose alike. Pure.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "ring/plan/algorithm.hpp"
 
@@ -20,7 +23,7 @@ struct Facts {
   std::size_t elem_bytes = 1;
   Algorithm forced = Algorithm::automatic;
   std::int64_t slab_bytes = kSuitableSlab;  // wanted; 0: everything at once
-  bool rank_order = false;       // reproducible mode: results must not depend on the algorithm
+  bool rank_order = false;                  // reproducible mode: results must not depend on the algorithm
 };
 
 struct Choice {
@@ -29,8 +32,19 @@ struct Choice {
   std::string_view reason;                // for people, in memory that never goes away
 };
 
-// Throws Error{configuration} if the forced algorithm cannot do what is asked.
-Choice choose(const Facts& facts);
+// A row of the user's: for worlds of this layout, and buffers up to most_bytes.
+struct TableRow {
+  int world = 2, hosts = 1;
+  bool memory = false, oversubscribed = false;
+  std::uint64_t most_bytes = 0;
+  Algorithm algorithm = Algorithm::automatic;
+  std::int64_t slab_bytes = kSuitableSlab;  // unless the facts say what is wanted
+};
+using Table = std::vector<TableRow>;
+
+// What is forced comes first, then the user's table, then the shipped one. Throws Error{configuration} if the forced
+// algorithm cannot do what is asked.
+Choice choose(const Facts& facts, std::span<const TableRow> table = {});
 
 // The slab alone, for reduce_scatter: near facts.slab_bytes, so that slabs are equal, and no less than a worthwhile
 // message for each rank. 0: all at once.

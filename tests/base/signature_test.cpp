@@ -20,7 +20,7 @@ Signature sample() {
   signature.kind = Kind::allreduce;
   signature.op = Op::max;
   signature.dtype = DType::bf16;
-  signature.algorithm = 3;
+  signature.algorithm = Algorithm(3);
   return signature;
 }
 std::string bytes_of(const Signature& signature) {
@@ -67,8 +67,8 @@ TEST(Signature, TheFirstDifferenceIsNamedWithBothRanksAndBothValues) {
   b.fingerprint = 0;
   EXPECT_THAT(difference(0, a, 1, b), HasSubstr("lists of tensors"));
   b = a;
-  b.algorithm = 1;
-  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("algorithms differ"));
+  b.algorithm = Algorithm::ring;
+  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("algorithms differ: rank 0 calls "));
 }
 
 }  // namespace

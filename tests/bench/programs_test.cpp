@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "tests/support/process.hpp"
 
@@ -41,6 +43,27 @@ void expect_mpi_rows(std::vector<std::string> command) {
 
 TEST(Programs, OursMeasuresBetweenProcesses) {
   expect_rows(launch({BENCH, "allreduce", "-b", "4", "-e", "64K", "-f", "128", "-n", "3", "-w", "1"}), 3);
+}
+
+TEST(Programs, TuneWritesATableThatTheNextWorldTakes) {
+  const auto file = std::filesystem::path(::testing::TempDir()) / "anello_tuned";
+  std::ofstream(file) << "77 1 tcp own any star suitable\n2 1 memory own 4 chain 0\n2 1 memory shared 4 chain 0\n"
+                      << "2 1 tcp own 4 chain 0\n2 1 tcp shared 4 chain 0\n";
+  const Outcome outcome = launch({BENCH, "tune", "-s", "4,64K", "-r", "2", "--budget_ms", "1", "-o", file.string()});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("the library's own choice is within 10 % of the best at "));
+  std::stringstream table;
+  table << std::ifstream(file).rdbuf();
+  EXPECT_THAT(table.str(),
+              AllOf(HasSubstr("\n77 1 tcp own any star suitable\n"), HasSubstr("\n2 1 "), HasSubstr(" any ")));
+  const auto rows = lines(table.str());
+  EXPECT_EQ(std::ranges::count_if(rows, [](const auto& l) { return l.ends_with(" 4 chain 0"); }), 3) << table.str();
+  expect_rows(run({"env", "ANELLO_TABLE=" + file.string(), ANELLO_PROGRAM, "run", "-n", "2", "--", BENCH, "allreduce",
+                   "-s", "4", "-n", "3"}),
+              1);
+  EXPECT_THAT(run({BENCH, "tune"}).err, HasSubstr("one rank has nothing to tune"));
+  EXPECT_THAT(run({"env", "ANELLO_ALGORITHM=ring", BENCH, "tune"}).err, HasSubstr("unset ANELLO_ALGORITHM"));
+  std::filesystem::remove(file);
 }
 
 TEST(Programs, AWorldOfOneNeedsNoLauncher) {

@@ -77,18 +77,25 @@ TEST(Choose, MemoryIsNoNetwork) {
   EXPECT_EQ(choose(facts).algorithm, Algorithm::two_shot);
   facts = {.world = 4, .oversubscribed = true, .memory = true, .bytes = 64 * kKiB, .elem_bytes = 4};
   EXPECT_EQ(choose(facts).algorithm, Algorithm::star);
+  facts.bytes = 2 * kKiB;
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::one_shot);
   facts.bytes = 64 * kMiB;
-  EXPECT_EQ(choose(facts).algorithm, Algorithm::tree);
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::ring);
   facts.world = 8;
   EXPECT_EQ(choose(facts).algorithm, Algorithm::ring);
 }
 
 TEST(Choose, SlabsSuitWhatTheBytesGoThrough) {
   Facts facts{.world = 2, .bytes = 64 * kMiB, .elem_bytes = 4};
+  EXPECT_EQ(slab_elems(facts), 128 * kKiB);
+  facts.world = 100;
   EXPECT_EQ(slab_elems(facts), kMiB);
   facts.memory = true;
+  facts.world = 2;
   EXPECT_EQ(slab_elems(facts), 64 * kKiB);
   facts.world = 4;
+  EXPECT_EQ(slab_elems(facts), 128 * kKiB);
+  facts.world = 8;
   EXPECT_EQ(slab_elems(facts), 256 * kKiB);
 }
 

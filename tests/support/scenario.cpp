@@ -50,7 +50,7 @@ StagedOperation::StagedOperation(const Exercise& exercise, Algorithm algorithm, 
   signature_.kind = exercise.kind;
   signature_.op = exercise.op;
   signature_.dtype = exercise.dtype;
-  signature_.algorithm = std::uint8_t(algorithm);
+  signature_.algorithm = algorithm;
   for (int rank = 0; rank < exercise.world; rank++) {
     parts_.push_back(std::make_unique<Part>(exercise, rank));
     plans_.push_back(plan(rank));

@@ -104,6 +104,17 @@ TEST(Allreduce, a_million_elements) {
     }
 }
 
+TEST(Allreduce, takes_the_algorithm_of_the_call) {
+  run_world(3, [](World& world) {
+    for (const char* algorithm : {"auto", "ring", "tree", "", "star", "ring", "chain"})
+      for (const int slab_bytes : {-1, 0, 3000, -1}) {
+        std::vector<int> values(5000, world.rank() + 1);
+        world.allreduce(values, Op::sum, {.algorithm = algorithm, .slab_bytes = slab_bytes});
+        ASSERT_EQ(values, std::vector<int>(5000, 6)) << algorithm << " " << slab_bytes;
+      }
+  });
+}
+
 TEST(Allreduce, over_several_connections) {
   for (const int connections : {2, 7}) {
     Settings settings = with("auto", kSmallBuffers);

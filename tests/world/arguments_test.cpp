@@ -37,6 +37,13 @@ TEST(Arguments, null_pointers) {
   expect_refused([&](World& w) { w.reduce_scatter(nothing, floats(5)); }, "reduce_scatter: the input is a null");
 }
 
+TEST(Arguments, algorithms_that_there_are_not) {
+  expect_refused([](World& w) { w.allreduce(floats(10), Op::sum, {.algorithm = "rong"}); },
+                 "algorithm='rong' is no algorithm: auto, ring");
+  expect_refused([](World& w) { w.allreduce(floats(10), Op::sum, {.slab_bytes = -2}); },
+                 "allreduce: slab_bytes -2 is less than -1");
+}
+
 TEST(Arguments, counts_that_do_not_fit) {
   expect_refused([](World& w) { w.allreduce(floats(10), floats(11)); },
                  "allreduce: the input has 10 elements but the output 11");

@@ -48,6 +48,20 @@ TEST_P(OddRank, has_another_count) {
   expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 101 f32)");
 }
 
+TEST(Mismatch, of_algorithms_forced_for_one_call) {
+  const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
+    std::vector<float> values(100);
+    world.allreduce(values, Op::sum, {.algorithm = world.rank() == 1 ? "tree" : "ring"});
+    world.barrier();
+  });
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank;
+    EXPECT_EQ(told.error->code(), Code::mismatch);
+    EXPECT_THAT(told.error->what(),
+                AllOf(HasSubstr("the algorithms differ"), HasSubstr("by tree"), HasSubstr("by ring")));
+  }
+}
+
 TEST_P(OddRank, has_no_elements) {
   Exercise different = kUsual;
   different.count = 0;

@@ -1,6 +1,7 @@
 // How worlds come to be and go: what does not fit is refused by name, and nothing is left behind.
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <future>
 
 #include "ring/base/text.hpp"
@@ -70,8 +71,8 @@ TEST(Start, settings_that_must_be_equal_are_named_with_the_rank) {
     ASSERT_TRUE(told.error);
     EXPECT_EQ(told.error->code(), Code::mismatch);
     EXPECT_EQ(told.error->rank(), 2);
-    EXPECT_THAT(told.error->what(), AllOf(HasSubstr("rank 0 has ANELLO_SLAB_BYTES=-1"),
-                                          HasSubstr("rank 2 has ANELLO_SLAB_BYTES=1000")));
+    EXPECT_THAT(told.error->what(),
+                AllOf(HasSubstr("rank 0 has ANELLO_SLAB_BYTES=-1"), HasSubstr("rank 2 has ANELLO_SLAB_BYTES=1000")));
   }
 }
 
@@ -209,6 +210,40 @@ TEST(Start, a_hundred_worlds_leave_nothing_behind) {
   }
   EXPECT_EQ(open_descriptors(), descriptors);
   EXPECT_EQ(running_threads(threads), threads);
+}
+
+// A chain adds 1 + 2^24 + 2^24 of floats from the left, a ring's chunk begins elsewhere: so the table shows in the
+// bits.
+TEST(Start, the_table_of_rank_0_counts_for_all) {
+  const std::string path = testing::TempDir() + "/anello_table";
+  std::ofstream(path) << "3 1 memory shared any chain 0\n3 1 memory own any chain 0\n"
+                      << "3 1 tcp shared any chain 0\n3 1 tcp own any chain 0\n";
+  const auto sums = [](const std::vector<Settings>& settings) {
+    std::vector<float> result;
+    std::vector<Identity> identities;
+    for (int rank = 0; rank < 3; rank++) identities.push_back(identity_of(rank, 3));
+    const std::vector<Told> all = start(settings, identities, [&](World& world) {
+      std::vector<float> values(3, world.rank() == 0 ? 1.F : world.rank() == 1 ? 0x1p24F : -0x1p24F);
+      world.allreduce(values, Op::sum, {.slab_bytes = 0});
+      if (world.rank() == 0) result = values;
+    });
+    for (const Told& told : all) EXPECT_FALSE(told.error) << told.error->what();
+    return result;
+  };
+  std::vector<Settings> settings(3, Settings::from_environment());
+  for (Settings& each : settings) each.algorithm = "ring";
+  const std::vector<float> ring = sums(settings);
+  for (Settings& each : settings) each.algorithm = "chain";
+  const std::vector<float> chain = sums(settings);
+  ASSERT_NE(ring, chain);
+  for (Settings& each : settings) each.algorithm = "auto";
+  settings[0].table = path;
+  settings[2].table = "/nowhere";
+  EXPECT_EQ(sums(settings), chain);
+  settings[0].table = "/nowhere";
+  const std::vector<Told> refused = start({settings[0]}, {identity_of(0, 2)}, [](World&) {});
+  ASSERT_TRUE(refused[0].error);
+  EXPECT_THAT(refused[0].error->what(), HasSubstr("ANELLO_TABLE='/nowhere' cannot be read"));
 }
 
 }  // namespace

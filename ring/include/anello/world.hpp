@@ -20,9 +20,12 @@
 
 namespace anello {
 
-// Per-call options. `name` appears in errors and diagnostics.
+// Per-call options. `name` appears in errors and diagnostics. `algorithm` and `slab_bytes` force for this call what
+// ANELLO_ALGORITHM and ANELLO_SLAB_BYTES force for all of them; they must be equal on all ranks.
 struct Options {
   std::string_view name = {};
+  std::string_view algorithm = {};  // "ring", ...; empty: as set
+  int slab_bytes = -1;              // -1: as set
 };
 
 class World {
@@ -39,6 +42,9 @@ class World {
   int node_rank() const;  // of this host among the hosts
   int node_count() const;
   const std::string& host(int rank) const;  // for people: where that rank runs
+  // "4 1 memory shared": ranks, hosts, tcp or memory between them, cores of their own or shared ones. The choice of
+  // algorithms depends on it and on sizes; a table (ANELLO_TABLE) is for layouts written like this.
+  std::string layout() const;
 
   // output[i] = reduction over ranks of input[i]. The first form is in place.
   void allreduce(Tensor inout, Op op = Op::sum, const Options& options = {});
