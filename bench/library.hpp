@@ -4,6 +4,7 @@
 #include <anello/tensor.hpp>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 
 #include "bench/memory.hpp"
 
@@ -22,6 +23,9 @@ class Library {
   // both are the same memory. Every library has sums and maxima of f64; it throws Error{unsupported} for what it has
   // not.
   virtual Call allreduce(ConstTensor input, Tensor output, Op op) = 0;
+
+  // The ranks' figures, brought together exactly.
+  virtual void gather(std::span<double> figures, Op op) { allreduce(ConstTensor(figures), Tensor(figures), op)(); }
 
   // What the tensors lie in.
   virtual Memory allocate(std::size_t bytes) { return pages(bytes); }

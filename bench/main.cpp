@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <anello/anello.hpp>
 
+#include "bench/options.hpp"
 #include "bench/ours.hpp"
 #include "bench/program.hpp"
 #include "bench/simulate/simulate.hpp"
@@ -12,10 +13,10 @@ using namespace anello::bench;
 
 namespace {
 
-int join(const std::function<int(Library&)>& run, bool shareable) {
+int join(const std::function<int(Library&)>& run, const OurOptions& options) {
   const Settings settings = Settings::from_environment();
   World world = init(settings);
-  Ours library(world, settings, shareable);
+  Ours library(world, settings, options);
   try {
     const int code = run(library);
     world.finish();
@@ -29,14 +30,19 @@ int join(const std::function<int(Library&)>& run, bool shareable) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool shareable = false;
+  OurOptions options;
   const auto add_flags = [&](CLI::App& app) {
-    app.add_flag("--allocate", shareable, "tensors in memory from anello::allocate, which ranks of one host can map");
+    app.add_flag("--allocate", options.shareable,
+                 "tensors in memory from anello::allocate, which ranks of one host can map");
+    app.add_option_function<std::string>(
+           "--wire", [&](const std::string& given) { options.wire = wire_type(given); },
+           "float and double travel as half or bfloat16")
+        ->type_name("TYPE");
   };
   return run_program({"anello-bench",
                       "Measures collective operations: anello run -n 4 -- anello-bench allreduce",
                       add_flags,
-                      [&](const std::function<int(Library&)>& run) { return join(run, shareable); },
+                      [&](const std::function<int(Library&)>& run) { return join(run, options); },
                       {tune_command(), simulate_command()}},
                      argc, argv);
 }

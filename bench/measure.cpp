@@ -16,12 +16,8 @@ double now_us() {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void over_ranks(Library& library, std::span<double> values, Op op) {
-  library.allreduce(ConstTensor(values), Tensor(values), op)();
-}
-
 double over_ranks(Library& library, double value, Op op) {
-  over_ranks(library, std::span(&value, 1), op);
+  library.gather(std::span(&value, 1), op);
   return value;
 }
 
@@ -57,7 +53,7 @@ Timing measure(Library& library, const Library::Call& call, const Options& optio
     before = now;
   }
   const double wall = over_ranks(library, before - start, Op::max);
-  over_ranks(library, durations, Op::max);
+  library.gather(durations, Op::max);
   return summarize(durations, wall);
 }
 

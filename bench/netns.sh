@@ -15,7 +15,7 @@ connection_mbit=''
 usage() {
   cat <<TEXT
 usage: bench/netns.sh [-n WORLDS] [-l RATE] [-s SIZES] [-r ROUNDS] [-p PEERS] [-m MS] [-c CONGESTION] [-f RATE]
-                      [-o FILE] [-B DIR]
+                      [-w TYPE] [-o FILE] [-B DIR]
   -n WORLDS  list of numbers of hosts, with a rank on each ($worlds)
   -l RATE    of each host's link, each way: 100mbit, 1gbit, 10gbit ($rate)
   -s SIZES   list of sizes ($sizes)
@@ -24,6 +24,7 @@ usage: bench/netns.sh [-n WORLDS] [-l RATE] [-s SIZES] [-r ROUNDS] [-p PEERS] [-
   -m MS      time of the calls of one size, of three at least ($budget_ms)
   -c NAME    TCP congestion control of the hosts ($congestion)
   -f RATE    of each connection at most, on a world of 2
+  -w TYPE    our floats travel as half or bfloat16
   -o FILE    also write the results as JSON
   -B DIR     where the programs are (the release build, or PATH)
 TEXT
@@ -36,7 +37,7 @@ mbit_of() {
 }
 
 arguments=("$@")
-while getopts :n:l:s:r:p:m:c:f:o:B:h option; do
+while getopts :n:l:s:r:p:m:c:f:w:o:B:h option; do
   case $option in
     n) worlds=$OPTARG ;;
     l) rate=$OPTARG mbit=$(mbit_of -l "$OPTARG") ;;
@@ -46,6 +47,7 @@ while getopts :n:l:s:r:p:m:c:f:o:B:h option; do
     m) budget_ms=$(whole -m "$OPTARG") ;;
     c) congestion=$OPTARG ;;
     f) connection_mbit=$(mbit_of -f "$OPTARG") ;;
+    w) our_flags=(--wire "$OPTARG") ;;
     o) json=$OPTARG ;;
     B) bin=$OPTARG ;;
     h) usage && exit ;;

@@ -108,6 +108,13 @@ void add_flags(CLI::App& command, Options& options) {
   command.add_option("-J,--json", options.json, "also write the results to this file")->type_name("FILE");
 }
 
+DType wire_type(const std::string& given) {
+  const std::vector<DType> types = select("--wire", given, kTypes);
+  if (types.size() != 1 || (types[0] != DType::f16 && types[0] != DType::bf16))
+    throw Error(Code::configuration, text("--wire '", given, "' is neither half nor bfloat16"));
+  return types[0];
+}
+
 std::string_view short_name(DType dtype) {
   return short_of(dtype, kTypes);
 }

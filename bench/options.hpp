@@ -31,6 +31,8 @@ void add_flags(CLI::App& command, Options& options);
 // -b, -e, -f, -i and -s alone. `sizes` is filled when the command is parsed, and lives until then.
 void add_size_flags(CLI::App& command, std::vector<std::uint64_t>& sizes);
 
+DType wire_type(const std::string& given);  // of --wire: half or bfloat16
+
 // As nccl-tests writes them: "float", "prod".
 std::string_view short_name(DType dtype);
 std::string_view short_name(Op op);

@@ -16,18 +16,18 @@ nlohmann::json Ours::facts() const {
           {"algorithm", settings_.algorithm},
           {"slab_bytes", settings_.slab_bytes},
           {"congestion", settings_.congestion},
-          {"allocate", shareable_}};
+          {"allocate", options_.shareable},
+          {"wire", options_.wire ? name(*options_.wire) : "as is"}};
 }
 
 Memory Ours::allocate(std::size_t bytes) {
-  if (!shareable_) return pages(bytes);
+  if (!options_.shareable) return pages(bytes);
   refuse_if_short(bytes);
   return {static_cast<std::byte*>(anello::allocate(bytes)), anello::deallocate};
 }
 
 Library::Call Ours::allreduce(ConstTensor input, Tensor output, Op op) {
-  if (input.data == output.data) return [this, output, op] { world_.allreduce(output, op); };
-  return [this, input, output, op] { world_.allreduce(input, output, op); };
+  return [this, input, output, op] { world_.allreduce(input, output, op, {.wire = options_.wire}); };
 }
 
 }  // namespace anello::bench

@@ -1,28 +1,34 @@
 // This library, under test by its own benchmarks.
 #pragma once
 #include <anello/world.hpp>
+#include <optional>
 
 #include "bench/library.hpp"
 
 namespace anello::bench {
 
+struct OurOptions {
+  bool shareable = false;          // tensors lie in memory from anello::allocate
+  std::optional<DType> wire = {};  // as what they travel
+};
+
 class Ours : public Library {
  public:
-  // Borrows the world. The settings are those it was made with, for the report. Shareable: tensors lie in memory from
-  // anello::allocate.
-  Ours(World& world, const Settings& settings, bool shareable = false)
-      : world_(world), settings_(settings), shareable_(shareable) {}
+  // Borrows the world. The settings are those it was made with, for the report.
+  Ours(World& world, const Settings& settings, const OurOptions& options = {})
+      : world_(world), settings_(settings), options_(options) {}
 
   int rank() const override { return world_.rank(); }
   int size() const override { return world_.size(); }
   nlohmann::json facts() const override;
   Call allreduce(ConstTensor input, Tensor output, Op op) override;
+  void gather(std::span<double> figures, Op op) override { world_.allreduce(figures, op); }
   Memory allocate(std::size_t bytes) override;
 
  private:
   World& world_;
   Settings settings_;
-  bool shareable_;
+  OurOptions options_;
 };
 
 }  // namespace anello::bench

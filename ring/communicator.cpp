@@ -113,6 +113,7 @@ Signature Communicator::what_is_asked(const Operation& operation) const {
   signature.kind = operation.kind;
   signature.op = operation.op;
   signature.dtype = operation.dtype;
+  signature.wire = operation.wire == operation.dtype ? kAsTheyAre : operation.wire.value_or(kAsTheyAre);
   if (!operation.algorithm.empty())
     signature.algorithm = algorithm_named(Code::invalid_argument, "algorithm", operation.algorithm);
   signature.slab_elems = std::uint64_t(operation.slab_bytes);
@@ -155,10 +156,8 @@ Plan Communicator::make_plan(const Signature& signature) const {
 }
 
 const Plan& Communicator::plan_for(const Signature& signature) {
-  const PlanKey key{signature.kind,
-                    signature.algorithm,
-                    {rank_, size_, signature.count, signature.root},
-                    signature.slab_elems};
+  const PlanKey key{
+      signature.kind, signature.algorithm, {rank_, size_, signature.count, signature.root}, signature.slab_elems};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   if (plans_.size() >= kMaxPlans) plans_.clear();
   return plans_.emplace(key, make_plan(signature)).first->second;
@@ -166,7 +165,8 @@ const Plan& Communicator::plan_for(const Signature& signature) {
 
 void Communicator::start(const Plan& plan, const Operation& operation) {
   if (operation.count > 0) {
-    execution_.start(plan, arithmetic(operation.dtype, operation.op), operation.input, operation.output);
+    execution_.start(plan, arithmetic(operation.dtype, operation.op, operation.wire.value_or(operation.dtype)),
+                     operation.input, operation.output);
   } else {
     const Buffer nothing(nothing_.data(), 1);
     execution_.start(plan, arithmetic(DType::u8, Op::max), nothing, nothing);

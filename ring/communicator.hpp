@@ -30,6 +30,7 @@ struct Operation {
   std::string_view name;
   std::string_view algorithm = {};          // forced; empty: as set
   std::int64_t slab_bytes = kSuitableSlab;  // the same
+  std::optional<DType> wire = {};           // as what elements travel; empty: as they are
 };
 
 class Communicator {

@@ -63,9 +63,11 @@ void check_op(std::string_view verb, Op op) {
   if (name(op) == "?") refuse(verb, text("reduction ", int(op), " is not one of anello::Op"));
 }
 
-int check_slab(std::string_view verb, int bytes) {
-  if (bytes < kSuitableSlab) refuse(verb, text("slab_bytes ", bytes, " is less than -1, which means as set"));
-  return bytes;
+void check_options(std::string_view verb, const ReduceOptions& options, DType dtype) {
+  if (options.slab_bytes < kSuitableSlab)
+    refuse(verb, text("slab_bytes ", options.slab_bytes, " is less than -1, which means as set"));
+  if (options.wire && !can_travel_as(dtype, *options.wire))
+    refuse(verb, text(name(dtype), " cannot travel as ", name(*options.wire), "; f32 and f64 can as f16 and bf16"));
 }
 
 }  // namespace
@@ -100,17 +102,18 @@ std::string World::layout() const {
   return anello::layout(impl_->facts());
 }
 
-void World::allreduce(Tensor inout, Op op, const Options& options) {
+void World::allreduce(Tensor inout, Op op, const ReduceOptions& options) {
   allreduce(inout, inout, op, options);
 }
 
-void World::allreduce(ConstTensor input, Tensor output, Op op, const Options& options) {
+void World::allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
   constexpr std::string_view kVerb = "allreduce";
   check_pair(kVerb, input, output);
   check_op(kVerb, op);
   if (input.count != output.count)
     refuse(kVerb, text("the input has ", input.count, " elements but the output ", output.count));
   check_overlap(kVerb, input, output, input.data, output.data);
+  check_options(kVerb, options, input.dtype);
   impl_->run({.kind = Kind::allreduce,
               .op = op,
               .dtype = input.dtype,
@@ -119,7 +122,8 @@ void World::allreduce(ConstTensor input, Tensor output, Op op, const Options& op
               .output = buffer(output),
               .name = options.name,
               .algorithm = options.algorithm,
-              .slab_bytes = check_slab(kVerb, options.slab_bytes)});
+              .slab_bytes = options.slab_bytes,
+              .wire = options.wire});
 }
 
 void World::broadcast(Tensor tensor, int root, const Options& options) {
@@ -165,20 +169,24 @@ void World::all_gather(ConstTensor input, Tensor output, const Options& options)
               .name = options.name});
 }
 
-void World::reduce_scatter(ConstTensor input, Tensor output, Op op, const Options& options) {
+void World::reduce_scatter(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
   constexpr std::string_view kVerb = "reduce_scatter";
   check_pair(kVerb, input, output);
   check_op(kVerb, op);
   if (!is_multiple(input.count, output.count, size()))
     refuse(kVerb, text("the input has ", input.count, " elements, not ", size(), " times the output's ", output.count));
   check_overlap(kVerb, input, output, at(input.data, output.bytes() * std::size_t(rank())), output.data);
+  check_options(kVerb, options, input.dtype);
+  if (!options.algorithm.empty()) refuse(kVerb, "it always goes round the ring, there is no algorithm to force");
   impl_->run({.kind = Kind::reduce_scatter,
               .op = op,
               .dtype = input.dtype,
               .count = output.count,
               .input = buffer(input),
               .output = buffer(output),
-              .name = options.name});
+              .name = options.name,
+              .slab_bytes = options.slab_bytes,
+              .wire = options.wire});
 }
 
 void World::barrier(const Options& options) {

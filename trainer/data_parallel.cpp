@@ -21,23 +21,9 @@ DataParallel::DataParallel(World& world, Backend& backend, std::unique_ptr<Optim
 void DataParallel::step(std::span<float> parameters, std::span<float> gradient, double rate, std::uint64_t count) {
   backend_.scale(gradient, 1.0F / float(global_batch_));
   const auto start = std::chrono::steady_clock::now();
-  average(gradient);
+  world_.allreduce(gradient, Op::sum, {.name = "gradients", .wire = wire_});
   communication_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   optimizer_->step(parameters, gradient, float(rate), count);
-}
-
-void DataParallel::average(std::span<float> gradient) {
-  if (wire_ == DType::f16) return average_as(f16_, gradient);
-  if (wire_ == DType::bf16) return average_as(bf16_, gradient);
-  world_.allreduce(gradient, Op::sum, {.name = "gradients"});
-}
-
-template <class Half>
-void DataParallel::average_as(std::vector<Half>& packed, std::span<float> gradient) {
-  packed.resize(gradient.size());
-  convert(gradient, std::span(packed));
-  world_.allreduce(packed, Op::sum, {.name = "gradients"});
-  convert(std::span<const Half>(packed), gradient);
 }
 
 void require_equal(World& world, std::uint64_t value, std::string_view what) {

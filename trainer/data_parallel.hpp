@@ -29,17 +29,11 @@ class DataParallel {
   double communication_seconds() const { return communication_seconds_; }  // since construction
 
  private:
-  void average(std::span<float> gradient);
-  template <class Half>
-  void average_as(std::vector<Half>& packed, std::span<float> gradient);
-
   World& world_;
   Backend& backend_;
   std::unique_ptr<Optimizer> optimizer_;
   std::size_t global_batch_;
   DType wire_;
-  std::vector<f16> f16_;
-  std::vector<bf16> bf16_;
   double communication_seconds_ = 0;
 };
 

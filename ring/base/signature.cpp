@@ -27,6 +27,7 @@ std::string_view differing_field(const Signature& a, const Signature& b) {
   if (a.sequence != b.sequence) return "numbers of operations";
   if (a.kind != b.kind) return "operations";
   if (a.dtype != b.dtype) return "dtypes";
+  if (a.wire != b.wire) return "dtypes on the wire";
   if (a.count != b.count) return "counts";
   if (a.op != b.op) return "reductions";
   if (a.root != b.root) return "roots";
@@ -47,8 +48,9 @@ std::array<char, kSignatureBytes> encode(const Signature& s) {
   put(s.generation, 4);
   for (const std::uint64_t value : {s.sequence, s.count, s.slab_elems, s.fingerprint}) put(value, 8);
   put(std::uint32_t(s.root), 4);
-  for (const unsigned value : {unsigned(s.kind), unsigned(s.op), unsigned(s.dtype), unsigned(s.algorithm)})
-    put(value, 1);
+  const unsigned types = unsigned(s.dtype) | unsigned(s.wire)
+                                                 << 4;  // half a byte each: small data stays in one cache line
+  for (const unsigned value : {unsigned(s.kind), unsigned(s.op), types, unsigned(s.algorithm)}) put(value, 1);
   ANELLO_CHECK(at == bytes.data() + bytes.size());
   return bytes;
 }
@@ -65,7 +67,9 @@ Signature decode_signature(std::string_view bytes) {
   s.root = reader.i32();
   s.kind = Kind(reader.u8());
   s.op = Op(reader.u8());
-  s.dtype = DType(reader.u8());
+  const unsigned types = reader.u8();
+  s.dtype = DType(types & 15);
+  s.wire = DType(types >> 4);
   s.algorithm = Algorithm(reader.u8());
   reader.finish();
   return s;
@@ -75,6 +79,7 @@ std::string describe(const Signature& s) {
   std::string out = text(name(s.kind), " #", s.sequence);
   if (s.kind == Kind::barrier) return out;
   out += text(" (", reduces(s.kind) ? text(name(s.op), " of ") : "", s.count, " ", name(s.dtype));
+  if (s.wire != kAsTheyAre) out += text(" as ", name(s.wire));
   if (s.kind == Kind::broadcast) out += text(" from root ", s.root);
   return out + ")";
 }

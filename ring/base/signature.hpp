@@ -14,6 +14,8 @@ namespace anello {
 // Values are part of the wire protocol: append only.
 enum class Kind : std::uint8_t { allreduce = 1, broadcast, all_gather, reduce_scatter, barrier };
 
+inline constexpr DType kAsTheyAre{};  // no type of its own
+
 struct Signature {
   std::uint32_t generation = 0;
   std::uint64_t sequence = 0;  // operations of this group before this one
@@ -24,6 +26,7 @@ struct Signature {
   Kind kind = Kind::barrier;
   Op op = Op::sum;
   DType dtype = DType::u8;
+  DType wire = kAsTheyAre;  // what the elements travel as
   Algorithm algorithm = Algorithm::automatic;
 
   friend bool operator==(const Signature&, const Signature&) = default;

@@ -103,6 +103,52 @@ Arithmetic::Combine find_combine(DType dtype, Op op) {
   });
 }
 
+// Between an element and what it travels as; a double by way of a float.
+template <class T, class Half>
+void narrow_as(void* out, const void* from, std::size_t elems) {
+  const auto* elements = static_cast<const T*>(from);
+  auto* halves = static_cast<Half*>(out);
+  if constexpr (std::is_same_v<T, float>) {
+    narrow(elements, halves, elems);
+  } else {
+    std::array<float, kBlockElems> block;
+    for (std::size_t i = 0; i < elems; i += kBlockElems) {
+      const std::size_t count = std::min(kBlockElems, elems - i);
+      for (std::size_t k = 0; k < count; k++) block[k] = float(elements[i + k]);
+      narrow(block.data(), halves + i, count);
+    }
+  }
+}
+template <class T, class Half>
+void widen_as(void* out, const void* from, std::size_t elems) {
+  const auto* halves = static_cast<const Half*>(from);
+  auto* elements = static_cast<T*>(out);
+  if constexpr (std::is_same_v<T, float>) {
+    widen(halves, elements, elems);
+  } else {
+    std::array<float, kBlockElems> block;
+    for (std::size_t i = 0; i < elems; i += kBlockElems) {
+      const std::size_t count = std::min(kBlockElems, elems - i);
+      widen(halves + i, block.data(), count);
+      for (std::size_t k = 0; k < count; k++) elements[i + k] = T(block[k]);
+    }
+  }
+}
+
+template <class T>
+void set_conversions(Arithmetic& arithmetic, DType wire) {
+  const bool brain = wire == DType::bf16;
+  arithmetic.narrow = brain ? narrow_as<T, bf16> : narrow_as<T, f16>;
+  arithmetic.widen = brain ? widen_as<T, bf16> : widen_as<T, f16>;
+}
+
+void find_conversions(Arithmetic& arithmetic, DType dtype, DType wire) {
+  if (dtype == DType::f64)
+    set_conversions<double>(arithmetic, wire);
+  else
+    set_conversions<float>(arithmetic, wire);
+}
+
 template <class T>
 void divide_all(T* x, std::size_t elems, std::int64_t divisor) {
   for (std::size_t i = 0; i < elems; i++) {
@@ -141,6 +187,7 @@ HWY_AFTER_NAMESPACE();
 namespace anello {
 
 HWY_EXPORT(find_combine);
+HWY_EXPORT(find_conversions);
 HWY_EXPORT(divide);
 HWY_EXPORT(widen_f16);
 HWY_EXPORT(widen_bf16);
@@ -148,7 +195,22 @@ HWY_EXPORT(narrow_f16);
 HWY_EXPORT(narrow_bf16);
 
 Arithmetic arithmetic(DType dtype, Op op) {
-  return {std::uint32_t(std::countr_zero(size_bytes(dtype))), HWY_DYNAMIC_DISPATCH(find_combine)(dtype, op)};
+  const auto shift = std::uint32_t(std::countr_zero(size_bytes(dtype)));
+  return {shift, HWY_DYNAMIC_DISPATCH(find_combine)(dtype, op), shift};
+}
+
+bool can_travel_as(DType dtype, DType wire) {
+  const bool half = wire == DType::f16 || wire == DType::bf16;
+  return dtype == wire || (half && (dtype == DType::f32 || dtype == DType::f64));
+}
+
+Arithmetic arithmetic(DType dtype, Op op, DType wire) {
+  ANELLO_CHECK(can_travel_as(dtype, wire));
+  Arithmetic result = arithmetic(dtype, op);
+  if (dtype == wire) return result;
+  result.wire_shift = std::uint32_t(std::countr_zero(size_bytes(wire)));
+  HWY_DYNAMIC_DISPATCH(find_conversions)(result, dtype, wire);
+  return result;
 }
 
 void divide(DType dtype, Bytes elements, std::int64_t divisor) {

@@ -11,12 +11,19 @@ namespace anello {
 
 struct Arithmetic {
   using Combine = void (*)(void* out, const void* left, const void* right, std::size_t elems);
+  using Convert = void (*)(void* out, const void* from, std::size_t elems);
 
-  std::uint32_t shift = 0;    // an element has 1 << shift bytes, 16 at most
-  Combine combine = nullptr;  // out[i] = left[i] (op) right[i]; out may be left or right; Op::average adds
+  std::uint32_t shift = 0;       // an element has 1 << shift bytes, 16 at most
+  Combine combine = nullptr;     // out[i] = left[i] (op) right[i]; out may be left or right; Op::average adds
+  std::uint32_t wire_shift = 0;  // the same of what travels
+  Convert narrow = nullptr, widen = nullptr;  // to that and back; null if elements travel as they are
 };
 
 Arithmetic arithmetic(DType dtype, Op op);
+
+// Elements that travel as `wire`: f32 or f64 as f16 or bf16, or everything as itself.
+bool can_travel_as(DType dtype, DType wire);
+Arithmetic arithmetic(DType dtype, Op op, DType wire);
 
 // The end of Op::average: every element divided by `divisor`. Integers truncate toward zero.
 void divide(DType dtype, Bytes elements, std::int64_t divisor);

@@ -7,6 +7,11 @@
 
 namespace anello {
 
+namespace {
+// Small blocks of elements behind the scratch, which stay in the first-level cache.
+enum Block { kPartialBlock, kIncomingBlock, kOwnBlock, kBlocks };
+}  // namespace
+
 Execution::Memory Execution::allocate(std::size_t bytes) {
   constexpr std::size_t kPage = 4096;
   bytes = (bytes + kPage - 1) / kPage * kPage;
@@ -19,7 +24,7 @@ Execution::Memory Execution::allocate(std::size_t bytes) {
 void Execution::start(const Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output) {
   plan_ = &plan;
   arithmetic_ = arithmetic;
-  if (!scratch_) scratch_ = allocate(kScratchBytes + kBlockBytes);
+  if (!scratch_) scratch_ = allocate(kScratchBytes + kBlocks * kBlockBytes);
   const std::size_t bytes = plan.window_elems << arithmetic.shift;
   if (bytes > window_bytes_) {
     window_.reset();
@@ -32,9 +37,16 @@ void Execution::start(const Plan& plan, const Arithmetic& arithmetic, const Buff
     Cursor& cursor = cursors_[s];
     cursor.step = plan.streams[s].first;
     cursor.end = plan.streams[s].end;
-    cursor.elems = cursor.part = 0;
+    cursor.elems = cursor.part = cursor.staged = cursor.stage_sent = 0;
   }
   unfinished_ = std::uint32_t(plan.streams.size());
+  if (arithmetic_.narrow) make_stages();
+}
+
+void Execution::make_stages() {
+  if (stages_.size() < plan_->streams.size()) stages_.resize(plan_->streams.size());
+  for (std::size_t s = 0; s < plan_->streams.size(); s++)
+    if (plan_->streams[s].kind == Stream::Kind::send && !stages_[s]) stages_[s] = allocate(kStageBytes);
 }
 
 // How many elements of the step its dependencies let through, from its beginning.
@@ -63,7 +75,8 @@ void Execution::advance(Cursor& cursor, std::uint64_t elems) {
   if (++cursor.step == cursor.end) unfinished_--;
 }
 
-std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces) const {
+std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces) {
+  if (arithmetic_.narrow) return narrowed(s, pieces[0]);
   const Cursor& cursor = cursors_[s];
   std::uint64_t from = cursor.elems;
   std::size_t part = cursor.part, filled = 0;
@@ -82,29 +95,53 @@ std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces) c
   return filled;
 }
 
+// What is left of the stage, or the next part of the current step that goes there.
+std::size_t Execution::narrowed(std::uint32_t s, ConstBytes& piece) {
+  Cursor& cursor = cursors_[s];
+  if (cursor.step == cursor.end) return 0;
+  std::byte* const stage = stages_[s].get();
+  if (cursor.stage_sent == cursor.staged) {
+    const Step& step = plan_->steps[cursor.step];
+    const std::uint64_t to = allowed(step);
+    if (to <= cursor.elems) return 0;
+    const std::uint64_t most = kStageBytes >> arithmetic_.wire_shift;
+    const Bytes memory = run(step.place, cursor.elems, std::min(to - cursor.elems, most));
+    const std::size_t elems = memory.size() >> arithmetic_.shift;
+    arithmetic_.narrow(stage, memory.data(), elems);
+    if (step.place.space == Space::output) arithmetic_.widen(memory.data(), stage, elems);
+    cursor.staged = std::uint32_t(elems);
+    cursor.stage_sent = 0;
+  }
+  const std::size_t left = std::size_t(cursor.staged - cursor.stage_sent) << arithmetic_.wire_shift;
+  piece = ConstBytes(stage + (std::size_t(cursor.stage_sent) << arithmetic_.wire_shift), left).subspan(cursor.part);
+  return 1;
+}
+
 void Execution::sent(std::uint32_t s, std::size_t bytes) {
   Cursor& cursor = cursors_[s];
   bytes += cursor.part;
   cursor.part = 0;
-  while (bytes >> arithmetic_.shift) {
+  while (bytes >> arithmetic_.wire_shift) {
     const std::uint64_t left = plan_->steps[cursor.step].range.count - cursor.elems;
-    const std::uint64_t elems = std::min<std::uint64_t>(left, bytes >> arithmetic_.shift);
-    bytes -= elems << arithmetic_.shift;
+    const std::uint64_t elems = std::min<std::uint64_t>(left, bytes >> arithmetic_.wire_shift);
+    bytes -= elems << arithmetic_.wire_shift;
+    cursor.stage_sent += std::uint32_t(elems);
     advance(cursor, elems);
   }
   cursor.part = std::uint32_t(bytes);
 }
 
-// A copy goes straight to its place; what is to be reduced comes into the scratch, behind the part of an element that
-// an earlier call left over.
+// A copy goes straight to its place; what is to be reduced or widened comes into the scratch, behind the part of an
+// element that an earlier call left over.
 Bytes Execution::receivable(std::uint32_t s) {
   Cursor& cursor = cursors_[s];
   if (cursor.step == cursor.end) return {};
   const Step& step = plan_->steps[cursor.step];
   const std::uint64_t to = allowed(step);
   if (to <= cursor.elems) return {};
-  if (step.act == Act::copy) return run(step.place, cursor.elems, to - cursor.elems).subspan(cursor.part);
-  const std::size_t bytes = std::size_t(to - cursor.elems) << arithmetic_.shift;
+  if (step.act == Act::copy && !arithmetic_.widen)
+    return run(step.place, cursor.elems, to - cursor.elems).subspan(cursor.part);
+  const std::size_t bytes = std::size_t(to - cursor.elems) << arithmetic_.wire_shift;
   std::memcpy(scratch_.get(), cursor.carry.data(), kMaxElemBytes);
   return {scratch_.get() + cursor.part, std::min(bytes, kScratchBytes) - cursor.part};
 }
@@ -113,11 +150,11 @@ void Execution::received(std::uint32_t s, std::size_t bytes) {
   Cursor& cursor = cursors_[s];
   const Step& step = plan_->steps[cursor.step];
   const std::size_t total = cursor.part + bytes;
-  const std::uint64_t elems = total >> arithmetic_.shift;
-  cursor.part = std::uint32_t(total - (elems << arithmetic_.shift));
-  if (step.act == Act::reduce) {
-    reduce(step, scratch_.get(), cursor.elems, elems);
-    std::memcpy(cursor.carry.data(), scratch_.get() + (elems << arithmetic_.shift), cursor.part);
+  const std::uint64_t elems = total >> arithmetic_.wire_shift;
+  cursor.part = std::uint32_t(total - (elems << arithmetic_.wire_shift));
+  if (step.act == Act::reduce || arithmetic_.widen) {
+    take(step, scratch_.get(), cursor.elems, elems);
+    std::memcpy(cursor.carry.data(), scratch_.get() + (elems << arithmetic_.wire_shift), cursor.part);
   }
   if (elems) advance(cursor, elems);
 }
@@ -128,14 +165,40 @@ std::size_t Execution::accept(std::uint32_t s, ConstBytes incoming) {
   const Step& step = plan_->steps[cursor.step];
   const std::uint64_t to = allowed(step);
   if (to <= cursor.elems) return 0;
-  const std::uint64_t elems = std::min<std::uint64_t>(to - cursor.elems, incoming.size() >> arithmetic_.shift);
+  const std::uint64_t elems = std::min<std::uint64_t>(to - cursor.elems, incoming.size() >> arithmetic_.wire_shift);
   if (elems == 0) return 0;
-  if (step.act == Act::reduce)
-    reduce(step, incoming.data(), cursor.elems, elems);
-  else
-    copy(step, incoming.data(), cursor.elems, elems);
+  take(step, incoming.data(), cursor.elems, elems);
   advance(cursor, elems);
-  return std::size_t(elems) << arithmetic_.shift;
+  return std::size_t(elems) << arithmetic_.wire_shift;
+}
+
+// Elements as they travel, to where the step wants them.
+void Execution::take(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
+  const std::uint64_t most = arithmetic_.widen ? kBlockBytes >> arithmetic_.shift : elems;
+  while (elems > 0) {
+    const std::uint64_t count = std::min(elems, most);
+    const std::byte* whole = incoming;
+    if (arithmetic_.widen) {
+      arithmetic_.widen(block(kIncomingBlock), incoming, count);
+      whole = block(kIncomingBlock);
+    }
+    if (step.act == Act::reduce)
+      reduce(step, whole, from, count);
+    else
+      copy(step, whole, from, count);
+    incoming += count << arithmetic_.wire_shift;
+    from += count;
+    elems -= count;
+  }
+}
+
+// What this rank puts in, as the others would see it. A block at most, where it must be rounded.
+const std::byte* Execution::contribution(Operand operand, const std::byte* memory, std::uint64_t elems) const {
+  if (!arithmetic_.narrow || operand.space != Space::input) return memory;
+  std::array<std::byte, kBlockBytes> narrow;
+  arithmetic_.narrow(narrow.data(), memory, elems);
+  arithmetic_.widen(block(kOwnBlock), narrow.data(), elems);
+  return block(kOwnBlock);
 }
 
 void Execution::copy(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
@@ -154,7 +217,7 @@ void Execution::reduce(const Step& step, const std::byte* incoming, std::uint64_
     const Bytes place = run(step.place, from, elems);
     const Bytes local = run(source, from, place.size() >> arithmetic_.shift);
     const std::uint64_t count = local.size() >> arithmetic_.shift;
-    const std::byte* mine = local.data();
+    const std::byte* mine = contribution(source, local.data(), count);
     arithmetic_.combine(place.data(), step.incoming_left ? incoming : mine, step.incoming_left ? mine : incoming,
                         count);
     incoming += local.size();
@@ -197,10 +260,11 @@ void Execution::fold_block(const Step& step, std::uint64_t from, std::uint64_t e
   const Bytes place = run(step.place, from, elems);
   const std::byte* left = run(source[0], from, elems).data();
   if (step.sources == 1 && left != place.data()) std::memcpy(place.data(), left, place.size());
-  std::byte* partial = scratch_.get() + kScratchBytes;
   for (std::uint32_t k = 1; k < step.sources; k++) {
-    std::byte* out = k + 1 < step.sources ? partial : place.data();
-    arithmetic_.combine(out, left, run(source[k], from, elems).data(), elems);
+    if (k == 1) left = contribution(source[0], left, elems);
+    const std::byte* right = contribution(source[k], run(source[k], from, elems).data(), elems);
+    std::byte* out = k + 1 < step.sources ? block(kPartialBlock) : place.data();
+    arithmetic_.combine(out, left, right, elems);
     left = out;
   }
 }

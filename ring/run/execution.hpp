@@ -1,6 +1,10 @@
 // The progress of one plan: knows plans, buffers and arithmetic; makes no system call and reads no clock. Whoever
 // drives it asks what can be sent or received now and says how many bytes moved. One thread at a time.
 // Reused for call after call: start() allocates only when a plan needs more than every one before it.
+//
+// Elements may travel as a narrower type. Then every rank's contribution is rounded to it once, also where it is
+// reduced at home, and so is every partial sum that is sent; what is sent from the output is rounded there too, so that
+// its owner ends up with the same bits as the others. All arithmetic is in the elements' own type.
 #pragma once
 #include <array>
 #include <cstdlib>
@@ -19,6 +23,7 @@ class Execution {
   static constexpr std::size_t kScratchBytes = 512 << 10;  // received and reduced while it is in the second-level cache
   static constexpr std::size_t kBlockBytes = 8 << 10;      // folded while it is in the first
   static constexpr std::size_t kMaxElemBytes = 16;
+  static constexpr std::size_t kStageBytes = 32 << 10;  // narrowed at a time, for each stream that sends
 
   // The buffers hold plan.input_elems and plan.output_elems: the same memory, as the plan allows, or apart. The plan
   // and all memory outlive the execution.
@@ -27,7 +32,7 @@ class Execution {
   const Plan& plan() const { return *plan_; }
 
   // What stream `s` could send now, in order; at most pieces.size() pieces are filled in. Returns how many.
-  std::size_t sendable(std::uint32_t s, std::span<ConstBytes> pieces) const;
+  std::size_t sendable(std::uint32_t s, std::span<ConstBytes> pieces);
   void sent(std::uint32_t s, std::size_t bytes);
 
   // Where stream `s` wants its next bytes; empty if it cannot take any now. Valid until the next receivable().
@@ -53,6 +58,7 @@ class Execution {
     std::uint32_t part = 0;           // bytes beyond the complete elements; of a reduce they are in `carry`
     std::uint64_t elems = 0;          // complete elements of the current step: what others may rely on
     std::array<std::byte, kMaxElemBytes> carry{};
+    std::uint32_t staged = 0, stage_sent = 0;  // elements of the stream's stage
   };
   struct Free {
     void operator()(std::byte* p) const { std::free(p); }
@@ -60,11 +66,16 @@ class Execution {
   using Memory = std::unique_ptr<std::byte[], Free>;
   static Memory allocate(std::size_t bytes);
 
+  void make_stages();
+  std::size_t narrowed(std::uint32_t s, ConstBytes& piece);
   std::uint64_t allowed(const Step& step) const;
   Bytes run(Operand operand, std::uint64_t offset, std::uint64_t elems) const;
   void advance(Cursor& cursor, std::uint64_t elems);
+  void take(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void copy(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void reduce(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
+  const std::byte* contribution(Operand operand, const std::byte* memory, std::uint64_t elems) const;
+  std::byte* block(int which) const { return scratch_.get() + kScratchBytes + std::size_t(which) * kBlockBytes; }
   void fold(const Step& step, std::uint64_t from, std::uint64_t to);
   void fold_block(const Step& step, std::uint64_t from, std::uint64_t elems);
 
@@ -74,6 +85,7 @@ class Execution {
   std::vector<Cursor> cursors_;
   std::uint32_t unfinished_ = 0;
   Memory scratch_, window_;
+  std::vector<Memory> stages_;  // by stream
   std::size_t window_bytes_ = 0;
 };
 

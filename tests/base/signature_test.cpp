@@ -67,6 +67,9 @@ TEST(Signature, TheFirstDifferenceIsNamedWithBothRanksAndBothValues) {
   b.fingerprint = 0;
   EXPECT_THAT(difference(0, a, 1, b), HasSubstr("lists of tensors"));
   b = a;
+  b.wire = DType::f16;
+  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("the dtypes on the wire differ"));
+  b = a;
   b.algorithm = Algorithm::ring;
   EXPECT_THAT(difference(0, a, 1, b), HasSubstr("algorithms differ: rank 0 calls "));
 }

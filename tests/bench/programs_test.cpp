@@ -66,6 +66,13 @@ TEST(Programs, TuneWritesATableThatTheNextWorldTakes) {
   std::filesystem::remove(file);
 }
 
+TEST(Programs, OursSendsInHalfTheBytes) {
+  const Outcome outcome = launch({BENCH, "--wire", "bfloat16", "allreduce", "-s", "4,64K", "-n", "3"});
+  expect_rows(outcome, 2);
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("\"wire\":\"bf16\""), ::testing::Not(HasSubstr("inf"))));
+  EXPECT_THAT(run({BENCH, "--wire", "int8", "allreduce"}).err, HasSubstr("--wire 'int8' is neither half nor bfloat16"));
+}
+
 TEST(Programs, AWorldOfOneNeedsNoLauncher) {
   const Outcome outcome = run({BENCH, "allreduce", "-b", "1K", "-n", "3"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;

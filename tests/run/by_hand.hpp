@@ -25,7 +25,7 @@ inline void lopsided(void* out, const void* left, const void* right, std::size_t
 inline std::uint32_t lopsided(std::uint32_t left, std::uint32_t right) {
   return 3 * left + 5 * right;
 }
-inline constexpr Arithmetic kLopsided{2, lopsided};
+inline constexpr Arithmetic kLopsided{2, lopsided, 2};
 
 inline Words numbers(std::size_t count, std::uint32_t first) {
   Words words(count);

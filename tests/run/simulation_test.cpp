@@ -37,9 +37,18 @@ TEST_P(EveryAlgorithm, reduces_in_every_world) {
     }
 }
 
+// bf16 keeps 8 bits, and a number is rounded by each rank it passes.
+void expect_near_sum(const std::vector<std::vector<float>>& in, const std::vector<float>& out) {
+  for (std::size_t i = 0; i < out.size(); i++) {
+    double sum = 0;
+    for (const auto& each : in) sum += double(each[i]);
+    ASSERT_NEAR(double(out[i]), sum, double(in.size()) * sum / 256) << "element " << i;
+  }
+}
+
 // Random floats, whose sum depends on the order: equal bits on all ranks, and the sum in rank order where that is
 // promised.
-void add_up_floats(Algorithm algorithm, int world, std::uint64_t seed) {
+void add_up_floats(Algorithm algorithm, int world, std::uint64_t seed, DType wire = DType::f32) {
   Random random(seed);
   const std::uint64_t count = random.from(1, 300), slab = draw_slab(count, random);
   std::vector<std::vector<float>> in(static_cast<std::size_t>(world), std::vector<float>(count)), out = in;
@@ -50,16 +59,18 @@ void add_up_floats(Algorithm algorithm, int world, std::uint64_t seed) {
   const auto buffer = [](std::vector<float>& v) { return Buffer(reinterpret_cast<std::byte*>(v.data()), v.size()); };
   for (std::size_t r = 0; r < in.size(); r++) {
     for (float& x : in[r]) x = std::ldexp(float(random.below(1 << 24)), int(random.below(30)) - 15);
-    program[r].push_back({&plans[r], arithmetic(DType::f32, Op::sum), buffer(in[r]), buffer(out[r]), {}});
+    program[r].push_back({&plans[r], arithmetic(DType::f32, Op::sum, wire), buffer(in[r]), buffer(out[r]), {}});
   }
   Simulation simulation(program, draw_weather(random), {}, seed);
   ASSERT_TRUE(simulation.run().all_done);
 
-  std::vector<float> expected = reproducible(algorithm) ? in[0] : out[0];
-  for (std::size_t r = 1; reproducible(algorithm) && r < in.size(); r++)
+  const bool known = reproducible(algorithm) && wire == DType::f32;
+  std::vector<float> expected = known ? in[0] : out[0];
+  for (std::size_t r = 1; known && r < in.size(); r++)
     for (std::size_t i = 0; i < count; i++) expected[i] += in[r][i];
   for (std::size_t r = 0; r < out.size(); r++)
     EXPECT_EQ(std::memcmp(out[r].data(), expected.data(), count * sizeof(float)), 0) << "rank " << r;
+  if (wire == DType::bf16) expect_near_sum(in, out[0]);
 }
 
 TEST_P(EveryAlgorithm, adds_floats_to_equal_bits) {
@@ -67,6 +78,16 @@ TEST_P(EveryAlgorithm, adds_floats_to_equal_bits) {
     for (const int world : kWorlds) {
       SCOPED_TRACE(text(replay(seed), ", ", world, " ranks"));
       add_up_floats(GetParam(), world, seed * 100 + std::uint64_t(world));
+      if (HasFailure()) return;
+    }
+}
+
+// And none of the elements is farther from the sum than each rounding may take it.
+TEST_P(EveryAlgorithm, adds_floats_that_travel_in_16_bits_to_equal_bits) {
+  for (const std::uint64_t seed : seeds(8))
+    for (const int world : kWorlds) {
+      SCOPED_TRACE(text(replay(seed), ", ", world, " ranks"));
+      add_up_floats(GetParam(), world, seed * 100 + std::uint64_t(world), DType::bf16);
       if (HasFailure()) return;
     }
 }

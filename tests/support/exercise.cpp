@@ -51,6 +51,7 @@ std::string describe(const Exercise& e) {
   signature.kind = e.kind;
   signature.op = e.op;
   signature.dtype = e.dtype;
+  signature.wire = e.wire.value_or(kAsTheyAre);
   signature.count = e.count;
   signature.root = e.root;
   return text(e.world, " ranks, ", describe(signature), e.in_place ? ", in place" : "",

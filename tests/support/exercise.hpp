@@ -5,6 +5,7 @@
 #include <anello/tensor.hpp>
 #include <cstdint>
 #include <memory_resource>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Exercise {
   int root = 0;  // broadcast only
   bool in_place = false;
   bool shareable = false;  // memory from anello::allocate
+  std::optional<DType> wire = {};
 };
 std::string describe(const Exercise& exercise);
 

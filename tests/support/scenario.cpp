@@ -50,6 +50,7 @@ StagedOperation::StagedOperation(const Exercise& exercise, Algorithm algorithm, 
   signature_.kind = exercise.kind;
   signature_.op = exercise.op;
   signature_.dtype = exercise.dtype;
+  signature_.wire = exercise.wire.value_or(kAsTheyAre);
   signature_.algorithm = algorithm;
   for (int rank = 0; rank < exercise.world; rank++) {
     parts_.push_back(std::make_unique<Part>(exercise, rank));
@@ -78,7 +79,8 @@ Plan StagedOperation::plan(int rank) const {
 
 Task StagedOperation::task(int rank) const {
   const auto r = std::size_t(rank);
-  return {&plans_[r], arithmetic(exercise_.dtype, exercise_.op), Buffer(inputs_[r]), Buffer(outputs_[r]), signature_};
+  return {&plans_[r], arithmetic(exercise_.dtype, exercise_.op, exercise_.wire.value_or(exercise_.dtype)),
+          Buffer(inputs_[r]), Buffer(outputs_[r]), signature_};
 }
 
 std::string StagedOperation::wrong(int rank) const {
@@ -113,6 +115,9 @@ Exercise Scenario::draw_exercise(Kind kind, Random& random) const {
   exercise.op = random.one_of(kOps);
   exercise.root = int(random.below(std::uint64_t(world)));
   exercise.in_place = random.percent(50);
+  const bool wide = exercise.dtype == DType::f32 || exercise.dtype == DType::f64;
+  if (wide && (kind == Kind::allreduce || kind == Kind::reduce_scatter) && random.percent(60))
+    exercise.wire = random.percent(50) ? DType::f16 : DType::bf16;
   return exercise;
 }
 

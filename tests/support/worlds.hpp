@@ -19,9 +19,9 @@ inline std::string carry_out(World& world, Exercise exercise) {
   switch (exercise.kind) {
     case Kind::allreduce:
       if (exercise.in_place)
-        world.allreduce(part.output(), exercise.op);
+        world.allreduce(part.output(), exercise.op, {.wire = exercise.wire});
       else
-        world.allreduce(part.input(), part.output(), exercise.op);
+        world.allreduce(part.input(), part.output(), exercise.op, {.wire = exercise.wire});
       break;
     case Kind::broadcast:
       world.broadcast(part.output(), exercise.root);
@@ -30,7 +30,7 @@ inline std::string carry_out(World& world, Exercise exercise) {
       world.all_gather(part.input(), part.output());
       break;
     case Kind::reduce_scatter:
-      world.reduce_scatter(part.input(), part.output(), exercise.op);
+      world.reduce_scatter(part.input(), part.output(), exercise.op, {.wire = exercise.wire});
       break;
     case Kind::barrier:
       world.barrier();

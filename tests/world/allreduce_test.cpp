@@ -115,6 +115,24 @@ TEST(Allreduce, takes_the_algorithm_of_the_call) {
   });
 }
 
+TEST(Allreduce, elements_travel_in_16_bits) {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const DType wire : {DType::f16, DType::bf16})
+      for (const bool in_place : {false, true})
+        for (const std::uint64_t count : {1, 100, 70'001})
+          run_world(
+              4,
+              [&](World& world) {
+                const Exercise exercise{
+                    .op = Op::average, .dtype = dtype, .count = count, .in_place = in_place, .wire = wire};
+                EXPECT_EQ(carry_out(world, exercise), "");
+                Exercise scattered = exercise;
+                scattered.kind = Kind::reduce_scatter;
+                EXPECT_EQ(carry_out(world, scattered), "");
+              },
+              with("auto", count == 100 ? kSmallBuffers : 0));
+}
+
 TEST(Allreduce, over_several_connections) {
   for (const int connections : {2, 7}) {
     Settings settings = with("auto", kSmallBuffers);

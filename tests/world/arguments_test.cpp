@@ -44,6 +44,14 @@ TEST(Arguments, algorithms_that_there_are_not) {
                  "allreduce: slab_bytes -2 is less than -1");
 }
 
+TEST(Arguments, types_that_cannot_travel) {
+  expect_refused([](World& w) { w.allreduce(std::vector<int>(10), Op::sum, {.wire = DType::f16}); },
+                 "allreduce: i32 cannot travel as f16; f32 and f64 can as f16 and bf16");
+  expect_refused([](World& w) { w.allreduce(floats(10), Op::sum, {.wire = DType::f64}); }, "f32 cannot travel as f64");
+  expect_refused([](World& w) { w.reduce_scatter(floats(20), floats(10), Op::sum, {.algorithm = "tree"}); },
+                 "reduce_scatter: it always goes round the ring");
+}
+
 TEST(Arguments, counts_that_do_not_fit) {
   expect_refused([](World& w) { w.allreduce(floats(10), floats(11)); },
                  "allreduce: the input has 10 elements but the output 11");

@@ -62,6 +62,12 @@ TEST(Mismatch, of_algorithms_forced_for_one_call) {
   }
 }
 
+TEST_P(OddRank, sends_in_another_type) {
+  Exercise different = kUsual;
+  different.wire = DType::bf16;
+  expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 100 f32 as bf16)");
+}
+
 TEST_P(OddRank, has_no_elements) {
   Exercise different = kUsual;
   different.count = 0;

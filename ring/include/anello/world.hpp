@@ -14,18 +14,27 @@
 #include <anello/tensor.hpp>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace anello {
 
-// Per-call options. `name` appears in errors and diagnostics. `algorithm` and `slab_bytes` force for this call what
-// ANELLO_ALGORITHM and ANELLO_SLAB_BYTES force for all of them; they must be equal on all ranks.
+// Per-call options, equal on all ranks but for the name, which appears in errors and diagnostics.
 struct Options {
+  std::string_view name = {};
+};
+
+// Of calls that reduce. `algorithm` (of allreduce only) and `slab_bytes` force for this call what ANELLO_ALGORITHM and
+// ANELLO_SLAB_BYTES force for all. `wire` sends f32 or f64 as f16 or bf16, in half or a quarter of the bytes: each
+// rank's elements are rounded to that, and so is every partial result on its way; what is added is f32 or f64. Beware
+// of sums beyond f16's 65504.
+struct ReduceOptions {
   std::string_view name = {};
   std::string_view algorithm = {};  // "ring", ...; empty: as set
   int slab_bytes = -1;              // -1: as set
+  std::optional<DType> wire = {};   // empty: elements travel as they are
 };
 
 class World {
@@ -47,8 +56,8 @@ class World {
   std::string layout() const;
 
   // output[i] = reduction over ranks of input[i]. The first form is in place.
-  void allreduce(Tensor inout, Op op = Op::sum, const Options& options = {});
-  void allreduce(ConstTensor input, Tensor output, Op op = Op::sum, const Options& options = {});
+  void allreduce(Tensor inout, Op op = Op::sum, const ReduceOptions& options = {});
+  void allreduce(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
 
   // Root's elements to everybody, in place; the list travels as one operation. The list's tensors share one dtype.
   void broadcast(Tensor tensor, int root, const Options& options = {});
@@ -60,7 +69,7 @@ class World {
 
   // output[i] = reduction over ranks of input[rank() * count + i], where count is output's; input holds size() * count.
   // In place: output is input's own part, and the rest of input is left undefined.
-  void reduce_scatter(ConstTensor input, Tensor output, Op op = Op::sum, const Options& options = {});
+  void reduce_scatter(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
 
   // Returns when every rank has called it.
   void barrier(const Options& options = {});
