@@ -35,8 +35,9 @@ struct Row {
 
 // The first row that fits is taken; in rank order, the first that fits and keeps it, which makes the rows below `ring`
 // reachable. The bounds for shared cores and for two ranks were measured on 2 cores: over loopback with 2 to 16 ranks,
-// 1 KiB to 16 MiB, through memory with 2, 3, 4 and 8, 4 B to 64 MiB. Those for cores of one's own follow from the depth
-// in messages, and for large worlds from `anello-bench simulate`.
+// 1 KiB to 16 MiB, through memory with 2, 3, 4 and 8, 4 B to 64 MiB. Those for cores of one's own come from
+// `anello-bench simulate`; where 4 hosts on links of 1 Gbit/s could be measured, they agree (64 KiB: tree 1.50 times
+// the payload's time, halving 1.10, two_shot 1.07).
 constexpr std::array kRows = {
     Row{Medium::memory, Cores::any, 2, 2, Worlds::any, 32 * kKiB, 0, Algorithm::one_shot, "two ranks, one exchange"},
     Row{Medium::memory, Cores::any, 2, 2, Worlds::any, kAnyBytes, 0, Algorithm::two_shot, "two ranks, least copying"},
@@ -54,10 +55,13 @@ constexpr std::array kRows = {
         "few messages, least traffic"},
     Row{Medium::any, Cores::shared, 9, kAnyWorld, Worlds::any, 2 * kMiB, 0, Algorithm::tree,
         "many ranks share cores, messages cost most"},
-    Row{Medium::any, Cores::own, 3, 4, Worlds::any, 16 * kKiB, 0, Algorithm::one_shot, "few ranks, one message deep"},
-    Row{Medium::any, Cores::own, 3, kAnyWorld, Worlds::any, 64 * kKiB, 0, Algorithm::tree, "small, log2(world) deep"},
+    Row{Medium::any, Cores::own, 3, 16, Worlds::any, 4 * kKiB, 0, Algorithm::one_shot, "few ranks, one message deep"},
+    Row{Medium::any, Cores::own, 3, 16, Worlds::any, 256 * kKiB, 0, Algorithm::two_shot,
+        "few ranks, two messages deep, least traffic"},
+    Row{Medium::any, Cores::own, 3, kAnyWorld, Worlds::any, 4 * kKiB, 0, Algorithm::tree, "small, log2(world) deep"},
     Row{Medium::any, Cores::own, 4, kAnyWorld, Worlds::power_of_two, kMiB, 64 * kKiB, Algorithm::halving,
         "log2(world) deep, least traffic"},
+    Row{Medium::any, Cores::own, 3, kAnyWorld, Worlds::any, 64 * kKiB, 0, Algorithm::tree, "small, log2(world) deep"},
     Row{Medium::any, Cores::any, 2, kAnyWorld, Worlds::any, kAnyBytes, 0, Algorithm::ring, "large, least traffic"},
     Row{Medium::any, Cores::any, 2, 2, Worlds::any, kAnyBytes, 0, Algorithm::two_shot,
         "rank order, two ranks, least traffic"},
@@ -91,9 +95,11 @@ void refuse_if_unable(Algorithm forced, const Facts& facts) {
 
 // Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, 8.0 ms in slabs of 4 MiB, whose halves fall out of the
 // second-level cache between being reduced and being read by the other rank. Over TCP 13 to 17 ms in slabs of 512 KiB
-// or 1 MiB, 21 to 23 in slabs of 4 MiB. Smaller ones mean more wake-ups.
+// or 1 MiB, 21 to 23 in slabs of 4 MiB. Smaller ones mean more wake-ups, and on a link of 1 Gbit/s, where no cache
+// helps, 1.07 to 1.09 times the payload's time rather than 1.056.
 std::uint64_t wanted_slab(const Facts& facts) {
   if (facts.slab_bytes != kSuitableSlab) return std::uint64_t(facts.slab_bytes);
+  if (facts.hosts > 1) return 4 * kMiB;
   const auto world = std::uint64_t(facts.world);
   return facts.memory ? std::min(world * 128 * kKiB, kMiB) : std::min(world * 256 * kKiB, 4 * kMiB);
 }
