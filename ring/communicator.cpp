@@ -79,7 +79,8 @@ void Communicator::run(const Operation& operation) {
     fail(operation, signature, &e);
   }
   sequence_++;
-  if (operation.op != Op::average || operation.count == 0) return;
+  const bool has_result = operation.kind != Kind::reduce || operation.root == rank_;
+  if (operation.op != Op::average || operation.count == 0 || !has_result) return;
   const std::uint32_t shift = arithmetic(operation.dtype, operation.op).shift;
   divide(operation.dtype, operation.output.run(0, operation.count, shift), size_);
 }
@@ -123,13 +124,19 @@ Signature Communicator::what_is_asked(const Operation& operation) const {
 Signature Communicator::with_choice(Signature signature) const {
   const auto slab_bytes = std::int64_t(std::exchange(signature.slab_elems, 0));
   const Algorithm forced = std::exchange(signature.algorithm, Algorithm::automatic);
-  if (signature.kind != Kind::allreduce && signature.kind != Kind::reduce_scatter) return signature;
+  const bool reduces =
+      signature.kind == Kind::allreduce || signature.kind == Kind::reduce_scatter || signature.kind == Kind::reduce;
+  if (!reduces) return signature;
   Facts facts = facts_;
   if (forced != Algorithm::automatic) facts.forced = forced;
   if (slab_bytes != kSuitableSlab) facts.slab_bytes = slab_bytes;
   facts.elem_bytes = size_bytes(signature.dtype);
   const bool scatters = signature.kind == Kind::reduce_scatter;  // of an input with a part for every rank
   facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
+  if (signature.kind == Kind::reduce) {
+    signature.slab_elems = slab_elems(facts);
+    return signature;
+  }
   const Choice choice = choose(facts, table_);
   signature.algorithm = choice.algorithm;
   signature.slab_elems = choice.slab_elems;
@@ -151,6 +158,12 @@ Plan Communicator::make_plan(const Signature& signature) const {
       return plan_reduce_scatter(shape, signature.slab_elems);
     case Kind::barrier:
       return plan_barrier(shape);
+    case Kind::reduce:
+      return plan_reduce(shape, signature.slab_elems);
+    case Kind::gather:
+      return plan_gather(shape);
+    case Kind::scatter:
+      return plan_scatter(shape);
   }
   ANELLO_CHECK(!"a known kind");
 }

@@ -47,8 +47,10 @@ void check_overlap(std::string_view verb, const ConstTensor& input, const Tensor
 }
 
 // Without computing the product, which may be too large.
-bool is_multiple(std::uint64_t all, std::uint64_t count, int times) {
-  return all % std::uint64_t(times) == 0 && all / std::uint64_t(times) == count;
+void check_multiple(std::string_view verb, std::string_view larger, std::uint64_t all, std::string_view smaller,
+                    std::uint64_t count, int times) {
+  if (all % std::uint64_t(times) != 0 || all / std::uint64_t(times) != count)
+    refuse(verb, text("the ", larger, " has ", all, " elements, not ", times, " times the ", smaller, "'s ", count));
 }
 
 const std::byte* at(const void* data, std::size_t bytes) {
@@ -57,6 +59,10 @@ const std::byte* at(const void* data, std::size_t bytes) {
 
 Buffer buffer(const ConstTensor& tensor) {
   return {static_cast<std::byte*>(const_cast<void*>(tensor.data)), tensor.count};  // an input is never written
+}
+
+void check_root(std::string_view verb, int root, int size) {
+  if (root < 0 || root >= size) refuse(verb, text("root ", root, " is not a rank of this world of ", size));
 }
 
 void check_op(std::string_view verb, Op op) {
@@ -126,13 +132,40 @@ void World::allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptio
               .wire = options.wire});
 }
 
+void World::reduce(Tensor inout, int root, Op op, const ReduceOptions& options) {
+  reduce(inout, inout, root, op, options);
+}
+
+void World::reduce(ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
+  constexpr std::string_view kVerb = "reduce";
+  check_root(kVerb, root, size());
+  if (rank() != root) output = Tensor(nullptr, 0, input.dtype);
+  check_pair(kVerb, input, output);
+  check_op(kVerb, op);
+  if (rank() == root && input.count != output.count)
+    refuse(kVerb, text("the input has ", input.count, " elements but the output ", output.count));
+  check_overlap(kVerb, input, output, input.data, output.data);
+  check_options(kVerb, options, input.dtype);
+  if (!options.algorithm.empty()) refuse(kVerb, "there is no algorithm to force, only a slab");
+  impl_->run({.kind = Kind::reduce,
+              .op = op,
+              .dtype = input.dtype,
+              .count = input.count,
+              .root = root,
+              .input = buffer(input),
+              .output = buffer(output),
+              .name = options.name,
+              .slab_bytes = options.slab_bytes,
+              .wire = options.wire});
+}
+
 void World::broadcast(Tensor tensor, int root, const Options& options) {
   broadcast({&tensor, 1}, root, options);
 }
 
 void World::broadcast(std::span<const Tensor> tensors, int root, const Options& options) {
   constexpr std::string_view kVerb = "broadcast";
-  if (root < 0 || root >= size()) refuse(kVerb, text("root ", root, " is not a rank of this world of ", size()));
+  check_root(kVerb, root, size());
   std::vector<Buffer::Piece> pieces;
   std::uint64_t count = 0, fingerprint = 0;
   for (const Tensor& tensor : tensors) {
@@ -158,8 +191,7 @@ void World::broadcast(std::span<const Tensor> tensors, int root, const Options& 
 void World::all_gather(ConstTensor input, Tensor output, const Options& options) {
   constexpr std::string_view kVerb = "all_gather";
   check_pair(kVerb, input, output);
-  if (!is_multiple(output.count, input.count, size()))
-    refuse(kVerb, text("the output has ", output.count, " elements, not ", size(), " times the input's ", input.count));
+  check_multiple(kVerb, "output", output.count, "input", input.count, size());
   check_overlap(kVerb, input, output, input.data, at(output.data, input.bytes() * std::size_t(rank())));
   impl_->run({.kind = Kind::all_gather,
               .dtype = input.dtype,
@@ -169,12 +201,47 @@ void World::all_gather(ConstTensor input, Tensor output, const Options& options)
               .name = options.name});
 }
 
+void World::gather(ConstTensor input, Tensor output, int root, const Options& options) {
+  constexpr std::string_view kVerb = "gather";
+  check_root(kVerb, root, size());
+  if (rank() != root) output = Tensor(nullptr, 0, input.dtype);
+  check_pair(kVerb, input, output);
+  if (rank() == root) {
+    check_multiple(kVerb, "output", output.count, "input", input.count, size());
+    check_overlap(kVerb, input, output, input.data, at(output.data, input.bytes() * std::size_t(rank())));
+  }
+  impl_->run({.kind = Kind::gather,
+              .dtype = input.dtype,
+              .count = input.count,
+              .root = root,
+              .input = buffer(input),
+              .output = buffer(output),
+              .name = options.name});
+}
+
+void World::scatter(ConstTensor input, Tensor output, int root, const Options& options) {
+  constexpr std::string_view kVerb = "scatter";
+  check_root(kVerb, root, size());
+  if (rank() != root) input = ConstTensor(nullptr, 0, output.dtype);
+  check_pair(kVerb, input, output);
+  if (rank() == root) {
+    check_multiple(kVerb, "input", input.count, "output", output.count, size());
+    check_overlap(kVerb, input, output, at(input.data, output.bytes() * std::size_t(rank())), output.data);
+  }
+  impl_->run({.kind = Kind::scatter,
+              .dtype = output.dtype,
+              .count = output.count,
+              .root = root,
+              .input = buffer(input),
+              .output = buffer(output),
+              .name = options.name});
+}
+
 void World::reduce_scatter(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
   constexpr std::string_view kVerb = "reduce_scatter";
   check_pair(kVerb, input, output);
   check_op(kVerb, op);
-  if (!is_multiple(input.count, output.count, size()))
-    refuse(kVerb, text("the input has ", input.count, " elements, not ", size(), " times the output's ", output.count));
+  check_multiple(kVerb, "input", input.count, "output", output.count, size());
   check_overlap(kVerb, input, output, at(input.data, output.bytes() * std::size_t(rank())), output.data);
   check_options(kVerb, options, input.dtype);
   if (!options.algorithm.empty()) refuse(kVerb, "it always goes round the ring, there is no algorithm to force");

@@ -13,14 +13,14 @@ constexpr std::string_view kAlgorithms = "algorithms";
 constexpr std::uint32_t kMagic = 0x4f4c4e41;  // "ANLO"
 
 std::string_view name(Kind kind) {
-  static constexpr std::array<std::string_view, 6> kNames = {"?",          "allreduce",      "broadcast",
-                                                             "all_gather", "reduce_scatter", "barrier"};
+  static constexpr std::array<std::string_view, 9> kNames = {
+      "?", "allreduce", "broadcast", "all_gather", "reduce_scatter", "barrier", "reduce", "gather", "scatter"};
   const auto index = static_cast<std::size_t>(kind);
   return index < kNames.size() ? kNames[index] : kNames[0];
 }
 
 bool reduces(Kind kind) {
-  return kind == Kind::allreduce || kind == Kind::reduce_scatter;
+  return kind == Kind::allreduce || kind == Kind::reduce_scatter || kind == Kind::reduce;
 }
 
 std::string_view differing_field(const Signature& a, const Signature& b) {
@@ -80,7 +80,8 @@ std::string describe(const Signature& s) {
   if (s.kind == Kind::barrier) return out;
   out += text(" (", reduces(s.kind) ? text(name(s.op), " of ") : "", s.count, " ", name(s.dtype));
   if (s.wire != kAsTheyAre) out += text(" as ", name(s.wire));
-  if (s.kind == Kind::broadcast) out += text(" from root ", s.root);
+  if (s.kind == Kind::broadcast || s.kind == Kind::scatter) out += text(" from root ", s.root);
+  if (s.kind == Kind::reduce || s.kind == Kind::gather) out += text(" to root ", s.root);
   return out + ")";
 }
 

@@ -12,7 +12,16 @@
 namespace anello {
 
 // Values are part of the wire protocol: append only.
-enum class Kind : std::uint8_t { allreduce = 1, broadcast, all_gather, reduce_scatter, barrier };
+enum class Kind : std::uint8_t {
+  allreduce = 1,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  barrier,
+  reduce,
+  gather,
+  scatter
+};
 
 inline constexpr DType kAsTheyAre{};  // no type of its own
 

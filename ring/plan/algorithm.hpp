@@ -13,7 +13,7 @@ namespace anello {
 struct Shape {
   int rank = 0, world = 1;
   std::uint64_t count = 0;  // elements of the smaller of a rank's two buffers
-  int root = 0;             // broadcast only
+  int root = 0;             // broadcast, reduce, gather, scatter
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
 
@@ -27,6 +27,18 @@ Plan plan_allreduce(Algorithm algorithm, const Shape& shape, std::uint64_t slab_
 
 // The root's input to everybody's output (the root's too), down a binomial tree. The others have no input.
 Plan plan_broadcast(const Shape& shape);
+
+// The root's output[i] = reduction over ranks of input[i]; the others have no output. All at once along a binomial
+// tree; in slabs along a chain, which streams: each rank sends the data once and receives it once.
+Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems = 0);
+
+// The root's output[r * count + i] = rank r's input[i], straight to it; the others have no output. In place the root's
+// input is its output's own part.
+Plan plan_gather(const Shape& shape);
+
+// output[i] = the root's input[rank * count + i], straight from it; the others have no input. In place the root's
+// output is its input's own part.
+Plan plan_scatter(const Shape& shape);
 
 // output[r * count + i] = rank r's input[i], round the ring. In place the input is the output's own part.
 Plan plan_all_gather(const Shape& shape);

@@ -14,15 +14,22 @@ struct Frame {
 // The buffers that the promise speaks of, for a rank, with `count` elements in the smaller one.
 Frame frame_of(const Promise& promise, int rank, int world, std::uint64_t count) {
   const std::uint64_t all = count * std::uint64_t(world), own = count * std::uint64_t(rank);
+  const bool root = rank == promise.root;
   switch (promise.collective) {
     case Collective::allreduce:
       return {count, count, 0, 0};
     case Collective::broadcast:
-      return {rank == promise.root ? count : 0, count, 0, 0};
+      return {root ? count : 0, count, 0, 0};
     case Collective::all_gather:
       return {count, all, own, 0};
     case Collective::reduce_scatter:
       return {all, count, 0, own};
+    case Collective::reduce:
+      return {count, root ? count : 0, 0, 0};
+    case Collective::gather:
+      return {count, root ? all : 0, own, 0};
+    case Collective::scatter:
+      return {root ? all : 0, count, 0, own};
   }
   return {};
 }
@@ -31,7 +38,9 @@ void check_frames(std::span<const Plan> ranks, const Promise& promise) {
   const int world = int(ranks.size());
   if (world == 0) throw Wrong("there are no plans");
   const Plan& first = ranks[0];
-  const std::uint64_t count = promise.collective == Collective::all_gather ? first.input_elems : first.output_elems;
+  const bool grows = promise.collective == Collective::all_gather || promise.collective == Collective::gather;
+  const bool narrows = promise.collective == Collective::reduce;
+  const std::uint64_t count = grows || narrows ? first.input_elems : first.output_elems;
   for (int r = 0; r < world; r++) {
     const Plan& plan = ranks[std::size_t(r)];
     if (plan.rank != r || plan.world != world)
@@ -45,8 +54,10 @@ void check_frames(std::span<const Plan> ranks, const Promise& promise) {
 // Rank `rank`'s result at this element, where the promise leaves no choice; kNone where it only asks for each
 // contribution once.
 int exact_result(const Promise& promise, int world, std::uint64_t count, std::uint64_t element, Values& values) {
-  if (promise.collective == Collective::broadcast) return values.input(promise.root, element);
-  if (promise.collective == Collective::all_gather) return values.input(int(element / count), element);
+  if (promise.collective == Collective::broadcast || promise.collective == Collective::scatter)
+    return values.input(promise.root, element);
+  if (promise.collective == Collective::all_gather || promise.collective == Collective::gather)
+    return values.input(int(element / count), element);
   if (!promise.rank_order) return Values::kNone;
   int value = values.input(0, element);
   for (int r = 1; r < world; r++) value = values.combine(value, values.input(r, element));

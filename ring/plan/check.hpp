@@ -15,12 +15,12 @@
 
 namespace anello {
 
-enum class Collective : std::uint8_t { allreduce, broadcast, all_gather, reduce_scatter };
+enum class Collective : std::uint8_t { allreduce, broadcast, all_gather, reduce_scatter, reduce, gather, scatter };
 
 struct Promise {
   Collective collective = Collective::allreduce;
   bool rank_order = false;  // reductions: ((x0 + x1) + x2) + ... in every element
-  int root = 0;             // broadcast
+  int root = 0;             // broadcast, reduce, gather, scatter
 };
 
 // Nothing if the plans (entry r is rank r's) keep the promise, in place and out of place, over links that hold

@@ -1,6 +1,7 @@
 // The collective operations that have one algorithm each.
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "ring/plan/algorithm.hpp"
 #include "ring/plan/draft.hpp"
@@ -13,6 +14,39 @@ void copy_input(Draft& draft, Range range) {
   draft.fold(range, std::array{draft.at(Space::input, range)});
 }
 
+// Ranks counted from the root: it has place 0.
+struct Places {
+  int world, root;
+  int of(int rank) const { return (rank - root + world) % world; }
+  int rank_at(int place) const { return (place + root) % world; }
+};
+
+// Root 0:   1 --> 0    3 --> 2    5 --> 4
+//           2 -------> 0
+//           4 ------------------> 0          the broadcast's tree, the other way
+void reduce_along_tree(Draft& draft, Range all, Places places) {
+  const int place = places.of(draft.rank());
+  const bool leaf = place % 2 != 0 || place + 1 == places.world;
+  const Operand sum = place == 0 ? draft.at(Space::output, all) : draft.window(leaf ? 0 : all.count);
+  Operand mine = draft.at(Space::input, all);
+  int distance = 1;
+  for (; distance < places.world && (place & distance) == 0; distance *= 2)
+    if (place + distance < places.world)
+      draft.reduce(places.rank_at(place + distance), all, sum, std::exchange(mine, sum));
+  if (place != 0) draft.send(places.rank_at(place - distance), all, mine);
+}
+
+// Root 0:   3 --> 2 --> 1 --> 0    each adds its own on the way
+void reduce_along_chain(Draft& draft, Range slab, Places places) {
+  const int place = places.of(draft.rank());
+  Operand mine = draft.at(Space::input, slab);
+  if (place + 1 < places.world) {
+    const Operand sum = place == 0 ? draft.at(Space::output, slab) : draft.window(slab.count);
+    draft.reduce(places.rank_at(place + 1), slab, sum, std::exchange(mine, sum));
+  }
+  if (place != 0) draft.send(places.rank_at(place - 1), slab, mine);
+}
+
 }  // namespace
 
 // Root 0:   0 ---------------------> 4
@@ -20,16 +54,62 @@ void copy_input(Draft& draft, Range range) {
 //           0 --> 1    2 --> 3       4 --> 5    6 --> 7     all at once: whoever receives passes on
 // A binomial tree of the ranks counted from the root, as in MPICH's small broadcasts.
 Plan plan_broadcast(const Shape& shape) {
-  const int n = shape.world, place = (shape.rank - shape.root + n) % n;
-  const auto rank_at = [&](int other) { return (other + shape.root) % n; };
+  const int n = shape.world;
+  const Places places{n, shape.root};
+  const int place = places.of(shape.rank);
   const Range all{0, shape.count};
   Draft draft(
       {.rank = shape.rank, .world = n, .input_elems = place == 0 ? shape.count : 0, .output_elems = shape.count});
   const int reach = place == 0 ? int(std::bit_ceil(unsigned(n))) : place & -place;
-  if (place != 0) draft.copy(rank_at(place - reach), all);
+  if (place != 0) draft.copy(places.rank_at(place - reach), all);
   for (int distance = reach / 2; distance > 0; distance /= 2)
-    if (place + distance < n) draft.send(rank_at(place + distance), all, place == 0 ? Space::input : Space::output);
+    if (place + distance < n)
+      draft.send(places.rank_at(place + distance), all, place == 0 ? Space::input : Space::output);
   if (place == 0) copy_input(draft, all);
+  return std::move(draft).finish();
+}
+
+Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems) {
+  const bool root = shape.rank == shape.root;
+  const Places places{shape.world, shape.root};
+  Draft draft(
+      {.rank = shape.rank, .world = shape.world, .input_elems = shape.count, .output_elems = root ? shape.count : 0});
+  if (shape.world == 1)
+    copy_input(draft, {0, shape.count});
+  else if (slab_elems == 0)
+    reduce_along_tree(draft, {0, shape.count}, places);
+  else
+    each_slab(draft, shape.count, slab_elems, [&](Range slab) { reduce_along_chain(draft, slab, places); });
+  return std::move(draft).finish();
+}
+
+Plan plan_gather(const Shape& shape) {
+  const int n = shape.world;
+  const bool root = shape.rank == shape.root;
+  const auto part = [&](int owner) { return Range{std::uint64_t(owner) * shape.count, shape.count}; };
+  Draft draft({.rank = shape.rank,
+               .world = n,
+               .input_elems = shape.count,
+               .output_elems = root ? std::uint64_t(n) * shape.count : 0,
+               .input_base = part(shape.rank).begin});
+  if (!root) draft.send(shape.root, part(shape.rank), Space::input);
+  for (int k = 1; root && k < n; k++) draft.copy((shape.rank + k) % n, part((shape.rank + k) % n));
+  if (root) copy_input(draft, part(shape.rank));
+  return std::move(draft).finish();
+}
+
+Plan plan_scatter(const Shape& shape) {
+  const int n = shape.world;
+  const bool root = shape.rank == shape.root;
+  const auto part = [&](int owner) { return Range{std::uint64_t(owner) * shape.count, shape.count}; };
+  Draft draft({.rank = shape.rank,
+               .world = n,
+               .input_elems = root ? std::uint64_t(n) * shape.count : 0,
+               .output_elems = shape.count,
+               .output_base = part(shape.rank).begin});
+  if (!root) draft.copy(shape.root, part(shape.rank));
+  for (int k = 1; root && k < n; k++) draft.send((shape.rank + k) % n, part((shape.rank + k) % n), Space::input);
+  if (root) copy_input(draft, part(shape.rank));
   return std::move(draft).finish();
 }
 

@@ -43,8 +43,20 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
   add("reduce_scatter", {Collective::reduce_scatter}, [&](int rank) {
     return plan_reduce_scatter({rank, world, count}, slab_elems);
   });
+  for (int root = 0; root < world; root++)
+    add(text("reduce to ", root), {Collective::reduce, false, root}, [&](int rank) {
+      return plan_reduce({rank, world, count, root}, slab_elems);
+    });
   if (slab_elems != 0) return cases;
   add("all_gather", {Collective::all_gather}, [&](int rank) { return plan_all_gather({rank, world, count}); });
+  for (int root = 0; root < world; root++) {
+    add(text("gather to ", root), {Collective::gather, false, root}, [&](int rank) {
+      return plan_gather({rank, world, count, root});
+    });
+    add(text("scatter from ", root), {Collective::scatter, false, root}, [&](int rank) {
+      return plan_scatter({rank, world, count, root});
+    });
+  }
   for (int root = 0; root < world; root++)
     add(text("broadcast from ", root), {Collective::broadcast, false, root}, [&](int rank) {
       return plan_broadcast({rank, world, count, root});

@@ -61,14 +61,18 @@ std::string describe(const Exercise& e) {
 Part::Part(const Exercise& exercise, int rank)
     : exercise_(exercise), rank_(rank), first_(resource_for(exercise)), second_(resource_for(exercise)) {
   const std::uint64_t count = exercise.count, all = count * std::uint64_t(exercise.world);
-  const bool gathers = exercise.kind == Kind::all_gather, scatters = exercise.kind == Kind::reduce_scatter;
+  const bool root = rank == exercise.root;
+  const bool gathers = exercise.kind == Kind::all_gather || exercise.kind == Kind::gather;
+  const bool scatters = exercise.kind == Kind::reduce_scatter || exercise.kind == Kind::scatter;
   input_elems_ = scatters ? all : count;
   output_elems_ = gathers ? all : count;
+  if (exercise.kind == Kind::scatter && !root) input_elems_ = 0;
+  if ((exercise.kind == Kind::reduce || exercise.kind == Kind::gather) && !root) output_elems_ = 0;
   const std::size_t own = (std::size_t(rank) * count) * size_bytes(exercise.dtype);
   if (exercise.in_place) {
     input_ = output_ = claim(first_, std::max(input_elems_, output_elems_));
-    if (gathers) input_ += own;
-    if (scatters) output_ += own;
+    if (gathers && output_elems_ > input_elems_) input_ += own;
+    if (scatters && input_elems_ > output_elems_) output_ += own;
   } else {
     input_ = claim(first_, input_elems_);
     output_ = claim(second_, output_elems_);
@@ -116,7 +120,10 @@ template <class T>
 T Part::expected(std::uint64_t at) const {
   const std::uint64_t count = exercise_.count;
   if (exercise_.kind == Kind::broadcast) return number<T>(contribution(exercise_.root, at));
-  if (exercise_.kind == Kind::all_gather) return number<T>(contribution(int(at / count), at % count));
+  if (exercise_.kind == Kind::scatter)
+    return number<T>(contribution(exercise_.root, std::uint64_t(rank_) * count + at));
+  if (exercise_.kind == Kind::all_gather || exercise_.kind == Kind::gather)
+    return number<T>(contribution(int(at / count), at % count));
   const int all = reduced(exercise_.kind == Kind::reduce_scatter ? std::uint64_t(rank_) * count + at : at);
   return exercise_.op == Op::average ? divided<T>(all, exercise_.world) : number<T>(all);
 }
@@ -139,7 +146,7 @@ bool Part::guards_hold(const Memory& memory) const {
 std::string Part::wrong() const {
   const std::string who = text("rank ", rank_, " of ", describe(exercise_));
   if (!guards_hold(first_) || !guards_hold(second_)) return who + ": memory outside the buffers was written";
-  if (!exercise_.in_place && first_ != original_) return who + ": the input was written";
+  if ((!exercise_.in_place || output_elems_ == 0) && first_ != original_) return who + ": the input was written";
   const std::uint64_t at = first_wrong();
   return at == output_elems_ ? "" : text(who, ": element ", at, " of the result is wrong");
 }

@@ -20,7 +20,7 @@ struct Exercise {
   DType dtype = DType::f32;
   std::uint64_t count = 0;  // as in Shape
   int world = 1;
-  int root = 0;  // broadcast only
+  int root = 0;  // of those that have one
   bool in_place = false;
   bool shareable = false;  // memory from anello::allocate
   std::optional<DType> wire = {};
@@ -34,6 +34,7 @@ class Part {
   Part(const Part&) = delete;
 
   ConstTensor input() const { return {input_, input_elems_, exercise_.dtype}; }
+  Tensor in_place() const { return {input_, input_elems_, exercise_.dtype}; }
   Tensor output() const { return {output_, output_elems_, exercise_.dtype}; }
 
   // What is wrong with the result, the input (out of place) or the guards; empty if nothing is.

@@ -13,7 +13,11 @@ namespace {
 const std::vector<DType> kDTypes = {DType::u8, DType::f16, DType::f32, DType::f64};  // of 1, 2, 4 and 8 bytes
 const std::vector<Op> kOps = {Op::sum, Op::min, Op::max, Op::product};
 const std::vector<Kind> kKinds = {Kind::allreduce, Kind::broadcast, Kind::all_gather, Kind::reduce_scatter,
-                                  Kind::barrier};
+                                  Kind::barrier,   Kind::reduce,    Kind::gather,     Kind::scatter};
+
+bool has_root(Kind kind) {
+  return kind == Kind::broadcast || kind == Kind::reduce || kind == Kind::gather || kind == Kind::scatter;
+}
 
 // The same memory as a list of a few pieces.
 std::vector<Buffer::Piece> cut(ConstTensor tensor, Random& random) {
@@ -46,7 +50,7 @@ StagedOperation::StagedOperation(const Exercise& exercise, Algorithm algorithm, 
   signature_.sequence = sequence;
   signature_.count = exercise.count;
   signature_.slab_elems = slab_elems;
-  signature_.root = exercise.kind == Kind::broadcast ? exercise.root : -1;
+  signature_.root = has_root(exercise.kind) ? exercise.root : -1;
   signature_.kind = exercise.kind;
   signature_.op = exercise.op;
   signature_.dtype = exercise.dtype;
@@ -73,6 +77,12 @@ Plan StagedOperation::plan(int rank) const {
       return plan_reduce_scatter(shape, signature_.slab_elems);
     case Kind::barrier:
       return plan_barrier(shape);
+    case Kind::reduce:
+      return plan_reduce(shape, signature_.slab_elems);
+    case Kind::gather:
+      return plan_gather(shape);
+    case Kind::scatter:
+      return plan_scatter(shape);
   }
   return {};
 }
@@ -116,7 +126,7 @@ Exercise Scenario::draw_exercise(Kind kind, Random& random) const {
   exercise.root = int(random.below(std::uint64_t(world)));
   exercise.in_place = random.percent(50);
   const bool wide = exercise.dtype == DType::f32 || exercise.dtype == DType::f64;
-  if (wide && (kind == Kind::allreduce || kind == Kind::reduce_scatter) && random.percent(60))
+  if (wide && (kind == Kind::allreduce || kind == Kind::reduce_scatter || kind == Kind::reduce) && random.percent(60))
     exercise.wire = random.percent(50) ? DType::f16 : DType::bf16;
   return exercise;
 }

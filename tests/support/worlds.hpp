@@ -35,6 +35,18 @@ inline std::string carry_out(World& world, Exercise exercise) {
     case Kind::barrier:
       world.barrier();
       return {};
+    case Kind::reduce:
+      if (exercise.in_place)
+        world.reduce(part.in_place(), exercise.root, exercise.op, {.wire = exercise.wire});
+      else
+        world.reduce(part.input(), part.output(), exercise.root, exercise.op, {.wire = exercise.wire});
+      break;
+    case Kind::gather:
+      world.gather(part.input(), part.output(), exercise.root);
+      break;
+    case Kind::scatter:
+      world.scatter(part.input(), part.output(), exercise.root);
+      break;
   }
   return part.wrong();
 }

@@ -44,6 +44,18 @@ TEST(Arguments, algorithms_that_there_are_not) {
                  "allreduce: slab_bytes -2 is less than -1");
 }
 
+TEST(Arguments, roots_and_what_only_they_have) {
+  expect_refused([](World& w) { w.reduce(floats(10), 2); }, "reduce: root 2 is not a rank of this world of 2");
+  expect_refused([](World& w) { w.gather(floats(10), floats(20), -1); }, "gather: root -1 is not a rank");
+  expect_refused([](World& w) { w.scatter(floats(20), floats(10), 2); }, "scatter: root 2 is not a rank");
+  expect_refused([](World& w) { w.reduce(floats(10), floats(11), w.rank()); },
+                 "reduce: the input has 10 elements but the output 11");
+  expect_refused([](World& w) { w.gather(floats(10), floats(19), w.rank()); },
+                 "gather: the output has 19 elements, not 2 times the input's 10");
+  expect_refused([](World& w) { w.scatter(floats(19), floats(10), w.rank()); },
+                 "scatter: the input has 19 elements, not 2 times the output's 10");
+}
+
 TEST(Arguments, types_that_cannot_travel) {
   expect_refused([](World& w) { w.allreduce(std::vector<int>(10), Op::sum, {.wire = DType::f16}); },
                  "allreduce: i32 cannot travel as f16; f32 and f64 can as f16 and bf16");

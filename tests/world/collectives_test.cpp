@@ -46,6 +46,33 @@ TEST_P(InWorldsOf, broadcast_from_every_root) {
   });
 }
 
+TEST_P(InWorldsOf, reduce_to_every_root) {
+  run([&](World& world) {
+    for (int root = 0; root < world.size(); root++)
+      for (const bool in_place : {false, true})
+        for (const std::uint64_t count : counts())
+          expect_right(world, {.kind = Kind::reduce,
+                               .op = count % 2 ? Op::average : Op::max,
+                               .dtype = kDTypes[(count + std::uint64_t(root)) % kDTypes.size()],
+                               .count = count,
+                               .root = root,
+                               .in_place = in_place});
+  });
+}
+
+TEST_P(InWorldsOf, gather_to_and_scatter_from_every_root) {
+  run([&](World& world) {
+    for (const Kind kind : {Kind::gather, Kind::scatter})
+      for (int root = 0; root < world.size(); root++)
+        for (const std::uint64_t count : counts())
+          expect_right(world, {.kind = kind,
+                               .dtype = kDTypes[(count + std::uint64_t(root)) % kDTypes.size()],
+                               .count = count,
+                               .root = root,
+                               .in_place = count % 2 == 0});
+  });
+}
+
 TEST_P(InWorldsOf, all_gather) {
   run([&](World& world) {
     for (const bool in_place : {false, true})

@@ -59,6 +59,11 @@ class World {
   void allreduce(Tensor inout, Op op = Op::sum, const ReduceOptions& options = {});
   void allreduce(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
 
+  // The root's output[i] = reduction over ranks of input[i]. The first form is in place, on the root; the other ranks'
+  // tensors stay as they are, and their output is not looked at.
+  void reduce(Tensor inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
+  void reduce(ConstTensor input, Tensor output, int root, Op op = Op::sum, const ReduceOptions& options = {});
+
   // Root's elements to everybody, in place; the list travels as one operation. The list's tensors share one dtype.
   void broadcast(Tensor tensor, int root, const Options& options = {});
   void broadcast(std::span<const Tensor> tensors, int root, const Options& options = {});
@@ -66,6 +71,13 @@ class World {
   // output[r * count + i] = rank r's input[i], where count is input's; output holds size() * count.
   // In place: input is output's own part.
   void all_gather(ConstTensor input, Tensor output, const Options& options = {});
+
+  // The same, for the root's output alone; that of the others is not looked at.
+  void gather(ConstTensor input, Tensor output, int root, const Options& options = {});
+
+  // output[i] = the root's input[rank() * count + i], where count is output's; the root's input holds size() * count,
+  // that of the others is not looked at. In place: the root's output is its input's own part.
+  void scatter(ConstTensor input, Tensor output, int root, const Options& options = {});
 
   // output[i] = reduction over ranks of input[rank() * count + i], where count is output's; input holds size() * count.
   // In place: output is input's own part, and the rest of input is left undefined.
