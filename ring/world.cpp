@@ -65,8 +65,12 @@ void check_root(std::string_view verb, int root, int size) {
   if (root < 0 || root >= size) refuse(verb, text("root ", root, " is not a rank of this world of ", size));
 }
 
-void check_op(std::string_view verb, Op op) {
+void check_op(std::string_view verb, Op op, DType dtype) {
   if (name(op) == "?") refuse(verb, text("reduction ", int(op), " is not one of anello::Op"));
+  if (can_reduce(dtype, op)) return;
+  const bool boolean = dtype == DType::boolean;
+  refuse(verb, text("there is no ", name(op), " of ", name(dtype),
+                    boolean ? "; take sum for any, product for all" : "; the bitwise reductions are for integers"));
 }
 
 void check_options(std::string_view verb, const ReduceOptions& options, DType dtype) {
@@ -115,7 +119,7 @@ void World::allreduce(Tensor inout, Op op, const ReduceOptions& options) {
 void World::allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
   constexpr std::string_view kVerb = "allreduce";
   check_pair(kVerb, input, output);
-  check_op(kVerb, op);
+  check_op(kVerb, op, input.dtype);
   if (input.count != output.count)
     refuse(kVerb, text("the input has ", input.count, " elements but the output ", output.count));
   check_overlap(kVerb, input, output, input.data, output.data);
@@ -141,7 +145,7 @@ void World::reduce(ConstTensor input, Tensor output, int root, Op op, const Redu
   check_root(kVerb, root, size());
   if (rank() != root) output = Tensor(nullptr, 0, input.dtype);
   check_pair(kVerb, input, output);
-  check_op(kVerb, op);
+  check_op(kVerb, op, input.dtype);
   if (rank() == root && input.count != output.count)
     refuse(kVerb, text("the input has ", input.count, " elements but the output ", output.count));
   check_overlap(kVerb, input, output, input.data, output.data);
@@ -240,7 +244,7 @@ void World::scatter(ConstTensor input, Tensor output, int root, const Options& o
 void World::reduce_scatter(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
   constexpr std::string_view kVerb = "reduce_scatter";
   check_pair(kVerb, input, output);
-  check_op(kVerb, op);
+  check_op(kVerb, op, input.dtype);
   check_multiple(kVerb, "input", input.count, "output", output.count, size());
   check_overlap(kVerb, input, output, at(input.data, output.bytes() * std::size_t(rank())), output.data);
   check_options(kVerb, options, input.dtype);

@@ -8,7 +8,7 @@ struct DTypeRow {
   std::string_view name;
   std::size_t bytes;
 };
-constexpr std::array<DTypeRow, 13> kDTypes = {{{"?", 1},
+constexpr std::array<DTypeRow, 14> kDTypes = {{{"?", 1},
                                                {"f16", 2},
                                                {"bf16", 2},
                                                {"f32", 4},
@@ -20,8 +20,10 @@ constexpr std::array<DTypeRow, 13> kDTypes = {{{"?", 1},
                                                {"i32", 4},
                                                {"u32", 4},
                                                {"i64", 8},
-                                               {"u64", 8}}};
-constexpr std::array<std::string_view, 6> kOps = {"?", "sum", "average", "min", "max", "product"};
+                                               {"u64", 8},
+                                               {"bool", 1}}};
+constexpr std::array<std::string_view, 9> kOps = {"?",       "sum",     "average", "min",    "max",
+                                                  "product", "bit_and", "bit_or",  "bit_xor"};
 const DTypeRow& row(DType dtype) {
   const auto index = static_cast<std::size_t>(dtype);
   return kDTypes[index < kDTypes.size() ? index : 0];
@@ -47,6 +49,12 @@ bool parse(std::string_view text, Op& op) {
   for (std::size_t i = 1; i < kOps.size(); i++)
     if (kOps[i] == text) return op = Op(i), true;
   return false;
+}
+
+bool can_reduce(DType dtype, Op op) {
+  const bool floats = dtype >= DType::f16 && dtype <= DType::f64;
+  const bool bitwise = op >= Op::bit_and && op <= Op::bit_xor;
+  return !(floats && bitwise) && !(dtype == DType::boolean && op == Op::average);
 }
 
 // In integers, since not every compiler has a half-precision type. Below 2^-14 adding 0.5 leaves exactly the bits that

@@ -95,7 +95,9 @@ void combine_half(void* out, const void* left, const void* right, std::size_t el
 Arithmetic::Combine find_combine(DType dtype, Op op) {
   return with_type(dtype, [op]<class T>() {
     return with_reduction(op, []<class Reduction>() -> Arithmetic::Combine {
-      if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16>)
+      if constexpr (kBitwise<Reduction> && !std::is_integral_v<T>)
+        return nullptr;
+      else if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, bf16>)
         return combine_half<T, Reduction>;
       else
         return combine<T, Reduction>;
@@ -195,6 +197,7 @@ HWY_EXPORT(narrow_f16);
 HWY_EXPORT(narrow_bf16);
 
 Arithmetic arithmetic(DType dtype, Op op) {
+  ANELLO_CHECK(can_reduce(dtype, op));
   const auto shift = std::uint32_t(std::countr_zero(size_bytes(dtype)));
   return {shift, HWY_DYNAMIC_DISPATCH(find_combine)(dtype, op), shift};
 }

@@ -11,7 +11,7 @@ namespace anello {
 
 // Integers are added and multiplied as unsigned numbers of at least 32 bits, so that they wrap.
 template <class T>
-using Wrapping = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
+using Wrapping = std::conditional_t<(sizeof(T) < 8), std::uint32_t, std::uint64_t>;
 
 struct Sum {
   template <class T>
@@ -52,6 +52,28 @@ struct Max {
   }
 };
 
+struct BitAnd {
+  template <class T>
+  static T apply(T a, T b) {
+    return T(a & b);
+  }
+};
+struct BitOr {
+  template <class T>
+  static T apply(T a, T b) {
+    return T(a | b);
+  }
+};
+struct BitXor {
+  template <class T>
+  static T apply(T a, T b) {
+    return T(a ^ b);
+  }
+};
+template <class Reduction>
+inline constexpr bool kBitwise =
+    std::is_same_v<Reduction, BitAnd> || std::is_same_v<Reduction, BitOr> || std::is_same_v<Reduction, BitXor>;
+
 // use.template operator()<T>() with the element type.
 template <class Use>
 auto with_type(DType dtype, Use&& use) {
@@ -80,6 +102,8 @@ auto with_type(DType dtype, Use&& use) {
       return use.template operator()<std::int64_t>();
     case DType::u64:
       return use.template operator()<std::uint64_t>();
+    case DType::boolean:
+      return use.template operator()<bool>();
   }
   ANELLO_CHECK(!"a known element type");
 }
@@ -97,6 +121,12 @@ auto with_reduction(Op op, Use&& use) {
       return use.template operator()<Max>();
     case Op::product:
       return use.template operator()<Product>();
+    case Op::bit_and:
+      return use.template operator()<BitAnd>();
+    case Op::bit_or:
+      return use.template operator()<BitOr>();
+    case Op::bit_xor:
+      return use.template operator()<BitXor>();
   }
   ANELLO_CHECK(!"a known reduction");
 }

@@ -5,6 +5,7 @@
 #include <hwy/targets.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -17,9 +18,11 @@
 namespace anello {
 namespace {
 
+// All but booleans, of which there is no array in a vector.
 const std::vector<DType> kDTypes = {DType::f16, DType::bf16, DType::f32, DType::f64, DType::i8,  DType::u8,
                                     DType::i16, DType::u16,  DType::i32, DType::u32, DType::i64, DType::u64};
-const std::vector<Op> kOps = {Op::sum, Op::average, Op::min, Op::max, Op::product};
+const std::vector<Op> kOps = {Op::sum,     Op::average, Op::min,    Op::max,
+                              Op::product, Op::bit_and, Op::bit_or, Op::bit_xor};
 
 template <class Body>
 void for_each_instruction_set(Body body) {
@@ -29,6 +32,13 @@ void for_each_instruction_set(Body body) {
     body();
   }
   hwy::SetSupportedTargetsForTest(0);
+}
+
+template <class Use>
+void with_number_type(DType dtype, Use use) {
+  with_type(dtype, [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool>) use.template operator()<T>();
+  });
 }
 
 template <class T>
@@ -85,6 +95,9 @@ T plain(Op op, T a, T b) {
   }
   if constexpr (std::is_integral_v<T>) {
     using Wide = unsigned __int128;
+    if (op == Op::bit_and) return T(Wide(a) & Wide(b));
+    if (op == Op::bit_or) return T(Wide(a) | Wide(b));
+    if (op == Op::bit_xor) return T(Wide(a) ^ Wide(b));
     return T(sum ? Wide(a) + Wide(b) : Wide(a) * Wide(b));
   } else if constexpr (kHalf<T>) {
     return rounded<T>(sum ? as_double(a) + as_double(b) : as_double(a) * as_double(b));
@@ -145,11 +158,32 @@ TEST(Arithmetic, agrees_with_the_plain_reference) {
       for (const Op op : kOps)
         for (const std::size_t count : {0, 1, 2, 3, 7, 16, 33, 255, 257, 1000})
           for (const Alias alias : {Alias::none, Alias::left, Alias::right})
-            with_type(dtype, [&]<class T>() { compare_with_plain<T>(dtype, op, count, alias, random); });
+            if (can_reduce(dtype, op))
+              with_number_type(dtype, [&]<class T>() { compare_with_plain<T>(dtype, op, count, alias, random); });
+  });
+}
+
+TEST(Arithmetic, of_booleans_is_any_or_all) {
+  constexpr std::size_t kCount = 1001;
+  for_each_instruction_set([] {
+    std::array<bool, kCount> left{}, right{}, out{};
+    for (std::size_t i = 0; i < kCount; i++) {
+      left[i] = i % 2;
+      right[i] = i / 2 % 2;
+    }
+    for (const Op op : {Op::sum, Op::max, Op::bit_or, Op::product, Op::min, Op::bit_and, Op::bit_xor}) {
+      arithmetic(DType::boolean, op).combine(out.data(), left.data(), right.data(), kCount);
+      const bool any = op == Op::sum || op == Op::max || op == Op::bit_or;
+      for (std::size_t i = 0; i < kCount; i++) {
+        const bool one_of_two = op == Op::bit_xor ? left[i] != right[i] : left[i] && right[i];
+        ASSERT_EQ(out[i], any ? left[i] || right[i] : one_of_two) << name(op) << " of element " << i;
+      }
+    }
   });
 }
 
 TEST(Arithmetic, knows_the_size_of_an_element) {
+  EXPECT_EQ(arithmetic(DType::boolean, Op::sum).shift, 0U);
   for (const DType dtype : kDTypes)
     EXPECT_EQ(std::size_t(1) << arithmetic(dtype, Op::sum).shift, size_bytes(dtype)) << name(dtype);
 }
@@ -206,7 +240,8 @@ TEST(Arithmetic, average_divides_by_the_number_of_ranks) {
   for_each_instruction_set([] {
     Random random(2);
     for (const std::int64_t divisor : {1, 2, 3, 7, 16, 100})
-      for (const DType dtype : kDTypes) with_type(dtype, [&]<class T>() { compare_division<T>(divisor, random); });
+      for (const DType dtype : kDTypes)
+        with_number_type(dtype, [&]<class T>() { compare_division<T>(divisor, random); });
   });
 }
 

@@ -33,6 +33,27 @@ T number(int value) {
     return T(float(value));
 }
 
+int combined(Op op, int a, int b) {
+  switch (op) {
+    case Op::sum:
+    case Op::average:
+      return a + b;
+    case Op::min:
+      return std::min(a, b);
+    case Op::max:
+      return std::max(a, b);
+    case Op::product:
+      return a * b;
+    case Op::bit_and:
+      return a & b;
+    case Op::bit_or:
+      return a | b;
+    case Op::bit_xor:
+      return a ^ b;
+  }
+  return 0;
+}
+
 class Shareable final : public std::pmr::memory_resource {
   void* do_allocate(std::size_t bytes, std::size_t) override { return anello::allocate(bytes); }
   void do_deallocate(void* memory, std::size_t, std::size_t) override { anello::deallocate(memory); }
@@ -97,6 +118,8 @@ void Part::fill() {
 
 int Part::contribution(int rank, std::uint64_t element) const {
   const auto mixed = int((std::uint64_t(rank) * 3 + element * 5 + element / 7) % 7);
+  const bool all_like = exercise_.op == Op::product || exercise_.op == Op::min || exercise_.op == Op::bit_and;
+  if (exercise_.dtype == DType::boolean) return all_like ? mixed != 0 : mixed == 0;
   if (exercise_.op == Op::product) return 1 + ((std::uint64_t(rank) + element) % 5 == 0);
   return mixed - (can_be_negative(exercise_.dtype) ? 3 : 0);
 }
@@ -104,15 +127,8 @@ int Part::contribution(int rank, std::uint64_t element) const {
 // Over all ranks, before an average is divided.
 int Part::reduced(std::uint64_t element) const {
   int result = contribution(0, element);
-  for (int rank = 1; rank < exercise_.world; rank++) {
-    const int value = contribution(rank, element);
-    if (exercise_.op == Op::min)
-      result = std::min(result, value);
-    else if (exercise_.op == Op::max)
-      result = std::max(result, value);
-    else
-      result = exercise_.op == Op::product ? result * value : result + value;
-  }
+  for (int rank = 1; rank < exercise_.world; rank++)
+    result = combined(exercise_.op, result, contribution(rank, element));
   return result;
 }
 

@@ -10,8 +10,9 @@ const std::vector<Algorithm> kAlgorithms = {Algorithm::ring,     Algorithm::star
                                             Algorithm::chain};
 namespace {
 
-const std::vector<DType> kDTypes = {DType::u8, DType::f16, DType::f32, DType::f64};  // of 1, 2, 4 and 8 bytes
-const std::vector<Op> kOps = {Op::sum, Op::min, Op::max, Op::product};
+const std::vector<DType> kDTypes = {DType::u8,  DType::f16, DType::f32,
+                                    DType::f64, DType::i16, DType::boolean};  // of 1, 2, 4 and 8 bytes
+const std::vector<Op> kOps = {Op::sum, Op::min, Op::max, Op::product, Op::bit_and, Op::bit_or, Op::bit_xor};
 const std::vector<Kind> kKinds = {Kind::allreduce, Kind::broadcast, Kind::all_gather, Kind::reduce_scatter,
                                   Kind::barrier,   Kind::reduce,    Kind::gather,     Kind::scatter};
 
@@ -122,7 +123,9 @@ Exercise Scenario::draw_exercise(Kind kind, Random& random) const {
   exercise.world = world;
   exercise.count = kind == Kind::barrier ? 1 : draw_count(world, weather, random);
   exercise.dtype = kind == Kind::barrier ? DType::u8 : random.one_of(kDTypes);
-  exercise.op = random.one_of(kOps);
+  do {
+    exercise.op = random.one_of(kOps);
+  } while (!can_reduce(exercise.dtype, exercise.op));
   exercise.root = int(random.below(std::uint64_t(world)));
   exercise.in_place = random.percent(50);
   const bool wide = exercise.dtype == DType::f32 || exercise.dtype == DType::f64;

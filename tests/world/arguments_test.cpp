@@ -37,6 +37,17 @@ TEST(Arguments, null_pointers) {
   expect_refused([&](World& w) { w.reduce_scatter(nothing, floats(5)); }, "reduce_scatter: the input is a null");
 }
 
+TEST(Arguments, reductions_that_a_type_has_not) {
+  expect_refused([](World& w) { w.allreduce(floats(10), Op::bit_or); },
+                 "allreduce: there is no bit_or of f32; the bitwise reductions are for integers");
+  expect_refused(
+      [](World& w) {
+        bool flag = true;
+        w.reduce(std::span(&flag, 1), 0, Op::average);
+      },
+      "reduce: there is no average of bool; take sum for any, product for all");
+}
+
 TEST(Arguments, algorithms_that_there_are_not) {
   expect_refused([](World& w) { w.allreduce(floats(10), Op::sum, {.algorithm = "rong"}); },
                  "algorithm='rong' is no algorithm: auto, ring");

@@ -12,17 +12,20 @@
 namespace anello {
 
 // Values are part of the wire protocol and of the C API: append only.
-enum class DType : std::uint8_t { f16 = 1, bf16, f32, f64, i8, u8, i16, u16, i32, u32, i64, u64 };
+// A boolean is a byte that is 0 or 1.
+enum class DType : std::uint8_t { f16 = 1, bf16, f32, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean };
 
 // Sums and products of integers wrap. Average divides once, at the end (integers truncate toward zero). Min and max
-// propagate NaN. f16 and bf16 are reduced in f32.
-enum class Op : std::uint8_t { sum = 1, average, min, max, product };
+// propagate NaN. f16 and bf16 are reduced in f32. Of booleans, sum and max mean "any", product and min "all"; they have
+// no average. The bitwise ones are for integers and booleans.
+enum class Op : std::uint8_t { sum = 1, average, min, max, product, bit_and, bit_or, bit_xor };
 
 std::string_view name(DType dtype);         // "f32"
 std::string_view name(Op op);               // "sum"
 std::size_t size_bytes(DType dtype);        // of one element
 bool parse(std::string_view text, DType&);  // false if there is no such type
 bool parse(std::string_view text, Op&);
+bool can_reduce(DType dtype, Op op);
 
 // IEEE 754 half precision and bfloat16, as storage: convert to float to compute. Rounds to nearest even.
 struct f16 {
@@ -52,7 +55,9 @@ constexpr DType dtype_of() {
     return DType::f32;
   else if constexpr (std::is_same_v<T, double>)
     return DType::f64;
-  else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+  else if constexpr (std::is_same_v<T, bool>)
+    return DType::boolean;
+  else if constexpr (std::is_integral_v<T>) {
     constexpr int kLogSize = std::countr_zero(sizeof(T));
     return DType(int(DType::i8) + 2 * kLogSize + std::is_unsigned_v<T>);
   } else {
@@ -61,7 +66,7 @@ constexpr DType dtype_of() {
 }
 template <class T>
 concept Element = std::is_same_v<T, f16> || std::is_same_v<T, bf16> || std::is_same_v<T, float> ||
-    std::is_same_v<T, double> ||(std::is_integral_v<T> && !std::is_same_v<T, bool>);
+    std::is_same_v<T, double> || std::is_integral_v<T>;
 
 template <class R>
 concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
