@@ -104,7 +104,7 @@ Put put_of(DType dtype) {
 }
 
 bool is_whole(DType dtype) {
-  return dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32 && dtype != DType::f64;
+  return !is_float(dtype);
 }
 
 }  // namespace

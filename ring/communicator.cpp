@@ -2,6 +2,8 @@
 
 #include <poll.h>
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "ring/base/check.hpp"
@@ -21,6 +23,19 @@ Algorithm algorithm_named(Code code, std::string_view what, std::string_view giv
   Algorithm algorithm;
   if (!parse(given, algorithm)) throw Error(code, text(what, "='", given, "' is no algorithm: ", algorithm_names()));
   return algorithm;
+}
+
+// "counts 3, 0, 5"; of many the first.
+std::string listed(std::string_view what, std::span<const std::uint64_t> counts) {
+  constexpr std::size_t kMost = 16;
+  std::string all(what);
+  for (std::size_t k = 0; k < std::min(counts.size(), kMost); k++) all += text(k ? ", " : " ", counts[k]);
+  return all + (counts.size() > kMost ? ", ..." : "");
+}
+
+// Otherwise the operation is carried out as a barrier.
+bool has_elements(const Operation& operation) {
+  return operation.count > 0 || !operation.received.empty();
 }
 
 Facts with_settings(Facts facts, const Settings& settings) {
@@ -75,14 +90,53 @@ void Communicator::run(const Operation& operation) {
   start(*plan_, operation);
   try {
     carry_out(signature);
+    check_agreed(operation);
   } catch (const Error& e) {
     fail(operation, signature, &e);
   }
   sequence_++;
-  const bool has_result = operation.kind != Kind::reduce || operation.root == rank_;
-  if (operation.op != Op::average || operation.count == 0 || !has_result) return;
+  if (has_elements(operation)) finish(operation);
+}
+
+// What comes after the reduction, on what this rank has of the result.
+void Communicator::finish(const Operation& operation) {
+  const bool averages = operation.op == Op::average;
+  if (!averages && operation.postscale == 1) return;
+  const DType dtype = operation.dtype;
+  const double factor = averages ? operation.postscale / size_ : operation.postscale;
+  const std::uint64_t elems = execution_.plan().output_elems;
+  each_run(operation.output, operation.output, elems, arithmetic(dtype, operation.op).shift, [&](Bytes run, Bytes) {
+    if (operation.postscale == 1)
+      divide(dtype, run, size_);
+    else
+      scale(dtype, run, run, factor);
+  });
+}
+
+// In the output, where that is as large, so that it costs no memory.
+Buffer Communicator::prescaled(const Plan& plan, const Operation& operation) {
   const std::uint32_t shift = arithmetic(operation.dtype, operation.op).shift;
-  divide(operation.dtype, operation.output.run(0, operation.count, shift), size_);
+  Buffer to = operation.output;
+  if (plan.output_elems < plan.input_elems) {
+    prescaled_.resize(std::max(prescaled_.size(), std::size_t(plan.input_elems << shift)));
+    to = Buffer(prescaled_.data(), plan.input_elems);
+  }
+  each_run(to, operation.input, plan.input_elems, shift,
+           [&](Bytes out, Bytes in) { scale(operation.dtype, out, in, operation.prescale); });
+  return to;
+}
+
+void Communicator::check_agreed(const Operation& operation) const {
+  for (std::size_t peer = 0; peer < operation.agreed.size(); peer++) {
+    std::uint64_t sent = 0;
+    std::memcpy(&sent, operation.output.run(peer, 1, 3).data(), sizeof sent);
+    const std::uint64_t expected = operation.agreed[peer];
+    if (sent != expected)
+      throw Error(Code::mismatch,
+                  text("the splits of an all_to_all differ: rank ", peer, " sends ", sent, " elements to rank ", rank_,
+                       ", which expects ", expected),
+                  int(peer));
+  }
 }
 
 void Communicator::end(Error why) {
@@ -94,9 +148,17 @@ void Communicator::end(Error why) {
 // Most calls are like the one before, and then nothing is to be chosen or looked up.
 Signature Communicator::sign(const Operation& operation) {
   const Signature asked = what_is_asked(operation);
-  if (asked != asked_ || !plan_) {
+  const bool same_parts =
+      std::ranges::equal(operation.counts, shape_.counts) && std::ranges::equal(operation.received, shape_.received);
+  if (asked != asked_ || !same_parts || !plan_) {
     plan_ = nullptr;  // if what follows throws, nothing is remembered
     asked_ = asked;
+    shape_ = {rank_,
+              size_,
+              operation.count,
+              std::max(operation.root, 0),
+              {operation.counts.begin(), operation.counts.end()},
+              {operation.received.begin(), operation.received.end()}};
     chosen_ = with_choice(asked);
     plan_ = &plan_for(chosen_);
   }
@@ -131,7 +193,7 @@ Signature Communicator::with_choice(Signature signature) const {
   if (forced != Algorithm::automatic) facts.forced = forced;
   if (slab_bytes != kSuitableSlab) facts.slab_bytes = slab_bytes;
   facts.elem_bytes = size_bytes(signature.dtype);
-  const bool scatters = signature.kind == Kind::reduce_scatter;  // of an input with a part for every rank
+  const bool scatters = signature.kind == Kind::reduce_scatter && shape_.counts.empty();  // `count` is one of many
   facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
   if (signature.kind == Kind::reduce) {
     signature.slab_elems = slab_elems(facts);
@@ -145,8 +207,8 @@ Signature Communicator::with_choice(Signature signature) const {
 
 // Without elements nothing would move, and nobody would notice that another rank has some: so that becomes a barrier.
 Plan Communicator::make_plan(const Signature& signature) const {
-  const Shape shape{rank_, size_, signature.count, signature.root < 0 ? 0 : signature.root};
-  if (signature.count == 0 && size_ > 1) return plan_barrier(shape);
+  const Shape& shape = shape_;
+  if (signature.count == 0 && shape.received.empty() && size_ > 1) return plan_barrier(shape);
   switch (signature.kind) {
     case Kind::allreduce:
       return plan_allreduce(signature.algorithm, shape, signature.slab_elems);
@@ -164,22 +226,24 @@ Plan Communicator::make_plan(const Signature& signature) const {
       return plan_gather(shape);
     case Kind::scatter:
       return plan_scatter(shape);
+    case Kind::all_to_all:
+      return plan_all_to_all(shape);
   }
   ANELLO_CHECK(!"a known kind");
 }
 
 const Plan& Communicator::plan_for(const Signature& signature) {
-  const PlanKey key{
-      signature.kind, signature.algorithm, {rank_, size_, signature.count, signature.root}, signature.slab_elems};
+  const PlanKey key{signature.kind, signature.algorithm, shape_, signature.slab_elems};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   if (plans_.size() >= kMaxPlans) plans_.clear();
   return plans_.emplace(key, make_plan(signature)).first->second;
 }
 
 void Communicator::start(const Plan& plan, const Operation& operation) {
-  if (operation.count > 0) {
-    execution_.start(plan, arithmetic(operation.dtype, operation.op, operation.wire.value_or(operation.dtype)),
-                     operation.input, operation.output);
+  if (has_elements(operation)) {
+    const Buffer input = operation.prescale == 1 ? operation.input : prescaled(plan, operation);
+    execution_.start(plan, arithmetic(operation.dtype, operation.op, operation.wire.value_or(operation.dtype)), input,
+                     operation.output);
   } else {
     const Buffer nothing(nothing_.data(), 1);
     execution_.start(plan, arithmetic(DType::u8, Op::max), nothing, nothing);
@@ -255,6 +319,8 @@ void Communicator::fail(const Operation& operation, const Signature& signature, 
   }
   std::string what = describe(signature);
   if (!operation.name.empty()) what += text(" '", operation.name, "'");
+  if (!operation.counts.empty()) what += text(" with ", listed("counts", operation.counts));
+  if (!operation.received.empty()) what += text(" and ", listed("receive counts", operation.received));
   if (cause) {
     const auto [moved, all] = execution_.progress();
     what += text(", ", all ? 100 * moved / all : 0, " % done");

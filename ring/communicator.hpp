@@ -13,25 +13,11 @@
 #include "ring/bootstrap.hpp"
 #include "ring/net/control.hpp"
 #include "ring/net/data_links.hpp"
+#include "ring/operation.hpp"
 #include "ring/plan/choose.hpp"
 #include "ring/progress.hpp"
 
 namespace anello {
-
-// One call of a collective, its arguments checked.
-struct Operation {
-  Kind kind = Kind::barrier;
-  Op op = Op::sum;
-  DType dtype = DType::u8;
-  std::uint64_t count = 0;  // as in Shape
-  int root = -1;
-  std::uint64_t fingerprint = 0;
-  Buffer input, output;
-  std::string_view name;
-  std::string_view algorithm = {};          // forced; empty: as set
-  std::int64_t slab_bytes = kSuitableSlab;  // the same
-  std::optional<DType> wire = {};           // as what elements travel; empty: as they are
-};
 
 class Communicator {
  public:
@@ -59,6 +45,9 @@ class Communicator {
   const Plan& plan_for(const Signature& signature);
   Plan make_plan(const Signature& signature) const;
   void start(const Plan& plan, const Operation& operation);
+  Buffer prescaled(const Plan& plan, const Operation& operation);
+  void finish(const Operation& operation);
+  void check_agreed(const Operation& operation) const;
   void carry_out(const Signature& signature);
   bool may_sleep();
   bool links_ready(const Plan& plan);
@@ -76,9 +65,11 @@ class Communicator {
   std::uint64_t sequence_ = 0;
   std::map<PlanKey, Plan> plans_;
   Signature asked_, chosen_;    // of the last call, without its sequence: as asked for, and with the choice
+  Shape shape_;                 // of the last call
   const Plan* plan_ = nullptr;  // and its plan
   std::vector<Link*> link_of_;
   Execution execution_;
+  std::vector<std::byte> prescaled_;
   Progress progress_;
   std::array<std::byte, 16> nothing_{};  // what moves when there are no elements to move
   std::optional<Error> failure_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ring/arguments.hpp"
 #include "ring/communicator.hpp"
 #include "ring/net/background.hpp"
 
@@ -20,6 +21,7 @@ class World::Impl {
   void abort(std::string_view reason);
   void finish();
   const Identity& identity() const { return identity_; }
+  Seat seat() const { return {identity_.rank, identity_.size}; }
   const Facts& facts() const { return facts_; }
   const std::string& host(int rank) const;
 

@@ -13,8 +13,9 @@ constexpr std::string_view kAlgorithms = "algorithms";
 constexpr std::uint32_t kMagic = 0x4f4c4e41;  // "ANLO"
 
 std::string_view name(Kind kind) {
-  static constexpr std::array<std::string_view, 9> kNames = {
-      "?", "allreduce", "broadcast", "all_gather", "reduce_scatter", "barrier", "reduce", "gather", "scatter"};
+  static constexpr std::array<std::string_view, 10> kNames = {
+      "?",       "allreduce", "broadcast", "all_gather", "reduce_scatter",
+      "barrier", "reduce",    "gather",    "scatter",    "all_to_all"};
   const auto index = static_cast<std::size_t>(kind);
   return index < kNames.size() ? kNames[index] : kNames[0];
 }
@@ -31,7 +32,7 @@ std::string_view differing_field(const Signature& a, const Signature& b) {
   if (a.count != b.count) return "counts";
   if (a.op != b.op) return "reductions";
   if (a.root != b.root) return "roots";
-  if (a.fingerprint != b.fingerprint) return "lists of tensors (same total, other counts)";
+  if (a.fingerprint != b.fingerprint) return "lists of counts (same total), or the factors after the reduction,";
   return kAlgorithms;
 }
 
@@ -78,6 +79,7 @@ Signature decode_signature(std::string_view bytes) {
 std::string describe(const Signature& s) {
   std::string out = text(name(s.kind), " #", s.sequence);
   if (s.kind == Kind::barrier) return out;
+  if (s.kind == Kind::all_to_all && s.fingerprint != 0) return out + text(" (", name(s.dtype), " in unequal parts)");
   out += text(" (", reduces(s.kind) ? text(name(s.op), " of ") : "", s.count, " ", name(s.dtype));
   if (s.wire != kAsTheyAre) out += text(" as ", name(s.wire));
   if (s.kind == Kind::broadcast || s.kind == Kind::scatter) out += text(" from root ", s.root);

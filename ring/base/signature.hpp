@@ -20,7 +20,8 @@ enum class Kind : std::uint8_t {
   barrier,
   reduce,
   gather,
-  scatter
+  scatter,
+  all_to_all
 };
 
 inline constexpr DType kAsTheyAre{};  // no type of its own
@@ -30,7 +31,7 @@ struct Signature {
   std::uint64_t sequence = 0;  // operations of this group before this one
   std::uint64_t count = 0;     // elements
   std::uint64_t slab_elems = 0;
-  std::uint64_t fingerprint = 0;  // of what has no field of its own: the counts of a list
+  std::uint64_t fingerprint = 0;  // of what has no field of its own: lists of counts, a factor; 0 if there is none
   std::int32_t root = -1;
   Kind kind = Kind::barrier;
   Op op = Op::sum;
@@ -40,6 +41,12 @@ struct Signature {
 
   friend bool operator==(const Signature&, const Signature&) = default;
 };
+
+// A fingerprint with one more value in it.
+constexpr std::uint64_t fingerprint(std::uint64_t before, std::uint64_t value) {
+  const std::uint64_t mixed = (before ^ value ^ (before >> 29)) * 0x9e3779b97f4a7c15 + 1;
+  return mixed == 0 ? 1 : mixed;
+}
 
 inline constexpr std::size_t kSignatureBytes = 48;
 std::array<char, kSignatureBytes> encode(const Signature& signature);

@@ -51,10 +51,12 @@ bool parse(std::string_view text, Op& op) {
   return false;
 }
 
+bool is_float(DType dtype) {
+  return dtype >= DType::f16 && dtype <= DType::f64;
+}
 bool can_reduce(DType dtype, Op op) {
-  const bool floats = dtype >= DType::f16 && dtype <= DType::f64;
   const bool bitwise = op >= Op::bit_and && op <= Op::bit_xor;
-  return !(floats && bitwise) && !(dtype == DType::boolean && op == Op::average);
+  return !(is_float(dtype) && bitwise) && !(dtype == DType::boolean && op == Op::average);
 }
 
 // In integers, since not every compiler has a half-precision type. Below 2^-14 adding 0.5 leaves exactly the bits that

@@ -4,6 +4,7 @@
 #pragma once
 #include <compare>
 #include <cstdint>
+#include <vector>
 
 #include "ring/base/algorithm.hpp"
 #include "ring/plan/plan.hpp"
@@ -12,8 +13,11 @@ namespace anello {
 
 struct Shape {
   int rank = 0, world = 1;
-  std::uint64_t count = 0;  // elements of the smaller of a rank's two buffers
+  std::uint64_t count = 0;  // elements of the smaller of a rank's two buffers; of all_to_all, of a part
   int root = 0;             // broadcast, reduce, gather, scatter
+  // Where the ranks' parts are not equal, in place of `count`: how many elements each has (of all_to_all, how many go
+  // to each, and how many come from each).
+  std::vector<std::uint64_t> counts = {}, received = {};
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
 
@@ -32,19 +36,23 @@ Plan plan_broadcast(const Shape& shape);
 // tree; in slabs along a chain, which streams: each rank sends the data once and receives it once.
 Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems = 0);
 
-// The root's output[r * count + i] = rank r's input[i], straight to it; the others have no output. In place the root's
-// input is its output's own part.
+// The root's output, part r = rank r's input, straight to it; the others have no output. In place the root's input is
+// its output's own part.
 Plan plan_gather(const Shape& shape);
 
-// output[i] = the root's input[rank * count + i], straight from it; the others have no input. In place the root's
-// output is its input's own part.
+// output = the root's input, own part, straight from it; the others have no input. In place the root's output is its
+// input's own part.
 Plan plan_scatter(const Shape& shape);
 
-// output[r * count + i] = rank r's input[i], round the ring. In place the input is the output's own part.
+// output, part r = rank r's input, round the ring. In place the input is the output's own part.
 Plan plan_all_gather(const Shape& shape);
 
-// output[i] = reduction over ranks of input[rank * count + i], round the ring. In place the output is the input's own
-// part. Rank r's result is made in the order r+1, r+2, ..., r (modulo world), but for rank 0, which stands to the left
+// output, part r = rank r's input, own part: each straight to its owner, who is another one in every round. Not in
+// place.
+Plan plan_all_to_all(const Shape& shape);
+
+// output = reduction over ranks of input, own part, round the ring. In place the output is the input's own part. Rank
+// r's result is made in the order r+1, r+2, ..., r (modulo world), but for rank 0, which stands to the left
 // of all that came before it.
 Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems = 0);
 

@@ -2,6 +2,7 @@
 
 #include "ring/base/text.hpp"
 #include "ring/plan/interpreter.hpp"
+#include "ring/plan/parts.hpp"
 
 namespace anello {
 namespace {
@@ -11,53 +12,100 @@ struct Frame {
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
-// The buffers that the promise speaks of, for a rank, with `count` elements in the smaller one.
-Frame frame_of(const Promise& promise, int rank, int world, std::uint64_t count) {
-  const std::uint64_t all = count * std::uint64_t(world), own = count * std::uint64_t(rank);
-  const bool root = rank == promise.root;
-  switch (promise.collective) {
-    case Collective::allreduce:
-      return {count, count, 0, 0};
-    case Collective::broadcast:
-      return {root ? count : 0, count, 0, 0};
-    case Collective::all_gather:
-      return {count, all, own, 0};
-    case Collective::reduce_scatter:
-      return {all, count, 0, own};
-    case Collective::reduce:
-      return {count, root ? count : 0, 0, 0};
-    case Collective::gather:
-      return {count, root ? all : 0, own, 0};
-    case Collective::scatter:
-      return {root ? all : 0, count, 0, own};
+// What the promise says of sizes. Where its parts are equal, `count` is that of the smaller buffer.
+class Sizes {
+ public:
+  Sizes(const Promise& promise, int world, std::uint64_t count) : promise_(promise), world_(world), count_(count) {}
+
+  // The parts of which the whole consists; of all_to_all, those that go to `rank`.
+  Parts parts(int rank) const {
+    if (promise_.collective != Collective::all_to_all || promise_.counts.empty())
+      return {world_, count_, promise_.counts};
+    std::vector<std::uint64_t> column;
+    for (int from = 0; from < world_; from++) column.push_back(promise_.counts[std::size_t(from * world_ + rank)]);
+    return {world_, 0, column};
   }
-  return {};
+  // Of all_to_all: those that `rank` sends.
+  Parts outgoing(int rank) const {
+    if (promise_.counts.empty()) return {world_, count_, {}};
+    return {world_, 0, std::span(promise_.counts).subspan(std::size_t(rank * world_), std::size_t(world_))};
+  }
+
+  Frame frame(int rank) const {
+    const Parts all = parts(rank);
+    const Range own = all.of(rank);
+    const bool root = rank == promise_.root;
+    switch (promise_.collective) {
+      case Collective::allreduce:
+        return {count_, count_, 0, 0};
+      case Collective::broadcast:
+        return {root ? count_ : 0, count_, 0, 0};
+      case Collective::all_gather:
+        return {own.count, all.whole(), own.begin, 0};
+      case Collective::reduce_scatter:
+        return {all.whole(), own.count, 0, own.begin};
+      case Collective::reduce:
+        return {count_, root ? count_ : 0, 0, 0};
+      case Collective::gather:
+        return {own.count, root ? all.whole() : 0, own.begin, 0};
+      case Collective::scatter:
+        return {root ? all.whole() : 0, own.count, 0, own.begin};
+      case Collective::all_to_all:
+        return {outgoing(rank).whole(), all.whole(), 0, 0};
+    }
+    return {};
+  }
+
+ private:
+  const Promise& promise_;
+  int world_;
+  std::uint64_t count_;
+};
+
+Sizes sizes_of(std::span<const Plan> ranks, const Promise& promise) {
+  const Plan& first = ranks[0];
+  const bool grows = promise.collective == Collective::all_gather || promise.collective == Collective::gather ||
+                     promise.collective == Collective::reduce;
+  std::uint64_t count = grows ? first.input_elems : first.output_elems;
+  if (promise.collective == Collective::all_to_all) count /= ranks.size();
+  return {promise, int(ranks.size()), count};
 }
 
 void check_frames(std::span<const Plan> ranks, const Promise& promise) {
   const int world = int(ranks.size());
   if (world == 0) throw Wrong("there are no plans");
-  const Plan& first = ranks[0];
-  const bool grows = promise.collective == Collective::all_gather || promise.collective == Collective::gather;
-  const bool narrows = promise.collective == Collective::reduce;
-  const std::uint64_t count = grows || narrows ? first.input_elems : first.output_elems;
+  const Sizes sizes = sizes_of(ranks, promise);
   for (int r = 0; r < world; r++) {
     const Plan& plan = ranks[std::size_t(r)];
     if (plan.rank != r || plan.world != world)
       throw Wrong(text("rank ", r, " of ", world, " has the plan of rank ", plan.rank, " of ", plan.world));
     const Frame frame{plan.input_elems, plan.output_elems, plan.input_base, plan.output_base};
-    if (frame != frame_of(promise, r, world, count))
+    if (frame != sizes.frame(r) || plan.apart != (promise.collective == Collective::all_to_all))
       throw Wrong(text("rank ", r, " has buffers that the operation has not"));
   }
 }
 
 // Rank `rank`'s result at this element, where the promise leaves no choice; kNone where it only asks for each
 // contribution once.
-int exact_result(const Promise& promise, int world, std::uint64_t count, std::uint64_t element, Values& values) {
-  if (promise.collective == Collective::broadcast || promise.collective == Collective::scatter)
-    return values.input(promise.root, element);
-  if (promise.collective == Collective::all_gather || promise.collective == Collective::gather)
-    return values.input(int(element / count), element);
+int exact_result(const Promise& promise, const Sizes& sizes, int rank, int world, std::uint64_t element,
+                 Values& values) {
+  const Parts parts = sizes.parts(rank);
+  int owner = 0;
+  while (owner + 1 < world && element >= parts.of(owner).end()) owner++;
+  switch (promise.collective) {
+    case Collective::broadcast:
+    case Collective::scatter:
+      return values.input(promise.root, element);
+    case Collective::all_gather:
+    case Collective::gather:
+      return values.input(owner, element);
+    case Collective::all_to_all:
+      return values.input(owner, sizes.outgoing(owner).of(rank).begin + element - parts.of(owner).begin);
+    case Collective::allreduce:
+    case Collective::reduce_scatter:
+    case Collective::reduce:
+      break;
+  }
   if (!promise.rank_order) return Values::kNone;
   int value = values.input(0, element);
   for (int r = 1; r < world; r++) value = values.combine(value, values.input(r, element));
@@ -66,10 +114,11 @@ int exact_result(const Promise& promise, int world, std::uint64_t count, std::ui
 
 void check_results(std::span<const Plan> ranks, const Promise& promise, const Interpreter& done, Values& values) {
   const int world = int(ranks.size());
+  const Sizes sizes = sizes_of(ranks, promise);
   for (const Plan& plan : ranks)
     for (std::uint64_t e = plan.output_base; e < plan.output_base + plan.output_elems; e++) {
       const int value = done.output(plan.rank, e);
-      int expected = exact_result(promise, world, plan.input_elems, e, values);
+      int expected = exact_result(promise, sizes, plan.rank, world, e, values);
       if (expected == Values::kNone) {
         if (!values.each_once(value, world, e))
           throw Wrong(
@@ -90,6 +139,7 @@ std::optional<std::string> check(std::span<const Plan> ranks, Promise promise, s
     check_frames(ranks, promise);
     for (const Plan& plan : ranks) check_form(plan);
     for (const bool in_place : {true, false}) {
+      if (in_place && ranks[0].apart) continue;
       where = in_place ? "in place: " : "out of place: ";
       Values values;
       Interpreter interpreter(ranks, in_place, in_flight_elems, values);

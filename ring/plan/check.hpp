@@ -10,21 +10,34 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ring/plan/plan.hpp"
 
 namespace anello {
 
-enum class Collective : std::uint8_t { allreduce, broadcast, all_gather, reduce_scatter, reduce, gather, scatter };
+enum class Collective : std::uint8_t {
+  allreduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  reduce,
+  gather,
+  scatter,
+  all_to_all
+};
 
 struct Promise {
   Collective collective = Collective::allreduce;
   bool rank_order = false;  // reductions: ((x0 + x1) + x2) + ... in every element
   int root = 0;             // broadcast, reduce, gather, scatter
+  // Of each rank's part, if they are not equal; of all_to_all, of what goes from rank 0 to each, then from 1, and so
+  // on.
+  std::vector<std::uint64_t> counts = {};
 };
 
-// Nothing if the plans (entry r is rank r's) keep the promise, in place and out of place, over links that hold
-// in_flight_elems; otherwise what is wrong, first found first. Right means:
+// Nothing if the plans (entry r is rank r's) keep the promise, out of place and (unless apart) in place, over links
+// that hold in_flight_elems; otherwise what is wrong, first found first. Right means:
 // - each plan is well formed, and what it touches lies within its buffers;
 // - every element sent is the one that the receiver expects, and none is left over;
 // - all accesses to the same element, one of them a write, are ordered, and nothing is read before it is written;

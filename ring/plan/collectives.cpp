@@ -5,6 +5,7 @@
 
 #include "ring/plan/algorithm.hpp"
 #include "ring/plan/draft.hpp"
+#include "ring/plan/parts.hpp"
 #include "ring/plan/slabs.hpp"
 
 namespace anello {
@@ -12,6 +13,10 @@ namespace {
 
 void copy_input(Draft& draft, Range range) {
   draft.fold(range, std::array{draft.at(Space::input, range)});
+}
+
+Parts parts_of(const Shape& shape) {
+  return {shape.world, shape.count, shape.counts};
 }
 
 // Ranks counted from the root: it has place 0.
@@ -86,30 +91,32 @@ Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems) {
 Plan plan_gather(const Shape& shape) {
   const int n = shape.world;
   const bool root = shape.rank == shape.root;
-  const auto part = [&](int owner) { return Range{std::uint64_t(owner) * shape.count, shape.count}; };
+  const Parts parts = parts_of(shape);
+  const Range own = parts.of(shape.rank);
   Draft draft({.rank = shape.rank,
                .world = n,
-               .input_elems = shape.count,
-               .output_elems = root ? std::uint64_t(n) * shape.count : 0,
-               .input_base = part(shape.rank).begin});
-  if (!root) draft.send(shape.root, part(shape.rank), Space::input);
-  for (int k = 1; root && k < n; k++) draft.copy((shape.rank + k) % n, part((shape.rank + k) % n));
-  if (root) copy_input(draft, part(shape.rank));
+               .input_elems = own.count,
+               .output_elems = root ? parts.whole() : 0,
+               .input_base = own.begin});
+  if (!root) draft.send(shape.root, own, Space::input);
+  for (int k = 1; root && k < n; k++) draft.copy((shape.rank + k) % n, parts.of((shape.rank + k) % n));
+  if (root) copy_input(draft, own);
   return std::move(draft).finish();
 }
 
 Plan plan_scatter(const Shape& shape) {
   const int n = shape.world;
   const bool root = shape.rank == shape.root;
-  const auto part = [&](int owner) { return Range{std::uint64_t(owner) * shape.count, shape.count}; };
+  const Parts parts = parts_of(shape);
+  const Range own = parts.of(shape.rank);
   Draft draft({.rank = shape.rank,
                .world = n,
-               .input_elems = root ? std::uint64_t(n) * shape.count : 0,
-               .output_elems = shape.count,
-               .output_base = part(shape.rank).begin});
-  if (!root) draft.copy(shape.root, part(shape.rank));
-  for (int k = 1; root && k < n; k++) draft.send((shape.rank + k) % n, part((shape.rank + k) % n), Space::input);
-  if (root) copy_input(draft, part(shape.rank));
+               .input_elems = root ? parts.whole() : 0,
+               .output_elems = own.count,
+               .output_base = own.begin});
+  if (!root) draft.copy(shape.root, own);
+  for (int k = 1; root && k < n; k++) draft.send((shape.rank + k) % n, parts.of((shape.rank + k) % n), Space::input);
+  if (root) copy_input(draft, own);
   return std::move(draft).finish();
 }
 
@@ -117,17 +124,33 @@ Plan plan_scatter(const Shape& shape) {
 //                0 --c--> 1 --a--> 2 --b--> 0    what came goes on, while it comes
 Plan plan_all_gather(const Shape& shape) {
   const int n = shape.world, rank = shape.rank;
-  const auto part = [&](int owner) { return Range{std::uint64_t(owner) * shape.count, shape.count}; };
-  Draft draft({.rank = rank,
-               .world = n,
-               .input_elems = shape.count,
-               .output_elems = std::uint64_t(n) * shape.count,
-               .input_base = part(rank).begin});
+  const Parts parts = parts_of(shape);
+  const Range own = parts.of(rank);
+  Draft draft(
+      {.rank = rank, .world = n, .input_elems = own.count, .output_elems = parts.whole(), .input_base = own.begin});
   for (int round = 0; round < n - 1; round++) {
-    draft.send((rank + 1) % n, part((rank - round + n) % n), round == 0 ? Space::input : Space::output);
-    draft.copy((rank + n - 1) % n, part((rank - round - 1 + n) % n));
+    draft.send((rank + 1) % n, parts.of((rank - round + n) % n), round == 0 ? Space::input : Space::output);
+    draft.copy((rank + n - 1) % n, parts.of((rank - round - 1 + n) % n));
   }
-  copy_input(draft, part(rank));
+  copy_input(draft, own);
+  return std::move(draft).finish();
+}
+
+// Three ranks:   0 --> 1 --> 2 --> 0    each its part for the next
+//                0 --> 2 --> 1 --> 0    each its part for the one after that
+Plan plan_all_to_all(const Shape& shape) {
+  const int n = shape.world, rank = shape.rank;
+  const Parts outgoing = parts_of(shape), incoming(n, shape.count, shape.received);
+  Draft draft(
+      {.rank = rank, .world = n, .input_elems = outgoing.whole(), .output_elems = incoming.whole(), .apart = true});
+  for (int distance = 1; distance < n; distance++) {
+    const int next = (rank + distance) % n, previous = (rank - distance + n) % n;
+    const Range to_next = outgoing.of(next), from_previous = incoming.of(previous);
+    draft.send(next, {0, to_next.count}, {Space::input, to_next.begin});
+    draft.copy(previous, {0, from_previous.count}, {Space::output, from_previous.begin});
+  }
+  const Range own = outgoing.of(rank);
+  draft.fold({0, own.count}, {Space::output, incoming.of(rank).begin}, std::array{Operand{Space::input, own.begin}});
   return std::move(draft).finish();
 }
 
@@ -136,21 +159,24 @@ Plan plan_all_gather(const Shape& shape) {
 // The first half of the ring allreduce, one place further on. A slab is the same piece of every rank's part.
 Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems) {
   const int n = shape.world, rank = shape.rank;
-  Draft draft({.rank = rank,
-               .world = n,
-               .input_elems = std::uint64_t(n) * shape.count,
-               .output_elems = shape.count,
-               .output_base = std::uint64_t(rank) * shape.count});
+  const Parts parts = parts_of(shape);
+  const Range own = parts.of(rank);
+  Draft draft(
+      {.rank = rank, .world = n, .input_elems = parts.whole(), .output_elems = own.count, .output_base = own.begin});
   const std::uint64_t share = slab_elems == 0 || n == 1 ? 0 : std::max<std::uint64_t>(slab_elems / std::uint64_t(n), 1);
-  each_slab(draft, shape.count, share, [&](Range slab) {
-    const auto part = [&](int owner) { return Range{std::uint64_t(owner) * shape.count + slab.begin, slab.count}; };
-    if (n == 1) return copy_input(draft, slab);
+  each_slab(draft, parts.largest(), share, [&](Range slab) {
+    const auto part = [&](int owner) {
+      const Range all = parts.of(owner);
+      const std::uint64_t begin = std::min(slab.begin, all.count), end = std::min(slab.end(), all.count);
+      return Range{all.begin + begin, end - begin};
+    };
+    if (n == 1) return copy_input(draft, part(0));
     Operand partial = draft.at(Space::input, part((rank + n - 1) % n));
     for (int round = 1; round < n; round++) {
       draft.send((rank + 1) % n, part((rank - round + n) % n), partial);
       const Range next = part((rank - round - 1 + n) % n);
       const bool last = round == n - 1;
-      partial = last ? draft.at(Space::output, next) : draft.window(slab.count);
+      partial = last ? draft.at(Space::output, next) : draft.window(next.count);
       draft.reduce((rank + n - 1) % n, next, partial, draft.at(Space::input, next));
     }
   });

@@ -1,6 +1,7 @@
 #include "ring/plan/draft.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -53,8 +54,9 @@ void Draft::reduce(int peer, Range range, Operand to, Operand local) {
   ANELLO_CHECK(to.space != Space::input);
   add(Act::reduce, peer, range, to, {&local, 1});
 }
-void Draft::fold(Range range, std::span<const Operand> sources) {
-  add(Act::fold, -1, range, at(Space::output, range), sources);
+void Draft::fold(Range range, Operand to, std::span<const Operand> sources) {
+  ANELLO_CHECK(to.space != Space::input);
+  add(Act::fold, -1, range, to, sources);
 }
 
 Operand Draft::at(Space space, Range range) const {
@@ -121,8 +123,11 @@ void Draft::group_by_stream() {
 }
 
 void Draft::derive_deps() {
-  // Input and output as one memory, in the operation's coordinates: in place is the strict case.
-  const std::uint64_t elems = std::max(plan_.input_base + plan_.input_elems, plan_.output_base + plan_.output_elems);
+  // Input and output as one memory, in the operation's coordinates: in place is the strict case. Where there is none,
+  // one behind the other.
+  const std::uint64_t input_base = plan_.input_base, output_base = plan_.apart ? plan_.input_elems : plan_.output_base;
+  const std::uint64_t elems = std::max(input_base + plan_.input_elems, output_base + plan_.output_elems);
+  const std::array<std::uint64_t, 3> bases{input_base, output_base, 0};
   History buffers(elems), window(plan_.window_elems);
   std::vector<Dep> deps;
   for (std::uint32_t i = 0; i < items_.size(); i++) {
@@ -130,7 +135,7 @@ void Draft::derive_deps() {
     deps.clear();
     const auto touch = [&](Operand operand, bool writes) {
       const bool in_window = operand.space == Space::window;
-      const std::uint64_t begin = operand.at + plan_.base(operand.space);
+      const std::uint64_t begin = operand.at + bases[std::size_t(operand.space)];
       const History::Touch self{i, std::int64_t(step.range.begin - begin)};
       const auto after = [&](const History::Touch& earlier) {
         const bool same_stream = items_[earlier.item].step.stream == step.stream;

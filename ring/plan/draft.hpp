@@ -19,12 +19,13 @@ class Draft {
   void send(int peer, Range range, Operand from);
   void copy(int peer, Range range, Operand to);
   void reduce(int peer, Range range, Operand to, Operand local);  // the lower rank's operand stands on the left
-  void fold(Range range, std::span<const Operand> sources);       // into the output
+  void fold(Range range, Operand to, std::span<const Operand> sources);
 
   // The same where the range lies in input or output.
   void send(int peer, Range range, Space from) { send(peer, range, at(from, range)); }
   void copy(int peer, Range range) { copy(peer, range, at(Space::output, range)); }
   void reduce(int peer, Range range, Space local) { reduce(peer, range, at(Space::output, range), at(local, range)); }
+  void fold(Range range, std::span<const Operand> sources) { fold(range, at(Space::output, range), sources); }
 
   Operand at(Space space, Range range) const;  // input or output
   Operand window(std::uint64_t elems);         // fresh scratch, until next_slab()

@@ -5,7 +5,7 @@
 // Counts and positions are elements. A step's range lies in the operation's own coordinates, which are those of the
 // larger of the two buffers: element e of the operation is element e - input_base of the input and element
 // e - output_base of the output. In place means that both are the same memory, element by element of the operation; a
-// plan is right in place and out of place. The input is never written.
+// plan is right in place and out of place, unless it is said to be `apart`. The input is never written.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -70,6 +70,7 @@ struct Plan {
   std::uint64_t input_base = 0;    // the operation's element that is element 0 of the input
   std::uint64_t output_base = 0;   // the same for the output
   std::uint64_t window_elems = 0;  // scratch that the executor must provide
+  bool apart = false;              // not for in place: a range begins at 0 and its operands lie anywhere
   bool exchanges = false;          // ranks reduce into what they are sending to each other: links must hold some of it
   std::vector<Step> steps;         // grouped by stream, in program order within each
   std::vector<Stream> streams;     // sends, then receives, then local; one at most for each peer and kind

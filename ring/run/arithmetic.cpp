@@ -169,6 +169,24 @@ void divide(DType dtype, std::byte* data, std::size_t bytes, std::int64_t diviso
   with_type(dtype, [=]<class T>() { divide_all(reinterpret_cast<T*>(data), bytes / sizeof(T), divisor); });
 }
 
+template <class T>
+void scale_all(T* to, const T* from, std::size_t elems, double factor) {
+  ANELLO_INDEPENDENT_LOOP
+  for (std::size_t i = 0; i < elems; i++) {
+    if constexpr (std::is_floating_point_v<T>)
+      to[i] = from[i] * T(factor);
+    else
+      to[i] = T(float(from[i]) * float(factor));
+  }
+}
+
+void scale(DType dtype, std::byte* to, const std::byte* from, std::size_t bytes, double factor) {
+  with_type(dtype, [=]<class T>() {
+    if constexpr (!std::is_integral_v<T>)
+      scale_all(reinterpret_cast<T*>(to), reinterpret_cast<const T*>(from), bytes / sizeof(T), factor);
+  });
+}
+
 void widen_f16(const f16* from, float* to, std::size_t elems) {
   widen(from, to, elems);
 }
@@ -191,6 +209,7 @@ namespace anello {
 HWY_EXPORT(find_combine);
 HWY_EXPORT(find_conversions);
 HWY_EXPORT(divide);
+HWY_EXPORT(scale);
 HWY_EXPORT(widen_f16);
 HWY_EXPORT(widen_bf16);
 HWY_EXPORT(narrow_f16);
@@ -218,6 +237,11 @@ Arithmetic arithmetic(DType dtype, Op op, DType wire) {
 
 void divide(DType dtype, Bytes elements, std::int64_t divisor) {
   HWY_DYNAMIC_DISPATCH(divide)(dtype, elements.data(), elements.size(), divisor);
+}
+
+void scale(DType dtype, Bytes to, ConstBytes from, double factor) {
+  ANELLO_CHECK(is_float(dtype) && to.size() == from.size());
+  HWY_DYNAMIC_DISPATCH(scale)(dtype, to.data(), from.data(), to.size(), factor);
 }
 
 void convert(std::span<const float> from, std::span<f16> to) {

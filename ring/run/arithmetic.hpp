@@ -28,4 +28,7 @@ Arithmetic arithmetic(DType dtype, Op op, DType wire);
 // The end of Op::average: every element divided by `divisor`. Integers truncate toward zero.
 void divide(DType dtype, Bytes elements, std::int64_t divisor);
 
+// to[i] = from[i] * factor, of floats; both have the same length, and may be the same.
+void scale(DType dtype, Bytes to, ConstBytes from, double factor);
+
 }  // namespace anello

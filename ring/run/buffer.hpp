@@ -36,4 +36,15 @@ class Buffer {
   std::span<const Piece> list_;
 };
 
+// Calls use(to's bytes, from's bytes) for run after run of both, from the beginning to `elems`.
+template <class Use>
+void each_run(const Buffer& to, const Buffer& from, std::uint64_t elems, std::uint32_t shift, Use use) {
+  for (std::uint64_t at = 0; at < elems;) {
+    const Bytes first = to.run(at, elems - at, shift);
+    const Bytes second = from.run(at, first.size() >> shift, shift);
+    use(first.first(second.size()), second);
+    at += second.size() >> shift;
+  }
+}
+
 }  // namespace anello

@@ -65,7 +65,7 @@ TEST(Signature, TheFirstDifferenceIsNamedWithBothRanksAndBothValues) {
   EXPECT_THAT(difference(0, a, 1, b), HasSubstr("rank 1 calls broadcast #7 (1099511627776 bf16 from root 2)"));
   b = a;
   b.fingerprint = 0;
-  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("lists of tensors"));
+  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("lists of counts"));
   b = a;
   b.wire = DType::f16;
   EXPECT_THAT(difference(0, a, 1, b), HasSubstr("the dtypes on the wire differ"));

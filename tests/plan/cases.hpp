@@ -9,6 +9,7 @@
 #include "ring/plan/algorithm.hpp"
 #include "ring/plan/check.hpp"
 #include "ring/plan/draft.hpp"
+#include "tests/support/uneven.hpp"
 
 namespace anello {
 
@@ -29,6 +30,32 @@ std::vector<Plan> plans_of(int world, Build build) {
   return plans;
 }
 
+// Those with parts that are not equal.
+inline void add_uneven(std::vector<Case>& cases, int world, std::uint64_t count) {
+  const std::vector<std::uint64_t> counts = uneven_counts(world, count);
+  const auto add = [&](std::string_view what, Promise promise, auto build) {
+    std::string title = text(what, " of unequal parts, world ", world, ", count ", count);
+    cases.push_back({std::move(title), plans_of(world, build), std::move(promise)});
+  };
+  add("all_gather", {Collective::all_gather, false, 0, counts}, [&](int rank) {
+    return plan_all_gather({rank, world, 0, 0, counts});
+  });
+  for (int root = 0; root < world; root++) {
+    add(text("gather to ", root), {Collective::gather, false, root, counts}, [&](int rank) {
+      return plan_gather({rank, world, 0, root, counts});
+    });
+    add(text("scatter from ", root), {Collective::scatter, false, root, counts}, [&](int rank) {
+      return plan_scatter({rank, world, 0, root, counts});
+    });
+  }
+  std::vector<std::uint64_t> matrix;
+  for (int from = 0; from < world; from++)
+    for (const std::uint64_t each : uneven_counts(world, count, from)) matrix.push_back(each);
+  add("all_to_all", {Collective::all_to_all, false, 0, matrix}, [&](int rank) {
+    return plan_all_to_all({rank, world, 0, 0, uneven_counts(world, count, rank), uneven_received(world, count, rank)});
+  });
+}
+
 // All collectives and algorithms for this world and count, with every root; slabs where there are any.
 inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t slab_elems) {
   std::vector<Case> cases;
@@ -47,7 +74,13 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
     add(text("reduce to ", root), {Collective::reduce, false, root}, [&](int rank) {
       return plan_reduce({rank, world, count, root}, slab_elems);
     });
+  const std::vector<std::uint64_t> uneven = uneven_counts(world, count);
+  add("reduce_scatter of unequal parts", {Collective::reduce_scatter, false, 0, uneven}, [&](int rank) {
+    return plan_reduce_scatter({rank, world, count, 0, uneven}, slab_elems);
+  });
   if (slab_elems != 0) return cases;
+  add("all_to_all", {Collective::all_to_all}, [&](int rank) { return plan_all_to_all({rank, world, count}); });
+  add_uneven(cases, world, count);
   add("all_gather", {Collective::all_gather}, [&](int rank) { return plan_all_gather({rank, world, count}); });
   for (int root = 0; root < world; root++) {
     add(text("gather to ", root), {Collective::gather, false, root}, [&](int rank) {

@@ -5,6 +5,7 @@
 
 #include "ring/base/text.hpp"
 #include "ring/run/elementwise.hpp"
+#include "tests/support/uneven.hpp"
 
 namespace anello {
 namespace {
@@ -76,24 +77,46 @@ std::string describe(const Exercise& e) {
   signature.count = e.count;
   signature.root = e.root;
   return text(e.world, " ranks, ", describe(signature), e.in_place ? ", in place" : "",
-              e.shareable ? ", shareable" : "");
+              e.shareable ? ", shareable" : "", e.uneven ? ", in unequal parts" : "",
+              e.prescale != 1 || e.postscale != 1 ? ", scaled" : "");
+}
+
+std::vector<std::uint64_t> Exercise::counts(int rank) const {
+  if (!uneven) return {};
+  return uneven_counts(world, count, kind == Kind::all_to_all ? rank : 0);
+}
+
+std::vector<std::uint64_t> Exercise::received(int rank) const {
+  if (!uneven || kind != Kind::all_to_all) return {};
+  return uneven_received(world, count, rank);
 }
 
 Part::Part(const Exercise& exercise, int rank)
-    : exercise_(exercise), rank_(rank), first_(resource_for(exercise)), second_(resource_for(exercise)) {
-  const std::uint64_t count = exercise.count, all = count * std::uint64_t(exercise.world);
+    : exercise_(exercise),
+      rank_(rank),
+      parts_(exercise.world, exercise.count,
+             exercise.kind == Kind::all_to_all ? exercise.received(rank) : exercise.counts(rank)),
+      first_(resource_for(exercise)),
+      second_(resource_for(exercise)) {
+  const Range own = parts_.of(rank);
   const bool root = rank == exercise.root;
   const bool gathers = exercise.kind == Kind::all_gather || exercise.kind == Kind::gather;
   const bool scatters = exercise.kind == Kind::reduce_scatter || exercise.kind == Kind::scatter;
-  input_elems_ = scatters ? all : count;
-  output_elems_ = gathers ? all : count;
+  const bool whole =
+      exercise.kind == Kind::allreduce || exercise.kind == Kind::reduce || exercise.kind == Kind::broadcast;
+  input_elems_ = whole ? exercise.count : scatters ? parts_.whole() : own.count;
+  output_elems_ = whole ? exercise.count : gathers ? parts_.whole() : own.count;
+  if (exercise.kind == Kind::all_to_all) {
+    input_elems_ = Parts(exercise.world, exercise.count, exercise.counts(rank)).whole();
+    output_elems_ = parts_.whole();
+  }
   if (exercise.kind == Kind::scatter && !root) input_elems_ = 0;
   if ((exercise.kind == Kind::reduce || exercise.kind == Kind::gather) && !root) output_elems_ = 0;
-  const std::size_t own = (std::size_t(rank) * count) * size_bytes(exercise.dtype);
   if (exercise.in_place) {
+    const std::size_t offset = std::size_t(own.begin) * size_bytes(exercise.dtype);
     input_ = output_ = claim(first_, std::max(input_elems_, output_elems_));
-    if (gathers && output_elems_ > input_elems_) input_ += own;
-    if (scatters && input_elems_ > output_elems_) output_ += own;
+    if (gathers && output_elems_ > 0) input_ += offset;
+    if (scatters && input_elems_ > 0) output_ += offset;
   } else {
     input_ = claim(first_, input_elems_);
     output_ = claim(second_, output_elems_);
@@ -132,16 +155,26 @@ int Part::reduced(std::uint64_t element) const {
   return result;
 }
 
+// What comes to this place of the output without being reduced.
+int Part::source(std::uint64_t at) const {
+  if (exercise_.kind == Kind::broadcast) return contribution(exercise_.root, at);
+  if (exercise_.kind == Kind::scatter) return contribution(exercise_.root, parts_.of(rank_).begin + at);
+  int owner = 0;
+  while (at >= parts_.of(owner).end()) owner++;
+  const std::uint64_t within = at - parts_.of(owner).begin;
+  if (exercise_.kind != Kind::all_to_all) return contribution(owner, within);
+  return contribution(owner, Parts(exercise_.world, exercise_.count, exercise_.counts(owner)).of(rank_).begin + within);
+}
+
 template <class T>
 T Part::expected(std::uint64_t at) const {
-  const std::uint64_t count = exercise_.count;
-  if (exercise_.kind == Kind::broadcast) return number<T>(contribution(exercise_.root, at));
-  if (exercise_.kind == Kind::scatter)
-    return number<T>(contribution(exercise_.root, std::uint64_t(rank_) * count + at));
-  if (exercise_.kind == Kind::all_gather || exercise_.kind == Kind::gather)
-    return number<T>(contribution(int(at / count), at % count));
-  const int all = reduced(exercise_.kind == Kind::reduce_scatter ? std::uint64_t(rank_) * count + at : at);
-  return exercise_.op == Op::average ? divided<T>(all, exercise_.world) : number<T>(all);
+  const bool part = exercise_.kind == Kind::reduce_scatter;
+  const bool reduces = part || exercise_.kind == Kind::allreduce || exercise_.kind == Kind::reduce;
+  if (!reduces) return number<T>(source(at));
+  const int all = reduced(part ? parts_.of(rank_).begin + at : at);
+  const double factor = exercise_.prescale * exercise_.postscale;
+  if (exercise_.op == Op::average) return divided<T>(int(all * factor), exercise_.world);
+  return number<T>(factor == 1 ? all : int(all * factor));
 }
 
 // The first element of the result that is not what it should be; how many there are, if all is right.

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ring/base/signature.hpp"
-#include "ring/plan/plan.hpp"
+#include "ring/plan/parts.hpp"
 
 namespace anello {
 
@@ -24,6 +24,12 @@ struct Exercise {
   bool in_place = false;
   bool shareable = false;  // memory from anello::allocate
   std::optional<DType> wire = {};
+  bool uneven = false;  // the ranks' parts are uneven_counts() of `count`
+  double prescale = 1, postscale = 1;
+
+  // As the operation and Shape want them; empty if parts are equal.
+  std::vector<std::uint64_t> counts(int rank) const;
+  std::vector<std::uint64_t> received(int rank) const;
 };
 std::string describe(const Exercise& exercise);
 
@@ -52,9 +58,11 @@ class Part {
   T expected(std::uint64_t at) const;
   std::uint64_t first_wrong() const;
   int reduced(std::uint64_t element) const;
+  int source(std::uint64_t at) const;
 
   Exercise exercise_;
   int rank_;
+  Parts parts_;  // of the larger buffer; of all_to_all, of the output
   std::uint64_t input_elems_ = 0, output_elems_ = 0;
   Memory first_, second_, original_;  // memory of both or of the input; of the output; the input before
   std::byte *input_ = nullptr, *output_ = nullptr;

@@ -13,8 +13,9 @@ namespace {
 const std::vector<DType> kDTypes = {DType::u8,  DType::f16, DType::f32,
                                     DType::f64, DType::i16, DType::boolean};  // of 1, 2, 4 and 8 bytes
 const std::vector<Op> kOps = {Op::sum, Op::min, Op::max, Op::product, Op::bit_and, Op::bit_or, Op::bit_xor};
-const std::vector<Kind> kKinds = {Kind::allreduce, Kind::broadcast, Kind::all_gather, Kind::reduce_scatter,
-                                  Kind::barrier,   Kind::reduce,    Kind::gather,     Kind::scatter};
+const std::vector<Kind> kKinds = {Kind::allreduce,      Kind::broadcast, Kind::all_gather,
+                                  Kind::reduce_scatter, Kind::barrier,   Kind::reduce,
+                                  Kind::gather,         Kind::scatter,   Kind::all_to_all};
 
 bool has_root(Kind kind) {
   return kind == Kind::broadcast || kind == Kind::reduce || kind == Kind::gather || kind == Kind::scatter;
@@ -66,7 +67,8 @@ StagedOperation::StagedOperation(const Exercise& exercise, Algorithm algorithm, 
 }
 
 Plan StagedOperation::plan(int rank) const {
-  const Shape shape{rank, exercise_.world, exercise_.count, exercise_.root};
+  const Shape shape{rank,           exercise_.world,        exercise_.count,
+                    exercise_.root, exercise_.counts(rank), exercise_.received(rank)};
   switch (exercise_.kind) {
     case Kind::allreduce:
       return plan_allreduce(Algorithm(signature_.algorithm), shape, signature_.slab_elems);
@@ -84,6 +86,8 @@ Plan StagedOperation::plan(int rank) const {
       return plan_gather(shape);
     case Kind::scatter:
       return plan_scatter(shape);
+    case Kind::all_to_all:
+      return plan_all_to_all(shape);
   }
   return {};
 }
@@ -127,7 +131,10 @@ Exercise Scenario::draw_exercise(Kind kind, Random& random) const {
     exercise.op = random.one_of(kOps);
   } while (!can_reduce(exercise.dtype, exercise.op));
   exercise.root = int(random.below(std::uint64_t(world)));
-  exercise.in_place = random.percent(50);
+  exercise.in_place = kind != Kind::all_to_all && random.percent(50);
+  const bool has_parts = kind == Kind::all_gather || kind == Kind::gather || kind == Kind::scatter ||
+                         kind == Kind::reduce_scatter || kind == Kind::all_to_all;
+  exercise.uneven = has_parts && random.percent(30);
   const bool wide = exercise.dtype == DType::f32 || exercise.dtype == DType::f64;
   if (wide && (kind == Kind::allreduce || kind == Kind::reduce_scatter || kind == Kind::reduce) && random.percent(60))
     exercise.wire = random.percent(50) ? DType::f16 : DType::bf16;

@@ -16,36 +16,45 @@ inline std::string carry_out(World& world, Exercise exercise) {
   exercise.world = world.size();
   if (exercise.kind == Kind::broadcast) exercise.in_place = true;
   Part part(exercise, world.rank());
+  const std::vector<std::uint64_t> counts = exercise.counts(world.rank()), received = exercise.received(world.rank());
+  const ReduceOptions options{
+      .wire = exercise.wire, .prescale = exercise.prescale, .postscale = exercise.postscale, .counts = counts};
   switch (exercise.kind) {
     case Kind::allreduce:
       if (exercise.in_place)
-        world.allreduce(part.output(), exercise.op, {.wire = exercise.wire});
+        world.allreduce(part.output(), exercise.op, options);
       else
-        world.allreduce(part.input(), part.output(), exercise.op, {.wire = exercise.wire});
+        world.allreduce(part.input(), part.output(), exercise.op, options);
       break;
     case Kind::broadcast:
       world.broadcast(part.output(), exercise.root);
       break;
     case Kind::all_gather:
-      world.all_gather(part.input(), part.output());
+      world.all_gather(part.input(), part.output(), {.counts = counts});
       break;
     case Kind::reduce_scatter:
-      world.reduce_scatter(part.input(), part.output(), exercise.op, {.wire = exercise.wire});
+      world.reduce_scatter(part.input(), part.output(), exercise.op, options);
       break;
     case Kind::barrier:
       world.barrier();
       return {};
     case Kind::reduce:
       if (exercise.in_place)
-        world.reduce(part.in_place(), exercise.root, exercise.op, {.wire = exercise.wire});
+        world.reduce(part.in_place(), exercise.root, exercise.op, options);
       else
-        world.reduce(part.input(), part.output(), exercise.root, exercise.op, {.wire = exercise.wire});
+        world.reduce(part.input(), part.output(), exercise.root, exercise.op, options);
       break;
     case Kind::gather:
-      world.gather(part.input(), part.output(), exercise.root);
+      world.gather(part.input(), part.output(), exercise.root, {.counts = counts});
       break;
     case Kind::scatter:
-      world.scatter(part.input(), part.output(), exercise.root);
+      world.scatter(part.input(), part.output(), exercise.root, {.counts = counts});
+      break;
+    case Kind::all_to_all:
+      if (exercise.uneven)
+        world.all_to_all(part.input(), part.output(), counts, received);
+      else
+        world.all_to_all(part.input(), part.output());
       break;
   }
   return part.wrong();

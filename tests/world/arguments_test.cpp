@@ -84,6 +84,53 @@ TEST(Arguments, counts_that_do_not_fit) {
                  "reduce_scatter: the input has 19 elements, not 2 times the output's 10");
 }
 
+TEST(Arguments, counts_of_parts_that_do_not_fit) {
+  const std::vector<std::uint64_t> three = {1, 2, 3}, equal = {5, 5}, vast = {std::uint64_t(1) << 63, 5};
+  expect_refused([&](World& w) { w.all_gather(floats(5), floats(10), {.counts = three}); },
+                 "all_gather: there are 3 counts for 2 ranks");
+  expect_refused([&](World& w) { w.all_gather(floats(5), floats(11), {.counts = equal}); },
+                 "all_gather: the output has 11 elements, but the counts add up to 10");
+  expect_refused([&](World& w) { w.all_gather(floats(4), floats(10), {.counts = equal}); },
+                 "all_gather: the input has 4 elements, but the counts give rank ");
+  expect_refused([&](World& w) { w.scatter(floats(10), floats(4), w.rank(), {.counts = equal}); },
+                 "scatter: the output has 4 elements, but the counts give rank ");
+  expect_refused([&](World& w) { w.gather(floats(5), floats(9), w.rank(), {.counts = equal}); },
+                 "gather: the output has 9 elements, but the counts add up to 10");
+  expect_refused([&](World& w) { w.reduce_scatter(floats(9), floats(5), Op::sum, {.counts = equal}); },
+                 "reduce_scatter: the input has 9 elements, but the counts add up to 10");
+  expect_refused([&](World& w) { w.all_gather(floats(5), floats(10), {.counts = vast}); },
+                 "all_gather: the buffer of the counts has 9223372036854775808 elements, more than any memory holds");
+  expect_refused([&](World& w) { w.allreduce(floats(5), Op::sum, {.counts = equal}); },
+                 "allreduce: there are no parts that could have counts");
+}
+
+TEST(Arguments, what_all_to_all_cannot_divide) {
+  const std::vector<std::uint64_t> equal = {5, 5}, other = {4, 6}, three = {1, 2, 3};
+  expect_refused([](World& w) { w.all_to_all(floats(3), floats(3)); },
+                 "all_to_all: the 3 elements cannot be divided among 2 ranks");
+  expect_refused([](World& w) { w.all_to_all(floats(4), floats(6)); },
+                 "all_to_all: the input has 4 elements but the output 6");
+  expect_refused(
+      [](World& w) {
+        std::vector<float> both(4);
+        w.all_to_all(both, both);
+      },
+      "all_to_all: input and output overlap");
+  expect_refused([&](World& w) { w.all_to_all(floats(10), floats(10), three, equal); },
+                 "all_to_all: there are 3 send counts for 2 ranks");
+  expect_refused([&](World& w) { w.all_to_all(floats(10), floats(9), equal, equal); },
+                 "all_to_all: the output has 9 elements, but the counts add up to 10");
+  expect_refused([&](World& w) { w.all_to_all(floats(10), floats(10), equal, other); },
+                 "all_to_all: this rank sends 5 elements to itself, but expects ");
+}
+
+TEST(Arguments, factors_that_are_none) {
+  expect_refused([](World& w) { w.allreduce(std::vector<int>(3), Op::sum, {.prescale = 2}); },
+                 "allreduce: a prescale is for floats, not for i32");
+  expect_refused([](World& w) { w.reduce(floats(3), 0, Op::sum, {.postscale = 1 / 0.0}); },
+                 "reduce: the postscale inf is not finite");
+}
+
 // Products of counts that are a multiple of 2^64 must not be taken for zero.
 TEST(Arguments, counts_beyond_memory) {
   std::byte byte{};

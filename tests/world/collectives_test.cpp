@@ -96,6 +96,82 @@ TEST_P(InWorldsOf, reduce_scatter) {
   });
 }
 
+TEST_P(InWorldsOf, parts_that_are_not_equal) {
+  run([&](World& world) {
+    for (const Kind kind : {Kind::all_gather, Kind::reduce_scatter, Kind::gather, Kind::scatter, Kind::all_to_all})
+      for (const bool in_place : {false, true})
+        for (const std::uint64_t count : counts())
+          expect_right(world, {.kind = kind,
+                               .op = count % 2 ? Op::average : Op::max,
+                               .dtype = kDTypes[count % kDTypes.size()],
+                               .count = count,
+                               .root = int(count % std::uint64_t(world.size())),
+                               .in_place = in_place && kind != Kind::all_to_all,
+                               .uneven = true});
+  });
+}
+
+TEST_P(InWorldsOf, all_to_all) {
+  run([&](World& world) {
+    for (const std::uint64_t count : counts())
+      expect_right(world, {.kind = Kind::all_to_all, .dtype = kDTypes[count % kDTypes.size()], .count = count});
+  });
+}
+
+// Numbers that every type has, so that all results are exact.
+TEST_P(InWorldsOf, factors_before_and_after_the_reduction) {
+  run([&](World& world) {
+    for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::reduce_scatter})
+      for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64})
+        for (const Op op : {Op::sum, Op::min, Op::max})
+          for (const bool in_place : {false, true})
+            expect_right(world, {.kind = kind,
+                                 .op = op,
+                                 .dtype = dtype,
+                                 .count = 1003,
+                                 .root = world.size() - 1,
+                                 .in_place = in_place,
+                                 .prescale = 4,
+                                 .postscale = op == Op::max ? 1 : 0.5});
+  });
+}
+
+TEST_P(InWorldsOf, average_with_a_factor) {
+  run([](World& world) {
+    std::vector<float> values(1000, float(world.rank() + 1));
+    world.allreduce(values, Op::average, {.prescale = 2, .postscale = 3});
+    for (const float value : values) ASSERT_FLOAT_EQ(value, 3.F * float(world.size() + 1));
+  });
+}
+
+TEST_P(InWorldsOf, each_rank_weighs_its_own) {
+  run([](World& world) {
+    const std::vector<float> ones(5, 1.F);
+    std::vector<float> sums(5);
+    world.allreduce(ones, sums, Op::sum, {.prescale = double(world.rank())});
+    for (const float value : sums) ASSERT_EQ(value, float(world.size() * (world.size() - 1) / 2));
+    EXPECT_EQ(ones, std::vector<float>(5, 1.F));
+  });
+}
+
+TEST_P(InWorldsOf, allreduce_of_a_list) {
+  run([](World& world) {
+    const std::vector<std::size_t> counts = {0, 3, 1, 0, 5000, 2, 0};
+    for (const Op op : {Op::sum, Op::average}) {
+      std::vector<std::vector<double>> memory;
+      std::vector<Tensor> list;
+      for (const std::size_t count : counts) memory.emplace_back(count + 1, double(world.rank()));
+      for (std::size_t k = 0; k < counts.size(); k++) list.emplace_back(memory[k].data(), counts[k], DType::f64);
+      world.allreduce(list, op, {.prescale = 2});
+      const double sum = double(world.size() * (world.size() - 1));
+      for (std::size_t k = 0; k < counts.size(); k++)
+        for (std::size_t i = 0; i <= counts[k]; i++)
+          ASSERT_EQ(memory[k][i], i == counts[k] ? double(world.rank()) : op == Op::sum ? sum : sum / world.size());
+    }
+    world.allreduce(std::span<const Tensor>());
+  });
+}
+
 TEST_P(InWorldsOf, memory_that_peers_can_map) {
   run([](World& world) {
     for (const Kind kind : {Kind::broadcast, Kind::all_gather, Kind::reduce_scatter})

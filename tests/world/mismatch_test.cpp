@@ -99,6 +99,57 @@ TEST_P(OddRank, calls_another_operation) {
   expect_told(kUsual, kUsualText, gather, "all_gather #1 (100 f32)");
 }
 
+TEST_P(OddRank, has_other_splits) {
+  const std::vector<Told> all = told_on_all_ranks(kRanks, [&](World& world) {
+    world.barrier();
+    const bool odd = world.rank() == GetParam();
+    const int next = (GetParam() + 1) % kRanks;
+    std::vector<std::uint64_t> sends(kRanks, 3), receives(kRanks, 3);
+    if (odd) sends[std::size_t(next)] = 5;
+    const std::vector<float> input(odd ? 14 : 12);
+    std::vector<float> output(12);
+    world.all_to_all(input, output, sends, receives);
+    world.barrier();
+  });
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_EQ(told.error->code(), Code::mismatch) << told.error->what();
+    EXPECT_THAT(told.error->message(), HasSubstr(text("rank ", GetParam(), " sends 5 elements to rank ",
+                                                      (GetParam() + 1) % kRanks, ", which expects 3")));
+    EXPECT_LT(told.after, std::chrono::seconds(1)) << told.error->what();
+  }
+}
+
+TEST_P(OddRank, has_other_parts) {
+  const std::vector<Told> all = told_on_all_ranks(kRanks, [&](World& world) {
+    const bool odd = world.rank() == GetParam();
+    const std::vector<std::uint64_t> usual = {5, 5, 5, 5}, other = {6, 5, 5, 4};
+    const std::vector<std::uint64_t>& counts = odd ? other : usual;
+    const std::vector<float> input(counts[std::size_t(world.rank())]);
+    std::vector<float> output(20);
+    world.all_gather(input, output, {.counts = counts});
+    world.barrier();
+  });
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_EQ(told.error->code(), Code::mismatch) << told.error->what();
+    EXPECT_THAT(told.error->what(), HasSubstr("the lists of counts (same total), or the factors"));
+    EXPECT_LT(told.after, std::chrono::seconds(1)) << told.error->what();
+  }
+}
+
+TEST_P(OddRank, scales_by_another_factor) {
+  const std::vector<Told> all = told_on_all_ranks(kRanks, [&](World& world) {
+    std::vector<float> values(20);
+    world.allreduce(values, Op::sum, {.postscale = world.rank() == GetParam() ? 0.5 : 0.25});
+    world.barrier();
+  });
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_THAT(told.error->what(), HasSubstr("or the factors after the reduction, differ: rank"));
+  }
+}
+
 // So large that it takes another algorithm, on other links.
 TEST_P(OddRank, has_a_much_larger_count) {
   Exercise different = kUsual;

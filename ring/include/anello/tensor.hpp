@@ -25,6 +25,7 @@ std::string_view name(Op op);               // "sum"
 std::size_t size_bytes(DType dtype);        // of one element
 bool parse(std::string_view text, DType&);  // false if there is no such type
 bool parse(std::string_view text, Op&);
+bool is_float(DType dtype);
 bool can_reduce(DType dtype, Op op);
 
 // IEEE 754 half precision and bfloat16, as storage: convert to float to compute. Rounds to nearest even.

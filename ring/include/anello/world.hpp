@@ -12,6 +12,7 @@
 #include <anello/error.hpp>
 #include <anello/settings.hpp>
 #include <anello/tensor.hpp>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -26,15 +27,25 @@ struct Options {
   std::string_view name = {};
 };
 
+// Of calls with a part for every rank. `counts` gives the elements of each rank's part, the same list on all ranks, and
+// lives until the call is over; without it all parts are equal.
+struct PartOptions {
+  std::string_view name = {};
+  std::span<const std::uint64_t> counts = {};
+};
+
 // Of calls that reduce. `algorithm` (of allreduce only) and `slab_bytes` force for this call what ANELLO_ALGORITHM and
 // ANELLO_SLAB_BYTES force for all. `wire` sends f32 or f64 as f16 or bf16, in half or a quarter of the bytes: each
 // rank's elements are rounded to that, and so is every partial result on its way; what is added is f32 or f64. Beware
-// of sums beyond f16's 65504.
+// of sums beyond f16's 65504. Of floats, what goes in is multiplied by `prescale` (which may differ from rank to rank,
+// to weigh them), and what comes out by `postscale`. `counts` is of reduce_scatter only, as in PartOptions.
 struct ReduceOptions {
   std::string_view name = {};
   std::string_view algorithm = {};  // "ring", ...; empty: as set
   int slab_bytes = -1;              // -1: as set
   std::optional<DType> wire = {};   // empty: elements travel as they are
+  double prescale = 1, postscale = 1;
+  std::span<const std::uint64_t> counts = {};
 };
 
 class World {
@@ -55,8 +66,10 @@ class World {
   // algorithms depends on it and on sizes; a table (ANELLO_TABLE) is for layouts written like this.
   std::string layout() const;
 
-  // output[i] = reduction over ranks of input[i]. The first form is in place.
+  // output[i] = reduction over ranks of input[i]. The first form is in place, and so is that of a list, which travels
+  // as one operation, without a copy; its tensors share one dtype.
   void allreduce(Tensor inout, Op op = Op::sum, const ReduceOptions& options = {});
+  void allreduce(std::span<const Tensor> list, Op op = Op::sum, const ReduceOptions& options = {});
   void allreduce(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
 
   // The root's output[i] = reduction over ranks of input[i]. The first form is in place, on the root; the other ranks'
@@ -68,20 +81,27 @@ class World {
   void broadcast(Tensor tensor, int root, const Options& options = {});
   void broadcast(std::span<const Tensor> tensors, int root, const Options& options = {});
 
-  // output[r * count + i] = rank r's input[i], where count is input's; output holds size() * count.
+  // output's part r = rank r's input; output holds size() times as much, or the sum of the counts.
   // In place: input is output's own part.
-  void all_gather(ConstTensor input, Tensor output, const Options& options = {});
+  void all_gather(ConstTensor input, Tensor output, const PartOptions& options = {});
 
   // The same, for the root's output alone; that of the others is not looked at.
-  void gather(ConstTensor input, Tensor output, int root, const Options& options = {});
+  void gather(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
 
-  // output[i] = the root's input[rank() * count + i], where count is output's; the root's input holds size() * count,
-  // that of the others is not looked at. In place: the root's output is its input's own part.
-  void scatter(ConstTensor input, Tensor output, int root, const Options& options = {});
+  // output = this rank's part of the root's input, which holds size() times as much, or the sum of the counts; that of
+  // the others is not looked at. In place: the root's output is its input's own part.
+  void scatter(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
 
-  // output[i] = reduction over ranks of input[rank() * count + i], where count is output's; input holds size() * count.
-  // In place: output is input's own part, and the rest of input is left undefined.
+  // output = reduction over ranks of this rank's part of input, which holds size() times as much, or the sum of the
+  // counts. In place: output is input's own part, and the rest of input is left undefined.
   void reduce_scatter(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
+
+  // output's part r = this rank's part of rank r's input. Both hold size() equal parts. Not in place.
+  void all_to_all(ConstTensor input, Tensor output, const Options& options = {});
+  // The same with send_counts[r] elements for rank r and recv_counts[r] from it. The counts travel ahead, in an
+  // operation of their own, so that ranks that do not agree are told which ones.
+  void all_to_all(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+                  std::span<const std::uint64_t> recv_counts, const Options& options = {});
 
   // Returns when every rank has called it.
   void barrier(const Options& options = {});

@@ -1,0 +1,35 @@
+// How a buffer is divided among the ranks, whose parts lie one behind the other.
+#pragma once
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "ring/plan/plan.hpp"
+
+namespace anello {
+
+class Parts {
+ public:
+  // `counts` says how many elements each rank has; if it is empty, every one has `each`.
+  Parts(int world, std::uint64_t each, std::span<const std::uint64_t> counts) : ends_(std::size_t(world), each) {
+    if (!counts.empty()) ends_.assign(counts.begin(), counts.end());
+    std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
+  }
+
+  Range of(int rank) const {
+    const std::uint64_t begin = rank == 0 ? 0 : ends_[std::size_t(rank) - 1];
+    return {begin, ends_[std::size_t(rank)] - begin};
+  }
+  std::uint64_t whole() const { return ends_.back(); }
+  std::uint64_t largest() const {
+    std::uint64_t most = 0;
+    for (int rank = 0; rank < int(ends_.size()); rank++) most = std::max(most, of(rank).count);
+    return most;
+  }
+
+ private:
+  std::vector<std::uint64_t> ends_;
+};
+
+}  // namespace anello
