@@ -23,7 +23,8 @@ Operation reduce_scatter(Seat seat, ConstTensor input, Tensor output, Op op, con
 Operation all_to_all(Seat seat, ConstTensor input, Tensor output, const Options& options);
 Operation all_to_all(Seat seat, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
                      std::span<const std::uint64_t> recv_counts, const Options& options);
-// What must go before the last one: everybody says how many elements it sends to whom.
+// What must go before the last one: everybody says how many elements it sends to whom. `arriving` is empty for work
+// that is not waited for, which has room of its own.
 Operation exchange_of_counts(const Operation& all_to_all, std::span<std::uint64_t> arriving);
 Operation barrier(const Options& options);
 

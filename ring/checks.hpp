@@ -13,9 +13,17 @@ using Counts = std::span<const std::uint64_t>;  // of the ranks' parts; empty: t
 std::uint64_t sum(Counts counts);
 
 [[noreturn]] void refuse(std::string_view verb, const std::string& why);
+[[noreturn]] void refuse_size(std::string_view verb, std::string_view which, std::uint64_t count);
+[[noreturn]] void refuse_tensor(std::string_view verb, std::string_view which, const ConstTensor& tensor);
 
-void check_size(std::string_view verb, std::string_view which, std::uint64_t count, DType dtype);
-void check_tensor(std::string_view verb, std::string_view which, const ConstTensor& tensor);
+// Inline, since every call of the smallest operation comes this way.
+inline void check_size(std::string_view verb, std::string_view which, std::uint64_t count, DType dtype) {
+  if (count > PTRDIFF_MAX / size_bytes(dtype)) refuse_size(verb, which, count);
+}
+inline void check_tensor(std::string_view verb, std::string_view which, const ConstTensor& tensor) {
+  if ((tensor.count > 0 && !tensor.data) || name(tensor.dtype) == "?") refuse_tensor(verb, which, tensor);
+  check_size(verb, which, tensor.count, tensor.dtype);
+}
 void check_pair(std::string_view verb, const ConstTensor& input, const Tensor& output);
 // Either the two places are the same, or the buffers have no memory in common.
 void check_overlap(std::string_view verb, const ConstTensor& input, const Tensor& output, const void* in_place_input,

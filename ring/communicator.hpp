@@ -1,78 +1,87 @@
-// One group's data path: turns an operation into a plan and carries it through. The thread that calls moves the bytes;
-// threads that call at the same time take turns. Owned by the world; knows links and the control plane, not how ranks
-// were found.
+// One group's operations, in the order of their submission. Who waits, drives: a call that finds nobody at work takes
+// the baton and moves the bytes itself, without a hand-off to another thread. What nobody waits for is driven by a
+// thread of its own, which is started with the first asynchronous operation and gives the baton up to whoever waits.
+// Any thread. Owned by the world; knows links and the control plane, not how ranks were found.
 #pragma once
-#include <array>
-#include <map>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
+#include <thread>
 #include <vector>
 
-#include "ring/bootstrap.hpp"
-#include "ring/net/control.hpp"
-#include "ring/net/data_links.hpp"
-#include "ring/operation.hpp"
-#include "ring/plan/choose.hpp"
-#include "ring/progress.hpp"
+#include "ring/engine.hpp"
+#include "ring/planner.hpp"
 
 namespace anello {
 
 class Communicator {
  public:
-  // Control and links are null in a world of one.
-  // `facts` and `table` are the same on all ranks; what the settings say is added to the facts.
+  // Control and links are null in a world of one. `patience` is that of a caller; the thread's is never to spin.
   Communicator(const Identity& identity, const Facts& facts, Table table, const Settings& settings, Patience patience,
                Bell& bell, Control* control, DataLinks* links);
+  ~Communicator() { close(); }
 
-  // Blocks until this rank's part is done. Any thread. Throws the world's verdict, with the operation and how far it
-  // got.
+  // Blocks until this rank's part is done. Throws the world's verdict, with the operation and how far it got; and
+  // Error{invalid_argument, configuration} where the operation is none.
   void run(const Operation& operation);
 
-  // For a world of one, which has no control plane: every later run() throws this. Any thread.
+  // The same, without waiting for it to be done. Everything is copied but the tensors.
+  std::shared_ptr<LastingTicket> submit(const Operation& operation);
+  // An all_to_all of unequal parts, behind the exchange of its counts.
+  std::shared_ptr<LastingTicket> submit(const Operation& counts, const Operation& all_to_all);
+
+  // Of tickets that are not done. With a limit: false if it was not done by then, and nothing is driven.
+  void wait(const LastingTicket& ticket);
+  bool wait_for(const LastingTicket& ticket, std::chrono::milliseconds limit);
+  // False if it is done already, and nothing will be called.
+  bool when_done(LastingTicket& ticket, std::function<void(const Error*)> callback);
+
+  // For a world of one, which has no control plane: every later operation fails with this.
   void end(Error why);
 
-  std::uint64_t completed() const { return sequence_; }  // not during a run()
+  // Nothing goes on any more; what is not done has failed. No other call may be in progress, or come.
+  void close();
+
+  std::uint64_t completed() const;
 
  private:
-  static constexpr std::size_t kMaxPlans = 1024;
-  using PlanKey = std::tuple<Kind, Algorithm, Shape, std::uint64_t>;
+  using Lock = std::unique_lock<std::mutex>;
+  static constexpr std::size_t kSpareTickets = 64;
 
-  Signature sign(const Operation& operation);
-  Signature what_is_asked(const Operation& operation) const;
-  Signature with_choice(Signature signature) const;
-  const Plan& plan_for(const Signature& signature);
-  Plan make_plan(const Signature& signature) const;
-  void start(const Plan& plan, const Operation& operation);
-  Buffer prescaled(const Plan& plan, const Operation& operation);
-  void finish(const Operation& operation);
-  void check_agreed(const Operation& operation) const;
-  void carry_out(const Signature& signature);
-  bool may_sleep();
-  bool links_ready(const Plan& plan);
-  std::string explain(int peer, const Signature& theirs) const;
-  [[noreturn]] void fail(const Operation& operation, const Signature& signature, const Error* cause);
+  void check_may_wait() const;
+  void enqueue(Ticket& ticket, const Operation& operation);
+  std::shared_ptr<LastingTicket> lasting(const Operation& operation);
+  std::shared_ptr<LastingTicket> spare();
+  void wait_until_done(Lock& lock, const Ticket& ticket);
+  template <class Until>
+  void drive(Lock& lock, Waiter& waiter, const std::atomic<int>& interrupt, Until until);
+  bool advance(Lock& lock, Ticket& head, Waiter& waiter, const std::atomic<int>& interrupt);
+  void complete(Lock& lock);
+  void fail_all(Lock& lock, const Error& cause);
+  Error verdict(const Error& cause);
+  void work();
+  void offer_work();
 
-  int rank_, size_;
-  std::uint32_t generation_;
-  Facts facts_;
-  Table table_;
+  int rank_;
   Control* control_;
-  DataLinks* links_;
-  Waiter waiter_;
-  std::mutex baton_;  // over everything below
-  std::uint64_t sequence_ = 0;
-  std::map<PlanKey, Plan> plans_;
-  Signature asked_, chosen_;    // of the last call, without its sequence: as asked for, and with the choice
-  Shape shape_;                 // of the last call
-  const Plan* plan_ = nullptr;  // and its plan
-  std::vector<Link*> link_of_;
-  Execution execution_;
-  std::vector<std::byte> prescaled_;
-  Progress progress_;
-  std::array<std::byte, 16> nothing_{};  // what moves when there are no elements to move
+  Bell& bell_;
+  Waiter callers_waiter_, threads_waiter_;  // of who has the baton
+  Engine engine_;                           // the same
+  std::atomic<int> wanted_ = 0;             // by so many is the baton, which the thread should give up
+
+  mutable std::mutex mutex_;                // over everything below
+  std::condition_variable changed_, work_;  // for callers; for the thread
+  Planner planner_;
+  bool driven_ = false;  // somebody has the baton
+  int watching_ = 0;     // so many callers wait for `changed_`
+  Ticket *head_ = nullptr, *tail_ = nullptr;
+  bool begun_ = false;  // the head
+  std::uint64_t submitted_ = 0, completed_ = 0;
   std::optional<Error> failure_;
+  std::vector<std::shared_ptr<LastingTicket>> spare_;
+  bool closing_ = false;
+  std::thread thread_;
 };
 
 }  // namespace anello

@@ -12,6 +12,8 @@
 
 namespace anello {
 
+inline constexpr std::uint32_t kCountShift = 3;  // counts are exchanged as u64
+
 struct Operation {
   Kind kind = Kind::barrier;
   Op op = Op::sum;

@@ -58,9 +58,9 @@ const std::string& World::Impl::host(int rank) const {
   return hosts_[std::size_t(rank)];
 }
 
-void World::Impl::run(const Operation& operation) {
+Communicator& World::Impl::communicator() {
   if (finished_) refuse("world", "used after finish()");
-  communicator_->run(operation);
+  return *communicator_;
 }
 
 void World::Impl::abort(std::string_view reason) {
@@ -73,12 +73,13 @@ void World::Impl::abort(std::string_view reason) {
 }
 
 void World::Impl::finish() {
-  run({.kind = Kind::barrier, .name = "finish"});
+  communicator().run({.kind = Kind::barrier, .name = "finish"});
   finished_ = true;
   leave();
 }
 
 void World::Impl::leave() {
+  if (communicator_) communicator_->close();
   if (!background_ || std::exchange(left_, true)) return;
   if (control_ && communicator_) control_->leave(communicator_->completed(), kGoodbyeLimit);
   background_->stop();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ring/arguments.hpp"
+#include "ring/bootstrap.hpp"
 #include "ring/communicator.hpp"
 #include "ring/net/background.hpp"
 
@@ -17,10 +18,14 @@ class World::Impl {
   Impl(const Identity& identity, const Exchange& exchange, const Settings& settings);
   ~Impl();
 
-  void run(const Operation& operation);
+  Communicator& communicator();  // throws Error{invalid_argument} after finish()
   void abort(std::string_view reason);
   void finish();
   const Identity& identity() const { return identity_; }
+  template <class... Operations>
+  Work submit(const Operations&... operations) {
+    return Work(communicator().submit(operations...));
+  }
   Seat seat() const { return {identity_.rank, identity_.size}; }
   const Facts& facts() const { return facts_; }
   const std::string& host(int rank) const;

@@ -1,24 +1,17 @@
 // The one background thread of a world: runs the event loop that control connections, accepting, handshakes and timers
 // live in. Everything registered with its context is touched on that thread only.
 #pragma once
-#include <signal.h>
-
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <thread>
+
+#include "ring/base/thread.hpp"
 
 namespace anello {
 
 class Background {
  public:
-  Background() : work_(asio::make_work_guard(context_)) {
-    // Signals are the program's: its handlers run on its own threads, and interrupt them.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { context_.run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
+  Background() : work_(asio::make_work_guard(context_)), thread_(quiet_thread([this] { context_.run(); })) {}
   ~Background() { stop(); }
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;

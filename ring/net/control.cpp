@@ -181,7 +181,7 @@ void Control::publish() {
     const std::lock_guard lock(mutex_);
     if (council_.ends_at() < ends_at_) {
       ends_at_ = council_.ends_at();
-      if (current_ && current_->sequence >= ends_at_) endangered = current_;
+      if (underway_ && current_.sequence >= ends_at_) endangered = current_;
     }
     sent_ = leaving_ && all_sent();
     closed_ = leaving_ && neighbours_.empty();
@@ -207,6 +207,7 @@ Error Control::error() const {
 void Control::begin(const Signature& signature) {
   const std::lock_guard lock(mutex_);
   current_ = begun_[signature.sequence % kRemembered] = signature;
+  underway_.store(true, std::memory_order_relaxed);
   if (signature.sequence >= ends_at_) post([this, signature] { council_.needs(signature, now()); });
 }
 
@@ -215,11 +216,6 @@ std::optional<Signature> Control::begun(std::uint64_t sequence) const {
   const Signature& signature = begun_[sequence % kRemembered];
   if (signature.generation == 0 || signature.sequence != sequence) return std::nullopt;  // generation 0 is none
   return signature;
-}
-
-void Control::end() {
-  const std::lock_guard lock(mutex_);
-  current_.reset();
 }
 
 void Control::waiting(const Signature& signature) {

@@ -32,7 +32,7 @@ class Control {
   Error error() const;                                           // the verdict; waits for it two seconds at most
   void begin(const Signature& signature);                        // an operation starts: has anybody left who is needed?
   std::optional<Signature> begun(std::uint64_t sequence) const;  // one of the last operations
-  void end();
+  void end() { underway_.store(false, std::memory_order_relaxed); }
   void waiting(const Signature& signature);  // it does not get on: is anybody in another one?
   void suspect(int peer, std::string how);   // its data connection ended
   void propose(Verdict verdict);
@@ -74,14 +74,14 @@ class Control {
   std::map<int, Shared> neighbours_;
   asio::steady_timer timer_;
   bool leaving_ = false;
-  std::atomic<bool> failed_{false};
+  std::atomic<bool> failed_{false}, underway_{false};
 
   mutable std::mutex mutex_;  // over what follows, which other threads see
   mutable std::condition_variable changed_;
   std::optional<Verdict> verdict_;
   std::optional<Error> start_error_;
   std::vector<int> connected_;
-  std::optional<Signature> current_;
+  Signature current_;  // while underway_, or of the last operation
   std::array<Signature, kRemembered> begun_;
   std::uint64_t ends_at_ = UINT64_MAX;
   bool sent_ = false, closed_ = false;

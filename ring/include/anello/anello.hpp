@@ -5,4 +5,5 @@
 #include <anello/memory.hpp>
 #include <anello/settings.hpp>
 #include <anello/tensor.hpp>
+#include <anello/work.hpp>
 #include <anello/world.hpp>

@@ -2,7 +2,8 @@
 //
 // Every rank calls the same operations in the same order with matching arguments; a rank that does not is told so,
 // on all ranks, by an Error{mismatch}. Calls block until the caller's part is done: outputs are complete, inputs may
-// be reused. Any thread may call; calls of several threads on one world are taken one after another.
+// be reused; those that end in _async return at once, with a handle. Any thread may call; calls of several threads on
+// one world are taken one after another, in an order that must be the same on all ranks.
 // After any Error{mismatch, rank_dead, rank_left, aborted, network, protocol, timed_out} the world has failed: every
 // later call throws the same error. Error{invalid_argument} leaves it untouched.
 //
@@ -12,6 +13,7 @@
 #include <anello/error.hpp>
 #include <anello/settings.hpp>
 #include <anello/tensor.hpp>
+#include <anello/work.hpp>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -105,6 +107,24 @@ class World {
 
   // Returns when every rank has called it.
   void barrier(const Options& options = {});
+
+  // The same, started and not waited for: tensors are borrowed until the work is done, everything else is copied. They
+  // are carried out in the order in which they were started, like calls that block, and mix with those.
+  Work allreduce_async(Tensor inout, Op op = Op::sum, const ReduceOptions& options = {});
+  Work allreduce_async(std::span<const Tensor> list, Op op = Op::sum, const ReduceOptions& options = {});
+  Work allreduce_async(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
+  Work reduce_async(Tensor inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
+  Work reduce_async(ConstTensor input, Tensor output, int root, Op op = Op::sum, const ReduceOptions& options = {});
+  Work broadcast_async(Tensor tensor, int root, const Options& options = {});
+  Work broadcast_async(std::span<const Tensor> tensors, int root, const Options& options = {});
+  Work all_gather_async(ConstTensor input, Tensor output, const PartOptions& options = {});
+  Work gather_async(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
+  Work scatter_async(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
+  Work reduce_scatter_async(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
+  Work all_to_all_async(ConstTensor input, Tensor output, const Options& options = {});
+  Work all_to_all_async(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+                        std::span<const std::uint64_t> recv_counts, const Options& options = {});
+  Work barrier_async(const Options& options = {});
 
   // The mean of `value` over the ranks.
   double average(double value);

@@ -1,0 +1,180 @@
+#include "ring/engine.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "ring/base/text.hpp"
+
+namespace anello {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr milliseconds kDiagnosisAfter{200};  // an operation that sleeps longer says what it is
+constexpr milliseconds kLongSleep{1000};
+
+// Otherwise the operation is carried out as a barrier.
+bool has_elements(const Operation& operation) {
+  return operation.count > 0 || !operation.received.empty();
+}
+
+}  // namespace
+
+Engine::Engine(int rank, int size, Control* control, DataLinks* links)
+    : rank_(rank),
+      size_(size),
+      control_(control),
+      links_(links),
+      link_of_(std::size_t(size)),
+      progress_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
+
+void Engine::start(const Ticket& ticket) {
+  ticket_ = &ticket;
+  moving_ = told_ = false;
+  sleeping_since_.reset();
+  const Operation& operation = *ticket.operation;
+  if (has_elements(operation)) {
+    const Buffer input = operation.prescale == 1 ? operation.input : prescaled(ticket);
+    execution_.start(*ticket.plan, ticket.arithmetic, input, operation.output);
+  } else {
+    const Buffer nothing(nothing_.data(), 1);
+    execution_.start(*ticket.plan, arithmetic(DType::u8, Op::max), nothing, nothing);
+  }
+  if (size_ > 1) control_->begin(ticket.signature);
+}
+
+// In the output, where that is as large, so that it costs no memory.
+Buffer Engine::prescaled(const Ticket& ticket) {
+  const Operation& operation = *ticket.operation;
+  const std::uint32_t shift = ticket.arithmetic.shift;
+  const std::uint64_t elems = ticket.plan->input_elems;
+  Buffer to = operation.output;
+  if (ticket.plan->output_elems < elems) {
+    prescaled_.resize(std::max(prescaled_.size(), std::size_t(elems << shift)));
+    to = Buffer(prescaled_.data(), elems);
+  }
+  each_run(to, operation.input, elems, shift,
+           [&](Bytes out, Bytes in) { scale(operation.dtype, out, in, operation.prescale); });
+  return to;
+}
+
+bool Engine::advance(Waiter& waiter, const std::atomic<int>& interrupt) {
+  if (size_ == 1)
+    execution_.compute();
+  else if (!move(waiter, interrupt))
+    return false;
+  check_agreed();
+  finish();
+  return true;
+}
+
+bool Engine::move(Waiter& waiter, const std::atomic<int>& interrupt) {
+  const auto interrupted = [&] { return interrupt.load(std::memory_order_relaxed) != 0; };
+  while (!moving_) {
+    if (interrupted()) return false;
+    if ((moving_ = links_ready()))
+      progress_.start(execution_, ticket_->signature, link_of_);
+    else
+      sleep(waiter);
+  }
+  while (!execution_.done()) {
+    if (interrupted()) return false;
+    if (progress_.pass()) {
+      waiter.moved();
+      continue;
+    }
+    if (control_->failed()) throw control_->error();
+    if (!waiter.pause()) continue;
+    if (may_sleep(waiter))
+      sleep(waiter);
+    else
+      waiter.moved();
+  }
+  control_->end();
+  return true;
+}
+
+// Once it has slept for long, the control plane is told which operation this is. Throws the verdict if there is one.
+void Engine::sleep(Waiter& waiter) {
+  if (control_->failed()) throw control_->error();
+  const auto now = steady_clock::now();
+  if (!sleeping_since_) sleeping_since_ = now;
+  const auto slept = std::chrono::duration_cast<milliseconds>(now - *sleeping_since_);
+  if (slept >= kDiagnosisAfter && !std::exchange(told_, true)) control_->waiting(ticket_->signature);
+  waiter.sleep(told_ ? kLongSleep : kDiagnosisAfter - slept);
+}
+
+// Tells the waiter what to wake for. False if something can move already.
+bool Engine::may_sleep(Waiter& waiter) {
+  bool may = true;
+  waiter.forget();
+  progress_.each_wanted([&](Link& link, bool writable) {
+    if (const int descriptor = link.descriptor(writable); descriptor >= 0)
+      waiter.want(descriptor, writable ? POLLOUT : POLLIN);
+    else
+      may &= link.may_sleep(writable);
+  });
+  return may;
+}
+
+bool Engine::links_ready() {
+  bool ready = true;
+  for (const Stream& stream : ticket_->plan->streams) {
+    if (stream.peer < 0) continue;
+    Link*& link = link_of_[std::size_t(stream.peer)];
+    if (!link) link = links_->find(stream.peer);
+    ready &= link != nullptr;
+  }
+  return ready;
+}
+
+void Engine::check_agreed() const {
+  const Operation& operation = *ticket_->operation;
+  for (std::size_t peer = 0; peer < operation.agreed.size(); peer++) {
+    std::uint64_t sent = 0;
+    std::memcpy(&sent, operation.output.run(peer, 1, kCountShift).data(), sizeof sent);
+    const std::uint64_t expected = operation.agreed[peer];
+    if (sent != expected)
+      throw Error(Code::mismatch,
+                  text("the splits of an all_to_all differ: rank ", peer, " sends ", sent, " elements to rank ", rank_,
+                       ", which expects ", expected),
+                  int(peer));
+  }
+}
+
+// What comes after the reduction, on what this rank has of the result.
+void Engine::finish() {
+  const Operation& operation = *ticket_->operation;
+  const bool averages = operation.op == Op::average;
+  if (!has_elements(operation) || (!averages && operation.postscale == 1)) return;
+  const DType dtype = operation.dtype;
+  const double factor = averages ? operation.postscale / size_ : operation.postscale;
+  const std::uint32_t shift = ticket_->arithmetic.shift;
+  each_run(operation.output, operation.output, ticket_->plan->output_elems, shift, [&](Bytes run, Bytes) {
+    if (operation.postscale == 1)
+      divide(dtype, run, size_);
+    else
+      scale(dtype, run, run, factor);
+  });
+}
+
+// A peer that is a number behind or ahead went wrong earlier: what it called then says more than the numbers.
+std::string Engine::explain(int peer, const Signature& theirs) const {
+  const std::optional<Signature> then = control_->begun(theirs.sequence);
+  if (then == theirs)
+    return text("rank ", peer, " sent more for ", describe(theirs), " than rank ", rank_, " expected");
+  const Signature mine = then ? *then : ticket_->signature;
+  return rank_ < peer ? difference(rank_, mine, peer, theirs) : difference(peer, theirs, rank_, mine);
+}
+
+std::string Engine::how_far() const {
+  const auto [moved, all] = execution_.progress();
+  return text(all ? 100 * moved / all : 0, " % done");
+}
+
+}  // namespace anello

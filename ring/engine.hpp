@@ -1,0 +1,58 @@
+// Carries out one operation at a time: starts its execution, moves its bytes over the links, waits when nothing can
+// move, and does what comes after the last byte. Used by one thread at a time, which may be another one from step to
+// step. Knows neither queues nor callers.
+#pragma once
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+#include "ring/net/control.hpp"
+#include "ring/net/data_links.hpp"
+#include "ring/net/wait.hpp"
+#include "ring/progress.hpp"
+#include "ring/ticket.hpp"
+
+namespace anello {
+
+class Engine {
+ public:
+  // Control and links are null in a world of one.
+  Engine(int rank, int size, Control* control, DataLinks* links);
+
+  // The ticket outlives the operation.
+  void start(const Ticket& ticket);
+
+  // Goes on with it. True when it is complete, false as soon as `interrupt` is not 0. Throws what ends the world.
+  bool advance(Waiter& waiter, const std::atomic<int>& interrupt);
+
+  // "37 % done", of what was started last.
+  std::string how_far() const;
+
+ private:
+  Buffer prescaled(const Ticket& ticket);
+  bool move(Waiter& waiter, const std::atomic<int>& interrupt);
+  void sleep(Waiter& waiter);
+  bool may_sleep(Waiter& waiter);
+  bool links_ready();
+  void check_agreed() const;
+  void finish();
+  std::string explain(int peer, const Signature& theirs) const;
+
+  int rank_, size_;
+  Control* control_;
+  DataLinks* links_;
+  const Ticket* ticket_ = nullptr;
+  bool moving_ = false;  // its links are there
+  std::vector<Link*> link_of_;
+  Execution execution_;
+  Progress progress_;
+  std::vector<std::byte> prescaled_;
+  std::array<std::byte, 16> nothing_{};  // what moves when there are no elements to move
+
+  // Of the operation's sleeps: when the first began, and whether the others know that it does not get on.
+  std::optional<std::chrono::steady_clock::time_point> sleeping_since_;
+  bool told_ = false;
+};
+
+}  // namespace anello

@@ -1,0 +1,129 @@
+#include "ring/planner.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <utility>
+
+#include "ring/base/check.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello {
+namespace {
+
+Algorithm algorithm_named(Code code, std::string_view what, std::string_view given) {
+  Algorithm algorithm;
+  if (!parse(given, algorithm)) throw Error(code, text(what, "='", given, "' is no algorithm: ", algorithm_names()));
+  return algorithm;
+}
+
+Facts with_settings(Facts facts, const Settings& settings) {
+  facts.slab_bytes = settings.slab_bytes;
+  facts.forced = algorithm_named(Code::configuration, "ANELLO_ALGORITHM", settings.algorithm);
+  return facts;
+}
+
+}  // namespace
+
+Planner::Planner(const Identity& identity, const Facts& facts, Table table, const Settings& settings)
+    : rank_(identity.rank),
+      size_(identity.size),
+      generation_(identity.generation),
+      facts_(with_settings(facts, settings)),
+      table_(std::move(table)) {}
+
+const Planner::Planned& Planner::plan(const Operation& operation) {
+  const Signature asked = what_is_asked(operation);
+  const bool same_parts =
+      std::ranges::equal(operation.counts, shape_.counts) && std::ranges::equal(operation.received, shape_.received);
+  if (planned_.plan && same_parts && asked == asked_) return planned_;
+  planned_.plan = nullptr;  // if what follows throws, nothing is remembered
+  asked_ = asked;
+  shape_ = {rank_,
+            size_,
+            operation.count,
+            std::max(operation.root, 0),
+            {operation.counts.begin(), operation.counts.end()},
+            {operation.received.begin(), operation.received.end()}};
+  planned_.signature = with_choice(asked);
+  planned_.arithmetic = arithmetic(operation.dtype, operation.op, operation.wire.value_or(operation.dtype));
+  planned_.plan = &plan_for(planned_.signature);
+  return planned_;
+}
+
+Signature Planner::what_is_asked(const Operation& operation) const {
+  Signature signature;
+  signature.generation = generation_;
+  signature.count = operation.count;
+  signature.fingerprint = operation.fingerprint;
+  signature.root = operation.root;
+  signature.kind = operation.kind;
+  signature.op = operation.op;
+  signature.dtype = operation.dtype;
+  signature.wire = operation.wire == operation.dtype ? kAsTheyAre : operation.wire.value_or(kAsTheyAre);
+  if (!operation.algorithm.empty())
+    signature.algorithm = algorithm_named(Code::invalid_argument, "algorithm", operation.algorithm);
+  signature.slab_elems = std::uint64_t(operation.slab_bytes);
+  return signature;
+}
+
+Signature Planner::with_choice(Signature signature) const {
+  const auto slab_bytes = std::int64_t(std::exchange(signature.slab_elems, 0));
+  const Algorithm forced = std::exchange(signature.algorithm, Algorithm::automatic);
+  const bool reduces =
+      signature.kind == Kind::allreduce || signature.kind == Kind::reduce_scatter || signature.kind == Kind::reduce;
+  if (!reduces) return signature;
+  Facts facts = facts_;
+  if (forced != Algorithm::automatic) facts.forced = forced;
+  if (slab_bytes != kSuitableSlab) facts.slab_bytes = slab_bytes;
+  facts.elem_bytes = size_bytes(signature.dtype);
+  const bool scatters = signature.kind == Kind::reduce_scatter && shape_.counts.empty();  // `count` is one of many
+  facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
+  if (signature.kind == Kind::reduce) {
+    signature.slab_elems = slab_elems(facts);
+    return signature;
+  }
+  const Choice choice = choose(facts, table_);
+  signature.algorithm = choice.algorithm;
+  signature.slab_elems = choice.slab_elems;
+  return signature;
+}
+
+// Without elements nothing would move, and nobody would notice that another rank has some: so that becomes a barrier.
+Plan Planner::make_plan(const Signature& signature) const {
+  const Shape& shape = shape_;
+  if (signature.count == 0 && shape.received.empty() && size_ > 1) return plan_barrier(shape);
+  switch (signature.kind) {
+    case Kind::allreduce:
+      return plan_allreduce(signature.algorithm, shape, signature.slab_elems);
+    case Kind::broadcast:
+      return plan_broadcast(shape);
+    case Kind::all_gather:
+      return plan_all_gather(shape);
+    case Kind::reduce_scatter:
+      return plan_reduce_scatter(shape, signature.slab_elems);
+    case Kind::barrier:
+      return plan_barrier(shape);
+    case Kind::reduce:
+      return plan_reduce(shape, signature.slab_elems);
+    case Kind::gather:
+      return plan_gather(shape);
+    case Kind::scatter:
+      return plan_scatter(shape);
+    case Kind::all_to_all:
+      return plan_all_to_all(shape);
+  }
+  ANELLO_CHECK(!"a known kind");
+}
+
+const Plan& Planner::plan_for(const Signature& signature) {
+  const Key key{signature.kind, signature.algorithm, shape_, signature.slab_elems};
+  if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
+  return plans_.emplace(key, make_plan(signature)).first->second;
+}
+
+void Planner::forget() {
+  plans_.clear();
+  planned_.plan = nullptr;
+}
+
+}  // namespace anello

@@ -1,0 +1,299 @@
+// Asynchronous work: it goes on by itself, in the order of submission, mixed with calls that block.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "ring/base/text.hpp"
+#include "tests/support/random.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+// Starts an exercise; its memory stays.
+struct Started {
+  std::unique_ptr<Part> part;
+  Work work;
+
+  Started(World& world, Exercise exercise) {
+    exercise.world = world.size();
+    if (exercise.kind == Kind::broadcast) exercise.in_place = true;
+    part = std::make_unique<Part>(exercise, world.rank());
+    const std::vector<std::uint64_t> counts = exercise.counts(world.rank()), received = exercise.received(world.rank());
+    const ReduceOptions options{.name = "a name that is too long to be kept where it is", .counts = counts};
+    const ConstTensor in = part->input();
+    const Tensor out = part->output();
+    switch (exercise.kind) {
+      case Kind::allreduce:
+        work = world.allreduce_async(in, out, exercise.op, options);
+        break;
+      case Kind::broadcast:
+        work = world.broadcast_async(out, exercise.root);
+        break;
+      case Kind::all_gather:
+        work = world.all_gather_async(in, out, {.counts = counts});
+        break;
+      case Kind::reduce_scatter:
+        work = world.reduce_scatter_async(in, out, exercise.op, options);
+        break;
+      case Kind::barrier:
+        work = world.barrier_async();
+        break;
+      case Kind::reduce:
+        work = world.reduce_async(in, out, exercise.root, exercise.op, options);
+        break;
+      case Kind::gather:
+        work = world.gather_async(in, out, exercise.root, {.counts = counts});
+        break;
+      case Kind::scatter:
+        work = world.scatter_async(in, out, exercise.root, {.counts = counts});
+        break;
+      case Kind::all_to_all:
+        work = exercise.uneven ? world.all_to_all_async(in, out, counts, received) : world.all_to_all_async(in, out);
+        break;
+    }
+  }
+};
+
+const std::vector<Kind> kKinds = {Kind::allreduce, Kind::broadcast, Kind::all_gather, Kind::reduce_scatter,
+                                  Kind::reduce,    Kind::gather,    Kind::scatter,    Kind::all_to_all};
+
+Exercise any_exercise(int size, Random& random) {
+  Exercise exercise;
+  exercise.kind = random.one_of(kKinds);
+  exercise.op = random.percent(50) ? Op::sum : Op::average;
+  exercise.dtype = random.percent(50) ? DType::f32 : DType::i64;
+  exercise.count = random.percent(20) ? random.from(0, 20'000) : random.from(0, 300);
+  exercise.root = int(random.below(std::uint64_t(size)));
+  const bool whole =
+      exercise.kind == Kind::allreduce || exercise.kind == Kind::broadcast || exercise.kind == Kind::reduce;
+  exercise.uneven = !whole && random.percent(40);
+  exercise.in_place = exercise.kind != Kind::all_to_all && random.percent(50);
+  return exercise;
+}
+
+class AsyncInWorldsOf : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, AsyncInWorldsOf, testing::Values(1, 2, 3, 4, 7));
+
+// All kinds, waited for in any order, blocking calls in between.
+TEST_P(AsyncInWorldsOf, any_work_mixes_with_calls_that_block) {
+  run_world(GetParam(), [](World& world) {
+    Random random(7), own(std::uint64_t(world.rank()) + 100);
+    std::vector<Started> started;
+    for (int k = 0; k < 300; k++) {
+      started.emplace_back(world, any_exercise(world.size(), random));
+      if (random.percent(10)) {
+        EXPECT_EQ(carry_out(world, any_exercise(world.size(), random)), "");
+      }
+      if (own.percent(10)) started[own.below(started.size())].work.wait();
+    }
+    for (std::size_t left = started.size(); left > 0; left--) {
+      Started& one = started[(left * 7) % started.size()];
+      one.work.wait();
+      EXPECT_TRUE(one.work.done());
+    }
+    for (Started& one : started) {
+      one.work.wait();
+      EXPECT_EQ(one.part->wrong(), "");
+    }
+  });
+}
+
+// The others need this rank's part while it computes.
+TEST_P(AsyncInWorldsOf, goes_on_without_help) {
+  run_world(GetParam(), [](World& world) {
+    Started first(world, {.count = 100'000}), second(world, {.kind = Kind::all_gather, .count = 1000});
+    const auto began = std::chrono::steady_clock::now();
+    while (!second.work.done() && std::chrono::steady_clock::now() - began < seconds(20)) std::this_thread::yield();
+    EXPECT_TRUE(second.work.done() && first.work.done());
+    EXPECT_EQ(first.part->wrong(), "");
+    EXPECT_EQ(second.part->wrong(), "");
+    EXPECT_EQ(second.work.error(), std::nullopt);
+    world.barrier();
+  });
+}
+
+TEST_P(AsyncInWorldsOf, ten_thousand_at_once_end_in_order) {
+  constexpr int kMany = 10'000;
+  run_world(GetParam(), [](World& world) {
+    std::vector<std::vector<std::int64_t>> values(kMany);
+    std::vector<Work> work;
+    std::vector<int> order;
+    for (int k = 0; k < kMany; k++) {
+      values[std::size_t(k)].assign(std::size_t(k % 37 == 0 ? 2000 : k % 11), world.rank() + k);
+      work.push_back(world.allreduce_async(values[std::size_t(k)]));
+      work.back().when_done([&order, k](const Error* error) {
+        EXPECT_EQ(error, nullptr);
+        order.push_back(k);
+      });
+      if (k % 3 == 0) work.pop_back();  // a handle dropped early
+    }
+    world.barrier();  // behind all of them
+    for (const Work& one : work) EXPECT_TRUE(one.done());
+    for (int k = 0; k < kMany; k++)
+      for (const std::int64_t value : values[std::size_t(k)])
+        ASSERT_EQ(value, std::int64_t(world.size()) * k + world.size() * (world.size() - 1) / 2) << k;
+    ASSERT_EQ(order.size(), std::size_t(kMany));
+    for (int k = 0; k < kMany; k++) ASSERT_EQ(order[std::size_t(k)], k);
+    world.barrier();
+  });
+}
+
+TEST(Async, wait_for_gives_up_in_time) {
+  run_world(2, [](World& world) {
+    std::vector<float> values(10, 1.F);
+    if (world.rank() == 1) {
+      world.barrier();
+      std::this_thread::sleep_for(milliseconds(100));
+    }
+    if (world.rank() == 0) world.barrier();
+    Work work = world.allreduce_async(values);
+    if (world.rank() == 0) {
+      EXPECT_FALSE(work.wait_for(milliseconds(20)));
+      EXPECT_FALSE(work.done());
+    }
+    EXPECT_TRUE(work.wait_for(seconds(20)));
+    EXPECT_TRUE(work.wait_for(milliseconds(0)));
+    EXPECT_EQ(values[9], 2.F);
+    EXPECT_TRUE(Work().done());
+    Work().wait();
+  });
+}
+
+// From several threads at once, each waiting for its own.
+TEST(Async, threads_share_a_world) {
+  run_world(3, [](World& world) {
+    constexpr int kThreads = 4, kEach = 50;
+    std::vector<Started> started;
+    for (int k = 0; k < kThreads * kEach; k++) started.emplace_back(world, Exercise{.count = std::uint64_t(k) * 13});
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; t++)
+      threads.emplace_back([&, t] {
+        for (int k = t; k < kThreads * kEach; k += kThreads) started[std::size_t(k)].work.wait();
+      });
+    for (std::thread& thread : threads) thread.join();
+    for (Started& one : started) EXPECT_EQ(one.part->wrong(), "");
+  });
+}
+
+// Whoever waited drove what came before; what comes after goes on when nobody waits any more.
+TEST(Async, goes_on_when_all_who_waited_have_gone) {
+  run_world(2, [](World& world) {
+    std::vector<std::vector<float>> values(4, std::vector<float>(500));
+    for (int round = 0; round < 300 / kSlowdown; round++) {
+      std::vector<Work> work;
+      for (auto& each : values) work.push_back(world.allreduce_async(each));
+      std::thread one([&] { work[0].wait(); }), other([&] { work[1].wait(); });
+      work[1].wait();
+      one.join();
+      other.join();
+      const auto began = std::chrono::steady_clock::now();
+      while (!work[3].done() && std::chrono::steady_clock::now() - began < seconds(10)) std::this_thread::yield();
+      ASSERT_TRUE(work[3].done()) << "round " << round;
+    }
+    world.barrier();
+  });
+}
+
+TEST(Async, a_callback_may_start_work_but_not_wait) {
+  run_world(2, [](World& world) {
+    std::vector<float> first(10, 1.F), second(10, 1.F);
+    std::atomic<bool> refused = false, over = false;
+    world.allreduce_async(first).when_done([&](const Error*) {
+      try {
+        world.barrier();
+      } catch (const Error& e) {
+        refused = e.code() == Code::invalid_argument;
+      }
+      world.allreduce_async(second).when_done([&](const Error*) { over = true; });
+    });
+    while (!over) std::this_thread::yield();
+    EXPECT_TRUE(refused);
+    EXPECT_EQ(second[3], 2.F);
+    bool called = false;
+    world.barrier_async().when_done([&](const Error*) {});
+    world.barrier();
+    Work done = world.barrier_async();
+    done.wait();
+    done.when_done([&](const Error* error) { called = !error; });
+    EXPECT_TRUE(called);
+    world.barrier();
+  });
+}
+
+TEST(Async, wrong_arguments_are_refused_at_once) {
+  run_world(2, [](World& world) {
+    std::vector<float> values(10);
+    EXPECT_THROW(world.allreduce_async(values, Op::bit_or), Error);
+    EXPECT_THROW(world.allreduce_async(values, Op::sum, {.algorithm = "rong"}), Error);
+    world.allreduce_async(values).wait();
+  });
+}
+
+TEST(Async, every_work_of_a_failed_world_says_so) {
+  const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
+    std::vector<float> values(10), more(20), last(30);
+    world.barrier();
+    Work first = world.allreduce_async(std::span(values).first(world.rank() == 1 ? 9 : 10));
+    Work second = world.allreduce_async(more, Op::sum, {.name = "second"});
+    std::atomic<int> told = 0;
+    second.when_done([&](const Error* error) { told = error ? 1 : 2; });
+    EXPECT_THROW(first.wait(), Error);
+    try {
+      second.wait();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& e) {
+      EXPECT_THAT(e.what(), AllOf(HasSubstr("allreduce #2 (sum of 20 f32) 'second'"), HasSubstr("the counts differ")));
+    }
+    while (told == 0) std::this_thread::yield();
+    EXPECT_EQ(told, 1);
+    EXPECT_TRUE(second.error());
+    world.allreduce_async(last);
+  });
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_EQ(told.error->code(), Code::mismatch);
+    EXPECT_LT(told.after, seconds(2));
+  }
+}
+
+// Nobody waits for it, and its partner never comes.
+TEST(Async, a_handle_outlives_its_world) {
+  std::vector<float> values(10);
+  Work left;
+  run_world(2, [&](World& world) {
+    world.barrier();
+    if (world.rank() == 0) left = world.allreduce_async(values);
+  });
+  EXPECT_TRUE(left.done());
+  ASSERT_TRUE(left.error());
+  EXPECT_THROW(left.wait(), Error);
+  EXPECT_THAT(left.error()->what(), HasSubstr("allreduce #1 (sum of 10 f32)"));
+}
+
+TEST(Async, an_abort_ends_work_that_nobody_waits_for) {
+  run_world(2, [](World& world) {
+    std::vector<float> values(10);
+    world.barrier();
+    if (world.rank() == 1) {
+      std::this_thread::sleep_for(milliseconds(20));
+      world.abort("enough");
+      return;
+    }
+    Work work = world.allreduce_async(values);
+    const auto began = std::chrono::steady_clock::now();
+    while (!work.done() && std::chrono::steady_clock::now() - began < seconds(5)) std::this_thread::yield();
+    ASSERT_TRUE(work.error());
+    EXPECT_EQ(work.error()->code(), Code::aborted);
+  });
+}
+
+}  // namespace
+}  // namespace anello
