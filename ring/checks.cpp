@@ -72,7 +72,7 @@ void check_own(std::string_view verb, std::string_view smaller, std::uint64_t co
 }
 
 void check_root(std::string_view verb, int root, int size) {
-  if (root < 0 || root >= size) refuse(verb, text("root ", root, " is not a rank of this world of ", size));
+  if (root < 0 || root >= size) refuse(verb, text("root ", root, " is not one of ", size, " ranks"));
 }
 
 void check_op(std::string_view verb, Op op, DType dtype) {

@@ -20,15 +20,6 @@ std::string listed(std::string_view what, std::span<const std::uint64_t> counts)
   return all + (counts.size() > kMost ? ", ..." : "");
 }
 
-std::string describe(const Ticket& ticket) {
-  const Operation& operation = *ticket.operation;
-  std::string what = describe(ticket.signature);
-  if (!operation.name.empty()) what += text(" '", operation.name, "'");
-  if (!operation.counts.empty()) what += text(" with ", listed("counts", operation.counts));
-  if (!operation.received.empty()) what += text(" and ", listed("receive counts", operation.received));
-  return what;
-}
-
 Patience never_spins(Patience patience) {
   patience.spin = std::chrono::microseconds(0);
   return patience;
@@ -36,15 +27,24 @@ Patience never_spins(Patience patience) {
 
 }  // namespace
 
-Communicator::Communicator(const Identity& identity, const Facts& facts, Table table, const Settings& settings,
-                           Patience patience, Bell& bell, Control* control, DataLinks* links)
-    : rank_(identity.rank),
+Communicator::Communicator(const Charter& charter, Control* control, DataLinks* links)
+    : world_rank_(charter.ledger->members()[std::size_t(charter.rank)]),
       control_(control),
-      bell_(bell),
-      callers_waiter_(patience, bell),
-      threads_waiter_(never_spins(patience), bell),
-      engine_(identity.rank, identity.size, control, links),
-      planner_(identity, facts, std::move(table), settings) {}
+      ledger_(charter.ledger),
+      callers_waiter_(charter.patience, ledger_->bell()),
+      threads_waiter_(never_spins(charter.patience), ledger_->bell()),
+      engine_(charter.rank, *ledger_, control, links),
+      planner_(charter.rank, charter.generation, charter.facts, charter.table, charter.settings) {}
+
+std::string Communicator::describe(const Ticket& ticket) const {
+  const Operation& operation = *ticket.operation;
+  std::string what = anello::describe(ticket.signature);
+  if (!operation.name.empty()) what += text(" '", operation.name, "'");
+  if (!operation.counts.empty()) what += text(" with ", listed("counts", operation.counts));
+  if (!operation.received.empty()) what += text(" and ", listed("receive counts", operation.received));
+  if (ledger_->group() != 0) what += text(" in ", ledger_->name());
+  return what;
+}
 
 void Communicator::check_may_wait() const {
   if (in_callback_of == this)
@@ -66,6 +66,7 @@ void Communicator::enqueue(Ticket& ticket, const Operation& operation) {
   if (!head_) planner_.tidy();
   const Planner::Planned& planned = planner_.plan(operation);
   ticket.signature = planned.signature;
+  ticket.signature.group = ledger_->group();
   ticket.signature.sequence = submitted_;
   ticket.plan = planned.plan;
   ticket.arithmetic = planned.arithmetic;
@@ -123,7 +124,7 @@ void Communicator::wait_until_done(Lock& lock, const Ticket& ticket) {
     }
     wanted_++;
     watching_++;
-    bell_.ring();  // the thread may sleep
+    ledger_->bell().ring();  // the thread may sleep
     changed_.wait(lock);
     watching_--;
     wanted_--;
@@ -179,7 +180,7 @@ bool Communicator::advance(Lock& lock, Ticket& head, Waiter& waiter, const std::
   } catch (const Error& e) {
     fail_all(lock, e);
   } catch (const std::exception& e) {  // no memory
-    fail_all(lock, Error(Code::aborted, text("rank ", rank_, " cannot go on: ", e.what()), rank_));
+    fail_all(lock, Error(Code::aborted, text("rank ", world_rank_, " cannot go on: ", e.what()), world_rank_));
   }
   return false;
 }
@@ -224,7 +225,8 @@ void Communicator::fail_all(Lock& lock, const Error& cause) {
 // Every rank throws the same, whoever noticed first.
 Error Communicator::verdict(const Error& cause) {
   if (!control_) return cause;
-  if (cause.code() == Code::network && cause.rank() >= 0) control_->suspect(cause.rank(), cause.message());
+  if (cause.code() == Code::network && cause.rank() >= 0)
+    control_->suspect(cause.rank(), ledger_->group(), cause.message());
   if (cause.code() == Code::mismatch || cause.code() == Code::protocol || cause.code() == Code::aborted)
     control_->propose({cause.code(), cause.rank(), cause.message()});
   return control_->error();
@@ -250,12 +252,12 @@ void Communicator::close() {
     const Lock lock(mutex_);
     closing_ = true;
     wanted_++;
-    bell_.ring();
+    ledger_->bell().ring();
     work_.notify_one();
   }
   if (thread_.joinable()) thread_.join();
   Lock lock(mutex_);
-  if (head_ && !failure_) failure_ = Error(Code::aborted, "it was not done when this rank's world ended");
+  if (!failure_) failure_ = Error(Code::aborted, "this rank's world, or the group, has ended");
   while (head_) {
     head_->error = Error(*failure_).within(describe(*head_));
     complete(lock);

@@ -17,9 +17,18 @@ namespace anello {
 
 class Communicator {
  public:
-  // Control and links are null in a world of one. `patience` is that of a caller; the thread's is never to spin.
-  Communicator(const Identity& identity, const Facts& facts, Table table, const Settings& settings, Patience patience,
-               Bell& bell, Control* control, DataLinks* links);
+  // What a group of ranks is, of which this is one.
+  struct Charter {
+    int rank = 0;  // in the group
+    std::uint32_t generation = 0;
+    Facts facts;  // the same on all members
+    Table table;  // the same on all members
+    Settings settings;
+    Patience patience;  // of a caller; the thread never spins
+    std::shared_ptr<Ledger> ledger;
+  };
+  // Control and links are null in a world of one.
+  Communicator(const Charter& charter, Control* control, DataLinks* links);
   ~Communicator() { close(); }
 
   // Blocks until this rank's part is done. Throws the world's verdict, with the operation and how far it got; and
@@ -58,14 +67,15 @@ class Communicator {
   void drive(Lock& lock, Waiter& waiter, const std::atomic<int>& interrupt, Until until);
   bool advance(Lock& lock, Ticket& head, Waiter& waiter, const std::atomic<int>& interrupt);
   void complete(Lock& lock);
+  std::string describe(const Ticket& ticket) const;
   void fail_all(Lock& lock, const Error& cause);
   Error verdict(const Error& cause);
   void work();
   void offer_work();
 
-  int rank_;
+  int world_rank_;
   Control* control_;
-  Bell& bell_;
+  std::shared_ptr<Ledger> ledger_;
   Waiter callers_waiter_, threads_waiter_;  // of who has the baton
   Engine engine_;                           // the same
   std::atomic<int> wanted_ = 0;             // by so many is the baton, which the thread should give up

@@ -25,12 +25,13 @@ bool has_elements(const Operation& operation) {
 
 }  // namespace
 
-Engine::Engine(int rank, int size, Control* control, DataLinks* links)
+Engine::Engine(int rank, Ledger& ledger, Control* control, DataLinks* links)
     : rank_(rank),
-      size_(size),
+      size_(int(ledger.members().size())),
+      ledger_(ledger),
       control_(control),
       links_(links),
-      link_of_(std::size_t(size)),
+      link_of_(ledger.members().size()),
       progress_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
 
 void Engine::start(const Ticket& ticket) {
@@ -45,7 +46,7 @@ void Engine::start(const Ticket& ticket) {
     const Buffer nothing(nothing_.data(), 1);
     execution_.start(*ticket.plan, arithmetic(DType::u8, Op::max), nothing, nothing);
   }
-  if (size_ > 1) control_->begin(ticket.signature);
+  if (size_ > 1) control_->begin(ledger_, ticket.signature);
 }
 
 // In the output, where that is as large, so that it costs no memory.
@@ -84,7 +85,7 @@ bool Engine::move(Waiter& waiter, const std::atomic<int>& interrupt) {
   }
   while (!execution_.done()) {
     if (interrupted()) return false;
-    if (progress_.pass()) {
+    if (pass()) {
       waiter.moved();
       continue;
     }
@@ -95,8 +96,16 @@ bool Engine::move(Waiter& waiter, const std::atomic<int>& interrupt) {
     else
       waiter.moved();
   }
-  control_->end();
+  ledger_.end();
   return true;
+}
+
+bool Engine::pass() {
+  try {
+    return progress_.pass();
+  } catch (const Error& e) {
+    throw Error(e.code(), e.message(), world_rank(e.rank()));
+  }
 }
 
 // Once it has slept for long, the control plane is told which operation this is. Throws the verdict if there is one.
@@ -141,9 +150,9 @@ void Engine::check_agreed() const {
     const std::uint64_t expected = operation.agreed[peer];
     if (sent != expected)
       throw Error(Code::mismatch,
-                  text("the splits of an all_to_all differ: rank ", peer, " sends ", sent, " elements to rank ", rank_,
-                       ", which expects ", expected),
-                  int(peer));
+                  text("the splits of an all_to_all differ: rank ", world_rank(int(peer)), " sends ", sent,
+                       " elements to rank ", world_rank(rank_), ", which expects ", expected),
+                  world_rank(int(peer)));
   }
 }
 
@@ -164,12 +173,16 @@ void Engine::finish() {
 }
 
 // A peer that is a number behind or ahead went wrong earlier: what it called then says more than the numbers.
-std::string Engine::explain(int peer, const Signature& theirs) const {
-  const std::optional<Signature> then = control_->begun(theirs.sequence);
+std::string Engine::explain(int peer, const Signature& encoded) const {
+  Signature theirs = encoded;
+  theirs.group = ledger_.group();
+  const int me = world_rank(rank_), other = world_rank(peer);
+  const std::string where = theirs.group == 0 ? "" : text("in ", ledger_.name(), " ");
+  const std::optional<Signature> then = ledger_.begun(theirs.sequence);
   if (then == theirs)
-    return text("rank ", peer, " sent more for ", describe(theirs), " than rank ", rank_, " expected");
+    return text(where, "rank ", other, " sent more for ", describe(theirs), " than rank ", me, " expected");
   const Signature mine = then ? *then : ticket_->signature;
-  return rank_ < peer ? difference(rank_, mine, peer, theirs) : difference(peer, theirs, rank_, mine);
+  return where + (me < other ? difference(me, mine, other, theirs) : difference(other, theirs, me, mine));
 }
 
 std::string Engine::how_far() const {

@@ -17,8 +17,8 @@ namespace anello {
 
 class Engine {
  public:
-  // Control and links are null in a world of one.
-  Engine(int rank, int size, Control* control, DataLinks* links);
+  // Errors speak of ranks in the world. Control and links are null in a world of one.
+  Engine(int rank, Ledger& ledger, Control* control, DataLinks* links);
 
   // The ticket outlives the operation.
   void start(const Ticket& ticket);
@@ -31,6 +31,8 @@ class Engine {
 
  private:
   Buffer prescaled(const Ticket& ticket);
+  bool pass();
+  int world_rank(int member) const { return ledger_.members()[std::size_t(member)]; }
   bool move(Waiter& waiter, const std::atomic<int>& interrupt);
   void sleep(Waiter& waiter);
   bool may_sleep(Waiter& waiter);
@@ -39,7 +41,8 @@ class Engine {
   void finish();
   std::string explain(int peer, const Signature& theirs) const;
 
-  int rank_, size_;
+  int rank_, size_;  // in the group
+  Ledger& ledger_;
   Control* control_;
   DataLinks* links_;
   const Ticket* ticket_ = nullptr;

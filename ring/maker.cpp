@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <sstream>
 #include <system_error>
 
@@ -112,29 +113,25 @@ std::string read_table(const std::string& path) {
   return table;
 }
 
-Sharing sharing_of(const std::vector<std::string>& memory, int rank, const Settings& settings) {
-  Sharing sharing{{}, std::size_t(settings.shm_bytes), settings.transport == "shm"};
-  const std::string& mine = memory[std::size_t(rank)];
-  for (const std::string& theirs : memory) sharing.with.push_back(!mine.empty() && theirs == mine);
-  const auto other = std::find(sharing.with.begin(), sharing.with.end(), false);
-  if (sharing.required && other != sharing.with.end())
-    throw Error(Code::configuration,
-                text("ANELLO_TRANSPORT=shm, but rank ", rank, " cannot share memory with rank ",
-                     other - sharing.with.begin(), " (another host, user or network namespace); take 'auto'"));
-  return sharing;
-}
-
 }  // namespace
 
-World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Settings& settings) : identity_(identity) {
+World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Settings& settings)
+    : identity_(identity), settings_(settings) {
+  const auto deadline = std::chrono::steady_clock::now() + settings.start_timeout;
   facts_.world = identity.size;
   facts_.hosts = identity.node_count;
   hosts_ = {identity.host};
+  nodes_ = {0};
+  memories_ = {""};
   try {
     if (identity.size > 1) join(exchange, settings);
-    const Patience patience = Patience::of(settings.spin, settings.yields, shares_cores_);
-    communicator_.emplace(identity_, facts_, table_, settings, patience, bell_, control_ ? &*control_ : nullptr,
-                          links_ ? &*links_ : nullptr);
+    std::vector<int> all(std::size_t(identity.size));
+    std::iota(all.begin(), all.end(), 0);
+    everybody_ = make_group(0, "the world", std::move(all));
+    if (identity.size > 1) {
+      control_->connect(deadline);
+      exchange({});  // nobody begins before everybody is connected
+    }
   } catch (...) {
     if (background_) background_->stop();  // before what its handlers use is gone
     throw;
@@ -142,7 +139,6 @@ World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Sett
 }
 
 void World::Impl::join(const Exchange& exchange, const Settings& settings) {
-  const auto deadline = std::chrono::steady_clock::now() + settings.start_timeout;
   background_.emplace();
   auto& context = background_->context();
   mesh_.emplace(context, identity_, settings);
@@ -154,9 +150,10 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   const std::vector<std::string> blobs = exchange(
       encode({mesh_->endpoint(), wire_settings(settings), identity_.node_rank, available_cores(), memory, table}));
   std::string first;
-  std::vector<std::string> memories;
   std::map<int, Crowd> crowds;
   hosts_.clear();
+  nodes_.clear();
+  memories_.clear();
   for (int rank = 0; rank < identity_.size; rank++) {
     Introduction them = decode_introduction(blobs.at(std::size_t(rank)));
     if (rank == 0) {
@@ -165,27 +162,22 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
     }
     compare_settings(first, them.settings, rank);
     crowds[them.node_rank].join(them.cores);
-    memories.push_back(std::move(them.memory));
+    nodes_.push_back(them.node_rank);
+    memories_.push_back(std::move(them.memory));
     hosts_.push_back(them.endpoint.host);
     peers.push_back(std::move(them.endpoint));
   }
-
   for (const auto& [node, crowd] : crowds) facts_.oversubscribed |= crowd.shares_cores();
   shares_cores_ = crowds.at(identity_.node_rank).shares_cores();
-  Sharing sharing = sharing_of(memories, identity_.rank, settings);
-  facts_.memory = std::find(sharing.with.begin(), sharing.with.end(), false) == sharing.with.end();
 
-  control_.emplace(context, *mesh_, identity_, hosts_, bell_);
-  links_.emplace(context, *mesh_, identity_.rank, std::move(sharing), settings.connections, bell_,
-                 [this](int peer, std::string why) { control_->suspect(peer, std::move(why)); });
+  control_.emplace(context, *mesh_, identity_, hosts_);
+  switchboard_.emplace(context);
   mesh_->open(std::move(peers), [this](const Claim& claim, Mesh::Socket socket) {
     if (claim.role == Role::control)
       control_->accepted(claim.from, std::move(socket));
     else
-      links_->accepted(claim.from, claim.lane, std::move(socket));
+      switchboard_->accepted(claim, std::move(socket));
   });
-  control_->connect(deadline);
-  exchange({});  // nobody begins before everybody is connected
 }
 
 World WorldMaker::make(const Identity& identity, const Exchange& exchange, const Settings& settings) {

@@ -24,10 +24,10 @@ Facts with_settings(Facts facts, const Settings& settings) {
 
 }  // namespace
 
-Planner::Planner(const Identity& identity, const Facts& facts, Table table, const Settings& settings)
-    : rank_(identity.rank),
-      size_(identity.size),
-      generation_(identity.generation),
+Planner::Planner(int rank, std::uint32_t generation, const Facts& facts, Table table, const Settings& settings)
+    : rank_(rank),
+      size_(facts.world),
+      generation_(generation),
       facts_(with_settings(facts, settings)),
       table_(std::move(table)) {}
 

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "ring/base/config.hpp"
-#include "ring/base/identity.hpp"
 #include "ring/operation.hpp"
 #include "ring/plan/choose.hpp"
 #include "ring/run/arithmetic.hpp"
@@ -16,7 +15,7 @@ namespace anello {
 class Planner {
  public:
   // `facts` and `table` are the same on all ranks; what the settings say is added to the facts.
-  Planner(const Identity& identity, const Facts& facts, Table table, const Settings& settings);
+  Planner(int rank, std::uint32_t generation, const Facts& facts, Table table, const Settings& settings);
 
   struct Planned {
     Signature signature;  // without its number

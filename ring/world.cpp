@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ring/base/text.hpp"
+#include "ring/checks.hpp"
 #include "ring/plan/table.hpp"
 #include "ring/world_impl.hpp"
 
@@ -11,17 +12,11 @@ namespace {
 constexpr std::chrono::milliseconds kGoodbyeLimit{500};
 }
 
-World::World(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+World::World(std::unique_ptr<Impl> impl) : Group(impl->everybody()), impl_(std::move(impl)) {}
 World::World(World&&) noexcept = default;
 World& World::operator=(World&&) noexcept = default;
 World::~World() = default;
 
-int World::rank() const {
-  return impl_->identity().rank;
-}
-int World::size() const {
-  return impl_->identity().size;
-}
 int World::local_rank() const {
   return impl_->identity().local_rank;
 }
@@ -58,30 +53,34 @@ const std::string& World::Impl::host(int rank) const {
   return hosts_[std::size_t(rank)];
 }
 
-Communicator& World::Impl::communicator() {
-  if (finished_) refuse("world", "used after finish()");
-  return *communicator_;
-}
-
 void World::Impl::abort(std::string_view reason) {
   const int rank = identity_.rank;
   const std::string why = text("rank ", rank, " on ", identity_.host, " ended the world: ", reason);
   if (control_)
     control_->abort({Code::aborted, rank, why});
   else
-    communicator_->end({Code::aborted, why, rank});
+    everybody_->communicator().end({Code::aborted, why, rank});
 }
 
 void World::Impl::finish() {
-  communicator().run({.kind = Kind::barrier, .name = "finish"});
-  finished_ = true;
+  everybody_->communicator().run({.kind = Kind::barrier, .name = "finish"});
+  everybody_->finish();
   leave();
 }
 
+// Groups before the world, so that the others know how far each of them came.
 void World::Impl::leave() {
-  if (communicator_) communicator_->close();
-  if (!background_ || std::exchange(left_, true)) return;
-  if (control_ && communicator_) control_->leave(communicator_->completed(), kGoodbyeLimit);
+  std::vector<std::weak_ptr<Group::Impl>> groups;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(left_, true)) return;
+    groups = groups_;
+  }
+  for (const auto& each : groups)
+    if (const auto group = each.lock()) group->part();
+  if (everybody_) everybody_->part();
+  if (!background_) return;
+  if (control_ && everybody_) control_->leave(everybody_->completed(), kGoodbyeLimit);
   background_->stop();
 }
 

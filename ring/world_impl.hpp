@@ -1,14 +1,15 @@
 // What a World owns, in the order in which it must go: first the data path, last the thread and its event loop.
 #pragma once
-#include <atomic>
+#include <anello/world.hpp>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "ring/arguments.hpp"
 #include "ring/bootstrap.hpp"
-#include "ring/communicator.hpp"
+#include "ring/group_impl.hpp"
 #include "ring/net/background.hpp"
 
 namespace anello {
@@ -18,34 +19,37 @@ class World::Impl {
   Impl(const Identity& identity, const Exchange& exchange, const Settings& settings);
   ~Impl();
 
-  Communicator& communicator();  // throws Error{invalid_argument} after finish()
   void abort(std::string_view reason);
   void finish();
   const Identity& identity() const { return identity_; }
-  template <class... Operations>
-  Work submit(const Operations&... operations) {
-    return Work(communicator().submit(operations...));
-  }
-  Seat seat() const { return {identity_.rank, identity_.size}; }
   const Facts& facts() const { return facts_; }
   const std::string& host(int rank) const;
+  const std::shared_ptr<Group::Impl>& everybody() const { return everybody_; }
 
  private:
   void join(const Exchange& exchange, const Settings& settings);
+  std::shared_ptr<Group::Impl> make_group(std::vector<int> members);
+  std::shared_ptr<Group::Impl> make_group(std::uint64_t group, std::string name, std::vector<int> members);
+  std::uint64_t identify(const std::vector<int>& members);
   void leave();
 
   Identity identity_;
-  Facts facts_;                     // the same on all ranks
-  Table table_;                     // the same on all ranks
-  std::vector<std::string> hosts_;  // by rank
-  bool shares_cores_ = false;       // this host has more ranks than cores for them
-  Bell bell_;
+  Settings settings_;
+  Facts facts_;                           // the same on all ranks
+  Table table_;                           // the same on all ranks
+  std::vector<std::string> hosts_;        // by rank
+  std::vector<int> nodes_;                // by rank
+  std::vector<std::string> memories_;     // by rank: whom it can share memory with; those that say the same
+  bool shares_cores_ = false;             // this host has more ranks than cores for them
   std::optional<Background> background_;  // not in a world of one, like the next three
   std::optional<Mesh> mesh_;
   std::optional<Control> control_;
-  std::optional<DataLinks> links_;
-  std::optional<Communicator> communicator_;
-  std::atomic<bool> finished_ = false;
+  std::optional<Switchboard> switchboard_;
+
+  std::mutex mutex_;                                // over what follows
+  std::map<std::vector<int>, std::uint64_t> made_;  // so many groups of these members
+  std::vector<std::weak_ptr<Group::Impl>> groups_;
+  std::shared_ptr<Group::Impl> everybody_;
   bool left_ = false;
 };
 

@@ -27,6 +27,7 @@ enum class Kind : std::uint8_t {
 inline constexpr DType kAsTheyAre{};  // no type of its own
 
 struct Signature {
+  std::uint64_t group = 0;  // not encoded: the connection says which; 0 is the world
   std::uint32_t generation = 0;
   std::uint64_t sequence = 0;  // operations of this group before this one
   std::uint64_t count = 0;     // elements

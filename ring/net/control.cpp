@@ -41,14 +41,13 @@ std::string framed(const std::string& frame) {
 
 }  // namespace
 
-Control::Control(asio::io_context& context, Mesh& mesh, const Identity& identity, std::vector<std::string> hosts,
-                 Bell& bell)
+Control::Control(asio::io_context& context, Mesh& mesh, const Identity& identity, std::vector<std::string> hosts)
     : context_(context),
       mesh_(mesh),
       rank_(identity.rank),
       hosts_(hosts),
-      bell_(bell),
-      council_(identity.rank, std::move(hosts), [this](std::uint64_t sequence) { return begun(sequence); }),
+      council_(identity.rank, std::move(hosts),
+               [this](std::uint64_t group, std::uint64_t sequence) { return begun(group, sequence); }),
       expected_(neighbours_of(identity.rank, identity.size)),
       timer_(context) {}
 
@@ -83,7 +82,7 @@ void Control::connect(steady_clock::time_point deadline) {
 
 awaitable<void> Control::dial(int peer, steady_clock::time_point deadline) {
   try {
-    Mesh::Socket socket = co_await mesh_.connect(peer, Role::control, 0, deadline);
+    Mesh::Socket socket = co_await mesh_.connect(peer, Role::control, 0, 0, deadline);
     accepted(peer, std::move(socket));
   } catch (const Error& e) {
     const std::lock_guard lock(mutex_);
@@ -157,6 +156,7 @@ bool Control::all_sent() const {
 }
 
 void Control::settle() {
+  warn_of_parted();
   for (const std::string& frame : council_.take_outbox())
     for (const auto& [peer, neighbour] : neighbours_) neighbour->queue.push_back(framed(frame));
   for (const auto& [peer, neighbour] : neighbours_)
@@ -176,25 +176,26 @@ void Control::settle() {
 }
 
 void Control::publish() {
-  std::optional<Signature> endangered;
+  const std::lock_guard lock(mutex_);
+  sent_ = leaving_ && all_sent();
+  closed_ = leaving_ && neighbours_.empty();
+  if (council_.verdict() && !verdict_) {
+    verdict_ = council_.verdict();
+    failed_.store(true, std::memory_order_release);
+    for (const auto& [group, ledger] : ledgers_) ledger->bell().ring();
+  }
+  changed_.notify_all();
+}
+
+void Control::warn_of_parted() {
+  std::vector<Signature> endangered;
   {
     const std::lock_guard lock(mutex_);
-    if (council_.ends_at() < ends_at_) {
-      ends_at_ = council_.ends_at();
-      if (underway_ && current_.sequence >= ends_at_) endangered = current_;
-    }
-    sent_ = leaving_ && all_sent();
-    closed_ = leaving_ && neighbours_.empty();
-    if (council_.verdict() && !verdict_) {
-      verdict_ = council_.verdict();
-      failed_.store(true, std::memory_order_release);
-      bell_.ring();
-    }
-    changed_.notify_all();
+    for (const auto& [group, ledger] : ledgers_)
+      if (const std::uint64_t end = council_.ends_at(group); end != UINT64_MAX)
+        if (const auto signature = ledger->ends_at(end)) endangered.push_back(*signature);
   }
-  if (!endangered) return;
-  council_.needs(*endangered, now());
-  settle();
+  for (const Signature& signature : endangered) council_.needs(signature, now());
 }
 
 Error Control::error() const {
@@ -204,25 +205,37 @@ Error Control::error() const {
   return Error(Code::network, "a connection was lost, and the ranks did not agree on why");
 }
 
-void Control::begin(const Signature& signature) {
+void Control::enroll(std::shared_ptr<Ledger> ledger) {
+  if (ledger->group() != 0)
+    post([this, ledger] { council_.enroll(ledger->group(), ledger->name(), ledger->members(), now()); });
   const std::lock_guard lock(mutex_);
-  current_ = begun_[signature.sequence % kRemembered] = signature;
-  underway_.store(true, std::memory_order_relaxed);
-  if (signature.sequence >= ends_at_) post([this, signature] { council_.needs(signature, now()); });
+  ledgers_[ledger->group()] = std::move(ledger);
 }
 
-std::optional<Signature> Control::begun(std::uint64_t sequence) const {
+void Control::part(std::uint64_t group, std::uint64_t completed) {
+  post([this, group, completed] {
+    council_.goodbye(group, completed);
+    const std::lock_guard lock(mutex_);
+    ledgers_.erase(group);
+  });
+}
+
+void Control::begin(Ledger& ledger, const Signature& signature) {
+  if (!ledger.begin(signature)) post([this, signature] { council_.needs(signature, now()); });
+}
+
+std::optional<Signature> Control::begun(std::uint64_t group, std::uint64_t sequence) const {
   const std::lock_guard lock(mutex_);
-  const Signature& signature = begun_[sequence % kRemembered];
-  if (signature.generation == 0 || signature.sequence != sequence) return std::nullopt;  // generation 0 is none
-  return signature;
+  const auto ledger = ledgers_.find(group);
+  if (ledger == ledgers_.end()) return std::nullopt;
+  return ledger->second->begun(sequence);
 }
 
 void Control::waiting(const Signature& signature) {
   post([this, signature] { council_.waiting(signature, now()); });
 }
-void Control::suspect(int peer, std::string how) {
-  post([this, peer, how = std::move(how)] { council_.suspect(peer, how, now()); });
+void Control::suspect(int peer, std::uint64_t group, std::string how) {
+  post([this, peer, group, how = std::move(how)] { council_.suspect(peer, group, how, now()); });
 }
 void Control::propose(Verdict verdict) {
   post([this, verdict = std::move(verdict)] { council_.propose(verdict, now()); });
@@ -239,7 +252,7 @@ void Control::leave(std::uint64_t completed, std::chrono::milliseconds limit) {
   post([this, completed] {
     leaving_ = true;
     mesh_.close();
-    council_.goodbye(completed);
+    council_.goodbye(0, completed);
   });
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, deadline, [this] { return sent_; });

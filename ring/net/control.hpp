@@ -1,7 +1,6 @@
 // The control plane of a world: connections to the ranks 2^i away, apart from the data, on which the Council's frames
 // are flooded. Lives on the background thread; the functions marked so may be called from any.
 #pragma once
-#include <array>
 #include <asio/steady_timer.hpp>
 #include <atomic>
 #include <condition_variable>
@@ -12,6 +11,7 @@
 #include <optional>
 
 #include "ring/net/council.hpp"
+#include "ring/net/ledger.hpp"
 #include "ring/net/mesh.hpp"
 #include "ring/net/wait.hpp"
 
@@ -19,8 +19,7 @@ namespace anello {
 
 class Control {
  public:
-  // `bell` rings when there is a verdict.
-  Control(asio::io_context& context, Mesh& mesh, const Identity& identity, std::vector<std::string> hosts, Bell& bell);
+  Control(asio::io_context& context, Mesh& mesh, const Identity& identity, std::vector<std::string> hosts);
 
   // Connects to the neighbours of lower rank and waits for those of higher. Any thread but the background one; throws
   // Error{network, unauthorized, rendezvous} that names who is missing at `deadline`.
@@ -29,21 +28,20 @@ class Control {
 
   // Any thread. The verdict stays once it is there.
   bool failed() const { return failed_.load(std::memory_order_acquire); }  // error() will not wait for long
-  Error error() const;                                           // the verdict; waits for it two seconds at most
-  void begin(const Signature& signature);                        // an operation starts: has anybody left who is needed?
-  std::optional<Signature> begun(std::uint64_t sequence) const;  // one of the last operations
-  void end() { underway_.store(false, std::memory_order_relaxed); }
-  void waiting(const Signature& signature);  // it does not get on: is anybody in another one?
-  void suspect(int peer, std::string how);   // its data connection ended
+  Error error() const;                          // the verdict; waits for it two seconds at most
+  void enroll(std::shared_ptr<Ledger> ledger);  // a group of this rank; its bell rings when there is a verdict
+  void part(std::uint64_t group, std::uint64_t completed);       // from the group, after so many operations
+  void begin(Ledger& ledger, const Signature& signature);        // it starts: has anybody left who is needed?
+  void waiting(const Signature& signature);                      // it does not get on: is anybody in another one?
+  void suspect(int peer, std::uint64_t group, std::string how);  // the data connection with it ended
   void propose(Verdict verdict);
   void abort(Verdict verdict);  // the same, and from now on failed() here
 
-  // Says goodbye and closes every connection once the neighbours have heard it, `limit` at most. Any thread but the
-  // background one; nothing else may be called afterwards.
+  // Says goodbye to the world and closes every connection once the neighbours have heard it, `limit` at most. Any
+  // thread but the background one; nothing else may be called afterwards.
   void leave(std::uint64_t completed, std::chrono::milliseconds limit);
 
  private:
-  static constexpr std::size_t kRemembered = 64;
   struct Neighbour {
     explicit Neighbour(Mesh::Socket s) : socket(std::move(s)) {}
     Mesh::Socket socket;
@@ -61,6 +59,8 @@ class Control {
   void post(Change change);
   void settle();  // after every change of the council: send, publish, set the timer
   void publish();
+  void warn_of_parted();
+  std::optional<Signature> begun(std::uint64_t group, std::uint64_t sequence) const;
   Council::Time now() const;
   bool all_sent() const;
 
@@ -68,22 +68,19 @@ class Control {
   Mesh& mesh_;
   int rank_;
   std::vector<std::string> hosts_;
-  Bell& bell_;
   Council council_;
   std::vector<int> expected_;  // the neighbours' ranks
   std::map<int, Shared> neighbours_;
   asio::steady_timer timer_;
   bool leaving_ = false;
-  std::atomic<bool> failed_{false}, underway_{false};
+  std::atomic<bool> failed_{false};
 
   mutable std::mutex mutex_;  // over what follows, which other threads see
   mutable std::condition_variable changed_;
   std::optional<Verdict> verdict_;
   std::optional<Error> start_error_;
   std::vector<int> connected_;
-  Signature current_;  // while underway_, or of the last operation
-  std::array<Signature, kRemembered> begun_;
-  std::uint64_t ends_at_ = UINT64_MAX;
+  std::map<std::uint64_t, std::shared_ptr<Ledger>> ledgers_;  // by group
   bool sent_ = false, closed_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include "ring/net/council.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "ring/base/text.hpp"
@@ -9,6 +10,9 @@ namespace anello {
 
 Council::Council(int rank, std::vector<std::string> hosts, Recall recall) : rank_(rank), recall_(std::move(recall)) {
   for (std::string& host : hosts) members_.push_back({.host = std::move(host)});
+  std::vector<int> everybody(members_.size());
+  std::iota(everybody.begin(), everybody.end(), 0);
+  groups_[0] = {"the world", std::move(everybody)};
 }
 
 std::string Council::named(int rank) const {
@@ -57,13 +61,16 @@ void Council::act(Frame frame, Time now) {
       if (!verdict_) verdict_ = std::move(frame.verdict);
       break;
     case Frame::Type::goodbye:
-      member.left = frame.completed;
-      member.last = std::move(frame.signatures);
-      ends_at_ = std::min(ends_at_, frame.completed);
+      member.parted[frame.group] = frame.completed;
+      if (frame.group == 0) {
+        member.left = frame.completed;
+        for (const auto& [group, ours] : groups_) note_absence(frame.origin, group, now);
+      }
+      member.last[frame.group] = std::move(frame.signatures);
       compare(frame.origin, now);
       break;
     case Frame::Type::waiting:
-      member.waiting = frame.signatures.front();
+      member.waiting[frame.signatures.front().group] = frame.signatures.front();
       compare(frame.origin, now);
       break;
   }
@@ -73,10 +80,38 @@ Verdict Council::dead(int rank, std::string_view how) const {
   return {Code::rank_dead, rank, text(named(rank), " died: ", how, " (found out by rank ", rank_, ")")};
 }
 
-Verdict Council::left(int rank, std::string_view but) const {
+Verdict Council::left(int rank, std::uint64_t group, std::string_view but) const {
+  const auto name = groups_.find(group);
+  const std::string& what = (name == groups_.end() ? groups_.at(0) : name->second).name;
   return {Code::rank_left, rank,
-          text(named(rank), " left the world after ", *members_[std::size_t(rank)].left, " operations, but rank ",
-               rank_, " ", but)};
+          text(named(rank), " left ", what, " after ", *parted_after(rank, group), " operations, but rank ", rank_, " ",
+               but)};
+}
+
+// Who leaves the world leaves all groups, and says so of each first.
+std::optional<std::uint64_t> Council::parted_after(int rank, std::uint64_t group) const {
+  const Member& member = members_[std::size_t(rank)];
+  if (const auto parted = member.parted.find(group); parted != member.parted.end()) return parted->second;
+  return std::nullopt;
+}
+
+std::uint64_t Council::ends_at(std::uint64_t group) const {
+  std::uint64_t least = UINT64_MAX;
+  for (int rank = 0; rank < int(members_.size()); rank++)
+    if (rank != rank_) least = std::min(least, parted_after(rank, group).value_or(UINT64_MAX));
+  return least;
+}
+
+void Council::enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now) {
+  groups_[group] = {std::move(name), std::move(members)};
+  for (const int member : groups_[group].members)
+    if (has_left(member)) note_absence(member, group, now);
+}
+
+void Council::note_absence(int rank, std::uint64_t group, Time now) {
+  const std::vector<int>& members = groups_.at(group).members;
+  const bool is_member = std::find(members.begin(), members.end(), rank) != members.end();
+  if (is_member && !parted_after(rank, group)) absences_.push_back({rank, group, now + kSuspicionLimit});
 }
 
 void Council::lost(int rank, std::string_view how, Time now) {
@@ -85,8 +120,8 @@ void Council::lost(int rank, std::string_view how, Time now) {
   propose(dead(rank, how), now);
 }
 
-void Council::suspect(int rank, std::string_view how, Time now) {
-  if (!verdict_) suspects_.try_emplace(rank, Pending{dead(rank, how), now + kSuspicionLimit});
+void Council::suspect(int rank, std::uint64_t group, std::string_view how, Time now) {
+  if (!verdict_) suspects_.push_back({rank, group, dead(rank, how), now + kSuspicionLimit});
 }
 
 void Council::propose(const Verdict& verdict, Time now) {
@@ -111,34 +146,44 @@ void Council::decide(const Verdict& verdict) {
 }
 
 void Council::waiting(const Signature& mine, Time now) {
-  members_[std::size_t(rank_)].waiting = mine;
+  members_[std::size_t(rank_)].waiting[mine.group] = mine;
   Frame frame{.type = Frame::Type::waiting};
   frame.signatures.push_back(mine);
   flood(std::move(frame));
   compare(rank_, now);
 }
 
-// What the rank called as its operation of that number, as far as is known here.
-std::optional<Signature> Council::called(int rank, std::uint64_t sequence) const {
+// What the rank called as the group's operation of that number, as far as is known here.
+std::optional<Signature> Council::called(int rank, std::uint64_t group, std::uint64_t sequence) const {
   const Member& member = members_[std::size_t(rank)];
-  if (member.waiting && member.waiting->sequence == sequence) return member.waiting;
-  if (rank == rank_) return recall_(sequence);
-  for (const Signature& signature : member.last)
+  const auto waits = member.waiting.find(group);
+  if (waits != member.waiting.end() && waits->second.sequence == sequence) return waits->second;
+  if (rank == rank_) return recall_(group, sequence);
+  const auto last = member.last.find(group);
+  if (last == member.last.end()) return std::nullopt;
+  for (const Signature& signature : last->second)
     if (signature.sequence == sequence) return signature;
   return std::nullopt;
 }
 
 // Does one of them wait in an operation that was another one for the other? A rank that is behind may yet come; one
-// that is ahead has come through, but maybe through something else.
-bool Council::compare(int rank, int other, Time now) {
-  const std::optional<Signature>& waits = members_[std::size_t(rank)].waiting;
-  if (!waits) return false;
-  const std::optional<Signature> theirs = called(other, waits->sequence);
+// that is ahead has come through, but maybe through something else. A group is its members' affair.
+bool Council::compare(int rank, const Signature& waits, int other, Time now) {
+  const auto group = groups_.find(waits.group);
+  if (group == groups_.end()) return false;
+  const std::optional<Signature> theirs = called(other, waits.group, waits.sequence);
   if (!theirs) return false;
-  const std::string why =
-      rank < other ? difference(rank, *waits, other, *theirs) : difference(other, *theirs, rank, *waits);
-  if (!why.empty()) propose({Code::mismatch, std::max(rank, other), why}, now);
-  return !why.empty();
+  std::string why = rank < other ? difference(rank, waits, other, *theirs) : difference(other, *theirs, rank, waits);
+  if (why.empty()) return false;
+  if (waits.group != 0) why = text("in ", group->second.name, " ", why);
+  propose({Code::mismatch, std::max(rank, other), why}, now);
+  return true;
+}
+
+bool Council::compare(int rank, int other, Time now) {
+  for (const auto& [group, waits] : members_[std::size_t(rank)].waiting)
+    if (compare(rank, waits, other, now)) return true;
+  return false;
 }
 
 void Council::compare(int rank, Time now) {
@@ -148,34 +193,40 @@ void Council::compare(int rank, Time now) {
 
 void Council::needs(const Signature& mine, Time now) {
   for (int rank = 0; rank < int(members_.size()); rank++)
-    if (const auto& gone = members_[std::size_t(rank)].left; gone && *gone <= mine.sequence)
-      return propose(left(rank, "calls " + describe(mine)), now);
+    if (const auto after = parted_after(rank, mine.group); after && *after <= mine.sequence)
+      return propose(left(rank, mine.group, "calls " + describe(mine)), now);
 }
 
-void Council::goodbye(std::uint64_t completed) {
-  Frame frame{.type = Frame::Type::goodbye, .completed = completed};
+void Council::goodbye(std::uint64_t group, std::uint64_t completed) {
+  Frame frame{.type = Frame::Type::goodbye, .group = group, .completed = completed};
   for (std::uint64_t sequence = completed - std::min<std::uint64_t>(completed, kLast); sequence < completed; sequence++)
-    if (const auto signature = recall_(sequence)) frame.signatures.push_back(*signature);
+    if (const auto signature = recall_(group, sequence)) frame.signatures.push_back(*signature);
   flood(std::move(frame));
 }
 
 void Council::tick(Time now) {
-  for (auto it = suspects_.begin(); it != suspects_.end();) {
-    if (it->second.due > now) {
-      ++it;
-      continue;
-    }
-    const int rank = it->first;
-    propose(has_left(rank) ? left(rank, "still expected data from it") : it->second.verdict, now);
-    it = suspects_.erase(it);
+  const auto first = std::stable_partition(suspects_.begin(), suspects_.end(),
+                                           [now](const Pending& pending) { return pending.due > now; });
+  for (auto pending = first; pending != suspects_.end(); ++pending) {
+    const std::uint64_t group = has_left(pending->rank) ? 0 : pending->group;
+    propose(parted_after(pending->rank, group) ? left(pending->rank, group, "still expected data from it")
+                                               : pending->verdict,
+            now);
   }
+  suspects_.erase(first, suspects_.end());
+  std::erase_if(absences_, [&](const Absence& absence) {
+    if (absence.due > now) return false;
+    members_[std::size_t(absence.rank)].parted.try_emplace(absence.group, 0);
+    return true;
+  });
   if (!verdict_ && decide_by_ && *decide_by_ <= now) decide(proposals_.begin()->second);
 }
 
 std::optional<Council::Time> Council::due() const {
   if (verdict_) return std::nullopt;
   std::optional<Time> first = decide_by_;
-  for (const auto& [rank, pending] : suspects_) first = std::min(first.value_or(pending.due), pending.due);
+  for (const Pending& pending : suspects_) first = std::min(first.value_or(pending.due), pending.due);
+  for (const Absence& absence : absences_) first = std::min(first.value_or(absence.due), absence.due);
   return first;
 }
 

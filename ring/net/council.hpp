@@ -24,42 +24,58 @@ class Council {
   using Time = std::chrono::milliseconds;  // since any fixed point
   static constexpr Time kArbiterLimit{300};
   static constexpr Time kSuspicionLimit{100};
-  // This rank's operation of that number, where it is still remembered.
-  using Recall = std::function<std::optional<Signature>(std::uint64_t sequence)>;
+  // This rank's operation of that number in the group, where it is still remembered.
+  using Recall = std::function<std::optional<Signature>(std::uint64_t group, std::uint64_t sequence)>;
 
   Council(int rank, std::vector<std::string> hosts, Recall recall);  // one host a rank
 
   // News. Each may leave frames in the outbox and may lead to the verdict.
   void receive(std::string_view frame, Time now);       // throws Error{protocol} if it is none
   void lost(int rank, std::string_view how, Time now);  // its control connection ended
-  void suspect(int rank, std::string_view how,
-               Time now);  // a data connection ended: give the control plane time to say why
+  // A data connection of the group ended: give the control plane time to say why.
+  void suspect(int rank, std::uint64_t group, std::string_view how, Time now);
+  // This rank is in the group of those members; its name is for people. That of the world is there from the beginning.
+  void enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now);
   void propose(const Verdict& verdict, Time now);
   void waiting(const Signature& mine, Time now);  // this rank's operation does not get on
   void needs(const Signature& mine, Time now);    // this rank's operation began; somebody may have left before it
-  void goodbye(std::uint64_t completed);          // this rank leaves after so many operations
-  void tick(Time now);                            // when due() has come
+  void goodbye(std::uint64_t group, std::uint64_t completed);  // this rank leaves it after so many operations
+  void tick(Time now);                                         // when due() has come
 
   std::vector<std::string> take_outbox();
   const std::optional<Verdict>& verdict() const { return verdict_; }
   std::optional<Time> due() const;
   bool has_left(int rank) const { return members_[std::size_t(rank)].left.has_value(); }
-  // No operation with this number or above can be completed: somebody left.
-  std::uint64_t ends_at() const { return ends_at_; }
+  // No operation of the group with this number or above can be completed: somebody left it.
+  std::uint64_t ends_at(std::uint64_t group) const;
 
  private:
   struct Member {
     std::string host;
     bool dead = false;
-    std::optional<std::uint64_t> left;  // operations completed when it said goodbye
-    std::optional<Signature> waiting;
-    std::vector<Signature> last;  // its last operations, when it said goodbye
-    std::uint32_t newest = 0;     // number of its newest frame, and which of the 64 before were seen
+    std::optional<std::uint64_t> left;                     // the world, after so many operations
+    std::map<std::uint64_t, std::uint64_t> parted;         // from a group, after so many operations
+    std::map<std::uint64_t, Signature> waiting;            // by group
+    std::map<std::uint64_t, std::vector<Signature>> last;  // of a group that it left
+    std::uint32_t newest = 0;  // number of its newest frame, and which of the 64 before were seen
     std::uint64_t seen = 0;
   };
   struct Pending {
+    int rank = -1;
+    std::uint64_t group = 0;
     Verdict verdict;
-    Time due;
+    Time due{0};
+  };
+  struct Group {
+    std::string name;
+    std::vector<int> members;
+  };
+  // A rank left the world and has not said how far it came in a group. Unless that is still on its way, it never made
+  // it.
+  struct Absence {
+    int rank = -1;
+    std::uint64_t group = 0;
+    Time due{0};
   };
   static constexpr int kLast = 8;  // operations that a goodbye tells of
 
@@ -70,21 +86,25 @@ class Council {
   void consider(int origin, const Verdict& verdict, Time now);  // publish it if this rank is the arbiter
   void compare(int rank, Time now);
   bool compare(int rank, int other, Time now);
-  std::optional<Signature> called(int rank, std::uint64_t sequence) const;
+  bool compare(int rank, const Signature& waits, int other, Time now);
+  std::optional<Signature> called(int rank, std::uint64_t group, std::uint64_t sequence) const;
+  std::optional<std::uint64_t> parted_after(int rank, std::uint64_t group) const;
   int arbiter() const;
+  void note_absence(int rank, std::uint64_t group, Time now);
   Verdict dead(int rank, std::string_view how) const;
-  Verdict left(int rank, std::string_view but) const;
+  Verdict left(int rank, std::uint64_t group, std::string_view but) const;
   std::string named(int rank) const;
 
   int rank_;
   Recall recall_;
   std::vector<Member> members_;
   std::uint32_t number_ = 0;
-  std::uint64_t ends_at_ = UINT64_MAX;
+  std::map<std::uint64_t, Group> groups_;  // those that this rank is in
+  std::vector<Absence> absences_;
   std::optional<Verdict> verdict_;
   std::map<int, Verdict> proposals_;  // by the rank that made them
   std::optional<Time> decide_by_;     // where the arbiter has not
-  std::map<int, Pending> suspects_;
+  std::vector<Pending> suspects_;
   std::vector<std::string> outbox_;
 };
 

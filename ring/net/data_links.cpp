@@ -1,5 +1,6 @@
 #include "ring/net/data_links.hpp"
 
+#include <algorithm>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 
@@ -16,14 +17,14 @@ namespace {
 constexpr std::chrono::seconds kConnectLimit{10};
 }
 
-DataLinks::DataLinks(asio::io_context& context, Mesh& mesh, int rank, Sharing sharing, int connections, Bell& bell,
-                     Failed failed)
+DataLinks::DataLinks(asio::io_context& context, Mesh& mesh, Members members, Sharing sharing, int connections,
+                     std::shared_ptr<Bell> bell, Failed failed)
     : context_(context),
       mesh_(mesh),
-      rank_(rank),
+      members_(std::move(members)),
       sharing_(std::move(sharing)),
       connections_(std::size_t(connections)),
-      bell_(bell),
+      bell_(std::move(bell)),
       failed_(std::move(failed)) {
   tcp::socket{never_run_};  // Asio opens its own descriptors with the first socket: here it may still fail
   links_.resize(sharing_.with.size());
@@ -34,7 +35,7 @@ Link* DataLinks::find(int peer) {
   auto& link = links_[std::size_t(peer)];
   if (link) return link.get();
   collect();
-  if (!link && peer < rank_ && !asked_[std::size_t(peer)]) {
+  if (!link && dials(peer) && !asked_[std::size_t(peer)]) {
     asked_[std::size_t(peer)] = true;
     asio::co_spawn(context_, dial(peer), asio::detached);
   }
@@ -46,7 +47,7 @@ void DataLinks::collect() {
   for (Arrival& arrival : arrivals_) {
     auto& link = links_[std::size_t(arrival.peer)];
     if (link)
-      log(Severity::info, text("dropped a second data connection of rank ", arrival.peer));
+      log(Severity::info, text("dropped a second data connection of rank ", world_rank(arrival.peer)));
     else
       link = std::move(arrival.link);
   }
@@ -54,13 +55,34 @@ void DataLinks::collect() {
 }
 
 // The first connection decides what the link is.
-void DataLinks::accepted(int peer, std::uint32_t lane, Mesh::Socket socket) {
-  if (lane >= connections_)
-    log(Severity::info, text("dropped connection ", lane, " of rank ", peer, ", there are only ", connections_));
-  else if (lane == 0)
+void DataLinks::accepted(const Claim& claim, Mesh::Socket socket) {
+  const auto found = std::find(members_.ranks.begin(), members_.ranks.end(), claim.from);
+  const int peer = int(found - members_.ranks.begin());
+  if (found == members_.ranks.end())
+    log(Severity::info, text("dropped a connection of rank ", claim.from, ", which is not in that group"));
+  else if (claim.lane >= connections_)
+    log(Severity::info,
+        text("dropped connection ", claim.lane, " of rank ", claim.from, ", there are only ", connections_));
+  else if (claim.lane == 0)
     asio::co_spawn(context_, agree(peer, std::move(socket)), asio::detached);
   else
-    add_lane(peer, lane, std::move(socket));
+    add_lane(peer, claim.lane, std::move(socket));
+}
+
+// Nobody needs it any more once they are closed.
+void DataLinks::report(int peer, const char* why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+  }
+  failed_(world_rank(peer), why);
+}
+
+void DataLinks::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  arrivals_.clear();
+  links_.clear();
 }
 
 void DataLinks::add_lane(int peer, std::uint32_t lane, Mesh::Socket socket) {
@@ -80,32 +102,35 @@ void DataLinks::add_lane(int peer, std::uint32_t lane, Mesh::Socket socket) {
 void DataLinks::arrive(int peer, std::unique_ptr<Link> link) {
   {
     const std::lock_guard lock(mutex_);
+    if (closed_) return;
     arrivals_.push_back({peer, std::move(link)});
   }
-  bell_.ring();
+  bell_->ring();
 }
 
 asio::awaitable<void> DataLinks::dial(int peer) {
+  const auto alive = shared_from_this();
   try {
     const auto deadline = std::chrono::steady_clock::now() + kConnectLimit;
-    if (co_await agree(peer, co_await mesh_.connect(peer, Role::data, 0, deadline))) co_return;
+    if (co_await agree(peer, co_await mesh_.connect(world_rank(peer), Role::data, 0, group(), deadline))) co_return;
     for (std::uint32_t lane = 1; lane < connections_; lane++)
-      add_lane(peer, lane, co_await mesh_.connect(peer, Role::data, lane, deadline));
+      add_lane(peer, lane, co_await mesh_.connect(world_rank(peer), Role::data, lane, group(), deadline));
   } catch (const std::exception& e) {
-    failed_(peer, e.what());
+    report(peer, e.what());
   }
 }
 
 // Both sides are here, with the two ends of one connection; it becomes the link's first lane if they cannot share
 // memory. True if nothing more is to be done for it.
 asio::awaitable<bool> DataLinks::agree(int peer, Mesh::Socket socket) {
+  const auto alive = shared_from_this();
   try {
     std::unique_ptr<Link> link;
     if (sharing_.with[std::size_t(peer)]) {
-      if (peer < rank_)
-        link = co_await offer_memory(socket, sharing_.pipe_bytes, bell_.descriptor());
+      if (dials(peer))
+        link = co_await offer_memory(socket, sharing_.pipe_bytes, bell_->descriptor());
       else
-        link = co_await take_memory(socket, bell_.descriptor());
+        link = co_await take_memory(socket, bell_->descriptor());
       if (!link && sharing_.required)
         throw Error(Code::network, "no shared memory, and ANELLO_TRANSPORT=shm allows nothing else");
     }
@@ -116,7 +141,7 @@ asio::awaitable<bool> DataLinks::agree(int peer, Mesh::Socket socket) {
     add_lane(peer, 0, std::move(socket));
     co_return connections_ == 1;
   } catch (const std::exception& e) {
-    failed_(peer, e.what());
+    report(peer, e.what());
     co_return true;
   }
 }

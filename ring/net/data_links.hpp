@@ -22,33 +22,47 @@ struct Sharing {
   bool required = false;  // TCP is no way out
 };
 
-class DataLinks {
+class DataLinks : public std::enable_shared_from_this<DataLinks> {
  public:
-  using Failed = std::function<void(int peer, std::string why)>;  // on the background thread
+  using Failed = std::function<void(int rank, std::string why)>;  // by rank in the world; on the background thread
 
-  // `bell` rings when a link is there, and when a peer moved on in shared memory.
-  DataLinks(asio::io_context& context, Mesh& mesh, int rank, Sharing sharing, int connections, Bell& bell,
-            Failed failed);
+  struct Members {
+    std::uint64_t group = 0;
+    int rank = 0;            // this one's in the group
+    std::vector<int> ranks;  // the members' in the world
+  };
+  // Make it shared: connecting goes on for a while when nobody wants the links any more. `sharing` is by rank in the
+  // group. `bell` rings when a link is there, and when a peer moved on in shared memory.
+  DataLinks(asio::io_context& context, Mesh& mesh, Members members, Sharing sharing, int connections,
+            std::shared_ptr<Bell> bell, Failed failed);
   DataLinks(const DataLinks&) = delete;
   DataLinks& operator=(const DataLinks&) = delete;
 
-  // By the thread that moves data: the link to `peer`, or null while it is being made.
+  std::uint64_t group() const { return members_.group; }
+
+  // By the thread that moves data: the link to the group's `peer`, or null while it is being made.
   Link* find(int peer);
-  void accepted(int peer, std::uint32_t lane, Mesh::Socket socket);  // on the background thread
+  void accepted(const Claim& claim, Mesh::Socket socket);  // on the background thread
+  // By the thread that moves data, which needs none any more: closes all that there are.
+  void close();
 
  private:
   asio::awaitable<void> dial(int peer);
   asio::awaitable<bool> agree(int peer, Mesh::Socket socket);
   void add_lane(int peer, std::uint32_t lane, Mesh::Socket socket);
   void arrive(int peer, std::unique_ptr<Link> link);
+  void report(int peer, const char* why);
   void collect();
+  int world_rank(int peer) const { return members_.ranks[std::size_t(peer)]; }
+  // The higher rank in the world connects.
+  bool dials(int peer) const { return world_rank(peer) < world_rank(members_.rank); }
 
   asio::io_context& context_;
   Mesh& mesh_;
-  int rank_;
+  Members members_;
   Sharing sharing_;
   std::size_t connections_;
-  Bell& bell_;
+  std::shared_ptr<Bell> bell_;
   Failed failed_;
   asio::io_context never_run_;  // gives the sockets their type; nobody waits on it
   std::vector<std::unique_ptr<Link>> links_;
@@ -61,6 +75,7 @@ class DataLinks {
   };
   std::mutex mutex_;  // over what follows
   std::vector<Arrival> arrivals_;
+  bool closed_ = false;
 };
 
 }  // namespace anello

@@ -29,8 +29,9 @@ std::string encode(const Frame& frame) {
   writer.i32(frame.origin).u32(frame.number).u8(std::uint8_t(frame.type));
   if (frame.type == Frame::Type::proposal || frame.type == Frame::Type::decision)
     writer.u8(std::uint8_t(frame.verdict.code)).i32(frame.verdict.culprit).str(frame.verdict.message);
-  if (frame.type == Frame::Type::goodbye) writer.u64(frame.completed);
+  if (frame.type == Frame::Type::goodbye) writer.u64(frame.group).u64(frame.completed);
   for (const Signature& signature : frame.signatures) {
+    writer.u64(signature.group);
     const auto bytes = encode(signature);
     writer.raw({bytes.data(), bytes.size()});
   }
@@ -48,10 +49,16 @@ Frame decode_frame(std::string_view bytes, int world) {
     refuse(text("unknown type ", int(frame.type)));
   const bool of_operations = frame.type == Frame::Type::goodbye || frame.type == Frame::Type::waiting;
   if (!of_operations) frame.verdict = decode_verdict(reader, world);
-  if (frame.type == Frame::Type::goodbye) frame.completed = reader.u64();
+  if (frame.type == Frame::Type::goodbye) {
+    frame.group = reader.u64();
+    frame.completed = reader.u64();
+  }
   const std::size_t most = frame.type == Frame::Type::waiting ? 1 : of_operations ? Frame::kMaxSignatures : 0;
-  while (reader.left() > 0 && frame.signatures.size() < most)
+  while (reader.left() > 0 && frame.signatures.size() < most) {
+    const std::uint64_t group = reader.u64();
     frame.signatures.push_back(decode_signature(reader.raw(kSignatureBytes)));
+    frame.signatures.back().group = group;
+  }
   reader.finish();
   if (frame.type == Frame::Type::waiting && frame.signatures.empty()) refuse("waiting, but in no operation");
   return frame;

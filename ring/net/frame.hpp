@@ -27,7 +27,8 @@ struct Frame {
   std::uint32_t number = 0;  // counts its frames
   Type type = Type::proposal;
   Verdict verdict;                    // proposal, decision
-  std::uint64_t completed = 0;        // goodbye: operations
+  std::uint64_t group = 0;            // goodbye: to which; 0 is the world
+  std::uint64_t completed = 0;        // goodbye: operations of the group
   std::vector<Signature> signatures;  // goodbye: of its last operations; waiting: of the one that does not get on
 };
 

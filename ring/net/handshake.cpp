@@ -40,6 +40,7 @@ std::string encode(const Hello& hello) {
   Writer out;
   out.u8(std::uint8_t(hello.claim.role)).u32(hello.claim.generation).i32(hello.claim.from).i32(hello.claim.to);
   out.u32(hello.claim.lane);
+  out.u64(hello.claim.group);
   out.u8(hello.secret).raw(hello.nonce).str(hello.job);
   return std::move(out).take();
 }
@@ -53,6 +54,7 @@ Hello decode_hello(std::string_view bytes) {
   hello.claim.from = reader.i32();
   hello.claim.to = reader.i32();
   hello.claim.lane = reader.u32();
+  hello.claim.group = reader.u64();
   hello.secret = reader.u8() != 0;
   hello.nonce = reader.raw(kNonceBytes);
   hello.job = reader.str(kJobMostBytes);

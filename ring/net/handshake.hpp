@@ -4,7 +4,7 @@
 // at a time. A socket whose handshake failed is of no more use: close it.
 //
 //   connecting                         accepting
-//   hello: role, job, generation, from, to, lane, nonce  ->
+//   hello: role, job, generation, from, to, lane, group, nonce  ->
 //                                      <- challenge: nonce
 //   proof                              ->
 //                                      <- accepted: proof
@@ -45,7 +45,8 @@ struct Claim {
   Role role = Role::rendezvous;
   std::uint32_t generation = 0;
   std::int32_t from = -1, to = -1;
-  std::uint32_t lane = 0;  // which of several connections between the two
+  std::uint32_t lane = 0;   // which of several connections between the two
+  std::uint64_t group = 0;  // whose data it is for; 0 is the world
 };
 
 // Connecting side. Throws Error{unauthorized} (with the other side's reason), {protocol}, {network}, {timed_out},

@@ -151,27 +151,28 @@ std::string Mesh::acceptable(const Claim& claim) const {
   return {};
 }
 
-awaitable<Mesh::Socket> Mesh::try_connect(int peer, Role role, std::uint32_t lane) {
-  const Endpoint& to = peers_[std::size_t(peer)];
+awaitable<Mesh::Socket> Mesh::try_connect(Claim claim) {
+  const Endpoint& to = peers_[std::size_t(claim.to)];
   const tcp::endpoint endpoint(asio::ip::make_address(to.address), to.port);
   Socket socket(context_, endpoint.protocol());
   prepare(socket.native_handle());
   asio::error_code error;
   co_await socket.async_connect(endpoint, redirect_error(use_awaitable, error));
-  if (error) throw Error(Code::network, error.message(), peer);
+  if (error) throw Error(Code::network, error.message(), claim.to);
   socket.set_option(tcp::no_delay(true));
-  const Claim claim{role, generation_, rank_, peer, lane};
   co_await greet(socket, credentials_, claim);
   co_return socket;
 }
 
-awaitable<Mesh::Socket> Mesh::connect(int peer, Role role, std::uint32_t lane, steady_clock::time_point deadline) {
+awaitable<Mesh::Socket> Mesh::connect(int peer, Role role, std::uint32_t lane, std::uint64_t group,
+                                      steady_clock::time_point deadline) {
+  const Claim claim{role, generation_, rank_, peer, lane, group};
   steady_clock::duration backoff = std::chrono::milliseconds(20);
   for (;;) {
     std::string why;
     Code code = Code::network;
     try {
-      co_return co_await try_connect(peer, role, lane);
+      co_return co_await try_connect(claim);
     } catch (const Error& e) {
       code = e.code();
       why = e.what();

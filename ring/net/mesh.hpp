@@ -37,7 +37,7 @@ class Mesh {
   void open(std::vector<Endpoint> peers, Accepted accepted);
 
   // A connection to `peer`, tried again until `deadline` unless the peer refuses. On the background thread.
-  asio::awaitable<Socket> connect(int peer, Role role, std::uint32_t lane,
+  asio::awaitable<Socket> connect(int peer, Role role, std::uint32_t lane, std::uint64_t group,
                                   std::chrono::steady_clock::time_point deadline);
 
   // No more connections are let in. On the background thread.
@@ -48,7 +48,7 @@ class Mesh {
 
   asio::awaitable<void> accept_all();
   asio::awaitable<void> let_in(Socket socket);
-  asio::awaitable<Socket> try_connect(int peer, Role role, std::uint32_t lane);
+  asio::awaitable<Socket> try_connect(Claim claim);
   std::string acceptable(const Claim& claim) const;
   asio::error_code listen(const asio::ip::tcp::endpoint& endpoint);
   void prepare(asio::ip::tcp::acceptor::native_handle_type descriptor) const;  // before connect() and listen()

@@ -64,7 +64,7 @@ TEST(Control, a_verdict_rings_the_bell) {
   ControlPlanes world(2);
   world.connect();
   world[1].propose({Code::aborted, 1, "enough"});
-  pollfd polled{world.plane(0).bell.descriptor(), POLLIN, 0};
+  pollfd polled{world.plane(0).bell->descriptor(), POLLIN, 0};
   EXPECT_EQ(poll(&polled, 1, 10000), 1);
   EXPECT_TRUE(world[0].failed());
 }
@@ -74,9 +74,9 @@ TEST(Control, whoever_begins_what_a_rank_has_left_before_is_told) {
   world.connect();
   world[2].leave(5, milliseconds(10000));
   world.kill(2);
-  world[0].begin(operation(4, 100));
-  world[0].end();
-  world[0].begin(operation(5, 100));
+  world[0].begin(*world.plane(0).ledger, operation(4, 100));
+  world.plane(0).ledger->end();
+  world[0].begin(*world.plane(0).ledger, operation(5, 100));
   expect_all_told(world, Code::rank_left, 2, "rank 2 on host2 left the world after 5 operations");
 }
 
@@ -84,7 +84,7 @@ TEST(Control, whoever_begins_what_a_rank_has_left_before_is_told) {
 TEST(Control, whoever_is_in_what_a_rank_leaves_before_is_told) {
   ControlPlanes world(4);
   world.connect();
-  world[3].begin(operation(5, 100));
+  world[3].begin(*world.plane(3).ledger, operation(5, 100));
   world[2].leave(5, milliseconds(10000));
   world.kill(2);
   expect_all_told(world, Code::rank_left, 2, "but rank 3 calls allreduce #5 (sum of 100 f32)");
@@ -95,7 +95,7 @@ TEST(Control, ranks_that_wait_in_different_operations_are_told) {
   world.connect();
   for (int rank = 0; rank < 4; rank++) {
     const Signature mine = operation(1, rank == 1 ? 7 : 8);
-    world[rank].begin(mine);
+    world[rank].begin(*world.plane(rank).ledger, mine);
     world[rank].waiting(mine);
   }
   for (const Error& error : world.errors()) {
@@ -108,19 +108,20 @@ TEST(Control, ranks_that_wait_in_different_operations_are_told) {
 TEST(Control, a_suspicion_becomes_a_death_if_nobody_knows_better) {
   ControlPlanes world(4);
   world.connect();
-  world[1].suspect(2, "the connection was closed");
+  world[1].suspect(2, 0, "the connection was closed");
   expect_all_told(world, Code::rank_dead, 2, "the connection was closed");
 }
 
 TEST(Control, remembers_its_last_operations) {
   ControlPlanes world(2);
   world.connect();
-  EXPECT_FALSE(world[0].begun(0)) << "there was none yet";
-  for (std::uint64_t sequence = 0; sequence < 100; sequence++) world[0].begin(operation(sequence, 10 * sequence));
-  EXPECT_EQ(world[0].begun(99), operation(99, 990));
-  EXPECT_EQ(world[0].begun(50), operation(50, 500));
-  EXPECT_FALSE(world[0].begun(20)) << "long ago";
-  EXPECT_FALSE(world[0].begun(100)) << "not yet";
+  EXPECT_FALSE(world.plane(0).ledger->begun(0)) << "there was none yet";
+  for (std::uint64_t sequence = 0; sequence < 100; sequence++)
+    world[0].begin(*world.plane(0).ledger, operation(sequence, 10 * sequence));
+  EXPECT_EQ(world.plane(0).ledger->begun(99), operation(99, 990));
+  EXPECT_EQ(world.plane(0).ledger->begun(50), operation(50, 500));
+  EXPECT_FALSE(world.plane(0).ledger->begun(20)) << "long ago";
+  EXPECT_FALSE(world.plane(0).ledger->begun(100)) << "not yet";
 }
 
 TEST(Control, who_does_not_come_is_named) {

@@ -136,7 +136,7 @@ TEST(Council, a_rank_that_ends_the_world_and_leaves_is_heard) {
     const int last = assembly.size() - 1;
     if (assembly.random().percent(50)) assembly.stop(0);
     assembly[last].propose(any_verdict(last), assembly.now());
-    assembly[last].goodbye(0);
+    assembly[last].goodbye(0, 0);
     assembly.step();  // what it said is on its way
     assembly.stop(last);
     assembly.advance(Council::kArbiterLimit);
@@ -166,7 +166,7 @@ TEST(Council, each_part_of_a_divided_world_comes_to_one_verdict) {
 TEST(Council, a_goodbye_is_no_death) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int gone = any_rank(assembly);
-    assembly[gone].goodbye(7);
+    assembly[gone].goodbye(0, 7);
     assembly.settle();
     assembly.kill(gone);
     assembly.settle();
@@ -174,7 +174,7 @@ TEST(Council, a_goodbye_is_no_death) {
     expect_no_verdict(assembly);
     for (const int rank : assembly.speaking()) {
       EXPECT_TRUE(assembly[rank].has_left(gone));
-      EXPECT_EQ(assembly[rank].ends_at(), 7);
+      EXPECT_EQ(assembly[rank].ends_at(0), 7);
     }
   });
 }
@@ -182,7 +182,7 @@ TEST(Council, a_goodbye_is_no_death) {
 TEST(Council, who_needs_a_rank_that_left_says_so) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int gone = any_rank(assembly), needy = (gone + 1) % assembly.size();
-    assembly[gone].goodbye(7);
+    assembly[gone].goodbye(0, 7);
     assembly.settle();
     assembly[needy].needs(operation(6, 100), assembly.now());
     assembly.settle();
@@ -200,7 +200,7 @@ TEST(Council, who_needs_a_rank_that_left_says_so) {
 
 TEST(Council, a_suspicion_waits_for_what_the_control_plane_says) {
   Assembly assembly(4, 1);
-  assembly[1].suspect(3, "the connection was closed", assembly.now());
+  assembly[1].suspect(3, 0, "the connection was closed", assembly.now());
   assembly[2].propose(any_verdict(2), assembly.now());
   assembly.advance(Council::kSuspicionLimit);
   EXPECT_EQ(common_verdict(assembly).culprit, 2);
@@ -208,7 +208,7 @@ TEST(Council, a_suspicion_waits_for_what_the_control_plane_says) {
 
 TEST(Council, a_suspicion_that_nobody_explains_is_a_death) {
   Assembly assembly(4, 1);
-  assembly[1].suspect(3, "the connection was closed", assembly.now());
+  assembly[1].suspect(3, 0, "the connection was closed", assembly.now());
   assembly.advance(Council::kSuspicionLimit - milliseconds(1));
   expect_no_verdict(assembly);
   assembly.advance(milliseconds(1));
@@ -220,8 +220,8 @@ TEST(Council, a_suspicion_that_nobody_explains_is_a_death) {
 // Data was expected of a rank that left in good order: it did something else.
 TEST(Council, a_suspect_that_has_left_is_named_as_such) {
   Assembly assembly(4, 1);
-  assembly[1].suspect(3, "the connection was closed", assembly.now());
-  assembly[3].goodbye(2);
+  assembly[1].suspect(3, 0, "the connection was closed", assembly.now());
+  assembly[3].goodbye(0, 2);
   assembly.advance(Council::kSuspicionLimit);
   EXPECT_EQ(common_verdict(assembly).code, Code::rank_left);
 }
@@ -278,7 +278,7 @@ TEST(Council, a_rank_that_left_through_something_else_is_found) {
     const int odd = any_rank(assembly), other = (odd + 1) % assembly.size();
     assembly.begin(odd, operation(3, 101));
     assembly.begin(other, operation(3, 100));
-    assembly[odd].goodbye(4);
+    assembly[odd].goodbye(0, 4);
     if (assembly.random().percent(50)) assembly.settle();
     assembly[other].waiting(operation(3, 100), assembly.now());
     assembly.step();
@@ -306,7 +306,7 @@ TEST(Council, what_was_seen_is_passed_on_once) {
     assembly[0].waiting(operation(k, 1), assembly.now());
     frames.push_back(assembly[0].take_outbox().at(0));
   }
-  Council listener(1, Assembly::host_names(2), [](std::uint64_t) { return std::nullopt; });
+  Council listener(1, Assembly::host_names(2), [](std::uint64_t, std::uint64_t) { return std::nullopt; });
   const auto passes_on = [&](const std::string& frame) {
     listener.receive(frame, assembly.now());
     return listener.take_outbox().size();
@@ -324,7 +324,7 @@ std::vector<std::string> sample_frames() {
   Assembly assembly(4, 1);
   assembly.begin(2, operation(0, 5));
   assembly[2].waiting(operation(0, 5), assembly.now());
-  assembly[2].goodbye(1);
+  assembly[2].goodbye(0, 1);
   assembly[2].propose(any_verdict(2), assembly.now());
   std::vector<std::string> frames = assembly[2].take_outbox();
   assembly[0].propose(any_verdict(0), assembly.now());
@@ -335,7 +335,7 @@ std::vector<std::string> sample_frames() {
 
 // What is no frame is an error, is believed in no part and is not passed on. Whatever is accepted is harmless.
 void expect_bounded(const std::string& bytes) {
-  Council listener(1, Assembly::host_names(4), [](std::uint64_t) { return std::nullopt; });
+  Council listener(1, Assembly::host_names(4), [](std::uint64_t, std::uint64_t) { return std::nullopt; });
   try {
     listener.receive(bytes, milliseconds(0));
   } catch (const Error& e) {
@@ -353,7 +353,7 @@ void expect_bounded(const std::string& bytes) {
 }
 
 TEST(Council, frames_that_are_cut_short_or_too_long_are_refused) {
-  Council listener(1, Assembly::host_names(4), [](std::uint64_t) { return std::nullopt; });
+  Council listener(1, Assembly::host_names(4), [](std::uint64_t, std::uint64_t) { return std::nullopt; });
   for (const std::string& frame : sample_frames()) {
     for (std::size_t length = 0; length < frame.size(); length++) expect_bounded(frame.substr(0, length));
     expect_bounded(frame + "x");

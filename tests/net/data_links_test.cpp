@@ -19,28 +19,30 @@ Identity identity_of(int rank, std::uint32_t generation) {
 }
 
 struct Rank {
-  Bell bell;
+  std::shared_ptr<Bell> bell = std::make_shared<Bell>();
   Background background;
   Mesh mesh;
   std::promise<std::pair<int, std::string>> failed;
-  DataLinks links;
+  std::shared_ptr<DataLinks> shared;
+  DataLinks& links;
 
   explicit Rank(int rank, std::uint32_t generation = 1, bool shares = false, std::size_t pipe_bytes = 4096,
                 int connections = 1)
       : mesh(background.context(), identity_of(rank, generation), {}),
-        links(background.context(), mesh, rank, {{shares, shares}, pipe_bytes}, connections, bell,
-              [this](int peer, std::string why) {
-                failed.set_value({peer, std::move(why)});
-              }) {}
+        shared(std::make_shared<DataLinks>(background.context(), mesh, DataLinks::Members{0, rank, {0, 1}},
+                                           Sharing{{shares, shares}, pipe_bytes}, connections, bell,
+                                           [this](int peer, std::string why) {
+                                             failed.set_value({peer, std::move(why)});
+                                           })),
+        links(*shared) {}
   ~Rank() { background.stop(); }
 
   void open(const Rank& first, const Rank& second) {
-    mesh.open({first.mesh.endpoint(), second.mesh.endpoint()}, [this](const Claim& claim, Mesh::Socket socket) {
-      links.accepted(claim.from, claim.lane, std::move(socket));
-    });
+    mesh.open({first.mesh.endpoint(), second.mesh.endpoint()},
+              [this](const Claim& claim, Mesh::Socket socket) { links.accepted(claim, std::move(socket)); });
   }
   bool rings(int limit_ms = 10000) {
-    pollfd polled{bell.descriptor(), POLLIN, 0};
+    pollfd polled{bell->descriptor(), POLLIN, 0};
     return poll(&polled, 1, limit_ms) == 1;
   }
 };
@@ -143,7 +145,7 @@ TEST(DataLinks, asking_again_makes_no_second_connection) {
   for (int k = 0; k < 3; k++) ranks.high.links.find(0);
   ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
   ASSERT_TRUE(ranks.high.links.find(0) && ranks.low.links.find(1));
-  ranks.low.bell.hush();
+  ranks.low.bell->hush();
   EXPECT_FALSE(ranks.low.rings(50));
 }
 

@@ -101,7 +101,7 @@ std::string frame(unsigned kind, std::string_view body, unsigned version = kProt
 }
 std::string hello_frame(std::string_view job = "job", unsigned role = 1, int from = -1, bool secret = false) {
   Writer body;
-  body.u8(std::uint8_t(role)).u32(0).i32(from).i32(-1).u32(0).u8(secret).raw(std::string(32, 'n')).str(job);
+  body.u8(std::uint8_t(role)).u32(0).i32(from).i32(-1).u32(0).u64(0).u8(secret).raw(std::string(32, 'n')).str(job);
   return frame(1, body.bytes());
 }
 bool say(tcp::socket& socket, std::string_view bytes) {
@@ -130,12 +130,14 @@ const Credentials kOpen{"job", ""}, kSecret{"job", "open sesame"};
 
 TEST(Handshake, HoldsAndCarriesTheClaim) {
   for (const Credentials& credentials : {kOpen, kSecret}) {
-    const Both both = shake(credentials, credentials, {Role::data, 7, 3, 5});
+    const Both both = shake(credentials, credentials, {Role::data, 7, 3, 5, 2, 11});
     EXPECT_EQ(both.greeted.message + both.welcomed.message, "");
     EXPECT_EQ(both.welcomed.claim.role, Role::data);
     EXPECT_EQ(both.welcomed.claim.generation, 7u);
     EXPECT_EQ(both.welcomed.claim.from, 3);
     EXPECT_EQ(both.welcomed.claim.to, 5);
+    EXPECT_EQ(both.welcomed.claim.lane, 2u);
+    EXPECT_EQ(both.welcomed.claim.group, 11u);
   }
 }
 

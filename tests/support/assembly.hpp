@@ -84,9 +84,9 @@ class Assembly {
  private:
   struct Seat {
     Seat(int rank, const std::vector<std::string>& hosts)
-        : council(rank, hosts, [this](std::uint64_t sequence) -> std::optional<Signature> {
+        : council(rank, hosts, [this](std::uint64_t group, std::uint64_t sequence) -> std::optional<Signature> {
             for (const Signature& signature : begun)
-              if (signature.sequence == sequence) return signature;
+              if (signature.group == group && signature.sequence == sequence) return signature;
             return std::nullopt;
           }) {}
     std::vector<Signature> begun;

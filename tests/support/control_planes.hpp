@@ -36,7 +36,8 @@ class Plane {
   void open(const std::vector<Endpoint>& peers, bool speaks_itself = true) {
     std::vector<std::string> hosts;
     for (const Endpoint& peer : peers) hosts.push_back(peer.host);
-    if (speaks_itself) control.emplace(background.context(), mesh, identity_of(rank_, size_), hosts, bell);
+    if (speaks_itself) control.emplace(background.context(), mesh, identity_of(rank_, size_), hosts);
+    if (control) control->enroll(ledger);
     mesh.open(peers, [this](const Claim& claim, Mesh::Socket socket) {
       if (control) control->accepted(claim.from, std::move(socket));
     });
@@ -49,14 +50,15 @@ class Plane {
     return std::move(*socket);
   }
 
-  Bell bell;
+  std::shared_ptr<Bell> bell = std::make_shared<Bell>();
+  std::shared_ptr<Ledger> ledger = std::make_shared<Ledger>(0, "the world", std::vector<int>(), bell);
   Background background;
   Mesh mesh;
   std::optional<Control> control;
 
  private:
   asio::awaitable<void> dial(int peer, std::optional<Mesh::Socket>& socket) {
-    socket.emplace(co_await mesh.connect(peer, Role::control, 0, in(milliseconds(5000))));
+    socket.emplace(co_await mesh.connect(peer, Role::control, 0, 0, in(milliseconds(5000))));
   }
 
   int rank_, size_;

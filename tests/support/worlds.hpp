@@ -12,7 +12,7 @@
 namespace anello {
 
 // This rank's part; what is wrong with the result, or nothing.
-inline std::string carry_out(World& world, Exercise exercise) {
+inline std::string carry_out(Group& world, Exercise exercise) {
   exercise.world = world.size();
   if (exercise.kind == Kind::broadcast) exercise.in_place = true;
   Part part(exercise, world.rank());

@@ -56,9 +56,9 @@ TEST(Arguments, algorithms_that_there_are_not) {
 }
 
 TEST(Arguments, roots_and_what_only_they_have) {
-  expect_refused([](World& w) { w.reduce(floats(10), 2); }, "reduce: root 2 is not a rank of this world of 2");
-  expect_refused([](World& w) { w.gather(floats(10), floats(20), -1); }, "gather: root -1 is not a rank");
-  expect_refused([](World& w) { w.scatter(floats(20), floats(10), 2); }, "scatter: root 2 is not a rank");
+  expect_refused([](World& w) { w.reduce(floats(10), 2); }, "reduce: root 2 is not one of 2 ranks");
+  expect_refused([](World& w) { w.gather(floats(10), floats(20), -1); }, "gather: root -1 is not one of 2 ranks");
+  expect_refused([](World& w) { w.scatter(floats(20), floats(10), 2); }, "scatter: root 2 is not one of 2 ranks");
   expect_refused([](World& w) { w.reduce(floats(10), floats(11), w.rank()); },
                  "reduce: the input has 10 elements but the output 11");
   expect_refused([](World& w) { w.gather(floats(10), floats(19), w.rank()); },
@@ -158,8 +158,8 @@ TEST(Arguments, dtypes_that_differ_or_are_none) {
 
 TEST(Arguments, roots_that_are_no_rank) {
   std::vector<float> data(10);
-  expect_refused([&](World& w) { w.broadcast(data, 2); }, "broadcast: root 2 is not a rank of this world of 2");
-  expect_refused([&](World& w) { w.broadcast(data, -1); }, "broadcast: root -1 is not a rank");
+  expect_refused([&](World& w) { w.broadcast(data, 2); }, "broadcast: root 2 is not one of 2 ranks");
+  expect_refused([&](World& w) { w.broadcast(data, -1); }, "broadcast: root -1 is not one of 2 ranks");
   expect_refused([](World& w) { (void)w.host(2); }, "rank 2 is not in this world of 2");
 }
 

@@ -1,6 +1,7 @@
 // Everything a program needs.
 #pragma once
 #include <anello/error.hpp>
+#include <anello/group.hpp>
 #include <anello/init.hpp>
 #include <anello/memory.hpp>
 #include <anello/settings.hpp>

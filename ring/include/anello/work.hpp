@@ -30,7 +30,7 @@ class Work {
   void when_done(std::function<void(const Error*)> callback);
 
  private:
-  friend class World;
+  friend class Group;
   explicit Work(std::shared_ptr<LastingTicket> ticket);
   std::shared_ptr<LastingTicket> ticket_;
 };

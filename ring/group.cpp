@@ -1,0 +1,96 @@
+// A group's beginning and end, and groups of groups; the verbs are in verbs.cpp.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "ring/base/text.hpp"
+#include "ring/group_impl.hpp"
+
+namespace anello {
+
+Group::Group(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+int Group::rank() const {
+  return impl_->seat.rank;
+}
+int Group::size() const {
+  return impl_->seat.size;
+}
+std::span<const int> Group::members() const {
+  return impl_->members;
+}
+
+std::optional<int> Group::rank_of(int world) const {
+  const auto found = std::find(impl_->members.begin(), impl_->members.end(), world);
+  if (found == impl_->members.end()) return std::nullopt;
+  return int(found - impl_->members.begin());
+}
+
+Group Group::group(std::initializer_list<int> members) const {
+  return group(std::span<const int>(members.begin(), members.size()));
+}
+
+Group Group::group(std::span<const int> members) const {
+  std::vector<int> ranks;
+  for (const int member : members) {
+    if (member < 0 || member >= size())
+      refuse("group", text("member ", member, " is not a rank of this group of ", size()));
+    const int world = impl_->members[std::size_t(member)];
+    if (std::find(ranks.begin(), ranks.end(), world) != ranks.end())
+      refuse("group", text("member ", member, " is listed twice"));
+    ranks.push_back(world);
+  }
+  if (std::find(members.begin(), members.end(), rank()) == members.end())
+    refuse("group", text("rank ", rank(), " makes a group of which it is no member"));
+  return Group(impl_->make(std::move(ranks)));
+}
+
+Group Group::split(int colour, int key) {
+  const std::array<int, 2> mine{colour, key};
+  std::vector<int> all(2 * std::size_t(size()));
+  all_gather(mine, all, {.name = "split"});
+  std::vector<int> members;
+  for (int member = 0; member < size(); member++)
+    if (all[2 * std::size_t(member)] == colour) members.push_back(member);
+  std::stable_sort(members.begin(), members.end(),
+                   [&](int a, int b) { return all[2 * std::size_t(a) + 1] < all[2 * std::size_t(b) + 1]; });
+  return group(members);
+}
+
+Group::Impl::Impl(Communicator::Charter charter, std::shared_ptr<DataLinks> links, Surroundings surroundings,
+                  Maker maker)
+    : seat{charter.rank, int(charter.ledger->members().size())},
+      members(charter.ledger->members()),
+      ledger_(charter.ledger),
+      links_(std::move(links)),
+      surroundings_(surroundings),
+      maker_(std::move(maker)),
+      communicator_(charter, surroundings.control, links_.get()) {
+  if (!surroundings_.control) return;
+  surroundings_.control->enroll(ledger_);
+  surroundings_.switchboard->enroll(links_);
+}
+
+std::shared_ptr<Group::Impl> Group::Impl::make(std::vector<int> ranks) const {
+  if (parted_) refuse("group", "this rank's world has ended");
+  return maker_(std::move(ranks));
+}
+
+Communicator& Group::Impl::communicator() {
+  if (finished_) refuse("world", "used after finish()");
+  return communicator_;
+}
+
+// The world says goodbye for itself.
+void Group::Impl::part() {
+  if (parted_.exchange(true)) return;
+  communicator_.close();
+  if (!surroundings_.control) return;
+  if (ledger_->group() != 0) {
+    surroundings_.control->part(ledger_->group(), communicator_.completed());
+    surroundings_.switchboard->part(ledger_->group());
+  }
+  links_->close();
+}
+
+}  // namespace anello

@@ -1,0 +1,49 @@
+// What a Group owns: its own links, queue and ledger. It lasts as long as a handle does, but works no longer than its
+// world.
+#pragma once
+#include <anello/group.hpp>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "ring/checks.hpp"
+#include "ring/communicator.hpp"
+#include "ring/net/switchboard.hpp"
+
+namespace anello {
+
+class Group::Impl {
+ public:
+  // What a world lends its groups. Control and switchboard are null in a world of one.
+  struct Surroundings {
+    Control* control = nullptr;
+    Switchboard* switchboard = nullptr;
+  };
+  // Makes the group of some of its members, by rank in the world.
+  using Maker = std::function<std::shared_ptr<Impl>(std::vector<int> ranks)>;
+
+  Impl(Communicator::Charter charter, std::shared_ptr<DataLinks> links, Surroundings surroundings, Maker maker);
+  ~Impl() { part(); }
+
+  Communicator& communicator();  // throws Error{invalid_argument} once it is finished
+  std::shared_ptr<Impl> make(std::vector<int> ranks) const;
+
+  void finish() { finished_ = true; }
+  // No operation goes on, nothing is lent any more; the others hear of it.
+  void part();
+  std::uint64_t completed() const { return communicator_.completed(); }
+
+  const Seat seat;
+  const std::vector<int> members;
+
+ private:
+  std::shared_ptr<Ledger> ledger_;
+  std::shared_ptr<DataLinks> links_;
+  Surroundings surroundings_;
+  Maker maker_;
+  Communicator communicator_;
+  std::atomic<bool> finished_ = false, parted_ = false;
+};
+
+}  // namespace anello

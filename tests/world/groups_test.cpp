@@ -1,0 +1,270 @@
+// Groups of ranks: made at any time, used beside each other, and never waited for by others.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "ring/base/text.hpp"
+#include "tests/support/random.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Optional;
+
+// A sum over the group that is different for every set of ranks.
+std::int64_t sum_of_members(Group& group, std::size_t count = 100) {
+  std::vector<std::int64_t> values(count, std::int64_t(1) << (4 * group.members()[std::size_t(group.rank())]));
+  group.allreduce(values);
+  for (const std::int64_t value : values) EXPECT_EQ(value, values[0]);
+  return values[0];
+}
+
+std::int64_t expected_sum(std::span<const int> members) {
+  std::int64_t sum = 0;
+  for (const int member : members) sum += std::int64_t(1) << (4 * member);
+  return sum;
+}
+
+void expect_works(Group& group) {
+  EXPECT_EQ(sum_of_members(group), expected_sum(group.members()));
+}
+
+TEST(Groups, have_ranks_of_their_own) {
+  run_world(4, [](World& world) {
+    EXPECT_THAT(std::vector<int>(world.members().begin(), world.members().end()), ElementsAre(0, 1, 2, 3));
+    if (world.rank() == 2) return;
+    Group group = world.group({3, 0, 1});
+    EXPECT_EQ(group.size(), 3);
+    EXPECT_EQ(group.members()[std::size_t(group.rank())], world.rank());
+    EXPECT_THAT(group.rank_of(3), Optional(0));
+    EXPECT_THAT(group.rank_of(1), Optional(2));
+    EXPECT_EQ(group.rank_of(2), std::nullopt);
+    // The root and the order of parts are the group's.
+    std::vector<int> all(3);
+    group.all_gather(std::vector<int>{world.rank()}, all);
+    EXPECT_THAT(all, ElementsAre(3, 0, 1));
+    std::vector<int> value{world.rank()};
+    group.broadcast(value, 0);
+    EXPECT_EQ(value[0], 3);
+  });
+}
+
+class GroupsInWorldsOf : public testing::TestWithParam<int> {
+ protected:
+  // Everything that a world can do.
+  static void exercise(Group& group) {
+    for (const Kind kind : {Kind::allreduce, Kind::all_gather, Kind::reduce_scatter, Kind::reduce, Kind::all_to_all})
+      for (const std::uint64_t count : {0, 1, 1000, 20'000}) {
+        Exercise one{.kind = kind, .count = count, .uneven = kind == Kind::all_to_all};
+        EXPECT_EQ(carry_out(group, one), "");
+      }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ranks, GroupsInWorldsOf, testing::Values(1, 2, 3, 4, 7));
+
+TEST_P(GroupsInWorldsOf, do_all_that_a_world_does) {
+  run_world(GetParam(), [](World& world) {
+    Group everybody_reversed = world.split(0, -world.rank());
+    EXPECT_EQ(everybody_reversed.rank(), world.size() - 1 - world.rank());
+    exercise(everybody_reversed);
+    Group half = world.split(world.rank() % 2);
+    exercise(half);
+    Group alone = world.split(world.rank());
+    EXPECT_EQ(alone.size(), 1);
+    exercise(alone);
+    exercise(world);
+    Group of_a_group = half.split(half.rank() / 2);
+    exercise(of_a_group);
+  });
+}
+
+TEST_P(GroupsInWorldsOf, come_and_go) {
+  run_world(GetParam(), [](World& world) {
+    for (int k = 0; k < 30 / std::min(kSlowdown, 3); k++) {
+      Group half = world.split((world.rank() + k) % 2);
+      expect_works(half);
+      Group same_again = world.group([&] {
+        std::vector<int> all(std::size_t(world.size()));
+        std::iota(all.begin(), all.end(), 0);
+        return all;
+      }());
+      expect_works(same_again);
+    }
+    world.barrier();
+  });
+}
+
+// One group's operations go on while the other's wait, whatever the order on other ranks.
+TEST(Groups, overlap_in_opposite_order_on_two_threads) {
+  run_world(3, [](World& world) {
+    constexpr int kRounds = 200 / kSlowdown;
+    std::optional<Group> first, second;
+    if (world.rank() <= 1) first = world.group({0, 1});
+    if (world.rank() >= 1) second = world.group({1, 2});
+    std::optional<Group> pair = world.rank() != 1 ? std::optional(world.group({2, 0})) : std::nullopt;
+    const auto use = [](std::optional<Group>& group) {
+      for (int k = 0; group && k < kRounds; k++) {
+        EXPECT_EQ(sum_of_members(*group, 10 + std::size_t(k) * 50), expected_sum(group->members()));
+      }
+    };
+    std::thread one([&] { use(world.rank() == 0 ? pair : first); }),
+        two([&] { use(world.rank() == 0 ? first : second); });
+    if (world.rank() == 2) use(pair);
+    one.join();
+    two.join();
+    world.barrier();
+  });
+}
+
+TEST(Groups, of_the_same_members_are_not_the_same_group) {
+  run_world(2, [](World& world) {
+    Group first = world.group({0, 1}), second = world.group({0, 1});
+    std::vector<float> a(1000, 1.F), b(2000, 2.F);
+    std::thread other([&] {
+      for (int k = 0; k < 50; k++) second.allreduce(b);
+    });
+    for (int k = 0; k < 50; k++) first.allreduce(a, Op::max);
+    other.join();
+    EXPECT_EQ(a[0], 1.F);
+  });
+}
+
+// Blocking calls in opposite order would wait for each other; started work does not.
+TEST(Groups, started_work_of_two_groups_in_opposite_order) {
+  run_world(2, [](World& world) {
+    Group first = world.group({0, 1}), second = world.group({1, 0});
+    std::vector<float> a(50'000, 1.F), b(50'000, 2.F);
+    Work one, two;
+    if (world.rank() == 0) {
+      one = first.allreduce_async(a);
+      two = second.allreduce_async(b);
+      one.wait();
+      two.wait();
+    } else {
+      two = second.allreduce_async(b);
+      one = first.allreduce_async(a);
+      two.wait();
+      one.wait();
+    }
+    EXPECT_EQ(a[49'999], 2.F);
+    EXPECT_EQ(b[49'999], 4.F);
+  });
+}
+
+TEST(Groups, refuse_members_that_are_none) {
+  run_world(3, [](World& world) {
+    const auto refused = [&](std::vector<int> members) -> std::string {
+      try {
+        world.group(members);
+        return "";
+      } catch (const Error& e) {
+        EXPECT_EQ(e.code(), Code::invalid_argument);
+        return e.what();
+      }
+    };
+    EXPECT_THAT(refused({0, 1, 2, 3}), HasSubstr("member 3 is not a rank of this group of 3"));
+    EXPECT_THAT(refused({0, 1, 2, 0}), HasSubstr("member 0 is listed twice"));
+    EXPECT_THAT(refused({(world.rank() + 1) % 3}), HasSubstr("makes a group of which it is no member"));
+    EXPECT_THAT(refused({}), HasSubstr("is no member"));
+    world.barrier();
+  });
+}
+
+TEST(Groups, a_mismatch_names_the_group_and_ranks_of_the_world) {
+  const std::vector<Told> all = told_on_all_ranks(4, [](World& world) {
+    world.barrier();
+    if (world.rank() > 0) {
+      Group group = world.group({3, 2, 1});
+      std::vector<float> values(world.rank() == 2 ? 9 : 10);
+      group.allreduce(values);
+    }
+    world.barrier();
+  });
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_EQ(told.error->code(), Code::mismatch);
+    EXPECT_THAT(told.error->message(), AllOf(HasSubstr("in group (3, 2, 1) the counts differ"),
+                                             HasSubstr("rank 2 calls allreduce #0 (sum of 9 f32)")));
+    EXPECT_LT(told.after, seconds(2));
+  }
+}
+
+TEST(Groups, a_member_that_parted_is_named) {
+  const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
+    {
+      Group group = world.group({0, 1, 2});
+      group.barrier();
+      if (world.rank() != 1) group.barrier();
+    }
+    world.barrier();
+  });
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_EQ(told.error->code(), Code::rank_left) << told.error->what();
+    EXPECT_THAT(told.error->message(), HasSubstr("rank 1 on localhost left group (0, 1, 2) after 1 operations"));
+    EXPECT_LT(told.after, seconds(2));
+  }
+}
+
+TEST(Groups, a_member_that_left_without_making_it_is_named) {
+  const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
+    world.barrier();
+    if (world.rank() == 1) return;
+    Group group = world.group({0, 1, 2});
+    group.barrier();
+  });
+  for (const Told& told : all) {
+    if (told.rank == 1) continue;
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_EQ(told.error->code(), Code::rank_left) << told.error->what();
+    EXPECT_THAT(told.error->message(), HasSubstr("rank 1 on localhost left group (0, 1, 2) after 0 operations"));
+    EXPECT_LT(told.after, seconds(2));
+  }
+}
+
+// Some wait in one group, some in another, and one ends the world.
+TEST(Groups, an_abort_reaches_all_of_them) {
+  const std::vector<Told> all = told_on_all_ranks(4, [](World& world) {
+    world.barrier();
+    if (world.rank() == 3) {
+      std::this_thread::sleep_for(milliseconds(50));
+      world.abort("enough");
+      return;
+    }
+    Group group = world.rank() == 0 ? world.group({0, 3}) : world.group({1, 2, 3});
+    group.barrier();
+  });
+  for (const Told& told : all) {
+    if (told.rank == 3) continue;
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_EQ(told.error->code(), Code::aborted);
+    EXPECT_LT(told.after, seconds(2));
+  }
+}
+
+TEST(Groups, outlive_their_world_without_working) {
+  run_world(2, [](World& world) {
+    std::optional<Group> group, copy;
+    {
+      World moved = std::move(world);
+      group = moved.group({0, 1});
+      copy = group;
+      expect_works(*copy);
+    }
+    EXPECT_EQ(group->size(), 2);
+    EXPECT_THROW(group->barrier(), Error);
+    EXPECT_THROW(copy->split(0), Error);
+    EXPECT_THROW(group->group({0, 1}), Error);
+  });
+}
+
+}  // namespace
+}  // namespace anello
