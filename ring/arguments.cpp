@@ -282,6 +282,23 @@ Operation exchange_of_counts(const Operation& all_to_all, std::span<std::uint64_
           .name = all_to_all.name};
 }
 
+void check_peer(std::string_view verb, int peer, Seat seat) {
+  if (peer < 0 || peer >= seat.size) refuse(verb, text("peer ", peer, " is not one of ", seat.size, " ranks"));
+  if (peer == seat.rank) refuse(verb, "a rank cannot be its own peer");
+}
+
+Operation transfer(ConstTensor input, Tensor output, const Options& options) {
+  check_tensor("send", "tensor", input);
+  check_tensor("recv", "tensor", output);
+  return {.kind = Kind::transfer,
+          .dtype = input.dtype,
+          .count = std::max(input.count, output.count),
+          .root = 0,
+          .input = buffer(input),
+          .output = buffer(output),
+          .name = options.name};
+}
+
 Operation barrier(const Options& options) {
   return {.kind = Kind::barrier, .name = options.name};
 }

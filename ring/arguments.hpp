@@ -26,6 +26,9 @@ Operation all_to_all(Seat seat, ConstTensor input, Tensor output, std::span<cons
 // What must go before the last one: everybody says how many elements it sends to whom. `arriving` is empty for work
 // that is not waited for, which has room of its own.
 Operation exchange_of_counts(const Operation& all_to_all, std::span<std::uint64_t> arriving);
+// Between the two members of a group of its own, of which rank 0 sends. The other side's tensor has no elements.
+Operation transfer(ConstTensor input, Tensor output, const Options& options);
+void check_peer(std::string_view verb, int peer, Seat seat);
 Operation barrier(const Options& options);
 
 }  // namespace anello::operations

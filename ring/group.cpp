@@ -73,7 +73,15 @@ Group::Impl::Impl(Communicator::Charter charter, std::shared_ptr<DataLinks> link
 
 std::shared_ptr<Group::Impl> Group::Impl::make(std::vector<int> ranks) const {
   if (parted_) refuse("group", "this rank's world has ended");
-  return maker_(std::move(ranks));
+  return maker_.group(std::move(ranks));
+}
+
+Communicator& Group::Impl::transfers(int from, int to) {
+  const std::lock_guard lock(mutex_);
+  if (parted_) refuse("transfer", "this rank's world has ended");
+  auto& pair = transfers_[{from, to}];
+  if (!pair) pair = maker_.transfers(ledger_->group(), members[std::size_t(from)], members[std::size_t(to)]);
+  return pair->communicator();
 }
 
 Communicator& Group::Impl::communicator() {
@@ -85,6 +93,10 @@ Communicator& Group::Impl::communicator() {
 void Group::Impl::part() {
   if (parted_.exchange(true)) return;
   communicator_.close();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [ranks, pair] : transfers_) pair->part();
+  }
   if (!surroundings_.control) return;
   if (ledger_->group() != 0) {
     surroundings_.control->part(ledger_->group(), communicator_.completed());

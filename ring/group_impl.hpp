@@ -4,7 +4,9 @@
 #include <anello/group.hpp>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "ring/checks.hpp"
@@ -20,14 +22,19 @@ class Group::Impl {
     Control* control = nullptr;
     Switchboard* switchboard = nullptr;
   };
-  // Makes the group of some of its members, by rank in the world.
-  using Maker = std::function<std::shared_ptr<Impl>(std::vector<int> ranks)>;
+  // Makes groups of some of its members, by rank in the world.
+  struct Maker {
+    std::function<std::shared_ptr<Impl>(std::vector<int> ranks)> group;
+    std::function<std::shared_ptr<Impl>(std::uint64_t within, int from, int to)> transfers;
+  };
 
   Impl(Communicator::Charter charter, std::shared_ptr<DataLinks> links, Surroundings surroundings, Maker maker);
   ~Impl() { part(); }
 
   Communicator& communicator();  // throws Error{invalid_argument} once it is finished
   std::shared_ptr<Impl> make(std::vector<int> ranks) const;
+  // The pair of this group that carries what the one sends to the other.
+  Communicator& transfers(int from, int to);
 
   void finish() { finished_ = true; }
   // No operation goes on, nothing is lent any more; the others hear of it.
@@ -43,6 +50,8 @@ class Group::Impl {
   Surroundings surroundings_;
   Maker maker_;
   Communicator communicator_;
+  std::mutex mutex_;                                                // over what follows
+  std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_;  // by sender and receiver
   std::atomic<bool> finished_ = false, parted_ = false;
 };
 

@@ -43,6 +43,14 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::vector<int> members) {
   return made;
 }
 
+// One for each direction, so that two ranks that send to each other do not wait for each other.
+std::shared_ptr<Group::Impl> World::Impl::make_pair(std::uint64_t within, int from, int to) {
+  constexpr std::uint64_t kTransfers = 0x7472616e73666572;  // apart from the groups of two
+  const std::uint64_t group =
+      fingerprint(fingerprint(fingerprint(kTransfers, within), std::uint64_t(from)), std::uint64_t(to));
+  return make_group(group, text("the transfers from rank ", from, " to rank ", to), {from, to});
+}
+
 // All members count the groups that they have made of these members, so they come to the same number without a word.
 std::uint64_t World::Impl::identify(const std::vector<int>& members) {
   const std::lock_guard lock(mutex_);
@@ -74,7 +82,9 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
                                 .settings = settings_,
                                 .patience = Patience::of(settings_.spin, settings_.yields, shares_cores_),
                                 .ledger = std::make_shared<Ledger>(group, std::move(name), members, bell)};
-  const Group::Impl::Maker maker = [this](std::vector<int> some) { return make_group(std::move(some)); };
+  const Group::Impl::Maker maker{
+      [this](std::vector<int> some) { return make_group(std::move(some)); },
+      [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); }};
   if (!control_) return std::make_shared<Group::Impl>(std::move(charter), nullptr, Group::Impl::Surroundings{}, maker);
   auto links = std::make_shared<DataLinks>(
       background_->context(), *mesh_, DataLinks::Members{group, rank, std::move(members)}, sharing,

@@ -111,6 +111,8 @@ Plan Planner::make_plan(const Signature& signature) const {
       return plan_scatter(shape);
     case Kind::all_to_all:
       return plan_all_to_all(shape);
+    case Kind::transfer:
+      return plan_transfer(shape);
   }
   ANELLO_CHECK(!"a known kind");
 }

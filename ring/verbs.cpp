@@ -55,6 +55,17 @@ void Group::all_to_all(ConstTensor input, Tensor output, std::span<const std::ui
   impl_->communicator().run(operation);
 }
 
+void Group::send(ConstTensor tensor, int to, const Options& options) {
+  operations::check_peer("send", to, impl_->seat);
+  const Operation operation = operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
+  impl_->transfers(rank(), to).run(operation);
+}
+void Group::recv(Tensor tensor, int from, const Options& options) {
+  operations::check_peer("recv", from, impl_->seat);
+  const Operation operation = operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
+  impl_->transfers(from, rank()).run(operation);
+}
+
 void Group::barrier(const Options& options) {
   impl_->communicator().run(operations::barrier(options));
 }
@@ -106,6 +117,17 @@ Work Group::all_to_all_async(ConstTensor input, Tensor output, std::span<const s
   const Operation operation = operations::all_to_all(impl_->seat, input, output, send_counts, recv_counts, options);
   return Work(
       impl_->communicator().submit(operations::exchange_of_counts(operation, std::span<std::uint64_t>()), operation));
+}
+
+Work Group::send_async(ConstTensor tensor, int to, const Options& options) {
+  operations::check_peer("send", to, impl_->seat);
+  const Operation operation = operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
+  return Work(impl_->transfers(rank(), to).submit(operation));
+}
+Work Group::recv_async(Tensor tensor, int from, const Options& options) {
+  operations::check_peer("recv", from, impl_->seat);
+  const Operation operation = operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
+  return Work(impl_->transfers(from, rank()).submit(operation));
 }
 
 Work Group::barrier_async(const Options& options) {

@@ -30,6 +30,7 @@ class World::Impl {
   void join(const Exchange& exchange, const Settings& settings);
   std::shared_ptr<Group::Impl> make_group(std::vector<int> members);
   std::shared_ptr<Group::Impl> make_group(std::uint64_t group, std::string name, std::vector<int> members);
+  std::shared_ptr<Group::Impl> make_pair(std::uint64_t within, int from, int to);
   std::uint64_t identify(const std::vector<int>& members);
   void leave();
 

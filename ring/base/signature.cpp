@@ -13,9 +13,9 @@ constexpr std::string_view kAlgorithms = "algorithms";
 constexpr std::uint32_t kMagic = 0x4f4c4e41;  // "ANLO"
 
 std::string_view name(Kind kind) {
-  static constexpr std::array<std::string_view, 10> kNames = {
-      "?",       "allreduce", "broadcast", "all_gather", "reduce_scatter",
-      "barrier", "reduce",    "gather",    "scatter",    "all_to_all"};
+  static constexpr std::array<std::string_view, 11> kNames = {
+      "?",      "allreduce", "broadcast", "all_gather", "reduce_scatter", "barrier",
+      "reduce", "gather",    "scatter",   "all_to_all", "transfer"};
   const auto index = static_cast<std::size_t>(kind);
   return index < kNames.size() ? kNames[index] : kNames[0];
 }

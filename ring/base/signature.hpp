@@ -21,7 +21,8 @@ enum class Kind : std::uint8_t {
   reduce,
   gather,
   scatter,
-  all_to_all
+  all_to_all,
+  transfer
 };
 
 inline constexpr DType kAsTheyAre{};  // no type of its own

@@ -32,6 +32,9 @@ Plan plan_allreduce(Algorithm algorithm, const Shape& shape, std::uint64_t slab_
 // The root's input to everybody's output (the root's too), down a binomial tree. The others have no input.
 Plan plan_broadcast(const Shape& shape);
 
+// The root's input to the output of the other one of two ranks; the root has no output, the other no input.
+Plan plan_transfer(const Shape& shape);
+
 // The root's output[i] = reduction over ranks of input[i]; the others have no output. All at once along a binomial
 // tree; in slabs along a chain, which streams: each rank sends the data once and receives it once.
 Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems = 0);

@@ -52,6 +52,8 @@ class Sizes {
         return {root ? all.whole() : 0, own.count, 0, own.begin};
       case Collective::all_to_all:
         return {outgoing(rank).whole(), all.whole(), 0, 0};
+      case Collective::transfer:
+        return {root ? count_ : 0, root ? 0 : count_, 0, 0};
     }
     return {};
   }
@@ -68,6 +70,7 @@ Sizes sizes_of(std::span<const Plan> ranks, const Promise& promise) {
                      promise.collective == Collective::reduce;
   std::uint64_t count = grows ? first.input_elems : first.output_elems;
   if (promise.collective == Collective::all_to_all) count /= ranks.size();
+  if (promise.collective == Collective::transfer) count = std::max(first.input_elems, first.output_elems);
   return {promise, int(ranks.size()), count};
 }
 
@@ -94,6 +97,7 @@ int exact_result(const Promise& promise, const Sizes& sizes, int rank, int world
   while (owner + 1 < world && element >= parts.of(owner).end()) owner++;
   switch (promise.collective) {
     case Collective::broadcast:
+    case Collective::transfer:
     case Collective::scatter:
       return values.input(promise.root, element);
     case Collective::all_gather:

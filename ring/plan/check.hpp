@@ -24,13 +24,14 @@ enum class Collective : std::uint8_t {
   reduce,
   gather,
   scatter,
-  all_to_all
+  all_to_all,
+  transfer
 };
 
 struct Promise {
   Collective collective = Collective::allreduce;
   bool rank_order = false;  // reductions: ((x0 + x1) + x2) + ... in every element
-  int root = 0;             // broadcast, reduce, gather, scatter
+  int root = 0;             // broadcast, reduce, gather, scatter, transfer
   // Of each rank's part, if they are not equal; of all_to_all, of what goes from rank 0 to each, then from 1, and so
   // on.
   std::vector<std::uint64_t> counts = {};

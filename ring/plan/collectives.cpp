@@ -74,6 +74,20 @@ Plan plan_broadcast(const Shape& shape) {
   return std::move(draft).finish();
 }
 
+Plan plan_transfer(const Shape& shape) {
+  const bool sends = shape.rank == shape.root;
+  const Range all{0, shape.count};
+  Draft draft({.rank = shape.rank,
+               .world = shape.world,
+               .input_elems = sends ? shape.count : 0,
+               .output_elems = sends ? 0 : shape.count});
+  if (sends)
+    draft.send(1 - shape.rank, all, Space::input);
+  else
+    draft.copy(1 - shape.rank, all);
+  return std::move(draft).finish();
+}
+
 Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems) {
   const bool root = shape.rank == shape.root;
   const Places places{shape.world, shape.root};

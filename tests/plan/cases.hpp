@@ -81,6 +81,10 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
   if (slab_elems != 0) return cases;
   add("all_to_all", {Collective::all_to_all}, [&](int rank) { return plan_all_to_all({rank, world, count}); });
   add_uneven(cases, world, count);
+  for (int root = 0; root < world && world == 2; root++)
+    add(text("transfer from ", root), {Collective::transfer, false, root}, [&](int rank) {
+      return plan_transfer({rank, world, count, root});
+    });
   add("all_gather", {Collective::all_gather}, [&](int rank) { return plan_all_gather({rank, world, count}); });
   for (int root = 0; root < world; root++) {
     add(text("gather to ", root), {Collective::gather, false, root}, [&](int rank) {

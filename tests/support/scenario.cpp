@@ -88,6 +88,8 @@ Plan StagedOperation::plan(int rank) const {
       return plan_scatter(shape);
     case Kind::all_to_all:
       return plan_all_to_all(shape);
+    case Kind::transfer:
+      return plan_transfer(shape);
   }
   return {};
 }

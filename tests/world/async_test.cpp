@@ -55,6 +55,8 @@ struct Started {
       case Kind::scatter:
         work = world.scatter_async(in, out, exercise.root, {.counts = counts});
         break;
+      case Kind::transfer:
+        break;
       case Kind::all_to_all:
         work = exercise.uneven ? world.all_to_all_async(in, out, counts, received) : world.all_to_all_async(in, out);
         break;

@@ -107,6 +107,12 @@ class Group {
   void all_to_all(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
                   std::span<const std::uint64_t> recv_counts, const Options& options = {});
 
+  // From one rank to another: what the n-th send to a rank has is what the n-th recv from it on that rank gets; count
+  // and dtype must be the same. They travel on a connection of their own for each direction, beside everything else.
+  // send returns when the tensor may be used again; whether it waits for the peer's recv depends on sizes and buffers.
+  void send(ConstTensor tensor, int to, const Options& options = {});
+  void recv(Tensor tensor, int from, const Options& options = {});
+
   // Returns when every rank has called it.
   void barrier(const Options& options = {});
 
@@ -126,6 +132,8 @@ class Group {
   Work all_to_all_async(ConstTensor input, Tensor output, const Options& options = {});
   Work all_to_all_async(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
                         std::span<const std::uint64_t> recv_counts, const Options& options = {});
+  Work send_async(ConstTensor tensor, int to, const Options& options = {});
+  Work recv_async(Tensor tensor, int from, const Options& options = {});
   Work barrier_async(const Options& options = {});
 
   // The mean of `value` over the ranks.

@@ -1,0 +1,136 @@
+// From one rank to another, beside everything else.
+#include <gmock/gmock.h>
+
+#include <numeric>
+#include <thread>
+
+#include "ring/base/text.hpp"
+#include "tests/support/random.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::vector<std::int32_t> message(int from, int to, std::size_t count) {
+  std::vector<std::int32_t> values(count);
+  std::iota(values.begin(), values.end(), 1000 * from + to);
+  return values;
+}
+
+class TransfersInWorldsOf : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, TransfersInWorldsOf, testing::Values(2, 3, 4, 7));
+
+// Everybody sends to everybody before anybody receives, in another order than it receives in.
+TEST_P(TransfersInWorldsOf, arrive_whatever_the_order_of_peers) {
+  run_world(GetParam(), [](World& world) {
+    const int n = world.size(), rank = world.rank();
+    for (const std::size_t count : {0, 1, 1000, 100'000}) {
+      std::vector<std::vector<std::int32_t>> out, in;
+      std::vector<Work> work;
+      for (int to = 0; to < n; to++) {
+        out.push_back(message(rank, to, count));
+        in.emplace_back(count);
+        if (to != rank) work.push_back(world.send_async(out.back(), to));
+      }
+      for (int k = 1; k < n; k++) {
+        const int from = (rank + k) % n;
+        if (count != 0) world.recv(in[std::size_t(from)], from);
+        if (count == 0) work.push_back(world.recv_async(in[std::size_t(from)], from));
+        EXPECT_TRUE(in[std::size_t(from)] == message(from, rank, count)) << from << " to " << rank;
+      }
+      for (Work& each : work) each.wait();
+    }
+  });
+}
+
+TEST_P(TransfersInWorldsOf, keep_their_order_and_do_not_disturb_others) {
+  run_world(GetParam(), [](World& world) {
+    const int next = (world.rank() + 1) % world.size(), previous = (world.rank() + world.size() - 1) % world.size();
+    for (int k = 0; k < 100 / std::min(kSlowdown, 4); k++) {
+      const std::vector<std::int32_t> out = message(world.rank(), k, std::size_t(k * 37 + 1));
+      std::vector<std::int32_t> in(out.size());
+      Work sent = world.send_async(out, next);
+      if (k % 3 == 0) {
+        EXPECT_EQ(carry_out(world, {.count = 100}), "");
+      }
+      world.recv(in, previous);
+      sent.wait();
+      EXPECT_TRUE(in == message(previous, k, out.size())) << k;
+    }
+  });
+}
+
+TEST(Transfers, that_were_started_wait_for_nobody) {
+  run_world(2, [](World& world) {
+    const std::vector<double> values(10, 1.5);
+    Work sent;
+    if (world.rank() == 0) sent = world.send_async(values, 1);
+    world.barrier();
+    if (world.rank() == 1) {
+      std::vector<double> received(10);
+      world.recv(received, 0);
+      EXPECT_EQ(received, values);
+    }
+    sent.wait();
+  });
+}
+
+TEST(Transfers, of_groups_have_their_own_order) {
+  run_world(3, [](World& world) {
+    if (world.rank() == 1) return;
+    Group pair = world.group({2, 0});
+    const std::vector<int> first(1, 1), second(1, 2);
+    std::vector<int> received(1);
+    if (world.rank() == 0) {
+      Work sent = world.send_async(first, 2);
+      pair.send(second, 0);
+      sent.wait();
+    } else {
+      pair.recv(received, 1);
+      EXPECT_EQ(received, second);
+      world.recv(received, 0);
+      EXPECT_EQ(received, first);
+    }
+  });
+}
+
+TEST(Transfers, that_do_not_match_are_named) {
+  const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
+    world.barrier();
+    std::vector<float> values(10);
+    if (world.rank() == 2) world.send(std::span(values).first(9), 0);
+    if (world.rank() == 0) world.recv(values, 2);
+    world.barrier();
+  });
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_EQ(told.error->code(), Code::mismatch);
+    EXPECT_THAT(told.error->message(), AllOf(HasSubstr("in the transfers from rank 2 to rank 0 the counts differ"),
+                                             HasSubstr("rank 2 calls transfer #0 (9 f32)")));
+    EXPECT_LT(told.after, seconds(2));
+  }
+}
+
+TEST(Transfers, to_nobody_are_refused) {
+  run_world(2, [](World& world) {
+    std::vector<float> values(10);
+    const auto refusal = [&](int peer) -> std::string {
+      try {
+        world.send(values, peer);
+      } catch (const Error& e) {
+        return e.what();
+      }
+      return "";
+    };
+    EXPECT_THAT(refusal(2), HasSubstr("send: peer 2 is not one of 2 ranks"));
+    EXPECT_THAT(refusal(world.rank()), HasSubstr("send: a rank cannot be its own peer"));
+    EXPECT_THROW(world.recv(Tensor(nullptr, 3, DType::f32), 1 - world.rank()), Error);
+  });
+}
+
+}  // namespace
+}  // namespace anello
