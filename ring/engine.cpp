@@ -25,18 +25,20 @@ bool has_elements(const Operation& operation) {
 
 }  // namespace
 
-Engine::Engine(int rank, Ledger& ledger, Control* control, DataLinks* links)
+Engine::Engine(int rank, Ledger& ledger, Control* control, DataLinks* links, milliseconds stall_time)
     : rank_(rank),
       size_(int(ledger.members().size())),
       ledger_(ledger),
       control_(control),
       links_(links),
+      stall_time_(stall_time),
       link_of_(ledger.members().size()),
       progress_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
 
 void Engine::start(const Ticket& ticket) {
   ticket_ = &ticket;
   moving_ = told_ = false;
+  stalls_ = 0;
   sleeping_since_.reset();
   const Operation& operation = *ticket.operation;
   if (has_elements(operation)) {
@@ -115,7 +117,15 @@ void Engine::sleep(Waiter& waiter) {
   if (!sleeping_since_) sleeping_since_ = now;
   const auto slept = std::chrono::duration_cast<milliseconds>(now - *sleeping_since_);
   if (slept >= kDiagnosisAfter && !std::exchange(told_, true)) control_->waiting(ticket_->signature);
-  waiter.sleep(told_ ? kLongSleep : kDiagnosisAfter - slept);
+  milliseconds limit = told_ ? kLongSleep : kDiagnosisAfter - slept;
+  if (stall_time_.count() > 0) {
+    if (slept >= (stalls_ + 1) * stall_time_) {
+      control_->stalled(ticket_->signature);
+      stalls_ = int(slept / stall_time_);
+    }
+    limit = std::min(limit, (stalls_ + 1) * stall_time_ - slept);
+  }
+  waiter.sleep(limit);
 }
 
 // Tells the waiter what to wake for. False if something can move already.

@@ -18,7 +18,8 @@ namespace anello {
 class Engine {
  public:
   // Errors speak of ranks in the world. Control and links are null in a world of one.
-  Engine(int rank, Ledger& ledger, Control* control, DataLinks* links);
+  // An operation that waits for `stall_time` is reported, and again after as long; 0 is never.
+  Engine(int rank, Ledger& ledger, Control* control, DataLinks* links, std::chrono::milliseconds stall_time);
 
   // The ticket outlives the operation.
   void start(const Ticket& ticket);
@@ -45,6 +46,7 @@ class Engine {
   Ledger& ledger_;
   Control* control_;
   DataLinks* links_;
+  std::chrono::milliseconds stall_time_;
   const Ticket* ticket_ = nullptr;
   bool moving_ = false;  // its links are there
   std::vector<Link*> link_of_;
@@ -56,6 +58,7 @@ class Engine {
   // Of the operation's sleeps: when the first began, and whether the others know that it does not get on.
   std::optional<std::chrono::steady_clock::time_point> sleeping_since_;
   bool told_ = false;
+  int stalls_ = 0;  // reports of this operation
 };
 
 }  // namespace anello

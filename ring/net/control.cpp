@@ -164,6 +164,8 @@ void Control::settle() {
       neighbour->writing = true;
       asio::co_spawn(context_, write_queue(neighbour), asio::detached);
     }
+  for (const std::string& report : council_.take_reports())
+    if (rank_ == 0) log(Severity::warning, report);
   publish();
   if (const auto due = council_.due()) {
     timer_.expires_at(steady_clock::time_point(*due));
@@ -233,6 +235,9 @@ std::optional<Signature> Control::begun(std::uint64_t group, std::uint64_t seque
 
 void Control::waiting(const Signature& signature) {
   post([this, signature] { council_.waiting(signature, now()); });
+}
+void Control::stalled(const Signature& signature) {
+  post([this, signature] { council_.stalled(signature, now()); });
 }
 void Control::suspect(int peer, std::uint64_t group, std::string how) {
   post([this, peer, group, how = std::move(how)] { council_.suspect(peer, group, how, now()); });

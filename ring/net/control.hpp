@@ -33,6 +33,7 @@ class Control {
   void part(std::uint64_t group, std::uint64_t completed);       // from the group, after so many operations
   void begin(Ledger& ledger, const Signature& signature);        // it starts: has anybody left who is needed?
   void waiting(const Signature& signature);                      // it does not get on: is anybody in another one?
+  void stalled(const Signature& signature);                      // for so long that rank 0 should say so
   void suspect(int peer, std::uint64_t group, std::string how);  // the data connection with it ended
   void propose(Verdict verdict);
   void abort(Verdict verdict);  // the same, and from now on failed() here

@@ -7,6 +7,9 @@
 #include "ring/base/text.hpp"
 
 namespace anello {
+namespace {
+constexpr std::uint64_t kFarBehind = 100;  // operations; what was called before is forgotten
+}
 
 Council::Council(int rank, std::vector<std::string> hosts, Recall recall) : rank_(rank), recall_(std::move(recall)) {
   for (std::string& host : hosts) members_.push_back({.host = std::move(host)});
@@ -72,6 +75,18 @@ void Council::act(Frame frame, Time now) {
     case Frame::Type::waiting:
       member.waiting[frame.signatures.front().group] = frame.signatures.front();
       compare(frame.origin, now);
+      break;
+    case Frame::Type::stalled: {
+      const Signature& operation = frame.signatures.front();
+      Stall& its = stall(operation.group, operation.sequence, now);
+      its.operation = operation;
+      its.waiting.insert(frame.origin);
+      say_if_absent(operation, now);
+      break;
+    }
+    case Frame::Type::absent:
+      stall(frame.group, frame.sequence, now).absent[frame.origin] =
+          frame.signatures.empty() ? "" : describe(frame.signatures.front());
       break;
   }
 }
@@ -153,6 +168,57 @@ void Council::waiting(const Signature& mine, Time now) {
   compare(rank_, now);
 }
 
+void Council::stalled(const Signature& mine, Time now) {
+  Stall& its = stall(mine.group, mine.sequence, now);
+  its.operation = mine;
+  its.waiting.insert(rank_);
+  Frame frame{.type = Frame::Type::stalled};
+  frame.signatures.push_back(mine);
+  flood(std::move(frame));
+}
+
+Council::Stall& Council::stall(std::uint64_t group, std::uint64_t sequence, Time now) {
+  const auto [found, fresh] = stalls_.try_emplace({group, sequence});
+  if (fresh) found->second.due = now + kReportAfter;
+  return found->second;
+}
+
+// Others wait: has this rank come? If not, what did it call last?
+void Council::say_if_absent(const Signature& operation, Time now) {
+  const auto group = groups_.find(operation.group);
+  Stall& its = stall(operation.group, operation.sequence, now);
+  if (group == groups_.end() || its.absent.contains(rank_) || recall_(operation.group, operation.sequence)) return;
+  const std::vector<int>& members = group->second.members;
+  if (std::find(members.begin(), members.end(), rank_) == members.end()) return;
+  Frame frame{.type = Frame::Type::absent, .group = operation.group, .sequence = operation.sequence};
+  for (std::uint64_t sequence = operation.sequence; sequence-- > 0 && frame.signatures.empty();) {
+    if (operation.sequence - sequence > kFarBehind) break;
+    if (const auto last = recall_(operation.group, sequence)) frame.signatures.push_back(*last);
+  }
+  its.absent[rank_] = frame.signatures.empty() ? "" : describe(frame.signatures.front());
+  flood(std::move(frame));
+}
+
+// "allreduce #7 (sum of 100 f32) has stalled: ranks 0, 1, 3 wait; rank 2 on host2 has not come, and called last
+// barrier #6"
+std::string Council::report(const Stall& stall) const {
+  std::string line = describe(stall.operation);
+  const auto group = groups_.find(stall.operation.group);
+  if (stall.operation.group != 0) line += " in " + (group == groups_.end() ? "a group" : group->second.name);
+  line += stall.waiting.size() == 1 ? " has stalled: rank" : " has stalled: ranks";
+  for (const int rank : stall.waiting) line += text(rank == *stall.waiting.begin() ? " " : ", ", rank);
+  line += stall.waiting.size() == 1 ? " waits" : " wait";
+  for (const auto& [rank, last] : stall.absent)
+    line += text("; ", named(rank), " has not come, and called ",
+                 last.empty() ? std::string("nothing before") : "last " + last);
+  if (stall.absent.empty()) line += "; everybody has come, so a network or a process is slow";
+  return line;
+}
+
+std::vector<std::string> Council::take_reports() {
+  return std::exchange(reports_, {});
+}
+
 // What the rank called as the group's operation of that number, as far as is known here.
 std::optional<Signature> Council::called(int rank, std::uint64_t group, std::uint64_t sequence) const {
   const Member& member = members_[std::size_t(rank)];
@@ -219,6 +285,11 @@ void Council::tick(Time now) {
     members_[std::size_t(absence.rank)].parted.try_emplace(absence.group, 0);
     return true;
   });
+  std::erase_if(stalls_, [&](const auto& each) {
+    if (each.second.due > now) return false;
+    if (!each.second.waiting.empty()) reports_.push_back(report(each.second));
+    return true;
+  });
   if (!verdict_ && decide_by_ && *decide_by_ <= now) decide(proposals_.begin()->second);
 }
 
@@ -226,6 +297,7 @@ std::optional<Council::Time> Council::due() const {
   if (verdict_) return std::nullopt;
   std::optional<Time> first = decide_by_;
   for (const Pending& pending : suspects_) first = std::min(first.value_or(pending.due), pending.due);
+  for (const auto& [which, stall] : stalls_) first = std::min(first.value_or(stall.due), stall.due);
   for (const Absence& absence : absences_) first = std::min(first.value_or(absence.due), absence.due);
   return first;
 }

@@ -11,8 +11,10 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ring/net/frame.hpp"
@@ -24,6 +26,7 @@ class Council {
   using Time = std::chrono::milliseconds;  // since any fixed point
   static constexpr Time kArbiterLimit{300};
   static constexpr Time kSuspicionLimit{100};
+  static constexpr Time kReportAfter{300};  // time for all to say that they wait, or that they do not
   // This rank's operation of that number in the group, where it is still remembered.
   using Recall = std::function<std::optional<Signature>(std::uint64_t group, std::uint64_t sequence)>;
 
@@ -38,11 +41,14 @@ class Council {
   void enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now);
   void propose(const Verdict& verdict, Time now);
   void waiting(const Signature& mine, Time now);  // this rank's operation does not get on
+  void stalled(const Signature& mine, Time now);  // and has not for so long that people should know
   void needs(const Signature& mine, Time now);    // this rank's operation began; somebody may have left before it
   void goodbye(std::uint64_t group, std::uint64_t completed);  // this rank leaves it after so many operations
   void tick(Time now);                                         // when due() has come
 
   std::vector<std::string> take_outbox();
+  // Who waits for whom in operations that have stalled: the same on all ranks, one line each.
+  std::vector<std::string> take_reports();
   const std::optional<Verdict>& verdict() const { return verdict_; }
   std::optional<Time> due() const;
   bool has_left(int rank) const { return members_[std::size_t(rank)].left.has_value(); }
@@ -77,6 +83,12 @@ class Council {
     std::uint64_t group = 0;
     Time due{0};
   };
+  struct Stall {
+    Signature operation;
+    std::set<int> waiting;
+    std::map<int, std::string> absent;  // and what they called last
+    Time due{0};
+  };
   static constexpr int kLast = 8;  // operations that a goodbye tells of
 
   void act(Frame frame, Time now);
@@ -90,6 +102,9 @@ class Council {
   std::optional<Signature> called(int rank, std::uint64_t group, std::uint64_t sequence) const;
   std::optional<std::uint64_t> parted_after(int rank, std::uint64_t group) const;
   int arbiter() const;
+  Stall& stall(std::uint64_t group, std::uint64_t sequence, Time now);
+  void say_if_absent(const Signature& operation, Time now);
+  std::string report(const Stall& stall) const;
   void note_absence(int rank, std::uint64_t group, Time now);
   Verdict dead(int rank, std::string_view how) const;
   Verdict left(int rank, std::uint64_t group, std::string_view but) const;
@@ -101,6 +116,8 @@ class Council {
   std::uint32_t number_ = 0;
   std::map<std::uint64_t, Group> groups_;  // those that this rank is in
   std::vector<Absence> absences_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Stall> stalls_;  // by group and number
+  std::vector<std::string> reports_;
   std::optional<Verdict> verdict_;
   std::map<int, Verdict> proposals_;  // by the rank that made them
   std::optional<Time> decide_by_;     // where the arbiter has not

@@ -24,12 +24,29 @@ Verdict decode_verdict(Reader& reader, int world) {
 
 }  // namespace
 
+namespace {
+
+using Type = Frame::Type;
+
+bool has_verdict(Type type) {
+  return type == Type::proposal || type == Type::decision;
+}
+bool is_of_a_group(Type type) {
+  return type == Type::goodbye || type == Type::absent;
+}
+std::size_t most_signatures(Type type) {
+  if (type == Type::goodbye) return Frame::kMaxSignatures;
+  return has_verdict(type) ? 0 : 1;
+}
+
+}  // namespace
+
 std::string encode(const Frame& frame) {
   Writer writer;
   writer.i32(frame.origin).u32(frame.number).u8(std::uint8_t(frame.type));
-  if (frame.type == Frame::Type::proposal || frame.type == Frame::Type::decision)
+  if (has_verdict(frame.type))
     writer.u8(std::uint8_t(frame.verdict.code)).i32(frame.verdict.culprit).str(frame.verdict.message);
-  if (frame.type == Frame::Type::goodbye) writer.u64(frame.group).u64(frame.completed);
+  if (is_of_a_group(frame.type)) writer.u64(frame.group).u64(frame.completed).u64(frame.sequence);
   for (const Signature& signature : frame.signatures) {
     writer.u64(signature.group);
     const auto bytes = encode(signature);
@@ -43,24 +60,23 @@ Frame decode_frame(std::string_view bytes, int world) {
   Frame frame;
   frame.origin = reader.i32();
   frame.number = reader.u32();
-  frame.type = Frame::Type(reader.u8());
+  frame.type = Type(reader.u8());
   if (frame.origin < 0 || frame.origin >= world) refuse(text("from rank ", frame.origin, " of ", world));
-  if (frame.type < Frame::Type::proposal || frame.type > Frame::Type::waiting)
-    refuse(text("unknown type ", int(frame.type)));
-  const bool of_operations = frame.type == Frame::Type::goodbye || frame.type == Frame::Type::waiting;
-  if (!of_operations) frame.verdict = decode_verdict(reader, world);
-  if (frame.type == Frame::Type::goodbye) {
+  if (frame.type < Type::proposal || frame.type > Type::absent) refuse(text("unknown type ", int(frame.type)));
+  if (has_verdict(frame.type)) frame.verdict = decode_verdict(reader, world);
+  if (is_of_a_group(frame.type)) {
     frame.group = reader.u64();
     frame.completed = reader.u64();
+    frame.sequence = reader.u64();
   }
-  const std::size_t most = frame.type == Frame::Type::waiting ? 1 : of_operations ? Frame::kMaxSignatures : 0;
-  while (reader.left() > 0 && frame.signatures.size() < most) {
+  while (reader.left() > 0 && frame.signatures.size() < most_signatures(frame.type)) {
     const std::uint64_t group = reader.u64();
     frame.signatures.push_back(decode_signature(reader.raw(kSignatureBytes)));
     frame.signatures.back().group = group;
   }
   reader.finish();
-  if (frame.type == Frame::Type::waiting && frame.signatures.empty()) refuse("waiting, but in no operation");
+  const bool needs_one = frame.type == Type::waiting || frame.type == Type::stalled;
+  if (needs_one && frame.signatures.empty()) refuse("waiting, but in no operation");
   return frame;
 }
 
