@@ -1,5 +1,6 @@
 #include "ring/checks.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -30,11 +31,11 @@ std::uint64_t sum(Counts counts) {
 void check_counts(std::string_view verb, std::string_view which, Counts counts, DType dtype, int size) {
   if (counts.size() != std::size_t(size))
     refuse(verb, text("there are ", counts.size(), " ", which, " for ", size, " ranks"));
+  const std::uint64_t most = PTRDIFF_MAX / size_bytes(dtype);
   std::uint64_t total = 0;
-  for (const std::uint64_t count : counts) {
-    check_size(verb, text("buffer of the ", which), count, dtype);
-    check_size(verb, text("buffer of the ", which), total += count, dtype);
-  }
+  for (const std::uint64_t count : counts)
+    if (count > most || (total += count) > most)
+      refuse_size(verb, text("buffer of the ", which), std::max(count, total));
 }
 
 void check_pair(std::string_view verb, const ConstTensor& input, const Tensor& output) {

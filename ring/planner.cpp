@@ -38,12 +38,12 @@ const Planner::Planned& Planner::plan(const Operation& operation) {
   if (planned_.plan && same_parts && asked == asked_) return planned_;
   planned_.plan = nullptr;  // if what follows throws, nothing is remembered
   asked_ = asked;
-  shape_ = {rank_,
-            size_,
-            operation.count,
-            std::max(operation.root, 0),
-            {operation.counts.begin(), operation.counts.end()},
-            {operation.received.begin(), operation.received.end()}};
+  shape_.rank = rank_;
+  shape_.world = size_;
+  shape_.count = operation.count;
+  shape_.root = std::max(operation.root, 0);
+  shape_.counts.assign(operation.counts.begin(), operation.counts.end());
+  shape_.received.assign(operation.received.begin(), operation.received.end());
   planned_.signature = with_choice(asked);
   planned_.arithmetic = arithmetic(operation.dtype, operation.op, operation.wire.value_or(operation.dtype));
   planned_.plan = &plan_for(planned_.signature);
@@ -118,9 +118,10 @@ Plan Planner::make_plan(const Signature& signature) const {
 }
 
 const Plan& Planner::plan_for(const Signature& signature) {
-  const Key key{signature.kind, signature.algorithm, shape_, signature.slab_elems};
+  const std::tuple<Kind, Algorithm, const Shape&, std::uint64_t> key{signature.kind, signature.algorithm, shape_,
+                                                                     signature.slab_elems};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
-  return plans_.emplace(key, make_plan(signature)).first->second;
+  return plans_.emplace(Key(key), make_plan(signature)).first->second;
 }
 
 void Planner::forget() {

@@ -44,7 +44,7 @@ class Planner {
   std::uint32_t generation_;
   Facts facts_;
   Table table_;
-  std::map<Key, Plan> plans_;
+  std::map<Key, Plan, std::less<>> plans_;
   Signature asked_;  // of the last call: the forced algorithm, and in place of a slab's elements the bytes wanted
   Shape shape_;      // of the last call
   Planned planned_;  // of the last call; without a plan if there was none, or it failed

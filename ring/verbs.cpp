@@ -4,6 +4,31 @@
 #include "ring/group_impl.hpp"
 
 namespace anello {
+namespace {
+
+// A list that is used again by the thread's next call. Calls can be within each other: a callback of work may be called
+// while its thread waits for something else.
+template <class T>
+class Lent {
+ public:
+  Lent() {
+    if (spare.empty()) return;
+    list_ = std::move(spare.back());
+    spare.pop_back();
+  }
+  ~Lent() { spare.push_back(std::move(list_)); }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+  operator std::vector<T>&() { return list_; }
+
+ private:
+  static thread_local std::vector<std::vector<T>> spare;
+  std::vector<T> list_;
+};
+template <class T>
+thread_local std::vector<std::vector<T>> Lent<T>::spare;
+
+}  // namespace
 
 void Group::allreduce(Tensor inout, Op op, const ReduceOptions& options) {
   allreduce(inout, inout, op, options);
@@ -12,7 +37,7 @@ void Group::allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptio
   impl_->communicator().run(operations::allreduce(input, output, op, options));
 }
 void Group::allreduce(std::span<const Tensor> tensors, Op op, const ReduceOptions& options) {
-  std::vector<Buffer::Piece> pieces;
+  Lent<Buffer::Piece> pieces;
   impl_->communicator().run(operations::allreduce(tensors, pieces, op, options));
 }
 
@@ -27,7 +52,7 @@ void Group::broadcast(Tensor tensor, int root, const Options& options) {
   broadcast({&tensor, 1}, root, options);
 }
 void Group::broadcast(std::span<const Tensor> tensors, int root, const Options& options) {
-  std::vector<Buffer::Piece> pieces;
+  Lent<Buffer::Piece> pieces;
   impl_->communicator().run(operations::broadcast(impl_->seat, tensors, pieces, root, options));
 }
 
@@ -50,7 +75,9 @@ void Group::all_to_all(ConstTensor input, Tensor output, const Options& options)
 void Group::all_to_all(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
                        std::span<const std::uint64_t> recv_counts, const Options& options) {
   const Operation operation = operations::all_to_all(impl_->seat, input, output, send_counts, recv_counts, options);
-  std::vector<std::uint64_t> arriving(send_counts.size());
+  Lent<std::uint64_t> lent;
+  std::vector<std::uint64_t>& arriving = lent;
+  arriving.resize(send_counts.size());
   impl_->communicator().run(operations::exchange_of_counts(operation, arriving));
   impl_->communicator().run(operation);
 }
@@ -77,7 +104,7 @@ Work Group::allreduce_async(ConstTensor input, Tensor output, Op op, const Reduc
   return Work(impl_->communicator().submit(operations::allreduce(input, output, op, options)));
 }
 Work Group::allreduce_async(std::span<const Tensor> tensors, Op op, const ReduceOptions& options) {
-  std::vector<Buffer::Piece> pieces;
+  Lent<Buffer::Piece> pieces;
   return Work(impl_->communicator().submit(operations::allreduce(tensors, pieces, op, options)));
 }
 
@@ -92,7 +119,7 @@ Work Group::broadcast_async(Tensor tensor, int root, const Options& options) {
   return broadcast_async({&tensor, 1}, root, options);
 }
 Work Group::broadcast_async(std::span<const Tensor> tensors, int root, const Options& options) {
-  std::vector<Buffer::Piece> pieces;
+  Lent<Buffer::Piece> pieces;
   return Work(impl_->communicator().submit(operations::broadcast(impl_->seat, tensors, pieces, root, options)));
 }
 

@@ -36,7 +36,7 @@ struct Patience {
 
 class Waiter {
  public:
-  Waiter(Patience patience, Bell& bell) : patience_(patience), bell_(bell) {}
+  Waiter(Patience patience, Bell& bell) : patience_(patience), bell_(bell) { polled_.reserve(kUsuallyPolled); }
 
   void moved() {
     spins_ = yields_ = 0;
@@ -51,6 +51,7 @@ class Waiter {
   void sleep(std::chrono::milliseconds limit);
 
  private:
+  static constexpr std::size_t kUsuallyPolled = 64;
   bool spin_on();
 
   Patience patience_;

@@ -1,0 +1,143 @@
+// A collective that is called again allocates nothing, on no thread of the process.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <new>
+
+#include "tests/support/worlds.hpp"
+
+namespace {
+std::atomic<std::uint64_t> allocations = 0;
+
+void* counted(std::size_t bytes) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* const memory = std::malloc(bytes ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  return counted(bytes);
+}
+void* operator new[](std::size_t bytes) {
+  return counted(bytes);
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  const auto least = std::size_t(alignment);
+  if (void* const memory = std::aligned_alloc(least, (bytes + least - 1) / least * least)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace anello {
+namespace {
+
+struct Buffers {
+  std::vector<float> small = std::vector<float>(1200), large = std::vector<float>(4800), other = small;
+  std::vector<Tensor> list;
+  std::vector<std::uint64_t> counts;
+  Work work;
+};
+
+using Call = std::function<void(Group&, Buffers&)>;
+
+// How many allocations the whole process makes while all ranks do the call again and again.
+std::uint64_t allocations_of(const Call& call) {
+  constexpr int kWarm = 20, kCounted = 200, kRanks = 4;
+  std::atomic<std::uint64_t> counted = 0;
+  run_world(kRanks, [&](World& world) {
+    Buffers buffers;
+    buffers.list = {Tensor(buffers.small), Tensor(buffers.other)};
+    buffers.counts = {600, 0, 300, 300};
+    for (int k = 0; k < kWarm; k++) call(world, buffers);
+    world.barrier();
+    world.barrier();
+    const std::uint64_t before = allocations;
+    for (int k = 0; k < kCounted; k++) call(world, buffers);
+    world.barrier();
+    counted += allocations - before;
+    world.barrier();
+  });
+  return counted;
+}
+
+// On a busy machine an operation may stall, and is then reported, which does allocate: the least of a few tries.
+std::uint64_t least_allocations_of(const Call& call) {
+  std::uint64_t least = allocations_of(call);
+  for (int again = 0; again < 3 && least > 0; again++) least = std::min(least, allocations_of(call));
+  return least;
+}
+
+TEST(Allocations, there_are_none_in_calls_that_block) {
+  const std::vector<std::pair<const char*, Call>> calls = {
+      {"allreduce", [](Group& g, Buffers& b) { g.allreduce(b.small); }},
+      {"large allreduce", [](Group& g, Buffers& b) { g.allreduce(b.large, Op::average, {.wire = DType::bf16}); }},
+      {"scaled", [](Group& g, Buffers& b) { g.allreduce(b.small, b.other, Op::sum, {.prescale = 2, .postscale = 3}); }},
+      {"a list", [](Group& g, Buffers& b) { g.allreduce(b.list); }},
+      {"reduce", [](Group& g, Buffers& b) { g.reduce(b.small, 1); }},
+      {"broadcast", [](Group& g, Buffers& b) { g.broadcast(b.small, 2); }},
+      {"all_gather", [](Group& g, Buffers& b) { g.all_gather(b.small, b.large); }},
+      {"reduce_scatter", [](Group& g, Buffers& b) { g.reduce_scatter(b.large, b.small); }},
+      {"all_to_all", [](Group& g, Buffers& b) { g.all_to_all(b.small, b.other); }},
+      {"gather", [](Group& g, Buffers& b) { g.gather(b.small, b.large, 0); }},
+      {"unequal parts",
+       [](Group& g, Buffers& b) {
+         const std::span<float> own = std::span(b.small).first(b.counts[std::size_t(g.rank())]);
+         g.scatter(std::span(b.large).first(1200), own, 3, {.counts = b.counts});
+       }},
+      {"unequal parts for all",
+       [](Group& g, Buffers& b) {
+         const std::span<float> own = std::span(b.small).first(4 * b.counts[std::size_t(g.rank())] / 4);
+         std::array<std::uint64_t, 4> out{}, in{};
+         for (std::size_t k = 0; k < 4; k++) {
+           out[k] = own.size() / 4;
+           in[k] = b.counts[k] / 4;
+         }
+         g.all_to_all(own, std::span(b.other).first(300), out, in);
+       }},
+      {"barrier", [](Group& g, Buffers&) { g.barrier(); }},
+      {"two in turn",
+       [](Group& g, Buffers& b) {
+         g.allreduce(b.small);
+         g.broadcast(b.large, 0);
+       }},
+  };
+  for (const auto& [what, call] : calls) EXPECT_EQ(least_allocations_of(call), 0U) << what;
+}
+
+TEST(Allocations, there_are_none_in_asynchronous_work) {
+  EXPECT_EQ(least_allocations_of([](Group& g, Buffers& b) {
+              b.work = g.allreduce_async(b.small);
+              b.work.wait();
+            }),
+            0U);
+}
+
+// The counter counts.
+TEST(Allocations, are_seen) {
+  EXPECT_GE(allocations_of([](Group& g, Buffers& b) { g.allreduce(b.small = std::vector<float>(1200)); }), 200U);
+}
+
+}  // namespace
+}  // namespace anello
