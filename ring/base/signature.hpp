@@ -44,9 +44,13 @@ struct Signature {
   friend bool operator==(const Signature&, const Signature&) = default;
 };
 
-// A fingerprint with one more value in it.
+// A fingerprint with one more value in it; never 0. SplitMix64's finaliser, so that short lists of small numbers do not
+// meet.
 constexpr std::uint64_t fingerprint(std::uint64_t before, std::uint64_t value) {
-  const std::uint64_t mixed = (before ^ value ^ (before >> 29)) * 0x9e3779b97f4a7c15 + 1;
+  std::uint64_t mixed = before ^ (value + 0x9e3779b97f4a7c15 + (before << 6) + (before >> 2));
+  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+  mixed ^= mixed >> 31;
   return mixed == 0 ? 1 : mixed;
 }
 

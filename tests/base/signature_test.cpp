@@ -1,8 +1,11 @@
 #include "ring/base/signature.hpp"
 
 #include <gmock/gmock.h>
+
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <anello/error.hpp>
+#include <vector>
 
 namespace anello {
 namespace {
@@ -72,6 +75,20 @@ TEST(Signature, TheFirstDifferenceIsNamedWithBothRanksAndBothValues) {
   b = a;
   b.algorithm = Algorithm::ring;
   EXPECT_THAT(difference(0, a, 1, b), HasSubstr("algorithms differ: rank 0 calls "));
+}
+
+// Groups are told apart by it, and lists of counts.
+void extend(std::vector<std::uint64_t>& all, std::uint64_t before, int more) {
+  if (before != 0) all.push_back(before);
+  for (std::uint64_t value = 0; value < 9 && more > 0; value++) extend(all, fingerprint(before, value), more - 1);
+}
+
+TEST(Fingerprint, differs_for_all_short_lists_of_small_numbers) {
+  std::vector<std::uint64_t> all;
+  extend(all, 0, 5);
+  EXPECT_EQ(all.size(), 9U + 81 + 729 + 6561 + 59049);
+  std::sort(all.begin(), all.end());
+  EXPECT_TRUE(std::adjacent_find(all.begin(), all.end()) == all.end());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "ring/base/text.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/started.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace anello {
@@ -16,70 +17,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
-
-// Starts an exercise; its memory stays.
-struct Started {
-  std::unique_ptr<Part> part;
-  Work work;
-
-  Started(World& world, Exercise exercise) {
-    exercise.world = world.size();
-    if (exercise.kind == Kind::broadcast) exercise.in_place = true;
-    part = std::make_unique<Part>(exercise, world.rank());
-    const std::vector<std::uint64_t> counts = exercise.counts(world.rank()), received = exercise.received(world.rank());
-    const ReduceOptions options{.name = "a name that is too long to be kept where it is", .counts = counts};
-    const ConstTensor in = part->input();
-    const Tensor out = part->output();
-    switch (exercise.kind) {
-      case Kind::allreduce:
-        work = world.allreduce_async(in, out, exercise.op, options);
-        break;
-      case Kind::broadcast:
-        work = world.broadcast_async(out, exercise.root);
-        break;
-      case Kind::all_gather:
-        work = world.all_gather_async(in, out, {.counts = counts});
-        break;
-      case Kind::reduce_scatter:
-        work = world.reduce_scatter_async(in, out, exercise.op, options);
-        break;
-      case Kind::barrier:
-        work = world.barrier_async();
-        break;
-      case Kind::reduce:
-        work = world.reduce_async(in, out, exercise.root, exercise.op, options);
-        break;
-      case Kind::gather:
-        work = world.gather_async(in, out, exercise.root, {.counts = counts});
-        break;
-      case Kind::scatter:
-        work = world.scatter_async(in, out, exercise.root, {.counts = counts});
-        break;
-      case Kind::transfer:
-        break;
-      case Kind::all_to_all:
-        work = exercise.uneven ? world.all_to_all_async(in, out, counts, received) : world.all_to_all_async(in, out);
-        break;
-    }
-  }
-};
-
-const std::vector<Kind> kKinds = {Kind::allreduce, Kind::broadcast, Kind::all_gather, Kind::reduce_scatter,
-                                  Kind::reduce,    Kind::gather,    Kind::scatter,    Kind::all_to_all};
-
-Exercise any_exercise(int size, Random& random) {
-  Exercise exercise;
-  exercise.kind = random.one_of(kKinds);
-  exercise.op = random.percent(50) ? Op::sum : Op::average;
-  exercise.dtype = random.percent(50) ? DType::f32 : DType::i64;
-  exercise.count = random.percent(20) ? random.from(0, 20'000) : random.from(0, 300);
-  exercise.root = int(random.below(std::uint64_t(size)));
-  const bool whole =
-      exercise.kind == Kind::allreduce || exercise.kind == Kind::broadcast || exercise.kind == Kind::reduce;
-  exercise.uneven = !whole && random.percent(40);
-  exercise.in_place = exercise.kind != Kind::all_to_all && random.percent(50);
-  return exercise;
-}
 
 class AsyncInWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, AsyncInWorldsOf, testing::Values(1, 2, 3, 4, 7));
