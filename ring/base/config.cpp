@@ -11,14 +11,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-void read(const char* variable, long least, long most, int& field) {
-  if (auto value = environment(variable)) field = int(parse_number(variable, *value, least, most));
+void assign(std::string_view variable, std::string_view value, long least, long most, int& field) {
+  field = int(parse_number(variable, value, least, most));
 }
-void read(const char* variable, long least, long most, milliseconds& field) {
-  if (auto value = environment(variable)) field = milliseconds(parse_number(variable, *value, least, most));
+void assign(std::string_view variable, std::string_view value, long least, long most, milliseconds& field) {
+  field = milliseconds(parse_number(variable, value, least, most));
 }
-void read(const char* variable, long, long, std::string& field) {
-  if (auto value = environment(variable)) field = *value;
+void assign(std::string_view, std::string_view value, long, long, std::string& field) {
+  field = value;
 }
 
 std::string shown(const std::string& value) {
@@ -50,10 +50,22 @@ long parse_number(std::string_view what, std::string_view digits, long least, lo
 Settings Settings::from_environment() {
   Settings settings;
 #define ANELLO_SETTING(field, type, variable, value, unit, least, most, kind, sentence) \
-  read(variable, least, most, settings.field);
+  if (const auto given = environment(variable)) assign(variable, *given, least, most, settings.field);
 #include <anello/settings.def>
 #undef ANELLO_SETTING
   return settings;
+}
+
+void Settings::set(std::string_view assignment) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos)
+    throw Error(Code::configuration, text("'", assignment, "' is no setting; write VARIABLE=value"));
+  const std::string_view name = assignment.substr(0, equals), given = assignment.substr(equals + 1);
+#define ANELLO_SETTING(field, type, variable, value, unit, least, most, kind, sentence) \
+  if (name == variable) return assign(variable, given, least, most, field);
+#include <anello/settings.def>
+#undef ANELLO_SETTING
+  throw Error(Code::configuration, text("there is no setting ", name, "; `anello settings` lists them"));
 }
 
 std::string wire_settings(const Settings& settings) {

@@ -51,7 +51,7 @@ void expect_right(World& world, const Exercise& exercise) {
 }
 
 class InWorldsOf : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, InWorldsOf, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 16));
+INSTANTIATE_TEST_SUITE_P(Ranks, InWorldsOf, testing::ValuesIn(world_sizes()));
 
 // Counts around the number of ranks, and some that are not small; with small buffers and without.
 TEST_P(InWorldsOf, every_algorithm_is_right) {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <thread>
 
+#include "tests/support/random.hpp"
 #include "tests/support/resources.hpp"
 #include "tests/support/worlds.hpp"
 
@@ -33,7 +34,7 @@ class InWorldsOf : public testing::TestWithParam<int> {
     return {0, 1, n - 1, n, n + 1, 1000, 10'007};
   }
 };
-INSTANTIATE_TEST_SUITE_P(Ranks, InWorldsOf, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 16));
+INSTANTIATE_TEST_SUITE_P(Ranks, InWorldsOf, testing::ValuesIn(world_sizes()));
 
 TEST_P(InWorldsOf, broadcast_from_every_root) {
   run([&](World& world) {
@@ -100,7 +101,7 @@ TEST_P(InWorldsOf, parts_that_are_not_equal) {
   run([&](World& world) {
     for (const Kind kind : {Kind::all_gather, Kind::reduce_scatter, Kind::gather, Kind::scatter, Kind::all_to_all})
       for (const bool in_place : {false, true})
-        for (const std::uint64_t count : counts())
+        for (const std::uint64_t count : {0, 1, 5, 1000, 1501})
           expect_right(world, {.kind = kind,
                                .op = count % 2 ? Op::average : Op::max,
                                .dtype = kDTypes[count % kDTypes.size()],
@@ -113,7 +114,7 @@ TEST_P(InWorldsOf, parts_that_are_not_equal) {
 
 TEST_P(InWorldsOf, all_to_all) {
   run([&](World& world) {
-    for (const std::uint64_t count : counts())
+    for (const std::uint64_t count : {0, 1, 7, 1000, 3001})
       expect_right(world, {.kind = Kind::all_to_all, .dtype = kDTypes[count % kDTypes.size()], .count = count});
   });
 }

@@ -27,6 +27,9 @@ struct Settings {
 
   // Throws Error{configuration} that names the variable, its value and what is expected.
   static Settings from_environment();
+
+  // "ANELLO_RANK=3". Throws the same, and if there is no such variable.
+  void set(std::string_view assignment);
 };
 
 // One row of the table as text, for help and documentation.

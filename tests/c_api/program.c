@@ -1,0 +1,265 @@
+/* Every function of the C API, called from C. Ends with 1 and a line for each expectation that failed. */
+#include <anello/anello.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures = 0;
+
+#define EXPECT(condition)                                                          \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
+      fprintf(stderr, "line %d: %s; %s\n", __LINE__, #condition, anello_last_error()); \
+      failures++;                                                                  \
+    }                                                                              \
+  } while (0)
+#define OK(call) EXPECT((call) == ANELLO_OK)
+
+enum { kMost = 64 };
+typedef struct {
+  anello_group* group;
+  int rank, size;
+  float in[kMost], out[kMost];
+} context;
+
+static anello_input input(const float* data, size_t count) {
+  const anello_input made = {data, count, ANELLO_F32};
+  return made;
+}
+static anello_tensor tensor(float* data, size_t count) {
+  const anello_tensor made = {data, count, ANELLO_F32};
+  return made;
+}
+
+static void fill(context* c) {
+  int i;
+  for (i = 0; i < kMost; i++) {
+    c->in[i] = (float)(c->rank * 100 + i);
+    c->out[i] = -1;
+  }
+}
+/* Of rank * 100 + i over all ranks. */
+static float sum(const context* c, int i) {
+  return (float)(c->size * i + 50 * c->size * (c->size - 1));
+}
+
+/* Waits, if there is something to wait for. */
+static void settle(anello_work* work) {
+  if (!work) return;
+  OK(anello_work_wait(work));
+  EXPECT(anello_work_done(work));
+  OK(anello_work_wait_for(work, 0));
+  anello_work_free(work);
+}
+
+static void reductions(context* c, int started) {
+  anello_work* work = NULL;
+  anello_work** handle = started ? &work : NULL;
+  anello_options options = ANELLO_OPTIONS_INIT;
+  const size_t n = (size_t)c->size;
+  size_t i;
+  fill(c);
+  OK(anello_allreduce(c->group, input(c->in, 10), tensor(c->out, 10), ANELLO_SUM, NULL, handle));
+  settle(work);
+  for (i = 0; i < 10; i++) EXPECT(c->out[i] == sum(c, (int)i));
+  fill(c);
+  options.name = "scaled";
+  options.algorithm = "tree";
+  options.prescale = 2;
+  options.postscale = 0.5;
+  OK(anello_allreduce(c->group, input(c->in, 10), tensor(c->in, 10), ANELLO_SUM, &options, handle));
+  settle(work);
+  EXPECT(c->in[9] == sum(c, 9));
+  fill(c);
+  OK(anello_reduce(c->group, input(c->in, 5), tensor(c->out, 5), c->size - 1, ANELLO_AVERAGE, NULL, handle));
+  settle(work);
+  EXPECT(c->out[4] == (c->rank == c->size - 1 ? sum(c, 4) / (float)c->size : -1));
+  fill(c);
+  OK(anello_reduce_scatter(c->group, input(c->in, 4 * n), tensor(c->out, 4), ANELLO_SUM, NULL, handle));
+  settle(work);
+  EXPECT(c->out[3] == sum(c, 4 * c->rank + 3));
+  {
+    anello_tensor list[2];
+    fill(c);
+    list[0] = tensor(c->in, 3);
+    list[1] = tensor(c->in + 10, 5);
+    OK(anello_allreduce_list(c->group, list, 2, ANELLO_SUM, NULL, handle));
+    settle(work);
+    EXPECT(c->in[2] == sum(c, 2) && c->in[3] == (float)(c->rank * 100 + 3) && c->in[14] == sum(c, 14));
+    fill(c);
+    OK(anello_broadcast_list(c->group, list, 2, 0, NULL, handle));
+    settle(work);
+    EXPECT(c->in[2] == 2 && c->in[3] == (float)(c->rank * 100 + 3) && c->in[14] == 14);
+  }
+}
+
+static void movements(context* c, int started) {
+  anello_work* work = NULL;
+  anello_work** handle = started ? &work : NULL;
+  const size_t n = (size_t)c->size;
+  const int next = (c->rank + 1) % c->size, previous = (c->rank + c->size - 1) % c->size;
+  anello_options parts = ANELLO_OPTIONS_INIT;
+  uint64_t counts[kMost];
+  size_t i, whole = 0, before = 0;
+  for (i = 0; i < n; i++) {
+    counts[i] = i + 1;
+    whole += i + 1;
+    if (i < (size_t)c->rank) before += i + 1;
+  }
+  parts.counts = counts;
+  parts.counts_size = n;
+  fill(c);
+  OK(anello_broadcast(c->group, tensor(c->in, 5), c->size - 1, NULL, handle));
+  settle(work);
+  EXPECT(c->in[4] == (float)((c->size - 1) * 100 + 4));
+  fill(c);
+  OK(anello_all_gather(c->group, input(c->in, 2), tensor(c->out, 2 * n), NULL, handle));
+  settle(work);
+  EXPECT(c->out[2 * n - 1] == (float)((c->size - 1) * 100 + 1));
+  fill(c);
+  OK(anello_all_gather(c->group, input(c->in, (size_t)c->rank + 1), tensor(c->out, whole), &parts, handle));
+  settle(work);
+  EXPECT(c->out[whole - 1] == (float)((c->size - 1) * 100 + c->size - 1));
+  fill(c);
+  OK(anello_gather(c->group, input(c->in, 2), tensor(c->out, 2 * n), 0, NULL, handle));
+  settle(work);
+  EXPECT(c->out[2 * n - 1] == (c->rank == 0 ? (float)((c->size - 1) * 100 + 1) : -1));
+  fill(c);
+  OK(anello_scatter(c->group, input(c->in, whole), tensor(c->out, (size_t)c->rank + 1), 0, &parts, handle));
+  settle(work);
+  EXPECT(c->out[c->rank] == (float)(before + (size_t)c->rank));
+  fill(c);
+  OK(anello_all_to_all(c->group, input(c->in, 2 * n), tensor(c->out, 2 * n), NULL, NULL, NULL, handle));
+  settle(work);
+  EXPECT(c->out[2 * n - 1] == (float)((c->size - 1) * 100 + 2 * c->rank + 1));
+  {
+    uint64_t sends[kMost], receives[kMost];
+    for (i = 0; i < n; i++) {
+      sends[i] = i + 1;
+      receives[i] = (uint64_t)c->rank + 1;
+    }
+    fill(c);
+    OK(anello_all_to_all(c->group, input(c->in, whole), tensor(c->out, n * ((size_t)c->rank + 1)), sends, receives, NULL,
+                         handle));
+    settle(work);
+    EXPECT(c->out[0] == (float)before);
+  }
+  if (c->size > 1) {
+    anello_work* sent = NULL;
+    fill(c);
+    OK(anello_send(c->group, input(c->in, 7), next, NULL, &sent));
+    OK(anello_recv(c->group, tensor(c->out, 7), previous, NULL, handle));
+    settle(work);
+    settle(sent);
+    EXPECT(c->out[6] == (float)(previous * 100 + 6));
+  }
+  OK(anello_barrier(c->group, NULL, handle));
+  settle(work);
+}
+
+static void count_call(void* context_of_it, anello_status status, const char* message) {
+  if (status == ANELLO_OK && !message) ++*(int*)context_of_it;
+}
+
+static void groups_and_work(context* c) {
+  anello_group *half = NULL, *pair = NULL;
+  anello_work* work = NULL;
+  context in_half = *c;
+  int called = 0, members[2] = {0, 1};
+  OK(anello_group_split(c->group, c->rank % 2, -c->rank, &half));
+  in_half.group = half;
+  in_half.rank = anello_rank(half);
+  in_half.size = anello_size(half);
+  EXPECT(anello_world_rank(half, in_half.rank) == c->rank && anello_rank_of(half, c->rank) == in_half.rank);
+  EXPECT(anello_world_rank(half, 99) == -1 && anello_rank_of(half, c->rank + 1) == -1);
+  reductions(&in_half, 0);
+  movements(&in_half, 1);
+  anello_group_free(half);
+  anello_group_free(NULL);
+  if (c->size > 1 && c->rank < 2) {
+    OK(anello_group_create(c->group, members, 2, &pair));
+    OK(anello_barrier(pair, NULL, NULL));
+    anello_group_free(pair);
+  }
+  EXPECT(anello_group_create(c->group, members, 0, &pair) == ANELLO_INVALID_ARGUMENT);
+  OK(anello_barrier(c->group, NULL, &work));
+  OK(anello_work_when_done(work, count_call, &called));
+  OK(anello_work_wait(work));
+  anello_work_free(work);
+  anello_work_free(NULL);
+  OK(anello_barrier(c->group, NULL, NULL)); /* behind the callback */
+  EXPECT(called == 1);
+}
+
+static void errors(context* c) {
+  anello_options options = ANELLO_OPTIONS_INIT;
+  anello_world* none = NULL;
+  anello_config config = ANELLO_CONFIG_INIT;
+  const char* settings[1] = {"ANELLO_NONSENSE=1"};
+  const char* host = NULL;
+  EXPECT(anello_allreduce(c->group, input(c->in, 3), tensor(c->out, 4), ANELLO_SUM, NULL, NULL) ==
+         ANELLO_INVALID_ARGUMENT);
+  EXPECT(strstr(anello_last_error(), "allreduce: the input has 3 elements but the output 4") != NULL);
+  EXPECT(anello_last_error_rank() == -1);
+  EXPECT(anello_allreduce(NULL, input(c->in, 3), tensor(c->out, 3), ANELLO_SUM, NULL, NULL) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(anello_broadcast(c->group, tensor(NULL, 3), 0, NULL, NULL) == ANELLO_INVALID_ARGUMENT);
+  options.algorithm = "ring";
+  EXPECT(anello_broadcast(c->group, tensor(c->in, 3), 0, &options, NULL) == ANELLO_INVALID_ARGUMENT);
+  options.struct_size = 0;
+  EXPECT(anello_barrier(c->group, &options, NULL) == ANELLO_INVALID_ARGUMENT);
+  config.settings = settings;
+  config.settings_size = 1;
+  EXPECT(anello_init(&config, &none) == ANELLO_CONFIGURATION && none == NULL);
+  EXPECT(strstr(anello_last_error(), "there is no setting ANELLO_NONSENSE") != NULL);
+  EXPECT(anello_host(NULL, 0, &host) == ANELLO_INVALID_ARGUMENT && host == NULL);
+}
+
+static void names(void) {
+  void* memory = NULL;
+  EXPECT(strcmp(anello_status_name(ANELLO_RANK_DEAD), "rank_dead") == 0);
+  EXPECT(strcmp(anello_status_name(ANELLO_OK), "ok") == 0);
+  EXPECT(strcmp(anello_dtype_name(ANELLO_BF16), "bf16") == 0 && anello_dtype_size(ANELLO_F64) == 8);
+  EXPECT(anello_dtype_size((anello_dtype)77) == 0);
+  EXPECT(strcmp(anello_op_name(ANELLO_PRODUCT), "product") == 0);
+  EXPECT(strlen(anello_version()) > 0);
+  OK(anello_allocate(1 << 20, &memory));
+  EXPECT(memory != NULL);
+  memset(memory, 1, 1 << 20);
+  anello_deallocate(memory);
+  anello_deallocate(NULL);
+}
+
+int main(void) {
+  anello_world* world = NULL;
+  const char* host = NULL;
+  context c;
+  int started;
+  anello_config config = ANELLO_CONFIG_INIT;
+  const char* settings[1] = {"ANELLO_STALL_TIME=20000"};
+  config.settings = settings;
+  config.settings_size = 1;
+  if (anello_init(&config, &world) != ANELLO_OK) {
+    fprintf(stderr, "%s\n", anello_last_error());
+    return 1;
+  }
+  c.group = anello_world_group(world);
+  c.rank = anello_rank(c.group);
+  c.size = anello_size(c.group);
+  EXPECT(anello_local_rank(world) == c.rank && anello_local_size(world) == c.size);
+  EXPECT(anello_node_rank(world) == 0 && anello_node_count(world) == 1);
+  OK(anello_host(world, c.size - 1, &host));
+  EXPECT(host != NULL && strlen(host) > 0);
+  names();
+  for (started = 0; started < 2; started++) {
+    reductions(&c, started);
+    movements(&c, started);
+  }
+  groups_and_work(&c);
+  errors(&c);
+  OK(anello_finish(world));
+  EXPECT(anello_barrier(c.group, NULL, NULL) == ANELLO_INVALID_ARGUMENT);
+  anello_world_free(world);
+  anello_world_free(NULL);
+  if (c.rank == 0 && failures == 0) printf("all right on %d ranks\n", c.size);
+  return failures > 0;
+}
