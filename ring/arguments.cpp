@@ -15,7 +15,8 @@ std::size_t own_offset(Counts counts, const ConstTensor& own, int rank) {
   return sum(counts.first(std::size_t(rank))) * size_bytes(own.dtype);
 }
 
-std::uint64_t fingerprint_of(Counts counts, std::uint64_t before = 0) {
+std::uint64_t fingerprint_of(Counts counts) {
+  std::uint64_t before = 0;
   for (const std::uint64_t count : counts) before = fingerprint(before, count);
   return before;
 }
@@ -28,10 +29,17 @@ Buffer buffer(const ConstTensor& tensor) {
   return {static_cast<std::byte*>(const_cast<void*>(tensor.data)), tensor.count};  // an input is never written
 }
 
-// What the ranks must agree on and a signature has no field for.
-std::uint64_t fingerprint_of(const ReduceOptions& options, std::uint64_t of_counts = 0) {
-  if (options.postscale == 1) return of_counts;
-  return fingerprint(of_counts, std::bit_cast<std::uint64_t>(options.postscale));
+// What all reductions take from their options. A factor has no field of its own in a signature.
+Operation reduction(Operation operation, Op op, const ReduceOptions& options) {
+  operation.op = op;
+  operation.algorithm = options.algorithm;
+  operation.slab_bytes = options.slab_bytes;
+  operation.wire = options.wire;
+  operation.prescale = options.prescale;
+  operation.postscale = options.postscale;
+  if (options.postscale != 1)
+    operation.fingerprint = fingerprint(operation.fingerprint, std::bit_cast<std::uint64_t>(options.postscale));
+  return operation;
 }
 
 // A list of tensors as one run of elements; its pieces lie in `pieces`.
@@ -70,19 +78,13 @@ Operation allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions
     refuse(kVerb, text("the input has ", input.count, " elements but the output ", output.count));
   check_overlap(kVerb, input, output, input.data, output.data);
   check_options(kVerb, options, input.dtype);
-  return {.kind = Kind::allreduce,
-          .op = op,
-          .dtype = input.dtype,
-          .count = input.count,
-          .fingerprint = fingerprint_of(options),
-          .input = buffer(input),
-          .output = buffer(output),
-          .name = options.name,
-          .algorithm = options.algorithm,
-          .slab_bytes = options.slab_bytes,
-          .wire = options.wire,
-          .prescale = options.prescale,
-          .postscale = options.postscale};
+  return reduction({.kind = Kind::allreduce,
+                    .dtype = input.dtype,
+                    .count = input.count,
+                    .input = buffer(input),
+                    .output = buffer(output),
+                    .name = options.name},
+                   op, options);
 }
 
 Operation allreduce(std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, Op op,
@@ -91,19 +93,14 @@ Operation allreduce(std::span<const Tensor> tensors, std::vector<Buffer::Piece>&
   const List list(kVerb, tensors, pieces);
   check_op(kVerb, op, list.dtype());
   check_options(kVerb, options, list.dtype());
-  return {.kind = Kind::allreduce,
-          .op = op,
-          .dtype = list.dtype(),
-          .count = list.count(),
-          .fingerprint = fingerprint_of(options, list.fingerprint_of_counts()),
-          .input = list.buffer(),
-          .output = list.buffer(),
-          .name = options.name,
-          .algorithm = options.algorithm,
-          .slab_bytes = options.slab_bytes,
-          .wire = options.wire,
-          .prescale = options.prescale,
-          .postscale = options.postscale};
+  return reduction({.kind = Kind::allreduce,
+                    .dtype = list.dtype(),
+                    .count = list.count(),
+                    .fingerprint = list.fingerprint_of_counts(),
+                    .input = list.buffer(),
+                    .output = list.buffer(),
+                    .name = options.name},
+                   op, options);
 }
 
 Operation reduce(Seat seat, ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
@@ -117,19 +114,14 @@ Operation reduce(Seat seat, ConstTensor input, Tensor output, int root, Op op, c
   check_overlap(kVerb, input, output, input.data, output.data);
   check_options(kVerb, options, input.dtype);
   if (!options.algorithm.empty()) refuse(kVerb, "there is no algorithm to force, only a slab");
-  return {.kind = Kind::reduce,
-          .op = op,
-          .dtype = input.dtype,
-          .count = input.count,
-          .root = root,
-          .fingerprint = fingerprint_of(options),
-          .input = buffer(input),
-          .output = buffer(output),
-          .name = options.name,
-          .slab_bytes = options.slab_bytes,
-          .wire = options.wire,
-          .prescale = options.prescale,
-          .postscale = options.postscale};
+  return reduction({.kind = Kind::reduce,
+                    .dtype = input.dtype,
+                    .count = input.count,
+                    .root = root,
+                    .input = buffer(input),
+                    .output = buffer(output),
+                    .name = options.name},
+                   op, options);
 }
 
 Operation broadcast(Seat seat, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, int root,
@@ -218,19 +210,15 @@ Operation reduce_scatter(Seat seat, ConstTensor input, Tensor output, Op op, con
   check_overlap(kVerb, input, output, at(input.data, own_offset(counts, output, seat.rank)), output.data);
   check_options(kVerb, options, input.dtype);
   if (!options.algorithm.empty()) refuse(kVerb, "it always goes round the ring; there is no algorithm to force");
-  return {.kind = Kind::reduce_scatter,
-          .op = op,
-          .dtype = input.dtype,
-          .count = counts.empty() ? output.count : sum(counts),
-          .fingerprint = fingerprint_of(options, fingerprint_of(counts)),
-          .counts = counts,
-          .input = buffer(input),
-          .output = buffer(output),
-          .name = options.name,
-          .slab_bytes = options.slab_bytes,
-          .wire = options.wire,
-          .prescale = options.prescale,
-          .postscale = options.postscale};
+  return reduction({.kind = Kind::reduce_scatter,
+                    .dtype = input.dtype,
+                    .count = counts.empty() ? output.count : sum(counts),
+                    .fingerprint = fingerprint_of(counts),
+                    .counts = counts,
+                    .input = buffer(input),
+                    .output = buffer(output),
+                    .name = options.name},
+                   op, options);
 }
 
 Operation all_to_all(Seat seat, ConstTensor input, Tensor output, const Options& options) {
@@ -280,11 +268,6 @@ Operation exchange_of_counts(const Operation& all_to_all, std::span<std::uint64_
           .input = buffer(ConstTensor(all_to_all.counts)),
           .output = buffer(Tensor(arriving)),
           .name = all_to_all.name};
-}
-
-void check_peer(std::string_view verb, int peer, Seat seat) {
-  if (peer < 0 || peer >= seat.size) refuse(verb, text("peer ", peer, " is not one of ", seat.size, " ranks"));
-  if (peer == seat.rank) refuse(verb, "a rank cannot be its own peer");
 }
 
 Operation transfer(ConstTensor input, Tensor output, const Options& options) {

@@ -28,7 +28,6 @@ Operation all_to_all(Seat seat, ConstTensor input, Tensor output, std::span<cons
 Operation exchange_of_counts(const Operation& all_to_all, std::span<std::uint64_t> arriving);
 // Between the two members of a group of its own, of which rank 0 sends. The other side's tensor has no elements.
 Operation transfer(ConstTensor input, Tensor output, const Options& options);
-void check_peer(std::string_view verb, int peer, Seat seat);
 Operation barrier(const Options& options);
 
 }  // namespace anello::operations

@@ -76,6 +76,11 @@ void check_root(std::string_view verb, int root, int size) {
   if (root < 0 || root >= size) refuse(verb, text("root ", root, " is not one of ", size, " ranks"));
 }
 
+void check_peer(std::string_view verb, int peer, Seat seat) {
+  if (peer < 0 || peer >= seat.size) refuse(verb, text("peer ", peer, " is not one of ", seat.size, " ranks"));
+  if (peer == seat.rank) refuse(verb, "a rank cannot be its own peer");
+}
+
 void check_op(std::string_view verb, Op op, DType dtype) {
   if (name(op) == "?") refuse(verb, text("reduction ", int(op), " is not one of anello::Op"));
   if (can_reduce(dtype, op)) return;

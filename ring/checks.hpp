@@ -39,6 +39,7 @@ void check_own(std::string_view verb, std::string_view smaller, std::uint64_t co
                Seat seat);
 
 void check_root(std::string_view verb, int root, int size);
+void check_peer(std::string_view verb, int peer, Seat seat);
 void check_op(std::string_view verb, Op op, DType dtype);
 void check_options(std::string_view verb, const ReduceOptions& options, DType dtype);
 

@@ -9,8 +9,7 @@
 namespace anello {
 namespace {
 
-const std::atomic<int> kNever = 0;
-thread_local const Communicator* in_callback_of = nullptr;
+thread_local bool in_callback = false;
 
 // "counts 3, 0, 5"; of many the first.
 std::string listed(std::string_view what, std::span<const std::uint64_t> counts) {
@@ -47,7 +46,7 @@ std::string Communicator::describe(const Ticket& ticket) const {
 }
 
 void Communicator::check_may_wait() const {
-  if (in_callback_of == this)
+  if (in_callback)
     throw Error(Code::invalid_argument, "a callback of asynchronous work may not block; start further work instead");
 }
 
@@ -118,8 +117,8 @@ std::shared_ptr<LastingTicket> Communicator::spare() {
 
 void Communicator::wait_until_done(Lock& lock, const Ticket& ticket) {
   while (!ticket.done.load(std::memory_order_relaxed)) {
-    if (!driven_) {
-      drive(lock, callers_waiter_, kNever, [&] { return ticket.done.load(std::memory_order_relaxed); });
+    if (!driven_ && closed_ == 0) {
+      drive(lock, callers_waiter_, closed_, [&] { return ticket.done.load(std::memory_order_relaxed); });
       continue;
     }
     wanted_++;
@@ -129,7 +128,8 @@ void Communicator::wait_until_done(Lock& lock, const Ticket& ticket) {
     watching_--;
     wanted_--;
   }
-  offer_work();  // it did not take any while the baton was wanted
+  offer_work();                             // it did not take any while the baton was wanted
+  if (closed_ != 0) changed_.notify_all();  // close() waits for those who watch
 }
 
 void Communicator::offer_work() {
@@ -148,6 +148,7 @@ bool Communicator::wait_for(const LastingTicket& ticket, std::chrono::millisecon
   watching_++;
   const bool done = changed_.wait_for(lock, limit, [&] { return ticket.done.load(std::memory_order_relaxed); });
   watching_--;
+  if (closed_ != 0) changed_.notify_all();  // close() waits for those who watch
   return done;
 }
 
@@ -162,7 +163,7 @@ bool Communicator::when_done(LastingTicket& ticket, std::function<void(const Err
 template <class Until>
 void Communicator::drive(Lock& lock, Waiter& waiter, const std::atomic<int>& interrupt, Until until) {
   driven_ = true;
-  while (head_ && !until())
+  while (head_ && closed_ == 0 && !until())
     if (advance(lock, *head_, waiter, interrupt)) complete(lock);
   driven_ = false;
   if (watching_ > 0) changed_.notify_all();
@@ -201,9 +202,9 @@ void Communicator::complete(Lock& lock) {
     if (spare_.size() < kSpareTickets) spare_.push_back(self);
     if (when_done) {
       lock.unlock();
-      in_callback_of = this;
+      in_callback = true;
       when_done(ticket.error ? &*ticket.error : nullptr);
-      in_callback_of = nullptr;
+      in_callback = false;
       lock.lock();
     }
   }
@@ -234,7 +235,7 @@ Error Communicator::verdict(const Error& cause) {
 
 void Communicator::work() {
   Lock lock(mutex_);
-  while (!closing_) {
+  while (closed_ == 0) {
     if (head_ && !driven_ && wanted_ == 0)
       drive(lock, threads_waiter_, wanted_, [&] { return wanted_ > 0; });
     else
@@ -250,18 +251,22 @@ void Communicator::end(Error why) {
 void Communicator::close() {
   {
     const Lock lock(mutex_);
-    closing_ = true;
+    closed_ = 1;
     wanted_++;
     ledger_->bell().ring();
     work_.notify_one();
   }
   if (thread_.joinable()) thread_.join();
   Lock lock(mutex_);
+  watching_++;
+  changed_.wait(lock, [&] { return !driven_; });
+  watching_--;
   if (!failure_) failure_ = Error(Code::aborted, "this rank's world, or the group, has ended");
   while (head_) {
     head_->error = Error(*failure_).within(describe(*head_));
     complete(lock);
   }
+  changed_.wait(lock, [&] { return watching_ == 0; });
 }
 
 std::uint64_t Communicator::completed() const {

@@ -49,7 +49,8 @@ class Communicator {
   // For a world of one, which has no control plane: every later operation fails with this.
   void end(Error why);
 
-  // Nothing goes on any more; what is not done has failed. No other call may be in progress, or come.
+  // Nothing goes on any more; what is not done has failed, also where other threads wait for it: blocks until they have
+  // gone. Not from a callback.
   void close();
 
   std::uint64_t completed() const;
@@ -79,6 +80,7 @@ class Communicator {
   Waiter callers_waiter_, threads_waiter_;  // of who has the baton
   Engine engine_;                           // the same
   std::atomic<int> wanted_ = 0;             // by so many is the baton, which the thread should give up
+  std::atomic<int> closed_ = 0;             // nobody goes on
 
   mutable std::mutex mutex_;                // over everything below
   std::condition_variable changed_, work_;  // for callers; for the thread
@@ -90,7 +92,6 @@ class Communicator {
   std::uint64_t submitted_ = 0, completed_ = 0;
   std::optional<Error> failure_;
   std::vector<std::shared_ptr<LastingTicket>> spare_;
-  bool closing_ = false;
   std::thread thread_;
 };
 

@@ -4,7 +4,6 @@
 #include <anello/error.hpp>
 #include <utility>
 
-#include "ring/base/check.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello {
@@ -90,31 +89,8 @@ Signature Planner::with_choice(Signature signature) const {
 
 // Without elements nothing would move, and nobody would notice that another rank has some: so that becomes a barrier.
 Plan Planner::make_plan(const Signature& signature) const {
-  const Shape& shape = shape_;
-  if (signature.count == 0 && shape.received.empty() && size_ > 1) return plan_barrier(shape);
-  switch (signature.kind) {
-    case Kind::allreduce:
-      return plan_allreduce(signature.algorithm, shape, signature.slab_elems);
-    case Kind::broadcast:
-      return plan_broadcast(shape);
-    case Kind::all_gather:
-      return plan_all_gather(shape);
-    case Kind::reduce_scatter:
-      return plan_reduce_scatter(shape, signature.slab_elems);
-    case Kind::barrier:
-      return plan_barrier(shape);
-    case Kind::reduce:
-      return plan_reduce(shape, signature.slab_elems);
-    case Kind::gather:
-      return plan_gather(shape);
-    case Kind::scatter:
-      return plan_scatter(shape);
-    case Kind::all_to_all:
-      return plan_all_to_all(shape);
-    case Kind::transfer:
-      return plan_transfer(shape);
-  }
-  ANELLO_CHECK(!"a known kind");
+  if (signature.count == 0 && shape_.received.empty() && size_ > 1) return plan_barrier(shape_);
+  return plan_of(signature, shape_);
 }
 
 const Plan& Planner::plan_for(const Signature& signature) {

@@ -1,5 +1,4 @@
 // What a group can be asked to do.
-
 #include "ring/arguments.hpp"
 #include "ring/group_impl.hpp"
 
@@ -83,12 +82,12 @@ void Group::all_to_all(ConstTensor input, Tensor output, std::span<const std::ui
 }
 
 void Group::send(ConstTensor tensor, int to, const Options& options) {
-  operations::check_peer("send", to, impl_->seat);
+  check_peer("send", to, impl_->seat);
   const Operation operation = operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
   impl_->transfers(rank(), to).run(operation);
 }
 void Group::recv(Tensor tensor, int from, const Options& options) {
-  operations::check_peer("recv", from, impl_->seat);
+  check_peer("recv", from, impl_->seat);
   const Operation operation = operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
   impl_->transfers(from, rank()).run(operation);
 }
@@ -147,12 +146,12 @@ Work Group::all_to_all_async(ConstTensor input, Tensor output, std::span<const s
 }
 
 Work Group::send_async(ConstTensor tensor, int to, const Options& options) {
-  operations::check_peer("send", to, impl_->seat);
+  check_peer("send", to, impl_->seat);
   const Operation operation = operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
   return Work(impl_->transfers(rank(), to).submit(operation));
 }
 Work Group::recv_async(Tensor tensor, int from, const Options& options) {
-  operations::check_peer("recv", from, impl_->seat);
+  check_peer("recv", from, impl_->seat);
   const Operation operation = operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
   return Work(impl_->transfers(from, rank()).submit(operation));
 }

@@ -49,8 +49,7 @@ std::array<char, kSignatureBytes> encode(const Signature& s) {
   put(s.generation, 4);
   for (const std::uint64_t value : {s.sequence, s.count, s.slab_elems, s.fingerprint}) put(value, 8);
   put(std::uint32_t(s.root), 4);
-  const unsigned types = unsigned(s.dtype) | unsigned(s.wire)
-                                                 << 4;  // half a byte each: small data stays in one cache line
+  const unsigned types = unsigned(s.dtype) | unsigned(s.wire) << 4;  // so that small data stays in one cache line
   for (const unsigned value : {unsigned(s.kind), unsigned(s.op), types, unsigned(s.algorithm)}) put(value, 1);
   ANELLO_CHECK(at == bytes.data() + bytes.size());
   return bytes;

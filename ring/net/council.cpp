@@ -23,7 +23,8 @@ std::string Council::named(int rank) const {
 }
 
 int Council::arbiter() const {
-  const auto alive = std::find_if(members_.begin(), members_.end(), [](const Member& m) { return !m.dead && !m.left; });
+  const auto alive =
+      std::find_if(members_.begin(), members_.end(), [](const Member& m) { return !m.dead && !m.parted.contains(0); });
   return alive == members_.end() ? rank_ : int(alive - members_.begin());
 }
 
@@ -65,10 +66,8 @@ void Council::act(Frame frame, Time now) {
       break;
     case Frame::Type::goodbye:
       member.parted[frame.group] = frame.completed;
-      if (frame.group == 0) {
-        member.left = frame.completed;
-        for (const auto& [group, ours] : groups_) note_absence(frame.origin, group, now);
-      }
+      for (const auto& [group, ours] : groups_)
+        if (frame.group == 0) note_absence(frame.origin, group, now);
       member.last[frame.group] = std::move(frame.signatures);
       compare(frame.origin, now);
       break;

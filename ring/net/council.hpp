@@ -51,7 +51,7 @@ class Council {
   std::vector<std::string> take_reports();
   const std::optional<Verdict>& verdict() const { return verdict_; }
   std::optional<Time> due() const;
-  bool has_left(int rank) const { return members_[std::size_t(rank)].left.has_value(); }
+  bool has_left(int rank) const { return members_[std::size_t(rank)].parted.contains(0); }
   // No operation of the group with this number or above can be completed: somebody left it.
   std::uint64_t ends_at(std::uint64_t group) const;
 
@@ -59,8 +59,7 @@ class Council {
   struct Member {
     std::string host;
     bool dead = false;
-    std::optional<std::uint64_t> left;                     // the world, after so many operations
-    std::map<std::uint64_t, std::uint64_t> parted;         // from a group, after so many operations
+    std::map<std::uint64_t, std::uint64_t> parted;         // from a group, after so many operations; the world is 0
     std::map<std::uint64_t, Signature> waiting;            // by group
     std::map<std::uint64_t, std::vector<Signature>> last;  // of a group that it left
     std::uint32_t newest = 0;  // number of its newest frame, and which of the 64 before were seen

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ring/base/algorithm.hpp"
+#include "ring/base/signature.hpp"
 #include "ring/plan/plan.hpp"
 
 namespace anello {
@@ -62,5 +63,8 @@ Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems = 0);
 // Nobody gets to its end before everybody has begun. No data would mean no message, so this is an allreduce of one
 // element, whose value is of no interest. `count` is ignored.
 Plan plan_barrier(const Shape& shape);
+
+// The plan of the operation that the signature describes: by its kind, algorithm and slabs.
+Plan plan_of(const Signature& signature, const Shape& shape);
 
 }  // namespace anello

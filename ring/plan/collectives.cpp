@@ -1,8 +1,9 @@
-// The collective operations that have one algorithm each.
+// The collective operations that have one algorithm each, and which plan an operation has.
 #include <array>
 #include <bit>
 #include <utility>
 
+#include "ring/base/check.hpp"
 #include "ring/plan/algorithm.hpp"
 #include "ring/plan/draft.hpp"
 #include "ring/plan/parts.hpp"
@@ -195,6 +196,32 @@ Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems) {
     }
   });
   return std::move(draft).finish();
+}
+
+Plan plan_of(const Signature& signature, const Shape& shape) {
+  switch (signature.kind) {
+    case Kind::allreduce:
+      return plan_allreduce(signature.algorithm, shape, signature.slab_elems);
+    case Kind::broadcast:
+      return plan_broadcast(shape);
+    case Kind::all_gather:
+      return plan_all_gather(shape);
+    case Kind::reduce_scatter:
+      return plan_reduce_scatter(shape, signature.slab_elems);
+    case Kind::barrier:
+      return plan_barrier(shape);
+    case Kind::reduce:
+      return plan_reduce(shape, signature.slab_elems);
+    case Kind::gather:
+      return plan_gather(shape);
+    case Kind::scatter:
+      return plan_scatter(shape);
+    case Kind::all_to_all:
+      return plan_all_to_all(shape);
+    case Kind::transfer:
+      return plan_transfer(shape);
+  }
+  ANELLO_CHECK(!"a known kind");
 }
 
 }  // namespace anello

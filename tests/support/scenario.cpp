@@ -69,29 +69,7 @@ StagedOperation::StagedOperation(const Exercise& exercise, Algorithm algorithm, 
 Plan StagedOperation::plan(int rank) const {
   const Shape shape{rank,           exercise_.world,        exercise_.count,
                     exercise_.root, exercise_.counts(rank), exercise_.received(rank)};
-  switch (exercise_.kind) {
-    case Kind::allreduce:
-      return plan_allreduce(Algorithm(signature_.algorithm), shape, signature_.slab_elems);
-    case Kind::broadcast:
-      return plan_broadcast(shape);
-    case Kind::all_gather:
-      return plan_all_gather(shape);
-    case Kind::reduce_scatter:
-      return plan_reduce_scatter(shape, signature_.slab_elems);
-    case Kind::barrier:
-      return plan_barrier(shape);
-    case Kind::reduce:
-      return plan_reduce(shape, signature_.slab_elems);
-    case Kind::gather:
-      return plan_gather(shape);
-    case Kind::scatter:
-      return plan_scatter(shape);
-    case Kind::all_to_all:
-      return plan_all_to_all(shape);
-    case Kind::transfer:
-      return plan_transfer(shape);
-  }
-  return {};
+  return plan_of(signature_, shape);
 }
 
 Task StagedOperation::task(int rank) const {

@@ -50,7 +50,7 @@ inline std::string carry_out(Group& world, Exercise exercise) {
     case Kind::scatter:
       world.scatter(part.input(), part.output(), exercise.root, {.counts = counts});
       break;
-    case Kind::transfer:  // round the ring
+    case Kind::transfer:
       ADD_FAILURE() << "no exercise";
       break;
     case Kind::all_to_all:

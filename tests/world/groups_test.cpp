@@ -250,6 +250,30 @@ TEST(Groups, an_abort_reaches_all_of_them) {
   }
 }
 
+// The world ends while another thread waits in a group: that call fails, and then the world is gone.
+TEST(Groups, a_call_in_progress_fails_when_the_world_ends) {
+  for (const int how : {0, 1, 2})
+    run_world(2, [&](World& world) {
+      Group group = world.group({0, 1});
+      group.barrier();
+      std::thread waits([&] {
+        std::vector<float> values(10);
+        if (world.rank() == 1) return;
+        try {
+          if (how == 0) group.allreduce(values);
+          if (how == 1) group.allreduce_async(values).wait();
+          if (how == 2) group.allreduce_async(values).wait_for(seconds(20));
+          ADD_FAILURE() << "nobody else called it";
+        } catch (const Error& e) {
+          EXPECT_EQ(e.code(), Code::aborted) << e.what();
+        }
+      });
+      std::this_thread::sleep_for(milliseconds(30));
+      world.finish();
+      waits.join();
+    });
+}
+
 TEST(Groups, outlive_their_world_without_working) {
   run_world(2, [](World& world) {
     std::optional<Group> group, copy;

@@ -142,7 +142,6 @@ class Group {
  protected:
   class Impl;
   explicit Group(std::shared_ptr<Impl> impl);
-  Impl& impl() const { return *impl_; }
 
  private:
   friend class World;

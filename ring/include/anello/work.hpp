@@ -25,8 +25,8 @@ class Work {
   std::optional<Error> error() const;  // why, if it has failed
 
   // Calls `callback` once when it is done, with the error or null; at once if it is done already. Otherwise it is
-  // called by the thread that moves the last byte, and may neither block nor throw, but start further work. One
-  // callback: a later one takes the place of an earlier one that has not been called.
+  // called by the thread that moves the last byte; it may start further work, but neither block nor throw, nor hold the
+  // last handle of its group. One callback: a later one takes the place of an earlier one that has not been called.
   void when_done(std::function<void(const Error*)> callback);
 
  private:
