@@ -22,6 +22,10 @@ struct anello_work {
 struct anello_world {
   anello::World world;
   anello_group everybody;
+  std::string layout = world.layout();
+};
+struct anello_phase {
+  anello::Phase phase;
 };
 
 namespace {
@@ -214,6 +218,9 @@ int anello_node_count(const anello_world* world) {
 anello_status anello_host(const anello_world* world, int rank, const char** host) {
   return guarded([&] { required(host, "out parameter") = required(world, "world").world.host(rank).c_str(); });
 }
+anello_status anello_layout(const anello_world* world, const char** layout) {
+  return guarded([&] { required(layout, "out parameter") = required(world, "world").layout.c_str(); });
+}
 
 anello_group* anello_world_group(anello_world* world) {
   return &world->everybody;
@@ -338,6 +345,40 @@ anello_status anello_work_when_done(anello_work* work, anello_callback callback,
 }
 void anello_work_free(anello_work* work) {
   delete work;
+}
+
+anello_status anello_get_counters(const anello_world* world, anello_counters* counters) {
+  return guarded([&] {
+    anello_counters all = known(&required(counters, "out parameter"), anello_counters ANELLO_COUNTERS_INIT);
+    const anello::Counters now = required(world, "world").world.counters();
+    all.operations = now.operations;
+    all.tensor_bytes = now.tensor_bytes;
+    all.sent_bytes = now.sent_bytes;
+    all.received_bytes = now.received_bytes;
+    all.waits = now.waits;
+    all.stalls = now.stalls;
+    all.busy_ns = std::uint64_t(now.busy.count());
+    all.waited_ns = std::uint64_t(now.waited.count());
+    std::copy_n(reinterpret_cast<const char*>(&all), std::min(counters->struct_size, sizeof all),
+                reinterpret_cast<char*>(counters));
+  });
+}
+anello_status anello_write_flight(const anello_world* world, const char* path) {
+  return guarded([&] { required(world, "world").world.write_flight(&required(path, "path")); });
+}
+anello_status anello_start_timeline(anello_world* world, const char* path) {
+  return guarded([&] { required(world, "world").world.start_timeline(&required(path, "path")); });
+}
+anello_status anello_stop_timeline(anello_world* world) {
+  return guarded([&] { required(world, "world").world.stop_timeline(); });
+}
+anello_status anello_phase_begin(const anello_world* world, const char* name, anello_phase** phase) {
+  return guarded([&] {
+    required(phase, "out parameter") = new anello_phase{{required(world, "world").world, view(name)}};
+  });
+}
+void anello_phase_end(anello_phase* phase) {
+  delete phase;
 }
 
 anello_status anello_allocate(size_t bytes, void** memory) {

@@ -32,7 +32,7 @@ Communicator::Communicator(const Charter& charter, Control* control, DataLinks* 
       ledger_(charter.ledger),
       callers_waiter_(charter.patience, ledger_->bell()),
       threads_waiter_(never_spins(charter.patience), ledger_->bell()),
-      engine_(charter.rank, *ledger_, control, links, charter.settings.stall_time),
+      engine_(charter.rank, *ledger_, control, links, charter.timeline, charter.settings.stall_time),
       planner_(charter.rank, charter.generation, charter.facts, charter.table, charter.settings) {}
 
 std::string Communicator::describe(const Ticket& ticket) const {
@@ -72,6 +72,8 @@ void Communicator::enqueue(Ticket& ticket, const Operation& operation) {
   if (!failure_ && control_ && control_->failed()) failure_ = control_->error();
   if (failure_) throw Error(*failure_).within(describe(ticket));
   submitted_++;
+  ticket.queued = ticks();
+  if (head_ || ticket.lasting) ledger_->queue(ticket.signature, operation.name, ticket.queued);
   ticket.next = nullptr;
   (head_ ? tail_->next : head_) = &ticket;
   tail_ = &ticket;

@@ -26,6 +26,7 @@ class Communicator {
     Settings settings;
     Patience patience;  // of a caller; the thread never spins
     std::shared_ptr<Ledger> ledger;
+    Timeline* timeline = nullptr;  // outlives this
   };
   // Control and links are null in a world of one.
   Communicator(const Charter& charter, Control* control, DataLinks* links);

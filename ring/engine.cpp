@@ -25,12 +25,14 @@ bool has_elements(const Operation& operation) {
 
 }  // namespace
 
-Engine::Engine(int rank, Ledger& ledger, Control* control, DataLinks* links, milliseconds stall_time)
+Engine::Engine(int rank, Ledger& ledger, Control* control, DataLinks* links, Timeline* timeline,
+               milliseconds stall_time)
     : rank_(rank),
       size_(int(ledger.members().size())),
       ledger_(ledger),
       control_(control),
       links_(links),
+      timeline_(timeline),
       stall_time_(stall_time),
       link_of_(ledger.members().size()),
       progress_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
@@ -41,6 +43,7 @@ void Engine::start(const Ticket& ticket) {
   stalls_ = 0;
   sleeping_since_.reset();
   const Operation& operation = *ticket.operation;
+  if (!ledger_.begin(ticket.signature, operation.name, ticket.queued)) control_->needs(ticket.signature);
   if (has_elements(operation)) {
     const Buffer input = operation.prescale == 1 ? operation.input : prescaled(ticket);
     execution_.start(*ticket.plan, ticket.arithmetic, input, operation.output);
@@ -48,7 +51,8 @@ void Engine::start(const Ticket& ticket) {
     const Buffer nothing(nothing_.data(), 1);
     execution_.start(*ticket.plan, arithmetic(DType::u8, Op::max), nothing, nothing);
   }
-  if (size_ > 1) control_->begin(ledger_, ticket.signature);
+  traced_ = timeline_->active();
+  if (traced_) trace_.start(execution_, ledger_.members(), ticket.arithmetic.wire_shift, ticket.arithmetic.shift);
 }
 
 // In the output, where that is as large, so that it costs no memory.
@@ -72,8 +76,21 @@ bool Engine::advance(Waiter& waiter, const std::atomic<int>& interrupt) {
   else if (!move(waiter, interrupt))
     return false;
   check_agreed();
+  if (traced_) trace_.mark();
   finish();
+  note_end();
   return true;
+}
+
+void Engine::note_end() {
+  const Plan& plan = *ticket_->plan;
+  const Arithmetic& arithmetic = ticket_->arithmetic;
+  if (has_elements(*ticket_->operation))
+    ledger_.end(std::max(plan.input_elems, plan.output_elems) << arithmetic.shift,
+                plan.sent_elems << arithmetic.wire_shift, plan.received_elems << arithmetic.wire_shift);
+  else
+    ledger_.end(0, 0, 0);
+  if (traced_) timeline_->add(ledger_.newest(), ledger_.name(), ledger_.members(), trace_.spans());
 }
 
 bool Engine::move(Waiter& waiter, const std::atomic<int>& interrupt) {
@@ -81,7 +98,7 @@ bool Engine::move(Waiter& waiter, const std::atomic<int>& interrupt) {
   while (!moving_) {
     if (interrupted()) return false;
     if ((moving_ = links_ready()))
-      progress_.start(execution_, ticket_->signature, link_of_);
+      progress_.start(execution_, ticket_->signature, link_of_, traced_ ? &trace_ : nullptr);
     else
       sleep(waiter);
   }
@@ -98,7 +115,6 @@ bool Engine::move(Waiter& waiter, const std::atomic<int>& interrupt) {
     else
       waiter.moved();
   }
-  ledger_.end();
   return true;
 }
 
@@ -121,11 +137,15 @@ void Engine::sleep(Waiter& waiter) {
   if (stall_time_.count() > 0) {
     if (slept >= (stalls_ + 1) * stall_time_) {
       control_->stalled(ticket_->signature);
+      ledger_.tally.stalled();
       stalls_ = int(slept / stall_time_);
     }
     limit = std::min(limit, (stalls_ + 1) * stall_time_ - slept);
   }
+  const Ticks from = ticks();
   waiter.sleep(limit);
+  ledger_.tally.slept(ticks() - from);
+  if (traced_) trace_.slept(from);
 }
 
 // Tells the waiter what to wake for. False if something can move already.
@@ -180,6 +200,7 @@ void Engine::finish() {
     else
       scale(dtype, run, run, factor);
   });
+  if (traced_) trace_.scaled(ticket_->plan->output_elems << shift);
 }
 
 // A peer that is a number behind or ahead went wrong earlier: what it called then says more than the numbers.

@@ -11,6 +11,7 @@
 #include "ring/net/data_links.hpp"
 #include "ring/net/wait.hpp"
 #include "ring/progress.hpp"
+#include "ring/step_trace.hpp"
 #include "ring/ticket.hpp"
 
 namespace anello {
@@ -19,7 +20,8 @@ class Engine {
  public:
   // Errors speak of ranks in the world. Control and links are null in a world of one.
   // An operation that waits for `stall_time` is reported, and again after as long; 0 is never.
-  Engine(int rank, Ledger& ledger, Control* control, DataLinks* links, std::chrono::milliseconds stall_time);
+  Engine(int rank, Ledger& ledger, Control* control, DataLinks* links, Timeline* timeline,
+         std::chrono::milliseconds stall_time);
 
   // The ticket outlives the operation.
   void start(const Ticket& ticket);
@@ -40,12 +42,14 @@ class Engine {
   bool links_ready();
   void check_agreed() const;
   void finish();
+  void note_end();
   std::string explain(int peer, const Signature& theirs) const;
 
   int rank_, size_;  // in the group
   Ledger& ledger_;
   Control* control_;
   DataLinks* links_;
+  Timeline* timeline_;
   std::chrono::milliseconds stall_time_;
   const Ticket* ticket_ = nullptr;
   bool moving_ = false;  // its links are there
@@ -54,6 +58,8 @@ class Engine {
   Progress progress_;
   std::vector<std::byte> prescaled_;
   std::array<std::byte, 16> nothing_{};  // what moves when there are no elements to move
+  StepTrace trace_;
+  bool traced_ = false;  // the operation
 
   // Of the operation's sleeps: when the first began, and whether the others know that it does not get on.
   std::optional<std::chrono::steady_clock::time_point> sleeping_since_;

@@ -66,6 +66,7 @@ Group::Impl::Impl(Communicator::Charter charter, std::shared_ptr<DataLinks> link
       surroundings_(surroundings),
       maker_(std::move(maker)),
       communicator_(charter, surroundings.control, links_.get()) {
+  surroundings_.ledgers->add(ledger_);
   if (!surroundings_.control) return;
   surroundings_.control->enroll(ledger_);
   surroundings_.switchboard->enroll(links_);
@@ -97,7 +98,7 @@ void Group::Impl::part() {
     const std::lock_guard lock(mutex_);
     for (const auto& [ranks, pair] : transfers_) pair->part();
   }
-  if (!surroundings_.control) return;
+  if (!surroundings_.control) return surroundings_.ledgers->remove(ledger_->group());
   if (ledger_->group() != 0) {
     surroundings_.control->part(ledger_->group(), communicator_.completed());
     surroundings_.switchboard->part(ledger_->group());

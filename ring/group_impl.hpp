@@ -19,6 +19,7 @@ class Group::Impl {
  public:
   // What a world lends its groups. Control and switchboard are null in a world of one.
   struct Surroundings {
+    Ledgers* ledgers = nullptr;
     Control* control = nullptr;
     Switchboard* switchboard = nullptr;
   };

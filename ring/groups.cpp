@@ -81,17 +81,21 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
                                 .table = table_,
                                 .settings = settings_,
                                 .patience = Patience::of(settings_.spin, settings_.yields, shares_cores_),
-                                .ledger = std::make_shared<Ledger>(group, std::move(name), members, bell)};
+                                .ledger = std::make_shared<Ledger>(group, std::move(name), members, bell),
+                                .timeline = &tracing_.timeline()};
   const Group::Impl::Maker maker{
       [this](std::vector<int> some) { return make_group(std::move(some)); },
       [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); }};
-  if (!control_) return std::make_shared<Group::Impl>(std::move(charter), nullptr, Group::Impl::Surroundings{}, maker);
+  if (!control_)
+    return std::make_shared<Group::Impl>(std::move(charter), nullptr, Group::Impl::Surroundings{&diagnosis_.ledgers()},
+                                         maker);
   auto links = std::make_shared<DataLinks>(
       background_->context(), *mesh_, DataLinks::Members{group, rank, std::move(members)}, sharing,
       settings_.connections, std::move(bell),
       [this, group](int peer, std::string why) { control_->suspect(peer, group, std::move(why)); });
   return std::make_shared<Group::Impl>(std::move(charter), std::move(links),
-                                       Group::Impl::Surroundings{&*control_, &*switchboard_}, maker);
+                                       Group::Impl::Surroundings{&diagnosis_.ledgers(), &*control_, &*switchboard_},
+                                       maker);
 }
 
 }  // namespace anello

@@ -124,6 +124,7 @@ World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Sett
   nodes_ = {0};
   memories_ = {""};
   try {
+    if (identity.size > 1 || Diagnosis::serves(settings)) background_.emplace();
     if (identity.size > 1) join(exchange, settings);
     std::vector<int> all(std::size_t(identity.size));
     std::iota(all.begin(), all.end(), 0);
@@ -132,6 +133,7 @@ World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Sett
       control_->connect(deadline);
       exchange({});  // nobody begins before everybody is connected
     }
+    if (background_) services_ = diagnosis_.serve(*background_);
   } catch (...) {
     if (background_) background_->stop();  // before what its handlers use is gone
     throw;
@@ -139,7 +141,6 @@ World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Sett
 }
 
 void World::Impl::join(const Exchange& exchange, const Settings& settings) {
-  background_.emplace();
   auto& context = background_->context();
   mesh_.emplace(context, identity_, settings);
 
@@ -170,7 +171,8 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   for (const auto& [node, crowd] : crowds) facts_.oversubscribed |= crowd.shares_cores();
   shares_cores_ = crowds.at(identity_.node_rank).shares_cores();
 
-  control_.emplace(context, *mesh_, identity_, hosts_);
+  control_.emplace(context, *mesh_, identity_, hosts_, diagnosis_.ledgers(),
+                   [this](const std::string& why) { diagnosis_.failed(why); });
   switchboard_.emplace(context);
   mesh_->open(std::move(peers), [this](const Claim& claim, Mesh::Socket socket) {
     if (claim.role == Role::control)
@@ -182,7 +184,9 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
 
 World WorldMaker::make(const Identity& identity, const Exchange& exchange, const Settings& settings) {
   try {
-    return World(std::make_unique<World::Impl>(identity, exchange, settings));
+    World world(std::make_unique<World::Impl>(identity, exchange, settings));
+    if (!settings.timeline.empty()) world.start_timeline(settings.timeline);
+    return world;
   } catch (const std::system_error& e) {
     throw Error(Code::network, text("cannot set up the world: ", e.what()));
   }

@@ -23,7 +23,8 @@ auto with_rank(int peer, Work work) {
 
 }  // namespace
 
-void Progress::start(Execution& execution, const Signature& signature, std::span<Link* const> links) {
+void Progress::start(Execution& execution, const Signature& signature, std::span<Link* const> links, StepTrace* trace) {
+  trace_ = trace;
   execution_ = &execution;
   links_ = links;
   signature_ = signature;
@@ -69,6 +70,7 @@ bool Progress::send_some(std::uint32_t s) {
   const std::size_t of_signature = std::min(bytes, ahead);
   peer.signature_sent += of_signature;
   if (bytes > of_signature) execution_->sent(s, bytes - of_signature);
+  if (trace_) trace_->look(s);
   return bytes > 0;
 }
 
@@ -134,6 +136,7 @@ bool Progress::receive_some(std::uint32_t s, int& misses) {
     if (place.empty()) return false;
     bytes = receive(s, rank, place);
   }
+  if (trace_) trace_->look(s);
   misses += bytes == 0;
   return bytes > 0;
 }
@@ -157,9 +160,12 @@ bool Progress::receive_all() {
 
 bool Progress::pass() {
   bool moved = false;
+  if (trace_) trace_->mark();
   for (std::uint32_t s = 0; s < first_receive_; s++) moved |= send_some(s);
   moved |= receive_all();
-  if (end_receives_ < execution_->plan().streams.size()) moved |= execution_->compute();
+  if (end_receives_ == execution_->plan().streams.size()) return moved;
+  moved |= execution_->compute();
+  if (trace_) trace_->look_at_local();
   return moved;
 }
 

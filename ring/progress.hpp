@@ -8,6 +8,7 @@
 #include "ring/base/signature.hpp"
 #include "ring/link/link.hpp"
 #include "ring/run/execution.hpp"
+#include "ring/step_trace.hpp"
 
 namespace anello {
 
@@ -18,8 +19,9 @@ class Progress {
 
   explicit Progress(Explain explain) : explain_(std::move(explain)) {}
 
-  // `links` by rank, those of the plan's peers set. The execution has been started.
-  void start(Execution& execution, const Signature& signature, std::span<Link* const> links);
+  // `links` by rank, those of the plan's peers set. The execution has been started. `trace`, if any, watches it.
+  void start(Execution& execution, const Signature& signature, std::span<Link* const> links,
+             StepTrace* trace = nullptr);
 
   // One pass: every send that can go; then the receive that is first in program order, and the others in turn until two
   // come up empty (then somebody else should get the core); then local work. True if anything moved.
@@ -48,6 +50,7 @@ class Progress {
   Explain explain_;
   Execution* execution_ = nullptr;
   std::span<Link* const> links_;
+  StepTrace* trace_ = nullptr;
   std::array<char, kSignatureBytes> outgoing_;
   std::array<std::byte, kSignatureBytes + kSmallBytes> first_;  // a signature and data, on their way through
   Signature signature_;

@@ -20,8 +20,10 @@ std::string random_job() {
 
 }  // namespace
 
-void run_world(int ranks, const std::function<void(World&)>& program, const Settings& settings) {
+void run_world(int ranks, const std::function<void(World&)>& program, const Settings& given) {
   if (ranks < 1) throw Error(Code::invalid_argument, text("run_world: ", ranks, " ranks; at least one is needed"));
+  Settings settings = given;
+  if (settings.flight_dir.empty()) settings.flight_dir = "none";  // no job will ever have this one's name again
   Hall hall(ranks, settings.start_timeout);
   std::mutex mutex;
   std::exception_ptr first;

@@ -12,6 +12,7 @@
 #include "ring/operation.hpp"
 #include "ring/plan/plan.hpp"
 #include "ring/run/arithmetic.hpp"
+#include "ring/trace/ticks.hpp"
 
 namespace anello {
 
@@ -24,6 +25,7 @@ struct Ticket {
   Signature signature;
   const Plan* plan = nullptr;
   Arithmetic arithmetic;
+  Ticks queued = 0;
   std::optional<Error> error;
   std::atomic<bool> done = false;    // nothing changes any more
   Ticket* next = nullptr;            // in the queue

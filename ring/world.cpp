@@ -2,6 +2,7 @@
 #include <anello/world.hpp>
 #include <utility>
 
+#include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/checks.hpp"
 #include "ring/plan/table.hpp"
@@ -40,7 +41,30 @@ void World::abort(std::string_view reason) {
   impl_->abort(reason);
 }
 void World::finish() {
+  if (impl_->tracing().on()) stop_timeline();
   impl_->finish();
+}
+void World::start_timeline(const std::string& path) {
+  impl_->tracing().start(*this, path);
+}
+void World::stop_timeline() {
+  impl_->tracing().stop(*this, host(rank()));
+}
+Counters World::counters() const {
+  return impl_->diagnosis().counters();
+}
+void World::write_flight(const std::string& path) const {
+  impl_->diagnosis().write_flight(path, "the program asked for it");
+}
+
+Phase::Phase(const World& world, std::string_view name)
+    : timeline_(world.impl_->tracing().on() ? &world.impl_->tracing().timeline() : nullptr) {
+  if (!timeline_) return;
+  name_ = name;
+  begin_ = ticks();
+}
+Phase::~Phase() {
+  if (timeline_) timeline_->add(name_, begin_, ticks());
 }
 
 World::Impl::~Impl() {
@@ -60,6 +84,7 @@ void World::Impl::abort(std::string_view reason) {
     control_->abort({Code::aborted, rank, why});
   else
     everybody_->communicator().end({Code::aborted, why, rank});
+  if (!control_) diagnosis_.failed(why);
 }
 
 void World::Impl::finish() {
@@ -79,9 +104,18 @@ void World::Impl::leave() {
   for (const auto& each : groups)
     if (const auto group = each.lock()) group->part();
   if (everybody_) everybody_->part();
-  if (!background_) return;
   if (control_ && everybody_) control_->leave(everybody_->completed(), kGoodbyeLimit);
-  background_->stop();
+  if (background_) background_->stop();
+  save_timeline();
+}
+
+void World::Impl::save_timeline() {
+  if (!tracing_.on()) return;
+  try {
+    tracing_.save_own(identity_.rank, identity_.host);
+  } catch (const std::exception& e) {
+    log(Severity::warning, text("this rank's part of the timeline is lost: ", e.what()));
+  }
 }
 
 }  // namespace anello

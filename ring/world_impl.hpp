@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "ring/bootstrap.hpp"
+#include "ring/diagnosis.hpp"
 #include "ring/group_impl.hpp"
 #include "ring/net/background.hpp"
+#include "ring/tracing.hpp"
 
 namespace anello {
 
@@ -25,6 +27,8 @@ class World::Impl {
   const Facts& facts() const { return facts_; }
   const std::string& host(int rank) const;
   const std::shared_ptr<Group::Impl>& everybody() const { return everybody_; }
+  Diagnosis& diagnosis() { return diagnosis_; }
+  Tracing& tracing() { return tracing_; }
 
  private:
   void join(const Exchange& exchange, const Settings& settings);
@@ -33,16 +37,20 @@ class World::Impl {
   std::shared_ptr<Group::Impl> make_pair(std::uint64_t within, int from, int to);
   std::uint64_t identify(const std::vector<int>& members);
   void leave();
+  void save_timeline();
 
   Identity identity_;
   Settings settings_;
+  Diagnosis diagnosis_{identity_, settings_};
+  Tracing tracing_;
   Facts facts_;                           // the same on all ranks
   Table table_;                           // the same on all ranks
   std::vector<std::string> hosts_;        // by rank
   std::vector<int> nodes_;                // by rank
   std::vector<std::string> memories_;     // by rank: whom it can share memory with; those that say the same
   bool shares_cores_ = false;             // this host has more ranks than cores for them
-  std::optional<Background> background_;  // not in a world of one, like the next three
+  std::optional<Background> background_;  // not in a world of one that serves nothing, like the next three
+  Diagnosis::Services services_;
   std::optional<Mesh> mesh_;
   std::optional<Control> control_;
   std::optional<Switchboard> switchboard_;

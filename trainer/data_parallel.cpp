@@ -23,6 +23,7 @@ void DataParallel::step(std::span<float> parameters, std::span<float> gradient, 
   const auto start = std::chrono::steady_clock::now();
   world_.allreduce(gradient, Op::sum, {.name = "gradients", .wire = wire_});
   communication_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const Phase phase(world_, "optimizer");
   optimizer_->step(parameters, gradient, float(rate), count);
 }
 

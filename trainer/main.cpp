@@ -103,6 +103,7 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
   world.broadcast(std::span(&epoch, 1), 0, {.name = "epoch"});
   world.broadcast(std::vector<Tensor>(state.begin(), state.end()), 0, {.name = "parameters and optimizer state"});
 
+  if (!options.timeline.empty()) world.start_timeline(options.timeline);
   report.start(device->name(), data, model.parameters().size(), rate);
   if (options.resume) report.resumed(epoch);
   std::optional<Metrics> tested;
@@ -114,13 +115,19 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
     for (std::size_t step = 0; step < sampler.steps(); step++) {
       const std::size_t count = epoch * sampler.steps() + step;
       const auto share = sampler.share(step);
-      trained.add(model.train(data, data.train, share), share.size());
+      {
+        const Phase phase(world, "forward and backward");
+        trained.add(model.train(data, data.train, share), share.size());
+      }
       optimizer.step(model.parameters(), model.gradient(), rate.at(count), count + 1);
       report.step(epoch + 1, step, sampler.steps());
     }
     trained.seconds = seconds_since(start);
     trained.communication_seconds = optimizer.communication_seconds() - communicated;
-    tested = evaluate(model, data, world);
+    {
+      const Phase phase(world, "evaluation");
+      tested = evaluate(model, data, world);
+    }
     epoch++;
     if (!std::isfinite(trained.loss_sum + tested->loss_sum))
       throw Error(Code::configuration, text("training diverged in epoch ", epoch, "; give a smaller --lr"));
@@ -133,6 +140,7 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
     tested = tested->over_ranks(world);
     report.epoch({epoch, trained, *tested, rate.at(epoch * sampler.steps() - 1)});
   }
+  if (!options.timeline.empty()) world.stop_timeline();
   if (!tested) tested = evaluate(model, data, world).over_ranks(world);
   const std::uint64_t hash = model.parameter_hash();
   require_equal(world, hash, "parameters");

@@ -73,6 +73,7 @@ void declare(CLI::App& app, TrainOptions& o) {
   app.add_option("--checkpoint", o.checkpoint, "FILE that rank 0 writes after each epoch");
   app.add_flag("--resume", o.resume, "go on from the checkpoint, on any number of ranks");
   choice("--device", o.device, {"auto", "cpu", "cuda"}, "what trains");
+  app.add_option("--timeline", o.timeline, "FILE for what all ranks did and when, step by step; for Perfetto");
   app.add_option("--log", o.log, "FILE for one JSON object an epoch and one at the end");
 }
 
@@ -98,7 +99,7 @@ Facts TrainOptions::lasting(int world_size) const {
 }
 
 std::uint64_t TrainOptions::hash(int world_size) const {
-  std::string all = text(epochs, ' ', base_rate(), ' ', warmup_epochs, ' ', compression, ' ', resume);
+  std::string all = text(epochs, ' ', base_rate(), ' ', warmup_epochs, ' ', compression, ' ', resume, ' ', timeline);
   for (const auto& [option, value] : lasting(world_size)) all += text(' ', option, ' ', value);
   return hash64(std::as_bytes(std::span(all)));
 }

@@ -25,6 +25,7 @@ struct TrainOptions {
   std::string sampling = "shard";
   std::string compression = "none";
   std::string checkpoint;
+  std::string timeline;
   bool resume = false;
   std::string device = "auto";
   std::string log;

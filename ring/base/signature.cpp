@@ -12,14 +12,6 @@ namespace {
 constexpr std::string_view kAlgorithms = "algorithms";
 constexpr std::uint32_t kMagic = 0x4f4c4e41;  // "ANLO"
 
-std::string_view name(Kind kind) {
-  static constexpr std::array<std::string_view, 11> kNames = {
-      "?",      "allreduce", "broadcast", "all_gather", "reduce_scatter", "barrier",
-      "reduce", "gather",    "scatter",   "all_to_all", "transfer"};
-  const auto index = static_cast<std::size_t>(kind);
-  return index < kNames.size() ? kNames[index] : kNames[0];
-}
-
 bool reduces(Kind kind) {
   return kind == Kind::allreduce || kind == Kind::reduce_scatter || kind == Kind::reduce;
 }
@@ -37,6 +29,14 @@ std::string_view differing_field(const Signature& a, const Signature& b) {
 }
 
 }  // namespace
+
+std::string_view name(Kind kind) {
+  static constexpr std::array<std::string_view, 11> kNames = {
+      "?",      "allreduce", "broadcast", "all_gather", "reduce_scatter", "barrier",
+      "reduce", "gather",    "scatter",   "all_to_all", "transfer"};
+  const auto index = static_cast<std::size_t>(kind);
+  return index < kNames.size() ? kNames[index] : kNames[0];
+}
 
 // Not through a Writer: this is on the path of every operation.
 std::array<char, kSignatureBytes> encode(const Signature& s) {

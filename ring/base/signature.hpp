@@ -24,6 +24,7 @@ enum class Kind : std::uint8_t {
   all_to_all,
   transfer
 };
+std::string_view name(Kind kind);  // "all_gather"
 
 inline constexpr DType kAsTheyAre{};  // no type of its own
 

@@ -41,11 +41,14 @@ std::string framed(const std::string& frame) {
 
 }  // namespace
 
-Control::Control(asio::io_context& context, Mesh& mesh, const Identity& identity, std::vector<std::string> hosts)
+Control::Control(asio::io_context& context, Mesh& mesh, const Identity& identity, std::vector<std::string> hosts,
+                 Ledgers& ledgers, WhenFailed when_failed)
     : context_(context),
       mesh_(mesh),
       rank_(identity.rank),
       hosts_(hosts),
+      ledgers_(ledgers),
+      when_failed_(std::move(when_failed)),
       council_(identity.rank, std::move(hosts),
                [this](std::uint64_t group, std::uint64_t sequence) { return begun(group, sequence); }),
       expected_(neighbours_of(identity.rank, identity.size)),
@@ -178,31 +181,36 @@ void Control::settle() {
 }
 
 void Control::publish() {
-  const std::lock_guard lock(mutex_);
-  sent_ = leaving_ && all_sent();
-  closed_ = leaving_ && neighbours_.empty();
-  if (council_.verdict() && !verdict_) {
-    verdict_ = council_.verdict();
-    failed_.store(true, std::memory_order_release);
-    for (const auto& [group, ledger] : ledgers_) ledger->bell().ring();
+  bool fresh = false;
+  {
+    const std::lock_guard lock(mutex_);
+    sent_ = leaving_ && all_sent();
+    closed_ = leaving_ && neighbours_.empty();
+    fresh = council_.verdict() && !verdict_;
+    if (fresh) verdict_ = council_.verdict();
   }
+  if (fresh) fail();
   changed_.notify_all();
 }
 
+void Control::fail() {
+  failed_.store(true, std::memory_order_release);
+  for (const auto& ledger : ledgers_.all()) ledger->bell().ring();
+  when_failed_(council_.verdict()->message);
+  const std::lock_guard lock(mutex_);
+  dealt_with_ = true;
+}
+
 void Control::warn_of_parted() {
-  std::vector<Signature> endangered;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [group, ledger] : ledgers_)
-      if (const std::uint64_t end = council_.ends_at(group); end != UINT64_MAX)
-        if (const auto signature = ledger->ends_at(end)) endangered.push_back(*signature);
-  }
-  for (const Signature& signature : endangered) council_.needs(signature, now());
+  for (const auto& ledger : ledgers_.all())
+    if (const std::uint64_t end = council_.ends_at(ledger->group()); end != UINT64_MAX)
+      if (const auto signature = ledger->ends_at(end)) council_.needs(*signature, now());
 }
 
 Error Control::error() const {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::seconds(2), [this] { return verdict_.has_value(); });
+  if (verdict_) changed_.wait_for(lock, std::chrono::seconds(1), [this] { return dealt_with_; });
   if (verdict_) return Error(verdict_->code, verdict_->message, verdict_->culprit);
   return Error(Code::network, "a connection was lost, and the ranks did not agree on why");
 }
@@ -210,27 +218,22 @@ Error Control::error() const {
 void Control::enroll(std::shared_ptr<Ledger> ledger) {
   if (ledger->group() != 0)
     post([this, ledger] { council_.enroll(ledger->group(), ledger->name(), ledger->members(), now()); });
-  const std::lock_guard lock(mutex_);
-  ledgers_[ledger->group()] = std::move(ledger);
 }
 
 void Control::part(std::uint64_t group, std::uint64_t completed) {
   post([this, group, completed] {
     council_.goodbye(group, completed);
-    const std::lock_guard lock(mutex_);
-    ledgers_.erase(group);
+    ledgers_.remove(group);
   });
 }
 
-void Control::begin(Ledger& ledger, const Signature& signature) {
-  if (!ledger.begin(signature)) post([this, signature] { council_.needs(signature, now()); });
+void Control::needs(const Signature& signature) {
+  post([this, signature] { council_.needs(signature, now()); });
 }
 
 std::optional<Signature> Control::begun(std::uint64_t group, std::uint64_t sequence) const {
-  const std::lock_guard lock(mutex_);
   const auto ledger = ledgers_.find(group);
-  if (ledger == ledgers_.end()) return std::nullopt;
-  return ledger->second->begun(sequence);
+  return ledger ? ledger->begun(sequence) : std::nullopt;
 }
 
 void Control::waiting(const Signature& signature) {

@@ -5,13 +5,14 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 
 #include "ring/net/council.hpp"
-#include "ring/net/ledger.hpp"
+#include "ring/net/ledgers.hpp"
 #include "ring/net/mesh.hpp"
 #include "ring/net/wait.hpp"
 
@@ -19,7 +20,11 @@ namespace anello {
 
 class Control {
  public:
-  Control(asio::io_context& context, Mesh& mesh, const Identity& identity, std::vector<std::string> hosts);
+  // Once there is a verdict: its message, on the background thread.
+  using WhenFailed = std::function<void(const std::string& why)>;
+
+  Control(asio::io_context& context, Mesh& mesh, const Identity& identity, std::vector<std::string> hosts,
+          Ledgers& ledgers, WhenFailed when_failed);
 
   // Connects to the neighbours of lower rank and waits for those of higher. Any thread but the background one; throws
   // Error{network, unauthorized, rendezvous} that names who is missing at `deadline`.
@@ -28,10 +33,11 @@ class Control {
 
   // Any thread. The verdict stays once it is there.
   bool failed() const { return failed_.load(std::memory_order_acquire); }  // error() will not wait for long
-  Error error() const;                          // the verdict; waits for it two seconds at most
-  void enroll(std::shared_ptr<Ledger> ledger);  // a group of this rank; its bell rings when there is a verdict
+  // The verdict; waits for it two seconds at most, and one for what is done when_failed.
+  Error error() const;
+  void enroll(std::shared_ptr<Ledger> ledger);                   // a group of this rank, which is among the ledgers
   void part(std::uint64_t group, std::uint64_t completed);       // from the group, after so many operations
-  void begin(Ledger& ledger, const Signature& signature);        // it starts: has anybody left who is needed?
+  void needs(const Signature& signature);                        // somebody has left before this: who is needed?
   void waiting(const Signature& signature);                      // it does not get on: is anybody in another one?
   void stalled(const Signature& signature);                      // for so long that rank 0 should say so
   void suspect(int peer, std::uint64_t group, std::string how);  // the data connection with it ended
@@ -60,6 +66,7 @@ class Control {
   void post(Change change);
   void settle();  // after every change of the council: send, publish, set the timer
   void publish();
+  void fail();
   void warn_of_parted();
   std::optional<Signature> begun(std::uint64_t group, std::uint64_t sequence) const;
   Council::Time now() const;
@@ -69,6 +76,8 @@ class Control {
   Mesh& mesh_;
   int rank_;
   std::vector<std::string> hosts_;
+  Ledgers& ledgers_;
+  WhenFailed when_failed_;
   Council council_;
   std::vector<int> expected_;  // the neighbours' ranks
   std::map<int, Shared> neighbours_;
@@ -81,8 +90,7 @@ class Control {
   std::optional<Verdict> verdict_;
   std::optional<Error> start_error_;
   std::vector<int> connected_;
-  std::map<std::uint64_t, std::shared_ptr<Ledger>> ledgers_;  // by group
-  bool sent_ = false, closed_ = false;
+  bool sent_ = false, closed_ = false, dealt_with_ = false;
 };
 
 }  // namespace anello

@@ -1,6 +1,5 @@
 #include "ring/net/handover.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,11 +10,11 @@
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
-#include <fstream>
 #include <optional>
 #include <tuple>
 #include <vector>
 
+#include "ring/base/kernel.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
@@ -118,11 +117,8 @@ std::string random_name() {
 }  // namespace
 
 std::string memory_domain() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  struct stat network {};
-  if (stat("/proc/self/ns/net", &network) != 0 || boot.empty()) return {};
-  return text(boot, "/", network.st_ino, "/", geteuid());
+  const std::string kernel = kernel_identity("net");
+  return kernel.empty() ? kernel : text(kernel, "/", geteuid());
 }
 
 awaitable<std::unique_ptr<Link>> offer_memory(tcp::socket& connection, std::size_t pipe_bytes, int bell) {

@@ -13,6 +13,7 @@
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
+#include "ring/net/accept.hpp"
 #include "ring/net/addresses.hpp"
 
 namespace anello {
@@ -34,12 +35,6 @@ std::string congestion_for(const Identity& identity, const Settings& settings) {
   if (settings.congestion == "system") return {};
   if (settings.congestion != "auto") return settings.congestion;
   return identity.node_count == 1 ? "reno" : "";
-}
-
-awaitable<void> pause(asio::io_context& context, steady_clock::duration time) {
-  asio::steady_timer timer(context, time);
-  asio::error_code ignored;
-  co_await timer.async_wait(redirect_error(use_awaitable, ignored));
 }
 
 }  // namespace
@@ -101,32 +96,16 @@ void Mesh::open(std::vector<Endpoint> peers, Accepted accepted) {
   }
   peers_ = std::move(peers);
   accepted_ = std::move(accepted);
-  asio::co_spawn(context_, accept_all(), asio::detached);
+  asio::co_spawn(context_,
+                 accept_each(
+                     acceptor_, text("rank ", rank_), [this] { return handshakes_ < kMaxHandshakes; },
+                     [this](Socket socket) { asio::co_spawn(context_, let_in(std::move(socket)), asio::detached); }),
+                 asio::detached);
 }
 
 void Mesh::close() {
   asio::error_code ignored;
   acceptor_.close(ignored);
-}
-
-// Out of descriptors, or too many strangers: wait rather than spin or give up.
-awaitable<void> Mesh::accept_all() {
-  bool told = false;
-  while (acceptor_.is_open()) {
-    asio::error_code error;
-    if (handshakes_ < kMaxHandshakes) {
-      Socket socket = co_await acceptor_.async_accept(redirect_error(use_awaitable, error));
-      if (!error) {
-        asio::co_spawn(context_, let_in(std::move(socket)), asio::detached);
-        told = false;
-        continue;
-      }
-      if (error == asio::error::operation_aborted) co_return;
-      if (!std::exchange(told, true))
-        log(Severity::warning, text("cannot accept connections: ", error.message(), "; trying on"));
-    }
-    co_await pause(context_, std::chrono::milliseconds(20));
-  }
 }
 
 awaitable<void> Mesh::let_in(Socket socket) {
@@ -183,7 +162,7 @@ awaitable<Mesh::Socket> Mesh::connect(int peer, Role role, std::uint32_t lane, s
     why = text("cannot connect to rank ", peer, " on ", to.host, " at ", to.address, " port ", to.port, ": ", why);
     if (code != Code::network || steady_clock::now() + backoff > deadline) throw Error(code, why, peer);
     log(Severity::info, why + "; trying again");
-    co_await pause(context_, backoff);
+    co_await pause(backoff);
     backoff = std::min<steady_clock::duration>(2 * backoff, std::chrono::seconds(1));
   }
 }

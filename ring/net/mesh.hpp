@@ -46,7 +46,6 @@ class Mesh {
  private:
   static constexpr int kMaxHandshakes = 256;  // at a time
 
-  asio::awaitable<void> accept_all();
   asio::awaitable<void> let_in(Socket socket);
   asio::awaitable<Socket> try_connect(Claim claim);
   std::string acceptable(const Claim& claim) const;

@@ -168,6 +168,8 @@ void Draft::assemble() {
     Step& step = plan_.steps.emplace_back(items_[i].step);
     carry(plan_.sources, sources_, step.first_source, step.sources);
     carry(plan_.deps, deps_, step.first_dep, step.deps);
+    if (step.act == Act::send) plan_.sent_elems += step.range.count;
+    if (step.act == Act::copy || step.act == Act::reduce) plan_.received_elems += step.range.count;
   }
 }
 

@@ -70,6 +70,7 @@ struct Plan {
   std::uint64_t input_base = 0;    // the operation's element that is element 0 of the input
   std::uint64_t output_base = 0;   // the same for the output
   std::uint64_t window_elems = 0;  // scratch that the executor must provide
+  std::uint64_t sent_elems = 0, received_elems = 0;  // by all its steps
   bool apart = false;              // not for in place: a range begins at 0 and its operands lie anywhere
   bool exchanges = false;          // ranks reduce into what they are sending to each other: links must hold some of it
   std::vector<Step> steps;         // grouped by stream, in program order within each

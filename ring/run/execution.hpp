@@ -49,6 +49,11 @@ class Execution {
   bool ended(std::uint32_t s) const { return cursors_[s].step == cursors_[s].end; }
   const Step& current(std::uint32_t s) const { return plan_->steps[cursors_[s].step]; }  // not of an ended stream
 
+  // How far a stream is: the current step, and complete elements of it. For whoever watches.
+  std::pair<std::uint32_t, std::uint64_t> position(std::uint32_t s) const {
+    return {cursors_[s].step, cursors_[s].elems};
+  }
+
   // Elements moved or computed so far and in all, over all streams: for reports of how far an operation got.
   std::pair<std::uint64_t, std::uint64_t> progress() const;
 

@@ -1,4 +1,5 @@
-/* Every function of the C API, called from C. Ends with 1 and a line for each expectation that failed. */
+/* Every function of the C API, called from C, with a folder for files as its argument. Ends with 1 and a line for each
+ * expectation that failed. */
 #include <anello/anello.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,7 +230,38 @@ static void names(void) {
   anello_deallocate(NULL);
 }
 
-int main(void) {
+static void diagnosis(context* c, anello_world* world, const char* folder) {
+  anello_counters counters = ANELLO_COUNTERS_INIT;
+  anello_phase* phase = NULL;
+  const char* layout = NULL;
+  char path[4096];
+  OK(anello_get_counters(world, &counters));
+  EXPECT(counters.operations > 10 && counters.busy_ns > 0 && counters.tensor_bytes > 0);
+  EXPECT(c->size == 1 || (counters.sent_bytes > 0 && counters.received_bytes > 0));
+  counters.struct_size = offsetof(anello_counters, tensor_bytes); /* as an older program has it */
+  counters.operations = counters.tensor_bytes = 0;
+  OK(anello_get_counters(world, &counters));
+  EXPECT(counters.operations > 10 && counters.tensor_bytes == 0);
+  counters.struct_size = 0;
+  EXPECT(anello_get_counters(world, &counters) == ANELLO_INVALID_ARGUMENT);
+  OK(anello_layout(world, &layout));
+  EXPECT(layout != NULL && layout[0] == '0' + c->size);
+  EXPECT(anello_write_flight(world, NULL) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(anello_write_flight(world, "/dev/null/file") == ANELLO_FILE);
+  EXPECT(anello_start_timeline(world, "/dev/null/file") == ANELLO_FILE);
+  EXPECT(anello_stop_timeline(world) == ANELLO_INVALID_ARGUMENT);
+  snprintf(path, sizeof path, "%s/flight.%d", folder, c->rank);
+  OK(anello_write_flight(world, path));
+  snprintf(path, sizeof path, "%s/timeline", folder);
+  OK(anello_start_timeline(world, path));
+  OK(anello_phase_begin(world, "a phase", &phase));
+  OK(anello_barrier(c->group, NULL, NULL));
+  anello_phase_end(phase);
+  anello_phase_end(NULL);
+  OK(anello_stop_timeline(world));
+}
+
+int main(int argc, char** argv) {
   anello_world* world = NULL;
   const char* host = NULL;
   context c;
@@ -256,6 +288,7 @@ int main(void) {
   }
   groups_and_work(&c);
   errors(&c);
+  diagnosis(&c, world, argv[argc - 1]);
   OK(anello_finish(world));
   EXPECT(anello_barrier(c.group, NULL, NULL) == ANELLO_INVALID_ARGUMENT);
   anello_world_free(world);

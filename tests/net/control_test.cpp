@@ -74,9 +74,9 @@ TEST(Control, whoever_begins_what_a_rank_has_left_before_is_told) {
   world.connect();
   world[2].leave(5, milliseconds(10000));
   world.kill(2);
-  world[0].begin(*world.plane(0).ledger, operation(4, 100));
-  world.plane(0).ledger->end();
-  world[0].begin(*world.plane(0).ledger, operation(5, 100));
+  world.begin(0, operation(4, 100));
+  world.plane(0).ledger->end(0, 0, 0);
+  world.begin(0, operation(5, 100));
   expect_all_told(world, Code::rank_left, 2, "rank 2 on host2 left the world after 5 operations");
 }
 
@@ -84,7 +84,7 @@ TEST(Control, whoever_begins_what_a_rank_has_left_before_is_told) {
 TEST(Control, whoever_is_in_what_a_rank_leaves_before_is_told) {
   ControlPlanes world(4);
   world.connect();
-  world[3].begin(*world.plane(3).ledger, operation(5, 100));
+  world.begin(3, operation(5, 100));
   world[2].leave(5, milliseconds(10000));
   world.kill(2);
   expect_all_told(world, Code::rank_left, 2, "but rank 3 calls allreduce #5 (sum of 100 f32)");
@@ -95,7 +95,7 @@ TEST(Control, ranks_that_wait_in_different_operations_are_told) {
   world.connect();
   for (int rank = 0; rank < 4; rank++) {
     const Signature mine = operation(1, rank == 1 ? 7 : 8);
-    world[rank].begin(*world.plane(rank).ledger, mine);
+    world.begin(rank, mine);
     world[rank].waiting(mine);
   }
   for (const Error& error : world.errors()) {
@@ -116,12 +116,11 @@ TEST(Control, remembers_its_last_operations) {
   ControlPlanes world(2);
   world.connect();
   EXPECT_FALSE(world.plane(0).ledger->begun(0)) << "there was none yet";
-  for (std::uint64_t sequence = 0; sequence < 100; sequence++)
-    world[0].begin(*world.plane(0).ledger, operation(sequence, 10 * sequence));
-  EXPECT_EQ(world.plane(0).ledger->begun(99), operation(99, 990));
-  EXPECT_EQ(world.plane(0).ledger->begun(50), operation(50, 500));
-  EXPECT_FALSE(world.plane(0).ledger->begun(20)) << "long ago";
-  EXPECT_FALSE(world.plane(0).ledger->begun(100)) << "not yet";
+  for (std::uint64_t sequence = 0; sequence < 5000; sequence++) world.begin(0, operation(sequence, 10 * sequence));
+  EXPECT_EQ(world.plane(0).ledger->begun(4999), operation(4999, 49990));
+  EXPECT_EQ(world.plane(0).ledger->begun(904), operation(904, 9040));
+  EXPECT_FALSE(world.plane(0).ledger->begun(903)) << "long ago";
+  EXPECT_FALSE(world.plane(0).ledger->begun(5000)) << "not yet";
 }
 
 TEST(Control, who_does_not_come_is_named) {

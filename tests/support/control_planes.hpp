@@ -36,7 +36,9 @@ class Plane {
   void open(const std::vector<Endpoint>& peers, bool speaks_itself = true) {
     std::vector<std::string> hosts;
     for (const Endpoint& peer : peers) hosts.push_back(peer.host);
-    if (speaks_itself) control.emplace(background.context(), mesh, identity_of(rank_, size_), hosts);
+    if (speaks_itself)
+      control.emplace(background.context(), mesh, identity_of(rank_, size_), hosts, ledgers, [](const std::string&) {});
+    ledgers.add(ledger);
     if (control) control->enroll(ledger);
     mesh.open(peers, [this](const Claim& claim, Mesh::Socket socket) {
       if (control) control->accepted(claim.from, std::move(socket));
@@ -52,6 +54,7 @@ class Plane {
 
   std::shared_ptr<Bell> bell = std::make_shared<Bell>();
   std::shared_ptr<Ledger> ledger = std::make_shared<Ledger>(0, "the world", std::vector<int>(), bell);
+  Ledgers ledgers;
   Background background;
   Mesh mesh;
   std::optional<Control> control;
@@ -89,6 +92,10 @@ class ControlPlanes {
   int size() const { return int(planes_.size()); }
   Plane& plane(int rank) { return *planes_[std::size_t(rank)]; }
   Control& operator[](int rank) { return *plane(rank).control; }
+  // As the rank's engine does.
+  void begin(int rank, const Signature& signature) {
+    if (!plane(rank).ledger->begin(signature, "", 0)) plane(rank).control->needs(signature);
+  }
   void kill(int rank) { planes_[std::size_t(rank)].reset(); }
 
   // What each living rank that speaks for itself is told.

@@ -74,7 +74,7 @@ std::string included(const std::string& line) {
 
 // "base", "plan", ... inside ring, "world" for the rest of it; the top folder elsewhere.
 std::string room_of(const std::string& path) {
-  static const std::set<std::string> rooms = {"base", "plan", "run", "link", "net", "shm"};
+  static const std::set<std::string> rooms = {"base", "plan", "run", "link", "net", "shm", "trace"};
   static const std::set<std::string> world = {"world.hpp", "init.hpp", "testing.hpp", "anello.hpp", "anello.h"};
   const std::string top = path.substr(0, path.find('/'));
   if (top != "ring") return top;
@@ -83,7 +83,7 @@ std::string room_of(const std::string& path) {
   return rooms.contains(room) ? room : "world";
 }
 
-const std::set<std::string> kRing = {"base", "plan", "run", "link", "net", "shm", "world"};
+const std::set<std::string> kRing = {"base", "plan", "run", "link", "net", "shm", "trace", "world"};
 
 std::set<std::string> with_ring(std::initializer_list<std::string> others) {
   std::set<std::string> rooms(others);
@@ -97,7 +97,8 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"plan", {"base", "plan"}},
     {"run", {"base", "plan", "run"}},
     {"link", {"base", "link"}},
-    {"net", {"base", "link", "shm", "net"}},
+    {"trace", {"base", "trace"}},
+    {"net", {"base", "link", "shm", "trace", "net"}},
     {"shm", {"base", "link", "shm"}},
     {"world", kRing},
     {"gpu", with_ring({"gpu"})},

@@ -6,6 +6,7 @@
 
 #include "scratch.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/timeline_file.hpp"
 
 namespace anello::trainer {
 namespace {
@@ -81,6 +82,25 @@ TEST(Program, AKilledRankEndsAllAndIsNamed) {
        {"[0] anello-train: rank 0: ", "[1] anello-train: rank 1: ", "[3] anello-train: rank 3: "})
     EXPECT_THAT(training.err(), HasSubstr(survivor));
   EXPECT_GE(count(training.err(), "rank 2"), 4) << training.err();
+}
+
+// Four ranks, three steps. With root's rights the last one's clock is made to stand a thousand seconds ahead.
+TEST(Program, WritesATimelineOfAllRanksOnOneClock) {
+  const Scratch scratch;
+  const std::string timeline = scratch / "timeline.json";
+  const std::string ahead =
+      "[ $ANELLO_RANK != 3 ] || unshare -T true 2>&- || exec \"$@\"; "
+      "[ $ANELLO_RANK != 3 ] || exec unshare -T --monotonic 1000 \"$@\"; exec \"$@\"";
+  const Outcome outcome = run({ANELLO_PROGRAM, "run", "-n", "4", "--", "sh", "-c", ahead, "sh", TRAIN_PROGRAM,
+                               "--epochs", "1", "--global-batch", "480", "--timeline", timeline});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const TimelineFile file{std::filesystem::path(timeline)};
+  EXPECT_THAT(file.ranks, ::testing::UnorderedElementsAre(0, 1, 2, 3));
+  EXPECT_GE(file.check(), 3u * 6);
+  EXPECT_EQ(file.named("gradients").size(), 12u);
+  EXPECT_EQ(file.named("forward and backward").size(), 12u);
+  EXPECT_EQ(file.named("optimizer").size(), 12u);
+  EXPECT_EQ(file.named("evaluation").size(), 4u);
 }
 
 TEST(Program, ResumesOnAnotherNumberOfRanks) {

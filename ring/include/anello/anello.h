@@ -130,6 +130,7 @@ int anello_local_size(const anello_world* world);
 int anello_node_rank(const anello_world* world);
 int anello_node_count(const anello_world* world);
 anello_status anello_host(const anello_world* world, int rank, const char** host);
+anello_status anello_layout(const anello_world* world, const char** layout); /* "4 1 memory shared": see world.hpp */
 
 /* Groups. The world's own belongs to the world, and is not to be freed. */
 anello_group* anello_world_group(anello_world* world);
@@ -179,6 +180,28 @@ anello_status anello_work_wait_for(anello_work* work, uint64_t limit_ms);
 int anello_work_done(const anello_work* work);
 anello_status anello_work_when_done(anello_work* work, anello_callback callback, void* context);
 void anello_work_free(anello_work* work); /* the operation goes on */
+
+/* Diagnosis. A timeline: all ranks call both; in between every rank records what it does and when, then rank 0 writes
+ * `path`, for Perfetto. A phase is a stretch of the program's own time in it; it ends when it is freed. The flight
+ * recorder has this rank's last operations; it is also written when the world fails (ANELLO_FLIGHT_DIR). */
+typedef struct {
+  size_t struct_size;
+  uint64_t operations;
+  uint64_t tensor_bytes;               /* of the larger of input and output */
+  uint64_t sent_bytes, received_bytes; /* of elements, as they travelled */
+  uint64_t waits;                      /* times that an operation slept until a peer had gone on */
+  uint64_t stalls;                     /* reports of operations that did not get on */
+  uint64_t busy_ns, waited_ns;         /* in operations; of that, asleep */
+} anello_counters;
+#define ANELLO_COUNTERS_INIT \
+  { sizeof(anello_counters), 0, 0, 0, 0, 0, 0, 0, 0 }
+typedef struct anello_phase anello_phase;
+anello_status anello_get_counters(const anello_world* world, anello_counters* counters);
+anello_status anello_write_flight(const anello_world* world, const char* path);
+anello_status anello_start_timeline(anello_world* world, const char* path);
+anello_status anello_stop_timeline(anello_world* world);
+anello_status anello_phase_begin(const anello_world* world, const char* name, anello_phase** phase);
+void anello_phase_end(anello_phase* phase);
 
 /* Memory that the ranks of one host read where it lies: see memory.hpp. */
 anello_status anello_allocate(size_t bytes, void** memory);

@@ -1,5 +1,6 @@
 // Everything a program needs.
 #pragma once
+#include <anello/diagnosis.hpp>
 #include <anello/error.hpp>
 #include <anello/group.hpp>
 #include <anello/init.hpp>

@@ -9,7 +9,7 @@ namespace anello {
 
 // Runs `program` on `ranks` threads, each with its own World, and waits for all of them. An exception in one of them
 // aborts the world of the others; the first one thrown is thrown again here, after every thread has ended.
-// Ranks, addresses and sizes in `settings` are ignored.
+// Ranks, addresses and sizes in `settings` are ignored; the flight recorder is written to a given folder only.
 void run_world(int ranks, const std::function<void(World&)>& program,
                const Settings& settings = Settings::from_environment());
 

@@ -1,0 +1,45 @@
+#include "ring/base/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "ring/base/text.hpp"
+
+namespace anello {
+namespace {
+
+[[noreturn]] void fail(const std::string& path) {
+  throw system_error(text("'", path, "' cannot be written"), Code::file);
+}
+
+}  // namespace
+
+void write_all(const Descriptor& file, const std::string& path, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(path);
+    bytes.remove_prefix(std::size_t(written));
+  }
+}
+
+void replace_file(const std::string& path, std::string_view bytes) {
+  constexpr mode_t kReadableByAll = 0644;
+  std::string fresh = path + ".XXXXXX";
+  const Descriptor file(mkostemp(fresh.data(), O_CLOEXEC));
+  if (!file) fail(path);
+  try {
+    write_all(file, path, bytes);
+    if (fchmod(file.get(), kReadableByAll) != 0 || std::rename(fresh.c_str(), path.c_str()) != 0) fail(path);
+  } catch (...) {
+    unlink(fresh.c_str());
+    throw;
+  }
+}
+
+}  // namespace anello

@@ -1,0 +1,18 @@
+// Accepting connections for as long as a listener is open. On its event loop's thread.
+#pragma once
+#include <asio/awaitable.hpp>
+#include <asio/ip/tcp.hpp>
+#include <chrono>
+#include <functional>
+#include <string_view>
+
+namespace anello {
+
+// Hands over each connection while there is room. Out of descriptors it waits and tries on, rather than spin or give
+// up; `who` cannot accept then, as the log says once. The acceptor outlives the loop.
+asio::awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, std::string_view who,
+                                  std::function<bool()> has_room, std::function<void(asio::ip::tcp::socket)> take);
+
+asio::awaitable<void> pause(std::chrono::steady_clock::duration time);
+
+}  // namespace anello

@@ -1,0 +1,24 @@
+// Calls a function on the background thread whenever the process gets a signal. Several in one process may wait for
+// the same.
+#pragma once
+#include <asio/io_context.hpp>
+#include <asio/signal_set.hpp>
+#include <functional>
+#include <string_view>
+
+namespace anello {
+
+class OnSignal {
+ public:
+  // "USR1" or "USR2". Throws Error{configuration} that names ANELLO_FLIGHT_SIGNAL, also if the program has a handler
+  // of its own for it.
+  OnSignal(asio::io_context& context, std::string_view name, std::function<void()> call);
+
+ private:
+  void wait();
+
+  std::function<void()> call_;
+  asio::signal_set signals_;
+};
+
+}  // namespace anello

@@ -1,0 +1,43 @@
+// Watches one execution and notes which step moved when: a span from the moment before a step's first bytes move to
+// the moment after its last. Used by whoever drives it; only while a timeline is on.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "ring/run/execution.hpp"
+#include "ring/trace/timeline.hpp"
+
+namespace anello {
+
+class StepTrace {
+ public:
+  // The execution has been started. `members` are ranks in the world, by rank in the group.
+  void start(const Execution& execution, std::span<const int> members, std::uint32_t wire_shift, std::uint32_t shift);
+
+  void mark() { last_ = ticks(); }  // what moves next begins now
+  void look(std::uint32_t stream);  // it may have moved since the last mark; marks
+  void look_at_local();             // the same for all local streams
+
+  // What is no step: a sleep that began then, and since the last mark a pass over the result.
+  void slept(Ticks from);
+  void scaled(std::uint64_t bytes);
+
+  const std::vector<Span>& spans() const { return spans_; }
+
+ private:
+  struct Position {
+    std::uint32_t step = 0;
+    std::uint64_t elems = 0;
+    Ticks begun = 0;  // the step; 0: not yet
+  };
+  void ended(std::uint32_t step, Ticks begin, Ticks end);
+
+  const Execution* execution_ = nullptr;
+  std::span<const int> members_;
+  std::uint32_t wire_shift_ = 0, shift_ = 0;
+  Ticks last_ = 0;
+  std::vector<Position> positions_;  // by stream
+  std::vector<Span> spans_;
+};
+
+}  // namespace anello

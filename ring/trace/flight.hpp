@@ -1,0 +1,24 @@
+// The flight recorder's file: what a rank's operations were, as JSON for people and programs. Pure.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ring/trace/record.hpp"
+
+namespace anello {
+
+struct FlightHead {
+  std::string_view job, host, why;
+  std::uint32_t generation = 1;
+  int rank = 0, size = 1;
+  std::int64_t unix_us = 0;  // the time at `now`
+  TickClock::Moment now;
+};
+
+// {"rank", "host", ..., "groups": [{"group", "members", "operations": [{"sequence", "operation", "name", "state",
+// "queued_us", "begun_us", "ended_us"}]}]}: oldest first; times since 1970, null if it has not come to that. The state
+// is "queued", "begun" or "done"; in a world that failed nothing was done after it did.
+std::string flight_json(const FlightHead& head, const TickClock::Scale& scale, const std::vector<History>& histories);
+
+}  // namespace anello

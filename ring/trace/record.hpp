@@ -1,0 +1,39 @@
+// What is kept of one operation. Plain data.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ring/base/signature.hpp"
+#include "ring/trace/ticks.hpp"
+
+namespace anello {
+
+struct Record {
+  static constexpr std::size_t kNameBytes = 40;
+
+  Signature signature;
+  std::array<char, kNameBytes> name;  // its beginning; what follows is zero
+  Ticks queued, begun, ended;         // 0: not yet
+
+  static Record of(const Signature& signature, std::string_view name, Ticks queued, Ticks begun) {
+    Record record{signature, {}, queued, begun, 0};
+    std::copy_n(name.begin(), std::min(name.size(), kNameBytes), record.name.begin());
+    return record;
+  }
+  std::string_view title() const {
+    return {name.data(), std::size_t(std::find(name.begin(), name.end(), '\0') - name.begin())};
+  }
+};
+
+// One group's operations, as they were when somebody looked.
+struct History {
+  std::uint64_t group = 0;
+  std::string name;          // "group (0, 2)"
+  std::vector<int> members;  // by rank in the group, ranks in the world
+  std::vector<Record> records;
+};
+
+}  // namespace anello

@@ -1,0 +1,87 @@
+// What one group has done, counted; and sums of such. Written by one thread at a time, read by any.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "ring/base/signature.hpp"
+#include "ring/trace/ticks.hpp"
+
+namespace anello {
+
+inline constexpr std::size_t kKinds = std::size_t(Kind::transfer) + 1;
+
+// Counts so far: a moment's picture.
+struct Totals {
+  struct OfKind {
+    std::uint64_t operations = 0;
+    std::uint64_t bytes = 0;  // of tensors
+    Ticks busy = 0;           // from beginning to end
+  };
+  std::array<OfKind, kKinds> kinds;                  // by Kind
+  std::uint64_t sent_bytes = 0, received_bytes = 0;  // of elements, as they travel
+  std::uint64_t sleeps = 0, stalls = 0;
+  Ticks slept = 0;
+
+  Totals& operator+=(const Totals& other) {
+    for (std::size_t k = 0; k < kKinds; k++) {
+      kinds[k].operations += other.kinds[k].operations;
+      kinds[k].bytes += other.kinds[k].bytes;
+      kinds[k].busy += other.kinds[k].busy;
+    }
+    sent_bytes += other.sent_bytes;
+    received_bytes += other.received_bytes;
+    sleeps += other.sleeps;
+    stalls += other.stalls;
+    slept += other.slept;
+    return *this;
+  }
+};
+
+class Tally {
+ public:
+  void done(Kind kind, std::uint64_t bytes, std::uint64_t sent_bytes, std::uint64_t received_bytes, Ticks busy) {
+    OfKind& of = kinds_[std::size_t(kind)];
+    of.operations.add(1);
+    of.bytes.add(bytes);
+    of.busy.add(busy);
+    sent_bytes_.add(sent_bytes);
+    received_bytes_.add(received_bytes);
+  }
+  void slept(Ticks time) {
+    sleeps_.add(1);
+    slept_.add(time);
+  }
+  void stalled() { stalls_.add(1); }
+
+  Totals totals() const {
+    Totals all;
+    for (std::size_t k = 0; k < kKinds; k++)
+      all.kinds[k] = {kinds_[k].operations.get(), kinds_[k].bytes.get(), kinds_[k].busy.get()};
+    all.sent_bytes = sent_bytes_.get();
+    all.received_bytes = received_bytes_.get();
+    all.sleeps = sleeps_.get();
+    all.stalls = stalls_.get();
+    all.slept = slept_.get();
+    return all;
+  }
+
+ private:
+  // With one writer an addition needs no lock on the bus.
+  class Count {
+   public:
+    void add(std::uint64_t more) { value_.store(get() + more, std::memory_order_relaxed); }
+    std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+   private:
+    std::atomic<std::uint64_t> value_ = 0;
+  };
+  struct OfKind {
+    Count operations, bytes, busy;
+  };
+  std::array<OfKind, kKinds> kinds_;
+  Count sent_bytes_, received_bytes_, sleeps_, stalls_, slept_;
+};
+
+}  // namespace anello

@@ -1,0 +1,69 @@
+// What a rank did while its timeline was on: its operations and their steps, and the program's own phases. Any thread.
+// Takes no memory while it is off.
+#pragma once
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "ring/trace/record.hpp"
+
+namespace anello {
+
+// One thing done on the way of an operation, without a break.
+struct Span {
+  enum class What : std::uint8_t { send, receive, reduce, fold, scale, sleep };
+  Ticks begin = 0, end = 0;
+  std::uint64_t bytes = 0;  // as they travel; of local work, in memory
+  std::int32_t peer = -1;   // rank in the world; -1: none
+  std::uint32_t round = 0;  // the plan's step, counted in the order of its program
+  What what = What::send;
+};
+
+// What a timeline held when it was stopped.
+struct Recording {
+  struct Operation {
+    Record record;
+    std::size_t first_span = 0, spans = 0;
+  };
+  struct Phase {
+    std::string name;
+    std::thread::id thread;
+    Ticks begin = 0, end = 0;
+  };
+  struct Group {
+    std::string name;
+    std::vector<int> members;
+  };
+  std::vector<Operation> operations;  // as they ended
+  std::vector<Span> spans;
+  std::vector<Phase> phases;
+  std::map<std::uint64_t, Group> groups;
+  std::uint64_t left_out = 0;  // operations and phases for which there was no room
+};
+
+class Timeline {
+ public:
+  static constexpr std::size_t kMostSpans = 1 << 20;  // 40 MiB; what comes later is left out
+
+  bool active() const { return active_.load(std::memory_order_relaxed); }
+  void start();
+  Recording stop();
+
+  // Forgotten if it is not active any more.
+  void add(const Record& operation, const std::string& group, const std::vector<int>& members,
+           const std::vector<Span>& spans);
+  void add(std::string_view phase, Ticks begin, Ticks end);
+
+ private:
+  bool has_room(std::size_t spans);
+
+  std::atomic<bool> active_ = false;
+  std::mutex mutex_;  // over what follows
+  Recording recording_;
+};
+
+}  // namespace anello

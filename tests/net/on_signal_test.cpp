@@ -1,0 +1,55 @@
+#include "ring/net/on_signal.hpp"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <anello/error.hpp>
+#include <future>
+
+#include "ring/net/background.hpp"
+
+namespace anello {
+namespace {
+
+using testing::HasSubstr;
+
+std::string refusal(std::string_view name) {
+  Background background;
+  try {
+    const OnSignal waits(background.context(), name, [] {});
+    background.stop();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::configuration);
+    return e.what();
+  }
+  return "none";
+}
+
+TEST(OnSignal, calls_for_every_world_that_waits) {
+  Background first, second;
+  std::promise<void> one, other;
+  {
+    const OnSignal a(first.context(), "USR2", [&] { one.set_value(); });
+    const OnSignal b(second.context(), "USR2", [&] { other.set_value(); });
+    raise(SIGUSR2);
+    EXPECT_EQ(one.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    EXPECT_EQ(other.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    first.stop();
+    second.stop();
+  }
+  EXPECT_EQ(refusal("USR2"), "none") << "the next world may wait for it too";
+}
+
+TEST(OnSignal, leaves_a_program_s_own_handler_alone) {
+  signal(SIGUSR1, [](int) {});
+  EXPECT_THAT(refusal("USR1"), HasSubstr("ANELLO_FLIGHT_SIGNAL=USR1: the program has a handler of its own"));
+  signal(SIGUSR1, SIG_DFL);
+  EXPECT_EQ(refusal("USR1"), "none");
+}
+
+TEST(OnSignal, an_unknown_name_is_refused) {
+  EXPECT_THAT(refusal("KILL"), HasSubstr("ANELLO_FLIGHT_SIGNAL='KILL' is none of none, USR1, USR2"));
+}
+
+}  // namespace
+}  // namespace anello

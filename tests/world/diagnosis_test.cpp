@@ -1,0 +1,209 @@
+// Counters and the flight recorder, of whole worlds.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/support/scratch.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+TEST(Counters, are_exact) {
+  run_world(
+      3,
+      [](World& world) {
+        const Counters before = world.counters();
+        EXPECT_EQ(before.operations, 0u);
+        std::vector<float> values(900), all(2700);
+        world.allreduce(values, Op::sum, {.algorithm = "ring"});
+        world.all_gather(values, all);
+        world.barrier();
+        world.allreduce_async(values, Op::sum, {.algorithm = "ring"}).wait();
+        const Counters counters = world.counters();
+        EXPECT_EQ(counters.operations, 4u);
+        EXPECT_EQ(counters.tensor_bytes, 2u * 3600 + 10800);
+        // Two thirds of the buffer, twice, a ring; two thirds of the result, a gather.
+        EXPECT_EQ(counters.sent_bytes, 2u * 4800 + 7200);
+        EXPECT_EQ(counters.received_bytes, 2u * 4800 + 7200);
+        EXPECT_GT(counters.busy.count(), 0);
+        EXPECT_EQ(counters.stalls, 0u);
+      },
+      Settings::from_environment());
+}
+
+TEST(Counters, are_of_all_groups_also_of_those_that_have_ended) {
+  run_world(
+      2,
+      [](World& world) {
+        for (int k = 0; k < 3; k++) {
+          Group group = world.group({1, 0});
+          group.barrier();
+        }
+        std::vector<float> values(10);
+        if (world.rank() == 0)
+          world.send(values, 1);
+        else
+          world.recv(values, 0);
+        EXPECT_EQ(world.counters().operations, 4u);
+        EXPECT_EQ(world.counters().sent_bytes, world.rank() == 0 ? 40u : 0u) << "a barrier has no elements";
+      },
+      Settings::from_environment());
+}
+
+TEST(Counters, of_one_rank_alone) {
+  run_world(1, [](World& world) {
+    std::vector<float> values(10);
+    world.allreduce(values);
+    EXPECT_EQ(world.counters().operations, 1u);
+    EXPECT_EQ(world.counters().tensor_bytes, 40u);
+    EXPECT_EQ(world.counters().sent_bytes, 0u);
+  });
+}
+
+TEST(Counters, waits_are_counted_with_their_time) {
+  Settings settings = Settings::from_environment();
+  settings.stall_time = std::chrono::milliseconds(50);
+  run_world(
+      2,
+      [](World& world) {
+        if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        world.barrier();
+        const Counters counters = world.counters();
+        if (world.rank() == 1) return;
+        EXPECT_GT(counters.waits, 0u);
+        EXPECT_GT(counters.waited, std::chrono::milliseconds(100));
+        EXPECT_LE(counters.waited, counters.busy);
+        EXPECT_GT(counters.stalls, 0u);
+      },
+      settings);
+}
+
+const json& operations(const json& flight, std::size_t group = 0) {
+  return flight.at("groups").at(group).at("operations");
+}
+
+TEST(Flight, is_written_when_the_program_asks) {
+  const Scratch scratch;
+  run_world(
+      2,
+      [&](World& world) {
+        std::vector<float> values(10);
+        world.allreduce(values, Op::max, {.name = "gradients"});
+        Group group = world.group({1, 0});
+        group.broadcast(values, 1);
+        const std::string path = scratch / std::to_string(world.rank());
+        world.write_flight(path);
+        const json flight = json::parse(bytes_of(path));
+        EXPECT_EQ(flight["rank"], world.rank());
+        EXPECT_EQ(flight["size"], 2);
+        EXPECT_EQ(operations(flight).size(), 1u);
+        EXPECT_EQ(operations(flight)[0]["operation"], "allreduce #0 (max of 10 f32)");
+        EXPECT_EQ(operations(flight)[0]["name"], "gradients");
+        EXPECT_EQ(operations(flight)[0]["state"], "done");
+        EXPECT_EQ(flight["groups"][1]["group"], "group (1, 0)");
+        EXPECT_EQ(operations(flight, 1)[0]["operation"], "broadcast #0 (10 f32 from root 1)");
+      },
+      Settings::from_environment());
+}
+
+TEST(Flight, a_file_that_cannot_be_written_is_named) {
+  run_world(1, [](World& world) {
+    try {
+      world.write_flight("/dev/null/flight.json");
+      ADD_FAILURE();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::file);
+      EXPECT_THAT(e.what(), HasSubstr("'/dev/null/flight.json' cannot be written: Not a directory"));
+    }
+    world.barrier();
+  });
+}
+
+std::string flight_in(const std::filesystem::path& folder, int rank) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().string().ends_with("rank" + std::to_string(rank) + ".json")) return bytes_of(entry.path());
+  return {};
+}
+
+// By the time that a rank is told of the failure, its file is there.
+TEST(Flight, is_written_by_every_rank_when_the_world_fails) {
+  const Scratch scratch;
+  Settings settings = Settings::from_environment();
+  settings.flight_dir = scratch.path();
+  testing::internal::CaptureStderr();
+  const auto told = told_on_all_ranks(
+      4,
+      [&](World& world) {
+        std::vector<float> values(world.rank() == 2 ? 99 : 100);
+        world.barrier();
+        try {
+          world.allreduce(values, Op::sum, {.name = "gradients"});
+        } catch (const Error&) {
+          EXPECT_NE(flight_in(scratch.path(), world.rank()), "");
+          throw;
+        }
+      },
+      settings);
+  const std::string said = testing::internal::GetCapturedStderr();
+  for (const Told& each : told) {
+    ASSERT_TRUE(each.error);
+    const json flight = json::parse(flight_in(scratch.path(), each.rank));
+    EXPECT_EQ(flight["why"], each.error->message());
+    EXPECT_EQ(operations(flight)[0]["state"], "done");
+    EXPECT_EQ(operations(flight)[1]["state"], "begun");
+    EXPECT_EQ(operations(flight)[1]["name"], "gradients");
+    EXPECT_THAT(std::string(operations(flight)[1]["operation"]),
+                HasSubstr(each.rank == 2 ? "sum of 99 f32" : "sum of 100 f32"));
+  }
+  EXPECT_THAT(said, AllOf(HasSubstr("warning: the last operations of the ranks on localhost are in " +
+                                    scratch.path().string() + "/anello-flight.threads-"),
+                          EndsWith(".rank*.json\n")));
+}
+
+TEST(Flight, has_what_is_queued) {
+  const Scratch scratch;
+  Settings settings = Settings::from_environment();
+  settings.flight_dir = scratch.path();
+  testing::internal::CaptureStderr();
+  told_on_all_ranks(
+      2,
+      [&](World& world) {
+        if (world.rank() == 1) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          world.abort("enough");
+          return;
+        }
+        std::vector<float> a(10), b(20);
+        Work first = world.allreduce_async(a, Op::sum, {.name = "first"});
+        Work second = world.allreduce_async(b, Op::sum, {.name = "second"});
+        second.wait();
+      },
+      settings);
+  testing::internal::GetCapturedStderr();
+  const json flight = json::parse(flight_in(scratch.path(), 0));
+  ASSERT_EQ(operations(flight).size(), 2u);
+  EXPECT_EQ(operations(flight)[0]["state"], "begun");
+  EXPECT_EQ(operations(flight)[1]["name"], "second");
+  EXPECT_EQ(operations(flight)[1]["state"], "queued");
+}
+
+TEST(Flight, a_folder_that_is_none_is_a_warning) {
+  Settings settings = Settings::from_environment();
+  settings.flight_dir = "/dev/null";
+  testing::internal::CaptureStderr();
+  const auto told = told_on_all_ranks(
+      1, [](World& world) { world.abort("enough"), world.barrier(); }, settings);
+  EXPECT_EQ(told[0].error->code(), Code::aborted);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("the last operations are lost (ANELLO_FLIGHT_DIR): '/dev/null/anello-flight."));
+}
+
+}  // namespace
+}  // namespace anello
