@@ -13,7 +13,7 @@ namespace anello {
 namespace {
 
 void expect_success(Scenario& scenario, std::uint64_t seed) {
-  Simulation simulation(scenario.program, scenario.weather, {}, seed);
+  Simulation simulation(scenario.program, scenario.weather, {}, seed, scenario.groups);
   const Simulation::Outcome outcome = simulation.run();
   EXPECT_TRUE(outcome.all_done) << (outcome.stuck ? "stuck" : outcome.error->what());
   EXPECT_EQ(outcome.bytes_left, 0);
@@ -119,6 +119,45 @@ TEST(Simulation, operations_follow_each_other_without_a_gap) {
     SCOPED_TRACE(replay(seed) + "\n" + scenario.description());
     expect_success(scenario, seed);
     if (HasFailure()) return;
+  }
+}
+
+// Some block, some are started and go on beside what comes after them in other groups.
+TEST(Simulation, programs_in_groups_come_to_their_end) {
+  for (const std::uint64_t seed : seeds(2000)) {
+    Random random(seed);
+    Scenario scenario(int(random.from(2, 7)), random);
+    for (std::uint64_t k = random.from(1, 4); k > 0; k--) scenario.add_group(random);
+    for (std::uint64_t k = random.from(2, 14); k > 0; k--) scenario.add_any_in_a_group(random);
+    SCOPED_TRACE(replay(seed) + "\n" + scenario.description());
+    expect_success(scenario, seed);
+    if (HasFailure()) return;
+  }
+}
+
+// Two ranks that block in two groups in opposite order wait for each other: what the simulation must be able to see.
+TEST(Simulation, opposite_orders_of_blocking_calls_are_stuck) {
+  for (const bool blocks : {true, false}) {
+    Random random(1);
+    Scenario scenario(2, random);
+    scenario.groups.push_back({1, 0});
+    Exercise barrier;
+    barrier.kind = Kind::barrier;
+    barrier.world = 2;
+    barrier.dtype = DType::u8;
+    barrier.count = 1;
+    StagedOperation first(barrier, Algorithm::automatic, 0, 0, random),
+        second(barrier, Algorithm::automatic, 0, 0, random);
+    const auto in = [&](std::size_t group, Task task) {
+      task.group = group;
+      task.blocks = blocks;
+      return task;
+    };
+    const std::vector<std::vector<Task>> program{{in(0, first.task(0)), in(1, second.task(1))},
+                                                 {in(1, second.task(0)), in(0, first.task(1))}};
+    const Simulation::Outcome outcome = Simulation(program, {}, {}, 1, scenario.groups).run();
+    EXPECT_EQ(outcome.stuck, blocks);
+    EXPECT_EQ(outcome.all_done, !blocks);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ring/base/config.hpp"
@@ -56,6 +57,10 @@ class Random {
   template <class T>
   const T& one_of(const std::vector<T>& choices) {
     return choices[below(choices.size())];
+  }
+  template <class T>
+  void shuffle(std::vector<T>& all) {
+    for (std::size_t left = all.size(); left > 1; left--) std::swap(all[left - 1], all[below(left)]);
   }
 
  private:

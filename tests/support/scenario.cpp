@@ -1,6 +1,7 @@
 #include "tests/support/scenario.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace anello {
 
@@ -87,12 +88,43 @@ std::string StagedOperation::description() const {
 }
 
 Scenario::Scenario(int world_, Random& random)
-    : world(world_), weather(draw_weather(random)), program(std::size_t(world_)) {}
+    : world(world_),
+      weather(draw_weather(random)),
+      groups{std::vector<int>(std::size_t(world_))},
+      program(std::size_t(world_)),
+      origins_(std::size_t(world_)),
+      sequences_(1) {
+  std::iota(groups[0].begin(), groups[0].end(), 0);
+}
 
-void Scenario::add(const Exercise& exercise, Algorithm algorithm, std::uint64_t slab_elems, Random& random) {
-  operations.push_back(
-      std::make_unique<StagedOperation>(exercise, algorithm, slab_elems, std::uint64_t(operations.size()), random));
-  for (int rank = 0; rank < world; rank++) program[std::size_t(rank)].push_back(operations.back()->task(rank));
+// Some of the ranks, in any order.
+void Scenario::add_group(Random& random) {
+  std::vector<int> members = groups[0];
+  random.shuffle(members);
+  members.resize(random.from(1, members.size()));
+  groups.push_back(std::move(members));
+  sequences_.push_back(0);
+}
+
+void Scenario::add(const Exercise& exercise, Algorithm algorithm, std::uint64_t slab_elems, Random& random,
+                   std::size_t group, bool blocks) {
+  operations.push_back(std::make_unique<StagedOperation>(exercise, algorithm, slab_elems, sequences_[group]++, random));
+  for (int member = 0; member < exercise.world; member++) {
+    const auto rank = std::size_t(groups[group][std::size_t(member)]);
+    Task task = operations.back()->task(member);
+    task.group = group;
+    task.blocks = blocks;
+    program[rank].push_back(task);
+    origins_[rank].push_back({operations.size() - 1, member});
+  }
+}
+
+void Scenario::add_any_in_a_group(Random& random) {
+  const std::size_t group = random.below(groups.size());
+  const Exercise exercise = draw_exercise(random.one_of(kKinds), random, group);
+  const Algorithm algorithm = random.one_of(kAlgorithms);
+  const std::uint64_t slab = draw_slab(exercise.count, random);
+  add(exercise, algorithm, slab, random, group, random.percent(40));
 }
 
 void Scenario::add_any(Random& random) {
@@ -101,16 +133,16 @@ void Scenario::add_any(Random& random) {
   add(exercise, algorithm, draw_slab(exercise.count, random), random);
 }
 
-Exercise Scenario::draw_exercise(Kind kind, Random& random) const {
+Exercise Scenario::draw_exercise(Kind kind, Random& random, std::size_t group) const {
   Exercise exercise;
   exercise.kind = kind;
-  exercise.world = world;
-  exercise.count = kind == Kind::barrier ? 1 : draw_count(world, weather, random);
+  exercise.world = int(groups[group].size());
+  exercise.count = kind == Kind::barrier ? 1 : draw_count(exercise.world, weather, random);
   exercise.dtype = kind == Kind::barrier ? DType::u8 : random.one_of(kDTypes);
   do {
     exercise.op = random.one_of(kOps);
   } while (!can_reduce(exercise.dtype, exercise.op));
-  exercise.root = int(random.below(std::uint64_t(world)));
+  exercise.root = int(random.below(groups[group].size()));
   exercise.in_place = kind != Kind::all_to_all && random.percent(50);
   const bool has_parts = kind == Kind::all_gather || kind == Kind::gather || kind == Kind::scatter ||
                          kind == Kind::reduce_scatter || kind == Kind::all_to_all;
@@ -128,9 +160,12 @@ std::string Scenario::description() const {
 }
 
 std::string Scenario::wrong(const Simulation::Outcome& outcome) const {
-  for (int rank = 0; rank < world; rank++)
-    for (std::size_t k = 0; k < outcome.completed[std::size_t(rank)]; k++)
-      if (const std::string wrong = operations[k]->wrong(rank); !wrong.empty()) return wrong;
+  for (std::size_t rank = 0; rank < origins_.size(); rank++)
+    for (std::size_t k = 0; k < outcome.done[rank].size(); k++) {
+      const Origin& origin = origins_[rank][k];
+      if (!outcome.done[rank][k]) continue;
+      if (const std::string wrong = operations[origin.operation]->wrong(origin.member); !wrong.empty()) return wrong;
+    }
   return {};
 }
 

@@ -37,17 +37,29 @@ class StagedOperation {
 struct Scenario {
   int world = 1;
   Weather weather;
+  Simulation::Groups groups;  // of which the world is the first
   std::vector<std::unique_ptr<StagedOperation>> operations;
   std::vector<std::vector<Task>> program;  // by rank
 
   Scenario(int world, Random& random);
-  void add(const Exercise& exercise, Algorithm algorithm, std::uint64_t slab_elems, Random& random);
-  void add_any(Random& random);
-  Exercise draw_exercise(Kind kind, Random& random) const;
+  void add_group(Random& random);
+  void add(const Exercise& exercise, Algorithm algorithm, std::uint64_t slab_elems, Random& random,
+           std::size_t group = 0, bool blocks = true);
+  void add_any(Random& random);             // in the world, one after another
+  void add_any_in_a_group(Random& random);  // blocking or not
+  Exercise draw_exercise(Kind kind, Random& random, std::size_t group = 0) const;
   std::string description() const;
 
   // What is wrong in the results of operations that their ranks think complete; empty if nothing is.
   std::string wrong(const Simulation::Outcome& outcome) const;
+
+ private:
+  struct Origin {
+    std::size_t operation = 0;
+    int member = 0;
+  };
+  std::vector<std::vector<Origin>> origins_;  // of the program's tasks
+  std::vector<std::uint64_t> sequences_;      // of operations, by group
 };
 
 std::uint64_t draw_slab(std::uint64_t count, Random& random);

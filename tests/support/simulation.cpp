@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "ring/base/text.hpp"
 
@@ -50,39 +51,70 @@ class Simulation::MemoryLink final : public Link {
   Pipe &out_, &in_;
 };
 
-struct Simulation::Rank {
-  Rank(int rank_, std::vector<Task> tasks_) : rank(rank_), tasks(std::move(tasks_)) {}
+// A rank's place in a group.
+struct Simulation::Seat {
+  Seat(std::size_t group_, int member_, const std::vector<int>& members_)
+      : group(group_), member(member_), links(members_.size()) {}
 
-  int rank;
-  std::vector<Task> tasks;
-  std::size_t completed = 0;
-  bool started = false;
-  std::uint64_t lazy = 1, stalled_until = 0;
+  std::size_t group;
+  int member;
+  std::deque<std::size_t> queue;  // of the rank's tasks
+  const Task* task = nullptr;     // underway
   std::vector<std::unique_ptr<MemoryLink>> owned;
   std::vector<Link*> links;
   Execution execution;
   Progress progress{
-      [this](int peer, const Signature& theirs) { return difference(rank, tasks[completed].signature, peer, theirs); }};
+      [this](int peer, const Signature& theirs) { return difference(member, task->signature, peer, theirs); }};
+};
+
+struct Simulation::Rank {
+  Rank(int rank_, std::vector<Task> tasks_) : rank(rank_), tasks(std::move(tasks_)), done(tasks.size()) {}
+
+  int rank;
+  std::vector<Task> tasks;
+  std::vector<bool> done;
+  std::size_t submitted = 0, completed = 0;
+  std::uint64_t lazy = 1, stalled_until = 0;
+  std::vector<std::unique_ptr<Seat>> seats;
 };
 
 Simulation::Simulation(std::vector<std::vector<Task>> program, const Weather& weather, const Fault& fault,
-                       std::uint64_t seed)
+                       std::uint64_t seed, Groups groups)
     : weather_(weather), fault_(fault), random_(seed) {
   const int world = int(program.size());
-  for (int r = 0; r < world; r++) ranks_.push_back(std::make_unique<Rank>(r, std::move(program[std::size_t(r)])));
-  pipes_.resize(ranks_.size() * ranks_.size());
-  for (const auto& rank : ranks_) {
-    rank->lazy = random_.from(1, weather.most_lazy);
-    for (int other = 0; other < world; other++) {
-      pipe(rank->rank, other).from = rank->rank;
-      pipe(rank->rank, other).to = other;
-      rank->owned.push_back(std::make_unique<MemoryLink>(*this, pipe(rank->rank, other), pipe(other, rank->rank)));
-      rank->links.push_back(other == rank->rank ? nullptr : rank->owned.back().get());
-    }
+  for (int r = 0; r < world; r++) {
+    ranks_.push_back(std::make_unique<Rank>(r, std::move(program[std::size_t(r)])));
+    ranks_.back()->lazy = random_.from(1, weather.most_lazy);
   }
+  if (groups.empty()) {
+    groups.emplace_back(ranks_.size());
+    std::iota(groups[0].begin(), groups[0].end(), 0);
+  }
+  for (std::size_t group = 0; group < groups.size(); group++) seat(group, groups[group]);
   draw_stalls();
 }
 Simulation::~Simulation() = default;
+
+void Simulation::seat(std::size_t group, const std::vector<int>& members) {
+  for (const int from : members)
+    for (const int to : members) {
+      Pipe& fresh = pipes_[{group, from, to}];
+      fresh.group = group;
+      fresh.from = from;
+      fresh.to = to;
+    }
+  for (std::size_t member = 0; member < members.size(); member++) {
+    Rank& rank = *ranks_[std::size_t(members[member])];
+    auto& seat = *rank.seats.emplace_back(std::make_unique<Seat>(group, int(member), members));
+    for (std::size_t other = 0; other < members.size(); other++) {
+      if (other == member) continue;
+      const int peer = members[other];
+      seat.owned.push_back(
+          std::make_unique<MemoryLink>(*this, pipe(group, rank.rank, peer), pipe(group, peer, rank.rank)));
+      seat.links[other] = seat.owned.back().get();
+    }
+  }
+}
 
 void Simulation::draw_stalls() {
   for (int k = 0; k < weather_.stalls; k++) {
@@ -90,13 +122,15 @@ void Simulation::draw_stalls() {
     if (random_.percent(50))
       random_.one_of(ranks_)->stalled_until = until;
     else
-      pipes_[random_.below(pipes_.size())].stalled_until = until;
+      std::next(pipes_.begin(), std::ptrdiff_t(random_.below(pipes_.size())))->second.stalled_until = until;
   }
 }
 
 // Empty ticks after which it is certain that nothing will move again, since every rank has had many turns.
 std::uint64_t Simulation::patience() const {
-  return weather_.longest_stall + weather_.most_delay + 400 * ranks_.size() * weather_.most_lazy;
+  std::size_t most_seats = 1;
+  for (const auto& rank : ranks_) most_seats = std::max(most_seats, rank->seats.size());
+  return weather_.longest_stall + weather_.most_delay + 400 * most_seats * ranks_.size() * weather_.most_lazy;
 }
 
 std::uint64_t Simulation::shortened(std::uint64_t bytes) {
@@ -143,7 +177,7 @@ void Simulation::push(Pipe& pipe, std::span<const ConstBytes> pieces) {
 
 // The last of these bytes is the one that the fault is for.
 void Simulation::strike(Pipe& pipe, std::vector<std::byte>& fresh) {
-  Pipe& back = this->pipe(pipe.to, pipe.from);
+  Pipe& back = this->pipe(pipe.group, pipe.to, pipe.from);
   switch (fault_.kind) {
     case Fault::Kind::none:
       break;
@@ -187,23 +221,46 @@ std::size_t Simulation::receive(Pipe& pipe, std::span<const Bytes> pieces) {
   return bytes;
 }
 
+void Simulation::submit(Rank& rank) {
+  while (rank.submitted < rank.tasks.size()) {
+    const bool waits = rank.submitted > 0 && rank.tasks[rank.submitted - 1].blocks && !rank.done[rank.submitted - 1];
+    if (waits) return;
+    const auto belongs = [&](const auto& seat) { return seat->group == rank.tasks[rank.submitted].group; };
+    (*std::find_if(rank.seats.begin(), rank.seats.end(), belongs))->queue.push_back(rank.submitted++);
+  }
+}
+
+// One in which there is something to do, or none.
+Simulation::Seat* Simulation::draw_seat(Rank& rank) {
+  std::vector<Seat*> busy;
+  for (const auto& seat : rank.seats)
+    if (!seat->queue.empty()) busy.push_back(seat.get());
+  return busy.empty() ? nullptr : random_.one_of(busy);
+}
+
+bool Simulation::pass(Rank& rank, Seat& seat) {
+  bool moved = false;
+  if (!seat.task) {
+    seat.task = &rank.tasks[seat.queue.front()];
+    seat.execution.start(*seat.task->plan, seat.task->arithmetic, seat.task->input, seat.task->output);
+    seat.progress.start(seat.execution, seat.task->signature, seat.links);
+    moved = true;
+  }
+  moved |= seat.progress.pass();
+  if (!seat.execution.done()) return moved;
+  rank.done[seat.queue.front()] = true;
+  rank.completed++;
+  seat.queue.pop_front();
+  seat.task = nullptr;
+  return true;
+}
+
 // True if anything happened.
 bool Simulation::turn(Rank& rank) {
   if (rank.completed == rank.tasks.size() || rank.stalled_until > now_ || random_.below(rank.lazy) != 0) return false;
-  const Task& task = rank.tasks[rank.completed];
-  bool moved = false;
-  if (!rank.started) {
-    rank.execution.start(*task.plan, task.arithmetic, task.input, task.output);
-    rank.progress.start(rank.execution, task.signature, rank.links);
-    rank.started = moved = true;
-  }
-  moved |= rank.progress.pass();
-  if (rank.execution.done()) {
-    rank.completed++;
-    rank.started = false;
-    moved = true;
-  }
-  return moved;
+  submit(rank);
+  Seat* const seat = draw_seat(rank);
+  return seat && pass(rank, *seat);
 }
 
 Simulation::Outcome Simulation::run() {
@@ -220,8 +277,11 @@ Simulation::Outcome Simulation::run() {
     outcome.all_done = std::all_of(ranks_.begin(), ranks_.end(), done);
     outcome.stuck = idle > patience();
   }
-  for (const auto& rank : ranks_) outcome.completed.push_back(rank->completed);
-  for (const Pipe& pipe : pipes_) outcome.bytes_left += pipe.broken || pipe.closed ? 0 : pipe.held;
+  for (const auto& rank : ranks_) {
+    outcome.completed.push_back(rank->completed);
+    outcome.done.push_back(rank->done);
+  }
+  for (const auto& [which, pipe] : pipes_) outcome.bytes_left += pipe.broken || pipe.closed ? 0 : pipe.held;
   return outcome;
 }
 

@@ -1,12 +1,15 @@
 // A world in memory: the Progress and Execution of every rank over links that hold little and deliver late and in
-// shreds, with ranks that are lazy or stand still, on a clock of its own. All that happens follows from one seed.
-// One thread. In a tick of the clock one rank, drawn at random, makes one pass.
+// shreds, with ranks that are lazy or stand still, on a clock of its own. Groups have links of their own, and a rank
+// takes them in turn. All that happens follows from one seed.
+// One thread. In a tick of the clock one rank, drawn at random, makes one pass in one of its groups.
 #pragma once
 #include <anello/error.hpp>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "ring/progress.hpp"
@@ -47,17 +50,22 @@ struct Task {
   Arithmetic arithmetic;
   Buffer input, output;
   Signature signature;
+  std::size_t group = 0;
+  bool blocks = true;  // the rank's next task is submitted when this one is done; otherwise at once
 };
 
 class Simulation {
  public:
-  // `program` holds every rank's tasks, one after another.
-  Simulation(std::vector<std::vector<Task>> program, const Weather& weather, const Fault& fault, std::uint64_t seed);
+  using Groups = std::vector<std::vector<int>>;  // the ranks of each
+  // `program` holds every rank's tasks in the order of their submission. Without groups all ranks are one.
+  Simulation(std::vector<std::vector<Task>> program, const Weather& weather, const Fault& fault, std::uint64_t seed,
+             Groups groups = {});
   ~Simulation();
 
   struct Outcome {
-    std::vector<std::size_t> completed;  // tasks, by rank
-    std::optional<Error> error;          // the first that a rank throws; it ends the world
+    std::vector<std::size_t> completed;   // tasks, by rank
+    std::vector<std::vector<bool>> done;  // by rank and task
+    std::optional<Error> error;           // the first that a rank throws; it ends the world
     int noticed_by = -1;
     bool stuck = false;            // nothing can move any more, though nobody is told why
     std::uint64_t bytes_left = 0;  // on links that nobody broke
@@ -79,16 +87,22 @@ class Simulation {
     bool lends = false;
     std::uint64_t stalled_until = 0;
     bool closed = false, broken = false;
+    std::size_t group = 0;
     int from = 0, to = 0;
   };
+  struct Seat;
   struct Rank;
 
-  Pipe& pipe(int from, int to) { return pipes_[std::size_t(from) * ranks_.size() + std::size_t(to)]; }
+  void seat(std::size_t group, const std::vector<int>& members);
+  Pipe& pipe(std::size_t group, int from, int to) { return pipes_.at({group, from, to}); }
   std::size_t send(Pipe& pipe, std::span<const ConstBytes> pieces);
   void push(Pipe& pipe, std::span<const ConstBytes> pieces);
   std::size_t receive(Pipe& pipe, std::span<const Bytes> pieces);
   std::uint64_t shortened(std::uint64_t bytes);
   void strike(Pipe& pipe, std::vector<std::byte>& fresh);
+  static void submit(Rank& rank);
+  Seat* draw_seat(Rank& rank);
+  static bool pass(Rank& rank, Seat& seat);
   bool turn(Rank& rank);
   void draw_stalls();
   std::uint64_t patience() const;
@@ -97,7 +111,7 @@ class Simulation {
   Fault fault_;
   Random random_;
   std::vector<std::unique_ptr<Rank>> ranks_;
-  std::vector<Pipe> pipes_;
+  std::map<std::tuple<std::size_t, int, int>, Pipe> pipes_;  // by group, sender and receiver
   std::uint64_t now_ = 0;
 };
 

@@ -36,7 +36,7 @@ class Program {
   void make_group() {
     std::vector<int> all(std::size_t(world_.size()));
     std::iota(all.begin(), all.end(), 0);
-    for (std::size_t left = all.size(); left > 1; left--) std::swap(all[left - 1], all[common_.below(left)]);
+    common_.shuffle(all);
     all.resize(common_.from(1, all.size()));
     const bool member = std::find(all.begin(), all.end(), world_.rank()) != all.end();
     groups_.push_back(member ? std::optional<Group>(world_.group(all)) : std::nullopt);
