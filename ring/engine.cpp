@@ -186,19 +186,15 @@ void Engine::check_agreed() const {
   }
 }
 
-// What comes after the reduction, on what this rank has of the result.
+// What comes after the reduction, on what this rank has of the result: an average divides once, and is then scaled.
 void Engine::finish() {
   const Operation& operation = *ticket_->operation;
-  const bool averages = operation.op == Op::average;
-  if (!has_elements(operation) || (!averages && operation.postscale == 1)) return;
-  const DType dtype = operation.dtype;
-  const double factor = averages ? operation.postscale / size_ : operation.postscale;
+  const bool averages = operation.op == Op::average, scales = operation.postscale != 1;
+  if (!has_elements(operation) || (!averages && !scales)) return;
   const std::uint32_t shift = ticket_->arithmetic.shift;
   each_run(operation.output, operation.output, ticket_->plan->output_elems, shift, [&](Bytes run, Bytes) {
-    if (operation.postscale == 1)
-      divide(dtype, run, size_);
-    else
-      scale(dtype, run, run, factor);
+    if (averages) divide(operation.dtype, run, size_);
+    if (scales) scale(operation.dtype, run, run, operation.postscale);
   });
   if (traced_) trace_.scaled(ticket_->plan->output_elems << shift);
 }

@@ -78,7 +78,8 @@ std::string describe(const Exercise& e) {
   signature.root = e.root;
   return text(e.world, " ranks, ", describe(signature), e.in_place ? ", in place" : "",
               e.shareable ? ", shareable" : "", e.uneven ? ", in unequal parts" : "",
-              e.prescale != 1 || e.postscale != 1 ? ", scaled" : "");
+              e.prescale != 1 || e.postscale != 1 ? ", scaled" : "", e.algorithm == Algorithm::automatic ? "" : ", by ",
+              e.algorithm == Algorithm::automatic ? "" : name(e.algorithm));
 }
 
 std::vector<std::uint64_t> Exercise::counts(int rank) const {

@@ -26,6 +26,7 @@ struct Exercise {
   std::optional<DType> wire = {};
   bool uneven = false;  // the ranks' parts are uneven_counts() of `count`
   double prescale = 1, postscale = 1;
+  Algorithm algorithm = Algorithm::automatic;  // of allreduce, forced
 
   // As the operation and Shape want them; empty if parts are equal.
   std::vector<std::uint64_t> counts(int rank) const;

@@ -18,7 +18,12 @@ struct Started {
     if (exercise.kind == Kind::broadcast) exercise.in_place = true;
     part = std::make_unique<Part>(exercise, group.rank());
     const std::vector<std::uint64_t> counts = exercise.counts(group.rank()), received = exercise.received(group.rank());
-    const ReduceOptions options{.name = "a name that is too long to be kept where it is", .counts = counts};
+    const ReduceOptions options{.name = "a name that is too long to be kept where it is",
+                                .algorithm = exercise.kind == Kind::allreduce ? name(exercise.algorithm) : "",
+                                .wire = exercise.wire,
+                                .prescale = exercise.prescale,
+                                .postscale = exercise.postscale,
+                                .counts = counts};
     const ConstTensor in = part->input();
     const Tensor out = part->output();
     switch (exercise.kind) {

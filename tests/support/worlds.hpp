@@ -17,8 +17,11 @@ inline std::string carry_out(Group& world, Exercise exercise) {
   if (exercise.kind == Kind::broadcast) exercise.in_place = true;
   Part part(exercise, world.rank());
   const std::vector<std::uint64_t> counts = exercise.counts(world.rank()), received = exercise.received(world.rank());
-  const ReduceOptions options{
-      .wire = exercise.wire, .prescale = exercise.prescale, .postscale = exercise.postscale, .counts = counts};
+  const ReduceOptions options{.algorithm = exercise.kind == Kind::allreduce ? name(exercise.algorithm) : "",
+                              .wire = exercise.wire,
+                              .prescale = exercise.prescale,
+                              .postscale = exercise.postscale,
+                              .counts = counts};
   switch (exercise.kind) {
     case Kind::allreduce:
       if (exercise.in_place)
@@ -51,8 +54,7 @@ inline std::string carry_out(Group& world, Exercise exercise) {
       world.scatter(part.input(), part.output(), exercise.root, {.counts = counts});
       break;
     case Kind::transfer:
-      ADD_FAILURE() << "no exercise";
-      break;
+      return "there is no such exercise";
     case Kind::all_to_all:
       if (exercise.uneven)
         world.all_to_all(part.input(), part.output(), counts, received);
