@@ -17,6 +17,7 @@ Algorithm algorithm_named(Code code, std::string_view what, std::string_view giv
 
 Facts with_settings(Facts facts, const Settings& settings) {
   facts.slab_bytes = settings.slab_bytes;
+  facts.rank_order = settings.reproducible != 0;
   facts.forced = algorithm_named(Code::configuration, "ANELLO_ALGORITHM", settings.algorithm);
   return facts;
 }
@@ -77,7 +78,9 @@ Signature Planner::with_choice(Signature signature) const {
   facts.elem_bytes = size_bytes(signature.dtype);
   const bool scatters = signature.kind == Kind::reduce_scatter && shape_.counts.empty();  // `count` is one of many
   facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
-  if (signature.kind == Kind::reduce) {
+  facts.narrow = signature.wire != kAsTheyAre;
+  if (signature.kind != Kind::allreduce) {
+    signature.algorithm = order_of(signature.kind, facts);
     signature.slab_elems = slab_elems(facts);
     return signature;
   }

@@ -22,8 +22,9 @@ struct Shape {
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
 
-// Does every element come out as ((x0 + x1) + x2) + ..., whatever the size, the slabs and the placement of ranks?
-bool reproducible(Algorithm algorithm);
+// Does every element come out as ((x0 + x1) + x2) + ..., whatever the size, the slabs and the placement of ranks? Where
+// elements travel as a `narrow` type: as that of the rounded contributions, rounded.
+bool reproducible(Algorithm algorithm, bool narrow = false);
 
 // output[i] = reduction over ranks of input[i]. Reduced in slabs of slab_elems (0: all at once) which follow each
 // other without a pause. Not for Algorithm::automatic.
@@ -37,8 +38,9 @@ Plan plan_broadcast(const Shape& shape);
 Plan plan_transfer(const Shape& shape);
 
 // The root's output[i] = reduction over ranks of input[i]; the others have no output. All at once along a binomial
-// tree; in slabs along a chain, which streams: each rank sends the data once and receives it once.
-Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems = 0);
+// tree; in slabs along a chain, which streams: each rank sends the data once and receives it once. In rank order by
+// `star` (everything to the root) or `chain` (0 -> 1 -> ... -> n-1 -> root).
+Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems = 0, Algorithm order = Algorithm::automatic);
 
 // The root's output, part r = rank r's input, straight to it; the others have no output. In place the root's input is
 // its output's own part.
@@ -57,8 +59,8 @@ Plan plan_all_to_all(const Shape& shape);
 
 // output = reduction over ranks of input, own part, round the ring. In place the output is the input's own part. Rank
 // r's result is made in the order r+1, r+2, ..., r (modulo world), but for rank 0, which stands to the left
-// of all that came before it.
-Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems = 0);
+// of all that came before it. In rank order by `two_shot`: everything straight to its owner, who folds it.
+Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems = 0, Algorithm order = Algorithm::automatic);
 
 // Nobody gets to its end before everybody has begun. No data would mean no message, so this is an allreduce of one
 // element, whose value is of no interest. `count` is ignored.

@@ -8,6 +8,7 @@
 #include "ring/base/check.hpp"
 #include "ring/plan/algorithm.hpp"
 #include "ring/plan/draft.hpp"
+#include "ring/plan/fold.hpp"
 #include "ring/plan/slabs.hpp"
 
 namespace anello {
@@ -61,22 +62,6 @@ void tree(Draft& draft, Range all) {
   }
   for (distance /= 2; distance > 0; distance /= 2)
     if (rank + distance < n) draft.send(rank + distance, all, Space::output);
-}
-
-// Receives everybody's `mine` and folds it in rank order. Two ranks need no window: one reduction is all there is.
-void gather_and_fold(Draft& draft, Range mine) {
-  const int n = draft.world(), rank = draft.rank();
-  if (n == 2) {
-    draft.reduce(1 - rank, mine, Space::input);
-    return;
-  }
-  std::vector<Operand> sources(std::size_t(n), draft.at(Space::input, mine));
-  for (int k = 1; k < n; k++) {
-    const int peer = (rank - k + n) % n;
-    sources[std::size_t(peer)] = draft.window(mine.count);
-    draft.copy(peer, mine, sources[std::size_t(peer)]);
-  }
-  draft.fold(mine, sources);
 }
 
 //   0 --> 1, 2, 3    1 --> 2, 3, 0    2 --> 3, 0, 1    3 --> 0, 1, 2    then each folds what it has
@@ -148,15 +133,18 @@ void chain(Draft& draft, Range all) {
   if (rank > 0) draft.send(rank - 1, all, Space::output);
 }
 
+// What is sent as a narrower type is rounded: each contribution once; in a chain also the sums on their way, and by
+// some algorithms the result.
 struct Row {
   Algorithm algorithm;
   void (*emit)(Draft&, Range);
-  bool reproducible;
+  bool reproducible, reproducible_if_narrow;
 };
-constexpr std::array kRows = {Row{Algorithm::ring, ring, false},        Row{Algorithm::star, star, true},
-                              Row{Algorithm::tree, tree, false},        Row{Algorithm::one_shot, one_shot, true},
-                              Row{Algorithm::two_shot, two_shot, true}, Row{Algorithm::halving, halving, false},
-                              Row{Algorithm::chain, chain, true}};
+constexpr std::array kRows = {
+    Row{Algorithm::ring, ring, false, false},       Row{Algorithm::star, star, true, true},
+    Row{Algorithm::tree, tree, false, false},       Row{Algorithm::one_shot, one_shot, true, false},
+    Row{Algorithm::two_shot, two_shot, true, true}, Row{Algorithm::halving, halving, false, false},
+    Row{Algorithm::chain, chain, true, false}};
 const Row& row(Algorithm algorithm) {
   const auto found = std::ranges::find(kRows, algorithm, &Row::algorithm);
   ANELLO_CHECK(found != kRows.end());
@@ -165,8 +153,9 @@ const Row& row(Algorithm algorithm) {
 
 }  // namespace
 
-bool reproducible(Algorithm algorithm) {
-  return algorithm != Algorithm::automatic && row(algorithm).reproducible;
+bool reproducible(Algorithm algorithm, bool narrow) {
+  if (algorithm == Algorithm::automatic) return false;
+  return narrow ? row(algorithm).reproducible_if_narrow : row(algorithm).reproducible;
 }
 
 Plan plan_allreduce(Algorithm algorithm, const Shape& shape, std::uint64_t slab_elems) {

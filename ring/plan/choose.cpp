@@ -69,7 +69,13 @@ constexpr std::array kRows = {
         "rank order, fewest messages"},
     Row{Medium::any, Cores::any, 3, 8, Worlds::any, 2 * kMiB, 0, Algorithm::two_shot, "rank order, two messages deep"},
     Row{Medium::any, Cores::any, 3, kAnyWorld, Worlds::any, kAnyBytes, 0, Algorithm::chain, "rank order, large"},
+    Row{Medium::any, Cores::any, 3, kAnyWorld, Worlds::any, kAnyBytes, 0, Algorithm::two_shot,
+        "rank order, large, rounded alike"},
 };
+
+bool keeps_order(Algorithm algorithm, const Facts& facts) {
+  return !facts.rank_order || reproducible(algorithm, facts.narrow);
+}
 
 bool fits(const Row& row, const Facts& facts) {
   const bool medium = row.medium == Medium::any || (row.medium == Medium::memory) == facts.memory;
@@ -77,20 +83,22 @@ bool fits(const Row& row, const Facts& facts) {
   const bool world = facts.world >= row.least_world && facts.world <= row.most_world;
   const bool shape = row.worlds == Worlds::any || std::has_single_bit(unsigned(facts.world));
   const bool bytes = facts.bytes <= row.most_bytes || facts.bytes / std::uint64_t(facts.world) <= row.most_chunk_bytes;
-  return medium && cores && world && shape && bytes && (!facts.rank_order || reproducible(row.algorithm));
+  return medium && cores && world && shape && bytes && keeps_order(row.algorithm, facts);
 }
 
 bool fits(const TableRow& row, const Facts& facts) {
   return row.world == facts.world && row.hosts == facts.hosts && row.memory == facts.memory &&
          row.oversubscribed == facts.oversubscribed && facts.bytes <= row.most_bytes &&
-         (!facts.rank_order || reproducible(row.algorithm));
+         keeps_order(row.algorithm, facts);
 }
 
 void refuse_if_unable(Algorithm forced, const Facts& facts) {
-  if (!facts.rank_order || reproducible(forced)) return;
-  throw Error(Code::configuration, text("algorithm '", name(forced),
-                                        "' cannot be forced in reproducible mode, it does not add in rank order; ",
-                                        "take 'auto', star, one_shot, two_shot or chain"));
+  if (keeps_order(forced, facts)) return;
+  const bool adds = reproducible(forced);
+  throw Error(Code::configuration,
+              text("algorithm '", name(forced), "' cannot be forced in reproducible mode, it does not ",
+                   adds ? "round alike what travels in 16 bits; take 'auto', star or two_shot"
+                        : "add in rank order; take 'auto', star, one_shot, two_shot or chain"));
 }
 
 // Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, 8.0 ms in slabs of 4 MiB, whose halves fall out of the
@@ -117,6 +125,13 @@ std::uint64_t slab_elems(const Facts& facts) {
   const std::uint64_t slab_bytes = std::max(wanted_slab(facts), std::uint64_t(facts.world) * least);
   if (facts.bytes <= slab_bytes) return 0;
   return divide_up(facts.bytes / facts.elem_bytes, divide_up(facts.bytes, slab_bytes));
+}
+
+Algorithm order_of(Kind kind, const Facts& facts) {
+  constexpr std::uint64_t kMostAtRoot = 256 * kKiB;
+  if (!facts.rank_order) return Algorithm::automatic;
+  if (kind == Kind::reduce_scatter) return Algorithm::two_shot;
+  return facts.narrow || facts.bytes <= kMostAtRoot ? Algorithm::star : Algorithm::chain;
 }
 
 Choice choose(const Facts& facts, std::span<const TableRow> table) {

@@ -24,6 +24,7 @@ struct Facts {
   Algorithm forced = Algorithm::automatic;
   std::int64_t slab_bytes = kSuitableSlab;  // wanted; 0: everything at once
   bool rank_order = false;                  // reproducible mode: results must not depend on the algorithm
+  bool narrow = false;                      // elements travel as a narrower type
 };
 
 struct Choice {
@@ -45,6 +46,9 @@ using Table = std::vector<TableRow>;
 // What is forced comes first, then the user's table, then the shipped one. Throws Error{configuration} if the forced
 // algorithm cannot do what is asked.
 Choice choose(const Facts& facts, std::span<const TableRow> table = {});
+
+// The algorithm of a reduce or reduce_scatter: automatic, or one that keeps rank order where that is wanted.
+Algorithm order_of(Kind kind, const Facts& facts);
 
 // The slab alone, for reduce_scatter: near facts.slab_bytes, so that slabs are equal, and no less than a worthwhile
 // message for each rank. 0: all at once.

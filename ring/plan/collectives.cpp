@@ -6,6 +6,7 @@
 #include "ring/base/check.hpp"
 #include "ring/plan/algorithm.hpp"
 #include "ring/plan/draft.hpp"
+#include "ring/plan/fold.hpp"
 #include "ring/plan/parts.hpp"
 #include "ring/plan/slabs.hpp"
 
@@ -53,6 +54,28 @@ void reduce_along_chain(Draft& draft, Range slab, Places places) {
   if (place != 0) draft.send(places.rank_at(place - 1), slab, mine);
 }
 
+//   0 --> root <-- 1, 2, ...    the root adds them in rank order
+void reduce_at_root(Draft& draft, Range slab, int root) {
+  if (draft.rank() == root)
+    gather_and_fold(draft, slab);
+  else
+    draft.send(root, slab, Space::input);
+}
+
+// Root 1:   0 --> 1 --> 2 --> 3, 3 --> 1    each adds its own on the way; the last one has the result
+void reduce_in_rank_order(Draft& draft, Range slab, int root) {
+  const int rank = draft.rank(), last = draft.world() - 1;
+  Operand mine = draft.at(Space::input, slab);
+  if (rank > 0) {
+    const Operand sum = rank == last && rank == root ? draft.at(Space::output, slab) : draft.window(slab.count);
+    draft.reduce(rank - 1, slab, sum, std::exchange(mine, sum));
+  }
+  if (rank < last) draft.send(rank + 1, slab, mine);
+  if (root == last) return;
+  if (rank == last) draft.send(root, slab, mine);
+  if (rank == root) draft.copy(last, slab);
+}
+
 }  // namespace
 
 // Root 0:   0 ---------------------> 4
@@ -89,13 +112,17 @@ Plan plan_transfer(const Shape& shape) {
   return std::move(draft).finish();
 }
 
-Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems) {
+Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems, Algorithm order) {
   const bool root = shape.rank == shape.root;
   const Places places{shape.world, shape.root};
   Draft draft(
       {.rank = shape.rank, .world = shape.world, .input_elems = shape.count, .output_elems = root ? shape.count : 0});
   if (shape.world == 1)
     copy_input(draft, {0, shape.count});
+  else if (order == Algorithm::star)
+    each_slab(draft, shape.count, slab_elems, [&](Range slab) { reduce_at_root(draft, slab, shape.root); });
+  else if (order == Algorithm::chain)
+    each_slab(draft, shape.count, slab_elems, [&](Range slab) { reduce_in_rank_order(draft, slab, shape.root); });
   else if (slab_elems == 0)
     reduce_along_tree(draft, {0, shape.count}, places);
   else
@@ -172,7 +199,7 @@ Plan plan_all_to_all(const Shape& shape) {
 // Three ranks:   0 --c--> 1 --a--> 2 --b--> 0            each adds its own, in the window
 //                0 --b2+0--> 1 --c0+1--> 2 --a1+2--> 0   the last to add is the owner
 // The first half of the ring allreduce, one place further on. A slab is the same piece of every rank's part.
-Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems) {
+Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems, Algorithm order) {
   const int n = shape.world, rank = shape.rank;
   const Parts parts = parts_of(shape);
   const Range own = parts.of(rank);
@@ -186,6 +213,10 @@ Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems) {
       return Range{all.begin + begin, end - begin};
     };
     if (n == 1) return copy_input(draft, part(0));
+    if (order == Algorithm::two_shot) {
+      for (int k = 1; k < n; k++) draft.send((rank + k) % n, part((rank + k) % n), Space::input);
+      return gather_and_fold(draft, part(rank));
+    }
     Operand partial = draft.at(Space::input, part((rank + n - 1) % n));
     for (int round = 1; round < n; round++) {
       draft.send((rank + 1) % n, part((rank - round + n) % n), partial);
@@ -207,11 +238,11 @@ Plan plan_of(const Signature& signature, const Shape& shape) {
     case Kind::all_gather:
       return plan_all_gather(shape);
     case Kind::reduce_scatter:
-      return plan_reduce_scatter(shape, signature.slab_elems);
+      return plan_reduce_scatter(shape, signature.slab_elems, signature.algorithm);
     case Kind::barrier:
       return plan_barrier(shape);
     case Kind::reduce:
-      return plan_reduce(shape, signature.slab_elems);
+      return plan_reduce(shape, signature.slab_elems, signature.algorithm);
     case Kind::gather:
       return plan_gather(shape);
     case Kind::scatter:

@@ -65,16 +65,16 @@ struct Stream {
 
 struct Plan {
   int rank = 0, world = 1;
-  std::uint64_t input_elems = 0;   // what is read of the caller's input
-  std::uint64_t output_elems = 0;  // what is written of the caller's output
-  std::uint64_t input_base = 0;    // the operation's element that is element 0 of the input
-  std::uint64_t output_base = 0;   // the same for the output
-  std::uint64_t window_elems = 0;  // scratch that the executor must provide
+  std::uint64_t input_elems = 0;                     // what is read of the caller's input
+  std::uint64_t output_elems = 0;                    // what is written of the caller's output
+  std::uint64_t input_base = 0;                      // the operation's element that is element 0 of the input
+  std::uint64_t output_base = 0;                     // the same for the output
+  std::uint64_t window_elems = 0;                    // scratch that the executor must provide
   std::uint64_t sent_elems = 0, received_elems = 0;  // by all its steps
-  bool apart = false;              // not for in place: a range begins at 0 and its operands lie anywhere
-  bool exchanges = false;          // ranks reduce into what they are sending to each other: links must hold some of it
-  std::vector<Step> steps;         // grouped by stream, in program order within each
-  std::vector<Stream> streams;     // sends, then receives, then local; one at most for each peer and kind
+  bool apart = false;           // not for in place: a range begins at 0 and its operands lie anywhere
+  bool exchanges = false;       // ranks reduce into what they are sending to each other: links must hold some of it
+  std::vector<Step> steps;      // grouped by stream, in program order within each
+  std::vector<Stream> streams;  // sends, then receives, then local; one at most for each peer and kind
   std::vector<Operand> sources;
   std::vector<Dep> deps;  // never on a step of the same stream: its order is given
 

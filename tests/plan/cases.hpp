@@ -67,13 +67,13 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
     add(name(algorithm), {Collective::allreduce, reproducible(algorithm)}, [&](int rank) {
       return plan_allreduce(algorithm, {rank, world, count}, slab_elems);
     });
-  add("reduce_scatter", {Collective::reduce_scatter}, [&](int rank) {
-    return plan_reduce_scatter({rank, world, count}, slab_elems);
-  });
+  for (const Algorithm order : {Algorithm::automatic, Algorithm::two_shot})
+    add(text("reduce_scatter by ", name(order)), {Collective::reduce_scatter, order == Algorithm::two_shot},
+        [&](int rank) { return plan_reduce_scatter({rank, world, count}, slab_elems, order); });
   for (int root = 0; root < world; root++)
-    add(text("reduce to ", root), {Collective::reduce, false, root}, [&](int rank) {
-      return plan_reduce({rank, world, count, root}, slab_elems);
-    });
+    for (const Algorithm order : {Algorithm::automatic, Algorithm::star, Algorithm::chain})
+      add(text("reduce to ", root, " by ", name(order)), {Collective::reduce, order != Algorithm::automatic, root},
+          [&](int rank) { return plan_reduce({rank, world, count, root}, slab_elems, order); });
   const std::vector<std::uint64_t> uneven = uneven_counts(world, count);
   add("reduce_scatter of unequal parts", {Collective::reduce_scatter, false, 0, uneven}, [&](int rank) {
     return plan_reduce_scatter({rank, world, count, 0, uneven}, slab_elems);

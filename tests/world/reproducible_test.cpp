@@ -1,0 +1,153 @@
+// Reproducible mode: the bits of a reduction are those of adding up in rank order, whatever carries it out.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/support/random.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+using testing::HasSubstr;
+
+// Floats of very different sizes, whose sum depends on the order.
+std::vector<float> contribution(int rank, std::size_t count) {
+  Random random(std::uint64_t(rank) + 100);
+  std::vector<float> values(count);
+  for (float& value : values) value = std::ldexp(float(random.below(1 << 24)) - (1 << 23), int(random.below(24)) - 12);
+  return values;
+}
+
+std::vector<float> in_rank_order(int ranks, std::size_t count) {
+  std::vector<float> sum = contribution(0, count);
+  for (int rank = 1; rank < ranks; rank++) {
+    const std::vector<float> next = contribution(rank, count);
+    for (std::size_t i = 0; i < count; i++) sum[i] += next[i];
+  }
+  return sum;
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+Settings reproducible() {
+  Settings settings = Settings::from_environment();
+  settings.reproducible = 1;
+  return settings;
+}
+
+class ReproducibleIn : public testing::TestWithParam<int> {
+ protected:
+  static void run(const std::function<void(World&)>& body) {
+    for (const int slab_bytes : {-1, 0, 3000}) {
+      Settings settings = reproducible();
+      settings.slab_bytes = slab_bytes;
+      run_world(GetParam(), body, settings);
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ranks, ReproducibleIn, testing::Values(2, 3, 4, 7, 8));
+
+constexpr std::size_t kCounts[] = {1, 5, 1000, 70'001};
+
+TEST_P(ReproducibleIn, allreduce_is_the_sum_in_rank_order_by_every_algorithm) {
+  run([](World& world) {
+    for (const std::size_t count : kCounts)
+      for (const std::string_view algorithm : {"auto", "star", "one_shot", "two_shot", "chain"}) {
+        std::vector<float> values = contribution(world.rank(), count);
+        world.allreduce(values, Op::sum, {.algorithm = algorithm});
+        EXPECT_TRUE(same_bits(values, in_rank_order(world.size(), count))) << algorithm << " of " << count;
+      }
+  });
+}
+
+TEST_P(ReproducibleIn, reduce_and_reduce_scatter_are_too) {
+  run([](World& world) {
+    const auto n = std::size_t(world.size());
+    for (const std::size_t count : kCounts) {
+      const std::vector<float> expected = in_rank_order(world.size(), count);
+      for (const int root : {0, world.size() / 2, world.size() - 1}) {
+        std::vector<float> values = contribution(world.rank(), count);
+        world.reduce(values, root);
+        EXPECT_TRUE(same_bits(values, world.rank() == root ? expected : contribution(world.rank(), count)));
+      }
+      std::vector<float> all = contribution(world.rank(), count * n), part(count);
+      world.reduce_scatter(all, part);
+      const std::vector<float> whole = in_rank_order(world.size(), count * n);
+      EXPECT_TRUE(same_bits(part, std::span(whole).subspan(count * std::size_t(world.rank()), count)));
+    }
+  });
+}
+
+TEST_P(ReproducibleIn, lists_and_their_pieces_have_the_same_bits) {
+  run([](World& world) {
+    constexpr std::size_t kCount = 30'000;
+    const std::vector<float> expected = in_rank_order(world.size(), kCount);
+    for (const std::size_t piece : {100u, 999u, 30'000u}) {
+      std::vector<float> values = contribution(world.rank(), kCount);
+      std::vector<Tensor> list;
+      for (std::size_t at = 0; at < kCount; at += piece)
+        list.emplace_back(std::span(values).subspan(at, std::min(piece, kCount - at)));
+      world.allreduce(std::span<const Tensor>(list));
+      EXPECT_TRUE(same_bits(values, expected)) << "pieces of " << piece;
+    }
+  });
+}
+
+// What travels in 16 bits: all sizes and algorithms round alike.
+TEST_P(ReproducibleIn, narrow_elements_have_the_same_bits_by_every_algorithm) {
+  run([](World& world) {
+    constexpr std::size_t kCount = 70'001;
+    std::vector<float> star = contribution(world.rank(), kCount);
+    world.allreduce(star, Op::sum, {.algorithm = "star", .wire = DType::bf16});
+    for (const std::string_view algorithm : {"auto", "two_shot"})
+      for (const std::size_t count : kCounts) {
+        std::vector<float> values = contribution(world.rank(), kCount);
+        values.resize(count);
+        world.allreduce(values, Op::sum, {.algorithm = algorithm, .wire = DType::bf16});
+        EXPECT_TRUE(same_bits(values, std::span(star).first(count))) << algorithm << " of " << count;
+      }
+  });
+}
+
+TEST(Reproducible, algorithms_that_cannot_are_refused_with_the_reason) {
+  run_world(
+      3,
+      [](World& world) {
+        std::vector<float> values(10);
+        const auto told = [&](std::string_view algorithm, std::optional<DType> wire) -> std::string {
+          try {
+            world.allreduce(values, Op::sum, {.algorithm = algorithm, .wire = wire});
+          } catch (const Error& e) {
+            EXPECT_EQ(e.code(), Code::configuration);
+            return e.what();
+          }
+          return "none";
+        };
+        for (const std::string_view algorithm : {"ring", "tree", "halving"})
+          EXPECT_THAT(told(algorithm, {}), HasSubstr("cannot be forced in reproducible mode, it does not add in rank "
+                                                     "order; take 'auto', star, one_shot, two_shot or chain"));
+        for (const std::string_view algorithm : {"one_shot", "chain"})
+          EXPECT_THAT(told(algorithm, DType::f16), HasSubstr("does not round alike what travels in 16 bits"));
+        world.barrier();
+      },
+      reproducible());
+}
+
+// That the test can tell: a ring's sum is another one.
+TEST(Reproducible, without_it_a_ring_has_other_bits) {
+  run_world(
+      3,
+      [](World& world) {
+        std::vector<float> values = contribution(world.rank(), 1000);
+        world.allreduce(values, Op::sum, {.algorithm = "ring"});
+        EXPECT_FALSE(same_bits(values, in_rank_order(3, 1000)));
+      },
+      Settings::from_environment());
+}
+
+}  // namespace
+}  // namespace anello
