@@ -61,6 +61,7 @@ Group::Impl::Impl(Communicator::Charter charter, std::shared_ptr<DataLinks> link
                   Maker maker)
     : seat{charter.rank, int(charter.ledger->members().size())},
       members(charter.ledger->members()),
+      bucket_bytes(charter.settings.bucket_bytes),
       ledger_(charter.ledger),
       links_(std::move(links)),
       surroundings_(surroundings),
@@ -88,6 +89,12 @@ Communicator& Group::Impl::transfers(int from, int to) {
 Communicator& Group::Impl::communicator() {
   if (finished_) refuse("world", "used after finish()");
   return communicator_;
+}
+
+Ticks Group::Impl::busy() const {
+  Ticks busy = 0;
+  for (const Totals::OfKind& kind : ledger_->tally.totals().kinds) busy += kind.busy;
+  return busy;
 }
 
 // The world says goodbye for itself.

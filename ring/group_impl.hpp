@@ -41,9 +41,11 @@ class Group::Impl {
   // No operation goes on, nothing is lent any more; the others hear of it.
   void part();
   std::uint64_t completed() const { return communicator_.completed(); }
+  Ticks busy() const;  // in operations that are done
 
   const Seat seat;
   const std::vector<int> members;
+  const std::int64_t bucket_bytes;  // as set
 
  private:
   std::shared_ptr<Ledger> ledger_;

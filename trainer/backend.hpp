@@ -58,7 +58,7 @@ class Backend {
   // Of softmax(scores) against the labels, and the gradient of the loss with respect to the scores.
   virtual Score cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) = 0;
 
-  virtual void scale(std::span<float> values, float factor) = 0;
+  virtual void add(std::span<const float> from, std::span<float> to) = 0;
   // velocity = momentum * velocity + gradient; parameters -= rate * velocity
   virtual void momentum_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> velocity,
                              float rate, float momentum) = 0;

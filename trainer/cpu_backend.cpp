@@ -37,7 +37,7 @@ class CpuBackend : public Backend {
   void relu(ConstMatrix in, Matrix out) override;
   void relu_gradient(ConstMatrix out, ConstMatrix out_gradient, Matrix in_gradient) override;
   Score cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) override;
-  void scale(std::span<float> values, float factor) override;
+  void add(std::span<const float> from, std::span<float> to) override;
   void momentum_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> velocity,
                      float rate, float momentum) override;
   void adam_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> mean,
@@ -90,8 +90,8 @@ Score CpuBackend::cross_entropy(ConstMatrix scores, std::span<const std::uint8_t
   return sum;
 }
 
-void CpuBackend::scale(std::span<float> values, float factor) {
-  for (float& value : values) value *= factor;
+void CpuBackend::add(std::span<const float> from, std::span<float> to) {
+  for (std::size_t i = 0; i < from.size(); i++) to[i] += from[i];
 }
 
 void CpuBackend::momentum_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> velocity,

@@ -1,30 +1,43 @@
 #include "trainer/data_parallel.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "ring/base/check.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::trainer {
 
-DType wire_type(std::string_view compression) {
+std::optional<DType> wire_type(std::string_view compression) {
   if (compression == "fp16") return DType::f16;
   if (compression == "bf16") return DType::bf16;
   ANELLO_CHECK(compression == "none");
-  return DType::f32;
+  return std::nullopt;
 }
 
-DataParallel::DataParallel(World& world, Backend& backend, std::unique_ptr<Optimizer> optimizer,
-                           std::size_t global_batch, DType wire)
-    : world_(world), backend_(backend), optimizer_(std::move(optimizer)), global_batch_(global_batch), wire_(wire) {}
+DataParallel::DataParallel(World& world, std::span<float> parameters, std::span<float> gradient,
+                           std::span<const Gradient> gradients, std::unique_ptr<Optimizer> optimizer,
+                           const Averaging& averaging)
+    : world_(world),
+      parameters_(parameters),
+      gradient_(gradient),
+      optimizer_(std::move(optimizer)),
+      global_batch_(averaging.global_batch),
+      gradients_(world, gradients,
+                 {.combine = GradientOptions::Combine::sum,
+                  .wire = averaging.wire,
+                  .most_norm = averaging.most_norm,
+                  .passes = averaging.passes}) {}
 
-void DataParallel::step(std::span<float> parameters, std::span<float> gradient, double rate, std::uint64_t count) {
-  backend_.scale(gradient, 1.0F / float(global_batch_));
-  const auto start = std::chrono::steady_clock::now();
-  world_.allreduce(gradient, Op::sum, {.name = "gradients", .wire = wire_});
-  communication_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+double DataParallel::step(double rate, std::uint64_t count) {
+  const Gradients::Step done = gradients_.finish();
+  const std::chrono::duration<double> exposed = done.exposed, all = done.communicated;
+  communication_.exposed_seconds += exposed.count();
+  communication_.hidden_seconds += std::max(0.0, all.count() - exposed.count());
   const Phase phase(world_, "optimizer");
-  optimizer_->step(parameters, gradient, float(rate), count);
+  optimizer_->step(parameters_, gradient_, float(rate), count);
+  return done.norm;
 }
 
 void require_equal(World& world, std::uint64_t value, std::string_view what) {

@@ -1,9 +1,12 @@
 // What makes training data-parallel: an optimizer that steps along the gradient averaged over all ranks, and the check
-// that the ranks agree. One rank, one thread; every call is collective.
+// that the ranks agree. One rank, one thread; every call but ready() is collective.
 #pragma once
+#include <anello/gradients.hpp>
 #include <anello/world.hpp>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -11,30 +14,47 @@
 
 namespace anello::trainer {
 
-// "none", "fp16" or "bf16": as what gradients travel.
-DType wire_type(std::string_view compression);
+// "none", "fp16" or "bf16": as what gradients travel; none if as they are.
+std::optional<DType> wire_type(std::string_view compression);
+
+struct Averaging {
+  std::size_t global_batch = 1;
+  std::optional<DType> wire = {};
+  double most_norm = 0;  // 0: any
+  int passes = 1;        // backward passes a step
+};
 
 class DataParallel {
  public:
-  DataParallel(World& world, Backend& backend, std::unique_ptr<Optimizer> optimizer, std::size_t global_batch,
-               DType wire);
+  // `gradients` are the parts of `gradient`, which is that of `parameters`. All memory outlives this.
+  DataParallel(World& world, std::span<float> parameters, std::span<float> gradient,
+               std::span<const Gradient> gradients, std::unique_ptr<Optimizer> optimizer, const Averaging& averaging);
 
-  // `gradient` is summed over this rank's samples; it is replaced by the sum over all ranks divided by the global
-  // batch. An epoch's last batch, if smaller, is divided by as much: every sample weighs the same, and a last batch of
-  // one does not throw the model about. Dividing comes before rounding to 16 bits, so that large sums do not overflow
-  // them. Blocks until all ranks have stepped; errors as of World::allreduce.
-  void step(std::span<float> parameters, std::span<float> gradient, double rate, std::uint64_t count);
+  // A step: begin(), then ready() for each of the gradients when it is complete, as often as there are passes; then
+  // step(), which blocks until all ranks have come to it, and returns the gradient's norm if that has a most. Gradients
+  // are summed over this rank's samples; they are replaced by the sum over all ranks divided by the global batch, and
+  // travel meanwhile. An epoch's last batch, if smaller, is divided by as much: every sample weighs the same, and a
+  // last batch of one does not throw the model about. Dividing comes before rounding to 16 bits, so that large sums do
+  // not overflow them. Errors as of World::allreduce.
+  void begin() { gradients_.begin(1.0 / double(global_batch_)); }
+  void ready(std::size_t gradient) { gradients_.ready(gradient); }
+  double step(double rate, std::uint64_t count);
 
   std::vector<std::span<float>> state() { return optimizer_->state(); }
-  double communication_seconds() const { return communication_seconds_; }  // since construction
+
+  // Since construction: waited for, and gone on while this rank computed.
+  struct Communication {
+    double exposed_seconds = 0, hidden_seconds = 0;
+  };
+  const Communication& communication() const { return communication_; }
 
  private:
   World& world_;
-  Backend& backend_;
+  std::span<float> parameters_, gradient_;
   std::unique_ptr<Optimizer> optimizer_;
   std::size_t global_batch_;
-  DType wire_;
-  double communication_seconds_ = 0;
+  Gradients gradients_;
+  Communication communication_;
 };
 
 // Error{mismatch} on every rank if one has another value than rank 0, with that rank, its host and `what` in it.

@@ -87,10 +87,17 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
   // 4. Scale the learning rate with the batch of the whole world.
   const LearningRate rate{options.base_rate(), global_batch, options.warmup_epochs * sampler.steps()};
 
-  // 5. Wrap the optimizer: it steps along the gradient averaged over all ranks.
+  // 5. Wrap the optimizer: it steps along the gradient averaged over all ranks, which travels while it is made.
   Model model(*device, data.image_size(), make_mlp(data.image_size(), options.hidden, data.classes), options.seed);
-  DataParallel optimizer(world, *device, make_optimizer(options.optimizer, *device, model.parameters().size()),
-                         global_batch, wire_type(options.compression));
+  const auto layers = model.layer_gradients();
+  std::vector<Gradient> gradients;
+  for (const auto& layer : layers) gradients.push_back({layer.name, layer.values});
+  DataParallel optimizer(world, model.parameters(), model.gradient(), gradients,
+                         make_optimizer(options.optimizer, *device, model.parameters().size()),
+                         {.global_batch = global_batch,
+                          .wire = wire_type(options.compression),
+                          .most_norm = options.clip,
+                          .passes = int(options.accumulate)});
 
   // 6. Broadcast parameters and optimizer state from rank 0, which alone reads the checkpoint when resuming.
   auto state = optimizer.state();
@@ -110,20 +117,28 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
   while (epoch < options.epochs) {
     Metrics trained;
     const auto start = std::chrono::steady_clock::now();
-    const double communicated = optimizer.communication_seconds();
+    const auto before = optimizer.communication();
     sampler.begin_epoch(epoch);
     for (std::size_t step = 0; step < sampler.steps(); step++) {
       const std::size_t count = epoch * sampler.steps() + step;
       const auto share = sampler.share(step);
-      {
+      optimizer.begin();
+      for (std::size_t pass = 0; pass < options.accumulate; pass++) {
         const Phase phase(world, "forward and backward");
-        trained.add(model.train(data, data.train, share), share.size());
+        const auto [first, last] = part_of(share.size(), int(pass), int(options.accumulate));
+        const auto part = std::span(share).subspan(first, last - first);
+        const auto into = pass == 0 ? Model::Into::fresh : Model::Into::sum;
+        trained.add(model.train(
+                        data, data.train, part, [&](std::size_t k) { optimizer.ready(k); }, into),
+                    part.size());
       }
-      optimizer.step(model.parameters(), model.gradient(), rate.at(count), count + 1);
+      optimizer.step(rate.at(count), count + 1);
       report.step(epoch + 1, step, sampler.steps());
     }
     trained.seconds = seconds_since(start);
-    trained.communication_seconds = optimizer.communication_seconds() - communicated;
+    trained.exposed_seconds = optimizer.communication().exposed_seconds - before.exposed_seconds;
+    trained.hidden_seconds = optimizer.communication().hidden_seconds - before.hidden_seconds;
+    trained.steps = double(sampler.steps());
     {
       const Phase phase(world, "evaluation");
       tested = evaluate(model, data, world);

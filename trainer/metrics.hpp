@@ -9,7 +9,7 @@ namespace anello::trainer {
 
 struct Metrics {
   double loss_sum = 0, correct = 0, samples = 0;
-  double seconds = 0, communication_seconds = 0;  // summed over ranks as well
+  double seconds = 0, exposed_seconds = 0, hidden_seconds = 0, steps = 0;  // summed over ranks as well
 
   void add(const Score& score, std::size_t of_samples) {
     loss_sum += score.loss;
@@ -18,12 +18,12 @@ struct Metrics {
   }
   double loss() const { return loss_sum / samples; }
   double accuracy() const { return correct / samples; }
-  double communication_share() const { return communication_seconds / seconds; }
+  double exposed_share() const { return exposed_seconds / seconds; }
 
   Metrics over_ranks(World& world) const {
-    double sums[] = {loss_sum, correct, samples, seconds, communication_seconds};
+    double sums[] = {loss_sum, correct, samples, seconds, exposed_seconds, hidden_seconds, steps};
     world.allreduce(sums, Op::sum, {.name = "metrics"});
-    return {sums[0], sums[1], sums[2], sums[3], sums[4]};
+    return {sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]};
   }
 };
 

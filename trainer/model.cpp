@@ -16,7 +16,8 @@ Model::Model(Backend& backend, std::size_t inputs, Layers layers, std::uint64_t 
       layers_(std::move(layers)),
       parameters_(none()),
       gradient_(none()),
-      input_(none()) {
+      input_(none()),
+      fresh_(none()) {
   for (const auto& layer : layers_) {
     places_.push_back({parameter_count_, none(), none()});
     parameter_count_ += layer->parameter_count();
@@ -74,17 +75,36 @@ Score Model::evaluate(const Dataset& data, const Samples& from, std::span<const 
   return backend_.cross_entropy(output(last, batch), labels_, output_gradient(last, batch));
 }
 
-Score Model::train(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices) {
+std::span<float> Model::gradient_of(std::size_t layer) {
+  return gradient().subspan(places_[layer].first_parameter, layers_[layer]->parameter_count());
+}
+
+std::vector<Model::LayerGradient> Model::layer_gradients() {
+  std::vector<LayerGradient> all;
+  for (std::size_t i = 0; i < layers_.size(); i++)
+    if (const auto values = gradient_of(i); !values.empty()) all.push_back({"layer " + std::to_string(i), values});
+  return all;
+}
+
+Score Model::train(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices, const Ready& ready,
+                   Into into) {
   const Score score = evaluate(data, from, indices);
-  backward(indices.size());
+  backward(indices.size(), into, ready);
   return score;
 }
 
-void Model::backward(std::size_t batch) {
-  for (std::size_t i = layers_.size(); i-- > 0;)
+void Model::backward(std::size_t batch, Into into, const Ready& ready) {
+  std::size_t number = layer_gradients().size();
+  if (into == Into::sum && !fresh_) fresh_ = backend_.allocate(parameter_count_);
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    const std::span<float> whole = gradient_of(i);
+    const std::span<float> place = into == Into::sum ? std::span(fresh_.get(), whole.size()) : whole;
     layers_[i]->backward(backend_, parameters_of(i), input(i, batch), output(i, batch), output_gradient(i, batch),
-                         gradient().subspan(places_[i].first_parameter, layers_[i]->parameter_count()),
-                         i == 0 ? Matrix{} : output_gradient(i - 1, batch));
+                         place, i == 0 ? Matrix{} : output_gradient(i - 1, batch));
+    if (whole.empty()) continue;
+    if (into == Into::sum) backend_.add(place, whole);
+    ready(--number);
+  }
 }
 
 }  // namespace anello::trainer

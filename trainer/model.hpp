@@ -3,7 +3,9 @@
 // thread; knows nothing of the world.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "trainer/backend.hpp"
@@ -21,9 +23,20 @@ class Model {
   std::uint64_t parameter_hash() const;
   std::span<float> gradient() { return {gradient_.get(), parameter_count_}; }
 
+  // The same by layer, of those that have any.
+  struct LayerGradient {
+    std::string name;
+    std::span<float> values;
+  };
+  std::vector<LayerGradient> layer_gradients();
+
   // Runs the samples through the layers. train() also leaves in gradient() the gradient of their loss, summed over them
-  // (none: zero). Labels are below the number of classes.
-  Score train(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices);
+  // (none: zero), or adds it to what is there; it calls `ready` with the place of each layer gradient as soon as it is
+  // complete, the last layer's first. Labels are below the number of classes.
+  enum class Into { fresh, sum };
+  using Ready = std::function<void(std::size_t layer_gradient)>;
+  Score train(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices, const Ready& ready,
+              Into into = Into::fresh);
   Score evaluate(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices);
 
  private:
@@ -36,7 +49,8 @@ class Model {
   Matrix output(std::size_t layer, std::size_t batch) const;
   Matrix output_gradient(std::size_t layer, std::size_t batch) const;
   ConstMatrix input(std::size_t layer, std::size_t batch) const;
-  void backward(std::size_t batch);
+  void backward(std::size_t batch, Into into, const Ready& ready);
+  std::span<float> gradient_of(std::size_t layer);
 
   Backend& backend_;
   std::size_t inputs_;
@@ -44,6 +58,7 @@ class Model {
   std::vector<Place> places_;
   std::size_t parameter_count_ = 0, room_ = 0;
   Backend::Memory parameters_, gradient_, input_;
+  Backend::Memory fresh_;  // a layer's gradient before it is added
   std::vector<float> images_;
   std::vector<std::uint8_t> labels_;
 };

@@ -70,6 +70,8 @@ void declare(CLI::App& app, TrainOptions& o) {
   choice("--sampling", o.sampling, {"shard", "random"},
          "shard: every sample once an epoch, shared out; random: each rank draws from all with a seed of its own");
   choice("--compression", o.compression, {"none", "fp16", "bf16"}, "of gradients on the wire");
+  app.add_option("--accumulate", o.accumulate, "backward passes over parts of the batch in each step")->check(positive);
+  app.add_option("--clip", o.clip, "largest norm of a step's gradient; 0: any")->check(CLI::NonNegativeNumber);
   app.add_option("--checkpoint", o.checkpoint, "FILE that rank 0 writes after each epoch");
   app.add_flag("--resume", o.resume, "go on from the checkpoint, on any number of ranks");
   choice("--device", o.device, {"auto", "cpu", "cuda"}, "what trains");
@@ -99,7 +101,8 @@ Facts TrainOptions::lasting(int world_size) const {
 }
 
 std::uint64_t TrainOptions::hash(int world_size) const {
-  std::string all = text(epochs, ' ', base_rate(), ' ', warmup_epochs, ' ', compression, ' ', resume, ' ', timeline);
+  std::string all = text(epochs, ' ', base_rate(), ' ', warmup_epochs, ' ', compression, ' ', resume, ' ', timeline,
+                         ' ', accumulate, ' ', clip);
   for (const auto& [option, value] : lasting(world_size)) all += text(' ', option, ' ', value);
   return hash64(std::as_bytes(std::span(all)));
 }

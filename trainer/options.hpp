@@ -24,6 +24,8 @@ struct TrainOptions {
   std::uint64_t seed = 1;
   std::string sampling = "shard";
   std::string compression = "none";
+  std::size_t accumulate = 1;  // backward passes a step
+  double clip = 0;             // the gradient's largest norm; 0: any
   std::string checkpoint;
   std::string timeline;
   bool resume = false;

@@ -84,17 +84,21 @@ void Report::epoch(const EpochResult& result) {
   if (world_.rank() != 0) return;
   const auto& [epoch, train, test, learning_rate] = result;
   const double rate = train.samples / (train.seconds / world_.size());
+  const double exposed = 1e3 * train.exposed_seconds / train.steps, hidden = 1e3 * train.hidden_seconds / train.steps;
   line(text("epoch ", std::setw(int(text(options_.epochs).size())), epoch, '/', options_.epochs, "  loss ",
             fixed(train.loss(), 4), "  test loss ", fixed(test.loss(), 4), "  accuracy ",
             fixed(100 * test.accuracy(), 2), " %  ", fixed(rate, 0), " samples/s  communication ",
-            fixed(100 * train.communication_share(), 0), " %"));
+            fixed(100 * train.exposed_share(), 0), " %, a step ", fixed(exposed, 2), " ms exposed, ", fixed(hidden, 2),
+            " ms hidden"));
   const Json entry = {{"event", "epoch"},
                       {"epoch", epoch},
                       {"train_loss", train.loss()},
                       {"test_loss", test.loss()},
                       {"test_accuracy", test.accuracy()},
                       {"samples_per_second", rate},
-                      {"communication_share", train.communication_share()},
+                      {"communication_share", train.exposed_share()},
+                      {"exposed_ms_per_step", exposed},
+                      {"hidden_ms_per_step", hidden},
                       {"learning_rate", learning_rate}};
   if (log_.is_open()) log_ << entry << std::endl;
 }

@@ -21,22 +21,36 @@ float gradient_sum(int rank, std::size_t i) {
   return float(rank) * std::sin(float(i) + float(rank));
 }
 
+// In two parts.
+std::vector<Gradient> parts_of(std::vector<float>& gradient) {
+  const auto all = std::span(gradient);
+  return {{"first", all.first(all.size() / 2)}, {"second", all.subspan(all.size() / 2)}};
+}
+
+void step(DataParallel& optimizer, double rate) {
+  optimizer.begin();
+  optimizer.ready(1);
+  optimizer.ready(0);
+  optimizer.step(rate, 1);
+}
+
 void expect_average(int ranks, std::string_view compression, float tolerance) {
   const auto samples = std::size_t(ranks * (ranks - 1) / 2);
   run_world(ranks, [&](World& world) {
     const auto backend = make_cpu_backend();
-    DataParallel optimizer(world, *backend, make_optimizer("sgd", *backend, kParameters), samples,
-                           wire_type(compression));
     std::vector<float> parameters(kParameters, 1), gradient(kParameters);
+    DataParallel optimizer(world, parameters, gradient, parts_of(gradient),
+                           make_optimizer("sgd", *backend, kParameters),
+                           {.global_batch = samples, .wire = wire_type(compression)});
     for (std::size_t i = 0; i < kParameters; i++) gradient[i] = gradient_sum(world.rank(), i);
-    optimizer.step(parameters, gradient, 0.5, 1);
+    step(optimizer, 0.5);
     for (std::size_t i = 0; i < kParameters; i++) {
       double sum = 0;
       for (int rank = 0; rank < ranks; rank++) sum += gradient_sum(rank, i);
       ASSERT_NEAR(gradient[i], sum / double(samples), tolerance) << i;
       ASSERT_NEAR(parameters[i], 1 - 0.5 * gradient[i], 1e-6) << i;
     }
-    EXPECT_GT(optimizer.communication_seconds(), 0);
+    EXPECT_GT(optimizer.communication().exposed_seconds, 0);
     require_equal(world, std::uint64_t(std::bit_cast<std::uint32_t>(parameters[17])), "parameter 17");
   });
 }
@@ -54,9 +68,10 @@ TEST(DataParallel, AveragesCompressed) {
 TEST(DataParallel, DividesBeforeItCompresses) {
   run_world(2, [](World& world) {
     const auto backend = make_cpu_backend();
-    DataParallel optimizer(world, *backend, make_optimizer("sgd", *backend, 1), 1000000, DType::f16);
-    std::vector<float> parameters(1), gradient = {3e6F};
-    optimizer.step(parameters, gradient, 1, 1);
+    std::vector<float> parameters(2), gradient = {3e6F, 3e6F};
+    DataParallel optimizer(world, parameters, gradient, parts_of(gradient), make_optimizer("sgd", *backend, 2),
+                           {.global_batch = 1000000, .wire = DType::f16});
+    step(optimizer, 1);
     EXPECT_EQ(gradient[0], 6);
   });
 }
@@ -64,7 +79,8 @@ TEST(DataParallel, DividesBeforeItCompresses) {
 TEST(DataParallel, StateIsTheOptimizers) {
   run_world(1, [](World& world) {
     const auto backend = make_cpu_backend();
-    DataParallel optimizer(world, *backend, make_optimizer("adam", *backend, 5), 1, DType::f32);
+    std::vector<float> parameters(5), gradient(5);
+    DataParallel optimizer(world, parameters, gradient, parts_of(gradient), make_optimizer("adam", *backend, 5), {});
     EXPECT_EQ(optimizer.state().size(), 2U);
   });
 }
@@ -75,11 +91,13 @@ TEST(Metrics, WeighBySamples) {
     const auto samples = std::size_t(world.rank());  // rank 0 has none
     metrics.add({.loss = 2.0 * double(samples * samples), .correct = samples / 2}, samples);
     metrics.seconds = 1;
-    metrics.communication_seconds = 0.1 * world.rank();
+    metrics.exposed_seconds = 0.1 * world.rank();
+    metrics.steps = 2;
     const Metrics all = metrics.over_ranks(world);
     EXPECT_DOUBLE_EQ(all.loss(), (2.0 + 8.0) / 3);
     EXPECT_DOUBLE_EQ(all.accuracy(), 1.0 / 3);
-    EXPECT_NEAR(all.communication_share(), 0.1, 1e-12);
+    EXPECT_NEAR(all.exposed_share(), 0.1, 1e-12);
+    EXPECT_EQ(all.steps, 6);
   });
 }
 

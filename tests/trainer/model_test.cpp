@@ -59,10 +59,15 @@ class ModelTest : public testing::Test {
   std::unique_ptr<Backend> backend_ = make_cpu_backend();
   Model model_{*backend_, kInputs, make_mlp(kInputs, kHidden, kClasses), 11};
   Dataset data_ = some_data(9);
+
+  Score train(const std::vector<std::uint32_t>& samples, Model::Into into = Model::Into::fresh) {
+    return model_.train(
+        data_, data_.train, samples, [](std::size_t) {}, into);
+  }
 };
 
 TEST_F(ModelTest, GradientIsThatOfThePlainLoss) {
-  const Score score = model_.train(data_, data_.train, first(9));
+  const Score score = train(first(9));
   std::vector<double> parameters(model_.parameters().begin(), model_.parameters().end());
   ASSERT_EQ(parameters.size(), 6U * 5 + 5 + 5 * 3 + 3 + 3 * 4 + 4);
   EXPECT_NEAR(score.loss, plain_loss(data_, 9, parameters), 1e-5 * score.loss);
@@ -82,26 +87,49 @@ TEST_F(ModelTest, GradientIsThatOfThePlainLoss) {
 }
 
 TEST_F(ModelTest, GradientsOfPartsAddUp) {
-  model_.train(data_, data_.train, first(9));
+  train(first(9));
   const std::vector<float> whole(model_.gradient().begin(), model_.gradient().end());
   std::vector<float> sum(whole.size());
   for (const auto& part : {std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5}, {6, 7}, {8}}) {
-    model_.train(data_, data_.train, part);
+    train(part);
     for (std::size_t i = 0; i < sum.size(); i++) sum[i] += model_.gradient()[i];
   }
   EXPECT_THAT(sum, testing::Pointwise(testing::FloatNear(1e-5F), whole));
+  train({0, 1, 2, 3, 4, 5});
+  train({6, 7}, Model::Into::sum);
+  train({8}, Model::Into::sum);
+  EXPECT_THAT(model_.gradient(), testing::Pointwise(testing::FloatNear(1e-5F), whole)) << "summed by the model";
+}
+
+// The last layer's first, and complete by then.
+TEST_F(ModelTest, SaysWhichGradientIsReady) {
+  train(first(9));
+  const std::vector<float> whole(model_.gradient().begin(), model_.gradient().end());
+  const auto layers = model_.layer_gradients();
+  ASSERT_EQ(layers.size(), 3U);
+  std::size_t elems = 0;
+  for (const auto& layer : layers) elems += layer.values.size();
+  EXPECT_EQ(elems, whole.size());
+  std::fill(model_.gradient().begin(), model_.gradient().end(), 99.0F);
+  std::vector<std::size_t> ready;
+  model_.train(data_, data_.train, first(9), [&](std::size_t k) {
+    ready.push_back(k);
+    const auto at = layers[k].values.data() - model_.gradient().data();
+    EXPECT_TRUE(std::equal(layers[k].values.begin(), layers[k].values.end(), whole.begin() + at));
+  });
+  EXPECT_EQ(ready, (std::vector<std::size_t>{2, 1, 0}));
 }
 
 TEST_F(ModelTest, NoSamplesHaveNoGradient) {
-  model_.train(data_, data_.train, first(9));
-  const Score score = model_.train(data_, data_.train, {});
+  train(first(9));
+  const Score score = train({});
   EXPECT_EQ(score.loss, 0);
   EXPECT_EQ(score.correct, 0U);
   EXPECT_THAT(model_.gradient(), testing::Each(0.0F));
 }
 
 TEST_F(ModelTest, EvaluationLeavesTheGradientAlone) {
-  const Score trained = model_.train(data_, data_.train, first(9));
+  const Score trained = train(first(9));
   const std::vector<float> before(model_.gradient().begin(), model_.gradient().end());
   const Score evaluated = model_.evaluate(data_, data_.train, first(9));
   EXPECT_EQ(trained.loss, evaluated.loss);

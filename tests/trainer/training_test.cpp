@@ -92,7 +92,8 @@ TEST_F(Training, LogsWhatItPromises) {
     return names;
   };
   EXPECT_THAT(keys(log[0]), testing::ElementsAre("event", "epoch", "train_loss", "test_loss", "test_accuracy",
-                                                 "samples_per_second", "communication_share", "learning_rate"));
+                                                 "samples_per_second", "communication_share", "exposed_ms_per_step",
+                                                 "hidden_ms_per_step", "learning_rate"));
   EXPECT_THAT(keys(log[2]), testing::ElementsAre("event", "test_accuracy", "parameter_hash", "world"));
   EXPECT_EQ(log[0].at("epoch"), 1);
   EXPECT_EQ(log[1].at("epoch"), 2);

@@ -2,6 +2,7 @@
 #pragma once
 #include <anello/diagnosis.hpp>
 #include <anello/error.hpp>
+#include <anello/gradients.hpp>
 #include <anello/group.hpp>
 #include <anello/init.hpp>
 #include <anello/memory.hpp>

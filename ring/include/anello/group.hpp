@@ -145,6 +145,7 @@ class Group {
 
  private:
   friend class World;
+  friend class Gradients;
   std::shared_ptr<Impl> impl_;
 };
 

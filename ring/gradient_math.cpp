@@ -1,0 +1,74 @@
+#include "ring/gradient_math.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "ring/run/arithmetic.hpp"
+
+namespace anello {
+namespace {
+
+constexpr std::size_t kBlock = 1024;
+
+// In lanes, since a sum of one chain cannot be done by several at once.
+template <class T>
+double squares(const T* values, std::size_t count) {
+  constexpr std::size_t kLanes = 8;
+  std::array<double, kLanes> sums{};
+  std::size_t at = 0;
+  for (; at + kLanes <= count; at += kLanes)
+    for (std::size_t lane = 0; lane < kLanes; lane++) {
+      const auto value = double(float(values[at + lane]));
+      sums[lane] += value * value;
+    }
+  for (; at < count; at++) sums[at % kLanes] += double(float(values[at])) * double(float(values[at]));
+  double all = 0;
+  for (const double sum : sums) all += sum;
+  return all;
+}
+
+double squares(const double* values, std::size_t count) {
+  double all = 0;
+  for (std::size_t k = 0; k < count; k++) all += values[k] * values[k];
+  return all;
+}
+
+template <class Narrow>
+void round_as(std::span<float> values) {
+  std::array<Narrow, kBlock> narrow;
+  const auto part = std::span(narrow).first(values.size());
+  convert(values, part);
+  convert(part, values);
+}
+
+}  // namespace
+
+double squared_norm(const Tensor& gradient) {
+  switch (gradient.dtype) {
+    case DType::f16:
+      return squares(static_cast<const f16*>(gradient.data), gradient.count);
+    case DType::bf16:
+      return squares(static_cast<const bf16*>(gradient.data), gradient.count);
+    case DType::f64:
+      return squares(static_cast<const double*>(gradient.data), gradient.count);
+    default:
+      return squares(static_cast<const float*>(gradient.data), gradient.count);
+  }
+}
+
+void multiply(const Tensor& gradient, double factor) {
+  const Bytes bytes(static_cast<std::byte*>(gradient.data), gradient.bytes());
+  scale(gradient.dtype, bytes, bytes, factor);
+}
+
+void round_with_feedback(std::span<float> gradient, double factor, DType wire, std::span<float> lost) {
+  for (std::size_t at = 0; at < gradient.size(); at += kBlock) {
+    const std::size_t count = std::min(kBlock, gradient.size() - at);
+    const auto values = gradient.subspan(at, count), rest = lost.subspan(at, count);
+    for (std::size_t k = 0; k < count; k++) rest[k] = values[k] = float(factor * double(values[k])) + rest[k];
+    wire == DType::f16 ? round_as<f16>(values) : round_as<bf16>(values);
+    for (std::size_t k = 0; k < count; k++) rest[k] -= values[k];
+  }
+}
+
+}  // namespace anello

@@ -1,0 +1,407 @@
+// From gradients to averaged gradients, in whole worlds.
+#include <gmock/gmock.h>
+#include <anello/gradients.hpp>
+
+#include <cmath>
+#include <numeric>
+#include <thread>
+
+#include "tests/support/random.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Combine = GradientOptions::Combine;
+
+// Some gradients of a rank: whole numbers that say whose they are.
+class Model {
+ public:
+  Model(int rank, std::vector<std::size_t> sizes) : rank_(rank) {
+    for (const std::size_t size : sizes) values_.emplace_back(size);
+    for (std::size_t k = 0; k < sizes.size(); k++) names_.push_back("layer " + std::to_string(k));
+  }
+
+  std::vector<Gradient> gradients() {
+    std::vector<Gradient> all;
+    for (std::size_t k = 0; k < values_.size(); k++) all.push_back({names_[k], values_[k]});
+    return all;
+  }
+  std::size_t count() const { return values_.size(); }
+  static float value(int rank, std::size_t gradient, std::size_t element, int step) {
+    return float((std::size_t(rank) * 5 + gradient * 3 + element + std::size_t(step)) % 11) - 5;
+  }
+  void backward(std::size_t gradient, int step = 0) {
+    for (std::size_t i = 0; i < values_[gradient].size(); i++) values_[gradient][i] = value(rank_, gradient, i, step);
+  }
+  std::vector<std::vector<float>>& values() { return values_; }
+
+  // The first element that is not `expected(gradient, element)`.
+  template <class Expected>
+  void expect(Expected expected) const {
+    for (std::size_t k = 0; k < values_.size(); k++)
+      for (std::size_t i = 0; i < values_[k].size(); i++)
+        ASSERT_FLOAT_EQ(values_[k][i], float(expected(k, i))) << "gradient " << k << ", element " << i;
+  }
+
+ private:
+  int rank_;
+  std::vector<std::vector<float>> values_;
+  std::vector<std::string> names_;
+};
+
+const std::vector<std::size_t> kSizes{7, 300, 1, 0, 1000, 64, 5000, 3, 128};
+
+void with_ranks(int ranks, const std::function<void(World&)>& body) {
+  run_world(ranks, body, Settings::from_environment());
+}
+
+double sum_of(int ranks, std::size_t gradient, std::size_t element, int step = 0) {
+  double sum = 0;
+  for (int rank = 0; rank < ranks; rank++) sum += double(Model::value(rank, gradient, element, step));
+  return sum;
+}
+
+class GradientsOf : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, GradientsOf, testing::Values(1, 2, 3, 4));
+
+TEST_P(GradientsOf, are_averaged) {
+  with_ranks(GetParam(), [](World& world) {
+    Model model(world.rank(), kSizes);
+    Gradients gradients(world, model.gradients(), {.bucket_bytes = 1500});
+    for (int step = 0; step < 5; step++) {
+      gradients.begin();
+      for (std::size_t k = model.count(); k-- > 0;) {
+        model.backward(k, step);
+        gradients.ready(k);
+      }
+      const Gradients::Step done = gradients.finish();
+      model.expect([&](std::size_t k, std::size_t i) { return sum_of(world.size(), k, i, step) / world.size(); });
+      EXPECT_EQ(done.norm, 0);
+      if (world.size() > 1) {
+        EXPECT_GT(done.communicated.count(), 0);
+        EXPECT_GT(gradients.buckets().size(), 5u);
+      }
+    }
+  });
+}
+
+// In every step in another order on every rank.
+TEST_P(GradientsOf, may_become_ready_in_any_order) {
+  with_ranks(GetParam(), [](World& world) {
+    Model model(world.rank(), kSizes);
+    Gradients gradients(world, model.gradients(), {.bucket_bytes = 2000});
+    Random random(std::uint64_t(world.rank()) + 1);
+    std::vector<std::size_t> order(model.count());
+    std::iota(order.begin(), order.end(), 0u);
+    for (int step = 0; step < 100; step++) {
+      random.shuffle(order);
+      gradients.begin();
+      for (const std::size_t k : order) {
+        model.backward(k, step);
+        gradients.ready(k);
+      }
+      gradients.finish();
+      model.expect([&](std::size_t k, std::size_t i) { return sum_of(world.size(), k, i, step) / world.size(); });
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  });
+}
+
+TEST_P(GradientsOf, are_multiplied_and_added_if_so_wanted) {
+  with_ranks(GetParam(), [](World& world) {
+    Model model(world.rank(), kSizes);
+    Gradients gradients(world, model.gradients(), {.combine = Combine::sum});
+    gradients.begin(0.5);
+    for (std::size_t k = 0; k < model.count(); k++) model.backward(k), gradients.ready(k);
+    gradients.finish();
+    model.expect([&](std::size_t k, std::size_t i) { return sum_of(world.size(), k, i) / 2; });
+  });
+}
+
+// A last batch of 3 samples on rank 0 and none on rank 1.
+TEST_P(GradientsOf, are_weighted_by_samples) {
+  with_ranks(GetParam(), [](World& world) {
+    Model model(world.rank(), kSizes);
+    Gradients gradients(world, model.gradients(), {.combine = Combine::weighted});
+    const auto samples = [](int rank) { return rank == 1 ? 0 : 3 + rank; };
+    double total = 0;
+    for (int rank = 0; rank < world.size(); rank++) total += samples(rank);
+    for (int step = 0; step < 3; step++) {
+      gradients.begin(samples(world.rank()));
+      for (std::size_t k = 0; k < model.count(); k++) model.backward(k), gradients.ready(k);
+      gradients.finish();
+      model.expect([&](std::size_t k, std::size_t i) {
+        double sum = 0;
+        for (int rank = 0; rank < world.size(); rank++) sum += samples(rank) * double(Model::value(rank, k, i, 0));
+        return sum / total;
+      });
+    }
+    gradients.begin(0);
+    for (std::size_t k = 0; k < model.count(); k++) model.backward(k), gradients.ready(k);
+    gradients.finish();
+    if (world.size() > 1) model.expect([](std::size_t, std::size_t) { return 0; });
+  });
+}
+
+TEST_P(GradientsOf, of_several_passes_are_announced_as_often) {
+  with_ranks(GetParam(), [](World& world) {
+    Model model(world.rank(), {10, 20});
+    Gradients gradients(world, model.gradients(), {.passes = 3});
+    gradients.begin();
+    model.backward(0), model.backward(1);
+    for (int pass = 0; pass < 3; pass++)
+      for (std::size_t k = 0; k < 2; k++) {
+        if (pass > 0)
+          for (float& value : model.values()[k]) value += 1;
+        gradients.ready(k);
+      }
+    EXPECT_THROW(gradients.ready(1), Error);
+    gradients.finish();
+    model.expect([&](std::size_t k, std::size_t i) { return sum_of(world.size(), k, i) / world.size() + 2; });
+  });
+}
+
+// What a single rank would compute: the norm of the average.
+TEST_P(GradientsOf, are_scaled_down_to_the_norm) {
+  with_ranks(GetParam(), [](World& world) {
+    for (const std::int64_t bucket_bytes : {100, 3000, 1 << 20}) {
+      Model model(world.rank(), kSizes);
+      Gradients gradients(world, model.gradients(), {.bucket_bytes = bucket_bytes, .most_norm = 10});
+      double squares = 0;
+      for (std::size_t k = 0; k < kSizes.size(); k++)
+        for (std::size_t i = 0; i < kSizes[k]; i++) squares += std::pow(sum_of(world.size(), k, i) / world.size(), 2);
+      for (int step = 0; step < 2; step++) {
+        gradients.begin();
+        for (std::size_t k = 0; k < model.count(); k++) model.backward(k), gradients.ready(k);
+        const double norm = gradients.finish().norm;
+        EXPECT_NEAR(norm, std::sqrt(squares), 1e-5 * norm);
+        for (std::size_t k = 0; k < model.count(); k++)
+          for (std::size_t i = 0; i < model.values()[k].size(); i++)
+            ASSERT_NEAR(model.values()[k][i], sum_of(world.size(), k, i) / world.size() * 10 / norm, 1e-6);
+      }
+    }
+  });
+}
+
+TEST_P(GradientsOf, below_the_norm_stay_as_they_are) {
+  with_ranks(GetParam(), [](World& world) {
+    Model model(world.rank(), {10});
+    Gradients gradients(world, model.gradients(), {.most_norm = 1000});
+    gradients.begin();
+    model.backward(0), gradients.ready(0);
+    EXPECT_GT(gradients.finish().norm, 0);
+    model.expect([&](std::size_t k, std::size_t i) { return sum_of(world.size(), k, i) / world.size(); });
+  });
+}
+
+// The second of three is used by rank 0 alone, the last by nobody.
+TEST_P(GradientsOf, that_are_not_used_count_as_zero) {
+  with_ranks(GetParam(), [](World& world) {
+    Model model(world.rank(), {10, 20, 30});
+    Gradients gradients(world, model.gradients());
+    for (int step = 0; step < 3; step++) {
+      for (auto& values : model.values()) std::fill(values.begin(), values.end(), 77.0F);
+      gradients.begin();
+      model.backward(0), gradients.ready(0);
+      if (world.rank() == 0) model.backward(1), gradients.ready(1);
+      gradients.finish();
+      model.expect([&](std::size_t k, std::size_t i) {
+        if (k == 0) return sum_of(world.size(), k, i) / world.size();
+        return k == 1 ? double(Model::value(0, k, i, 0)) / world.size() : 0;
+      });
+    }
+  });
+}
+
+TEST_P(GradientsOf, travel_beside_what_else_the_world_does) {
+  with_ranks(GetParam(), [](World& world) {
+    Model model(world.rank(), kSizes);
+    Gradients gradients(world, model.gradients(), {.bucket_bytes = 500});
+    Random random(std::uint64_t(world.rank()) + 7);
+    for (int step = 0; step < 5; step++) {
+      gradients.begin();
+      for (std::size_t k = 0; k < model.count(); k++) {
+        model.backward(k), gradients.ready(k);
+        // After other gradients on every rank.
+        if (k != std::size_t(world.rank())) continue;
+        EXPECT_EQ(world.average(2.0), 2.0);
+      }
+      gradients.finish();
+      model.expect([&](std::size_t k, std::size_t i) { return sum_of(world.size(), k, i) / world.size(); });
+    }
+  });
+}
+
+TEST(Gradients, follow_the_order_of_rank_0_after_the_first_step) {
+  with_ranks(2, [](World& world) {
+    Model model(world.rank(), {10, 10, 10, 10});
+    Gradients gradients(world, model.gradients(), {.bucket_bytes = 80});
+    EXPECT_THAT(gradients.buckets(), ElementsAre(ElementsAre(3, 2), ElementsAre(1, 0))) << "at first backwards";
+    const std::vector<std::size_t> order =
+        world.rank() == 0 ? std::vector<std::size_t>{2, 0, 3, 1} : std::vector<std::size_t>{0, 1, 2, 3};
+    for (int step = 0; step < 2; step++) {
+      gradients.begin();
+      for (const std::size_t k : order) gradients.ready(k);
+      gradients.finish();
+      EXPECT_THAT(gradients.buckets(), ElementsAre(ElementsAre(2, 0), ElementsAre(3, 1)));
+    }
+  });
+}
+
+// By the time that the last gradient is ready, the first bucket has come through.
+TEST(Gradients, travel_while_others_are_still_made) {
+  with_ranks(2, [](World& world) {
+    Model model(world.rank(), {1000, 1000});
+    Gradients gradients(world, model.gradients(), {.bucket_bytes = 4000});
+    gradients.begin();
+    model.backward(1), gradients.ready(1);
+    const auto before = std::chrono::steady_clock::now();
+    while (model.values()[1][0] != float(sum_of(2, 1, 0) / 2) &&
+           std::chrono::steady_clock::now() - before < std::chrono::seconds(20))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_FLOAT_EQ(model.values()[1][0], float(sum_of(2, 1, 0) / 2));
+    model.backward(0), gradients.ready(0);
+    gradients.finish();
+  });
+}
+
+std::string refusal(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::invalid_argument);
+    return e.what();
+  }
+  return "none";
+}
+
+TEST(Gradients, announced_at_the_wrong_time_are_named_and_the_step_goes_on) {
+  with_ranks(2, [](World& world) {
+    Model model(world.rank(), {10, 20});
+    Gradients gradients(world, model.gradients());
+    EXPECT_THAT(refusal([&] { gradients.ready(0); }), HasSubstr("'layer 0' was announced while no step had begun"));
+    EXPECT_THAT(refusal([&] { gradients.finish(); }), HasSubstr("finish() without begin()"));
+    gradients.begin();
+    EXPECT_THAT(refusal([&] { gradients.begin(); }), HasSubstr("a step begins before the one before it was finished"));
+    model.backward(0), gradients.ready(0);
+    EXPECT_THAT(refusal([&] { gradients.ready(0); }), HasSubstr("'layer 0' was announced 2 times in a step of 1 pass"));
+    EXPECT_THAT(refusal([&] { gradients.ready(2); }), HasSubstr("there is no gradient 2; there are 2"));
+    model.backward(1), gradients.ready(1);
+    gradients.finish();
+    model.expect([&](std::size_t k, std::size_t i) { return sum_of(2, k, i) / 2; });
+    EXPECT_THAT(refusal([&] { gradients.ready(1); }), HasSubstr("'layer 1' was announced while no step had begun"));
+    world.barrier();
+  });
+}
+
+// Every rank is told the same, and the world goes on.
+TEST(Gradients, that_differ_between_ranks_are_named) {
+  struct Odd {
+    Gradient gradient;
+    GradientOptions options;
+    std::string told;
+  };
+  std::vector<float> values(60);
+  std::vector<double> doubles(60);
+  const std::vector<std::uint64_t> shape{3, 20}, turned{20, 3};
+  const std::vector<Odd> odd{
+      {{"other", values, shape}, {}, "gradient 1 differs: 'w' (3 x 20 f32) on rank 0, 'other' (3 x 20 f32) on rank 2"},
+      {{"w", values, turned}, {}, "'w' (3 x 20 f32) on rank 0, 'w' (20 x 3 f32) on rank 2"},
+      {{"w", doubles, shape}, {}, "'w' (3 x 20 f32) on rank 0, 'w' (3 x 20 f64) on rank 2"},
+      {{"w", std::span(values).first(30)}, {}, "'w' (3 x 20 f32) on rank 0, 'w' (30 f32) on rank 2"},
+      {{"w", values, shape}, {.passes = 2}, "options of gradients differ: "}};
+  for (const Odd& each : odd) {
+    const auto told = told_on_all_ranks(4, [&](World& world) {
+      std::vector<float> own(60), first(5);
+      const bool differs = world.rank() == 2;
+      const Gradient second = differs ? each.gradient : Gradient{"w", own, shape};
+      try {
+        Gradients gradients(world, {{"first", first}, second}, differs ? each.options : GradientOptions{});
+      } catch (const Error&) {
+        world.barrier();
+        throw;
+      }
+    });
+    for (const Told& one : told) {
+      ASSERT_TRUE(one.error) << each.told;
+      EXPECT_EQ(one.error->code(), Code::mismatch);
+      EXPECT_EQ(one.error->rank(), 2);
+      EXPECT_THAT(one.error->what(), HasSubstr(each.told));
+      EXPECT_LT(one.after, std::chrono::seconds(1));
+    }
+  }
+}
+
+TEST(Gradients, that_cannot_be_are_refused) {
+  run_world(1, [](World& world) {
+    std::vector<float> values(6);
+    std::vector<int> whole(6);
+    std::vector<double> wide(6);
+    const std::vector<std::uint64_t> shape{2, 2};
+    const auto told = [&](std::vector<Gradient> list, GradientOptions options = {}) {
+      return refusal([&] { Gradients gradients(world, list, options); });
+    };
+    EXPECT_THAT(told({{"a", values}, {"a", values}}), HasSubstr("'a' (6 f32): is listed twice"));
+    EXPECT_THAT(told({{"", values}}), HasSubstr("needs a name"));
+    EXPECT_THAT(told({{"a", whole}}), HasSubstr("'a' (6 i32): is no floating-point type"));
+    EXPECT_THAT(told({{"a", values, shape}}), HasSubstr("the shape does not have the tensor's 6 elements"));
+    EXPECT_THAT(told({{"a", values}}, {.bucket_bytes = -2}), HasSubstr("bucket_bytes is -2"));
+    EXPECT_THAT(told({{"a", values}}, {.most_norm = std::nan("")}), HasSubstr("most_norm is nan"));
+    EXPECT_THAT(told({{"a", values}}, {.passes = 0}), HasSubstr("passes is 0"));
+    EXPECT_THAT(told({{"a", values}}, {.error_feedback = true}), HasSubstr("set wire"));
+    EXPECT_THAT(told({{"a", wide}}, {.wire = DType::f16, .error_feedback = true}), HasSubstr("for gradients of f32"));
+    EXPECT_THAT(told({{"a", values}}, {.wire = DType::f64}), HasSubstr("'a' (6 f32) cannot travel as f64"));
+  });
+}
+
+// A rank that dies in the middle of a step.
+TEST(Gradients, fail_with_their_world) {
+  const auto told = told_on_all_ranks(3, [](World& world) {
+    Model model(world.rank(), kSizes);
+    Gradients gradients(world, model.gradients(), {.bucket_bytes = 500});
+    gradients.begin();
+    for (std::size_t k = 0; k < model.count(); k++) {
+      if (world.rank() == 1 && k == 4) {
+        world.abort("enough");
+        return;
+      }
+      gradients.ready(k);
+    }
+    gradients.finish();
+  });
+  for (const int rank : {0, 2}) {
+    ASSERT_TRUE(told[std::size_t(rank)].error);
+    EXPECT_EQ(told[std::size_t(rank)].error->code(), Code::aborted);
+  }
+}
+
+// Gradients so small that f16 rounds them to nothing: with feedback they add up until they count.
+TEST(Gradients, that_rounding_loses_come_back_by_feedback) {
+  for (const bool feedback : {false, true})
+    with_ranks(2, [feedback](World& world) {
+      constexpr float kTiny = 1e-8F;  // f16's least is 6e-8
+      constexpr int kSteps = 1000;
+      std::vector<float> gradient(100), parameter(100);
+      Gradients gradients(world, {{"tiny", gradient}}, {.wire = DType::f16, .error_feedback = feedback});
+      for (int step = 0; step < kSteps; step++) {
+        std::fill(gradient.begin(), gradient.end(), kTiny);
+        gradients.begin();
+        gradients.ready(0);
+        gradients.finish();
+        for (std::size_t i = 0; i < parameter.size(); i++) parameter[i] += gradient[i];
+      }
+      for (const float value : parameter) {
+        if (feedback)
+          EXPECT_NEAR(value, kTiny * kSteps, 0.01 * kTiny * kSteps);
+        else
+          EXPECT_EQ(value, 0);
+      }
+    });
+}
+
+}  // namespace
+}  // namespace anello
