@@ -6,6 +6,7 @@
 #include "bench/ours.hpp"
 #include "bench/program.hpp"
 #include "bench/simulate/simulate.hpp"
+#include "bench/step.hpp"
 #include "bench/tune.hpp"
 
 using namespace anello;
@@ -43,6 +44,6 @@ int main(int argc, char** argv) {
                       "Measures collective operations: anello run -n 4 -- anello-bench allreduce",
                       add_flags,
                       [&](const std::function<int(Library&)>& run) { return join(run, options); },
-                      {tune_command(), simulate_command()}},
+                      {tune_command(), step_command(), simulate_command()}},
                      argc, argv);
 }

@@ -63,7 +63,7 @@ TEST(Environment, TheSecretIsInADescriptorAndNowhereElse) {
   } catch (const Error&) {
     GTEST_SKIP() << "this build has no authentication, so that ranks get no secret";
   }
-  Process job(ranks(2, "cat <&$ANELLO_SECRET_FD; echo; echo ready; exec sleep 300"));
+  Process job(ranks(2, "cat <&$ANELLO_SECRET_FD; echo; echo ready; sleep 300"));
   ASSERT_TRUE(job.says("[0] ready") && job.says("[1] ready"));
   const std::vector<std::string> lines = testing::lines(job.out());
   std::set<std::string> secrets;

@@ -3,6 +3,7 @@
 
 #include <anello/testing.hpp>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -27,7 +28,8 @@ class Training : public testing::Test {
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
     const TrainOptions options = parse_options(int(argv.size()), argv.data());
     std::ostringstream out;
-    run_world(ranks, [&](World& world) { train(world, options, out, columns); });
+    run_world(
+        ranks, [&](World& world) { train(world, options, out, columns); }, settings_);
     said_ = out.str();
     std::ifstream log(log_);
     std::vector<Json> lines;
@@ -44,6 +46,7 @@ class Training : public testing::Test {
     return "not refused";
   }
 
+  Settings settings_;
   Scratch scratch_;
   std::filesystem::path log_ = scratch_ / "log";
   std::string said_;
@@ -77,6 +80,54 @@ TEST_P(Curve, IsTheSameOnAnyNumberOfRanks) {
 // 96 divides by most worlds, 100 by few, and after 1437 of 1438 samples one rank has one and the others none.
 INSTANTIATE_TEST_SUITE_P(GlobalBatches, Curve, testing::Values("96", "100", "1437"),
                          [](const auto& batch) { return std::string(batch.param); });
+
+// A batch of 96, as one pass, and as three passes over thirds of each rank's share.
+TEST_F(Training, AccumulatedPassesAreOneLargeBatch) {
+  const Arguments arguments = {"--global-batch", "96", "--epochs", "3", "--seed", "7"};
+  const auto whole = train_on(2, arguments);
+  Arguments passes = arguments;
+  passes.insert(passes.end(), {"--accumulate", "3"});
+  const auto parts = train_on(2, passes);
+  ASSERT_EQ(parts.size(), whole.size());
+  for (std::size_t i = 0; i + 1 < whole.size(); i++)
+    for (const char* loss : {"train_loss", "test_loss"}) {
+      const double x = whole[i].at(loss), y = parts[i].at(loss);
+      EXPECT_LT(std::abs(x - y) / x, 1e-6) << loss << " of epoch " << i + 1;
+    }
+}
+
+// So tight that every step is scaled down: one rank or four, the same curve, and another than without.
+TEST_F(Training, ClipsAsOneRankWould) {
+  const Arguments free = {"--global-batch", "96", "--epochs", "3", "--seed", "7"};
+  Arguments clipped = free;
+  clipped.insert(clipped.end(), {"--clip", "0.05"});
+  const auto alone = train_on(1, clipped);
+  expect_same_curve(train_on(4, clipped), alone);
+  EXPECT_GT(alone.at(0).at("train_loss").get<double>(), 1.01 * train_on(1, free).at(0).at("train_loss").get<double>());
+}
+
+// In reproducible mode the parameters at the end have the same bits, whatever carries the gradients.
+TEST_F(Training, HasTheSameBitsByEveryAlgorithmBucketAndTransport) {
+  const Arguments arguments = {"--epochs", "1", "--clip", "1", "--hidden", "128,64"};
+  settings_.reproducible = 1;
+  std::map<std::string, std::string> hashes;  // of a way, the first time it is gone
+  const auto go = [&](const std::string& way) {
+    const std::string hash = train_on(4, arguments).back().at("parameter_hash");
+    hashes[hash] += way + "; ";
+  };
+  for (const std::string algorithm : {"auto", "star", "one_shot", "two_shot", "chain"})
+    for (const int bucket_bytes : {64 << 10, 1 << 20, 25 << 20})
+      for (const std::string transport : {"tcp", "shm"}) {
+        settings_.algorithm = algorithm;
+        settings_.bucket_bytes = bucket_bytes;
+        settings_.transport = transport;
+        go(algorithm + ", " + std::to_string(bucket_bytes) + ", " + transport);
+      }
+  settings_ = {};
+  settings_.reproducible = 1;
+  for (int again = 0; again < 10; again++) go("again");
+  EXPECT_EQ(hashes.size(), 1u) << testing::PrintToString(hashes);
+}
 
 TEST_F(Training, ReachesTheAccuracyItPromises) {
   const auto log = train_on(4, {});

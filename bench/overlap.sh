@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# What of the communication a backward pass does not hide, ours beside PyTorch's DistributedDataParallel (Debian:
+# python3-torch), in turn: two hosts in network namespaces of this machine, a rank on each, on links of a given rate; or two
+# ranks over loopback, where communication is work for the same cores.
+# shellcheck disable=SC2016,SC2034
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
+source "$bench_root/bench/hosts.sh"
+
+where=1gbit rounds=3 backward=800 steps=5 buckets=0
+usage() {
+  cat <<TEXT
+usage: bench/overlap.sh [-l RATE | -l loopback] [-t MS] [-r ROUNDS] [-s STEPS] [-b BYTES,...] [-B DIR]
+  -l RATE    of each host's link: 100mbit, 1gbit; or loopback ($where)
+  -t MS      that the backward pass computes ($backward)
+  -r ROUNDS  in each, ours and PyTorch's run once ($rounds)
+  -s STEPS   of each kind in a run ($steps)
+  -b BYTES   most of our buckets, a list; 0: the library's own ($buckets)
+  -B DIR     where the programs are (the release build, or PATH)
+TEXT
+}
+
+arguments=("$@")
+while getopts :l:t:r:s:b:B:h option; do
+  case $option in
+    l) where=$OPTARG ;;
+    t) backward=$(whole -t "$OPTARG") ;;
+    r) rounds=$(whole -r "$OPTARG") ;;
+    s) steps=$(whole -s "$OPTARG") ;;
+    b) buckets=$OPTARG ;;
+    B) bin=$OPTARG ;;
+    h) usage && exit ;;
+    *) usage >&2 && exit 2 ;;
+  esac
+done
+((OPTIND > $#)) || fail "'${!OPTIND}' is no option"
+[[ $where == loopback || $where =~ ^([1-9][0-9]{0,4})(m|g)bit$ ]] || fail "-l '$where' is no rate such as 1gbit, nor loopback"
+anello=$(need_program anello)
+ours=$(need_program anello-bench)
+/usr/bin/python3 -c 'import torch' 2>/dev/null && torch=yes || torch=
+
+if [[ $where != loopback ]]; then
+  mbit=${BASH_REMATCH[1]}
+  [[ ${BASH_REMATCH[2]} == m ]] || mbit=$((mbit * 1000))
+  [[ ${ANELLO_NETNS-} == inside ]] || enter_private_namespaces "$0" "${arguments[@]}"
+fi
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+if [[ $where == loopback ]]; then
+  ranks() { ANELLO_TRANSPORT=tcp "$anello" run --bind -n 2 -- "$@"; }
+else
+  make_hosts 2 "$mbit" reno
+  "$anello" secret "$scratch/secret" >/dev/null
+  ranks() { ranks_on_hosts 2 env GLOO_SOCKET_IFNAME=eth0 "$@"; }
+fi
+
+[[ -n $torch ]] || echo "PyTorch is not here (Debian: python3-torch)" >&2
+for ((round = 1; round <= rounds; round++)); do
+  echo "-- anello, $where, round $round"
+  ranks "$ours" step --backward "$backward" -r "$steps" --buckets "$buckets"
+  [[ -n $torch ]] || continue
+  echo "-- PyTorch, $where, round $round"
+  ranks /usr/bin/python3 "$bench_root/bench/torch_step.py" --store "$(mktemp -d -p "$scratch")" --backward "$backward" \
+    -r "$steps"
+done

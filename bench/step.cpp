@@ -1,0 +1,204 @@
+#include "bench/step.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <anello/anello.hpp>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <numeric>
+
+#include "bench/measure.hpp"
+#include "bench/options.hpp"
+#include "ring/base/config.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::bench {
+namespace {
+
+using std::chrono::steady_clock;
+
+struct Request {
+  std::size_t parameters = 25'000'000, tensors = 60;
+  int rounds = 9;
+  double backward_ms = 0;                    // 0: as long as the blocking allreduce takes
+  std::vector<std::uint64_t> buckets = {0};  // 0: the library's own
+};
+
+double ms_since(steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return percentile(values, 0.5);
+}
+
+// Like a residual network's: weights that grow sixteenfold from the first layer to the last, and between them the small
+// ones of normalisation.
+std::vector<std::size_t> sizes_of(const Request& request) {
+  std::vector<double> weights;
+  for (std::size_t k = 0; k < request.tensors; k++) {
+    const double depth = double(k) / double(request.tensors);
+    weights.push_back(std::pow(16.0, depth) * (k % 2 == 0 ? 1 : 1.0 / 500));
+  }
+  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::vector<std::size_t> sizes;
+  for (const double weight : weights)
+    sizes.push_back(std::max<std::size_t>(1, std::size_t(weight / all * double(request.parameters))));
+  return sizes;
+}
+
+// Arithmetic in registers, so many rounds of it: what a backward pass is to the core.
+double compute(std::uint64_t rounds) {
+  std::array<double, 8> lanes{1, 2, 3, 4, 5, 6, 7, 8};
+  for (std::uint64_t k = 0; k < rounds; k++)
+    for (double& lane : lanes) lane = lane * 0.999999 + 1e-6;
+  return std::accumulate(lanes.begin(), lanes.end(), 0.0);
+}
+
+class Step {
+ public:
+  Step(World& world, const Request& request) : world_(world), request_(request), sizes_(sizes_of(request)) {
+    for (const std::size_t size : sizes_) gradients_.emplace_back(size);
+    for (std::size_t k = 0; k < sizes_.size(); k++) {
+      tensors_.emplace_back(gradients_[k]);
+      named_.push_back(
+          {names_.emplace_back(std::make_unique<std::string>(text("tensor ", k)))->c_str(), gradients_[k]});
+    }
+  }
+
+  void run() {
+    warm_up();
+    calibrate();
+    std::vector<Gradients> buckets;
+    for (const std::uint64_t bytes : request_.buckets)
+      buckets.emplace_back(world_, named_, GradientOptions{.bucket_bytes = std::int64_t(bytes)});
+    std::vector<double> alone, blocking;
+    std::vector<std::vector<double>> bucketed(buckets.size());
+    for (int round = 0; round <= request_.rounds; round++) {
+      const bool counts = round > 0;  // the first learns the order of the buckets
+      const auto note = [&](std::vector<double>& times, double ms) {
+        if (counts) times.push_back(ms);
+      };
+      note(alone, timed([&] { backward([](std::size_t) {}); }));
+      note(blocking, timed([&] {
+             backward([](std::size_t) {});
+             reduce_all();
+           }));
+      for (std::size_t k = 0; k < buckets.size(); k++) note(bucketed[k], timed([&] { step(buckets[k]); }));
+    }
+    report(median(alone), median(blocking), bucketed, buckets);
+  }
+
+ private:
+  void warm_up() {
+    for (int k = 0; k < 2; k++) reduce_all();
+  }
+
+  // The slowest rank's.
+  template <class Body>
+  double timed(Body body) {
+    world_.barrier();
+    const auto start = steady_clock::now();
+    body();
+    double ms = ms_since(start);
+    world_.allreduce(std::span(&ms, 1), Op::max);
+    return ms;
+  }
+
+  // All ranks compute at once, as in training.
+  void calibrate() {
+    constexpr std::uint64_t kTrial = 20'000'000;
+    const double trial_ms = timed([&] { sink_ = compute(kTrial); });
+    const double ms = request_.backward_ms > 0 ? request_.backward_ms : timed([&] { reduce_all(); });
+    rounds_each_ = std::uint64_t(ms / trial_ms * double(kTrial) / double(sizes_.size()));
+  }
+
+  // The last tensor's gradient comes first.
+  template <class Ready>
+  void backward(Ready ready) {
+    const Phase phase(world_, "backward");
+    for (std::size_t k = sizes_.size(); k-- > 0;) {
+      sink_ = compute(rounds_each_);
+      std::ranges::fill(gradients_[k], float(world_.rank()));
+      ready(k);
+    }
+  }
+
+  void reduce_all() { world_.allreduce(std::span<const Tensor>(tensors_), Op::average); }
+
+  void step(Gradients& gradients) {
+    gradients.begin();
+    backward([&](std::size_t k) { gradients.ready(k); });
+    gradients.finish();
+    const float expected = float(world_.size() - 1) / 2;
+    for (const auto& each : gradients_)
+      if (each.front() != expected || each.back() != expected) throw Error(Code::protocol, "a wrong average");
+  }
+
+  void report(double alone, double blocking, const std::vector<std::vector<double>>& bucketed,
+              const std::vector<Gradients>& buckets) const {
+    if (world_.rank() != 0) return;
+    const double all = blocking - alone;
+    std::cout << text("# ", world_.layout(), ", ", request_.tensors, " tensors, ", request_.parameters,
+                      " parameters, median of ", request_.rounds, " steps\n");
+    std::cout << text("backward alone        ", alone, " ms\n", "one blocking allreduce ", blocking, " ms, exposed ",
+                      all, " ms\n");
+    for (std::size_t k = 0; k < bucketed.size(); k++) {
+      const double ms = median(bucketed[k]), exposed = ms - alone;
+      const std::string most = request_.buckets[k] == 0 ? "suitable size" : text(request_.buckets[k], " bytes");
+      std::cout << text(buckets[k].buckets().size(), " buckets of ", most, ": ", ms, " ms, exposed ", exposed, " ms, ",
+                        100 * exposed / all, " % of the blocking one\n");
+    }
+  }
+
+  World& world_;
+  const Request& request_;
+  std::vector<std::size_t> sizes_;
+  std::vector<std::vector<float>> gradients_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::unique_ptr<std::string>> names_;
+  std::vector<Gradient> named_;
+  std::uint64_t rounds_each_ = 0;
+  volatile double sink_ = 0;
+};
+
+int run(const Request& request) {
+  World world = init();
+  try {
+    Step(world, request).run();
+    world.finish();
+  } catch (const std::exception& error) {
+    world.abort(error.what());
+    throw;
+  }
+  return 0;
+}
+
+void add_flags(CLI::App& command, Request& request) {
+  command.add_option("--parameters", request.parameters, "of all tensors together (25000000)")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--tensors", request.tensors, "that have a gradient each (60)")->check(CLI::PositiveNumber);
+  command
+      .add_option("--backward", request.backward_ms, "milliseconds that the backward pass computes (as the allreduce)")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--buckets", request.buckets, "most bytes of a bucket, several to compare; 0: the library's own")
+      ->delimiter(',');
+  command.add_option("-r", request.rounds, "steps of each kind, in turn (9)")->check(CLI::PositiveNumber);
+}
+
+}  // namespace
+
+Command step_command() {
+  return {"step", "a training step: what of the communication the backward pass does not hide",
+          [](CLI::App& command) -> std::function<int()> {
+            const auto request = std::make_shared<Request>();
+            add_flags(command, *request);
+            return [request] { return run(*request); };
+          }};
+}
+
+}  // namespace anello::bench

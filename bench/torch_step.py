@@ -1,0 +1,118 @@
+"""PyTorch's DistributedDataParallel over Gloo in the step of `anello-bench step`: the same tensors, a backward pass of
+calibrated computing, default buckets. Prints what of the communication is left exposed:
+anello run -n 2 -- python3 bench/torch_step.py --store $(mktemp -d) --backward 800
+"""
+import argparse
+import os
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def sizes_of(parameters, tensors):
+    weights = [16 ** (k / tensors) * (1 if k % 2 == 0 else 1 / 500) for k in range(tensors)]
+    return [max(1, int(weight / sum(weights) * parameters)) for weight in weights]
+
+
+# Small enough for the first-level cache, so that it is the core that it keeps busy.
+SMALL = torch.full((48, 48), 1e-3)
+
+
+def compute(rounds):
+    for _ in range(rounds):
+        torch.mm(SMALL, SMALL)
+
+
+class Layer(torch.autograd.Function):
+    """Passes its input on; its backward computes for a while and then has the parameter's gradient."""
+
+    rounds = 0
+
+    @staticmethod
+    def forward(ctx, value, parameter):
+        ctx.save_for_backward(parameter)
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        compute(Layer.rounds)
+        (parameter,) = ctx.saved_tensors
+        return gradient, torch.full_like(parameter, float(dist.get_rank()))
+
+
+class Model(torch.nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.all = torch.nn.ParameterList(torch.nn.Parameter(torch.zeros(size)) for size in sizes)
+
+    def forward(self, value):
+        for parameter in self.all:
+            value = Layer.apply(value, parameter)
+        return value
+
+
+def timed_ms(body):
+    """The slowest rank's."""
+    dist.barrier()
+    start = time.perf_counter()
+    body()
+    taken = torch.tensor([(time.perf_counter() - start) * 1e3])
+    dist.all_reduce(taken, op=dist.ReduceOp.MAX)
+    return taken.item()
+
+
+def median(values):
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", required=True, help="an empty folder that all ranks see, where they meet")
+    parser.add_argument("--backward", type=float, required=True, help="milliseconds that the backward pass computes")
+    parser.add_argument("--parameters", type=int, default=25_000_000)
+    parser.add_argument("--tensors", type=int, default=60)
+    parser.add_argument("-r", type=int, default=9, help="steps of each kind, in turn")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{arguments.store}/torch",
+                            rank=int(os.environ["ANELLO_RANK"]), world_size=int(os.environ["ANELLO_SIZE"]))
+    trial = 5000
+    trial_ms = timed_ms(lambda: compute(trial))
+    Layer.rounds = int(arguments.backward / trial_ms * trial / arguments.tensors)
+    model = DistributedDataParallel(Model(sizes_of(arguments.parameters, arguments.tensors)))
+    whole = torch.zeros(arguments.parameters)
+
+    def backward():
+        model(torch.ones(1, requires_grad=True)).sum().backward()
+
+    def alone():
+        with model.no_sync():
+            backward()
+
+    def blocking():
+        alone()
+        dist.all_reduce(whole)
+
+    times = {"alone": [], "blocking": [], "buckets": []}
+    for turn in range(arguments.r + 2):
+        for name, body in (("alone", alone), ("blocking", blocking), ("buckets", backward)):
+            for parameter in model.parameters():
+                parameter.grad = None
+            taken = timed_ms(body)
+            if turn > 1:
+                times[name].append(taken)
+    expected = (dist.get_world_size() - 1) / 2
+    assert all(parameter.grad[0] == expected for parameter in model.parameters()), "a wrong average"
+    if dist.get_rank() == 0:
+        base = median(times["alone"])
+        exposed = median(times["blocking"]) - base, median(times["buckets"]) - base
+        print(f"backward alone        {base:.1f} ms")
+        print(f"one blocking allreduce {exposed[0] + base:.1f} ms, exposed {exposed[0]:.1f} ms")
+        print(f"DDP's buckets: {exposed[1] + base:.1f} ms, exposed {exposed[1]:.1f} ms, "
+              f"{100 * exposed[1] / exposed[0]:.1f} % of the blocking one", flush=True)
+    dist.destroy_process_group()
+
+
+main()

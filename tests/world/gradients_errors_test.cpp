@@ -1,0 +1,104 @@
+// What is wrong with gradients is said with their names, and nothing hangs.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "tests/support/gradient_model.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+using testing::HasSubstr;
+
+std::string refusal(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::invalid_argument);
+    return e.what();
+  }
+  return "none";
+}
+
+TEST(GradientErrors, announced_at_the_wrong_time_are_named_and_the_step_goes_on) {
+  with_ranks(2, [](World& world) {
+    Model model(world.rank(), {10, 20});
+    Gradients gradients(world, model.gradients());
+    EXPECT_THAT(refusal([&] { gradients.ready(0); }), HasSubstr("'layer 0' was announced while no step had begun"));
+    EXPECT_THAT(refusal([&] { gradients.finish(); }), HasSubstr("finish() without begin()"));
+    gradients.begin();
+    EXPECT_THAT(refusal([&] { gradients.begin(); }), HasSubstr("a step begins before the one before it was finished"));
+    model.backward(0), gradients.ready(0);
+    EXPECT_THAT(refusal([&] { gradients.ready(0); }), HasSubstr("'layer 0' was announced 2 times in a step of 1 pass"));
+    EXPECT_THAT(refusal([&] { gradients.ready(2); }), HasSubstr("there is no gradient 2; there are 2"));
+    model.backward(1), gradients.ready(1);
+    gradients.finish();
+    model.expect([&](std::size_t k, std::size_t i) { return sum_of(2, k, i) / 2; });
+    EXPECT_THAT(refusal([&] { gradients.ready(1); }), HasSubstr("'layer 1' was announced while no step had begun"));
+    world.barrier();
+  });
+}
+
+// Every rank is told the same, and the world goes on.
+TEST(GradientErrors, that_differ_between_ranks_are_named) {
+  struct Odd {
+    Gradient gradient;
+    GradientOptions options;
+    std::string told;
+  };
+  std::vector<float> values(60);
+  std::vector<double> doubles(60);
+  const std::vector<std::uint64_t> shape{3, 20}, turned{20, 3};
+  const std::vector<Odd> odd{
+      {{"other", values, shape}, {}, "gradient 1 differs: 'w' (3 x 20 f32) on rank 0, 'other' (3 x 20 f32) on rank 2"},
+      {{"w", values, turned}, {}, "'w' (3 x 20 f32) on rank 0, 'w' (20 x 3 f32) on rank 2"},
+      {{"w", doubles, shape}, {}, "'w' (3 x 20 f32) on rank 0, 'w' (3 x 20 f64) on rank 2"},
+      {{"w", std::span(values).first(30)}, {}, "'w' (3 x 20 f32) on rank 0, 'w' (30 f32) on rank 2"},
+      {{"w", values, shape}, {.passes = 2}, "options of gradients differ: "}};
+  for (const Odd& each : odd) {
+    const auto told = told_on_all_ranks(4, [&](World& world) {
+      std::vector<float> own(60), first(5);
+      const bool differs = world.rank() == 2;
+      const Gradient second = differs ? each.gradient : Gradient{"w", own, shape};
+      try {
+        Gradients gradients(world, {{"first", first}, second}, differs ? each.options : GradientOptions{});
+      } catch (const Error&) {
+        world.barrier();
+        throw;
+      }
+    });
+    for (const Told& one : told) {
+      ASSERT_TRUE(one.error) << each.told;
+      EXPECT_EQ(one.error->code(), Code::mismatch);
+      EXPECT_EQ(one.error->rank(), 2);
+      EXPECT_THAT(one.error->what(), HasSubstr(each.told));
+      EXPECT_LT(one.after, std::chrono::seconds(1));
+    }
+  }
+}
+
+TEST(GradientErrors, that_cannot_be_are_refused) {
+  run_world(1, [](World& world) {
+    std::vector<float> values(6);
+    std::vector<int> whole(6);
+    std::vector<double> wide(6);
+    const std::vector<std::uint64_t> shape{2, 2};
+    const auto told = [&](std::vector<Gradient> list, GradientOptions options = {}) {
+      return refusal([&] { Gradients gradients(world, list, options); });
+    };
+    EXPECT_THAT(told({{"a", values}, {"a", values}}), HasSubstr("'a' (6 f32): is listed twice"));
+    EXPECT_THAT(told({{"", values}}), HasSubstr("needs a name"));
+    EXPECT_THAT(told({{"a", whole}}), HasSubstr("'a' (6 i32): is no floating-point type"));
+    EXPECT_THAT(told({{"a", values, shape}}), HasSubstr("the shape does not have the tensor's 6 elements"));
+    EXPECT_THAT(told({{"a", values}}, {.bucket_bytes = -2}), HasSubstr("bucket_bytes is -2"));
+    EXPECT_THAT(told({{"a", values}}, {.most_norm = std::nan("")}), HasSubstr("most_norm is nan"));
+    EXPECT_THAT(told({{"a", values}}, {.passes = 0}), HasSubstr("passes is 0"));
+    EXPECT_THAT(told({{"a", values}}, {.error_feedback = true}), HasSubstr("set wire"));
+    EXPECT_THAT(told({{"a", wide}}, {.wire = DType::f16, .error_feedback = true}), HasSubstr("for gradients of f32"));
+    EXPECT_THAT(told({{"a", values}}, {.wire = DType::f64}), HasSubstr("'a' (6 f32) cannot travel as f64"));
+  });
+}
+
+}  // namespace
+}  // namespace anello
