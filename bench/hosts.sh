@@ -66,7 +66,9 @@ on_host() {
 # ranks_on_hosts WORLD COMMAND...: rank I on host I; ours meet at a server on the first.
 ranks_on_hosts() {
   local rank ranks=() server code=0
-  on_host 0 "$anello" rendezvous --listen 10.77.0.1 --port 4711 --secret-file "$scratch/secret" >/dev/null &
+  # In place of the subshell, so that to end the one is to end the other.
+  (exec nsenter --net=/run/netns/h0 "$anello" rendezvous --listen 10.77.0.1 --port 4711 --secret-file "$scratch/secret") \
+    >/dev/null &
   server=$!
   for ((rank = 0; rank < $1; rank++)); do
     on_host "$rank" env ANELLO_RANK="$rank" ANELLO_SIZE="$1" ANELLO_RENDEZVOUS=10.77.0.1:4711 \

@@ -7,27 +7,29 @@ set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 source "$bench_root/bench/hosts.sh"
 
-where=1gbit rounds=3 backward=800 steps=5 buckets=0
+where=1gbit rounds=3 backward=800 steps=5 buckets=0 idle=()
 usage() {
   cat <<TEXT
-usage: bench/overlap.sh [-l RATE | -l loopback] [-t MS] [-r ROUNDS] [-s STEPS] [-b BYTES,...] [-B DIR]
+usage: bench/overlap.sh [-l RATE | -l loopback] [-t MS] [-r ROUNDS] [-s STEPS] [-b BYTES,...] [-i] [-B DIR]
   -l RATE    of each host's link: 100mbit, 1gbit; or loopback ($where)
   -t MS      that the backward pass computes ($backward)
   -r ROUNDS  in each, ours and PyTorch's run once ($rounds)
   -s STEPS   of each kind in a run ($steps)
   -b BYTES   most of our buckets, a list; 0: the library's own ($buckets)
+  -i         the backward pass leaves the core free, as one on a GPU does
   -B DIR     where the programs are (the release build, or PATH)
 TEXT
 }
 
 arguments=("$@")
-while getopts :l:t:r:s:b:B:h option; do
+while getopts :l:t:r:s:b:iB:h option; do
   case $option in
     l) where=$OPTARG ;;
     t) backward=$(whole -t "$OPTARG") ;;
     r) rounds=$(whole -r "$OPTARG") ;;
     s) steps=$(whole -s "$OPTARG") ;;
     b) buckets=$OPTARG ;;
+    i) idle=(--idle) ;;
     B) bin=$OPTARG ;;
     h) usage && exit ;;
     *) usage >&2 && exit 2 ;;
@@ -57,9 +59,9 @@ fi
 [[ -n $torch ]] || echo "PyTorch is not here (Debian: python3-torch)" >&2
 for ((round = 1; round <= rounds; round++)); do
   echo "-- anello, $where, round $round"
-  ranks "$ours" step --backward "$backward" -r "$steps" --buckets "$buckets"
+  ranks "$ours" step --backward "$backward" -r "$steps" --buckets "$buckets" "${idle[@]}"
   [[ -n $torch ]] || continue
   echo "-- PyTorch, $where, round $round"
-  ranks /usr/bin/python3 "$bench_root/bench/torch_step.py" --store "$(mktemp -d -p "$scratch")" --backward "$backward" \
-    -r "$steps"
+  ranks timeout 300 /usr/bin/python3 "$bench_root/bench/torch_step.py" --store "$(mktemp -d -p "$scratch")" --backward "$backward" \
+    -r "$steps" "${idle[@]}"
 done

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <memory>
 #include <numeric>
+#include <thread>
 
 #include "bench/measure.hpp"
 #include "bench/options.hpp"
@@ -23,6 +24,7 @@ using std::chrono::steady_clock;
 struct Request {
   std::size_t parameters = 25'000'000, tensors = 60;
   int rounds = 9;
+  bool idle = false;
   double backward_ms = 0;                    // 0: as long as the blocking allreduce takes
   std::vector<std::uint64_t> buckets = {0};  // 0: the library's own
 };
@@ -51,8 +53,13 @@ std::vector<std::size_t> sizes_of(const Request& request) {
   return sizes;
 }
 
-// Arithmetic in registers, so many rounds of it: what a backward pass is to the core.
-double compute(std::uint64_t rounds) {
+// Arithmetic in registers, so many rounds of it: what a backward pass is to the core; or on a GPU, which leaves the
+// core free for so many nanoseconds.
+double compute(std::uint64_t rounds, bool idle) {
+  if (idle) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(rounds));
+    return 0;
+  }
   std::array<double, 8> lanes{1, 2, 3, 4, 5, 6, 7, 8};
   for (std::uint64_t k = 0; k < rounds; k++)
     for (double& lane : lanes) lane = lane * 0.999999 + 1e-6;
@@ -111,10 +118,14 @@ class Step {
 
   // All ranks compute at once, as in training.
   void calibrate() {
-    constexpr std::uint64_t kTrial = 20'000'000;
-    const double trial_ms = timed([&] { sink_ = compute(kTrial); });
+    constexpr std::uint64_t kGuess = 100'000;
+    constexpr int kTrials = 4;
     const double ms = request_.backward_ms > 0 ? request_.backward_ms : timed([&] { reduce_all(); });
-    rounds_each_ = std::uint64_t(ms / trial_ms * double(kTrial) / double(sizes_.size()));
+    rounds_each_ = kGuess;
+    for (int k = 0; k < kTrials; k++) {
+      const double taken_ms = timed([&] { backward([](std::size_t) {}); });
+      rounds_each_ = std::uint64_t(double(rounds_each_) * ms / taken_ms) + 1;
+    }
   }
 
   // The last tensor's gradient comes first.
@@ -122,7 +133,7 @@ class Step {
   void backward(Ready ready) {
     const Phase phase(world_, "backward");
     for (std::size_t k = sizes_.size(); k-- > 0;) {
-      sink_ = compute(rounds_each_);
+      sink_ = compute(rounds_each_, request_.idle);
       std::ranges::fill(gradients_[k], float(world_.rank()));
       ready(k);
     }
@@ -185,6 +196,7 @@ void add_flags(CLI::App& command, Request& request) {
   command
       .add_option("--backward", request.backward_ms, "milliseconds that the backward pass computes (as the allreduce)")
       ->check(CLI::NonNegativeNumber);
+  command.add_flag("--idle", request.idle, "the backward pass leaves the core free, as one on a GPU does");
   command.add_option("--buckets", request.buckets, "most bytes of a bucket, several to compare; 0: the library's own")
       ->delimiter(',');
   command.add_option("-r", request.rounds, "steps of each kind, in turn (9)")->check(CLI::PositiveNumber);

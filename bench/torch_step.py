@@ -21,6 +21,9 @@ SMALL = torch.full((48, 48), 1e-3)
 
 
 def compute(rounds):
+    if Layer.idle:
+        time.sleep(rounds * 1e-5)
+        return
     for _ in range(rounds):
         torch.mm(SMALL, SMALL)
 
@@ -28,7 +31,7 @@ def compute(rounds):
 class Layer(torch.autograd.Function):
     """Passes its input on; its backward computes for a while and then has the parameter's gradient."""
 
-    rounds = 0
+    rounds, idle = 0, False
 
     @staticmethod
     def forward(ctx, value, parameter):
@@ -73,14 +76,13 @@ def main():
     parser.add_argument("--backward", type=float, required=True, help="milliseconds that the backward pass computes")
     parser.add_argument("--parameters", type=int, default=25_000_000)
     parser.add_argument("--tensors", type=int, default=60)
+    parser.add_argument("--idle", action="store_true", help="the backward pass leaves the core free, as one on a GPU does")
     parser.add_argument("-r", type=int, default=9, help="steps of each kind, in turn")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{arguments.store}/torch",
                             rank=int(os.environ["ANELLO_RANK"]), world_size=int(os.environ["ANELLO_SIZE"]))
-    trial = 5000
-    trial_ms = timed_ms(lambda: compute(trial))
-    Layer.rounds = int(arguments.backward / trial_ms * trial / arguments.tensors)
+    Layer.rounds, Layer.idle = 100, arguments.idle
     model = DistributedDataParallel(Model(sizes_of(arguments.parameters, arguments.tensors)))
     whole = torch.zeros(arguments.parameters)
 
@@ -90,6 +92,9 @@ def main():
     def alone():
         with model.no_sync():
             backward()
+
+    for _ in range(4):
+        Layer.rounds = int(Layer.rounds * arguments.backward / timed_ms(alone)) + 1
 
     def blocking():
         alone()

@@ -1,99 +1,16 @@
-// The C API over the C++ one: handles, and exceptions as codes.
-#include <anello/anello.h>
+// The C API over the C++ one: the world, groups, operations and work. Gradients and diagnosis are in
+// c_api_training.cpp.
+#include "rendezvous/c_api.hpp"
 
-#include <algorithm>
-#include <anello/anello.hpp>
 #include <new>
-#include <utility>
-
-#include "ring/base/text.hpp"
 
 using anello::Error;
 using anello::Group;
 using anello::Tensor;
 using anello::text;
-
-struct anello_group {
-  Group group;
-};
-struct anello_work {
-  anello::Work work;
-};
-struct anello_world {
-  anello::World world;
-  anello_group everybody;
-  std::string layout = world.layout();
-};
-struct anello_phase {
-  anello::Phase phase;
-};
+using namespace anello::c_api;
 
 namespace {
-
-static_assert(int(anello::Code::timed_out) == ANELLO_TIMED_OUT && int(anello::DType::boolean) == ANELLO_BOOL &&
-              int(anello::Op::bit_xor) == ANELLO_BIT_XOR);
-
-struct LastError {
-  std::string message;
-  int rank = -1;
-};
-thread_local LastError last_error;
-
-anello_status failed(anello_status status, std::string message, int rank = -1) {
-  last_error = {std::move(message), rank};
-  return status;
-}
-
-template <class Body>
-anello_status guarded(Body body) {
-  try {
-    body();
-    return ANELLO_OK;
-  } catch (const Error& e) {
-    return failed(anello_status(e.code()), e.what(), e.rank());
-  } catch (const std::exception& e) {
-    return failed(ANELLO_OUT_OF_MEMORY, e.what());
-  }
-}
-
-[[noreturn]] void refuse(const std::string& why) {
-  throw Error(anello::Code::invalid_argument, why);
-}
-
-template <class T>
-T& required(T* pointer, const char* what) {
-  if (!pointer) refuse(text("the ", what, " is NULL"));
-  return *pointer;
-}
-
-// As much of the caller's struct as both know.
-template <class T>
-T known(const T* given, T defaults) {
-  if (!given) return defaults;
-  if (given->struct_size == 0 || given->struct_size > sizeof(T) * 16)
-    refuse(text("struct_size ", given->struct_size, " is no size of the struct; initialise it with its macro"));
-  std::copy_n(reinterpret_cast<const char*>(given), std::min(given->struct_size, sizeof(T)),
-              reinterpret_cast<char*>(&defaults));
-  return defaults;
-}
-
-std::string_view view(const char* string) {
-  return string ? std::string_view(string) : std::string_view();
-}
-
-anello::ConstTensor input_of(anello_input input) {
-  return {input.data, input.count, anello::DType(input.dtype)};
-}
-Tensor tensor_of(anello_tensor tensor) {
-  return {tensor.data, tensor.count, anello::DType(tensor.dtype)};
-}
-
-std::vector<Tensor> list_of(const anello_tensor* tensors, std::size_t count) {
-  if (count > 0 && !tensors) refuse("the list of tensors is NULL");
-  std::vector<Tensor> list;
-  for (std::size_t k = 0; k < count; k++) list.push_back(tensor_of(tensors[k]));
-  return list;
-}
 
 // Options in the three forms of the C++ API; what they have no place for must be as it was initialised.
 class Given {
@@ -345,40 +262,6 @@ anello_status anello_work_when_done(anello_work* work, anello_callback callback,
 }
 void anello_work_free(anello_work* work) {
   delete work;
-}
-
-anello_status anello_get_counters(const anello_world* world, anello_counters* counters) {
-  return guarded([&] {
-    anello_counters all = known(&required(counters, "out parameter"), anello_counters ANELLO_COUNTERS_INIT);
-    const anello::Counters now = required(world, "world").world.counters();
-    all.operations = now.operations;
-    all.tensor_bytes = now.tensor_bytes;
-    all.sent_bytes = now.sent_bytes;
-    all.received_bytes = now.received_bytes;
-    all.waits = now.waits;
-    all.stalls = now.stalls;
-    all.busy_ns = std::uint64_t(now.busy.count());
-    all.waited_ns = std::uint64_t(now.waited.count());
-    std::copy_n(reinterpret_cast<const char*>(&all), std::min(counters->struct_size, sizeof all),
-                reinterpret_cast<char*>(counters));
-  });
-}
-anello_status anello_write_flight(const anello_world* world, const char* path) {
-  return guarded([&] { required(world, "world").world.write_flight(&required(path, "path")); });
-}
-anello_status anello_start_timeline(anello_world* world, const char* path) {
-  return guarded([&] { required(world, "world").world.start_timeline(&required(path, "path")); });
-}
-anello_status anello_stop_timeline(anello_world* world) {
-  return guarded([&] { required(world, "world").world.stop_timeline(); });
-}
-anello_status anello_phase_begin(const anello_world* world, const char* name, anello_phase** phase) {
-  return guarded([&] {
-    required(phase, "out parameter") = new anello_phase{{required(world, "world").world, view(name)}};
-  });
-}
-void anello_phase_end(anello_phase* phase) {
-  delete phase;
 }
 
 anello_status anello_allocate(size_t bytes, void** memory) {

@@ -67,6 +67,10 @@ case $#:${1-} in
   *) usage >&2 && exit 2 ;;
 esac
 
+# What failing jobs leave in the folder for temporary files goes with it.
+TMPDIR=$(mktemp -d)
+export TMPDIR
+trap 'rm -rf -- "$TMPDIR"' EXIT
 install_packages "bash tests/run.sh" "${engine_packages[@]}" "${program_packages[@]}" "${test_packages[@]}"
 for suite in "${suites[@]}"; do run_suite "$suite"; done
 

@@ -20,7 +20,7 @@ trap 'rm -rf -- "$scratch"' EXIT
 kill_a_rank() {
   local launcher status=0 tries
   # shellcheck disable=SC2016
-  "$anello" run -n 4 -- sh -c 'echo $$ >"$0/$ANELLO_RANK"; exec "$@"' "$scratch" "$train" --epochs 10000 \
+  ANELLO_FLIGHT_DIR=$scratch "$anello" run -n 4 -- sh -c 'echo $$ >"$0/$ANELLO_RANK"; exec "$@"' "$scratch" "$train" --epochs 10000 \
     >"$scratch/log" 2>&1 &
   launcher=$!
   for ((tries = 0; tries < 300; tries++)); do

@@ -230,6 +230,44 @@ static void names(void) {
   anello_deallocate(NULL);
 }
 
+static void gradients(context* c) {
+  anello_gradient list[2];
+  anello_gradient_options options = ANELLO_GRADIENT_OPTIONS_INIT;
+  anello_gradient_step step = ANELLO_GRADIENT_STEP_INIT;
+  anello_gradients* all = NULL;
+  const uint64_t shape[2] = {2, 3};
+  float weight[6], bias[3];
+  int k, round;
+  list[0].name = "weight";
+  list[0].tensor = tensor(weight, 6);
+  list[0].shape = shape;
+  list[0].dimensions = 2;
+  list[1].name = "bias";
+  list[1].tensor = tensor(bias, 3);
+  list[1].shape = NULL;
+  list[1].dimensions = 0;
+  options.most_norm = 1e6;
+  OK(anello_gradients_create(c->group, list, 2, &options, &all));
+  for (round = 0; round < 2; round++) {
+    OK(anello_gradients_begin(all, 1.0));
+    for (k = 0; k < 3; k++) bias[k] = (float)c->rank;
+    OK(anello_gradients_ready(all, 1));
+    for (k = 0; k < 6; k++) weight[k] = 2 * (float)c->rank;
+    OK(anello_gradients_ready(all, 0));
+    EXPECT(anello_gradients_ready(all, 0) == ANELLO_INVALID_ARGUMENT);
+    OK(anello_gradients_finish(all, round == 0 ? &step : NULL));
+    EXPECT(weight[5] == (float)(c->size - 1) && bias[2] == (float)(c->size - 1) / 2);
+  }
+  EXPECT(c->size == 1 || (step.norm > 0 && step.communicated_ns > 0));
+  anello_gradients_free(all);
+  anello_gradients_free(NULL);
+  list[1].name = "weight";
+  all = NULL;
+  EXPECT(anello_gradients_create(c->group, list, 2, NULL, &all) == ANELLO_INVALID_ARGUMENT && all == NULL);
+  EXPECT(anello_gradients_create(c->group, NULL, 2, NULL, &all) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(anello_gradients_begin(NULL, 1.0) == ANELLO_INVALID_ARGUMENT);
+}
+
 static void diagnosis(context* c, anello_world* world, const char* folder) {
   anello_counters counters = ANELLO_COUNTERS_INIT;
   anello_phase* phase = NULL;
@@ -288,6 +326,7 @@ int main(int argc, char** argv) {
   }
   groups_and_work(&c);
   errors(&c);
+  gradients(&c);
   diagnosis(&c, world, argv[argc - 1]);
   OK(anello_finish(world));
   EXPECT(anello_barrier(c.group, NULL, NULL) == ANELLO_INVALID_ARGUMENT);

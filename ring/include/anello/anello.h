@@ -181,6 +181,41 @@ int anello_work_done(const anello_work* work);
 anello_status anello_work_when_done(anello_work* work, anello_callback callback, void* context);
 void anello_work_free(anello_work* work); /* the operation goes on */
 
+/* Gradients: see gradients.hpp. They travel in buckets while the backward pass runs. All ranks create them with the same
+ * list; then, each step: begin, ready for each gradient as it is complete, finish, which blocks. */
+typedef enum { ANELLO_COMBINE_AVERAGE = 0, ANELLO_COMBINE_SUM = 1, ANELLO_COMBINE_WEIGHTED = 2 } anello_combine;
+typedef struct {
+  const char* name;
+  anello_tensor tensor;  /* borrowed as long as the handle lives */
+  const uint64_t* shape; /* compared between ranks; NULL: none */
+  size_t dimensions;
+} anello_gradient;
+typedef struct {
+  size_t struct_size;
+  anello_combine combine;
+  int64_t bucket_bytes; /* -1: as set; 0: a suitable size */
+  int wire;             /* ANELLO_F16 or ANELLO_BF16 on the wire; 0: as they are */
+  int error_feedback;   /* 1: what rounding takes away is added to the next step's */
+  double most_norm;     /* 0: any */
+  int passes;           /* backward passes a step */
+} anello_gradient_options;
+#define ANELLO_GRADIENT_OPTIONS_INIT \
+  { sizeof(anello_gradient_options), ANELLO_COMBINE_AVERAGE, -1, 0, 0, 0.0, 1 }
+typedef struct {
+  size_t struct_size;
+  double norm;                       /* before it was scaled down; 0 without most_norm */
+  uint64_t exposed_ns, communicated_ns;
+} anello_gradient_step;
+#define ANELLO_GRADIENT_STEP_INIT \
+  { sizeof(anello_gradient_step), 0.0, 0, 0 }
+typedef struct anello_gradients anello_gradients;
+anello_status anello_gradients_create(anello_group* group, const anello_gradient* list, size_t count,
+                                      const anello_gradient_options* options, anello_gradients** gradients);
+anello_status anello_gradients_begin(anello_gradients* gradients, double factor);
+anello_status anello_gradients_ready(anello_gradients* gradients, size_t gradient);
+anello_status anello_gradients_finish(anello_gradients* gradients, anello_gradient_step* step); /* NULL: not wanted */
+void anello_gradients_free(anello_gradients* gradients);
+
 /* Diagnosis. A timeline: all ranks call both; in between every rank records what it does and when, then rank 0 writes
  * `path`, for Perfetto. A phase is a stretch of the program's own time in it; it ends when it is freed. The flight
  * recorder has this rank's last operations; it is also written when the world fails (ANELLO_FLIGHT_DIR). */

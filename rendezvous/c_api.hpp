@@ -1,0 +1,106 @@
+// What the files of the C API share: handles, and exceptions as codes.
+#pragma once
+#include <anello/anello.h>
+
+#include <algorithm>
+#include <anello/anello.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ring/base/text.hpp"
+
+struct anello_group {
+  anello::Group group;
+};
+struct anello_work {
+  anello::Work work;
+};
+struct anello_world {
+  anello::World world;
+  anello_group everybody;
+  std::string layout = world.layout();
+};
+struct anello_gradients {
+  anello::Gradients gradients;
+};
+struct anello_phase {
+  anello::Phase phase;
+};
+
+namespace anello::c_api {
+
+static_assert(int(anello::Code::timed_out) == ANELLO_TIMED_OUT && int(anello::DType::boolean) == ANELLO_BOOL &&
+              int(anello::Op::bit_xor) == ANELLO_BIT_XOR);
+
+struct LastError {
+  std::string message;
+  int rank = -1;
+};
+inline thread_local LastError last_error;
+
+inline anello_status failed(anello_status status, std::string message, int rank = -1) {
+  last_error = {std::move(message), rank};
+  return status;
+}
+
+template <class Body>
+anello_status guarded(Body body) {
+  try {
+    body();
+    return ANELLO_OK;
+  } catch (const Error& e) {
+    return failed(anello_status(e.code()), e.what(), e.rank());
+  } catch (const std::exception& e) {
+    return failed(ANELLO_OUT_OF_MEMORY, e.what());
+  }
+}
+
+[[noreturn]] inline void refuse(const std::string& why) {
+  throw Error(anello::Code::invalid_argument, why);
+}
+
+template <class T>
+T& required(T* pointer, const char* what) {
+  if (!pointer) refuse(text("the ", what, " is NULL"));
+  return *pointer;
+}
+
+// As much of the caller's struct as both know.
+template <class T>
+T known(const T* given, T defaults) {
+  if (!given) return defaults;
+  if (given->struct_size == 0 || given->struct_size > sizeof(T) * 16)
+    refuse(text("struct_size ", given->struct_size, " is no size of the struct; initialise it with its macro"));
+  std::copy_n(reinterpret_cast<const char*>(given), std::min(given->struct_size, sizeof(T)),
+              reinterpret_cast<char*>(&defaults));
+  return defaults;
+}
+
+// The same the other way round.
+template <class T>
+void give_back(const T& ours, T& theirs) {
+  std::copy_n(reinterpret_cast<const char*>(&ours), std::min(theirs.struct_size, sizeof(T)),
+              reinterpret_cast<char*>(&theirs));
+}
+
+inline std::string_view view(const char* string) {
+  return string ? std::string_view(string) : std::string_view();
+}
+
+inline anello::ConstTensor input_of(anello_input input) {
+  return {input.data, input.count, anello::DType(input.dtype)};
+}
+inline anello::Tensor tensor_of(anello_tensor tensor) {
+  return {tensor.data, tensor.count, anello::DType(tensor.dtype)};
+}
+
+inline std::vector<anello::Tensor> list_of(const anello_tensor* tensors, std::size_t count) {
+  if (count > 0 && !tensors) refuse("the list of tensors is NULL");
+  std::vector<anello::Tensor> list;
+  for (std::size_t k = 0; k < count; k++) list.push_back(tensor_of(tensors[k]));
+  return list;
+}
+
+}  // namespace anello::c_api
