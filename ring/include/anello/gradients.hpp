@@ -62,9 +62,9 @@ class Gradients {
   // Error{invalid_argument} if one has begun already.
   void begin(double factor = 1);
 
-  // This gradient, by its place in the list, is complete, and not to be touched until finish() returns. Does not block.
-  // Error{invalid_argument} that names it, if it has been announced as often as it may or no step has begun; the step
-  // goes on.
+  // This gradient, by its place in the list, is complete, and not to be touched until finish() returns. Waits for
+  // nobody, but once a step for the sum of the factors, where they are weights. Error{invalid_argument} that names it, if
+  // it has been announced as often as it may or no step has begun; the step goes on.
   void ready(std::size_t gradient);
 
   struct Step {
