@@ -97,7 +97,8 @@ TEST(Program, WritesATimelineOfAllRanksOnOneClock) {
   const TimelineFile file{std::filesystem::path(timeline)};
   EXPECT_THAT(file.ranks, ::testing::UnorderedElementsAre(0, 1, 2, 3));
   EXPECT_GE(file.check(), 3u * 6);
-  EXPECT_EQ(file.named("gradients").size(), 12u);
+  EXPECT_EQ(file.named("bucket 1 of 1").size(), 12u);
+  EXPECT_FALSE(file.on_row(3, "to rank 0 in group (0, 1, 2, 3)").empty()) << "where gradients travel";
   EXPECT_EQ(file.named("forward and backward").size(), 12u);
   EXPECT_EQ(file.named("optimizer").size(), 12u);
   EXPECT_EQ(file.named("evaluation").size(), 4u);
