@@ -5,6 +5,7 @@
 #include "bench/options.hpp"
 #include "bench/ours.hpp"
 #include "bench/program.hpp"
+#include "bench/session.hpp"
 #include "bench/simulate/simulate.hpp"
 #include "bench/step.hpp"
 #include "bench/tune.hpp"
@@ -16,16 +17,10 @@ namespace {
 
 int join(const std::function<int(Library&)>& run, const OurOptions& options) {
   const Settings settings = Settings::from_environment();
-  World world = init(settings);
-  Ours library(world, settings, options);
-  try {
-    const int code = run(library);
-    world.finish();
-    return code;
-  } catch (const std::exception& error) {
-    world.abort(error.what());  // the other ranks then say why as well
-    throw;
-  }
+  return in_world(settings, [&](World& world) {
+    Ours library(world, settings, options);
+    return run(library);
+  });
 }
 
 }  // namespace

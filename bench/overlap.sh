@@ -6,6 +6,7 @@
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 source "$bench_root/bench/hosts.sh"
+source "$bench_root/bench/peers.sh"
 
 where=1gbit rounds=3 backward=800 steps=5 buckets=0 idle=()
 usage() {
@@ -39,7 +40,7 @@ done
 [[ $where == loopback || $where =~ ^([1-9][0-9]{0,4})(m|g)bit$ ]] || fail "-l '$where' is no rate such as 1gbit, nor loopback"
 anello=$(need_program anello)
 ours=$(need_program anello-bench)
-/usr/bin/python3 -c 'import torch' 2>/dev/null && torch=yes || torch=
+torch_python=$(find_torch_python) || echo "PyTorch: $(torch_missing)" >&2
 
 if [[ $where != loopback ]]; then
   mbit=${BASH_REMATCH[1]}
@@ -56,12 +57,11 @@ else
   ranks() { ranks_on_hosts 2 env GLOO_SOCKET_IFNAME=eth0 "$@"; }
 fi
 
-[[ -n $torch ]] || echo "PyTorch is not here (Debian: python3-torch)" >&2
 for ((round = 1; round <= rounds; round++)); do
   echo "-- anello, $where, round $round"
   ranks "$ours" step --backward "$backward" -r "$steps" --buckets "$buckets" "${idle[@]}"
-  [[ -n $torch ]] || continue
+  [[ -n $torch_python ]] || continue
   echo "-- PyTorch, $where, round $round"
-  ranks timeout 300 /usr/bin/python3 "$bench_root/bench/torch_step.py" --store "$(mktemp -d -p "$scratch")" --backward "$backward" \
+  ranks timeout 300 "$torch_python" "$bench_root/bench/torch_step.py" --store "$(mktemp -d -p "$scratch")" --backward "$backward" \
     -r "$steps" "${idle[@]}"
 done

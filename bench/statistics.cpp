@@ -13,6 +13,11 @@ double percentile(std::span<const double> sorted, double share) {
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return percentile(values, 0.5);
+}
+
 Timing summarize(std::span<double> slowest_us, double wall_us) {
   std::ranges::sort(slowest_us);
   return {percentile(slowest_us, 0.5), percentile(slowest_us, 0.99), wall_us / double(slowest_us.size())};

@@ -1,6 +1,7 @@
 // From the stamps of one timed loop to the figures that are reported. Pure.
 #pragma once
 #include <span>
+#include <vector>
 
 namespace anello::bench {
 
@@ -12,6 +13,8 @@ struct Timing {
 
 // The smallest value that at least `share` of all are not above (nearest rank). `sorted` is not empty.
 double percentile(std::span<const double> sorted, double share);
+
+double median(std::vector<double> values);
 
 // `slowest_us` has one duration an iteration, in any order, and is sorted on the way.
 Timing summarize(std::span<double> slowest_us, double wall_us);

@@ -6,14 +6,14 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <iostream>
 #include <memory>
 #include <numeric>
 #include <thread>
 
-#include "bench/measure.hpp"
-#include "bench/options.hpp"
-#include "ring/base/config.hpp"
+#include "bench/session.hpp"
+#include "bench/statistics.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::bench {
@@ -31,11 +31,6 @@ struct Request {
 
 double ms_since(steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return percentile(values, 0.5);
 }
 
 // Like a residual network's: weights that grow sixteenfold from the first layer to the last, and between them the small
@@ -72,8 +67,7 @@ class Step {
     for (const std::size_t size : sizes_) gradients_.emplace_back(size);
     for (std::size_t k = 0; k < sizes_.size(); k++) {
       tensors_.emplace_back(gradients_[k]);
-      named_.push_back(
-          {names_.emplace_back(std::make_unique<std::string>(text("tensor ", k)))->c_str(), gradients_[k]});
+      named_.push_back({names_.emplace_back(text("tensor ", k)), gradients_[k]});
     }
   }
 
@@ -171,22 +165,17 @@ class Step {
   std::vector<std::size_t> sizes_;
   std::vector<std::vector<float>> gradients_;
   std::vector<Tensor> tensors_;
-  std::vector<std::unique_ptr<std::string>> names_;
+  std::deque<std::string> names_;
   std::vector<Gradient> named_;
   std::uint64_t rounds_each_ = 0;
   volatile double sink_ = 0;
 };
 
 int run(const Request& request) {
-  World world = init();
-  try {
+  return in_world(Settings::from_environment(), [&](World& world) {
     Step(world, request).run();
-    world.finish();
-  } catch (const std::exception& error) {
-    world.abort(error.what());
-    throw;
-  }
-  return 0;
+    return 0;
+  });
 }
 
 void add_flags(CLI::App& command, Request& request) {

@@ -16,6 +16,8 @@
 #include "bench/options.hpp"
 #include "bench/ours.hpp"
 #include "bench/report.hpp"
+#include "bench/session.hpp"
+#include "bench/statistics.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
 #include "ring/plan/table.hpp"
@@ -49,11 +51,6 @@ struct Finding {
   Candidate best;
   double best_us = 0;
 };
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return percentile(values, 0.5);
-}
 
 // The facts that a layout stands for.
 TableRow row_for(const std::string& layout) {
@@ -253,16 +250,11 @@ int tune(Request& request) {
   if (settings.algorithm != "auto" || settings.slab_bytes != kSuitableSlab || !settings.table.empty())
     throw Error(Code::configuration,
                 "tune compares with the library's own choice; unset ANELLO_ALGORITHM, ANELLO_SLAB_BYTES, ANELLO_TABLE");
-  World world = init(settings);
-  if (world.size() == 1) throw Error(Code::configuration, "one rank has nothing to tune; use anello run -n 4 -- ...");
-  try {
+  return in_world(settings, [&](World& world) {
+    if (world.size() == 1) throw Error(Code::configuration, "one rank has nothing to tune; use anello run -n 4 -- ...");
     tune_in(world, settings, request);
-    world.finish();
-  } catch (const std::exception& error) {
-    world.abort(error.what());
-    throw;
-  }
-  return 0;
+    return 0;
+  });
 }
 
 void add_flags(CLI::App& command, Request& request) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "ring/run/arithmetic.hpp"
 
@@ -10,27 +11,26 @@ namespace {
 
 constexpr std::size_t kBlock = 1024;
 
-// In lanes, since a sum of one chain cannot be done by several at once.
+double widened(double value) {
+  return value;
+}
 template <class T>
-double squares(const T* values, std::size_t count) {
-  constexpr std::size_t kLanes = 8;
-  std::array<double, kLanes> sums{};
-  std::size_t at = 0;
-  for (; at + kLanes <= count; at += kLanes)
-    for (std::size_t lane = 0; lane < kLanes; lane++) {
-      const auto value = double(float(values[at + lane]));
-      sums[lane] += value * value;
-    }
-  for (; at < count; at++) sums[at % kLanes] += double(float(values[at])) * double(float(values[at]));
-  double all = 0;
-  for (const double sum : sums) all += sum;
-  return all;
+double widened(T value) {
+  return double(float(value));
 }
 
-double squares(const double* values, std::size_t count) {
-  double all = 0;
-  for (std::size_t k = 0; k < count; k++) all += values[k] * values[k];
-  return all;
+// In lanes, since a sum of one chain cannot be done by several at once.
+template <class T>
+double squares(const void* data, std::size_t count) {
+  constexpr std::size_t kLanes = 8;
+  const T* const values = static_cast<const T*>(data);
+  std::array<double, kLanes> sums{};
+  const auto add = [&](std::size_t at, std::size_t lane) { sums[lane] += widened(values[at]) * widened(values[at]); };
+  const std::size_t whole = count / kLanes * kLanes;
+  for (std::size_t at = 0; at < whole; at += kLanes)
+    for (std::size_t lane = 0; lane < kLanes; lane++) add(at + lane, lane);
+  for (std::size_t at = whole; at < count; at++) add(at, at - whole);
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 template <class Narrow>
@@ -46,13 +46,13 @@ void round_as(std::span<float> values) {
 double squared_norm(const Tensor& gradient) {
   switch (gradient.dtype) {
     case DType::f16:
-      return squares(static_cast<const f16*>(gradient.data), gradient.count);
+      return squares<f16>(gradient.data, gradient.count);
     case DType::bf16:
-      return squares(static_cast<const bf16*>(gradient.data), gradient.count);
+      return squares<bf16>(gradient.data, gradient.count);
     case DType::f64:
-      return squares(static_cast<const double*>(gradient.data), gradient.count);
+      return squares<double>(gradient.data, gradient.count);
     default:
-      return squares(static_cast<const float*>(gradient.data), gradient.count);
+      return squares<float>(gradient.data, gradient.count);
   }
 }
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <anello/gradients.hpp>
 #include <cmath>
-#include <cstring>
+#include <cstddef>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -193,7 +193,8 @@ Gradients::Step Gradients::Impl::finish() {
   if (!begun_) refuse("gradients", "finish() without begin()");
   for (std::size_t k = 0; k < parameters_.size(); k++) {
     if (parameters_[k].announced == options_.passes) continue;
-    if (parameters_[k].announced == 0) std::memset(tensors_[k].data, 0, tensors_[k].bytes());
+    if (parameters_[k].announced == 0)
+      std::fill_n(static_cast<std::byte*>(tensors_[k].data), tensors_[k].bytes(), std::byte());
     complete(k);
   }
   begun_ = false;
@@ -242,9 +243,10 @@ void Gradients::Impl::limit_norm(Step& step) {
 // Rank 0's is everybody's, so that buckets are the same on all ranks.
 void Gradients::Impl::learn_order() {
   learnt_ = true;
+  std::vector<std::uint32_t> order = std::exchange(order_, {});
   if (alone()) return;
-  group_.broadcast(order_, 0, {.name = "gradients' order"});
-  load(std::exchange(order_, {}));
+  group_.broadcast(order, 0, {.name = "gradients' order"});
+  load(order);
   busy_before_ = group_.impl_->busy();
 }
 

@@ -1,5 +1,5 @@
 // Carries one execution forward over links: who is served first, and the signature that goes ahead of the data on each
-// of them. One pass at a time; it never waits and reads no clock, so it runs over simulated links as over real ones.
+// of them. One pass at a time; it never waits and needs no clock, so it runs over simulated links as over real ones.
 #pragma once
 #include <array>
 #include <functional>

@@ -8,6 +8,7 @@
 #include "ring/base/text.hpp"
 #include "ring/checks.hpp"
 #include "ring/run/arithmetic.hpp"
+#include "ring/told.hpp"
 
 namespace anello {
 namespace {
@@ -21,8 +22,8 @@ std::string line_of(const Gradient& gradient) {
   return text("'", gradient.name, "' (", shape, " ", name(gradient.tensor.dtype), ")");
 }
 
-std::string line_of(const GradientOptions& options, std::int64_t bucket_bytes) {
-  return text("combined as ", int(options.combine), " in buckets of ", bucket_bytes, " bytes, wire ",
+std::string line_of(const GradientOptions& options) {
+  return text("combined as ", int(options.combine), " in buckets of ", options.bucket_bytes, " bytes, wire ",
               options.wire ? name(*options.wire) : "as they are", options.error_feedback ? " with feedback" : "",
               ", norm at most ", options.most_norm, ", passes ", options.passes);
 }
@@ -72,8 +73,7 @@ void check_options(std::span<const Gradient> gradients, const GradientOptions& o
   };
   if (options.passes < 1) refuse("gradients", text("passes is ", options.passes, "; at least one is needed"));
   if (!(options.most_norm >= 0)) refuse("gradients", text("most_norm is ", options.most_norm));
-  if (options.bucket_bytes < -1)
-    refuse("gradients", text("bucket_bytes is ", options.bucket_bytes));
+  if (options.bucket_bytes < -1) refuse("gradients", text("bucket_bytes is ", options.bucket_bytes));
   if (options.error_feedback && (!options.wire || !all_f32()))
     refuse("gradients", "error_feedback is for gradients of f32 that travel as f16 or bf16; set wire");
   if (!options.wire) return;
@@ -87,16 +87,11 @@ void check_options(std::span<const Gradient> gradients, const GradientOptions& o
 void check_registration(Group& group, std::span<const Gradient> gradients, const GradientOptions& options) {
   check_list(gradients);
   check_options(gradients, options);
-  std::string own = line_of(options, options.bucket_bytes) + "\n", first = own;
+  std::string own = line_of(options) + "\n";
   for (const Gradient& gradient : gradients) own += line_of(gradient) + "\n";
-  first = own;
-  std::uint64_t bytes = first.size();
-  group.broadcast(std::span(&bytes, 1), 0, kName);
-  first.resize(bytes);
-  group.broadcast(first, 0, kName);
 
   constexpr std::size_t kMostBytes = 1024;
-  std::string difference = first_difference(first, own, group.rank());
+  std::string difference = first_difference(told_by(0, group, own, kName), own, group.rank());
   difference.resize(kMostBytes);
   std::string all(kMostBytes * std::size_t(group.size()), '\0');
   group.all_gather(difference, all, {.name = kName.name});

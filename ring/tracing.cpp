@@ -12,6 +12,7 @@
 #include "ring/base/signature.hpp"
 #include "ring/base/text.hpp"
 #include "ring/checks.hpp"
+#include "ring/told.hpp"
 
 namespace anello {
 namespace {
@@ -41,9 +42,9 @@ ClockOffset measure(Group& pair) {
   std::int64_t word = 0;
   for (int k = 0; k < kQuestions; k++) {
     const std::int64_t sent = steady_ns();
-    pair.broadcast(Tensor(std::span(&word, 1)), 0, kOptions);
+    pair.broadcast(std::span(&word, 1), 0, kOptions);
     word = steady_ns();
-    pair.broadcast(Tensor(std::span(&word, 1)), 1, kOptions);
+    pair.broadcast(std::span(&word, 1), 1, kOptions);
     samples.push_back({sent, word, steady_ns()});
   }
   ClockOffset offset = estimate(samples);
@@ -52,31 +53,31 @@ ClockOffset measure(Group& pair) {
   return {result[0], result[1], result[2]};
 }
 
-}  // namespace
-
-// Rank 0 asks the others one after another. Its own clock is exact.
-ClockOffset Tracing::align(Group& world) const {
-  ClockOffset mine{steady_ns(), 0, 0};
+// Of rank 0 with each other rank, one after another.
+template <class Use>
+void each_pair(Group& world, Use use) {
   for (int peer = 1; peer < world.size(); peer++) {
     if (world.rank() != 0 && world.rank() != peer) continue;
     Group pair = world.group({0, peer});
-    const ClockOffset measured = measure(pair);
-    if (world.rank() == peer) mine = measured;
+    use(pair);
   }
-  return mine;
 }
 
-std::string Tracing::told_by_rank_0(Group& world, std::string mine) const {
-  std::uint64_t bytes = mine.size();
-  world.broadcast(Tensor(std::span(&bytes, 1)), 0, kOptions);
-  mine.resize(bytes);
-  world.broadcast(Tensor(mine.data(), bytes, DType::u8), 0, kOptions);
+}  // namespace
+
+// Its own clock is exact on rank 0.
+ClockOffset Tracing::align(Group& world) const {
+  ClockOffset mine{steady_ns(), 0, 0};
+  each_pair(world, [&](Group& pair) {
+    const ClockOffset measured = measure(pair);
+    if (pair.rank() == 1) mine = measured;
+  });
   return mine;
 }
 
 // What went wrong on rank 0 is thrown by all.
 void Tracing::agree(Group& world) {
-  const std::string failure = told_by_rank_0(world, std::exchange(failure_, {}));
+  const std::string failure = told_by(0, world, std::exchange(failure_, {}), kOptions);
   if (!failure.empty()) throw Error(Code::file, "the timeline " + failure, 0);
 }
 
@@ -98,12 +99,12 @@ void Tracing::write(std::string_view bytes) {
 
 void Tracing::start(Group& world, const std::string& path) {
   if (on()) refuse("start_timeline", text("the timeline '", path_, "' is on already"));
-  path_ = told_by_rank_0(world, path);
+  path_ = told_by(0, world, path, kOptions);
   if (world.rank() == 0) open();
   agree(world);
   first_ = align(world);
   zero_ns_ = steady_ns();
-  world.broadcast(Tensor(std::span(&zero_ns_, 1)), 0, kOptions);
+  world.broadcast(std::span(&zero_ns_, 1), 0, kOptions);
   timeline_.start();
 }
 
@@ -115,35 +116,20 @@ void Tracing::stop(Group& world, const std::string& host) {
   agree(world);
 }
 
-// A piece at a time, so that rank 0 never holds what all ranks recorded.
+// A piece at a time, so that rank 0 never holds what all ranks recorded; an empty one is the last.
 void Tracing::collect(Group& world, const Recording& recording, const Traced& traced) {
   const TickClock::Scale scale = clock_.scale();
   if (world.rank() == 0) {
     write(chrome_head());
     chrome_events(recording, traced, scale, true, [&](std::string_view piece) { write(piece); });
   }
-  for (int peer = 1; peer < world.size(); peer++) {
-    if (world.rank() != 0 && world.rank() != peer) continue;
-    Group pair = world.group({0, peer});
-    std::string piece;
-    const auto pass_on = [&] {
-      std::uint64_t bytes = piece.size();
-      pair.broadcast(Tensor(std::span(&bytes, 1)), 1, kOptions);
-      piece.resize(bytes);
-      pair.broadcast(Tensor(piece.data(), bytes, DType::u8), 1, kOptions);
-      return bytes > 0;
-    };
-    if (world.rank() == 0) {
-      while (pass_on()) write(piece);
-    } else {
-      chrome_events(recording, traced, scale, false, [&](std::string_view next) {
-        piece = next;
-        pass_on();
-      });
-      piece.clear();
-      pass_on();
-    }
-  }
+  each_pair(world, [&](Group& pair) {
+    const auto pass_on = [&](std::string_view piece) { return told_by(1, pair, std::string(piece), kOptions); };
+    if (pair.rank() == 0)
+      for (std::string piece = pass_on(""); !piece.empty(); piece = pass_on("")) write(piece);
+    else
+      chrome_events(recording, traced, scale, false, pass_on), pass_on("");
+  });
   if (world.rank() == 0) write(chrome_tail());
 }
 

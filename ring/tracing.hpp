@@ -24,7 +24,6 @@ class Tracing {
  private:
   ClockOffset align(Group& world) const;
   void agree(Group& world);
-  std::string told_by_rank_0(Group& world, std::string mine) const;
   void open();
   void write(std::string_view bytes);
   void collect(Group& world, const Recording& recording, const Traced& traced);

@@ -80,11 +80,9 @@ const std::string& World::Impl::host(int rank) const {
 void World::Impl::abort(std::string_view reason) {
   const int rank = identity_.rank;
   const std::string why = text("rank ", rank, " on ", identity_.host, " ended the world: ", reason);
-  if (control_)
-    control_->abort({Code::aborted, rank, why});
-  else
-    everybody_->communicator().end({Code::aborted, why, rank});
-  if (!control_) diagnosis_.failed(why);
+  if (control_) return control_->abort({Code::aborted, rank, why});
+  everybody_->communicator().end({Code::aborted, why, rank});
+  diagnosis_.failed(why);
 }
 
 void World::Impl::finish() {

@@ -80,13 +80,9 @@ History Ledger::history() const {
         history.records.push_back(record);
   };
   gather(begun_, kBegun, 0);
-  if (!history.records.empty()) {
-    for (Record& record : history.records)
-      if (record.signature.sequence == newest_) record.ended = ended_.load(std::memory_order_relaxed);
-    gather(queued_, kQueued, newest_ + 1);
-  } else {
-    gather(queued_, kQueued, 0);
-  }
+  for (Record& record : history.records)
+    if (record.signature.sequence == newest_) record.ended = ended_.load(std::memory_order_relaxed);
+  gather(queued_, kQueued, history.records.empty() ? 0 : newest_ + 1);
   std::ranges::sort(history.records, {}, [](const Record& record) { return record.signature.sequence; });
   return history;
 }

@@ -3,8 +3,8 @@
 #include <signal.h>
 
 #include <anello/error.hpp>
-#include <array>
-#include <atomic>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "ring/base/text.hpp"
@@ -18,25 +18,34 @@ int number_of(std::string_view name) {
   throw Error(Code::configuration, text("ANELLO_FLIGHT_SIGNAL='", name, "' is none of none, USR1, USR2"));
 }
 
-// The event loop's handler stays once it was installed: it may also be that of another world of this process.
-void check_free(int number, std::string_view name) {
-  static std::array<std::atomic<bool>, 2> ours{};
+// How many in this process wait for a signal: while there are any, the handler is the event loop's.
+std::mutex mutex;
+std::map<int, int> waiting;
+
+bool has_handler(int number) {
   struct sigaction now {};
   sigaction(number, nullptr, &now);
-  if (ours[number == SIGUSR2].exchange(true) || now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN) return;
-  ours[number == SIGUSR2] = false;
-  throw Error(Code::configuration,
-              text("ANELLO_FLIGHT_SIGNAL=", name, ": the program has a handler of its own for it; take another"));
+  return now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN;
 }
 
 }  // namespace
 
 OnSignal::OnSignal(asio::io_context& context, std::string_view name, std::function<void()> call)
-    : call_(std::move(call)), signals_(context) {
-  const int number = number_of(name);
-  check_free(number, name);
-  signals_.add(number);
+    : number_(number_of(name)), call_(std::move(call)), signals_(context) {
+  const std::lock_guard lock(mutex);
+  if (waiting[number_] == 0 && has_handler(number_))
+    throw Error(Code::configuration,
+                text("ANELLO_FLIGHT_SIGNAL=", name, ": the program has a handler of its own for it; take another"));
+  signals_.add(number_);
+  waiting[number_]++;
   wait();
+}
+
+OnSignal::~OnSignal() {
+  const std::lock_guard lock(mutex);
+  asio::error_code ignored;
+  signals_.clear(ignored);
+  waiting[number_]--;
 }
 
 void OnSignal::wait() {

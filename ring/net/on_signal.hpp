@@ -13,10 +13,14 @@ class OnSignal {
   // "USR1" or "USR2". Throws Error{configuration} that names ANELLO_FLIGHT_SIGNAL, also if the program has a handler
   // of its own for it.
   OnSignal(asio::io_context& context, std::string_view name, std::function<void()> call);
+  ~OnSignal();
+  OnSignal(const OnSignal&) = delete;
+  OnSignal& operator=(const OnSignal&) = delete;
 
  private:
   void wait();
 
+  int number_;
   std::function<void()> call_;
   asio::signal_set signals_;
 };

@@ -66,6 +66,16 @@ TEST(Programs, TuneWritesATableThatTheNextWorldTakes) {
   std::filesystem::remove(file);
 }
 
+TEST(Programs, AStepSaysWhatIsExposedInEachKindOfBucket) {
+  const Outcome outcome = launch(
+      {BENCH, "step", "--parameters", "10000", "--tensors", "10", "--backward", "2", "--buckets", "0,4096", "-r", "2"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("10 tensors, 10000 parameters, median of 2 steps"), HasSubstr("[0] backward alone"),
+                    HasSubstr("[0] one blocking allreduce"), HasSubstr("[0] 1 buckets of suitable size: "),
+                    HasSubstr("[0] 10 buckets of 4096 bytes: ")));
+}
+
 TEST(Programs, OursSendsInHalfTheBytes) {
   const Outcome outcome = launch({BENCH, "--wire", "bfloat16", "allreduce", "-s", "4,64K", "-n", "3"});
   expect_rows(outcome, 2);

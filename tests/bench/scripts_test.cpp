@@ -44,6 +44,7 @@ class Scripts : public ::testing::Test {
   }
   Outcome scaling(const std::string& arguments) const { return script("scaling.sh", arguments); }
   Outcome compare(const std::string& arguments) const { return script("compare.sh", arguments); }
+  Outcome overlap(const std::string& arguments) const { return script("overlap.sh", arguments); }
   Outcome netns(const std::string& arguments) const { return script("netns.sh", arguments); }
 
   std::filesystem::path folder_ =
@@ -206,6 +207,25 @@ TEST_F(Scripts, CompareSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(failed.err, HasSubstr("gloo ring failed on 2 ranks"));
   program("anello-bench-gloo", "set -- -s 4 && " + rows("10", "20"));
   EXPECT_THAT(compare("-p gloo -r 1 -s 4,8").err, HasSubstr("gloo ring did not print figures of 4,8 bytes on 2 ranks"));
+}
+
+// Whichever python is asked for PyTorch, it is this one, which has it or has not.
+TEST_F(Scripts, OverlapRunsOursAndPyTorchInTurn) {
+  program("anello-bench", "echo \"ours on $RANKS: $*\"");
+  program("python3", R"([[ $1 != -c ]] && echo "torch on $RANKS: ${*:2}"; true)");
+  const Outcome outcome = overlap("-l loopback -r 2 -s 3 -t 50 -b 0,1024 -i");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string ours = "ours on 2: step --backward 50 -r 3 --buckets 0,1024 --idle\n";
+  const std::string round =
+      "-- anello, loopback, round 2\n" + ours + "-- PyTorch, loopback, round 2\ntorch on 2: --store ";
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr(round), HasSubstr("--backward 50 -r 3 --idle\n")));
+}
+
+TEST_F(Scripts, OverlapSaysWhatIsMissingOrWrong) {
+  EXPECT_THAT(overlap("").err, HasSubstr("anello-bench was not found"));
+  EXPECT_THAT(overlap("-l fast").err, HasSubstr("-l 'fast' is no rate such as 1gbit, nor loopback"));
+  EXPECT_THAT(overlap("-t 0").err, HasSubstr("-t '0' is not a whole number"));
+  EXPECT_THAT(overlap("more").err, HasSubstr("'more' is no option"));
 }
 
 TEST_F(Scripts, NetnsPutsARankOnEachHostBehindALimitedLink) {

@@ -23,6 +23,11 @@ TEST(Statistics, PercentilesAreValuesThatWereMeasured) {
   EXPECT_EQ(percentile(thousand, 0.99), 990);
 }
 
+TEST(Statistics, AMedianTakesValuesInAnyOrder) {
+  EXPECT_EQ(median({30, 10, 20}), 20);
+  EXPECT_EQ(median({4, 1, 3, 2}), 2);
+}
+
 TEST(Statistics, SummaryTakesDurationsInAnyOrder) {
   std::vector<double> durations{30, 10, 20, 1000, 40};
   const Timing timing = summarize(durations, 1050);

@@ -45,6 +45,9 @@ TEST(OnSignal, leaves_a_program_s_own_handler_alone) {
   EXPECT_THAT(refusal("USR1"), HasSubstr("ANELLO_FLIGHT_SIGNAL=USR1: the program has a handler of its own"));
   signal(SIGUSR1, SIG_DFL);
   EXPECT_EQ(refusal("USR1"), "none");
+  signal(SIGUSR1, [](int) {});
+  EXPECT_NE(refusal("USR1"), "none") << "also after a world that waited for it";
+  signal(SIGUSR1, SIG_DFL);
 }
 
 TEST(OnSignal, an_unknown_name_is_refused) {
