@@ -13,11 +13,12 @@ enter_private_namespaces() {
   fail "this system lets us make no network namespaces; try it as root"
 }
 
-# make_hosts COUNT MBIT CONGESTION. A link that was idle may send a burst at once. That has to hold the largest packet that
-# the stack leaves to be cut up late (gso), and what the link carries while a timer is 100 us late; it may not hold more, or
-# the link would be faster than it is said to be.
+# make_hosts COUNT MBIT CONGESTION [GSO]. A link that was idle may send a burst at once. That has to hold the largest packet
+# that the stack leaves to be cut up late (gso), and what the link carries while a timer is 100 us late; it may not hold
+# more, or the link would be faster than it is said to be. Small packets make short messages travel as on a real link, large
+# ones leave the cores to the programs: each packet is timed by them, not by a network card.
 make_hosts() {
-  local i end gso=16384
+  local i end gso=${4:-16384}
   (($2 <= 1000)) || gso=65536
   local link=(mtu 1500 gso_max_size "$gso")
   mount -t tmpfs tmpfs /run

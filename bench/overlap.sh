@@ -52,7 +52,7 @@ trap 'rm -rf -- "$scratch"' EXIT
 if [[ $where == loopback ]]; then
   ranks() { ANELLO_TRANSPORT=tcp "$anello" run --bind -n 2 -- "$@"; }
 else
-  make_hosts 2 "$mbit" reno
+  make_hosts 2 "$mbit" reno 65536
   "$anello" secret "$scratch/secret" >/dev/null
   ranks() { ranks_on_hosts 2 env GLOO_SOCKET_IFNAME=eth0 "$@"; }
 fi

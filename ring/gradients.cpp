@@ -28,10 +28,10 @@ Group own_group(const Group& group) {
 
 // Several, so that the first can travel early and the last is small, but no more messages than that needs.
 std::int64_t suitable_bucket_bytes(std::span<const Tensor> gradients) {
-  constexpr std::int64_t kBuckets = 8, kLeast = 256 << 10, kMost = 4 << 20;
+  constexpr std::int64_t kBuckets = 8, kMost = 4 << 20;
   std::int64_t all = 0;
   for (const Tensor& gradient : gradients) all += std::int64_t(gradient.bytes());
-  return std::clamp(all / kBuckets, kLeast, kMost);
+  return std::clamp(all / kBuckets, std::int64_t(kWorthwhileBucketBytes), kMost);
 }
 
 }  // namespace

@@ -72,8 +72,8 @@ TEST(Programs, AStepSaysWhatIsExposedInEachKindOfBucket) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out,
               AllOf(HasSubstr("10 tensors, 10000 parameters, median of 2 steps"), HasSubstr("[0] backward alone"),
-                    HasSubstr("[0] one blocking allreduce"), HasSubstr("[0] 1 buckets of suitable size: "),
-                    HasSubstr("[0] 10 buckets of 4096 bytes: ")));
+                    HasSubstr("ms, and one blocking allreduce: exposed "),
+                    HasSubstr("[0] 1 buckets of suitable size: "), HasSubstr("[0] 10 buckets of 4096 bytes: ")));
 }
 
 TEST(Programs, OursSendsInHalfTheBytes) {
