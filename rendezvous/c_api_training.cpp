@@ -18,6 +18,7 @@ anello_status anello_gradients_create(anello_group* group, const anello_gradient
                      list[k].shape ? std::span(list[k].shape, list[k].dimensions) : std::span<const std::uint64_t>()});
     anello::GradientOptions its{.combine = anello::GradientOptions::Combine(given.combine),
                                 .bucket_bytes = given.bucket_bytes,
+                                .tune_buckets = given.tune_buckets != 0,
                                 .error_feedback = given.error_feedback != 0,
                                 .most_norm = given.most_norm,
                                 .passes = given.passes};

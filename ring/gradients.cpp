@@ -6,7 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
+#include "ring/bucket_tuner.hpp"
 #include "ring/buckets.hpp"
 #include "ring/checks.hpp"
 #include "ring/gradient_math.hpp"
@@ -27,11 +29,15 @@ Group own_group(const Group& group) {
 }
 
 // Several, so that the first can travel early and the last is small, but no more messages than that needs.
-std::int64_t suitable_bucket_bytes(std::span<const Tensor> gradients) {
-  constexpr std::int64_t kBuckets = 8, kMost = 4 << 20;
-  std::int64_t all = 0;
-  for (const Tensor& gradient : gradients) all += std::int64_t(gradient.bytes());
-  return std::clamp(all / kBuckets, std::int64_t(kWorthwhileBucketBytes), kMost);
+std::int64_t suitable_bucket_bytes(std::uint64_t all_bytes) {
+  constexpr std::uint64_t kBuckets = 8, kMost = 4 << 20;
+  return std::int64_t(std::clamp(all_bytes / kBuckets, kWorthwhileBucketBytes, kMost));
+}
+
+std::uint64_t bytes_of(std::span<const Tensor> gradients) {
+  std::uint64_t all = 0;
+  for (const Tensor& gradient : gradients) all += gradient.bytes();
+  return all;
 }
 
 }  // namespace
@@ -72,6 +78,7 @@ class Gradients::Impl {
   void note_piece(std::size_t gradient);
   void limit_norm(Step& step);
   void learn_order();
+  void tune();
 
   Group group_;
   GradientOptions options_;
@@ -80,11 +87,13 @@ class Gradients::Impl {
   std::vector<std::vector<float>> lost_;            // by parameter, with error_feedback
   std::vector<std::vector<std::size_t>> loads_of_;  // by parameter
   std::vector<Load> loads_;
-  std::vector<std::uint32_t> order_;  // in which gradients became ready; empty once it is learnt
+  std::vector<std::uint32_t> order_;  // in which gradients become ready: this step's until one is learnt
   bool learnt_ = false;
+  std::optional<BucketTuner> tuner_;  // until it has tried enough
 
   // Of the step.
   bool begun_ = false;
+  steady_clock::time_point begun_at_;
   double factor_ = 1;
   double total_ = 0;  // of the factors
   Work totalling_;
@@ -103,7 +112,8 @@ Gradients::Impl::Impl(Group& group, std::span<const Gradient> gradients, const G
     parameters_.push_back({std::string(gradient.name)});
     if (options_.error_feedback) lost_.emplace_back(gradient.tensor.count);
   }
-  if (options_.bucket_bytes == 0) options_.bucket_bytes = suitable_bucket_bytes(tensors_);
+  if (options_.bucket_bytes == 0) options_.bucket_bytes = suitable_bucket_bytes(bytes_of(tensors_));
+  if (options_.tune_buckets && !alone()) tuner_.emplace(bytes_of(tensors_));
   // A backward pass comes to what was registered last first.
   std::vector<std::uint32_t> order(gradients.size());
   std::iota(order.rbegin(), order.rend(), 0U);
@@ -132,6 +142,7 @@ Tensor Gradients::Impl::part(const GradientPiece& piece) const {
 void Gradients::Impl::begin(double factor) {
   if (begun_) refuse("gradients", "a step begins before the one before it was finished: call finish()");
   begun_ = true;
+  if (tuner_) begun_at_ = steady_clock::now();
   factor_ = total_ = factor;
   next_ = 0;
   for (Load& load : loads_) load.missing = load.bucket.size();
@@ -206,7 +217,10 @@ Gradients::Step Gradients::Impl::finish() {
   const Ticks busy = group_.impl_->busy();
   step.communicated = std::chrono::nanoseconds(clock_.scale().nanoseconds(busy - std::exchange(busy_before_, busy)));
   if (options_.most_norm > 0) limit_norm(step);
-  if (!learnt_) learn_order();
+  if (!learnt_)
+    learn_order();
+  else if (tuner_)
+    tune();
   return step;
 }
 
@@ -243,10 +257,24 @@ void Gradients::Impl::limit_norm(Step& step) {
 // Rank 0's is everybody's, so that buckets are the same on all ranks.
 void Gradients::Impl::learn_order() {
   learnt_ = true;
-  std::vector<std::uint32_t> order = std::exchange(order_, {});
   if (alone()) return;
-  group_.broadcast(order, 0, {.name = "gradients' order"});
-  load(order);
+  group_.broadcast(order_, 0, {.name = "gradients' order"});
+  if (tuner_) options_.bucket_bytes = std::int64_t(tuner_->candidate());
+  load(order_);
+  busy_before_ = group_.impl_->busy();
+}
+
+// Rank 0's times decide, so that buckets are the same on all ranks.
+void Gradients::Impl::tune() {
+  tuner_->note(steady_clock::now() - begun_at_);
+  std::uint64_t bytes = tuner_->enough() ? tuner_->fastest() : tuner_->candidate();
+  if (tuner_->enough()) {
+    tuner_.reset();
+    group_.broadcast(std::span(&bytes, 1), 0, {.name = "gradients' buckets"});
+    if (group_.rank() == 0) log(Severity::info, text("gradients travel in buckets of at most ", bytes, " bytes"));
+  }
+  options_.bucket_bytes = std::int64_t(bytes);
+  load(order_);
   busy_before_ = group_.impl_->busy();
 }
 

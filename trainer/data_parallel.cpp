@@ -26,7 +26,9 @@ DataParallel::DataParallel(World& world, std::span<float> parameters, std::span<
       global_batch_(averaging.global_batch),
       gradients_(world, gradients,
                  {.combine = GradientOptions::Combine::sum,
+                  .tune_buckets = averaging.tune_buckets,
                   .wire = averaging.wire,
+                  .error_feedback = averaging.error_feedback,
                   .most_norm = averaging.most_norm,
                   .passes = averaging.passes}) {}
 

@@ -20,8 +20,10 @@ std::optional<DType> wire_type(std::string_view compression);
 struct Averaging {
   std::size_t global_batch = 1;
   std::optional<DType> wire = {};
+  bool error_feedback = false;
   double most_norm = 0;  // 0: any
   int passes = 1;        // backward passes a step
+  bool tune_buckets = false;
 };
 
 class DataParallel {

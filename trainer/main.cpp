@@ -96,8 +96,10 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
                          make_optimizer(options.optimizer, *device, model.parameters().size()),
                          {.global_batch = global_batch,
                           .wire = wire_type(options.compression),
+                          .error_feedback = options.feedback,
                           .most_norm = options.clip,
-                          .passes = int(options.accumulate)});
+                          .passes = int(options.accumulate),
+                          .tune_buckets = options.tune_buckets});
 
   // 6. Broadcast parameters and optimizer state from rank 0, which alone reads the checkpoint when resuming.
   auto state = optimizer.state();

@@ -70,8 +70,11 @@ void declare(CLI::App& app, TrainOptions& o) {
   choice("--sampling", o.sampling, {"shard", "random"},
          "shard: every sample once an epoch, shared out; random: each rank draws from all with a seed of its own");
   choice("--compression", o.compression, {"none", "fp16", "bf16"}, "of gradients on the wire");
+  app.add_flag("--feedback", o.feedback, "what --compression takes from a gradient is added to the next step's");
   app.add_option("--accumulate", o.accumulate, "backward passes over parts of the batch in each step")->check(positive);
   app.add_option("--clip", o.clip, "largest norm of a step's gradient; 0: any")->check(CLI::NonNegativeNumber);
+  app.add_flag("--tune-buckets", o.tune_buckets,
+               "try sizes of gradients' buckets in the first steps, keep the fastest");
   app.add_option("--checkpoint", o.checkpoint, "FILE that rank 0 writes after each epoch");
   app.add_flag("--resume", o.resume, "go on from the checkpoint, on any number of ranks");
   choice("--device", o.device, {"auto", "cpu", "cuda"}, "what trains");
@@ -102,7 +105,7 @@ Facts TrainOptions::lasting(int world_size) const {
 
 std::uint64_t TrainOptions::hash(int world_size) const {
   std::string all = text(epochs, ' ', base_rate(), ' ', warmup_epochs, ' ', compression, ' ', resume, ' ', timeline,
-                         ' ', accumulate, ' ', clip);
+                         ' ', accumulate, ' ', clip, ' ', feedback, ' ', tune_buckets);
   for (const auto& [option, value] : lasting(world_size)) all += text(' ', option, ' ', value);
   return hash64(std::as_bytes(std::span(all)));
 }
@@ -122,6 +125,8 @@ TrainOptions parse_options(int argc, const char* const* argv) {
   }
   if (options.batch && options.global_batch)
     refuse("--batch (per rank) and --global-batch (all ranks together) exclude each other; give one of them");
+  if (options.feedback && options.compression == "none")
+    refuse("--feedback is for gradients that travel rounded; give --compression too");
   if (options.resume && options.checkpoint.empty()) refuse("--resume needs --checkpoint FILE, the file to go on from");
   const bool digits = options.dataset == "digits";
   if (options.hidden.empty())

@@ -25,7 +25,9 @@ struct TrainOptions {
   std::string sampling = "shard";
   std::string compression = "none";
   std::size_t accumulate = 1;  // backward passes a step
-  double clip = 0;             // the gradient's largest norm; 0: any
+  bool feedback = false;
+  bool tune_buckets = false;
+  double clip = 0;  // the gradient's largest norm; 0: any
   std::string checkpoint;
   std::string timeline;
   bool resume = false;

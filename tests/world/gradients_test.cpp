@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "tests/support/gradient_model.hpp"
@@ -199,6 +200,32 @@ TEST(Gradients, follow_the_order_of_rank_0_after_the_first_step) {
       for (const std::size_t k : order) gradients.ready(k);
       gradients.finish();
       EXPECT_THAT(gradients.buckets(), ElementsAre(ElementsAre(2, 0), ElementsAre(3, 1)));
+    }
+  });
+}
+
+// Steps of different length on each rank: what rank 0 found is what all have.
+TEST(Gradients, may_try_sizes_of_buckets_and_agree_on_one) {
+  with_ranks(3, [](World& world) {
+    Model model(world.rank(), {400'000, 600'000, 10});
+    Gradients gradients(world, model.gradients(), {.tune_buckets = true});
+    std::set<std::size_t> tried;
+    for (int step = 0; step < 25; step++) {
+      gradients.begin();
+      for (std::size_t k = model.count(); k-- > 0; gradients.ready(k)) model.backward(k, step);
+      if (step % 3 == world.rank()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      gradients.finish();
+      if (step % 8 == 0)
+        model.expect([&](std::size_t k, std::size_t i) { return sum_of(world.size(), k, i, step) / world.size(); });
+      tried.insert(gradients.buckets().size());
+      if (step == 17) {
+        EXPECT_EQ(tried.size(), 3u) << "256 KiB, 1 MiB and all";
+      }
+      if (step < 20) continue;
+      std::vector<std::uint64_t> everybody(3);
+      const std::uint64_t own = gradients.buckets().size();
+      world.all_gather(std::span(&own, 1), everybody);
+      EXPECT_THAT(everybody, testing::Each(own));
     }
   });
 }

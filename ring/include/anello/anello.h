@@ -194,13 +194,14 @@ typedef struct {
   size_t struct_size;
   anello_combine combine;
   int64_t bucket_bytes; /* -1: as set; 0: a suitable size */
+  int tune_buckets;     /* 1: the fastest of several sizes, tried in the first steps */
   int wire;             /* ANELLO_F16 or ANELLO_BF16 on the wire; 0: as they are */
   int error_feedback;   /* 1: what rounding takes away is added to the next step's */
   double most_norm;     /* 0: any */
   int passes;           /* backward passes a step */
 } anello_gradient_options;
 #define ANELLO_GRADIENT_OPTIONS_INIT \
-  { sizeof(anello_gradient_options), ANELLO_COMBINE_AVERAGE, -1, 0, 0, 0.0, 1 }
+  { sizeof(anello_gradient_options), ANELLO_COMBINE_AVERAGE, -1, 0, 0, 0, 0.0, 1 }
 typedef struct {
   size_t struct_size;
   double norm;                       /* before it was scaled down; 0 without most_norm */

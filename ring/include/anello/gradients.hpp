@@ -40,6 +40,9 @@ struct GradientOptions {
   };
   Combine combine = Combine::average;
   std::int64_t bucket_bytes = -1;  // a bucket's most; 0: a suitable one; -1: ANELLO_BUCKET_BYTES
+  // Tries several sizes of buckets in the first steps (six of each) and goes on with the one that was the fastest on
+  // rank 0; bucket_bytes is not regarded. Sums then round differently from run to run, but in reproducible mode.
+  bool tune_buckets = false;
   std::optional<DType> wire = {};  // as in ReduceOptions
   // Of f32 with `wire`: what rounding takes from a gradient is added to the next step's, so that it is not lost.
   // Source: Seide et al., "1-bit stochastic gradient descent", 2014. Costs as much memory as the gradients.
