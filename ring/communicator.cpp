@@ -32,7 +32,8 @@ Communicator::Communicator(const Charter& charter, Control* control, DataLinks* 
       ledger_(charter.ledger),
       callers_waiter_(charter.patience, ledger_->bell()),
       threads_waiter_(never_spins(charter.patience), ledger_->bell()),
-      engine_(charter.rank, *ledger_, control, links, charter.timeline, charter.settings.stall_time),
+      engine_(charter.rank, *ledger_, control, links, charter.timeline,
+              {charter.settings.stall_time, charter.settings.operation_limit}),
       planner_(charter.rank, charter.generation, charter.facts, charter.table, charter.settings) {}
 
 std::string Communicator::describe(const Ticket& ticket) const {

@@ -26,20 +26,20 @@ bool has_elements(const Operation& operation) {
 }  // namespace
 
 Engine::Engine(int rank, Ledger& ledger, Control* control, DataLinks* links, Timeline* timeline,
-               milliseconds stall_time)
+               const Patience& patience)
     : rank_(rank),
       size_(int(ledger.members().size())),
       ledger_(ledger),
       control_(control),
       links_(links),
       timeline_(timeline),
-      stall_time_(stall_time),
+      patience_(patience),
       link_of_(ledger.members().size()),
       progress_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
 
 void Engine::start(const Ticket& ticket) {
   ticket_ = &ticket;
-  moving_ = told_ = false;
+  moving_ = told_ = overdue_ = false;
   stalls_ = 0;
   sleeping_since_.reset();
   const Operation& operation = *ticket.operation;
@@ -134,18 +134,29 @@ void Engine::sleep(Waiter& waiter) {
   const auto slept = std::chrono::duration_cast<milliseconds>(now - *sleeping_since_);
   if (slept >= kDiagnosisAfter && !std::exchange(told_, true)) control_->waiting(ticket_->signature);
   milliseconds limit = told_ ? kLongSleep : kDiagnosisAfter - slept;
-  if (stall_time_.count() > 0) {
-    if (slept >= (stalls_ + 1) * stall_time_) {
-      control_->stalled(ticket_->signature);
-      ledger_.tally.stalled();
-      stalls_ = int(slept / stall_time_);
-    }
-    limit = std::min(limit, (stalls_ + 1) * stall_time_ - slept);
-  }
+  if (patience_.report.count() > 0) limit = std::min(limit, report_stall(slept));
+  if (patience_.end.count() > 0) limit = std::min(limit, end_world(slept));
   const Ticks from = ticks();
   waiter.sleep(limit);
   ledger_.tally.slept(ticks() - from);
   if (traced_) trace_.slept(from);
+}
+
+// Until the next report.
+milliseconds Engine::report_stall(milliseconds slept) {
+  if (slept >= (stalls_ + 1) * patience_.report) {
+    control_->stalled(ticket_->signature);
+    ledger_.tally.stalled();
+    stalls_ = int(slept / patience_.report);
+  }
+  return (stalls_ + 1) * patience_.report - slept;
+}
+
+// Until it is overdue; then the verdict rings the bell.
+milliseconds Engine::end_world(milliseconds slept) {
+  if (slept < patience_.end) return patience_.end - slept;
+  if (!std::exchange(overdue_, true)) control_->overdue(ticket_->signature);
+  return kLongSleep;
 }
 
 // Tells the waiter what to wake for. False if something can move already.

@@ -18,10 +18,14 @@ namespace anello {
 
 class Engine {
  public:
+  // With an operation that waits; 0 is forever.
+  struct Patience {
+    std::chrono::milliseconds report{0};  // it is reported, and again after as long
+    std::chrono::milliseconds end{0};     // the world ends
+  };
+
   // Errors speak of ranks in the world. Control and links are null in a world of one.
-  // An operation that waits for `stall_time` is reported, and again after as long; 0 is never.
-  Engine(int rank, Ledger& ledger, Control* control, DataLinks* links, Timeline* timeline,
-         std::chrono::milliseconds stall_time);
+  Engine(int rank, Ledger& ledger, Control* control, DataLinks* links, Timeline* timeline, const Patience& patience);
 
   // The ticket outlives the operation.
   void start(const Ticket& ticket);
@@ -38,6 +42,8 @@ class Engine {
   int world_rank(int member) const { return ledger_.members()[std::size_t(member)]; }
   bool move(Waiter& waiter, const std::atomic<int>& interrupt);
   void sleep(Waiter& waiter);
+  std::chrono::milliseconds report_stall(std::chrono::milliseconds slept);
+  std::chrono::milliseconds end_world(std::chrono::milliseconds slept);
   bool may_sleep(Waiter& waiter);
   bool links_ready();
   void check_agreed() const;
@@ -50,7 +56,7 @@ class Engine {
   Control* control_;
   DataLinks* links_;
   Timeline* timeline_;
-  std::chrono::milliseconds stall_time_;
+  Patience patience_;
   const Ticket* ticket_ = nullptr;
   bool moving_ = false;  // its links are there
   std::vector<Link*> link_of_;
@@ -63,7 +69,7 @@ class Engine {
 
   // Of the operation's sleeps: when the first began, and whether the others know that it does not get on.
   std::optional<std::chrono::steady_clock::time_point> sleeping_since_;
-  bool told_ = false;
+  bool told_ = false, overdue_ = false;
   int stalls_ = 0;  // reports of this operation
 };
 

@@ -171,7 +171,7 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   for (const auto& [node, crowd] : crowds) facts_.oversubscribed |= crowd.shares_cores();
   shares_cores_ = crowds.at(identity_.node_rank).shares_cores();
 
-  control_.emplace(context, *mesh_, identity_, hosts_, diagnosis_.ledgers(),
+  control_.emplace(context, *mesh_, identity_, hosts_, diagnosis_.ledgers(), settings.silence_limit,
                    [this](const std::string& why) { diagnosis_.failed(why); });
   switchboard_.emplace(context);
   mesh_->open(std::move(peers), [this](const Claim& claim, Mesh::Socket socket) {

@@ -33,16 +33,21 @@ std::vector<int> neighbours_of(int rank, int size) {
   return ranks;
 }
 
-std::string framed(const std::string& frame) {
+// A message: the length of what follows (u32), its kind (u8), body.
+enum class Says : std::uint8_t { frame = 1, beat };
+
+std::string message(Says kind, std::string_view body) {
   Writer writer;
-  writer.str(frame);
+  writer.u32(std::uint32_t(body.size() + 1)).u8(std::uint8_t(kind)).raw(body);
   return std::move(writer).take();
 }
+
+constexpr std::chrono::milliseconds kLagPeriod{10000};
 
 }  // namespace
 
 Control::Control(asio::io_context& context, Mesh& mesh, const Identity& identity, std::vector<std::string> hosts,
-                 Ledgers& ledgers, WhenFailed when_failed)
+                 Ledgers& ledgers, std::chrono::milliseconds silence_limit, WhenFailed when_failed)
     : context_(context),
       mesh_(mesh),
       rank_(identity.rank),
@@ -51,6 +56,8 @@ Control::Control(asio::io_context& context, Mesh& mesh, const Identity& identity
       when_failed_(std::move(when_failed)),
       council_(identity.rank, std::move(hosts),
                [this](std::uint64_t group, std::uint64_t sequence) { return begun(group, sequence); }),
+      pulse_(silence_limit),
+      laggards_(kLagPeriod),
       expected_(neighbours_of(identity.rank, identity.size)),
       timer_(context) {}
 
@@ -102,27 +109,44 @@ void Control::accepted(int peer, Mesh::Socket socket) {
   auto neighbour = std::make_shared<Neighbour>(std::move(socket));
   neighbours_.emplace(peer, neighbour);
   asio::co_spawn(context_, listen_to(peer, neighbour), asio::detached);
-  const std::lock_guard lock(mutex_);
-  connected_.push_back(peer);
-  changed_.notify_all();
+  pulse_.joined(peer, now());
+  {
+    const std::lock_guard lock(mutex_);
+    connected_.push_back(peer);
+  }
+  settle();
 }
 
-awaitable<std::string> Control::read_frame(Mesh::Socket& socket) {
+awaitable<std::string> Control::read_message(Mesh::Socket& socket) {
   std::array<char, 4> length;
   co_await asio::async_read(socket, asio::buffer(length), use_awaitable);
   const std::uint32_t bytes = Reader("control", {length.data(), length.size()}).u32();
-  if (bytes > Frame::kMaxBytes) throw Error(Code::protocol, text("control message: claims ", bytes, " bytes"));
-  std::string frame(bytes, '\0');
-  co_await asio::async_read(socket, asio::buffer(frame), use_awaitable);
-  co_return frame;
+  if (bytes > Frame::kMaxBytes + 1) throw Error(Code::protocol, text("control message: claims ", bytes, " bytes"));
+  std::string message(bytes, '\0');
+  co_await asio::async_read(socket, asio::buffer(message), use_awaitable);
+  co_return message;
+}
+
+void Control::take(int peer, std::string_view message) {
+  Reader reader("control", message);
+  const unsigned kind = reader.u8();
+  if (kind == unsigned(Says::frame)) {
+    council_.receive(message.substr(1), now());
+  } else if (kind == unsigned(Says::beat)) {
+    laggards_.told(peer, std::chrono::milliseconds(reader.u64()));
+    reader.finish();
+  } else {
+    throw Error(Code::protocol, text("control message: unknown kind ", kind));
+  }
 }
 
 awaitable<void> Control::listen_to(int peer, Shared neighbour) {
   std::string how;
   try {
     for (;;) {
-      const std::string frame = co_await read_frame(neighbour->socket);
-      council_.receive(frame, now());
+      const std::string message = co_await read_message(neighbour->socket);
+      pulse_.heard(peer, now());
+      take(peer, message);
       settle();
     }
   } catch (const asio::system_error& e) {
@@ -138,6 +162,8 @@ void Control::ended(int peer, const std::string& how) {
   asio::error_code ignored;
   neighbours_.at(peer)->socket.close(ignored);
   neighbours_.erase(peer);
+  pulse_.left(peer);
+  laggards_.left(peer);
   if (!leaving_) council_.lost(peer, how, now());
   settle();
 }
@@ -161,7 +187,7 @@ bool Control::all_sent() const {
 void Control::settle() {
   warn_of_parted();
   for (const std::string& frame : council_.take_outbox())
-    for (const auto& [peer, neighbour] : neighbours_) neighbour->queue.push_back(framed(frame));
+    for (const auto& [peer, neighbour] : neighbours_) neighbour->queue.push_back(message(Says::frame, frame));
   for (const auto& [peer, neighbour] : neighbours_)
     if (!neighbour->queue.empty() && !neighbour->writing) {
       neighbour->writing = true;
@@ -170,14 +196,35 @@ void Control::settle() {
   for (const std::string& report : council_.take_reports())
     if (rank_ == 0) log(Severity::warning, report);
   publish();
-  if (const auto due = council_.due()) {
-    timer_.expires_at(steady_clock::time_point(*due));
-    timer_.async_wait([this](const asio::error_code& error) {
-      if (error) return;
-      council_.tick(now());
-      settle();
-    });
-  }
+  const auto council = council_.due(), pulse = pulse_.due();
+  if (!council && !pulse) return;
+  timer_.expires_at(steady_clock::time_point(std::min(council.value_or(*pulse), pulse.value_or(*council))));
+  timer_.async_wait([this](const asio::error_code& error) {
+    if (!error) tick();
+  });
+}
+
+void Control::tick() {
+  const Council::Time time = now();
+  const Pulse::Due due = pulse_.tick(time);
+  for (const int peer : due.silent) council_.silent(peer, pulse_.limit(), time);
+  if (due.beat) beat();
+  council_.tick(time);
+  settle();
+}
+
+// Who does not read gets no more of them.
+void Control::beat() {
+  const std::int64_t slept_ns = clock_.scale().nanoseconds(ledgers_.totals().slept);
+  const auto waited = std::chrono::milliseconds(slept_ns / 1'000'000);
+  Writer body;
+  body.u64(std::uint64_t(waited.count()));
+  for (const auto& [peer, neighbour] : neighbours_)
+    if (neighbour->queue.empty()) neighbour->queue.push_back(message(Says::beat, body.bytes()));
+  for (const Laggards::Laggard& each : laggards_.look(waited, now()))
+    council_.slow({each.rank, std::uint32_t(each.theirs.count()), std::uint32_t(each.own.count()),
+                   std::uint32_t(each.period.count())},
+                  now());
 }
 
 void Control::publish() {
@@ -241,6 +288,9 @@ void Control::waiting(const Signature& signature) {
 }
 void Control::stalled(const Signature& signature) {
   post([this, signature] { council_.stalled(signature, now()); });
+}
+void Control::overdue(const Signature& signature) {
+  post([this, signature] { council_.overdue(signature, now()); });
 }
 void Control::suspect(int peer, std::uint64_t group, std::string how) {
   post([this, peer, group, how = std::move(how)] { council_.suspect(peer, group, how, now()); });

@@ -12,8 +12,10 @@
 #include <optional>
 
 #include "ring/net/council.hpp"
+#include "ring/net/laggards.hpp"
 #include "ring/net/ledgers.hpp"
 #include "ring/net/mesh.hpp"
+#include "ring/net/pulse.hpp"
 #include "ring/net/wait.hpp"
 
 namespace anello {
@@ -23,8 +25,9 @@ class Control {
   // Once there is a verdict: its message, on the background thread.
   using WhenFailed = std::function<void(const std::string& why)>;
 
+  // Who is not heard for `silence_limit` ends the world; 0: nobody does so.
   Control(asio::io_context& context, Mesh& mesh, const Identity& identity, std::vector<std::string> hosts,
-          Ledgers& ledgers, WhenFailed when_failed);
+          Ledgers& ledgers, std::chrono::milliseconds silence_limit, WhenFailed when_failed);
 
   // Connects to the neighbours of lower rank and waits for those of higher. Any thread but the background one; throws
   // Error{network, unauthorized, rendezvous} that names who is missing at `deadline`.
@@ -40,6 +43,7 @@ class Control {
   void needs(const Signature& signature);                        // somebody has left before this: who is needed?
   void waiting(const Signature& signature);                      // it does not get on: is anybody in another one?
   void stalled(const Signature& signature);                      // for so long that rank 0 should say so
+  void overdue(const Signature& signature);                      // for so long that the world should end
   void suspect(int peer, std::uint64_t group, std::string how);  // the data connection with it ended
   void propose(Verdict verdict);
   void abort(Verdict verdict);  // the same, and from now on failed() here
@@ -59,7 +63,10 @@ class Control {
 
   asio::awaitable<void> dial(int peer, std::chrono::steady_clock::time_point deadline);
   asio::awaitable<void> listen_to(int peer, Shared neighbour);
-  asio::awaitable<std::string> read_frame(Mesh::Socket& socket);
+  asio::awaitable<std::string> read_message(Mesh::Socket& socket);
+  void take(int peer, std::string_view message);
+  void beat();
+  void tick();
   asio::awaitable<void> write_queue(Shared neighbour);
   void ended(int peer, const std::string& how);
   template <class Change>
@@ -79,6 +86,9 @@ class Control {
   Ledgers& ledgers_;
   WhenFailed when_failed_;
   Council council_;
+  Pulse pulse_;
+  Laggards laggards_;
+  TickClock clock_;
   std::vector<int> expected_;  // the neighbours' ranks
   std::map<int, Shared> neighbours_;
   asio::steady_timer timer_;

@@ -83,6 +83,9 @@ void Council::act(Frame frame, Time now) {
       say_if_absent(operation, now);
       break;
     }
+    case Frame::Type::slow:
+      report(frame.origin, frame.lag, now);
+      break;
     case Frame::Type::absent:
       stall(frame.group, frame.sequence, now).absent[frame.origin] =
           frame.signatures.empty() ? "" : describe(frame.signatures.front());
@@ -134,6 +137,32 @@ void Council::lost(int rank, std::string_view how, Time now) {
   propose(dead(rank, how), now);
 }
 
+void Council::silent(int rank, Time since, Time now) {
+  if (has_left(rank)) return;
+  members_[std::size_t(rank)].dead = true;
+  propose({Code::rank_silent, rank,
+           text(named(rank), " is silent: its process is stopped or hangs, or the network between it and rank ", rank_,
+                " is cut; nothing was heard for ", since.count(), " ms (ANELLO_SILENCE_LIMIT)")},
+          now);
+}
+
+void Council::slow(const Lag& lag, Time now) {
+  Frame frame{.type = Frame::Type::slow};
+  frame.lag = lag;
+  flood(std::move(frame));
+  report(rank_, lag, now);
+}
+
+// Every neighbour complains, and goes on complaining.
+void Council::report(int complains, const Lag& lag, Time now) {
+  auto& called = members_[std::size_t(lag.rank)].called_slow;
+  if (called && now < *called + kQuiet) return;
+  called = now;
+  reports_.push_back(text(named(lag.rank), " keeps others waiting: of the last ", lag.period_ms, " ms ",
+                          named(complains), " spent ", lag.own_ms, " asleep in operations, rank ", lag.rank, " only ",
+                          lag.theirs_ms));
+}
+
 void Council::suspect(int rank, std::uint64_t group, std::string_view how, Time now) {
   if (!verdict_) suspects_.push_back({rank, group, dead(rank, how), now + kSuspicionLimit});
 }
@@ -147,7 +176,8 @@ void Council::propose(const Verdict& verdict, Time now) {
 }
 
 void Council::consider(int origin, const Verdict& verdict, Time now) {
-  if (verdict.code == Code::rank_dead && verdict.culprit >= 0) members_[std::size_t(verdict.culprit)].dead = true;
+  const bool gone = verdict.code == Code::rank_dead || verdict.code == Code::rank_silent;
+  if (gone && verdict.culprit >= 0) members_[std::size_t(verdict.culprit)].dead = true;
   proposals_.try_emplace(origin, verdict);
   if (!decide_by_) decide_by_ = now + kArbiterLimit;
   if (arbiter() == rank_) decide(verdict);
@@ -174,6 +204,11 @@ void Council::stalled(const Signature& mine, Time now) {
   Frame frame{.type = Frame::Type::stalled};
   frame.signatures.push_back(mine);
   flood(std::move(frame));
+}
+
+void Council::overdue(const Signature& mine, Time now) {
+  stalled(mine, now);
+  stall(mine.group, mine.sequence, now).overdue = true;
 }
 
 Council::Stall& Council::stall(std::uint64_t group, std::uint64_t sequence, Time now) {
@@ -212,6 +247,13 @@ std::string Council::report(const Stall& stall) const {
                  last.empty() ? std::string("nothing before") : "last " + last);
   if (stall.absent.empty()) line += "; everybody has come, so a network or a process is slow";
   return line;
+}
+
+void Council::settle(const Stall& stall, Time now) {
+  if (stall.waiting.empty()) return;
+  if (!stall.overdue) return reports_.push_back(report(stall));
+  const int culprit = stall.absent.empty() ? -1 : stall.absent.begin()->first;
+  propose({Code::timed_out, culprit, report(stall) + " (ANELLO_OPERATION_LIMIT)"}, now);
 }
 
 std::vector<std::string> Council::take_reports() {
@@ -286,7 +328,7 @@ void Council::tick(Time now) {
   });
   std::erase_if(stalls_, [&](const auto& each) {
     if (each.second.due > now) return false;
-    if (!each.second.waiting.empty()) reports_.push_back(report(each.second));
+    settle(each.second, now);
     return true;
   });
   if (!verdict_ && decide_by_ && *decide_by_ <= now) decide(proposals_.begin()->second);

@@ -26,6 +26,7 @@ class Council {
   using Time = std::chrono::milliseconds;  // since any fixed point
   static constexpr Time kArbiterLimit{300};
   static constexpr Time kSuspicionLimit{100};
+  static constexpr Time kQuiet{60000};      // before a slow rank is reported again
   static constexpr Time kReportAfter{300};  // time for all to say that they wait, or that they do not
   // This rank's operation of that number in the group, where it is still remembered.
   using Recall = std::function<std::optional<Signature>(std::uint64_t group, std::uint64_t sequence)>;
@@ -35,6 +36,9 @@ class Council {
   // News. Each may leave frames in the outbox and may lead to the verdict.
   void receive(std::string_view frame, Time now);       // throws Error{protocol} if it is none
   void lost(int rank, std::string_view how, Time now);  // its control connection ended
+  void silent(int rank, Time since, Time now);          // nothing was heard of it for so long
+  // It keeps this rank waiting: reported, each rank once in a while.
+  void slow(const Lag& lag, Time now);
   // A data connection of the group ended: give the control plane time to say why.
   void suspect(int rank, std::uint64_t group, std::string_view how, Time now);
   // This rank is in the group of those members; its name is for people. That of the world is there from the beginning.
@@ -42,6 +46,7 @@ class Council {
   void propose(const Verdict& verdict, Time now);
   void waiting(const Signature& mine, Time now);  // this rank's operation does not get on
   void stalled(const Signature& mine, Time now);  // and has not for so long that people should know
+  void overdue(const Signature& mine, Time now);  // and the world is to end, once it is known who waits for whom
   void needs(const Signature& mine, Time now);    // this rank's operation began; somebody may have left before it
   void goodbye(std::uint64_t group, std::uint64_t completed);  // this rank leaves it after so many operations
   void tick(Time now);                                         // when due() has come
@@ -59,6 +64,7 @@ class Council {
   struct Member {
     std::string host;
     bool dead = false;
+    std::optional<Time> called_slow;
     std::map<std::uint64_t, std::uint64_t> parted;         // from a group, after so many operations; the world is 0
     std::map<std::uint64_t, Signature> waiting;            // by group
     std::map<std::uint64_t, std::vector<Signature>> last;  // of a group that it left
@@ -86,6 +92,7 @@ class Council {
     Signature operation;
     std::set<int> waiting;
     std::map<int, std::string> absent;  // and what they called last
+    bool overdue = false;
     Time due{0};
   };
   static constexpr int kLast = 8;  // operations that a goodbye tells of
@@ -104,6 +111,8 @@ class Council {
   Stall& stall(std::uint64_t group, std::uint64_t sequence, Time now);
   void say_if_absent(const Signature& operation, Time now);
   std::string report(const Stall& stall) const;
+  void report(int complains, const Lag& lag, Time now);
+  void settle(const Stall& stall, Time now);
   void note_absence(int rank, std::uint64_t group, Time now);
   Verdict dead(int rank, std::string_view how) const;
   Verdict left(int rank, std::uint64_t group, std::string_view but) const;

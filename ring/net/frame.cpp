@@ -36,7 +36,7 @@ bool is_of_a_group(Type type) {
 }
 std::size_t most_signatures(Type type) {
   if (type == Type::goodbye) return Frame::kMaxSignatures;
-  return has_verdict(type) ? 0 : 1;
+  return has_verdict(type) || type == Type::slow ? 0 : 1;
 }
 
 }  // namespace
@@ -46,6 +46,8 @@ std::string encode(const Frame& frame) {
   writer.i32(frame.origin).u32(frame.number).u8(std::uint8_t(frame.type));
   if (has_verdict(frame.type))
     writer.u8(std::uint8_t(frame.verdict.code)).i32(frame.verdict.culprit).str(frame.verdict.message);
+  if (frame.type == Type::slow)
+    writer.i32(frame.lag.rank).u32(frame.lag.theirs_ms).u32(frame.lag.own_ms).u32(frame.lag.period_ms);
   if (is_of_a_group(frame.type)) writer.u64(frame.group).u64(frame.completed).u64(frame.sequence);
   for (const Signature& signature : frame.signatures) {
     writer.u64(signature.group);
@@ -62,8 +64,12 @@ Frame decode_frame(std::string_view bytes, int world) {
   frame.number = reader.u32();
   frame.type = Type(reader.u8());
   if (frame.origin < 0 || frame.origin >= world) refuse(text("from rank ", frame.origin, " of ", world));
-  if (frame.type < Type::proposal || frame.type > Type::absent) refuse(text("unknown type ", int(frame.type)));
+  if (frame.type < Type::proposal || frame.type > Type::slow) refuse(text("unknown type ", int(frame.type)));
   if (has_verdict(frame.type)) frame.verdict = decode_verdict(reader, world);
+  if (frame.type == Type::slow) {
+    frame.lag = {reader.i32(), reader.u32(), reader.u32(), reader.u32()};
+    if (frame.lag.rank < 0 || frame.lag.rank >= world) refuse(text("rank ", frame.lag.rank, " of ", world));
+  }
   if (is_of_a_group(frame.type)) {
     frame.group = reader.u64();
     frame.completed = reader.u64();

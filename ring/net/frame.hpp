@@ -17,16 +17,23 @@ struct Verdict {
   std::string message;
 };
 
+// A rank that keeps another one waiting: how long each waited in operations.
+struct Lag {
+  int rank = -1;
+  std::uint32_t theirs_ms = 0, own_ms = 0, period_ms = 0;
+};
+
 struct Frame {
   static constexpr std::size_t kMaxBytes = 4096;
   static constexpr std::size_t kMaxMessageBytes = 2048;  // of a verdict
   static constexpr std::size_t kMaxSignatures = 32;
-  enum class Type : std::uint8_t { proposal = 1, decision, goodbye, waiting, stalled, absent };
+  enum class Type : std::uint8_t { proposal = 1, decision, goodbye, waiting, stalled, absent, slow };
 
   int origin = 0;            // the rank that speaks
   std::uint32_t number = 0;  // counts its frames
   Type type = Type::proposal;
   Verdict verdict;              // proposal, decision
+  Lag lag;                      // slow
   std::uint64_t group = 0;      // goodbye, absent: from which; 0 is the world
   std::uint64_t completed = 0;  // goodbye: operations of the group
   std::uint64_t sequence = 0;   // absent: from the group's operation of that number

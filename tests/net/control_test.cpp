@@ -135,7 +135,7 @@ TEST(Control, who_does_not_come_is_named) {
 }
 
 TEST(Control, nobody_listens_where_a_rank_should) {
-  Plane alone(1, 2);
+  Plane alone(1, 2, milliseconds(60000));
   Endpoint gone{"127.0.0.1", 1, "host0"};
   alone.open({gone, alone.mesh.endpoint()});
   try {
@@ -148,7 +148,7 @@ TEST(Control, nobody_listens_where_a_rank_should) {
 }
 
 TEST(Control, an_address_that_is_none_is_an_error_at_once) {
-  Plane alone(1, 2);
+  Plane alone(1, 2, milliseconds(60000));
   try {
     alone.open({{"not-an-address", 1, "host0"}, alone.mesh.endpoint()});
     FAIL() << "there is no rank 0";
@@ -158,10 +158,13 @@ TEST(Control, an_address_that_is_none_is_an_error_at_once) {
   }
 }
 
-std::string framed(const std::string& frame) {
+std::string message(int kind, const std::string& body) {
   Writer writer;
-  writer.str(frame);
+  writer.u32(std::uint32_t(body.size() + 1)).u8(std::uint8_t(kind)).raw(body);
   return std::move(writer).take();
+}
+std::string framed(const std::string& frame) {
+  return message(1, frame);
 }
 
 // Rank 3 is played by the test: it says hello and then this.
@@ -183,11 +186,38 @@ void expect_named_for_saying(const std::string& bytes, bool then_closes) {
 TEST(Control, nonsense_is_named_after_the_one_who_said_it) {
   expect_named_for_saying("\xff\xff\xff\x7f and no end", false);
   expect_named_for_saying(framed(""), false);
+  expect_named_for_saying(std::string(4, '\0'), false);
+  expect_named_for_saying(message(2, "short"), false);
+  expect_named_for_saying(message(2, "too long for a beat"), false);
+  expect_named_for_saying(message(3, ""), false);
   expect_named_for_saying(framed(std::string(4096, '\1')), false);
   const std::string proposal = encode(Frame{.origin = 3, .number = 1, .verdict = {Code::aborted, 3, "enough"}});
   expect_named_for_saying(framed(proposal + "x"), false);
   expect_named_for_saying(framed(proposal).substr(0, 10), true);
   expect_named_for_saying("", true);
+}
+
+// Rank 3 is connected and says nothing: its kernel answers, as it does for a stopped process.
+TEST(Control, who_is_silent_is_named_on_all_ranks_within_the_limit) {
+  constexpr milliseconds kLimit{400};
+  ControlPlanes world(4, 1, kLimit);
+  std::vector<Mesh::Socket> sockets;
+  for (const int peer : {0, 1, 2}) sockets.push_back(world.plane(3).dial(peer));
+  const auto began = std::chrono::steady_clock::now();
+  world.connect();
+  expect_all_told(world, Code::rank_silent, 3, "rank 3 on host3 is silent: ");
+  const auto took = std::chrono::steady_clock::now() - began;
+  EXPECT_GE(took, kLimit / 2);
+  EXPECT_LT(took, kLimit + milliseconds(2000));
+}
+
+// Nobody has anything to say but that it is there.
+TEST_P(InWorldsOf, who_is_idle_is_not_silent) {
+  constexpr milliseconds kLimit{1000};
+  ControlPlanes world(GetParam(), 0, kLimit);
+  world.connect();
+  std::this_thread::sleep_for(2 * kLimit);
+  EXPECT_FALSE(world.any_failed());
 }
 
 // A port scanner, an early hang-up and a rank that may not connect here change nothing.

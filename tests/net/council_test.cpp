@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "ring/base/text.hpp"
-#include "tests/support/assembly.hpp"
+#include "tests/support/council_worlds.hpp"
 #include "tests/support/signatures.hpp"
 
 namespace anello {
@@ -16,45 +16,6 @@ using testing::HasSubstr;
 
 Verdict any_verdict(int by) {
   return {Code::aborted, by, text("rank ", by, " had enough")};
-}
-
-// The verdict of all ranks that speak; a failure if one has none or another.
-Verdict common_verdict(Assembly& assembly) {
-  const std::vector<int> ranks = assembly.speaking();
-  Verdict first;
-  for (const int rank : ranks) {
-    const auto& verdict = assembly[rank].verdict();
-    if (!verdict) {
-      ADD_FAILURE() << "rank " << rank << " has no verdict";
-      continue;
-    }
-    if (first.message.empty()) first = *verdict;
-    EXPECT_EQ(verdict->code, first.code) << "rank " << rank << ": " << verdict->message;
-    EXPECT_EQ(verdict->culprit, first.culprit) << "rank " << rank << ": " << verdict->message;
-    EXPECT_EQ(verdict->message, first.message) << "rank " << rank;
-  }
-  return first;
-}
-
-void expect_no_verdict(Assembly& assembly) {
-  for (const int rank : assembly.speaking()) EXPECT_FALSE(assembly[rank].verdict()) << "rank " << rank;
-}
-
-// body(assembly) under many seeds in worlds of 2 to 9 ranks and 16.
-template <class Body>
-void in_many_worlds(int least, Body body) {
-  for (const std::uint64_t seed : seeds(40))
-    for (const int size : {2, 3, 4, 5, 6, 7, 8, 9, 16}) {
-      if (size < least) continue;
-      SCOPED_TRACE(text(replay(seed), ", ", size, " ranks"));
-      Assembly assembly(size, seed * 100 + std::uint64_t(size));
-      body(assembly);
-      if (testing::Test::HasFailure()) return;
-    }
-}
-
-int any_rank(Assembly& assembly) {
-  return int(assembly.random().below(std::uint64_t(assembly.size())));
 }
 
 TEST(Council, a_proposal_becomes_the_verdict_of_all) {

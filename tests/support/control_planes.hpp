@@ -29,7 +29,11 @@ inline Identity identity_of(int rank, int size) {
 // One rank. Destroyed, it ends without a word, as a process does that is killed.
 class Plane {
  public:
-  Plane(int rank, int size) : mesh(background.context(), identity_of(rank, size), {}), rank_(rank), size_(size) {}
+  Plane(int rank, int size, milliseconds silence_limit)
+      : mesh(background.context(), identity_of(rank, size), {}),
+        rank_(rank),
+        size_(size),
+        silence_limit_(silence_limit) {}
   ~Plane() { background.stop(); }
 
   // With a control plane of its own; without one the test speaks for it.
@@ -37,7 +41,8 @@ class Plane {
     std::vector<std::string> hosts;
     for (const Endpoint& peer : peers) hosts.push_back(peer.host);
     if (speaks_itself)
-      control.emplace(background.context(), mesh, identity_of(rank_, size_), hosts, ledgers, [](const std::string&) {});
+      control.emplace(background.context(), mesh, identity_of(rank_, size_), hosts, ledgers, silence_limit_,
+                      [](const std::string&) {});
     ledgers.add(ledger);
     if (control) control->enroll(ledger);
     mesh.open(peers, [this](const Claim& claim, Mesh::Socket socket) {
@@ -65,15 +70,16 @@ class Plane {
   }
 
   int rank_, size_;
+  milliseconds silence_limit_;
 };
 
 class ControlPlanes {
  public:
   // The last `silent` ranks have no control plane of their own, and are not waited for.
-  explicit ControlPlanes(int size, int silent = 0) {
+  explicit ControlPlanes(int size, int silent = 0, milliseconds silence_limit = milliseconds(60000)) {
     std::vector<Endpoint> peers;
     for (int rank = 0; rank < size; rank++) {
-      planes_.push_back(std::make_unique<Plane>(rank, size));
+      planes_.push_back(std::make_unique<Plane>(rank, size, silence_limit));
       peers.push_back(planes_.back()->mesh.endpoint());
     }
     for (int rank = 0; rank < size; rank++) planes_[std::size_t(rank)]->open(peers, rank < size - silent);

@@ -41,6 +41,7 @@ typedef enum {
   ANELLO_RANK_LEFT = 11,
   ANELLO_ABORTED = 12,
   ANELLO_TIMED_OUT = 13,
+  ANELLO_RANK_SILENT = 14,
   ANELLO_OUT_OF_MEMORY = 100
 } anello_status;
 

@@ -23,6 +23,7 @@ enum class Code : unsigned char {
   rank_left = 11,        // a rank finished while others still needed it
   aborted = 12,          // a rank, or the launcher, ended the world on purpose
   timed_out = 13,        // a limit that was set ran out
+  rank_silent = 14,      // a rank's process is stopped or hangs, or the network swallows what it says
 };
 
 std::string_view name(Code code);  // "rank_dead"

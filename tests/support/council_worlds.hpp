@@ -1,0 +1,49 @@
+// Worlds of councils that must come to one verdict, or to none.
+#pragma once
+#include <gtest/gtest.h>
+
+#include "ring/base/text.hpp"
+#include "tests/support/assembly.hpp"
+
+namespace anello {
+
+// The verdict of all ranks that speak; a failure if one has none or another.
+inline Verdict common_verdict(Assembly& assembly) {
+  const std::vector<int> ranks = assembly.speaking();
+  Verdict first;
+  for (const int rank : ranks) {
+    const auto& verdict = assembly[rank].verdict();
+    if (!verdict) {
+      ADD_FAILURE() << "rank " << rank << " has no verdict";
+      continue;
+    }
+    if (first.message.empty()) first = *verdict;
+    EXPECT_EQ(verdict->code, first.code) << "rank " << rank << ": " << verdict->message;
+    EXPECT_EQ(verdict->culprit, first.culprit) << "rank " << rank << ": " << verdict->message;
+    EXPECT_EQ(verdict->message, first.message) << "rank " << rank;
+  }
+  return first;
+}
+
+inline void expect_no_verdict(Assembly& assembly) {
+  for (const int rank : assembly.speaking()) EXPECT_FALSE(assembly[rank].verdict()) << "rank " << rank;
+}
+
+// body(assembly) under many seeds in worlds of 2 to 9 ranks and 16.
+template <class Body>
+void in_many_worlds(int least, Body body) {
+  for (const std::uint64_t seed : seeds(40))
+    for (const int size : {2, 3, 4, 5, 6, 7, 8, 9, 16}) {
+      if (size < least) continue;
+      SCOPED_TRACE(text(replay(seed), ", ", size, " ranks"));
+      Assembly assembly(size, seed * 100 + std::uint64_t(size));
+      body(assembly);
+      if (testing::Test::HasFailure()) return;
+    }
+}
+
+inline int any_rank(Assembly& assembly) {
+  return int(assembly.random().below(std::uint64_t(assembly.size())));
+}
+
+}  // namespace anello
