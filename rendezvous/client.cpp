@@ -1,5 +1,6 @@
 #include "rendezvous/client.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,6 +46,10 @@ milliseconds left(std::chrono::steady_clock::time_point deadline) {
 milliseconds jittered(milliseconds pause) {
   const auto draw = static_cast<unsigned char>(random_bytes(1)[0]);
   return pause / 2 + pause * draw / 512;
+}
+
+void throw_if_failed(const Reply& reply) {
+  if (const auto* failed = std::get_if<Failed>(&reply)) throw Error(failed->code, failed->message, failed->rank);
 }
 
 }  // namespace
@@ -168,16 +173,34 @@ Reply RendezvousClient::ask(const Request& request, milliseconds patience) {
   } catch (Error& error) {
     throw error.within(text("rendezvous at ", settings_.rendezvous));
   }
-  if (const auto* failed = std::get_if<Failed>(&reply)) throw Error(failed->code, failed->message, failed->rank);
+  throw_if_failed(reply);
   return reply;
+}
+
+// The server speaks unasked only to say that the start-up has failed.
+void RendezvousClient::check() {
+  pollfd heard{socket_.native_handle(), POLLIN, 0};
+  if (poll(&heard, 1, 0) == 0) return;
+  Reply reply;
+  try {
+    run(hear(kGrace, reply));
+  } catch (Error& error) {
+    throw error.within(text("rendezvous at ", settings_.rendezvous));
+  }
+  throw_if_failed(reply);
+  throw Error(Code::protocol, text("rendezvous at ", settings_.rendezvous, ": it spoke out of turn"));
 }
 
 // Reads even if it could not write: what broke the connection may have been said before.
 asio::awaitable<void> RendezvousClient::converse(const Request& request, milliseconds limit, Reply& reply) {
-  const Deadline deadline(socket_, limit);
   const std::string frame = rendezvous::framed(rendezvous::encode(request));
   asio::error_code ignored;
   co_await asio::async_write(socket_, asio::buffer(frame), asio::redirect_error(asio::use_awaitable, ignored));
+  co_await hear(limit, reply);
+}
+
+asio::awaitable<void> RendezvousClient::hear(milliseconds limit, Reply& reply) {
+  const Deadline deadline(socket_, limit);
   std::string body;
   try {
     body = co_await rendezvous::read_frame(socket_, rendezvous::kReplyMostBytes);

@@ -32,6 +32,9 @@ class RendezvousClient {
   // As Exchange in ring/bootstrap.hpp; a barrier is an exchange of nothing. Blobs of 64 KiB at most.
   std::vector<std::string> exchange(std::string blob);
 
+  // Between exchanges: throws what the server has said meanwhile, or that it is gone. Does not block.
+  void check();
+
   // In good order: this rank needs the server no more.
   void leave();
   // This rank could not start: the others are told why. Never throws.
@@ -47,6 +50,7 @@ class RendezvousClient {
   void join(std::chrono::milliseconds patience);
   std::string own_address() const;
   rendezvous::Reply ask(const rendezvous::Request& request, std::chrono::milliseconds patience);
+  asio::awaitable<void> hear(std::chrono::milliseconds limit, rendezvous::Reply& reply);
   asio::awaitable<void> converse(const rendezvous::Request& request, std::chrono::milliseconds limit,
                                  rendezvous::Reply& reply);
   void tell(const rendezvous::Request& request);

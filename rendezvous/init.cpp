@@ -58,7 +58,8 @@ World init(const Settings& settings) {
                                 "; this is local rank ", identity.local_rank));
   try {
     World world = WorldMaker::make(
-        identity, [&](std::string blob) { return client.exchange(std::move(blob)); }, settings);
+        identity, [&](std::string blob) { return client.exchange(std::move(blob)); }, settings,
+        [&] { client.check(); });
     client.leave();
     return world;
   } catch (const std::exception& error) {

@@ -15,10 +15,15 @@ namespace anello {
 // Throws Error{rendezvous} that names who is missing.
 using Exchange = std::function<std::vector<std::string>(std::string)>;
 
+// Throws if the start has failed meanwhile, as exchanging would; waits for nobody. A rank that waits for another one to
+// connect asks it now and then: who is not there cannot be missed by those who do not know it yet.
+using StartCheck = std::function<void()>;
+
 class WorldMaker {
  public:
   // Opens the listener, trades endpoints and settings, connects the control plane. Blocks, start_timeout at most.
-  static World make(const Identity& identity, const Exchange& exchange, const Settings& settings);
+  static World make(
+      const Identity& identity, const Exchange& exchange, const Settings& settings, const StartCheck& check = [] {});
 };
 
 }  // namespace anello

@@ -24,6 +24,11 @@ std::vector<std::string> Hall::exchange(int rank, std::string blob) {
   return complete_;
 }
 
+void Hall::check() {
+  const std::lock_guard lock(mutex_);
+  if (closed_) throw Error(Code::rendezvous, "another rank failed at start");
+}
+
 void Hall::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;

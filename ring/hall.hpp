@@ -17,6 +17,8 @@ class Hall {
   // As bootstrap.hpp's Exchange, for `rank`. Throws Error{rendezvous} when the limit has passed or close() was called.
   std::vector<std::string> exchange(int rank, std::string blob);
 
+  void check();  // throws the same after close()
+
   // Somebody will not come: nobody need wait.
   void close();
 

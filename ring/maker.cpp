@@ -115,29 +115,45 @@ std::string read_table(const std::string& path) {
 
 }  // namespace
 
-World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Settings& settings)
+World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Settings& settings, const StartCheck& check)
     : identity_(identity), settings_(settings) {
-  const auto deadline = std::chrono::steady_clock::now() + settings.start_timeout;
-  facts_.world = identity.size;
-  facts_.hosts = identity.node_count;
-  hosts_ = {identity.host};
-  nodes_ = {0};
-  memories_ = {""};
   try {
-    if (identity.size > 1 || Diagnosis::serves(settings)) background_.emplace();
-    if (identity.size > 1) join(exchange, settings);
-    std::vector<int> all(std::size_t(identity.size));
-    std::iota(all.begin(), all.end(), 0);
-    everybody_ = make_group(0, "the world", std::move(all));
-    if (identity.size > 1) {
-      control_->connect(deadline);
-      exchange({});  // nobody begins before everybody is connected
-    }
-    if (background_) services_ = diagnosis_.serve(*background_);
-  } catch (...) {
+    start(exchange, settings, check);
+  } catch (const Error& e) {
+    tell_failed_start(e);
     if (background_) background_->stop();  // before what its handlers use is gone
     throw;
+  } catch (...) {
+    if (background_) background_->stop();
+    throw;
   }
+}
+
+void World::Impl::start(const Exchange& exchange, const Settings& settings, const StartCheck& check) {
+  const auto deadline = std::chrono::steady_clock::now() + settings.start_timeout;
+  facts_.world = identity_.size;
+  facts_.hosts = identity_.node_count;
+  hosts_ = {identity_.host};
+  nodes_ = {0};
+  memories_ = {""};
+  if (identity_.size > 1 || Diagnosis::serves(settings)) background_.emplace();
+  if (identity_.size > 1) join(exchange, settings);
+  std::vector<int> all(std::size_t(identity_.size));
+  std::iota(all.begin(), all.end(), 0);
+  everybody_ = make_group(0, "the world", std::move(all));
+  if (identity_.size > 1) {
+    control_->connect(deadline, check);
+    exchange({});  // nobody begins before everybody is connected
+  }
+  if (background_) services_ = diagnosis_.serve(*background_);
+}
+
+// Or those who are connected already would take this rank's end for a death.
+void World::Impl::tell_failed_start(const Error& why) {
+  constexpr std::chrono::milliseconds kLimit{200};
+  if (!control_) return;
+  control_->propose({why.code(), why.rank(), why.message()});  // it stays what it is if there is a verdict
+  control_->leave(0, kLimit);
 }
 
 void World::Impl::join(const Exchange& exchange, const Settings& settings) {
@@ -182,9 +198,10 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   });
 }
 
-World WorldMaker::make(const Identity& identity, const Exchange& exchange, const Settings& settings) {
+World WorldMaker::make(const Identity& identity, const Exchange& exchange, const Settings& settings,
+                       const StartCheck& check) {
   try {
-    World world(std::make_unique<World::Impl>(identity, exchange, settings));
+    World world(std::make_unique<World::Impl>(identity, exchange, settings, check));
     if (!settings.timeline.empty()) world.start_timeline(settings.timeline);
     return world;
   } catch (const std::system_error& e) {

@@ -23,7 +23,8 @@ std::string line_of(const Gradient& gradient) {
 }
 
 std::string line_of(const GradientOptions& options) {
-  return text("combined as ", int(options.combine), " in buckets of ", options.bucket_bytes, options.tune_buckets ? " bytes, tuned, wire " : " bytes, wire ",
+  return text("combined as ", int(options.combine), " in buckets of ", options.bucket_bytes,
+              options.tune_buckets ? " bytes, tuned, wire " : " bytes, wire ",
               options.wire ? name(*options.wire) : "as they are", options.error_feedback ? " with feedback" : "",
               ", norm at most ", options.most_norm, ", passes ", options.passes);
 }

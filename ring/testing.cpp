@@ -44,7 +44,8 @@ void run_world(int ranks, const std::function<void(World&)>& program, const Sett
                               .host = "localhost",
                               .address = "127.0.0.1"};
       world.emplace(WorldMaker::make(
-          identity, [&](std::string blob) { return hall.exchange(rank, std::move(blob)); }, settings));
+          identity, [&](std::string blob) { return hall.exchange(rank, std::move(blob)); }, settings,
+          [&] { hall.check(); }));
       program(*world);
     } catch (const std::exception& e) {
       keep_first();

@@ -18,7 +18,7 @@ namespace anello {
 
 class World::Impl {
  public:
-  Impl(const Identity& identity, const Exchange& exchange, const Settings& settings);
+  Impl(const Identity& identity, const Exchange& exchange, const Settings& settings, const StartCheck& check);
   ~Impl();
 
   void abort(std::string_view reason);
@@ -31,6 +31,8 @@ class World::Impl {
   Tracing& tracing() { return tracing_; }
 
  private:
+  void start(const Exchange& exchange, const Settings& settings, const StartCheck& check);
+  void tell_failed_start(const Error& why);
   void join(const Exchange& exchange, const Settings& settings);
   std::shared_ptr<Group::Impl> make_group(std::vector<int> members);
   std::shared_ptr<Group::Impl> make_group(std::uint64_t group, std::string name, std::vector<int> members);

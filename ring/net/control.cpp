@@ -73,13 +73,19 @@ void Control::post(Change change) {
   });
 }
 
-void Control::connect(steady_clock::time_point deadline) {
+void Control::connect(steady_clock::time_point deadline, const std::function<void()>& check) {
+  constexpr std::chrono::milliseconds kBetweenChecks{50};
   for (const int peer : expected_)
     if (peer < rank_) asio::co_spawn(context_, dial(peer, deadline), asio::detached);
 
   std::unique_lock lock(mutex_);
   const auto ready = [this] { return start_error_ || verdict_ || connected_.size() == expected_.size(); };
-  const bool in_time = changed_.wait_until(lock, deadline, ready);
+  while (!changed_.wait_for(lock, kBetweenChecks, ready) && steady_clock::now() < deadline) {
+    lock.unlock();
+    check();
+    lock.lock();
+  }
+  const bool in_time = ready();
   if (start_error_) throw *start_error_;
   if (verdict_) throw Error(verdict_->code, verdict_->message, verdict_->culprit);
   if (in_time) return;
@@ -196,9 +202,10 @@ void Control::settle() {
   for (const std::string& report : council_.take_reports())
     if (rank_ == 0) log(Severity::warning, report);
   publish();
-  const auto council = council_.due(), pulse = pulse_.due();
-  if (!council && !pulse) return;
-  timer_.expires_at(steady_clock::time_point(std::min(council.value_or(*pulse), pulse.value_or(*council))));
+  constexpr auto kNever = Council::Time::max();
+  const auto due = std::min(council_.due().value_or(kNever), pulse_.due().value_or(kNever));
+  if (due == kNever) return;
+  timer_.expires_at(steady_clock::time_point(due));
   timer_.async_wait([this](const asio::error_code& error) {
     if (!error) tick();
   });

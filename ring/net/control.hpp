@@ -30,8 +30,10 @@ class Control {
           Ledgers& ledgers, std::chrono::milliseconds silence_limit, WhenFailed when_failed);
 
   // Connects to the neighbours of lower rank and waits for those of higher. Any thread but the background one; throws
-  // Error{network, unauthorized, rendezvous} that names who is missing at `deadline`.
-  void connect(std::chrono::steady_clock::time_point deadline);
+  // Error{network, unauthorized, rendezvous} that names who is missing at `deadline`, and what `check` throws, which is
+  // called now and then.
+  void connect(
+      std::chrono::steady_clock::time_point deadline, const std::function<void()>& check = [] {});
   void accepted(int peer, Mesh::Socket socket);  // on the background thread
 
   // Any thread. The verdict stays once it is there.

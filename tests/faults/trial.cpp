@@ -1,0 +1,205 @@
+#include "tests/faults/trial.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <thread>
+
+#include "rendezvous/server.hpp"
+#include "ring/base/text.hpp"
+#include "tests/faults/ranks.hpp"
+#include "tests/support/random.hpp"
+
+namespace anello::faults {
+namespace {
+
+using std::chrono::nanoseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kLong{20000};
+constexpr milliseconds kSoon{1000};  // promised after a death, and beyond the limit after silence
+
+// What a rank said at its end.
+struct Outcome {
+  std::string what;  // done, wrong, told; empty: nothing
+  steady_clock::time_point at;
+  std::string code, message;
+  int culprit = -1;
+};
+
+Outcome outcome_of(const std::string& said) {
+  Outcome outcome;
+  std::istringstream lines(said);
+  for (std::string line; std::getline(lines, line);) {
+    if (line == "ready") continue;
+    std::istringstream words(line);
+    std::int64_t at = 0;
+    words >> outcome.what >> at >> outcome.code >> outcome.culprit;
+    std::getline(words, outcome.message);
+    outcome.at = steady_clock::time_point(nanoseconds(at));
+  }
+  return outcome;
+}
+
+bool is_ready(const Ranks& ranks, int rank) {
+  return ranks.said(rank).starts_with("ready\n") || ranks.ended(rank);
+}
+
+class Stage {
+ public:
+  Stage(const Trial& trial, const std::string& program)
+      : trial_(trial), program_(program), server_({.size = trial.ranks}) {}
+
+  Result play() {
+    start();
+    std::this_thread::sleep_for(trial_.delay);
+    const auto at = steady_clock::now();
+    strike();
+    const bool all_told = trial_.fault == Fault::none || trial_.fault == Fault::pause
+                              ? end_in_good_order()
+                              : ranks_.read_until([&](const Ranks& ranks) { return survivors_ended(ranks); }, limit());
+    Result result = judge(at);
+    if (!all_told && result.wrong.empty()) result.wrong = "not all had ended in time";
+    if (trial_.fault == Fault::stop && result.wrong.empty()) result.wrong = wake();
+    return result;
+  }
+
+ private:
+  bool spared(int rank) const {
+    return rank != trial_.victim || trial_.fault == Fault::pause || trial_.fault == Fault::none;
+  }
+  milliseconds promised() const { return trial_.fault == Fault::stop ? trial_.silence_limit + kSoon : kSoon; }
+  milliseconds limit() const { return promised() + kLong; }
+
+  void start_rank(int rank) {
+    const std::string habit = trial_.moment == Moment::start ? "small" : std::string(name(trial_.moment));
+    ranks_.start({program_, habit},
+                 {text("ANELLO_RANK=", rank), text("ANELLO_SIZE=", trial_.ranks),
+                  text("ANELLO_RENDEZVOUS=127.0.0.1:", server_.port()), text("ANELLO_TRANSPORT=", trial_.transport),
+                  text("ANELLO_SILENCE_LIMIT=", trial_.silence_limit.count()), "ANELLO_FLIGHT_DIR=none"});
+  }
+
+  bool early() const { return trial_.moment == Moment::start || trial_.moment == Moment::ending; }
+
+  void start() {
+    for (int rank = 0; rank < trial_.ranks; rank++) start_rank(rank);
+    if (early()) return await_joining();
+    const auto all_ready = [](const Ranks& ranks) {
+      for (int rank = 0; rank < ranks.size(); rank++)
+        if (!is_ready(ranks, rank)) return false;
+      return true;
+    };
+    ranks_.read_until(all_ready, kLong);
+  }
+
+  // The server is the first to know; whom it does not know yet it cannot miss.
+  void await_joining() const {
+    const auto deadline = steady_clock::now() + kLong;
+    const auto all_joined = [](const ServerStats& stats) { return stats.starting || stats.worlds_formed > 0; };
+    while (!all_joined(server_.stats()) && steady_clock::now() < deadline) std::this_thread::yield();
+  }
+
+  void strike() {
+    if (trial_.fault == Fault::kill) ranks_.signal(trial_.victim, SIGKILL);
+    if (trial_.fault == Fault::stop || trial_.fault == Fault::pause) ranks_.signal(trial_.victim, SIGSTOP);
+    if (trial_.fault == Fault::pause) {
+      std::this_thread::sleep_for(trial_.silence_limit / 2);
+      ranks_.signal(trial_.victim, SIGCONT);
+    }
+  }
+
+  bool survivors_ended(const Ranks& ranks) const {
+    for (int rank = 0; rank < ranks.size(); rank++)
+      if (spared(rank) && !ranks.ended(rank)) return false;
+    return true;
+  }
+
+  bool end_in_good_order() {
+    std::this_thread::sleep_for(trial_.delay);
+    ranks_.end_input();
+    return ranks_.read_until([&](const Ranks& ranks) { return survivors_ended(ranks); }, kLong);
+  }
+
+  Result judge(steady_clock::time_point at) const {
+    Result result;
+    const bool harmless = trial_.fault == Fault::none || trial_.fault == Fault::pause;
+    const bool may_be_done = harmless || trial_.moment == Moment::ending;
+    for (int rank = 0; rank < trial_.ranks; rank++) {
+      if (!spared(rank)) continue;
+      const Outcome outcome = outcome_of(ranks_.said(rank));
+      const bool done = outcome.what == "done", told = outcome.what == "told";
+      if (!(told && !harmless) && !(done && may_be_done))
+        result.wrong = text("rank ", rank, " said '", ranks_.said(rank), "'");
+      if (!told) continue;
+      result.told = true;
+      if (const std::string lie = untrue(outcome); !lie.empty()) result.wrong = text("rank ", rank, ": ", lie);
+      const auto after = std::chrono::ceil<milliseconds>(outcome.at - at);
+      result.latest = std::max(result.latest.value_or(after), after);
+    }
+    if (result.latest && *result.latest > promised())
+      result.wrong = text("the last was told after ", result.latest->count(), " ms");
+    return result;
+  }
+
+  // Until the world is there it is the server that sees a death, as a connection that ends.
+  std::string untrue(const Outcome& outcome) const {
+    const std::string expected = trial_.fault == Fault::kill ? "rank_dead" : "rank_silent";
+    if (outcome.code == expected && outcome.culprit == trial_.victim) return {};
+    if (early() && trial_.fault == Fault::kill && (outcome.code == "rendezvous" || outcome.code == "network"))
+      return {};
+    return text("was told ", outcome.code, " of rank ", outcome.culprit, ":", outcome.message);
+  }
+
+  // Who was stopped finds out too.
+  std::string wake() {
+    ranks_.signal(trial_.victim, SIGCONT);
+    ranks_.read_until([&](const Ranks& ranks) { return ranks.ended(trial_.victim); }, kLong);
+    const Outcome outcome = outcome_of(ranks_.said(trial_.victim));
+    if (outcome.what == "told" || (outcome.what == "done" && trial_.moment == Moment::ending)) return {};
+    return text("the stopped rank, once continued, said '", ranks_.said(trial_.victim), "'");
+  }
+
+  const Trial& trial_;
+  std::string program_;
+  RendezvousServer server_;
+  Ranks ranks_;
+};
+
+}  // namespace
+
+std::string_view name(Fault fault) {
+  constexpr std::array<std::string_view, 4> kNames{"none", "kill", "stop", "pause"};
+  return kNames[std::size_t(fault)];
+}
+std::string_view name(Moment moment) {
+  constexpr std::array<std::string_view, 5> kNames{"start", "busy", "small", "pausing", "ending"};
+  return kNames[std::size_t(moment)];
+}
+
+Trial any_trial(Fault fault, std::uint64_t seed) {
+  Random random(seed);
+  Trial trial{.fault = fault};
+  trial.moment = kMoments[random.below(std::size(kMoments))];
+  // The silence of a rank that has not joined is the start timeout's affair.
+  if (fault != Fault::kill && (trial.moment == Moment::start || trial.moment == Moment::ending))
+    trial.moment = Moment::busy;
+  trial.ranks = int(random.from(2, 8));
+  trial.victim = int(random.below(std::uint64_t(trial.ranks)));
+  const bool early = trial.moment == Moment::start || trial.moment == Moment::ending;
+  trial.delay = milliseconds(random.below(early ? 60 : 200));
+  trial.transport = random.percent(50) ? "tcp" : "auto";
+  return trial;
+}
+
+std::string describe(const Trial& trial) {
+  return text(name(trial.fault), " rank ", trial.victim, " of ", trial.ranks, " (", trial.transport, "), ",
+              name(trial.moment), ", after ", trial.delay.count(), " ms");
+}
+
+Result carry_out(const Trial& trial, const std::string& victim_program) {
+  return Stage(trial, victim_program).play();
+}
+
+}  // namespace anello::faults

@@ -1,0 +1,43 @@
+// One fault in a world of real processes, and what became of every rank. One thread.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace anello::faults {
+
+using std::chrono::milliseconds;
+
+enum class Fault {
+  none,
+  kill,   // SIGKILL
+  stop,   // SIGSTOP, and SIGCONT once the others know
+  pause,  // SIGSTOP, and SIGCONT within the limit
+};
+enum class Moment { start, busy, small, pausing, ending };
+inline constexpr Moment kMoments[] = {Moment::start, Moment::busy, Moment::small, Moment::pausing, Moment::ending};
+
+std::string_view name(Fault fault);
+std::string_view name(Moment moment);
+
+struct Trial {
+  Fault fault = Fault::kill;
+  Moment moment = Moment::busy;
+  int ranks = 4, victim = 0;
+  milliseconds delay{0};  // after all were ready; at the start: after the last rank was started
+  std::string transport = "auto";
+  milliseconds silence_limit{3000};
+};
+Trial any_trial(Fault fault, std::uint64_t seed);
+std::string describe(const Trial& trial);
+
+struct Result {
+  std::string wrong;                   // what was not as promised; empty if all was
+  std::optional<milliseconds> latest;  // from the fault until the last survivor was told
+  bool told = false;                   // somebody was; in the last moments a world may end in good order
+};
+Result carry_out(const Trial& trial, const std::string& victim_program);
+
+}  // namespace anello::faults

@@ -1,0 +1,77 @@
+// A rank that reduces until rank 0's standard input ends, checks every result, and says on standard output what became
+// of it: a line "ready" once the world is there, then one that tells the outcome and when (steady_clock, nanoseconds):
+//   done NS | wrong NS | told NS CODE RANK MESSAGE
+// anello-victim busy|small|pausing|ending
+#include <poll.h>
+#include <unistd.h>
+
+#include <anello/anello.hpp>
+#include <chrono>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+// What a rank does between two looks at whether it should go on.
+struct Habit {
+  std::size_t elems = 100;
+  int operations = 50;
+  std::chrono::milliseconds rest{0};
+};
+
+Habit habit_of(const std::string& name) {
+  if (name == "busy") return {.elems = 1'000'000, .operations = 2};
+  if (name == "pausing") return {.elems = 1000, .operations = 1, .rest = std::chrono::milliseconds(20)};
+  return {};
+}
+
+bool input_ended() {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  return poll(&input, 1, 0) > 0;
+}
+
+// False if a result is wrong.
+bool live(anello::World& world, const Habit& habit) {
+  std::vector<float> values(habit.elems);
+  const float sum = float(world.size() * (world.size() + 1)) / 2;
+  for (int go_on = 1; go_on != 0;) {
+    for (int k = 0; k < habit.operations; k++) {
+      std::fill(values.begin(), values.end(), float(world.rank() + 1));
+      world.allreduce(values);
+      for (const float value : values)
+        if (value != sum) return false;
+    }
+    std::this_thread::sleep_for(habit.rest);
+    go_on = world.rank() != 0 || !input_ended();
+    world.allreduce(std::span(&go_on, 1), anello::Op::min);
+  }
+  return true;
+}
+
+void say(const std::string& outcome, const std::string& more = "") {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  std::cout << outcome << " " << std::chrono::nanoseconds(now).count() << more << std::endl;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const std::string habit = argv[1];
+  std::optional<anello::World> kept;  // until the outcome is said: ending a failed world takes its time too
+  try {
+    anello::World& world = kept.emplace(anello::init());
+    std::cout << "ready" << std::endl;
+    // A world that is made and ended is what is killed here.
+    const bool right = habit == "ending" || live(world, habit_of(habit));
+    if (!right) return say("wrong"), 3;
+    world.finish();
+    say("done");
+  } catch (const anello::Error& e) {
+    say("told", " " + std::string(name(e.code())) + " " + std::to_string(e.rank()) + " " + e.what());
+    return 1;
+  }
+}
