@@ -27,6 +27,7 @@ struct Outcome {
   steady_clock::time_point at;
   std::string code, message;
   int culprit = -1;
+  std::uint64_t operations = 0;
 };
 
 Outcome outcome_of(const std::string& said) {
@@ -36,7 +37,7 @@ Outcome outcome_of(const std::string& said) {
     if (line == "ready") continue;
     std::istringstream words(line);
     std::int64_t at = 0;
-    words >> outcome.what >> at >> outcome.code >> outcome.culprit;
+    words >> outcome.what >> outcome.operations >> at >> outcome.code >> outcome.culprit;
     std::getline(words, outcome.message);
     outcome.at = steady_clock::time_point(nanoseconds(at));
   }
@@ -50,14 +51,14 @@ bool is_ready(const Ranks& ranks, int rank) {
 class Stage {
  public:
   Stage(const Trial& trial, const std::string& program)
-      : trial_(trial), program_(program), server_({.size = trial.ranks}) {}
+      : trial_(trial), program_(program), server_(ServerOptions{.size = trial.ranks}) {}
 
   Result play() {
     start();
     std::this_thread::sleep_for(trial_.delay);
     const auto at = steady_clock::now();
     strike();
-    const bool all_told = trial_.fault == Fault::none || trial_.fault == Fault::pause
+    const bool all_told = harmless()
                               ? end_in_good_order()
                               : ranks_.read_until([&](const Ranks& ranks) { return survivors_ended(ranks); }, limit());
     Result result = judge(at);
@@ -67,9 +68,8 @@ class Stage {
   }
 
  private:
-  bool spared(int rank) const {
-    return rank != trial_.victim || trial_.fault == Fault::pause || trial_.fault == Fault::none;
-  }
+  bool harmless() const { return trial_.fault != Fault::kill && trial_.fault != Fault::stop; }
+  bool spared(int rank) const { return rank != trial_.victim || harmless(); }
   milliseconds promised() const { return trial_.fault == Fault::stop ? trial_.silence_limit + kSoon : kSoon; }
   milliseconds limit() const { return promised() + kLong; }
 
@@ -77,7 +77,7 @@ class Stage {
     const std::string habit = trial_.moment == Moment::start ? "small" : std::string(name(trial_.moment));
     ranks_.start({program_, habit},
                  {text("ANELLO_RANK=", rank), text("ANELLO_SIZE=", trial_.ranks),
-                  text("ANELLO_RENDEZVOUS=127.0.0.1:", server_.port()), text("ANELLO_TRANSPORT=", trial_.transport),
+                  text("ANELLO_RENDEZVOUS=127.0.0.1:", server_->port()), text("ANELLO_TRANSPORT=", trial_.transport),
                   text("ANELLO_SILENCE_LIMIT=", trial_.silence_limit.count()), "ANELLO_FLIGHT_DIR=none"});
   }
 
@@ -98,10 +98,11 @@ class Stage {
   void await_joining() const {
     const auto deadline = steady_clock::now() + kLong;
     const auto all_joined = [](const ServerStats& stats) { return stats.starting || stats.worlds_formed > 0; };
-    while (!all_joined(server_.stats()) && steady_clock::now() < deadline) std::this_thread::yield();
+    while (!all_joined(server_->stats()) && steady_clock::now() < deadline) std::this_thread::yield();
   }
 
   void strike() {
+    if (trial_.fault == Fault::server) server_.reset();
     if (trial_.fault == Fault::kill) ranks_.signal(trial_.victim, SIGKILL);
     if (trial_.fault == Fault::stop || trial_.fault == Fault::pause) ranks_.signal(trial_.victim, SIGSTOP);
     if (trial_.fault == Fault::pause) {
@@ -124,14 +125,14 @@ class Stage {
 
   Result judge(steady_clock::time_point at) const {
     Result result;
-    const bool harmless = trial_.fault == Fault::none || trial_.fault == Fault::pause;
-    const bool may_be_done = harmless || trial_.moment == Moment::ending;
+    const bool may_be_done = harmless() || trial_.moment == Moment::ending;
     for (int rank = 0; rank < trial_.ranks; rank++) {
       if (!spared(rank)) continue;
       const Outcome outcome = outcome_of(ranks_.said(rank));
       const bool done = outcome.what == "done", told = outcome.what == "told";
-      if (!(told && !harmless) && !(done && may_be_done))
+      if (!(told && !harmless()) && !(done && may_be_done))
         result.wrong = text("rank ", rank, " said '", ranks_.said(rank), "'");
+      result.operations += outcome.operations;
       if (!told) continue;
       result.told = true;
       if (const std::string lie = untrue(outcome); !lie.empty()) result.wrong = text("rank ", rank, ": ", lie);
@@ -163,14 +164,14 @@ class Stage {
 
   const Trial& trial_;
   std::string program_;
-  RendezvousServer server_;
+  std::optional<RendezvousServer> server_;
   Ranks ranks_;
 };
 
 }  // namespace
 
 std::string_view name(Fault fault) {
-  constexpr std::array<std::string_view, 4> kNames{"none", "kill", "stop", "pause"};
+  constexpr std::array<std::string_view, 5> kNames{"none", "server", "kill", "stop", "pause"};
   return kNames[std::size_t(fault)];
 }
 std::string_view name(Moment moment) {

@@ -12,9 +12,10 @@ using std::chrono::milliseconds;
 
 enum class Fault {
   none,
-  kill,   // SIGKILL
-  stop,   // SIGSTOP, and SIGCONT once the others know
-  pause,  // SIGSTOP, and SIGCONT within the limit
+  server,  // the rendezvous is gone once the world is there
+  kill,    // SIGKILL
+  stop,    // SIGSTOP, and SIGCONT once the others know
+  pause,   // SIGSTOP, and SIGCONT within the limit
 };
 enum class Moment { start, busy, small, pausing, ending };
 inline constexpr Moment kMoments[] = {Moment::start, Moment::busy, Moment::small, Moment::pausing, Moment::ending};
@@ -36,6 +37,7 @@ std::string describe(const Trial& trial);
 struct Result {
   std::string wrong;                   // what was not as promised; empty if all was
   std::optional<milliseconds> latest;  // from the fault until the last survivor was told
+  std::uint64_t operations = 0;        // of all survivors, each with a right result
   bool told = false;                   // somebody was; in the last moments a world may end in good order
 };
 Result carry_out(const Trial& trial, const std::string& victim_program);

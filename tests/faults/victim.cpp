@@ -1,6 +1,7 @@
 // A rank that reduces until rank 0's standard input ends, checks every result, and says on standard output what became
-// of it: a line "ready" once the world is there, then one that tells the outcome and when (steady_clock, nanoseconds):
-//   done NS | wrong NS | told NS CODE RANK MESSAGE
+// of it: a line "ready" once the world is there, then one that tells the outcome, the operations that went well, and
+// when (steady_clock, nanoseconds):
+//   done OPERATIONS NS | wrong OPERATIONS NS | told OPERATIONS NS CODE RANK MESSAGE
 // anello-victim busy|small|pausing|ending
 #include <poll.h>
 #include <unistd.h>
@@ -28,6 +29,8 @@ Habit habit_of(const std::string& name) {
   return {};
 }
 
+unsigned long operations = 0;
+
 bool input_ended() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   return poll(&input, 1, 0) > 0;
@@ -43,6 +46,7 @@ bool live(anello::World& world, const Habit& habit) {
       world.allreduce(values);
       for (const float value : values)
         if (value != sum) return false;
+      operations++;
     }
     std::this_thread::sleep_for(habit.rest);
     go_on = world.rank() != 0 || !input_ended();
@@ -53,7 +57,7 @@ bool live(anello::World& world, const Habit& habit) {
 
 void say(const std::string& outcome, const std::string& more = "") {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  std::cout << outcome << " " << std::chrono::nanoseconds(now).count() << more << std::endl;
+  std::cout << outcome << " " << operations << " " << std::chrono::nanoseconds(now).count() << more << std::endl;
 }
 
 }  // namespace
