@@ -1,6 +1,7 @@
 // An operation that waits for long is reported by rank 0, and goes on.
 #include <gmock/gmock.h>
 
+#include <mutex>
 #include <optional>
 #include <thread>
 
@@ -65,6 +66,41 @@ TEST(Stall, of_asynchronous_work_is_reported_too) {
     work.wait();
   });
   EXPECT_THAT(said, HasSubstr("rank 0 waits; rank 1 on localhost has not come, and called nothing before\n"));
+}
+
+// It does not come in time: the world ends, and says for whom it waited.
+TEST_P(LateRank, ends_the_world_where_operations_have_a_limit) {
+  Settings settings = Settings::from_environment();
+  settings.operation_limit = kStall;
+  std::mutex mutex;
+  std::vector<Error> errors;
+  try {
+    run_world(
+        4,
+        [&](World& world) {
+          try {
+            world.barrier();
+            if (world.rank() == GetParam()) std::this_thread::sleep_for(2 * kSleep);
+            std::vector<float> values(100);
+            world.allreduce(values);
+          } catch (const Error& e) {
+            const std::lock_guard lock(mutex);
+            errors.push_back(e);
+            throw;
+          }
+        },
+        settings);
+    FAIL() << "it came too late";
+  } catch (const Error&) {
+  }
+  EXPECT_EQ(errors.size(), 4u);
+  for (const Error& error : errors) {
+    EXPECT_EQ(error.code(), Code::timed_out) << error.what();
+    EXPECT_EQ(error.rank(), GetParam()) << error.what();
+    EXPECT_THAT(error.message(),
+                AllOf(HasSubstr("allreduce #1 (sum of 100 f32) has stalled: rank"),
+                      HasSubstr("has not come, and called last barrier #0"), HasSubstr("(ANELLO_OPERATION_LIMIT)")));
+  }
 }
 
 TEST(Stall, is_not_reported_of_what_gets_on) {
