@@ -80,7 +80,7 @@ TEST_P(LateRank, ends_the_world_where_operations_have_a_limit) {
         [&](World& world) {
           try {
             world.barrier();
-            if (world.rank() == GetParam()) std::this_thread::sleep_for(2 * kSleep);
+            if (world.rank() == GetParam()) std::this_thread::sleep_for(kSleep);
             std::vector<float> values(100);
             world.allreduce(values);
           } catch (const Error& e) {
