@@ -178,9 +178,9 @@ Reply RendezvousClient::ask(const Request& request, milliseconds patience) {
 }
 
 // The server speaks unasked only to say that the start-up has failed.
-void RendezvousClient::check() {
+void RendezvousClient::check(milliseconds patience) {
   pollfd heard{socket_.native_handle(), POLLIN, 0};
-  if (poll(&heard, 1, 0) == 0) return;
+  if (poll(&heard, 1, int(patience.count())) == 0) return;
   Reply reply;
   try {
     run(hear(kGrace, reply));

@@ -32,8 +32,8 @@ class RendezvousClient {
   // As Exchange in ring/bootstrap.hpp; a barrier is an exchange of nothing. Blobs of 64 KiB at most.
   std::vector<std::string> exchange(std::string blob);
 
-  // Between exchanges: throws what the server has said meanwhile, or that it is gone. Does not block.
-  void check();
+  // Between exchanges: throws what the server has said meanwhile or says within `patience`, or that it is gone.
+  void check(std::chrono::milliseconds patience);
 
   // In good order: this rank needs the server no more.
   void leave();

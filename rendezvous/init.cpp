@@ -59,7 +59,7 @@ World init(const Settings& settings) {
   try {
     World world = WorldMaker::make(
         identity, [&](std::string blob) { return client.exchange(std::move(blob)); }, settings,
-        [&] { client.check(); });
+        [&](std::chrono::milliseconds patience) { client.check(patience); });
     client.leave();
     return world;
   } catch (const std::exception& error) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <anello/settings.hpp>
 #include <anello/world.hpp>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -15,15 +16,16 @@ namespace anello {
 // Throws Error{rendezvous} that names who is missing.
 using Exchange = std::function<std::vector<std::string>(std::string)>;
 
-// Throws if the start has failed meanwhile, as exchanging would; waits for nobody. A rank that waits for another one to
+// Throws if the start has failed, as exchanging would, or fails within `patience`. A rank that waits for another one to
 // connect asks it now and then: who is not there cannot be missed by those who do not know it yet.
-using StartCheck = std::function<void()>;
+using StartCheck = std::function<void(std::chrono::milliseconds patience)>;
 
 class WorldMaker {
  public:
   // Opens the listener, trades endpoints and settings, connects the control plane. Blocks, start_timeout at most.
   static World make(
-      const Identity& identity, const Exchange& exchange, const Settings& settings, const StartCheck& check = [] {});
+      const Identity& identity, const Exchange& exchange, const Settings& settings,
+      const StartCheck& check = [](auto) {});
 };
 
 }  // namespace anello

@@ -24,9 +24,10 @@ std::vector<std::string> Hall::exchange(int rank, std::string blob) {
   return complete_;
 }
 
-void Hall::check() {
-  const std::lock_guard lock(mutex_);
-  if (closed_) throw Error(Code::rendezvous, "another rank failed at start");
+void Hall::check(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  if (changed_.wait_for(lock, patience, [&] { return closed_; }))
+    throw Error(Code::rendezvous, "another rank failed at start");
 }
 
 void Hall::close() {

@@ -17,7 +17,7 @@ class Hall {
   // As bootstrap.hpp's Exchange, for `rank`. Throws Error{rendezvous} when the limit has passed or close() was called.
   std::vector<std::string> exchange(int rank, std::string blob);
 
-  void check();  // throws the same after close()
+  void check(std::chrono::milliseconds patience);  // throws the same if close() is called within that time
 
   // Somebody will not come: nobody need wait.
   void close();

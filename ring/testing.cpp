@@ -45,7 +45,7 @@ void run_world(int ranks, const std::function<void(World&)>& program, const Sett
                               .address = "127.0.0.1"};
       world.emplace(WorldMaker::make(
           identity, [&](std::string blob) { return hall.exchange(rank, std::move(blob)); }, settings,
-          [&] { hall.check(); }));
+          [&](std::chrono::milliseconds patience) { hall.check(patience); }));
       program(*world);
     } catch (const std::exception& e) {
       keep_first();

@@ -73,8 +73,8 @@ void Control::post(Change change) {
   });
 }
 
-void Control::connect(steady_clock::time_point deadline, const std::function<void()>& check) {
-  constexpr std::chrono::milliseconds kBetweenChecks{50};
+void Control::connect(steady_clock::time_point deadline, const std::function<void(std::chrono::milliseconds)>& check) {
+  constexpr std::chrono::milliseconds kBetweenChecks{50}, kForTheCause{300};
   for (const int peer : expected_)
     if (peer < rank_) asio::co_spawn(context_, dial(peer, deadline), asio::detached);
 
@@ -82,7 +82,13 @@ void Control::connect(steady_clock::time_point deadline, const std::function<voi
   const auto ready = [this] { return start_error_ || verdict_ || connected_.size() == expected_.size(); };
   while (!changed_.wait_for(lock, kBetweenChecks, ready) && steady_clock::now() < deadline) {
     lock.unlock();
-    check();
+    check({});
+    lock.lock();
+  }
+  // A connection that ends may be that of a rank that gave up because of another one's death.
+  if (start_error_ || (verdict_ && verdict_->code == Code::rank_dead)) {
+    lock.unlock();
+    check(kForTheCause);
     lock.lock();
   }
   const bool in_time = ready();

@@ -33,7 +33,8 @@ class Control {
   // Error{network, unauthorized, rendezvous} that names who is missing at `deadline`, and what `check` throws, which is
   // called now and then.
   void connect(
-      std::chrono::steady_clock::time_point deadline, const std::function<void()>& check = [] {});
+      std::chrono::steady_clock::time_point deadline,
+      const std::function<void(std::chrono::milliseconds)>& check = [](auto) {});
   void accepted(int peer, Mesh::Socket socket);  // on the background thread
 
   // Any thread. The verdict stays once it is there.

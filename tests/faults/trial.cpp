@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <sstream>
 #include <thread>
 
 #include "rendezvous/server.hpp"
 #include "ring/base/text.hpp"
-#include "tests/faults/ranks.hpp"
+#include "tests/support/process.hpp"
 #include "tests/support/random.hpp"
 
 namespace anello::faults {
@@ -17,6 +18,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 using std::chrono::steady_clock;
+using testing::Process;
 
 constexpr milliseconds kLong{20000};
 constexpr milliseconds kSoon{1000};  // promised after a death, and beyond the limit after silence
@@ -44,8 +46,8 @@ Outcome outcome_of(const std::string& said) {
   return outcome;
 }
 
-bool is_ready(const Ranks& ranks, int rank) {
-  return ranks.said(rank).starts_with("ready\n") || ranks.ended(rank);
+milliseconds left(steady_clock::time_point deadline) {
+  return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline - steady_clock::now()));
 }
 
 class Stage {
@@ -58,9 +60,7 @@ class Stage {
     std::this_thread::sleep_for(trial_.delay);
     const auto at = steady_clock::now();
     strike();
-    const bool all_told = harmless()
-                              ? end_in_good_order()
-                              : ranks_.read_until([&](const Ranks& ranks) { return survivors_ended(ranks); }, limit());
+    const bool all_told = harmless() ? end_in_good_order() : survivors_end(limit());
     Result result = judge(at);
     if (!all_told && result.wrong.empty()) result.wrong = "not all had ended in time";
     if (trial_.fault == Fault::stop && result.wrong.empty()) result.wrong = wake();
@@ -75,23 +75,23 @@ class Stage {
 
   void start_rank(int rank) {
     const std::string habit = trial_.moment == Moment::start ? "small" : std::string(name(trial_.moment));
-    ranks_.start({program_, habit},
-                 {text("ANELLO_RANK=", rank), text("ANELLO_SIZE=", trial_.ranks),
-                  text("ANELLO_RENDEZVOUS=127.0.0.1:", server_->port()), text("ANELLO_TRANSPORT=", trial_.transport),
-                  text("ANELLO_SILENCE_LIMIT=", trial_.silence_limit.count()), "ANELLO_FLIGHT_DIR=none"});
+    const std::vector<std::string> environment{text("ANELLO_RANK=", rank),
+                                               text("ANELLO_SIZE=", trial_.ranks),
+                                               text("ANELLO_RENDEZVOUS=127.0.0.1:", server_->port()),
+                                               text("ANELLO_TRANSPORT=", trial_.transport),
+                                               text("ANELLO_SILENCE_LIMIT=", trial_.silence_limit.count()),
+                                               "ANELLO_FLIGHT_DIR=none"};
+    ranks_.emplace_back(std::vector{program_, habit}, testing::Surroundings{.environment = environment});
   }
 
+  Process& process(int rank) { return ranks_[std::size_t(rank)]; }
   bool early() const { return trial_.moment == Moment::start || trial_.moment == Moment::ending; }
 
   void start() {
     for (int rank = 0; rank < trial_.ranks; rank++) start_rank(rank);
     if (early()) return await_joining();
-    const auto all_ready = [](const Ranks& ranks) {
-      for (int rank = 0; rank < ranks.size(); rank++)
-        if (!is_ready(ranks, rank)) return false;
-      return true;
-    };
-    ranks_.read_until(all_ready, kLong);
+    const auto deadline = steady_clock::now() + kLong;
+    for (Process& rank : ranks_) rank.says("ready\n", left(deadline));
   }
 
   // The server is the first to know; whom it does not know yet it cannot miss.
@@ -103,24 +103,25 @@ class Stage {
 
   void strike() {
     if (trial_.fault == Fault::server) server_.reset();
-    if (trial_.fault == Fault::kill) ranks_.signal(trial_.victim, SIGKILL);
-    if (trial_.fault == Fault::stop || trial_.fault == Fault::pause) ranks_.signal(trial_.victim, SIGSTOP);
+    if (trial_.fault == Fault::kill) process(trial_.victim).signal(SIGKILL);
+    if (trial_.fault == Fault::stop || trial_.fault == Fault::pause) process(trial_.victim).signal(SIGSTOP);
     if (trial_.fault == Fault::pause) {
       std::this_thread::sleep_for(trial_.silence_limit / 2);
-      ranks_.signal(trial_.victim, SIGCONT);
+      process(trial_.victim).signal(SIGCONT);
     }
   }
 
-  bool survivors_ended(const Ranks& ranks) const {
-    for (int rank = 0; rank < ranks.size(); rank++)
-      if (spared(rank) && !ranks.ended(rank)) return false;
+  bool survivors_end(milliseconds limit) {
+    const auto deadline = steady_clock::now() + limit;
+    for (int rank = 0; rank < trial_.ranks; rank++)
+      if (spared(rank) && process(rank).wait(left(deadline)) < 0) return false;
     return true;
   }
 
   bool end_in_good_order() {
     std::this_thread::sleep_for(trial_.delay);
-    ranks_.end_input();
-    return ranks_.read_until([&](const Ranks& ranks) { return survivors_ended(ranks); }, kLong);
+    process(0).close_input();
+    return survivors_end(kLong);
   }
 
   Result judge(steady_clock::time_point at) const {
@@ -128,10 +129,10 @@ class Stage {
     const bool may_be_done = harmless() || trial_.moment == Moment::ending;
     for (int rank = 0; rank < trial_.ranks; rank++) {
       if (!spared(rank)) continue;
-      const Outcome outcome = outcome_of(ranks_.said(rank));
+      const Outcome outcome = outcome_of(ranks_[std::size_t(rank)].out());
       const bool done = outcome.what == "done", told = outcome.what == "told";
       if (!(told && !harmless()) && !(done && may_be_done))
-        result.wrong = text("rank ", rank, " said '", ranks_.said(rank), "'");
+        result.wrong = text("rank ", rank, " said '", ranks_[std::size_t(rank)].out(), "'");
       result.operations += outcome.operations;
       if (!told) continue;
       result.told = true;
@@ -155,17 +156,18 @@ class Stage {
 
   // Who was stopped finds out too.
   std::string wake() {
-    ranks_.signal(trial_.victim, SIGCONT);
-    ranks_.read_until([&](const Ranks& ranks) { return ranks.ended(trial_.victim); }, kLong);
-    const Outcome outcome = outcome_of(ranks_.said(trial_.victim));
+    process(trial_.victim).signal(SIGCONT);
+    process(trial_.victim).wait(kLong);
+    const std::string& said = process(trial_.victim).out();
+    const Outcome outcome = outcome_of(said);
     if (outcome.what == "told" || (outcome.what == "done" && trial_.moment == Moment::ending)) return {};
-    return text("the stopped rank, once continued, said '", ranks_.said(trial_.victim), "'");
+    return text("the stopped rank, once continued, said '", said, "'");
   }
 
   const Trial& trial_;
   std::string program_;
   std::optional<RendezvousServer> server_;
-  Ranks ranks_;
+  std::deque<Process> ranks_;
 };
 
 }  // namespace

@@ -139,6 +139,11 @@ void Process::type(std::string_view text) const {
   }
 }
 
+void Process::close_input() {
+  close(in_);
+  in_ = -1;
+}
+
 void Process::close_output() {
   close(out_fd_);
   out_fd_ = -1;

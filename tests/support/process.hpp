@@ -33,7 +33,8 @@ class Process {
   pid_t pid() const { return pid_; }
   void signal(int number) const;
   void type(std::string_view text) const;  // into its standard input
-  void close_output();                     // its standard output loses its reader
+  void close_input();
+  void close_output();  // its standard output loses its reader
 
   // What it has written so far. A terminal has no error of its own.
   const std::string& out() const { return out_; }
