@@ -119,12 +119,9 @@ World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Sett
     : identity_(identity), settings_(settings) {
   try {
     start(exchange, settings, check);
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     tell_failed_start(e);
     if (background_) background_->stop();  // before what its handlers use is gone
-    throw;
-  } catch (...) {
-    if (background_) background_->stop();
     throw;
   }
 }
@@ -149,10 +146,12 @@ void World::Impl::start(const Exchange& exchange, const Settings& settings, cons
 }
 
 // Or those who are connected already would take this rank's end for a death.
-void World::Impl::tell_failed_start(const Error& why) {
+void World::Impl::tell_failed_start(const std::exception& why) {
   constexpr std::chrono::milliseconds kLimit{200};
   if (!control_) return;
-  control_->propose({why.code(), why.rank(), why.message()});  // it stays what it is if there is a verdict
+  const auto* error = dynamic_cast<const Error*>(&why);
+  control_->propose(error ? Verdict{error->code(), error->rank(), error->message()}  // unless there is a verdict
+                          : Verdict{Code::network, identity_.rank, text("cannot set up the world: ", why.what())});
   control_->leave(0, kLimit);
 }
 

@@ -32,7 +32,7 @@ class World::Impl {
 
  private:
   void start(const Exchange& exchange, const Settings& settings, const StartCheck& check);
-  void tell_failed_start(const Error& why);
+  void tell_failed_start(const std::exception& why);
   void join(const Exchange& exchange, const Settings& settings);
   std::shared_ptr<Group::Impl> make_group(std::vector<int> members);
   std::shared_ptr<Group::Impl> make_group(std::uint64_t group, std::string name, std::vector<int> members);

@@ -234,10 +234,7 @@ void Control::beat() {
   body.u64(std::uint64_t(waited.count()));
   for (const auto& [peer, neighbour] : neighbours_)
     if (neighbour->queue.empty()) neighbour->queue.push_back(message(Says::beat, body.bytes()));
-  for (const Laggards::Laggard& each : laggards_.look(waited, now()))
-    council_.slow({each.rank, std::uint32_t(each.theirs.count()), std::uint32_t(each.own.count()),
-                   std::uint32_t(each.period.count())},
-                  now());
+  for (const Lag& lag : laggards_.look(waited, now())) council_.slow(lag, now());
 }
 
 void Control::publish() {

@@ -158,9 +158,9 @@ void Council::report(int complains, const Lag& lag, Time now) {
   auto& called = members_[std::size_t(lag.rank)].called_slow;
   if (called && now < *called + kQuiet) return;
   called = now;
-  reports_.push_back(text(named(lag.rank), " keeps others waiting: of the last ", lag.period_ms, " ms ",
-                          named(complains), " spent ", lag.own_ms, " asleep in operations, rank ", lag.rank, " only ",
-                          lag.theirs_ms));
+  reports_.push_back(text(named(lag.rank), " keeps others waiting: of the last ", lag.period.count(), " ms ",
+                          named(complains), " spent ", lag.own.count(), " asleep in operations, rank ", lag.rank,
+                          " only ", lag.theirs.count()));
 }
 
 void Council::suspect(int rank, std::uint64_t group, std::string_view how, Time now) {

@@ -22,9 +22,16 @@ Verdict decode_verdict(Reader& reader, int world) {
   return verdict;
 }
 
-}  // namespace
-
-namespace {
+void encode(const Lag& lag, Writer& writer) {
+  writer.i32(lag.rank);
+  for (const auto time : {lag.own, lag.theirs, lag.period}) writer.u32(std::uint32_t(time.count()));
+}
+Lag decode_lag(Reader& reader, int world) {
+  Lag lag{.rank = reader.i32()};
+  if (lag.rank < 0 || lag.rank >= world) refuse(text("rank ", lag.rank, " of ", world));
+  for (auto* time : {&lag.own, &lag.theirs, &lag.period}) *time = std::chrono::milliseconds(reader.u32());
+  return lag;
+}
 
 using Type = Frame::Type;
 
@@ -46,8 +53,7 @@ std::string encode(const Frame& frame) {
   writer.i32(frame.origin).u32(frame.number).u8(std::uint8_t(frame.type));
   if (has_verdict(frame.type))
     writer.u8(std::uint8_t(frame.verdict.code)).i32(frame.verdict.culprit).str(frame.verdict.message);
-  if (frame.type == Type::slow)
-    writer.i32(frame.lag.rank).u32(frame.lag.theirs_ms).u32(frame.lag.own_ms).u32(frame.lag.period_ms);
+  if (frame.type == Type::slow) encode(frame.lag, writer);
   if (is_of_a_group(frame.type)) writer.u64(frame.group).u64(frame.completed).u64(frame.sequence);
   for (const Signature& signature : frame.signatures) {
     writer.u64(signature.group);
@@ -66,10 +72,7 @@ Frame decode_frame(std::string_view bytes, int world) {
   if (frame.origin < 0 || frame.origin >= world) refuse(text("from rank ", frame.origin, " of ", world));
   if (frame.type < Type::proposal || frame.type > Type::slow) refuse(text("unknown type ", int(frame.type)));
   if (has_verdict(frame.type)) frame.verdict = decode_verdict(reader, world);
-  if (frame.type == Type::slow) {
-    frame.lag = {reader.i32(), reader.u32(), reader.u32(), reader.u32()};
-    if (frame.lag.rank < 0 || frame.lag.rank >= world) refuse(text("rank ", frame.lag.rank, " of ", world));
-  }
+  if (frame.type == Type::slow) frame.lag = decode_lag(reader, world);
   if (is_of_a_group(frame.type)) {
     frame.group = reader.u64();
     frame.completed = reader.u64();

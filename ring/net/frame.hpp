@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ring/base/signature.hpp"
+#include "ring/net/laggards.hpp"
 
 namespace anello {
 
@@ -15,12 +16,6 @@ struct Verdict {
   Code code = Code::aborted;
   int culprit = -1;
   std::string message;
-};
-
-// A rank that keeps another one waiting: how long each waited in operations.
-struct Lag {
-  int rank = -1;
-  std::uint32_t theirs_ms = 0, own_ms = 0, period_ms = 0;
 };
 
 struct Frame {

@@ -25,8 +25,8 @@ void Laggards::begin(Time waited, Time now) {
   }
 }
 
-std::vector<Laggards::Laggard> Laggards::look(Time waited, Time now) {
-  std::vector<Laggard> found;
+std::vector<Lag> Laggards::look(Time waited, Time now) {
+  std::vector<Lag> found;
   if (begun_ && now < began_ + period_) return found;
   const Time passed = now - began_, own = waited - own_at_begin_;
   if (begun_ && own > kMuch * passed)

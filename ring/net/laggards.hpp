@@ -7,6 +7,12 @@
 
 namespace anello {
 
+// A rank that keeps another one waiting: how long each waited in operations within the period.
+struct Lag {
+  int rank = -1;
+  std::chrono::milliseconds own{0}, theirs{0}, period{0};
+};
+
 class Laggards {
  public:
   using Time = std::chrono::milliseconds;  // since any fixed point, or a duration
@@ -17,12 +23,8 @@ class Laggards {
   void told(int peer, Time waited);
   void left(int peer);
 
-  struct Laggard {
-    int rank = -1;
-    Time own{0}, theirs{0}, period{0};  // this rank waited so long, and that one
-  };
   // How long this rank has; to be called again and again. Something at the end of a period only.
-  std::vector<Laggard> look(Time waited, Time now);
+  std::vector<Lag> look(Time waited, Time now);
 
  private:
   struct Waits {

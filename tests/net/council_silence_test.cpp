@@ -38,7 +38,7 @@ TEST(Council, who_has_left_may_be_silent) {
 // All its neighbours complain.
 TEST(Council, a_slow_rank_is_reported_once_in_a_while) {
   Assembly assembly(4, 1);
-  const Lag lag{.rank = 3, .theirs_ms = 20, .own_ms = 900, .period_ms = 1000};
+  const Lag lag{.rank = 3, .own = milliseconds(900), .theirs = milliseconds(20), .period = milliseconds(1000)};
   const auto complain = [&] {
     for (const int rank : {0, 1, 2}) assembly[rank].slow(lag, assembly.now());
     assembly.settle();

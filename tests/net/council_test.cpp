@@ -285,12 +285,15 @@ std::vector<std::string> sample_frames() {
   Assembly assembly(4, 1);
   assembly.begin(2, operation(0, 5));
   assembly[2].waiting(operation(0, 5), assembly.now());
+  assembly[2].stalled(operation(0, 5), assembly.now());
+  assembly[2].slow({.rank = 3, .own = milliseconds(900), .theirs = milliseconds(20), .period = milliseconds(1000)},
+                   assembly.now());
   assembly[2].goodbye(0, 1);
   assembly[2].propose(any_verdict(2), assembly.now());
   std::vector<std::string> frames = assembly[2].take_outbox();
   assembly[0].propose(any_verdict(0), assembly.now());
   for (std::string& frame : assembly[0].take_outbox()) frames.push_back(std::move(frame));
-  EXPECT_EQ(frames.size(), 5);
+  EXPECT_EQ(frames.size(), 7);
   return frames;
 }
 
@@ -336,7 +339,7 @@ TEST(Council, any_flipped_bit_and_any_garbage_is_harmless) {
     std::string noise(random.below(100), '\0');
     for (char& c : noise) c = char(random.next());
     if (noise.size() > 9 && random.percent(50))
-      noise.replace(0, 9, std::string("\1\0\0\0\7\0\0\0", 8) + char(random.below(6)));
+      noise.replace(0, 9, std::string("\1\0\0\0\7\0\0\0", 8) + char(random.below(9)));
     expect_bounded(noise);
   }
 }

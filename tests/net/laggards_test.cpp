@@ -18,7 +18,7 @@ std::vector<int> named(milliseconds own, const std::map<int, milliseconds>& peer
   for (const auto& [peer, waited] : peers) laggards.told(peer, kBefore + waited);
   EXPECT_TRUE(laggards.look(kBefore + own, milliseconds(4) + kPeriod).empty()) << "the period is not over";
   std::vector<int> ranks;
-  for (const Laggards::Laggard& each : laggards.look(kBefore + own, milliseconds(5) + kPeriod)) {
+  for (const Lag& each : laggards.look(kBefore + own, milliseconds(5) + kPeriod)) {
     EXPECT_EQ(each.own, own);
     EXPECT_EQ(each.theirs, peers.at(each.rank));
     EXPECT_EQ(each.period, kPeriod);
