@@ -59,6 +59,7 @@ anello_status anello_get_counters(const anello_world* world, anello_counters* co
     all.stalls = now.stalls;
     all.busy_ns = std::uint64_t(now.busy.count());
     all.waited_ns = std::uint64_t(now.waited.count());
+    all.strangers = now.strangers;
     give_back(all, *counters);
   });
 }

@@ -46,6 +46,7 @@ int rendezvous_command(const Words& words, char**) {
   app.add_option("--size", size, "number of ranks; 0: as the first to join says")->capture_default_str();
   app.add_option("--job", settings.job, "name of the job (ANELLO_JOB)")->capture_default_str();
   app.add_option("--secret-file", settings.secret_file, "file with the job's secret (ANELLO_SECRET_FILE)");
+  app.add_option("--metrics", options.metrics, "HOST:PORT at which Prometheus finds counters");
   if (const auto exit_code = parse(app, words)) return *exit_code;
   options.port = std::uint16_t(parse_number("--port", port, 0, 65535));
   options.size = int(parse_number("--size", size, 0, 1048576));

@@ -9,12 +9,15 @@
 
 #include "rendezvous/connection.hpp"
 #include "rendezvous/frames.hpp"
+#include "rendezvous/page.hpp"
 #include "rendezvous/roster.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
+#include "ring/net/accept.hpp"
 #include "ring/net/addresses.hpp"
 #include "ring/net/background.hpp"
 #include "ring/net/handshake.hpp"
+#include "ring/net/metrics.hpp"
 
 namespace anello {
 
@@ -25,8 +28,6 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 namespace {
-
-constexpr milliseconds kAcceptRetry{100};
 
 tcp::endpoint checked_endpoint(const ServerOptions& options) {
   asio::error_code failure;
@@ -40,8 +41,9 @@ tcp::endpoint checked_endpoint(const ServerOptions& options) {
   return {address, options.port};
 }
 
-std::string only_joining(const Claim& claim) {
-  return claim.role == Role::rendezvous ? "" : "this is a rendezvous server, not a rank";
+std::optional<Objection> only_joining(const Claim& claim) {
+  if (claim.role == Role::rendezvous) return {};
+  return Objection{Stranger::place, "this is a rendezvous server, not a rank"};
 }
 
 }  // namespace
@@ -60,8 +62,6 @@ class RendezvousServer::Impl {
   using Member = std::shared_ptr<Connection>;
 
   void listen(const tcp::endpoint& where);
-  asio::awaitable<void> accept_all();
-  asio::awaitable<void> pause(milliseconds duration);
   asio::awaitable<void> serve(Member connection);
   asio::awaitable<rendezvous::Join> introduce(Connection& connection);
   asio::awaitable<void> attend(Connection& connection, Roster::MemberId id);
@@ -70,29 +70,35 @@ class RendezvousServer::Impl {
   void publish();
 
   const Credentials credentials_;
-  const std::size_t half_open_most_;
+  HalfOpen half_open_;
   // Before everything that lives in its loop. Coroutines that have not ended when it stops are destroyed with it.
   Background background_;
   tcp::acceptor acceptor_{background_.context()};
   asio::steady_timer alarm_{background_.context()};  // the roster's deadline
-  asio::steady_timer room_{background_.context()};   // what the accepting coroutine sleeps on
   Roster roster_;
   std::map<Roster::MemberId, Member> connections_;
   Roster::MemberId next_id_ = 0;
-  std::size_t half_open_ = 0;
-  std::uint64_t strangers_ = 0;
+  Strangers strangers_;
   std::uint16_t port_ = 0;
   mutable std::mutex stats_mutex_;
+  std::optional<Metrics> metrics_;
   ServerStats stats_;
 };
 
 RendezvousServer::Impl::Impl(const ServerOptions& options)
     : credentials_{options.job, options.secret},
-      half_open_most_(options.half_open_most),
+      half_open_(options.half_open_most),
       roster_(options.size, options.start_timeout) {
   require_usable(credentials_);
   listen(checked_endpoint(options));
-  asio::co_spawn(background_.context(), accept_all(), asio::detached);
+  if (!options.metrics.empty())
+    metrics_.emplace(background_.context(), "--metrics", options.metrics, 0,
+                     [this] { return rendezvous::page(credentials_.job, stats()); });
+  const auto take = [this](tcp::socket socket) {
+    asio::co_spawn(background_.context(), serve(std::make_shared<Connection>(std::move(socket))), asio::detached);
+  };
+  asio::co_spawn(background_.context(), accept_each(acceptor_, "the rendezvous server", half_open_, take),
+                 asio::detached);
 }
 
 RendezvousServer::Impl::~Impl() {
@@ -112,80 +118,49 @@ void RendezvousServer::Impl::listen(const tcp::endpoint& where) {
   }
 }
 
-asio::awaitable<void> RendezvousServer::Impl::pause(milliseconds duration) {
-  room_.expires_after(duration);
-  asio::error_code ignored;
-  co_await room_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-}
-
-asio::awaitable<void> RendezvousServer::Impl::accept_all() {
-  bool short_of_files = false;
-  for (;;) {
-    if (half_open_ >= half_open_most_) {
-      co_await pause(kHandshakeLimit);
-      continue;
-    }
-    asio::error_code failure;
-    tcp::socket socket = co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, failure));
-    if (failure) {
-      if (!short_of_files)
-        log(Severity::warning, text("the rendezvous server cannot accept: ", failure.message(), "; it keeps trying"));
-      short_of_files = true;
-      co_await pause(kAcceptRetry);
-      continue;
-    }
-    short_of_files = false;
-    asio::co_spawn(background_.context(), serve(std::make_shared<Connection>(std::move(socket))), asio::detached);
-  }
-}
-
 // A connection's life.
 asio::awaitable<void> RendezvousServer::Impl::serve(Member connection) {
   const Roster::MemberId id = next_id_++;
   connections_.emplace(id, connection);
-  half_open_++;
-  publish();
-  rendezvous::Join join;
-  std::string stranger;
+  std::optional<rendezvous::Join> join;
   try {
     join = co_await introduce(*connection);
-  } catch (const std::exception& error) {
-    stranger = error.what();
+  } catch (const HandshakeError& error) {
+    strangers_.count(error.stranger());
+    roster_.refused(error.what());
+    log(Severity::info, text("a connection was turned away: ", error.what()));
   }
-  half_open_--;
-  room_.cancel_one();
-  if (stranger.empty()) {
-    settle(roster_.joined(id, join, steady_clock::now()));
+  if (join) {
+    settle(roster_.joined(id, *join, steady_clock::now()));
     co_await attend(*connection, id);
-  } else {
-    strangers_++;
-    roster_.refused(stranger);
-    log(Severity::info, text("a connection was turned away: ", stranger));
   }
   connection->close();
   connections_.erase(id);
   publish();
 }
 
-// Handshake and first request, each within kHandshakeLimit.
+// Handshake and first request, each within kHandshakeLimit. Throws HandshakeError.
 asio::awaitable<rendezvous::Join> RendezvousServer::Impl::introduce(Connection& connection) {
-  const std::function<std::string(const Claim&)> acceptable = only_joining;
-  const Claim claim = co_await welcome(connection.socket(), credentials_, acceptable);
+  const HalfOpen::Place place(half_open_, connection.socket());
+  publish();
+  const Claim claim = co_await welcome(connection.socket(), credentials_, only_joining);
   const Deadline deadline(connection.socket(), kHandshakeLimit);
-  rendezvous::Join join;
-  std::string why;
+  const auto error = [&](Stranger kind, std::string_view why) {
+    return HandshakeError(kind, text("connection from ", connection.peer(), ": ", why));
+  };
   try {
     const std::string body = co_await rendezvous::read_frame(connection.socket(), rendezvous::kRequestMostBytes);
-    join = std::get<rendezvous::Join>(rendezvous::decode_request(body));
-    if (join.rank != claim.from) why = "its rank is not the one it had proved";
+    rendezvous::Join join = std::get<rendezvous::Join>(rendezvous::decode_request(body));
+    if (join.rank != claim.from) throw error(Stranger::place, "its rank is not the one it had proved");
+    co_return join;
   } catch (const std::bad_variant_access&) {
-    why = "it did not begin with joining";
-  } catch (const Error& error) {
-    why = error.what();
+    throw error(Stranger::noise, "it did not begin with joining");
+  } catch (const HandshakeError&) {
+    throw;
+  } catch (const Error& broken) {
+    if (deadline.passed()) throw error(Stranger::silent, "it did not join in time");
+    throw error(broken.code() == Code::protocol ? Stranger::noise : Stranger::gone, broken.what());
   }
-  if (deadline.passed()) why = "it did not join in time";
-  if (!why.empty()) throw Error(Code::protocol, text("connection from ", connection.peer(), ": ", why));
-  co_return join;
 }
 
 // A member's requests, until it leaves or its connection ends.
@@ -244,8 +219,8 @@ void RendezvousServer::Impl::rearm() {
 
 void RendezvousServer::Impl::publish() {
   const std::lock_guard lock(stats_mutex_);
-  stats_ = {roster_.generation(),    roster_.members(), roster_.phase() == Roster::Phase::starting,
-            roster_.worlds_formed(), strangers_,        half_open_,
+  stats_ = {roster_.generation(),    roster_.members(),   roster_.phase() == Roster::Phase::starting,
+            roster_.worlds_formed(), strangers_.counts(), half_open_.size(),
             roster_.last_failure()};
 }
 

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "ring/trace/strangers.hpp"
+
 namespace anello {
 
 struct ServerOptions {
@@ -16,18 +18,19 @@ struct ServerOptions {
   std::string secret;
   int size = 0;                                    // expected ranks; 0: as the first to join says
   std::chrono::milliseconds start_timeout{60000};  // bounds each wait of ranks for each other, as their own does
-  std::size_t half_open_most = 1024;  // connections that have not joined yet; more wait in the kernel's queue
+  std::string metrics;                             // "host:port" where Prometheus finds the counters; empty: nowhere
+  std::size_t half_open_most = 1024;               // connections that have not joined yet; the oldest makes room
 };
 
 // A moment of the server's life.
 struct ServerStats {
-  std::uint32_t generation = 1;  // of the world that gathers or starts
-  std::size_t members = 0;       // ranks that have joined it and not left
-  bool starting = false;         // all have joined
-  int worlds_formed = 0;         // worlds whose ranks have all left in good order
-  std::uint64_t strangers = 0;   // connections that ended before they had joined
-  std::size_t half_open = 0;     // connections that have not joined yet
-  std::string last_failure;      // of a start-up; empty after a success
+  std::uint32_t generation = 1;   // of the world that gathers or starts
+  std::size_t members = 0;        // ranks that have joined it and not left
+  bool starting = false;          // all have joined
+  int worlds_formed = 0;          // worlds whose ranks have all left in good order
+  Strangers::Counts strangers{};  // connections that ended before they had joined
+  std::size_t half_open = 0;      // connections that have not joined yet
+  std::string last_failure;       // of a start-up; empty after a success
 };
 
 class RendezvousServer {

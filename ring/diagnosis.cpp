@@ -36,6 +36,7 @@ Counters Diagnosis::counters() const {
                     .received_bytes = totals.received_bytes,
                     .waits = totals.sleeps,
                     .stalls = totals.stalls,
+                    .strangers = strangers_.total(),
                     .waited = time(totals.slept)};
   for (const Totals::OfKind& kind : totals.kinds) {
     counters.operations += kind.operations;
@@ -46,7 +47,7 @@ Counters Diagnosis::counters() const {
 }
 
 std::string Diagnosis::page() const {
-  return prometheus_text(ledgers_.totals(), clock_.scale(),
+  return prometheus_text(ledgers_.totals(), strangers_.counts(), clock_.scale(),
                          {identity_.job, identity_.host, identity_.rank, failed_.load()});
 }
 
@@ -89,8 +90,8 @@ void Diagnosis::write_where_it_belongs(std::string_view why) const {
 Diagnosis::Services Diagnosis::serve(Background& background) {
   Services services;
   if (!settings_.metrics.empty())
-    services.metrics = std::make_unique<Metrics>(background.context(), settings_.metrics, identity_.local_rank,
-                                                 [this] { return page(); });
+    services.metrics = std::make_unique<Metrics>(background.context(), "ANELLO_METRICS", settings_.metrics,
+                                                 identity_.local_rank, [this] { return page(); });
   if (settings_.flight_signal != "none")
     services.on_signal = std::make_unique<OnSignal>(background.context(), settings_.flight_signal,
                                                     [this] { write_where_it_belongs("a signal"); });

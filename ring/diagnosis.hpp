@@ -10,6 +10,7 @@
 #include "ring/base/identity.hpp"
 #include "ring/net/background.hpp"
 #include "ring/net/ledgers.hpp"
+#include "ring/trace/strangers.hpp"
 
 namespace anello {
 
@@ -31,6 +32,7 @@ class Diagnosis {
   Diagnosis(const Identity& identity, const Settings& settings) : identity_(identity), settings_(settings) {}
 
   Ledgers& ledgers() { return ledgers_; }
+  Strangers& strangers() { return strangers_; }
   Counters counters() const;
 
   // Throws Error{file}.
@@ -50,6 +52,7 @@ class Diagnosis {
   const Identity& identity_;
   const Settings& settings_;
   Ledgers ledgers_;
+  Strangers strangers_;
   TickClock clock_;
   std::atomic<bool> failed_ = false;
 };

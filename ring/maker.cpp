@@ -157,7 +157,7 @@ void World::Impl::tell_failed_start(const std::exception& why) {
 
 void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   auto& context = background_->context();
-  mesh_.emplace(context, identity_, settings);
+  mesh_.emplace(context, identity_, settings, diagnosis_.strangers());
 
   std::vector<Endpoint> peers;
   check_transport(settings);

@@ -83,7 +83,10 @@ build() {
   shift
   [[ -w $root ]] || fail "build: '$root' cannot be written to; copy it to a folder of yours"
   mkdir -p build
-  if command -v ccache >/dev/null; then configure+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  if command -v ccache >/dev/null; then
+    configure+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    export CCACHE_SLOPPINESS=pch_defines,time_macros  # or it passes on what uses a precompiled header
+  fi
   say "build: $preset ${*:-(everything)} on $(nproc) cores; log: $log"
   # A build folder that came from elsewhere with the sources is refused at first, and then made afresh.
   cmake --preset "$preset" "${configure[@]}" >"$log" 2>&1 ||

@@ -21,22 +21,21 @@ awaitable<void> pause(std::chrono::steady_clock::duration time) {
   co_await timer.async_wait(redirect_error(use_awaitable, ignored));
 }
 
-awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, std::string_view who, std::function<bool()> has_room,
+awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, std::string who, HalfOpen& half_open,
                             std::function<void(asio::ip::tcp::socket)> take) {
   bool told = false;
   while (acceptor.is_open()) {
     asio::error_code error;
-    if (has_room()) {
-      asio::ip::tcp::socket socket = co_await acceptor.async_accept(redirect_error(use_awaitable, error));
-      if (!error) {
-        take(std::move(socket));
-        told = false;
-        continue;
-      }
-      if (error == asio::error::operation_aborted) co_return;
-      if (!std::exchange(told, true))
-        log(Severity::warning, text(who, " cannot accept connections: ", error.message(), "; trying on"));
+    asio::ip::tcp::socket socket = co_await acceptor.async_accept(redirect_error(use_awaitable, error));
+    if (!error) {
+      take(std::move(socket));
+      told = false;
+      continue;
     }
+    if (error == asio::error::operation_aborted) co_return;
+    if (!std::exchange(told, true))
+      log(Severity::warning, text(who, " cannot accept connections: ", error.message(), "; trying on"));
+    half_open.close_oldest();
     co_await pause(std::chrono::milliseconds(20));
   }
 }

@@ -75,7 +75,9 @@ class Conversation {
     with_ = text("handshake with ", socket.remote_endpoint(ignored));
   }
 
-  Error error(Code code, const std::string& message) const { return Error(code, text(with_, ": ", message)); }
+  HandshakeError error(Stranger stranger, const std::string& message) const {
+    return {stranger, text(with_, ": ", message)};
+  }
 
   asio::awaitable<void> send(Kind kind, std::string_view body) {
     Writer frame;
@@ -91,37 +93,41 @@ class Conversation {
     std::string header(kHeaderBytes, '\0');
     co_await fill(header);
     Reader reader("handshake", header);
-    if (reader.raw(kMagic.size()) != kMagic) throw error(Code::protocol, "the other side does not speak this protocol");
+    if (reader.raw(kMagic.size()) != kMagic)
+      throw error(Stranger::noise, "the other side does not speak this protocol");
     const unsigned version = reader.u16();
     const Kind kind{reader.u8()};
     const std::size_t bytes = reader.u16();
     if (bytes > kBodyMostBytes)
-      throw error(Code::protocol, text("claims ", bytes, " bytes where ", kBodyMostBytes, " are allowed"));
+      throw error(Stranger::oversized, text("claims ", bytes, " bytes where ", kBodyMostBytes, " are allowed"));
     std::string body(bytes, '\0');
     co_await fill(body);
     if (kind == Kind::refused)
-      throw error(version == kProtocolVersion ? Code::unauthorized : Code::protocol, "refused: " + printable(body));
-    if (version != kProtocolVersion) co_await refuse(Code::protocol, versions(version));
-    if (kind != expected) throw error(Code::protocol, text("unexpected message of kind ", int(kind)));
+      throw error(version == kProtocolVersion ? Stranger::place : Stranger::version, "refused: " + printable(body));
+    if (version != kProtocolVersion) {
+      const Objection stranger{Stranger::version, versions(version)};  // g++ 12 destroys a temporary twice
+      co_await refuse(stranger);
+    }
+    if (kind != expected) throw error(Stranger::noise, text("unexpected message of kind ", int(kind)));
     co_return body;
   }
 
-  asio::awaitable<void> refuse(Code code, std::string reason) {
-    co_await send(Kind::refused, std::string_view(reason).substr(0, kReasonMostBytes));
-    throw error(code, reason);
+  asio::awaitable<void> refuse(const Objection& objection) {
+    co_await send(Kind::refused, std::string_view(objection.why).substr(0, kReasonMostBytes));
+    throw error(objection.kind, objection.why);
   }
 
   Hello decoded(std::string_view hello) const {
     try {
       return decode_hello(hello);
-    } catch (Error& malformed) {
-      throw malformed.within(with_);
+    } catch (const Error& malformed) {
+      throw error(Stranger::noise, malformed.what());
     }
   }
 
   // To be asked when all is done, before the socket is used for anything else.
   void throw_if_late() const {
-    if (deadline_.passed()) throw error(Code::timed_out, text("not complete within ", limit_.count(), " ms"));
+    if (deadline_.passed()) throw error(Stranger::silent, text("not complete within ", limit_.count(), " ms"));
   }
 
  private:
@@ -132,8 +138,10 @@ class Conversation {
   }
   void throw_if(asio::error_code failure) const {
     throw_if_late();
-    if (failure == asio::error::eof) throw error(Code::network, "the other side closed the connection");
-    if (failure) throw error(Code::network, failure.message());
+    if (failure == asio::error::eof) throw error(Stranger::gone, "the other side closed the connection");
+    if (failure == asio::error::operation_aborted)
+      throw error(Stranger::crowded_out, "too many that had not proved who they are came after it");
+    if (failure) throw error(Stranger::gone, failure.message());
   }
 
   tcp::socket& socket_;
@@ -151,16 +159,41 @@ std::string proof(std::string_view side, const std::string& secret, const Hello&
 }
 constexpr std::string_view kConnecting = "connecting", kAccepting = "accepting";
 
-// Why this hello is refused before any proof, or an empty string.
-std::string objection(const Hello& hello, const Credentials& credentials) {
-  if (hello.job != credentials.job) return text("this is not job '", printable(hello.job), "'; see ANELLO_JOB");
+// Why this hello is refused before any proof.
+std::optional<Objection> objection(const Hello& hello, const Credentials& credentials) {
+  if (hello.job != credentials.job)
+    return Objection{Stranger::job, text("this is not job '", printable(hello.job), "'; see ANELLO_JOB")};
   if (credentials.secret.empty() && hello.secret)
-    return "no secret is set on the accepting side; see ANELLO_SECRET_FILE";
-  if (!credentials.secret.empty() && !hello.secret) return "the job has a secret; see ANELLO_SECRET_FILE";
+    return Objection{Stranger::secret, "no secret is set on the accepting side; see ANELLO_SECRET_FILE"};
+  if (!credentials.secret.empty() && !hello.secret)
+    return Objection{Stranger::secret, "the job has a secret; see ANELLO_SECRET_FILE"};
   return {};
 }
 
+Code code_of(Stranger stranger) {
+  switch (stranger) {
+    case Stranger::noise:
+    case Stranger::oversized:
+    case Stranger::version:
+      return Code::protocol;
+    case Stranger::silent:
+      return Code::timed_out;
+    case Stranger::gone:
+    case Stranger::crowded_out:
+      return Code::network;
+    case Stranger::job:
+    case Stranger::secret:
+    case Stranger::generation:
+    case Stranger::place:
+      break;
+  }
+  return Code::unauthorized;
+}
+
 }  // namespace
+
+HandshakeError::HandshakeError(Stranger stranger, const std::string& message)
+    : Error(code_of(stranger), message), stranger_(stranger) {}
 
 void require_usable(const Credentials& credentials) {
   require_authentication(credentials.secret);
@@ -174,29 +207,26 @@ asio::awaitable<void> greet(tcp::socket& socket, const Credentials& credentials,
   const Hello hello{claim, !credentials.secret.empty(), credentials.job, random_bytes(kNonceBytes)};
   co_await talk.send(Kind::hello, encode(hello));
   const std::string nonce = co_await talk.receive(Kind::challenge);
-  if (nonce.size() != kNonceBytes) throw talk.error(Code::protocol, text("a nonce of ", nonce.size(), " bytes"));
+  if (nonce.size() != kNonceBytes) throw talk.error(Stranger::noise, text("a nonce of ", nonce.size(), " bytes"));
   co_await talk.send(Kind::proof, proof(kConnecting, credentials.secret, hello, nonce));
   const std::string theirs = co_await talk.receive(Kind::accepted);
   if (!same_bytes(theirs, proof(kAccepting, credentials.secret, hello, nonce)))
-    throw talk.error(Code::unauthorized, "the accepting side does not know the job's secret");
+    throw talk.error(Stranger::secret, "the accepting side does not know the job's secret");
   talk.throw_if_late();
 }
 
-asio::awaitable<Claim> welcome(tcp::socket& socket, const Credentials& credentials,
-                               std::function<std::string(const Claim&)> acceptable) {
+asio::awaitable<Claim> welcome(tcp::socket& socket, const Credentials& credentials, Check acceptable) {
   require_usable(credentials);
   Conversation talk(socket, kHandshakeLimit);
   const std::string first = co_await talk.receive(Kind::hello);
   const Hello hello = talk.decoded(first);
-  std::string reason = objection(hello, credentials);
-  if (!reason.empty()) co_await talk.refuse(Code::unauthorized, reason);
+  if (const auto why = objection(hello, credentials)) co_await talk.refuse(*why);
   const std::string nonce = random_bytes(kNonceBytes);
   co_await talk.send(Kind::challenge, nonce);
   const std::string theirs = co_await talk.receive(Kind::proof);
-  if (!same_bytes(theirs, proof(kConnecting, credentials.secret, hello, nonce)))
-    co_await talk.refuse(Code::unauthorized, "the secrets of the two sides differ");
-  reason = acceptable(hello.claim);
-  if (!reason.empty()) co_await talk.refuse(Code::unauthorized, reason);
+  const Objection unproved{Stranger::secret, "the secrets of the two sides differ"};
+  if (!same_bytes(theirs, proof(kConnecting, credentials.secret, hello, nonce))) co_await talk.refuse(unproved);
+  if (const auto why = acceptable(hello.claim)) co_await talk.refuse(*why);
   co_await talk.send(Kind::accepted, proof(kAccepting, credentials.secret, hello, nonce));
   talk.throw_if_late();
   co_return hello.claim;

@@ -18,7 +18,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+
+#include "ring/trace/strangers.hpp"
 
 namespace anello {
 
@@ -49,13 +52,29 @@ struct Claim {
   std::uint64_t group = 0;  // whose data it is for; 0 is the world
 };
 
-// Connecting side. Throws Error{unauthorized} (with the other side's reason), {protocol}, {network}, {timed_out},
-// and what require_usable() throws.
+// Why somebody is refused.
+struct Objection {
+  Stranger kind;
+  std::string why;
+};
+using Check = std::function<std::optional<Objection>(const Claim&)>;
+
+// Why a handshake came to nothing.
+class HandshakeError : public Error {
+ public:
+  // The code says the same more coarsely: {network}, {timed_out}, {protocol} or {unauthorized}.
+  HandshakeError(Stranger stranger, const std::string& message);
+  Stranger stranger() const { return stranger_; }
+
+ private:
+  Stranger stranger_;
+};
+
+// Connecting side. Throws HandshakeError (with the other side's reason), and what require_usable() throws.
 asio::awaitable<void> greet(asio::ip::tcp::socket& socket, const Credentials& credentials, Claim claim);
 
-// Accepting side. `acceptable` says why a claim is refused, or an empty string; it is asked only after the proof held.
-// Throws the same errors; the caller closes the socket and counts.
-asio::awaitable<Claim> welcome(asio::ip::tcp::socket& socket, const Credentials& credentials,
-                               std::function<std::string(const Claim&)> acceptable);
+// Accepting side. `acceptable` is asked only after the proof held. Throws the same; the caller closes the socket and
+// counts.
+asio::awaitable<Claim> welcome(asio::ip::tcp::socket& socket, const Credentials& credentials, Check acceptable);
 
 }  // namespace anello

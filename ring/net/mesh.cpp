@@ -39,7 +39,7 @@ std::string congestion_for(const Identity& identity, const Settings& settings) {
 
 }  // namespace
 
-Mesh::Mesh(asio::io_context& context, const Identity& identity, const Settings& settings)
+Mesh::Mesh(asio::io_context& context, const Identity& identity, const Settings& settings, Strangers& strangers)
     : context_(context),
       rank_(identity.rank),
       generation_(identity.generation),
@@ -47,7 +47,8 @@ Mesh::Mesh(asio::io_context& context, const Identity& identity, const Settings& 
       congestion_(congestion_for(identity, settings)),
       buffer_bytes_(settings.socket_buffer_bytes),
       host_(identity.host),
-      acceptor_(context) {
+      acceptor_(context),
+      strangers_(strangers) {
   const PortRange ports = parse_port_range(settings.port_range);
   asio::error_code error;
   const auto address = asio::ip::make_address(identity.address, error);
@@ -96,11 +97,11 @@ void Mesh::open(std::vector<Endpoint> peers, Accepted accepted) {
   }
   peers_ = std::move(peers);
   accepted_ = std::move(accepted);
-  asio::co_spawn(context_,
-                 accept_each(
-                     acceptor_, text("rank ", rank_), [this] { return handshakes_ < kMaxHandshakes; },
-                     [this](Socket socket) { asio::co_spawn(context_, let_in(std::move(socket)), asio::detached); }),
-                 asio::detached);
+  asio::co_spawn(
+      context_,
+      accept_each(acceptor_, text("rank ", rank_), handshakes_,
+                  [this](Socket socket) { asio::co_spawn(context_, let_in(std::move(socket)), asio::detached); }),
+      asio::detached);
 }
 
 void Mesh::close() {
@@ -109,24 +110,31 @@ void Mesh::close() {
 }
 
 awaitable<void> Mesh::let_in(Socket socket) {
-  handshakes_++;
   try {
-    socket.set_option(tcp::no_delay(true));
-    const std::function<std::string(const Claim&)> check = [this](const Claim& claim) { return acceptable(claim); };
+    asio::error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    std::optional<HalfOpen::Place> place(std::in_place, handshakes_, socket);
+    const Check check = [this](const Claim& claim) { return acceptable(claim); };
     const Claim claim = co_await welcome(socket, credentials_, check);
+    place.reset();
     accepted_(claim, std::move(socket));
-  } catch (const std::exception& e) {
+  } catch (const HandshakeError& e) {
+    strangers_.count(e.stranger());
     log(Severity::info, text("dropped a connection: ", e.what()));
+  } catch (const std::exception& e) {
+    log(Severity::info, text("lost a connection: ", e.what()));
   }
-  handshakes_--;
 }
 
-std::string Mesh::acceptable(const Claim& claim) const {
-  if (claim.role != Role::data && claim.role != Role::control) return "this is a rank, not a rendezvous";
+std::optional<Objection> Mesh::acceptable(const Claim& claim) const {
+  const auto misplaced = [](std::string why) { return Objection{Stranger::place, std::move(why)}; };
+  if (claim.role != Role::data && claim.role != Role::control) return misplaced("this is a rank, not a rendezvous");
   if (claim.generation != generation_)
-    return text("generation ", claim.generation, " is not the current one, ", generation_);
-  if (claim.to != rank_) return text("this is rank ", rank_, ", not ", claim.to);
-  if (claim.from <= rank_ || claim.from >= int(peers_.size())) return text("no rank ", claim.from, " connects here");
+    return Objection{Stranger::generation,
+                     text("generation ", claim.generation, " is not the current one, ", generation_)};
+  if (claim.to != rank_) return misplaced(text("this is rank ", rank_, ", not ", claim.to));
+  if (claim.from <= rank_ || claim.from >= int(peers_.size()))
+    return misplaced(text("no rank ", claim.from, " connects here"));
   return {};
 }
 

@@ -7,11 +7,14 @@
 #include <asio/ip/tcp.hpp>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ring/base/identity.hpp"
+#include "ring/net/half_open.hpp"
 #include "ring/net/handshake.hpp"
+#include "ring/trace/strangers.hpp"
 
 namespace anello {
 
@@ -27,8 +30,9 @@ class Mesh {
   using Socket = asio::ip::tcp::socket;
   using Accepted = std::function<void(const Claim&, Socket)>;
 
-  // Listens at identity.address when it returns. Throws Error{network, configuration}. Any thread.
-  Mesh(asio::io_context& context, const Identity& identity, const Settings& settings);
+  // Listens at identity.address when it returns; those who are turned away are counted. Throws Error{network,
+  // configuration}. Any thread.
+  Mesh(asio::io_context& context, const Identity& identity, const Settings& settings, Strangers& strangers);
 
   Endpoint endpoint() const;
 
@@ -44,11 +48,11 @@ class Mesh {
   void close();
 
  private:
-  static constexpr int kMaxHandshakes = 256;  // at a time
+  static constexpr std::size_t kMaxHandshakes = 256;  // at a time
 
   asio::awaitable<void> let_in(Socket socket);
   asio::awaitable<Socket> try_connect(Claim claim);
-  std::string acceptable(const Claim& claim) const;
+  std::optional<Objection> acceptable(const Claim& claim) const;
   asio::error_code listen(const asio::ip::tcp::endpoint& endpoint);
   void prepare(asio::ip::tcp::acceptor::native_handle_type descriptor) const;  // before connect() and listen()
 
@@ -62,7 +66,8 @@ class Mesh {
   asio::ip::tcp::acceptor acceptor_;
   std::vector<Endpoint> peers_;
   Accepted accepted_;
-  int handshakes_ = 0;
+  HalfOpen handshakes_{kMaxHandshakes};
+  Strangers& strangers_;
 };
 
 }  // namespace anello

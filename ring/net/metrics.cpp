@@ -22,7 +22,6 @@ using asio::ip::tcp;
 
 namespace {
 
-constexpr std::string_view kWhat = "ANELLO_METRICS";
 constexpr std::chrono::milliseconds kLimit{2000};
 
 std::string response(std::string_view status, std::string_view type, std::string_view body) {
@@ -32,15 +31,16 @@ std::string response(std::string_view status, std::string_view type, std::string
 
 }  // namespace
 
-Metrics::Metrics(asio::io_context& context, std::string_view where, int above, std::function<std::string()> page)
+Metrics::Metrics(asio::io_context& context, std::string_view setting, std::string_view where, int above,
+                 std::function<std::string()> page)
     : page_(std::move(page)), acceptor_(context) {
-  const HostPort wanted = parse_host_port(kWhat, where);
+  const HostPort wanted = parse_host_port(setting, where);
   const int port = wanted.port + above;
   if (port > 65535)
-    throw Error(Code::configuration, text(kWhat, "='", where, "': no port is left for local rank ", above));
+    throw Error(Code::configuration, text(setting, "='", where, "': no port is left for local rank ", above));
   const auto fail = [&](const asio::error_code& error) {
-    throw Error(Code::network, text(kWhat, "='", where, "': cannot listen at ", host_port(wanted.host, unsigned(port)),
-                                    ": ", error.message()));
+    throw Error(Code::network, text(setting, "='", where, "': cannot listen at ",
+                                    host_port(wanted.host, unsigned(port)), ": ", error.message()));
   };
   asio::error_code error;
   tcp::resolver resolver(context);
@@ -52,27 +52,24 @@ Metrics::Metrics(asio::io_context& context, std::string_view where, int above, s
   if (!error) acceptor_.bind(endpoint, error);
   if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
   if (error) fail(error);
-  asio::co_spawn(
-      context,
-      accept_each(
-          acceptor_, kWhat, [this] { return clients_ < kMostClients; },
-          [this, &context](tcp::socket socket) { asio::co_spawn(context, serve(std::move(socket)), asio::detached); }),
-      asio::detached);
+  asio::co_spawn(context,
+                 accept_each(acceptor_, std::string(setting), clients_,
+                             [this, &context](tcp::socket socket) {
+                               asio::co_spawn(context, serve(std::move(socket)), asio::detached);
+                             }),
+                 asio::detached);
 }
 
 asio::awaitable<void> Metrics::serve(tcp::socket socket) {
-  clients_++;
-  {
-    const Deadline deadline(socket, kLimit);
-    std::string request;
-    asio::error_code error;
-    co_await asio::async_read_until(socket, asio::dynamic_buffer(request, kMostRequestBytes), "\r\n\r\n",
-                                    redirect_error(use_awaitable, error));
-    if (!error) co_await asio::async_write(socket, asio::buffer(answer(request)), redirect_error(use_awaitable, error));
-    asio::error_code ignored;
-    socket.shutdown(tcp::socket::shutdown_send, ignored);
-  }
-  clients_--;
+  const HalfOpen::Place place(clients_, socket);
+  const Deadline deadline(socket, kLimit);
+  std::string request;
+  asio::error_code error;
+  co_await asio::async_read_until(socket, asio::dynamic_buffer(request, kMostRequestBytes), "\r\n\r\n",
+                                  redirect_error(use_awaitable, error));
+  if (!error) co_await asio::async_write(socket, asio::buffer(answer(request)), redirect_error(use_awaitable, error));
+  asio::error_code ignored;
+  socket.shutdown(tcp::socket::shutdown_send, ignored);
 }
 
 std::string Metrics::answer(std::string_view request) const {

@@ -9,26 +9,29 @@
 #include <string>
 #include <string_view>
 
+#include "ring/net/half_open.hpp"
+
 namespace anello {
 
 class Metrics {
  public:
   // Listens at "host:port" when it returns, on the port that is `above` higher; `page` is called for each request on
-  // the background thread. Throws Error{configuration, network} that names ANELLO_METRICS.
-  Metrics(asio::io_context& context, std::string_view where, int above, std::function<std::string()> page);
+  // the background thread. Throws Error{configuration, network} that names `setting`, which said where.
+  Metrics(asio::io_context& context, std::string_view setting, std::string_view where, int above,
+          std::function<std::string()> page);
 
   unsigned short port() const { return acceptor_.local_endpoint().port(); }
 
  private:
   static constexpr std::size_t kMostRequestBytes = 4096;
-  static constexpr int kMostClients = 64;  // at a time
+  static constexpr std::size_t kMostClients = 64;  // at a time; the oldest makes room
 
   asio::awaitable<void> serve(asio::ip::tcp::socket socket);
   std::string answer(std::string_view request) const;
 
   std::function<std::string()> page_;
   asio::ip::tcp::acceptor acceptor_;
-  int clients_ = 0;
+  HalfOpen clients_{kMostClients};
 };
 
 }  // namespace anello

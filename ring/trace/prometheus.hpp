@@ -1,9 +1,9 @@
-// Counters in the text format that Prometheus scrapes. Pure.
-// Source: "Exposition formats", prometheus.io, version 0.0.4.
+// What a rank has counted, as a page for Prometheus. Pure.
 #pragma once
 #include <string>
 #include <string_view>
 
+#include "ring/trace/strangers.hpp"
 #include "ring/trace/tally.hpp"
 
 namespace anello {
@@ -14,6 +14,7 @@ struct Scraped {
   bool failed = false;  // the world
 };
 
-std::string prometheus_text(const Totals& totals, const TickClock::Scale& scale, const Scraped& scraped);
+std::string prometheus_text(const Totals& totals, const Strangers::Counts& strangers, const TickClock::Scale& scale,
+                            const Scraped& scraped);
 
 }  // namespace anello

@@ -235,6 +235,10 @@ TEST(Control, strangers_are_dropped) {
   strangers.front().close();
   EXPECT_THROW(world.plane(0).dial(1), Error) << "the lower rank does not connect to the higher";
   world.connect();
+  const auto counted = [&](int rank, Stranger kind) { return world.plane(rank).strangers.counts()[std::size_t(kind)]; };
+  EXPECT_EQ(counted(0, Stranger::gone), 1u);
+  EXPECT_EQ(counted(0, Stranger::noise), 2u);
+  EXPECT_EQ(counted(1, Stranger::place), 1u);
   world[0].propose({Code::aborted, 0, "enough"});
   expect_all_told(world, Code::aborted, 0, "enough");
 }

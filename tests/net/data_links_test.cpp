@@ -21,6 +21,7 @@ Identity identity_of(int rank, std::uint32_t generation) {
 struct Rank {
   std::shared_ptr<Bell> bell = std::make_shared<Bell>();
   Background background;
+  Strangers strangers;
   Mesh mesh;
   std::promise<std::pair<int, std::string>> failed;
   std::shared_ptr<DataLinks> shared;
@@ -28,7 +29,7 @@ struct Rank {
 
   explicit Rank(int rank, std::uint32_t generation = 1, bool shares = false, std::size_t pipe_bytes = 4096,
                 int connections = 1)
-      : mesh(background.context(), identity_of(rank, generation), {}),
+      : mesh(background.context(), identity_of(rank, generation), {}, strangers),
         shared(std::make_shared<DataLinks>(background.context(), mesh, DataLinks::Members{0, rank, {0, 1}},
                                            Sharing{{shares, shares}, pipe_bytes}, connections, bell,
                                            [this](int peer, std::string why) {
@@ -174,7 +175,8 @@ TEST(Mesh, without_descriptors_it_cannot_listen_and_says_so) {
   const asio::ip::tcp::socket first(background.context());  // Asio's own descriptors are there
   const FewDescriptors limit(0);
   try {
-    Mesh mesh(background.context(), identity_of(0, 1), {});
+    Strangers strangers;
+    Mesh mesh(background.context(), identity_of(0, 1), {}, strangers);
     FAIL() << "a socket was to be had";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Code::network);
@@ -186,10 +188,11 @@ TEST(Mesh, listens_within_the_range_of_ports_or_says_which_it_tried) {
   Background background;
   Settings settings;
   settings.port_range = "47101-47103";
+  Strangers strangers;
   std::vector<std::unique_ptr<Mesh>> taken;
   try {
     for (int k = 0; k < 4; k++) {
-      taken.push_back(std::make_unique<Mesh>(background.context(), identity_of(0, 1), settings));
+      taken.push_back(std::make_unique<Mesh>(background.context(), identity_of(0, 1), settings, strangers));
       EXPECT_THAT(taken.back()->endpoint().port, testing::AllOf(testing::Ge(47101), testing::Le(47103)));
     }
     FAIL() << "there are three ports for four";

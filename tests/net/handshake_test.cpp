@@ -23,6 +23,7 @@ struct Result {
   Code code{};  // of what was thrown; none if the handshake held
   std::string message;
   Claim claim;
+  std::optional<Stranger> stranger;
   bool held() const { return code == Code{}; }
 };
 
@@ -37,7 +38,7 @@ struct Pair {
   }
 };
 
-std::string nothing_wrong(const Claim&) {
+std::optional<Objection> nothing_wrong(const Claim&) {
   return {};
 }
 
@@ -48,14 +49,15 @@ void start(asio::io_context& context, asio::awaitable<void> side, tcp::socket& s
     socket.close(ignored);
     try {
       if (thrown) std::rethrow_exception(thrown);
+    } catch (const HandshakeError& error) {
+      result = {error.code(), error.what(), {}, error.stranger()};
     } catch (const Error& error) {
-      result.code = error.code();
-      result.message = error.what();
+      result = {error.code(), error.what(), {}, {}};
     }
   });
 }
-asio::awaitable<void> accept_side(tcp::socket& socket, const Credentials& credentials,
-                                  std::function<std::string(const Claim&)> acceptable, Result& result) {
+asio::awaitable<void> accept_side(tcp::socket& socket, const Credentials& credentials, Check acceptable,
+                                  Result& result) {
   result.claim = co_await welcome(socket, credentials, acceptable);
 }
 
@@ -63,7 +65,7 @@ struct Both {
   Result greeted, welcomed;
 };
 Both shake(const Credentials& connecting, const Credentials& accepting, const Claim& claim = {},
-           const std::function<std::string(const Claim&)>& acceptable = nothing_wrong) {
+           const Check& acceptable = nothing_wrong) {
   Pair pair;
   Both both;
   start(pair.context, greet(pair.connecting, connecting, claim), pair.connecting, both.greeted);
@@ -143,9 +145,10 @@ TEST(Handshake, HoldsAndCarriesTheClaim) {
 
 TEST(Handshake, RefusesWhoDoesNotKnowTheSecretAndTellsBoth) {
   bool asked = false;
-  const auto acceptable = [&](const Claim&) { return asked = true, std::string(); };
+  const auto acceptable = [&](const Claim&) { return asked = true, std::optional<Objection>(); };
   const Both both = shake({"job", "open barley"}, kSecret, {}, acceptable);
   EXPECT_EQ(both.welcomed.code, Code::unauthorized);
+  EXPECT_EQ(both.welcomed.stranger, Stranger::secret);
   EXPECT_EQ(both.greeted.code, Code::unauthorized);
   EXPECT_THAT(both.greeted.message, AllOf(HasSubstr("handshake with 127.0.0.1:"), HasSubstr("the secrets of the two")));
   EXPECT_THAT(both.greeted.message, Not(HasSubstr("barley")));
@@ -157,22 +160,26 @@ TEST(Handshake, RefusesASecretOnOneSideOnly) {
   EXPECT_EQ(with.greeted.code, Code::unauthorized);
   EXPECT_THAT(with.greeted.message, HasSubstr("no secret is set on the accepting side"));
   EXPECT_EQ(without.greeted.code, Code::unauthorized);
+  EXPECT_EQ(with.welcomed.stranger, Stranger::secret);
+  EXPECT_EQ(without.welcomed.stranger, Stranger::secret);
   EXPECT_THAT(without.greeted.message, HasSubstr("the job has a secret; see ANELLO_SECRET_FILE"));
 }
 
 TEST(Handshake, RefusesAnotherJob) {
   const Both both = shake({"theirs\n", "open sesame"}, kSecret);
   EXPECT_EQ(both.welcomed.code, Code::unauthorized);
+  EXPECT_EQ(both.welcomed.stranger, Stranger::job);
   EXPECT_THAT(both.greeted.message, HasSubstr("this is not job 'theirs?'"));
   EXPECT_EQ(shake({std::string(256, 'j'), ""}, kOpen).greeted.code, Code::configuration);
   EXPECT_TRUE(shake({std::string(255, 'j'), ""}, {std::string(255, 'j'), ""}).greeted.held());
 }
 
 TEST(Handshake, TheRefusalOfAClaimReachesTheConnectingSide) {
-  const auto full = [](const Claim&) { return std::string("rank 3 is already here"); };
+  const auto full = [](const Claim&) { return Objection{Stranger::generation, "rank 3 is already here"}; };
   const Both both = shake(kSecret, kSecret, {Role::control, 1, 3, 0}, full);
   EXPECT_THAT(both.greeted.message, HasSubstr("refused: rank 3 is already here"));
   EXPECT_THAT(both.welcomed.message, HasSubstr("rank 3 is already here"));
+  EXPECT_EQ(both.welcomed.stranger, Stranger::generation);
 }
 
 TEST(Handshake, AnUnknownVersionIsRefusedByNameOnBothSides) {
@@ -182,6 +189,7 @@ TEST(Handshake, AnUnknownVersionIsRefusedByNameOnBothSides) {
     answer = hear_all(socket);
   });
   EXPECT_EQ(welcomed.code, Code::protocol);
+  EXPECT_EQ(welcomed.stranger, Stranger::version);
   EXPECT_THAT(welcomed.message, AllOf(HasSubstr("version 9 is not spoken here"), HasSubstr("only version 1")));
   EXPECT_THAT(answer, AllOf(HasSubstr("version 9 is not spoken here"), HasSubstr("only version 1")));
 
@@ -216,6 +224,7 @@ TEST(Handshake, ARecordedConversationIsOfNoUse) {
     EXPECT_THAT(hear_all(socket), HasSubstr("the secrets of the two sides differ"));
   });
   EXPECT_EQ(again.code, Code::unauthorized);
+  EXPECT_EQ(again.stranger, Stranger::secret);
   const auto answer_with = [&](bool reflect) {
     return greet_against(kSecret, [&, reflect](tcp::socket& socket) {
       hear_frame(socket);
@@ -259,6 +268,7 @@ TEST(Handshake, StrangersAreDroppedWithoutAnAnswer) {
       answer = hear_all(socket);
     });
     EXPECT_EQ(result.code, Code::protocol);
+    EXPECT_EQ(result.stranger, Stranger::noise);
     EXPECT_EQ(answer, "");
   }
 }
@@ -272,6 +282,9 @@ TEST(Handshake, MalformedMessagesAreProtocolErrors) {
   };
   const std::string large = std::string("ANLO\1\0\1", 7) + "\xff\xff";
   EXPECT_THAT(hears(large).message, HasSubstr("claims 65535 bytes where 1024 are allowed"));
+  EXPECT_EQ(hears(large).stranger, Stranger::oversized);
+  EXPECT_EQ(hears(frame(3, "")).stranger, Stranger::noise);
+  EXPECT_EQ(hears(hello_frame("job", 0)).stranger, Stranger::noise);
   EXPECT_THAT(hears(frame(3, "")).message, HasSubstr("unexpected message of kind 3"));
   EXPECT_THAT(hears(frame(200, "")).message, HasSubstr("unexpected message of kind 200"));
   EXPECT_THAT(hears(hello_frame("job", 0)).message, HasSubstr("no role 0"));
@@ -293,6 +306,7 @@ TEST(Handshake, EveryTruncationIsAnError) {
       socket.shutdown(tcp::socket::shutdown_send);
       hear_all(socket);
     });
+    EXPECT_EQ(result.stranger, Stranger::gone);
     EXPECT_EQ(result.code, Code::network) << bytes << " bytes: " << result.message;
   }
   // A hello whose length is right for less than a hello.
@@ -316,6 +330,7 @@ TEST(Handshake, ASlowSenderIsDroppedAtTheLimit) {
     hear_all(socket);
   });
   EXPECT_EQ(result.code, Code::timed_out);
+  EXPECT_EQ(result.stranger, Stranger::silent);
   EXPECT_THAT(result.message, HasSubstr("not complete within 2000 ms"));
   EXPECT_GE(std::chrono::steady_clock::now() - started, kHandshakeLimit);
 }

@@ -13,6 +13,7 @@
 #include "rendezvous/client.hpp"
 #include "rendezvous/frames.hpp"
 #include "ring/base/text.hpp"
+#include "ring/net/handshake.hpp"
 
 namespace anello {
 namespace {
@@ -64,9 +65,9 @@ bool eventually(const std::function<bool()>& condition) {
 }
 
 // Somebody who connects and has other things in mind.
-class Stranger {
+class Visitor {
  public:
-  explicit Stranger(std::uint16_t port) { socket_.connect({asio::ip::address_v4::loopback(), port}); }
+  explicit Visitor(std::uint16_t port) { socket_.connect({asio::ip::address_v4::loopback(), port}); }
   void say(std::string_view bytes) {
     asio::error_code ignored;
     asio::write(socket_, asio::buffer(bytes), ignored);
@@ -77,9 +78,9 @@ class Stranger {
   tcp::socket socket_{context_};
 };
 
-std::vector<std::unique_ptr<Stranger>> silent_strangers(std::size_t count, std::uint16_t port) {
-  std::vector<std::unique_ptr<Stranger>> strangers(count);
-  for (auto& stranger : strangers) stranger = std::make_unique<Stranger>(port);
+std::vector<std::unique_ptr<Visitor>> silent_strangers(std::size_t count, std::uint16_t port) {
+  std::vector<std::unique_ptr<Visitor>> strangers(count);
+  for (auto& stranger : strangers) stranger = std::make_unique<Visitor>(port);
   return strangers;
 }
 
@@ -112,7 +113,7 @@ TEST(Rendezvous, RanksMeetExchangeAndLeaveGenerationAfterGeneration) {
     EXPECT_EQ(ranks.size(), 4u);
     EXPECT_TRUE(eventually([&] { return server.stats().worlds_formed == int(generation); }));
   }
-  EXPECT_EQ(server.stats().strangers, 0u);
+  EXPECT_THAT(server.stats().strangers, Each(0u));
 }
 
 TEST(Rendezvous, LargeBlobsArrive) {
@@ -252,8 +253,8 @@ TEST(Rendezvous, StrangersNeverCostARankItsPlace) {
   const auto silent = silent_strangers(20, server.port());
   std::atomic<bool> done = false;
   std::thread noise([&] {
-    for (int i = 0; !done; i++) {
-      Stranger stranger(server.port());
+    for (int i = 0; !done || i < 6; i++) {
+      Visitor stranger(server.port());
       if (i % 3 == 0) stranger.say("GET / HTTP/1.1\r\n\r\n");
       if (i % 3 == 1) stranger.say(std::string("ANLO\1\0\1\xff\xff", 9));
       std::this_thread::sleep_for(milliseconds(1));
@@ -274,15 +275,23 @@ TEST(Rendezvous, StrangersNeverCostARankItsPlace) {
   done = true;
   noise.join();
   EXPECT_TRUE(eventually([&] { return server.stats().half_open == 0; }));
-  EXPECT_GE(server.stats().strangers, 21u);
+  const Strangers::Counts counts = server.stats().strangers;
+  for (const Stranger kind : {Stranger::noise, Stranger::oversized, Stranger::gone})
+    EXPECT_GT(counts[std::size_t(kind)], 0u) << name(kind);
+  EXPECT_EQ(counts[std::size_t(Stranger::silent)], 20u);
+  EXPECT_EQ(counts[std::size_t(Stranger::job)], 1u);
 }
 
-TEST(Rendezvous, MoreStrangersThanPlacesDelayARankButDoNotKeepItOut) {
+TEST(Rendezvous, OfTooManyThatSayNothingTheOldestMakesRoom) {
   RendezvousServer server({.size = 1, .half_open_most = 4});
   const auto silent = silent_strangers(6, server.port());
+  EXPECT_TRUE(eventually([&] { return server.stats().strangers[std::size_t(Stranger::crowded_out)] == 2; }));
+  EXPECT_EQ(server.stats().half_open, 4u);
+  const auto begun = std::chrono::steady_clock::now();
   RendezvousClient client(joining(server.port(), 1), "");
   client.leave();
-  EXPECT_GE(server.stats().strangers, 4u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, kHandshakeLimit) << "it waited for the silent ones";
+  EXPECT_EQ(server.stats().strangers[std::size_t(Stranger::crowded_out)], 3u);
 }
 
 // Lowers the limit on descriptors to what is open, until it is destroyed.

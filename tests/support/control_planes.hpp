@@ -30,7 +30,7 @@ inline Identity identity_of(int rank, int size) {
 class Plane {
  public:
   Plane(int rank, int size, milliseconds silence_limit)
-      : mesh(background.context(), identity_of(rank, size), {}),
+      : mesh(background.context(), identity_of(rank, size), {}, strangers),
         rank_(rank),
         size_(size),
         silence_limit_(silence_limit) {}
@@ -61,6 +61,7 @@ class Plane {
   std::shared_ptr<Ledger> ledger = std::make_shared<Ledger>(0, "the world", std::vector<int>(), bell);
   Ledgers ledgers;
   Background background;
+  Strangers strangers;
   Mesh mesh;
   std::optional<Control> control;
 

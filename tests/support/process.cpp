@@ -121,7 +121,10 @@ Process::~Process() {
     reaped();
     std::this_thread::sleep_for(kLook);
   }
-  reaped();
+  if (!reaped()) {  // on its way out it has no environment any more, and so no mark
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
   if (in_ >= 0 && in_ != out_fd_) close(in_);
   if (out_fd_ >= 0) close(out_fd_);
   if (err_fd_ >= 0) close(err_fd_);

@@ -229,9 +229,10 @@ typedef struct {
   uint64_t waits;                      /* times that an operation slept until a peer had gone on */
   uint64_t stalls;                     /* reports of operations that did not get on */
   uint64_t busy_ns, waited_ns;         /* in operations; of that, asleep */
+  uint64_t strangers;                  /* connections to this rank that were turned away */
 } anello_counters;
 #define ANELLO_COUNTERS_INIT \
-  { sizeof(anello_counters), 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(anello_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 typedef struct anello_phase anello_phase;
 anello_status anello_get_counters(const anello_world* world, anello_counters* counters);
 anello_status anello_write_flight(const anello_world* world, const char* path);
