@@ -8,7 +8,7 @@
 
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
-#include "ring/base/wire.hpp"
+#include "ring/introduction.hpp"
 #include "ring/net/cores.hpp"
 #include "ring/net/handover.hpp"
 #include "ring/plan/table.hpp"
@@ -17,44 +17,6 @@
 
 namespace anello {
 namespace {
-
-constexpr std::size_t kMaxHostBytes = 255, kMaxSettingsBytes = 4096, kMaxMemoryBytes = 255, kMaxCoreBytes = 8192;
-constexpr std::size_t kMaxTableBytes = 48 << 10;
-constexpr double kQuotaUnits = 1000;  // of a core
-
-// What a rank tells the others of itself.
-struct Introduction {
-  Endpoint endpoint;
-  std::string settings;
-  int node_rank = 0;
-  Cores cores;
-  std::string memory;  // whom it can share memory with: those that say the same; empty: nobody
-  std::string table;   // of algorithms; of rank 0 only
-};
-
-std::string encode(const Introduction& me) {
-  Writer writer;
-  writer.str(me.endpoint.address).u16(me.endpoint.port).str(me.endpoint.host.substr(0, kMaxHostBytes)).str(me.settings);
-  writer.i32(me.node_rank).str(me.cores.allowed).u64(std::uint64_t(me.cores.quota * kQuotaUnits)).str(me.memory);
-  writer.str(me.table);
-  return std::move(writer).take();
-}
-
-Introduction decode_introduction(std::string_view blob) {
-  Reader reader("introduction", blob);
-  Introduction them;
-  them.endpoint.address = reader.str(kMaxHostBytes);
-  them.endpoint.port = reader.u16();
-  them.endpoint.host = reader.str(kMaxHostBytes);
-  them.settings = reader.str(kMaxSettingsBytes);
-  them.node_rank = reader.i32();
-  them.cores.allowed = reader.str(kMaxCoreBytes);
-  them.cores.quota = double(reader.u64()) / kQuotaUnits;
-  them.memory = reader.str(kMaxMemoryBytes);
-  them.table = reader.str(kMaxTableBytes);
-  reader.finish();
-  return them;
-}
 
 // The ranks of one host.
 class Crowd {
@@ -103,8 +65,8 @@ std::string read_table(const std::string& path) {
   std::ostringstream all;
   if (!file || !(all << file.rdbuf())) throw Error(Code::configuration, text(what, " cannot be read, or is empty"));
   const std::string table = std::move(all).str();
-  if (table.size() > kMaxTableBytes)
-    throw Error(Code::configuration, text(what, " has more than ", kMaxTableBytes, " bytes"));
+  if (table.size() > Introduction::kMaxTableBytes)
+    throw Error(Code::configuration, text(what, " has more than ", Introduction::kMaxTableBytes, " bytes"));
   try {
     parse_table(table);
   } catch (Error& e) {

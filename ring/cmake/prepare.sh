@@ -10,6 +10,7 @@ cd -- "$root" || exit
 engine_packages=(cmake ninja-build g++ libasio-dev libhwy-dev libssl-dev)
 program_packages=(libcli11-dev nlohmann-json3-dev zlib1g-dev libopenblas-dev pkgconf)
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev valgrind iproute2)
+fuzz_packages=(clang libclang-rt-14-dev)
 
 say() { printf '%s\n' "$*"; }
 fail() {

@@ -1,6 +1,7 @@
 // A few trials of each fault; anello-faults carries out as many as one likes.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
+#include "tests/faults/besieged.hpp"
 #include "tests/faults/soak.hpp"
 #include "tests/support/random.hpp"
 
@@ -25,6 +26,13 @@ TEST(Faults, ADeathWhileOthersConnectIsKnownAtOnce) {
     const Trial trial{.moment = Moment::start, .ranks = 2, .victim = 1, .delay = milliseconds(delay / 2)};
     EXPECT_EQ(carry_out(trial, ANELLO_VICTIM).wrong, "") << describe(trial);
   }
+}
+
+TEST(Siege, CostsAJobNothingAndIsCounted) {
+  const Outcome outcome = carry_out({ANELLO_PROGRAM, {ANELLO_VICTIM, "pausing"}, 25, 400});
+  EXPECT_EQ(outcome.wrong, "");
+  EXPECT_THAT(outcome.made, testing::Each(25));
+  EXPECT_EQ(miscounted(outcome), "");
 }
 
 TEST(Soak, LeavesNothingBehind) {

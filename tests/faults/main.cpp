@@ -1,13 +1,16 @@
 // anello-faults: seeded trials of one fault, and how soon the survivors knew; or of all, as long as one likes. Ends
 // with 1 if anything was not as promised.
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
+#include "tests/faults/besieged.hpp"
 #include "tests/faults/soak.hpp"
 
 namespace anello::faults {
@@ -15,7 +18,10 @@ namespace {
 
 constexpr std::string_view kUsage =
     "usage: anello-faults none|server|kill|stop|pause TRIALS [FIRST-SEED]\n"
-    "       anello-faults soak SECONDS [FIRST-SEED]\n";
+    "       anello-faults soak SECONDS [FIRST-SEED]\n"
+    "       anello-faults strangers OF-EACH-KIND [ROUNDS]\n";
+
+constexpr long kStrangersASecond = 2000;
 
 void say(const std::string& line) {
   std::cout << line << std::endl;
@@ -50,24 +56,57 @@ int run(Fault fault, long trials, long first) {
   return wrong == 0 ? 0 : 1;
 }
 
+double tenths(double value) {
+  return std::round(10 * value) / 10;
+}
+
+// Rounds of a job in peace and one besieged, which differ in nothing else.
+int run_siege(long of_each_kind, long rounds) {
+  // Some time longer than the siege on two cores.
+  const long epochs = of_each_kind;
+  const Job quiet{ANELLO_PROGRAM, {"sh", "-c", text("exec \"$0\" --epochs ", epochs, " >/dev/null"), ANELLO_TRAINER}};
+  Job besieged = quiet;
+  besieged.of_each_kind = of_each_kind;
+  besieged.a_second = kStrangersASecond;
+  std::vector<double> cost;
+  bool wrong = false;
+  for (long round = 0; round < rounds; round++) {
+    const Outcome peace = carry_out(quiet), war = carry_out(besieged);
+    cost.push_back(100 * (war.cpu_s / peace.cpu_s - 1));
+    const std::string complaint = peace.wrong + war.wrong + miscounted(war);
+    wrong |= !complaint.empty();
+    say(text("in peace ", tenths(peace.cpu_s), " s of processor time in ", tenths(peace.wall_s), " s; besieged by ",
+             std::accumulate(war.made.begin(), war.made.end(), 0L), " strangers ", tenths(war.cpu_s), " s in ",
+             tenths(war.wall_s), " s (", tenths(cost.back()), " % more), memory grew by ", war.grown_kib, " KiB of ",
+             war.most_kib, complaint.empty() ? "" : "; wrong: ", complaint));
+    std::string counts = "  counted:";
+    for (std::size_t k = 0; k < kStrangers; k++) counts += text(" ", name(Stranger(k)), " ", war.counted[k]);
+    say(counts);
+  }
+  std::ranges::nth_element(cost, cost.begin() + std::ptrdiff_t(cost.size() / 2));
+  say(text("median of the rounds: ", tenths(cost[cost.size() / 2]), " % more processor time"));
+  return wrong ? 1 : 0;
+}
+
 }  // namespace
 }  // namespace anello::faults
 
 int main(int argc, char** argv) {
   using namespace anello;
   using namespace anello::faults;
-  const std::string kSoak = "soak";
+  const std::string kSoak = "soak", kSiege = "strangers";
   const std::map<std::string, Fault> faults{{"none", Fault::none},
                                             {"server", Fault::server},
                                             {"kill", Fault::kill},
                                             {"stop", Fault::stop},
                                             {"pause", Fault::pause}};
-  if (argc < 3 || argc > 4 || (!faults.contains(argv[1]) && argv[1] != kSoak)) {
+  if (argc < 3 || argc > 4 || (!faults.contains(argv[1]) && argv[1] != kSoak && argv[1] != kSiege)) {
     std::cerr << kUsage;
     return 2;
   }
   try {
     const long amount = parse_number("TRIALS or SECONDS", argv[2], 1, 1'000'000);
+    if (argv[1] == kSiege) return run_siege(amount, argc == 4 ? parse_number("ROUNDS", argv[3], 1, 1000) : 1);
     const long first = argc == 4 ? parse_number("FIRST-SEED", argv[3], 1, 1L << 40) : 1;
     return argv[1] == kSoak ? run_soak(amount, first) : run(faults.at(argv[1]), amount, first);
   } catch (const std::exception& e) {

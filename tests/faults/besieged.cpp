@@ -1,0 +1,185 @@
+#include "tests/faults/besieged.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <asio/connect.hpp>
+#include <asio/io_context.hpp>
+#include <asio/read.hpp>
+#include <asio/write.hpp>
+#include <chrono>
+#include <deque>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include "ring/base/text.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace anello::faults {
+namespace {
+
+using asio::ip::tcp;
+using std::chrono::steady_clock;
+using testing::Milliseconds;
+using testing::Process;
+
+constexpr int kRanks = 4;
+// Below those that the system gives to whoever asks for any.
+constexpr std::uint16_t kServerPort = 24100, kServerMetrics = 24101, kRankPorts = 24110, kRankMetrics = 24120;
+constexpr Milliseconds kJobLimit{600'000};
+const std::string kSecret(64, 's');
+
+double children_cpu_s() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) { return double(time.tv_sec) + 1e-6 * double(time.tv_usec); };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// A line "VmRSS:     1234 kB" of /proc/PID/status.
+long memory_kib(pid_t pid, std::string_view what) {
+  std::ifstream status(text("/proc/", pid, "/status"));
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(what)) return std::stol(line.substr(line.find(':') + 1));
+  return 0;
+}
+
+// Adds what the page at this port says of strangers.
+void add_counts(std::uint16_t port, Strangers::Counts& counts) {
+  asio::io_context context;
+  tcp::socket socket(context);
+  socket.connect({asio::ip::address_v4::loopback(), port});
+  asio::write(socket, asio::buffer(std::string("GET /metrics HTTP/1.1\r\n\r\n")));
+  std::string page;
+  asio::error_code end;
+  asio::read(socket, asio::dynamic_buffer(page), end);
+  for (std::size_t k = 0; k < kStrangers; k++) {
+    const std::string label = text("kind=\"", name(Stranger(k)), "\"} ");
+    const std::size_t at = page.find(label);
+    if (at == std::string::npos) throw Error(Code::protocol, text("no ", label, "at port ", port));
+    counts[k] += std::stoull(page.substr(at + label.size()));
+  }
+}
+
+std::string private_file(const std::filesystem::path& path) {
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
+  return path;
+}
+
+class Stage {
+ public:
+  explicit Stage(const Job& job) : job_(job) {}
+
+  Outcome play() {
+    const auto begun = steady_clock::now();
+    const double cpu_before = children_cpu_s();
+    start_server();
+    std::optional<Siege> siege;
+    if (job_.of_each_kind > 0) siege.emplace(plan());
+    for (int rank = 0; rank < kRanks; rank++) start_rank(rank);
+    if (siege) endure(*siege);
+    ranks_[0].close_input();
+    for (Process& rank : ranks_)
+      if (const int code = rank.wait(kJobLimit); code != 0) fail(text("a rank ended with ", code, ": ", rank.err()));
+    server_->signal(SIGTERM);
+    server_->wait();
+    outcome_.wall_s = std::chrono::duration<double>(steady_clock::now() - begun).count();
+    outcome_.cpu_s = children_cpu_s() - cpu_before;
+    return outcome_;
+  }
+
+ private:
+  testing::Surroundings with(std::vector<std::string> more) const {
+    more.push_back("ANELLO_SECRET_FILE=" + secret_file_);
+    return {.environment = std::move(more)};
+  }
+
+  void start_server() {
+    const std::vector<std::string> command{job_.server, "rendezvous", "--port",    text(kServerPort),
+                                           "--size",    text(kRanks), "--metrics", text("127.0.0.1:", kServerMetrics)};
+    server_.emplace(command, with({}));
+    if (!server_->says("ANELLO_RENDEZVOUS=")) fail("no server: " + server_->err());
+  }
+
+  void start_rank(int rank) {
+    ranks_.emplace_back(job_.command, with({text("ANELLO_RANK=", rank), text("ANELLO_SIZE=", kRanks),
+                                            text("ANELLO_RENDEZVOUS=127.0.0.1:", kServerPort),
+                                            text("ANELLO_PORT_RANGE=", kRankPorts, "-", kRankPorts + kRanks - 1),
+                                            text("ANELLO_METRICS=127.0.0.1:", kRankMetrics)}));
+  }
+
+  Siege::Plan plan() const {
+    Siege::Plan plan{{"default", kSecret}, {kServerPort}, job_.of_each_kind, job_.a_second};
+    for (int rank = 0; rank < kRanks; rank++) plan.doors.push_back(std::uint16_t(kRankPorts + rank));
+    return plan;
+  }
+
+  std::vector<long> memories() const {
+    std::vector<long> all{memory_kib(server_->pid(), "VmRSS")};
+    for (const Process& rank : ranks_) all.push_back(memory_kib(rank.pid(), "VmRSS"));
+    return all;
+  }
+
+  void endure(Siege& siege) {
+    const double seconds = double(job_.of_each_kind) * double(kHostiles) / double(job_.a_second);
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds / 4));
+    const std::vector<long> before = memories();
+    siege.wait();
+    const std::vector<long> after = memories();
+    for (std::size_t k = 0; k < after.size(); k++) {
+      outcome_.grown_kib = std::max(outcome_.grown_kib, after[k] - before[k]);
+      outcome_.most_kib = std::max(outcome_.most_kib, after[k]);
+    }
+    outcome_.made = siege.made();
+    try {
+      add_counts(kServerMetrics, outcome_.counted);
+      for (int rank = 0; rank < kRanks; rank++) add_counts(std::uint16_t(kRankMetrics + rank), outcome_.counted);
+    } catch (const std::exception& e) {
+      fail(text("the job ended before the siege did: ", e.what()));
+    }
+  }
+
+  void fail(const std::string& why) {
+    if (outcome_.wrong.empty()) outcome_.wrong = why;
+  }
+
+  const Job job_;
+  Scratch scratch_;
+  const std::string secret_file_ = private_file(scratch_.put("secret", kSecret + "\n"));
+  std::optional<Process> server_;
+  std::deque<Process> ranks_;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+Outcome carry_out(const Job& job) {
+  return Stage(job).play();
+}
+
+std::string miscounted(const Outcome& outcome) {
+  const auto made = [&](Hostile kind) { return outcome.made[std::size_t(kind)]; };
+  const auto counted = [&](Stranger kind) { return long(outcome.counted[std::size_t(kind)]); };
+  struct Pair {
+    std::string_view what;
+    long made, counted;
+  };
+  const Pair pairs[] = {
+      {"noise", made(Hostile::noise), counted(Stranger::noise)},
+      {"oversized", made(Hostile::oversized), counted(Stranger::oversized)},
+      {"silence", made(Hostile::prefix) + made(Hostile::half_open),
+       counted(Stranger::silent) + counted(Stranger::crowded_out)},
+      {"secret", made(Hostile::replayed) + made(Hostile::wrong_secret), counted(Stranger::secret)},
+      {"job", made(Hostile::wrong_job), counted(Stranger::job)},
+      {"generation", made(Hostile::old_generation), counted(Stranger::generation) + counted(Stranger::place)},
+  };
+  std::string all;
+  for (const Pair& pair : pairs)
+    if (pair.made != pair.counted) all += text(" ", pair.what, ": made ", pair.made, ", counted ", pair.counted, ";");
+  return all;
+}
+
+}  // namespace anello::faults

@@ -1,0 +1,123 @@
+#include "tests/fuzz/parsers.hpp"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <anello/error.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "rendezvous/protocol.hpp"
+#include "ring/base/signature.hpp"
+#include "ring/introduction.hpp"
+#include "ring/net/addresses.hpp"
+#include "ring/net/council.hpp"
+#include "ring/net/frame.hpp"
+#include "ring/net/handshake.hpp"
+#include "ring/plan/table.hpp"
+
+namespace anello::fuzz {
+namespace {
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+template <class Parse>
+void expect_value_or_error(Parse parse) {
+  try {
+    parse();
+  } catch (const Error& e) {
+    require(e.code() == Code::protocol || e.code() == Code::configuration || e.code() == Code::file);
+  }
+}
+
+constexpr int kWorld = 4;
+
+}  // namespace
+
+void control(std::string_view bytes) {
+  expect_value_or_error([&] {
+    const std::string again = encode(decode_frame(bytes, kWorld));
+    require(again == bytes);
+  });
+  Council council(1, std::vector<std::string>(kWorld, "host"), [](auto, auto) { return std::nullopt; });
+  expect_value_or_error([&] { council.receive(bytes, Council::Time(0)); });
+  council.tick(Council::Time(1'000'000));
+  for (const std::string& frame : council.take_outbox()) decode_frame(frame, kWorld);
+}
+
+void handshake(std::string_view bytes) {
+  // Connections of TCP would use up all ports of loopback within seconds.
+  int ends[2];
+  require(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0 && write(ends[0], bytes.data(), bytes.size()) >= 0);
+  shutdown(ends[0], SHUT_WR);
+  asio::io_context context;
+  asio::ip::tcp::socket socket(context, asio::ip::tcp::v4(), ends[1]);
+  const Credentials credentials{"job", ""};
+  const auto welcomed = [&]() -> asio::awaitable<void> {
+    try {
+      co_await welcome(socket, credentials, [](const Claim&) { return std::nullopt; });
+    } catch (const HandshakeError&) {
+    }
+  };
+  std::exception_ptr thrown;
+  asio::co_spawn(context, welcomed(), [&](std::exception_ptr other) { thrown = std::move(other); });
+  context.run();
+  close(ends[0]);
+  require(!thrown);
+}
+
+void rendezvous(std::string_view bytes) {
+  using namespace anello::rendezvous;
+  expect_value_or_error(
+      [&] { require(encode(decode_request(encode(decode_request(bytes)))) == encode(decode_request(bytes))); });
+  expect_value_or_error(
+      [&] { require(encode(decode_reply(encode(decode_reply(bytes)))) == encode(decode_reply(bytes))); });
+}
+
+void signature(std::string_view bytes) {
+  expect_value_or_error([&] {
+    const auto again = encode(decode_signature(bytes));
+    require(std::string_view(again.data(), again.size()) == bytes);
+  });
+}
+
+void introduction(std::string_view bytes) {
+  expect_value_or_error([&] {
+    Cores all = available_cores();
+    all.unite(decode_introduction(bytes).cores);
+    require(all.count() >= 0);
+  });
+}
+
+void addresses(std::string_view bytes) {
+  expect_value_or_error([&] {
+    const HostPort first = parse_host_port("fuzz", bytes);
+    const HostPort second = parse_host_port("fuzz", host_port(first.host, first.port));
+    require(first.host == second.host && first.port == second.port);
+  });
+  expect_value_or_error([&] {
+    const PortRange range = parse_port_range(bytes);
+    require(range.first <= range.last);
+  });
+  const std::vector<Interface> interfaces{{"lo", "127.0.0.1"}, {"eth0", "10.0.0.1"}, {"eth1", "fe80::1%eth1"}};
+  expect_value_or_error([&] { require(!choose_address(bytes, "10.0.0.1", interfaces).empty()); });
+}
+
+void table(std::string_view bytes) {
+  expect_value_or_error([&] {
+    std::string text;
+    for (const TableRow& row : parse_table(bytes)) text += to_text(row);
+    std::string again;
+    for (const TableRow& row : parse_table(text)) again += to_text(row);
+    require(text == again);
+  });
+}
+
+}  // namespace anello::fuzz

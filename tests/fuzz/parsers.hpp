@@ -1,0 +1,36 @@
+// Every parser of bytes that come from outside, as what a fuzzer calls: any bytes end in a value or in an
+// Error{protocol, configuration, file}. Anything else (another exception, a broken promise, what a sanitizer finds)
+// ends the process.
+#pragma once
+#include <array>
+#include <string_view>
+
+namespace anello::fuzz {
+
+void control(std::string_view bytes);       // frames between ranks, and what a council makes of them
+void handshake(std::string_view bytes);     // what a connection opens with, and its proof
+void rendezvous(std::string_view bytes);    // requests to the server, and its replies
+void signature(std::string_view bytes);     // of an operation, on data connections
+void introduction(std::string_view bytes);  // what a rank tells of itself
+void addresses(std::string_view bytes);     // host:port, ranges of ports, names of interfaces
+void table(std::string_view bytes);         // of algorithms
+void digits(std::string_view bytes);        // a data file, plain or compressed
+void mnist(std::string_view bytes);         // the first byte chooses one of four files, which holds the rest
+void checkpoint(std::string_view bytes);    // as it is, or (first byte odd) the rest with a right frame around it
+
+struct Parser {
+  std::string_view name;
+  void (*parse)(std::string_view bytes);
+};
+inline constexpr std::array<Parser, 10> kParsers{{{"control", control},
+                                                  {"handshake", handshake},
+                                                  {"rendezvous", rendezvous},
+                                                  {"signature", signature},
+                                                  {"introduction", introduction},
+                                                  {"addresses", addresses},
+                                                  {"table", table},
+                                                  {"digits", digits},
+                                                  {"mnist", mnist},
+                                                  {"checkpoint", checkpoint}}};
+
+}  // namespace anello::fuzz
