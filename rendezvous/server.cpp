@@ -16,6 +16,7 @@
 #include "ring/net/accept.hpp"
 #include "ring/net/addresses.hpp"
 #include "ring/net/background.hpp"
+#include "ring/net/half_open.hpp"
 #include "ring/net/handshake.hpp"
 #include "ring/net/metrics.hpp"
 
@@ -97,7 +98,8 @@ RendezvousServer::Impl::Impl(const ServerOptions& options)
   const auto take = [this](tcp::socket socket) {
     asio::co_spawn(background_.context(), serve(std::make_shared<Connection>(std::move(socket))), asio::detached);
   };
-  asio::co_spawn(background_.context(), accept_each(acceptor_, "the rendezvous server", half_open_, take),
+  const auto make_room = [this] { half_open_.close_oldest(kTimeEnough); };
+  asio::co_spawn(background_.context(), accept_each(acceptor_, "the rendezvous server", make_room, take),
                  asio::detached);
 }
 
@@ -151,6 +153,7 @@ asio::awaitable<rendezvous::Join> RendezvousServer::Impl::introduce(Connection& 
   try {
     const std::string body = co_await rendezvous::read_frame(connection.socket(), rendezvous::kRequestMostBytes);
     rendezvous::Join join = std::get<rendezvous::Join>(rendezvous::decode_request(body));
+    if (!connection.socket().is_open()) throw error(Stranger::crowded_out, "too many came after it");
     if (join.rank != claim.from) throw error(Stranger::place, "its rank is not the one it had proved");
     co_return join;
   } catch (const std::bad_variant_access&) {
@@ -159,6 +162,7 @@ asio::awaitable<rendezvous::Join> RendezvousServer::Impl::introduce(Connection& 
     throw;
   } catch (const Error& broken) {
     if (deadline.passed()) throw error(Stranger::silent, "it did not join in time");
+    if (!connection.socket().is_open()) throw error(Stranger::crowded_out, "too many came after it");
     throw error(broken.code() == Code::protocol ? Stranger::noise : Stranger::gone, broken.what());
   }
 }

@@ -151,11 +151,18 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   control_.emplace(context, *mesh_, identity_, hosts_, diagnosis_.ledgers(), settings.silence_limit,
                    [this](const std::string& why) { diagnosis_.failed(why); });
   switchboard_.emplace(context);
-  mesh_->open(std::move(peers), [this](const Claim& claim, Mesh::Socket socket) {
+  const auto accepted = [this](const Claim& claim, Mesh::Socket socket) {
     if (claim.role == Role::control)
       control_->accepted(claim.from, std::move(socket));
     else
       switchboard_->accepted(claim, std::move(socket));
+  };
+  mesh_->open(std::move(peers), accepted, [this] {
+    const int rank = identity_.rank;
+    control_->propose(
+        {Code::network, rank,
+         text("rank ", rank, " on ", identity_.host,
+              " has no file descriptor left for connections of other ranks; raise the limit (ulimit -n)")});
   });
 }
 

@@ -7,7 +7,8 @@ source "$(dirname -- "${BASH_SOURCE[0]}")/../ring/cmake/prepare.sh"
 
 # 'pattern of test names|why it may be skipped'
 allowed_skips=("Scripts.NetnsPutsARank*|network namespaces are made by root alone"
-  "Faults.APartition*|this system lets nobody make network namespaces")
+  "Faults.APartition*|this system lets nobody make network namespaces"
+  "Faults.WhatIsScarce*|this system lets nobody mount anything")
 
 usage() {
   cat <<'TEXT'

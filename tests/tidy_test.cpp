@@ -29,6 +29,9 @@ TEST(Tidy, IncludesFollowTheDirectionOfTheRooms) {
 TEST(Tidy, TheEnvironmentIsReadInOnePlace) {
   EXPECT_THAT(environment_reads(project()), IsEmpty());
 }
+TEST(Tidy, NoTimeIsMeasuredByTheWallClock) {
+  EXPECT_THAT(wall_clocks(project()), IsEmpty());
+}
 TEST(Tidy, EverySourceIsListed) {
   EXPECT_THAT(unlisted_sources(project()), IsEmpty());
 }
@@ -79,6 +82,12 @@ TEST(TidyRules, ASecondReadOfTheEnvironment) {
   EXPECT_THAT(environment_reads({one, {"trainer/a.cpp", {"auto* home = getenv (\"HOME\");"}}}),
               ElementsAre(HasSubstr("trainer/a.cpp:1")));
   EXPECT_THAT(environment_reads({{"ring/base/config.cpp", {}}}), ElementsAre(HasSubstr("is not there")));
+}
+
+TEST(TidyRules, AClockThatMayBeSet) {
+  const std::string wait = "until = std::chrono::system_clock::now() + limit;";
+  EXPECT_THAT(wall_clocks({{"ring/diagnosis.cpp", {wait}}, {"tests/a.cpp", {wait}}}), IsEmpty());
+  EXPECT_THAT(wall_clocks({{"ring/net/a.cpp", {"", wait}}}), ElementsAre(HasSubstr("ring/net/a.cpp:2")));
 }
 
 TEST(TidyRules, SourcesThatNobodyKnows) {

@@ -21,7 +21,7 @@ awaitable<void> pause(std::chrono::steady_clock::duration time) {
   co_await timer.async_wait(redirect_error(use_awaitable, ignored));
 }
 
-awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, std::string who, HalfOpen& half_open,
+awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, std::string who, std::function<void()> make_room,
                             std::function<void(asio::ip::tcp::socket)> take) {
   bool told = false;
   while (acceptor.is_open()) {
@@ -34,8 +34,10 @@ awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, std::string who, 
     }
     if (error == asio::error::operation_aborted) co_return;
     if (!std::exchange(told, true))
-      log(Severity::warning, text(who, " cannot accept connections: ", error.message(), "; trying on"));
-    half_open.close_oldest();
+      log(Severity::warning,
+          text(who, " cannot accept connections: ", error.message(),
+               error == asio::error::no_descriptors ? "; raise the limit (ulimit -n)" : "", "; trying on"));
+    make_room();
     co_await pause(std::chrono::milliseconds(20));
   }
 }

@@ -164,6 +164,7 @@ void Council::report(int complains, const Lag& lag, Time now) {
 }
 
 void Council::suspect(int rank, std::uint64_t group, std::string_view how, Time now) {
+  if (rank == rank_) return propose({Code::network, rank_, text(named(rank_), ": ", how)}, now);
   if (!verdict_) suspects_.push_back({rank, group, dead(rank, how), now + kSuspicionLimit});
 }
 

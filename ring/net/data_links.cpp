@@ -70,12 +70,18 @@ void DataLinks::accepted(const Claim& claim, Mesh::Socket socket) {
 }
 
 // Nobody needs it any more once they are closed.
-void DataLinks::report(int peer, const char* why) {
+void DataLinks::report(int peer, const std::exception& why) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
   }
-  failed_(world_rank(peer), why);
+  const int own = world_rank(members_.rank);
+  const auto* error = dynamic_cast<const Error*>(&why);
+  const auto* system = dynamic_cast<const asio::system_error*>(&why);
+  if (system && system->code() == asio::error::no_descriptors)
+    failed_(own, text(why.what(), "; raise the limit (ulimit -n)"));
+  else
+    failed_(error && error->rank() == own ? own : world_rank(peer), why.what());
 }
 
 void DataLinks::close() {
@@ -116,7 +122,7 @@ asio::awaitable<void> DataLinks::dial(int peer) {
     for (std::uint32_t lane = 1; lane < connections_; lane++)
       add_lane(peer, lane, co_await mesh_.connect(world_rank(peer), Role::data, lane, group(), deadline));
   } catch (const std::exception& e) {
-    report(peer, e.what());
+    report(peer, e);
   }
 }
 
@@ -141,7 +147,7 @@ asio::awaitable<bool> DataLinks::agree(int peer, Mesh::Socket socket) {
     add_lane(peer, 0, std::move(socket));
     co_return connections_ == 1;
   } catch (const std::exception& e) {
-    report(peer, e.what());
+    report(peer, e);
     co_return true;
   }
 }

@@ -24,7 +24,8 @@ struct Sharing {
 
 class DataLinks : public std::enable_shared_from_this<DataLinks> {
  public:
-  using Failed = std::function<void(int rank, std::string why)>;  // by rank in the world; on the background thread
+  using Failed =
+      std::function<void(int rank, std::string why)>;  // by rank in the world, maybe this one; on the background thread
 
   struct Members {
     std::uint64_t group = 0;
@@ -51,7 +52,7 @@ class DataLinks : public std::enable_shared_from_this<DataLinks> {
   asio::awaitable<bool> agree(int peer, Mesh::Socket socket);
   void add_lane(int peer, std::uint32_t lane, Mesh::Socket socket);
   void arrive(int peer, std::unique_ptr<Link> link);
-  void report(int peer, const char* why);
+  void report(int peer, const std::exception& why);
   void collect();
   int world_rank(int peer) const { return members_.ranks[std::size_t(peer)]; }
   // The higher rank in the world connects.

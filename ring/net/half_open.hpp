@@ -2,6 +2,7 @@
 // needs some milliseconds; who floods a listener crowds out its own. On the event loop's thread.
 #pragma once
 #include <asio/ip/tcp.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -9,10 +10,17 @@
 
 namespace anello {
 
+// For whoever means well, on a busy machine.
+inline constexpr std::chrono::milliseconds kTimeEnough{200};
+
 class HalfOpen {
  public:
   using Socket = asio::ip::tcp::socket;
-  using Sockets = std::map<std::uint64_t, Socket*>;  // by age
+  struct Entry {
+    Socket* socket;
+    std::chrono::steady_clock::time_point since;
+  };
+  using Sockets = std::map<std::uint64_t, Entry>;  // by age
 
   explicit HalfOpen(std::size_t most) : most_(most) {}
 
@@ -30,8 +38,8 @@ class HalfOpen {
     std::uint64_t number_;
   };
 
-  // Closes the oldest one; what it waits for ends with operation_aborted.
-  void close_oldest();
+  // Closes the oldest one if it is older than that; what it waits for ends with operation_aborted.
+  void close_oldest(std::chrono::milliseconds than = {});
   std::size_t size() const { return sockets_->size(); }
 
  private:

@@ -125,9 +125,12 @@ class Conversation {
     }
   }
 
-  // To be asked when all is done, before the socket is used for anything else.
-  void throw_if_late() const {
+  // To be asked when all is done, before the socket is used for anything else: the last operation may have succeeded
+  // just before somebody closed it.
+  void throw_if_closed() const {
     if (deadline_.passed()) throw error(Stranger::silent, text("not complete within ", limit_.count(), " ms"));
+    if (!socket_.is_open())
+      throw error(Stranger::crowded_out, "too many that had not proved who they are came after it");
   }
 
  private:
@@ -137,10 +140,8 @@ class Conversation {
     throw_if(failure);
   }
   void throw_if(asio::error_code failure) const {
-    throw_if_late();
+    throw_if_closed();
     if (failure == asio::error::eof) throw error(Stranger::gone, "the other side closed the connection");
-    if (failure == asio::error::operation_aborted)
-      throw error(Stranger::crowded_out, "too many that had not proved who they are came after it");
     if (failure) throw error(Stranger::gone, failure.message());
   }
 
@@ -212,7 +213,7 @@ asio::awaitable<void> greet(tcp::socket& socket, const Credentials& credentials,
   const std::string theirs = co_await talk.receive(Kind::accepted);
   if (!same_bytes(theirs, proof(kAccepting, credentials.secret, hello, nonce)))
     throw talk.error(Stranger::secret, "the accepting side does not know the job's secret");
-  talk.throw_if_late();
+  talk.throw_if_closed();
 }
 
 asio::awaitable<Claim> welcome(tcp::socket& socket, const Credentials& credentials, Check acceptable) {
@@ -228,7 +229,7 @@ asio::awaitable<Claim> welcome(tcp::socket& socket, const Credentials& credentia
   if (!same_bytes(theirs, proof(kConnecting, credentials.secret, hello, nonce))) co_await talk.refuse(unproved);
   if (const auto why = acceptable(hello.claim)) co_await talk.refuse(*why);
   co_await talk.send(Kind::accepted, proof(kAccepting, credentials.secret, hello, nonce));
-  talk.throw_if_late();
+  talk.throw_if_closed();
   co_return hello.claim;
 }
 

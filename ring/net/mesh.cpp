@@ -87,7 +87,7 @@ Endpoint Mesh::endpoint() const {
   return {local.address().to_string(), local.port(), host_};
 }
 
-void Mesh::open(std::vector<Endpoint> peers, Accepted accepted) {
+void Mesh::open(std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted) {
   for (const Endpoint& peer : peers) {
     asio::error_code error;
     asio::ip::make_address(peer.address, error);
@@ -97,11 +97,14 @@ void Mesh::open(std::vector<Endpoint> peers, Accepted accepted) {
   }
   peers_ = std::move(peers);
   accepted_ = std::move(accepted);
-  asio::co_spawn(
-      context_,
-      accept_each(acceptor_, text("rank ", rank_), handshakes_,
-                  [this](Socket socket) { asio::co_spawn(context_, let_in(std::move(socket)), asio::detached); }),
-      asio::detached);
+  exhausted_ = std::move(exhausted);
+  // Who comes in with the spare one is heard before anything else is decided: strangers must not end a world.
+  const auto make_room = [this] {
+    handshakes_.close_oldest(kTimeEnough);
+    spare_.give_up();
+  };
+  const auto take = [this](Socket socket) { asio::co_spawn(context_, let_in(std::move(socket)), asio::detached); };
+  asio::co_spawn(context_, accept_each(acceptor_, text("rank ", rank_), make_room, take), asio::detached);
 }
 
 void Mesh::close() {
@@ -117,6 +120,7 @@ awaitable<void> Mesh::let_in(Socket socket) {
     const Check check = [this](const Claim& claim) { return acceptable(claim); };
     const Claim claim = co_await welcome(socket, credentials_, check);
     place.reset();
+    if (!spare_.take()) exhausted_();
     accepted_(claim, std::move(socket));
   } catch (const HandshakeError& e) {
     strangers_.count(e.stranger());
@@ -124,6 +128,7 @@ awaitable<void> Mesh::let_in(Socket socket) {
   } catch (const std::exception& e) {
     log(Severity::info, text("lost a connection: ", e.what()));
   }
+  spare_.take();
 }
 
 std::optional<Objection> Mesh::acceptable(const Claim& claim) const {
@@ -165,6 +170,9 @@ awaitable<Mesh::Socket> Mesh::connect(int peer, Role role, std::uint32_t lane, s
       why = e.what();
     } catch (const asio::system_error& e) {
       why = e.code().message();
+      if (e.code() == asio::error::no_descriptors)
+        throw Error(Code::network, text("cannot connect to rank ", peer, ": ", why, "; raise the limit (ulimit -n)"),
+                    rank_);
     }
     const Endpoint& to = peers_[std::size_t(peer)];
     why = text("cannot connect to rank ", peer, " on ", to.host, " at ", to.address, " port ", to.port, ": ", why);

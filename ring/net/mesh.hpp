@@ -14,6 +14,7 @@
 #include "ring/base/identity.hpp"
 #include "ring/net/half_open.hpp"
 #include "ring/net/handshake.hpp"
+#include "ring/net/spare_descriptor.hpp"
 #include "ring/trace/strangers.hpp"
 
 namespace anello {
@@ -29,6 +30,8 @@ class Mesh {
  public:
   using Socket = asio::ip::tcp::socket;
   using Accepted = std::function<void(const Claim&, Socket)>;
+  // Another rank has connected with the last descriptor that there was: the next one could not.
+  using Exhausted = std::function<void()>;
 
   // Listens at identity.address when it returns; those who are turned away are counted. Throws Error{network,
   // configuration}. Any thread.
@@ -36,11 +39,13 @@ class Mesh {
 
   Endpoint endpoint() const;
 
-  // From now on peers are let in; `accepted` is called on the background thread. Any thread, once. Throws
-  // Error{network} if a peer's address is none.
-  void open(std::vector<Endpoint> peers, Accepted accepted);
+  // From now on peers are let in; `accepted` and `exhausted` are called on the background thread. Any thread, once.
+  // Throws Error{network} if a peer's address is none.
+  void open(
+      std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted = [] {});
 
-  // A connection to `peer`, tried again until `deadline` unless the peer refuses. On the background thread.
+  // A connection to `peer`, tried again until `deadline` unless the peer refuses. On the background thread. Throws an
+  // Error whose rank is the peer, or this one if it has no descriptor left.
   asio::awaitable<Socket> connect(int peer, Role role, std::uint32_t lane, std::uint64_t group,
                                   std::chrono::steady_clock::time_point deadline);
 
@@ -66,6 +71,8 @@ class Mesh {
   asio::ip::tcp::acceptor acceptor_;
   std::vector<Endpoint> peers_;
   Accepted accepted_;
+  Exhausted exhausted_;
+  SpareDescriptor spare_;
   HalfOpen handshakes_{kMaxHandshakes};
   Strangers& strangers_;
 };

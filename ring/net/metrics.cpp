@@ -52,12 +52,12 @@ Metrics::Metrics(asio::io_context& context, std::string_view setting, std::strin
   if (!error) acceptor_.bind(endpoint, error);
   if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
   if (error) fail(error);
-  asio::co_spawn(context,
-                 accept_each(acceptor_, std::string(setting), clients_,
-                             [this, &context](tcp::socket socket) {
-                               asio::co_spawn(context, serve(std::move(socket)), asio::detached);
-                             }),
-                 asio::detached);
+  asio::co_spawn(
+      context,
+      accept_each(
+          acceptor_, std::string(setting), [this] { clients_.close_oldest(kTimeEnough); },
+          [this, &context](tcp::socket socket) { asio::co_spawn(context, serve(std::move(socket)), asio::detached); }),
+      asio::detached);
 }
 
 asio::awaitable<void> Metrics::serve(tcp::socket socket) {

@@ -1,14 +1,20 @@
 // A few trials of each fault; anello-faults carries out as many as one likes.
 #include <gmock/gmock.h>
 
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
 #include "tests/faults/besieged.hpp"
 #include "tests/faults/soak.hpp"
+#include "tests/support/process.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/scratch.hpp"
 
 namespace anello::faults {
 namespace {
 
-class EachFault : public testing::TestWithParam<Fault> {};
+class EachFault : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(EachFault, AreFoundOutAsPromised) {
   for (const std::uint64_t seed : seeds(GetParam() == Fault::kill ? 24 : 3 * kSlowdown)) {
@@ -17,7 +23,7 @@ TEST_P(EachFault, AreFoundOutAsPromised) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(, EachFault,
-                         testing::Values(Fault::none, Fault::server, Fault::kill, Fault::stop, Fault::pause),
+                         ::testing::Values(Fault::none, Fault::server, Fault::kill, Fault::stop, Fault::pause),
                          [](const auto& tested) { return std::string(name(tested.param)); });
 
 // Nobody but the rendezvous knows the rank that dies before it connects.
@@ -28,10 +34,37 @@ TEST(Faults, ADeathWhileOthersConnectIsKnownAtOnce) {
   }
 }
 
+// What is there afterwards is whole: the old state or the new one.
+TEST(Checkpoint, SurvivesThatItsWriterIsKilled) {
+  const Scratch scratch;
+  const std::string file = scratch / "state", fresh = file + ".part";
+  const auto train = [&](const std::string& epochs) {
+    return std::vector<std::string>{ANELLO_TRAINER, "--hidden",     "512,512", "--epochs",
+                                    epochs,         "--checkpoint", file,      "--resume"};
+  };
+  std::vector<std::string> first = train("1");
+  first.pop_back();
+  ASSERT_EQ(testing::run(first).code, 0);
+  int in_the_middle = 0;
+  for (int trial = 0; trial < 8; trial++) {
+    testing::Process job(train("100000"));
+    ASSERT_TRUE(job.says("epoch "));
+    while (!std::filesystem::exists(fresh)) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(200 * trial));
+    job.signal(SIGKILL);
+    EXPECT_EQ(job.wait(), 128 + SIGKILL);
+    in_the_middle += std::filesystem::exists(fresh);
+    const testing::Outcome after = testing::run(train("1"));
+    EXPECT_EQ(after.code, 0) << after.err;
+    EXPECT_THAT(after.out, ::testing::HasSubstr("going on after epoch"));
+  }
+  EXPECT_GT(in_the_middle, 0) << "no trial met a checkpoint that was being written";
+}
+
 TEST(Siege, CostsAJobNothingAndIsCounted) {
   const Outcome outcome = carry_out({ANELLO_PROGRAM, {ANELLO_VICTIM, "pausing"}, 25, 400});
   EXPECT_EQ(outcome.wrong, "");
-  EXPECT_THAT(outcome.made, testing::Each(25));
+  EXPECT_THAT(outcome.made, ::testing::Each(25));
   EXPECT_EQ(miscounted(outcome), "");
 }
 

@@ -167,6 +167,12 @@ Complaints environment_reads(const std::vector<File>& tree) {
   return out;
 }
 
+Complaints wall_clocks(const std::vector<File>& tree) {
+  return matches(tree, R"(\bsystem_clock\b|\bCLOCK_REALTIME\b|\bgettimeofday\b|\bsystem_timer\b)",
+                 "a clock that somebody may set measures no time",
+                 [](const File& file) { return is_product(file) && file.path != "ring/diagnosis.cpp"; });
+}
+
 Complaints unlisted_sources(const std::vector<File>& tree) {
   static const std::regex include(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])"), word(R"x([^\s()"]+)x");
   // What is included; what the lists name, as paths from the root; a list may also name stems, for a loop.
