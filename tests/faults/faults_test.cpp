@@ -12,6 +12,11 @@
 #include "tests/support/scratch.hpp"
 
 namespace anello::faults {
+
+void PrintTo(Fault fault, std::ostream* out) {
+  *out << name(fault);
+}
+
 namespace {
 
 class EachFault : public ::testing::TestWithParam<Fault> {};

@@ -8,6 +8,11 @@
 #include "tests/support/random.hpp"
 
 namespace anello::fuzz {
+
+void PrintTo(const Parser& parser, std::ostream* out) {
+  *out << parser.name;
+}
+
 namespace {
 
 // A line an input, in hexadecimal.
