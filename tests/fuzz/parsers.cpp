@@ -83,8 +83,10 @@ void rendezvous(std::string_view bytes) {
 
 void signature(std::string_view bytes) {
   expect_value_or_error([&] {
-    const auto again = encode(decode_signature(bytes));
+    const Signature read = decode_signature(bytes);
+    const auto again = encode(read);
     require(std::string_view(again.data(), again.size()) == bytes);
+    require(!describe(read).empty() && difference(0, read, 1, read).empty());
   });
 }
 
