@@ -131,6 +131,8 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Member connection) {
     strangers_.count(error.stranger());
     roster_.refused(error.what());
     log(Severity::info, text("a connection was turned away: ", error.what()));
+  } catch (const std::exception& error) {
+    log(Severity::info, text("a connection was lost: ", error.what()));
   }
   if (join) {
     settle(roster_.joined(id, *join, steady_clock::now()));

@@ -31,7 +31,7 @@ class Control {
 
   // Connects to the neighbours of lower rank and waits for those of higher. Any thread but the background one; throws
   // Error{network, unauthorized, rendezvous} that names who is missing at `deadline`, and what `check` throws, which is
-  // called now and then.
+  // called now and then, and with patience when a connection was lost.
   void connect(
       std::chrono::steady_clock::time_point deadline,
       const std::function<void(std::chrono::milliseconds)>& check = [](auto) {});

@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <asio/connect.hpp>
 #include <asio/io_context.hpp>
 #include <asio/read.hpp>
 #include <asio/write.hpp>
@@ -11,7 +10,6 @@
 #include <deque>
 #include <fstream>
 #include <optional>
-#include <sstream>
 #include <thread>
 
 #include "ring/base/text.hpp"
@@ -39,11 +37,10 @@ double children_cpu_s() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// A line "VmRSS:     1234 kB" of /proc/PID/status.
-long memory_kib(pid_t pid, std::string_view what) {
+long memory_kib(pid_t pid) {
   std::ifstream status(text("/proc/", pid, "/status"));
   for (std::string line; std::getline(status, line);)
-    if (line.starts_with(what)) return std::stol(line.substr(line.find(':') + 1));
+    if (line.starts_with("VmRSS:")) return std::stol(line.substr(line.find(':') + 1));
   return 0;
 }
 
@@ -118,8 +115,8 @@ class Stage {
   }
 
   std::vector<long> memories() const {
-    std::vector<long> all{memory_kib(server_->pid(), "VmRSS")};
-    for (const Process& rank : ranks_) all.push_back(memory_kib(rank.pid(), "VmRSS"));
+    std::vector<long> all{memory_kib(server_->pid())};
+    for (const Process& rank : ranks_) all.push_back(memory_kib(rank.pid()));
     return all;
   }
 

@@ -7,9 +7,9 @@
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
-#include <asio/use_future.hpp>
 #include <asio/write.hpp>
-#include <memory>
+#include <atomic>
+#include <thread>
 
 #include "ring/net/accept.hpp"
 #include "ring/net/auth.hpp"

@@ -1,12 +1,10 @@
-#include <unistd.h>
 #include <zlib.h>
 
-#include <anello/error.hpp>
-#include <cstdlib>
 #include <vector>
 
 #include "ring/base/wire.hpp"
 #include "tests/fuzz/parsers.hpp"
+#include "tests/fuzz/promise.hpp"
 #include "tests/support/scratch.hpp"
 #include "trainer/backend.hpp"
 #include "trainer/checkpoint.hpp"
@@ -19,15 +17,6 @@ namespace {
 const Scratch& scratch() {
   static const Scratch all;
   return all;
-}
-
-template <class Read>
-void expect_value_or_error(Read read) {
-  try {
-    read();
-  } catch (const Error& e) {
-    if (e.code() != Code::file) std::abort();
-  }
 }
 
 std::string idx(std::uint32_t magic, const std::vector<std::uint32_t>& dimensions, const std::string& bytes) {
@@ -54,7 +43,7 @@ std::string framed(std::string_view body) {
 
 void digits(std::string_view bytes) {
   const auto path = scratch().put("digits", std::string(bytes));
-  expect_value_or_error([&] { trainer::load_digits(path); });
+  expect_value_or_error<Code::file>([&] { trainer::load_digits(path); });
 }
 
 void mnist(std::string_view bytes) {
@@ -66,7 +55,7 @@ void mnist(std::string_view bytes) {
   const std::size_t chosen = std::size_t(bytes[0]) % 4;
   for (std::size_t k = 0; k < 4; k++)
     scratch().put(names[k], k == chosen ? std::string(bytes.substr(1)) : k % 2 == 0 ? images : labels);
-  expect_value_or_error([&] { trainer::load_mnist(scratch().path()); });
+  expect_value_or_error<Code::file>([&] { trainer::load_mnist(scratch().path()); });
 }
 
 void checkpoint(std::string_view bytes) {
@@ -76,13 +65,14 @@ void checkpoint(std::string_view bytes) {
   const auto backend = trainer::make_cpu_backend();
   std::vector<float> first(kElems, 7), second(1, 7);
   const std::vector<std::span<float>> tensors{first, second};
-  try {
-    trainer::read_checkpoint(path, kFacts, *backend, tensors);
-  } catch (const Error& e) {
-    // What is refused has changed nothing.
-    if (e.code() != Code::file || first != std::vector<float>(kElems, 7) || second != std::vector<float>{7})
-      std::abort();
-  }
+  expect_value_or_error<Code::file>([&] {
+    try {
+      trainer::read_checkpoint(path, kFacts, *backend, tensors);
+    } catch (const Error&) {  // what is refused has changed nothing
+      require(first == std::vector<float>(kElems, 7) && second == std::vector<float>{7});
+      throw;
+    }
+  });
 }
 
 }  // namespace anello::fuzz

@@ -3,12 +3,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <anello/error.hpp>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
-#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -20,34 +18,22 @@
 #include "ring/net/frame.hpp"
 #include "ring/net/handshake.hpp"
 #include "ring/plan/table.hpp"
+#include "tests/fuzz/promise.hpp"
 
 namespace anello::fuzz {
 namespace {
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
-
-template <class Parse>
-void expect_value_or_error(Parse parse) {
-  try {
-    parse();
-  } catch (const Error& e) {
-    require(e.code() == Code::protocol || e.code() == Code::configuration || e.code() == Code::file);
-  }
-}
 
 constexpr int kWorld = 4;
 
 }  // namespace
 
 void control(std::string_view bytes) {
-  expect_value_or_error([&] {
+  expect_value_or_error<Code::protocol>([&] {
     const std::string again = encode(decode_frame(bytes, kWorld));
     require(again == bytes);
   });
   Council council(1, std::vector<std::string>(kWorld, "host"), [](auto, auto) { return std::nullopt; });
-  expect_value_or_error([&] { council.receive(bytes, Council::Time(0)); });
+  expect_value_or_error<Code::protocol>([&] { council.receive(bytes, Council::Time(0)); });
   council.tick(Council::Time(1'000'000));
   for (const std::string& frame : council.take_outbox()) decode_frame(frame, kWorld);
 }
@@ -75,14 +61,14 @@ void handshake(std::string_view bytes) {
 
 void rendezvous(std::string_view bytes) {
   using namespace anello::rendezvous;
-  expect_value_or_error(
+  expect_value_or_error<Code::protocol>(
       [&] { require(encode(decode_request(encode(decode_request(bytes)))) == encode(decode_request(bytes))); });
-  expect_value_or_error(
+  expect_value_or_error<Code::protocol>(
       [&] { require(encode(decode_reply(encode(decode_reply(bytes)))) == encode(decode_reply(bytes))); });
 }
 
 void signature(std::string_view bytes) {
-  expect_value_or_error([&] {
+  expect_value_or_error<Code::protocol>([&] {
     const Signature read = decode_signature(bytes);
     const auto again = encode(read);
     require(std::string_view(again.data(), again.size()) == bytes);
@@ -91,7 +77,7 @@ void signature(std::string_view bytes) {
 }
 
 void introduction(std::string_view bytes) {
-  expect_value_or_error([&] {
+  expect_value_or_error<Code::protocol>([&] {
     Cores all = available_cores();
     all.unite(decode_introduction(bytes).cores);
     require(all.count() >= 0);
@@ -99,21 +85,21 @@ void introduction(std::string_view bytes) {
 }
 
 void addresses(std::string_view bytes) {
-  expect_value_or_error([&] {
+  expect_value_or_error<Code::configuration>([&] {
     const HostPort first = parse_host_port("fuzz", bytes);
     const HostPort second = parse_host_port("fuzz", host_port(first.host, first.port));
     require(first.host == second.host && first.port == second.port);
   });
-  expect_value_or_error([&] {
+  expect_value_or_error<Code::configuration>([&] {
     const PortRange range = parse_port_range(bytes);
     require(range.first <= range.last);
   });
   const std::vector<Interface> interfaces{{"lo", "127.0.0.1"}, {"eth0", "10.0.0.1"}, {"eth1", "fe80::1%eth1"}};
-  expect_value_or_error([&] { require(!choose_address(bytes, "10.0.0.1", interfaces).empty()); });
+  expect_value_or_error<Code::configuration>([&] { require(!choose_address(bytes, "10.0.0.1", interfaces).empty()); });
 }
 
 void table(std::string_view bytes) {
-  expect_value_or_error([&] {
+  expect_value_or_error<Code::configuration>([&] {
     std::string text;
     for (const TableRow& row : parse_table(bytes)) text += to_text(row);
     std::string again;

@@ -220,6 +220,26 @@ TEST(Control, who_is_idle_is_not_silent) {
   EXPECT_FALSE(world.any_failed());
 }
 
+// While a world starts, a rank that ends may have given up because of another one; the rendezvous knows whose death was
+// first, and may need a moment.
+TEST(Control, a_start_that_fails_is_told_by_its_cause) {
+  ControlPlanes world(3, 1);  // rank 2 does not come
+  const auto cause_is_known_soon = [](milliseconds patience) {
+    if (patience > milliseconds(0)) throw Error(Code::rendezvous, "rank 2 died", 2);
+  };
+  auto connecting =
+      std::async(std::launch::async, [&] { world[1].connect(in(milliseconds(3000)), cause_is_known_soon); });
+  std::this_thread::sleep_for(milliseconds(200));
+  world.kill(0);
+  try {
+    connecting.get();
+    FAIL() << "nobody was missing";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::rendezvous) << e.what();
+    EXPECT_EQ(e.rank(), 2);
+  }
+}
+
 // A port scanner, an early hang-up and a rank that may not connect here change nothing.
 TEST(Control, strangers_are_dropped) {
   ControlPlanes world(3);

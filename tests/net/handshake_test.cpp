@@ -182,6 +182,22 @@ TEST(Handshake, TheRefusalOfAClaimReachesTheConnectingSide) {
   EXPECT_EQ(both.welcomed.stranger, Stranger::generation);
 }
 
+// Whoever closed it did so to make room; the handshake must not be taken for one that held.
+TEST(Handshake, AConnectionThatIsClosedMeanwhileIsCrowdedOut) {
+  Pair pair;
+  Result result, other;
+  const auto close_it = [&](const Claim&) {
+    pair.accepting.close();
+    return std::nullopt;
+  };
+  start(pair.context, greet(pair.connecting, kSecret, {}), pair.connecting, other);
+  start(pair.context, accept_side(pair.accepting, kSecret, close_it, result), pair.accepting, result);
+  pair.context.run();
+  EXPECT_EQ(result.stranger, Stranger::crowded_out);
+  EXPECT_EQ(result.code, Code::network);
+  EXPECT_FALSE(other.held());
+}
+
 TEST(Handshake, AnUnknownVersionIsRefusedByNameOnBothSides) {
   std::string answer;
   const Result welcomed = welcome_against(kOpen, [&](tcp::socket& socket) {
