@@ -99,7 +99,7 @@ RendezvousServer::Impl::Impl(const ServerOptions& options)
     asio::co_spawn(background_.context(), serve(std::make_shared<Connection>(std::move(socket))), asio::detached);
   };
   const auto make_room = [this] { half_open_.close_oldest(kTimeEnough); };
-  asio::co_spawn(background_.context(), accept_each(acceptor_, "the rendezvous server", make_room, take),
+  asio::co_spawn(background_.context(), accept_each(acceptor_, {"the rendezvous server", make_room, take, &strangers_}),
                  asio::detached);
 }
 

@@ -1,5 +1,6 @@
 #include "ring/net/accept.hpp"
 
+#include <asio/post.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/this_coro.hpp>
@@ -21,24 +22,34 @@ awaitable<void> pause(std::chrono::steady_clock::duration time) {
   co_await timer.async_wait(redirect_error(use_awaitable, ignored));
 }
 
-awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, std::string who, std::function<void()> make_room,
-                            std::function<void(asio::ip::tcp::socket)> take) {
+// A wake-up costs a besieged rank more than a stranger does. Let in together they share one, and what most of them have
+// to say has arrived by then.
+awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, Door door) {
   bool told = false;
+  std::uint64_t turned_away = 0;
+  const auto besieged = [&] {
+    return door.strangers && door.strangers->total() != std::exchange(turned_away, door.strangers->total());
+  };
+  acceptor.non_blocking(true);
   while (acceptor.is_open()) {
     asio::error_code error;
-    asio::ip::tcp::socket socket = co_await acceptor.async_accept(redirect_error(use_awaitable, error));
+    asio::ip::tcp::socket socket = acceptor.accept(error);
     if (!error) {
-      take(std::move(socket));
+      door.take(std::move(socket));
       told = false;
-      continue;
+      co_await asio::post(use_awaitable);  // whoever came first is heard first
+    } else if (error == asio::error::would_block) {
+      if (besieged()) co_await pause(kGathering);
+      co_await acceptor.async_wait(asio::socket_base::wait_read, redirect_error(use_awaitable, error));
+      if (error) co_return;
+    } else {
+      if (!std::exchange(told, true))
+        log(Severity::warning,
+            text(door.who, " cannot accept connections: ", error.message(),
+                 error == asio::error::no_descriptors ? "; raise the limit (ulimit -n)" : "", "; trying on"));
+      door.make_room();
+      co_await pause(std::chrono::milliseconds(20));
     }
-    if (error == asio::error::operation_aborted) co_return;
-    if (!std::exchange(told, true))
-      log(Severity::warning,
-          text(who, " cannot accept connections: ", error.message(),
-               error == asio::error::no_descriptors ? "; raise the limit (ulimit -n)" : "", "; trying on"));
-    make_room();
-    co_await pause(std::chrono::milliseconds(20));
   }
 }
 

@@ -5,12 +5,15 @@
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 
 namespace anello {
 
 class Deadline {
  public:
+  using Grid = std::chrono::duration<std::int64_t, std::ratio<1, 50>>;  // it may pass that much later
+
   Deadline(asio::ip::tcp::socket& socket, std::chrono::milliseconds limit);
   ~Deadline();
   Deadline(const Deadline&) = delete;

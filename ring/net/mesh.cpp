@@ -104,7 +104,8 @@ void Mesh::open(std::vector<Endpoint> peers, Accepted accepted, Exhausted exhaus
     spare_.give_up();
   };
   const auto take = [this](Socket socket) { asio::co_spawn(context_, let_in(std::move(socket)), asio::detached); };
-  asio::co_spawn(context_, accept_each(acceptor_, text("rank ", rank_), make_room, take), asio::detached);
+  asio::co_spawn(context_, accept_each(acceptor_, {text("rank ", rank_), make_room, take, &strangers_}),
+                 asio::detached);
 }
 
 void Mesh::close() {

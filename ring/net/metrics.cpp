@@ -52,12 +52,11 @@ Metrics::Metrics(asio::io_context& context, std::string_view setting, std::strin
   if (!error) acceptor_.bind(endpoint, error);
   if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
   if (error) fail(error);
-  asio::co_spawn(
-      context,
-      accept_each(
-          acceptor_, std::string(setting), [this] { clients_.close_oldest(kTimeEnough); },
-          [this, &context](tcp::socket socket) { asio::co_spawn(context, serve(std::move(socket)), asio::detached); }),
-      asio::detached);
+  const auto make_room = [this] { clients_.close_oldest(kTimeEnough); };
+  const auto take = [this, &context](tcp::socket socket) {
+    asio::co_spawn(context, serve(std::move(socket)), asio::detached);
+  };
+  asio::co_spawn(context, accept_each(acceptor_, {std::string(setting), make_room, take}), asio::detached);
 }
 
 asio::awaitable<void> Metrics::serve(tcp::socket socket) {

@@ -1,0 +1,77 @@
+// The loop at a listener: everybody comes in, in order, whoever else is there.
+#include "ring/net/accept.hpp"
+
+#include <gtest/gtest.h>
+
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/read.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <asio/write.hpp>
+#include <deque>
+
+namespace anello {
+namespace {
+
+using asio::ip::tcp;
+
+// Clients that have said a byte each before anybody listens to them.
+struct Doorstep {
+  asio::io_context context;
+  tcp::acceptor acceptor{context, {asio::ip::address_v4::loopback(), 0}};
+  std::deque<tcp::socket> clients;
+  Strangers strangers;
+  std::size_t inside = 0, most_inside = 0;
+  std::string heard;
+
+  void knock(char says) {
+    clients.emplace_back(context).connect(acceptor.local_endpoint());
+    asio::write(clients.back(), asio::buffer(&says, 1));
+  }
+
+  asio::awaitable<void> hear(tcp::socket client) {
+    most_inside = std::max(most_inside, ++inside);
+    char says = 0;
+    asio::error_code error;
+    co_await asio::async_read(client, asio::buffer(&says, 1), asio::redirect_error(asio::use_awaitable, error));
+    inside--;
+    heard += says;
+    if (says == '?') strangers.count(Stranger::noise);
+  }
+
+  // Until so many were heard.
+  void open(std::size_t count) {
+    const auto take = [this](tcp::socket client) { asio::co_spawn(context, hear(std::move(client)), asio::detached); };
+    asio::co_spawn(context, accept_each(acceptor, {"the test", [] {}, take, &strangers}), asio::detached);
+    hear_until(count);
+  }
+  void hear_until(std::size_t count) {
+    while (heard.size() < count && context.run_one_for(std::chrono::seconds(10)) > 0) {
+    }
+  }
+};
+
+TEST(Accept, whoever_came_first_is_heard_before_the_next_comes_in) {
+  Doorstep doorstep;
+  std::string all;
+  for (int k = 0; k < 100; k++) all += char('@' + k % 60);
+  for (const char says : all) doorstep.knock(says);
+  doorstep.open(all.size());
+  EXPECT_EQ(doorstep.heard, all);
+  EXPECT_LE(doorstep.most_inside, 2U) << "or a limit on those who have not said all would crowd out who has";
+}
+
+TEST(Accept, strangers_keep_nobody_out) {
+  Doorstep doorstep;
+  for (int k = 0; k < 20; k++) doorstep.knock('?');
+  doorstep.open(20);
+  for (std::size_t k = 21; k < 30; k++) {
+    doorstep.knock(k % 2 == 0 ? '?' : '.');
+    doorstep.hear_until(k);
+    EXPECT_EQ(doorstep.heard.size(), k);
+  }
+}
+
+}  // namespace
+}  // namespace anello
