@@ -20,7 +20,11 @@ std::string random_job() {
 
 }  // namespace
 
-void run_world(int ranks, const std::function<void(World&)>& program, const Settings& given) {
+void run_world(int ranks, const std::function<void(World&)>& program, const Settings& settings) {
+  run_world(ranks, program, settings, [](int, std::vector<std::string> blobs) { return blobs; });
+}
+
+void run_world(int ranks, const std::function<void(World&)>& program, const Settings& given, const Seen& seen) {
   if (ranks < 1) throw Error(Code::invalid_argument, text("run_world: ", ranks, " ranks; at least one is needed"));
   Settings settings = given;
   if (settings.flight_dir.empty()) settings.flight_dir = "none";  // no job will ever have this one's name again
@@ -44,7 +48,7 @@ void run_world(int ranks, const std::function<void(World&)>& program, const Sett
                               .host = "localhost",
                               .address = "127.0.0.1"};
       world.emplace(WorldMaker::make(
-          identity, [&](std::string blob) { return hall.exchange(rank, std::move(blob)); }, settings,
+          identity, [&](std::string blob) { return seen(rank, hall.exchange(rank, std::move(blob))); }, settings,
           [&](std::chrono::milliseconds patience) { hall.check(patience); }));
       program(*world);
     } catch (const std::exception& e) {

@@ -72,25 +72,28 @@ struct Told {
   std::chrono::steady_clock::duration after{};
 };
 
-// An error on one rank does not abort the others: each ends by itself.
-inline std::vector<Told> told_on_all_ranks(int ranks, const std::function<void(World&)>& program,
-                                           const Settings& settings = Settings::from_environment()) {
+using Program = std::function<void(World&)>;
+
+// run(program) is a run_world() of so many ranks. An error on one rank does not abort the others: each ends by itself.
+inline std::vector<Told> told_by(const std::function<void(const Program&)>& run, int ranks, const Program& program) {
   std::vector<Told> all(static_cast<std::size_t>(ranks));
-  run_world(
-      ranks,
-      [&](World& world) {
-        Told& told = all[std::size_t(world.rank())];
-        told.rank = world.rank();
-        const auto began = std::chrono::steady_clock::now();
-        try {
-          program(world);
-        } catch (const Error& e) {
-          told.error = e;
-        }
-        told.after = std::chrono::steady_clock::now() - began;
-      },
-      settings);
+  run([&](World& world) {
+    Told& told = all[std::size_t(world.rank())];
+    told.rank = world.rank();
+    const auto began = std::chrono::steady_clock::now();
+    try {
+      program(world);
+    } catch (const Error& e) {
+      told.error = e;
+    }
+    told.after = std::chrono::steady_clock::now() - began;
+  });
   return all;
+}
+
+inline std::vector<Told> told_on_all_ranks(int ranks, const Program& program,
+                                           const Settings& settings = Settings::from_environment()) {
+  return told_by([&](const Program& telling) { run_world(ranks, telling, settings); }, ranks, program);
 }
 
 }  // namespace anello

@@ -1,0 +1,74 @@
+// One world of threads whose every two ranks have a proxy between them, for its control connections and its data (by
+// TCP).
+#pragma once
+#include <map>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "ring/hall.hpp"
+#include "ring/introduction.hpp"
+#include "tests/support/proxy.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+
+class Proxied {
+ public:
+  explicit Proxied(int ranks) : ranks_(ranks), thread_([this] { context_.run(); }) {}
+  ~Proxied() {
+    context_.stop();
+    thread_.join();
+  }
+
+  // As told_on_all_ranks().
+  std::vector<Told> told(const Program& program, Settings settings = Settings::from_environment()) {
+    settings.transport = "tcp";
+    const auto seen = [this](int rank, std::vector<std::string> blobs) {
+      return behind_proxies(rank, std::move(blobs));
+    };
+    return told_by([&](const Program& telling) { run_world(ranks_, telling, settings, seen); }, ranks_, program);
+  }
+
+  // For who is connected now and for who connects.
+  void between(int a, int b, const Fault& fault) {
+    const std::lock_guard lock(mutex_);
+    faults_[{std::min(a, b), std::max(a, b)}] = fault;
+    if (const auto found = proxies_.find({std::min(a, b), std::max(a, b)}); found != proxies_.end())
+      found->second->fault(fault);
+  }
+  void everywhere(const Fault& fault) {
+    for (int a = 0; a < ranks_; a++)
+      for (int b = a + 1; b < ranks_; b++) between(a, b, fault);
+  }
+
+ private:
+  // The rank with the higher number connects.
+  std::vector<std::string> behind_proxies(int rank, std::vector<std::string> blobs) {
+    const std::lock_guard lock(mutex_);
+    for (int peer = 0; peer < rank; peer++) {
+      std::string& blob = blobs[std::size_t(peer)];
+      if (blob.empty()) continue;
+      Introduction introduction = decode_introduction(blob);
+      Endpoint& endpoint = introduction.endpoint;
+      const auto proxy =
+          std::make_shared<Proxy>(context_, Proxy::Endpoint(asio::ip::make_address(endpoint.address), endpoint.port));
+      proxy->fault(faults_[{peer, rank}]);
+      proxies_[{peer, rank}] = proxy;
+      endpoint.port = proxy->port();
+      blob = encode(introduction);
+    }
+    return blobs;
+  }
+
+  using Between = std::pair<int, int>;  // lower rank first
+  const int ranks_;
+  std::mutex mutex_;
+  std::map<Between, Fault> faults_;
+  asio::io_context context_;
+  std::map<Between, std::shared_ptr<Proxy>> proxies_;
+  asio::executor_work_guard<asio::io_context::executor_type> open_{context_.get_executor()};
+  std::thread thread_;
+};
+
+}  // namespace anello

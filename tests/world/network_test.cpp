@@ -1,0 +1,164 @@
+// Networks that are slow, that fall silent, and that damage what they carry: right results, or one typed error on all
+// ranks, in time.
+#include <gmock/gmock.h>
+
+#include "ring/base/text.hpp"
+#include "tests/support/proxied.hpp"
+
+namespace anello {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t kMuch = 1 << 20;  // far into the data of an operation, and where no other connection comes
+const Exercise kLarge{.kind = Kind::allreduce, .op = Op::sum, .dtype = DType::f32, .count = kMuch};
+constexpr milliseconds kSilenceLimit{1000};
+
+Settings impatient() {
+  Settings settings = Settings::from_environment();
+  settings.silence_limit = kSilenceLimit;
+  return settings;
+}
+
+void carry_out_right(World& world, int times, const Exercise& exercise) {
+  for (int k = 0; k < times; k++) {
+    const std::string wrong = carry_out(world, exercise);
+    if (!wrong.empty()) throw Error(Code::invalid_argument, wrong);
+  }
+}
+
+void expect_right(const std::vector<Told>& all) {
+  for (const Told& told : all) EXPECT_FALSE(told.error) << "rank " << told.rank << ": " << told.error->what();
+}
+
+// Nobody is told anything else, or later.
+void expect_told(const std::vector<Told>& all, Code code, milliseconds within) {
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_EQ(told.error->code(), code) << "rank " << told.rank << ": " << told.error->what();
+    EXPECT_EQ(told.error->message(), all[0].error->message()) << "rank " << told.rank;
+    EXPECT_LT(told.after, within) << "rank " << told.rank << ": " << told.error->what();
+  }
+}
+
+TEST(Network, that_is_far_away_changes_nothing) {
+  Proxied world(4);
+  world.everywhere({.delay = milliseconds(10)});
+  expect_right(world.told([](World& w) { carry_out_right(w, 3, {.kind = Kind::allreduce, .count = 1000}); }));
+}
+
+TEST(Network, that_carries_little_is_no_failure) {
+  Proxied world(4);
+  world.everywhere({.bytes_a_second = 4 << 20});
+  expect_right(world.told([](World& w) { carry_out_right(w, 1, kLarge); }, impatient()));
+}
+
+TEST(Network, that_comes_back_in_time_is_no_failure) {
+  Proxied world(4);
+  const auto told = world.told(
+      [&](World& w) {
+        carry_out_right(w, 1, kLarge);
+        if (w.rank() == 1) {
+          world.everywhere({.cut_off = true});
+          std::this_thread::sleep_for(kSilenceLimit / 3);
+          world.everywhere({});
+        }
+        carry_out_right(w, 1, kLarge);
+      },
+      impatient());
+  expect_right(told);
+}
+
+TEST(Network, that_is_cut_between_two_ranks_ends_the_world_in_time) {
+  Proxied world(4);
+  const auto told = world.told(
+      [&](World& w) {
+        carry_out_right(w, 1, kLarge);
+        w.barrier();
+        if (w.rank() == 0) world.between(2, 3, {.cut_off = true});
+        carry_out_right(w, 1000000, kLarge);
+      },
+      impatient());
+  expect_told(told, Code::rank_silent, kSilenceLimit + seconds(1) + seconds(1));
+  EXPECT_THAT(told[0].error->message(), ::testing::AnyOf(HasSubstr("rank 2"), HasSubstr("rank 3")));
+}
+
+// Nobody on one side can know what the other decides.
+TEST(Network, that_falls_apart_ends_the_world_on_both_sides_in_time) {
+  Proxied world(4);
+  const auto told = world.told(
+      [&](World& w) {
+        w.barrier();
+        if (w.rank() == 0)
+          for (const int a : {0, 1})
+            for (const int b : {2, 3}) world.between(a, b, {.cut_off = true});
+        carry_out_right(w, 1000000, kLarge);
+      },
+      impatient());
+  for (const Told& each : told) {
+    ASSERT_TRUE(each.error) << "rank " << each.rank << " was told nothing";
+    EXPECT_EQ(each.error->code(), Code::rank_silent) << each.error->what();
+    EXPECT_EQ(each.error->rank() < 2, each.rank >= 2) << "rank " << each.rank << ": " << each.error->what();
+    EXPECT_LT(each.after, kSilenceLimit + seconds(2)) << each.error->what();
+  }
+}
+
+// A connection that ends while both its ranks live.
+TEST(Network, that_loses_a_connection_ends_the_world_at_once) {
+  for (const bool half : {false, true}) {
+    Proxied world(4);
+    Fault fault;
+    (half ? fault.half_close_at : fault.truncate_at) = kMuch;
+    world.between(1, 2, fault);
+    const auto told = world.told([](World& w) { carry_out_right(w, 100, kLarge); });
+    expect_told(told, Code::rank_dead, seconds(5));
+    EXPECT_THAT(told[0].error->rank(), ::testing::AnyOf(1, 2)) << told[0].error->what();
+  }
+}
+
+// What came instead of the byte was the beginning of the next operation.
+TEST(Network, that_loses_a_byte_is_found_out_by_the_next_operation) {
+  Proxied world(2);
+  world.between(0, 1, {.drop_at = kMuch});
+  const auto told = world.told([](World& w) {
+    std::vector<float> values(kMuch);
+    for (int k = 0; k < 100; k++) w.allreduce(values);
+  });
+  expect_told(told, Code::protocol, seconds(5));
+}
+
+// A world that does nothing has control connections only; behind the handshake are their frames.
+TEST(Network, that_loses_a_byte_of_the_control_plane_is_found_out_by_who_hears_nonsense) {
+  Proxied world(4);
+  world.between(2, 3, {.drop_at = 200});
+  const auto told = world.told(
+      [](World& w) {
+        std::this_thread::sleep_for(seconds(3));
+        w.barrier();
+      },
+      impatient());
+  expect_told(told, Code::protocol, seconds(5));
+  EXPECT_THAT(told[0].error->rank(), ::testing::AnyOf(2, 3)) << told[0].error->what();
+}
+
+// What ends without a reason is tried again; a reason is given to the user.
+TEST(Network, that_damages_a_handshake_is_tried_again_or_a_clear_error) {
+  for (const auto& [at, why] : {std::pair(0, ""), {5, "protocol version"}, {20, "this is rank 0, not "}, {60, ""}}) {
+    Proxied world(2);
+    world.everywhere({.corrupt_at = at});
+    std::string told;
+    try {
+      expect_right(world.told([](World& w) { w.barrier(); }, impatient()));
+    } catch (const Error& e) {
+      told = e.what();
+    }
+    EXPECT_EQ(told.empty(), std::string(why).empty()) << "byte " << at << ": " << told;
+    EXPECT_THAT(told, HasSubstr(why)) << "byte " << at;
+  }
+}
+
+}  // namespace
+}  // namespace anello
