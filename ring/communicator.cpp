@@ -33,7 +33,7 @@ Communicator::Communicator(const Charter& charter, Control* control, DataLinks* 
       callers_waiter_(charter.patience, ledger_->bell()),
       threads_waiter_(never_spins(charter.patience), ledger_->bell()),
       engine_(charter.rank, *ledger_, control, links, charter.timeline,
-              {charter.settings.stall_time, charter.settings.operation_limit}),
+              {charter.settings.stall_time, charter.settings.operation_limit}, charter.settings.integrity != 0),
       planner_(charter.rank, charter.generation, charter.facts, charter.table, charter.settings) {}
 
 std::string Communicator::describe(const Ticket& ticket) const {
@@ -231,7 +231,8 @@ Error Communicator::verdict(const Error& cause) {
   if (!control_) return cause;
   if (cause.code() == Code::network && cause.rank() >= 0)
     control_->suspect(cause.rank(), ledger_->group(), cause.message());
-  if (cause.code() == Code::mismatch || cause.code() == Code::protocol || cause.code() == Code::aborted)
+  if (cause.code() == Code::mismatch || cause.code() == Code::protocol || cause.code() == Code::diverged ||
+      cause.code() == Code::aborted)
     control_->propose({cause.code(), cause.rank(), cause.message()});
   return control_->error();
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ring/base/text.hpp"
+#include "ring/run/checksum.hpp"
 
 namespace anello {
 
@@ -23,10 +24,14 @@ bool has_elements(const Operation& operation) {
   return operation.count > 0 || !operation.received.empty();
 }
 
+bool leaves_the_same(Kind kind) {
+  return kind == Kind::allreduce || kind == Kind::broadcast || kind == Kind::all_gather;
+}
+
 }  // namespace
 
 Engine::Engine(int rank, Ledger& ledger, Control* control, DataLinks* links, Timeline* timeline,
-               const Patience& patience)
+               const Patience& patience, bool compares)
     : rank_(rank),
       size_(int(ledger.members().size())),
       ledger_(ledger),
@@ -34,6 +39,7 @@ Engine::Engine(int rank, Ledger& ledger, Control* control, DataLinks* links, Tim
       links_(links),
       timeline_(timeline),
       patience_(patience),
+      compares_(compares && size_ > 1),
       link_of_(ledger.members().size()),
       progress_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
 
@@ -78,6 +84,7 @@ bool Engine::advance(Waiter& waiter, const std::atomic<int>& interrupt) {
   check_agreed();
   if (traced_) trace_.mark();
   finish();
+  if (compares_) remember_results();
   note_end();
   return true;
 }
@@ -98,7 +105,7 @@ bool Engine::move(Waiter& waiter, const std::atomic<int>& interrupt) {
   while (!moving_) {
     if (interrupted()) return false;
     if ((moving_ = links_ready()))
-      progress_.start(execution_, ticket_->signature, link_of_, traced_ ? &trace_ : nullptr);
+      begin_to_move();
     else
       sleep(waiter);
   }
@@ -118,11 +125,17 @@ bool Engine::move(Waiter& waiter, const std::atomic<int>& interrupt) {
   return true;
 }
 
+void Engine::begin_to_move() {
+  Signature signature = ticket_->signature;
+  signature.results = results_.checksum;
+  progress_.start(execution_, signature, link_of_, traced_ ? &trace_ : nullptr);
+}
+
 bool Engine::pass() {
   try {
     return progress_.pass();
   } catch (const Error& e) {
-    throw Error(e.code(), e.message(), world_rank(e.rank()));
+    throw Error(e.code(), e.message(), e.rank() < 0 ? -1 : world_rank(e.rank()));
   }
 }
 
@@ -210,17 +223,39 @@ void Engine::finish() {
   if (traced_) trace_.scaled(ticket_->plan->output_elems << shift);
 }
 
+void Engine::remember_results() {
+  const Operation& operation = *ticket_->operation;
+  if (!has_elements(operation) || !leaves_the_same(operation.kind)) return;
+  results_ = {ticket_->signature.sequence, checksum(operation.dtype, operation.output, ticket_->plan->output_elems)};
+}
+
 // A peer that is a number behind or ahead went wrong earlier: what it called then says more than the numbers.
-std::string Engine::explain(int peer, const Signature& encoded) const {
+Error Engine::explain(int peer, const Signature& encoded) const {
   Signature theirs = encoded;
   theirs.group = ledger_.group();
+  theirs.results = 0;
+  if (theirs == ticket_->signature) return divergence(peer, encoded.results);
   const int me = world_rank(rank_), other = world_rank(peer);
   const std::string where = theirs.group == 0 ? "" : text("in ", ledger_.name(), " ");
   const std::optional<Signature> then = ledger_.begun(theirs.sequence);
   if (then == theirs)
-    return text(where, "rank ", other, " sent more for ", describe(theirs), " than rank ", me, " expected");
+    return {Code::mismatch,
+            text(where, "rank ", other, " sent more for ", describe(theirs), " than rank ", me, " expected"), peer};
   const Signature mine = then ? *then : ticket_->signature;
-  return where + (me < other ? difference(me, mine, other, theirs) : difference(other, theirs, me, mine));
+  return {Code::mismatch,
+          where + (me < other ? difference(me, mine, other, theirs) : difference(other, theirs, me, mine)), peer};
+}
+
+// Of two that differ nobody knows which one is right.
+Error Engine::divergence(int peer, std::uint32_t theirs) const {
+  const int me = world_rank(rank_), other = world_rank(peer);
+  const auto which = [&](int rank, std::uint32_t checksum) { return text("rank ", rank, " has checksum ", checksum); };
+  const std::optional<Signature> then = ledger_.begun(results_.sequence);
+  const std::string what = then ? describe(*then) : text("operation #", results_.sequence);
+  const std::string where = ledger_.group() == 0 ? "" : text(" in ", ledger_.name());
+  const std::string mine = which(me, results_.checksum), others = which(other, theirs);
+  return {Code::diverged, text("the results of ", what, where, " differ: ", me < other ? mine : others, ", ",
+                               me < other ? others : mine, "; memory or a connection is damaged")};
 }
 
 std::string Engine::how_far() const {

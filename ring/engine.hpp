@@ -24,8 +24,10 @@ class Engine {
     std::chrono::milliseconds end{0};     // the world ends
   };
 
-  // Errors speak of ranks in the world. Control and links are null in a world of one.
-  Engine(int rank, Ledger& ledger, Control* control, DataLinks* links, Timeline* timeline, const Patience& patience);
+  // Errors speak of ranks in the world. Control and links are null in a world of one. `compares`: what an operation
+  // leaves the same on all ranks.
+  Engine(int rank, Ledger& ledger, Control* control, DataLinks* links, Timeline* timeline, const Patience& patience,
+         bool compares);
 
   // The ticket outlives the operation.
   void start(const Ticket& ticket);
@@ -37,7 +39,14 @@ class Engine {
   std::string how_far() const;
 
  private:
+  // What the newest operation that leaves the same on all ranks has left here.
+  struct Results {
+    std::uint64_t sequence = 0;
+    std::uint32_t checksum = 0;  // 0: none yet
+  };
+
   Buffer prescaled(const Ticket& ticket);
+  void begin_to_move();
   bool pass();
   int world_rank(int member) const { return ledger_.members()[std::size_t(member)]; }
   bool move(Waiter& waiter, const std::atomic<int>& interrupt);
@@ -49,7 +58,9 @@ class Engine {
   void check_agreed() const;
   void finish();
   void note_end();
-  std::string explain(int peer, const Signature& theirs) const;
+  void remember_results();
+  Error explain(int peer, const Signature& theirs) const;
+  Error divergence(int peer, std::uint32_t theirs) const;
 
   int rank_, size_;  // in the group
   Ledger& ledger_;
@@ -57,6 +68,8 @@ class Engine {
   DataLinks* links_;
   Timeline* timeline_;
   Patience patience_;
+  bool compares_;
+  Results results_;
   const Ticket* ticket_ = nullptr;
   bool moving_ = false;  // its links are there
   std::vector<Link*> link_of_;

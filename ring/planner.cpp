@@ -32,7 +32,7 @@ Planner::Planner(int rank, std::uint32_t generation, const Facts& facts, Table t
       table_(std::move(table)) {}
 
 const Planner::Planned& Planner::plan(const Operation& operation) {
-  const Signature asked = what_is_asked(operation);
+  const Asked asked = what_is_asked(operation);
   const bool same_parts =
       std::ranges::equal(operation.counts, shape_.counts) && std::ranges::equal(operation.received, shape_.received);
   if (planned_.plan && same_parts && asked == asked_) return planned_;
@@ -50,8 +50,9 @@ const Planner::Planned& Planner::plan(const Operation& operation) {
   return planned_;
 }
 
-Signature Planner::what_is_asked(const Operation& operation) const {
-  Signature signature;
+Planner::Asked Planner::what_is_asked(const Operation& operation) const {
+  Asked asked;
+  Signature& signature = asked.signature;
   signature.generation = generation_;
   signature.count = operation.count;
   signature.fingerprint = operation.fingerprint;
@@ -62,19 +63,19 @@ Signature Planner::what_is_asked(const Operation& operation) const {
   signature.wire = operation.wire == operation.dtype ? kAsTheyAre : operation.wire.value_or(kAsTheyAre);
   if (!operation.algorithm.empty())
     signature.algorithm = algorithm_named(Code::invalid_argument, "algorithm", operation.algorithm);
-  signature.slab_elems = std::uint64_t(operation.slab_bytes);
-  return signature;
+  asked.slab_bytes = operation.slab_bytes;
+  return asked;
 }
 
-Signature Planner::with_choice(Signature signature) const {
-  const auto slab_bytes = std::int64_t(std::exchange(signature.slab_elems, 0));
+Signature Planner::with_choice(const Asked& asked) const {
+  Signature signature = asked.signature;
   const Algorithm forced = std::exchange(signature.algorithm, Algorithm::automatic);
   const bool reduces =
       signature.kind == Kind::allreduce || signature.kind == Kind::reduce_scatter || signature.kind == Kind::reduce;
   if (!reduces) return signature;
   Facts facts = facts_;
   if (forced != Algorithm::automatic) facts.forced = forced;
-  if (slab_bytes != kSuitableSlab) facts.slab_bytes = slab_bytes;
+  if (asked.slab_bytes != kSuitableSlab) facts.slab_bytes = asked.slab_bytes;
   facts.elem_bytes = size_bytes(signature.dtype);
   const bool scatters = signature.kind == Kind::reduce_scatter && shape_.counts.empty();  // `count` is one of many
   facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
@@ -97,7 +98,7 @@ Plan Planner::make_plan(const Signature& signature) const {
 }
 
 const Plan& Planner::plan_for(const Signature& signature) {
-  const std::tuple<Kind, Algorithm, const Shape&, std::uint64_t> key{signature.kind, signature.algorithm, shape_,
+  const std::tuple<Kind, Algorithm, const Shape&, std::uint32_t> key{signature.kind, signature.algorithm, shape_,
                                                                      signature.slab_elems};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   return plans_.emplace(Key(key), make_plan(signature)).first->second;

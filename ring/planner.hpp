@@ -32,10 +32,17 @@ class Planner {
 
  private:
   static constexpr std::size_t kManyPlans = 1024;
-  using Key = std::tuple<Kind, Algorithm, Shape, std::uint64_t>;
+  using Key = std::tuple<Kind, Algorithm, Shape, std::uint32_t>;
 
-  Signature what_is_asked(const Operation& operation) const;
-  Signature with_choice(Signature signature) const;
+  // What the choice depends on.
+  struct Asked {
+    Signature signature;  // its algorithm is the forced one
+    std::int64_t slab_bytes = kSuitableSlab;
+
+    friend bool operator==(const Asked&, const Asked&) = default;
+  };
+  Asked what_is_asked(const Operation& operation) const;
+  Signature with_choice(const Asked& asked) const;
   const Plan& plan_for(const Signature& signature);
   void forget();
   Plan make_plan(const Signature& signature) const;
@@ -45,9 +52,10 @@ class Planner {
   Facts facts_;
   Table table_;
   std::map<Key, Plan, std::less<>> plans_;
-  Signature asked_;  // of the last call: the forced algorithm, and in place of a slab's elements the bytes wanted
-  Shape shape_;      // of the last call
-  Planned planned_;  // of the last call; without a plan if there was none, or it failed
+  // Of the last call; without a plan if there was none, or it failed.
+  Asked asked_;
+  Shape shape_;
+  Planned planned_;
 };
 
 }  // namespace anello

@@ -1,7 +1,6 @@
 #include "ring/progress.hpp"
 
 #include <algorithm>
-#include <anello/error.hpp>
 #include <cstring>
 
 namespace anello {
@@ -95,7 +94,7 @@ std::size_t Progress::receive_first(Peer& peer, int rank, Bytes place) {
 void Progress::check_signature(const Peer& peer, int rank) const {
   if (peer.incoming == outgoing_) return;
   const std::string_view theirs(peer.incoming.data(), kSignatureBytes);
-  throw Error(Code::mismatch, explain_(rank, with_rank(rank, [&] { return decode_signature(theirs); })), rank);
+  throw explain_(rank, with_rank(rank, [&] { return decode_signature(theirs); }));
 }
 
 std::size_t Progress::receive(std::uint32_t s, int rank, Bytes place) {

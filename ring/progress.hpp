@@ -1,6 +1,7 @@
 // Carries one execution forward over links: who is served first, and the signature that goes ahead of the data on each
 // of them. One pass at a time; it never waits and needs no clock, so it runs over simulated links as over real ones.
 #pragma once
+#include <anello/error.hpp>
 #include <array>
 #include <functional>
 #include <vector>
@@ -14,8 +15,8 @@ namespace anello {
 
 class Progress {
  public:
-  // Explains a signature other than this rank's: the text of a mismatch.
-  using Explain = std::function<std::string(int peer, const Signature& theirs)>;
+  // Explains a signature other than this rank's.
+  using Explain = std::function<Error(int peer, const Signature& theirs)>;
 
   explicit Progress(Explain explain) : explain_(std::move(explain)) {}
 
@@ -25,7 +26,7 @@ class Progress {
 
   // One pass: every send that can go; then the receive that is first in program order, and the others in turn until two
   // come up empty (then somebody else should get the core); then local work. True if anything moved.
-  // Throws Error{network, mismatch, protocol} with the peer's rank.
+  // Throws Error{network, protocol} with the peer's rank, and what `explain` says.
   bool pass();
 
   // Calls want(link, writable) for every link on which the next pass depends.

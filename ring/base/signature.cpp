@@ -47,8 +47,8 @@ std::array<char, kSignatureBytes> encode(const Signature& s) {
   };
   put(kMagic, 4);
   put(s.generation, 4);
-  for (const std::uint64_t value : {s.sequence, s.count, s.slab_elems, s.fingerprint}) put(value, 8);
-  put(std::uint32_t(s.root), 4);
+  for (const std::uint64_t value : {s.sequence, s.count, s.fingerprint}) put(value, 8);
+  for (const std::uint32_t value : {s.slab_elems, s.results, std::uint32_t(s.root)}) put(value, 4);
   const unsigned types = unsigned(s.dtype) | unsigned(s.wire) << 4;  // so that small data stays in one cache line
   for (const unsigned value : {unsigned(s.kind), unsigned(s.op), types, unsigned(s.algorithm)}) put(value, 1);
   ANELLO_CHECK(at == bytes.data() + bytes.size());
@@ -62,8 +62,9 @@ Signature decode_signature(std::string_view bytes) {
   s.generation = reader.u32();
   s.sequence = reader.u64();
   s.count = reader.u64();
-  s.slab_elems = reader.u64();
   s.fingerprint = reader.u64();
+  s.slab_elems = reader.u32();
+  s.results = reader.u32();
   s.root = reader.i32();
   s.kind = Kind(reader.u8());
   s.op = Op(reader.u8());

@@ -1,4 +1,4 @@
-# What is found outside, and what is missing without it. The engine itself needs Asio and Highway.
+# What is found outside, and what is missing without it. The engine itself needs Asio, Highway and xxHash.
 
 find_package(Threads REQUIRED)
 find_path(ANELLO_ASIO_INCLUDE asio.hpp DOC "Asio's headers (Debian: libasio-dev)")
@@ -23,6 +23,11 @@ set_property(GLOBAL APPEND PROPERTY ANELLO_ROOMS anello_asio)
 find_package(hwy QUIET)
 if(NOT hwy_FOUND)
   message(FATAL_ERROR "Highway was not found. Install it (Debian: apt-get install libhwy-dev) or add it to CMAKE_PREFIX_PATH.")
+endif()
+
+find_path(ANELLO_XXHASH_INCLUDE xxhash.h DOC "xxHash's header (Debian: libxxhash-dev)")
+if(NOT ANELLO_XXHASH_INCLUDE)
+  message(FATAL_ERROR "xxHash's header was not found. Install it (Debian: apt-get install libxxhash-dev) or set ANELLO_XXHASH_INCLUDE.")
 endif()
 
 function(anello_feature name state)

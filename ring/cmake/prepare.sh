@@ -7,7 +7,7 @@
 root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
 cd -- "$root" || exit
 
-engine_packages=(cmake ninja-build g++ libasio-dev libhwy-dev libssl-dev)
+engine_packages=(cmake ninja-build g++ libasio-dev libhwy-dev libxxhash-dev libssl-dev)
 program_packages=(libcli11-dev nlohmann-json3-dev zlib1g-dev libopenblas-dev pkgconf)
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev valgrind iproute2)
 fuzz_packages=(clang libclang-rt-14-dev)

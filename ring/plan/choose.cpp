@@ -118,13 +118,14 @@ std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) {
 
 }  // namespace
 
-std::uint64_t slab_elems(const Facts& facts) {
+std::uint32_t slab_elems(const Facts& facts) {
   ANELLO_CHECK(facts.elem_bytes > 0);
   if (facts.slab_bytes == 0 || facts.world == 1) return 0;
   const std::uint64_t least = facts.hosts > 1 ? kLeastChunkBytesBetweenHosts : kLeastChunkBytes;
   const std::uint64_t slab_bytes = std::max(wanted_slab(facts), std::uint64_t(facts.world) * least);
   if (facts.bytes <= slab_bytes) return 0;
-  return divide_up(facts.bytes / facts.elem_bytes, divide_up(facts.bytes, slab_bytes));
+  const std::uint64_t elems = divide_up(facts.bytes / facts.elem_bytes, divide_up(facts.bytes, slab_bytes));
+  return std::uint32_t(std::min<std::uint64_t>(elems, UINT32_MAX));  // as many as a signature has room for
 }
 
 Algorithm order_of(Kind kind, const Facts& facts) {

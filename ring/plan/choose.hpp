@@ -29,7 +29,7 @@ struct Facts {
 
 struct Choice {
   Algorithm algorithm = Algorithm::ring;  // never automatic
-  std::uint64_t slab_elems = 0;           // 0: all at once
+  std::uint32_t slab_elems = 0;           // 0: all at once
   std::string_view reason;                // for people, in memory that never goes away
 };
 
@@ -52,6 +52,6 @@ Algorithm order_of(Kind kind, const Facts& facts);
 
 // The slab alone, for reduce_scatter: near facts.slab_bytes, so that slabs are equal, and no less than a worthwhile
 // message for each rank. 0: all at once.
-std::uint64_t slab_elems(const Facts& facts);
+std::uint32_t slab_elems(const Facts& facts);
 
 }  // namespace anello

@@ -57,7 +57,7 @@ struct Rank {
   std::vector<std::unique_ptr<PipeLink>> owned;
   std::vector<Link*> links;
   Execution execution;
-  Progress progress{[](int, const Signature&) { return std::string("signatures differ"); }};
+  Progress progress{[](int, const Signature&) { return Error(Code::mismatch, "signatures differ"); }};
 };
 
 struct Ranks {

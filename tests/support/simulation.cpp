@@ -63,8 +63,9 @@ struct Simulation::Seat {
   std::vector<std::unique_ptr<MemoryLink>> owned;
   std::vector<Link*> links;
   Execution execution;
-  Progress progress{
-      [this](int peer, const Signature& theirs) { return difference(member, task->signature, peer, theirs); }};
+  Progress progress{[this](int peer, const Signature& theirs) {
+    return Error(Code::mismatch, difference(member, task->signature, peer, theirs), peer);
+  }};
 };
 
 struct Simulation::Rank {

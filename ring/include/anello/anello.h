@@ -42,6 +42,7 @@ typedef enum {
   ANELLO_ABORTED = 12,
   ANELLO_TIMED_OUT = 13,
   ANELLO_RANK_SILENT = 14,
+  ANELLO_DIVERGED = 15,
   ANELLO_OUT_OF_MEMORY = 100
 } anello_status;
 

@@ -1,0 +1,72 @@
+#include "ring/run/checksum.hpp"
+
+#include <array>
+#include <cstring>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace anello {
+namespace {
+
+constexpr std::size_t kBlockBytes = 4096;  // stays in the first cache
+
+// Floats as bits: those beyond infinity, without their sign, are no numbers. Without a branch or a comparison, so that
+// compilers make it vectors.
+template <class Bits>
+bool any_nan(ConstBytes block, Bits infinity) {
+  constexpr Bits kUnsigned = Bits(~Bits(0)) >> 1;
+  Bits borrowed = 0;
+  for (std::size_t at = 0; at < block.size(); at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, block.data() + at, sizeof bits);
+    borrowed = Bits(borrowed | Bits(infinity - Bits(bits & kUnsigned)));
+  }
+  return borrowed > kUnsigned;
+}
+
+template <class Bits>
+void put(XXH3_state_t& state, ConstBytes block, Bits infinity) {
+  constexpr Bits kUnsigned = Bits(~Bits(0)) >> 1;
+  std::array<Bits, kBlockBytes / sizeof(Bits)> same;
+  const std::size_t elems = block.size() / sizeof(Bits);
+  if (any_nan(block, infinity)) {
+    std::memcpy(same.data(), block.data(), block.size());
+    for (std::size_t i = 0; i < elems; i++)
+      if (Bits(same[i] & kUnsigned) > infinity) same[i] = kUnsigned;
+    block = std::as_bytes(std::span(same).first(elems));
+  }
+  XXH3_64bits_update(&state, block.data(), block.size());
+}
+
+void put(XXH3_state_t& state, ConstBytes block, DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return put<std::uint16_t>(state, block, 0x7c00);
+    case DType::bf16:
+      return put<std::uint16_t>(state, block, 0x7f80);
+    case DType::f32:
+      return put<std::uint32_t>(state, block, 0x7f800000);
+    case DType::f64:
+      return put<std::uint64_t>(state, block, 0x7ff0000000000000);
+    default:
+      XXH3_64bits_update(&state, block.data(), block.size());
+  }
+}
+
+}  // namespace
+
+std::uint32_t checksum(DType dtype, const Buffer& buffer, std::uint64_t elems) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  const auto shift = std::uint32_t(std::countr_zero(size_bytes(dtype)));
+  for (std::uint64_t at = 0; at < elems;) {
+    const ConstBytes block = buffer.run(at, std::min<std::uint64_t>(elems - at, kBlockBytes >> shift), shift);
+    put(state, block, dtype);
+    at += block.size() >> shift;
+  }
+  const auto digest = std::uint32_t(XXH3_64bits_digest(&state));
+  return digest == 0 ? 1 : digest;
+}
+
+}  // namespace anello
