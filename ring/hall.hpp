@@ -1,11 +1,9 @@
 // The exchange of blobs between threads: the rendezvous of a world in one process. Any thread; each rank calls from
 // one.
 #pragma once
-#include <anello/world.hpp>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -33,9 +31,5 @@ class Hall {
   std::uint64_t round_ = 0;
   bool closed_ = false;
 };
-
-// run_world() of ranks that know of each other what `seen` makes of the blobs that they exchange.
-using Seen = std::function<std::vector<std::string>(int rank, std::vector<std::string> blobs)>;
-void run_world(int ranks, const std::function<void(World&)>& program, const Settings& settings, const Seen& seen);
 
 }  // namespace anello

@@ -1,4 +1,3 @@
-#include <anello/testing.hpp>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -9,6 +8,7 @@
 #include "ring/base/text.hpp"
 #include "ring/bootstrap.hpp"
 #include "ring/hall.hpp"
+#include "ring/run_world.hpp"
 
 namespace anello {
 namespace {

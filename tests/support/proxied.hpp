@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "ring/hall.hpp"
 #include "ring/introduction.hpp"
+#include "ring/run_world.hpp"
 #include "tests/support/proxy.hpp"
 #include "tests/support/worlds.hpp"
 

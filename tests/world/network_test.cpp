@@ -4,6 +4,7 @@
 
 #include "ring/base/text.hpp"
 #include "tests/support/proxied.hpp"
+#include "tests/support/random.hpp"
 
 namespace anello {
 namespace {
@@ -15,7 +16,7 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kMuch = 1 << 20;  // far into the data of an operation, and where no other connection comes
 const Exercise kLarge{.kind = Kind::allreduce, .op = Op::sum, .dtype = DType::f32, .count = kMuch};
-constexpr milliseconds kSilenceLimit{1000};
+constexpr milliseconds kSilenceLimit{kSlowdown > 1 ? 3000 : 1000};
 
 Settings impatient() {
   Settings settings = Settings::from_environment();
@@ -40,7 +41,7 @@ void expect_told(const std::vector<Told>& all, Code code, milliseconds within) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
     EXPECT_EQ(told.error->code(), code) << "rank " << told.rank << ": " << told.error->what();
     EXPECT_EQ(told.error->message(), all[0].error->message()) << "rank " << told.rank;
-    EXPECT_LT(told.after, within) << "rank " << told.rank << ": " << told.error->what();
+    EXPECT_LT(told.after, within * kSlowdown) << "rank " << told.rank << ": " << told.error->what();
   }
 }
 
@@ -102,7 +103,7 @@ TEST(Network, that_falls_apart_ends_the_world_on_both_sides_in_time) {
     ASSERT_TRUE(each.error) << "rank " << each.rank << " was told nothing";
     EXPECT_EQ(each.error->code(), Code::rank_silent) << each.error->what();
     EXPECT_EQ(each.error->rank() < 2, each.rank >= 2) << "rank " << each.rank << ": " << each.error->what();
-    EXPECT_LT(each.after, kSilenceLimit + seconds(2)) << each.error->what();
+    EXPECT_LT(each.after, kSilenceLimit + seconds(2) * kSlowdown) << each.error->what();
   }
 }
 
@@ -136,7 +137,7 @@ TEST(Network, that_loses_a_byte_of_the_control_plane_is_found_out_by_who_hears_n
   world.between(2, 3, {.drop_at = 200});
   const auto told = world.told(
       [](World& w) {
-        std::this_thread::sleep_for(seconds(3));
+        std::this_thread::sleep_for(3 * kSilenceLimit);
         w.barrier();
       },
       impatient());
