@@ -226,7 +226,9 @@ void Engine::finish() {
 void Engine::remember_results() {
   const Operation& operation = *ticket_->operation;
   if (!has_elements(operation) || !leaves_the_same(operation.kind)) return;
-  results_ = {ticket_->signature.sequence, checksum(operation.dtype, operation.output, ticket_->plan->output_elems)};
+  const Nans nans = operation.kind == Kind::allreduce ? Nans::alike : Nans::as_they_are;
+  results_ = {ticket_->signature.sequence,
+              checksum(operation.dtype, operation.output, ticket_->plan->output_elems, nans)};
 }
 
 // A peer that is a number behind or ahead went wrong earlier: what it called then says more than the numbers.
@@ -253,9 +255,13 @@ Error Engine::divergence(int peer, std::uint32_t theirs) const {
   const std::optional<Signature> then = ledger_.begun(results_.sequence);
   const std::string what = then ? describe(*then) : text("operation #", results_.sequence);
   const std::string where = ledger_.group() == 0 ? "" : text(" in ", ledger_.name());
+  if (results_.checksum == 0 || theirs == 0)
+    return {Code::protocol, text("what rank ", other, " says of its earlier results", where, " is damaged"), peer};
   const std::string mine = which(me, results_.checksum), others = which(other, theirs);
-  return {Code::diverged, text("the results of ", what, where, " differ: ", me < other ? mine : others, ", ",
-                               me < other ? others : mine, "; memory or a connection is damaged")};
+  return {
+      Code::diverged,
+      text("the results of ", what, where, " differ: ", me < other ? mine : others, ", ", me < other ? others : mine,
+           "; memory or a connection is damaged, or a program wrote to a result that was not complete")};
 }
 
 std::string Engine::how_far() const {

@@ -25,6 +25,8 @@ std::string_view differing_field(const Signature& a, const Signature& b) {
   if (a.op != b.op) return "reductions";
   if (a.root != b.root) return "roots";
   if (a.fingerprint != b.fingerprint) return "lists of counts (same total), or the factors after the reduction,";
+  if (a.generation != b.generation) return "generations";
+  if (a.results != b.results) return "checksums of earlier results";
   return kAlgorithms;
 }
 

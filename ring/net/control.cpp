@@ -166,6 +166,7 @@ awaitable<void> Control::listen_to(int peer, Shared neighbour) {
   } catch (const Error& e) {
     how = text("it sent what is no ", e.what());
     council_.propose({e.code(), peer, text("rank ", peer, " on ", hosts_[std::size_t(peer)], ": ", how)}, now());
+    settle();  // before the connection is closed, which others may hear of first
   }
   ended(peer, how);
 }

@@ -3,7 +3,6 @@
 namespace anello {
 namespace {
 
-// Up to that much later, so that those that pass one after the other share a wake-up.
 std::chrono::steady_clock::time_point on_a_grid(std::chrono::steady_clock::time_point time) {
   return std::chrono::time_point<std::chrono::steady_clock>(std::chrono::ceil<Deadline::Grid>(time.time_since_epoch()));
 }

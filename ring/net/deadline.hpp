@@ -12,7 +12,8 @@ namespace anello {
 
 class Deadline {
  public:
-  using Grid = std::chrono::duration<std::int64_t, std::ratio<1, 50>>;  // it may pass that much later
+  // It may pass up to 20 ms later, together with others, which share a wake-up.
+  using Grid = std::chrono::duration<std::int64_t, std::ratio<1, 50>>;
 
   Deadline(asio::ip::tcp::socket& socket, std::chrono::milliseconds limit);
   ~Deadline();

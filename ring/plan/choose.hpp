@@ -50,8 +50,8 @@ Choice choose(const Facts& facts, std::span<const TableRow> table = {});
 // The algorithm of a reduce or reduce_scatter: automatic, or one that keeps rank order where that is wanted.
 Algorithm order_of(Kind kind, const Facts& facts);
 
-// The slab alone, for reduce_scatter: near facts.slab_bytes, so that slabs are equal, and no less than a worthwhile
-// message for each rank. 0: all at once.
+// The slab alone, for reduce_scatter: near facts.slab_bytes, so that slabs are equal, no less than a worthwhile
+// message for each rank, and no more than a signature can say. 0: all at once.
 std::uint32_t slab_elems(const Facts& facts);
 
 }  // namespace anello

@@ -1,10 +1,16 @@
 #include "ring/run/checksum.hpp"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
+#include <span>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+#if XXH_VERSION_NUMBER < 800
+#error "XXH3 is the same everywhere only since xxHash 0.8.0"
+#endif
 
 namespace anello {
 namespace {
@@ -39,7 +45,7 @@ void put(XXH3_state_t& state, ConstBytes block, Bits infinity) {
   XXH3_64bits_update(&state, block.data(), block.size());
 }
 
-void put(XXH3_state_t& state, ConstBytes block, DType dtype) {
+void put_with_nans_alike(XXH3_state_t& state, ConstBytes block, DType dtype) {
   switch (dtype) {
     case DType::f16:
       return put<std::uint16_t>(state, block, 0x7c00);
@@ -49,20 +55,31 @@ void put(XXH3_state_t& state, ConstBytes block, DType dtype) {
       return put<std::uint32_t>(state, block, 0x7f800000);
     case DType::f64:
       return put<std::uint64_t>(state, block, 0x7ff0000000000000);
-    default:
+    case DType::i8:
+    case DType::u8:
+    case DType::i16:
+    case DType::u16:
+    case DType::i32:
+    case DType::u32:
+    case DType::i64:
+    case DType::u64:
+    case DType::boolean:
       XXH3_64bits_update(&state, block.data(), block.size());
   }
 }
 
 }  // namespace
 
-std::uint32_t checksum(DType dtype, const Buffer& buffer, std::uint64_t elems) {
+std::uint32_t checksum(DType dtype, const Buffer& buffer, std::uint64_t elems, Nans nans) {
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
   const auto shift = std::uint32_t(std::countr_zero(size_bytes(dtype)));
   for (std::uint64_t at = 0; at < elems;) {
     const ConstBytes block = buffer.run(at, std::min<std::uint64_t>(elems - at, kBlockBytes >> shift), shift);
-    put(state, block, dtype);
+    if (nans == Nans::alike)
+      put_with_nans_alike(state, block, dtype);
+    else
+      XXH3_64bits_update(&state, block.data(), block.size());
     at += block.size() >> shift;
   }
   const auto digest = std::uint32_t(XXH3_64bits_digest(&state));

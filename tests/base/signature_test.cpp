@@ -18,6 +18,7 @@ Signature sample() {
   signature.sequence = 7;
   signature.count = std::uint64_t(1) << 40;
   signature.slab_elems = 1 << 20;
+  signature.results = 0x89abcdef;
   signature.fingerprint = 0xfedcba9876543210;
   signature.root = 2;
   signature.kind = Kind::allreduce;

@@ -73,5 +73,29 @@ TEST(Accept, strangers_keep_nobody_out) {
   }
 }
 
+// As long as strangers come, and no longer than that.
+TEST(Accept, others_wait_a_little_while_strangers_come) {
+  for (const char first : {'.', '?'}) {
+    bool in_time = false;
+    for (int attempt = 0; attempt < 100 && !in_time; attempt++) {
+      Doorstep doorstep;
+      const auto before = std::chrono::steady_clock::now();
+      doorstep.knock(first);
+      doorstep.open(1);
+      doorstep.context.poll();
+      doorstep.knock('.');
+      doorstep.context.poll();
+      const std::size_t heard = doorstep.heard.size();
+      in_time = std::chrono::steady_clock::now() - before < kGathering;
+      if (in_time) {
+        EXPECT_EQ(heard, first == '?' ? 1U : 2U) << first;
+      }
+      doorstep.hear_until(2);
+      EXPECT_EQ(doorstep.heard.size(), 2U);
+    }
+    EXPECT_TRUE(in_time) << "this machine was never fast enough";
+  }
+}
+
 }  // namespace
 }  // namespace anello

@@ -143,6 +143,11 @@ TEST(Choose, SlabsAreEqualAndNearWhatIsWanted) {
   EXPECT_EQ(choose(facts).slab_elems, 2 * kMiB / 8 + 1) << "the last element must not make a slab of its own";
 }
 
+TEST(Choose, SlabsAreNoLargerThanASignatureCanSay) {
+  const Facts facts{.world = 2, .bytes = std::uint64_t(1) << 36, .elem_bytes = 1, .slab_bytes = std::int64_t(1) << 34};
+  EXPECT_EQ(slab_elems(facts), UINT32_MAX);
+}
+
 TEST(Choose, SlabsGrowWithTheWorldSoThatMessagesDoNotShrink) {
   const Facts facts{.world = 1024, .bytes = 256 * kMiB, .elem_bytes = 4, .slab_bytes = 4 * kMiB};
   EXPECT_EQ(slab_elems(facts), 16 * kMiB / 4);

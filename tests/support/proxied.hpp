@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "ring/base/check.hpp"
 #include "ring/introduction.hpp"
 #include "ring/run_world.hpp"
 #include "tests/support/proxy.hpp"
@@ -31,13 +32,13 @@ class Proxied {
   }
 
   // For who is connected now and for who connects.
-  void between(int a, int b, const Fault& fault) {
+  void between(int a, int b, const Proxy::Fault& fault) {
     const std::lock_guard lock(mutex_);
     faults_[{std::min(a, b), std::max(a, b)}] = fault;
     if (const auto found = proxies_.find({std::min(a, b), std::max(a, b)}); found != proxies_.end())
       found->second->fault(fault);
   }
-  void everywhere(const Fault& fault) {
+  void everywhere(const Proxy::Fault& fault) {
     for (int a = 0; a < ranks_; a++)
       for (int b = a + 1; b < ranks_; b++) between(a, b, fault);
   }
@@ -54,7 +55,7 @@ class Proxied {
       const auto proxy =
           std::make_shared<Proxy>(context_, Proxy::Endpoint(asio::ip::make_address(endpoint.address), endpoint.port));
       proxy->fault(faults_[{peer, rank}]);
-      proxies_[{peer, rank}] = proxy;
+      ANELLO_CHECK(proxies_.emplace(Between(peer, rank), proxy).second);  // one world
       endpoint.port = proxy->port();
       blob = encode(introduction);
     }
@@ -64,7 +65,7 @@ class Proxied {
   using Between = std::pair<int, int>;  // lower rank first
   const int ranks_;
   std::mutex mutex_;
-  std::map<Between, Fault> faults_;
+  std::map<Between, Proxy::Fault> faults_;
   asio::io_context context_;
   std::map<Between, std::shared_ptr<Proxy>> proxies_;
   asio::executor_work_guard<asio::io_context::executor_type> open_{context_.get_executor()};

@@ -15,7 +15,6 @@ using asio::awaitable;
 using asio::redirect_error;
 using asio::use_awaitable;
 using asio::ip::tcp;
-using std::chrono::steady_clock;
 
 struct Proxy::Pair {
   Socket client, server;
@@ -28,8 +27,12 @@ struct Proxy::Pair {
 };
 
 Proxy::Proxy(asio::io_context& context, const Endpoint& target)
-    : context_(context), target_(target), listener_(context, {asio::ip::address_v4::loopback(), 0}) {
-  asio::co_spawn(context, accept_all(), asio::detached);
+    : context_(context),
+      target_(target),
+      listener_(context, {asio::ip::address_v4::loopback(), 0}),
+      port_(listener_.local_endpoint().port()) {
+  const auto take = [this](Socket client) { asio::co_spawn(context_, connect(std::move(client)), asio::detached); };
+  asio::co_spawn(context, accept_each(listener_, {"a proxy", [] {}, take}), asio::detached);
 }
 
 void Proxy::fault(const Fault& fault) {
@@ -37,21 +40,9 @@ void Proxy::fault(const Fault& fault) {
   fault_ = fault;
 }
 
-std::size_t Proxy::connections() const {
-  const std::lock_guard lock(mutex_);
-  return connections_;
-}
-
 bool Proxy::cut_off() const {
   const std::lock_guard lock(mutex_);
   return fault_.cut_off;
-}
-
-awaitable<void> Proxy::accept_all() {
-  for (;;) {
-    Socket client = co_await listener_.async_accept(use_awaitable);
-    asio::co_spawn(context_, connect(std::move(client)), asio::detached);
-  }
 }
 
 awaitable<void> Proxy::connect(Socket client) {
@@ -61,10 +52,6 @@ awaitable<void> Proxy::connect(Socket client) {
   co_await pair->server.async_connect(target_, redirect_error(use_awaitable, refused));
   if (refused) co_return pair->close();
   for (Socket* socket : {&pair->client, &pair->server}) socket->set_option(tcp::no_delay(true));
-  {
-    const std::lock_guard lock(mutex_);
-    connections_++;
-  }
   asio::co_spawn(context_, pass_on(pair, pair->client, pair->server), asio::detached);
   asio::co_spawn(context_, pass_on(pair, pair->server, pair->client), asio::detached);
 }
@@ -79,7 +66,7 @@ awaitable<void> Proxy::pass_on(std::shared_ptr<Pair> pair, Socket& from, Socket&
     const std::size_t came = co_await from.async_read_some(asio::buffer(bytes), redirect_error(use_awaitable, ended));
     bytes.resize(came);
     while (cut_off()) co_await pause(std::chrono::milliseconds(5));
-    const Fate fate = meddle(position, bytes);
+    const Fate fate = meddle(position, bytes, &from == &pair->server);
     position += came;
     if (fate.wait.count() > 0) co_await pause(fate.wait);
     if (!bytes.empty()) co_await asio::async_write(to, asio::buffer(bytes), redirect_error(use_awaitable, broken));
@@ -90,11 +77,11 @@ awaitable<void> Proxy::pass_on(std::shared_ptr<Pair> pair, Socket& from, Socket&
   }
 }
 
-Proxy::Fate Proxy::meddle(std::uint64_t position, std::vector<char>& bytes) {
+Proxy::Fate Proxy::meddle(std::uint64_t position, std::vector<char>& bytes, bool answer) {
   const std::lock_guard lock(mutex_);
   // Where in these bytes it happens, and then no more.
   const auto reached = [&](std::optional<std::uint64_t>& at) -> std::optional<std::size_t> {
-    if (!at || *at < position || *at >= position + bytes.size()) return {};
+    if (!at || (fault_.answers_only && !answer) || *at < position || *at >= position + bytes.size()) return {};
     return std::size_t(*std::exchange(at, std::nullopt) - position);
   };
   Fate fate{fault_.delay};

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,12 @@ inline std::string carry_out(Group& world, Exercise exercise) {
       break;
   }
   return part.wrong();
+}
+
+// Throws if the result is wrong.
+inline void carry_out_right(Group& world, const Exercise& exercise) {
+  const std::string wrong = carry_out(world, exercise);
+  if (!wrong.empty()) throw std::runtime_error(wrong);
 }
 
 // What a rank's program threw, and how long after it began.

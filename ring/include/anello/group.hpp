@@ -5,8 +5,8 @@
 // inputs may be reused; those that end in _async return at once, with a handle. Any thread may call; calls of several
 // threads on one group are taken one after another, in an order that must be the same on all its ranks. Groups do not
 // wait for each other: two that have ranks in common can be used by two threads at once, in any order. After any
-// Error{mismatch, rank_dead, rank_silent, rank_left, diverged, aborted, network, protocol, timed_out} the world has failed, with all groups:
-// every later call throws the same error. Error{invalid_argument} leaves it untouched.
+// Error{mismatch, rank_dead, rank_silent, rank_left, diverged, aborted, network, protocol, timed_out} the world has
+// failed, with all groups: every later call throws the same error. Error{invalid_argument} leaves it untouched.
 //
 // Counts are elements, 64 bits; zero is a count. In place means that input and output are the same memory; they must
 // otherwise not overlap. Results are bitwise equal on all ranks.
