@@ -18,13 +18,6 @@ if(ANELLO_SANITIZE)
 endif()
 set_property(GLOBAL PROPERTY ANELLO_ROOMS anello_options)
 
-# Under the sanitizers only what moves or checks much data is optimised: coroutines take g++ four times as long then.
-function(anello_optimised target)
-  if(ANELLO_SANITIZE)
-    target_compile_options(${target} PRIVATE -O1)
-  endif()
-endfunction()
-
 function(anello_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;LINKS" ${ARGN})
   add_library(anello_${name} STATIC ${ROOM_SOURCES})

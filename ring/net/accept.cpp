@@ -1,5 +1,7 @@
 #include "ring/net/accept.hpp"
 
+#include <poll.h>
+
 #include <asio/post.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
@@ -30,7 +32,13 @@ constexpr int kBurst = 64;
 constexpr std::chrono::milliseconds kBetweenBursts{2}, kBetweenTries{20};
 
 bool gave_up_meanwhile(asio::error_code error) {
-  return error == asio::error::connection_aborted || error.value() == EPROTO;
+  return error == asio::error::would_block || error == asio::error::connection_aborted || error.value() == EPROTO;
+}
+
+// accept() wants a descriptor before it looks whether anybody is there, and says so even if nobody is.
+bool somebody_knocks(asio::ip::tcp::acceptor& acceptor) {
+  pollfd polled{acceptor.native_handle(), POLLIN, 0};
+  return poll(&polled, 1, 0) > 0;
 }
 
 }  // namespace
@@ -49,6 +57,12 @@ awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, Door door) {
   // Or accept() would wait for the next connection when one is gone before it is let in.
   acceptor.set_option(asio::socket_base::enable_connection_aborted(true), error);
   while (acceptor.is_open()) {
+    if (!somebody_knocks(acceptor)) {
+      burst = 0;
+      if (besieged()) co_await pause(kGathering);
+      co_await acceptor.async_wait(asio::socket_base::wait_read, redirect_error(use_awaitable, error));
+      if (error) co_return;
+    }
     asio::ip::tcp::socket socket = acceptor.accept(error);
     if (!error) {
       door.take(std::move(socket));
@@ -57,11 +71,6 @@ awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, Door door) {
         co_await pause(kBetweenBursts);
       else
         co_await asio::post(use_awaitable);  // whoever came first is heard first
-    } else if (error == asio::error::would_block) {
-      burst = 0;
-      if (besieged()) co_await pause(kGathering);
-      co_await acceptor.async_wait(asio::socket_base::wait_read, redirect_error(use_awaitable, error));
-      if (error) co_return;
     } else if (!gave_up_meanwhile(error)) {
       if (!std::exchange(told, true))
         log(Severity::warning,

@@ -2,6 +2,8 @@
 #include "ring/net/accept.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
@@ -10,6 +12,7 @@
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
 #include <deque>
+#include <optional>
 
 namespace anello {
 namespace {
@@ -95,6 +98,27 @@ TEST(Accept, others_wait_a_little_while_strangers_come) {
     }
     EXPECT_TRUE(in_time) << "this machine was never fast enough";
   }
+}
+
+// Where nobody is kept out for want of a descriptor nobody has to make room.
+TEST(Accept, the_last_descriptor_is_enough_for_the_last_connection) {
+  Doorstep doorstep;
+  doorstep.knock('.');
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const int last = dup(0);
+  close(last);
+  const rlimit limit{rlim_t(last) + 1, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &limit);
+  std::optional<tcp::socket> inside;
+  const auto take = [&](tcp::socket client) { inside = std::move(client); };
+  int made_room = 0;
+  asio::co_spawn(doorstep.context, accept_each(doorstep.acceptor, {"the test", [&] { made_room++; }, take}),
+                 asio::detached);
+  doorstep.context.run_for(std::chrono::milliseconds(100));
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(inside);
+  EXPECT_EQ(made_room, 0);
 }
 
 }  // namespace
