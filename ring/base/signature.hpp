@@ -34,7 +34,7 @@ struct Signature {
   std::uint64_t sequence = 0;  // operations of this group before this one
   std::uint64_t count = 0;     // elements
   std::uint32_t slab_elems = 0;
-  std::uint32_t results = 0;  // checksum of the newest result that is the same on all ranks; 0: not compared
+  std::uint32_t results = 0;      // checksum of the newest result that is the same on all ranks; 0: not compared
   std::uint64_t fingerprint = 0;  // of what has no field of its own: lists of counts, a factor; 0 if there is none
   std::int32_t root = -1;
   Kind kind = Kind::barrier;
