@@ -35,6 +35,9 @@ TEST(Tidy, NoTimeIsMeasuredByTheWallClock) {
 TEST(Tidy, EverySourceIsListed) {
   EXPECT_THAT(unlisted_sources(project()), IsEmpty());
 }
+TEST(Tidy, NoTwoTypesShareAName) {
+  EXPECT_THAT(shared_names(project()), IsEmpty());
+}
 TEST(Tidy, NothingIsLeftOver) {
   EXPECT_THAT(leftovers(project()), IsEmpty());
 }
@@ -101,6 +104,21 @@ TEST(TidyRules, SourcesThatNobodyKnows) {
   EXPECT_THAT(unlisted_sources(tree),
               ElementsAre("ring/sub/forgotten.cpp: no CMakeLists.txt lists it",
                           "ring/orld.cpp: no CMakeLists.txt lists it", "ring/unused.hpp: nobody includes it"));
+}
+
+TEST(TidyRules, TypesOfOneName) {
+  const auto file = [](const char* path, std::vector<std::string> inside) {
+    inside.insert(inside.begin(), "namespace anello {");
+    inside.push_back("}  // namespace anello");
+    return File{path, inside};
+  };
+  const std::vector<File> tree = {
+      file("ring/a.hpp", {"class One {", "struct Two final : Base {", "class Three;"}),
+      file("ring/b.cpp", {"namespace {", "class One {", "}  // namespace", "class One;", "struct Two {"}),
+      file("ring/c.hpp", {"namespace inner {", "enum class One {", "}  // namespace inner", "enum class One : int {"}),
+      file("ring/d.cpp", {"struct World::One {", "  struct One {", "struct Three {"})};
+  EXPECT_THAT(shared_names(tree), ElementsAre("ring/b.cpp:6: anello::Two is also in ring/a.hpp",
+                                              "ring/c.hpp:5: anello::One is also in ring/a.hpp"));
 }
 
 TEST(TidyRules, Leftovers) {

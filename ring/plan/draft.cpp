@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ring/base/check.hpp"
-#include "ring/plan/history.hpp"
+#include "ring/plan/access_history.hpp"
 
 namespace anello {
 namespace {
@@ -128,7 +128,7 @@ void Draft::derive_deps() {
   const std::uint64_t input_base = plan_.input_base, output_base = plan_.apart ? plan_.input_elems : plan_.output_base;
   const std::uint64_t elems = std::max(input_base + plan_.input_elems, output_base + plan_.output_elems);
   const std::array<std::uint64_t, 3> bases{input_base, output_base, 0};
-  History buffers(elems), window(plan_.window_elems);
+  AccessHistory buffers(elems), window(plan_.window_elems);
   std::vector<Dep> deps;
   for (std::uint32_t i = 0; i < items_.size(); i++) {
     Step& step = items_[i].step;
@@ -136,12 +136,12 @@ void Draft::derive_deps() {
     const auto touch = [&](Operand operand, bool writes) {
       const bool in_window = operand.space == Space::window;
       const std::uint64_t begin = operand.at + bases[std::size_t(operand.space)];
-      const History::Touch self{i, std::int64_t(step.range.begin - begin)};
-      const auto after = [&](const History::Touch& earlier) {
+      const AccessHistory::Touch self{i, std::int64_t(step.range.begin - begin)};
+      const auto after = [&](const AccessHistory::Touch& earlier) {
         const bool same_stream = items_[earlier.item].step.stream == step.stream;
         if (!same_stream) deps.push_back({position_[earlier.item], earlier.shift != self.shift});
       };
-      History& memory = in_window ? window : buffers;
+      AccessHistory& memory = in_window ? window : buffers;
       const std::uint64_t end = begin + step.range.count;
       return writes ? memory.write(begin, end, self, after) : memory.read(begin, end, self, after);
     };

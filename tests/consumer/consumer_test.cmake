@@ -39,8 +39,10 @@ if(WAY STREQUAL "installed")
   file(RENAME "${WORK}/first" "${WORK}/moved")
   run(${project} "-DCMAKE_PREFIX_PATH=${WORK}/moved")
 elseif(WAY STREQUAL "embedded")
-  # Inside another project, without OpenSSL: the engine only, no programs and no tests.
-  run(${project} "-DANELLO_SOURCES=${SOURCE}" -DCMAKE_DISABLE_FIND_PACKAGE_OpenSSL=ON)
+  # Inside another project, without OpenSSL: the engine only, no programs and no tests. All of it is compiled once more, without
+  # optimisation, which halves the time of the longest test.
+  run(${project} "-DANELLO_SOURCES=${SOURCE}" -DCMAKE_DISABLE_FIND_PACKAGE_OpenSSL=ON
+    -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0)
   expect("authentication: not built")
   foreach(room IN ITEMS trainer bench tests)
     file(GLOB_RECURSE found "${WORK}/build/*/${room}/CMakeFiles")

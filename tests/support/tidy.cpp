@@ -202,6 +202,33 @@ Complaints unlisted_sources(const std::vector<File>& tree) {
   return out;
 }
 
+// Two types of one name in one program are undefined behaviour that no linker mentions: an inline function of one runs
+// on the other.
+Complaints shared_names(const std::vector<File>& tree) {
+  static const std::regex opening(R"(^(?:inline )?namespace ?([\w:]*) ?\{)"), closing(R"(^\}  // namespace)"),
+      type(R"(^(?:class|struct|enum class|enum|union) (\w+)(?: final)?(?: ?:(?!:)[^;]*)? ?\{)");
+  std::map<std::string, std::string> first;  // by full name, the file that defines it
+  Complaints out;
+  for (const File& file : tree) {
+    if (!is_cpp(file)) continue;
+    std::vector<std::string> scopes;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      std::smatch found;
+      if (std::regex_search(file.lines[i], found, opening)) scopes.push_back(found[1].str());
+      if (std::regex_search(file.lines[i], closing) && !scopes.empty()) scopes.pop_back();
+      const bool anonymous = std::find(scopes.begin(), scopes.end(), "") != scopes.end();
+      if (anonymous || !std::regex_search(file.lines[i], found, type)) continue;
+      std::string name;
+      for (const std::string& scope : scopes) name += scope + "::";
+      name += found[1].str();
+      const std::string& other = first.try_emplace(name, file.path).first->second;
+      if (other != file.path)
+        out.push_back(file.path + ":" + std::to_string(i + 1) + ": " + name + " is also in " + other);
+    }
+  }
+  return out;
+}
+
 Complaints leftovers(const std::vector<File>& tree) {
   // In two halves, so that this file does not complain of itself.
   return matches(tree,

@@ -22,6 +22,7 @@ Complaints wrong_direction(const std::vector<File>& tree);    // includes agains
 Complaints environment_reads(const std::vector<File>& tree);  // other than the one in ring/base/config.cpp
 Complaints wall_clocks(const std::vector<File>& tree);        // read by anything but the flight recorder's date
 Complaints unlisted_sources(const std::vector<File>& tree);   // a source no CMakeLists names, a header nobody includes
+Complaints shared_names(const std::vector<File>& tree);       // types of one full name in two files
 Complaints leftovers(const std::vector<File>& tree);          // notes to oneself
 Complaints machine_paths(const std::vector<File>& tree);      // absolute paths that exist on one machine only
 Complaints long_files(const std::vector<File>& tree);

@@ -11,14 +11,14 @@
 
 namespace anello {
 
-class History {
+class AccessHistory {
  public:
   struct Touch {
     std::uint32_t item;
     std::int64_t shift;  // from the memory's coordinates to the operation's: only equal shifts can stream
   };
 
-  explicit History(std::uint64_t elems) : elems_(elems) { pieces_[0] = {}; }
+  explicit AccessHistory(std::uint64_t elems) : elems_(elems) { pieces_[0] = {}; }
 
   // Calls after(touch) for everything that a read must wait for.
   template <class After>
