@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "tests/faults/besieged.hpp"
-#include "tests/faults/soak.hpp"
+#include "tests/faults/trial.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/scratch.hpp"
@@ -71,13 +71,6 @@ TEST(Siege, CostsAJobNothingAndIsCounted) {
   EXPECT_EQ(outcome.wrong, "");
   EXPECT_THAT(outcome.made, ::testing::Each(25));
   EXPECT_EQ(miscounted(outcome), "");
-}
-
-TEST(Soak, LeavesNothingBehind) {
-  const Soaked soaked =
-      soak(milliseconds(5000), 1, ANELLO_VICTIM, [](const std::string& wrong) { ADD_FAILURE() << wrong; });
-  EXPECT_GT(soaked.worlds, 3);
-  EXPECT_GT(soaked.operations, 100u);
 }
 
 }  // namespace
