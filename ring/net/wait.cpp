@@ -17,6 +17,13 @@ namespace {
 
 constexpr std::chrono::microseconds kSpin{200};
 constexpr int kRoundsPerLook = 16;
+constexpr std::chrono::microseconds kYieldToNobody{3};  // at most; two switches take longer
+
+std::chrono::nanoseconds yield() {
+  const auto began = std::chrono::steady_clock::now();
+  sched_yield();
+  return std::chrono::steady_clock::now() - began;
+}
 
 }  // namespace
 
@@ -45,11 +52,14 @@ Patience Patience::of(int spin_us, int yields, bool shares_cores) {
   return patience;
 }
 
+// Others may want the core that was thought to be this rank's own: another program's process, then perhaps even the
+// rank that is waited for. A yield that takes long has found one of them, and spinning would only keep them away; one
+// that returns at once has found nobody.
 bool Waiter::pause() {
-  if (!spun_ && spin_on()) return false;
+  if (!spun_ && !core_is_wanted_ && spin_on()) return false;
   if (yields_ == patience_.yields) return true;
-  yields_++;
-  sched_yield();
+  if (yields_++ == 0) core_is_wanted_ = false;
+  if (yield() > kYieldToNobody) core_is_wanted_ = true;
   return false;
 }
 

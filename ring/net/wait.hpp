@@ -58,6 +58,7 @@ class Waiter {
   Bell& bell_;
   int spins_ = 0, yields_ = 0;
   bool spun_ = false;
+  bool core_is_wanted_ = false;                  // by somebody else, in the last wait that yielded
   std::chrono::steady_clock::time_point began_;  // spinning
   std::vector<pollfd> polled_;
 };

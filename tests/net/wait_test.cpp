@@ -1,7 +1,10 @@
 #include "ring/net/wait.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <atomic>
+#include <functional>
 #include <thread>
 
 #include "tests/support/loopback.hpp"
@@ -51,6 +54,44 @@ TEST(Waiter, begins_anew_once_something_moved_or_it_has_slept) {
   EXPECT_TRUE(waiter.pause());
   waiter.sleep(milliseconds(1));
   EXPECT_FALSE(waiter.pause());
+}
+
+void stay_on(int core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+// Waits until one was as is wanted; false if that takes too long.
+bool comes_to(Waiter& waiter, const std::function<bool(long rounds)>& wanted) {
+  for (const auto end = steady_clock::now() + std::chrono::seconds(20); steady_clock::now() < end;) {
+    waiter.moved();
+    long rounds = 0;
+    while (!waiter.pause()) rounds++;
+    if (wanted(rounds)) return true;
+  }
+  return false;
+}
+
+TEST(Waiter, spins_only_while_nobody_else_wants_the_core) {
+  constexpr int kYields = 10;
+  const auto without_spinning = [](long rounds) { return rounds == kYields; };
+  const auto with_spinning = [](long rounds) { return rounds > kYields; };
+  const int core = sched_getcpu();
+  std::thread([&] {
+    stay_on(core);
+    Bell bell;
+    Waiter waiter({milliseconds(1), kYields}, bell);
+    std::atomic<bool> done{false};
+    std::thread busy([&] {
+      while (!done) continue;
+    });
+    EXPECT_TRUE(comes_to(waiter, without_spinning));
+    done = true;
+    busy.join();
+    EXPECT_TRUE(comes_to(waiter, with_spinning));
+  }).join();
 }
 
 TEST(Waiter, sleeps_no_longer_than_the_limit) {
