@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utmp.h>
@@ -103,6 +104,7 @@ Process::Process(const std::vector<std::string>& command, const Surroundings& su
   pid_ = fork();
   if (pid_ == 0) {
     ::signal(SIGPIPE, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // who ends a test, by a signal, ends what it has started
     become(command, surroundings, mark_, ends);
   }
   in_ = ends.in, out_fd_ = ends.out, err_fd_ = ends.err;
