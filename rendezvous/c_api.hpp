@@ -31,7 +31,7 @@ struct anello_phase {
 
 namespace anello::c_api {
 
-static_assert(int(anello::Code::diverged) == ANELLO_DIVERGED && int(anello::DType::boolean) == ANELLO_BOOL &&
+static_assert(int(anello::Code::device) == ANELLO_DEVICE && int(anello::DType::boolean) == ANELLO_BOOL &&
               int(anello::Op::bit_xor) == ANELLO_BIT_XOR);
 
 struct LastError {

@@ -112,7 +112,7 @@ Gathered read_gathered(Reader& in) {
 
 Failed read_failed(Reader& in) {
   Failed failed;
-  failed.code = Code(bounded("error code", in.u8(), int(Code::invalid_argument), int(Code::diverged)));
+  failed.code = Code(bounded("error code", in.u8(), int(Code::invalid_argument), int(Code::device)));
   failed.rank = bounded("rank", in.i32(), -1, kRanksMost - 1);
   failed.message = printable(in.str(kReasonMostBytes), kReasonMostBytes);
   return failed;

@@ -4,10 +4,10 @@
 namespace anello {
 
 std::string_view name(Code code) {
-  static constexpr std::array<std::string_view, 16> kNames = {
+  static constexpr std::array<std::string_view, 17> kNames = {
       "?",        "invalid_argument", "configuration", "unsupported", "file",      "network",
       "protocol", "unauthorized",     "rendezvous",    "mismatch",    "rank_dead", "rank_left",
-      "aborted",  "timed_out",        "rank_silent",   "diverged"};
+      "aborted",  "timed_out",        "rank_silent",   "diverged",  "device"};
   const auto index = static_cast<std::size_t>(code);
   return index < kNames.size() ? kNames[index] : kNames[0];
 }

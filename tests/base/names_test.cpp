@@ -39,7 +39,7 @@ TEST(Error, KeepsItsTypeThroughTheLayers) {
 
 TEST(Names, CodesHaveOneEach) {
   std::set<std::string_view> names;
-  for (int code = int(Code::invalid_argument); code <= int(Code::diverged); code++) {
+  for (int code = int(Code::invalid_argument); code <= int(Code::device); code++) {
     EXPECT_NE(name(Code(code)), "?") << code;
     EXPECT_TRUE(names.insert(name(Code(code))).second) << code;
   }

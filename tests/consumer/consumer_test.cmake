@@ -53,7 +53,7 @@ elseif(WAY STREQUAL "embedded")
 else()
   # By itself, with nothing but what the engine needs: each missing library turns named features off.
   set(without)
-  foreach(package IN ITEMS OpenSSL CLI11 nlohmann_json ZLIB PkgConfig benchmark GTest Gloo)
+  foreach(package IN ITEMS OpenSSL CLI11 nlohmann_json ZLIB PkgConfig benchmark GTest Gloo CUDAToolkit)
     list(APPEND without -DCMAKE_DISABLE_FIND_PACKAGE_${package}=ON)
   endforeach()
   run(${configure} -S "${SOURCE}" -B "${WORK}/build" ${without})

@@ -43,6 +43,7 @@ typedef enum {
   ANELLO_TIMED_OUT = 13,
   ANELLO_RANK_SILENT = 14,
   ANELLO_DIVERGED = 15,
+  ANELLO_DEVICE = 16,
   ANELLO_OUT_OF_MEMORY = 100
 } anello_status;
 

@@ -25,6 +25,7 @@ enum class Code : unsigned char {
   timed_out = 13,        // a limit that was set ran out
   rank_silent = 14,      // a rank's process is stopped or hangs, or the network swallows what it says
   diverged = 15,         // what an operation leaves the same on all ranks was not the same (ANELLO_INTEGRITY)
+  device = 16,           // a call on a GPU failed
 };
 
 std::string_view name(Code code);  // "rank_dead"

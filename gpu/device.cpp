@@ -1,0 +1,91 @@
+#include "gpu/device.hpp"
+
+#include <anello/error.hpp>
+#include <string>
+#include <thread>
+
+#include "ring/base/text.hpp"
+
+namespace anello::gpu {
+namespace {
+
+// A segment's copy takes about this long: who looks less often adds to it.
+constexpr int kEagerLooks = 200;
+constexpr std::chrono::microseconds kNap{20};
+
+template <class Owned>
+Owned make(const Device& device, int (*create)(void**), std::string_view call) {
+  const DeviceGuard guard(device);
+  void* handle = nullptr;
+  check(device, create(&handle), call);
+  return {device, handle};
+}
+
+template <class Owned>
+Owned make(const Device& device, int (*create)(void**, std::size_t), std::size_t bytes, std::string_view what) {
+  const DeviceGuard guard(device);
+  void* handle = nullptr;
+  check(device, create(&handle, bytes), text("making room for ", bytes, " bytes of ", what));
+  return {device, handle};
+}
+
+}  // namespace
+
+void check(const Device& device, int status, std::string_view call, const void* stream) {
+  if (status == 0) return;
+  const std::string where = stream ? text(", stream ", stream) : "";
+  throw Error(Code::device, text("GPU ", int(device.id), where, ": ", call, ": ", device.table->describe(status)));
+}
+
+DeviceGuard::DeviceGuard(const Device& device) : device_(device) {
+  check(device, device.table->get_device(&before_), "asking for the current device");
+  if (before_ != int(device.id))
+    check(device, device.table->set_device(int(device.id)), "making it the current device");
+}
+
+DeviceGuard::~DeviceGuard() {
+  if (before_ != int(device_.id)) device_.table->set_device(before_);
+}
+
+Stream make_stream(const Device& device) {
+  return make<Stream>(device, device.table->stream_create, "making a stream");
+}
+Event make_event(const Device& device) {
+  return make<Event>(device, device.table->event_create, "making an event");
+}
+DeviceMemory make_memory(const Device& device, std::size_t bytes) {
+  return make<DeviceMemory>(device, device.table->memory_create, bytes, "its memory");
+}
+PinnedMemory make_pinned(const Device& device, std::size_t bytes) {
+  return make<PinnedMemory>(device, device.table->pinned_create, bytes, "pinned host memory");
+}
+
+void record(const Device& device, const Event& event, void* stream) {
+  check(device, device.table->event_record(event.get(), stream), "recording an event", stream);
+}
+void follow(const Device& device, void* stream, const Event& event) {
+  check(device, device.table->stream_wait(stream, event.get()), "waiting for an event", stream);
+}
+void copy(const Device& device, void* to, const void* from, std::size_t bytes, void* stream) {
+  check(device, device.table->copy(to, from, bytes, stream), "copying", stream);
+}
+void order(const Device& device, const Event& event, void* earlier, void* later) {
+  record(device, event, earlier);
+  follow(device, later, event);
+}
+
+void wait(const Device& device, const Event& event, std::chrono::milliseconds limit, std::string_view what) {
+  const auto began = std::chrono::steady_clock::now();
+  for (int look = 0;; look++) {
+    const int status = device.table->event_query(event.get());
+    if (status != ANELLO_GPU_NOT_READY) return check(device, status, what);
+    if (limit.count() > 0 && std::chrono::steady_clock::now() - began >= limit)
+      throw Error(Code::timed_out, text("GPU ", int(device.id), ": ", what, " took more than ", limit.count(), " ms"));
+    if (look < kEagerLooks)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kNap);
+  }
+}
+
+}  // namespace anello::gpu

@@ -1,0 +1,40 @@
+// The plugin that knows CUDA, loaded when a GPU is asked for: programs are linked without it, and run where there is
+// none.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "gpu/device.hpp"
+
+namespace anello::gpu {
+
+class Library {
+ public:
+  // Loads the first of these files that is there. Throws Error{unsupported} if none is, naming where it was looked for,
+  // if it cannot be loaded, or if it is of another version.
+  explicit Library(const std::vector<std::filesystem::path>& places);
+  ~Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  const AnelloGpuTable& table() const { return *table_; }
+  const std::filesystem::path& path() const { return path_; }
+
+  // What this process may use. Throws Error{unsupported} if that is nothing, with what the driver says.
+  int device_count() const;
+  // That of a rank: ranks of a host take turns with the devices.
+  Device device_of_rank(int local_rank) const;
+  AnelloGpuInfo info(DeviceId id) const;
+
+ private:
+  std::filesystem::path path_;
+  void* handle_ = nullptr;
+  const AnelloGpuTable* table_ = nullptr;
+};
+
+// Where the plugin may be: beside the running program, as it is built, and in the lib folder beside its own, as it is
+// installed.
+std::vector<std::filesystem::path> places_of_plugin();
+
+}  // namespace anello::gpu

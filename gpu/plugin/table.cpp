@@ -1,0 +1,101 @@
+// The table over CUDA's runtime. Each function is the call of that name and nothing else.
+#include "gpu/table.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace {
+
+const char* describe(int status) {
+  return cudaGetErrorString(static_cast<cudaError_t>(status));
+}
+
+// A status once returned is told again by later calls of the runtime, if it is not taken back.
+int taken(cudaError_t status) {
+  if (status != cudaSuccess) (void)cudaGetLastError();
+  return static_cast<int>(status);
+}
+
+cudaStream_t stream_of(void* stream) {
+  return static_cast<cudaStream_t>(stream);
+}
+cudaEvent_t event_of(void* event) {
+  return static_cast<cudaEvent_t>(event);
+}
+
+int versions(int* driver, int* runtime) {
+  const cudaError_t status = cudaDriverGetVersion(driver);
+  return taken(status == cudaSuccess ? cudaRuntimeGetVersion(runtime) : status);
+}
+
+// Without a driver the count is left as it was.
+int device_count(int* count) {
+  *count = 0;
+  return taken(cudaGetDeviceCount(count));
+}
+
+int device_info(int device, AnelloGpuInfo* info) {
+  *info = {};
+  cudaDeviceProp properties{};
+  cudaError_t status = cudaGetDeviceProperties(&properties, device);
+  if (status == cudaSuccess) status = cudaDeviceGetPCIBusId(info->bus_id, sizeof info->bus_id, device);
+  std::memcpy(info->name, properties.name, std::min(sizeof info->name, sizeof properties.name) - 1);
+  info->memory_bytes = properties.totalGlobalMem;
+  info->major = properties.major;
+  info->minor = properties.minor;
+  return taken(status);
+}
+
+int device_of(const void* memory, int* device) {
+  cudaPointerAttributes attributes{};
+  const cudaError_t status = cudaPointerGetAttributes(&attributes, memory);
+  const bool is_device = attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+  *device = is_device ? attributes.device : -1;
+  return taken(status);
+}
+
+}  // namespace
+
+const AnelloGpuTable* anello_gpu_table() {
+  static const AnelloGpuTable table = {
+      .version = ANELLO_GPU_TABLE_VERSION,
+      .describe = describe,
+      .versions = versions,
+      .device_count = device_count,
+      .device_info = device_info,
+      .device_of = device_of,
+      .get_device = [](int* device) { return taken(cudaGetDevice(device)); },
+      .set_device = [](int device) { return taken(cudaSetDevice(device)); },
+      .memory_create = [](void** memory, std::size_t bytes) { return taken(cudaMalloc(memory, bytes)); },
+      .memory_destroy = [](void* memory) { return taken(cudaFree(memory)); },
+      .pinned_create = [](void** memory,
+                          std::size_t bytes) { return taken(cudaHostAlloc(memory, bytes, cudaHostAllocPortable)); },
+      .pinned_destroy = [](void* memory) { return taken(cudaFreeHost(memory)); },
+      .copy =
+          [](void* to, const void* from, std::size_t bytes, void* stream) {
+            return taken(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(stream)));
+          },
+      .stream_create =
+          [](void** stream) {
+            return taken(cudaStreamCreateWithFlags(reinterpret_cast<cudaStream_t*>(stream), cudaStreamNonBlocking));
+          },
+      .stream_destroy = [](void* stream) { return taken(cudaStreamDestroy(stream_of(stream))); },
+      .stream_wait = [](void* stream,
+                        void* event) { return taken(cudaStreamWaitEvent(stream_of(stream), event_of(event), 0)); },
+      .event_create =
+          [](void** event) {
+            return taken(cudaEventCreateWithFlags(reinterpret_cast<cudaEvent_t*>(event), cudaEventDisableTiming));
+          },
+      .event_destroy = [](void* event) { return taken(cudaEventDestroy(event_of(event))); },
+      .event_record = [](void* event,
+                         void* stream) { return taken(cudaEventRecord(event_of(event), stream_of(stream))); },
+      .event_query =
+          [](void* event) {
+            const cudaError_t status = cudaEventQuery(event_of(event));
+            return status == cudaErrorNotReady ? (taken(status), ANELLO_GPU_NOT_READY) : taken(status);
+          },
+  };
+  return &table;
+}

@@ -1,0 +1,178 @@
+#include "gpu/staged.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+
+#include "ring/base/text.hpp"
+
+namespace anello::gpu {
+namespace {
+
+std::byte* at(void* memory, std::size_t bytes) {
+  return static_cast<std::byte*>(memory) + bytes;
+}
+const std::byte* at(const void* memory, std::size_t bytes) {
+  return static_cast<const std::byte*>(memory) + bytes;
+}
+
+}  // namespace
+
+Staged::Staged(Group group, const Device& device, Abort abort, Options options)
+    : group_(std::move(group)),
+      device_(device),
+      abort_(std::move(abort)),
+      options_(options),
+      down_(make_stream(device)),
+      up_(make_stream(device)),
+      order_(make_event(device)) {
+  for (Slot& slot : slots_)
+    slot = {make_pinned(device, options_.segment_bytes), make_event(device), make_event(device), {}};
+}
+
+Staged::~Staged() {
+  settle();
+}
+
+// Nothing may be on its way through memory that is about to be used anew, or given back.
+void Staged::settle() noexcept {
+  for (Slot& slot : slots_) try {
+      slot.work.wait();
+    } catch (const Error&) {
+      // whoever started it has been told
+    }
+  for (const Stream* stream : {&down_, &up_}) try {
+      record(device_, order_, stream->get());
+      wait(device_, order_, options_.limit, "the end of what is on its way");
+    } catch (const Error&) {
+      // a device that does not answer keeps nothing moving either
+    }
+}
+
+template <class Body>
+void Staged::or_abort(Body body) {
+  try {
+    const DeviceGuard guard(device_);
+    body();
+  } catch (const Error& error) {
+    if (error.code() == Code::device || error.code() == Code::timed_out) abort_(error.what());
+    settle();
+    throw;
+  }
+}
+
+void Staged::begin(void* stream) {
+  order(device_, order_, stream, down_.get());
+  order(device_, order_, stream, up_.get());
+}
+
+void Staged::end(void* stream) {
+  order(device_, order_, up_.get(), stream);
+}
+
+void Staged::download(Slot& slot, const void* from, std::size_t bytes) {
+  follow(device_, down_.get(), slot.uploaded);
+  copy(device_, slot.memory.get(), from, bytes, down_.get());
+  record(device_, slot.downloaded, down_.get());
+}
+
+void Staged::upload(Slot& slot, void* to, std::size_t bytes) {
+  copy(device_, to, slot.memory.get(), bytes, up_.get());
+  record(device_, slot.uploaded, up_.get());
+}
+
+void Staged::pass(const Passage& passage, void* stream) {
+  const std::size_t size = size_bytes(passage.dtype);
+  const std::size_t most = std::max<std::size_t>(1, options_.segment_bytes / size);
+  const std::size_t segments = std::max<std::size_t>(1, (passage.count + most - 1) / most);
+  const auto elems = [&](std::size_t k) { return std::min(most, passage.count - k * most); };
+  begin(stream);
+  // Three stages, each a segment behind the one before.
+  for (std::size_t k = 0; k < segments + 2; k++) {
+    if (k < segments && passage.from) download(slots_[k % kSlots], at(passage.from, k * most * size), elems(k) * size);
+    if (k >= 1 && k <= segments) {
+      Slot& slot = slots_[(k - 1) % kSlots];
+      // The group writes to this memory: what was in it has to be on the device.
+      if (passage.from)
+        wait(device_, slot.downloaded, options_.limit, "copying to the host");
+      else
+        wait(device_, slot.uploaded, options_.limit, "copying from the host");
+      slot.work = passage.start({slot.memory.get(), elems(k - 1), passage.dtype});
+    }
+    if (k >= 2) {
+      Slot& slot = slots_[(k - 2) % kSlots];
+      slot.work.wait();
+      if (passage.to) upload(slot, at(passage.to, (k - 2) * most * size), elems(k - 2) * size);
+    }
+  }
+  end(stream);
+}
+
+void Staged::allreduce(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
+  if (input.count != output.count || input.dtype != output.dtype)
+    throw Error(Code::invalid_argument, text("allreduce: input has ", input.count, " elements of ", name(input.dtype),
+                                             ", output ", output.count, " of ", name(output.dtype)));
+  or_abort([&] {
+    pass({input.data, output.data, input.count, input.dtype,
+          [&](Tensor segment) { return group_.allreduce_async(segment, op, options); }},
+         stream);
+  });
+}
+
+void Staged::reduce(ConstTensor input, Tensor output, int root, void* stream, Op op, const ReduceOptions& options) {
+  const bool is_root = group_.rank() == root;
+  if (is_root && (input.count != output.count || input.dtype != output.dtype))
+    throw Error(Code::invalid_argument, text("reduce: input has ", input.count, " elements of ", name(input.dtype),
+                                             ", output ", output.count, " of ", name(output.dtype)));
+  or_abort([&] {
+    pass({input.data, is_root ? output.data : nullptr, input.count, input.dtype,
+          [&](Tensor segment) { return group_.reduce_async(segment, root, op, options); }},
+         stream);
+  });
+}
+
+void Staged::broadcast(Tensor tensor, int root, void* stream, const anello::Options& options) {
+  const bool is_root = group_.rank() == root;
+  or_abort([&] {
+    pass({is_root ? tensor.data : nullptr, is_root ? nullptr : tensor.data, tensor.count, tensor.dtype,
+          [&](Tensor segment) { return group_.broadcast_async(segment, root, options); }},
+         stream);
+  });
+}
+
+// Whose parts lie where depends on their sizes, so that they go as one.
+void Staged::whole(ConstTensor input, Tensor output, void* stream,
+                   const std::function<void(ConstTensor, Tensor)>& call) {
+  const auto at_least = [&](PinnedMemory& memory, std::size_t& room, std::size_t bytes) {
+    if (bytes <= room) return;
+    memory = make_pinned(device_, bytes);
+    room = bytes;
+  };
+  or_abort([&] {
+    at_least(input_, input_bytes_, input.bytes());
+    at_least(output_, output_bytes_, output.bytes());
+    begin(stream);
+    copy(device_, input_.get(), input.data, input.bytes(), down_.get());
+    record(device_, order_, down_.get());
+    wait(device_, order_, options_.limit, "copying to the host");
+    call({input_.get(), input.count, input.dtype}, {output_.get(), output.count, output.dtype});
+    copy(device_, output.data, output_.get(), output.bytes(), up_.get());
+    end(stream);
+    // The next call may want the memory for something else.
+    record(device_, order_, up_.get());
+    wait(device_, order_, options_.limit, "copying from the host");
+  });
+}
+
+void Staged::all_gather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) {
+  whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.all_gather(in, out, options); });
+}
+
+void Staged::reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
+  whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.reduce_scatter(in, out, op, options); });
+}
+
+void Staged::all_to_all(ConstTensor input, Tensor output, void* stream, const anello::Options& options) {
+  whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.all_to_all(in, out, options); });
+}
+
+}  // namespace anello::gpu

@@ -1,0 +1,295 @@
+#include "tests/gpu/fake_gpu.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "tests/support/random.hpp"
+
+namespace anello::gpu::fake {
+namespace {
+
+constexpr int kDevices = 2, kNoSuchDevice = 101, kBroken = 700;
+
+std::mutex mutex;  // of all that follows
+std::condition_variable changed;
+std::map<const std::byte*, std::pair<std::size_t, int>> memories;  // of devices: bytes, device
+Random delays(1);
+bool hanging = false;
+int busy = 0;  // what is queued or runs
+std::atomic<int> living{0};
+
+thread_local int current = 0;
+thread_local std::string failing;
+thread_local int left_to_fail = 0;
+
+int status_of(const char* call) {
+  return failing == call && left_to_fail-- == 0 ? kBroken : 0;
+}
+
+struct FakeStream {
+  std::deque<std::function<void()>> queued;
+  bool running = false, closed = false;
+  std::thread worker{[this] { work(); }};
+
+  void work() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [&] { return !queued.empty() || closed; });
+      if (queued.empty()) return;
+      const auto kernel = std::move(queued.front());
+      queued.pop_front();
+      running = true;
+      const std::chrono::microseconds delay(delays.below(200));
+      lock.unlock();
+      std::this_thread::sleep_for(delay);
+      kernel();
+      lock.lock();
+      running = false;
+      busy--;
+      changed.notify_all();
+    }
+  }
+  ~FakeStream() {
+    {
+      const std::lock_guard lock(mutex);
+      closed = true;
+    }
+    changed.notify_all();
+    worker.join();
+  }
+};
+
+struct FakeEvent {
+  std::uint64_t recorded = 0, done = 0;
+};
+using EventOf = std::shared_ptr<FakeEvent>;
+
+FakeStream& stream_of(void* stream) {
+  static FakeStream by_default;
+  return stream ? *static_cast<FakeStream*>(stream) : by_default;
+}
+
+void push(void* stream, std::function<void()> kernel) {
+  FakeStream& to = stream_of(stream);
+  const std::lock_guard lock(mutex);
+  if (hanging) return;
+  to.queued.push_back(std::move(kernel));
+  busy++;
+  changed.notify_all();
+}
+
+template <class T>
+int create(const char* call, void** handle) {
+  if (const int status = status_of(call)) return status;
+  *handle = new T;
+  living++;
+  return 0;
+}
+
+template <class T>
+int destroy(void* handle) {
+  delete static_cast<T*>(handle);
+  living--;
+  return 0;
+}
+
+const char* describe(int status) {
+  return status == kNoSuchDevice ? "no such device" : "the fake is broken";
+}
+
+int versions(int* driver, int* runtime) {
+  *driver = *runtime = 13000;
+  return 0;
+}
+
+int device_count(int* count) {
+  *count = kDevices;
+  return status_of("device_count");
+}
+
+int device_info(int device, AnelloGpuInfo* info) {
+  if (device < 0 || device >= kDevices) return kNoSuchDevice;
+  *info = {};
+  std::snprintf(info->name, sizeof info->name, "fake");
+  return 0;
+}
+
+int device_of(const void* memory, int* device) {
+  const std::lock_guard lock(mutex);
+  *device = -1;
+  const auto after = memories.upper_bound(static_cast<const std::byte*>(memory));
+  if (after == memories.begin()) return 0;
+  const auto& [begin, owner] = *std::prev(after);
+  if (static_cast<const std::byte*>(memory) < begin + owner.first) *device = owner.second;
+  return 0;
+}
+
+int get_device(int* device) {
+  *device = current;
+  return 0;
+}
+
+int set_device(int device) {
+  if (device < 0 || device >= kDevices) return kNoSuchDevice;
+  current = device;
+  return 0;
+}
+
+int memory_create(void** memory, std::size_t bytes) {
+  if (const int status = status_of("memory_create")) return status;
+  *memory = new std::byte[bytes];
+  living++;
+  const std::lock_guard lock(mutex);
+  memories[static_cast<std::byte*>(*memory)] = {bytes, current};
+  return 0;
+}
+
+int memory_destroy(void* memory) {
+  {
+    const std::lock_guard lock(mutex);
+    memories.erase(static_cast<std::byte*>(memory));
+  }
+  delete[] static_cast<std::byte*>(memory);
+  living--;
+  return 0;
+}
+
+int pinned_create(void** memory, std::size_t bytes) {
+  if (const int status = status_of("pinned_create")) return status;
+  *memory = new std::byte[bytes];
+  living++;
+  return 0;
+}
+
+int pinned_destroy(void* memory) {
+  delete[] static_cast<std::byte*>(memory);
+  living--;
+  return 0;
+}
+
+int copy(void* to, const void* from, std::size_t bytes, void* stream) {
+  if (const int status = status_of("copy")) return status;
+  push(stream, [=] {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  });
+  return 0;
+}
+
+int event_record(void* event, void* stream) {
+  if (const int status = status_of("event_record")) return status;
+  const EventOf of = *static_cast<EventOf*>(event);
+  std::uint64_t mark = 0;
+  {
+    const std::lock_guard lock(mutex);
+    mark = ++of->recorded;
+  }
+  push(stream, [of, mark] {
+    const std::lock_guard lock(mutex);
+    of->done = std::max(of->done, mark);
+  });
+  return 0;
+}
+
+int stream_wait(void* stream, void* event) {
+  if (const int status = status_of("stream_wait")) return status;
+  const EventOf of = *static_cast<EventOf*>(event);
+  std::uint64_t mark = 0;
+  {
+    const std::lock_guard lock(mutex);
+    mark = of->recorded;
+  }
+  push(stream, [of, mark] {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return of->done >= mark || hanging; });
+  });
+  return 0;
+}
+
+int event_query(void* event) {
+  if (const int status = status_of("event_query")) return status;
+  const EventOf of = *static_cast<EventOf*>(event);
+  const std::lock_guard lock(mutex);
+  return of->done >= of->recorded ? 0 : ANELLO_GPU_NOT_READY;
+}
+
+}  // namespace
+
+const AnelloGpuTable& table() {
+  static const AnelloGpuTable all = {
+      .version = ANELLO_GPU_TABLE_VERSION,
+      .describe = describe,
+      .versions = versions,
+      .device_count = device_count,
+      .device_info = device_info,
+      .device_of = device_of,
+      .get_device = get_device,
+      .set_device = set_device,
+      .memory_create = memory_create,
+      .memory_destroy = memory_destroy,
+      .pinned_create = pinned_create,
+      .pinned_destroy = pinned_destroy,
+      .copy = copy,
+      .stream_create = [](void** stream) { return create<FakeStream>("stream_create", stream); },
+      .stream_destroy = destroy<FakeStream>,
+      .stream_wait = stream_wait,
+      .event_create =
+          [](void** event) {
+            const int status = create<EventOf>("event_create", event);
+            if (status == 0) *static_cast<EventOf*>(*event) = std::make_shared<FakeEvent>();
+            return status;
+          },
+      .event_destroy = destroy<EventOf>,
+      .event_record = event_record,
+      .event_query = event_query,
+  };
+  return all;
+}
+
+Device device(int id) {
+  return {&table(), DeviceId(id)};
+}
+
+void queue(void* stream, std::function<void()> kernel) {
+  push(stream, std::move(kernel));
+}
+
+void finish(void* stream) {
+  FakeStream& of = stream_of(stream);
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return of.queued.empty() && !of.running; });
+}
+
+void settle_down() {
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [] { return busy == 0; });
+}
+
+int alive() {
+  return living;
+}
+
+void fail(const std::string& call, int after) {
+  failing = call;
+  left_to_fail = after;
+}
+
+void hang() {
+  const std::lock_guard lock(mutex);
+  hanging = true;
+  changed.notify_all();
+}
+
+void recover() {
+  failing.clear();
+  const std::lock_guard lock(mutex);
+  hanging = false;
+}
+
+}  // namespace anello::gpu::fake

@@ -1,0 +1,18 @@
+// A plugin without a GPU, of whatever version it is compiled to be; version 0 is none.
+#include "gpu/table.h"
+
+#if FAKE_PLUGIN_VERSION > 0
+const AnelloGpuTable* anello_gpu_table() {
+  static const AnelloGpuTable table = [] {
+    AnelloGpuTable all{};
+    all.version = FAKE_PLUGIN_VERSION;
+    all.describe = [](int) { return "the driver is asleep"; };
+    all.device_count = [](int* count) {
+      *count = 0;
+      return 35;
+    };
+    return all;
+  }();
+  return &table;
+}
+#endif
