@@ -1,11 +1,14 @@
 // A few trials of each fault; anello-faults carries out as many as one likes.
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
 #include <thread>
 
 #include "tests/faults/besieged.hpp"
+#include "tests/faults/standstill.hpp"
 #include "tests/faults/trial.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/random.hpp"
@@ -64,6 +67,23 @@ TEST(Checkpoint, SurvivesThatItsWriterIsKilled) {
     EXPECT_THAT(after.out, ::testing::HasSubstr("going on after epoch"));
   }
   EXPECT_GT(in_the_middle, 0) << "no trial met a checkpoint that was being written";
+}
+
+TEST(Standstill, IsNoticedAndNothingElseIs) {
+  const Standstill standstill;
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(standstill.total().count(), 0);
+  const pid_t waker = fork();
+  if (waker == 0) {
+    usleep(700'000);
+    kill(getppid(), SIGCONT);
+    _exit(0);
+  }
+  raise(SIGSTOP);
+  waitpid(waker, nullptr, 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_GE(standstill.total().count(), 500);
+  EXPECT_LE(standstill.total().count(), 5000);
 }
 
 TEST(Siege, CostsAJobNothingAndIsCounted) {

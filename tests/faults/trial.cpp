@@ -10,6 +10,7 @@
 
 #include "rendezvous/server.hpp"
 #include "ring/base/text.hpp"
+#include "tests/faults/standstill.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/random.hpp"
 
@@ -140,8 +141,9 @@ class Stage {
       const auto after = std::chrono::ceil<milliseconds>(outcome.at - at);
       result.latest = std::max(result.latest.value_or(after), after);
     }
-    if (result.latest && *result.latest > promised())
-      result.wrong = text("the last was told after ", result.latest->count(), " ms");
+    if (result.latest && *result.latest > promised() + standstill_.total())
+      result.wrong = text("the last was told after ", result.latest->count(), " ms, in ", standstill_.total().count(),
+                          " of which the machine stood still");
     return result;
   }
 
@@ -168,6 +170,7 @@ class Stage {
   std::string program_;
   std::optional<RendezvousServer> server_;
   std::deque<Process> ranks_;
+  Standstill standstill_;
 };
 
 }  // namespace
