@@ -30,13 +30,6 @@ fs::path first_there(const std::vector<fs::path>& places) {
 
 }  // namespace
 
-std::vector<fs::path> places_of_plugin() {
-  std::error_code ignored;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  return {folder / kFile, folder / ".." / "gpu" / kFile, folder / ".." / "lib" / kFile,
-          folder / ".." / ANELLO_INSTALL_LIBDIR / kFile};
-}
-
 Library::Library(const std::vector<fs::path>& places) : path_(first_there(places)) {
   handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle_) throw Error(Code::unsupported, text("the GPU plugin cannot be loaded: ", dlerror()));
@@ -61,10 +54,6 @@ int Library::device_count() const {
                 text("no GPU can be used: ", status == 0 ? "there is none" : table_->describe(status),
                      "; `nvidia-smi` shows whether the driver sees one, CUDA_VISIBLE_DEVICES may hide it"));
   return count;
-}
-
-Device Library::device_of_rank(int local_rank) const {
-  return {table_, DeviceId(local_rank % device_count())};
 }
 
 AnelloGpuInfo Library::info(DeviceId id) const {

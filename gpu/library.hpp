@@ -23,8 +23,6 @@ class Library {
 
   // What this process may use. Throws Error{unsupported} if that is nothing, with what the driver says.
   int device_count() const;
-  // That of a rank: ranks of a host take turns with the devices.
-  Device device_of_rank(int local_rank) const;
   AnelloGpuInfo info(DeviceId id) const;
 
  private:
@@ -32,9 +30,5 @@ class Library {
   void* handle_ = nullptr;
   const AnelloGpuTable* table_ = nullptr;
 };
-
-// Where the plugin may be: beside the running program, as it is built, and in the lib folder beside its own, as it is
-// installed.
-std::vector<std::filesystem::path> places_of_plugin();
 
 }  // namespace anello::gpu

@@ -6,7 +6,8 @@
 // The verbs, errors and rules are those of Group, with device memory for tensors and a stream: what was queued on the
 // stream before the call is waited for, and what is queued after it finds the result. Calls block until the result's
 // last copy is queued. One thread at a time. A failure on the device ends the world, since the others wait for this
-// rank.
+// rank. Counts that differ by whole segments are no mismatch: the longer one's next segment meets whatever the other
+// ranks call next, or stalls.
 #pragma once
 #include <anello/group.hpp>
 #include <array>
@@ -22,8 +23,8 @@ class Staged {
  public:
   using Abort = std::function<void(std::string_view reason)>;  // ends the group's world
   struct Options {
-    std::size_t segment_bytes = 1 << 20;
-    std::chrono::milliseconds limit{0};  // of one copy; 0: none
+    std::size_t segment_bytes = 1 << 20;  // the same on all ranks
+    std::chrono::milliseconds limit{0};   // of one copy and what the stream had to do before it; 0: none
   };
 
   Staged(Group group, const Device& device, Abort abort, Options options);

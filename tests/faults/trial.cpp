@@ -103,6 +103,7 @@ class Stage {
   }
 
   void strike() {
+    standstill_.emplace();
     if (trial_.fault == Fault::server) server_.reset();
     if (trial_.fault == Fault::kill) process(trial_.victim).signal(SIGKILL);
     if (trial_.fault == Fault::stop || trial_.fault == Fault::pause) process(trial_.victim).signal(SIGSTOP);
@@ -141,8 +142,9 @@ class Stage {
       const auto after = std::chrono::ceil<milliseconds>(outcome.at - at);
       result.latest = std::max(result.latest.value_or(after), after);
     }
-    if (result.latest && *result.latest > promised() + standstill_.total())
-      result.wrong = text("the last was told after ", result.latest->count(), " ms, in ", standstill_.total().count(),
+    const milliseconds still = standstill_ ? standstill_->total() : milliseconds(0);
+    if (result.latest && *result.latest > promised() + still)
+      result.wrong = text("the last was told after ", result.latest->count(), " ms, in ", still.count(),
                           " of which the machine stood still");
     return result;
   }
@@ -170,7 +172,7 @@ class Stage {
   std::string program_;
   std::optional<RendezvousServer> server_;
   std::deque<Process> ranks_;
-  Standstill standstill_;
+  std::optional<Standstill> standstill_;  // since the fault
 };
 
 }  // namespace
