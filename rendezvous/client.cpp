@@ -211,8 +211,8 @@ asio::awaitable<void> RendezvousClient::hear(milliseconds limit, Reply& reply) {
   reply = rendezvous::decode_reply(body);
 }
 
-void RendezvousClient::leave() {
-  tell(rendezvous::Leave{});
+void RendezvousClient::leave(std::uint16_t port) {
+  tell(rendezvous::Leave{port});
 }
 
 void RendezvousClient::fail(std::string_view reason) noexcept {

@@ -35,8 +35,8 @@ class RendezvousClient {
   // Between exchanges: throws what the server has said meanwhile or says within `patience`, or that it is gone.
   void check(std::chrono::milliseconds patience);
 
-  // In good order: this rank needs the server no more.
-  void leave();
+  // In good order: this rank needs the server no more. It listens at the port.
+  void leave(std::uint16_t port = 0);
   // This rank could not start: the others are told why. Never throws.
   void fail(std::string_view reason) noexcept;
 

@@ -60,7 +60,7 @@ World init(const Settings& settings) {
     World world = WorldMaker::make(
         identity, [&](std::string blob) { return client.exchange(std::move(blob)); }, settings,
         [&](std::chrono::milliseconds patience) { client.check(patience); });
-    client.leave();
+    client.leave(WorldMaker::port(world));
     return world;
   } catch (const std::exception& error) {
     client.fail(error.what());

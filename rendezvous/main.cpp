@@ -24,7 +24,8 @@ int run_command(const Words& words, char** argv) {
   job.name = make_name();
   job.secret = make_secret();
   std::unique_ptr<RendezvousServer> server;
-  const auto serve_ranks = [&] {
+  Meeting meeting;
+  meeting.open = [&] {
     ServerOptions options;
     options.job = job.name;
     options.secret = job.secret;
@@ -33,7 +34,8 @@ int run_command(const Words& words, char** argv) {
     server = std::make_unique<RendezvousServer>(options);
     return server->port();
   };
-  return launch::run(job, serve_ranks, argv);
+  meeting.abort = [&](int culprit, const std::string& reason) { return server->abort(culprit, reason); };
+  return launch::run(job, meeting, argv);
 }
 
 int rendezvous_command(const Words& words, char**) {

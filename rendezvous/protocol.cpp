@@ -23,8 +23,8 @@ void write(Writer& out, const Contribution& contribution) {
   out.u8(std::uint8_t(Kind::contribution)).str(contribution.blob);
   write(out, contribution.patience);
 }
-void write(Writer& out, const Leave&) {
-  out.u8(std::uint8_t(Kind::leave));
+void write(Writer& out, const Leave& leave) {
+  out.u8(std::uint8_t(Kind::leave)).u16(leave.port);
 }
 void write(Writer& out, const Fail& fail) {
   out.u8(std::uint8_t(Kind::fail)).str(std::string_view(fail.reason).substr(0, kReasonMostBytes));
@@ -126,7 +126,7 @@ Request read_request(Reader& in) {
     case Kind::contribution:
       return read_contribution(in);
     case Kind::leave:
-      return Leave{};
+      return Leave{in.u16()};
     case Kind::fail:
       return Fail{printable(in.str(kReasonMostBytes), kReasonMostBytes)};
     default:

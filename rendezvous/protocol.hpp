@@ -33,8 +33,10 @@ struct Contribution {  // its part of an all-gather; complete when every rank ha
   std::string blob;
   std::chrono::milliseconds patience{60000};
 };
-struct Leave {};  // in good order; it needs the server no more
-struct Fail {     // it could not start
+struct Leave {             // in good order; it needs the server no more
+  std::uint16_t port = 0;  // where it listens; 0: nowhere
+};
+struct Fail {  // it could not start
   std::string reason;
 };
 using Request = std::variant<Join, Contribution, Leave, Fail>;

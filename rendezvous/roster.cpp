@@ -75,6 +75,7 @@ Roster::Sends Roster::start() {
     sends.push_back({{id}, mine});
   }
   phase_ = Phase::starting;
+  formed_ = {generation_, size_, {}};
   deadline_.reset();
   return sends;
 }
@@ -111,12 +112,14 @@ Roster::Sends Roster::finish_round() {
   return {std::move(send)};
 }
 
-Roster::Sends Roster::left(MemberId id) {
+Roster::Sends Roster::left(MemberId id, std::uint16_t port) {
   const auto at = members_.find(id);
   if (at == members_.end()) return {};
   if (phase_ == Phase::gathering || contributions_ > 0) return failed(id, "it left too early");
-  if (left_.empty()) left_ = describe(at->second.join);
-  ranks_.erase(at->second.join.rank);
+  const Join& join = at->second.join;
+  if (left_.empty()) left_ = describe(join);
+  if (port != 0) formed_.ranks.push_back({join.rank, join.address, port});
+  ranks_.erase(join.rank);
   members_.erase(at);
   if (!members_.empty()) return {};
   worlds_formed_++;
@@ -138,6 +141,11 @@ Roster::Sends Roster::disconnected(MemberId id) {
   const Join join = at->second.join;
   members_.erase(at);
   return give_up(Code::rendezvous, join.rank, text(describe(join), " ended or lost its connection during start-up"));
+}
+
+Roster::Sends Roster::aborted(int culprit, const std::string& reason) {
+  if (members_.empty()) return {};
+  return give_up(Code::aborted, culprit, reason);
 }
 
 void Roster::refused(const std::string& why) {

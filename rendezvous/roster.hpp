@@ -22,6 +22,19 @@ class Roster {
   using MemberId = std::uint64_t;  // the caller's name of a connection, used once
   enum class Phase { gathering, starting };
 
+  // A rank that has left: where it listens from then on.
+  struct Reach {
+    int rank;
+    std::string address;
+    std::uint16_t port;
+  };
+  // A world that is formed or about to be.
+  struct Formed {
+    std::uint32_t generation = 0;
+    int size = 0;
+    std::vector<Reach> ranks;
+  };
+
   // After a Failed the roster has forgotten its receivers; events of theirs that still come are ignored.
   struct Send {
     std::vector<MemberId> to;
@@ -35,9 +48,11 @@ class Roster {
 
   Sends joined(MemberId id, const Join& join, Time now);
   Sends contributed(MemberId id, Contribution contribution, Time now);
-  Sends left(MemberId id);
+  Sends left(MemberId id, std::uint16_t port = 0);
   Sends failed(MemberId id, const std::string& reason);
   Sends disconnected(MemberId id);
+  // Somebody ends the job, and blames a rank or -1.
+  Sends aborted(int culprit, const std::string& reason);
   // Somebody was turned away before joining. Only remembered: it may explain who is missing.
   void refused(const std::string& why);
 
@@ -49,6 +64,7 @@ class Roster {
   std::uint32_t generation() const { return generation_; }
   std::size_t members() const { return members_.size(); }
   int worlds_formed() const { return worlds_formed_; }  // generations whose members have all left
+  const Formed& formed() const { return formed_; }      // the newest that started
   const std::string& last_failure() const { return last_failure_; }
 
  private:
@@ -81,7 +97,8 @@ class Roster {
   std::uint64_t seats_ = 0;
   std::size_t contributions_ = 0, contribution_bytes_ = 0;
   std::string left_;  // who left first
-  Time since_;        // when the wait that `deadline_` ends began
+  Formed formed_;
+  Time since_;  // when the wait that `deadline_` ends began
   std::optional<Time> deadline_;
   int refusals_ = 0, worlds_formed_ = 0;
   std::string last_refusal_, last_failure_;

@@ -2,11 +2,13 @@
 
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
+#include <asio/post.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <mutex>
 
+#include "rendezvous/command.hpp"
 #include "rendezvous/connection.hpp"
 #include "rendezvous/frames.hpp"
 #include "rendezvous/page.hpp"
@@ -58,6 +60,7 @@ class RendezvousServer::Impl {
     const std::lock_guard lock(stats_mutex_);
     return stats_;
   }
+  void abort(int culprit, const std::string& reason);
 
  private:
   using Member = std::shared_ptr<Connection>;
@@ -180,8 +183,8 @@ asio::awaitable<void> RendezvousServer::Impl::attend(Connection& connection, Ros
         settle(roster_.contributed(id, std::move(*contribution), steady_clock::now()));
       } else if (const auto* fail = std::get_if<rendezvous::Fail>(&request)) {
         settle(roster_.failed(id, fail->reason));
-      } else if (std::holds_alternative<rendezvous::Leave>(request)) {
-        settle(roster_.left(id));
+      } else if (const auto* leave = std::get_if<rendezvous::Leave>(&request)) {
+        settle(roster_.left(id, leave->port));
         present = false;
       } else {
         throw Error(Code::protocol, "it joined twice");
@@ -225,9 +228,18 @@ void RendezvousServer::Impl::rearm() {
 
 void RendezvousServer::Impl::publish() {
   const std::lock_guard lock(stats_mutex_);
-  stats_ = {roster_.generation(),    roster_.members(),   roster_.phase() == Roster::Phase::starting,
-            roster_.worlds_formed(), strangers_.counts(), half_open_.size(),
-            roster_.last_failure()};
+  stats_ = {roster_.generation(),          roster_.members(),     roster_.phase() == Roster::Phase::starting,
+            roster_.worlds_formed(),       strangers_.counts(),   half_open_.size(),
+            roster_.formed().ranks.size(), roster_.last_failure()};
+}
+
+void RendezvousServer::Impl::abort(int culprit, const std::string& reason) {
+  const std::string cut = reason.substr(0, Frame::kMaxMessageBytes / 2);
+  asio::post(background_.context(), [this, culprit, why = text("the launcher ended the world: ", cut)] {
+    settle(roster_.aborted(culprit, why));
+    const Verdict verdict{Code::aborted, culprit < roster_.formed().size ? culprit : -1, why};
+    asio::co_spawn(background_.context(), rendezvous::command(roster_.formed(), credentials_, verdict), asio::detached);
+  });
 }
 
 RendezvousServer::RendezvousServer(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
@@ -237,6 +249,11 @@ std::uint16_t RendezvousServer::port() const {
 }
 ServerStats RendezvousServer::stats() const {
   return impl_->stats();
+}
+bool RendezvousServer::abort(int culprit, const std::string& reason) {
+  impl_->abort(culprit, reason);
+  const ServerStats now = stats();
+  return now.members + now.reachable > 0;
 }
 
 }  // namespace anello

@@ -30,6 +30,7 @@ struct ServerStats {
   int worlds_formed = 0;          // worlds whose ranks have all left in good order
   Strangers::Counts strangers{};  // connections that ended before they had joined
   std::size_t half_open = 0;      // connections that have not joined yet
+  std::size_t reachable = 0;      // ranks of the newest world that have left, and can be told that it is to end
   std::string last_failure;       // of a start-up; empty after a success
 };
 
@@ -44,6 +45,10 @@ class RendezvousServer {
 
   std::uint16_t port() const;
   ServerStats stats() const;  // any thread
+
+  // Ends the newest world with Error{aborted}, whether it starts or runs: every rank is told the reason, and the rank
+  // that is to blame, or -1. Any thread; does not wait. False: there is no rank to tell.
+  bool abort(int culprit, const std::string& reason);
 
  private:
   class Impl;

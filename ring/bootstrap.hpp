@@ -4,6 +4,7 @@
 #include <anello/settings.hpp>
 #include <anello/world.hpp>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ class WorldMaker {
   static World make(
       const Identity& identity, const Exchange& exchange, const Settings& settings,
       const StartCheck& check = [](auto) {});
+
+  // Where this rank listens, for other ranks and for whoever started them. 0: nowhere.
+  static std::uint16_t port(const World& world);
 };
 
 }  // namespace anello

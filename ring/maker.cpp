@@ -154,6 +154,8 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   const auto accepted = [this](const Claim& claim, Mesh::Socket socket) {
     if (claim.role == Role::control)
       control_->accepted(claim.from, std::move(socket));
+    else if (claim.role == Role::launcher)
+      control_->commanded(std::move(socket));
     else
       switchboard_->accepted(claim, std::move(socket));
   };
@@ -164,6 +166,14 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
          text("rank ", rank, " on ", identity_.host,
               " has no file descriptor left for connections of other ranks; raise the limit (ulimit -n)")});
   });
+}
+
+std::uint16_t World::Impl::port() const {
+  return mesh_ ? mesh_->endpoint().port : 0;
+}
+
+std::uint16_t WorldMaker::port(const World& world) {
+  return world.impl_->port();
 }
 
 World WorldMaker::make(const Identity& identity, const Exchange& exchange, const Settings& settings,

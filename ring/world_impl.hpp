@@ -22,6 +22,7 @@ class World::Impl {
   ~Impl();
 
   void abort(std::string_view reason);
+  std::uint16_t port() const;
   void finish();
   const Identity& identity() const { return identity_; }
   const Facts& facts() const { return facts_; }

@@ -27,13 +27,14 @@ constexpr std::chrono::milliseconds kLastBytes{1000}, kEmergency{5000};
 
 class Launcher {
  public:
-  Launcher(const Job& job, char** argv)
+  Launcher(const Job& job, const Meeting& meeting, char** argv)
       : job_(job),
         strangers_(children()),
         signals_({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}),
         output_(job.output_folder),
         supervisor_(job, rendezvous::host_name(),
                     {.order = [this](const Order& order) { tell(channel_, order); },
+                     .abort = meeting.abort,
                      .say = [this](const std::string& sentence) { output_.say(sentence); }}) {
     std::signal(SIGCHLD, SIG_DFL);  // else the keeper could not be waited for
     start_keeper(argv);
@@ -151,10 +152,10 @@ void Launcher::start_keeper(char** argv) {
 
 }  // namespace
 
-int run(const Job& job, const std::function<std::uint16_t()>& serve, char** argv) {
+int run(const Job& job, const Meeting& meeting, char** argv) {
   open_missing_standard_descriptors();
-  Launcher launcher(job, argv);
-  return launcher.run(serve());
+  Launcher launcher(job, meeting, argv);
+  return launcher.run(meeting.open());
 }
 
 }  // namespace anello::launch

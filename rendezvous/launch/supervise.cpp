@@ -2,8 +2,10 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 #include "rendezvous/launch/signals.hpp"
 #include "ring/base/text.hpp"
@@ -12,7 +14,7 @@ namespace anello::launch {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kSpeaking{1000}, kKilling{5000};
+constexpr milliseconds kSpeaking{1000}, kTelling{1000}, kKilling{5000};
 // A process that was killed loses its connections some time before it can be waited for; meanwhile a survivor may have
 // ended with an error that only follows from it.
 constexpr milliseconds kSearching{200};
@@ -61,7 +63,7 @@ void Supervisor::not_started(int rank, int error, Clock::time_point now) {
     hands_.say(text("'", program, "' is not an executable file; chmod +x makes a program executable"));
   else
     hands_.say(text("rank ", rank, ": '", program, "' could not be started: ", std::strerror(error)));
-  end(SIGTERM, now);
+  end(SIGTERM, text("rank ", rank, " could not be started"), now);
 }
 
 void Supervisor::exited(const Report& report, Clock::time_point now) {
@@ -78,16 +80,18 @@ void Supervisor::exited(const Report& report, Clock::time_point now) {
     exit_code_ = code_of(cause_->status);
     if (likely_cause(cause_->status) == kSurelyCause || alive_count_ == 0) name_cause();
   }
-  const bool all_ended = alive_count_ == 0 && (phase_ == Phase::speaking || ended_count_ == job_.size);
-  if (all_ended && phase_ < Phase::ending) end(SIGTERM, now);  // for what they left
+  const bool failed = phase_ == Phase::named || phase_ == Phase::speaking;
+  const bool all_ended = alive_count_ == 0 && (failed || ended_count_ == job_.size);
+  if (all_ended && phase_ < Phase::ending) end(SIGTERM, "it is over", now);  // for what they left
 }
 
 void Supervisor::name_cause() {
   const int status = cause_->status;
   const std::string how = WIFSIGNALED(status) ? "was killed by " + signal_text(WTERMSIG(status))
                                               : text("exited with status ", WEXITSTATUS(status));
-  hands_.say(text("rank ", cause_->rank, " (pid ", cause_->pid, ") ", how, " on ", host_));
-  enter(Phase::speaking, failed_at_ + kSpeaking);
+  why_ = text("rank ", cause_->rank, " (pid ", cause_->pid, ") ", how, " on ", host_);
+  hands_.say(why_);
+  enter(Phase::named, failed_at_ + kSearching);
 }
 
 void Supervisor::signalled(int signal, Clock::time_point now) {
@@ -98,20 +102,21 @@ void Supervisor::signalled(int signal, Clock::time_point now) {
   signalled_at_ = now;
   exit_code_ = 128 + signal;
   hands_.say(text(signal_text(signal), " is passed on to all ranks, which have ", seconds(job_.grace), " to end"));
-  end(signal, now);
+  end(signal, text(signal_text(signal), " was passed on to all ranks, and ", seconds(job_.grace), " have passed"), now);
 }
 
 void Supervisor::reader_gone(Clock::time_point now) {
   if (phase_ != Phase::running) return;
   exit_code_ = 128 + SIGPIPE;
-  end(SIGTERM, now);
+  end(SIGTERM, "nobody reads its output any more", now);
 }
 
 void Supervisor::output_failed(const std::string& why, Clock::time_point now) {
   if (phase_ != Phase::running) return;
   exit_code_ = 1;
-  hands_.say(text(why, "; the job ends because its output would be lost"));
-  end(SIGTERM, now);
+  const std::string sentence = text(why, "; the job ends because its output would be lost");
+  hands_.say(sentence);
+  end(SIGTERM, sentence, now);
 }
 
 void Supervisor::keeper_gone() {
@@ -129,8 +134,13 @@ void Supervisor::keeper_gone() {
 void Supervisor::tick(Clock::time_point now) {
   if (!deadline_ || now < *deadline_) return;
   if (phase_ == Phase::searching) return name_cause();
-  if (phase_ == Phase::speaking) return end(SIGTERM, now);
-  if (phase_ == Phase::ending) return kill(now);
+  if (phase_ == Phase::named) {
+    abort(cause_->rank, why_);
+    return enter(Phase::speaking, failed_at_ + kSpeaking);
+  }
+  if (phase_ == Phase::speaking) return end(SIGTERM, why_, now);
+  if (phase_ == Phase::ending && abort(-1, why_)) return enter(Phase::telling, now + std::min(job_.grace, kTelling));
+  if (phase_ <= Phase::telling) return kill(now);
   hands_.say(text("could not be ended within ", seconds(kKilling), " after SIGKILL: ", ranks_left()));
   if (exit_code_ == 0) exit_code_ = 1;
   gave_up_ = true;
@@ -143,15 +153,21 @@ void Supervisor::enter(Phase phase, Clock::time_point deadline) {
   deadline_ = deadline;
 }
 
-void Supervisor::end(int signal, Clock::time_point now) {
+void Supervisor::end(int signal, const std::string& why, Clock::time_point now) {
+  why_ = why;
   hands_.order({Order::Kind::signal, signal});
   enter(Phase::ending, now + job_.grace);
+}
+
+// Once: what fails then has failed.
+bool Supervisor::abort(int culprit, const std::string& why) {
+  return alive_count_ > 0 && !std::exchange(told_, true) && hands_.abort(culprit, why);
 }
 
 void Supervisor::kill(Clock::time_point now) {
   if (phase_ >= Phase::killing) return;
   if (phase_ == Phase::searching) name_cause();
-  if (phase_ == Phase::ending && alive_count_ > 0) hands_.say(text("killed, still running: ", ranks_left()));
+  if (phase_ >= Phase::ending && alive_count_ > 0) hands_.say(text("killed, still running: ", ranks_left()));
   hands_.order({Order::Kind::kill});
   enter(Phase::killing, now + kKilling);
 }

@@ -1,11 +1,9 @@
 #include "ring/net/control.hpp"
 
 #include <algorithm>
-#include <array>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/post.hpp>
-#include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
@@ -13,6 +11,8 @@
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
+#include "ring/net/deadline.hpp"
+#include "ring/net/message.hpp"
 
 namespace anello {
 
@@ -31,15 +31,6 @@ std::vector<int> neighbours_of(int rank, int size) {
       if (std::find(ranks.begin(), ranks.end(), other) == ranks.end()) ranks.push_back(other);
   std::sort(ranks.begin(), ranks.end());
   return ranks;
-}
-
-// A message: the length of what follows (u32), its kind (u8), body.
-enum class Says : std::uint8_t { frame = 1, beat };
-
-std::string message(Says kind, std::string_view body) {
-  Writer writer;
-  writer.u32(std::uint32_t(body.size() + 1)).u8(std::uint8_t(kind)).raw(body);
-  return std::move(writer).take();
 }
 
 constexpr std::chrono::milliseconds kLagPeriod{10000};
@@ -129,16 +120,6 @@ void Control::accepted(int peer, Mesh::Socket socket) {
   settle();
 }
 
-awaitable<std::string> Control::read_message(Mesh::Socket& socket) {
-  std::array<char, 4> length;
-  co_await asio::async_read(socket, asio::buffer(length), use_awaitable);
-  const std::uint32_t bytes = Reader("control", {length.data(), length.size()}).u32();
-  if (bytes > Frame::kMaxBytes + 1) throw Error(Code::protocol, text("control message: claims ", bytes, " bytes"));
-  std::string message(bytes, '\0');
-  co_await asio::async_read(socket, asio::buffer(message), use_awaitable);
-  co_return message;
-}
-
 void Control::take(int peer, std::string_view message) {
   Reader reader("control", message);
   const unsigned kind = reader.u8();
@@ -150,6 +131,25 @@ void Control::take(int peer, std::string_view message) {
   } else {
     throw Error(Code::protocol, text("control message: unknown kind ", kind));
   }
+}
+
+// Whatever it says is said as this rank's own proposal; its connection ends when that is made.
+awaitable<void> Control::obey(Mesh::Socket launcher) {
+  try {
+    const Deadline deadline(launcher, kHandshakeLimit);
+    const std::string message = co_await read_message(launcher);
+    if (message.empty() || message[0] != char(Says::frame)) throw Error(Code::protocol, "not a frame");
+    const Frame frame = decode_frame(std::string_view(message).substr(1), int(hosts_.size()));
+    if (frame.type != Frame::Type::proposal) throw Error(Code::protocol, "not a proposal");
+    council_.propose(frame.verdict, now());
+    settle();
+  } catch (const std::exception& e) {
+    log(Severity::warning, text("what the launcher says is not understood: ", e.what()));
+  }
+}
+
+void Control::commanded(Mesh::Socket launcher) {
+  asio::co_spawn(context_, obey(std::move(launcher)), asio::detached);
 }
 
 awaitable<void> Control::listen_to(int peer, Shared neighbour) {

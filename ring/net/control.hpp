@@ -35,7 +35,9 @@ class Control {
   void connect(
       std::chrono::steady_clock::time_point deadline,
       const std::function<void(std::chrono::milliseconds)>& check = [](auto) {});
-  void accepted(int peer, Mesh::Socket socket);  // on the background thread
+  // On the background thread.
+  void accepted(int peer, Mesh::Socket socket);
+  void commanded(Mesh::Socket launcher);  // by one frame, the verdict that it proposes
 
   // Any thread. The verdict stays once it is there.
   bool failed() const { return failed_.load(std::memory_order_acquire); }  // error() will not wait for long
@@ -66,7 +68,7 @@ class Control {
 
   asio::awaitable<void> dial(int peer, std::chrono::steady_clock::time_point deadline);
   asio::awaitable<void> listen_to(int peer, Shared neighbour);
-  asio::awaitable<std::string> read_message(Mesh::Socket& socket);
+  asio::awaitable<void> obey(Mesh::Socket launcher);
   void take(int peer, std::string_view message);
   void beat();
   void tick();

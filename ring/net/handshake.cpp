@@ -59,7 +59,7 @@ Hello decode_hello(std::string_view bytes) {
   hello.nonce = reader.raw(kNonceBytes);
   hello.job = reader.str(kJobMostBytes);
   reader.finish();
-  if (role < unsigned(Role::rendezvous) || role > unsigned(Role::control))
+  if (role < unsigned(Role::rendezvous) || role > unsigned(Role::launcher))
     throw Error(Code::protocol, text("hello message: no role ", role));
   if (hello.claim.from < -1 || hello.claim.to < -1)
     throw Error(Code::protocol, text("hello message: no rank ", std::min(hello.claim.from, hello.claim.to)));

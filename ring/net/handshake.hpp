@@ -31,7 +31,7 @@ inline constexpr std::chrono::milliseconds kHandshakeLimit{2000};
 inline constexpr std::chrono::milliseconds kGreetLimit{10000};
 inline constexpr std::size_t kJobMostBytes = 255;
 
-enum class Role : std::uint8_t { rendezvous = 1, data = 2, control = 3 };
+enum class Role : std::uint8_t { rendezvous = 1, data, control, launcher };
 
 // What both ends must share.
 struct Credentials {
@@ -43,7 +43,8 @@ struct Credentials {
 // Both sides of a handshake ask it; a server wants to know before it listens.
 void require_usable(const Credentials& credentials);
 
-// What the connecting side says of itself. Ranks are -1 where they are not known yet (joining).
+// What the connecting side says of itself. Ranks are -1 where they are not known yet (joining) or there is none (the
+// launcher).
 struct Claim {
   Role role = Role::rendezvous;
   std::uint32_t generation = 0;

@@ -134,11 +134,12 @@ awaitable<void> Mesh::let_in(Socket socket) {
 
 std::optional<Objection> Mesh::acceptable(const Claim& claim) const {
   const auto misplaced = [](std::string why) { return Objection{Stranger::place, std::move(why)}; };
-  if (claim.role != Role::data && claim.role != Role::control) return misplaced("this is a rank, not a rendezvous");
+  if (claim.role == Role::rendezvous) return misplaced("this is a rank, not a rendezvous");
   if (claim.generation != generation_)
     return Objection{Stranger::generation,
                      text("generation ", claim.generation, " is not the current one, ", generation_)};
   if (claim.to != rank_) return misplaced(text("this is rank ", rank_, ", not ", claim.to));
+  if (claim.role == Role::launcher) return {};
   if (claim.from <= rank_ || claim.from >= int(peers_.size()))
     return misplaced(text("no rank ", claim.from, " connects here"));
   return {};

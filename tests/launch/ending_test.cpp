@@ -121,6 +121,32 @@ TEST(Ending, AnInterruptEndsRanksThatDoNotCare) {
   EXPECT_EQ(job.wait(), 130);
 }
 
+// One rank sleeps where no signal is heard, two wait for it: without the launcher's word the kill would end them mute.
+TEST(Ending, AWorldThatIsStuckIsToldWhyBeforeItIsKilled) {
+  Process job(anello({"run", "-n", "3", "--grace", "2", "--", WAITER, "asleep"}));
+  ASSERT_TRUE(job.says("[0] asleep\n"));
+  job.signal(SIGTERM);
+  EXPECT_EQ(job.wait(), 143);
+  for (const std::string rank : {"[1]", "[2]"}) {
+    EXPECT_TRUE(contains(job.out(), rank + " code 12, rank -1: barrier #0")) << job.out();
+    EXPECT_TRUE(contains(job.err(), rank + " the launcher ended the world: signal 15 (Terminated) was passed on to all "
+                                           "ranks, and 2 s have passed\n"))
+        << job.err();
+  }
+  EXPECT_TRUE(contains(job.err(), "killed, still running: rank 0\n")) << job.err();
+  EXPECT_EQ(job.marked(), std::vector<pid_t>());
+}
+
+TEST(Ending, RanksAreToldOfAFailureThatTheyCannotSee) {
+  const Outcome outcome = testing::run(anello({"run", "-n", "3", "--", WAITER, "early"}));
+  EXPECT_EQ(outcome.code, 3);
+  for (const std::string rank : {"[1]", "[2]"}) {
+    EXPECT_TRUE(contains(outcome.out, rank + " code 12, rank 0: barrier #0")) << outcome.out;
+    EXPECT_TRUE(contains(outcome.err, rank + " the launcher ended the world: rank 0 (pid ")) << outcome.err;
+  }
+  EXPECT_TRUE(contains(outcome.err, ") exited with status 3 on ")) << outcome.err;
+}
+
 TEST(Ending, OtherSignalsPassAndEndNothing) {
   Process job(ranks(2, "trap 'echo saved; exit 0' USR1; echo ready; while :; do sleep 0.05; done"));
   ASSERT_TRUE(job.says("[0] ready") && job.says("[1] ready"));

@@ -25,17 +25,23 @@ class SupervisorTest : public ::testing::Test {
   void ends(int rank, int status) { supervisor_.heard({Report::Kind::exited, rank, 100 + rank, status}, now_); }
   void pass(int time_ms) {
     now_ += milliseconds(time_ms);
-    supervisor_.tick(now_);
+    while (supervisor_.next_tick() && *supervisor_.next_tick() <= now_) supervisor_.tick(now_);
   }
 
   Job job_{.command = {"train"}, .size = 3};
-  std::vector<std::string> did_, said_;
+  std::vector<std::string> did_, said_, told_;
+  bool world_ = false;
   Clock::time_point now_ = Clock::now();
   Supervisor supervisor_{job_,
                          "here",
                          {.order =
                               [this](const Order& order) {
                                 did_.push_back(order.kind == Order::Kind::kill ? "kill" : text("signal ", order.value));
+                              },
+                          .abort =
+                              [this](int culprit, const std::string& reason) {
+                                told_.push_back(text(culprit, ": ", reason));
+                                return world_;
                               },
                           .say = [this](const std::string& sentence) { said_.push_back(sentence); }}};
 };
@@ -133,6 +139,59 @@ TEST_F(SupervisorTest, AClosedPipeEndsTheJobQuietly) {
   EXPECT_THAT(did_, ElementsAre("signal 15"));
   EXPECT_THAT(said_, IsEmpty());
   EXPECT_EQ(supervisor_.exit_code(), 141);
+}
+
+TEST_F(SupervisorTest, TheRanksAreToldWhatTheyMayNotKnow) {
+  ends(0, SIGKILL);
+  pass(199);
+  EXPECT_THAT(told_, IsEmpty()) << "they know more of it themselves";
+  pass(1);
+  EXPECT_THAT(told_, ElementsAre("0: rank 0 (pid 100) was killed by signal 9 (Killed) on here"));
+  pass(800);
+  EXPECT_THAT(did_, ElementsAre("signal 15"));
+}
+
+TEST_F(SupervisorTest, AWorldThatDoesNotEndWhenAskedIsToldWhyBeforeItIsKilled) {
+  world_ = true;
+  supervisor_.signalled(SIGTERM, now_);
+  ends(0, kExit0);
+  pass(1999);
+  EXPECT_THAT(told_, IsEmpty());
+  pass(1);
+  EXPECT_THAT(told_, ElementsAre("-1: signal 15 (Terminated) was passed on to all ranks, and 2 s have passed"));
+  pass(999);
+  EXPECT_THAT(did_, ElementsAre("signal 15"));
+  pass(1);
+  EXPECT_THAT(did_, ElementsAre("signal 15", "kill"));
+  EXPECT_EQ(said_.back(), "killed, still running: ranks 1 2");
+}
+
+TEST_F(SupervisorTest, TheLastChanceIsNoLongerThanTheGrace) {
+  world_ = true;
+  job_.grace = milliseconds(300);
+  supervisor_.signalled(SIGTERM, now_);
+  pass(300);
+  EXPECT_THAT(did_, ElementsAre("signal 15"));
+  pass(300);
+  EXPECT_THAT(did_, ElementsAre("signal 15", "kill"));
+}
+
+TEST_F(SupervisorTest, WhoHasBeenToldIsNotToldAgain) {
+  world_ = true;
+  ends(1, kExit3);
+  pass(200);
+  pass(800);
+  pass(2000);
+  EXPECT_EQ(told_.size(), 1);
+  EXPECT_THAT(did_, ElementsAre("signal 15", "kill"));
+}
+
+TEST_F(SupervisorTest, AnImpatientSignalKillsAtOnce) {
+  world_ = true;
+  supervisor_.signalled(SIGTERM, now_);
+  pass(2000);
+  supervisor_.signalled(SIGTERM, now_);
+  EXPECT_THAT(did_, ElementsAre("signal 15", "kill"));
 }
 
 TEST_F(SupervisorTest, WhatSurvivesTheKillIsNamedAndGivenUp) {

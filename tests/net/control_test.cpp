@@ -3,9 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include <asio/read.hpp>
 #include <asio/write.hpp>
 
-#include "ring/base/wire.hpp"
+#include "ring/net/message.hpp"
 #include "tests/support/control_planes.hpp"
 #include "tests/support/signatures.hpp"
 
@@ -158,13 +159,8 @@ TEST(Control, an_address_that_is_none_is_an_error_at_once) {
   }
 }
 
-std::string message(int kind, const std::string& body) {
-  Writer writer;
-  writer.u32(std::uint32_t(body.size() + 1)).u8(std::uint8_t(kind)).raw(body);
-  return std::move(writer).take();
-}
 std::string framed(const std::string& frame) {
-  return message(1, frame);
+  return message(Says::frame, frame);
 }
 
 // Rank 3 is played by the test: it says hello and then this.
@@ -187,9 +183,9 @@ TEST(Control, nonsense_is_named_after_the_one_who_said_it) {
   expect_named_for_saying("\xff\xff\xff\x7f and no end", false);
   expect_named_for_saying(framed(""), false);
   expect_named_for_saying(std::string(4, '\0'), false);
-  expect_named_for_saying(message(2, "short"), false);
-  expect_named_for_saying(message(2, "too long for a beat"), false);
-  expect_named_for_saying(message(3, ""), false);
+  expect_named_for_saying(message(Says::beat, "short"), false);
+  expect_named_for_saying(message(Says::beat, "too long for a beat"), false);
+  expect_named_for_saying(message(Says(3), ""), false);
   expect_named_for_saying(framed(std::string(4096, '\1')), false);
   const std::string proposal = encode(Frame{.origin = 3, .number = 1, .verdict = {Code::aborted, 3, "enough"}});
   expect_named_for_saying(framed(proposal + "x"), false);
@@ -238,6 +234,38 @@ TEST(Control, a_start_that_fails_is_told_by_its_cause) {
     EXPECT_EQ(e.code(), Code::rendezvous) << e.what();
     EXPECT_EQ(e.rank(), 2);
   }
+}
+
+// What somebody says who has authority over the job, once rank 0 has let him in.
+void command(ControlPlanes& world, const Claim& claim, const std::string& bytes) {
+  const Endpoint door = world.plane(0).mesh.endpoint();
+  asio::io_context context;
+  asio::ip::tcp::socket socket(context);
+  socket.connect({asio::ip::make_address(door.address), door.port});
+  auto greeted = asio::co_spawn(context, greet(socket, {"control", ""}, claim), asio::use_future);
+  context.run();
+  greeted.get();
+  asio::write(socket, asio::buffer(bytes));
+  char nothing;
+  asio::error_code end;
+  asio::read(socket, asio::buffer(&nothing, 1), end);
+  EXPECT_EQ(end, asio::error::eof) << "it has been read";
+}
+
+TEST(Control, the_launcher_ends_the_world_and_nonsense_of_his_does_not) {
+  ControlPlanes world(3);
+  world.connect();
+  const Claim launcher{Role::launcher, 1, -1, 0};
+  Claim of_another_time = launcher;
+  of_another_time.generation = 2;
+  EXPECT_THROW(command(world, of_another_time, ""), HandshakeError);
+  const std::string goodbye = encode(Frame{.type = Frame::Type::goodbye});
+  for (const std::string& bytes :
+       {framed("what?"), framed(goodbye), message(Says::beat, "12345678"), message(Says(3), "")})
+    command(world, launcher, bytes);
+  EXPECT_FALSE(world.any_failed());
+  command(world, launcher, framed(encode(Frame{.verdict = {Code::aborted, 2, "rank 2 was a bad one"}})));
+  expect_all_told(world, Code::aborted, 2, "rank 2 was a bad one");
 }
 
 // A port scanner, an early hang-up and a rank that may not connect here change nothing.

@@ -1,11 +1,16 @@
 #include <gmock/gmock.h>
 
 #include <anello/anello.hpp>
+#include <atomic>
+#include <filesystem>
+#include <functional>
 #include <future>
 #include <numeric>
+#include <thread>
 
 #include "rendezvous/server.hpp"
 #include "ring/base/text.hpp"
+#include "tests/support/scratch.hpp"
 
 namespace anello {
 namespace {
@@ -79,6 +84,75 @@ TEST(Init, MakesAWorldOfTheRanksThatTheServerBringsTogether) {
   for (auto& rank : ranks) total += rank.get();
   EXPECT_EQ(total, 3);
 }
+
+// What each of the ranks' calls failed with.
+std::vector<Error> errors_of(int ranks, const Settings& settings, const std::function<void(World&)>& program) {
+  std::vector<std::future<Error>> threads;
+  threads.reserve(std::size_t(ranks));
+  for (int i = 0; i < ranks; i++)
+    threads.push_back(std::async(std::launch::async, [&] {
+      try {
+        World world = init(settings);
+        program(world);
+      } catch (const Error& error) {
+        return error;
+      }
+      return Error(Code::invalid_argument, "nothing failed");
+    }));
+  std::vector<Error> errors;
+  errors.reserve(threads.size());
+  for (auto& thread : threads) errors.push_back(thread.get());
+  return errors;
+}
+
+class Abort : public ::testing::TestWithParam<std::string> {
+ protected:
+  Abort() {
+    settings_.rendezvous = text("127.0.0.1:", server_.port());
+    if (GetParam().empty()) return;
+    settings_.secret_file = scratch_.put("secret", GetParam());
+    std::filesystem::permissions(settings_.secret_file, std::filesystem::perms::owner_read);
+  }
+  Scratch scratch_;
+  RendezvousServer server_{{.secret = GetParam(), .size = 3}};
+  Settings settings_;
+
+  void expect_told(const std::vector<Error>& errors, int culprit) {
+    for (const Error& error : errors) {
+      EXPECT_EQ(error.code(), Code::aborted) << error.what();
+      EXPECT_EQ(error.rank(), culprit);
+      EXPECT_THAT(error.what(), HasSubstr("the launcher ended the world: the night is over"));
+    }
+  }
+};
+
+TEST_P(Abort, EndsAWorldThatRuns) {
+  std::atomic<int> there = 0;
+  auto aborted = std::async(std::launch::async, [&] {
+    while (there < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(server_.abort(2, "the night is over"));
+  });
+  const auto errors = errors_of(3, settings_, [&](World& world) {
+    there++;
+    for (;;) world.barrier();
+  });
+  expect_told(errors, 2);
+}
+
+TEST_P(Abort, EndsAStartUp) {
+  auto aborted = std::async(std::launch::async, [&] {
+    while (server_.stats().members < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(server_.abort(-1, "the night is over"));
+  });
+  expect_told(errors_of(2, settings_, [](World&) {}), -1);
+}
+
+TEST_P(Abort, FindsNobodyWhereNobodyIs) {
+  EXPECT_FALSE(server_.abort(-1, "the night is over"));
+}
+INSTANTIATE_TEST_SUITE_P(, Abort, ::testing::Values("", "a secret of sixteen bytes or more"), [](const auto& one) {
+  return std::string(one.param.size() > 0 ? "WithASecret" : "WithoutASecret");
+});
 
 }  // namespace
 }  // namespace anello

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 std::vector<std::string> request_bodies() {
   Join join{"node-a", "kernel", "fe80::1%eth0", 77, 3, 8, 1, milliseconds(1500)};
   return {encode(Request(join)), encode(Request(Contribution{std::string("\0blob", 5), milliseconds(9)})),
-          encode(Request(Leave{})), encode(Request(Fail{"no luck"}))};
+          encode(Request(Leave{41234})), encode(Request(Fail{"no luck"}))};
 }
 std::vector<std::string> reply_bodies() {
   return {encode(Reply(Assigned{2, 3, 8, 1, 4, 1, 2, "node-a"})), encode(Reply(Gathered{{"a", "", "ccc"}})),
@@ -34,7 +34,7 @@ TEST(Protocol, RequestsComeBackAsTheyWere) {
   const auto contribution = std::get<Contribution>(decode_request(bodies[1]));
   EXPECT_EQ(contribution.blob, std::string("\0blob", 5));
   EXPECT_EQ(contribution.patience, milliseconds(9));
-  EXPECT_TRUE(std::holds_alternative<Leave>(decode_request(bodies[2])));
+  EXPECT_EQ(std::get<Leave>(decode_request(bodies[2])).port, 41234);
   EXPECT_EQ(std::get<Fail>(decode_request(bodies[3])).reason, "no luck");
 }
 

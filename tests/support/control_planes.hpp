@@ -46,7 +46,10 @@ class Plane {
     ledgers.add(ledger);
     if (control) control->enroll(ledger);
     mesh.open(peers, [this](const Claim& claim, Mesh::Socket socket) {
-      if (control) control->accepted(claim.from, std::move(socket));
+      if (control && claim.role == Role::launcher)
+        control->commanded(std::move(socket));
+      else if (control)
+        control->accepted(claim.from, std::move(socket));
     });
   }
 

@@ -1,0 +1,37 @@
+// Ranks that do not end when they are asked to: they wait in a barrier for rank 0, and say why it failed. As "asleep"
+// rank 0 never comes; as "early" it leaves the world in good order and exits with status 3.
+#include <anello/anello.hpp>
+#include <csignal>
+#include <cstdio>
+#include <string_view>
+#include <thread>
+
+namespace {
+
+constexpr std::chrono::seconds kLong{300};
+constexpr std::chrono::milliseconds kUntilTold{1500};
+
+int rank_0(bool early) {
+  if (early) return 3;
+  std::puts("asleep");
+  std::fflush(stdout);
+  std::this_thread::sleep_for(kLong);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGTERM, SIG_IGN);
+  const bool early = argc == 2 && argv[1] == std::string_view("early");
+  try {
+    anello::World world = anello::init();
+    if (world.rank() == 0) return rank_0(early);
+    if (early) std::this_thread::sleep_for(kUntilTold);
+    world.barrier();
+  } catch (const anello::Error& error) {
+    std::printf("code %d, rank %d: %s\n", int(error.code()), error.rank(), error.what());
+    std::fprintf(stderr, "%s\n", error.message().c_str());
+    return 5;
+  }
+}
