@@ -304,7 +304,7 @@ TEST(Handshake, MalformedMessagesAreProtocolErrors) {
   EXPECT_THAT(hears(frame(3, "")).message, HasSubstr("unexpected message of kind 3"));
   EXPECT_THAT(hears(frame(200, "")).message, HasSubstr("unexpected message of kind 200"));
   EXPECT_THAT(hears(hello_frame("job", 0)).message, HasSubstr("no role 0"));
-  EXPECT_THAT(hears(hello_frame("job", 4)).message, HasSubstr("no role 4"));
+  EXPECT_THAT(hears(hello_frame("job", 5)).message, HasSubstr("no role 5"));
   EXPECT_THAT(hears(hello_frame("job", 1, -2)).message, HasSubstr("no rank -2"));
   EXPECT_THAT(hears(hello_frame(std::string(256, 'j'))).message, HasSubstr("claims 256 bytes where 255 are allowed"));
   EXPECT_THAT(hears(frame(1, hello_frame().substr(kHeader) + "x")).message, HasSubstr("1 bytes too many"));
