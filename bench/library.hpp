@@ -27,8 +27,10 @@ class Library {
   // The ranks' figures, brought together exactly.
   virtual void gather(std::span<double> figures, Op op) { allreduce(ConstTensor(figures), Tensor(figures), op)(); }
 
-  // What the tensors lie in.
+  // What the tensors lie in. If that is a device's memory the host reaches it by copies, which block.
   virtual Memory allocate(std::size_t bytes) { return pages(bytes); }
+  virtual bool on_device() const { return false; }
+  virtual void copy(void* /*to*/, const void* /*from*/, std::size_t /*bytes*/) {}
 };
 
 }  // namespace anello::bench

@@ -3,7 +3,7 @@
 #include <anello/anello.hpp>
 
 #include "bench/options.hpp"
-#include "bench/ours.hpp"
+#include "bench/ours_on_gpu.hpp"
 #include "bench/program.hpp"
 #include "bench/session.hpp"
 #include "bench/simulate/simulate.hpp"
@@ -18,8 +18,9 @@ namespace {
 int join(const std::function<int(Library&)>& run, const OurOptions& options) {
   const Settings settings = Settings::from_environment();
   return in_world(settings, [&](World& world) {
-    Ours library(world, settings, options);
-    return run(library);
+    const std::unique_ptr<Ours> library = options.on_gpu ? std::make_unique<OursOnGpu>(world, settings, options)
+                                                         : std::make_unique<Ours>(world, settings, options);
+    return run(*library);
   });
 }
 
@@ -28,6 +29,11 @@ int join(const std::function<int(Library&)>& run, const OurOptions& options) {
 int main(int argc, char** argv) {
   OurOptions options;
   const auto add_flags = [&](CLI::App& app) {
+    app.add_option_function<std::string>(
+           "--device", [&](const std::string& given) { options.on_gpu = given == "cuda"; },
+           "whose memory tensors lie in: the host's or a GPU's")
+        ->check(CLI::IsMember({"cpu", "cuda"}))
+        ->type_name("cpu|cuda");
     app.add_flag("--allocate", options.shareable,
                  "tensors in memory from anello::allocate, which ranks of one host can map");
     app.add_option_function<std::string>(

@@ -61,11 +61,17 @@ std::optional<std::uint64_t> check(Library& library, const Library::Call& call, 
                                    int times) {
   if (times == 0) return std::nullopt;
   const Pattern pattern(input.dtype, op, library.rank(), library.size());
+  const bool apart = library.on_device();
+  const Memory copy = apart ? pages(std::max(input.bytes(), output.bytes())) : Memory();
+  const Tensor written = apart ? Tensor(copy.get(), input.count, input.dtype) : input;
+  const ConstTensor read = apart ? ConstTensor(copy.get(), output.count, output.dtype) : output;
   std::uint64_t wrong = 0;
   for (int i = 0; i < times; i++) {
-    pattern.fill(input);
+    pattern.fill(written);
+    if (apart) library.copy(input.data, copy.get(), input.bytes());
     call();
-    wrong += pattern.count_wrong(output);
+    if (apart) library.copy(copy.get(), output.data, output.bytes());
+    wrong += pattern.count_wrong(read);
   }
   return std::uint64_t(over_ranks(library, double(wrong), Op::sum));
 }

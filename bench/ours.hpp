@@ -8,7 +8,8 @@
 namespace anello::bench {
 
 struct OurOptions {
-  bool shareable = false;          // tensors lie in memory from anello::allocate
+  bool on_gpu = false;             // tensors lie in the memory of this rank's GPU
+  bool shareable = false;          // or in memory from anello::allocate
   std::optional<DType> wire = {};  // as what they travel
 };
 
@@ -25,7 +26,7 @@ class Ours : public Library {
   void gather(std::span<double> figures, Op op) override { world_.allreduce(figures, op); }
   Memory allocate(std::size_t bytes) override;
 
- private:
+ protected:
   World& world_;
   Settings settings_;
   OurOptions options_;

@@ -23,7 +23,7 @@ fs::path first_there(const std::vector<fs::path>& places) {
       std::find_if(places.begin(), places.end(), [&](const auto& file) { return fs::exists(file, ignored); });
   if (found != places.end()) return *found;
   std::string list;
-  for (const fs::path& place : places) list += text(list.empty() ? "" : ", ", place.string());
+  for (const fs::path& place : places) list += text(list.empty() ? "" : ", ", place.lexically_normal().string());
   throw Error(Code::unsupported,
               text("GPU tensors need the plugin ", kFile, ", which is not there (looked for ", list, ")", kRemedy));
 }
@@ -46,14 +46,30 @@ Library::Library(const std::vector<fs::path>& places) : path_(first_there(places
 // Not unloaded: CUDA's runtime does not survive it while threads of its own go on.
 Library::~Library() = default;
 
-int Library::device_count() const {
+int device_count(const AnelloGpuTable& table) {
   int count = 0;
-  const int status = table_->device_count(&count);
+  const int status = table.device_count(&count);
   if (status != 0 || count == 0)
     throw Error(Code::unsupported,
-                text("no GPU can be used: ", status == 0 ? "there is none" : table_->describe(status),
+                text("no GPU can be used: ", status == 0 ? "there is none" : table.describe(status),
                      "; `nvidia-smi` shows whether the driver sees one, CUDA_VISIBLE_DEVICES may hide it"));
   return count;
+}
+
+const Library& installed(const std::string& given) {
+  std::vector<fs::path> places = {given};
+  if (given.empty()) {
+    std::error_code ignored;
+    const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+    places = {folder / kFile, folder / ".." / "lib" / kFile, folder / ".." / "gpu" / kFile,
+              fs::path(ANELLO_LIBRARY_FOLDER) / kFile};
+  }
+  static const Library only(places);
+  return only;
+}
+
+std::string nccl_version_text(int version) {
+  return text(version / 10000, ".", version / 100 % 100, ".", version % 100);
 }
 
 AnelloGpuInfo Library::info(DeviceId id) const {

@@ -2,7 +2,7 @@
 // none.
 #pragma once
 #include <filesystem>
-#include <memory>
+#include <string>
 #include <vector>
 
 #include "gpu/device.hpp"
@@ -21,8 +21,6 @@ class Library {
   const AnelloGpuTable& table() const { return *table_; }
   const std::filesystem::path& path() const { return path_; }
 
-  // What this process may use. Throws Error{unsupported} if that is nothing, with what the driver says.
-  int device_count() const;
   AnelloGpuInfo info(DeviceId id) const;
 
  private:
@@ -30,5 +28,14 @@ class Library {
   void* handle_ = nullptr;
   const AnelloGpuTable* table_ = nullptr;
 };
+
+// That of this process: the file given, or, if that is empty, the plugin beside the program or where Anello is
+// installed. Loaded once, and kept. Throws as the constructor, each time anew until it is there.
+const Library& installed(const std::string& given);
+
+std::string nccl_version_text(int version);  // of 22809: "2.28.9"
+
+// What this process may use. Throws Error{unsupported} if that is nothing, with what the driver says.
+int device_count(const AnelloGpuTable& table);
 
 }  // namespace anello::gpu

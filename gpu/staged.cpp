@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <anello/error.hpp>
 
-#include "ring/base/text.hpp"
+#include "ring/base/signature.hpp"
 
 namespace anello::gpu {
 namespace {
@@ -17,16 +17,15 @@ const std::byte* at(const void* memory, std::size_t bytes) {
 
 }  // namespace
 
-Staged::Staged(Group group, const Device& device, Abort abort, Options options)
+Staged::Staged(Group group, const Device& device, const Limits& limits)
     : group_(std::move(group)),
       device_(device),
-      abort_(std::move(abort)),
-      options_(options),
+      limits_(limits),
       down_(make_stream(device)),
       up_(make_stream(device)),
       order_(make_event(device)) {
   for (Slot& slot : slots_)
-    slot = {make_pinned(device, options_.segment_bytes), make_event(device), make_event(device), {}};
+    slot = {make_pinned(device, limits_.segment_bytes), make_event(device), make_event(device), {}};
 }
 
 Staged::~Staged() {
@@ -42,7 +41,7 @@ void Staged::settle() noexcept {
     }
   for (const Stream* stream : {&down_, &up_}) try {
       record(device_, order_, stream->get());
-      wait(device_, order_, options_.limit, "the end of what is on its way");
+      wait(device_, order_, limits_.copy, "the end of what is on its way");
     } catch (const Error&) {
       // a device that does not answer keeps nothing moving either
     }
@@ -54,7 +53,7 @@ void Staged::or_abort(Body body) {
     const DeviceGuard guard(device_);
     body();
   } catch (const Error& error) {
-    if (error.code() == Code::device || error.code() == Code::timed_out) abort_(error.what());
+    if (error.code() == Code::device || error.code() == Code::timed_out) group_.abort(error.what());
     settle();
     throw;
   }
@@ -82,7 +81,7 @@ void Staged::upload(Slot& slot, void* to, std::size_t bytes) {
 
 void Staged::pass(const Passage& passage, void* stream) {
   const std::size_t size = size_bytes(passage.dtype);
-  const std::size_t most = std::max<std::size_t>(1, options_.segment_bytes / size);
+  const std::size_t most = std::max<std::size_t>(1, limits_.segment_bytes / size);
   const std::size_t segments = std::max<std::size_t>(1, (passage.count + most - 1) / most);
   const auto elems = [&](std::size_t k) { return std::min(most, passage.count - k * most); };
   begin(stream);
@@ -93,9 +92,9 @@ void Staged::pass(const Passage& passage, void* stream) {
       Slot& slot = slots_[(k - 1) % kSlots];
       // The group writes to this memory: what was in it has to be on the device.
       if (passage.from)
-        wait(device_, slot.downloaded, options_.limit, "copying to the host");
+        wait(device_, slot.downloaded, limits_.copy, "copying to the host");
       else
-        wait(device_, slot.uploaded, options_.limit, "copying from the host");
+        wait(device_, slot.uploaded, limits_.copy, "copying from the host");
       slot.work = passage.start({slot.memory.get(), elems(k - 1), passage.dtype});
     }
     if (k >= 2) {
@@ -107,36 +106,45 @@ void Staged::pass(const Passage& passage, void* stream) {
   end(stream);
 }
 
+// A count that differs by whole segments must be no other rank's next operation.
+std::uint64_t Staged::agreed(std::uint64_t number, std::size_t count) {
+  return fingerprint(number, count);
+}
+
 void Staged::allreduce(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
-  if (input.count != output.count || input.dtype != output.dtype)
-    throw Error(Code::invalid_argument, text("allreduce: input has ", input.count, " elements of ", name(input.dtype),
-                                             ", output ", output.count, " of ", name(output.dtype)));
+  ReduceOptions of_segments = options;
+  of_segments.agree = agreed(options.agree, input.count);
   or_abort([&] {
     pass({input.data, output.data, input.count, input.dtype,
-          [&](Tensor segment) { return group_.allreduce_async(segment, op, options); }},
+          [&](Tensor segment) { return group_.allreduce_async(segment, op, of_segments); }},
          stream);
   });
+}
+
+void Staged::allreduce(std::span<const Tensor> list, void* stream, Op op, const ReduceOptions& options) {
+  for (const Tensor& tensor : list) allreduce(tensor, tensor, stream, op, options);
 }
 
 void Staged::reduce(ConstTensor input, Tensor output, int root, void* stream, Op op, const ReduceOptions& options) {
-  const bool is_root = group_.rank() == root;
-  if (is_root && (input.count != output.count || input.dtype != output.dtype))
-    throw Error(Code::invalid_argument, text("reduce: input has ", input.count, " elements of ", name(input.dtype),
-                                             ", output ", output.count, " of ", name(output.dtype)));
+  ReduceOptions of_segments = options;
+  of_segments.agree = agreed(options.agree, input.count);
   or_abort([&] {
-    pass({input.data, is_root ? output.data : nullptr, input.count, input.dtype,
-          [&](Tensor segment) { return group_.reduce_async(segment, root, op, options); }},
+    pass({input.data, group_.rank() == root ? output.data : nullptr, input.count, input.dtype,
+          [&](Tensor segment) { return group_.reduce_async(segment, root, op, of_segments); }},
          stream);
   });
 }
 
-void Staged::broadcast(Tensor tensor, int root, void* stream, const anello::Options& options) {
+void Staged::broadcast(std::span<const Tensor> list, int root, void* stream, const Options& options) {
   const bool is_root = group_.rank() == root;
-  or_abort([&] {
-    pass({is_root ? tensor.data : nullptr, is_root ? nullptr : tensor.data, tensor.count, tensor.dtype,
-          [&](Tensor segment) { return group_.broadcast_async(segment, root, options); }},
-         stream);
-  });
+  for (const Tensor& tensor : list) {
+    const Options of_segments{options.name, agreed(options.agree, tensor.count)};
+    or_abort([&] {
+      pass({is_root ? tensor.data : nullptr, is_root ? nullptr : tensor.data, tensor.count, tensor.dtype,
+            [&](Tensor segment) { return group_.broadcast_async(segment, root, of_segments); }},
+           stream);
+    });
+  }
 }
 
 // Whose parts lie where depends on their sizes, so that they go as one.
@@ -151,15 +159,15 @@ void Staged::whole(ConstTensor input, Tensor output, void* stream,
     at_least(input_, input_bytes_, input.bytes());
     at_least(output_, output_bytes_, output.bytes());
     begin(stream);
-    copy(device_, input_.get(), input.data, input.bytes(), down_.get());
+    if (input.count > 0) copy(device_, input_.get(), input.data, input.bytes(), down_.get());
     record(device_, order_, down_.get());
-    wait(device_, order_, options_.limit, "copying to the host");
+    wait(device_, order_, limits_.copy, "copying to the host");
     call({input_.get(), input.count, input.dtype}, {output_.get(), output.count, output.dtype});
-    copy(device_, output.data, output_.get(), output.bytes(), up_.get());
+    if (output.count > 0) copy(device_, output.data, output_.get(), output.bytes(), up_.get());
     end(stream);
     // The next call may want the memory for something else.
     record(device_, order_, up_.get());
-    wait(device_, order_, options_.limit, "copying from the host");
+    wait(device_, order_, limits_.copy, "copying from the host");
   });
 }
 
@@ -167,12 +175,38 @@ void Staged::all_gather(ConstTensor input, Tensor output, void* stream, const Pa
   whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.all_gather(in, out, options); });
 }
 
+void Staged::gather(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) {
+  if (group_.rank() != root) output = Tensor(nullptr, 0, input.dtype);
+  whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.gather(in, out, root, options); });
+}
+
+void Staged::scatter(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) {
+  if (group_.rank() != root) input = ConstTensor(nullptr, 0, output.dtype);
+  whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.scatter(in, out, root, options); });
+}
+
 void Staged::reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
   whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.reduce_scatter(in, out, op, options); });
 }
 
-void Staged::all_to_all(ConstTensor input, Tensor output, void* stream, const anello::Options& options) {
+void Staged::all_to_all(ConstTensor input, Tensor output, void* stream, const Options& options) {
   whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.all_to_all(in, out, options); });
+}
+
+void Staged::all_to_all(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, void* stream,
+                        const Options& options) {
+  whole(input, output, stream,
+        [&](ConstTensor in, Tensor out) { group_.all_to_all(in, out, send_counts, recv_counts, options); });
+}
+
+void Staged::send(ConstTensor tensor, int to, void* stream, const Options& options) {
+  whole(tensor, Tensor(nullptr, 0, tensor.dtype), stream,
+        [&](ConstTensor in, Tensor) { group_.send(in, to, options); });
+}
+
+void Staged::recv(Tensor tensor, int from, void* stream, const Options& options) {
+  whole(ConstTensor(nullptr, 0, tensor.dtype), tensor, stream,
+        [&](ConstTensor, Tensor out) { group_.recv(out, from, options); });
 }
 
 }  // namespace anello::gpu

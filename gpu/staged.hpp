@@ -3,43 +3,43 @@
 // broadcast) in segments, of which one is copied from the device, one is on its way between ranks and one is copied
 // back at the same time, so that the whole takes about as long as the slowest of the three.
 //
-// The verbs, errors and rules are those of Group, with device memory for tensors and a stream: what was queued on the
-// stream before the call is waited for, and what is queued after it finds the result. Calls block until the result's
-// last copy is queued. One thread at a time. A failure on the device ends the world, since the others wait for this
-// rank. Counts that differ by whole segments are no mismatch: the longer one's next segment meets whatever the other
-// ranks call next, or stalls.
+// Calls block until the result's last copy is queued. One thread at a time. A failure on the device ends the world,
+// since the others wait for this rank.
 #pragma once
-#include <anello/group.hpp>
 #include <array>
 #include <chrono>
 #include <functional>
-#include <string_view>
 
+#include "gpu/collectives.hpp"
 #include "gpu/device.hpp"
 
 namespace anello::gpu {
 
-class Staged {
+class Staged : public Collectives {
  public:
-  using Abort = std::function<void(std::string_view reason)>;  // ends the group's world
-  struct Options {
+  struct Limits {
     std::size_t segment_bytes = 1 << 20;  // the same on all ranks
-    std::chrono::milliseconds limit{0};   // of one copy and what the stream had to do before it; 0: none
+    std::chrono::milliseconds copy{0};    // of one copy and what the stream had to do before it; 0: none
   };
 
-  Staged(Group group, const Device& device, Abort abort, Options options);
-  ~Staged();
+  Staged(Group group, const Device& device, const Limits& limits);
+  ~Staged() override;
   Staged(const Staged&) = delete;
   Staged& operator=(const Staged&) = delete;
 
-  void allreduce(ConstTensor input, Tensor output, void* stream, Op op = Op::sum, const ReduceOptions& options = {});
-  void reduce(ConstTensor input, Tensor output, int root, void* stream, Op op = Op::sum,
-              const ReduceOptions& options = {});
-  void broadcast(Tensor tensor, int root, void* stream, const anello::Options& options = {});
-  void all_gather(ConstTensor input, Tensor output, void* stream, const PartOptions& options = {});
-  void reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op = Op::sum,
-                      const ReduceOptions& options = {});
-  void all_to_all(ConstTensor input, Tensor output, void* stream, const anello::Options& options = {});
+  void allreduce(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) override;
+  void allreduce(std::span<const Tensor> list, void* stream, Op op, const ReduceOptions& options) override;
+  void reduce(ConstTensor input, Tensor output, int root, void* stream, Op op, const ReduceOptions& options) override;
+  void broadcast(std::span<const Tensor> list, int root, void* stream, const Options& options) override;
+  void all_gather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) override;
+  void gather(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) override;
+  void scatter(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) override;
+  void reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) override;
+  void all_to_all(ConstTensor input, Tensor output, void* stream, const Options& options) override;
+  void all_to_all(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, void* stream,
+                  const Options& options) override;
+  void send(ConstTensor tensor, int to, void* stream, const Options& options) override;
+  void recv(Tensor tensor, int from, void* stream, const Options& options) override;
 
  private:
   // Where one of the segments in flight lies, and its two copies.
@@ -58,6 +58,7 @@ class Staged {
   };
   static constexpr std::size_t kSlots = 3;  // a segment each for the way down, the ring and the way up
 
+  static std::uint64_t agreed(std::uint64_t number, std::size_t count);
   void pass(const Passage& passage, void* stream);
   void whole(ConstTensor input, Tensor output, void* stream, const std::function<void(ConstTensor, Tensor)>& call);
   void download(Slot& slot, const void* from, std::size_t bytes);
@@ -70,8 +71,7 @@ class Staged {
 
   Group group_;
   Device device_;
-  Abort abort_;
-  Options options_;
+  Limits limits_;
   Stream down_, up_;
   Event order_;
   std::array<Slot, kSlots> slots_;

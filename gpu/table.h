@@ -6,11 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu/nccl_table.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define ANELLO_GPU_TABLE_VERSION 1
+#define ANELLO_GPU_TABLE_VERSION 2
 #define ANELLO_GPU_NOT_READY (-1) /* of event_query alone */
 
 typedef struct AnelloGpuInfo {
@@ -45,6 +47,8 @@ typedef struct AnelloGpuTable {
   int (*event_destroy)(void* event);
   int (*event_record)(void* event, void* stream);
   int (*event_query)(void* event); /* ANELLO_GPU_NOT_READY: what was recorded is not done */
+
+  const AnelloNcclTable* (*nccl)(const char** why_not); /* null, and why, if NCCL cannot be used */
 } AnelloGpuTable;
 
 /* The plugin's one symbol. */

@@ -29,6 +29,11 @@ Buffer buffer(const ConstTensor& tensor) {
   return {static_cast<std::byte*>(const_cast<void*>(tensor.data)), tensor.count};  // an input is never written
 }
 
+Operation agreeing(Operation operation, std::uint64_t number) {
+  if (number != 0) operation.fingerprint = fingerprint(operation.fingerprint, number);
+  return operation;
+}
+
 // What all reductions take from their options. A factor has no field of its own in a signature.
 Operation reduction(Operation operation, Op op, const ReduceOptions& options) {
   operation.op = op;
@@ -39,7 +44,7 @@ Operation reduction(Operation operation, Op op, const ReduceOptions& options) {
   operation.postscale = options.postscale;
   if (options.postscale != 1)
     operation.fingerprint = fingerprint(operation.fingerprint, std::bit_cast<std::uint64_t>(options.postscale));
-  return operation;
+  return agreeing(std::move(operation), options.agree);
 }
 
 // A list of tensors as one run of elements; its pieces lie in `pieces`.
@@ -129,14 +134,15 @@ Operation broadcast(Seat seat, std::span<const Tensor> tensors, std::vector<Buff
   constexpr std::string_view kVerb = "broadcast";
   check_root(kVerb, root, seat.size);
   const List list(kVerb, tensors, pieces);
-  return {.kind = Kind::broadcast,
-          .dtype = list.dtype(),
-          .count = list.count(),
-          .root = root,
-          .fingerprint = list.fingerprint_of_counts(),
-          .input = list.buffer(),
-          .output = list.buffer(),
-          .name = options.name};
+  return agreeing({.kind = Kind::broadcast,
+                   .dtype = list.dtype(),
+                   .count = list.count(),
+                   .root = root,
+                   .fingerprint = list.fingerprint_of_counts(),
+                   .input = list.buffer(),
+                   .output = list.buffer(),
+                   .name = options.name},
+                  options.agree);
 }
 
 Operation all_gather(Seat seat, ConstTensor input, Tensor output, const PartOptions& options) {
@@ -146,14 +152,15 @@ Operation all_gather(Seat seat, ConstTensor input, Tensor output, const PartOpti
   check_own(kVerb, "input", input.count, input.dtype, counts, seat);
   check_whole(kVerb, "output", output.count, "input", input.count, counts, seat.size);
   check_overlap(kVerb, input, output, input.data, at(output.data, own_offset(counts, input, seat.rank)));
-  return {.kind = Kind::all_gather,
-          .dtype = input.dtype,
-          .count = counts.empty() ? input.count : sum(counts),
-          .fingerprint = fingerprint_of(counts),
-          .counts = counts,
-          .input = buffer(input),
-          .output = buffer(output),
-          .name = options.name};
+  return agreeing({.kind = Kind::all_gather,
+                   .dtype = input.dtype,
+                   .count = counts.empty() ? input.count : sum(counts),
+                   .fingerprint = fingerprint_of(counts),
+                   .counts = counts,
+                   .input = buffer(input),
+                   .output = buffer(output),
+                   .name = options.name},
+                  options.agree);
 }
 
 Operation gather(Seat seat, ConstTensor input, Tensor output, int root, const PartOptions& options) {
@@ -167,15 +174,16 @@ Operation gather(Seat seat, ConstTensor input, Tensor output, int root, const Pa
     check_whole(kVerb, "output", output.count, "input", input.count, counts, seat.size);
     check_overlap(kVerb, input, output, input.data, at(output.data, own_offset(counts, input, seat.rank)));
   }
-  return {.kind = Kind::gather,
-          .dtype = input.dtype,
-          .count = counts.empty() ? input.count : sum(counts),
-          .root = root,
-          .fingerprint = fingerprint_of(counts),
-          .counts = counts,
-          .input = buffer(input),
-          .output = buffer(output),
-          .name = options.name};
+  return agreeing({.kind = Kind::gather,
+                   .dtype = input.dtype,
+                   .count = counts.empty() ? input.count : sum(counts),
+                   .root = root,
+                   .fingerprint = fingerprint_of(counts),
+                   .counts = counts,
+                   .input = buffer(input),
+                   .output = buffer(output),
+                   .name = options.name},
+                  options.agree);
 }
 
 Operation scatter(Seat seat, ConstTensor input, Tensor output, int root, const PartOptions& options) {
@@ -189,15 +197,16 @@ Operation scatter(Seat seat, ConstTensor input, Tensor output, int root, const P
     check_whole(kVerb, "input", input.count, "output", output.count, counts, seat.size);
     check_overlap(kVerb, input, output, at(input.data, own_offset(counts, output, seat.rank)), output.data);
   }
-  return {.kind = Kind::scatter,
-          .dtype = output.dtype,
-          .count = counts.empty() ? output.count : sum(counts),
-          .root = root,
-          .fingerprint = fingerprint_of(counts),
-          .counts = counts,
-          .input = buffer(input),
-          .output = buffer(output),
-          .name = options.name};
+  return agreeing({.kind = Kind::scatter,
+                   .dtype = output.dtype,
+                   .count = counts.empty() ? output.count : sum(counts),
+                   .root = root,
+                   .fingerprint = fingerprint_of(counts),
+                   .counts = counts,
+                   .input = buffer(input),
+                   .output = buffer(output),
+                   .name = options.name},
+                  options.agree);
 }
 
 Operation reduce_scatter(Seat seat, ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
@@ -229,12 +238,13 @@ Operation all_to_all(Seat seat, ConstTensor input, Tensor output, const Options&
   if (input.count % std::size_t(seat.size) != 0)
     refuse(kVerb, text("the ", input.count, " elements cannot be divided among ", seat.size, " ranks"));
   check_overlap(kVerb, input, output, nullptr, &output);
-  return {.kind = Kind::all_to_all,
-          .dtype = input.dtype,
-          .count = input.count / std::size_t(seat.size),
-          .input = buffer(input),
-          .output = buffer(output),
-          .name = options.name};
+  return agreeing({.kind = Kind::all_to_all,
+                   .dtype = input.dtype,
+                   .count = input.count / std::size_t(seat.size),
+                   .input = buffer(input),
+                   .output = buffer(output),
+                   .name = options.name},
+                  options.agree);
 }
 
 Operation all_to_all(Seat seat, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
@@ -250,14 +260,15 @@ Operation all_to_all(Seat seat, ConstTensor input, Tensor output, std::span<cons
   if (to_itself != from_itself)
     refuse(kVerb, text("this rank sends ", to_itself, " elements to itself, but expects ", from_itself));
   check_overlap(kVerb, input, output, nullptr, &output);
-  return {.kind = Kind::all_to_all,
-          .dtype = input.dtype,
-          .fingerprint = 1,  // not the one of equal parts
-          .counts = send_counts,
-          .received = recv_counts,
-          .input = buffer(input),
-          .output = buffer(output),
-          .name = options.name};
+  return agreeing({.kind = Kind::all_to_all,
+                   .dtype = input.dtype,
+                   .fingerprint = 1,  // not the one of equal parts
+                   .counts = send_counts,
+                   .received = recv_counts,
+                   .input = buffer(input),
+                   .output = buffer(output),
+                   .name = options.name},
+                  options.agree);
 }
 
 Operation exchange_of_counts(const Operation& all_to_all, std::span<std::uint64_t> arriving) {
@@ -273,17 +284,18 @@ Operation exchange_of_counts(const Operation& all_to_all, std::span<std::uint64_
 Operation transfer(ConstTensor input, Tensor output, const Options& options) {
   check_tensor("send", "tensor", input);
   check_tensor("recv", "tensor", output);
-  return {.kind = Kind::transfer,
-          .dtype = input.dtype,
-          .count = std::max(input.count, output.count),
-          .root = 0,
-          .input = buffer(input),
-          .output = buffer(output),
-          .name = options.name};
+  return agreeing({.kind = Kind::transfer,
+                   .dtype = input.dtype,
+                   .count = std::max(input.count, output.count),
+                   .root = 0,
+                   .input = buffer(input),
+                   .output = buffer(output),
+                   .name = options.name},
+                  options.agree);
 }
 
 Operation barrier(const Options& options) {
-  return {.kind = Kind::barrier, .name = options.name};
+  return agreeing({.kind = Kind::barrier, .name = options.name}, options.agree);
 }
 
 }  // namespace anello::operations

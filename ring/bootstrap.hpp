@@ -28,6 +28,7 @@ class WorldMaker {
       const Identity& identity, const Exchange& exchange, const Settings& settings,
       const StartCheck& check = [](auto) {});
 
+  static const Settings& settings(const World& world);
   // Where this rank listens, for other ranks and for whoever started them. 0: nowhere.
   static std::uint16_t port(const World& world);
 };

@@ -247,6 +247,12 @@ void Communicator::work() {
   }
 }
 
+std::optional<Error> Communicator::failure() const {
+  if (control_ && control_->failed()) return control_->error();
+  const Lock lock(mutex_);
+  return failure_;
+}
+
 void Communicator::end(Error why) {
   const Lock lock(mutex_);
   if (!failure_) failure_ = std::move(why);

@@ -47,6 +47,9 @@ class Communicator {
   // False if it is done already, and nothing will be called.
   bool when_done(LastingTicket& ticket, std::function<void(const Error*)> callback);
 
+  // Why the world has failed, if it has.
+  std::optional<Error> failure() const;
+
   // For a world of one, which has no control plane: every later operation fails with this.
   void end(Error why);
 

@@ -26,6 +26,13 @@ std::optional<int> Group::rank_of(int world) const {
   return int(found - impl_->members.begin());
 }
 
+void Group::abort(std::string_view reason) {
+  impl_->abort(reason);
+}
+std::optional<Error> Group::failure() const {
+  return impl_->failure();
+}
+
 Group Group::group(std::initializer_list<int> members) const {
   return group(std::span<const int>(members.begin(), members.size()));
 }
@@ -58,14 +65,14 @@ Group Group::split(int colour, int key) {
 }
 
 Group::Impl::Impl(Communicator::Charter charter, std::shared_ptr<DataLinks> links, Surroundings surroundings,
-                  Maker maker)
+                  Favours favours)
     : seat{charter.rank, int(charter.ledger->members().size())},
       members(charter.ledger->members()),
       bucket_bytes(charter.settings.bucket_bytes),
       ledger_(charter.ledger),
       links_(std::move(links)),
       surroundings_(surroundings),
-      maker_(std::move(maker)),
+      favours_(std::move(favours)),
       communicator_(charter, surroundings.control, links_.get()) {
   surroundings_.ledgers->add(ledger_);
   if (!surroundings_.control) return;
@@ -73,16 +80,20 @@ Group::Impl::Impl(Communicator::Charter charter, std::shared_ptr<DataLinks> link
   surroundings_.switchboard->enroll(links_);
 }
 
+void Group::Impl::abort(std::string_view reason) const {
+  if (!parted_) favours_.abort(reason);
+}
+
 std::shared_ptr<Group::Impl> Group::Impl::make(std::vector<int> ranks) const {
   if (parted_) refuse("group", "this rank's world has ended");
-  return maker_.group(std::move(ranks));
+  return favours_.group(std::move(ranks));
 }
 
 Communicator& Group::Impl::transfers(int from, int to) {
   const std::lock_guard lock(mutex_);
   if (parted_) refuse("transfer", "this rank's world has ended");
   auto& pair = transfers_[{from, to}];
-  if (!pair) pair = maker_.transfers(ledger_->group(), members[std::size_t(from)], members[std::size_t(to)]);
+  if (!pair) pair = favours_.transfers(ledger_->group(), members[std::size_t(from)], members[std::size_t(to)]);
   return pair->communicator();
 }
 

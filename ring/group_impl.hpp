@@ -23,17 +23,20 @@ class Group::Impl {
     Control* control = nullptr;
     Switchboard* switchboard = nullptr;
   };
-  // Makes groups of some of its members, by rank in the world.
-  struct Maker {
+  // What it does for them: makes groups of some of their members, by rank in the world, and ends.
+  struct Favours {
     std::function<std::shared_ptr<Impl>(std::vector<int> ranks)> group;
     std::function<std::shared_ptr<Impl>(std::uint64_t within, int from, int to)> transfers;
+    std::function<void(std::string_view reason)> abort;
   };
 
-  Impl(Communicator::Charter charter, std::shared_ptr<DataLinks> links, Surroundings surroundings, Maker maker);
+  Impl(Communicator::Charter charter, std::shared_ptr<DataLinks> links, Surroundings surroundings, Favours favours);
   ~Impl() { part(); }
 
   Communicator& communicator();  // throws Error{invalid_argument} once it is finished
   std::shared_ptr<Impl> make(std::vector<int> ranks) const;
+  void abort(std::string_view reason) const;  // nothing, once the world has ended
+  std::optional<Error> failure() const { return communicator_.failure(); }
   // The pair of this group that carries what the one sends to the other.
   Communicator& transfers(int from, int to);
 
@@ -51,7 +54,7 @@ class Group::Impl {
   std::shared_ptr<Ledger> ledger_;
   std::shared_ptr<DataLinks> links_;
   Surroundings surroundings_;
-  Maker maker_;
+  Favours favours_;
   Communicator communicator_;
   std::mutex mutex_;                                                // over what follows
   std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_;  // by sender and receiver

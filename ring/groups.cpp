@@ -83,19 +83,20 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
                                 .patience = Patience::of(settings_.spin, settings_.yields, shares_cores_),
                                 .ledger = std::make_shared<Ledger>(group, std::move(name), members, bell),
                                 .timeline = &tracing_.timeline()};
-  const Group::Impl::Maker maker{
+  const Group::Impl::Favours favours{
       [this](std::vector<int> some) { return make_group(std::move(some)); },
-      [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); }};
+      [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); },
+      [this](std::string_view reason) { abort(reason); }};
   if (!control_)
     return std::make_shared<Group::Impl>(std::move(charter), nullptr, Group::Impl::Surroundings{&diagnosis_.ledgers()},
-                                         maker);
+                                         favours);
   auto links = std::make_shared<DataLinks>(
       background_->context(), *mesh_, DataLinks::Members{group, rank, std::move(members)}, sharing,
       settings_.connections, std::move(bell),
       [this, group](int peer, std::string why) { control_->suspect(peer, group, std::move(why)); });
   return std::make_shared<Group::Impl>(std::move(charter), std::move(links),
                                        Group::Impl::Surroundings{&diagnosis_.ledgers(), &*control_, &*switchboard_},
-                                       maker);
+                                       favours);
 }
 
 }  // namespace anello

@@ -172,6 +172,9 @@ std::uint16_t World::Impl::port() const {
   return mesh_ ? mesh_->endpoint().port : 0;
 }
 
+const Settings& WorldMaker::settings(const World& world) {
+  return world.impl_->settings();
+}
 std::uint16_t WorldMaker::port(const World& world) {
   return world.impl_->port();
 }

@@ -37,9 +37,6 @@ std::string World::layout() const {
   return anello::layout(impl_->facts());
 }
 
-void World::abort(std::string_view reason) {
-  impl_->abort(reason);
-}
 void World::finish() {
   if (impl_->tracing().on()) stop_timeline();
   impl_->finish();

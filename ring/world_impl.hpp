@@ -26,6 +26,7 @@ class World::Impl {
   void finish();
   const Identity& identity() const { return identity_; }
   const Facts& facts() const { return facts_; }
+  const Settings& settings() const { return settings_; }
   const std::string& host(int rank) const;
   const std::shared_ptr<Group::Impl>& everybody() const { return everybody_; }
   Diagnosis& diagnosis() { return diagnosis_; }

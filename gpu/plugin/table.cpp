@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "gpu/plugin/plugin.hpp"
+
 namespace {
 
 const char* describe(int status) {
@@ -96,6 +98,7 @@ const AnelloGpuTable* anello_gpu_table() {
             const cudaError_t status = cudaEventQuery(event_of(event));
             return status == cudaErrorNotReady ? (taken(status), ANELLO_GPU_NOT_READY) : taken(status);
           },
+      .nccl = anello_nccl_table,
   };
   return &table;
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/library.hpp"
 #include "rendezvous/launch/build_info.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
@@ -88,6 +89,38 @@ void examine_limits(Findings& findings) {
     findings.problem(text("only ", files.rlim_max, " open files are allowed, 1024 is usual; raise ulimit -n"));
 }
 
+std::string version_text(int version) {
+  return text(version / 1000, ".", version % 1000 / 10);
+}
+
+// What the ranks of this host would do. Without a GPU nothing is wrong.
+void examine_gpus(Findings& findings) {
+  try {
+    const gpu::Library& library = gpu::installed(Settings::from_environment().gpu_plugin);
+    const AnelloGpuTable& table = library.table();
+    findings.fact("GPU plugin", library.path().string());
+    const int count = gpu::device_count(table);
+    int driver = 0, runtime = 0;
+    table.versions(&driver, &runtime);
+    findings.fact("CUDA", text("driver for ", version_text(driver), ", runtime ", version_text(runtime)));
+    for (int device = 0; device < count; device++) {
+      const AnelloGpuInfo info = library.info(gpu::DeviceId(device));
+      findings.fact(text("GPU ", device), text(info.name, ", ", info.memory_bytes >> 30, " GiB, compute capability ",
+                                               info.major, ".", info.minor, ", ", info.bus_id));
+    }
+    const char* why_not = "";
+    const AnelloNcclTable* const nccl = table.nccl(&why_not);
+    int version = 0;
+    if (nccl) nccl->version(&version);
+    findings.fact("NCCL", nccl ? gpu::nccl_version_text(version) : why_not);
+    const std::string by_nccl = text(count, count == 1 ? " rank" : " ranks at most", " by NCCL, one a GPU; more share");
+    findings.fact("GPU tensors", nccl ? by_nccl + " GPUs and are staged through host memory"
+                                      : "staged through host memory, for want of NCCL");
+  } catch (const Error& error) {
+    findings.fact("GPU tensors", error.what());
+  }
+}
+
 bool is_setting(const std::string& variable) {
   return std::ranges::any_of(setting_rows(), [&](const SettingRow& row) { return row.variable == variable; });
 }
@@ -118,6 +151,7 @@ int examine(std::ostream& out) {
   examine_build(findings);
   examine_host(findings);
   examine_limits(findings);
+  examine_gpus(findings);
   examine_environment(findings);
   return findings.finish();
 }

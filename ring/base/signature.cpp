@@ -24,7 +24,8 @@ std::string_view differing_field(const Signature& a, const Signature& b) {
   if (a.count != b.count) return "counts";
   if (a.op != b.op) return "reductions";
   if (a.root != b.root) return "roots";
-  if (a.fingerprint != b.fingerprint) return "lists of counts (same total), or the factors after the reduction,";
+  if (a.fingerprint != b.fingerprint)
+    return "lists of counts (same total), factors after the reduction, or numbers to agree on";
   if (a.generation != b.generation) return "generations";
   if (a.results != b.results) return "checksums of earlier results";
   return kAlgorithms;
@@ -81,7 +82,8 @@ Signature decode_signature(std::string_view bytes) {
 std::string describe(const Signature& s) {
   std::string out = text(name(s.kind), " #", s.sequence);
   if (s.kind == Kind::barrier) return out;
-  if (s.kind == Kind::all_to_all && s.fingerprint != 0) return out + text(" (", name(s.dtype), " in unequal parts)");
+  if (s.kind == Kind::all_to_all && s.count == 0 && s.fingerprint != 0)
+    return out + text(" (", name(s.dtype), " in unequal parts)");
   out += text(" (", reduces(s.kind) ? text(name(s.op), " of ") : "", s.count, " ", name(s.dtype));
   if (s.wire != kAsTheyAre) out += text(" as ", name(s.wire));
   if (s.kind == Kind::broadcast || s.kind == Kind::scatter) out += text(" from root ", s.root);

@@ -10,12 +10,13 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/gpu/fake_nccl.hpp"
 #include "tests/support/random.hpp"
 
 namespace anello::gpu::fake {
 namespace {
 
-constexpr int kDevices = 2, kNoSuchDevice = 101, kBroken = 700;
+constexpr int kDevices = 4, kNoSuchDevice = 101, kBroken = 700;
 
 std::mutex mutex;  // of all that follows
 std::condition_variable changed;
@@ -25,7 +26,7 @@ bool hanging = false;
 int busy = 0;  // what is queued or runs
 std::atomic<int> living{0};
 
-thread_local int current = 0;
+thread_local int current = 0, pretended = -1;
 thread_local std::string failing;
 thread_local int left_to_fail = 0;
 
@@ -118,12 +119,13 @@ int device_info(int device, AnelloGpuInfo* info) {
   if (device < 0 || device >= kDevices) return kNoSuchDevice;
   *info = {};
   std::snprintf(info->name, sizeof info->name, "fake");
+  std::snprintf(info->bus_id, sizeof info->bus_id, "fake:%d", device);
   return 0;
 }
 
 int device_of(const void* memory, int* device) {
   const std::lock_guard lock(mutex);
-  *device = -1;
+  *device = pretended;
   const auto after = memories.upper_bound(static_cast<const std::byte*>(memory));
   if (after == memories.begin()) return 0;
   const auto& [begin, owner] = *std::prev(after);
@@ -248,6 +250,7 @@ const AnelloGpuTable& table() {
       .event_destroy = destroy<EventOf>,
       .event_record = event_record,
       .event_query = event_query,
+      .nccl = find_nccl,
   };
   return all;
 }
@@ -269,6 +272,10 @@ void finish(void* stream) {
 void settle_down() {
   std::unique_lock lock(mutex);
   changed.wait(lock, [] { return busy == 0; });
+}
+
+void pretend(int device) {
+  pretended = device;
 }
 
 int alive() {

@@ -11,7 +11,7 @@
 namespace anello::gpu::fake {
 
 const AnelloGpuTable& table();
-Device device(int id = 0);  // of two
+Device device(int id = 0);  // of four
 
 // What is queued on the stream runs it in its turn.
 void queue(void* stream, std::function<void()> kernel);
@@ -19,6 +19,9 @@ void finish(void* stream);  // blocks until all that is queued has run
 void settle_down();         // the same of all streams
 
 int alive();  // streams, events and memories
+
+// For this thread all memory that it does not know is of that device; -1: of the host, as it is.
+void pretend(int device);
 
 // The call of that name ("copy", "event_record", ...) fails once in this thread, after so many that do not.
 void fail(const std::string& call, int after = 0);

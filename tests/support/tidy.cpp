@@ -78,6 +78,7 @@ std::string room_of(const std::string& path) {
   static const std::set<std::string> world = {"world.hpp", "init.hpp", "testing.hpp", "anello.hpp", "anello.h"};
   const std::string top = path.substr(0, path.find('/'));
   if (top != "ring") return top;
+  if (path == "ring/include/anello/gpu.hpp") return "gpu";
   if (path.starts_with("ring/include/")) return world.contains(name_of(path)) ? "world" : "base";
   const std::string rest = path.substr(5), room = rest.substr(0, rest.find('/'));
   return rooms.contains(room) ? room : "world";
@@ -102,9 +103,9 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"shm", {"base", "link", "shm"}},
     {"world", kRing},
     {"gpu", with_ring({"gpu"})},
-    {"rendezvous", with_ring({"rendezvous"})},
-    {"trainer", with_ring({"trainer"})},
-    {"bench", with_ring({"bench"})},
+    {"rendezvous", with_ring({"gpu", "rendezvous"})},
+    {"trainer", with_ring({"gpu", "trainer"})},
+    {"bench", with_ring({"bench", "gpu"})},
 };
 
 }  // namespace

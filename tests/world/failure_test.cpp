@@ -122,6 +122,37 @@ TEST_P(InWorldsOf, abort_wakes_those_who_wait) {
   }
 }
 
+// Who computes may look, and whoever has only a group's handle may end the world.
+TEST_P(InWorldsOf, a_failure_can_be_seen_without_a_call) {
+  run_world(GetParam(), [](World& world) {
+    Group same = world.split(0);
+    EXPECT_FALSE(world.failure());
+    EXPECT_FALSE(same.failure());
+    try {
+      world.barrier();
+      if (world.rank() == 0) same.abort("enough");
+    } catch (const Error&) {
+      // rank 0 was first
+    }
+    const auto end = std::chrono::steady_clock::now() + seconds(20);
+    while (!same.failure() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    for (const Group* each : std::initializer_list<const Group*>{&same, &world}) {
+      ASSERT_TRUE(each->failure());
+      EXPECT_EQ(each->failure()->code(), Code::aborted);
+      EXPECT_EQ(each->failure()->message(), "rank 0 on localhost ended the world: enough");
+    }
+  });
+}
+
+TEST(InAWorldOfOne, a_failure_can_be_seen_too) {
+  run_world(1, [](World& world) {
+    EXPECT_FALSE(world.failure());
+    world.abort("enough");
+    ASSERT_TRUE(world.failure());
+    EXPECT_THAT(world.failure()->message(), HasSubstr("enough"));
+  });
+}
+
 TEST_P(InWorldsOf, several_aborts_at_once_are_one) {
   const std::vector<Told> all = told_on_all_ranks(GetParam(), [&](World& world) {
     world.barrier();

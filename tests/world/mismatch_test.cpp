@@ -133,7 +133,7 @@ TEST_P(OddRank, has_other_parts) {
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
     EXPECT_EQ(told.error->code(), Code::mismatch) << told.error->what();
-    EXPECT_THAT(told.error->what(), HasSubstr("the lists of counts (same total), or the factors"));
+    EXPECT_THAT(told.error->what(), HasSubstr("the lists of counts (same total), factors"));
     EXPECT_LT(told.after, std::chrono::seconds(1)) << told.error->what();
   }
 }
@@ -146,8 +146,27 @@ TEST_P(OddRank, scales_by_another_factor) {
   });
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
-    EXPECT_THAT(told.error->what(), HasSubstr("or the factors after the reduction, differ: rank"));
+    EXPECT_THAT(told.error->what(), HasSubstr("factors after the reduction, or numbers to agree on differ: rank"));
   }
+}
+
+// A number of the program's own: here the step.
+TEST_P(OddRank, is_in_another_step) {
+  const auto steps = [](World& world, bool agree) {
+    const std::uint64_t step = world.rank() == GetParam() && !agree ? 8 : 7;
+    std::vector<float> values(20), all(80);
+    world.allreduce(values, Op::sum, {.agree = 7});
+    world.broadcast(values, 0, {.agree = 7});
+    world.all_gather(values, all, {.agree = 7});
+    world.barrier({.agree = step});
+    world.barrier();
+  };
+  for (const Told& told : told_on_all_ranks(kRanks, [&](World& world) { steps(world, false); })) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_EQ(told.error->code(), Code::mismatch);
+    EXPECT_THAT(told.error->what(), HasSubstr("or numbers to agree on differ: rank"));
+  }
+  run_world(kRanks, [&](World& world) { steps(world, true); });
 }
 
 // So large that it takes another algorithm, on other links.

@@ -23,9 +23,11 @@
 
 namespace anello {
 
-// Per-call options, equal on all ranks but for the name, which appears in errors and diagnostics.
+// Per-call options, equal on all ranks but for the name, which appears in errors and diagnostics. `agree` is any number
+// of the program's own (a step, a checksum): where it is not the same on all ranks, that is a mismatch.
 struct Options {
   std::string_view name = {};
+  std::uint64_t agree = 0;
 };
 
 // Of calls with a part for every rank. `counts` gives the elements of each rank's part, the same list on all ranks, and
@@ -33,6 +35,7 @@ struct Options {
 struct PartOptions {
   std::string_view name = {};
   std::span<const std::uint64_t> counts = {};
+  std::uint64_t agree = 0;  // as in Options
 };
 
 // Of calls that reduce. `algorithm` (of allreduce only) and `slab_bytes` force for this call what ANELLO_ALGORITHM and
@@ -47,6 +50,7 @@ struct ReduceOptions {
   std::optional<DType> wire = {};   // empty: elements travel as they are
   double prescale = 1, postscale = 1;
   std::span<const std::uint64_t> counts = {};
+  std::uint64_t agree = 0;  // as in Options
 };
 
 class Group {
@@ -138,6 +142,12 @@ class Group {
 
   // The mean of `value` over the ranks.
   double average(double value);
+
+  // Ends the world on every rank, from any thread, also while calls are in progress: they throw Error{aborted} with
+  // this rank and `reason`. Returns at once.
+  void abort(std::string_view reason);
+  // Why the world has failed, if it has. Any thread; waits two seconds at most while the ranks agree on the reason.
+  std::optional<Error> failure() const;
 
  protected:
   class Impl;

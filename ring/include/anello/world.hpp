@@ -25,10 +25,6 @@ class World : public Group {
   // algorithms depends on it and on sizes; a table (ANELLO_TABLE) is for layouts written like this.
   std::string layout() const;
 
-  // Ends the world on every rank, from any thread, also while calls are in progress: they throw Error{aborted} with
-  // this rank and `reason`. Returns at once.
-  void abort(std::string_view reason);
-
   // Waits until every rank has called it, then leaves in good order. Errors as in barrier(). Not needed: the
   // destructor leaves too, but cannot report that another rank failed. A timeline that is on is written first.
   void finish();

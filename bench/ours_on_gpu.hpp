@@ -1,0 +1,27 @@
+// This library on tensors in GPU memory.
+#pragma once
+#include <anello/gpu.hpp>
+
+#include "bench/ours.hpp"
+#include "gpu/device.hpp"
+
+namespace anello::bench {
+
+class OursOnGpu : public Ours {
+ public:
+  // All ranks call. Throws as GpuGroup's constructor.
+  OursOnGpu(World& world, const Settings& settings, const OurOptions& options);
+
+  nlohmann::json facts() const override;
+  Call allreduce(ConstTensor input, Tensor output, Op op) override;
+  Memory allocate(std::size_t bytes) override;
+  bool on_device() const override { return true; }
+  void copy(void* to, const void* from, std::size_t bytes) override;
+
+ private:
+  GpuGroup gpus_;
+  gpu::Device device_;
+  gpu::Stream stream_;
+};
+
+}  // namespace anello::bench

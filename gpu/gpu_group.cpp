@@ -1,0 +1,196 @@
+// How a GpuGroup is made, and which way it takes; its verbs are in gpu_verbs.cpp.
+#include "gpu/gpu_group.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <array>
+#include <thread>
+#include <utility>
+
+#include "gpu/library.hpp"
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/bootstrap.hpp"
+#include "ring/checks.hpp"
+
+namespace anello {
+namespace {
+
+using gpu::DeviceId;
+using std::chrono::milliseconds;
+
+// What a rank tells the others of itself. Text ends with a null.
+struct Facts {
+  std::array<char, 512> trouble{};  // it can use no GPU at all
+  std::array<char, 256> no_nccl{};
+  std::array<char, 32> bus_id{};
+  std::int32_t nccl_version = 0;  // 0: none
+};
+
+template <std::size_t kRoom>
+void put(std::array<char, kRoom>& field, std::string_view words) {
+  words.copy(field.data(), kRoom - 1);
+}
+template <std::size_t kRoom>
+std::string words(const std::array<char, kRoom>& field) {
+  return {field.data(), std::find(field.begin(), field.end(), '\0')};
+}
+
+gpu::Device find_device(const World& world, int wanted, const AnelloGpuTable& table) {
+  const int count = gpu::device_count(table);
+  if (wanted >= count)
+    throw Error(Code::unsupported, text("GPU ", wanted, " is asked for, but there are ", count, ", from 0 on"));
+  return {&table, DeviceId(wanted >= 0 ? wanted : world.local_rank() % count)};
+}
+
+const AnelloNcclTable* describe_self(const gpu::Device& device, Facts& mine) {
+  AnelloGpuInfo info{};
+  gpu::check(device, device.table->device_info(int(device.id), &info), "asking for its properties");
+  put(mine.bus_id, info.bus_id);
+  const char* why_not = "";
+  const AnelloNcclTable* const nccl = device.table->nccl(&why_not);
+  if (nccl)
+    nccl->version(&mine.nccl_version);
+  else
+    put(mine.no_nccl, why_not);
+  return nccl;
+}
+
+void refuse_trouble(const World& world, const std::vector<Facts>& all) {
+  for (int rank = 0; rank < world.size(); rank++)
+    if (const std::string trouble = words(all[std::size_t(rank)].trouble); !trouble.empty())
+      throw Error(Code::unsupported, text("rank ", rank, " on ", world.host(rank), ": ", trouble), rank);
+}
+
+// Why NCCL cannot connect these ranks; empty if it can.
+std::string why_not_nccl(const World& world, const std::vector<Facts>& all) {
+  for (int rank = 0; rank < world.size(); rank++) {
+    const Facts& their = all[std::size_t(rank)];
+    if (their.nccl_version == 0) return text("rank ", rank, " has no NCCL: ", words(their.no_nccl));
+    if (their.nccl_version != all[0].nccl_version)
+      return text("rank 0 has NCCL ", gpu::nccl_version_text(all[0].nccl_version), ", rank ", rank, " ",
+                  gpu::nccl_version_text(their.nccl_version));
+    for (int before = 0; before < rank; before++)
+      if (world.host(before) == world.host(rank) && all[std::size_t(before)].bus_id == their.bus_id)
+        return text("ranks ", before, " and ", rank, " share GPU ", words(their.bus_id), " of ", world.host(rank));
+  }
+  return {};
+}
+
+}  // namespace
+
+GpuGroup::Impl::Impl(World& world, const Options& options, const Load& load) : group_(world), options_(options) {
+  if (options.backend != "auto" && options.backend != "nccl" && options.backend != "staged")
+    throw Error(Code::configuration, text("ANELLO_GPU_BACKEND='", options.backend, "' is none of auto, nccl, staged"));
+  Facts mine;
+  const AnelloNcclTable* nccl = nullptr;
+  // What keeps a rank from using its GPU is told to all, so that none waits for it.
+  try {
+    device_ = find_device(world, options.device, load());
+    nccl = describe_self(device_, mine);
+  } catch (const Error& error) {
+    put(mine.trouble, error.what());
+  }
+  std::vector<Facts> all(std::size_t(world.size()));
+  world.all_gather(ConstTensor(&mine, sizeof mine, DType::u8),
+                   Tensor(all.data(), all.size() * sizeof(Facts), DType::u8), {.name = "facts of GPUs"});
+  refuse_trouble(world, all);
+  const std::string why_not = options.backend == "staged" ? "ANELLO_GPU_BACKEND=staged" : why_not_nccl(world, all);
+  if (options.backend == "nccl" && !why_not.empty())
+    throw Error(Code::configuration, text("ANELLO_GPU_BACKEND=nccl cannot be: ", why_not));
+  if (why_not.empty()) nccl_ = std::make_unique<gpu::Nccl>(group_, device_, *nccl, options.nccl, options.compare);
+  reason_ = nccl_ ? text("NCCL ", gpu::nccl_version_text(mine.nccl_version), ", and a GPU for each rank") : why_not;
+  log(Severity::info,
+      text("GPU ", int(device_.id), ": ", nccl_ ? "by NCCL" : "staged through host memory", ": ", reason_));
+}
+
+std::unique_ptr<GpuGroup::Impl> GpuGroup::Impl::split(int colour, int key) {
+  std::unique_ptr<Impl> part(new Impl(group_.split(colour, key), *this));
+  part->reason_ = reason_;
+  if (nccl_) part->nccl_ = nccl_->split(part->group_, colour, key);
+  return part;
+}
+
+gpu::Collectives& GpuGroup::Impl::staged() {
+  if (!staged_) staged_ = std::make_unique<gpu::Staged>(group_, device_, options_.staged);
+  return *staged_;
+}
+
+bool GpuGroup::Impl::in_host_memory(std::string_view verb, const Tensors& tensors) const {
+  constexpr int kNowhere = -2, kHost = -1;
+  int where = kNowhere;
+  for (const ConstTensor& tensor : tensors) {
+    if (!tensor.data) continue;
+    int device = kHost;
+    gpu::check(device_, device_.table->device_of(tensor.data, &device), text(verb, ": asking where a tensor is"));
+    if (device != kHost && device != int(device_.id))
+      refuse(verb, text("a tensor is on GPU ", device, ", but this rank's is GPU ", int(device_.id)));
+    if (where != kNowhere && where != device)
+      refuse(verb, "one tensor is in the GPU's memory, another one in the host's; use the same for all");
+    where = device;
+  }
+  return where == kHost;
+}
+
+void GpuGroup::Impl::synchronize(void* stream) {
+  constexpr int kEagerLooks = 200;
+  constexpr std::chrono::microseconds kNap{20};
+  const gpu::DeviceGuard guard(device_);
+  const gpu::Event done = gpu::make_event(device_);
+  gpu::record(device_, done, stream);
+  for (int look = 0;; look++) {
+    const int status = device_.table->event_query(done.get());
+    if (const auto failure = group_.failure()) throw *failure;
+    if (status != ANELLO_GPU_NOT_READY) return gpu::check(device_, status, "synchronizing", stream);
+    if (look < kEagerLooks)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kNap);
+  }
+}
+
+namespace {
+
+GpuGroup::Impl::Options options_of(World& world, const GpuOptions& options) {
+  const Settings& settings = WorldMaker::settings(world);
+  GpuGroup::Impl::Options all;
+  all.backend = settings.gpu_backend;
+  all.staged.copy = settings.operation_limit;
+  all.nccl.start = settings.start_timeout;
+  all.nccl.operation = settings.operation_limit;
+  all.compare = settings.gpu_check != 0;
+  all.device = options.device;
+  return all;
+}
+
+}  // namespace
+
+GpuGroup::GpuGroup(World& world, const GpuOptions& options)
+    : GpuGroup(std::make_unique<Impl>(world, options_of(world, options), [&]() -> const AnelloGpuTable& {
+        return gpu::installed(WorldMaker::settings(world).gpu_plugin).table();
+      })) {}
+GpuGroup::GpuGroup(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+GpuGroup::GpuGroup(GpuGroup&&) noexcept = default;
+GpuGroup& GpuGroup::operator=(GpuGroup&&) noexcept = default;
+GpuGroup::~GpuGroup() = default;
+
+int GpuGroup::device() const {
+  return int(impl_->device().id);
+}
+std::string_view GpuGroup::backend() const {
+  return impl_->uses_nccl() ? "nccl" : "staged";
+}
+const std::string& GpuGroup::reason() const {
+  return impl_->reason();
+}
+const Group& GpuGroup::group() const {
+  return impl_->group();
+}
+GpuGroup GpuGroup::split(int colour, int key) {
+  return GpuGroup(impl_->split(colour, key));
+}
+void GpuGroup::synchronize(void* stream) {
+  impl_->synchronize(stream);
+}
+
+}  // namespace anello

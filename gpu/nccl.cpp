@@ -1,0 +1,312 @@
+#include "gpu/nccl.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <vector>
+
+#include "ring/base/text.hpp"
+#include "ring/plan/parts.hpp"
+
+namespace anello::gpu {
+namespace {
+
+std::byte* at(void* memory, std::uint64_t elems, DType dtype) {
+  return static_cast<std::byte*>(memory) + elems * size_bytes(dtype);
+}
+const std::byte* at(const void* memory, std::uint64_t elems, DType dtype) {
+  return static_cast<const std::byte*>(memory) + elems * size_bytes(dtype);
+}
+
+std::uint64_t fingerprint_of(std::span<const std::uint64_t> values, std::uint64_t before = 0) {
+  for (const std::uint64_t value : values) before = fingerprint(before, value);
+  return before;
+}
+
+bool scales(const ReduceOptions& options) {
+  return options.prescale != 1 || options.postscale != 1;
+}
+
+// Calls a table's function for each; the first that fails ends it.
+template <class Each, class Function>
+int each_of(const Each& all, Function function) {
+  for (const auto& one : all)
+    if (const int status = function(one); status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
+  return 0;
+}
+
+}  // namespace
+
+Nccl::Nccl(Group group, const Device& device, const AnelloNcclTable& table, const Communicator::Limits& limits,
+           bool compare)
+    : Nccl(group, device, std::make_unique<Communicator>(group, device, table, limits), compare) {}
+
+Nccl::Nccl(Group group, const Device& device, std::unique_ptr<Communicator> communicator, bool compare)
+    : group_(std::move(group)),
+      device_(device),
+      table_(&communicator->table()),
+      compare_(compare),
+      communicator_(std::move(communicator)) {}
+
+std::unique_ptr<Nccl> Nccl::split(Group group, int colour, int key) {
+  auto part = communicator_->split(group, colour, key);
+  return std::unique_ptr<Nccl>(new Nccl(std::move(group), device_, std::move(part), compare_));
+}
+
+bool Nccl::can(DType dtype, Op op, const ReduceOptions& options) const {
+  const bool factors = !scales(options) || op == Op::sum || op == Op::average;
+  return !options.wire && factors && table_->has(int(dtype), int(op)) == 1;
+}
+
+void Nccl::run(Signature signature, std::string_view name, std::uint64_t agree, void* stream,
+               const Communicator::Call& call) {
+  signature.sequence = calls_++;
+  const std::string what = text("NCCL ", describe(signature), name.empty() ? "" : text(" '", name, "'"));
+  if (compare_) compare(signature, what, agree);
+  if (signature.count > 0) communicator_->run(what, stream, call);
+}
+
+// Nobody waits for it: a difference ends the world, and with it what NCCL waits for.
+void Nccl::compare(const Signature& signature, const std::string& what, std::uint64_t agree) {
+  Signature common = signature;
+  common.sequence = 0;  // a transfer is one call for two ranks only
+  std::uint64_t all = agree;
+  for (const char byte : encode(common)) all = fingerprint(all, std::uint64_t(byte));
+  group_.barrier_async({.name = what, .agree = all});
+}
+
+Communicator::Call Nccl::together(Communicator::Call calls) const {
+  return [this, calls = std::move(calls)](void* comm) {
+    if (const int status = table_->group_start(); status != 0) return status;
+    const int status = calls(comm);
+    const int ended = table_->group_end();
+    return status != 0 ? status : ended;
+  };
+}
+
+// A factor is one of NCCL's sums, in which each rank multiplies what it gives.
+Communicator::Call Nccl::reducing(DType dtype, Op op, const ReduceOptions& options,
+                                  std::function<int(void* comm, int op)> call) const {
+  if (!scales(options)) return [op, call = std::move(call)](void* comm) { return call(comm, int(op)); };
+  const double factor = options.prescale * options.postscale / (op == Op::average ? group_.size() : 1);
+  return [this, dtype, factor, call = std::move(call)](void* comm) {
+    int scaled = 0;
+    if (const int status = table_->scaled_sum_create(&scaled, factor, int(dtype), comm); status != 0) return status;
+    const int status = call(comm, scaled);
+    const int destroyed = table_->scaled_sum_destroy(scaled, comm);
+    return status != 0 ? status : destroyed;
+  };
+}
+
+// What a rank has for itself is copied.
+Communicator::Call Nccl::moving(std::span<const Move> moves, DType dtype, void* stream) const {
+  for (const Move& move : moves)
+    if (move.peer == group_.rank() && move.from != move.to && move.to_count > 0)
+      copy(device_, move.to, move.from, move.to_count * size_bytes(dtype), stream);
+  return together([this, moves, dtype, stream](void* comm) {
+    return each_of(moves, [&](const Move& move) {
+      if (move.peer == group_.rank()) return 0;
+      int status = 0;
+      if (move.from_count > 0) status = table_->send(move.from, move.from_count, int(dtype), move.peer, comm, stream);
+      if (status == 0 && move.to_count > 0)
+        status = table_->recv(move.to, move.to_count, int(dtype), move.peer, comm, stream);
+      return status;
+    });
+  });
+}
+
+void Nccl::allreduce(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
+  const auto call = [&](void* comm, int reduction) {
+    return table_->allreduce(input.data, output.data, input.count, int(input.dtype), reduction, comm, stream);
+  };
+  run({.count = input.count, .kind = Kind::allreduce, .op = op, .dtype = input.dtype}, options.name, options.agree,
+      stream, reducing(input.dtype, op, options, call));
+}
+
+void Nccl::allreduce(std::span<const Tensor> list, void* stream, Op op, const ReduceOptions& options) {
+  if (list.empty()) return;
+  const DType dtype = list[0].dtype;
+  std::uint64_t count = 0, lengths = 0;
+  for (const Tensor& tensor : list) {
+    count += tensor.count;
+    lengths = fingerprint(lengths, tensor.count);
+  }
+  const auto call = [&](void* all, int reduction) {
+    const auto each = [&](const Tensor& tensor) {
+      if (tensor.count == 0) return 0;
+      return table_->allreduce(tensor.data, tensor.data, tensor.count, int(dtype), reduction, all, stream);
+    };
+    return together([&](void*) { return each_of(list, each); })(all);
+  };
+  run({.count = count, .fingerprint = lengths, .kind = Kind::allreduce, .op = op, .dtype = dtype}, options.name,
+      options.agree, stream, reducing(dtype, op, options, call));
+}
+
+void Nccl::reduce(ConstTensor input, Tensor output, int root, void* stream, Op op, const ReduceOptions& options) {
+  const auto call = [&](void* comm, int reduction) {
+    return table_->reduce(input.data, output.data, input.count, int(input.dtype), reduction, root, comm, stream);
+  };
+  run({.count = input.count, .root = root, .kind = Kind::reduce, .op = op, .dtype = input.dtype}, options.name,
+      options.agree, stream, reducing(input.dtype, op, options, call));
+}
+
+void Nccl::broadcast(std::span<const Tensor> list, int root, void* stream, const Options& options) {
+  if (list.empty()) return;
+  const DType dtype = list[0].dtype;
+  std::uint64_t count = 0, lengths = 0;
+  for (const Tensor& tensor : list) {
+    count += tensor.count;
+    lengths = fingerprint(lengths, tensor.count);
+  }
+  const auto call = [&](void* comm) {
+    return each_of(list, [&](const Tensor& tensor) {
+      if (tensor.count == 0) return 0;
+      return table_->broadcast(tensor.data, tensor.data, tensor.count, int(dtype), root, comm, stream);
+    });
+  };
+  run({.count = count, .fingerprint = lengths, .root = root, .kind = Kind::broadcast, .dtype = dtype}, options.name,
+      options.agree, stream, together(call));
+}
+
+// Unequal parts are a broadcast of each.
+void Nccl::all_gather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) {
+  const int dtype = int(input.dtype);
+  const Signature signature{.count = output.count,
+                            .fingerprint = fingerprint_of(options.counts),
+                            .kind = Kind::all_gather,
+                            .dtype = input.dtype};
+  if (options.counts.empty())
+    return run(signature, options.name, options.agree, stream, [&](void* comm) {
+      return table_->all_gather(input.data, output.data, input.count, dtype, comm, stream);
+    });
+  const Parts parts(group_.size(), 0, options.counts);
+  const auto call = [&](void* comm) {
+    for (int rank = 0; rank < group_.size(); rank++) {
+      const Range part = parts.of(rank);
+      if (part.count == 0) continue;
+      void* const to = at(output.data, part.begin, output.dtype);
+      const void* const from = rank == group_.rank() ? input.data : to;
+      const int status = table_->broadcast(from, to, part.count, dtype, rank, comm, stream);
+      if (status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
+    }
+    return 0;
+  };
+  run(signature, options.name, options.agree, stream, together(call));
+}
+
+void Nccl::gather(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) {
+  const bool is_root = group_.rank() == root;
+  const Parts parts(group_.size(), input.count, options.counts);
+  std::vector<Move> moves;
+  if (!is_root) moves.push_back({root, input.data, input.count, nullptr, 0});
+  for (int rank = 0; is_root && rank < group_.size(); rank++)
+    moves.push_back({rank, rank == root ? input.data : nullptr, 0, at(output.data, parts.of(rank).begin, output.dtype),
+                     parts.of(rank).count});
+  run({.count = parts.whole(),
+       .fingerprint = fingerprint_of(options.counts),
+       .root = root,
+       .kind = Kind::gather,
+       .dtype = input.dtype},
+      options.name, options.agree, stream, moving(moves, input.dtype, stream));
+}
+
+void Nccl::scatter(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) {
+  const bool is_root = group_.rank() == root;
+  const Parts parts(group_.size(), output.count, options.counts);
+  std::vector<Move> moves;
+  if (!is_root) moves.push_back({root, nullptr, 0, output.data, output.count});
+  for (int rank = 0; is_root && rank < group_.size(); rank++)
+    moves.push_back({rank, at(input.data, parts.of(rank).begin, output.dtype), parts.of(rank).count,
+                     rank == root ? output.data : nullptr, rank == root ? output.count : 0});
+  run({.count = parts.whole(),
+       .fingerprint = fingerprint_of(options.counts),
+       .root = root,
+       .kind = Kind::scatter,
+       .dtype = output.dtype},
+      options.name, options.agree, stream, moving(moves, output.dtype, stream));
+}
+
+// Unequal parts are a reduction to each rank.
+void Nccl::reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
+  const int dtype = int(input.dtype);
+  const Parts parts(group_.size(), output.count, options.counts);
+  const auto equal = [&](void* comm, int reduction) {
+    return table_->reduce_scatter(input.data, output.data, output.count, dtype, reduction, comm, stream);
+  };
+  const auto unequal = [&](void* all, int reduction) {
+    return together([&](void* comm) {
+      for (int rank = 0; rank < group_.size(); rank++) {
+        const Range part = parts.of(rank);
+        if (part.count == 0) continue;
+        const void* const from = at(input.data, part.begin, input.dtype);
+        const int status = table_->reduce(from, output.data, part.count, dtype, reduction, rank, comm, stream);
+        if (status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
+      }
+      return 0;
+    })(all);
+  };
+  const bool parts_are_equal = options.counts.empty();
+  run({.count = parts.whole(),
+       .fingerprint = fingerprint_of(options.counts),
+       .kind = Kind::reduce_scatter,
+       .op = op,
+       .dtype = input.dtype},
+      options.name, options.agree, stream,
+      parts_are_equal ? reducing(input.dtype, op, options, equal) : reducing(input.dtype, op, options, unequal));
+}
+
+void Nccl::all_to_all(ConstTensor input, Tensor output, void* stream, const Options& options) {
+  const std::uint64_t each = input.count / std::uint64_t(group_.size());
+  std::vector<Move> moves;
+  for (int rank = 0; rank < group_.size(); rank++) {
+    const std::uint64_t begin = std::uint64_t(rank) * each;
+    moves.push_back({rank, at(input.data, begin, input.dtype), each, at(output.data, begin, output.dtype), each});
+  }
+  run({.count = input.count, .kind = Kind::all_to_all, .dtype = input.dtype}, options.name, options.agree, stream,
+      moving(moves, input.dtype, stream));
+}
+
+// Ranks that do not agree on a count would wait for ever: the group exchanges them first.
+void Nccl::all_to_all(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, void* stream,
+                      const Options& options) {
+  std::vector<std::uint64_t> arriving(send_counts.size());
+  group_.all_to_all(ConstTensor(send_counts), arriving, options);
+  for (int rank = 0; rank < group_.size(); rank++)
+    if (const std::uint64_t sent = arriving[std::size_t(rank)], expected = recv_counts[std::size_t(rank)];
+        sent != expected) {
+      group_.abort(text("all_to_all: rank ", rank, " sends ", sent, " elements, of which rank ", group_.rank(),
+                        " expects ", expected));
+      throw *group_.failure();
+    }
+  const Parts outgoing(group_.size(), 0, send_counts), incoming(group_.size(), 0, recv_counts);
+  std::vector<Move> moves;
+  for (int rank = 0; rank < group_.size(); rank++)
+    moves.push_back({rank, at(input.data, outgoing.of(rank).begin, input.dtype), outgoing.of(rank).count,
+                     at(output.data, incoming.of(rank).begin, output.dtype), incoming.of(rank).count});
+  // The same on all ranks: one that moves nothing takes part as well.
+  run({.count = 1, .kind = Kind::all_to_all, .dtype = input.dtype}, options.name, options.agree, stream,
+      moving(moves, input.dtype, stream));
+}
+
+void Nccl::send(ConstTensor tensor, int to, void* stream, const Options& options) {
+  const std::string what = text("NCCL send of ", tensor.count, " ", name(tensor.dtype), " to rank ", to);
+  if (compare_)
+    group_.send_async(ConstTensor(nullptr, 0, tensor.dtype), to,
+                      {.name = what, .agree = fingerprint(options.agree, tensor.count)});
+  if (tensor.count == 0) return;
+  communicator_->run(what, stream, [&](void* comm) {
+    return table_->send(tensor.data, tensor.count, int(tensor.dtype), to, comm, stream);
+  });
+}
+
+void Nccl::recv(Tensor tensor, int from, void* stream, const Options& options) {
+  const std::string what = text("NCCL recv of ", tensor.count, " ", name(tensor.dtype), " from rank ", from);
+  if (compare_)
+    group_.recv_async(Tensor(nullptr, 0, tensor.dtype), from,
+                      {.name = what, .agree = fingerprint(options.agree, tensor.count)});
+  if (tensor.count == 0) return;
+  communicator_->run(what, stream, [&](void* comm) {
+    return table_->recv(tensor.data, tensor.count, int(tensor.dtype), from, comm, stream);
+  });
+}
+
+}  // namespace anello::gpu

@@ -1,0 +1,269 @@
+// The second table, over NCCL, which is loaded when somebody asks for it: the plugin runs where there is none.
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "gpu/plugin/plugin.hpp"
+
+#if ANELLO_HAS_NCCL
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+namespace {
+
+// NCCL's functions that are called, under their own names.
+#define ANELLO_NCCL_FUNCTIONS(FUNCTION)                                                                            \
+  FUNCTION(ncclGetErrorString)                                                                                     \
+  FUNCTION(ncclGetLastError) FUNCTION(ncclGetVersion) FUNCTION(ncclGetUniqueId) FUNCTION(ncclCommInitRankConfig)   \
+      FUNCTION(ncclCommSplit) FUNCTION(ncclCommGetAsyncError) FUNCTION(ncclCommFinalize) FUNCTION(ncclCommDestroy) \
+          FUNCTION(ncclCommAbort) FUNCTION(ncclGroupStart) FUNCTION(ncclGroupEnd) FUNCTION(ncclAllReduce)          \
+              FUNCTION(ncclReduce) FUNCTION(ncclBroadcast) FUNCTION(ncclAllGather) FUNCTION(ncclReduceScatter)     \
+                  FUNCTION(ncclSend) FUNCTION(ncclRecv) FUNCTION(ncclRedOpCreatePreMulSum) FUNCTION(ncclRedOpDestroy)
+
+struct Functions {
+#define ANELLO_DECLARE(name) decltype(&::name) name = nullptr;
+  ANELLO_NCCL_FUNCTIONS(ANELLO_DECLARE)
+#undef ANELLO_DECLARE
+};
+Functions nccl;
+
+// Values of anello::DType and anello::Op.
+enum { kF16 = 1, kBf16, kF32, kF64, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kBoolean };
+enum { kSum = 1, kAverage, kMin, kMax, kProduct };
+constexpr int kFirstScaledSum = 1000;
+
+ncclComm_t comm_of(void* comm) {
+  return static_cast<ncclComm_t>(comm);
+}
+cudaStream_t stream_of(void* stream) {
+  return static_cast<cudaStream_t>(stream);
+}
+
+int status_of(ncclResult_t result) {
+  return result == ncclInProgress ? ANELLO_NCCL_IN_PROGRESS : static_cast<int>(result);
+}
+
+bool type_of(int dtype, ncclDataType_t& type) {
+  switch (dtype) {
+    case kF16:
+      return type = ncclFloat16, true;
+    case kBf16:
+      return type = ncclBfloat16, true;
+    case kF32:
+      return type = ncclFloat32, true;
+    case kF64:
+      return type = ncclFloat64, true;
+    case kI8:
+      return type = ncclInt8, true;
+    case kU8:
+    case kBoolean:
+      return type = ncclUint8, true;
+    case kI32:
+      return type = ncclInt32, true;
+    case kU32:
+      return type = ncclUint32, true;
+    case kI64:
+      return type = ncclInt64, true;
+    case kU64:
+      return type = ncclUint64, true;
+    default:
+      return false;
+  }
+}
+
+// Of what is moved as it is, only the size matters.
+ncclDataType_t moved_type_of(int dtype) {
+  ncclDataType_t type = ncclFloat16;
+  type_of(dtype, type);  // or else it has 16 bits
+  return type;
+}
+
+// Booleans are bytes of 0 and 1: any of them is the largest, all of them the smallest.
+bool reduction_of(int dtype, int op, ncclRedOp_t& reduction) {
+  if (op >= kFirstScaledSum) return reduction = static_cast<ncclRedOp_t>(op - kFirstScaledSum), true;
+  switch (op) {
+    case kSum:
+      return reduction = dtype == kBoolean ? ncclMax : ncclSum, true;
+    case kAverage:
+      return reduction = ncclAvg, dtype != kBoolean;
+    case kMin:
+      return reduction = ncclMin, true;
+    case kMax:
+      return reduction = ncclMax, true;
+    case kProduct:
+      return reduction = dtype == kBoolean ? ncclMin : ncclProd, true;
+    default:
+      return false;
+  }
+}
+
+int has(int dtype, int op) {
+  ncclDataType_t type{};
+  ncclRedOp_t reduction{};
+  return type_of(dtype, type) && op < kFirstScaledSum && reduction_of(dtype, op, reduction) ? 1 : 0;
+}
+
+int unique_id(AnelloNcclId* id) {
+  static_assert(sizeof id->bytes == sizeof(ncclUniqueId));
+  ncclUniqueId unique;
+  const ncclResult_t result = nccl.ncclGetUniqueId(&unique);
+  std::memcpy(id->bytes, &unique, sizeof unique);
+  return status_of(result);
+}
+
+ncclConfig_t without_blocking() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  return config;
+}
+
+int create(void** comm, int size, const AnelloNcclId* id, int rank) {
+  ncclUniqueId unique;
+  std::memcpy(&unique, id->bytes, sizeof unique);
+  ncclConfig_t config = without_blocking();
+  return status_of(nccl.ncclCommInitRankConfig(reinterpret_cast<ncclComm_t*>(comm), size, unique, rank, &config));
+}
+
+int split(void* comm, int colour, int key, void** child) {
+  ncclConfig_t config = without_blocking();
+  return status_of(nccl.ncclCommSplit(comm_of(comm), colour, key, reinterpret_cast<ncclComm_t*>(child), &config));
+}
+
+int state(void* comm) {
+  ncclResult_t found = ncclSuccess;
+  const ncclResult_t asked = nccl.ncclCommGetAsyncError(comm_of(comm), &found);
+  return status_of(asked == ncclSuccess ? found : asked);
+}
+
+// The reduction and the type, or a status.
+struct Reduction {
+  ncclDataType_t type{};
+  ncclRedOp_t op{};
+  bool known;
+  Reduction(int dtype, int of) : known(type_of(dtype, type) && reduction_of(dtype, of, op)) {}
+};
+
+int allreduce(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, void* stream) {
+  const Reduction by(dtype, op);
+  if (!by.known) return ncclInvalidArgument;
+  return status_of(nccl.ncclAllReduce(in, out, count, by.type, by.op, comm_of(comm), stream_of(stream)));
+}
+int reduce(const void* in, void* out, std::size_t count, int dtype, int op, int root, void* comm, void* stream) {
+  const Reduction by(dtype, op);
+  if (!by.known) return ncclInvalidArgument;
+  return status_of(nccl.ncclReduce(in, out, count, by.type, by.op, root, comm_of(comm), stream_of(stream)));
+}
+int reduce_scatter(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, void* stream) {
+  const Reduction by(dtype, op);
+  if (!by.known) return ncclInvalidArgument;
+  return status_of(nccl.ncclReduceScatter(in, out, count, by.type, by.op, comm_of(comm), stream_of(stream)));
+}
+
+union Scalar {
+  __half f16;
+  __nv_bfloat16 bf16;
+  float f32;
+  double f64 = 0;
+};
+
+bool encode(double factor, int dtype, Scalar& scalar) {
+  if (dtype == kF16) return scalar.f16 = __double2half(factor), true;
+  if (dtype == kBf16) return scalar.bf16 = __double2bfloat16(factor), true;
+  if (dtype == kF32) return scalar.f32 = static_cast<float>(factor), true;
+  if (dtype == kF64) return scalar.f64 = factor, true;
+  return false;
+}
+
+int scaled_sum_create(int* op, double factor, int dtype, void* comm) {
+  ncclDataType_t type{};
+  if (!type_of(dtype, type)) return ncclInvalidArgument;
+  Scalar scalar;
+  if (!encode(factor, dtype, scalar)) return ncclInvalidArgument;
+  ncclRedOp_t made{};
+  const ncclResult_t result =
+      nccl.ncclRedOpCreatePreMulSum(&made, &scalar, type, ncclScalarHostImmediate, comm_of(comm));
+  *op = kFirstScaledSum + static_cast<int>(made);
+  return status_of(result);
+}
+
+// Why it cannot be used; empty if it can.
+const char* load() {
+  static char why[512];
+  void* handle = nullptr;
+  for (const char* name : {"libnccl.so.2", "libnccl.so"})
+    if (!handle) handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    std::snprintf(why, sizeof why, "%s; install NCCL (libnccl2), or set LD_LIBRARY_PATH to where it is", dlerror());
+    return why;
+  }
+  // Ranks may start kernels of several communicators at the same time: NCCL orders them if it is told to.
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+  const char* missing = nullptr;
+#define ANELLO_LOAD(name)                                                  \
+  nccl.name = reinterpret_cast<decltype(nccl.name)>(dlsym(handle, #name)); \
+  if (!nccl.name) missing = #name;
+  ANELLO_NCCL_FUNCTIONS(ANELLO_LOAD)
+#undef ANELLO_LOAD
+  if (!missing) return "";
+  std::snprintf(why, sizeof why, "NCCL has no %s; it is too old, 2.18 or newer is needed", missing);
+  return why;
+}
+
+}  // namespace
+
+const AnelloNcclTable* anello_nccl_table(const char** why_not) {
+  static const char* const why = load();
+  static const AnelloNcclTable table = {
+      .describe = [](int status) { return nccl.ncclGetErrorString(static_cast<ncclResult_t>(status)); },
+      .details = [](void* comm) { return nccl.ncclGetLastError(comm_of(comm)); },
+      .version = [](int* version) { return status_of(nccl.ncclGetVersion(version)); },
+      .has = has,
+      .unique_id = unique_id,
+      .create = create,
+      .split = split,
+      .state = state,
+      .finalize = [](void* comm) { return status_of(nccl.ncclCommFinalize(comm_of(comm))); },
+      .destroy = [](void* comm) { return status_of(nccl.ncclCommDestroy(comm_of(comm))); },
+      .abort = [](void* comm) { return status_of(nccl.ncclCommAbort(comm_of(comm))); },
+      .group_start = [] { return status_of(nccl.ncclGroupStart()); },
+      .group_end = [] { return status_of(nccl.ncclGroupEnd()); },
+      .allreduce = allreduce,
+      .reduce = reduce,
+      .broadcast =
+          [](const void* in, void* out, std::size_t count, int dtype, int root, void* comm, void* stream) {
+            return status_of(
+                nccl.ncclBroadcast(in, out, count, moved_type_of(dtype), root, comm_of(comm), stream_of(stream)));
+          },
+      .all_gather =
+          [](const void* in, void* out, std::size_t count, int dtype, void* comm, void* stream) {
+            return status_of(
+                nccl.ncclAllGather(in, out, count, moved_type_of(dtype), comm_of(comm), stream_of(stream)));
+          },
+      .reduce_scatter = reduce_scatter,
+      .send =
+          [](const void* in, std::size_t count, int dtype, int to, void* comm, void* stream) {
+            return status_of(nccl.ncclSend(in, count, moved_type_of(dtype), to, comm_of(comm), stream_of(stream)));
+          },
+      .recv =
+          [](void* out, std::size_t count, int dtype, int from, void* comm, void* stream) {
+            return status_of(nccl.ncclRecv(out, count, moved_type_of(dtype), from, comm_of(comm), stream_of(stream)));
+          },
+      .scaled_sum_create = scaled_sum_create,
+      .scaled_sum_destroy =
+          [](int op, void* comm) {
+            return status_of(nccl.ncclRedOpDestroy(static_cast<ncclRedOp_t>(op - kFirstScaledSum), comm_of(comm)));
+          },
+  };
+  *why_not = why;
+  return *why ? nullptr : &table;
+}
+#else
+const AnelloNcclTable* anello_nccl_table(const char** why_not) {
+  *why_not = "the plugin was built without NCCL (nccl.h was not found)";
+  return nullptr;
+}
+#endif

@@ -1,0 +1,241 @@
+#include "tests/gpu/fake_nccl.hpp"
+
+#include <anello/error.hpp>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/gpu/fake_gpu.hpp"
+
+namespace anello::gpu::fake {
+namespace {
+
+constexpr int kRefused = 5, kBroken = 6, kFirstScaledSum = 1000;
+
+struct FakeComm {
+  FakeComm(Group of, NcclFaults with) : group(std::move(of)), faults(std::move(with)), looks(faults.looks) {}
+  Group group;
+  const NcclFaults faults;
+  std::atomic<int> looks;
+  std::atomic<bool> aborted{false}, broken{false};
+  std::mutex mutex;
+  std::deque<double> factors;  // of scaled sums
+};
+using Comm = std::shared_ptr<FakeComm>;
+
+// Starts what the group does for one call; the memory is borrowed until that is done.
+using Start = std::function<Work(Group& group)>;
+
+std::atomic<int> living{0}, aborts{0};
+thread_local std::optional<Group> next;
+thread_local NcclFaults faults_of_thread;
+thread_local Comm newest;
+thread_local int depth = 0;
+thread_local std::vector<std::tuple<Comm, void*, Start>> grouped;
+
+Comm& comm_of(void* comm) {
+  return *static_cast<Comm*>(comm);
+}
+
+void* made(Group group) {
+  newest = std::make_shared<FakeComm>(std::move(group), faults_of_thread);
+  living++;
+  return new Comm(newest);
+}
+
+// Aborted, or because the world has failed, a kernel ends and leaves what it has.
+void carry_out(const Comm& comm, const std::vector<Start>& starts) {
+  while (comm->faults.kernels_hang && !comm->aborted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (comm->aborted) return;
+  try {
+    std::vector<Work> works;
+    for (const Start& start : starts) works.push_back(start(comm->group));
+    for (Work& work : works) work.wait();
+  } catch (const Error&) {
+  }
+}
+
+void launch(const Comm& comm, void* stream, std::vector<Start> starts) {
+  comm->looks = comm->faults.looks;
+  queue(stream, [comm, starts = std::move(starts)] { carry_out(comm, starts); });
+}
+
+int call(void* comm, void* stream, Start start) {
+  const Comm& of = comm_of(comm);
+  if (of->aborted || of->broken) return kBroken;
+  if (depth > 0)
+    grouped.emplace_back(of, stream, std::move(start));
+  else
+    launch(of, stream, {std::move(start)});
+  return depth == 0 && of->faults.looks > 0 ? ANELLO_NCCL_IN_PROGRESS : 0;
+}
+
+int group_end() {
+  if (--depth > 0) return 0;
+  const auto calls = std::exchange(grouped, {});
+  if (calls.empty()) return 0;
+  std::vector<Start> starts;
+  for (const auto& [comm, stream, start] : calls) starts.push_back(start);
+  launch(std::get<0>(calls[0]), std::get<1>(calls[0]), std::move(starts));
+  return 0;
+}
+
+ConstTensor input(const void* data, std::size_t count, int dtype) {
+  return {data, count, DType(dtype)};
+}
+Tensor output(void* data, std::size_t count, int dtype) {
+  return {data, count, DType(dtype)};
+}
+
+// A reduction, or the number of a scaled sum.
+struct By {
+  Op op;
+  ReduceOptions options;
+};
+By by(void* comm, int op) {
+  if (op < kFirstScaledSum) return {Op(op), {}};
+  const Comm& of = comm_of(comm);
+  const std::lock_guard lock(of->mutex);
+  return {Op::sum, {.prescale = of->factors.at(std::size_t(op - kFirstScaledSum))}};
+}
+
+int create(void** comm, int size, const AnelloNcclId* id, int rank) {
+  if (faults_of_thread.refuses) return kRefused;
+  if (std::strcmp(id->bytes, "an id of the fake") != 0 || !next || next->size() != size || next->rank() != rank)
+    return kRefused;
+  *comm = made(*std::exchange(next, std::nullopt));
+  return ANELLO_NCCL_IN_PROGRESS;
+}
+
+int state(void* comm) {
+  FakeComm& of = *comm_of(comm);
+  if (of.broken) return kBroken;
+  if (of.faults.never_there) return ANELLO_NCCL_IN_PROGRESS;
+  return of.looks > 0 && of.looks-- > 0 ? ANELLO_NCCL_IN_PROGRESS : 0;
+}
+
+int destroy(void* comm) {
+  delete static_cast<Comm*>(comm);
+  living--;
+  return 0;
+}
+
+int abort(void* comm) {
+  FakeComm& of = *comm_of(comm);
+  of.aborted = true;
+  aborts++;
+  std::this_thread::sleep_for(std::chrono::milliseconds(of.faults.abort_takes_ms));
+  return destroy(comm);
+}
+
+int all_gather(const void* in, void* out, std::size_t count, int dtype, void* comm, void* stream) {
+  return call(comm, stream, [=](Group& group) {
+    return group.all_gather_async(input(in, count, dtype), output(out, count * std::size_t(group.size()), dtype));
+  });
+}
+int allreduce(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, void* stream) {
+  return call(comm, stream, [=, how = by(comm, op)](Group& group) {
+    return group.allreduce_async(input(in, count, dtype), output(out, count, dtype), how.op, how.options);
+  });
+}
+int reduce(const void* in, void* out, std::size_t count, int dtype, int op, int root, void* comm, void* stream) {
+  return call(comm, stream, [=, how = by(comm, op)](Group& group) {
+    return group.reduce_async(input(in, count, dtype), output(out, count, dtype), root, how.op, how.options);
+  });
+}
+int broadcast(const void* in, void* out, std::size_t count, int dtype, int root, void* comm, void* stream) {
+  return call(comm, stream, [=](Group& group) {
+    if (group.rank() == root && in != out) std::memcpy(out, in, count * size_bytes(DType(dtype)));
+    return group.broadcast_async(output(out, count, dtype), root);
+  });
+}
+int reduce_scatter(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, void* stream) {
+  return call(comm, stream, [=, how = by(comm, op)](Group& group) {
+    return group.reduce_scatter_async(input(in, count * std::size_t(group.size()), dtype), output(out, count, dtype),
+                                      how.op, how.options);
+  });
+}
+int send(const void* in, std::size_t count, int dtype, int to, void* comm, void* stream) {
+  return call(comm, stream, [=](Group& group) { return group.send_async(input(in, count, dtype), to); });
+}
+int recv(void* out, std::size_t count, int dtype, int from, void* comm, void* stream) {
+  return call(comm, stream, [=](Group& group) { return group.recv_async(output(out, count, dtype), from); });
+}
+
+int scaled_sum_create(int* op, double factor, int, void* comm) {
+  const Comm& of = comm_of(comm);
+  const std::lock_guard lock(of->mutex);
+  of->factors.push_back(factor);
+  *op = kFirstScaledSum + int(of->factors.size()) - 1;
+  return 0;
+}
+
+}  // namespace
+
+const AnelloNcclTable& nccl_table() {
+  static const AnelloNcclTable table = {
+      .describe = [](int status) { return status == kRefused ? "the fake refuses" : "the fake is broken"; },
+      .details = [](void*) { return "a cable is loose"; },
+      .version = [](int* version) { return *version = faults_of_thread.version, 0; },
+      .has =
+          [](int dtype, int op) {
+            const bool bits = DType(dtype) == DType::i16 || DType(dtype) == DType::u16;
+            return !bits && Op(op) <= Op::product && can_reduce(DType(dtype), Op(op)) ? 1 : 0;
+          },
+      .unique_id = [](AnelloNcclId* id) { return std::strcpy(id->bytes, "an id of the fake"), 0; },
+      .create = create,
+      .split =
+          [](void* comm, int colour, int key, void** child) {
+            *child = made(comm_of(comm)->group.split(colour, key));
+            return ANELLO_NCCL_IN_PROGRESS;
+          },
+      .state = state,
+      .finalize =
+          [](void* comm) { return comm_of(comm)->looks = comm_of(comm)->faults.looks, ANELLO_NCCL_IN_PROGRESS; },
+      .destroy = destroy,
+      .abort = abort,
+      .group_start = [] { return depth++, 0; },
+      .group_end = group_end,
+      .allreduce = allreduce,
+      .reduce = reduce,
+      .broadcast = broadcast,
+      .all_gather = all_gather,
+      .reduce_scatter = reduce_scatter,
+      .send = send,
+      .recv = recv,
+      .scaled_sum_create = scaled_sum_create,
+      .scaled_sum_destroy = [](int, void*) { return 0; },
+  };
+  return table;
+}
+
+const AnelloNcclTable* find_nccl(const char** why_not) {
+  *why_not = faults_of_thread.missing.c_str();
+  return faults_of_thread.missing.empty() ? &nccl_table() : nullptr;
+}
+
+void nccl_moves_with(Group group) {
+  next = std::move(group);
+}
+NcclFaults& nccl_faults() {
+  return faults_of_thread;
+}
+void nccl_breaks() {
+  newest->broken = true;
+}
+int nccl_alive() {
+  return living;
+}
+int nccl_aborted() {
+  return aborts;
+}
+
+}  // namespace anello::gpu::fake

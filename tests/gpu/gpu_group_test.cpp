@@ -1,0 +1,232 @@
+// How a GpuGroup decides, and that every call goes the way its memory says.
+#include "gpu/gpu_group.hpp"
+
+#include <gmock/gmock.h>
+
+#include <anello/error.hpp>
+#include <numeric>
+#include <thread>
+
+#include "tests/gpu/fake_nccl.hpp"
+#include "tests/gpu/on_gpu.hpp"
+
+namespace anello {
+namespace {
+
+namespace fake = gpu::fake;
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+using Choice = GpuGroup::Impl::Options;
+
+const AnelloGpuTable& load() {
+  return fake::table();
+}
+
+GpuGroup gpus_of(World& world, const Choice& choice = {}, const GpuGroup::Impl::Load& from = load) {
+  std::vector<int> all(std::size_t(world.size()));
+  std::iota(all.begin(), all.end(), 0);
+  fake::nccl_moves_with(world.group(all));
+  fake::pretend(choice.device >= 0 ? choice.device : world.local_rank() % 4);
+  return GpuGroup(std::make_unique<GpuGroup::Impl>(world, choice, from));
+}
+
+// Which way all ranks of such a world take; they agree on it.
+std::string way(int ranks, const std::function<Choice(int rank)>& choice) {
+  std::vector<std::string> ways(std::size_t(ranks), "");
+  run_world(ranks, [&](World& world) {
+    const GpuGroup gpus = gpus_of(world, choice(world.rank()));
+    ways[std::size_t(world.rank())] = text(gpus.backend(), ": ", gpus.reason());
+  });
+  for (const std::string& each : ways) EXPECT_EQ(each, ways[0]);
+  return ways[0];
+}
+
+TEST(GpuGroup, takes_nccl_where_every_rank_has_a_gpu) {
+  for (const int ranks : {1, 2, 4})
+    EXPECT_EQ(way(ranks, [](int) { return Choice(); }), "nccl: NCCL 2.28.9, and a GPU for each rank");
+}
+
+TEST(GpuGroup, stages_where_ranks_share_a_gpu) {
+  EXPECT_EQ(way(5, [](int) { return Choice(); }), "staged: ranks 0 and 4 share GPU fake:0 of localhost");
+  EXPECT_EQ(way(2, [](int) { return Choice{.device = 3}; }), "staged: ranks 0 and 1 share GPU fake:3 of localhost");
+}
+
+TEST(GpuGroup, stages_where_nccl_is_missing_or_differs) {
+  const auto missing = [](int rank) {
+    if (rank == 1) fake::nccl_faults().missing = "no libnccl.so.2";
+    return Choice();
+  };
+  EXPECT_EQ(way(2, missing), "staged: rank 1 has no NCCL: no libnccl.so.2");
+  const auto older = [](int rank) {
+    if (rank == 1) fake::nccl_faults().version = 22005;
+    return Choice();
+  };
+  EXPECT_EQ(way(2, older), "staged: rank 0 has NCCL 2.28.9, rank 1 2.20.5");
+}
+
+TEST(GpuGroup, stages_where_it_is_asked_to) {
+  EXPECT_EQ(way(2, [](int) { return Choice{.backend = "staged"}; }), "staged: ANELLO_GPU_BACKEND=staged");
+}
+
+// All ranks are told the same.
+void expect_refused(const std::vector<Told>& all, Code code, const std::string& what) {
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_EQ(told.error->code(), code);
+    EXPECT_THAT(told.error->what(), HasSubstr(what));
+  }
+}
+
+TEST(GpuGroup, refuses_what_cannot_be) {
+  expect_refused(told_on_all_ranks(2, [](World& world) { gpus_of(world, {.backend = "cuda"}); }), Code::configuration,
+                 "ANELLO_GPU_BACKEND='cuda' is none of auto, nccl, staged");
+  expect_refused(told_on_all_ranks(5, [](World& world) { gpus_of(world, {.backend = "nccl"}); }), Code::configuration,
+                 "ANELLO_GPU_BACKEND=nccl cannot be: ranks 0 and 4 share GPU fake:0");
+}
+
+// One rank's trouble is everybody's.
+TEST(GpuGroup, says_on_all_ranks_what_one_of_them_lacks) {
+  const auto only_rank_1 = [](World& world, const std::function<void()>& trouble, Choice choice = {}) {
+    gpus_of(world, choice, [&]() -> const AnelloGpuTable& {
+      if (world.rank() == 1) trouble();
+      return fake::table();
+    });
+  };
+  expect_refused(told_on_all_ranks(
+                     3, [&](World& world) { only_rank_1(world, [] { throw Error(Code::unsupported, "no plugin"); }); }),
+                 Code::unsupported, "rank 1 on localhost: no plugin");
+  expect_refused(told_on_all_ranks(3, [&](World& world) { only_rank_1(world, [] { fake::fail("device_count"); }); }),
+                 Code::unsupported, "rank 1 on localhost: no GPU can be used: the fake is broken");
+  expect_refused(
+      told_on_all_ranks(3, [&](World& world) { only_rank_1(world, [] {}, {.device = world.rank() == 1 ? 4 : -1}); }),
+      Code::unsupported, "rank 1 on localhost: GPU 4 is asked for, but there are 4, from 0 on");
+}
+
+class GpuGroupBy : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Backends, GpuGroupBy, ::testing::Values("nccl", "staged"),
+                         [](const auto& one) { return one.param; });
+
+// Each verb once; what they come to in all cases is looked after by the tests of the two ways.
+TEST_P(GpuGroupBy, has_the_verbs_of_a_group) {
+  run_world(2, [](World& world) {
+    GpuGroup gpus = gpus_of(world, {.backend = GetParam()});
+    EXPECT_EQ(gpus.backend(), GetParam());
+    EXPECT_EQ(gpus.device(), world.rank());
+    const gpu::Stream owned = gpu::make_stream(fake::device(world.rank()));
+    void* const stream = owned.get();
+    const int me = world.rank(), other = 1 - me;
+    const auto filled = [](int value) { return std::vector<int>(100, value); };
+    std::vector<int> a = filled(me + 1), b = filled(0), halves(200), sent = filled(me), got(100), list = filled(me);
+    gpus.allreduce(a, stream);
+    gpus.allreduce(a, b, stream, Op::max);
+    gpus.allreduce(std::vector<Tensor>{list}, stream);
+    gpus.all_gather(sent, halves, stream);
+    std::vector<int> reduced = filled(me), gathered(200), scattered(100), own(100), swapped(200), uneven(3);
+    gpus.reduce(reduced, 1, stream);
+    gpus.gather(sent, gathered, 0, stream);
+    gpus.scatter(halves, scattered, 1, stream);
+    gpus.reduce_scatter(halves, own, stream);
+    gpus.all_to_all(halves, swapped, stream);
+    const std::vector<std::uint64_t> sends(2, std::uint64_t(me + 1)), recvs = {1, 2};
+    gpus.all_to_all(std::span(sent).first(2 * std::size_t(me + 1)), uneven, sends, recvs, stream);
+    if (me == 0)
+      gpus.send(sent, other, stream);
+    else
+      gpus.recv(got, other, stream);
+    std::vector<int> told = filled(me + 5);
+    gpus.broadcast(told, 1, stream);
+    gpus.synchronize(stream);
+    EXPECT_EQ(a, filled(3));
+    EXPECT_EQ(b, filled(3));
+    EXPECT_EQ(list, filled(1));
+    EXPECT_EQ(halves.back(), 1);
+    EXPECT_EQ(reduced, filled(me == 1 ? 1 : 0));
+    EXPECT_EQ(gathered, me == 0 ? halves : std::vector<int>(200));
+    EXPECT_EQ(scattered, filled(me));
+    EXPECT_EQ(own, filled(2 * me));
+    EXPECT_EQ(swapped[0], me);
+    EXPECT_EQ(uneven, (std::vector<int>{0, 1, 1}));
+    EXPECT_EQ(got, filled(0));
+    EXPECT_EQ(told, filled(6));
+    GpuGroup alone = gpus.split(me);
+    alone.allreduce(a, stream);
+    alone.synchronize(stream);
+    EXPECT_EQ(a, filled(3));
+    EXPECT_EQ(alone.group().size(), 1);
+  });
+  EXPECT_EQ(fake::alive(), 0);
+  EXPECT_EQ(fake::nccl_alive(), 0);
+}
+
+TEST(GpuGroup, stages_the_calls_that_nccl_has_no_kernels_for) {
+  run_world(2, [](World& world) {
+    GpuGroup gpus = gpus_of(world);
+    EXPECT_EQ(gpus.backend(), "nccl");
+    std::vector<std::int16_t> shorts(100, 3);
+    std::vector<float> halves(100, 0.25f);
+    std::vector<int> bits(100, 1 << world.rank());
+    gpus.allreduce(shorts, nullptr);
+    gpus.allreduce(halves, nullptr, Op::sum, {.wire = DType::f16});
+    gpus.allreduce(bits, nullptr, Op::bit_or);
+    gpus.synchronize(nullptr);
+    EXPECT_EQ(shorts, std::vector<std::int16_t>(100, 6));
+    EXPECT_EQ(halves, std::vector<float>(100, 0.5f));
+    EXPECT_EQ(bits, std::vector<int>(100, 3));
+  });
+}
+
+// The group's own call, but not before the stream has come to it.
+TEST(GpuGroup, knows_host_memory) {
+  run_world(2, [](World& world) {
+    GpuGroup gpus = gpus_of(world);
+    fake::pretend(-1);
+    std::vector<int> values(100);
+    fake::queue(nullptr, [&] {
+      std::this_thread::sleep_for(milliseconds(10));
+      values.assign(values.size(), 4);
+    });
+    gpus.allreduce(values, nullptr);
+    EXPECT_EQ(values, std::vector<int>(100, 8));
+  });
+}
+
+TEST(GpuGroup, refuses_tensors_in_other_places) {
+  run_world(2, [](World& world) {
+    GpuGroup gpus = gpus_of(world, {.backend = "staged"});
+    fake::pretend(-1);
+    const gpu::DeviceMemory here = gpu::make_memory(fake::device(world.rank()), 400);
+    const gpu::DeviceMemory elsewhere = gpu::make_memory(fake::device(3), 400);
+    std::vector<int> host(100);
+    const auto why = [&](ConstTensor input, Tensor output) -> std::string {
+      try {
+        gpus.allreduce(input, output, nullptr);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), Code::invalid_argument);
+        return error.what();
+      }
+      return "accepted";
+    };
+    EXPECT_THAT(why(host, {here.get(), 100, DType::i32}), HasSubstr("one tensor is in the GPU's memory, another"));
+    EXPECT_THAT(why({elsewhere.get(), 100, DType::i32}, {elsewhere.get(), 100, DType::i32}),
+                HasSubstr(text("a tensor is on GPU 3, but this rank's is GPU ", world.rank())));
+    EXPECT_THAT(why({here.get(), 100, DType::i32}, {here.get(), 99, DType::i32}), HasSubstr("100 elements"));
+    EXPECT_FALSE(world.failure());
+  });
+}
+
+TEST(GpuGroup, who_synchronizes_hears_of_the_worlds_end) {
+  const std::vector<Told> all = told_on_all_ranks(2, [](World& world) {
+    fake::nccl_faults().kernels_hang = true;
+    GpuGroup gpus = gpus_of(world);
+    world.barrier();
+    std::vector<int> values(100);
+    if (world.rank() == 1) return world.abort("enough");
+    gpus.allreduce(values, nullptr);
+    gpus.synchronize(nullptr);
+  });
+  ASSERT_TRUE(all[0].error);
+  EXPECT_THAT(all[0].error->what(), HasSubstr("enough"));
+}
+
+}  // namespace
+}  // namespace anello

@@ -1,0 +1,287 @@
+// NCCL's path over a fake one: what the verbs come to, and every way in which NCCL can leave a rank waiting.
+#include "gpu/nccl.hpp"
+
+#include <gmock/gmock.h>
+
+#include <anello/error.hpp>
+#include <memory>
+#include <numeric>
+#include <thread>
+
+#include "tests/gpu/fake_nccl.hpp"
+#include "tests/gpu/on_gpu.hpp"
+
+namespace anello::gpu {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr Communicator::Limits kLimits{};
+
+std::vector<int> everybody(const World& world) {
+  std::vector<int> all(std::size_t(world.size()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+std::unique_ptr<Nccl> nccl(World& world, const Communicator::Limits& limits = kLimits, bool compare = false) {
+  fake::nccl_moves_with(world.group(everybody(world)));
+  return std::make_unique<Nccl>(world, fake::device(world.rank()), fake::nccl_table(), limits, compare);
+}
+
+class NcclInWorldsOf : public ::testing::TestWithParam<int> {
+ protected:
+  void expect_all_right(const std::vector<Exercise>& exercises, int looks = 0) {
+    run_world(GetParam(), [&](World& world) {
+      fake::nccl_faults().looks = looks;
+      const auto on_gpu = nccl(world);
+      std::vector<Exercise> possible;
+      for (const Exercise& exercise : exercises)
+        if (on_gpu->can(exercise.dtype, exercise.op, {.postscale = exercise.postscale})) possible.push_back(exercise);
+      EXPECT_FALSE(possible.empty());
+      expect_right(*on_gpu, world, fake::device(world.rank()), possible);
+    });
+    EXPECT_EQ(fake::alive(), 0);
+    EXPECT_EQ(fake::nccl_alive(), 0);
+  }
+};
+
+TEST_P(NcclInWorldsOf, all_kinds) {
+  std::vector<Exercise> all;
+  for (const std::uint64_t count : {0, 1, 17, 500})
+    for (const Exercise& exercise : exercises_of_all_kinds(count, GetParam() - 1)) all.push_back(exercise);
+  expect_all_right(all);
+}
+
+TEST_P(NcclInWorldsOf, calls_that_are_in_progress_for_a_while) {
+  expect_all_right(exercises_of_all_kinds(100, 0), 150);
+}
+
+TEST_P(NcclInWorldsOf, all_types_and_reductions) {
+  expect_all_right(exercises_of_all_reductions());
+}
+
+TEST_P(NcclInWorldsOf, factors) {
+  expect_all_right({{.count = 100, .prescale = 2, .postscale = 0.5},
+                    {.op = Op::average, .count = 100, .postscale = 4},
+                    {.kind = Kind::reduce_scatter, .count = 100, .postscale = 2},
+                    {.kind = Kind::reduce_scatter, .count = 100, .uneven = true, .postscale = 2}});
+}
+
+TEST_P(NcclInWorldsOf, lists) {
+  run_world(GetParam(), [&](World& world) {
+    const auto on_gpu = nccl(world);
+    const Stream stream = make_stream(fake::device(world.rank()));
+    std::vector<int> one(5, 1), none, two(100, 2), three(7, world.rank());
+    on_gpu->allreduce(std::vector<Tensor>{one, none, two}, stream.get(), Op::sum, {});
+    on_gpu->broadcast(std::vector<Tensor>{three, none}, world.size() - 1, stream.get(), {});
+    on_gpu->allreduce(std::span<const Tensor>{}, stream.get(), Op::sum, {});
+    fake::finish(stream.get());
+    EXPECT_EQ(one, std::vector<int>(5, world.size()));
+    EXPECT_EQ(two, std::vector<int>(100, 2 * world.size()));
+    EXPECT_EQ(three, std::vector<int>(7, world.size() - 1));
+  });
+}
+
+TEST_P(NcclInWorldsOf, parts_of_a_communicator) {
+  run_world(GetParam(), [&](World& world) {
+    const auto on_gpu = nccl(world);
+    const int colour = world.rank() % 2;
+    Group same = world.split(colour, -world.rank());
+    const auto part = on_gpu->split(same, colour, -world.rank());
+    const Stream stream = make_stream(fake::device(world.rank()));
+    std::vector<int> ranks(10, world.rank());
+    part->allreduce(ranks, ranks, stream.get(), Op::min, {});
+    fake::finish(stream.get());
+    EXPECT_EQ(ranks, std::vector<int>(10, colour));
+  });
+  EXPECT_EQ(fake::nccl_alive(), 0);
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, NcclInWorldsOf, ::testing::Values(1, 2, 4));
+
+TEST(Nccl, transfers) {
+  run_world(2, [&](World& world) {
+    for (const bool compare : {false, true}) {
+      const auto on_gpu = nccl(world, kLimits, compare);
+      const Stream stream = make_stream(fake::device(world.rank()));
+      std::vector<int> sent(70, world.rank() + 7), received(70);
+      if (world.rank() == 0)
+        on_gpu->send(sent, 1, stream.get(), {});
+      else
+        on_gpu->recv(received, 0, stream.get(), {});
+      fake::finish(stream.get());
+      EXPECT_EQ(received, std::vector<int>(70, world.rank() == 1 ? 7 : 0));
+    }
+  });
+}
+
+TEST(Nccl, says_what_it_cannot_do) {
+  run_world(1, [&](World& world) {
+    const auto on_gpu = nccl(world);
+    EXPECT_TRUE(on_gpu->can(DType::f32, Op::average, {.prescale = 2}));
+    EXPECT_FALSE(on_gpu->can(DType::f32, Op::max, {.prescale = 2}));
+    EXPECT_FALSE(on_gpu->can(DType::f32, Op::sum, {.wire = DType::f16}));
+    EXPECT_FALSE(on_gpu->can(DType::i32, Op::bit_or, {}));
+    EXPECT_FALSE(on_gpu->can(DType::i16, Op::sum, {}));
+  });
+}
+
+TEST(Nccl, waits_for_what_was_queued_and_is_waited_for) {
+  run_world(2, [&](World& world) {
+    const auto on_gpu = nccl(world);
+    const Stream stream = make_stream(fake::device(world.rank()));
+    std::vector<int> values(1000), seen;
+    for (int round = 1; round <= 5; round++) {
+      fake::queue(stream.get(), [&, round] {
+        std::this_thread::sleep_for(milliseconds(5));
+        values.assign(values.size(), round);
+      });
+      on_gpu->allreduce(values, values, stream.get(), Op::sum, {});
+      fake::queue(stream.get(), [&] { seen = values; });
+      fake::finish(stream.get());
+      EXPECT_EQ(seen, std::vector<int>(1000, 2 * round));
+    }
+  });
+}
+
+// What all ranks are told when rank 1 has these faults, and how long that took. Nothing is left then.
+struct Ending {
+  std::vector<Told> told;
+  milliseconds took;
+};
+Ending end_of(const fake::NcclFaults& faults, const Communicator::Limits& limits,
+              const std::function<void(World&, Nccl&, void* stream)>& program, bool compare = false) {
+  const auto began = std::chrono::steady_clock::now();
+  Ending ending;
+  ending.told = told_on_all_ranks(3, [&](World& world) {
+    if (world.rank() == 1) fake::nccl_faults() = faults;
+    const Stream stream = make_stream(fake::device(world.rank()));
+    try {
+      const auto on_gpu = nccl(world, limits, compare);
+      program(world, *on_gpu, stream.get());
+    } catch (const Error&) {
+      fake::finish(stream.get());  // no kernel waits any longer
+      throw;
+    }
+  });
+  ending.took = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began);
+  EXPECT_EQ(fake::alive(), 0);
+  EXPECT_EQ(fake::nccl_alive(), 0);
+  return ending;
+}
+
+void expect_all_told(const Ending& ending, Code code, int culprit, const std::string& what) {
+  for (const Told& told : ending.told) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_EQ(told.error->code(), code) << told.error->what();
+    EXPECT_EQ(told.error->rank(), culprit) << told.error->what();
+    EXPECT_THAT(told.error->message(), HasSubstr(what));
+    EXPECT_EQ(told.error->message(), ending.told[0].error->message());
+  }
+  EXPECT_LT(ending.took, seconds(4));
+}
+
+void reduce_for_ever(World& world, Nccl& on_gpu, void* stream) {
+  std::vector<int> values(100, world.rank());
+  for (;;) {
+    on_gpu.allreduce(values, values, stream, Op::sum, {});
+    fake::finish(stream);
+  }
+}
+
+TEST(Nccl, that_refuses_a_communicator_ends_the_world) {
+  expect_all_told(end_of({.refuses = true}, kLimits, reduce_for_ever), Code::aborted, 1,
+                  "NCCL on GPU 1: the fake refuses");
+}
+
+TEST(Nccl, that_is_never_there_is_given_up_after_the_limit) {
+  Communicator::Limits limits;
+  limits.start = milliseconds(200);
+  expect_all_told(end_of({.never_there = true}, limits, reduce_for_ever), Code::aborted, 1, "it took more than 200 ms");
+}
+
+TEST(Nccl, an_error_that_it_finds_by_itself_ends_the_world) {
+  const int before = fake::nccl_aborted();
+  const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, void* stream) {
+    std::vector<int> values(100, 1);
+    on_gpu.allreduce(values, values, stream, Op::sum, {});
+    fake::finish(stream);
+    if (world.rank() == 1) fake::nccl_breaks();
+    while (!world.failure()) std::this_thread::sleep_for(milliseconds(1));
+    reduce_for_ever(world, on_gpu, stream);
+  });
+  expect_all_told(ending, Code::aborted, 1, "NCCL on GPU 1: the fake is broken (a cable is loose)");
+  EXPECT_EQ(fake::nccl_aborted() - before, 3);
+}
+
+TEST(Nccl, a_kernel_that_hangs_is_ended_after_the_limit) {
+  Communicator::Limits limits;
+  limits.operation = milliseconds(300);
+  const Ending ending = end_of({.kernels_hang = true}, limits, reduce_for_ever);
+  expect_all_told(ending, Code::aborted, ending.told[0].error->rank(), "took more than 300 ms");
+  EXPECT_THAT(ending.told[0].error->message(), HasSubstr("NCCL allreduce #0 (sum of 100 i32)"));
+}
+
+// Its kernels would wait for the dead rank's; what is told is the death.
+TEST(Nccl, a_rank_that_dies_frees_the_others) {
+  const std::vector<Told> told = told_on_all_ranks(3, [&](World& world) {
+    if (world.rank() != 1) fake::nccl_faults().kernels_hang = true;
+    const Stream stream = make_stream(fake::device(world.rank()));
+    const auto on_gpu = nccl(world);
+    world.barrier();
+    if (world.rank() == 1) return world.abort("enough");
+    std::vector<int> values(100, 1);
+    on_gpu->allreduce(values, values, stream.get(), Op::sum, {});
+    fake::finish(stream.get());
+    on_gpu->allreduce(values, values, stream.get(), Op::sum, {});
+  });
+  for (const int rank : {0, 2}) {
+    ASSERT_TRUE(told[std::size_t(rank)].error);
+    EXPECT_EQ(told[std::size_t(rank)].error->rank(), 1) << told[std::size_t(rank)].error->what();
+    EXPECT_THAT(told[std::size_t(rank)].error->what(), AllOf(HasSubstr("NCCL allreduce #"), HasSubstr("enough")));
+  }
+  EXPECT_EQ(fake::nccl_alive(), 0);
+}
+
+TEST(Nccl, an_abort_that_does_not_come_back_is_left_behind) {
+  Communicator::Limits limits;
+  limits.end = milliseconds(50);
+  const auto began = std::chrono::steady_clock::now();
+  run_world(1, [&](World& world) {
+    fake::nccl_faults().abort_takes_ms = 3000;
+    const auto on_gpu = nccl(world, limits);
+    world.abort("enough");
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(2));
+  while (fake::nccl_alive() > 0) std::this_thread::sleep_for(milliseconds(10));
+}
+
+TEST(Nccl, arguments_that_differ_are_a_mismatch_where_they_are_compared) {
+  const auto with_counts = [](World& world, Nccl& on_gpu, void* stream) {
+    std::vector<int> values(world.rank() == 1 ? 101 : 100, 1);
+    for (;;) on_gpu.allreduce(values, values, stream, Op::sum, {});
+  };
+  fake::NcclFaults hang{.kernels_hang = true};
+  const Ending ending = end_of(hang, kLimits, with_counts, true);
+  for (const Told& told : ending.told) {
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->code(), Code::mismatch) << told.error->what();
+  }
+  EXPECT_LT(ending.took, seconds(4));
+}
+
+TEST(Nccl, unequal_parts_that_do_not_fit_end_the_world) {
+  const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, void* stream) {
+    const std::vector<std::uint64_t> sends(3, world.rank() == 2 ? 5 : 4), expects(3, 4);
+    std::vector<int> from(15), to(15);
+    on_gpu.all_to_all(from, to, sends, expects, stream, {});
+    reduce_for_ever(world, on_gpu, stream);
+  });
+  for (const Told& told : ending.told) EXPECT_THAT(told.error->message(), HasSubstr("rank 2 sends 5 elements"));
+}
+
+}  // namespace
+}  // namespace anello::gpu
