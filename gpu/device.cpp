@@ -69,6 +69,9 @@ void follow(const Device& device, void* stream, const Event& event) {
 void copy(const Device& device, void* to, const void* from, std::size_t bytes, void* stream) {
   check(device, device.table->copy(to, from, bytes, stream), "copying", stream);
 }
+void zero(const Device& device, void* memory, std::size_t bytes, void* stream) {
+  check(device, device.table->zero(memory, bytes, stream), "setting to zero", stream);
+}
 void order(const Device& device, const Event& event, void* earlier, void* later) {
   record(device, event, earlier);
   follow(device, later, event);

@@ -75,6 +75,7 @@ PinnedMemory make_pinned(const Device& device, std::size_t bytes);
 void record(const Device& device, const Event& event, void* stream);
 void follow(const Device& device, void* stream, const Event& event);
 void copy(const Device& device, void* to, const void* from, std::size_t bytes, void* stream);
+void zero(const Device& device, void* memory, std::size_t bytes, void* stream);
 // What is queued on `later` from now on follows what has been queued on `earlier`; the event is used for it.
 void order(const Device& device, const Event& event, void* earlier, void* later);
 

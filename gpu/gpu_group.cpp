@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gpu/library.hpp"
+#include "gpu/trouble.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/bootstrap.hpp"
@@ -21,7 +22,6 @@ using std::chrono::milliseconds;
 
 // What a rank tells the others of itself. Text ends with a null.
 struct Facts {
-  std::array<char, 512> trouble{};  // it can use no GPU at all
   std::array<char, 256> no_nccl{};
   std::array<char, 32> bus_id{};
   std::int32_t nccl_version = 0;  // 0: none
@@ -56,12 +56,6 @@ const AnelloNcclTable* describe_self(const gpu::Device& device, Facts& mine) {
   return nccl;
 }
 
-void refuse_trouble(const World& world, const std::vector<Facts>& all) {
-  for (int rank = 0; rank < world.size(); rank++)
-    if (const std::string trouble = words(all[std::size_t(rank)].trouble); !trouble.empty())
-      throw Error(Code::unsupported, text("rank ", rank, " on ", world.host(rank), ": ", trouble), rank);
-}
-
 // Why NCCL cannot connect these ranks; empty if it can.
 std::string why_not_nccl(const World& world, const std::vector<Facts>& all) {
   for (int rank = 0; rank < world.size(); rank++) {
@@ -84,17 +78,13 @@ GpuGroup::Impl::Impl(World& world, const Options& options, const Load& load) : g
     throw Error(Code::configuration, text("ANELLO_GPU_BACKEND='", options.backend, "' is none of auto, nccl, staged"));
   Facts mine;
   const AnelloNcclTable* nccl = nullptr;
-  // What keeps a rank from using its GPU is told to all, so that none waits for it.
-  try {
+  gpu::all_or_none(world, [&] {
     device_ = find_device(world, options.device, load());
     nccl = describe_self(device_, mine);
-  } catch (const Error& error) {
-    put(mine.trouble, error.what());
-  }
+  });
   std::vector<Facts> all(std::size_t(world.size()));
   world.all_gather(ConstTensor(&mine, sizeof mine, DType::u8),
                    Tensor(all.data(), all.size() * sizeof(Facts), DType::u8), {.name = "facts of GPUs"});
-  refuse_trouble(world, all);
   const std::string why_not = options.backend == "staged" ? "ANELLO_GPU_BACKEND=staged" : why_not_nccl(world, all);
   if (options.backend == "nccl" && !why_not.empty())
     throw Error(Code::configuration, text("ANELLO_GPU_BACKEND=nccl cannot be: ", why_not));

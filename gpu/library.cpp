@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <anello/error.hpp>
+#include <cstring>
 #include <string>
 
 #include "ring/base/text.hpp"
@@ -13,38 +14,38 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFile = "libanello_gpu.so";
-constexpr const char* kRemedy =
-    "; build Anello where CUDA's toolkit is (-DANELLO_CUDA=ON), and install the plugin with the program";
+constexpr Plugin kDevices{"libanello_gpu.so", "anello_gpu_table", ANELLO_GPU_TABLE_VERSION, "GPU memory",
+                          "build Anello where CUDA's toolkit is (-DANELLO_CUDA=ON), and install it with the program"};
 
-fs::path first_there(const std::vector<fs::path>& places) {
+fs::path first_there(const Plugin& plugin, const std::vector<fs::path>& places) {
   std::error_code ignored;
   const auto found =
       std::find_if(places.begin(), places.end(), [&](const auto& file) { return fs::exists(file, ignored); });
   if (found != places.end()) return *found;
   std::string list;
   for (const fs::path& place : places) list += text(list.empty() ? "" : ", ", place.lexically_normal().string());
-  throw Error(Code::unsupported,
-              text("GPU tensors need the plugin ", kFile, ", which is not there (looked for ", list, ")", kRemedy));
+  throw Error(Code::unsupported, text(plugin.purpose, " needs the plugin ", plugin.file,
+                                      ", which is not there (looked for ", list, "); ", plugin.remedy));
 }
 
 }  // namespace
 
-Library::Library(const std::vector<fs::path>& places) : path_(first_there(places)) {
-  handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle_) throw Error(Code::unsupported, text("the GPU plugin cannot be loaded: ", dlerror()));
-  const auto table_of = reinterpret_cast<decltype(&anello_gpu_table)>(dlsym(handle_, "anello_gpu_table"));
-  table_ = table_of ? table_of() : nullptr;
-  if (table_ && table_->version == ANELLO_GPU_TABLE_VERSION) return;
-  const std::string version = table_ ? text("has version ", table_->version) : "is no such plugin";
-  dlclose(handle_);
-  throw Error(Code::unsupported,
-              text("the GPU plugin ", path_.string(), " ", version, ", but this program needs version ",
-                   ANELLO_GPU_TABLE_VERSION, "; install both from one build"));
+LoadedPlugin load(const Plugin& plugin, const std::vector<fs::path>& places) {
+  const fs::path path = first_there(plugin, places);
+  void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) throw Error(Code::unsupported, text("the plugin cannot be loaded: ", dlerror()));
+  const auto table_of = reinterpret_cast<const void* (*)()>(dlsym(handle, plugin.symbol));
+  const void* const table = table_of ? table_of() : nullptr;
+  std::uint32_t version = 0;
+  if (table) std::memcpy(&version, table, sizeof version);
+  if (table && version == plugin.version) return {path, table};
+  const std::string other = table ? text("has version ", version) : "is no such plugin";
+  dlclose(handle);
+  throw Error(Code::unsupported, text("the plugin ", path.string(), " ", other, ", but this program needs version ",
+                                      plugin.version, "; install both from one build"));
 }
 
-// Not unloaded: CUDA's runtime does not survive it while threads of its own go on.
-Library::~Library() = default;
+Library::Library(const std::vector<fs::path>& places) : loaded_(load(kDevices, places)) {}
 
 int device_count(const AnelloGpuTable& table) {
   int count = 0;
@@ -61,8 +62,8 @@ const Library& installed(const std::string& given) {
   if (given.empty()) {
     std::error_code ignored;
     const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-    places = {folder / kFile, folder / ".." / "lib" / kFile, folder / ".." / "gpu" / kFile,
-              fs::path(ANELLO_LIBRARY_FOLDER) / kFile};
+    places = {folder / kDevices.file, folder / ".." / "lib" / kDevices.file, folder / ".." / "gpu" / kDevices.file,
+              fs::path(ANELLO_LIBRARY_FOLDER) / kDevices.file};
   }
   static const Library only(places);
   return only;
@@ -74,7 +75,7 @@ std::string nccl_version_text(int version) {
 
 AnelloGpuInfo Library::info(DeviceId id) const {
   AnelloGpuInfo info{};
-  check({table_, id}, table_->device_info(int(id), &info), "asking for its properties");
+  check({&table(), id}, table().device_info(int(id), &info), "asking for its properties");
   return info;
 }
 

@@ -1,6 +1,7 @@
-// The plugin that knows CUDA, loaded when a GPU is asked for: programs are linked without it, and run where there is
+// The plugins that know CUDA, loaded when a GPU is asked for: programs are linked without them, and run where there is
 // none.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -9,24 +10,36 @@
 
 namespace anello::gpu {
 
+// A shared library that fills a table of C functions, whose first member is its version, a uint32_t.
+struct Plugin {
+  const char* file;    // its usual name
+  const char* symbol;  // the function that returns the table
+  std::uint32_t version;
+  const char* purpose;  // "GPU memory"
+  const char* remedy;
+};
+
+struct LoadedPlugin {
+  std::filesystem::path path;
+  const void* table;
+};
+
+// Loads the first of these files that is there, for as long as the process lives: CUDA's runtime does not survive being
+// unloaded. Throws Error{unsupported} if none is, naming where it was looked for, if it cannot be loaded, or if it is
+// of another version.
+LoadedPlugin load(const Plugin& plugin, const std::vector<std::filesystem::path>& places);
+
+// The plugin that knows devices.
 class Library {
  public:
-  // Loads the first of these files that is there. Throws Error{unsupported} if none is, naming where it was looked for,
-  // if it cannot be loaded, or if it is of another version.
-  explicit Library(const std::vector<std::filesystem::path>& places);
-  ~Library();
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
+  explicit Library(const std::vector<std::filesystem::path>& places);  // throws as load()
 
-  const AnelloGpuTable& table() const { return *table_; }
-  const std::filesystem::path& path() const { return path_; }
-
-  AnelloGpuInfo info(DeviceId id) const;
+  const AnelloGpuTable& table() const { return *static_cast<const AnelloGpuTable*>(loaded_.table); }
+  const std::filesystem::path& path() const { return loaded_.path; }
+  AnelloGpuInfo info(DeviceId id) const;  // throws Error{device}
 
  private:
-  std::filesystem::path path_;
-  void* handle_ = nullptr;
-  const AnelloGpuTable* table_ = nullptr;
+  LoadedPlugin loaded_;
 };
 
 // That of this process: the file given, or, if that is empty, the plugin beside the program or where Anello is

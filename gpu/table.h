@@ -39,6 +39,8 @@ typedef struct AnelloGpuTable {
   int (*pinned_destroy)(void* memory);
   int (*copy)(void* to, const void* from, size_t bytes, void* stream); /* between any two memories */
 
+  int (*zero)(void* memory, size_t bytes, void* stream);
+
   int (*stream_create)(void** stream); /* does not wait for the default stream */
   int (*stream_destroy)(void* stream);
   int (*stream_wait)(void* stream, void* event);

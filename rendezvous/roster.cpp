@@ -76,6 +76,7 @@ Roster::Sends Roster::start() {
   }
   phase_ = Phase::starting;
   formed_ = {generation_, size_, {}};
+  aborted_.clear();
   deadline_.reset();
   return sends;
 }
@@ -114,6 +115,8 @@ Roster::Sends Roster::finish_round() {
 
 Roster::Sends Roster::left(MemberId id, std::uint16_t port) {
   const auto at = members_.find(id);
+  if (const auto late = aborted_.find(id); late != aborted_.end() && port != 0)
+    formed_.ranks.push_back({late->second.rank, late->second.address, port});
   if (at == members_.end()) return {};
   if (phase_ == Phase::gathering || contributions_ > 0) return failed(id, "it left too early");
   const Join& join = at->second.join;
@@ -145,6 +148,8 @@ Roster::Sends Roster::disconnected(MemberId id) {
 
 Roster::Sends Roster::aborted(int culprit, const std::string& reason) {
   if (members_.empty()) return {};
+  if (phase_ == Phase::starting)
+    for (const auto& [id, member] : members_) aborted_.emplace(id, member.join);
   return give_up(Code::aborted, culprit, reason);
 }
 

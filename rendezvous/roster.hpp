@@ -51,7 +51,8 @@ class Roster {
   Sends left(MemberId id, std::uint16_t port = 0);
   Sends failed(MemberId id, const std::string& reason);
   Sends disconnected(MemberId id);
-  // Somebody ends the job, and blames a rank or -1.
+  // Somebody ends the job, and blames a rank or -1. A member that leaves all the same, because it was through already,
+  // is among those of formed().
   Sends aborted(int culprit, const std::string& reason);
   // Somebody was turned away before joining. Only remembered: it may explain who is missing.
   void refused(const std::string& why);
@@ -93,7 +94,8 @@ class Roster {
   int size_ = 0;           // 0: not known yet
   std::string size_from_;  // who said so
   std::map<MemberId, Member> members_;
-  std::map<int, MemberId> ranks_;  // given ones, then all
+  std::map<int, MemberId> ranks_;     // given ones, then all
+  std::map<MemberId, Join> aborted_;  // of the newest world, whose start-up was aborted: they may have been through
   std::uint64_t seats_ = 0;
   std::size_t contributions_ = 0, contribution_bytes_ = 0;
   std::string left_;  // who left first

@@ -70,6 +70,7 @@ class RendezvousServer::Impl {
   asio::awaitable<rendezvous::Join> introduce(Connection& connection);
   asio::awaitable<void> attend(Connection& connection, Roster::MemberId id);
   void settle(const Roster::Sends& sends);
+  void tell_world();
   void rearm();
   void publish();
 
@@ -82,6 +83,8 @@ class RendezvousServer::Impl {
   Roster roster_;
   std::map<Roster::MemberId, Member> connections_;
   Roster::MemberId next_id_ = 0;
+  std::optional<Verdict> verdict_;  // of the world of that generation, which was aborted
+  std::uint32_t ended_ = 0;
   Strangers strangers_;
   std::uint16_t port_ = 0;
   mutable std::mutex stats_mutex_;
@@ -185,6 +188,7 @@ asio::awaitable<void> RendezvousServer::Impl::attend(Connection& connection, Ros
         settle(roster_.failed(id, fail->reason));
       } else if (const auto* leave = std::get_if<rendezvous::Leave>(&request)) {
         settle(roster_.left(id, leave->port));
+        if (verdict_ && ended_ == roster_.formed().generation) tell_world();
         present = false;
       } else {
         throw Error(Code::protocol, "it joined twice");
@@ -237,9 +241,14 @@ void RendezvousServer::Impl::abort(int culprit, const std::string& reason) {
   const std::string cut = reason.substr(0, Frame::kMaxMessageBytes / 2);
   asio::post(background_.context(), [this, culprit, why = text("the launcher ended the world: ", cut)] {
     settle(roster_.aborted(culprit, why));
-    const Verdict verdict{Code::aborted, culprit < roster_.formed().size ? culprit : -1, why};
-    asio::co_spawn(background_.context(), rendezvous::command(roster_.formed(), credentials_, verdict), asio::detached);
+    verdict_ = Verdict{Code::aborted, culprit < roster_.formed().size ? culprit : -1, why};
+    ended_ = roster_.formed().generation;
+    tell_world();
   });
+}
+
+void RendezvousServer::Impl::tell_world() {
+  asio::co_spawn(background_.context(), rendezvous::command(roster_.formed(), credentials_, *verdict_), asio::detached);
 }
 
 RendezvousServer::RendezvousServer(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
@@ -251,9 +260,9 @@ ServerStats RendezvousServer::stats() const {
   return impl_->stats();
 }
 bool RendezvousServer::abort(int culprit, const std::string& reason) {
+  const ServerStats before = stats();
   impl_->abort(culprit, reason);
-  const ServerStats now = stats();
-  return now.members + now.reachable > 0;
+  return before.members + before.reachable > 0;
 }
 
 }  // namespace anello

@@ -5,10 +5,10 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 
 namespace anello::trainer {
 
@@ -45,7 +45,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;  // for people
 
-  using Memory = std::unique_ptr<float[], void (*)(float*)>;
+  using Memory = std::unique_ptr<float[], std::function<void(float*)>>;
   virtual Memory allocate(std::size_t elems) = 0;  // zeroed
   virtual void copy_in(std::span<const float> host, float* to) = 0;
   virtual void copy_out(const float* from, std::span<float> host) = 0;
@@ -55,10 +55,14 @@ class Backend {
   virtual void sum_rows(ConstMatrix from, std::span<float> row) = 0;
   virtual void relu(ConstMatrix in, Matrix out) = 0;
   virtual void relu_gradient(ConstMatrix out, ConstMatrix out_gradient, Matrix in_gradient) = 0;
-  // Of softmax(scores) against the labels, and the gradient of the loss with respect to the scores.
-  virtual Score cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) = 0;
+  // Of softmax(scores) against the labels: the gradient of the loss with respect to the scores. The score is added to
+  // one that take_score() returns and sets back; only that waits for a device that computes by itself.
+  virtual void cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) = 0;
+  virtual Score take_score() = 0;
 
   virtual void add(std::span<const float> from, std::span<float> to) = 0;
+  virtual void scale(float factor, std::span<float> values) = 0;
+  virtual double square_sum(std::span<const float> values) = 0;
   // velocity = momentum * velocity + gradient; parameters -= rate * velocity
   virtual void momentum_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> velocity,
                              float rate, float momentum) = 0;
@@ -68,9 +72,5 @@ class Backend {
 };
 
 std::unique_ptr<Backend> make_cpu_backend();
-
-// "auto", "cpu" or "cuda"; local_rank says which of a host's devices is this rank's. Error{unsupported} if there is no
-// such device or this build cannot use it.
-std::unique_ptr<Backend> pick_device(std::string_view device, int local_rank);
 
 }  // namespace anello::trainer

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "ring/base/check.hpp"
 #include "trainer/backend.hpp"
@@ -36,12 +37,18 @@ class CpuBackend : public Backend {
   void sum_rows(ConstMatrix from, std::span<float> row) override;
   void relu(ConstMatrix in, Matrix out) override;
   void relu_gradient(ConstMatrix out, ConstMatrix out_gradient, Matrix in_gradient) override;
-  Score cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) override;
+  void cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) override;
+  Score take_score() override { return std::exchange(score_, {}); }
   void add(std::span<const float> from, std::span<float> to) override;
+  void scale(float factor, std::span<float> values) override;
+  double square_sum(std::span<const float> values) override;
   void momentum_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> velocity,
                      float rate, float momentum) override;
   void adam_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> mean,
                  std::span<float> square, const AdamRates& rates) override;
+
+ private:
+  Score score_;
 };
 
 void CpuBackend::multiply(ConstMatrix a, ConstMatrix b, Matrix product) {
@@ -74,7 +81,7 @@ void CpuBackend::relu_gradient(ConstMatrix out, ConstMatrix out_gradient, Matrix
     in_gradient.data[i] = out.data[i] > 0 ? out_gradient.data[i] : 0.0F;
 }
 
-Score CpuBackend::cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) {
+void CpuBackend::cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) {
   Score sum;
   for (std::size_t r = 0; r < scores.rows; r++) {
     const std::span<const float> row(scores.data + r * scores.columns, scores.columns);
@@ -87,11 +94,22 @@ Score CpuBackend::cross_entropy(ConstMatrix scores, std::span<const std::uint8_t
     sum.loss += std::log(total) - double(row[labels[r]] - *best);
     sum.correct += best - row.begin() == labels[r];
   }
-  return sum;
+  score_.loss += sum.loss;
+  score_.correct += sum.correct;
 }
 
 void CpuBackend::add(std::span<const float> from, std::span<float> to) {
   for (std::size_t i = 0; i < from.size(); i++) to[i] += from[i];
+}
+
+void CpuBackend::scale(float factor, std::span<float> values) {
+  for (float& value : values) value *= factor;
+}
+
+double CpuBackend::square_sum(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) sum += double(value) * value;
+  return sum;
 }
 
 void CpuBackend::momentum_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> velocity,

@@ -16,7 +16,7 @@ std::optional<DType> wire_type(std::string_view compression) {
   return std::nullopt;
 }
 
-DataParallel::DataParallel(World& world, std::span<float> parameters, std::span<float> gradient,
+DataParallel::DataParallel(World& world, Device& device, std::span<float> parameters, std::span<float> gradient,
                            std::span<const Gradient> gradients, std::unique_ptr<Optimizer> optimizer,
                            const Averaging& averaging)
     : world_(world),
@@ -24,16 +24,15 @@ DataParallel::DataParallel(World& world, std::span<float> parameters, std::span<
       gradient_(gradient),
       optimizer_(std::move(optimizer)),
       global_batch_(averaging.global_batch),
-      gradients_(world, gradients,
-                 {.combine = GradientOptions::Combine::sum,
-                  .tune_buckets = averaging.tune_buckets,
-                  .wire = averaging.wire,
-                  .error_feedback = averaging.error_feedback,
-                  .most_norm = averaging.most_norm,
-                  .passes = averaging.passes}) {}
+      gradients_(device.sum(gradients, {.combine = GradientOptions::Combine::sum,
+                                        .tune_buckets = averaging.tune_buckets,
+                                        .wire = averaging.wire,
+                                        .error_feedback = averaging.error_feedback,
+                                        .most_norm = averaging.most_norm,
+                                        .passes = averaging.passes})) {}
 
 double DataParallel::step(double rate, std::uint64_t count) {
-  const Gradients::Step done = gradients_.finish();
+  const Gradients::Step done = gradients_->finish();
   const std::chrono::duration<double> exposed = done.exposed, all = done.communicated;
   communication_.exposed_seconds += exposed.count();
   communication_.hidden_seconds += std::max(0.0, all.count() - exposed.count());

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/device.hpp"
 #include "trainer/optimizer.hpp"
 
 namespace anello::trainer {
@@ -28,8 +29,8 @@ struct Averaging {
 
 class DataParallel {
  public:
-  // `gradients` are the parts of `gradient`, which is that of `parameters`. All memory outlives this.
-  DataParallel(World& world, std::span<float> parameters, std::span<float> gradient,
+  // `gradients` are the parts of `gradient`, which is that of `parameters`. All memory, the device's, outlives this.
+  DataParallel(World& world, Device& device, std::span<float> parameters, std::span<float> gradient,
                std::span<const Gradient> gradients, std::unique_ptr<Optimizer> optimizer, const Averaging& averaging);
 
   // A step: begin(), then ready() for each of the gradients when it is complete, as often as there are passes; then
@@ -38,8 +39,8 @@ class DataParallel {
   // travel meanwhile. An epoch's last batch, if smaller, is divided by as much: every sample weighs the same, and a
   // last batch of one does not throw the model about. Dividing comes before rounding to 16 bits, so that large sums do
   // not overflow them. Errors as of World::allreduce.
-  void begin() { gradients_.begin(1.0 / double(global_batch_)); }
-  void ready(std::size_t gradient) { gradients_.ready(gradient); }
+  void begin() { gradients_->begin(1.0 / double(global_batch_)); }
+  void ready(std::size_t gradient) { gradients_->ready(gradient); }
   double step(double rate, std::uint64_t count);
 
   std::vector<std::span<float>> state() { return optimizer_->state(); }
@@ -55,7 +56,7 @@ class DataParallel {
   std::span<float> parameters_, gradient_;
   std::unique_ptr<Optimizer> optimizer_;
   std::size_t global_batch_;
-  Gradients gradients_;
+  std::unique_ptr<GradientSum> gradients_;
   Communication communication_;
 };
 

@@ -1,15 +1,47 @@
-#include <anello/error.hpp>
+#include "trainer/device.hpp"
 
-#include "ring/base/text.hpp"
-#include "trainer/backend.hpp"
+#include <utility>
+
+#include "trainer/cuda_device.hpp"
 
 namespace anello::trainer {
+namespace {
 
-std::unique_ptr<Backend> pick_device(std::string_view device, int local_rank) {
-  if (device == "cuda")
-    throw Error(Code::unsupported, text("--device cuda: this build has no GPU plugin, so local rank ", local_rank,
-                                        " has no GPU to train on; use --device cpu or auto"));
-  return make_cpu_backend();
+class HostGradients : public GradientSum {
+ public:
+  explicit HostGradients(Gradients gradients) : gradients_(std::move(gradients)) {}
+  void begin(double factor) override { gradients_.begin(factor); }
+  void ready(std::size_t gradient) override { gradients_.ready(gradient); }
+  Gradients::Step finish() override { return gradients_.finish(); }
+
+ private:
+  Gradients gradients_;
+};
+
+class HostDevice : public Device {
+ public:
+  explicit HostDevice(World& world) : world_(world) {}
+  Backend& backend() override { return *backend_; }
+  void broadcast(std::span<const Tensor> list, int root, const Options& options) override {
+    world_.broadcast(list, root, options);
+  }
+  std::unique_ptr<GradientSum> sum(std::span<const Gradient> gradients, const GradientOptions& options) override {
+    return std::make_unique<HostGradients>(Gradients(world_, gradients, options));
+  }
+
+ private:
+  World& world_;
+  std::unique_ptr<Backend> backend_ = make_cpu_backend();
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_host_device(World& world) {
+  return std::make_unique<HostDevice>(world);
+}
+
+std::unique_ptr<Device> pick_device(std::string_view device, World& world) {
+  return device == "cuda" ? make_cuda_device(world) : make_host_device(world);
 }
 
 }  // namespace anello::trainer

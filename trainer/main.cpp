@@ -11,6 +11,7 @@
 #include "trainer/checkpoint.hpp"
 #include "trainer/data_parallel.hpp"
 #include "trainer/dataset.hpp"
+#include "trainer/device.hpp"
 #include "trainer/learning_rate.hpp"
 #include "trainer/metrics.hpp"
 #include "trainer/model.hpp"
@@ -64,8 +65,9 @@ Metrics evaluate(Model& model, const Dataset& data, const World& world) {
   for (std::size_t at = first; at < last; at += kBatch) {
     std::vector<std::uint32_t> indices(std::min(kBatch, last - at));
     std::iota(indices.begin(), indices.end(), std::uint32_t(at));
-    metrics.add(model.evaluate(data, data.test, indices), indices.size());
+    model.evaluate(data, data.test, indices);
   }
+  metrics.add(model.take_score(), last - first);
   return metrics;
 }
 
@@ -76,7 +78,7 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
   require_equal(world, options.hash(world.size()), "training options");
 
   // 2. Pick the device by local rank, so that the ranks of one host share its devices out.
-  const auto device = pick_device(options.device, world.local_rank());
+  const auto device = pick_device(options.device, world);
 
   // 3. Shard the data: all ranks shuffle alike, and each takes its share of every global batch.
   const Dataset data = load_dataset(options.dataset, options.data);
@@ -88,12 +90,13 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
   const LearningRate rate{options.base_rate(), global_batch, options.warmup_epochs * sampler.steps()};
 
   // 5. Wrap the optimizer: it steps along the gradient averaged over all ranks, which travels while it is made.
-  Model model(*device, data.image_size(), make_mlp(data.image_size(), options.hidden, data.classes), options.seed);
+  Backend& backend = device->backend();
+  Model model(backend, data.image_size(), make_mlp(data.image_size(), options.hidden, data.classes), options.seed);
   const auto layers = model.layer_gradients();
   std::vector<Gradient> gradients;
   for (const auto& layer : layers) gradients.push_back({layer.name, layer.values});
-  DataParallel optimizer(world, model.parameters(), model.gradient(), gradients,
-                         make_optimizer(options.optimizer, *device, model.parameters().size()),
+  DataParallel optimizer(world, *device, model.parameters(), model.gradient(), gradients,
+                         make_optimizer(options.optimizer, backend, model.parameters().size()),
                          {.global_batch = global_batch,
                           .wire = wire_type(options.compression),
                           .error_feedback = options.feedback,
@@ -108,16 +111,17 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
   if (saves) require_writable(options.checkpoint);
   std::uint64_t epoch = 0;
   if (saves && options.resume)
-    epoch = read_checkpoint(options.checkpoint, options.lasting(world.size()), *device, state);
+    epoch = read_checkpoint(options.checkpoint, options.lasting(world.size()), backend, state);
   world.broadcast(std::span(&epoch, 1), 0, {.name = "epoch"});
-  world.broadcast(std::vector<Tensor>(state.begin(), state.end()), 0, {.name = "parameters and optimizer state"});
+  device->broadcast(std::vector<Tensor>(state.begin(), state.end()), 0, {.name = "parameters and optimizer state"});
 
   if (!options.timeline.empty()) world.start_timeline(options.timeline);
-  report.start(device->name(), data, model.parameters().size(), rate);
+  report.start(backend.name(), data, model.parameters().size(), rate);
   if (options.resume) report.resumed(epoch);
   std::optional<Metrics> tested;
   while (epoch < options.epochs) {
     Metrics trained;
+    std::size_t samples = 0;
     const auto start = std::chrono::steady_clock::now();
     const auto before = optimizer.communication();
     sampler.begin_epoch(epoch);
@@ -130,13 +134,14 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
         const auto [first, last] = part_of(share.size(), int(pass), int(options.accumulate));
         const auto part = std::span(share).subspan(first, last - first);
         const auto into = pass == 0 ? Model::Into::fresh : Model::Into::sum;
-        trained.add(model.train(
-                        data, data.train, part, [&](std::size_t k) { optimizer.ready(k); }, into),
-                    part.size());
+        model.train(
+            data, data.train, part, [&](std::size_t k) { optimizer.ready(k); }, into);
+        samples += part.size();
       }
       optimizer.step(rate.at(count), count + 1);
       report.step(epoch + 1, step, sampler.steps());
     }
+    trained.add(model.take_score(), samples);
     trained.seconds = seconds_since(start);
     trained.exposed_seconds = optimizer.communication().exposed_seconds - before.exposed_seconds;
     trained.hidden_seconds = optimizer.communication().hidden_seconds - before.hidden_seconds;
@@ -150,7 +155,7 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
       throw Error(Code::configuration, text("training diverged in epoch ", epoch, "; give a smaller --lr"));
 
     // 7. Checkpoint on rank 0 only: all ranks hold the same.
-    if (saves) write_checkpoint(options.checkpoint, options.lasting(world.size()), epoch, *device, state);
+    if (saves) write_checkpoint(options.checkpoint, options.lasting(world.size()), epoch, backend, state);
 
     // 8. Average the metrics over all ranks.
     trained = trained.over_ranks(world);

@@ -4,9 +4,8 @@
 
 namespace anello::trainer {
 namespace {
-void release_nothing(float*) {}
 Backend::Memory none() {
-  return {nullptr, release_nothing};
+  return {nullptr, [](float*) {}};
 }
 }  // namespace
 
@@ -64,7 +63,7 @@ std::uint64_t Model::parameter_hash() const {
   return hash64(std::as_bytes(std::span(host)));
 }
 
-Score Model::evaluate(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices) {
+void Model::evaluate(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices) {
   const std::size_t batch = indices.size();
   make_room(batch);
   data.gather(from, indices, images_, labels_);
@@ -72,7 +71,7 @@ Score Model::evaluate(const Dataset& data, const Samples& from, std::span<const 
   for (std::size_t i = 0; i < layers_.size(); i++)
     layers_[i]->forward(backend_, parameters_of(i), input(i, batch), output(i, batch));
   const std::size_t last = layers_.size() - 1;
-  return backend_.cross_entropy(output(last, batch), labels_, output_gradient(last, batch));
+  backend_.cross_entropy(output(last, batch), labels_, output_gradient(last, batch));
 }
 
 std::span<float> Model::gradient_of(std::size_t layer) {
@@ -86,11 +85,10 @@ std::vector<Model::LayerGradient> Model::layer_gradients() {
   return all;
 }
 
-Score Model::train(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices, const Ready& ready,
-                   Into into) {
-  const Score score = evaluate(data, from, indices);
+void Model::train(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices, const Ready& ready,
+                  Into into) {
+  evaluate(data, from, indices);
   backward(indices.size(), into, ready);
-  return score;
 }
 
 void Model::backward(std::size_t batch, Into into, const Ready& ready) {

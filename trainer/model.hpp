@@ -35,9 +35,11 @@ class Model {
   // complete, the last layer's first. Labels are below the number of classes.
   enum class Into { fresh, sum };
   using Ready = std::function<void(std::size_t layer_gradient)>;
-  Score train(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices, const Ready& ready,
-              Into into = Into::fresh);
-  Score evaluate(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices);
+  void train(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices, const Ready& ready,
+             Into into = Into::fresh);
+  void evaluate(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices);
+  // Of all samples since it was asked last.
+  Score take_score() { return backend_.take_score(); }
 
  private:
   struct Place {  // of a layer: its parameters in the buffers, its output and that output's gradient

@@ -79,6 +79,8 @@ const AnelloGpuTable* anello_gpu_table() {
           [](void* to, const void* from, std::size_t bytes, void* stream) {
             return taken(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(stream)));
           },
+      .zero = [](void* memory, std::size_t bytes,
+                 void* stream) { return taken(cudaMemsetAsync(memory, 0, bytes, stream_of(stream))); },
       .stream_create =
           [](void** stream) {
             return taken(cudaStreamCreateWithFlags(reinterpret_cast<cudaStream_t*>(stream), cudaStreamNonBlocking));

@@ -184,6 +184,12 @@ int copy(void* to, const void* from, std::size_t bytes, void* stream) {
   return 0;
 }
 
+int zero(void* memory, std::size_t bytes, void* stream) {
+  if (const int status = status_of("zero")) return status;
+  push(stream, [=] { std::memset(memory, 0, bytes); });
+  return 0;
+}
+
 int event_record(void* event, void* stream) {
   if (const int status = status_of("event_record")) return status;
   const EventOf of = *static_cast<EventOf*>(event);
@@ -238,6 +244,7 @@ const AnelloGpuTable& table() {
       .pinned_create = pinned_create,
       .pinned_destroy = pinned_destroy,
       .copy = copy,
+      .zero = zero,
       .stream_create = [](void** stream) { return create<FakeStream>("stream_create", stream); },
       .stream_destroy = destroy<FakeStream>,
       .stream_wait = stream_wait,

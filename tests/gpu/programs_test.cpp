@@ -1,6 +1,9 @@
 // Programs that are asked for a GPU, as a user starts them: with one that is made of threads, and with none.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <regex>
+
 #include "tests/support/process.hpp"
 
 namespace anello {
@@ -11,24 +14,72 @@ using ::testing::HasSubstr;
 using testing::Outcome;
 using testing::Surroundings;
 
-Outcome bench(int ranks, const std::string& plugin, std::vector<std::string> arguments) {
-  std::vector<std::string> words = {ANELLO_PROGRAM, "run",         "-n",       std::to_string(ranks),
-                                    "--",           BENCH_PROGRAM, "--device", "cuda"};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+Outcome run(int ranks, const std::string& plugin, const std::vector<std::string>& command) {
+  std::vector<std::string> words = {ANELLO_PROGRAM, "run", "-n", std::to_string(ranks), "--"};
+  words.insert(words.end(), command.begin(), command.end());
   return testing::run(words, {.environment = {"ANELLO_GPU_PLUGIN=" + plugin}});
 }
 
-TEST(GpuPrograms, without_the_plugin_say_what_is_missing) {
-  const Outcome outcome = bench(2, "/nowhere/libanello_gpu.so", {"allreduce", "-b", "4", "-e", "4"});
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("GPU tensors need the plugin"), HasSubstr("/nowhere/libanello_gpu.so"),
-                                 HasSubstr("-DANELLO_CUDA=ON")));
-}
-
+#ifdef BENCH_PROGRAM
 TEST(GpuPrograms, measure_and_check_in_device_memory) {
-  const Outcome outcome = bench(2, FAKE_GPU_PLUGIN, {"allreduce", "-b", "4", "-e", "4M", "-f", "32", "-n", "3"});
+  const Outcome outcome =
+      run(2, FAKE_GPU_PLUGIN,
+          {BENCH_PROGRAM, "--device", "cuda", "allreduce", "-b", "4", "-e", "4M", "-f", "32", "-n", "3"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("staged"), HasSubstr("4194304"))) << outcome.err;
+}
+#endif
+
+std::vector<std::string> training(const std::string& device, std::vector<std::string> more = {}) {
+  std::vector<std::string> words = {TRAIN_PROGRAM, "--device", device, "--epochs", "2"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// The losses and accuracies that were reported, in order.
+std::vector<double> figures(const std::string& out) {
+  std::vector<double> all;
+  const std::regex figure(R"(epoch \d+/\d+  loss ([0-9.]+)  test loss ([0-9.]+)  accuracy ([0-9.]+) %)");
+  for (std::sregex_iterator at(out.begin(), out.end(), figure), end; at != end; ++at)
+    for (const int group : {1, 2, 3}) all.push_back(std::stod((*at)[std::size_t(group)]));
+  return all;
+}
+
+class TrainingOn : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, TrainingOn, ::testing::Values(1, 2, 4));
+
+TEST_P(TrainingOn, a_gpu_gives_the_processors_curve) {
+  const Outcome expected = run(GetParam(), "", training("cpu"));
+  const Outcome found = run(GetParam(), FAKE_GPU_PLUGIN, training("cuda"));
+  EXPECT_EQ(found.code, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("device cuda (fake)"));
+  const auto wanted = figures(expected.out), reached = figures(found.out);
+  ASSERT_EQ(wanted.size(), 6u) << expected.out;
+  ASSERT_EQ(reached.size(), wanted.size()) << found.out;
+  for (std::size_t i = 0; i < wanted.size(); i++) EXPECT_NEAR(reached[i], wanted[i], 1e-3) << i;
+}
+
+TEST(GpuPrograms, train_with_half_precision_on_the_wire_and_clipped) {
+  const Outcome outcome =
+      run(2, FAKE_GPU_PLUGIN, training("cuda", {"--compression", "fp16", "--clip", "1", "--optimizer", "adam"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
+TEST(GpuPrograms, without_the_plugins_say_what_is_missing) {
+  const Outcome outcome = run(2, "/nowhere/libanello_gpu.so", training("cuda"));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("rank 0 on "), HasSubstr("GPU memory needs the plugin libanello_gpu.so"),
+                                 HasSubstr("/nowhere/libanello_gpu.so"), HasSubstr("-DANELLO_CUDA=ON")));
+  const auto alone = std::filesystem::temp_directory_path() / "libanello_gpu.so";
+  std::filesystem::copy_file(FAKE_GPU_PLUGIN, alone, std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THAT(run(2, alone.string(), training("cuda")).err,
+              AllOf(HasSubstr("--device cuda needs the plugin libanello_kernels.so"), HasSubstr("nvcc")));
+  std::filesystem::remove(alone);
+}
+
+TEST(GpuPrograms, say_what_a_gpu_has_not) {
+  EXPECT_THAT(run(1, FAKE_GPU_PLUGIN, training("cuda", {"--compression", "fp16", "--feedback"})).err,
+              HasSubstr("there is no error_feedback for GPU memory"));
 }
 
 TEST(GpuPrograms, doctor_tells_of_devices_and_of_the_way_that_ranks_take) {

@@ -242,7 +242,8 @@ void command(ControlPlanes& world, const Claim& claim, const std::string& bytes)
   asio::io_context context;
   asio::ip::tcp::socket socket(context);
   socket.connect({asio::ip::make_address(door.address), door.port});
-  auto greeted = asio::co_spawn(context, greet(socket, {"control", ""}, claim), asio::use_future);
+  const Credentials credentials{"control", ""};
+  auto greeted = asio::co_spawn(context, greet(socket, credentials, claim), asio::use_future);
   context.run();
   greeted.get();
   asio::write(socket, asio::buffer(bytes));

@@ -105,6 +105,20 @@ TEST(Roster, KnowsWhereTheRanksOfTheNewestWorldListen) {
   EXPECT_TRUE(roster.formed().ranks.empty()) << "it said that it listens nowhere";
 }
 
+// Its leave and the abort cross: it has to be told where it listens.
+TEST(Roster, WhoWasThroughWhenTheStartUpWasAbortedCanBeReached) {
+  Roster roster(2, kPatience);
+  form(roster, 2);
+  roster.left(0, 5000);
+  roster.aborted(-1, "enough");
+  EXPECT_EQ(roster.formed().ranks.size(), 1u);
+  roster.left(1, 5001);
+  ASSERT_EQ(roster.formed().ranks.size(), 2u);
+  EXPECT_EQ(roster.formed().ranks[1].port, 5001);
+  form(roster, 2);
+  EXPECT_TRUE(roster.formed().ranks.empty());
+}
+
 TEST(Roster, AnAbortEndsTheStartUpForThoseWhoAreThere) {
   Roster roster(3, kPatience);
   EXPECT_TRUE(roster.aborted(2, "enough").empty());

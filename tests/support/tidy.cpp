@@ -78,7 +78,7 @@ std::string room_of(const std::string& path) {
   static const std::set<std::string> world = {"world.hpp", "init.hpp", "testing.hpp", "anello.hpp", "anello.h"};
   const std::string top = path.substr(0, path.find('/'));
   if (top != "ring") return top;
-  if (path == "ring/include/anello/gpu.hpp") return "gpu";
+  if (path.starts_with("ring/include/anello/gpu")) return "gpu";
   if (path.starts_with("ring/include/")) return world.contains(name_of(path)) ? "world" : "base";
   const std::string rest = path.substr(5), room = rest.substr(0, rest.find('/'));
   return rooms.contains(room) ? room : "world";

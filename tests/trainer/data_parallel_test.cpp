@@ -37,10 +37,10 @@ void step(DataParallel& optimizer, double rate) {
 void expect_average(int ranks, std::string_view compression, float tolerance) {
   const auto samples = std::size_t(ranks * (ranks - 1) / 2);
   run_world(ranks, [&](World& world) {
-    const auto backend = make_cpu_backend();
+    const auto device = make_host_device(world);
     std::vector<float> parameters(kParameters, 1), gradient(kParameters);
-    DataParallel optimizer(world, parameters, gradient, parts_of(gradient),
-                           make_optimizer("sgd", *backend, kParameters),
+    DataParallel optimizer(world, *device, parameters, gradient, parts_of(gradient),
+                           make_optimizer("sgd", device->backend(), kParameters),
                            {.global_batch = samples, .wire = wire_type(compression)});
     for (std::size_t i = 0; i < kParameters; i++) gradient[i] = gradient_sum(world.rank(), i);
     step(optimizer, 0.5);
@@ -67,10 +67,10 @@ TEST(DataParallel, AveragesCompressed) {
 // Sums over a large batch do not fit half precision; their average does.
 TEST(DataParallel, DividesBeforeItCompresses) {
   run_world(2, [](World& world) {
-    const auto backend = make_cpu_backend();
+    const auto device = make_host_device(world);
     std::vector<float> parameters(2), gradient = {3e6F, 3e6F};
-    DataParallel optimizer(world, parameters, gradient, parts_of(gradient), make_optimizer("sgd", *backend, 2),
-                           {.global_batch = 1000000, .wire = DType::f16});
+    DataParallel optimizer(world, *device, parameters, gradient, parts_of(gradient),
+                           make_optimizer("sgd", device->backend(), 2), {.global_batch = 1000000, .wire = DType::f16});
     step(optimizer, 1);
     EXPECT_EQ(gradient[0], 6);
   });
@@ -78,9 +78,10 @@ TEST(DataParallel, DividesBeforeItCompresses) {
 
 TEST(DataParallel, StateIsTheOptimizers) {
   run_world(1, [](World& world) {
-    const auto backend = make_cpu_backend();
+    const auto device = make_host_device(world);
     std::vector<float> parameters(5), gradient(5);
-    DataParallel optimizer(world, parameters, gradient, parts_of(gradient), make_optimizer("adam", *backend, 5), {});
+    DataParallel optimizer(world, *device, parameters, gradient, parts_of(gradient),
+                           make_optimizer("adam", device->backend(), 5), {});
     EXPECT_EQ(optimizer.state().size(), 2U);
   });
 }

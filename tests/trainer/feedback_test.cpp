@@ -25,15 +25,15 @@ double accuracy(double smaller, const Rounding& rounding) {
   double reached = 0;
   run_world(2, [&](World& world) {
     const Dataset data = load_dataset("digits", ANELLO_TEST_DIGITS);
-    const auto backend = make_cpu_backend();
-    Model model(*backend, data.image_size(), make_mlp(data.image_size(), std::vector<std::size_t>{64}, data.classes),
-                1);
+    const auto device = make_host_device(world);
+    Model model(device->backend(), data.image_size(),
+                make_mlp(data.image_size(), std::vector<std::size_t>{64}, data.classes), 1);
     const auto layers = model.layer_gradients();
     std::vector<Gradient> gradients;
     for (const auto& layer : layers) gradients.push_back({layer.name, layer.values});
     DataParallel optimizer(
-        world, model.parameters(), model.gradient(), gradients,
-        make_optimizer("sgd", *backend, model.parameters().size()),
+        world, *device, model.parameters(), model.gradient(), gradients,
+        make_optimizer("sgd", device->backend(), model.parameters().size()),
         {.global_batch = std::size_t(kBatch * smaller), .wire = rounding.wire, .error_feedback = rounding.feedback});
     Sampler sampler(data.train.size(), kBatch, "shard", 1, world.rank(), world.size());
     for (std::size_t epoch = 0; epoch < kEpochs; epoch++) {
@@ -47,7 +47,9 @@ double accuracy(double smaller, const Rounding& rounding) {
     }
     std::vector<std::uint32_t> all(data.test.size());
     std::iota(all.begin(), all.end(), 0U);
-    if (world.rank() == 0) reached = double(model.evaluate(data, data.test, all).correct) / double(all.size());
+    model.take_score();
+    model.evaluate(data, data.test, all);
+    if (world.rank() == 0) reached = double(model.take_score().correct) / double(all.size());
   });
   return reached;
 }

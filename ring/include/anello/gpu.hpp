@@ -68,6 +68,7 @@ class GpuGroup {
   explicit GpuGroup(std::unique_ptr<Impl> impl);
 
  private:
+  friend class GpuGradients;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <anello/error.hpp>
+#include <anello/gpu_gradients.hpp>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "gpu/gpu_group.hpp"
+#include "ring/base/signature.hpp"
+#include "ring/base/text.hpp"
+#include "ring/buckets.hpp"
+#include "ring/checks.hpp"
+
+namespace anello {
+
+using Clock = std::chrono::steady_clock;
+
+class GpuGradients::Impl {
+ public:
+  Impl(GpuGroup& group, const gpu::Device& device, std::span<const Gradient> gradients, void* stream,
+       const GradientOptions& options);
+
+  void begin(double factor);
+  void ready(std::size_t gradient);
+  Gradients::Step finish();
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+
+ private:
+  void compare(std::span<const Gradient> gradients, const GradientOptions& options);
+  bool complete(const Bucket& bucket) const;
+  void launch(const Bucket& bucket);
+  void zero(std::size_t gradient);
+
+  GpuGroup& group_;
+  gpu::Device device_;
+  void* stream_;
+  gpu::Stream travel_;
+  gpu::Event order_;
+  std::vector<std::string> names_;
+  std::vector<Tensor> tensors_;
+  std::vector<Bucket> buckets_;
+  std::vector<int> announced_;  // by gradient
+  std::size_t launched_ = 0;    // buckets
+  int passes_;
+  Op op_;
+  std::optional<DType> wire_;
+  std::optional<double> factor_;  // of the step that has begun
+  Gradients::Step step_;
+};
+
+namespace {
+
+void refuse_what_is_not_there(const GradientOptions& options) {
+  std::string what;
+  if (options.combine == GradientOptions::Combine::weighted) what = "weights";
+  if (options.tune_buckets) what = "tune_buckets";
+  if (options.error_feedback) what = "error_feedback";
+  if (options.most_norm != 0) what = "most_norm";
+  if (!what.empty()) throw Error(Code::unsupported, text("GpuGradients: there is no ", what, " for GPU memory"));
+  if (options.passes < 1) refuse("GpuGradients", text(options.passes, " passes a step; give 1 or more"));
+}
+
+std::uint64_t bucket_bytes(const GradientOptions& options, std::span<const Tensor> tensors) {
+  constexpr std::uint64_t kLeast = 1 << 20, kMost = 32 << 20;
+  if (options.bucket_bytes > 0) return std::uint64_t(options.bucket_bytes);
+  std::uint64_t all = 0;
+  for (const Tensor& tensor : tensors) all += tensor.bytes();
+  return std::clamp(all / 8, kLeast, kMost);
+}
+
+}  // namespace
+
+GpuGradients::Impl::Impl(GpuGroup& group, const gpu::Device& device, std::span<const Gradient> gradients, void* stream,
+                         const GradientOptions& options)
+    : group_(group),
+      device_(device),
+      stream_(stream),
+      travel_(gpu::make_stream(device)),
+      order_(gpu::make_event(device)),
+      announced_(gradients.size()),
+      passes_(options.passes),
+      op_(options.combine == GradientOptions::Combine::sum ? Op::sum : Op::average),
+      wire_(options.wire) {
+  refuse_what_is_not_there(options);
+  for (const Gradient& gradient : gradients) {
+    if (!is_float(gradient.tensor.dtype))
+      refuse("GpuGradients", text("gradient '", gradient.name, "' is ", name(gradient.tensor.dtype), ", not a float"));
+    names_.emplace_back(gradient.name);
+    tensors_.push_back(gradient.tensor);
+  }
+  compare(gradients, options);
+  std::vector<std::uint32_t> order(gradients.size());
+  std::iota(order.rbegin(), order.rend(), 0U);
+  buckets_ = make_buckets(tensors_, order, bucket_bytes(options, tensors_));
+}
+
+void GpuGradients::Impl::compare(std::span<const Gradient> gradients, const GradientOptions& options) {
+  std::uint64_t all = fingerprint(std::uint64_t(options.passes), std::uint64_t(op_));
+  all = fingerprint(all, bucket_bytes(options, tensors_));
+  for (const Gradient& gradient : gradients) {
+    all = fingerprint(fingerprint(all, gradient.tensor.count), std::uint64_t(gradient.tensor.dtype));
+    for (const char letter : gradient.name) all = fingerprint(all, std::uint64_t(letter));
+    for (const std::uint64_t extent : gradient.shape) all = fingerprint(all, extent);
+  }
+  Group same = group_.group();
+  same.barrier({.name = "the list of gradients", .agree = all});
+}
+
+void GpuGradients::Impl::begin(double factor) {
+  if (factor_) refuse("GpuGradients", "a step begins before the one before it was finished");
+  factor_ = factor;
+  launched_ = 0;
+  step_ = {};
+  std::ranges::fill(announced_, 0);
+}
+
+bool GpuGradients::Impl::complete(const Bucket& bucket) const {
+  return std::ranges::all_of(bucket,
+                             [&](const GradientPiece& piece) { return announced_[piece.parameter] == passes_; });
+}
+
+// All ranks send the buckets in the same order, whatever becomes ready first.
+void GpuGradients::Impl::ready(std::size_t gradient) {
+  if (gradient >= announced_.size())
+    refuse("GpuGradients", text("there is no gradient ", gradient, ", only ", announced_.size()));
+  if (!factor_) refuse("GpuGradients", text("'", names_[gradient], "' is ready, but no step has begun"));
+  if (announced_[gradient] == passes_)
+    refuse("GpuGradients", text("'", names_[gradient], "' has been announced as often as there are passes, ", passes_));
+  announced_[gradient]++;
+  while (launched_ < buckets_.size() && complete(buckets_[launched_])) launch(buckets_[launched_++]);
+}
+
+void GpuGradients::Impl::launch(const Bucket& bucket) {
+  const auto began = Clock::now();
+  std::vector<Tensor> list;
+  for (const GradientPiece& piece : bucket) {
+    const Tensor& tensor = tensors_[piece.parameter];
+    auto* const data = static_cast<std::byte*>(tensor.data) + piece.first * size_bytes(tensor.dtype);
+    list.emplace_back(data, piece.count, tensor.dtype);
+  }
+  {
+    const gpu::DeviceGuard guard(device_);
+    gpu::order(device_, order_, stream_, travel_.get());
+  }
+  const std::string name = text("bucket ", launched_, " of ", buckets_.size());
+  group_.allreduce(list, travel_.get(), op_, {.name = name, .wire = wire_, .prescale = *factor_});
+  step_.exposed += Clock::now() - began;
+}
+
+void GpuGradients::Impl::zero(std::size_t gradient) {
+  const gpu::DeviceGuard guard(device_);
+  gpu::zero(device_, tensors_[gradient].data, tensors_[gradient].bytes(), stream_);
+  announced_[gradient] = passes_;
+}
+
+Gradients::Step GpuGradients::Impl::finish() {
+  if (!factor_) refuse("GpuGradients", "finish() without begin()");
+  for (std::size_t gradient = 0; gradient < announced_.size(); gradient++)
+    if (announced_[gradient] == 0) zero(gradient);
+  while (launched_ < buckets_.size()) launch(buckets_[launched_++]);
+  factor_.reset();
+  const gpu::DeviceGuard guard(device_);
+  gpu::order(device_, order_, travel_.get(), stream_);
+  step_.communicated = step_.exposed;
+  return step_;
+}
+
+GpuGradients::GpuGradients(GpuGroup& group, std::span<const Gradient> gradients, void* stream,
+                           const GradientOptions& options)
+    : impl_(std::make_unique<Impl>(group, group.impl_->device(), gradients, stream, options)) {}
+GpuGradients::GpuGradients(GpuGradients&&) noexcept = default;
+GpuGradients& GpuGradients::operator=(GpuGradients&&) noexcept = default;
+GpuGradients::~GpuGradients() = default;
+
+void GpuGradients::begin(double factor) {
+  impl_->begin(factor);
+}
+void GpuGradients::ready(std::size_t gradient) {
+  impl_->ready(gradient);
+}
+Gradients::Step GpuGradients::finish() {
+  return impl_->finish();
+}
+
+std::vector<std::vector<std::size_t>> GpuGradients::buckets() const {
+  std::vector<std::vector<std::size_t>> all;
+  for (const Bucket& bucket : impl_->buckets()) {
+    all.emplace_back();
+    for (const GradientPiece& piece : bucket) all.back().push_back(piece.parameter);
+  }
+  return all;
+}
+
+}  // namespace anello

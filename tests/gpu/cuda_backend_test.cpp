@@ -1,0 +1,95 @@
+// Training on a fake GPU, whose kernels are the processor's: what is queued in which order, and what is waited for.
+#include "trainer/cuda_backend.hpp"
+
+#include <gmock/gmock.h>
+
+#include <anello/error.hpp>
+#include <numeric>
+
+#include "tests/gpu/fake_gpu.hpp"
+#include "trainer/model.hpp"
+#include "trainer/optimizer.hpp"
+
+namespace anello::trainer {
+namespace {
+
+namespace fake = gpu::fake;
+
+constexpr std::size_t kInputs = 6, kClasses = 3, kSamples = 40;
+
+Dataset some_data() {
+  Dataset data;
+  data.rows = 2;
+  data.columns = 3;
+  data.classes = kClasses;
+  for (std::size_t i = 0; i < kSamples; i++) {
+    for (std::size_t k = 0; k < kInputs; k++) data.train.pixels.push_back(std::uint8_t((7 * i + 3 * k) % 11));
+    data.train.labels.push_back(std::uint8_t(i % kClasses));
+  }
+  data.measure();
+  return data;
+}
+
+// A few steps with batches of several sizes; the parameters after them, and the score of the last.
+struct Trained {
+  std::vector<float> parameters;
+  Score score;
+  double norm = 0;
+};
+Trained train_on(Backend& backend, std::string_view optimizer) {
+  const Dataset data = some_data();
+  Model model(backend, kInputs, make_mlp(kInputs, std::vector<std::size_t>{5}, kClasses), 3);
+  const auto steps = make_optimizer(optimizer, backend, model.parameters().size());
+  Trained result;
+  for (std::uint64_t step = 1; step <= 6; step++) {
+    std::vector<std::uint32_t> samples(step * 6);
+    std::iota(samples.begin(), samples.end(), 0U);
+    model.take_score();
+    model.train(
+        data, data.train, samples, [](std::size_t) {}, Model::Into::fresh);
+    model.train(
+        data, data.train, samples, [](std::size_t) {}, Model::Into::sum);
+    result.norm = backend.square_sum(model.gradient());
+    backend.scale(0.1F, model.gradient());
+    steps->step(model.parameters(), model.gradient(), 0.05F, step);
+  }
+  result.score = model.take_score();
+  result.parameters.resize(model.parameters().size());
+  backend.copy_out(model.parameters().data(), result.parameters);
+  return result;
+}
+
+TEST(CudaBackend, comes_to_what_the_processor_comes_to) {
+  const auto cpu = make_cpu_backend();
+  for (const char* optimizer : {"sgd", "adam"}) {
+    const Trained expected = train_on(*cpu, optimizer);
+    {
+      CudaBackend on_gpu(fake::device(1), *anello_kernel_table());
+      EXPECT_EQ(on_gpu.name(), "cuda (fake)");
+      const Trained found = train_on(on_gpu, optimizer);
+      EXPECT_EQ(found.parameters, expected.parameters) << "the kernels are the same";
+      EXPECT_NEAR(found.score.loss, expected.score.loss, 1e-9);
+      EXPECT_EQ(found.score.correct, expected.score.correct);
+      EXPECT_NEAR(found.norm, expected.norm, 1e-9);
+    }
+    EXPECT_EQ(fake::alive(), 0);
+  }
+}
+
+TEST(CudaBackend, a_kernel_that_fails_is_named) {
+  static AnelloKernelTable broken = *anello_kernel_table();
+  broken.relu = [](const float*, float*, std::size_t, void*) { return 700; };
+  CudaBackend on_gpu(fake::device(1), broken);
+  const auto memory = on_gpu.allocate(4);
+  try {
+    on_gpu.relu(Matrix{memory.get(), 2, 2}, Matrix{memory.get(), 2, 2});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Code::device);
+    EXPECT_THAT(error.what(), ::testing::AllOf(::testing::HasSubstr("GPU 1, stream"),
+                                               ::testing::HasSubstr("rectifying: the fake is broken")));
+  }
+}
+
+}  // namespace
+}  // namespace anello::trainer

@@ -1,0 +1,131 @@
+#include <gmock/gmock.h>
+
+#include <anello/error.hpp>
+#include <anello/gpu_gradients.hpp>
+#include <thread>
+
+#include "gpu/gpu_group.hpp"
+#include "tests/gpu/fake_nccl.hpp"
+#include "tests/gpu/on_gpu.hpp"
+
+namespace anello {
+namespace {
+
+namespace fake = gpu::fake;
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+GpuGroup gpus_of(World& world, const std::string& backend) {
+  fake::pretend(world.local_rank() % 4);
+  fake::nccl_moves_with(world.split(0, world.rank()));
+  return GpuGroup(std::make_unique<GpuGroup::Impl>(world, GpuGroup::Impl::Options{.backend = backend},
+                                                   []() -> const AnelloGpuTable& { return fake::table(); }));
+}
+
+class GpuGradientsBy : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Backends, GpuGradientsBy, ::testing::Values("nccl", "staged"),
+                         [](const auto& one) { return one.param; });
+
+// Kernels that are slow to make the gradients, announced when they are queued; in some other order on rank 1.
+TEST_P(GpuGradientsBy, average_what_is_still_being_made) {
+  for (const int passes : {1, 2})
+    run_world(2, [&](World& world) {
+      GpuGroup gpus = gpus_of(world, GetParam());
+      const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
+      std::vector<float> a(100), b(30), c(7), none;
+      GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}, {"none", none}, {"b", b}, {"c", c}}, stream.get(),
+                             {.bucket_bytes = 128, .passes = passes});
+      EXPECT_EQ(gradients.buckets().front(), (std::vector<std::size_t>{3, 2}));
+      EXPECT_GT(gradients.buckets().size(), 3u);
+      for (int step = 1; step <= 3; step++) {
+        const auto make = [&](std::vector<float>& gradient, float value) {
+          fake::queue(stream.get(), [&gradient, value] {
+            std::this_thread::sleep_for(milliseconds(2));
+            gradient.assign(gradient.size(), value);
+          });
+        };
+        gradients.begin(2);
+        for (int pass = 0; pass < passes; pass++) {
+          const bool backwards = world.rank() == 1;
+          make(a, float(step + world.rank()));
+          if (!backwards) gradients.ready(0);
+          make(b, float(world.rank()));
+          gradients.ready(2);
+          gradients.ready(1);
+          if (backwards) gradients.ready(0);
+        }
+        c.assign(c.size(), 5);  // but is never announced
+        gradients.finish();
+        std::vector<float> seen;
+        fake::queue(stream.get(), [&] { seen = a; });
+        gpus.synchronize(stream.get());
+        EXPECT_EQ(seen, std::vector<float>(100, float(2 * step + 1)));
+        EXPECT_EQ(b, std::vector<float>(30, 1));
+        EXPECT_EQ(c, std::vector<float>(7, 0));
+      }
+    });
+  EXPECT_EQ(fake::alive(), 0);
+}
+
+TEST_P(GpuGradientsBy, sum_and_compress) {
+  run_world(2, [&](World& world) {
+    GpuGroup gpus = gpus_of(world, GetParam());
+    std::vector<float> a(100, 0.5F);
+    GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}}, nullptr,
+                           {.combine = GradientOptions::Combine::sum, .wire = DType::f16});
+    gradients.begin(0.5);
+    gradients.ready(0);
+    gradients.finish();
+    gpus.synchronize(nullptr);
+    EXPECT_EQ(a, std::vector<float>(100, 0.5F));
+  });
+}
+
+TEST(GpuGradients, that_differ_are_a_mismatch) {
+  for (const Told& told : told_on_all_ranks(2, [](World& world) {
+         GpuGroup gpus = gpus_of(world, "staged");
+         std::vector<float> a(100), b(30);
+         if (world.rank() == 1) b.resize(31);
+         GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}, {"b", b}}, nullptr);
+       })) {
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->code(), Code::mismatch);
+    EXPECT_THAT(told.error->what(), HasSubstr("the list of gradients"));
+  }
+}
+
+TEST(GpuGradients, misuse_is_refused) {
+  run_world(1, [](World& world) {
+    GpuGroup gpus = gpus_of(world, "staged");
+    std::vector<float> a(100);
+    std::vector<int> whole(5);
+    const auto why = [](const std::function<void()>& call) -> std::string {
+      try {
+        call();
+      } catch (const Error& error) {
+        return error.what();
+      }
+      return "accepted";
+    };
+    const std::vector<Gradient> list = {{"a", a}};
+    EXPECT_THAT(why([&] { GpuGradients(gpus, list, nullptr, {.most_norm = 1}); }), HasSubstr("no most_norm"));
+    EXPECT_THAT(why([&] { GpuGradients(gpus, list, nullptr, {.error_feedback = true}); }), HasSubstr("no error_feedb"));
+    EXPECT_THAT(why([&] {
+                  GpuGradients(gpus, std::vector<Gradient>{{"whole", whole}}, nullptr);
+                }),
+                HasSubstr("'whole' is i32, not a float"));
+    GpuGradients gradients(gpus, list, nullptr);
+    EXPECT_THAT(why([&] { gradients.ready(0); }), HasSubstr("'a' is ready, but no step has begun"));
+    EXPECT_THAT(why([&] { gradients.finish(); }), HasSubstr("finish() without begin()"));
+    gradients.begin();
+    EXPECT_THAT(why([&] { gradients.begin(); }), HasSubstr("before it was finished"));
+    EXPECT_THAT(why([&] { gradients.ready(1); }), HasSubstr("there is no gradient 1"));
+    gradients.ready(0);
+    EXPECT_THAT(why([&] { gradients.ready(0); }), HasSubstr("as often as there are passes, 1"));
+    gradients.finish();
+    gpus.synchronize(nullptr);
+  });
+}
+
+}  // namespace
+}  // namespace anello

@@ -1,0 +1,54 @@
+/* What the trainer asks of a GPU: a table of C functions, filled by the plugin libanello_kernels.so (kernels.cu and
+   cuBLAS), or by a test's fake. Each queues work on the stream, on the calling thread's current device, and returns 0 or
+   a status that describe() puts in words. Matrices are row-major floats; where counts are zero nothing is queued. */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ANELLO_KERNEL_TABLE_VERSION 1
+
+/* What is known of a batch, on the device: sums that kernels add to. */
+typedef struct AnelloScore {
+  double loss;
+  uint64_t correct;
+} AnelloScore;
+
+typedef struct AnelloKernelTable {
+  uint32_t version;
+  const char* (*describe)(int status);
+
+  int (*create)(void** context); /* of the current device */
+  int (*destroy)(void* context);
+
+  /* product (rows x columns) = a (rows x inner) times b (inner x columns); the memory of one that is transposed holds
+     what is meant with rows and columns exchanged. */
+  int (*multiply)(void* context, const float* a, int a_transposed, const float* b, int b_transposed, float* product,
+                  size_t rows, size_t inner, size_t columns, void* stream);
+  int (*add_to_rows)(const float* row, float* to, size_t rows, size_t columns, void* stream);
+  int (*sum_rows)(const float* from, float* row, size_t rows, size_t columns, void* stream);
+  int (*relu)(const float* in, float* out, size_t count, void* stream);
+  int (*relu_gradient)(const float* out, const float* out_gradient, float* in_gradient, size_t count, void* stream);
+  int (*cross_entropy)(const float* scores, const uint8_t* labels, float* gradient, AnelloScore* score, size_t rows,
+                       size_t columns, void* stream);
+
+  int (*add)(const float* from, float* to, size_t count, void* stream);
+  int (*scale)(float factor, float* values, size_t count, void* stream);
+  int (*square_sum)(const float* values, double* sum, size_t count, void* stream); /* added to what is there */
+  /* velocity = momentum * velocity + gradient; parameters -= rate * velocity */
+  int (*momentum_step)(float* parameters, const float* gradient, float* velocity, float rate, float momentum,
+                       size_t count, void* stream);
+  /* mean and square follow the gradient and its square; parameters -= step * mean / (sqrt(square) + epsilon) */
+  int (*adam_step)(float* parameters, const float* gradient, float* mean, float* square, float step, float beta1,
+                   float beta2, float epsilon, size_t count, void* stream);
+} AnelloKernelTable;
+
+/* The plugin's one symbol. */
+__attribute__((visibility("default"))) const AnelloKernelTable* anello_kernel_table(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,323 @@
+// The trainer's kernels. What goes over memory once is bound by it: 16 bytes a thread and access, a grid that walks the
+// array in strides, one launch for all parameters, which lie behind each other.
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "trainer/cuda/kernel_table.h"
+
+namespace {
+
+constexpr int kThreads = 256, kWarp = 32, kMostBlocks = 4096;
+constexpr int kFirstCublasStatus = 10000;  // behind CUDA's own
+
+int blocks_for(std::size_t items) {
+  return static_cast<int>(std::min<std::size_t>((items + kThreads - 1) / kThreads, kMostBlocks));
+}
+cudaStream_t stream_of(void* stream) {
+  return static_cast<cudaStream_t>(stream);
+}
+int launched() {
+  return static_cast<int>(cudaGetLastError());
+}
+int status_of(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_SUCCESS ? 0 : kFirstCublasStatus + static_cast<int>(status);
+}
+
+const char* describe(int status) {
+  if (status < kFirstCublasStatus) return cudaGetErrorString(static_cast<cudaError_t>(status));
+  return cublasGetStatusString(static_cast<cublasStatus_t>(status - kFirstCublasStatus));
+}
+
+__device__ std::size_t first() {
+  return blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
+}
+__device__ std::size_t stride() {
+  return gridDim.x * static_cast<std::size_t>(blockDim.x);
+}
+
+// Four at a time, and the rest one by one. What an element becomes is told by `Each`, called with its index; arrays
+// that are not aligned to 16 bytes are taken one by one.
+template <class Four, class One>
+__device__ void over(std::size_t count, bool aligned, Four four, One one) {
+  const std::size_t fours = aligned ? count / 4 : 0;
+  for (std::size_t i = first(); i < fours; i += stride()) four(i);
+  for (std::size_t i = 4 * fours + first(); i < count; i += stride()) one(i);
+}
+
+template <class... Arrays>
+bool aligned(const Arrays*... arrays) {
+  return ((reinterpret_cast<std::uintptr_t>(arrays) | ...) & 15) == 0;
+}
+
+__device__ float4& four_of(float* array, std::size_t i) {
+  return reinterpret_cast<float4*>(array)[i];
+}
+__device__ float4 four_of(const float* array, std::size_t i) {
+  return reinterpret_cast<const float4*>(array)[i];
+}
+
+template <class Function>
+__device__ float4 each(float4 a, float4 b, Function function) {
+  return {function(a.x, b.x), function(a.y, b.y), function(a.z, b.z), function(a.w, b.w)};
+}
+
+// out = function(a, b), element by element; a may be out.
+template <class Function>
+__global__ void combine(const float* a, const float* b, float* out, std::size_t count, bool by_four,
+                        Function function) {
+  over(
+      count, by_four, [&](std::size_t i) { four_of(out, i) = each(four_of(a, i), four_of(b, i), function); },
+      [&](std::size_t i) { out[i] = function(a[i], b[i]); });
+}
+
+template <class Function>
+int launch_combine(const float* a, const float* b, float* out, std::size_t count, void* stream, Function function) {
+  if (count == 0) return 0;
+  combine<<<blocks_for((count + 3) / 4), kThreads, 0, stream_of(stream)>>>(a, b, out, count, aligned(a, b, out),
+                                                                          function);
+  return launched();
+}
+
+struct Relu {
+  __device__ float operator()(float in, float) const { return fmaxf(in, 0.0F); }
+};
+struct ReluGradient {
+  __device__ float operator()(float out, float gradient) const { return out > 0 ? gradient : 0.0F; }
+};
+struct Sum {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+struct Scaled {
+  float factor;
+  __device__ float operator()(float value, float) const { return factor * value; }
+};
+
+__global__ void add_row(const float* row, float* to, std::size_t count, std::size_t columns) {
+  for (std::size_t i = first(); i < count; i += stride()) to[i] += row[i % columns];
+}
+
+// A block for 32 columns: its warps take the rows in turn, each lane a column, and are added in order, so that the sum
+// is the same from run to run.
+__global__ void sum_columns(const float* from, float* row, std::size_t rows, std::size_t columns) {
+  __shared__ float part[kThreads / kWarp][kWarp];
+  const std::size_t column = blockIdx.x * static_cast<std::size_t>(kWarp) + threadIdx.x % kWarp;
+  const int warp = static_cast<int>(threadIdx.x / kWarp), warps = static_cast<int>(blockDim.x / kWarp);
+  float sum = 0;
+  if (column < columns)
+    for (std::size_t r = warp; r < rows; r += warps) sum += from[r * columns + column];
+  part[warp][threadIdx.x % kWarp] = sum;
+  __syncthreads();
+  if (warp != 0 || column >= columns) return;
+  for (int other = 1; other < warps; other++) sum += part[other][threadIdx.x];
+  row[column] = sum;
+}
+
+__device__ float over_warp_max(float value) {
+  for (int step = kWarp / 2; step > 0; step /= 2) value = fmaxf(value, __shfl_xor_sync(~0U, value, step));
+  return value;
+}
+__device__ double over_warp_sum(double value) {
+  for (int step = kWarp / 2; step > 0; step /= 2) value += __shfl_xor_sync(~0U, value, step);
+  return value;
+}
+__device__ unsigned over_warp_least(unsigned value) {
+  for (int step = kWarp / 2; step > 0; step /= 2) value = min(value, __shfl_xor_sync(~0U, value, step));
+  return value;
+}
+
+// A warp a row. The largest score is subtracted, so that no exponential overflows; of equal ones the first counts.
+__global__ void softmax_cross_entropy(const float* scores, const std::uint8_t* labels, float* gradient,
+                                      AnelloScore* score, std::size_t rows, std::size_t columns) {
+  const unsigned lane = threadIdx.x % kWarp;
+  const std::size_t warps = stride() / kWarp;
+  double loss = 0;
+  unsigned long long correct = 0;
+  for (std::size_t r = first() / kWarp; r < rows; r += warps) {
+    const float* const row = scores + r * columns;
+    float best = -INFINITY;
+    for (std::size_t c = lane; c < columns; c += kWarp) best = fmaxf(best, row[c]);
+    best = over_warp_max(best);
+    double total = 0;
+    unsigned place = ~0U;
+    for (std::size_t c = lane; c < columns; c += kWarp) {
+      total += static_cast<double>(expf(row[c] - best));
+      if (row[c] == best && place == ~0U) place = static_cast<unsigned>(c);
+    }
+    total = over_warp_sum(total);
+    place = over_warp_least(place);
+    for (std::size_t c = lane; c < columns; c += kWarp)
+      gradient[r * columns + c] =
+          static_cast<float>(static_cast<double>(expf(row[c] - best)) / total) - (c == labels[r] ? 1.0F : 0.0F);
+    loss += log(total) - static_cast<double>(row[labels[r]] - best);
+    correct += place == labels[r] ? 1 : 0;
+  }
+  if (lane != 0) return;
+  atomicAdd(&score->loss, loss);
+  atomicAdd(reinterpret_cast<unsigned long long*>(&score->correct), correct);
+}
+
+__global__ void add_squares(const float* values, double* sum, std::size_t count, bool by_four) {
+  double own = 0;
+  over(
+      count, by_four,
+      [&](std::size_t i) {
+        const float4 v = four_of(values, i);
+        own += static_cast<double>(v.x) * v.x + static_cast<double>(v.y) * v.y + static_cast<double>(v.z) * v.z +
+               static_cast<double>(v.w) * v.w;
+      },
+      [&](std::size_t i) { own += static_cast<double>(values[i]) * values[i]; });
+  own = over_warp_sum(own);
+  if (threadIdx.x % kWarp == 0) atomicAdd(sum, own);
+}
+
+__device__ void momentum(float& parameter, float gradient, float& velocity, float rate, float keep) {
+  velocity = keep * velocity + gradient;
+  parameter -= rate * velocity;
+}
+
+__global__ void step_with_momentum(float* parameters, const float* gradient, float* velocity, float rate, float keep,
+                                   std::size_t count, bool by_four) {
+  over(
+      count, by_four,
+      [&](std::size_t i) {
+        float4 p = four_of(parameters, i), v = four_of(velocity, i);
+        const float4 g = four_of(gradient, i);
+        momentum(p.x, g.x, v.x, rate, keep);
+        momentum(p.y, g.y, v.y, rate, keep);
+        momentum(p.z, g.z, v.z, rate, keep);
+        momentum(p.w, g.w, v.w, rate, keep);
+        four_of(parameters, i) = p;
+        four_of(velocity, i) = v;
+      },
+      [&](std::size_t i) { momentum(parameters[i], gradient[i], velocity[i], rate, keep); });
+}
+
+struct Adam {
+  float step, beta1, beta2, epsilon;
+  __device__ void operator()(float& parameter, float gradient, float& mean, float& square) const {
+    mean += (1 - beta1) * (gradient - mean);
+    square += (1 - beta2) * (gradient * gradient - square);
+    parameter -= step * mean / (sqrtf(square) + epsilon);
+  }
+};
+
+__global__ void step_with_adam(float* parameters, const float* gradient, float* mean, float* square, Adam adam,
+                               std::size_t count, bool by_four) {
+  over(
+      count, by_four,
+      [&](std::size_t i) {
+        float4 p = four_of(parameters, i), m = four_of(mean, i), s = four_of(square, i);
+        const float4 g = four_of(gradient, i);
+        adam(p.x, g.x, m.x, s.x);
+        adam(p.y, g.y, m.y, s.y);
+        adam(p.z, g.z, m.z, s.z);
+        adam(p.w, g.w, m.w, s.w);
+        four_of(parameters, i) = p;
+        four_of(mean, i) = m;
+        four_of(square, i) = s;
+      },
+      [&](std::size_t i) { adam(parameters[i], gradient[i], mean[i], square[i]); });
+}
+
+int create(void** context) {
+  return status_of(cublasCreate(reinterpret_cast<cublasHandle_t*>(context)));
+}
+int destroy(void* context) {
+  return status_of(cublasDestroy(static_cast<cublasHandle_t>(context)));
+}
+
+// cuBLAS has columns behind each other: to it a row-major matrix is its transpose, and product^T = b^T a^T.
+int multiply(void* context, const float* a, int a_transposed, const float* b, int b_transposed, float* product,
+             std::size_t rows, std::size_t inner, std::size_t columns, void* stream) {
+  if (rows * columns == 0) return 0;
+  if (inner == 0)
+    return static_cast<int>(cudaMemsetAsync(product, 0, rows * columns * sizeof(float), stream_of(stream)));
+  auto* const handle = static_cast<cublasHandle_t>(context);
+  if (const int status = status_of(cublasSetStream(handle, stream_of(stream)))) return status;
+  const float one = 1, zero = 0;
+  const auto order = [](int transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  return status_of(cublasSgemm(handle, order(b_transposed), order(a_transposed), int(columns), int(rows), int(inner),
+                               &one, b, int(b_transposed ? inner : columns), a, int(a_transposed ? rows : inner), &zero,
+                               product, int(columns)));
+}
+
+int add_to_rows(const float* row, float* to, std::size_t rows, std::size_t columns, void* stream) {
+  if (rows * columns == 0) return 0;
+  add_row<<<blocks_for(rows * columns), kThreads, 0, stream_of(stream)>>>(row, to, rows * columns, columns);
+  return launched();
+}
+
+int sum_rows(const float* from, float* row, std::size_t rows, std::size_t columns, void* stream) {
+  if (columns == 0) return 0;
+  const int blocks = static_cast<int>((columns + kWarp - 1) / kWarp);
+  sum_columns<<<blocks, kThreads, 0, stream_of(stream)>>>(from, row, rows, columns);
+  return launched();
+}
+
+int relu(const float* in, float* out, std::size_t count, void* stream) {
+  return launch_combine(in, in, out, count, stream, Relu{});
+}
+int relu_gradient(const float* out, const float* out_gradient, float* in_gradient, std::size_t count, void* stream) {
+  return launch_combine(out, out_gradient, in_gradient, count, stream, ReluGradient{});
+}
+int add(const float* from, float* to, std::size_t count, void* stream) {
+  return launch_combine(to, from, to, count, stream, Sum{});
+}
+int scale(float factor, float* values, std::size_t count, void* stream) {
+  return launch_combine(values, values, values, count, stream, Scaled{factor});
+}
+
+int cross_entropy(const float* scores, const std::uint8_t* labels, float* gradient, AnelloScore* score,
+                  std::size_t rows, std::size_t columns, void* stream) {
+  if (rows == 0) return 0;
+  softmax_cross_entropy<<<blocks_for(rows * kWarp), kThreads, 0, stream_of(stream)>>>(scores, labels, gradient, score,
+                                                                                     rows, columns);
+  return launched();
+}
+
+int square_sum(const float* values, double* sum, std::size_t count, void* stream) {
+  if (count == 0) return 0;
+  add_squares<<<blocks_for((count + 3) / 4), kThreads, 0, stream_of(stream)>>>(values, sum, count, aligned(values));
+  return launched();
+}
+
+int momentum_step(float* parameters, const float* gradient, float* velocity, float rate, float keep, std::size_t count,
+                  void* stream) {
+  if (count == 0) return 0;
+  step_with_momentum<<<blocks_for((count + 3) / 4), kThreads, 0, stream_of(stream)>>>(
+      parameters, gradient, velocity, rate, keep, count, aligned(parameters, gradient, velocity));
+  return launched();
+}
+
+int adam_step(float* parameters, const float* gradient, float* mean, float* square, float step, float beta1,
+              float beta2, float epsilon, std::size_t count, void* stream) {
+  if (count == 0) return 0;
+  step_with_adam<<<blocks_for((count + 3) / 4), kThreads, 0, stream_of(stream)>>>(
+      parameters, gradient, mean, square, Adam{step, beta1, beta2, epsilon}, count,
+      aligned(parameters, gradient, mean, square));
+  return launched();
+}
+
+}  // namespace
+
+const AnelloKernelTable* anello_kernel_table() {
+  static const AnelloKernelTable table = {ANELLO_KERNEL_TABLE_VERSION,
+                                          describe,
+                                          create,
+                                          destroy,
+                                          multiply,
+                                          add_to_rows,
+                                          sum_rows,
+                                          relu,
+                                          relu_gradient,
+                                          cross_entropy,
+                                          add,
+                                          scale,
+                                          square_sum,
+                                          momentum_step,
+                                          adam_step};
+  return &table;
+}

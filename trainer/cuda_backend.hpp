@@ -1,0 +1,66 @@
+// The arithmetic of training on a GPU: every word of Backend is a kernel that is queued on one stream. The host waits
+// for it only where it is told numbers: copy_out(), take_score(), square_sum(). One thread; knows nothing of ranks.
+#pragma once
+#include <vector>
+
+#include "gpu/device.hpp"
+#include "trainer/backend.hpp"
+#include "trainer/cuda/kernel_table.h"
+
+namespace anello::trainer {
+
+class CudaBackend : public Backend {
+ public:
+  // The tables outlive it. Throws Error{device}.
+  CudaBackend(const gpu::Device& device, const AnelloKernelTable& kernels);
+  ~CudaBackend() override;
+  CudaBackend(const CudaBackend&) = delete;
+  CudaBackend& operator=(const CudaBackend&) = delete;
+
+  void* stream() const { return stream_.get(); }
+
+  std::string name() const override;
+  Memory allocate(std::size_t elems) override;
+  void copy_in(std::span<const float> host, float* to) override;
+  void copy_out(const float* from, std::span<float> host) override;
+  void multiply(ConstMatrix a, ConstMatrix b, Matrix product) override;
+  void add_to_rows(std::span<const float> row, Matrix to) override;
+  void sum_rows(ConstMatrix from, std::span<float> row) override;
+  void relu(ConstMatrix in, Matrix out) override;
+  void relu_gradient(ConstMatrix out, ConstMatrix out_gradient, Matrix in_gradient) override;
+  void cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) override;
+  Score take_score() override;
+  void add(std::span<const float> from, std::span<float> to) override;
+  void scale(float factor, std::span<float> values) override;
+  double square_sum(std::span<const float> values) override;
+  void momentum_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> velocity,
+                     float rate, float momentum) override;
+  void adam_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> mean,
+                 std::span<float> square, const AdamRates& rates) override;
+
+ private:
+  // Pinned memory of the host through which bytes go to the device: it may be written again when the copy is done.
+  struct Lock {
+    gpu::PinnedMemory memory;
+    std::size_t bytes = 0;
+    gpu::Event passed;
+  };
+  template <class Kernel, class... Arguments>
+  void queue(std::string_view what, Kernel kernel, Arguments... arguments);
+  void drain() noexcept;
+  void send(Lock& lock, void* to, const void* from, std::size_t bytes);
+  void receive(const void* from, void* to, std::size_t bytes);
+
+  gpu::Device device_;
+  const AnelloKernelTable* kernels_;
+  gpu::Stream stream_;
+  void* context_ = nullptr;
+  Lock images_, labels_;
+  gpu::PinnedMemory arrived_;
+  std::size_t arrived_bytes_ = 0;
+  gpu::Event arrival_;
+  gpu::DeviceMemory label_memory_, score_, sum_;
+  std::size_t label_room_ = 0;
+};
+
+}  // namespace anello::trainer

@@ -1,0 +1,86 @@
+#include "trainer/cuda_device.hpp"
+
+#include <anello/error.hpp>
+#include <anello/gpu_gradients.hpp>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "gpu/library.hpp"
+#include "gpu/trouble.hpp"
+#include "ring/bootstrap.hpp"
+#include "trainer/cuda_backend.hpp"
+
+namespace anello::trainer {
+namespace {
+
+constexpr gpu::Plugin kKernels{"libanello_kernels.so", "anello_kernel_table", ANELLO_KERNEL_TABLE_VERSION,
+                               "--device cuda", "build Anello where nvcc and cuBLAS are (-DANELLO_CUDA=ON)"};
+
+// Beside the plugin for devices.
+const AnelloKernelTable* load_kernels(const gpu::Library& devices) {
+  const gpu::LoadedPlugin loaded = gpu::load(kKernels, {devices.path().parent_path() / kKernels.file});
+  return static_cast<const AnelloKernelTable*>(loaded.table);
+}
+
+// The norm is taken of the sums, when they are there.
+class CudaGradients : public GradientSum {
+ public:
+  CudaGradients(GpuGroup& group, CudaBackend& backend, std::span<const Gradient> gradients, GradientOptions options)
+      : backend_(backend),
+        most_norm_(std::exchange(options.most_norm, 0)),
+        gradients_(group, gradients, backend.stream(), options) {
+    for (const Gradient& gradient : gradients)
+      values_.emplace_back(static_cast<float*>(gradient.tensor.data), gradient.tensor.count);
+  }
+  void begin(double factor) override { gradients_.begin(factor); }
+  void ready(std::size_t gradient) override { gradients_.ready(gradient); }
+  Gradients::Step finish() override {
+    Gradients::Step step = gradients_.finish();
+    if (most_norm_ == 0) return step;
+    double sum = 0;
+    for (const auto& values : values_) sum += backend_.square_sum(values);
+    step.norm = std::sqrt(sum);
+    if (step.norm > most_norm_)
+      for (const auto& values : values_) backend_.scale(float(most_norm_ / step.norm), values);
+    return step;
+  }
+
+ private:
+  CudaBackend& backend_;
+  double most_norm_;
+  GpuGradients gradients_;
+  std::vector<std::span<float>> values_;
+};
+
+class CudaDevice : public Device {
+ public:
+  CudaDevice(World& world, const gpu::Library& library, const AnelloKernelTable& kernels)
+      : group_(world), backend_({&library.table(), gpu::DeviceId(group_.device())}, kernels) {}
+
+  Backend& backend() override { return backend_; }
+  void broadcast(std::span<const Tensor> list, int root, const Options& options) override {
+    group_.broadcast(list, root, backend_.stream(), options);
+  }
+  std::unique_ptr<GradientSum> sum(std::span<const Gradient> gradients, const GradientOptions& options) override {
+    return std::make_unique<CudaGradients>(group_, backend_, gradients, options);
+  }
+
+ private:
+  GpuGroup group_;
+  CudaBackend backend_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device(World& world) {
+  const gpu::Library* library = nullptr;
+  const AnelloKernelTable* kernels = nullptr;
+  gpu::all_or_none(world, [&] {
+    library = &gpu::installed(WorldMaker::settings(world).gpu_plugin);
+    kernels = load_kernels(*library);
+  });
+  return std::make_unique<CudaDevice>(world, *library, *kernels);
+}
+
+}  // namespace anello::trainer
