@@ -6,7 +6,7 @@
 
 #include "gpu/gpu_group.hpp"
 #include "tests/gpu/fake_nccl.hpp"
-#include "tests/gpu/on_gpu.hpp"
+#include "tests/gpu/on_fake_gpu.hpp"
 
 namespace anello {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "tests/gpu/fake_nccl.hpp"
-#include "tests/gpu/on_gpu.hpp"
+#include "tests/gpu/on_fake_gpu.hpp"
 
 namespace anello::gpu {
 namespace {

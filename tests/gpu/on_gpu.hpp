@@ -1,43 +1,49 @@
-// Exercises on a fake GPU: carrying out what a rank has to do, and whole rows of them on one stream.
+// Exercises on GPU memory, a real one's or a fake one's: carrying out what a rank has to do, and rows of them.
 #pragma once
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <span>
 #include <vector>
 
 #include "gpu/collectives.hpp"
 #include "ring/base/text.hpp"
-#include "tests/gpu/fake_gpu.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace anello::gpu {
 
-inline void carry_out(Collectives& on_gpu, int rank, const Exercise& exercise, Part& part, void* stream) {
+// Where a rank's part of an exercise lies.
+struct Tensors {
+  ConstTensor input;
+  Tensor in_place, output;
+};
+inline Tensors tensors_of(const Part& part) {
+  return {part.input(), part.in_place(), part.output()};
+}
+
+inline void carry_out(Collectives& on_gpu, int rank, const Exercise& exercise, const Tensors& part, void* stream) {
   const std::vector<std::uint64_t> counts = exercise.counts(rank), received = exercise.received(rank);
   const ReduceOptions options{
       .wire = exercise.wire, .prescale = exercise.prescale, .postscale = exercise.postscale, .counts = counts};
-  const ConstTensor input = exercise.in_place ? ConstTensor(part.output()) : part.input();
-  const Tensor tensor = part.output();
+  const Tensor& out = part.output;
   switch (exercise.kind) {
     case Kind::allreduce:
-      return on_gpu.allreduce(input, part.output(), stream, exercise.op, options);
+      return on_gpu.allreduce(exercise.in_place ? ConstTensor(out) : part.input, out, stream, exercise.op, options);
     case Kind::reduce:
-      return on_gpu.reduce(exercise.in_place ? ConstTensor(part.in_place()) : part.input(),
-                           exercise.in_place ? part.in_place() : part.output(), exercise.root, stream, exercise.op,
-                           options);
+      return on_gpu.reduce(exercise.in_place ? ConstTensor(part.in_place) : part.input,
+                           exercise.in_place ? part.in_place : out, exercise.root, stream, exercise.op, options);
     case Kind::broadcast:
-      return on_gpu.broadcast(std::span(&tensor, 1), exercise.root, stream, {});
+      return on_gpu.broadcast(std::span(&out, 1), exercise.root, stream, {});
     case Kind::all_gather:
-      return on_gpu.all_gather(part.input(), part.output(), stream, {.counts = counts});
+      return on_gpu.all_gather(part.input, out, stream, {.counts = counts});
     case Kind::gather:
-      return on_gpu.gather(part.input(), part.output(), exercise.root, stream, {.counts = counts});
+      return on_gpu.gather(part.input, out, exercise.root, stream, {.counts = counts});
     case Kind::scatter:
-      return on_gpu.scatter(part.input(), part.output(), exercise.root, stream, {.counts = counts});
+      return on_gpu.scatter(part.input, out, exercise.root, stream, {.counts = counts});
     case Kind::reduce_scatter:
-      return on_gpu.reduce_scatter(part.input(), part.output(), stream, exercise.op, options);
+      return on_gpu.reduce_scatter(part.input, out, stream, exercise.op, options);
     case Kind::all_to_all:
-      if (exercise.uneven) return on_gpu.all_to_all(part.input(), part.output(), counts, received, stream, {});
-      return on_gpu.all_to_all(part.input(), part.output(), stream, {});
+      if (exercise.uneven) return on_gpu.all_to_all(part.input, out, counts, received, stream, {});
+      return on_gpu.all_to_all(part.input, out, stream, {});
     default:
       FAIL() << "rank " << rank << ": no such exercise";
   }
@@ -62,20 +68,6 @@ inline std::vector<Exercise> exercises_of_all_reductions() {
     for (int op = int(Op::sum); op <= int(Op::bit_xor); op++)
       if (can_reduce(DType(dtype), Op(op))) all.push_back({.op = Op(op), .dtype = DType(dtype), .count = 100});
   return all;
-}
-
-// All in a row by this rank, on one stream of its own; only then are the results looked at.
-inline void expect_right(Collectives& on_gpu, World& world, const Device& device, std::vector<Exercise> exercises) {
-  const Stream stream = make_stream(device);
-  std::vector<std::unique_ptr<Part>> parts;
-  for (Exercise& exercise : exercises) {
-    exercise.world = world.size();
-    parts.push_back(std::make_unique<Part>(exercise, world.rank()));
-    carry_out(on_gpu, world.rank(), exercise, *parts.back(), stream.get());
-  }
-  fake::finish(stream.get());
-  for (std::size_t k = 0; k < parts.size(); k++)
-    EXPECT_EQ(parts[k]->wrong(), "") << describe(exercises[k]) << ", rank " << world.rank();
 }
 
 }  // namespace anello::gpu

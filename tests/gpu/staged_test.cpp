@@ -7,7 +7,7 @@
 #include <memory>
 #include <thread>
 
-#include "tests/gpu/on_gpu.hpp"
+#include "tests/gpu/on_fake_gpu.hpp"
 
 namespace anello::gpu {
 namespace {

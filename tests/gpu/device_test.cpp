@@ -1,0 +1,193 @@
+// On a real GPU, which ranks that are threads share, or which one rank has for itself: every verb, type and reduction,
+// and the kernels beside the processor's arithmetic. Started by tests/gpu.sh; a machine without a GPU has nothing to do
+// with it.
+#include <gmock/gmock.h>
+
+#include <anello/gpu.hpp>
+#include <anello/gpu_gradients.hpp>
+#include <memory>
+#include <random>
+
+#include "gpu/gpu_group.hpp"
+#include "gpu/library.hpp"
+#include "tests/gpu/on_gpu.hpp"
+#include "trainer/cuda_backend.hpp"
+
+namespace anello {
+namespace {
+
+const gpu::Library& library() {
+  return gpu::installed(Settings::from_environment().gpu_plugin);
+}
+gpu::Device device() {
+  return {&library().table(), gpu::DeviceId{0}};
+}
+
+// A copy of host memory on the device.
+class Mirror {
+ public:
+  Mirror(const void* host, std::size_t bytes, void* stream) : bytes_(bytes) {
+    if (bytes == 0) return;
+    memory_ = gpu::make_memory(device(), bytes);
+    gpu::copy(device(), memory_.get(), host, bytes, stream);
+  }
+  void* get() const { return memory_.get(); }
+  void back_to(void* host, void* stream) const {
+    if (bytes_ > 0) gpu::copy(device(), host, memory_.get(), bytes_, stream);
+  }
+
+ private:
+  gpu::DeviceMemory memory_;
+  std::size_t bytes_;
+};
+
+void expect_right(GpuGroup& gpus, gpu::Collectives& on_gpu, World& world, Exercise exercise) {
+  exercise.world = world.size();
+  Part part(exercise, world.rank());
+  const gpu::Stream stream = gpu::make_stream(device());
+  const gpu::DeviceGuard guard(device());
+  const Mirror input(part.input().data, part.input().bytes(), stream.get());
+  const Mirror output(part.output().data, part.output().bytes(), stream.get());
+  const gpu::Tensors tensors{{input.get(), part.input().count, exercise.dtype},
+                             {input.get(), part.in_place().count, exercise.dtype},
+                             {output.get(), part.output().count, exercise.dtype}};
+  gpu::carry_out(on_gpu, world.rank(), exercise, tensors, stream.get());
+  output.back_to(part.output().data, stream.get());
+  if (exercise.in_place && exercise.kind == Kind::reduce) input.back_to(part.in_place().data, stream.get());
+  gpus.synchronize(stream.get());
+  EXPECT_EQ(part.wrong(), "") << describe(exercise) << ", rank " << world.rank() << ", " << gpus.backend();
+}
+
+struct Way {
+  int ranks;
+  std::string backend;
+};
+class OnTheDevice : public ::testing::TestWithParam<Way> {
+ protected:
+  void expect_all_right(const std::vector<Exercise>& exercises) {
+    run_world(GetParam().ranks, [&](World& world) {
+      auto impl =
+          std::make_unique<GpuGroup::Impl>(world, GpuGroup::Impl::Options{.backend = GetParam().backend, .device = 0},
+                                           []() -> const AnelloGpuTable& { return library().table(); });
+      GpuGroup::Impl& inside = *impl;
+      GpuGroup gpus(std::move(impl));
+      for (const Exercise& exercise : exercises)
+        inside.carry_out(
+            "test", {}, inside.nccl_can(exercise.dtype, exercise.op, {.postscale = exercise.postscale}), nullptr,
+            [&](gpu::Collectives& on_gpu) { expect_right(gpus, on_gpu, world, exercise); }, [](Group&) { FAIL(); });
+    });
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ways, OnTheDevice,
+                         ::testing::Values(Way{1, "nccl"}, Way{1, "staged"}, Way{2, "staged"}, Way{4, "staged"}),
+                         [](const auto& one) { return one.param.backend + "_" + std::to_string(one.param.ranks); });
+
+TEST_P(OnTheDevice, all_kinds_are_right) {
+  std::vector<Exercise> all;
+  for (const std::uint64_t count : {0, 1, 1000, 300000, 1000003})
+    for (const Exercise& exercise : gpu::exercises_of_all_kinds(count, GetParam().ranks - 1)) all.push_back(exercise);
+  expect_all_right(all);
+}
+
+TEST_P(OnTheDevice, all_types_and_reductions_are_right) {
+  expect_all_right(gpu::exercises_of_all_reductions());
+}
+
+TEST_P(OnTheDevice, factors_are_right) {
+  expect_all_right(
+      {{.count = 1000, .prescale = 2, .postscale = 0.5}, {.op = Op::average, .count = 1000, .postscale = 4}});
+}
+
+// The processor's arithmetic and the kernels', on matrices of awkward sizes.
+class Kernels : public ::testing::Test {
+ protected:
+  using Backend = trainer::Backend;
+  std::vector<float> some(std::size_t count) {
+    std::vector<float> values(count);
+    for (float& value : values) value = std::uniform_real_distribution<float>(-1, 1)(random_);
+    return values;
+  }
+  // The last of the arrays after `work`, on both.
+  void expect_same(std::vector<std::vector<float>> arrays,
+                   const std::function<void(Backend&, const std::vector<float*>&)>& work) {
+    std::vector<std::vector<float>> results;
+    for (Backend* backend : {cpu_.get(), static_cast<Backend*>(&gpu_)}) {
+      std::vector<Backend::Memory> memory;
+      std::vector<float*> places;
+      for (const auto& array : arrays) {
+        memory.push_back(backend->allocate(array.size()));
+        backend->copy_in(array, memory.back().get());
+        places.push_back(memory.back().get());
+      }
+      work(*backend, places);
+      results.emplace_back(arrays.back().size());
+      backend->copy_out(places.back(), results.back());
+    }
+    EXPECT_THAT(results[1], ::testing::Pointwise(::testing::FloatNear(2e-5F), results[0]));
+  }
+  std::mt19937 random_{1};
+  std::unique_ptr<Backend> cpu_ = trainer::make_cpu_backend();
+  trainer::CudaBackend gpu_{device(), *static_cast<const AnelloKernelTable*>(
+                                          gpu::load({"libanello_kernels.so", "anello_kernel_table",
+                                                     ANELLO_KERNEL_TABLE_VERSION, "the test", "build it"},
+                                                    {library().path().parent_path() / "libanello_kernels.so"})
+                                              .table)};
+};
+
+TEST_F(Kernels, multiply_in_all_orientations) {
+  constexpr std::size_t kRows = 37, kInner = 65, kColumns = 10;
+  for (const bool a_t : {false, true})
+    for (const bool b_t : {false, true})
+      expect_same({some(kRows * kInner), some(kInner * kColumns), some(kRows * kColumns)},
+                  [&](Backend& on, const std::vector<float*>& m) {
+                    on.multiply({m[0], kRows, kInner, a_t}, {m[1], kInner, kColumns, b_t}, {m[2], kRows, kColumns});
+                  });
+}
+
+TEST_F(Kernels, work_element_by_element) {
+  for (const std::size_t count : {1, 3, 4, 1000, 100003}) {
+    const auto two = [&] { return std::vector<std::vector<float>>{some(count), some(count)}; };
+    expect_same(two(), [&](Backend& on, const auto& m) { on.relu({m[0], 1, count}, {m[1], 1, count}); });
+    expect_same({some(count), some(count), some(count)}, [&](Backend& on, const auto& m) {
+      on.relu_gradient({m[0], 1, count}, {m[1], 1, count}, {m[2], 1, count});
+    });
+    expect_same(two(), [&](Backend& on, const auto& m) { on.add({m[0], count}, {m[1], count}); });
+    expect_same(two(), [&](Backend& on, const auto& m) { on.scale(0.3F, {m[1], count}); });
+    expect_same({some(count), some(count), some(count)}, [&](Backend& on, const auto& m) {
+      on.momentum_step({m[2], count}, {m[0], count}, {m[1], count}, 0.1F, 0.9F);
+    });
+    std::vector<float> squares = some(count);
+    for (float& square : squares) square *= square;
+    expect_same({some(count), some(count), squares, some(count)}, [&](Backend& on, const auto& m) {
+      on.adam_step({m[3], count}, {m[0], count}, {m[1], count}, {m[2], count}, {0.01F, 0.9F, 0.999F, 1e-6F});
+    });
+    const std::vector<float> values = some(count);
+    const auto memory = gpu_.allocate(count);
+    gpu_.copy_in(values, memory.get());
+    EXPECT_NEAR(gpu_.square_sum({memory.get(), count}), cpu_->square_sum(values), 1e-6 * double(count));
+  }
+}
+
+TEST_F(Kernels, work_by_rows) {
+  for (const std::size_t rows : {0, 1, 7, 300})
+    for (const std::size_t columns : {1, 10, 33, 257}) {
+      expect_same({some(columns), some(rows * columns)}, [&](Backend& on, const auto& m) {
+        on.add_to_rows({m[0], columns}, {m[1], rows, columns});
+      });
+      expect_same({some(rows * columns), some(columns)}, [&](Backend& on, const auto& m) {
+        on.sum_rows(trainer::Matrix{m[0], rows, columns}, {m[1], columns});
+      });
+      std::vector<std::uint8_t> labels(rows);
+      for (std::size_t r = 0; r < rows; r++) labels[r] = std::uint8_t(r * 7 % columns);
+      std::vector<trainer::Score> scores;
+      expect_same({some(rows * columns), some(rows * columns)}, [&](Backend& on, const auto& m) {
+        on.cross_entropy(trainer::Matrix{m[0], rows, columns}, labels, {m[1], rows, columns});
+        scores.push_back(on.take_score());
+      });
+      EXPECT_NEAR(scores[0].loss, scores[1].loss, 1e-4 * double(rows + 1));
+      EXPECT_EQ(scores[0].correct, scores[1].correct);
+    }
+}
+
+}  // namespace
+}  // namespace anello

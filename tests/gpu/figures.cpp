@@ -1,0 +1,144 @@
+// Figures of a GPU, a line each: "name value unit, of what". Started by tests/gpu.sh on a machine that has one.
+#include <algorithm>
+#include <anello/gpu.hpp>
+#include <anello/testing.hpp>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <vector>
+
+#include "gpu/gpu_group.hpp"
+#include "gpu/library.hpp"
+#include "trainer/cuda_backend.hpp"
+
+namespace {
+
+using namespace anello;
+using trainer::Backend;
+
+constexpr int kRounds = 9;
+
+double now_us() {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + long(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+const gpu::Library& library() {
+  return gpu::installed(Settings::from_environment().gpu_plugin);
+}
+gpu::Device device() {
+  return {&library().table(), gpu::DeviceId{0}};
+}
+
+// Of one of `repeats` that are queued behind each other; the median of rounds after a first one.
+double queued_us(void* stream, int repeats, const std::function<void()>& queue) {
+  const gpu::DeviceGuard guard(device());
+  const gpu::Event done = gpu::make_event(device());
+  std::vector<double> times;
+  for (int round = 0; round <= kRounds; round++) {
+    const double began = now_us();
+    for (int i = 0; i < repeats; i++) queue();
+    gpu::record(device(), done, stream);
+    gpu::wait(device(), done, std::chrono::milliseconds(0), "the figures");
+    if (round > 0) times.push_back((now_us() - began) / repeats);
+  }
+  return median(times);
+}
+
+// Every kernel that goes over memory once, beside a copy in the same run.
+void kernels(std::size_t elems) {
+  const auto loaded = gpu::load({"libanello_kernels.so", "anello_kernel_table", ANELLO_KERNEL_TABLE_VERSION,
+                                 "the figures", "build it where nvcc is"},
+                                {library().path().parent_path() / "libanello_kernels.so"});
+  trainer::CudaBackend on(device(), *static_cast<const AnelloKernelTable*>(loaded.table));
+  std::vector<Backend::Memory> memory;
+  for (int i = 0; i < 4; i++) memory.push_back(on.allocate(elems));
+  const auto span = [&](int i) { return std::span<float>(memory[std::size_t(i)].get(), elems); };
+  const auto matrix = [&](int i) { return trainer::Matrix{memory[std::size_t(i)].get(), 1, elems}; };
+  const auto gigabytes = [&](int passes, const std::function<void()>& queue) {
+    return double(passes) * double(elems * sizeof(float)) / queued_us(on.stream(), 20, queue) / 1e3;
+  };
+  const double copied =
+      gigabytes(2, [&] { gpu::copy(device(), span(0).data(), span(1).data(), elems * sizeof(float), on.stream()); });
+  std::printf("copy             %8.0f GB/s   device to device, %zu MiB\n", copied, elems * sizeof(float) >> 20);
+  const auto say = [&](const char* name, int passes, const std::function<void()>& queue) {
+    const double reached = gigabytes(passes, queue);
+    std::printf("%-16s %8.0f GB/s   %.0f %% of the copy\n", name, reached, 100 * reached / copied);
+  };
+  say("relu", 2, [&] { on.relu(matrix(0), matrix(1)); });
+  say("relu_gradient", 3, [&] { on.relu_gradient(matrix(0), matrix(1), matrix(2)); });
+  say("add", 3, [&] { on.add(span(0), span(1)); });
+  say("scale", 2, [&] { on.scale(1.0F, span(0)); });
+  say("momentum_step", 5, [&] { on.momentum_step(span(0), span(1), span(2), 1e-9F, 0.5F); });
+  say("adam_step", 7, [&] { on.adam_step(span(0), span(1), span(2), span(3), {1e-9F, 0.9F, 0.999F, 1e-6F}); });
+}
+
+GpuGroup gpus_of(World& world, const std::string& backend) {
+  return GpuGroup(std::make_unique<GpuGroup::Impl>(world, GpuGroup::Impl::Options{.backend = backend, .device = 0},
+                                                   []() -> const AnelloGpuTable& { return library().table(); }));
+}
+
+// What a call costs the host beyond NCCL's own.
+void nccl() {
+  run_world(1, [](World& world) {
+    GpuGroup gpus = gpus_of(world, "nccl");
+    const gpu::Stream stream = gpu::make_stream(device());
+    const gpu::DeviceMemory memory = gpu::make_memory(device(), 4);
+    const Tensor tensor(memory.get(), 1, DType::f32);
+    const char* why = "";
+    const AnelloNcclTable& bare = *library().table().nccl(&why);
+    gpu::Communicator communicator(world, device(), bare, {});
+    const double ours = queued_us(stream.get(), 200, [&] { gpus.allreduce(tensor, stream.get()); });
+    double theirs = 0;
+    communicator.run("the bare call", nullptr, [&](void* comm) {
+      theirs = queued_us(stream.get(), 200, [&] {
+        bare.allreduce(tensor.data, tensor.data, 1, int(DType::f32), int(Op::sum), comm, stream.get());
+      });
+      return 0;
+    });
+    std::printf("nccl             %8.2f us     bare ncclAllReduce of 4 bytes, world of 1\n", theirs);
+    std::printf("nccl, ours       %8.2f us     %.2f us more\n", ours, ours - theirs);
+  });
+}
+
+// The three stages alone, and together.
+void staged(int ranks, std::size_t elems) {
+  run_world(ranks, [&](World& world) {
+    GpuGroup gpus = gpus_of(world, "staged");
+    const std::size_t bytes = elems * sizeof(float);
+    const gpu::Stream stream = gpu::make_stream(device());
+    const gpu::DeviceMemory memory = gpu::make_memory(device(), bytes);
+    const gpu::PinnedMemory pinned = gpu::make_pinned(device(), bytes);
+    const Tensor on_gpu(memory.get(), elems, DType::f32), on_host(pinned.get(), elems, DType::f32);
+    const auto all = [&](const std::function<void()>& call) {
+      world.barrier();
+      const double own = queued_us(stream.get(), 1, call);
+      return world.average(own);
+    };
+    const double down = all([&] { gpu::copy(device(), pinned.get(), memory.get(), bytes, stream.get()); });
+    const double up = all([&] { gpu::copy(device(), memory.get(), pinned.get(), bytes, stream.get()); });
+    const double ring = all([&] { world.allreduce(on_host); });
+    const double together = all([&] { gpus.allreduce(on_gpu, stream.get()); });
+    if (world.rank() != 0) return;
+    const double slowest = std::max({down, up, ring});
+    std::printf(
+        "staged           %8.0f us     %d ranks, %zu MiB: down %.0f, ring %.0f, up %.0f us; %.0f %% of the slowest\n",
+        together, ranks, bytes >> 20, down, ring, up, 100 * slowest / together);
+  });
+}
+
+}  // namespace
+
+int main() {
+  try {
+    kernels(64 << 20);
+    for (const int ranks : {2, 4}) staged(ranks, 16 << 20);
+    nccl();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "figures: %s\n", error.what());
+    return 1;
+  }
+}

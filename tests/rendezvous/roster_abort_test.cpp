@@ -1,0 +1,61 @@
+// Who can be told that a world is to end, and what a roster does about it.
+#include <gmock/gmock.h>
+
+#include "tests/rendezvous/rosters.hpp"
+
+namespace anello::rendezvous {
+namespace {
+
+using testing::UnorderedElementsAre;
+
+TEST(Roster, KnowsWhereTheRanksOfTheNewestWorldListen) {
+  Roster roster(2, kPatience);
+  form(roster, 2);
+  EXPECT_EQ(roster.formed().generation, 1u);
+  EXPECT_EQ(roster.formed().size, 2);
+  EXPECT_TRUE(roster.formed().ranks.empty());
+  roster.left(1, 5001);
+  roster.left(0, 5000);
+  ASSERT_EQ(roster.formed().ranks.size(), 2u);
+  EXPECT_EQ(roster.formed().ranks[0].rank, 1);
+  EXPECT_EQ(roster.formed().ranks[0].address, "10.0.0.1");
+  EXPECT_EQ(roster.formed().ranks[0].port, 5001);
+  EXPECT_EQ(roster.formed().ranks[1].port, 5000);
+  roster.joined(0, on("a", -1, 2), kStart);
+  EXPECT_EQ(roster.formed().ranks.size(), 2u) << "until the next one starts";
+  roster.joined(1, on("a", -1, 2), kStart);
+  EXPECT_EQ(roster.formed().generation, 2u);
+  EXPECT_TRUE(roster.formed().ranks.empty());
+  roster.left(0);
+  EXPECT_TRUE(roster.formed().ranks.empty()) << "it said that it listens nowhere";
+}
+
+// Its leave and the abort cross: it has to be told where it listens.
+TEST(Roster, WhoWasThroughWhenTheStartUpWasAbortedCanBeReached) {
+  Roster roster(2, kPatience);
+  form(roster, 2);
+  roster.left(0, 5000);
+  roster.aborted(-1, "enough");
+  EXPECT_EQ(roster.formed().ranks.size(), 1u);
+  roster.left(1, 5001);
+  ASSERT_EQ(roster.formed().ranks.size(), 2u);
+  EXPECT_EQ(roster.formed().ranks[1].port, 5001);
+  form(roster, 2);
+  EXPECT_TRUE(roster.formed().ranks.empty());
+}
+
+TEST(Roster, AnAbortEndsTheStartUpForThoseWhoAreThere) {
+  Roster roster(3, kPatience);
+  EXPECT_TRUE(roster.aborted(2, "enough").empty());
+  roster.joined(4, on("a"), kStart);
+  roster.joined(5, on("a"), kStart);
+  const auto sends = roster.aborted(2, "enough");
+  EXPECT_THAT(sends[0].to, UnorderedElementsAre(4, 5));
+  EXPECT_EQ(failure(sends).code, Code::aborted);
+  EXPECT_EQ(failure(sends).rank, 2);
+  EXPECT_EQ(failure(sends).message, "enough");
+  EXPECT_EQ(roster.generation(), 2u);
+}
+
+}  // namespace
+}  // namespace anello::rendezvous
