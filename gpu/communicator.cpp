@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
@@ -23,8 +24,8 @@ namespace {
 constexpr milliseconds kBetweenLooks{20};
 // What NCCL complains of may follow from another rank's death, which the control plane finds out within this time.
 constexpr milliseconds kForTheCause{300};
-constexpr int kEagerLooks = 100;
-constexpr std::chrono::microseconds kNap{50};
+// A communicator that does not block starts a thread for each call, which takes some of this.
+constexpr std::chrono::microseconds kEager{300}, kNap{50};
 
 // Ranks that use several communicators of a device have to start their kernels in the same order, or they wait for each
 // other; a launch that is not interrupted by another one keeps the program's order.
@@ -63,11 +64,13 @@ struct Communicator::State {
 
   std::mutex mutex;  // over what follows
   std::condition_variable changed;
-  void* comm = nullptr;  // none once it is aborted or destroyed
-  bool calling = false;  // somebody is inside a call with it
-  bool over = false;     // nobody needs it any more
-  bool ended = false;    // and the thread is done with it
+  void* comm = nullptr;    // none once it is aborted or destroyed
+  bool calling = false;    // somebody is inside a call with it
+  bool over = false;       // nobody needs it any more
+  bool finalized = false;  // and it may be destroyed, rather than aborted
+  bool ended = false;      // the thread is done with it
   std::deque<Queued> queued;
+  std::vector<std::shared_ptr<State>> children;  // what was split off: NCCL may write its `comm` late
 };
 
 std::string Communicator::State::complaint() {
@@ -101,9 +104,10 @@ void Communicator::State::watch() {
   // A call that is inside NCCL comes out by itself, or is freed by the abort.
   changed.wait_for(lock, limits.end, [this] { return !calling; });
   if (void* const last = std::exchange(comm, nullptr)) {
+    const auto end = finalized ? table->destroy : table->abort;
     lock.unlock();
-    if (const int status = table->abort(last); status != 0)
-      log(Severity::warning, text("NCCL on GPU ", int(device.id), " could not be aborted: ", table->describe(status)));
+    if (const int status = end(last); status != 0)
+      log(Severity::warning, text("NCCL on GPU ", int(device.id), " could not be ended: ", table->describe(status)));
     lock.lock();
   }
   queued.clear();
@@ -119,18 +123,20 @@ Communicator::Communicator(Group group, const Device& device, const AnelloNcclTa
   if (all.rank() == 0)
     if (const int status = table.unique_id(&id); status != 0) fail(what, state_->say(status));
   all.broadcast(Tensor(id.bytes, sizeof id.bytes, DType::u8), 0, {.name = "NCCL's id"});
-  start([&](void*) { return table.create(&state_->comm, all.size(), &id, all.rank()); }, what);
+  start([&] { return table.create(&state_->comm, all.size(), &id, all.rank()); }, what);
 }
 
-std::unique_ptr<Communicator> Communicator::split(Group group, int colour, int key) {
+// NCCL may write down the new communicator after this call has failed: the place outlives both.
+std::unique_ptr<Communicator> Communicator::split(Group group) {
   const std::string what = "splitting a communicator";
+  const int colour = group.members()[0], key = group.rank();  // no other part has that member
   std::unique_ptr<Communicator> part(
       new Communicator(std::make_shared<State>(std::move(group), state_->device, *state_->table, state_->limits)));
+  const Shared born = part->state_;
+  state_->children.push_back(born);
   part->start(
-      [&](void*) {
-        void* child = nullptr;
-        run(what, nullptr, [&](void* comm) { return state_->table->split(comm, colour, key, &child); });
-        part->state_->comm = child;
+      [&] {
+        launch(what, [&](void* comm) { return state_->table->split(comm, colour, key, &born->comm); });
         return 0;
       },
       what);
@@ -138,9 +144,9 @@ std::unique_ptr<Communicator> Communicator::split(Group group, int colour, int k
 }
 
 // The thread watches from the beginning, so that a start can be aborted too.
-void Communicator::start(const Call& create, const std::string& what) {
+void Communicator::start(const std::function<int()>& create, const std::string& what) {
   const DeviceGuard guard(state_->device);
-  const int status = create(nullptr);
+  const int status = create();
   watcher_ = quiet_thread([state = state_] { state->watch(); });
   try {
     finish(status, what, state_->limits.start);
@@ -156,15 +162,19 @@ Communicator::~Communicator() {
         text("NCCL on GPU ", int(state_->device.id), " does not come back from its end; a thread is left behind"));
 }
 
-// Of a failed world nobody waits for the others. True: nothing of it is left.
+// Of a failed world nobody waits for the others. What is queued has a little time to be done. The thread ends the
+// communicator in any case, since even to destroy it may block. True: nothing of it is left.
 bool Communicator::say_goodbye() noexcept {
   State& state = *state_;
+  if (!watcher_.joinable()) return true;
   try {
     if (!state.group.failure()) {
-      const std::string what = "finalizing";
-      finish(attempt(state.table->finalize, what), what, state.limits.end);
+      const std::string why = poll(attempt(state.table->finalize, "finalizing"), state.limits.end);
+      if (!why.empty())
+        log(Severity::warning, text("NCCL on GPU ", int(state.device.id),
+                                    " is ended with work that was queued and not waited for: ", why));
       const std::lock_guard lock(state.mutex);
-      if (void* const comm = std::exchange(state.comm, nullptr)) state.table->destroy(comm);
+      state.finalized = why.empty();
     }
   } catch (const std::exception& error) {
     log(Severity::info, text("a communicator ends early: ", error.what()));
@@ -198,36 +208,41 @@ int Communicator::attempt(const Call& call, const std::string& what) {
   return status;
 }
 
-// Until it is no longer in progress.
-void Communicator::finish(int status, const std::string& what, milliseconds limit) {
+// Until it is no longer in progress; why that was nothing, or an empty string.
+std::string Communicator::poll(int status, milliseconds limit) {
   State& state = *state_;
-  const auto began = Clock::now();
-  for (int look = 0;; look++) {
-    std::unique_lock lock(state.mutex);
-    std::string why;
-    if (status != 0 && status != ANELLO_NCCL_IN_PROGRESS)
-      why = state.say(status);
-    else if (!state.comm)
-      why = "it has been aborted";
-    else if (status = state.table->state(state.comm); status == 0)
-      return;
-    else if (Clock::now() - began > limit)
-      why = text("it took more than ", limit.count(), " ms");
-    lock.unlock();
-    if (!why.empty()) fail(what, why);
-    if (look < kEagerLooks)
+  for (const auto began = Clock::now();;) {
+    const auto waited = Clock::now() - began;
+    {
+      const std::lock_guard lock(state.mutex);
+      if (status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return state.say(status);
+      if (!state.comm) return "it has been aborted";
+      status = state.table->state(state.comm);
+      if (status == 0) return {};
+    }
+    if (limit.count() > 0 && waited > limit) return text("it took more than ", limit.count(), " ms");
+    if (waited < kEager)
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(kNap);
   }
 }
 
+void Communicator::finish(int status, const std::string& what, milliseconds limit) {
+  if (const std::string why = poll(status, limit); !why.empty()) fail(what, why);
+}
+
+void Communicator::launch(const std::string& what, const Call& call) {
+  const DeviceGuard guard(state_->device);
+  const std::lock_guard launching(launches_of(state_->device.id));
+  finish(attempt(call, what), what, state_->limits.launch);
+}
+
 void Communicator::run(const std::string& what, void* stream, const Call& call) {
+  launch(what, call);
   State& state = *state_;
+  if (state.limits.operation.count() == 0) return;
   const DeviceGuard guard(state.device);
-  const std::lock_guard launching(launches_of(state.device.id));
-  finish(attempt(call, what), what, state.limits.launch);
-  if (state.limits.operation.count() == 0 || !stream) return;
   State::Queued queued{make_event(state.device), what, Clock::now() + state.limits.operation};
   record(state.device, queued.done, stream);
   const std::lock_guard lock(state.mutex);

@@ -20,10 +20,10 @@ namespace anello::gpu {
 class Communicator {
  public:
   struct Limits {
-    std::chrono::milliseconds start{60000};   // of its own creation
-    std::chrono::milliseconds operation{0};   // of what is queued, with what the stream had to do before; 0: none
-    std::chrono::milliseconds launch{60000};  // of queueing it
-    std::chrono::milliseconds end{5000};      // of saying goodbye, and of an abort
+    std::chrono::milliseconds start{60000};  // of its own creation
+    std::chrono::milliseconds operation{0};  // of what is queued, with what the stream had to do before; 0: none
+    std::chrono::milliseconds launch{0};     // of queueing it, which may wait for peers to connect; 0: none
+    std::chrono::milliseconds end{5000};     // of saying goodbye, and of an abort
   };
   // Queues something; returns a status of the table.
   using Call = std::function<int(void* comm)>;
@@ -34,8 +34,8 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // That of those ranks with the same colour, which `group` is. All ranks of this one call.
-  std::unique_ptr<Communicator> split(Group group, int colour, int key);
+  // That of the ranks of `group`, some of this one's. All ranks of this one call, each with the group that it is in.
+  std::unique_ptr<Communicator> split(Group group);
 
   // Blocks until it is queued. Throws the world's failure with what was attempted.
   void run(const std::string& what, void* stream, const Call& call);
@@ -47,9 +47,11 @@ class Communicator {
   using Shared = std::shared_ptr<State>;
   explicit Communicator(Shared state) : state_(std::move(state)) {}
 
-  void start(const Call& create_with, const std::string& what);
+  void start(const std::function<int()>& create, const std::string& what);
+  std::string poll(int status, std::chrono::milliseconds limit);
   void finish(int status, const std::string& what, std::chrono::milliseconds limit);
   int attempt(const Call& call, const std::string& what);
+  void launch(const std::string& what, const Call& call);
   [[noreturn]] void fail(const std::string& what, const std::string& why);
   bool say_goodbye() noexcept;
 

@@ -44,7 +44,7 @@ DeviceGuard::DeviceGuard(const Device& device) : device_(device) {
 }
 
 DeviceGuard::~DeviceGuard() {
-  if (before_ != int(device_.id)) device_.table->set_device(before_);
+  if (before_ != int(device_.id)) device_.table->return_to_device(before_);
 }
 
 Stream make_stream(const Device& device) {

@@ -22,7 +22,7 @@ struct Device {
 // 0.
 void check(const Device& device, int status, std::string_view call, const void* stream = nullptr);
 
-// Makes the device the calling thread's current one, and the one before it again at the end.
+// Makes the device the calling thread's current one, and the one before it again at the end, if anything is on that.
 class DeviceGuard {
  public:
   explicit DeviceGuard(const Device& device);
@@ -52,6 +52,7 @@ class Owner {
     if (handle_) (device_.table->*kDestroy)(handle_);
   }
   void* get() const { return handle_; }
+  void leak() { handle_ = nullptr; }  // where to let go would wait for ever
   explicit operator bool() const { return handle_ != nullptr; }
 
  private:
@@ -78,6 +79,9 @@ void copy(const Device& device, void* to, const void* from, std::size_t bytes, v
 void zero(const Device& device, void* memory, std::size_t bytes, void* stream);
 // What is queued on `later` from now on follows what has been queued on `earlier`; the event is used for it.
 void order(const Device& device, const Event& event, void* earlier, void* later);
+
+// The longest that is waited for a device where nobody can be told that it does not answer.
+inline constexpr std::chrono::milliseconds kLastWait{5000};
 
 // Blocks until what was recorded is done. Throws Error{timed_out} after `limit`, if it is not zero, naming `what`.
 void wait(const Device& device, const Event& event, std::chrono::milliseconds limit, std::string_view what);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gpu/gpu_group.hpp"
+#include "gpu/or_abort.hpp"
 #include "ring/base/signature.hpp"
 #include "ring/base/text.hpp"
 #include "ring/buckets.hpp"
@@ -30,8 +31,10 @@ class GpuGradients::Impl {
   bool complete(const Bucket& bucket) const;
   void launch(const Bucket& bucket);
   void zero(std::size_t gradient);
+  void follow(void* earlier, void* later);
 
   GpuGroup& group_;
+  Group same_;  // for host memory
   gpu::Device device_;
   void* stream_;
   gpu::Stream travel_;
@@ -73,6 +76,7 @@ std::uint64_t bucket_bytes(const GradientOptions& options, std::span<const Tenso
 GpuGradients::Impl::Impl(GpuGroup& group, const gpu::Device& device, std::span<const Gradient> gradients, void* stream,
                          const GradientOptions& options)
     : group_(group),
+      same_(group.group()),
       device_(device),
       stream_(stream),
       travel_(gpu::make_stream(device)),
@@ -102,8 +106,7 @@ void GpuGradients::Impl::compare(std::span<const Gradient> gradients, const Grad
     for (const char letter : gradient.name) all = fingerprint(all, std::uint64_t(letter));
     for (const std::uint64_t extent : gradient.shape) all = fingerprint(all, extent);
   }
-  Group same = group_.group();
-  same.barrier({.name = "the list of gradients", .agree = all});
+  same_.barrier({.name = "the list of gradients", .agree = all});
 }
 
 void GpuGradients::Impl::begin(double factor) {
@@ -138,19 +141,25 @@ void GpuGradients::Impl::launch(const Bucket& bucket) {
     auto* const data = static_cast<std::byte*>(tensor.data) + piece.first * size_bytes(tensor.dtype);
     list.emplace_back(data, piece.count, tensor.dtype);
   }
-  {
-    const gpu::DeviceGuard guard(device_);
-    gpu::order(device_, order_, stream_, travel_.get());
-  }
+  follow(stream_, travel_.get());
   const std::string name = text("bucket ", launched_, " of ", buckets_.size());
   group_.allreduce(list, travel_.get(), op_, {.name = name, .wire = wire_, .prescale = *factor_});
   step_.exposed += Clock::now() - began;
 }
 
 void GpuGradients::Impl::zero(std::size_t gradient) {
-  const gpu::DeviceGuard guard(device_);
-  gpu::zero(device_, tensors_[gradient].data, tensors_[gradient].bytes(), stream_);
+  gpu::or_abort(same_, [&] {
+    const gpu::DeviceGuard guard(device_);
+    gpu::zero(device_, tensors_[gradient].data, tensors_[gradient].bytes(), stream_);
+  });
   announced_[gradient] = passes_;
+}
+
+void GpuGradients::Impl::follow(void* earlier, void* later) {
+  gpu::or_abort(same_, [&] {
+    const gpu::DeviceGuard guard(device_);
+    gpu::order(device_, order_, earlier, later);
+  });
 }
 
 Gradients::Step GpuGradients::Impl::finish() {
@@ -159,8 +168,7 @@ Gradients::Step GpuGradients::Impl::finish() {
     if (announced_[gradient] == 0) zero(gradient);
   while (launched_ < buckets_.size()) launch(buckets_[launched_++]);
   factor_.reset();
-  const gpu::DeviceGuard guard(device_);
-  gpu::order(device_, order_, travel_.get(), stream_);
+  follow(travel_.get(), stream_);
   step_.communicated = step_.exposed;
   return step_;
 }

@@ -24,7 +24,9 @@ using std::chrono::milliseconds;
 struct Facts {
   std::array<char, 256> no_nccl{};
   std::array<char, 32> bus_id{};
+  std::array<char, 40> uuid{};
   std::int32_t nccl_version = 0;  // 0: none
+  std::int32_t kernels = 0;
 };
 
 template <std::size_t kRoom>
@@ -47,6 +49,7 @@ const AnelloNcclTable* describe_self(const gpu::Device& device, Facts& mine) {
   AnelloGpuInfo info{};
   gpu::check(device, device.table->device_info(int(device.id), &info), "asking for its properties");
   put(mine.bus_id, info.bus_id);
+  put(mine.uuid, info.uuid);
   const char* why_not = "";
   const AnelloNcclTable* const nccl = device.table->nccl(&why_not);
   if (nccl)
@@ -65,7 +68,7 @@ std::string why_not_nccl(const World& world, const std::vector<Facts>& all) {
       return text("rank 0 has NCCL ", gpu::nccl_version_text(all[0].nccl_version), ", rank ", rank, " ",
                   gpu::nccl_version_text(their.nccl_version));
     for (int before = 0; before < rank; before++)
-      if (world.host(before) == world.host(rank) && all[std::size_t(before)].bus_id == their.bus_id)
+      if (all[std::size_t(before)].uuid == their.uuid)
         return text("ranks ", before, " and ", rank, " share GPU ", words(their.bus_id), " of ", world.host(rank));
   }
   return {};
@@ -77,18 +80,21 @@ GpuGroup::Impl::Impl(World& world, const Options& options, const Load& load) : g
   if (options.backend != "auto" && options.backend != "nccl" && options.backend != "staged")
     throw Error(Code::configuration, text("ANELLO_GPU_BACKEND='", options.backend, "' is none of auto, nccl, staged"));
   Facts mine;
-  const AnelloNcclTable* nccl = nullptr;
+  gpu::Nccl::Tables tables{};
   gpu::all_or_none(world, [&] {
-    device_ = find_device(world, options.device, load());
-    nccl = describe_self(device_, mine);
+    const Tables loaded = load();
+    device_ = find_device(world, options.device, *loaded.devices);
+    tables = {describe_self(device_, mine), loaded.kernels};
+    mine.kernels = loaded.kernels ? 1 : 0;
   });
   std::vector<Facts> all(std::size_t(world.size()));
   world.all_gather(ConstTensor(&mine, sizeof mine, DType::u8),
                    Tensor(all.data(), all.size() * sizeof(Facts), DType::u8), {.name = "facts of GPUs"});
+  if (std::ranges::any_of(all, [](const Facts& their) { return their.kernels == 0; })) tables.kernels = nullptr;
   const std::string why_not = options.backend == "staged" ? "ANELLO_GPU_BACKEND=staged" : why_not_nccl(world, all);
   if (options.backend == "nccl" && !why_not.empty())
     throw Error(Code::configuration, text("ANELLO_GPU_BACKEND=nccl cannot be: ", why_not));
-  if (why_not.empty()) nccl_ = std::make_unique<gpu::Nccl>(group_, device_, *nccl, options.nccl, options.compare);
+  if (why_not.empty()) nccl_ = std::make_unique<gpu::Nccl>(group_, device_, tables, options.nccl, options.compare);
   reason_ = nccl_ ? text("NCCL ", gpu::nccl_version_text(mine.nccl_version), ", and a GPU for each rank") : why_not;
   log(Severity::info,
       text("GPU ", int(device_.id), ": ", nccl_ ? "by NCCL" : "staged through host memory", ": ", reason_));
@@ -97,7 +103,7 @@ GpuGroup::Impl::Impl(World& world, const Options& options, const Load& load) : g
 std::unique_ptr<GpuGroup::Impl> GpuGroup::Impl::split(int colour, int key) {
   std::unique_ptr<Impl> part(new Impl(group_.split(colour, key), *this));
   part->reason_ = reason_;
-  if (nccl_) part->nccl_ = nccl_->split(part->group_, colour, key);
+  if (nccl_) part->nccl_ = nccl_->split(part->group_);
   return part;
 }
 
@@ -147,7 +153,7 @@ GpuGroup::Impl::Options options_of(World& world, const GpuOptions& options) {
   all.backend = settings.gpu_backend;
   all.staged.copy = settings.operation_limit;
   all.nccl.start = settings.start_timeout;
-  all.nccl.operation = settings.operation_limit;
+  all.nccl.operation = all.nccl.launch = settings.operation_limit;
   all.compare = settings.gpu_check != 0;
   all.device = options.device;
   return all;
@@ -156,8 +162,9 @@ GpuGroup::Impl::Options options_of(World& world, const GpuOptions& options) {
 }  // namespace
 
 GpuGroup::GpuGroup(World& world, const GpuOptions& options)
-    : GpuGroup(std::make_unique<Impl>(world, options_of(world, options), [&]() -> const AnelloGpuTable& {
-        return gpu::installed(WorldMaker::settings(world).gpu_plugin).table();
+    : GpuGroup(std::make_unique<Impl>(world, options_of(world, options), [&] {
+        const std::string& plugin = WorldMaker::settings(world).gpu_plugin;
+        return Impl::Tables{&gpu::installed(plugin).table(), gpu::installed_kernels_if_any(plugin)};
       })) {}
 GpuGroup::GpuGroup(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 GpuGroup::GpuGroup(GpuGroup&&) noexcept = default;

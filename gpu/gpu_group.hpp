@@ -21,8 +21,12 @@ class GpuGroup::Impl {
     bool compare = false;
     int device = -1;
   };
-  // Finds the table; throws Error{unsupported} that says what is missing.
-  using Load = std::function<const AnelloGpuTable&()>;
+  struct Tables {
+    const AnelloGpuTable* devices;
+    const AnelloKernelTable* kernels = nullptr;  // there may be none
+  };
+  // Finds them; throws Error{unsupported} that says what is missing.
+  using Load = std::function<Tables()>;
 
   // All ranks of the world call. Throws as GpuGroup's constructor.
   Impl(World& world, const Options& options, const Load& load);
@@ -47,8 +51,8 @@ class GpuGroup::Impl {
       on_gpu(nccl_ && by_nccl ? static_cast<gpu::Collectives&>(*nccl_) : staged());
     }
   }
-  bool nccl_can(DType dtype, Op op, const ReduceOptions& options) const {
-    return nccl_ && nccl_->can(dtype, op, options);
+  bool nccl_can(Kind kind, DType dtype, Op op, const ReduceOptions& options) const {
+    return nccl_ && nccl_->can(kind, dtype, op, options);
   }
 
  private:

@@ -28,7 +28,7 @@ void GpuGroup::allreduce(Tensor inout, void* stream, Op op, const ReduceOptions&
 void GpuGroup::allreduce(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
   operations::allreduce(input, output, op, options);
   impl_->carry_out(
-      "allreduce", {{input, output}}, impl_->nccl_can(input.dtype, op, options), stream,
+      "allreduce", {{input, output}}, impl_->nccl_can(Kind::allreduce, input.dtype, op, options), stream,
       [&](Collectives& gpu) { gpu.allreduce(input, output, stream, op, options); },
       [&](Group& host) { host.allreduce(input, output, op, options); });
 }
@@ -37,7 +37,7 @@ void GpuGroup::allreduce(std::span<const Tensor> list, void* stream, Op op, cons
   std::vector<Buffer::Piece> pieces;
   const DType dtype = operations::allreduce(list, pieces, op, options).dtype;
   impl_->carry_out(
-      "allreduce", read_only(list), impl_->nccl_can(dtype, op, options), stream,
+      "allreduce", read_only(list), impl_->nccl_can(Kind::allreduce, dtype, op, options), stream,
       [&](Collectives& gpu) { gpu.allreduce(list, stream, op, options); },
       [&](Group& host) { host.allreduce(list, op, options); });
 }
@@ -50,7 +50,7 @@ void GpuGroup::reduce(ConstTensor input, Tensor output, int root, void* stream, 
   operations::reduce(seat_of(group()), input, output, root, op, options);
   if (group().rank() != root) output = Tensor(nullptr, 0, input.dtype);
   impl_->carry_out(
-      "reduce", {{input, output}}, impl_->nccl_can(input.dtype, op, options), stream,
+      "reduce", {{input, output}}, impl_->nccl_can(Kind::reduce, input.dtype, op, options), stream,
       [&](Collectives& gpu) { gpu.reduce(input, output, root, stream, op, options); },
       [&](Group& host) { host.reduce(input, output, root, op, options); });
 }
@@ -96,7 +96,7 @@ void GpuGroup::scatter(ConstTensor input, Tensor output, int root, void* stream,
 void GpuGroup::reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
   operations::reduce_scatter(seat_of(group()), input, output, op, options);
   impl_->carry_out(
-      "reduce_scatter", {{input, output}}, impl_->nccl_can(input.dtype, op, options), stream,
+      "reduce_scatter", {{input, output}}, impl_->nccl_can(Kind::reduce_scatter, input.dtype, op, options), stream,
       [&](Collectives& gpu) { gpu.reduce_scatter(input, output, stream, op, options); },
       [&](Group& host) { host.reduce_scatter(input, output, op, options); });
 }

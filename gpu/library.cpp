@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::gpu {
@@ -16,6 +17,9 @@ namespace fs = std::filesystem;
 
 constexpr Plugin kDevices{"libanello_gpu.so", "anello_gpu_table", ANELLO_GPU_TABLE_VERSION, "GPU memory",
                           "build Anello where CUDA's toolkit is (-DANELLO_CUDA=ON), and install it with the program"};
+
+constexpr Plugin kKernels{"libanello_kernels.so", "anello_kernel_table", ANELLO_KERNEL_TABLE_VERSION,
+                          "arithmetic on GPUs", "build Anello where nvcc and cuBLAS are (-DANELLO_CUDA=ON)"};
 
 fs::path first_there(const Plugin& plugin, const std::vector<fs::path>& places) {
   std::error_code ignored;
@@ -67,6 +71,20 @@ const Library& installed(const std::string& given) {
   }
   static const Library only(places);
   return only;
+}
+
+const AnelloKernelTable& installed_kernels(const std::string& given) {
+  static const LoadedPlugin only = load(kKernels, {installed(given).path().parent_path() / kKernels.file});
+  return *static_cast<const AnelloKernelTable*>(only.table);
+}
+
+const AnelloKernelTable* installed_kernels_if_any(const std::string& given) {
+  try {
+    return &installed_kernels(given);
+  } catch (const Error& error) {
+    log(Severity::info, error.what());
+    return nullptr;
+  }
 }
 
 std::string nccl_version_text(int version) {

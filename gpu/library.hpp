@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpu/device.hpp"
+#include "gpu/kernels/kernel_table.h"
 
 namespace anello::gpu {
 
@@ -45,6 +46,10 @@ class Library {
 // That of this process: the file given, or, if that is empty, the plugin beside the program or where Anello is
 // installed. Loaded once, and kept. Throws as the constructor, each time anew until it is there.
 const Library& installed(const std::string& given);
+
+// The kernels, which lie beside the plugin for devices. The first throws as load(), the second returns null.
+const AnelloKernelTable& installed_kernels(const std::string& given);
+const AnelloKernelTable* installed_kernels_if_any(const std::string& given);
 
 std::string nccl_version_text(int version);  // of 22809: "2.28.9"
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <anello/error.hpp>
+#include <bit>
 #include <vector>
 
+#include "gpu/or_abort.hpp"
 #include "ring/base/text.hpp"
 #include "ring/plan/parts.hpp"
 
@@ -22,8 +24,8 @@ std::uint64_t fingerprint_of(std::span<const std::uint64_t> values, std::uint64_
   return before;
 }
 
-bool scales(const ReduceOptions& options) {
-  return options.prescale != 1 || options.postscale != 1;
+bool is_sum(Op op) {
+  return op == Op::sum || op == Op::average;
 }
 
 // Calls a table's function for each; the first that fails ends it.
@@ -36,25 +38,30 @@ int each_of(const Each& all, Function function) {
 
 }  // namespace
 
-Nccl::Nccl(Group group, const Device& device, const AnelloNcclTable& table, const Communicator::Limits& limits,
-           bool compare)
-    : Nccl(group, device, std::make_unique<Communicator>(group, device, table, limits), compare) {}
+Nccl::Nccl(Group group, const Device& device, const Tables& tables, const Communicator::Limits& limits, bool compare)
+    : Nccl(group, device, std::make_unique<Communicator>(group, device, *tables.nccl, limits), tables.kernels,
+           compare) {}
 
-Nccl::Nccl(Group group, const Device& device, std::unique_ptr<Communicator> communicator, bool compare)
+Nccl::Nccl(Group group, const Device& device, std::unique_ptr<Communicator> communicator,
+           const AnelloKernelTable* kernels, bool compare)
     : group_(std::move(group)),
       device_(device),
       table_(&communicator->table()),
+      kernels_(kernels),
+      wire_(kernels ? std::make_unique<Wire>(device, *kernels) : nullptr),
       compare_(compare),
       communicator_(std::move(communicator)) {}
 
-std::unique_ptr<Nccl> Nccl::split(Group group, int colour, int key) {
-  auto part = communicator_->split(group, colour, key);
-  return std::unique_ptr<Nccl>(new Nccl(std::move(group), device_, std::move(part), compare_));
+std::unique_ptr<Nccl> Nccl::split(Group group) {
+  auto part = communicator_->split(group);
+  return std::unique_ptr<Nccl>(new Nccl(std::move(group), device_, std::move(part), kernels_, compare_));
 }
 
-bool Nccl::can(DType dtype, Op op, const ReduceOptions& options) const {
-  const bool factors = !scales(options) || op == Op::sum || op == Op::average;
-  return !options.wire && factors && table_->has(int(dtype), int(op)) == 1;
+// No rank knows another one's factor before the reduction.
+bool Nccl::can(Kind kind, DType dtype, Op op, const ReduceOptions& options) const {
+  if (options.wire) return kind == Kind::allreduce && wire_ && table_->has(int(*options.wire), int(op)) == 1;
+  const bool scales = options.postscale == 1 || wire_ || is_sum(op);
+  return scales && table_->has(int(dtype), int(op)) == 1;
 }
 
 void Nccl::run(Signature signature, std::string_view name, std::uint64_t agree, void* stream,
@@ -62,7 +69,7 @@ void Nccl::run(Signature signature, std::string_view name, std::uint64_t agree, 
   signature.sequence = calls_++;
   const std::string what = text("NCCL ", describe(signature), name.empty() ? "" : text(" '", name, "'"));
   if (compare_) compare(signature, what, agree);
-  if (signature.count > 0) communicator_->run(what, stream, call);
+  if (signature.count > 0) or_abort(group_, [&] { communicator_->run(what, stream, call); });
 }
 
 // Nobody waits for it: a difference ends the world, and with it what NCCL waits for.
@@ -83,25 +90,52 @@ Communicator::Call Nccl::together(Communicator::Call calls) const {
   };
 }
 
-// A factor is one of NCCL's sums, in which each rank multiplies what it gives.
-Communicator::Call Nccl::reducing(DType dtype, Op op, const ReduceOptions& options,
-                                  std::function<int(void* comm, int op)> call) const {
-  if (!scales(options)) return [op, call = std::move(call)](void* comm) { return call(comm, int(op)); };
-  const double factor = options.prescale * options.postscale / (op == Op::average ? group_.size() : 1);
+// A factor may differ from rank to rank, so that what is queued must not depend on it: kernels multiply before and
+// after. Without them each sum of floats is one of NCCL's own, in which a rank multiplies what it gives.
+void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to, void* stream,
+                     const ReduceOptions& options, const Reduce& call) {
+  if (options.postscale != 1)
+    signature.fingerprint = fingerprint(signature.fingerprint, std::bit_cast<std::uint64_t>(options.postscale));
+  std::vector<const void*> inputs;
+  for (const ConstTensor& tensor : from) inputs.push_back(tensor.data);
+  const int op = int(signature.op);
+  if (!wire_ && is_float(signature.dtype) && is_sum(signature.op))
+    return run(signature, options.name, options.agree, stream,
+               scaled(signature, options, [&](void* comm, int sum) { return call(inputs, sum, comm); }));
+  if (!wire_ && options.prescale != 1) {
+    group_.abort(text(name(signature.kind), ": a factor before ", name(signature.op), " needs libanello_kernels.so"));
+    throw *group_.failure();
+  }
+  or_abort(group_, [&] {
+    const bool packs = options.prescale != 1 && signature.count > 0;
+    if (packs) inputs = wire_->pack(from, signature.dtype, options.prescale, stream).parts;
+    run(signature, options.name, options.agree, stream, [&](void* comm) { return call(inputs, op, comm); });
+    if (packs) wire_->release(stream);
+    if (options.postscale != 1) wire_->scale(to, options.postscale, stream);
+  });
+}
+
+Communicator::Call Nccl::scaled(const Signature& signature, const ReduceOptions& options,
+                                std::function<int(void* comm, int op)> call) const {
+  const int dtype = int(signature.dtype);
+  const double factor = options.prescale * options.postscale / (signature.op == Op::average ? group_.size() : 1);
   return [this, dtype, factor, call = std::move(call)](void* comm) {
-    int scaled = 0;
-    if (const int status = table_->scaled_sum_create(&scaled, factor, int(dtype), comm); status != 0) return status;
-    const int status = call(comm, scaled);
-    const int destroyed = table_->scaled_sum_destroy(scaled, comm);
+    int sum = 0;
+    if (const int status = table_->scaled_sum_create(&sum, factor, dtype, comm); status != 0) return status;
+    const int status = call(comm, sum);
+    const int destroyed = table_->scaled_sum_destroy(sum, comm);
     return status != 0 ? status : destroyed;
   };
 }
 
 // What a rank has for itself is copied.
-Communicator::Call Nccl::moving(std::span<const Move> moves, DType dtype, void* stream) const {
+Communicator::Call Nccl::moving(std::span<const Move> moves, DType dtype, void* stream) {
   for (const Move& move : moves)
     if (move.peer == group_.rank() && move.from != move.to && move.to_count > 0)
-      copy(device_, move.to, move.from, move.to_count * size_bytes(dtype), stream);
+      or_abort(group_, [&] {
+        const DeviceGuard guard(device_);  // whose default stream a null one is
+        copy(device_, move.to, move.from, move.to_count * size_bytes(dtype), stream);
+      });
   return together([this, moves, dtype, stream](void* comm) {
     return each_of(moves, [&](const Move& move) {
       if (move.peer == group_.rank()) return 0;
@@ -114,39 +148,58 @@ Communicator::Call Nccl::moving(std::span<const Move> moves, DType dtype, void* 
   });
 }
 
+// Factors belong to the casts, and so does an average's division.
+void Nccl::allreduce_packed(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
+                            void* stream, const ReduceOptions& options) {
+  const bool averages = signature.op == Op::average;
+  signature.wire = *options.wire;
+  or_abort(group_, [&] {
+    const Tensor all = wire_->pack(from, *options.wire, options.prescale, stream).all;
+    run(signature, options.name, options.agree, stream, [&](void* comm) {
+      return table_->allreduce(all.data, all.data, all.count, int(all.dtype), int(averages ? Op::sum : signature.op),
+                               comm, stream);
+    });
+    wire_->unpack(to, *options.wire, options.postscale / (averages ? group_.size() : 1), stream);
+  });
+}
+
+void Nccl::allreduce_all(std::span<const ConstTensor> from, std::span<const Tensor> to, void* stream, Op op,
+                         const ReduceOptions& options) {
+  Signature signature{.kind = Kind::allreduce, .op = op, .dtype = to[0].dtype};
+  for (const Tensor& tensor : to) {
+    signature.count += tensor.count;
+    signature.fingerprint = fingerprint(signature.fingerprint, tensor.count);
+  }
+  if (options.wire) return allreduce_packed(signature, from, to, stream, options);
+  reduce_by(signature, from, to, stream, options, [&](std::span<const void* const> inputs, int reduction, void* all) {
+    const auto each = [&](void* comm) {
+      for (std::size_t i = 0; i < to.size(); i++) {
+        if (to[i].count == 0) continue;
+        const int status =
+            table_->allreduce(inputs[i], to[i].data, to[i].count, int(to[i].dtype), reduction, comm, stream);
+        if (status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
+      }
+      return 0;
+    };
+    return to.size() == 1 ? each(all) : together(each)(all);
+  });
+}
+
 void Nccl::allreduce(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
-  const auto call = [&](void* comm, int reduction) {
-    return table_->allreduce(input.data, output.data, input.count, int(input.dtype), reduction, comm, stream);
-  };
-  run({.count = input.count, .kind = Kind::allreduce, .op = op, .dtype = input.dtype}, options.name, options.agree,
-      stream, reducing(input.dtype, op, options, call));
+  allreduce_all(std::span(&input, 1), std::span(&output, 1), stream, op, options);
 }
 
 void Nccl::allreduce(std::span<const Tensor> list, void* stream, Op op, const ReduceOptions& options) {
-  if (list.empty()) return;
-  const DType dtype = list[0].dtype;
-  std::uint64_t count = 0, lengths = 0;
-  for (const Tensor& tensor : list) {
-    count += tensor.count;
-    lengths = fingerprint(lengths, tensor.count);
-  }
-  const auto call = [&](void* all, int reduction) {
-    const auto each = [&](const Tensor& tensor) {
-      if (tensor.count == 0) return 0;
-      return table_->allreduce(tensor.data, tensor.data, tensor.count, int(dtype), reduction, all, stream);
-    };
-    return together([&](void*) { return each_of(list, each); })(all);
-  };
-  run({.count = count, .fingerprint = lengths, .kind = Kind::allreduce, .op = op, .dtype = dtype}, options.name,
-      options.agree, stream, reducing(dtype, op, options, call));
+  if (!list.empty()) allreduce_all(std::vector<ConstTensor>(list.begin(), list.end()), list, stream, op, options);
 }
 
 void Nccl::reduce(ConstTensor input, Tensor output, int root, void* stream, Op op, const ReduceOptions& options) {
-  const auto call = [&](void* comm, int reduction) {
-    return table_->reduce(input.data, output.data, input.count, int(input.dtype), reduction, root, comm, stream);
-  };
-  run({.count = input.count, .root = root, .kind = Kind::reduce, .op = op, .dtype = input.dtype}, options.name,
-      options.agree, stream, reducing(input.dtype, op, options, call));
+  if (group_.rank() != root) output = Tensor(nullptr, 0, input.dtype);
+  reduce_by(
+      {.count = input.count, .root = root, .kind = Kind::reduce, .op = op, .dtype = input.dtype}, std::span(&input, 1),
+      std::span(&output, 1), stream, options, [&](std::span<const void* const> inputs, int reduction, void* comm) {
+        return table_->reduce(inputs[0], output.data, input.count, int(input.dtype), reduction, root, comm, stream);
+      });
 }
 
 void Nccl::broadcast(std::span<const Tensor> list, int root, void* stream, const Options& options) {
@@ -229,29 +282,27 @@ void Nccl::scatter(ConstTensor input, Tensor output, int root, void* stream, con
 void Nccl::reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
   const int dtype = int(input.dtype);
   const Parts parts(group_.size(), output.count, options.counts);
-  const auto equal = [&](void* comm, int reduction) {
-    return table_->reduce_scatter(input.data, output.data, output.count, dtype, reduction, comm, stream);
-  };
-  const auto unequal = [&](void* all, int reduction) {
-    return together([&](void* comm) {
-      for (int rank = 0; rank < group_.size(); rank++) {
-        const Range part = parts.of(rank);
-        if (part.count == 0) continue;
-        const void* const from = at(input.data, part.begin, input.dtype);
-        const int status = table_->reduce(from, output.data, part.count, dtype, reduction, rank, comm, stream);
-        if (status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
-      }
-      return 0;
-    })(all);
-  };
-  const bool parts_are_equal = options.counts.empty();
-  run({.count = parts.whole(),
-       .fingerprint = fingerprint_of(options.counts),
-       .kind = Kind::reduce_scatter,
-       .op = op,
-       .dtype = input.dtype},
-      options.name, options.agree, stream,
-      parts_are_equal ? reducing(input.dtype, op, options, equal) : reducing(input.dtype, op, options, unequal));
+  const Signature signature{.count = parts.whole(),
+                            .fingerprint = fingerprint_of(options.counts),
+                            .kind = Kind::reduce_scatter,
+                            .op = op,
+                            .dtype = input.dtype};
+  reduce_by(signature, std::span(&input, 1), std::span(&output, 1), stream, options,
+            [&](std::span<const void* const> inputs, int reduction, void* all) {
+              if (options.counts.empty())
+                return table_->reduce_scatter(inputs[0], output.data, output.count, dtype, reduction, all, stream);
+              return together([&](void* comm) {
+                for (int rank = 0; rank < group_.size(); rank++) {
+                  const Range part = parts.of(rank);
+                  if (part.count == 0) continue;
+                  const void* const from = at(inputs[0], part.begin, input.dtype);
+                  const int status =
+                      table_->reduce(from, output.data, part.count, dtype, reduction, rank, comm, stream);
+                  if (status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
+                }
+                return 0;
+              })(all);
+            });
 }
 
 void Nccl::all_to_all(ConstTensor input, Tensor output, void* stream, const Options& options) {
@@ -293,9 +344,10 @@ void Nccl::send(ConstTensor tensor, int to, void* stream, const Options& options
     group_.send_async(ConstTensor(nullptr, 0, tensor.dtype), to,
                       {.name = what, .agree = fingerprint(options.agree, tensor.count)});
   if (tensor.count == 0) return;
-  communicator_->run(what, stream, [&](void* comm) {
+  const auto call = [&](void* comm) {
     return table_->send(tensor.data, tensor.count, int(tensor.dtype), to, comm, stream);
-  });
+  };
+  or_abort(group_, [&] { communicator_->run(what, stream, call); });
 }
 
 void Nccl::recv(Tensor tensor, int from, void* stream, const Options& options) {
@@ -304,9 +356,10 @@ void Nccl::recv(Tensor tensor, int from, void* stream, const Options& options) {
     group_.recv_async(Tensor(nullptr, 0, tensor.dtype), from,
                       {.name = what, .agree = fingerprint(options.agree, tensor.count)});
   if (tensor.count == 0) return;
-  communicator_->run(what, stream, [&](void* comm) {
+  const auto call = [&](void* comm) {
     return table_->recv(tensor.data, tensor.count, int(tensor.dtype), from, comm, stream);
-  });
+  };
+  or_abort(group_, [&] { communicator_->run(what, stream, call); });
 }
 
 }  // namespace anello::gpu

@@ -1,5 +1,5 @@
-// Collectives on GPU memory by NCCL: each call queues NCCL's own kernels on the stream. What one of these calls cannot
-// do is told by can().
+// Collectives on GPU memory by NCCL: each call queues NCCL's own kernels on the stream. What reductions cannot be had
+// is told by can(). A device that fails ends the world, since the others wait for this rank.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,6 +9,7 @@
 
 #include "gpu/collectives.hpp"
 #include "gpu/communicator.hpp"
+#include "gpu/wire.hpp"
 #include "ring/base/signature.hpp"
 
 namespace anello::gpu {
@@ -17,12 +18,16 @@ class Nccl : public Collectives {
  public:
   // With `compare` the arguments of each call are compared by the group's ranks, beside it: where they are not the same
   // the world ends with Error{mismatch}, rather than that NCCL waits for ever.
-  Nccl(Group group, const Device& device, const AnelloNcclTable& table, const Communicator::Limits& limits,
-       bool compare);
+  // Without kernels nothing travels in 16 bits.
+  struct Tables {
+    const AnelloNcclTable* nccl;
+    const AnelloKernelTable* kernels = nullptr;
+  };
+  Nccl(Group group, const Device& device, const Tables& tables, const Communicator::Limits& limits, bool compare);
 
-  std::unique_ptr<Nccl> split(Group group, int colour, int key);
+  std::unique_ptr<Nccl> split(Group group);
 
-  bool can(DType dtype, Op op, const ReduceOptions& options) const;
+  bool can(Kind kind, DType dtype, Op op, const ReduceOptions& options) const;
 
   void allreduce(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) override;
   void allreduce(std::span<const Tensor> list, void* stream, Op op, const ReduceOptions& options) override;
@@ -48,18 +53,29 @@ class Nccl : public Collectives {
     std::uint64_t to_count;
   };
 
-  Nccl(Group group, const Device& device, std::unique_ptr<Communicator> communicator, bool compare);
+  Nccl(Group group, const Device& device, std::unique_ptr<Communicator> communicator, const AnelloKernelTable* kernels,
+       bool compare);
+  void allreduce_packed(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
+                        void* stream, const ReduceOptions& options);
+  void allreduce_all(std::span<const ConstTensor> from, std::span<const Tensor> to, void* stream, Op op,
+                     const ReduceOptions& options);
   void run(Signature signature, std::string_view name, std::uint64_t agree, void* stream,
            const Communicator::Call& call);
   void compare(const Signature& signature, const std::string& what, std::uint64_t agree);
   Communicator::Call together(Communicator::Call calls) const;
-  Communicator::Call reducing(DType dtype, Op op, const ReduceOptions& options,
-                              std::function<int(void* comm, int op)> call) const;
-  Communicator::Call moving(std::span<const Move> moves, DType dtype, void* stream) const;
+  // Queues a reduction of inputs, which may lie elsewhere than the tensors.
+  using Reduce = std::function<int(std::span<const void* const> inputs, int reduction, void* comm)>;
+  void reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to, void* stream,
+                 const ReduceOptions& options, const Reduce& call);
+  Communicator::Call scaled(const Signature& signature, const ReduceOptions& options,
+                            std::function<int(void* comm, int op)> call) const;
+  Communicator::Call moving(std::span<const Move> moves, DType dtype, void* stream);
 
   Group group_;
   Device device_;
   const AnelloNcclTable* table_;
+  const AnelloKernelTable* kernels_;
+  std::unique_ptr<Wire> wire_;  // if there are kernels
   bool compare_;
   std::uint64_t calls_ = 0;
   std::unique_ptr<Communicator> communicator_;

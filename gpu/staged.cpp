@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <anello/error.hpp>
 
+#include "gpu/or_abort.hpp"
 #include "ring/base/signature.hpp"
 
 namespace anello::gpu {
@@ -28,32 +29,41 @@ Staged::Staged(Group group, const Device& device, const Limits& limits)
     slot = {make_pinned(device, limits_.segment_bytes), make_event(device), make_event(device), {}};
 }
 
+// Memory that the device may still use is not given back: that would wait for it.
 Staged::~Staged() {
-  settle();
+  if (settle()) return;
+  for (Slot& slot : slots_) slot.memory.leak();
+  input_.leak();
+  output_.leak();
 }
 
-// Nothing may be on its way through memory that is about to be used anew, or given back.
-void Staged::settle() noexcept {
+// Nothing may be on its way through memory that is about to be used anew, or given back. False: something is.
+bool Staged::settle() noexcept {
   for (Slot& slot : slots_) try {
       slot.work.wait();
     } catch (const Error&) {
       // whoever started it has been told
     }
-  for (const Stream* stream : {&down_, &up_}) try {
+  try {
+    for (const Stream* stream : {&down_, &up_}) {
       record(device_, order_, stream->get());
-      wait(device_, order_, limits_.copy, "the end of what is on its way");
-    } catch (const Error&) {
-      // a device that does not answer keeps nothing moving either
+      wait(device_, order_, limits_.copy.count() > 0 ? limits_.copy : kLastWait, "the end of what is on its way");
     }
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
+// What has gone wrong here must not be on its way any more when the caller has its memory back.
 template <class Body>
-void Staged::or_abort(Body body) {
+void Staged::carry_out(Body body) {
   try {
-    const DeviceGuard guard(device_);
-    body();
-  } catch (const Error& error) {
-    if (error.code() == Code::device || error.code() == Code::timed_out) group_.abort(error.what());
+    or_abort(group_, [&] {
+      const DeviceGuard guard(device_);
+      body();
+    });
+  } catch (...) {
     settle();
     throw;
   }
@@ -114,7 +124,7 @@ std::uint64_t Staged::agreed(std::uint64_t number, std::size_t count) {
 void Staged::allreduce(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
   ReduceOptions of_segments = options;
   of_segments.agree = agreed(options.agree, input.count);
-  or_abort([&] {
+  carry_out([&] {
     pass({input.data, output.data, input.count, input.dtype,
           [&](Tensor segment) { return group_.allreduce_async(segment, op, of_segments); }},
          stream);
@@ -128,7 +138,7 @@ void Staged::allreduce(std::span<const Tensor> list, void* stream, Op op, const 
 void Staged::reduce(ConstTensor input, Tensor output, int root, void* stream, Op op, const ReduceOptions& options) {
   ReduceOptions of_segments = options;
   of_segments.agree = agreed(options.agree, input.count);
-  or_abort([&] {
+  carry_out([&] {
     pass({input.data, group_.rank() == root ? output.data : nullptr, input.count, input.dtype,
           [&](Tensor segment) { return group_.reduce_async(segment, root, op, of_segments); }},
          stream);
@@ -139,7 +149,7 @@ void Staged::broadcast(std::span<const Tensor> list, int root, void* stream, con
   const bool is_root = group_.rank() == root;
   for (const Tensor& tensor : list) {
     const Options of_segments{options.name, agreed(options.agree, tensor.count)};
-    or_abort([&] {
+    carry_out([&] {
       pass({is_root ? tensor.data : nullptr, is_root ? nullptr : tensor.data, tensor.count, tensor.dtype,
             [&](Tensor segment) { return group_.broadcast_async(segment, root, of_segments); }},
            stream);
@@ -155,7 +165,7 @@ void Staged::whole(ConstTensor input, Tensor output, void* stream,
     memory = make_pinned(device_, bytes);
     room = bytes;
   };
-  or_abort([&] {
+  carry_out([&] {
     at_least(input_, input_bytes_, input.bytes());
     at_least(output_, output_bytes_, output.bytes());
     begin(stream);

@@ -66,8 +66,8 @@ class Staged : public Collectives {
   void begin(void* stream);
   void end(void* stream);
   template <class Body>
-  void or_abort(Body body);
-  void settle() noexcept;
+  void carry_out(Body body);
+  bool settle() noexcept;
 
   Group group_;
   Device device_;

@@ -18,6 +18,7 @@ extern "C" {
 typedef struct AnelloGpuInfo {
   char name[64];
   char bus_id[32];
+  char uuid[40]; /* of no other device anywhere */
   uint64_t memory_bytes;
   int major, minor; /* compute capability */
 } AnelloGpuInfo;
@@ -32,6 +33,8 @@ typedef struct AnelloGpuTable {
   int (*device_of)(const void* memory, int* device); /* -1: the host's */
   int (*get_device)(int* device);
   int (*set_device)(int device);
+  /* The same, unless nothing is on that device yet: to make it current would set it up. */
+  int (*return_to_device)(int device);
 
   int (*memory_create)(void** memory, size_t bytes);
   int (*memory_destroy)(void* memory);

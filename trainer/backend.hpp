@@ -62,7 +62,7 @@ class Backend {
 
   virtual void add(std::span<const float> from, std::span<float> to) = 0;
   virtual void scale(float factor, std::span<float> values) = 0;
-  virtual double square_sum(std::span<const float> values) = 0;
+  virtual double square_sum(std::span<const std::span<float>> list) = 0;
   // velocity = momentum * velocity + gradient; parameters -= rate * velocity
   virtual void momentum_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> velocity,
                              float rate, float momentum) = 0;

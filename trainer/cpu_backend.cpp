@@ -41,7 +41,7 @@ class CpuBackend : public Backend {
   Score take_score() override { return std::exchange(score_, {}); }
   void add(std::span<const float> from, std::span<float> to) override;
   void scale(float factor, std::span<float> values) override;
-  double square_sum(std::span<const float> values) override;
+  double square_sum(std::span<const std::span<float>> list) override;
   void momentum_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> velocity,
                      float rate, float momentum) override;
   void adam_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> mean,
@@ -106,9 +106,10 @@ void CpuBackend::scale(float factor, std::span<float> values) {
   for (float& value : values) value *= factor;
 }
 
-double CpuBackend::square_sum(std::span<const float> values) {
+double CpuBackend::square_sum(std::span<const std::span<float>> list) {
   double sum = 0;
-  for (const float value : values) sum += double(value) * value;
+  for (const auto& values : list)
+    for (const float value : values) sum += double(value) * value;
   return sum;
 }
 

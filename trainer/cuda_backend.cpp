@@ -16,26 +16,42 @@ CudaBackend::CudaBackend(const gpu::Device& device, const AnelloKernelTable& ker
   images_.passed = gpu::make_event(device);
   labels_.passed = gpu::make_event(device);
   score_ = gpu::make_memory(device, sizeof(AnelloScore));
-  sum_ = gpu::make_memory(device, sizeof(double));
+  sum_ = gpu::make_memory(device, (1 + ANELLO_SQUARE_PARTS) * sizeof(double));
+  clear(score_, sizeof(AnelloScore));
   const gpu::DeviceGuard guard(device_);
-  gpu::zero(device_, score_.get(), sizeof(AnelloScore), stream());
   if (const int status = kernels_->create(&context_); status != 0)
     throw Error(Code::device, text("GPU ", int(device.id), ": making a cuBLAS handle: ", kernels_->describe(status)));
 }
 
 // What is queued may still use the memory that is about to be given back.
-void CudaBackend::drain() noexcept {
+// False: the device does not answer, and may use what is queued for ever.
+bool CudaBackend::drain() noexcept {
   try {
     gpu::record(device_, arrival_, stream());
-    gpu::wait(device_, arrival_, kForever, "the end of what is queued");
+    gpu::wait(device_, arrival_, gpu::kLastWait, "the end of what is queued");
+    return true;
   } catch (const Error&) {
-    // a device that does not answer uses nothing either
+    return false;
   }
 }
 
 CudaBackend::~CudaBackend() {
-  drain();
-  if (context_) kernels_->destroy(context_);
+  if (!drain()) {
+    for (gpu::DeviceMemory* memory : {&label_memory_, &score_, &sum_}) memory->leak();
+    for (gpu::PinnedMemory* memory : {&images_.memory, &labels_.memory, &arrived_}) memory->leak();
+    return;
+  }
+  try {
+    const gpu::DeviceGuard guard(device_);
+    kernels_->destroy(context_);
+  } catch (const Error&) {
+    // neither does it hold a handle
+  }
+}
+
+void CudaBackend::clear(const gpu::DeviceMemory& memory, std::size_t bytes) {
+  const gpu::DeviceGuard guard(device_);
+  gpu::zero(device_, memory.get(), bytes, stream());
 }
 
 template <class Kernel, class... Arguments>
@@ -56,7 +72,9 @@ Backend::Memory CudaBackend::allocate(std::size_t elems) {
   const auto owned = std::make_shared<gpu::DeviceMemory>(gpu::make_memory(device_, elems * sizeof(float)));
   const gpu::DeviceGuard guard(device_);
   gpu::zero(device_, owned->get(), elems * sizeof(float), stream());
-  return {static_cast<float*>(owned->get()), [this, owned](float*) { drain(); }};
+  return {static_cast<float*>(owned->get()), [this, owned](float*) {
+            if (!drain()) owned->leak();
+          }};
 }
 
 void CudaBackend::send(Lock& lock, void* to, const void* from, std::size_t bytes) {
@@ -129,7 +147,7 @@ void CudaBackend::cross_entropy(ConstMatrix scores, std::span<const std::uint8_t
 Score CudaBackend::take_score() {
   AnelloScore sum{};
   receive(score_.get(), &sum, sizeof sum);
-  gpu::zero(device_, score_.get(), sizeof sum, stream());
+  clear(score_, sizeof sum);
   return {.loss = sum.loss, .correct = std::size_t(sum.correct)};
 }
 
@@ -141,9 +159,11 @@ void CudaBackend::scale(float factor, std::span<float> values) {
   queue("scaling", &AnelloKernelTable::scale, factor, values.data(), values.size());
 }
 
-double CudaBackend::square_sum(std::span<const float> values) {
-  gpu::zero(device_, sum_.get(), sizeof(double), stream());
-  queue("the norm", &AnelloKernelTable::square_sum, values.data(), static_cast<double*>(sum_.get()), values.size());
+double CudaBackend::square_sum(std::span<const std::span<float>> list) {
+  clear(sum_, sizeof(double));
+  for (const auto& values : list)
+    queue("the norm", &AnelloKernelTable::square_sum, static_cast<const float*>(values.data()),
+          static_cast<double*>(sum_.get()), values.size());
   double sum = 0;
   receive(sum_.get(), &sum, sizeof sum);
   return sum;

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gpu/device.hpp"
+#include "gpu/kernels/kernel_table.h"
 #include "trainer/backend.hpp"
-#include "trainer/cuda/kernel_table.h"
 
 namespace anello::trainer {
 
@@ -32,7 +32,7 @@ class CudaBackend : public Backend {
   Score take_score() override;
   void add(std::span<const float> from, std::span<float> to) override;
   void scale(float factor, std::span<float> values) override;
-  double square_sum(std::span<const float> values) override;
+  double square_sum(std::span<const std::span<float>> list) override;
   void momentum_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> velocity,
                      float rate, float momentum) override;
   void adam_step(std::span<float> parameters, std::span<const float> gradient, std::span<float> mean,
@@ -47,7 +47,8 @@ class CudaBackend : public Backend {
   };
   template <class Kernel, class... Arguments>
   void queue(std::string_view what, Kernel kernel, Arguments... arguments);
-  void drain() noexcept;
+  bool drain() noexcept;
+  void clear(const gpu::DeviceMemory& memory, std::size_t bytes);
   void send(Lock& lock, void* to, const void* from, std::size_t bytes);
   void receive(const void* from, void* to, std::size_t bytes);
 

@@ -14,15 +14,6 @@
 namespace anello::trainer {
 namespace {
 
-constexpr gpu::Plugin kKernels{"libanello_kernels.so", "anello_kernel_table", ANELLO_KERNEL_TABLE_VERSION,
-                               "--device cuda", "build Anello where nvcc and cuBLAS are (-DANELLO_CUDA=ON)"};
-
-// Beside the plugin for devices.
-const AnelloKernelTable* load_kernels(const gpu::Library& devices) {
-  const gpu::LoadedPlugin loaded = gpu::load(kKernels, {devices.path().parent_path() / kKernels.file});
-  return static_cast<const AnelloKernelTable*>(loaded.table);
-}
-
 // The norm is taken of the sums, when they are there.
 class CudaGradients : public GradientSum {
  public:
@@ -38,9 +29,7 @@ class CudaGradients : public GradientSum {
   Gradients::Step finish() override {
     Gradients::Step step = gradients_.finish();
     if (most_norm_ == 0) return step;
-    double sum = 0;
-    for (const auto& values : values_) sum += backend_.square_sum(values);
-    step.norm = std::sqrt(sum);
+    step.norm = std::sqrt(backend_.square_sum(values_));
     if (step.norm > most_norm_)
       for (const auto& values : values_) backend_.scale(float(most_norm_ / step.norm), values);
     return step;
@@ -77,8 +66,9 @@ std::unique_ptr<Device> make_cuda_device(World& world) {
   const gpu::Library* library = nullptr;
   const AnelloKernelTable* kernels = nullptr;
   gpu::all_or_none(world, [&] {
-    library = &gpu::installed(WorldMaker::settings(world).gpu_plugin);
-    kernels = load_kernels(*library);
+    const std::string& plugin = WorldMaker::settings(world).gpu_plugin;
+    library = &gpu::installed(plugin);
+    kernels = &gpu::installed_kernels(plugin);
   });
   return std::make_unique<CudaDevice>(world, *library, *kernels);
 }

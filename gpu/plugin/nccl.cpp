@@ -16,13 +16,15 @@
 namespace {
 
 // NCCL's functions that are called, under their own names.
-#define ANELLO_NCCL_FUNCTIONS(FUNCTION)                                                                            \
-  FUNCTION(ncclGetErrorString)                                                                                     \
-  FUNCTION(ncclGetLastError) FUNCTION(ncclGetVersion) FUNCTION(ncclGetUniqueId) FUNCTION(ncclCommInitRankConfig)   \
-      FUNCTION(ncclCommSplit) FUNCTION(ncclCommGetAsyncError) FUNCTION(ncclCommFinalize) FUNCTION(ncclCommDestroy) \
-          FUNCTION(ncclCommAbort) FUNCTION(ncclGroupStart) FUNCTION(ncclGroupEnd) FUNCTION(ncclAllReduce)          \
-              FUNCTION(ncclReduce) FUNCTION(ncclBroadcast) FUNCTION(ncclAllGather) FUNCTION(ncclReduceScatter)     \
-                  FUNCTION(ncclSend) FUNCTION(ncclRecv) FUNCTION(ncclRedOpCreatePreMulSum) FUNCTION(ncclRedOpDestroy)
+#define ANELLO_NCCL_FUNCTIONS(FUNCTION)                                                                              \
+  FUNCTION(ncclGetErrorString)                                                                                       \
+  FUNCTION(ncclGetLastError)                                                                                         \
+  FUNCTION(ncclGetVersion)                                                                                           \
+  FUNCTION(ncclGetUniqueId) FUNCTION(ncclCommInitRankConfig) FUNCTION(ncclCommSplit) FUNCTION(ncclCommGetAsyncError) \
+      FUNCTION(ncclCommFinalize) FUNCTION(ncclCommDestroy) FUNCTION(ncclCommAbort) FUNCTION(ncclGroupStart)          \
+          FUNCTION(ncclGroupEnd) FUNCTION(ncclAllReduce) FUNCTION(ncclReduce) FUNCTION(ncclBroadcast)                \
+              FUNCTION(ncclAllGather) FUNCTION(ncclReduceScatter) FUNCTION(ncclSend) FUNCTION(ncclRecv)              \
+                  FUNCTION(ncclRedOpCreatePreMulSum) FUNCTION(ncclRedOpDestroy)
 
 struct Functions {
 #define ANELLO_DECLARE(name) decltype(&::name) name = nullptr;
@@ -34,7 +36,6 @@ Functions nccl;
 // Values of anello::DType and anello::Op.
 enum { kF16 = 1, kBf16, kF32, kF64, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kBoolean };
 enum { kSum = 1, kAverage, kMin, kMax, kProduct };
-constexpr int kFirstScaledSum = 1000;
 
 ncclComm_t comm_of(void* comm) {
   return static_cast<ncclComm_t>(comm);
@@ -84,7 +85,7 @@ ncclDataType_t moved_type_of(int dtype) {
 
 // Booleans are bytes of 0 and 1: any of them is the largest, all of them the smallest.
 bool reduction_of(int dtype, int op, ncclRedOp_t& reduction) {
-  if (op >= kFirstScaledSum) return reduction = static_cast<ncclRedOp_t>(op - kFirstScaledSum), true;
+  if (op < 0) return reduction = static_cast<ncclRedOp_t>(-op), true;  // a scaled sum
   switch (op) {
     case kSum:
       return reduction = dtype == kBoolean ? ncclMax : ncclSum, true;
@@ -104,7 +105,7 @@ bool reduction_of(int dtype, int op, ncclRedOp_t& reduction) {
 int has(int dtype, int op) {
   ncclDataType_t type{};
   ncclRedOp_t reduction{};
-  return type_of(dtype, type) && op < kFirstScaledSum && reduction_of(dtype, op, reduction) ? 1 : 0;
+  return type_of(dtype, type) && op > 0 && reduction_of(dtype, op, reduction) ? 1 : 0;
 }
 
 int unique_id(AnelloNcclId* id) {
@@ -186,7 +187,7 @@ int scaled_sum_create(int* op, double factor, int dtype, void* comm) {
   ncclRedOp_t made{};
   const ncclResult_t result =
       nccl.ncclRedOpCreatePreMulSum(&made, &scalar, type, ncclScalarHostImmediate, comm_of(comm));
-  *op = kFirstScaledSum + static_cast<int>(made);
+  *op = -static_cast<int>(made);
   return status_of(result);
 }
 
@@ -255,7 +256,7 @@ const AnelloNcclTable* anello_nccl_table(const char** why_not) {
       .scaled_sum_create = scaled_sum_create,
       .scaled_sum_destroy =
           [](int op, void* comm) {
-            return status_of(nccl.ncclRedOpDestroy(static_cast<ncclRedOp_t>(op - kFirstScaledSum), comm_of(comm)));
+            return status_of(nccl.ncclRedOpDestroy(static_cast<ncclRedOp_t>(-op), comm_of(comm)));
           },
   };
   *why_not = why;

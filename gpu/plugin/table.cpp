@@ -1,9 +1,11 @@
 // The table over CUDA's runtime. Each function is the call of that name and nothing else.
 #include "gpu/table.h"
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "gpu/plugin/plugin.hpp"
@@ -44,10 +46,26 @@ int device_info(int device, AnelloGpuInfo* info) {
   cudaError_t status = cudaGetDeviceProperties(&properties, device);
   if (status == cudaSuccess) status = cudaDeviceGetPCIBusId(info->bus_id, sizeof info->bus_id, device);
   std::memcpy(info->name, properties.name, std::min(sizeof info->name, sizeof properties.name) - 1);
+  for (int i = 0; i < 16; i++)
+    std::snprintf(info->uuid + 2 * i, 3, "%02x",
+                  static_cast<unsigned>(static_cast<unsigned char>(properties.uuid.bytes[i])));
   info->memory_bytes = properties.totalGlobalMem;
   info->major = properties.major;
   info->minor = properties.minor;
   return taken(status);
+}
+
+// Asks the driver, which the runtime has loaded.
+bool is_set_up(int device) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  const cudaError_t status =
+      cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &function, 12000, cudaEnableDefault, &found);
+  if (taken(status) != 0 || !function) return false;
+  unsigned flags = 0;
+  int active = 0;
+  return reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(function)(device, &flags, &active) == CUDA_SUCCESS &&
+         active != 0;
 }
 
 int device_of(const void* memory, int* device) {
@@ -70,6 +88,7 @@ const AnelloGpuTable* anello_gpu_table() {
       .device_of = device_of,
       .get_device = [](int* device) { return taken(cudaGetDevice(device)); },
       .set_device = [](int device) { return taken(cudaSetDevice(device)); },
+      .return_to_device = [](int device) { return is_set_up(device) ? taken(cudaSetDevice(device)) : 0; },
       .memory_create = [](void** memory, std::size_t bytes) { return taken(cudaMalloc(memory, bytes)); },
       .memory_destroy = [](void* memory) { return taken(cudaFree(memory)); },
       .pinned_create = [](void** memory,

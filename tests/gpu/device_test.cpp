@@ -19,6 +19,9 @@ namespace {
 const gpu::Library& library() {
   return gpu::installed(Settings::from_environment().gpu_plugin);
 }
+const AnelloKernelTable* kernels() {
+  return &gpu::installed_kernels(Settings::from_environment().gpu_plugin);
+}
 gpu::Device device() {
   return {&library().table(), gpu::DeviceId{0}};
 }
@@ -66,15 +69,19 @@ class OnTheDevice : public ::testing::TestWithParam<Way> {
  protected:
   void expect_all_right(const std::vector<Exercise>& exercises) {
     run_world(GetParam().ranks, [&](World& world) {
-      auto impl =
-          std::make_unique<GpuGroup::Impl>(world, GpuGroup::Impl::Options{.backend = GetParam().backend, .device = 0},
-                                           []() -> const AnelloGpuTable& { return library().table(); });
+      auto impl = std::make_unique<GpuGroup::Impl>(
+          world, GpuGroup::Impl::Options{.backend = GetParam().backend, .device = 0}, [] {
+            return GpuGroup::Impl::Tables{&library().table(), kernels()};
+          });
       GpuGroup::Impl& inside = *impl;
       GpuGroup gpus(std::move(impl));
       for (const Exercise& exercise : exercises)
         inside.carry_out(
-            "test", {}, inside.nccl_can(exercise.dtype, exercise.op, {.postscale = exercise.postscale}), nullptr,
-            [&](gpu::Collectives& on_gpu) { expect_right(gpus, on_gpu, world, exercise); }, [](Group&) { FAIL(); });
+            "test", {},
+            inside.nccl_can(exercise.kind, exercise.dtype, exercise.op,
+                            {.wire = exercise.wire, .postscale = exercise.postscale}),
+            nullptr, [&](gpu::Collectives& on_gpu) { expect_right(gpus, on_gpu, world, exercise); },
+            [](Group&) { FAIL(); });
     });
   }
 };
@@ -96,6 +103,13 @@ TEST_P(OnTheDevice, all_types_and_reductions_are_right) {
 TEST_P(OnTheDevice, factors_are_right) {
   expect_all_right(
       {{.count = 1000, .prescale = 2, .postscale = 0.5}, {.op = Op::average, .count = 1000, .postscale = 4}});
+}
+
+TEST_P(OnTheDevice, what_travels_in_16_bits_is_right) {
+  for (const DType wire : {DType::f16, DType::bf16})
+    expect_all_right({{.count = 1003, .wire = wire},
+                      {.dtype = DType::f64, .count = 1003, .wire = wire},
+                      {.op = Op::average, .count = 1003, .wire = wire, .prescale = 2, .postscale = 0.5}});
 }
 
 // The processor's arithmetic and the kernels', on matrices of awkward sizes.
@@ -127,11 +141,7 @@ class Kernels : public ::testing::Test {
   }
   std::mt19937 random_{1};
   std::unique_ptr<Backend> cpu_ = trainer::make_cpu_backend();
-  trainer::CudaBackend gpu_{device(), *static_cast<const AnelloKernelTable*>(
-                                          gpu::load({"libanello_kernels.so", "anello_kernel_table",
-                                                     ANELLO_KERNEL_TABLE_VERSION, "the test", "build it"},
-                                                    {library().path().parent_path() / "libanello_kernels.so"})
-                                              .table)};
+  trainer::CudaBackend gpu_{device(), *kernels()};
 };
 
 TEST_F(Kernels, multiply_in_all_orientations) {
@@ -164,7 +174,11 @@ TEST_F(Kernels, work_element_by_element) {
     const std::vector<float> values = some(count);
     const auto memory = gpu_.allocate(count);
     gpu_.copy_in(values, memory.get());
-    EXPECT_NEAR(gpu_.square_sum({memory.get(), count}), cpu_->square_sum(values), 1e-6 * double(count));
+    std::vector<float> same = values;
+    const std::span<float> on_gpu(memory.get(), count), on_cpu(same);
+    const double sum = gpu_.square_sum(std::span(&on_gpu, 1));
+    EXPECT_NEAR(sum, cpu_->square_sum(std::span(&on_cpu, 1)), 1e-6 * double(count));
+    EXPECT_EQ(sum, gpu_.square_sum(std::span(&on_gpu, 1))) << "it depends on the order";
   }
 }
 

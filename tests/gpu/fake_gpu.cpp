@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "tests/gpu/fake_nccl.hpp"
@@ -21,6 +22,7 @@ constexpr int kDevices = 4, kNoSuchDevice = 101, kBroken = 700;
 std::mutex mutex;  // of all that follows
 std::condition_variable changed;
 std::map<const std::byte*, std::pair<std::size_t, int>> memories;  // of devices: bytes, device
+std::set<std::byte*> pinned;
 Random delays(1);
 bool hanging = false;
 int busy = 0;  // what is queued or runs
@@ -119,6 +121,7 @@ int device_info(int device, AnelloGpuInfo* info) {
   if (device < 0 || device >= kDevices) return kNoSuchDevice;
   *info = {};
   std::snprintf(info->name, sizeof info->name, "fake");
+  std::snprintf(info->uuid, sizeof info->uuid, "fake %d", device);
   std::snprintf(info->bus_id, sizeof info->bus_id, "fake:%d", device);
   return 0;
 }
@@ -167,10 +170,16 @@ int pinned_create(void** memory, std::size_t bytes) {
   if (const int status = status_of("pinned_create")) return status;
   *memory = new std::byte[bytes];
   living++;
+  const std::lock_guard lock(mutex);
+  pinned.insert(static_cast<std::byte*>(*memory));
   return 0;
 }
 
 int pinned_destroy(void* memory) {
+  {
+    const std::lock_guard lock(mutex);
+    pinned.erase(static_cast<std::byte*>(memory));
+  }
   delete[] static_cast<std::byte*>(memory);
   living--;
   return 0;
@@ -239,6 +248,7 @@ const AnelloGpuTable& table() {
       .device_of = device_of,
       .get_device = get_device,
       .set_device = set_device,
+      .return_to_device = set_device,
       .memory_create = memory_create,
       .memory_destroy = memory_destroy,
       .pinned_create = pinned_create,
@@ -287,6 +297,17 @@ void pretend(int device) {
 
 int alive() {
   return living;
+}
+
+int reclaim() {
+  const std::lock_guard lock(mutex);
+  const int count = int(pinned.size() + memories.size());
+  for (std::byte* memory : pinned) delete[] memory;
+  for (const auto& [memory, about] : memories) delete[] memory;
+  pinned.clear();
+  memories.clear();
+  living -= count;
+  return count;
 }
 
 void fail(const std::string& call, int after) {

@@ -18,7 +18,8 @@ void queue(void* stream, std::function<void()> kernel);
 void finish(void* stream);  // blocks until all that is queued has run
 void settle_down();         // the same of all streams
 
-int alive();  // streams, events and memories
+int alive();    // streams, events and memories
+int reclaim();  // gives back the memory that was left behind, and says how much that was
 
 // For this thread all memory that it does not know is of that device; -1: of the host, as it is.
 void pretend(int device);

@@ -1,10 +1,12 @@
 // The trainer's kernels on a GPU made of threads: the processor's backend, queued on fake streams.
+#include <anello/tensor.hpp>
 #include <memory>
 #include <span>
+#include <vector>
 
+#include "gpu/kernels/kernel_table.h"
 #include "tests/gpu/fake_gpu.hpp"
 #include "trainer/backend.hpp"
-#include "trainer/cuda/kernel_table.h"
 
 namespace {
 
@@ -28,6 +30,43 @@ std::span<const float> of(const float* data, std::size_t count) {
 }
 std::span<float> of(float* data, std::size_t count) {
   return {data, count};
+}
+
+double read(const void* from, int type, std::size_t at) {
+  using namespace anello;
+  switch (DType(type)) {
+    case DType::f16:
+      return float(static_cast<const f16*>(from)[at]);
+    case DType::bf16:
+      return float(static_cast<const bf16*>(from)[at]);
+    case DType::f32:
+      return static_cast<const float*>(from)[at];
+    default:
+      return static_cast<const double*>(from)[at];
+  }
+}
+void write(void* to, int type, std::size_t at, double value) {
+  using namespace anello;
+  switch (DType(type)) {
+    case DType::f16:
+      static_cast<f16*>(to)[at] = f16(float(value));
+      break;
+    case DType::bf16:
+      static_cast<bf16*>(to)[at] = bf16(float(value));
+      break;
+    case DType::f32:
+      static_cast<float*>(to)[at] = float(value);
+      break;
+    default:
+      static_cast<double*>(to)[at] = value;
+  }
+}
+
+int cast(const AnelloPart* parts, std::size_t part_count, int from_type, int to_type, double factor, void* stream) {
+  return queued(stream, [=, all = std::vector<AnelloPart>(parts, parts + part_count)](Backend&) {
+    for (const AnelloPart& part : all)
+      for (std::size_t i = 0; i < part.count; i++) write(part.to, to_type, i, read(part.from, from_type, i) * factor);
+  });
 }
 
 int multiply(void*, const float* a, int a_transposed, const float* b, int b_transposed, float* product,
@@ -66,7 +105,10 @@ int scale(float factor, float* values, std::size_t count, void* stream) {
   return queued(stream, [=](Backend& cpu) { cpu.scale(factor, of(values, count)); });
 }
 int square_sum(const float* values, double* sum, std::size_t count, void* stream) {
-  return queued(stream, [=](Backend& cpu) { *sum += cpu.square_sum(of(values, count)); });
+  return queued(stream, [=](Backend& cpu) {
+    const auto all = of(const_cast<float*>(values), count);
+    *sum += cpu.square_sum(std::span(&all, 1));
+  });
 }
 int momentum_step(float* parameters, const float* gradient, float* velocity, float rate, float momentum,
                   std::size_t count, void* stream) {
@@ -87,6 +129,7 @@ int adam_step(float* parameters, const float* gradient, float* mean, float* squa
 const AnelloKernelTable* anello_kernel_table() {
   static const AnelloKernelTable table = {.version = ANELLO_KERNEL_TABLE_VERSION,
                                           .describe = [](int) { return "the fake is broken"; },
+                                          .cast = cast,
                                           .create = [](void** context) { return *context = nullptr, 0; },
                                           .destroy = [](void*) { return 0; },
                                           .multiply = multiply,

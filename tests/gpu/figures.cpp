@@ -50,10 +50,7 @@ double queued_us(void* stream, int repeats, const std::function<void()>& queue) 
 
 // Every kernel that goes over memory once, beside a copy in the same run.
 void kernels(std::size_t elems) {
-  const auto loaded = gpu::load({"libanello_kernels.so", "anello_kernel_table", ANELLO_KERNEL_TABLE_VERSION,
-                                 "the figures", "build it where nvcc is"},
-                                {library().path().parent_path() / "libanello_kernels.so"});
-  trainer::CudaBackend on(device(), *static_cast<const AnelloKernelTable*>(loaded.table));
+  trainer::CudaBackend on(device(), gpu::installed_kernels(Settings::from_environment().gpu_plugin));
   std::vector<Backend::Memory> memory;
   for (int i = 0; i < 4; i++) memory.push_back(on.allocate(elems));
   const auto span = [&](int i) { return std::span<float>(memory[std::size_t(i)].get(), elems); };
@@ -78,7 +75,7 @@ void kernels(std::size_t elems) {
 
 GpuGroup gpus_of(World& world, const std::string& backend) {
   return GpuGroup(std::make_unique<GpuGroup::Impl>(world, GpuGroup::Impl::Options{.backend = backend, .device = 0},
-                                                   []() -> const AnelloGpuTable& { return library().table(); }));
+                                                   [] { return GpuGroup::Impl::Tables{&library().table()}; }));
 }
 
 // What a call costs the host beyond NCCL's own.
@@ -99,7 +96,10 @@ void nccl() {
       });
       return 0;
     });
-    std::printf("nccl             %8.2f us     bare ncclAllReduce of 4 bytes, world of 1\n", theirs);
+    std::printf(
+        "nccl             %8.2f us     bare ncclAllReduce of 4 bytes in place, world of 1: what a call costs, no "
+        "message\n",
+        theirs);
     std::printf("nccl, ours       %8.2f us     %.2f us more\n", ours, ours - theirs);
   });
 }

@@ -19,7 +19,7 @@ GpuGroup gpus_of(World& world, const std::string& backend) {
   fake::pretend(world.local_rank() % 4);
   fake::nccl_moves_with(world.split(0, world.rank()));
   return GpuGroup(std::make_unique<GpuGroup::Impl>(world, GpuGroup::Impl::Options{.backend = backend},
-                                                   []() -> const AnelloGpuTable& { return fake::table(); }));
+                                                   [] { return GpuGroup::Impl::Tables{&fake::table()}; }));
 }
 
 class GpuGradientsBy : public ::testing::TestWithParam<std::string> {};

@@ -18,8 +18,8 @@ using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 using Choice = GpuGroup::Impl::Options;
 
-const AnelloGpuTable& load() {
-  return fake::table();
+GpuGroup::Impl::Tables load() {
+  return {&fake::table()};
 }
 
 GpuGroup gpus_of(World& world, const Choice& choice = {}, const GpuGroup::Impl::Load& from = load) {
@@ -87,9 +87,9 @@ TEST(GpuGroup, refuses_what_cannot_be) {
 // One rank's trouble is everybody's.
 TEST(GpuGroup, says_on_all_ranks_what_one_of_them_lacks) {
   const auto only_rank_1 = [](World& world, const std::function<void()>& trouble, Choice choice = {}) {
-    gpus_of(world, choice, [&]() -> const AnelloGpuTable& {
+    gpus_of(world, choice, [&] {
       if (world.rank() == 1) trouble();
-      return fake::table();
+      return load();
     });
   };
   expect_refused(told_on_all_ranks(

@@ -27,9 +27,11 @@ std::vector<int> everybody(const World& world) {
   return all;
 }
 
-std::unique_ptr<Nccl> nccl(World& world, const Communicator::Limits& limits = kLimits, bool compare = false) {
+std::unique_ptr<Nccl> nccl(World& world, const Communicator::Limits& limits = kLimits, bool compare = false,
+                           const AnelloKernelTable* kernels = nullptr) {
   fake::nccl_moves_with(world.group(everybody(world)));
-  return std::make_unique<Nccl>(world, fake::device(world.rank()), fake::nccl_table(), limits, compare);
+  return std::make_unique<Nccl>(world, fake::device(world.rank()), Nccl::Tables{&fake::nccl_table(), kernels}, limits,
+                                compare);
 }
 
 class NcclInWorldsOf : public ::testing::TestWithParam<int> {
@@ -40,7 +42,8 @@ class NcclInWorldsOf : public ::testing::TestWithParam<int> {
       const auto on_gpu = nccl(world);
       std::vector<Exercise> possible;
       for (const Exercise& exercise : exercises)
-        if (on_gpu->can(exercise.dtype, exercise.op, {.postscale = exercise.postscale})) possible.push_back(exercise);
+        if (on_gpu->can(exercise.kind, exercise.dtype, exercise.op, {.postscale = exercise.postscale}))
+          possible.push_back(exercise);
       EXPECT_FALSE(possible.empty());
       expect_right(*on_gpu, world, fake::device(world.rank()), possible);
     });
@@ -91,7 +94,7 @@ TEST_P(NcclInWorldsOf, parts_of_a_communicator) {
     const auto on_gpu = nccl(world);
     const int colour = world.rank() % 2;
     Group same = world.split(colour, -world.rank());
-    const auto part = on_gpu->split(same, colour, -world.rank());
+    const auto part = on_gpu->split(same);
     const Stream stream = make_stream(fake::device(world.rank()));
     std::vector<int> ranks(10, world.rank());
     part->allreduce(ranks, ranks, stream.get(), Op::min, {});
@@ -121,12 +124,27 @@ TEST(Nccl, transfers) {
 TEST(Nccl, says_what_it_cannot_do) {
   run_world(1, [&](World& world) {
     const auto on_gpu = nccl(world);
-    EXPECT_TRUE(on_gpu->can(DType::f32, Op::average, {.prescale = 2}));
-    EXPECT_FALSE(on_gpu->can(DType::f32, Op::max, {.prescale = 2}));
-    EXPECT_FALSE(on_gpu->can(DType::f32, Op::sum, {.wire = DType::f16}));
-    EXPECT_FALSE(on_gpu->can(DType::i32, Op::bit_or, {}));
-    EXPECT_FALSE(on_gpu->can(DType::i16, Op::sum, {}));
+    EXPECT_TRUE(on_gpu->can(Kind::allreduce, DType::f32, Op::average, {.prescale = 2}));
+    EXPECT_FALSE(on_gpu->can(Kind::allreduce, DType::f32, Op::max, {.postscale = 2}));
+    EXPECT_FALSE(on_gpu->can(Kind::allreduce, DType::f32, Op::sum, {.wire = DType::f16}));
+    EXPECT_FALSE(on_gpu->can(Kind::allreduce, DType::i32, Op::bit_or, {}));
+    EXPECT_FALSE(on_gpu->can(Kind::allreduce, DType::i16, Op::sum, {}));
   });
+}
+
+// Another rank may have no factor, and is not to wait.
+TEST(Nccl, a_factor_before_a_maximum_needs_kernels) {
+  for (const Told& told : told_on_all_ranks(2, [](World& world) {
+         const auto on_gpu = nccl(world);
+         std::vector<float> values(100, 1);
+         for (;;) {
+           on_gpu->allreduce(values, values, nullptr, Op::max, {.prescale = world.rank() == 1 ? 2.0 : 1.0});
+           fake::finish(nullptr);
+         }
+       })) {
+    ASSERT_TRUE(told.error);
+    EXPECT_THAT(told.error->what(), HasSubstr("a factor before max needs libanello_kernels.so"));
+  }
 }
 
 TEST(Nccl, waits_for_what_was_queued_and_is_waited_for) {

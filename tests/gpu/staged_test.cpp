@@ -159,6 +159,7 @@ TEST(Staged, a_device_that_hangs_is_given_up_after_the_limit) {
   fake::recover();
   EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(5000));
   for (const Told& each : told) EXPECT_THAT(each.error->message(), HasSubstr("took more than 100 ms"));
+  EXPECT_EQ(fake::reclaim(), 6) << "what a device may still use is not given back";
   EXPECT_EQ(fake::alive(), 0);
 }
 

@@ -136,7 +136,7 @@ Complaints foreign_names(const std::vector<File>& tree) {
   Complaints out = matches(tree, R"(#\s*include\s*<asio[./]|\basio::)", "Asio belongs in ring/net and rendezvous",
                            code_outside({"ring/net/", "rendezvous/"}));
   const Complaints cuda = matches(tree, R"(#\s*include\s*<(cuda|nccl|cublas)|\b(cuda|nccl|cublas)[A-Z]\w*\s*\()",
-                                  "CUDA belongs in gpu and trainer/cuda", code_outside({"gpu/", "trainer/cuda/"}));
+                                  "CUDA belongs in gpu", code_outside({"gpu/"}));
   out.insert(out.end(), cuda.begin(), cuda.end());
   return out;
 }

@@ -5,8 +5,11 @@
 //
 // A stream is a cudaStream_t, or null for the default one. What was queued on it before a call is waited for, and what
 // is queued after it finds the result; the host may look at one after synchronize(). Calls return when everything is
-// queued: at once with NCCL, or, staged, when the result's last copy is. Tensors are all in the memory of this rank's
-// GPU, on all ranks, or all in host memory: then the call is that of Group, once the stream has come to it.
+// queued: with NCCL that is soon, but for the first of a kind, which waits for the peers to connect, and for parts of
+// unequal counts in all_to_all, which ranks compare first; staged, it is when the result's last copy is queued. Tensors
+// are all in the memory of this rank's GPU, on all ranks, or all in host memory: then the call is that of Group, once
+// the stream has come to it. A null pointer is taken for the GPU's: a rank without elements in a call of host memory
+// gives a pointer into that all the same. A call may leave this rank's GPU as the thread's current device.
 //
 // Ranks call the same in the same order, as in a Group. One thread at a time. Errors are those of Group, and
 // Error{device} with call, device and stream. NCCL itself differs in this: f16 and bf16 are added as such, min and max
@@ -32,7 +35,7 @@ class GpuGroup {
   explicit GpuGroup(World& world, const GpuOptions& options = {});
   GpuGroup(GpuGroup&&) noexcept;
   GpuGroup& operator=(GpuGroup&&) noexcept;
-  // Waits until the others come to it too, or for five seconds.
+  // What was queued and not waited for has five seconds to be done; then it is ended, and said so in the log.
   ~GpuGroup();
 
   int device() const;

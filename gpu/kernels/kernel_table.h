@@ -1,5 +1,5 @@
-/* What the trainer asks of a GPU: a table of C functions, filled by the plugin libanello_kernels.so (kernels.cu and
-   cuBLAS), or by a test's fake. Each queues work on the stream, on the calling thread's current device, and returns 0 or
+/* Arithmetic on a GPU, for the engine (what travels in 16 bits) and the trainer: a table of C functions, filled by the
+   plugin libanello_kernels.so (kernels.cu and cuBLAS), or by a test's fake. Each queues work on the stream, on the calling thread's current device, and returns 0 or
    a status that describe() puts in words. Matrices are row-major floats; where counts are zero nothing is queued. */
 #pragma once
 #include <stddef.h>
@@ -10,6 +10,7 @@ extern "C" {
 #endif
 
 #define ANELLO_KERNEL_TABLE_VERSION 1
+#define ANELLO_SQUARE_PARTS 256
 
 /* What is known of a batch, on the device: sums that kernels add to. */
 typedef struct AnelloScore {
@@ -17,9 +18,19 @@ typedef struct AnelloScore {
   uint64_t correct;
 } AnelloScore;
 
+/* Elements that become others elsewhere. */
+typedef struct AnelloPart {
+  const void* from;
+  void* to;
+  size_t count;
+} AnelloPart;
+
 typedef struct AnelloKernelTable {
   uint32_t version;
   const char* (*describe)(int status);
+
+  /* Every element times the factor, as another type, rounded to nearest even; types of floats, as in anello::DType. */
+  int (*cast)(const AnelloPart* parts, size_t part_count, int from_type, int to_type, double factor, void* stream);
 
   int (*create)(void** context); /* of the current device */
   int (*destroy)(void* context);
@@ -37,7 +48,8 @@ typedef struct AnelloKernelTable {
 
   int (*add)(const float* from, float* to, size_t count, void* stream);
   int (*scale)(float factor, float* values, size_t count, void* stream);
-  int (*square_sum)(const float* values, double* sum, size_t count, void* stream); /* added to what is there */
+  /* Added to the first of 1 + ANELLO_SQUARE_PARTS numbers; the others are for its use. Always in the same order. */
+  int (*square_sum)(const float* values, double* sum, size_t count, void* stream);
   /* velocity = momentum * velocity + gradient; parameters -= rate * velocity */
   int (*momentum_step)(float* parameters, const float* gradient, float* velocity, float rate, float momentum,
                        size_t count, void* stream);

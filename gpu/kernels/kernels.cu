@@ -1,27 +1,17 @@
-// The trainer's kernels. What goes over memory once is bound by it: 16 bytes a thread and access, a grid that walks the
-// array in strides, one launch for all parameters, which lie behind each other.
+// What goes over memory once is bound by it: 16 bytes a thread and access, a grid that walks the array in strides, one
+// launch for all parameters, which lie behind each other, or for a list of parts.
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstdint>
 
-#include "trainer/cuda/kernel_table.h"
+#include "gpu/kernels/launch.cuh"
 
 namespace {
 
-constexpr int kThreads = 256, kWarp = 32, kMostBlocks = 4096;
 constexpr int kFirstCublasStatus = 10000;  // behind CUDA's own
 
-int blocks_for(std::size_t items) {
-  return static_cast<int>(std::min<std::size_t>((items + kThreads - 1) / kThreads, kMostBlocks));
-}
-cudaStream_t stream_of(void* stream) {
-  return static_cast<cudaStream_t>(stream);
-}
-int launched() {
-  return static_cast<int>(cudaGetLastError());
-}
 int status_of(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS ? 0 : kFirstCublasStatus + static_cast<int>(status);
 }
@@ -31,15 +21,7 @@ const char* describe(int status) {
   return cublasGetStatusString(static_cast<cublasStatus_t>(status - kFirstCublasStatus));
 }
 
-__device__ std::size_t first() {
-  return blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
-}
-__device__ std::size_t stride() {
-  return gridDim.x * static_cast<std::size_t>(blockDim.x);
-}
-
-// Four at a time, and the rest one by one. What an element becomes is told by `Each`, called with its index; arrays
-// that are not aligned to 16 bytes are taken one by one.
+// Four at a time, and the rest one by one; so is all of it where arrays are not aligned to 16 bytes.
 template <class Four, class One>
 __device__ void over(std::size_t count, bool aligned, Four four, One one) {
   const std::size_t fours = aligned ? count / 4 : 0;
@@ -82,7 +64,7 @@ int launch_combine(const float* a, const float* b, float* out, std::size_t count
 }
 
 struct Relu {
-  __device__ float operator()(float in, float) const { return fmaxf(in, 0.0F); }
+  __device__ float operator()(float in, float) const { return in < 0 ? 0.0F : in; }  // NaN stays
 };
 struct ReluGradient {
   __device__ float operator()(float out, float gradient) const { return out > 0 ? gradient : 0.0F; }
@@ -159,7 +141,20 @@ __global__ void softmax_cross_entropy(const float* scores, const std::uint8_t* l
   atomicAdd(reinterpret_cast<unsigned long long*>(&score->correct), correct);
 }
 
-__global__ void add_squares(const float* values, double* sum, std::size_t count, bool by_four) {
+constexpr int kWarps = kThreads / kWarp;
+
+// In order, so that it is the same on all ranks: of a block's threads, in its first one.
+__device__ double over_block_sum(double value) {
+  __shared__ double part[kWarps];
+  value = over_warp_sum(value);
+  if (threadIdx.x % kWarp == 0) part[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  double sum = 0;
+  for (int warp = 0; warp < kWarps; warp++) sum += part[warp];
+  return sum;
+}
+
+__global__ void square_parts(const float* values, double* parts, std::size_t count, bool by_four) {
   double own = 0;
   over(
       count, by_four,
@@ -169,8 +164,14 @@ __global__ void add_squares(const float* values, double* sum, std::size_t count,
                static_cast<double>(v.w) * v.w;
       },
       [&](std::size_t i) { own += static_cast<double>(values[i]) * values[i]; });
-  own = over_warp_sum(own);
-  if (threadIdx.x % kWarp == 0) atomicAdd(sum, own);
+  own = over_block_sum(own);
+  if (threadIdx.x == 0) parts[blockIdx.x] = own;
+}
+
+__global__ void add_parts(const double* parts, double* sum) {
+  double all = 0;
+  for (int i = 0; i < ANELLO_SQUARE_PARTS; i++) all += parts[i];
+  *sum += all;
 }
 
 __device__ void momentum(float& parameter, float gradient, float& velocity, float rate, float keep) {
@@ -280,7 +281,9 @@ int cross_entropy(const float* scores, const std::uint8_t* labels, float* gradie
 
 int square_sum(const float* values, double* sum, std::size_t count, void* stream) {
   if (count == 0) return 0;
-  add_squares<<<blocks_for((count + 3) / 4), kThreads, 0, stream_of(stream)>>>(values, sum, count, aligned(values));
+  square_parts<<<ANELLO_SQUARE_PARTS, kThreads, 0, stream_of(stream)>>>(values, sum + 1, count, aligned(values));
+  if (const int status = launched()) return status;
+  add_parts<<<1, 1, 0, stream_of(stream)>>>(sum + 1, sum);
   return launched();
 }
 
@@ -306,6 +309,7 @@ int adam_step(float* parameters, const float* gradient, float* mean, float* squa
 const AnelloKernelTable* anello_kernel_table() {
   static const AnelloKernelTable table = {ANELLO_KERNEL_TABLE_VERSION,
                                           describe,
+                                          anello_cast,
                                           create,
                                           destroy,
                                           multiply,

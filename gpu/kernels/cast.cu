@@ -1,0 +1,108 @@
+// From one type of floats to another, times a factor: what packs and unpacks a bucket that travels in 16 bits.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "gpu/kernels/launch.cuh"
+
+namespace {
+
+// Values of anello::DType.
+enum { kF16 = 1, kBf16, kF32, kF64 };
+
+// Through this type, so that f64 loses nothing on its way to f64.
+template <class From, class To>
+using Between = std::conditional_t<std::is_same_v<From, double> || std::is_same_v<To, double>, double, float>;
+
+template <class Wide, class From>
+__device__ Wide widened(From value) {
+  if constexpr (std::is_same_v<From, __half>)
+    return __half2float(value);
+  else if constexpr (std::is_same_v<From, __nv_bfloat16>)
+    return __bfloat162float(value);
+  else
+    return static_cast<Wide>(value);
+}
+template <class To, class Wide>
+__device__ To narrowed(Wide value) {
+  if constexpr (std::is_same_v<To, __half> && std::is_same_v<Wide, double>)
+    return __double2half(value);
+  else if constexpr (std::is_same_v<To, __half>)
+    return __float2half_rn(value);
+  else if constexpr (std::is_same_v<To, __nv_bfloat16> && std::is_same_v<Wide, double>)
+    return __double2bfloat16(value);
+  else if constexpr (std::is_same_v<To, __nv_bfloat16>)
+    return __float2bfloat16_rn(value);
+  else
+    return static_cast<To>(value);
+}
+
+template <class T>
+struct alignas(16) Eight {
+  T values[8];
+};
+
+constexpr int kPartsALaunch = 64;
+struct Parts {
+  AnelloPart all[kPartsALaunch];
+};
+
+// A row of blocks a part.
+template <class From, class To>
+__global__ void cast_parts(Parts parts, Between<From, To> factor) {
+  using Wide = Between<From, To>;
+  const AnelloPart part = parts.all[blockIdx.y];
+  const auto* const from = static_cast<const From*>(part.from);
+  auto* const to = static_cast<To*>(part.to);
+  const auto one = [&](From value) { return narrowed<To>(widened<Wide>(value) * factor); };
+  const bool aligned =
+      ((reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to)) & 15) == 0;
+  const std::size_t eights = aligned ? part.count / 8 : 0;
+  for (std::size_t i = first(); i < eights; i += stride()) {
+    const Eight<From> in = reinterpret_cast<const Eight<From>*>(from)[i];
+    Eight<To> out;
+    for (int k = 0; k < 8; k++) out.values[k] = one(in.values[k]);
+    reinterpret_cast<Eight<To>*>(to)[i] = out;
+  }
+  for (std::size_t i = 8 * eights + first(); i < part.count; i += stride()) to[i] = one(from[i]);
+}
+
+template <class From, class To>
+int cast_all(const AnelloPart* parts, std::size_t part_count, double factor, void* stream) {
+  for (std::size_t begin = 0; begin < part_count; begin += kPartsALaunch) {
+    const std::size_t count = std::min<std::size_t>(part_count - begin, kPartsALaunch);
+    Parts some{};
+    std::copy_n(parts + begin, count, some.all);
+    std::size_t longest = 1;
+    for (std::size_t i = 0; i < count; i++) longest = std::max(longest, some.all[i].count);
+    const dim3 blocks(static_cast<unsigned>(blocks_for((longest + 7) / 8)), static_cast<unsigned>(count));
+    cast_parts<From, To><<<blocks, kThreads, 0, stream_of(stream)>>>(some, static_cast<Between<From, To>>(factor));
+    if (const int status = launched()) return status;
+  }
+  return 0;
+}
+
+template <class From>
+int cast_from(const AnelloPart* parts, std::size_t part_count, int to_type, double factor, void* stream) {
+  switch (to_type) {
+    case kF16: return cast_all<From, __half>(parts, part_count, factor, stream);
+    case kBf16: return cast_all<From, __nv_bfloat16>(parts, part_count, factor, stream);
+    case kF32: return cast_all<From, float>(parts, part_count, factor, stream);
+    case kF64: return cast_all<From, double>(parts, part_count, factor, stream);
+    default: return cudaErrorInvalidValue;
+  }
+}
+
+}  // namespace
+
+int anello_cast(const AnelloPart* parts, std::size_t part_count, int from_type, int to_type, double factor, void* stream) {
+  switch (from_type) {
+    case kF16: return cast_from<__half>(parts, part_count, to_type, factor, stream);
+    case kBf16: return cast_from<__nv_bfloat16>(parts, part_count, to_type, factor, stream);
+    case kF32: return cast_from<float>(parts, part_count, to_type, factor, stream);
+    case kF64: return cast_from<double>(parts, part_count, to_type, factor, stream);
+    default: return cudaErrorInvalidValue;
+  }
+}

@@ -1,0 +1,35 @@
+// How kernels are launched and walk an array.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "gpu/kernels/kernel_table.h"
+
+// The one that lies in cast.cu; as in the table.
+int anello_cast(const AnelloPart* parts, std::size_t part_count, int from_type, int to_type, double factor,
+                void* stream);
+
+namespace {
+
+constexpr int kThreads = 256, kWarp = 32, kMostBlocks = 4096;
+
+inline int blocks_for(std::size_t items) {
+  return static_cast<int>(std::min<std::size_t>((items + kThreads - 1) / kThreads, kMostBlocks));
+}
+inline cudaStream_t stream_of(void* stream) {
+  return static_cast<cudaStream_t>(stream);
+}
+inline int launched() {
+  return static_cast<int>(cudaGetLastError());
+}
+
+inline __device__ std::size_t first() {
+  return blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x;
+}
+inline __device__ std::size_t stride() {
+  return gridDim.x * static_cast<std::size_t>(blockDim.x);
+}
+
+}  // namespace
