@@ -1,6 +1,9 @@
 // Rows of exercises on a fake GPU.
 #pragma once
+#include <chrono>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "tests/gpu/fake_gpu.hpp"
 #include "tests/gpu/on_gpu.hpp"
@@ -19,6 +22,22 @@ inline void expect_right(Collectives& on_gpu, World& world, const Device& device
   fake::finish(stream.get());
   for (std::size_t k = 0; k < parts.size(); k++)
     EXPECT_EQ(parts[k]->wrong(), "") << describe(exercises[k]) << ", rank " << world.rank();
+}
+
+// In a world of two: what was queued before a call is waited for, and what is queued after it finds the result.
+inline void expect_the_streams_order(Collectives& on_gpu, const Device& device) {
+  const Stream stream = make_stream(device);
+  std::vector<int> values(1000), seen;
+  for (int round = 1; round <= 5; round++) {
+    fake::queue(stream.get(), [&, round] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      values.assign(values.size(), round);
+    });
+    on_gpu.allreduce(values, values, stream.get(), Op::sum, {});
+    fake::queue(stream.get(), [&] { seen = values; });
+    fake::finish(stream.get());
+    EXPECT_EQ(seen, std::vector<int>(1000, 2 * round));
+  }
 }
 
 }  // namespace anello::gpu
