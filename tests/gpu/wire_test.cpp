@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "gpu/nccl.hpp"
 #include "tests/gpu/fake_nccl.hpp"
@@ -58,16 +60,20 @@ TEST(Wire, multiplies_what_a_rank_gives) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-// The room is one, whatever the stream, and grows while the call before it is on its way.
+// The room is one, whatever the stream, and grows while the call before it is on its way, which waits for another rank.
 TEST(Wire, is_used_by_one_call_at_a_time) {
   run_world(2, [](World& world) {
     const auto on_gpu = nccl(world, *anello_kernel_table());
     const Stream streams[] = {make_stream(fake::device(world.rank())), make_stream(fake::device(world.rank()))};
     std::vector<std::vector<float>> tensors;
-    for (std::size_t i = 0; i < 12; i++) tensors.emplace_back(10 + 37 * (i / 2), float(i));
-    for (std::size_t i = 0; i < tensors.size(); i += 2)
+    constexpr std::size_t kCounts[] = {100, 100, 60, 300, 300, 20};
+    for (std::size_t i = 0; i < 12; i++) tensors.emplace_back(kCounts[i / 2], float(i));
+    for (std::size_t i = 0; i < tensors.size(); i += 2) {
+      if (world.rank() == 1 && i % 4 == 0)
+        fake::queue(streams[0].get(), [] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); });
       on_gpu->allreduce(std::vector<Tensor>{tensors[i], tensors[i + 1]}, streams[i / 2 % 2].get(), Op::sum,
                         {.wire = DType::bf16});
+    }
     for (const Stream& stream : streams) fake::finish(stream.get());
     for (std::size_t i = 0; i < tensors.size(); i++) EXPECT_THAT(tensors[i], ::testing::Each(float(2 * i))) << i;
   });
