@@ -38,8 +38,8 @@ class GpuGroup::Impl {
   const std::string& reason() const { return reason_; }
   void synchronize(void* stream);
 
-  // Where the tensors are: on this rank's GPU, or, if `on_host` is called, in host memory. Null ones are
-  // nowhere. Throws Error{invalid_argument} if they are not together.
+  // Where the tensors are: on this rank's GPU, or, if `on_host` is called, in host memory. Null ones are nowhere.
+  // Throws Error{invalid_argument} if they are not together.
   using Tensors = std::vector<ConstTensor>;
   template <class OnGpu, class OnHost>
   void carry_out(std::string_view verb, const Tensors& tensors, bool by_nccl, void* stream, OnGpu on_gpu,

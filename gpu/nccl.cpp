@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <anello/error.hpp>
 #include <bit>
+#include <ranges>
 #include <vector>
 
 #include "gpu/or_abort.hpp"
@@ -26,6 +27,15 @@ std::uint64_t fingerprint_of(std::span<const std::uint64_t> values, std::uint64_
 
 bool is_sum(Op op) {
   return op == Op::sum || op == Op::average;
+}
+
+// A list travels as one operation; what its tensors have to agree on.
+void sign(Signature& signature, std::span<const Tensor> list) {
+  signature.dtype = list[0].dtype;
+  for (const Tensor& tensor : list) {
+    signature.count += tensor.count;
+    signature.fingerprint = fingerprint(signature.fingerprint, tensor.count);
+  }
 }
 
 // Calls a table's function for each; the first that fails ends it.
@@ -165,21 +175,15 @@ void Nccl::allreduce_packed(Signature signature, std::span<const ConstTensor> fr
 
 void Nccl::allreduce_all(std::span<const ConstTensor> from, std::span<const Tensor> to, void* stream, Op op,
                          const ReduceOptions& options) {
-  Signature signature{.kind = Kind::allreduce, .op = op, .dtype = to[0].dtype};
-  for (const Tensor& tensor : to) {
-    signature.count += tensor.count;
-    signature.fingerprint = fingerprint(signature.fingerprint, tensor.count);
-  }
+  Signature signature{.kind = Kind::allreduce, .op = op};
+  sign(signature, to);
   if (options.wire) return allreduce_packed(signature, from, to, stream, options);
   reduce_by(signature, from, to, stream, options, [&](std::span<const void* const> inputs, int reduction, void* all) {
     const auto each = [&](void* comm) {
-      for (std::size_t i = 0; i < to.size(); i++) {
-        if (to[i].count == 0) continue;
-        const int status =
-            table_->allreduce(inputs[i], to[i].data, to[i].count, int(to[i].dtype), reduction, comm, stream);
-        if (status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
-      }
-      return 0;
+      return each_of(std::views::iota(std::size_t(0), to.size()), [&](std::size_t i) {
+        if (to[i].count == 0) return 0;
+        return table_->allreduce(inputs[i], to[i].data, to[i].count, int(to[i].dtype), reduction, comm, stream);
+      });
     };
     return to.size() == 1 ? each(all) : together(each)(all);
   });
@@ -204,20 +208,15 @@ void Nccl::reduce(ConstTensor input, Tensor output, int root, void* stream, Op o
 
 void Nccl::broadcast(std::span<const Tensor> list, int root, void* stream, const Options& options) {
   if (list.empty()) return;
-  const DType dtype = list[0].dtype;
-  std::uint64_t count = 0, lengths = 0;
-  for (const Tensor& tensor : list) {
-    count += tensor.count;
-    lengths = fingerprint(lengths, tensor.count);
-  }
+  Signature signature{.root = root, .kind = Kind::broadcast};
+  sign(signature, list);
   const auto call = [&](void* comm) {
     return each_of(list, [&](const Tensor& tensor) {
       if (tensor.count == 0) return 0;
-      return table_->broadcast(tensor.data, tensor.data, tensor.count, int(dtype), root, comm, stream);
+      return table_->broadcast(tensor.data, tensor.data, tensor.count, int(tensor.dtype), root, comm, stream);
     });
   };
-  run({.count = count, .fingerprint = lengths, .root = root, .kind = Kind::broadcast, .dtype = dtype}, options.name,
-      options.agree, stream, together(call));
+  run(signature, options.name, options.agree, stream, together(call));
 }
 
 // Unequal parts are a broadcast of each.
@@ -233,15 +232,13 @@ void Nccl::all_gather(ConstTensor input, Tensor output, void* stream, const Part
     });
   const Parts parts(group_.size(), 0, options.counts);
   const auto call = [&](void* comm) {
-    for (int rank = 0; rank < group_.size(); rank++) {
+    return each_of(std::views::iota(0, group_.size()), [&](int rank) {
       const Range part = parts.of(rank);
-      if (part.count == 0) continue;
+      if (part.count == 0) return 0;
       void* const to = at(output.data, part.begin, output.dtype);
       const void* const from = rank == group_.rank() ? input.data : to;
-      const int status = table_->broadcast(from, to, part.count, dtype, rank, comm, stream);
-      if (status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
-    }
-    return 0;
+      return table_->broadcast(from, to, part.count, dtype, rank, comm, stream);
+    });
   };
   run(signature, options.name, options.agree, stream, together(call));
 }
@@ -292,15 +289,12 @@ void Nccl::reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op,
               if (options.counts.empty())
                 return table_->reduce_scatter(inputs[0], output.data, output.count, dtype, reduction, all, stream);
               return together([&](void* comm) {
-                for (int rank = 0; rank < group_.size(); rank++) {
+                return each_of(std::views::iota(0, group_.size()), [&](int rank) {
                   const Range part = parts.of(rank);
-                  if (part.count == 0) continue;
+                  if (part.count == 0) return 0;
                   const void* const from = at(inputs[0], part.begin, input.dtype);
-                  const int status =
-                      table_->reduce(from, output.data, part.count, dtype, reduction, rank, comm, stream);
-                  if (status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
-                }
-                return 0;
+                  return table_->reduce(from, output.data, part.count, dtype, reduction, rank, comm, stream);
+                });
               })(all);
             });
 }

@@ -16,13 +16,13 @@ namespace anello::gpu {
 
 class Nccl : public Collectives {
  public:
-  // With `compare` the arguments of each call are compared by the group's ranks, beside it: where they are not the same
-  // the world ends with Error{mismatch}, rather than that NCCL waits for ever.
   // Without kernels nothing travels in 16 bits.
   struct Tables {
     const AnelloNcclTable* nccl;
     const AnelloKernelTable* kernels = nullptr;
   };
+  // With `compare` the arguments of each call are compared by the group's ranks, beside it: where they are not the same
+  // the world ends with Error{mismatch}, rather than that NCCL waits for ever.
   Nccl(Group group, const Device& device, const Tables& tables, const Communicator::Limits& limits, bool compare);
 
   std::unique_ptr<Nccl> split(Group group);

@@ -23,8 +23,7 @@ CudaBackend::CudaBackend(const gpu::Device& device, const AnelloKernelTable& ker
     throw Error(Code::device, text("GPU ", int(device.id), ": making a cuBLAS handle: ", kernels_->describe(status)));
 }
 
-// What is queued may still use the memory that is about to be given back.
-// False: the device does not answer, and may use what is queued for ever.
+// What is queued may still use the memory that is about to be given back. False: it does so still.
 bool CudaBackend::drain() noexcept {
   try {
     gpu::record(device_, arrival_, stream());
@@ -134,7 +133,7 @@ void CudaBackend::relu_gradient(ConstMatrix out, ConstMatrix out_gradient, Matri
 
 void CudaBackend::cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) {
   if (labels.size() > label_room_) {
-    drain();
+    if (!drain()) label_memory_.leak();
     label_memory_ = gpu::make_memory(device_, labels.size());
     label_room_ = labels.size();
   }
