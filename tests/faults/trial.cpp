@@ -63,7 +63,7 @@ class Stage {
     strike();
     const bool all_told = harmless() ? end_in_good_order() : survivors_end(limit());
     Result result = judge(at);
-    if (!all_told && result.wrong.empty()) result.wrong = "not all had ended in time";
+    if (!all_told) result.wrong = text("not all had ended in time; ", result.wrong);
     if (trial_.fault == Fault::stop && result.wrong.empty()) result.wrong = wake();
     return result;
   }

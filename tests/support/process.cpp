@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -59,18 +60,31 @@ Ends open_ends(const Surroundings& surroundings) {
   return {in[0], out[1], err[1], in[1], out[0], err[0]};
 }
 
-void apply(const std::vector<std::string>& environment) {
-  for (const std::string& entry : environment) {
-    const std::size_t equals = entry.find('=');
-    if (equals == std::string::npos)
-      unsetenv(entry.c_str());
+// Ours, as the surroundings change it.
+std::vector<std::string> environment_of(const Surroundings& surroundings, const std::string& mark) {
+  std::map<std::string, std::string> values;
+  const auto set = [&](const std::string& entry) { values[entry.substr(0, entry.find('='))] = entry; };
+  for (char** entry = environ; *entry; entry++) set(*entry);
+  for (const std::string& entry : surroundings.environment)
+    if (entry.find('=') == std::string::npos)
+      values.erase(entry);
     else
-      setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
-  }
+      set(entry);
+  set(mark);
+  std::vector<std::string> entries;
+  for (const auto& [name, entry] : values) entries.push_back(entry);
+  return entries;
 }
 
-[[noreturn]] void become(const std::vector<std::string>& command, const Surroundings& surroundings,
-                         const std::string& mark, const Ends& ends) {
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> out;
+  for (const std::string& string : strings) out.push_back(const_cast<char*>(string.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+// No memory is asked for: another thread may have held the allocator's lock at the fork, and it is held for ever here.
+[[noreturn]] void become(char** argv, char** envp, const Surroundings& surroundings, const Ends& ends) {
   if (surroundings.terminal_columns > 0) login_tty(dup(ends.child_in));
   if (surroundings.background) {
     // The terminal's foreground group is that of this session leader, which stays to be it.
@@ -86,13 +100,8 @@ void apply(const std::vector<std::string>& environment) {
   dup2(ends.child_err, 2);
   for (int fd = 3; fd < 256; fd++) close(fd);
   if (surroundings.ignore_hangup) ::signal(SIGHUP, SIG_IGN);
-  apply(surroundings.environment);
-  apply({mark});
-  std::vector<char*> argv;
-  argv.reserve(command.size() + 1);
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  execvp(argv[0], argv.data());
+  environ = envp;  // PATH too is the child's
+  execvp(argv[0], argv);
   _exit(127);
 }
 
@@ -100,12 +109,14 @@ void apply(const std::vector<std::string>& environment) {
 
 Process::Process(const std::vector<std::string>& command, const Surroundings& surroundings) : mark_(next_mark()) {
   ::signal(SIGPIPE, SIG_IGN);
+  const std::vector<std::string> environment = environment_of(surroundings, mark_);
+  std::vector<char*> argv = pointers(command), envp = pointers(environment);
   const Ends ends = open_ends(surroundings);
   pid_ = fork();
   if (pid_ == 0) {
     ::signal(SIGPIPE, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // who ends a test, by a signal, ends what it has started
-    become(command, surroundings, mark_, ends);
+    become(argv.data(), envp.data(), surroundings, ends);
   }
   in_ = ends.in, out_fd_ = ends.out, err_fd_ = ends.err;
   for (int fd : {ends.child_in, ends.child_out, ends.child_err}) close(fd);
