@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "tests/gpu/fake_gpu.hpp"
 #include "trainer/model.hpp"
@@ -75,6 +77,20 @@ TEST(CudaBackend, comes_to_what_the_processor_comes_to) {
     }
     EXPECT_EQ(fake::alive(), 0);
   }
+}
+
+TEST(CudaBackend, what_waits_to_be_copied_is_not_written_over) {
+  CudaBackend on_gpu(fake::device(1), *anello_kernel_table());
+  const std::vector<float> ones(100, 1), twos(100, 2);
+  const auto first = on_gpu.allocate(ones.size()), second = on_gpu.allocate(twos.size());
+  fake::queue(on_gpu.stream(), [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
+  on_gpu.copy_in(ones, first.get());
+  on_gpu.copy_in(twos, second.get());
+  std::vector<float> found(ones.size());
+  on_gpu.copy_out(first.get(), found);
+  EXPECT_EQ(found, ones);
+  on_gpu.copy_out(second.get(), found);
+  EXPECT_EQ(found, twos);
 }
 
 TEST(CudaBackend, a_kernel_that_fails_is_named) {
