@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <anello/error.hpp>
 #include <anello/gpu_gradients.hpp>
+#include <future>
 #include <numeric>
 #include <optional>
 #include <utility>
 
+#include "gpu/courier.hpp"
 #include "gpu/gpu_group.hpp"
 #include "gpu/or_abort.hpp"
 #include "ring/base/signature.hpp"
@@ -27,11 +29,31 @@ class GpuGradients::Impl {
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
  private:
+  // A staged bucket blocks who sends it.
+  struct Staging {
+    explicit Staging(std::unique_ptr<gpu::Staged> its_path) : path(std::move(its_path)) {}
+
+    std::unique_ptr<gpu::Staged> path;
+    std::vector<gpu::Event> made;  // by bucket
+    gpu::Courier<Clock::duration> courier;
+    std::vector<std::future<Clock::duration>> under_way;
+  };
+
   void compare(std::span<const Gradient> gradients, const GradientOptions& options);
   bool complete(const Bucket& bucket) const;
-  void launch(const Bucket& bucket);
+  void launch(std::size_t bucket);
+  void launch_next() { launch(launched_++); }
+  void entrust(std::size_t bucket, const std::vector<Tensor>& list, const ReduceOptions& options);
+  void await_courier();
   void zero(std::size_t gradient);
   void follow(void* earlier, void* later);
+  template <class Body>
+  void on_device(Body body) {
+    gpu::or_abort(same_, [&] {
+      const gpu::DeviceGuard guard(device_);
+      body();
+    });
+  }
 
   GpuGroup& group_;
   Group same_;  // for host memory
@@ -42,6 +64,7 @@ class GpuGradients::Impl {
   std::vector<std::string> names_;
   std::vector<Tensor> tensors_;
   std::vector<Bucket> buckets_;
+  std::vector<std::string> bucket_names_;
   std::vector<int> announced_;  // by gradient
   std::size_t launched_ = 0;    // buckets
   int passes_;
@@ -49,6 +72,7 @@ class GpuGradients::Impl {
   std::optional<DType> wire_;
   std::optional<double> factor_;  // of the step that has begun
   Gradients::Step step_;
+  std::optional<Staging> staging_;  // where NCCL does not carry the buckets; the last: it uses the others
 };
 
 namespace {
@@ -96,6 +120,14 @@ GpuGradients::Impl::Impl(GpuGroup& group, const gpu::Device& device, std::span<c
   std::vector<std::uint32_t> order(gradients.size());
   std::iota(order.rbegin(), order.rend(), 0U);
   buckets_ = make_buckets(tensors_, order, bucket_bytes(options, tensors_));
+  for (std::size_t bucket = 1; bucket <= buckets_.size(); bucket++)
+    bucket_names_.push_back(text("bucket ", bucket, " of ", buckets_.size()));
+  const bool by_nccl = std::ranges::all_of(tensors_, [&](const Tensor& tensor) {
+    return group.impl_->nccl_can(Kind::allreduce, tensor.dtype, op_, {.wire = wire_});
+  });
+  if (by_nccl) return;
+  staging_.emplace(group.impl_->another_staged());
+  for (std::size_t bucket = 0; bucket < buckets_.size(); bucket++) staging_->made.push_back(gpu::make_event(device));
 }
 
 void GpuGradients::Impl::compare(std::span<const Gradient> gradients, const GradientOptions& options) {
@@ -130,46 +162,62 @@ void GpuGradients::Impl::ready(std::size_t gradient) {
   if (announced_[gradient] == passes_)
     refuse("GpuGradients", text("'", names_[gradient], "' has been announced as often as there are passes, ", passes_));
   announced_[gradient]++;
-  while (launched_ < buckets_.size() && complete(buckets_[launched_])) launch(buckets_[launched_++]);
+  while (launched_ < buckets_.size() && complete(buckets_[launched_])) launch_next();
 }
 
-void GpuGradients::Impl::launch(const Bucket& bucket) {
+void GpuGradients::Impl::launch(std::size_t bucket) {
   const auto began = Clock::now();
   std::vector<Tensor> list;
-  for (const GradientPiece& piece : bucket) {
+  for (const GradientPiece& piece : buckets_[bucket]) {
     const Tensor& tensor = tensors_[piece.parameter];
     auto* const data = static_cast<std::byte*>(tensor.data) + piece.first * size_bytes(tensor.dtype);
     list.emplace_back(data, piece.count, tensor.dtype);
   }
+  const ReduceOptions options{.name = bucket_names_[bucket], .wire = wire_, .prescale = *factor_};
+  if (staging_) return entrust(bucket, list, options);
   follow(stream_, travel_.get());
-  const std::string name = text("bucket ", launched_, " of ", buckets_.size());
-  group_.allreduce(list, travel_.get(), op_, {.name = name, .wire = wire_, .prescale = *factor_});
+  group_.allreduce(list, travel_.get(), op_, options);
   step_.exposed += Clock::now() - began;
+  step_.communicated = step_.exposed;
+}
+
+void GpuGradients::Impl::entrust(std::size_t bucket, const std::vector<Tensor>& list, const ReduceOptions& options) {
+  on_device([&] { gpu::record(device_, staging_->made[bucket], stream_); });
+  const auto carry = [this, bucket, list, options] {
+    const auto began = Clock::now();
+    on_device([&] { gpu::follow(device_, travel_.get(), staging_->made[bucket]); });
+    staging_->path->allreduce(list, travel_.get(), op_, options);
+    return Clock::now() - began;
+  };
+  staging_->under_way.push_back(staging_->courier.take(carry));
+}
+
+// All are through before the first failure is thrown: they use the caller's gradients.
+void GpuGradients::Impl::await_courier() {
+  const auto began = Clock::now();
+  auto under_way = std::exchange(staging_->under_way, {});
+  for (auto& bucket : under_way) bucket.wait();
+  for (auto& bucket : under_way) step_.communicated += bucket.get();
+  step_.exposed = Clock::now() - began;
 }
 
 void GpuGradients::Impl::zero(std::size_t gradient) {
-  gpu::or_abort(same_, [&] {
-    const gpu::DeviceGuard guard(device_);
-    gpu::zero(device_, tensors_[gradient].data, tensors_[gradient].bytes(), stream_);
-  });
+  on_device([&] { gpu::zero(device_, tensors_[gradient].data, tensors_[gradient].bytes(), stream_); });
   announced_[gradient] = passes_;
 }
 
 void GpuGradients::Impl::follow(void* earlier, void* later) {
-  gpu::or_abort(same_, [&] {
-    const gpu::DeviceGuard guard(device_);
-    gpu::order(device_, order_, earlier, later);
-  });
+  on_device([&] { gpu::order(device_, order_, earlier, later); });
 }
 
 Gradients::Step GpuGradients::Impl::finish() {
   if (!factor_) refuse("GpuGradients", "finish() without begin()");
   for (std::size_t gradient = 0; gradient < announced_.size(); gradient++)
     if (announced_[gradient] == 0) zero(gradient);
-  while (launched_ < buckets_.size()) launch(buckets_[launched_++]);
+  while (launched_ < buckets_.size()) launch_next();
   factor_.reset();
+  if (staging_) await_courier();
   follow(travel_.get(), stream_);
-  step_.communicated = step_.exposed;
   return step_;
 }
 

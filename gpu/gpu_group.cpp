@@ -107,6 +107,10 @@ std::unique_ptr<GpuGroup::Impl> GpuGroup::Impl::split(int colour, int key) {
   return part;
 }
 
+std::unique_ptr<gpu::Staged> GpuGroup::Impl::another_staged() {
+  return std::make_unique<gpu::Staged>(group_.split(0, group_.rank()), device_, options_.staged);
+}
+
 gpu::Collectives& GpuGroup::Impl::staged() {
   if (!staged_) staged_ = std::make_unique<gpu::Staged>(group_, device_, options_.staged);
   return *staged_;

@@ -31,6 +31,8 @@ class GpuGroup::Impl {
   // All ranks of the world call. Throws as GpuGroup's constructor.
   Impl(World& world, const Options& options, const Load& load);
   std::unique_ptr<Impl> split(int colour, int key);
+  // For the same ranks, and for another thread. All of them call.
+  std::unique_ptr<gpu::Staged> another_staged();
 
   Group& group() { return group_; }
   const gpu::Device& device() const { return device_; }

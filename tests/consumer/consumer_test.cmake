@@ -32,6 +32,7 @@ set(project ${configure} -S "${CMAKE_CURRENT_LIST_DIR}/project" -B "${WORK}/buil
 file(REMOVE_RECURSE "${WORK}")
 extract_program(first)
 extract_program(testing)
+extract_program(on_gpu)
 
 if(WAY STREQUAL "installed")
   # Moved after it was installed: nothing may remember the first place.
@@ -63,7 +64,7 @@ else()
   return()
 endif()
 
-run(${CMAKE_COMMAND} --build "${WORK}/build" --target first testing)
+run(${CMAKE_COMMAND} --build "${WORK}/build" --target readme)
 run("${WORK}/build/testing")
 run("${WORK}/build/first")
 expect("1 ranks, loss 0.00, parameter 0.50")

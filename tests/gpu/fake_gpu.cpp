@@ -1,5 +1,6 @@
 #include "tests/gpu/fake_gpu.hpp"
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdio>
@@ -74,9 +75,10 @@ struct FakeEvent {
 };
 using EventOf = std::shared_ptr<FakeEvent>;
 
+// A device has a default stream.
 FakeStream& stream_of(void* stream) {
-  static FakeStream by_default;
-  return stream ? *static_cast<FakeStream*>(stream) : by_default;
+  static std::array<FakeStream, kDevices> by_default;
+  return stream ? *static_cast<FakeStream*>(stream) : by_default[std::size_t(current)];
 }
 
 void push(void* stream, std::function<void()> kernel) {

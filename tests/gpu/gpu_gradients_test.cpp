@@ -2,6 +2,7 @@
 
 #include <anello/error.hpp>
 #include <anello/gpu_gradients.hpp>
+#include <future>
 #include <thread>
 
 #include "gpu/gpu_group.hpp"
@@ -18,8 +19,9 @@ using ::testing::HasSubstr;
 GpuGroup gpus_of(World& world, const std::string& backend) {
   fake::pretend(world.local_rank() % 4);
   fake::nccl_moves_with(world.split(0, world.rank()));
-  return GpuGroup(std::make_unique<GpuGroup::Impl>(world, GpuGroup::Impl::Options{.backend = backend},
-                                                   [] { return GpuGroup::Impl::Tables{&fake::table()}; }));
+  const GpuGroup::Impl::Options options{.backend = backend, .staged = {.copy = milliseconds(5000)}};
+  return GpuGroup(
+      std::make_unique<GpuGroup::Impl>(world, options, [] { return GpuGroup::Impl::Tables{&fake::table()}; }));
 }
 
 class GpuGradientsBy : public ::testing::TestWithParam<std::string> {};
@@ -79,6 +81,66 @@ TEST_P(GpuGradientsBy, sum_and_compress) {
     gpus.synchronize(nullptr);
     EXPECT_EQ(a, std::vector<float>(100, 0.5F));
   });
+}
+
+// What makes the gradient is not done before the caller has gone on, and another collective of his has passed it.
+TEST_P(GpuGradientsBy, let_the_backward_pass_go_on) {
+  run_world(2, [&](World& world) {
+    GpuGroup gpus = gpus_of(world, GetParam());
+    const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
+    const gpu::Stream other = gpu::make_stream(fake::device(world.rank()));
+    std::vector<float> a(100), b(100), loss(1, 1);
+    GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}, {"b", b}}, stream.get(), {.bucket_bytes = 400});
+    ASSERT_EQ(gradients.buckets().size(), 2u);
+    std::promise<void> went_on;
+    gradients.begin();
+    fake::queue(stream.get(), [&, gate = went_on.get_future().share()] {
+      gate.wait();
+      b.assign(b.size(), float(world.rank()));
+    });
+    gradients.ready(1);
+    gpus.allreduce(loss, other.get());
+    gpus.synchronize(other.get());
+    EXPECT_EQ(loss[0], 2);
+    went_on.set_value();
+    gradients.ready(0);
+    gradients.finish();
+    gpus.synchronize(stream.get());
+    EXPECT_EQ(b, std::vector<float>(100, 0.5F));
+  });
+}
+
+TEST_P(GpuGradientsBy, end_with_the_world) {
+  for (const Told& told : told_on_all_ranks(2, [&](World& world) {
+         GpuGroup gpus = gpus_of(world, GetParam());
+         const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
+         std::vector<float> a(100);
+         GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}}, stream.get());
+         for (int step = 0;; step++) {
+           gradients.begin();
+           if (step == 3 && world.rank() == 1) world.abort("enough");
+           gradients.ready(0);
+           gradients.finish();
+           gpus.synchronize(stream.get());
+         }
+       })) {
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->code(), Code::aborted);
+    EXPECT_THAT(told.error->what(), HasSubstr("enough"));
+  }
+}
+
+// In the middle of a step, which the others do not wait for.
+TEST(GpuGradients, may_be_given_up) {
+  run_world(2, [&](World& world) {
+    GpuGroup gpus = gpus_of(world, "staged");
+    std::vector<float> a(100), b(100);
+    GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}, {"b", b}}, nullptr, {.bucket_bytes = 400});
+    gradients.begin();
+    gradients.ready(1);
+    if (world.rank() == 1) gradients.ready(0);
+  });
+  EXPECT_EQ(fake::alive(), 0);
 }
 
 TEST(GpuGradients, that_differ_are_a_mismatch) {

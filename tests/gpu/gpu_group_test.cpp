@@ -181,6 +181,7 @@ TEST(GpuGroup, knows_host_memory) {
     GpuGroup gpus = gpus_of(world);
     fake::pretend(-1);
     std::vector<int> values(100);
+    const gpu::DeviceGuard guard(fake::device(world.rank()));  // whose default stream it is
     fake::queue(nullptr, [&] {
       std::this_thread::sleep_for(milliseconds(10));
       values.assign(values.size(), 4);

@@ -1,9 +1,10 @@
 // Gradients in GPU memory, averaged while the backward pass still runs: what Gradients does for the host's memory. They
-// travel in buckets, on a stream of their own, as soon as what makes them is queued: with NCCL nothing waits on the host
-// but for the optimizer's first kernel, which follows finish().
+// travel in buckets, on a stream of their own, as soon as what makes them is queued. With NCCL nothing waits on the
+// host; where NCCL cannot, a thread of its own carries them through the host's memory, and finish() waits for it.
 //
 //   anello::GpuGradients gradients(gpus, {{"weight", weight_gradient}, {"bias", bias_gradient}}, stream);   // once
-//   gradients.begin();                                                                                      // each step
+//   gradients.begin();                                                                                      // each
+//   step
 //   ... backward on the stream: gradients.ready(1); ... gradients.ready(0);   when the last kernel is queued
 //   gradients.finish();                            // what is queued on the stream from now on finds the averages
 #pragma once
@@ -29,7 +30,8 @@ class GpuGradients {
   // As of Gradients. Errors as of GpuGroup::allreduce.
   void begin(double factor = 1);
   void ready(std::size_t gradient);
-  // Gradients that were never announced count as zero. Exposed is what the host was held up by staged buckets.
+  // Gradients that were never announced count as zero. Staged, its times are those of Gradients' step; with NCCL, what
+  // queueing took on the host.
   Gradients::Step finish();
 
   std::vector<std::vector<std::size_t>> buckets() const;
