@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <anello/error.hpp>
 #include <bit>
-#include <ranges>
 #include <vector>
 
 #include "gpu/or_abort.hpp"
@@ -38,12 +37,17 @@ void sign(Signature& signature, std::span<const Tensor> list) {
   }
 }
 
-// Calls a table's function for each; the first that fails ends it.
-template <class Each, class Function>
-int each_of(const Each& all, Function function) {
-  for (const auto& one : all)
-    if (const int status = function(one); status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
+// Calls a table's function for 0, 1, ..., count - 1; the first that fails ends it.
+template <class Index, class Function>
+int each_below(Index count, Function function) {
+  for (Index i = 0; i < count; i++)
+    if (const int status = function(i); status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
   return 0;
+}
+
+template <class List, class Function>
+int each_of(const List& list, Function function) {
+  return each_below(list.size(), [&](std::size_t i) { return function(list[i]); });
 }
 
 }  // namespace
@@ -180,7 +184,7 @@ void Nccl::allreduce_all(std::span<const ConstTensor> from, std::span<const Tens
   if (options.wire) return allreduce_packed(signature, from, to, stream, options);
   reduce_by(signature, from, to, stream, options, [&](std::span<const void* const> inputs, int reduction, void* all) {
     const auto each = [&](void* comm) {
-      return each_of(std::views::iota(std::size_t(0), to.size()), [&](std::size_t i) {
+      return each_below(to.size(), [&](std::size_t i) {
         if (to[i].count == 0) return 0;
         return table_->allreduce(inputs[i], to[i].data, to[i].count, int(to[i].dtype), reduction, comm, stream);
       });
@@ -232,7 +236,7 @@ void Nccl::all_gather(ConstTensor input, Tensor output, void* stream, const Part
     });
   const Parts parts(group_.size(), 0, options.counts);
   const auto call = [&](void* comm) {
-    return each_of(std::views::iota(0, group_.size()), [&](int rank) {
+    return each_below(group_.size(), [&](int rank) {
       const Range part = parts.of(rank);
       if (part.count == 0) return 0;
       void* const to = at(output.data, part.begin, output.dtype);
@@ -289,7 +293,7 @@ void Nccl::reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op,
               if (options.counts.empty())
                 return table_->reduce_scatter(inputs[0], output.data, output.count, dtype, reduction, all, stream);
               return together([&](void* comm) {
-                return each_of(std::views::iota(0, group_.size()), [&](int rank) {
+                return each_below(group_.size(), [&](int rank) {
                   const Range part = parts.of(rank);
                   if (part.count == 0) return 0;
                   const void* const from = at(inputs[0], part.begin, input.dtype);
