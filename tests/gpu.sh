@@ -142,7 +142,9 @@ else
 fi
 
 add_libraries_of_python
-"$bin/anello" doctor || say "doctor: found problems"
+"$bin/anello" doctor >"$out/doctor" || say "doctor: found problems"
+cat -- "$out/doctor"
+grep -q '^GPU 0 ' "$out/doctor" || fail "this needs a GPU; what is said of GPU tensors above is why there is none"
 check "every verb, type and reduction; kernels beside the processor's" "$bin/gpu_device_test"
 PATH=$PATH:/usr/local/cuda/bin
 if command -v compute-sanitizer >/dev/null; then
