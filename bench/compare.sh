@@ -66,7 +66,7 @@ if [[ -z ${ANELLO_COMPARE_NETWORK-} ]]; then
 fi
 
 if [[ -z $bin ]] && ! { find_program anello && find_program anello-bench; } >/dev/null; then
-  (source "$bench_root/ring/cmake/prepare.sh" && build release --)
+  (source "$bench_root/.ci/prepare.sh" && build release --)
 fi
 anello=$(need_program anello)
 ours=$(need_program anello-bench)

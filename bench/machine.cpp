@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "ring/net/cores.hpp"
+#include "ring/base/cores.hpp"
 
 namespace anello::bench {
 namespace {

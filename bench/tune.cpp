@@ -18,9 +18,9 @@
 #include "bench/report.hpp"
 #include "bench/session.hpp"
 #include "bench/statistics.hpp"
+#include "ring/algorithms/table.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
-#include "ring/plan/table.hpp"
 
 namespace anello::bench {
 namespace {

@@ -11,8 +11,8 @@
 #include "gpu/or_abort.hpp"
 #include "ring/base/signature.hpp"
 #include "ring/base/text.hpp"
-#include "ring/buckets.hpp"
-#include "ring/checks.hpp"
+#include "ring/gradients/buckets.hpp"
+#include "ring/group/checks.hpp"
 
 namespace anello {
 

@@ -11,8 +11,8 @@
 #include "gpu/trouble.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
-#include "ring/bootstrap.hpp"
-#include "ring/checks.hpp"
+#include "ring/group/checks.hpp"
+#include "ring/world/bootstrap.hpp"
 
 namespace anello {
 namespace {

@@ -3,7 +3,7 @@
 #include <anello/gpu.hpp>
 
 #include "gpu/gpu_group.hpp"
-#include "ring/arguments.hpp"
+#include "ring/group/arguments.hpp"
 
 namespace anello {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "rendezvous/protocol.hpp"
-#include "ring/bootstrap.hpp"
 #include "ring/net/addresses.hpp"
+#include "ring/world/bootstrap.hpp"
 
 namespace anello {
 
@@ -29,7 +29,7 @@ class RendezvousClient {
 
   const Identity& identity() const { return identity_; }
 
-  // As Exchange in ring/bootstrap.hpp; a barrier is an exchange of nothing. Blobs of 64 KiB at most.
+  // As Exchange in ring/world/bootstrap.hpp; a barrier is an exchange of nothing. Blobs of 64 KiB at most.
   std::vector<std::string> exchange(std::string blob);
 
   // Between exchanges: throws what the server has said meanwhile or says within `patience`, or that it is gone.

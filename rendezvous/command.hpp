@@ -4,7 +4,7 @@
 #include <asio/awaitable.hpp>
 
 #include "rendezvous/roster.hpp"
-#include "ring/net/frame.hpp"
+#include "ring/failure/frame.hpp"
 #include "ring/net/handshake.hpp"
 
 namespace anello::rendezvous {

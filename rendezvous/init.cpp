@@ -4,8 +4,8 @@
 #include "rendezvous/host.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
-#include "ring/bootstrap.hpp"
 #include "ring/net/auth.hpp"
+#include "ring/world/bootstrap.hpp"
 
 namespace anello {
 namespace {

@@ -2,7 +2,7 @@
 # Runs libFuzzer on every parser of bytes from outside, each for SECONDS, as many at a time as there are cores. What it finds
 # worth keeping replaces the corpus, a line an input in hexadecimal; what breaks a parser is left in build/fuzz/found.
 set -euo pipefail
-source "$(dirname -- "${BASH_SOURCE[0]}")/../ring/cmake/prepare.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/../.ci/prepare.sh"
 
 usage() { say "usage: bash tests/fuzz.sh SECONDS [PARSER...]"; }
 [[ ${1-} == --help || ${1-} == -h ]] && usage && exit

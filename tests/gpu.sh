@@ -2,7 +2,7 @@
 # Checks everything that needs a GPU, and prints a table of figures. Without arguments it uses build/gpu-pack if that is
 # there, and else builds; --pack makes build/gpu-pack, for a machine that has a GPU but neither network nor our packages.
 set -euo pipefail
-source "$(dirname -- "${BASH_SOURCE[0]}")/../ring/cmake/prepare.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/../.ci/prepare.sh"
 
 pack=$root/build/gpu-pack
 programs=(rendezvous/anello trainer/anello-train bench/anello-bench tests/gpu/gpu_device_test tests/gpu/gpu_figures)

@@ -3,7 +3,7 @@
 # labelled `core` under the address+undefined and the thread sanitizer. Fails if anything fails, if no test ran, or if a test was
 # skipped that is not listed below.
 set -euo pipefail
-source "$(dirname -- "${BASH_SOURCE[0]}")/../ring/cmake/prepare.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/../.ci/prepare.sh"
 
 # 'pattern of test names|why it may be skipped'
 allowed_skips=("Scripts.NetnsPutsARank*|network namespaces are made by root alone"

@@ -2,7 +2,7 @@
 # Worlds of real processes with faults drawn at random (killed, stopped, paused, without a rendezvous, none), each result
 # checked and everything left behind looked for, for SECONDS. Fails if anything was not as promised.
 set -euo pipefail
-source "$(dirname -- "${BASH_SOURCE[0]}")/../ring/cmake/prepare.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/../.ci/prepare.sh"
 
 usage() { say "usage: bash tests/soak.sh [SECONDS [FIRST-SEED]]   (60 seconds, seeds from 1 on)"; }
 [[ ${1-} != --help && ${1-} != -h ]] || { usage && exit; }

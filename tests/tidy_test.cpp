@@ -26,6 +26,9 @@ TEST(Tidy, AsioAndCudaStayInTheirRooms) {
 TEST(Tidy, IncludesFollowTheDirectionOfTheRooms) {
   EXPECT_THAT(wrong_direction(project()), IsEmpty());
 }
+TEST(Tidy, EverySourceOfTheRingLiesInARoom) {
+  EXPECT_THAT(loose_sources(project()), IsEmpty());
+}
 TEST(Tidy, TheEnvironmentIsReadInOnePlace) {
   EXPECT_THAT(environment_reads(project()), IsEmpty());
 }
@@ -65,8 +68,8 @@ TEST(TidyRules, IncludesAgainstTheDirection) {
        {"#include <anello/error.hpp>", "#include <anello/world.hpp>", "#include \"ring/plan/p.hpp\""}},
       {"ring/plan/b.cpp", {"#include \"ring/base/text.hpp\"", "#include \"ring/run/r.hpp\""}},
       {"ring/link/c.cpp", {"#include \"ring/plan/p.hpp\""}},
-      {"ring/net/d.cpp", {"#include \"ring/link/l.hpp\"", "#include \"ring/world.hpp\""}},
-      {"ring/e.cpp", {"#include \"ring/net/n.hpp\"", "#include \"rendezvous/client.hpp\""}},
+      {"ring/net/d.cpp", {"#include \"ring/link/l.hpp\"", "#include \"ring/world/world.hpp\""}},
+      {"ring/world/e.cpp", {"#include \"ring/net/n.hpp\"", "#include \"rendezvous/client.hpp\""}},
       {"trainer/f.cpp", {"#include <anello/anello.hpp>", "#include \"bench/b.hpp\""}},
       {"tests/g.cpp", {"#include \"bench/b.hpp\""}}};
   EXPECT_THAT(wrong_direction(tree),
@@ -74,9 +77,14 @@ TEST(TidyRules, IncludesAgainstTheDirection) {
                           "ring/base/a.cpp:3: base may not include ring/plan/p.hpp",
                           "ring/plan/b.cpp:2: plan may not include ring/run/r.hpp",
                           "ring/link/c.cpp:1: link may not include ring/plan/p.hpp",
-                          "ring/net/d.cpp:2: net may not include ring/world.hpp",
-                          "ring/e.cpp:2: world may not include rendezvous/client.hpp",
+                          "ring/net/d.cpp:2: net may not include ring/world/world.hpp",
+                          "ring/world/e.cpp:2: world may not include rendezvous/client.hpp",
                           "trainer/f.cpp:2: trainer may not include bench/b.hpp"));
+}
+
+TEST(TidyRules, SourcesAtTheTopOfTheRing) {
+  EXPECT_THAT(loose_sources({{"ring/a.cpp", {}}, {"ring/net/b.cpp", {}}, {"ring/README.md", {}}, {"gpu/c.cpp", {}}}),
+              ElementsAre("ring/a.cpp: belongs in a room of ring/"));
 }
 
 TEST(TidyRules, ASecondReadOfTheEnvironment) {
@@ -89,7 +97,7 @@ TEST(TidyRules, ASecondReadOfTheEnvironment) {
 
 TEST(TidyRules, AClockThatMayBeSet) {
   const std::string wait = "until = std::chrono::system_clock::now() + limit;";
-  EXPECT_THAT(wall_clocks({{"ring/diagnosis.cpp", {wait}}, {"tests/a.cpp", {wait}}}), IsEmpty());
+  EXPECT_THAT(wall_clocks({{"ring/world/diagnosis.cpp", {wait}}, {"tests/a.cpp", {wait}}}), IsEmpty());
   EXPECT_THAT(wall_clocks({{"ring/net/a.cpp", {"", wait}}}), ElementsAre(HasSubstr("ring/net/a.cpp:2")));
 }
 

@@ -8,7 +8,7 @@
 
 #include "gpu/library.hpp"
 #include "gpu/trouble.hpp"
-#include "ring/bootstrap.hpp"
+#include "ring/world/bootstrap.hpp"
 #include "trainer/cuda_backend.hpp"
 
 namespace anello::trainer {

@@ -2,7 +2,7 @@
 # From a bare Debian to a trained model: installs what is missing, builds, trains on four ranks with real data, and then
 # shows what happens when a rank is killed in the middle.
 set -euo pipefail
-source "$(dirname -- "${BASH_SOURCE[0]}")/../ring/cmake/prepare.sh"
+source "$(dirname -- "${BASH_SOURCE[0]}")/../.ci/prepare.sh"
 
 if (($# > 0)); then
   say "usage: bash trainer/quickstart.sh"

@@ -1,9 +1,9 @@
 // Planning: what the first call of a shape costs one rank, by algorithm and world.
 #include <benchmark/benchmark.h>
 
+#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/choose.hpp"
 #include "ring/base/text.hpp"
-#include "ring/plan/algorithm.hpp"
-#include "ring/plan/choose.hpp"
 
 namespace anello {
 namespace {

@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "ring/plan/algorithm.hpp"
+#include "ring/algorithms/algorithm.hpp"
 
 namespace anello::bench {
 

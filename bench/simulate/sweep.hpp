@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/simulate/predict.hpp"
-#include "ring/plan/choose.hpp"
+#include "ring/algorithms/choose.hpp"
 
 namespace anello::bench {
 

@@ -14,10 +14,10 @@
 #include "gpu/library.hpp"
 #include "rendezvous/launch/build_info.hpp"
 #include "ring/base/config.hpp"
+#include "ring/base/cores.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/addresses.hpp"
 #include "ring/net/auth.hpp"
-#include "ring/net/cores.hpp"
 
 namespace anello::launch {
 namespace {

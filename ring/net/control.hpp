@@ -11,12 +11,12 @@
 #include <mutex>
 #include <optional>
 
-#include "ring/net/council.hpp"
-#include "ring/net/laggards.hpp"
-#include "ring/net/ledgers.hpp"
+#include "ring/failure/council.hpp"
+#include "ring/failure/laggards.hpp"
+#include "ring/failure/pulse.hpp"
+#include "ring/link/wait.hpp"
 #include "ring/net/mesh.hpp"
-#include "ring/net/pulse.hpp"
-#include "ring/net/wait.hpp"
+#include "ring/trace/ledgers.hpp"
 
 namespace anello {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ring/link/link.hpp"
+#include "ring/link/wait.hpp"
 #include "ring/net/mesh.hpp"
-#include "ring/net/wait.hpp"
 
 namespace anello {
 

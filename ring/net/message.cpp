@@ -7,7 +7,7 @@
 
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
-#include "ring/net/frame.hpp"
+#include "ring/failure/frame.hpp"
 
 namespace anello {
 

@@ -11,13 +11,13 @@
 #include <string>
 
 #include "rendezvous/protocol.hpp"
+#include "ring/algorithms/table.hpp"
 #include "ring/base/signature.hpp"
-#include "ring/introduction.hpp"
+#include "ring/failure/council.hpp"
+#include "ring/failure/frame.hpp"
 #include "ring/net/addresses.hpp"
-#include "ring/net/council.hpp"
-#include "ring/net/frame.hpp"
 #include "ring/net/handshake.hpp"
-#include "ring/plan/table.hpp"
+#include "ring/world/introduction.hpp"
 #include "tests/fuzz/promise.hpp"
 
 namespace anello::fuzz {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "ring/algorithms/algorithm.hpp"
 #include "ring/base/text.hpp"
-#include "ring/plan/algorithm.hpp"
 #include "ring/plan/check.hpp"
 #include "ring/plan/draft.hpp"
 #include "tests/support/uneven.hpp"
@@ -69,11 +69,15 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
     });
   for (const Algorithm order : {Algorithm::automatic, Algorithm::two_shot})
     add(text("reduce_scatter by ", name(order)), {Collective::reduce_scatter, order == Algorithm::two_shot},
-        [&](int rank) { return plan_reduce_scatter({rank, world, count}, slab_elems, order); });
+        [&](int rank) {
+          return plan_reduce_scatter({rank, world, count}, slab_elems, order);
+        });
   for (int root = 0; root < world; root++)
     for (const Algorithm order : {Algorithm::automatic, Algorithm::star, Algorithm::chain})
       add(text("reduce to ", root, " by ", name(order)), {Collective::reduce, order != Algorithm::automatic, root},
-          [&](int rank) { return plan_reduce({rank, world, count, root}, slab_elems, order); });
+          [&](int rank) {
+            return plan_reduce({rank, world, count, root}, slab_elems, order);
+          });
   const std::vector<std::uint64_t> uneven = uneven_counts(world, count);
   add("reduce_scatter of unequal parts", {Collective::reduce_scatter, false, 0, uneven}, [&](int rank) {
     return plan_reduce_scatter({rank, world, count, 0, uneven}, slab_elems);

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "ring/plan/algorithm.hpp"
+#include "ring/algorithms/algorithm.hpp"
 
 namespace anello {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "ring/plan/algorithm.hpp"
+#include "ring/algorithms/algorithm.hpp"
 #include "ring/plan/draft.hpp"
 #include "tests/run/by_hand.hpp"
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "ring/plan/algorithm.hpp"
-#include "ring/progress.hpp"
+#include "ring/algorithms/algorithm.hpp"
+#include "ring/run/progress.hpp"
 
 namespace anello {
 namespace {

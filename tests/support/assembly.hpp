@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ring/net/council.hpp"
+#include "ring/failure/council.hpp"
 #include "tests/support/random.hpp"
 
 namespace anello {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "ring/base/check.hpp"
-#include "ring/introduction.hpp"
-#include "ring/run_world.hpp"
+#include "ring/testing/run_world.hpp"
+#include "ring/world/introduction.hpp"
 #include "tests/support/proxy.hpp"
 #include "tests/support/worlds.hpp"
 

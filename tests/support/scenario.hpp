@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ring/plan/algorithm.hpp"
+#include "ring/algorithms/algorithm.hpp"
 #include "tests/support/exercise.hpp"
 #include "tests/support/simulation.hpp"
 

@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ring/progress.hpp"
+#include "ring/run/progress.hpp"
 #include "tests/support/random.hpp"
 
 namespace anello {

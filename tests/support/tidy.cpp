@@ -72,41 +72,50 @@ std::string included(const std::string& line) {
   return path.starts_with("anello/") ? "ring/include/" + path : path;
 }
 
-// "base", "plan", ... inside ring, "world" for the rest of it; the top folder elsewhere.
+// The folder inside ring, and the top folder elsewhere. A public header belongs to the room that implements it.
 std::string room_of(const std::string& path) {
-  static const std::set<std::string> rooms = {"base", "plan", "run", "link", "net", "shm", "trace"};
-  static const std::set<std::string> world = {"world.hpp", "init.hpp", "testing.hpp", "anello.hpp", "anello.h"};
+  static const std::map<std::string, std::string> public_headers = {
+      {"anello.h", "world"},      {"anello.hpp", "world"}, {"diagnosis.hpp", "world"}, {"init.hpp", "world"},
+      {"world.hpp", "world"},     {"group.hpp", "group"},  {"work.hpp", "group"},      {"gradients.hpp", "gradients"},
+      {"testing.hpp", "testing"}, {"memory.hpp", "shm"},   {"gpu.hpp", "gpu"},         {"gpu_gradients.hpp", "gpu"}};
   const std::string top = path.substr(0, path.find('/'));
   if (top != "ring") return top;
-  if (path.starts_with("ring/include/anello/gpu")) return "gpu";
-  if (path.starts_with("ring/include/")) return world.contains(name_of(path)) ? "world" : "base";
-  const std::string rest = path.substr(5), room = rest.substr(0, rest.find('/'));
-  return rooms.contains(room) ? room : "world";
+  if (path.starts_with("ring/include/")) {
+    const auto found = public_headers.find(name_of(path));
+    return found == public_headers.end() ? "base" : found->second;
+  }
+  const std::string rest = path.substr(5);
+  const std::size_t slash = rest.find('/');
+  return slash == std::string::npos ? "ring" : rest.substr(0, slash);
 }
 
-const std::set<std::string> kRing = {"base", "plan", "run", "link", "net", "shm", "trace", "world"};
+// What each room uses directly; it may include that, and what that may include. No two in a circle.
+const std::map<std::string, std::set<std::string>> kUses = {
+    {"base", {}},
+    {"plan", {"base"}},
+    {"algorithms", {"plan"}},
+    {"link", {"base"}},
+    {"trace", {"link"}},
+    {"run", {"plan", "trace"}},
+    {"shm", {"link"}},
+    {"failure", {"base"}},
+    {"net", {"failure", "shm", "trace"}},
+    {"group", {"algorithms", "net", "run"}},
+    {"gradients", {"group"}},
+    {"world", {"gradients"}},
+    {"testing", {"world"}},
+    {"gpu", {"world"}},
+    {"rendezvous", {"gpu"}},
+    {"trainer", {"gpu"}},
+    {"bench", {"gpu", "testing"}},
+};
 
-std::set<std::string> with_ring(std::initializer_list<std::string> others) {
-  std::set<std::string> rooms(others);
-  rooms.insert(kRing.begin(), kRing.end());
+// The room itself, and all below it.
+std::set<std::string> reachable(const std::string& room) {
+  std::set<std::string> rooms = {room};
+  for (const std::string& used : kUses.at(room)) rooms.merge(reachable(used));
   return rooms;
 }
-
-// What each room may include. Tests may include everything and are not in the table.
-const std::map<std::string, std::set<std::string>> kMayInclude = {
-    {"base", {"base"}},
-    {"plan", {"base", "plan"}},
-    {"run", {"base", "plan", "run"}},
-    {"link", {"base", "link"}},
-    {"trace", {"base", "trace"}},
-    {"net", {"base", "link", "shm", "trace", "net"}},
-    {"shm", {"base", "link", "shm"}},
-    {"world", kRing},
-    {"gpu", with_ring({"gpu"})},
-    {"rendezvous", with_ring({"gpu", "rendezvous"})},
-    {"trainer", with_ring({"gpu", "trainer"})},
-    {"bench", with_ring({"bench", "gpu"})},
-};
 
 }  // namespace
 
@@ -144,14 +153,22 @@ Complaints foreign_names(const std::vector<File>& tree) {
 Complaints wrong_direction(const std::vector<File>& tree) {
   Complaints out;
   for (const File& file : tree) {
-    const auto rule = kMayInclude.find(room_of(file.path));
-    if (rule == kMayInclude.end() || !is_cpp(file)) continue;
+    const std::string room = room_of(file.path);
+    if (!kUses.contains(room) || !is_cpp(file)) continue;
+    const std::set<std::string> allowed = reachable(room);
     for (std::size_t i = 0; i < file.lines.size(); ++i) {
       const std::string path = included(file.lines[i]);
-      if (!path.empty() && !rule->second.contains(room_of(path)))
-        out.push_back(file.path + ":" + std::to_string(i + 1) + ": " + rule->first + " may not include " + path);
+      if (!path.empty() && !allowed.contains(room_of(path)))
+        out.push_back(file.path + ":" + std::to_string(i + 1) + ": " + room + " may not include " + path);
     }
   }
+  return out;
+}
+
+Complaints loose_sources(const std::vector<File>& tree) {
+  Complaints out;
+  for (const File& file : tree)
+    if (is_cpp(file) && folder_of(file.path) == "ring") out.push_back(file.path + ": belongs in a room of ring/");
   return out;
 }
 
@@ -171,7 +188,7 @@ Complaints environment_reads(const std::vector<File>& tree) {
 Complaints wall_clocks(const std::vector<File>& tree) {
   return matches(tree, R"(\bsystem_clock\b|\bCLOCK_REALTIME\b|\bgettimeofday\b|\bsystem_timer\b)",
                  "a clock that somebody may set measures no time",
-                 [](const File& file) { return is_product(file) && file.path != "ring/diagnosis.cpp"; });
+                 [](const File& file) { return is_product(file) && file.path != "ring/world/diagnosis.cpp"; });
 }
 
 Complaints unlisted_sources(const std::vector<File>& tree) {

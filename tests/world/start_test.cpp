@@ -5,8 +5,8 @@
 #include <future>
 
 #include "ring/base/text.hpp"
-#include "ring/bootstrap.hpp"
-#include "ring/hall.hpp"
+#include "ring/testing/hall.hpp"
+#include "ring/world/bootstrap.hpp"
 #include "tests/support/resources.hpp"
 #include "tests/support/worlds.hpp"
 

@@ -1,0 +1,102 @@
+# From a bare Debian to a build folder: sourced by trainer/quickstart.sh and tests/run.sh.
+# Needs bash and coreutils only, works from any folder, from a path with spaces and without git. It installs what is
+# missing and nothing else, says so first, and touches no network when nothing is missing. Leaves the shell in the
+# project's folder, $root.
+# shellcheck shell=bash disable=SC2034
+
+root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+cd -- "$root" || exit
+
+engine_packages=(cmake ninja-build g++ libasio-dev libhwy-dev libxxhash-dev libssl-dev)
+program_packages=(libcli11-dev nlohmann-json3-dev zlib1g-dev libopenblas-dev pkgconf)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev valgrind iproute2)
+fuzz_packages=(clang libclang-rt-14-dev)
+
+say() { printf '%s\n' "$*"; }
+fail() {
+  printf '%s\n' "$*" >&2
+  exit 1
+}
+
+missing_packages() {
+  local package states
+  states=$'\n'$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' -- "$@" 2>/dev/null || true)$'\n'
+  for package; do
+    [[ $states == *$'\n'"$package installed"$'\n'* ]] || printf '%s\n' "$package"
+  done
+}
+
+# as_root COMMAND...: directly, or by sudo when it will not hang on a password that nobody can type.
+can_be_root() { ((EUID == 0)) || { command -v sudo && { sudo -n true || [[ -t 0 ]]; }; } >/dev/null 2>&1; }
+as_root() {
+  if ((EUID == 0)); then "$@"; else sudo "$@"; fi
+}
+
+apt_options=(-y --no-install-recommends -o DPkg::Lock::Timeout=120)
+
+say_how_without_root() {
+  local again=$1
+  shift
+  cat >&2 <<TEXT
+packages: missing: $*
+Only root can install them, and there is neither root nor sudo here. Nothing was changed.
+As root, this installs them; then run '$again' again:
+  apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $*
+Or build into a prefix of your own, from what you have; what is missing turns one feature off and CMake names it:
+  cmake -S '$root' -B ~/anello-build -DCMAKE_INSTALL_PREFIX=~/.local -DCMAKE_PREFIX_PATH=~/.local
+  cmake --build ~/anello-build && cmake --install ~/anello-build
+TEXT
+}
+
+# install_packages AGAIN PACKAGE...: AGAIN is the command that a user without root is told to repeat.
+install_packages() {
+  local again=$1 missing log
+  shift
+  if ! command -v dpkg-query >/dev/null; then
+    say "packages: not checked, this is not a Debian system; needed are the equivalents of: $*"
+    return
+  fi
+  mapfile -t missing < <(missing_packages "$@")
+  if ((${#missing[@]} == 0)); then
+    say "packages: all $# are installed"
+    return
+  fi
+  can_be_root || { say_how_without_root "$again" "${missing[@]}"; exit 1; }
+  say "packages: installing with apt-get: ${missing[*]}"
+  ((EUID == 0)) || say "packages: sudo may ask for your password"
+  log=$(mktemp)
+  as_root apt-get update >"$log" 2>&1 || fail_with_log "packages: apt-get update failed" "$log"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install "${apt_options[@]}" "${missing[@]}" >"$log" 2>&1 ||
+    fail_with_log "packages: apt-get install ${missing[*]} failed" "$log"
+  rm -f -- "$log"
+}
+
+fail_with_log() {
+  tail -n 40 -- "$2" >&2
+  fail "$1 (all of its output: $2)"
+}
+
+# build PRESET [CMAKE ARGUMENTS] -- [TARGET...]: no target is all of them. Says which features were left out.
+build() {
+  local preset=$1 log=build/$1.log start=$SECONDS line configure=()
+  shift
+  while [[ $1 != -- ]]; do configure+=("$1") && shift; done
+  shift
+  [[ -w $root ]] || fail "build: '$root' cannot be written to; copy it to a folder of yours"
+  mkdir -p build
+  if command -v ccache >/dev/null; then
+    configure+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    export CCACHE_SLOPPINESS=pch_defines,time_macros  # or it passes on what uses a precompiled header
+  fi
+  say "build: $preset ${*:-(everything)} on $(nproc) cores; log: $log"
+  # A build folder that came from elsewhere with the sources is refused at first, and then made afresh.
+  cmake --preset "$preset" "${configure[@]}" >"$log" 2>&1 ||
+    cmake --preset "$preset" --fresh "${configure[@]}" >"$log" 2>&1 ||
+    fail_with_log "build: cmake could not configure '$preset'" "$log"
+  while IFS= read -r line; do
+    [[ $line != '-- anello: '* ]] || say "${line#-- anello: }"
+  done <"$log"
+  cmake --build "build/$preset" -j "$(nproc)" ${1:+--target "$@"} >>"$log" 2>&1 ||
+    fail_with_log "build: compiling '$preset' failed" "$log"
+  say "build: $preset done in $((SECONDS - start)) s"
+}

@@ -1,0 +1,272 @@
+// The C API over the C++ one: the world, groups, operations and work. Gradients and diagnosis are in
+// c_api_training.cpp.
+#include "rendezvous/c_api/c_api.hpp"
+
+#include <new>
+
+using anello::Error;
+using anello::Group;
+using anello::Tensor;
+using anello::text;
+using namespace anello::c_api;
+
+namespace {
+
+// Options in the three forms of the C++ API; what they have no place for must be as it was initialised.
+class Given {
+ public:
+  explicit Given(const anello_options* options) : options_(known(options, anello_options ANELLO_OPTIONS_INIT)) {}
+
+  anello::Options plain() const {
+    check_no_counts();
+    check_no_reduction();
+    return {.name = view(options_.name)};
+  }
+  anello::PartOptions parts() const {
+    check_no_reduction();
+    return {.name = view(options_.name), .counts = counts()};
+  }
+  anello::ReduceOptions reduction() const {
+    std::optional<anello::DType> wire;
+    if (options_.wire != 0) wire = anello::DType(options_.wire);
+    if (options_.slab_bytes > INT32_MAX) refuse(text("slab_bytes ", options_.slab_bytes, " is more than 2^31 - 1"));
+    return {.name = view(options_.name),
+            .algorithm = view(options_.algorithm),
+            .slab_bytes = int(options_.slab_bytes),
+            .wire = wire,
+            .prescale = options_.prescale,
+            .postscale = options_.postscale,
+            .counts = counts()};
+  }
+
+ private:
+  std::span<const std::uint64_t> counts() const {
+    if (options_.counts_size > 0 && !options_.counts) refuse("the list of counts is NULL");
+    return {options_.counts, options_.counts_size};
+  }
+  void check_no_counts() const {
+    if (options_.counts_size > 0) refuse("there are no parts that could have counts");
+  }
+  void check_no_reduction() const {
+    if (options_.algorithm || options_.slab_bytes != -1 || options_.wire != 0 || options_.prescale != 1 ||
+        options_.postscale != 1)
+      refuse("algorithm, slab_bytes, wire and factors are for reductions");
+  }
+
+  anello_options options_;
+};
+
+// Blocks, or starts and gives the handle away.
+template <class Run, class Start>
+anello_status carry_out(anello_group* group, anello_work** work, Run run, Start start) {
+  return guarded([&] {
+    Group& its = required(group, "group").group;
+    if (!work)
+      run(its);
+    else
+      *work = new anello_work{start(its)};
+  });
+}
+
+}  // namespace
+
+#define ANELLO_CARRY_OUT(verb, ...)                            \
+  carry_out(                                                   \
+      group, work, [&](Group& its) { its.verb(__VA_ARGS__); }, \
+      [&](Group& its) { return its.verb##_async(__VA_ARGS__); })
+
+const char* anello_version(void) {
+  return ANELLO_VERSION;
+}
+const char* anello_status_name(anello_status status) {
+  if (status == ANELLO_OK) return "ok";
+  if (status == ANELLO_OUT_OF_MEMORY) return "out_of_memory";
+  return name(anello::Code(status)).data();
+}
+const char* anello_dtype_name(anello_dtype dtype) {
+  return name(anello::DType(dtype)).data();
+}
+const char* anello_op_name(anello_op op) {
+  return name(anello::Op(op)).data();
+}
+size_t anello_dtype_size(anello_dtype dtype) {
+  return name(anello::DType(dtype)) == "?" ? 0 : size_bytes(anello::DType(dtype));
+}
+const char* anello_last_error(void) {
+  return last_error.message.c_str();
+}
+int anello_last_error_rank(void) {
+  return last_error.rank;
+}
+
+anello_status anello_init(const anello_config* config, anello_world** world) {
+  return guarded([&] {
+    required(world, "out parameter");
+    const anello_config given = known(config, anello_config ANELLO_CONFIG_INIT);
+    if (given.settings_size > 0 && !given.settings) refuse("the list of settings is NULL");
+    anello::Settings settings = anello::Settings::from_environment();
+    for (std::size_t k = 0; k < given.settings_size; k++) settings.set(view(given.settings[k]));
+    anello::World made = anello::init(settings);
+    const Group everybody = made;
+    *world = new anello_world{std::move(made), {everybody}};
+  });
+}
+anello_status anello_finish(anello_world* world) {
+  return guarded([&] { required(world, "world").world.finish(); });
+}
+anello_status anello_abort(anello_world* world, const char* reason) {
+  return guarded([&] { required(world, "world").world.abort(view(reason)); });
+}
+void anello_world_free(anello_world* world) {
+  delete world;
+}
+int anello_local_rank(const anello_world* world) {
+  return world->world.local_rank();
+}
+int anello_local_size(const anello_world* world) {
+  return world->world.local_size();
+}
+int anello_node_rank(const anello_world* world) {
+  return world->world.node_rank();
+}
+int anello_node_count(const anello_world* world) {
+  return world->world.node_count();
+}
+anello_status anello_host(const anello_world* world, int rank, const char** host) {
+  return guarded([&] { required(host, "out parameter") = required(world, "world").world.host(rank).c_str(); });
+}
+anello_status anello_layout(const anello_world* world, const char** layout) {
+  return guarded([&] { required(layout, "out parameter") = required(world, "world").layout.c_str(); });
+}
+
+anello_group* anello_world_group(anello_world* world) {
+  return &world->everybody;
+}
+anello_status anello_group_create(anello_group* group, const int* members, size_t count, anello_group** created) {
+  return guarded([&] {
+    required(created, "out parameter");
+    if (count > 0 && !members) refuse("the list of members is NULL");
+    Group made = required(group, "group").group.group(std::span(members, count));
+    *created = new anello_group{std::move(made)};
+  });
+}
+anello_status anello_group_split(anello_group* group, int colour, int key, anello_group** part) {
+  return guarded([&] {
+    required(part, "out parameter");
+    *part = new anello_group{required(group, "group").group.split(colour, key)};
+  });
+}
+void anello_group_free(anello_group* group) {
+  delete group;
+}
+int anello_rank(const anello_group* group) {
+  return group->group.rank();
+}
+int anello_size(const anello_group* group) {
+  return group->group.size();
+}
+int anello_world_rank(const anello_group* group, int rank) {
+  const auto members = group->group.members();
+  return rank >= 0 && std::size_t(rank) < members.size() ? members[std::size_t(rank)] : -1;
+}
+int anello_rank_of(const anello_group* group, int world_rank) {
+  return group->group.rank_of(world_rank).value_or(-1);
+}
+
+anello_status anello_allreduce(anello_group* group, anello_input input, anello_tensor output, anello_op op,
+                               const anello_options* options, anello_work** work) {
+  return ANELLO_CARRY_OUT(allreduce, input_of(input), tensor_of(output), anello::Op(op), Given(options).reduction());
+}
+anello_status anello_allreduce_list(anello_group* group, const anello_tensor* tensors, size_t count, anello_op op,
+                                    const anello_options* options, anello_work** work) {
+  return ANELLO_CARRY_OUT(allreduce, std::span<const Tensor>(list_of(tensors, count)), anello::Op(op),
+                          Given(options).reduction());
+}
+anello_status anello_reduce(anello_group* group, anello_input input, anello_tensor output, int root, anello_op op,
+                            const anello_options* options, anello_work** work) {
+  return ANELLO_CARRY_OUT(reduce, input_of(input), tensor_of(output), root, anello::Op(op), Given(options).reduction());
+}
+anello_status anello_broadcast(anello_group* group, anello_tensor tensor, int root, const anello_options* options,
+                               anello_work** work) {
+  return ANELLO_CARRY_OUT(broadcast, tensor_of(tensor), root, Given(options).plain());
+}
+anello_status anello_broadcast_list(anello_group* group, const anello_tensor* tensors, size_t count, int root,
+                                    const anello_options* options, anello_work** work) {
+  return ANELLO_CARRY_OUT(broadcast, std::span<const Tensor>(list_of(tensors, count)), root, Given(options).plain());
+}
+anello_status anello_all_gather(anello_group* group, anello_input input, anello_tensor output,
+                                const anello_options* options, anello_work** work) {
+  return ANELLO_CARRY_OUT(all_gather, input_of(input), tensor_of(output), Given(options).parts());
+}
+anello_status anello_gather(anello_group* group, anello_input input, anello_tensor output, int root,
+                            const anello_options* options, anello_work** work) {
+  return ANELLO_CARRY_OUT(gather, input_of(input), tensor_of(output), root, Given(options).parts());
+}
+anello_status anello_scatter(anello_group* group, anello_input input, anello_tensor output, int root,
+                             const anello_options* options, anello_work** work) {
+  return ANELLO_CARRY_OUT(scatter, input_of(input), tensor_of(output), root, Given(options).parts());
+}
+anello_status anello_reduce_scatter(anello_group* group, anello_input input, anello_tensor output, anello_op op,
+                                    const anello_options* options, anello_work** work) {
+  return ANELLO_CARRY_OUT(reduce_scatter, input_of(input), tensor_of(output), anello::Op(op),
+                          Given(options).reduction());
+}
+anello_status anello_all_to_all(anello_group* group, anello_input input, anello_tensor output,
+                                const uint64_t* send_counts, const uint64_t* recv_counts, const anello_options* options,
+                                anello_work** work) {
+  if (!send_counts && !recv_counts)
+    return ANELLO_CARRY_OUT(all_to_all, input_of(input), tensor_of(output), Given(options).plain());
+  const auto counts = [group](const std::uint64_t* list) {
+    return std::span(&required(list, "list of counts"), std::size_t(group->group.size()));
+  };
+  return ANELLO_CARRY_OUT(all_to_all, input_of(input), tensor_of(output), counts(send_counts), counts(recv_counts),
+                          Given(options).plain());
+}
+anello_status anello_send(anello_group* group, anello_input tensor, int to, const anello_options* options,
+                          anello_work** work) {
+  return ANELLO_CARRY_OUT(send, input_of(tensor), to, Given(options).plain());
+}
+anello_status anello_recv(anello_group* group, anello_tensor tensor, int from, const anello_options* options,
+                          anello_work** work) {
+  return ANELLO_CARRY_OUT(recv, tensor_of(tensor), from, Given(options).plain());
+}
+anello_status anello_barrier(anello_group* group, const anello_options* options, anello_work** work) {
+  return ANELLO_CARRY_OUT(barrier, Given(options).plain());
+}
+
+anello_status anello_work_wait(anello_work* work) {
+  return guarded([&] { required(work, "work").work.wait(); });
+}
+anello_status anello_work_wait_for(anello_work* work, uint64_t limit_ms) {
+  bool done = false;
+  const anello_status status = guarded([&] {
+    const auto limit = std::chrono::milliseconds(std::min<std::uint64_t>(limit_ms, INT32_MAX));
+    done = required(work, "work").work.wait_for(limit);
+  });
+  if (status != ANELLO_OK || done) return status;
+  return failed(ANELLO_TIMED_OUT, text("the work is not done after ", limit_ms, " ms"));
+}
+int anello_work_done(const anello_work* work) {
+  return work->work.done();
+}
+anello_status anello_work_when_done(anello_work* work, anello_callback callback, void* context) {
+  return guarded([&] {
+    if (!callback) refuse("the callback is NULL");
+    required(work, "work").work.when_done([callback, context](const Error* error) {
+      if (error)
+        callback(context, anello_status(error->code()), error->what());
+      else
+        callback(context, ANELLO_OK, nullptr);
+    });
+  });
+}
+void anello_work_free(anello_work* work) {
+  delete work;
+}
+
+anello_status anello_allocate(size_t bytes, void** memory) {
+  return guarded([&] { required(memory, "out parameter") = anello::allocate(bytes); });
+}
+void anello_deallocate(void* memory) {
+  anello::deallocate(memory);
+}

@@ -1,0 +1,82 @@
+// The C API over the C++ one: gradients, and what was recorded.
+#include "rendezvous/c_api/c_api.hpp"
+
+using anello::text;
+using namespace anello::c_api;
+
+anello_status anello_gradients_create(anello_group* group, const anello_gradient* list, size_t count,
+                                      const anello_gradient_options* options, anello_gradients** gradients) {
+  return guarded([&] {
+    required(gradients, "out parameter");
+    if (count > 0 && !list) refuse("the list of gradients is NULL");
+    const anello_gradient_options given = known(options, anello_gradient_options ANELLO_GRADIENT_OPTIONS_INIT);
+    if (given.combine < ANELLO_COMBINE_AVERAGE || given.combine > ANELLO_COMBINE_WEIGHTED)
+      refuse(text("combine ", int(given.combine), " is none of anello_combine"));
+    std::vector<anello::Gradient> all;
+    for (std::size_t k = 0; k < count; k++)
+      all.push_back({view(list[k].name), tensor_of(list[k].tensor),
+                     list[k].shape ? std::span(list[k].shape, list[k].dimensions) : std::span<const std::uint64_t>()});
+    anello::GradientOptions its{.combine = anello::GradientOptions::Combine(given.combine),
+                                .bucket_bytes = given.bucket_bytes,
+                                .tune_buckets = given.tune_buckets != 0,
+                                .error_feedback = given.error_feedback != 0,
+                                .most_norm = given.most_norm,
+                                .passes = given.passes};
+    if (given.wire != 0) its.wire = anello::DType(given.wire);
+    *gradients = new anello_gradients{{required(group, "group").group, all, its}};
+  });
+}
+anello_status anello_gradients_begin(anello_gradients* gradients, double factor) {
+  return guarded([&] { required(gradients, "gradients").gradients.begin(factor); });
+}
+anello_status anello_gradients_ready(anello_gradients* gradients, size_t gradient) {
+  return guarded([&] { required(gradients, "gradients").gradients.ready(gradient); });
+}
+anello_status anello_gradients_finish(anello_gradients* gradients, anello_gradient_step* step) {
+  return guarded([&] {
+    const anello::Gradients::Step done = required(gradients, "gradients").gradients.finish();
+    if (!step) return;
+    anello_gradient_step all = known(step, anello_gradient_step ANELLO_GRADIENT_STEP_INIT);
+    all.norm = done.norm;
+    all.exposed_ns = std::uint64_t(done.exposed.count());
+    all.communicated_ns = std::uint64_t(done.communicated.count());
+    give_back(all, *step);
+  });
+}
+void anello_gradients_free(anello_gradients* gradients) {
+  delete gradients;
+}
+
+anello_status anello_get_counters(const anello_world* world, anello_counters* counters) {
+  return guarded([&] {
+    anello_counters all = known(&required(counters, "out parameter"), anello_counters ANELLO_COUNTERS_INIT);
+    const anello::Counters now = required(world, "world").world.counters();
+    all.operations = now.operations;
+    all.tensor_bytes = now.tensor_bytes;
+    all.sent_bytes = now.sent_bytes;
+    all.received_bytes = now.received_bytes;
+    all.waits = now.waits;
+    all.stalls = now.stalls;
+    all.busy_ns = std::uint64_t(now.busy.count());
+    all.waited_ns = std::uint64_t(now.waited.count());
+    all.strangers = now.strangers;
+    give_back(all, *counters);
+  });
+}
+anello_status anello_write_flight(const anello_world* world, const char* path) {
+  return guarded([&] { required(world, "world").world.write_flight(&required(path, "path")); });
+}
+anello_status anello_start_timeline(anello_world* world, const char* path) {
+  return guarded([&] { required(world, "world").world.start_timeline(&required(path, "path")); });
+}
+anello_status anello_stop_timeline(anello_world* world) {
+  return guarded([&] { required(world, "world").world.stop_timeline(); });
+}
+anello_status anello_phase_begin(const anello_world* world, const char* name, anello_phase** phase) {
+  return guarded([&] {
+    required(phase, "out parameter") = new anello_phase{{required(world, "world").world, view(name)}};
+  });
+}
+void anello_phase_end(anello_phase* phase) {
+  delete phase;
+}

@@ -1,0 +1,74 @@
+#include "ring/gradients/gradient_math.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "ring/run/arithmetic.hpp"
+
+namespace anello {
+namespace {
+
+constexpr std::size_t kBlock = 1024;
+
+double widened(double value) {
+  return value;
+}
+template <class T>
+double widened(T value) {
+  return double(float(value));
+}
+
+// In lanes, since a sum of one chain cannot be done by several at once.
+template <class T>
+double squares(const void* data, std::size_t count) {
+  constexpr std::size_t kLanes = 8;
+  const T* const values = static_cast<const T*>(data);
+  std::array<double, kLanes> sums{};
+  const auto add = [&](std::size_t at, std::size_t lane) { sums[lane] += widened(values[at]) * widened(values[at]); };
+  const std::size_t whole = count / kLanes * kLanes;
+  for (std::size_t at = 0; at < whole; at += kLanes)
+    for (std::size_t lane = 0; lane < kLanes; lane++) add(at + lane, lane);
+  for (std::size_t at = whole; at < count; at++) add(at, at - whole);
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+template <class Narrow>
+void round_as(std::span<float> values) {
+  std::array<Narrow, kBlock> narrow;
+  const auto part = std::span(narrow).first(values.size());
+  convert(values, part);
+  convert(part, values);
+}
+
+}  // namespace
+
+double squared_norm(const Tensor& gradient) {
+  switch (gradient.dtype) {
+    case DType::f16:
+      return squares<f16>(gradient.data, gradient.count);
+    case DType::bf16:
+      return squares<bf16>(gradient.data, gradient.count);
+    case DType::f64:
+      return squares<double>(gradient.data, gradient.count);
+    default:
+      return squares<float>(gradient.data, gradient.count);
+  }
+}
+
+void multiply(const Tensor& gradient, double factor) {
+  const Bytes bytes(static_cast<std::byte*>(gradient.data), gradient.bytes());
+  scale(gradient.dtype, bytes, bytes, factor);
+}
+
+void round_with_feedback(std::span<float> gradient, double factor, DType wire, std::span<float> lost) {
+  for (std::size_t at = 0; at < gradient.size(); at += kBlock) {
+    const std::size_t count = std::min(kBlock, gradient.size() - at);
+    const auto values = gradient.subspan(at, count), rest = lost.subspan(at, count);
+    for (std::size_t k = 0; k < count; k++) rest[k] = values[k] = float(factor * double(values[k])) + rest[k];
+    wire == DType::f16 ? round_as<f16>(values) : round_as<bf16>(values);
+    for (std::size_t k = 0; k < count; k++) rest[k] -= values[k];
+  }
+}
+
+}  // namespace anello

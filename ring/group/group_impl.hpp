@@ -1,0 +1,64 @@
+// What a Group owns: its own links, queue and ledger. It lasts as long as a handle does, but works no longer than its
+// world.
+#pragma once
+#include <anello/group.hpp>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "ring/group/checks.hpp"
+#include "ring/group/communicator.hpp"
+#include "ring/net/switchboard.hpp"
+
+namespace anello {
+
+class Group::Impl {
+ public:
+  // What a world lends its groups. Control and switchboard are null in a world of one.
+  struct Surroundings {
+    Ledgers* ledgers = nullptr;
+    Control* control = nullptr;
+    Switchboard* switchboard = nullptr;
+  };
+  // What it does for them: makes groups of some of their members, by rank in the world, and ends.
+  struct Favours {
+    std::function<std::shared_ptr<Impl>(std::vector<int> ranks)> group;
+    std::function<std::shared_ptr<Impl>(std::uint64_t within, int from, int to)> transfers;
+    std::function<void(std::string_view reason)> abort;
+  };
+
+  Impl(Communicator::Charter charter, std::shared_ptr<DataLinks> links, Surroundings surroundings, Favours favours);
+  ~Impl() { part(); }
+
+  Communicator& communicator();  // throws Error{invalid_argument} once it is finished
+  std::shared_ptr<Impl> make(std::vector<int> ranks) const;
+  void abort(std::string_view reason) const;  // nothing, once the world has ended
+  std::optional<Error> failure() const { return communicator_.failure(); }
+  // The pair of this group that carries what the one sends to the other.
+  Communicator& transfers(int from, int to);
+
+  void finish() { finished_ = true; }
+  // No operation goes on, nothing is lent any more; the others hear of it.
+  void part();
+  std::uint64_t completed() const { return communicator_.completed(); }
+  Ticks busy() const;  // in operations that are done
+
+  const Seat seat;
+  const std::vector<int> members;
+  const std::int64_t bucket_bytes;  // as set
+
+ private:
+  std::shared_ptr<Ledger> ledger_;
+  std::shared_ptr<DataLinks> links_;
+  Surroundings surroundings_;
+  Favours favours_;
+  Communicator communicator_;
+  std::mutex mutex_;                                                // over what follows
+  std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_;  // by sender and receiver
+  std::atomic<bool> finished_ = false, parted_ = false;
+};
+
+}  // namespace anello

@@ -1,0 +1,112 @@
+#include "ring/group/planner.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <utility>
+
+#include "ring/base/text.hpp"
+
+namespace anello {
+namespace {
+
+Algorithm algorithm_named(Code code, std::string_view what, std::string_view given) {
+  Algorithm algorithm;
+  if (!parse(given, algorithm)) throw Error(code, text(what, "='", given, "' is no algorithm: ", algorithm_names()));
+  return algorithm;
+}
+
+Facts with_settings(Facts facts, const Settings& settings) {
+  facts.slab_bytes = settings.slab_bytes;
+  facts.rank_order = settings.reproducible != 0;
+  facts.forced = algorithm_named(Code::configuration, "ANELLO_ALGORITHM", settings.algorithm);
+  return facts;
+}
+
+}  // namespace
+
+Planner::Planner(int rank, std::uint32_t generation, const Facts& facts, Table table, const Settings& settings)
+    : rank_(rank),
+      size_(facts.world),
+      generation_(generation),
+      facts_(with_settings(facts, settings)),
+      table_(std::move(table)) {}
+
+const Planner::Planned& Planner::plan(const Operation& operation) {
+  const Asked asked = what_is_asked(operation);
+  const bool same_parts =
+      std::ranges::equal(operation.counts, shape_.counts) && std::ranges::equal(operation.received, shape_.received);
+  if (planned_.plan && same_parts && asked == asked_) return planned_;
+  planned_.plan = nullptr;  // if what follows throws, nothing is remembered
+  asked_ = asked;
+  shape_.rank = rank_;
+  shape_.world = size_;
+  shape_.count = operation.count;
+  shape_.root = std::max(operation.root, 0);
+  shape_.counts.assign(operation.counts.begin(), operation.counts.end());
+  shape_.received.assign(operation.received.begin(), operation.received.end());
+  planned_.signature = with_choice(asked);
+  planned_.arithmetic = arithmetic(operation.dtype, operation.op, operation.wire.value_or(operation.dtype));
+  planned_.plan = &plan_for(planned_.signature);
+  return planned_;
+}
+
+Planner::Asked Planner::what_is_asked(const Operation& operation) const {
+  Asked asked;
+  Signature& signature = asked.signature;
+  signature.generation = generation_;
+  signature.count = operation.count;
+  signature.fingerprint = operation.fingerprint;
+  signature.root = operation.root;
+  signature.kind = operation.kind;
+  signature.op = operation.op;
+  signature.dtype = operation.dtype;
+  signature.wire = operation.wire == operation.dtype ? kAsTheyAre : operation.wire.value_or(kAsTheyAre);
+  if (!operation.algorithm.empty())
+    signature.algorithm = algorithm_named(Code::invalid_argument, "algorithm", operation.algorithm);
+  asked.slab_bytes = operation.slab_bytes;
+  return asked;
+}
+
+Signature Planner::with_choice(const Asked& asked) const {
+  Signature signature = asked.signature;
+  const Algorithm forced = std::exchange(signature.algorithm, Algorithm::automatic);
+  const bool reduces =
+      signature.kind == Kind::allreduce || signature.kind == Kind::reduce_scatter || signature.kind == Kind::reduce;
+  if (!reduces) return signature;
+  Facts facts = facts_;
+  if (forced != Algorithm::automatic) facts.forced = forced;
+  if (asked.slab_bytes != kSuitableSlab) facts.slab_bytes = asked.slab_bytes;
+  facts.elem_bytes = size_bytes(signature.dtype);
+  const bool scatters = signature.kind == Kind::reduce_scatter && shape_.counts.empty();  // `count` is one of many
+  facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
+  facts.narrow = signature.wire != kAsTheyAre;
+  if (signature.kind != Kind::allreduce) {
+    signature.algorithm = order_of(signature.kind, facts);
+    signature.slab_elems = slab_elems(facts);
+    return signature;
+  }
+  const Choice choice = choose(facts, table_);
+  signature.algorithm = choice.algorithm;
+  signature.slab_elems = choice.slab_elems;
+  return signature;
+}
+
+// Without elements nothing would move, and nobody would notice that another rank has some: so that becomes a barrier.
+Plan Planner::make_plan(const Signature& signature) const {
+  if (signature.count == 0 && shape_.received.empty() && size_ > 1) return plan_barrier(shape_);
+  return plan_of(signature, shape_);
+}
+
+const Plan& Planner::plan_for(const Signature& signature) {
+  const std::tuple<Kind, Algorithm, const Shape&, std::uint32_t> key{signature.kind, signature.algorithm, shape_,
+                                                                     signature.slab_elems};
+  if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
+  return plans_.emplace(Key(key), make_plan(signature)).first->second;
+}
+
+void Planner::forget() {
+  plans_.clear();
+  planned_.plan = nullptr;
+}
+
+}  // namespace anello

@@ -1,0 +1,61 @@
+// From an operation to its signature and its plan: what all ranks must agree on, by which algorithm it is carried out,
+// and this rank's steps. Remembers plans; most calls are like the one before, and then nothing is chosen or looked up.
+// One thread at a time. Knows no link and touches no data.
+#pragma once
+#include <map>
+#include <tuple>
+
+#include "ring/algorithms/choose.hpp"
+#include "ring/base/config.hpp"
+#include "ring/group/operation.hpp"
+#include "ring/run/arithmetic.hpp"
+
+namespace anello {
+
+class Planner {
+ public:
+  // `facts` and `table` are the same on all ranks; what the settings say is added to the facts.
+  Planner(int rank, std::uint32_t generation, const Facts& facts, Table table, const Settings& settings);
+
+  struct Planned {
+    Signature signature;  // without its number
+    const Plan* plan = nullptr;
+    Arithmetic arithmetic;
+  };
+  // Valid until the next call, and its plan until the next tidy(). Throws Error{invalid_argument, configuration}.
+  const Planned& plan(const Operation& operation);
+
+  // Forgets plans, if there are many.
+  void tidy() {
+    if (plans_.size() > kManyPlans) forget();
+  }
+
+ private:
+  static constexpr std::size_t kManyPlans = 1024;
+  using Key = std::tuple<Kind, Algorithm, Shape, std::uint32_t>;
+
+  // What the choice depends on.
+  struct Asked {
+    Signature signature;  // its algorithm is the forced one
+    std::int64_t slab_bytes = kSuitableSlab;
+
+    friend bool operator==(const Asked&, const Asked&) = default;
+  };
+  Asked what_is_asked(const Operation& operation) const;
+  Signature with_choice(const Asked& asked) const;
+  const Plan& plan_for(const Signature& signature);
+  void forget();
+  Plan make_plan(const Signature& signature) const;
+
+  int rank_, size_;
+  std::uint32_t generation_;
+  Facts facts_;
+  Table table_;
+  std::map<Key, Plan, std::less<>> plans_;
+  // Of the last call; without a plan if there was none, or it failed.
+  Asked asked_;
+  Shape shape_;
+  Planned planned_;
+};
+
+}  // namespace anello

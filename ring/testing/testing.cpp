@@ -1,0 +1,70 @@
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "ring/base/text.hpp"
+#include "ring/testing/hall.hpp"
+#include "ring/testing/run_world.hpp"
+#include "ring/world/bootstrap.hpp"
+
+namespace anello {
+namespace {
+
+std::string random_job() {
+  std::random_device random;
+  return text("threads-", random(), "-", random());
+}
+
+}  // namespace
+
+void run_world(int ranks, const std::function<void(World&)>& program, const Settings& settings) {
+  run_world(ranks, program, settings, [](int, std::vector<std::string> blobs) { return blobs; });
+}
+
+void run_world(int ranks, const std::function<void(World&)>& program, const Settings& given, const Seen& seen) {
+  if (ranks < 1) throw Error(Code::invalid_argument, text("run_world: ", ranks, " ranks; at least one is needed"));
+  Settings settings = given;
+  if (settings.flight_dir.empty()) settings.flight_dir = "none";  // no job will ever have this one's name again
+  Hall hall(ranks, settings.start_timeout);
+  std::mutex mutex;
+  std::exception_ptr first;
+  const auto keep_first = [&] {
+    const std::lock_guard lock(mutex);
+    if (!first) first = std::current_exception();
+  };
+  const std::string job = random_job();
+
+  const auto rank_main = [&](int rank) {
+    std::optional<World> world;
+    try {
+      const Identity identity{.job = job,
+                              .rank = rank,
+                              .size = ranks,
+                              .local_rank = rank,
+                              .local_size = ranks,
+                              .host = "localhost",
+                              .address = "127.0.0.1"};
+      world.emplace(WorldMaker::make(
+          identity, [&](std::string blob) { return seen(rank, hall.exchange(rank, std::move(blob))); }, settings,
+          [&](std::chrono::milliseconds patience) { hall.check(patience); }));
+      program(*world);
+    } catch (const std::exception& e) {
+      keep_first();
+      hall.close();
+      if (world) world->abort(e.what());
+    } catch (...) {
+      keep_first();
+      hall.close();
+      if (world) world->abort("an exception of unknown type");
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; rank++) threads.emplace_back(rank_main, rank);
+  for (std::thread& thread : threads) thread.join();
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace anello

@@ -1,0 +1,101 @@
+#include "ring/world/diagnosis.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "ring/base/file.hpp"
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/metrics.hpp"
+#include "ring/net/on_signal.hpp"
+#include "ring/trace/flight.hpp"
+#include "ring/trace/prometheus.hpp"
+
+namespace anello {
+namespace {
+
+// The job's name as part of a file's.
+std::string in_file_names(std::string name) {
+  std::ranges::replace_if(
+      name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_'; }, '_');
+  return name;
+}
+
+}  // namespace
+
+Diagnosis::Services::Services() = default;
+Diagnosis::Services::Services(Services&&) noexcept = default;
+Diagnosis::Services& Diagnosis::Services::operator=(Services&&) noexcept = default;
+Diagnosis::Services::~Services() = default;
+
+Counters Diagnosis::counters() const {
+  const Totals totals = ledgers_.totals();
+  const TickClock::Scale scale = clock_.scale();
+  const auto time = [&](Ticks ticks) { return std::chrono::nanoseconds(scale.nanoseconds(ticks)); };
+  Counters counters{.sent_bytes = totals.sent_bytes,
+                    .received_bytes = totals.received_bytes,
+                    .waits = totals.sleeps,
+                    .stalls = totals.stalls,
+                    .strangers = strangers_.total(),
+                    .waited = time(totals.slept)};
+  for (const Totals::OfKind& kind : totals.kinds) {
+    counters.operations += kind.operations;
+    counters.tensor_bytes += kind.bytes;
+    counters.busy += time(kind.busy);
+  }
+  return counters;
+}
+
+std::string Diagnosis::page() const {
+  return prometheus_text(ledgers_.totals(), strangers_.counts(), clock_.scale(),
+                         {identity_.job, identity_.host, identity_.rank, failed_.load()});
+}
+
+void Diagnosis::write_flight(const std::string& path, std::string_view why) const {
+  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  const FlightHead head{.job = identity_.job,
+                        .host = identity_.host,
+                        .why = why,
+                        .generation = identity_.generation,
+                        .rank = identity_.rank,
+                        .size = identity_.size,
+                        .unix_us = std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count(),
+                        .now = TickClock::now()};
+  std::vector<History> histories;
+  for (const auto& ledger : ledgers_.all()) histories.push_back(ledger->history());
+  replace_file(path, flight_json(head, clock_.scale(), histories));
+}
+
+void Diagnosis::failed(std::string_view why) {
+  if (!failed_.exchange(true)) write_where_it_belongs(why);
+}
+
+// A file a rank, which the same job's next failure replaces.
+void Diagnosis::write_where_it_belongs(std::string_view why) const {
+  if (settings_.flight_dir == "none") return;
+  try {
+    const std::filesystem::path folder = settings_.flight_dir.empty() ? std::filesystem::temp_directory_path()
+                                                                      : std::filesystem::path(settings_.flight_dir);
+    const auto file = [&](const auto& rank) {
+      return (folder / text("anello-flight.", in_file_names(identity_.job), ".rank", rank, ".json")).string();
+    };
+    write_flight(file(identity_.rank), why);
+    if (identity_.local_rank == 0)
+      log(Severity::warning, text("the last operations of the ranks on ", identity_.host, " are in ", file("*")));
+  } catch (const std::exception& e) {
+    log(Severity::warning, text("the last operations are lost (ANELLO_FLIGHT_DIR): ", e.what()));
+  }
+}
+
+Diagnosis::Services Diagnosis::serve(Background& background) {
+  Services services;
+  if (!settings_.metrics.empty())
+    services.metrics = std::make_unique<Metrics>(background.context(), "ANELLO_METRICS", settings_.metrics,
+                                                 identity_.local_rank, [this] { return page(); });
+  if (settings_.flight_signal != "none")
+    services.on_signal = std::make_unique<OnSignal>(background.context(), settings_.flight_signal,
+                                                    [this] { write_where_it_belongs("a signal"); });
+  return services;
+}
+
+}  // namespace anello

@@ -1,0 +1,102 @@
+// How a world makes its groups, of which the world itself is the first.
+#include <algorithm>
+#include <set>
+
+#include "ring/base/text.hpp"
+#include "ring/group/checks.hpp"
+#include "ring/world/world_impl.hpp"
+
+namespace anello {
+namespace {
+
+Sharing sharing_of(const std::vector<int>& members, const std::vector<std::string>& memories, int rank,
+                   const Settings& settings) {
+  Sharing sharing{{}, std::size_t(settings.shm_bytes), settings.transport == "shm"};
+  const std::string& mine = memories[std::size_t(rank)];
+  for (const int member : members) {
+    const bool shared = !mine.empty() && memories[std::size_t(member)] == mine;
+    sharing.with.push_back(shared);
+    if (!shared && sharing.required && members.size() > 1)
+      throw Error(Code::configuration, text("ANELLO_TRANSPORT=shm, but rank ", rank, " cannot share memory with rank ",
+                                            member, " (another host, user or network namespace); take 'auto'"));
+  }
+  return sharing;
+}
+
+std::string name_of(const std::vector<int>& members) {
+  constexpr std::size_t kMost = 16;
+  std::string name = "group (";
+  for (std::size_t k = 0; k < std::min(members.size(), kMost); k++) name += text(k ? ", " : "", members[k]);
+  return name + (members.size() > kMost ? ", ...)" : ")");
+}
+
+}  // namespace
+
+std::shared_ptr<Group::Impl> World::Impl::make_group(std::vector<int> members) {
+  const std::uint64_t group = identify(members);
+  std::string name = name_of(members);
+  auto made = make_group(group, std::move(name), std::move(members));
+  const std::lock_guard lock(mutex_);
+  if (left_) refuse("group", "this rank's world has ended");
+  std::erase_if(groups_, [](const auto& each) { return each.expired(); });
+  groups_.push_back(made);
+  return made;
+}
+
+// One for each direction, so that two ranks that send to each other do not wait for each other.
+std::shared_ptr<Group::Impl> World::Impl::make_pair(std::uint64_t within, int from, int to) {
+  constexpr std::uint64_t kTransfers = 0x7472616e73666572;  // apart from the groups of two
+  const std::uint64_t group =
+      fingerprint(fingerprint(fingerprint(kTransfers, within), std::uint64_t(from)), std::uint64_t(to));
+  return make_group(group, text("the transfers from rank ", from, " to rank ", to), {from, to});
+}
+
+// All members count the groups that they have made of these members, so they come to the same number without a word.
+std::uint64_t World::Impl::identify(const std::vector<int>& members) {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t group = fingerprint(0, made_[members]++);
+  for (const int member : members) group = fingerprint(group, std::uint64_t(member));
+  return group;
+}
+
+std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::string name, std::vector<int> members) {
+  const Sharing sharing = sharing_of(members, memories_, identity_.rank, settings_);
+  std::set<int> nodes;
+  std::set<std::string> memories;
+  for (const int member : members) {
+    nodes.insert(nodes_[std::size_t(member)]);
+    memories.insert(memories_[std::size_t(member)]);
+  }
+  Facts facts = facts_;
+  facts.world = int(members.size());
+  facts.hosts = int(nodes.size());
+  facts.memory = memories.size() == 1 && !memories.contains("");
+  if (group == 0) facts_ = facts;
+
+  const int rank = int(std::find(members.begin(), members.end(), identity_.rank) - members.begin());
+  auto bell = std::make_shared<Bell>();
+  Communicator::Charter charter{.rank = rank,
+                                .generation = identity_.generation,
+                                .facts = facts,
+                                .table = table_,
+                                .settings = settings_,
+                                .patience = Patience::of(settings_.spin, settings_.yields, shares_cores_),
+                                .ledger = std::make_shared<Ledger>(group, std::move(name), members, bell),
+                                .timeline = &tracing_.timeline()};
+  const Group::Impl::Favours favours{
+      [this](std::vector<int> some) { return make_group(std::move(some)); },
+      [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); },
+      [this](std::string_view reason) { abort(reason); }};
+  if (!control_)
+    return std::make_shared<Group::Impl>(std::move(charter), nullptr, Group::Impl::Surroundings{&diagnosis_.ledgers()},
+                                         favours);
+  auto links = std::make_shared<DataLinks>(
+      background_->context(), *mesh_, DataLinks::Members{group, rank, std::move(members)}, sharing,
+      settings_.connections, std::move(bell),
+      [this, group](int peer, std::string why) { control_->suspect(peer, group, std::move(why)); });
+  return std::make_shared<Group::Impl>(std::move(charter), std::move(links),
+                                       Group::Impl::Surroundings{&diagnosis_.ledgers(), &*control_, &*switchboard_},
+                                       favours);
+}
+
+}  // namespace anello

@@ -1,0 +1,116 @@
+// A world from its beginning to its end; the verbs are in verbs.cpp.
+#include <anello/world.hpp>
+#include <utility>
+
+#include "ring/algorithms/table.hpp"
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/group/checks.hpp"
+#include "ring/world/world_impl.hpp"
+
+namespace anello {
+namespace {
+constexpr std::chrono::milliseconds kGoodbyeLimit{500};
+}
+
+World::World(std::unique_ptr<Impl> impl) : Group(impl->everybody()), impl_(std::move(impl)) {}
+World::World(World&&) noexcept = default;
+World& World::operator=(World&&) noexcept = default;
+World::~World() = default;
+
+int World::local_rank() const {
+  return impl_->identity().local_rank;
+}
+int World::local_size() const {
+  return impl_->identity().local_size;
+}
+int World::node_rank() const {
+  return impl_->identity().node_rank;
+}
+int World::node_count() const {
+  return impl_->identity().node_count;
+}
+const std::string& World::host(int rank) const {
+  return impl_->host(rank);
+}
+std::string World::layout() const {
+  return anello::layout(impl_->facts());
+}
+
+void World::finish() {
+  if (impl_->tracing().on()) stop_timeline();
+  impl_->finish();
+}
+void World::start_timeline(const std::string& path) {
+  impl_->tracing().start(*this, path);
+}
+void World::stop_timeline() {
+  impl_->tracing().stop(*this, host(rank()));
+}
+Counters World::counters() const {
+  return impl_->diagnosis().counters();
+}
+void World::write_flight(const std::string& path) const {
+  impl_->diagnosis().write_flight(path, "the program asked for it");
+}
+
+Phase::Phase(const World& world, std::string_view name)
+    : timeline_(world.impl_->tracing().on() ? &world.impl_->tracing().timeline() : nullptr) {
+  if (!timeline_) return;
+  name_ = name;
+  begin_ = ticks();
+}
+Phase::~Phase() {
+  if (timeline_) timeline_->add(name_, begin_, ticks());
+}
+
+World::Impl::~Impl() {
+  leave();
+}
+
+const std::string& World::Impl::host(int rank) const {
+  if (rank < 0 || std::size_t(rank) >= hosts_.size())
+    refuse("host", text("rank ", rank, " is not in this world of ", hosts_.size()));
+  return hosts_[std::size_t(rank)];
+}
+
+void World::Impl::abort(std::string_view reason) {
+  const int rank = identity_.rank;
+  const std::string why = text("rank ", rank, " on ", identity_.host, " ended the world: ", reason);
+  if (control_) return control_->abort({Code::aborted, rank, why});
+  everybody_->communicator().end({Code::aborted, why, rank});
+  diagnosis_.failed(why);
+}
+
+void World::Impl::finish() {
+  everybody_->communicator().run({.kind = Kind::barrier, .name = "finish"});
+  everybody_->finish();
+  leave();
+}
+
+// Groups before the world, so that the others know how far each of them came.
+void World::Impl::leave() {
+  std::vector<std::weak_ptr<Group::Impl>> groups;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(left_, true)) return;
+    groups = groups_;
+  }
+  for (const auto& each : groups)
+    if (const auto group = each.lock()) group->part();
+  if (everybody_) everybody_->part();
+  if (control_ && everybody_) control_->leave(everybody_->completed(), kGoodbyeLimit);
+  if (background_) background_->stop();
+  save_timeline();
+}
+
+void World::Impl::save_timeline() {
+  if (!tracing_.on()) return;
+  try {
+    tracing_.save_own(identity_.rank, identity_.host);
+  } catch (const std::exception& e) {
+    log(Severity::warning, text("this rank's part of the timeline is lost: ", e.what()));
+  }
+}
+
+}  // namespace anello

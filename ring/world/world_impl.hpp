@@ -1,0 +1,69 @@
+// What a World owns, in the order in which it must go: first the data path, last the thread and its event loop.
+#pragma once
+#include <anello/world.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ring/group/group_impl.hpp"
+#include "ring/net/background.hpp"
+#include "ring/world/bootstrap.hpp"
+#include "ring/world/diagnosis.hpp"
+#include "ring/world/tracing.hpp"
+
+namespace anello {
+
+class World::Impl {
+ public:
+  Impl(const Identity& identity, const Exchange& exchange, const Settings& settings, const StartCheck& check);
+  ~Impl();
+
+  void abort(std::string_view reason);
+  std::uint16_t port() const;
+  void finish();
+  const Identity& identity() const { return identity_; }
+  const Facts& facts() const { return facts_; }
+  const Settings& settings() const { return settings_; }
+  const std::string& host(int rank) const;
+  const std::shared_ptr<Group::Impl>& everybody() const { return everybody_; }
+  Diagnosis& diagnosis() { return diagnosis_; }
+  Tracing& tracing() { return tracing_; }
+
+ private:
+  void start(const Exchange& exchange, const Settings& settings, const StartCheck& check);
+  void tell_failed_start(const std::exception& why);
+  void join(const Exchange& exchange, const Settings& settings);
+  std::shared_ptr<Group::Impl> make_group(std::vector<int> members);
+  std::shared_ptr<Group::Impl> make_group(std::uint64_t group, std::string name, std::vector<int> members);
+  std::shared_ptr<Group::Impl> make_pair(std::uint64_t within, int from, int to);
+  std::uint64_t identify(const std::vector<int>& members);
+  void leave();
+  void save_timeline();
+
+  Identity identity_;
+  Settings settings_;
+  Diagnosis diagnosis_{identity_, settings_};
+  Tracing tracing_;
+  Facts facts_;                           // the same on all ranks
+  Table table_;                           // the same on all ranks
+  std::vector<std::string> hosts_;        // by rank
+  std::vector<int> nodes_;                // by rank
+  std::vector<std::string> memories_;     // by rank: whom it can share memory with; those that say the same
+  bool shares_cores_ = false;             // this host has more ranks than cores for them
+  std::optional<Background> background_;  // not in a world of one that serves nothing, like the next three
+  Diagnosis::Services services_;
+  std::optional<Mesh> mesh_;
+  std::optional<Control> control_;
+  std::optional<Switchboard> switchboard_;
+
+  std::mutex mutex_;                                // over what follows
+  std::map<std::vector<int>, std::uint64_t> made_;  // so many groups of these members
+  std::vector<std::weak_ptr<Group::Impl>> groups_;
+  std::shared_ptr<Group::Impl> everybody_;
+  bool left_ = false;
+};
+
+}  // namespace anello

@@ -1,0 +1,52 @@
+#include "ring/gradients/bucket_tuner.hpp"
+
+#include <gmock/gmock.h>
+
+namespace anello {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+
+// What it tries, told how long a step takes in buckets of a size.
+template <class Took>
+std::vector<std::uint64_t> tried(BucketTuner& tuner, Took took) {
+  std::vector<std::uint64_t> all;
+  while (!tuner.enough()) {
+    all.push_back(tuner.candidate());
+    tuner.note(took(tuner.candidate(), all.size()));
+  }
+  return all;
+}
+
+TEST(BucketTuner, tries_sizes_in_turn_and_keeps_the_fastest) {
+  BucketTuner tuner(3 * kMiB);
+  const auto all = tried(tuner, [](std::uint64_t bytes, std::size_t) { return milliseconds(bytes == kMiB ? 5 : 7); });
+  ASSERT_EQ(all.size(), 18u);
+  for (std::size_t k = 0; k < all.size(); k += 3)
+    EXPECT_THAT(std::vector(all.begin() + std::ptrdiff_t(k), all.begin() + std::ptrdiff_t(k) + 3),
+                testing::ElementsAre(256 * kKiB, kMiB, 4 * kMiB));
+  EXPECT_EQ(tuner.fastest(), kMiB);
+}
+
+TEST(BucketTuner, the_first_of_each_and_what_happens_now_and_then_do_not_count) {
+  BucketTuner tuner(kMiB);
+  tried(tuner, [](std::uint64_t bytes, std::size_t step) {
+    const bool large = bytes == kMiB;
+    if (step <= 2) return milliseconds(large ? 1 : 1000);
+    if (step <= 6) return milliseconds(large ? 1 : 20);
+    return milliseconds(large ? 10 : 7);
+  });
+  EXPECT_EQ(tuner.fastest(), 256 * kKiB);
+}
+
+TEST(BucketTuner, little_is_one_bucket) {
+  BucketTuner tuner(10);
+  EXPECT_EQ(tuner.candidate(), 256 * kKiB);
+  BucketTuner whole(kMiB);
+  EXPECT_EQ(tried(whole, [](std::uint64_t, std::size_t) { return milliseconds(1); }).size(), 12u) << "256 KiB and all";
+}
+
+}  // namespace
+}  // namespace anello

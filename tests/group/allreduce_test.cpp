@@ -1,0 +1,249 @@
+// Allreduce in worlds of threads over real sockets: every size of world, every algorithm, every type and reduction.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <set>
+
+#include "ring/algorithms/algorithm.hpp"
+#include "ring/base/text.hpp"
+#include "tests/support/random.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+struct Reduction {
+  DType dtype;
+  Op op;
+};
+const std::vector<Reduction> kReductions = [] {
+  std::vector<Reduction> all;
+  for (int dtype = int(DType::f16); dtype <= int(DType::boolean); dtype++)
+    for (int op = int(Op::sum); op <= int(Op::bit_xor); op++)
+      if (can_reduce(DType(dtype), Op(op))) all.push_back({DType(dtype), Op(op)});
+  return all;
+}();
+const std::vector<std::string> kAlgorithms = {"auto",     "ring",     "star",    "tree",
+                                              "one_shot", "two_shot", "halving", "chain"};
+constexpr int kSmallBuffers = 4096;  // every move is partial
+
+Settings with(const std::string& algorithm, int buffer_bytes = 0, int slab_bytes = Settings().slab_bytes) {
+  Settings settings = Settings::from_environment();
+  settings.algorithm = algorithm;
+  settings.socket_buffer_bytes = buffer_bytes;
+  if (buffer_bytes > 0) settings.shm_bytes = buffer_bytes == kSmallBuffers ? 1024 : buffer_bytes;
+  settings.slab_bytes = slab_bytes;
+  return settings;
+}
+
+// The n-th of all combinations, equal on all ranks.
+Exercise rotating(std::size_t n, std::uint64_t count) {
+  const Reduction& reduction = kReductions[n % kReductions.size()];
+  return {
+      .kind = Kind::allreduce, .op = reduction.op, .dtype = reduction.dtype, .count = count, .in_place = n % 2 == 1};
+}
+
+void expect_right(World& world, const Exercise& exercise) {
+  EXPECT_EQ(carry_out(world, exercise), "");
+}
+
+class InWorldsOf : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, InWorldsOf, testing::ValuesIn(world_sizes()));
+
+// Counts around the number of ranks, and some that are not small; with small buffers and without.
+TEST_P(InWorldsOf, every_algorithm_is_right) {
+  const auto n = std::uint64_t(GetParam());
+  std::size_t combination = 0;
+  for (const std::string& algorithm : kAlgorithms)
+    for (const int buffer_bytes : {0, kSmallBuffers}) {
+      SCOPED_TRACE(text(algorithm, ", buffers of ", buffer_bytes));
+      const std::size_t first = combination;
+      const std::vector<std::uint64_t> counts = {0, 1, n - 1, n, n + 1, 1000, 20'003};
+      run_world(
+          GetParam(),
+          [&](World& world) {
+            std::size_t k = first;
+            for (const std::uint64_t count : counts) expect_right(world, rotating(k++, count));
+          },
+          with(algorithm, buffer_bytes));
+      combination += counts.size();
+    }
+}
+
+TEST_P(InWorldsOf, memory_that_peers_can_map) {
+  // Within a slab and beyond one; under sanitizers, where elements are dear, beyond one.
+  const std::vector<std::uint64_t> counts =
+      kSlowdown > 1 ? std::vector<std::uint64_t>{70'003} : std::vector<std::uint64_t>{30'011, 100'003};
+  for (const std::string& algorithm : kAlgorithms)
+    run_world(
+        GetParam(),
+        [&](World& world) {
+          for (const std::uint64_t count : counts)
+            for (const bool in_place : {false, true})
+              expect_right(world, {.dtype = DType::f32, .count = count, .in_place = in_place, .shareable = true});
+        },
+        with(algorithm, 0, 1 << 18));
+}
+
+TEST(Allreduce, every_type_with_every_reduction) {
+  run_world(3, [](World& world) {
+    for (std::size_t k = 0; k < kReductions.size(); k++)
+      for (const bool in_place : {false, true}) {
+        Exercise exercise = rotating(k, 1001);
+        exercise.in_place = in_place;
+        expect_right(world, exercise);
+      }
+  });
+}
+
+TEST(Allreduce, a_million_elements) {
+  for (const int ranks : {2, 3, 4, 7})
+    for (const int buffer_bytes : {0, 65536}) {
+      if (ranks != 3 && (kSlowdown > 1 || buffer_bytes > 0)) continue;
+      run_world(
+          ranks,
+          [](World& world) {
+            for (const bool in_place : {false, true})
+              expect_right(world, {.dtype = DType::f32, .count = 1'000'003, .in_place = in_place});
+          },
+          with("auto", buffer_bytes));
+    }
+}
+
+TEST(Allreduce, takes_the_algorithm_of_the_call) {
+  run_world(3, [](World& world) {
+    for (const char* algorithm : {"auto", "ring", "tree", "", "star", "ring", "chain"})
+      for (const int slab_bytes : {-1, 0, 3000, -1}) {
+        std::vector<int> values(5000, world.rank() + 1);
+        world.allreduce(values, Op::sum, {.algorithm = algorithm, .slab_bytes = slab_bytes});
+        ASSERT_EQ(values, std::vector<int>(5000, 6)) << algorithm << " " << slab_bytes;
+      }
+  });
+}
+
+TEST(Allreduce, elements_travel_in_16_bits) {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const DType wire : {DType::f16, DType::bf16})
+      for (const bool in_place : {false, true})
+        for (const std::uint64_t count : {1, 100, 70'001})
+          run_world(
+              4,
+              [&](World& world) {
+                const Exercise exercise{
+                    .op = Op::average, .dtype = dtype, .count = count, .in_place = in_place, .wire = wire};
+                EXPECT_EQ(carry_out(world, exercise), "");
+                Exercise scattered = exercise;
+                scattered.kind = Kind::reduce_scatter;
+                EXPECT_EQ(carry_out(world, scattered), "");
+              },
+              with("auto", count == 100 ? kSmallBuffers : 0));
+}
+
+TEST(Allreduce, over_several_connections) {
+  for (const int connections : {2, 7}) {
+    Settings settings = with("auto", kSmallBuffers);
+    settings.transport = "tcp";
+    settings.connections = connections;
+    run_world(
+        3,
+        [](World& world) {
+          std::vector<int> values(200'000);
+          for (std::size_t i = 0; i < values.size(); i++) values[i] = int(i) * (world.rank() + 1);
+          world.allreduce(values);
+          for (std::size_t i = 0; i < values.size(); i++) ASSERT_EQ(values[i], int(i) * 6);
+        },
+        settings);
+  }
+}
+
+TEST(Allreduce, slabs_follow_each_other) {
+  for (const std::string& algorithm : kAlgorithms)
+    run_world(
+        4,
+        [](World& world) {
+          for (const std::uint64_t count : {999, 1000, 1001, 1024, 50'000})
+            expect_right(world, {.dtype = DType::i16, .count = count, .in_place = count % 2 == 1});
+        },
+        with(algorithm, kSmallBuffers, 2000));
+}
+
+// Their sum depends on the order, so equal bits mean that all ranks have the same one.
+TEST(Allreduce, floats_have_equal_bits_on_all_ranks_and_in_every_run) {
+  for (const int ranks : {2, 4, 7})
+    for (const std::string& algorithm : kAlgorithms) {
+      std::mutex mutex;
+      std::set<std::vector<float>> results;
+      for (int run = 0; run < 2; run++)
+        run_world(
+            ranks,
+            [&](World& world) {
+              Random random(std::uint64_t(world.rank()) + 1);
+              std::vector<float> data(3001);
+              for (float& x : data) x = std::ldexp(float(random.below(1 << 24)), int(random.below(40)) - 20);
+              world.allreduce(data);
+              const std::lock_guard lock(mutex);
+              results.insert(data);
+            },
+            with(algorithm));
+      EXPECT_EQ(results.size(), 1) << ranks << " ranks, " << algorithm;
+    }
+}
+
+TEST(Allreduce, a_nan_of_any_rank_wins_min_and_max) {
+  run_world(4, [](World& world) {
+    for (int owner = 0; owner < 4; owner++)
+      for (const Op op : {Op::min, Op::max}) {
+        std::vector<float> data(10, 1.F);
+        if (world.rank() == owner) data[7] = std::numeric_limits<float>::quiet_NaN();
+        world.allreduce(data, op);
+        for (std::size_t i = 0; i < data.size(); i++) EXPECT_EQ(std::isnan(data[i]), i == 7) << name(op) << " " << i;
+      }
+  });
+}
+
+TEST(Allreduce, average_of_one_number) {
+  for (const int ranks : {1, 2, 5})
+    run_world(ranks, [&](World& world) { EXPECT_EQ(world.average(double(world.rank())), (ranks - 1) / 2.0); });
+}
+
+TEST(Allreduce, integers_wrap_and_averages_truncate) {
+  run_world(3, [](World& world) {
+    std::vector<std::uint8_t> wrap = {200};
+    world.allreduce(wrap);
+    EXPECT_EQ(wrap[0], 600 % 256);
+    std::vector<std::int32_t> mean = {-3 + world.rank() % 2};  // -3, -2, -3
+    world.allreduce(mean, Op::average);
+    EXPECT_EQ(mean[0], -2);
+  });
+}
+
+// Each call has a plan of its own; old ones are forgotten.
+TEST(Allreduce, more_shapes_than_are_remembered) {
+  run_world(2, [](World& world) {
+    for (std::uint64_t count = 1; count <= 1100; count++) {
+      std::vector<std::uint8_t> data(count, 1);
+      world.allreduce(data);
+      if (data.front() != 2 || data.back() != 2) FAIL() << count;
+    }
+    expect_right(world, {.count = 5});
+  });
+}
+
+TEST(Allreduce, an_unknown_algorithm_is_refused_with_those_there_are) {
+  try {
+    run_world(
+        2, [](World&) {}, with("rings"));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::configuration);
+    EXPECT_STREQ(
+        e.what(),
+        "ANELLO_ALGORITHM='rings' is no algorithm: auto, ring, star, tree, one_shot, two_shot, halving, chain");
+  }
+}
+
+}  // namespace
+}  // namespace anello
