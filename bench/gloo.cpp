@@ -24,7 +24,7 @@ using namespace anello::bench;
 namespace {
 
 [[noreturn]] void unsupported(std::string_view what) {
-  throw Error(Code::unsupported, text("this measurement of Gloo has no ", what));
+  throw Error(ErrorCode::unsupported, text("this measurement of Gloo has no ", what));
 }
 
 template <class Use>
@@ -156,7 +156,7 @@ int main(int argc, char** argv) {
   };
   const auto join = [&](const std::function<int(Library&)>& run) {
     const Settings settings = Settings::from_environment();
-    if (folder.empty()) throw Error(Code::configuration, "give --store DIR, an empty folder where the ranks meet");
+    if (folder.empty()) throw Error(ErrorCode::configuration, "give --store DIR, an empty folder where the ranks meet");
     Gloo library(std::max(settings.rank, 0), std::max(settings.size, 1), folder, interface, algorithm);
     return run(library);
   };

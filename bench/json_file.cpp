@@ -11,7 +11,7 @@ namespace anello::bench {
 namespace {
 
 [[noreturn]] void fail(const std::string& path) {
-  throw Error(Code::file, text("-J ", path, ": ", std::system_category().message(errno)));
+  throw Error(ErrorCode::file, text("-J ", path, ": ", std::system_category().message(errno)));
 }
 
 }  // namespace

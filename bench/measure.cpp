@@ -10,7 +10,7 @@
 namespace anello::bench {
 namespace {
 
-constexpr int kFewest = 3, kMost = 20'000, kMostWarmup = 200;
+constexpr int kFewest = 3, kMax = 20'000, kMaxWarmup = 200;
 
 double now_us() {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -29,10 +29,10 @@ double duration_us(const Library::Call& call) {
 
 // As many calls as fit the budget. One that is timed alone may have been held up, so short ones are tried three times.
 int fitting(Library& library, const Library::Call& call, double budget_us) {
-  double least_us = over_ranks(library, duration_us(call), Op::max);
-  for (int i = 0; i < 2 && least_us * kFewest < budget_us; i++)
-    least_us = std::min(least_us, over_ranks(library, duration_us(call), Op::max));
-  return int(std::clamp<double>(budget_us / least_us, kFewest, kMost));
+  double min_us = over_ranks(library, duration_us(call), Op::max);
+  for (int i = 0; i < 2 && min_us * kFewest < budget_us; i++)
+    min_us = std::min(min_us, over_ranks(library, duration_us(call), Op::max));
+  return int(std::clamp<double>(budget_us / min_us, kFewest, kMax));
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ int fitting(Library& library, const Library::Call& call, double budget_us) {
 Timing measure(Library& library, const Library::Call& call, const Options& options) {
   call();  // connections and caches are made by the first
   const int iterations = options.iterations > 0 ? options.iterations : fitting(library, call, options.budget_ms * 1e3);
-  const int warmup = options.warmup >= 0 ? options.warmup : std::clamp(iterations / 10, 1, kMostWarmup);
+  const int warmup = options.warmup >= 0 ? options.warmup : std::clamp(iterations / 10, 1, kMaxWarmup);
   std::vector<double> durations(std::size_t(iterations), 0.0);
   for (int i = 0; i < warmup; i++) call();
 

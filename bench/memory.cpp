@@ -26,15 +26,15 @@ std::uint64_t available_bytes() {
 
 void refuse_if_short(std::size_t bytes) {
   if (const std::uint64_t available = available_bytes(); bytes > available)
-    throw Error(Code::configuration, text("a buffer of ", bytes, " bytes does not fit the memory of this host (",
-                                          available, " bytes are available); give a smaller -e"));
+    throw Error(ErrorCode::configuration, text("a buffer of ", bytes, " bytes does not fit the memory of this host (",
+                                               available, " bytes are available); give a smaller -e"));
 }
 
 Memory pages(std::size_t bytes) {
   bytes = std::max<std::size_t>(bytes, 1);
   refuse_if_short(bytes);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (memory == MAP_FAILED) throw Error(Code::configuration, text("no memory for a buffer of ", bytes, " bytes"));
+  if (memory == MAP_FAILED) throw Error(ErrorCode::configuration, text("no memory for a buffer of ", bytes, " bytes"));
   return {static_cast<std::byte*>(memory), [bytes](std::byte* data) { munmap(data, bytes); }};
 }
 

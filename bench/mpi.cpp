@@ -17,7 +17,7 @@ using namespace anello::bench;
 namespace {
 
 [[noreturn]] void unsupported(std::string_view what) {
-  throw Error(Code::unsupported, text("this measurement of MPI has no ", what));
+  throw Error(ErrorCode::unsupported, text("this measurement of MPI has no ", what));
 }
 
 MPI_Datatype type_of(DType dtype) {

@@ -33,7 +33,7 @@ auto select(std::string_view flag, std::string_view given, const Table& table) {
     if (given == short_name || given == name(value) || given == "all") values.push_back(value);
     names += text(short_name, ", ");
   }
-  if (values.empty()) throw Error(Code::configuration, text(flag, " '", given, "' is not one of ", names, "all"));
+  if (values.empty()) throw Error(ErrorCode::configuration, text(flag, " '", given, "' is not one of ", names, "all"));
   return values;
 }
 
@@ -70,7 +70,7 @@ void add_size_flags(CLI::App& command, std::vector<std::uint64_t>& to) {
       ->excludes(begin, end, factor, step);
   command.final_callback([=, &to] {
     if (begin->count() > 0 && end->count() == 0) sweep->end = sweep->begin;
-    if (step->count() > 0 && sweep->increment == 0) throw Error(Code::configuration, "-i 0: sizes must grow");
+    if (step->count() > 0 && sweep->increment == 0) throw Error(ErrorCode::configuration, "-i 0: sizes must grow");
     to = list->empty() ? sizes(*sweep) : *list;
   });
 }
@@ -78,11 +78,11 @@ void add_size_flags(CLI::App& command, std::vector<std::uint64_t>& to) {
 namespace {
 
 void add_number(CLI::App& command, const std::string& flags, int& to, long least, const std::string& sentence) {
-  constexpr long kMost = 100'000'000;
+  constexpr long kMax = 100'000'000;
   const std::string flag = flags.substr(0, flags.find(','));
   command
       .add_option_function<std::string>(
-          flags, [flag, least, &to](const std::string& given) { to = int(parse_number(flag, given, least, kMost)); },
+          flags, [flag, least, &to](const std::string& given) { to = int(parse_number(flag, given, least, kMax)); },
           sentence)
       ->type_name("N");
 }
@@ -111,7 +111,7 @@ void add_flags(CLI::App& command, Options& options) {
 DType wire_type(const std::string& given) {
   const std::vector<DType> types = select("--wire", given, kTypes);
   if (types.size() != 1 || (types[0] != DType::f16 && types[0] != DType::bf16))
-    throw Error(Code::configuration, text("--wire '", given, "' is neither half nor bfloat16"));
+    throw Error(ErrorCode::configuration, text("--wire '", given, "' is neither half nor bfloat16"));
   return types[0];
 }
 

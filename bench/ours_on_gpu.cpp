@@ -3,7 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "gpu/library.hpp"
+#include "gpu/plugin_loader.hpp"
 
 namespace anello::bench {
 

@@ -10,8 +10,8 @@
 namespace anello::bench {
 namespace {
 
-constexpr int kLargest = 127;    // fits i8, and bf16 has no gaps below it
-constexpr int kMostDoubled = 6;  // 2^6 is below it
+constexpr int kLargest = 127;   // fits i8, and bf16 has no gaps below it
+constexpr int kMaxDoubled = 6;  // 2^6 is below it
 
 // Which rank takes part at a position changes from one to the next, so that all are seen to.
 double contribution(Op op, int rank, int world, std::size_t position) {
@@ -22,7 +22,7 @@ double contribution(Op op, int rank, int world, std::size_t position) {
     case Op::average:
       return turn < kLargest ? 1 + mixed % unsigned(kLargest / std::min(world, kLargest)) : 0;
     case Op::product:
-      return turn < kMostDoubled ? 1 + mixed % 2 : 1;
+      return turn < kMaxDoubled ? 1 + mixed % 2 : 1;
     case Op::min:
     case Op::max:
       return mixed % (kLargest + 1);

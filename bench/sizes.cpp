@@ -9,7 +9,7 @@
 namespace anello::bench {
 namespace {
 
-constexpr std::size_t kMostSizes = 10000;
+constexpr std::size_t kMaxSizes = 10000;
 constexpr std::string_view kUnits = "KMGT";
 
 char upper(char c) {
@@ -29,21 +29,21 @@ std::uint64_t parse_size(std::string_view what, std::string_view given) {
   if (shift > 0) unit.erase(0, 1);
   const bool known = unit.empty() || unit == "B" || (shift > 0 && unit == "IB");
   if (error != std::errc() || !known || value > (UINT64_MAX >> 1 >> shift))
-    throw Error(Code::configuration, text(what, " '", given, "' is not a size such as 4, 64K, 256M or 1G"));
+    throw Error(ErrorCode::configuration, text(what, " '", given, "' is not a size such as 4, 64K, 256M or 1G"));
   return value << shift;
 }
 
 std::vector<std::uint64_t> sizes(const Sweep& sweep) {
   if (sweep.end < sweep.begin)
-    throw Error(Code::configuration,
+    throw Error(ErrorCode::configuration,
                 text("the last size, ", sweep.end, " bytes, is smaller than the first, ", sweep.begin, " bytes"));
   if (sweep.increment == 0 && !(sweep.factor > 1 && std::isfinite(sweep.factor)))
-    throw Error(Code::configuration,
+    throw Error(ErrorCode::configuration,
                 text("-f ", sweep.factor, ": sizes must grow; give a factor above 1, or -i BYTES"));
   std::vector<std::uint64_t> all;
   for (std::uint64_t size = sweep.begin; size <= sweep.end;) {
-    if (all.size() == kMostSizes)
-      throw Error(Code::configuration, text("more than ", kMostSizes, " sizes; give a larger -f or -i"));
+    if (all.size() == kMaxSizes)
+      throw Error(ErrorCode::configuration, text("more than ", kMaxSizes, " sizes; give a larger -f or -i"));
     all.push_back(size);
     const double grown = std::floor(double(size) * sweep.factor);
     if (sweep.increment == 0 && grown > double(sweep.end)) break;

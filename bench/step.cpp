@@ -143,7 +143,7 @@ class Step {
     gradients.finish();
     const float expected = float(world_.size() - 1) / 2;
     for (const auto& each : gradients_)
-      if (each.front() != expected || each.back() != expected) throw Error(Code::protocol, "a wrong average");
+      if (each.front() != expected || each.back() != expected) throw Error(ErrorCode::protocol, "a wrong average");
   }
 
   void report(double alone, double blocking, const std::vector<std::vector<double>>& bucketed,

@@ -18,7 +18,7 @@
 #include "bench/report.hpp"
 #include "bench/session.hpp"
 #include "bench/statistics.hpp"
-#include "ring/algorithms/table.hpp"
+#include "ring/algorithms/tuning_table.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
 
@@ -28,7 +28,7 @@ namespace {
 constexpr double kHopeless = 1.5;    // times the best in the trial: not measured further
 constexpr double kWorthARow = 1.05;  // times faster than the library's own choice
 constexpr double kClose = 1.10;      // what the library's own choice is meant to be within
-constexpr std::uint64_t kLeastSlabbed = 1 << 20;
+constexpr std::uint64_t kMinSlabbed = 1 << 20;
 constexpr std::array<std::int64_t, 6> kSlabs = {256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 0};
 
 struct Request {
@@ -121,7 +121,7 @@ class Tuner {
       if (parse(each, algorithm) && algorithm != Algorithm::automatic && algorithm != finding.shipped.algorithm)
         field.push_back({algorithm});
     drop_hopeless(field, finding.size);
-    if (finding.size < kLeastSlabbed) return field;
+    if (finding.size < kMinSlabbed) return field;
     const std::size_t algorithms = field.size();
     for (std::size_t i = 0; i < algorithms; i++) {
       const bool own = field[i].algorithm == Algorithm::automatic;
@@ -193,7 +193,7 @@ Table rows_of(const TableRow& layout, const std::vector<Finding>& findings) {
     const Finding& finding = findings[i];
     TableRow row = layout;
     if (i + 1 < findings.size())
-      row.most_bytes = std::uint64_t(std::sqrt(double(finding.size)) * std::sqrt(double(findings[i + 1].size)));
+      row.max_bytes = std::uint64_t(std::sqrt(double(finding.size)) * std::sqrt(double(findings[i + 1].size)));
     if (finding.shipped_us > kWorthARow * finding.best_us) {
       row.algorithm = finding.best.algorithm;
       row.slab_bytes = finding.best.slab_bytes;
@@ -201,7 +201,7 @@ Table rows_of(const TableRow& layout, const std::vector<Finding>& findings) {
     const bool again =
         !rows.empty() && rows.back().algorithm == row.algorithm && rows.back().slab_bytes == row.slab_bytes;
     if (again)
-      rows.back().most_bytes = row.most_bytes;
+      rows.back().max_bytes = row.max_bytes;
     else
       rows.push_back(row);
   }
@@ -222,7 +222,7 @@ void write(const std::string& file, const Table& rows) {
   std::ofstream out(file);
   out << table_headline();
   for (const TableRow& row : rows) out << to_text(row);
-  if (!out.flush()) throw Error(Code::file, text("-o ", file, ": cannot be written"));
+  if (!out.flush()) throw Error(ErrorCode::file, text("-o ", file, ": cannot be written"));
 }
 
 void tune_in(World& world, const Settings& settings, const Request& request) {
@@ -248,10 +248,11 @@ int tune(Request& request) {
   std::ranges::sort(request.sizes);
   Settings settings = Settings::from_environment();
   if (settings.algorithm != "auto" || settings.slab_bytes != kSuitableSlab || !settings.table.empty())
-    throw Error(Code::configuration,
+    throw Error(ErrorCode::configuration,
                 "tune compares with the library's own choice; unset ANELLO_ALGORITHM, ANELLO_SLAB_BYTES, ANELLO_TABLE");
   return in_world(settings, [&](World& world) {
-    if (world.size() == 1) throw Error(Code::configuration, "one rank has nothing to tune; use anello run -n 4 -- ...");
+    if (world.size() == 1)
+      throw Error(ErrorCode::configuration, "one rank has nothing to tune; use anello run -n 4 -- ...");
     tune_in(world, settings, request);
     return 0;
   });

@@ -17,13 +17,13 @@ class Collectives {
   virtual void reduce(ConstTensor input, Tensor output, int root, void* stream, Op op,
                       const ReduceOptions& options) = 0;
   virtual void broadcast(std::span<const Tensor> list, int root, void* stream, const Options& options) = 0;
-  virtual void all_gather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) = 0;
+  virtual void allgather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) = 0;
   virtual void gather(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) = 0;
   virtual void scatter(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) = 0;
   virtual void reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) = 0;
-  virtual void all_to_all(ConstTensor input, Tensor output, void* stream, const Options& options) = 0;
-  virtual void all_to_all(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, void* stream,
-                          const Options& options) = 0;
+  virtual void alltoall(ConstTensor input, Tensor output, void* stream, const Options& options) = 0;
+  virtual void alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, void* stream,
+                        const Options& options) = 0;
   virtual void send(ConstTensor tensor, int to, void* stream, const Options& options) = 0;
   virtual void recv(Tensor tensor, int from, void* stream, const Options& options) = 0;
 };

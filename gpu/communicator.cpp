@@ -253,7 +253,7 @@ void Communicator::run(const std::string& what, void* stream, const Call& call) 
 void Communicator::fail(const std::string& what, const std::string& why) {
   state_->end_world(why);
   std::optional<Error> failure = state_->group.failure();
-  if (!failure) throw Error(Code::device, why).within(what);
+  if (!failure) throw Error(ErrorCode::device, why).within(what);
   throw failure->within(what);
 }
 

@@ -34,7 +34,7 @@ Owned make(const Device& device, int (*create)(void**, std::size_t), std::size_t
 void check(const Device& device, int status, std::string_view call, const void* stream) {
   if (status == 0) return;
   const std::string where = stream ? text(", stream ", stream) : "";
-  throw Error(Code::device, text("GPU ", int(device.id), where, ": ", call, ": ", device.table->describe(status)));
+  throw Error(ErrorCode::device, text("GPU ", int(device.id), where, ": ", call, ": ", device.table->describe(status)));
 }
 
 DeviceGuard::DeviceGuard(const Device& device) : device_(device) {
@@ -83,7 +83,8 @@ void wait(const Device& device, const Event& event, std::chrono::milliseconds li
     const int status = device.table->event_query(event.get());
     if (status != ANELLO_GPU_NOT_READY) return check(device, status, what);
     if (limit.count() > 0 && std::chrono::steady_clock::now() - began >= limit)
-      throw Error(Code::timed_out, text("GPU ", int(device.id), ": ", what, " took more than ", limit.count(), " ms"));
+      throw Error(ErrorCode::timed_out,
+                  text("GPU ", int(device.id), ": ", what, " took more than ", limit.count(), " ms"));
     if (look < kEagerLooks)
       std::this_thread::yield();
     else

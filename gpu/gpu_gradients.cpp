@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "gpu/courier.hpp"
 #include "gpu/gpu_group.hpp"
 #include "gpu/or_abort.hpp"
+#include "gpu/serial_executor.hpp"
 #include "ring/base/signature.hpp"
 #include "ring/base/text.hpp"
 #include "ring/gradients/buckets.hpp"
@@ -35,7 +35,7 @@ class GpuGradients::Impl {
 
     std::unique_ptr<gpu::Staged> path;
     std::vector<gpu::Event> made;  // by bucket
-    gpu::Courier<Clock::duration> courier;
+    gpu::SerialExecutor<Clock::duration> executor;
     std::vector<std::future<Clock::duration>> under_way;
   };
 
@@ -82,17 +82,17 @@ void refuse_what_is_not_there(const GradientOptions& options) {
   if (options.combine == GradientOptions::Combine::weighted) what = "weights";
   if (options.tune_buckets) what = "tune_buckets";
   if (options.error_feedback) what = "error_feedback";
-  if (options.most_norm != 0) what = "most_norm";
-  if (!what.empty()) throw Error(Code::unsupported, text("GpuGradients: there is no ", what, " for GPU memory"));
+  if (options.max_norm != 0) what = "max_norm";
+  if (!what.empty()) throw Error(ErrorCode::unsupported, text("GpuGradients: there is no ", what, " for GPU memory"));
   if (options.passes < 1) refuse("GpuGradients", text(options.passes, " passes a step; give 1 or more"));
 }
 
 std::uint64_t bucket_bytes(const GradientOptions& options, std::span<const Tensor> tensors) {
-  constexpr std::uint64_t kLeast = 1 << 20, kMost = 32 << 20;
+  constexpr std::uint64_t kMin = 1 << 20, kMax = 32 << 20;
   if (options.bucket_bytes > 0) return std::uint64_t(options.bucket_bytes);
   std::uint64_t all = 0;
   for (const Tensor& tensor : tensors) all += tensor.bytes();
-  return std::clamp(all / 8, kLeast, kMost);
+  return std::clamp(all / 8, kMin, kMax);
 }
 
 }  // namespace
@@ -189,7 +189,7 @@ void GpuGradients::Impl::entrust(std::size_t bucket, const std::vector<Tensor>& 
     staging_->path->allreduce(list, travel_.get(), op_, options);
     return Clock::now() - began;
   };
-  staging_->under_way.push_back(staging_->courier.take(carry));
+  staging_->under_way.push_back(staging_->executor.take(carry));
 }
 
 // All are through before the first failure is thrown: they use the caller's gradients.

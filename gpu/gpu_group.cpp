@@ -7,8 +7,8 @@
 #include <thread>
 #include <utility>
 
-#include "gpu/library.hpp"
-#include "gpu/trouble.hpp"
+#include "gpu/collective_check.hpp"
+#include "gpu/plugin_loader.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/group/checks.hpp"
@@ -41,7 +41,7 @@ std::string words(const std::array<char, kRoom>& field) {
 gpu::Device find_device(const World& world, int wanted, const AnelloGpuTable& table) {
   const int count = gpu::device_count(table);
   if (wanted >= count)
-    throw Error(Code::unsupported, text("GPU ", wanted, " is asked for, but there are ", count, ", from 0 on"));
+    throw Error(ErrorCode::unsupported, text("GPU ", wanted, " is asked for, but there are ", count, ", from 0 on"));
   return {&table, DeviceId(wanted >= 0 ? wanted : world.local_rank() % count)};
 }
 
@@ -78,7 +78,8 @@ std::string why_not_nccl(const World& world, const std::vector<Facts>& all) {
 
 GpuGroup::Impl::Impl(World& world, const Options& options, const Load& load) : group_(world), options_(options) {
   if (options.backend != "auto" && options.backend != "nccl" && options.backend != "staged")
-    throw Error(Code::configuration, text("ANELLO_GPU_BACKEND='", options.backend, "' is none of auto, nccl, staged"));
+    throw Error(ErrorCode::configuration,
+                text("ANELLO_GPU_BACKEND='", options.backend, "' is none of auto, nccl, staged"));
   Facts mine;
   gpu::Nccl::Tables tables{};
   gpu::all_or_none(world, [&] {
@@ -88,12 +89,12 @@ GpuGroup::Impl::Impl(World& world, const Options& options, const Load& load) : g
     mine.kernels = loaded.kernels ? 1 : 0;
   });
   std::vector<Facts> all(std::size_t(world.size()));
-  world.all_gather(ConstTensor(&mine, sizeof mine, DType::u8),
-                   Tensor(all.data(), all.size() * sizeof(Facts), DType::u8), {.name = "facts of GPUs"});
+  world.allgather(ConstTensor(&mine, sizeof mine, DType::u8), Tensor(all.data(), all.size() * sizeof(Facts), DType::u8),
+                  {.name = "facts of GPUs"});
   if (std::ranges::any_of(all, [](const Facts& their) { return their.kernels == 0; })) tables.kernels = nullptr;
   const std::string why_not = options.backend == "staged" ? "ANELLO_GPU_BACKEND=staged" : why_not_nccl(world, all);
   if (options.backend == "nccl" && !why_not.empty())
-    throw Error(Code::configuration, text("ANELLO_GPU_BACKEND=nccl cannot be: ", why_not));
+    throw Error(ErrorCode::configuration, text("ANELLO_GPU_BACKEND=nccl cannot be: ", why_not));
   if (why_not.empty()) nccl_ = std::make_unique<gpu::Nccl>(group_, device_, tables, options.nccl, options.compare);
   reason_ = nccl_ ? text("NCCL ", gpu::nccl_version_text(mine.nccl_version), ", and a GPU for each rank") : why_not;
   log(Severity::info,

@@ -62,7 +62,7 @@ Nccl::Nccl(Group group, const Device& device, std::unique_ptr<Communicator> comm
       device_(device),
       table_(&communicator->table()),
       kernels_(kernels),
-      wire_(kernels ? std::make_unique<Wire>(device, *kernels) : nullptr),
+      wire_(kernels ? std::make_unique<PackBuffer>(device, *kernels) : nullptr),
       compare_(compare),
       communicator_(std::move(communicator)) {}
 
@@ -224,15 +224,15 @@ void Nccl::broadcast(std::span<const Tensor> list, int root, void* stream, const
 }
 
 // Unequal parts are a broadcast of each.
-void Nccl::all_gather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) {
+void Nccl::allgather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) {
   const int dtype = int(input.dtype);
   const Signature signature{.count = output.count,
                             .fingerprint = fingerprint_of(options.counts),
-                            .kind = Kind::all_gather,
+                            .kind = Kind::allgather,
                             .dtype = input.dtype};
   if (options.counts.empty())
     return run(signature, options.name, options.agree, stream, [&](void* comm) {
-      return table_->all_gather(input.data, output.data, input.count, dtype, comm, stream);
+      return table_->allgather(input.data, output.data, input.count, dtype, comm, stream);
     });
   const Parts parts(group_.size(), 0, options.counts);
   const auto call = [&](void* comm) {
@@ -303,26 +303,26 @@ void Nccl::reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op,
             });
 }
 
-void Nccl::all_to_all(ConstTensor input, Tensor output, void* stream, const Options& options) {
+void Nccl::alltoall(ConstTensor input, Tensor output, void* stream, const Options& options) {
   const std::uint64_t each = input.count / std::uint64_t(group_.size());
   std::vector<Move> moves;
   for (int rank = 0; rank < group_.size(); rank++) {
     const std::uint64_t begin = std::uint64_t(rank) * each;
     moves.push_back({rank, at(input.data, begin, input.dtype), each, at(output.data, begin, output.dtype), each});
   }
-  run({.count = input.count, .kind = Kind::all_to_all, .dtype = input.dtype}, options.name, options.agree, stream,
+  run({.count = input.count, .kind = Kind::alltoall, .dtype = input.dtype}, options.name, options.agree, stream,
       moving(moves, input.dtype, stream));
 }
 
 // Ranks that do not agree on a count would wait for ever: the group exchanges them first.
-void Nccl::all_to_all(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, void* stream,
-                      const Options& options) {
+void Nccl::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, void* stream,
+                    const Options& options) {
   std::vector<std::uint64_t> arriving(send_counts.size());
-  group_.all_to_all(ConstTensor(send_counts), arriving, options);
+  group_.alltoall(ConstTensor(send_counts), arriving, options);
   for (int rank = 0; rank < group_.size(); rank++)
     if (const std::uint64_t sent = arriving[std::size_t(rank)], expected = recv_counts[std::size_t(rank)];
         sent != expected) {
-      group_.abort(text("all_to_all: rank ", rank, " sends ", sent, " elements, of which rank ", group_.rank(),
+      group_.abort(text("alltoall: rank ", rank, " sends ", sent, " elements, of which rank ", group_.rank(),
                         " expects ", expected));
       throw *group_.failure();
     }
@@ -332,7 +332,7 @@ void Nccl::all_to_all(ConstTensor input, Tensor output, Counts send_counts, Coun
     moves.push_back({rank, at(input.data, outgoing.of(rank).begin, input.dtype), outgoing.of(rank).count,
                      at(output.data, incoming.of(rank).begin, output.dtype), incoming.of(rank).count});
   // The same on all ranks: one that moves nothing takes part as well.
-  run({.count = 1, .kind = Kind::all_to_all, .dtype = input.dtype}, options.name, options.agree, stream,
+  run({.count = 1, .kind = Kind::alltoall, .dtype = input.dtype}, options.name, options.agree, stream,
       moving(moves, input.dtype, stream));
 }
 

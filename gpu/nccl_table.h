@@ -37,7 +37,7 @@ typedef struct AnelloNcclTable {
   int (*allreduce)(const void* in, void* out, size_t count, int dtype, int op, void* comm, void* stream);
   int (*reduce)(const void* in, void* out, size_t count, int dtype, int op, int root, void* comm, void* stream);
   int (*broadcast)(const void* in, void* out, size_t count, int dtype, int root, void* comm, void* stream);
-  int (*all_gather)(const void* in, void* out, size_t in_count, int dtype, void* comm, void* stream);
+  int (*allgather)(const void* in, void* out, size_t in_count, int dtype, void* comm, void* stream);
   int (*reduce_scatter)(const void* in, void* out, size_t out_count, int dtype, int op, void* comm, void* stream);
   int (*send)(const void* in, size_t count, int dtype, int to, void* comm, void* stream);
   int (*recv)(void* out, size_t count, int dtype, int from, void* comm, void* stream);

@@ -11,7 +11,7 @@ void or_abort(Group& group, Body body) {
   try {
     body();
   } catch (const Error& error) {
-    if (error.code() == Code::device || error.code() == Code::timed_out) group.abort(error.what());
+    if (error.code() == ErrorCode::device || error.code() == ErrorCode::timed_out) group.abort(error.what());
     throw;
   } catch (const std::bad_alloc&) {
     group.abort("no memory is left on the host");

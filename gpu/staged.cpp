@@ -181,8 +181,8 @@ void Staged::whole(ConstTensor input, Tensor output, void* stream,
   });
 }
 
-void Staged::all_gather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) {
-  whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.all_gather(in, out, options); });
+void Staged::allgather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) {
+  whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.allgather(in, out, options); });
 }
 
 void Staged::gather(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) {
@@ -199,14 +199,14 @@ void Staged::reduce_scatter(ConstTensor input, Tensor output, void* stream, Op o
   whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.reduce_scatter(in, out, op, options); });
 }
 
-void Staged::all_to_all(ConstTensor input, Tensor output, void* stream, const Options& options) {
-  whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.all_to_all(in, out, options); });
+void Staged::alltoall(ConstTensor input, Tensor output, void* stream, const Options& options) {
+  whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.alltoall(in, out, options); });
 }
 
-void Staged::all_to_all(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, void* stream,
-                        const Options& options) {
+void Staged::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, void* stream,
+                      const Options& options) {
   whole(input, output, stream,
-        [&](ConstTensor in, Tensor out) { group_.all_to_all(in, out, send_counts, recv_counts, options); });
+        [&](ConstTensor in, Tensor out) { group_.alltoall(in, out, send_counts, recv_counts, options); });
 }
 
 void Staged::send(ConstTensor tensor, int to, void* stream, const Options& options) {

@@ -31,13 +31,13 @@ class Staged : public Collectives {
   void allreduce(std::span<const Tensor> list, void* stream, Op op, const ReduceOptions& options) override;
   void reduce(ConstTensor input, Tensor output, int root, void* stream, Op op, const ReduceOptions& options) override;
   void broadcast(std::span<const Tensor> list, int root, void* stream, const Options& options) override;
-  void all_gather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) override;
+  void allgather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) override;
   void gather(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) override;
   void scatter(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) override;
   void reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) override;
-  void all_to_all(ConstTensor input, Tensor output, void* stream, const Options& options) override;
-  void all_to_all(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, void* stream,
-                  const Options& options) override;
+  void alltoall(ConstTensor input, Tensor output, void* stream, const Options& options) override;
+  void alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, void* stream,
+                const Options& options) override;
   void send(ConstTensor tensor, int to, void* stream, const Options& options) override;
   void recv(Tensor tensor, int from, void* stream, const Options& options) override;
 

@@ -73,9 +73,9 @@ void RendezvousClient::connect(Clock::time_point deadline) {
   for (const auto began = Clock::now(); !try_all(deadline); pause = std::min(2 * pause, kLongestPause)) {
     const milliseconds rest = jittered(pause);
     if (left(deadline) <= rest)
-      throw Error(Code::network, text("no rendezvous at ", settings_.rendezvous, " within ",
-                                      rendezvous::seconds(settings_.start_timeout), "; tried ", tried_,
-                                      "; does the server run there?"));
+      throw Error(ErrorCode::network, text("no rendezvous at ", settings_.rendezvous, " within ",
+                                           rendezvous::seconds(settings_.start_timeout), "; tried ", tried_,
+                                           "; does the server run there?"));
     if (!said && Clock::now() - began > kSilence) {
       log(Severity::warning, text("waiting for the rendezvous at ", settings_.rendezvous, "; tried ", tried_));
       said = true;
@@ -102,7 +102,7 @@ bool RendezvousClient::try_one(const tcp::endpoint& where, Clock::time_point dea
     run(open(where, left(deadline)));
     return true;
   } catch (const Error& error) {
-    if (error.code() != Code::network && error.code() != Code::timed_out) throw;
+    if (error.code() != ErrorCode::network && error.code() != ErrorCode::timed_out) throw;
     tried_ += text(tried_.empty() ? "" : ", ", host_port(where.address().to_string(), where.port()), " (",
                    error.message(), ")");
     return false;
@@ -115,24 +115,25 @@ asio::awaitable<void> RendezvousClient::open(const tcp::endpoint& where, millise
   {
     const Deadline deadline(socket_, std::min(limit, kConnectLimit));
     co_await socket_.async_connect(where, asio::redirect_error(asio::use_awaitable, failure));
-    if (deadline.passed()) throw Error(Code::timed_out, "no answer");
+    if (deadline.passed()) throw Error(ErrorCode::timed_out, "no answer");
   }
-  if (failure) throw Error(Code::network, failure.message());
+  if (failure) throw Error(ErrorCode::network, failure.message());
   socket_.set_option(tcp::no_delay(true), failure);
   const Credentials credentials{identity_.job, identity_.secret};
   const Claim claim{Role::rendezvous, 0, settings_.rank, -1};
-  co_await greet(socket_, credentials, claim);
+  co_await connect_handshake(socket_, credentials, claim);
 }
 
 std::string RendezvousClient::own_address() const {
   asio::error_code failure;
   const tcp::endpoint local = socket_.local_endpoint(failure);
-  if (failure) throw Error(Code::network, text("the connection to the rendezvous broke: ", failure.message()));
+  if (failure) throw Error(ErrorCode::network, text("the connection to the rendezvous broke: ", failure.message()));
   std::string address = choose_address(settings_.iface, local.address().to_string(), local_interfaces());
   if (identity_.secret.empty() && !is_loopback(address))
-    throw Error(Code::configuration, text("this rank would listen on ", address,
-                                          " without a secret; set ANELLO_SECRET_FILE on all ranks (`anello secret` "
-                                          "makes one)"));
+    throw Error(ErrorCode::configuration,
+                text("this rank would listen on ", address,
+                     " without a secret; set ANELLO_SECRET_FILE on all ranks (`anello secret` "
+                     "makes one)"));
   return address;
 }
 
@@ -144,7 +145,7 @@ void RendezvousClient::join(milliseconds patience) {
   mine.patience = patience;
   const Reply reply = ask(mine, patience);
   const auto* assigned = std::get_if<Assigned>(&reply);
-  if (!assigned) throw Error(Code::protocol, "the rendezvous answered joining with something else");
+  if (!assigned) throw Error(ErrorCode::protocol, "the rendezvous answered joining with something else");
   identity_.generation = assigned->generation;
   identity_.rank = assigned->rank;
   identity_.size = assigned->size;
@@ -156,13 +157,13 @@ void RendezvousClient::join(milliseconds patience) {
 }
 
 std::vector<std::string> RendezvousClient::exchange(std::string blob) {
-  if (blob.size() > rendezvous::kBlobMostBytes)
-    throw Error(Code::invalid_argument, text("a blob of ", blob.size(), " bytes; the rendezvous exchanges ",
-                                             rendezvous::kBlobMostBytes, " at most"));
+  if (blob.size() > rendezvous::kMaxBlobBytes)
+    throw Error(ErrorCode::invalid_argument, text("a blob of ", blob.size(), " bytes; the rendezvous exchanges ",
+                                                  rendezvous::kMaxBlobBytes, " at most"));
   Reply reply = ask(rendezvous::Contribution{std::move(blob), settings_.start_timeout}, settings_.start_timeout);
   auto* gathered = std::get_if<Gathered>(&reply);
   if (!gathered || gathered->blobs.size() != std::size_t(identity_.size))
-    throw Error(Code::protocol, "the rendezvous answered an exchange with something else");
+    throw Error(ErrorCode::protocol, "the rendezvous answered an exchange with something else");
   return std::move(gathered->blobs);
 }
 
@@ -188,7 +189,7 @@ void RendezvousClient::check(milliseconds patience) {
     throw error.within(text("rendezvous at ", settings_.rendezvous));
   }
   throw_if_failed(reply);
-  throw Error(Code::protocol, text("rendezvous at ", settings_.rendezvous, ": it spoke out of turn"));
+  throw Error(ErrorCode::protocol, text("rendezvous at ", settings_.rendezvous, ": it spoke out of turn"));
 }
 
 // Reads even if it could not write: what broke the connection may have been said before.
@@ -203,9 +204,9 @@ asio::awaitable<void> RendezvousClient::hear(milliseconds limit, Reply& reply) {
   const Deadline deadline(socket_, limit);
   std::string body;
   try {
-    body = co_await rendezvous::read_frame(socket_, rendezvous::kReplyMostBytes);
+    body = co_await rendezvous::read_frame(socket_, rendezvous::kMaxReplyBytes);
   } catch (const Error&) {
-    if (deadline.passed()) throw Error(Code::timed_out, text("no answer within ", rendezvous::seconds(limit)));
+    if (deadline.passed()) throw Error(ErrorCode::timed_out, text("no answer within ", rendezvous::seconds(limit)));
     throw;
   }
   reply = rendezvous::decode_reply(body);

@@ -6,7 +6,7 @@
 
 namespace anello::rendezvous {
 namespace {
-constexpr std::size_t kMostListed = 16;
+constexpr std::size_t kMaxListed = 16;
 
 std::string counted(std::size_t count, std::string_view noun) {
   return text(count, " ", noun, count == 1 ? "" : "s");
@@ -27,7 +27,7 @@ std::string rank_list(const std::vector<int>& ranks) {
   std::size_t pieces = 0;
   for (std::size_t i = 0, end = 0; i < ranks.size(); i = end) {
     for (end = i + 1; end < ranks.size() && ranks[end] == ranks[end - 1] + 1;) end++;
-    if (pieces == kMostListed) return out + text(" and ", counted(ranks.size() - i, "other"));
+    if (pieces == kMaxListed) return out + text(" and ", counted(ranks.size() - i, "other"));
     out += text(pieces++ == 0 ? "" : ", ", ranks[i]);
     if (end - i > 1) out += text(end - i == 2 ? ", " : "-", ranks[end - 1]);
   }
@@ -40,7 +40,7 @@ std::string present_list(const std::vector<Join>& present) {
     if (std::find(hosts.begin(), hosts.end(), join.host) == hosts.end()) hosts.push_back(join.host);
   std::string out;
   for (std::size_t i = 0; i < hosts.size(); i++) {
-    if (i == kMostListed) return out + text(" and ", counted(hosts.size() - i, "other host"));
+    if (i == kMaxListed) return out + text(" and ", counted(hosts.size() - i, "other host"));
     std::vector<int> ranks;
     std::size_t members = 0;
     for (const Join& join : present) {

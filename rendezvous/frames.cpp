@@ -21,8 +21,8 @@ asio::awaitable<void> append(asio::ip::tcp::socket& socket, std::string& bytes, 
   asio::error_code failure;
   co_await asio::async_read(socket, asio::buffer(bytes.data() + have, count),
                             asio::redirect_error(asio::use_awaitable, failure));
-  if (failure == asio::error::eof) throw Error(Code::network, "the connection was closed");
-  if (failure) throw Error(Code::network, failure.message());
+  if (failure == asio::error::eof) throw Error(ErrorCode::network, "the connection was closed");
+  if (failure) throw Error(ErrorCode::network, failure.message());
 }
 
 }  // namespace
@@ -33,12 +33,12 @@ std::string framed(std::string_view body) {
   return std::move(frame).take();
 }
 
-asio::awaitable<std::string> read_frame(asio::ip::tcp::socket& socket, std::size_t most_bytes) {
+asio::awaitable<std::string> read_frame(asio::ip::tcp::socket& socket, std::size_t max_bytes) {
   std::string header, body;
   co_await append(socket, header, sizeof(std::uint32_t));
   const std::size_t claimed = Reader("frame", header).u32();
-  if (claimed > most_bytes)
-    throw Error(Code::protocol, text("a frame claims ", claimed, " bytes where ", most_bytes, " are allowed"));
+  if (claimed > max_bytes)
+    throw Error(ErrorCode::protocol, text("a frame claims ", claimed, " bytes where ", max_bytes, " are allowed"));
   while (body.size() < claimed) co_await append(socket, body, std::min(kPieceBytes, claimed - body.size()));
   co_return body;
 }

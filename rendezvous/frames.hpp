@@ -11,7 +11,7 @@ namespace anello::rendezvous {
 std::string framed(std::string_view body);
 
 // The next frame's body. Memory is taken as the bytes come, not as they are claimed.
-// Throws Error{network} (also at the end of the connection), Error{protocol} if more than `most_bytes` are claimed.
-asio::awaitable<std::string> read_frame(asio::ip::tcp::socket& socket, std::size_t most_bytes);
+// Throws Error{network} (also at the end of the connection), Error{protocol} if more than `max_bytes` are claimed.
+asio::awaitable<std::string> read_frame(asio::ip::tcp::socket& socket, std::size_t max_bytes);
 
 }  // namespace anello::rendezvous

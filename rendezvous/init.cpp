@@ -12,11 +12,13 @@ namespace {
 
 void check_consistent(const Settings& settings) {
   if (settings.rank >= 0 && settings.size < 0)
-    throw Error(Code::configuration, text("ANELLO_RANK=", settings.rank, " is set and ANELLO_SIZE is not; set both"));
+    throw Error(ErrorCode::configuration,
+                text("ANELLO_RANK=", settings.rank, " is set and ANELLO_SIZE is not; set both"));
   if (settings.rank >= 0 && settings.rank >= settings.size)
-    throw Error(Code::configuration, text("ANELLO_RANK=", settings.rank, " is not below ANELLO_SIZE=", settings.size));
+    throw Error(ErrorCode::configuration,
+                text("ANELLO_RANK=", settings.rank, " is not below ANELLO_SIZE=", settings.size));
   if (settings.size > 1 && settings.rendezvous.empty())
-    throw Error(Code::configuration,
+    throw Error(ErrorCode::configuration,
                 text("ANELLO_SIZE=", settings.size,
                      " needs ANELLO_RENDEZVOUS=host:port; start the ranks with `anello run`, or a server with `anello "
                      "rendezvous`"));
@@ -25,7 +27,8 @@ void check_consistent(const Settings& settings) {
 Severity wanted_severity(const Settings& settings) {
   Severity severity = Severity::warning;
   if (!parse(settings.log, severity))
-    throw Error(Code::configuration, text("ANELLO_LOG='", settings.log, "' is none of error, warning, info, debug"));
+    throw Error(ErrorCode::configuration,
+                text("ANELLO_LOG='", settings.log, "' is none of error, warning, info, debug"));
   return severity;
 }
 

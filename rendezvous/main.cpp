@@ -24,7 +24,7 @@ int run_command(const Words& words, char** argv) {
   job.name = make_name();
   job.secret = make_secret();
   std::unique_ptr<RendezvousServer> server;
-  Meeting meeting;
+  RendezvousHooks meeting;
   meeting.open = [&] {
     ServerOptions options;
     options.job = job.name;
@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
     return dispatch(argc, argv);
   } catch (const Error& error) {
     std::cerr << "anello: " << error.what() << "\n";
-    return error.code() == Code::configuration ? 2 : 1;
+    return error.code() == ErrorCode::configuration ? 2 : 1;
   } catch (const std::exception& error) {
     std::cerr << "anello: " << error.what() << "\n";
     return 1;

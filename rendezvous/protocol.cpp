@@ -19,7 +19,7 @@ void write(Writer& out, const Join& join) {
   write(out, join.patience);
 }
 void write(Writer& out, const Contribution& contribution) {
-  ANELLO_CHECK(contribution.blob.size() <= kBlobMostBytes);
+  ANELLO_CHECK(contribution.blob.size() <= kMaxBlobBytes);
   out.u8(std::uint8_t(Kind::contribution)).str(contribution.blob);
   write(out, contribution.patience);
 }
@@ -27,7 +27,7 @@ void write(Writer& out, const Leave& leave) {
   out.u8(std::uint8_t(Kind::leave)).u16(leave.port);
 }
 void write(Writer& out, const Fail& fail) {
-  out.u8(std::uint8_t(Kind::fail)).str(std::string_view(fail.reason).substr(0, kReasonMostBytes));
+  out.u8(std::uint8_t(Kind::fail)).str(std::string_view(fail.reason).substr(0, kMaxReasonBytes));
 }
 void write(Writer& out, const Assigned& assigned) {
   out.u8(std::uint8_t(Kind::assigned)).u32(assigned.generation).i32(assigned.rank).i32(assigned.size);
@@ -40,7 +40,7 @@ void write(Writer& out, const Gathered& gathered) {
 }
 void write(Writer& out, const Failed& failed) {
   out.u8(std::uint8_t(Kind::failed)).u8(std::uint8_t(failed.code)).i32(failed.rank);
-  out.str(std::string_view(failed.message).substr(0, kReasonMostBytes));
+  out.str(std::string_view(failed.message).substr(0, kMaxReasonBytes));
 }
 
 template <class Message>
@@ -51,7 +51,7 @@ std::string encoded(const Message& message) {
 }
 
 std::int32_t bounded(std::string_view what, std::int32_t value, std::int32_t least, std::int32_t most) {
-  if (value < least || value > most) throw Error(Code::protocol, text("rendezvous message: ", what, " ", value));
+  if (value < least || value > most) throw Error(ErrorCode::protocol, text("rendezvous message: ", what, " ", value));
   return value;
 }
 
@@ -64,9 +64,9 @@ std::chrono::milliseconds read_duration(Reader& in) {
 
 Join read_join(Reader& in) {
   Join join;
-  join.host = printable(in.str(kNameMostBytes));
-  join.machine = in.str(kNameMostBytes);
-  join.address = printable(in.str(kNameMostBytes));
+  join.host = printable(in.str(kMaxNameBytes));
+  join.machine = in.str(kMaxNameBytes);
+  join.address = printable(in.str(kMaxNameBytes));
   join.pid = in.u32();
   join.rank = bounded("rank", in.i32(), -1, kRanksMost - 1);
   join.size = in.i32();
@@ -78,7 +78,7 @@ Join read_join(Reader& in) {
 
 Contribution read_contribution(Reader& in) {
   Contribution contribution;
-  contribution.blob = in.str(kBlobMostBytes);
+  contribution.blob = in.str(kMaxBlobBytes);
   contribution.patience = read_duration(in);
   return contribution;
 }
@@ -95,7 +95,7 @@ Assigned read_assigned(Reader& in) {
   assigned.node_rank = in.i32();
   assigned.node_count = bounded("node count", in.i32(), 1, assigned.size);
   bounded("node rank", assigned.node_rank, 0, assigned.node_count - 1);
-  assigned.host = printable(in.str(2 * kNameMostBytes));
+  assigned.host = printable(in.str(2 * kMaxNameBytes));
   return assigned;
 }
 
@@ -104,17 +104,17 @@ Gathered read_gathered(Reader& in) {
   const std::uint32_t count = in.u32();
   constexpr std::size_t kLengthBytes = 4;
   if (count > kRanksMost || count > in.left() / kLengthBytes)
-    throw Error(Code::protocol, text("rendezvous message: claims ", count, " blobs in ", in.left(), " bytes"));
+    throw Error(ErrorCode::protocol, text("rendezvous message: claims ", count, " blobs in ", in.left(), " bytes"));
   gathered.blobs.reserve(count);
-  for (std::uint32_t i = 0; i < count; i++) gathered.blobs.push_back(in.str(kBlobMostBytes));
+  for (std::uint32_t i = 0; i < count; i++) gathered.blobs.push_back(in.str(kMaxBlobBytes));
   return gathered;
 }
 
 Failed read_failed(Reader& in) {
   Failed failed;
-  failed.code = Code(bounded("error code", in.u8(), int(Code::invalid_argument), int(Code::device)));
+  failed.code = ErrorCode(bounded("error code", in.u8(), int(ErrorCode::invalid_argument), int(ErrorCode::device)));
   failed.rank = bounded("rank", in.i32(), -1, kRanksMost - 1);
-  failed.message = printable(in.str(kReasonMostBytes), kReasonMostBytes);
+  failed.message = printable(in.str(kMaxReasonBytes), kMaxReasonBytes);
   return failed;
 }
 
@@ -128,9 +128,9 @@ Request read_request(Reader& in) {
     case Kind::leave:
       return Leave{in.u16()};
     case Kind::fail:
-      return Fail{printable(in.str(kReasonMostBytes), kReasonMostBytes)};
+      return Fail{printable(in.str(kMaxReasonBytes), kMaxReasonBytes)};
     default:
-      throw Error(Code::protocol, text("rendezvous message: no request of kind ", kind));
+      throw Error(ErrorCode::protocol, text("rendezvous message: no request of kind ", kind));
   }
 }
 
@@ -144,7 +144,7 @@ Reply read_reply(Reader& in) {
     case Kind::failed:
       return read_failed(in);
     default:
-      throw Error(Code::protocol, text("rendezvous message: no reply of kind ", kind));
+      throw Error(ErrorCode::protocol, text("rendezvous message: no reply of kind ", kind));
   }
 }
 

@@ -13,12 +13,12 @@
 namespace anello::rendezvous {
 
 inline constexpr int kRanksMost = 1 << 20;
-inline constexpr std::size_t kNameMostBytes = 255;
-inline constexpr std::size_t kBlobMostBytes = 64 << 10;
-inline constexpr std::size_t kReasonMostBytes = 4096;
+inline constexpr std::size_t kMaxNameBytes = 255;
+inline constexpr std::size_t kMaxBlobBytes = 64 << 10;
+inline constexpr std::size_t kMaxReasonBytes = 4096;
 // Whole bodies, to the server and from it.
-inline constexpr std::size_t kRequestMostBytes = kBlobMostBytes + 64;
-inline constexpr std::size_t kReplyMostBytes = 256 << 20;
+inline constexpr std::size_t kMaxRequestBytes = kMaxBlobBytes + 64;
+inline constexpr std::size_t kMaxReplyBytes = 256 << 20;
 
 // From a rank. -1: not given, the server decides.
 struct Join {
@@ -51,7 +51,7 @@ struct Gathered {
   std::vector<std::string> blobs;  // by rank
 };
 struct Failed {  // the start-up is over for this rank
-  Code code = Code::rendezvous;
+  ErrorCode code = ErrorCode::rendezvous;
   std::int32_t rank = -1;  // the culprit, where it has one
   std::string message;
 };

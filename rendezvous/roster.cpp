@@ -16,7 +16,7 @@ Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
   if (phase_ == Phase::starting) {
     const std::string message = text("the world of ", size_, " is complete and starting; ", describe(join),
                                      " is one too many (or was started again too early)");
-    return {{{id}, Failed{Code::rendezvous, join.rank, message}}};
+    return {{{id}, Failed{ErrorCode::rendezvous, join.rank, message}}};
   }
   if (members_.empty()) {
     size_ = expected_ > 0 ? expected_ : std::max(join.size, 0);
@@ -25,7 +25,7 @@ Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
   }
   const std::string wrong = conflict(join);
   members_.emplace(id, Member{join, seats_++, {}});
-  if (!wrong.empty()) return give_up(Code::configuration, join.rank, wrong);
+  if (!wrong.empty()) return give_up(ErrorCode::configuration, join.rank, wrong);
   if (join.rank >= 0) ranks_.emplace(join.rank, id);
   limit(now, join.patience);
   return members_.size() == std::size_t(size_) ? start() : Sends();
@@ -60,7 +60,7 @@ std::string Roster::unreachable() const {
 }
 
 Roster::Sends Roster::start() {
-  if (const std::string why = unreachable(); !why.empty()) return give_up(Code::configuration, -1, why);
+  if (const std::string why = unreachable(); !why.empty()) return give_up(ErrorCode::configuration, -1, why);
   std::map<std::uint64_t, MemberId> seats;
   for (const auto& [id, member] : members_) seats.emplace(member.seat, id);
   const std::vector<Assigned> assigned = assign(joins(), generation_);
@@ -87,11 +87,11 @@ Roster::Sends Roster::contributed(MemberId id, Contribution contribution, Time n
   Member& member = at->second;
   if (phase_ == Phase::gathering || member.blob) return failed(id, "it exchanged out of turn");
   if (!left_.empty())
-    return give_up(Code::rendezvous, -1, text(left_, " left while ", describe(member.join), " still exchanges"));
+    return give_up(ErrorCode::rendezvous, -1, text(left_, " left while ", describe(member.join), " still exchanges"));
   contribution_bytes_ += contribution.blob.size();
-  if (contribution_bytes_ > kReplyMostBytes / 2)
-    return give_up(Code::rendezvous, member.join.rank,
-                   text("the ranks exchange more than ", kReplyMostBytes / 2, " bytes at once"));
+  if (contribution_bytes_ > kMaxReplyBytes / 2)
+    return give_up(ErrorCode::rendezvous, member.join.rank,
+                   text("the ranks exchange more than ", kMaxReplyBytes / 2, " bytes at once"));
   if (contributions_++ == 0) since_ = now;
   member.blob = std::move(contribution.blob);
   limit(now, contribution.patience);
@@ -135,7 +135,7 @@ Roster::Sends Roster::failed(MemberId id, const std::string& reason) {
   const auto at = members_.find(id);
   if (at == members_.end()) return {};
   const Join& join = at->second.join;
-  return give_up(Code::rendezvous, join.rank, text(describe(join), " failed during start-up: ", reason));
+  return give_up(ErrorCode::rendezvous, join.rank, text(describe(join), " failed during start-up: ", reason));
 }
 
 Roster::Sends Roster::disconnected(MemberId id) {
@@ -143,14 +143,15 @@ Roster::Sends Roster::disconnected(MemberId id) {
   if (at == members_.end()) return {};
   const Join join = at->second.join;
   members_.erase(at);
-  return give_up(Code::rendezvous, join.rank, text(describe(join), " ended or lost its connection during start-up"));
+  return give_up(ErrorCode::rendezvous, join.rank,
+                 text(describe(join), " ended or lost its connection during start-up"));
 }
 
 Roster::Sends Roster::aborted(int culprit, const std::string& reason) {
   if (members_.empty()) return {};
   if (phase_ == Phase::starting)
     for (const auto& [id, member] : members_) aborted_.emplace(id, member.join);
-  return give_up(Code::aborted, culprit, reason);
+  return give_up(ErrorCode::aborted, culprit, reason);
 }
 
 void Roster::refused(const std::string& why) {
@@ -162,14 +163,14 @@ Roster::Sends Roster::expired() {
   if (!deadline_) return {};
   const auto waited = seconds(std::chrono::duration_cast<milliseconds>(*deadline_ - since_));
   if (phase_ == Phase::gathering)
-    return give_up(Code::rendezvous, -1,
+    return give_up(ErrorCode::rendezvous, -1,
                    text("only ", members_.size(), " of ", size_, " ranks came within ", waited, ": missing ", missing(),
                         "; here: ", present_list(joins())),
                    hints());
   std::vector<Join> late;
   for (const auto& [rank, id] : ranks_)
     if (!members_.at(id).blob) late.push_back(members_.at(id).join);
-  return give_up(Code::rendezvous, late.front().rank,
+  return give_up(ErrorCode::rendezvous, late.front().rank,
                  text("the start-up stands still: nothing from ", present_list(late), " for ", waited));
 }
 
@@ -189,7 +190,7 @@ std::string Roster::hints() const {
   return out;
 }
 
-Roster::Sends Roster::give_up(Code code, int culprit, const std::string& message, const std::string& hint) {
+Roster::Sends Roster::give_up(ErrorCode code, int culprit, const std::string& message, const std::string& hint) {
   Send send;
   for (const auto& [id, member] : members_) send.to.push_back(id);
   send.reply = Failed{code, culprit, message + hint};

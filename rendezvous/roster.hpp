@@ -80,7 +80,7 @@ class Roster {
   Sends start();
   Sends finish_round();
   // `hint` is sent too, but is no part of last_failure().
-  Sends give_up(Code code, int culprit, const std::string& message, const std::string& hint = {});
+  Sends give_up(ErrorCode code, int culprit, const std::string& message, const std::string& hint = {});
   void next_generation();
   void limit(Time now, std::chrono::milliseconds patience);
   std::vector<Join> joins() const;  // in order of joining

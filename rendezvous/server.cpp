@@ -8,19 +8,19 @@
 #include <asio/use_awaitable.hpp>
 #include <mutex>
 
-#include "rendezvous/command.hpp"
+#include "rendezvous/abort_notice.hpp"
 #include "rendezvous/connection.hpp"
 #include "rendezvous/frames.hpp"
-#include "rendezvous/page.hpp"
 #include "rendezvous/roster.hpp"
+#include "rendezvous/server_metrics.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/accept.hpp"
 #include "ring/net/addresses.hpp"
-#include "ring/net/background.hpp"
+#include "ring/net/event_loop.hpp"
 #include "ring/net/half_open.hpp"
 #include "ring/net/handshake.hpp"
-#include "ring/net/metrics.hpp"
+#include "ring/net/http_page.hpp"
 
 namespace anello {
 
@@ -36,17 +36,18 @@ tcp::endpoint checked_endpoint(const ServerOptions& options) {
   asio::error_code failure;
   const auto address = asio::ip::make_address(options.listen_address, failure);
   if (failure)
-    throw Error(Code::configuration, text("'", options.listen_address, "' is not a numeric address to listen on"));
+    throw Error(ErrorCode::configuration, text("'", options.listen_address, "' is not a numeric address to listen on"));
   if (options.secret.empty() && !is_loopback(options.listen_address))
-    throw Error(Code::configuration, text("listening on ", options.listen_address,
-                                          " needs a secret: set ANELLO_SECRET_FILE (`anello secret` makes one), or "
-                                          "listen on 127.0.0.1"));
+    throw Error(ErrorCode::configuration,
+                text("listening on ", options.listen_address,
+                     " needs a secret: set ANELLO_SECRET_FILE (`anello secret` makes one), or "
+                     "listen on 127.0.0.1"));
   return {address, options.port};
 }
 
-std::optional<Objection> only_joining(const Claim& claim) {
+std::optional<Rejection> only_joining(const Claim& claim) {
   if (claim.role == Role::rendezvous) return {};
-  return Objection{Stranger::place, "this is a rendezvous server, not a rank"};
+  return Rejection{RejectReason::place, "this is a rendezvous server, not a rank"};
 }
 
 }  // namespace
@@ -77,15 +78,15 @@ class RendezvousServer::Impl {
   const Credentials credentials_;
   HalfOpen half_open_;
   // Before everything that lives in its loop. Coroutines that have not ended when it stops are destroyed with it.
-  Background background_;
-  tcp::acceptor acceptor_{background_.context()};
-  asio::steady_timer alarm_{background_.context()};  // the roster's deadline
+  EventLoop event_loop_;
+  tcp::acceptor acceptor_{event_loop_.context()};
+  asio::steady_timer alarm_{event_loop_.context()};  // the roster's deadline
   Roster roster_;
   std::map<Roster::MemberId, Member> connections_;
   Roster::MemberId next_id_ = 0;
   std::optional<Verdict> verdict_;  // of the world of that generation, which was aborted
   std::uint32_t ended_ = 0;
-  Strangers strangers_;
+  RejectedConnections rejected_;
   std::uint16_t port_ = 0;
   mutable std::mutex stats_mutex_;
   std::optional<Metrics> metrics_;
@@ -99,18 +100,18 @@ RendezvousServer::Impl::Impl(const ServerOptions& options)
   require_usable(credentials_);
   listen(checked_endpoint(options));
   if (!options.metrics.empty())
-    metrics_.emplace(background_.context(), "--metrics", options.metrics, 0,
+    metrics_.emplace(event_loop_.context(), "--metrics", options.metrics, 0,
                      [this] { return rendezvous::page(credentials_.job, stats()); });
   const auto take = [this](tcp::socket socket) {
-    asio::co_spawn(background_.context(), serve(std::make_shared<Connection>(std::move(socket))), asio::detached);
+    asio::co_spawn(event_loop_.context(), serve(std::make_shared<Connection>(std::move(socket))), asio::detached);
   };
   const auto make_room = [this] { half_open_.close_oldest(kTimeEnough); };
-  asio::co_spawn(background_.context(), accept_each(acceptor_, {"the rendezvous server", make_room, take, &strangers_}),
+  asio::co_spawn(event_loop_.context(), accept_each(acceptor_, {"the rendezvous server", make_room, take, &rejected_}),
                  asio::detached);
 }
 
 RendezvousServer::Impl::~Impl() {
-  background_.stop();
+  event_loop_.stop();
 }
 
 void RendezvousServer::Impl::listen(const tcp::endpoint& where) {
@@ -121,8 +122,8 @@ void RendezvousServer::Impl::listen(const tcp::endpoint& where) {
     acceptor_.listen();
     port_ = acceptor_.local_endpoint().port();
   } catch (const asio::system_error& error) {
-    throw Error(Code::network, text("cannot listen on ", host_port(where.address().to_string(), where.port()), ": ",
-                                    error.code().message()));
+    throw Error(ErrorCode::network, text("cannot listen on ", host_port(where.address().to_string(), where.port()),
+                                         ": ", error.code().message()));
   }
 }
 
@@ -134,7 +135,7 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Member connection) {
   try {
     join = co_await introduce(*connection);
   } catch (const HandshakeError& error) {
-    strangers_.count(error.stranger());
+    rejected_.count(error.reason());
     roster_.refused(error.what());
     log(Severity::info, text("a connection was turned away: ", error.what()));
   } catch (const std::exception& error) {
@@ -153,25 +154,25 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Member connection) {
 asio::awaitable<rendezvous::Join> RendezvousServer::Impl::introduce(Connection& connection) {
   const HalfOpen::Place place(half_open_, connection.socket());
   publish();
-  const Claim claim = co_await welcome(connection.socket(), credentials_, only_joining);
+  const Claim claim = co_await accept_handshake(connection.socket(), credentials_, only_joining);
   const Deadline deadline(connection.socket(), kHandshakeLimit);
-  const auto error = [&](Stranger kind, std::string_view why) {
+  const auto error = [&](RejectReason kind, std::string_view why) {
     return HandshakeError(kind, text("connection from ", connection.peer(), ": ", why));
   };
   try {
-    const std::string body = co_await rendezvous::read_frame(connection.socket(), rendezvous::kRequestMostBytes);
+    const std::string body = co_await rendezvous::read_frame(connection.socket(), rendezvous::kMaxRequestBytes);
     rendezvous::Join join = std::get<rendezvous::Join>(rendezvous::decode_request(body));
-    if (!connection.socket().is_open()) throw error(Stranger::crowded_out, "too many came after it");
-    if (join.rank != claim.from) throw error(Stranger::place, "its rank is not the one it had proved");
+    if (!connection.socket().is_open()) throw error(RejectReason::crowded_out, "too many came after it");
+    if (join.rank != claim.from) throw error(RejectReason::place, "its rank is not the one it had proved");
     co_return join;
   } catch (const std::bad_variant_access&) {
-    throw error(Stranger::noise, "it did not begin with joining");
+    throw error(RejectReason::noise, "it did not begin with joining");
   } catch (const HandshakeError&) {
     throw;
   } catch (const Error& broken) {
-    if (deadline.passed()) throw error(Stranger::silent, "it did not join in time");
-    if (!connection.socket().is_open()) throw error(Stranger::crowded_out, "too many came after it");
-    throw error(broken.code() == Code::protocol ? Stranger::noise : Stranger::gone, broken.what());
+    if (deadline.passed()) throw error(RejectReason::silent, "it did not join in time");
+    if (!connection.socket().is_open()) throw error(RejectReason::crowded_out, "too many came after it");
+    throw error(broken.code() == ErrorCode::protocol ? RejectReason::noise : RejectReason::gone, broken.what());
   }
 }
 
@@ -180,7 +181,7 @@ asio::awaitable<void> RendezvousServer::Impl::attend(Connection& connection, Ros
   std::string broken;
   try {
     for (bool present = true; present;) {
-      const std::string body = co_await rendezvous::read_frame(connection.socket(), rendezvous::kRequestMostBytes);
+      const std::string body = co_await rendezvous::read_frame(connection.socket(), rendezvous::kMaxRequestBytes);
       rendezvous::Request request = rendezvous::decode_request(body);
       if (auto* contribution = std::get_if<rendezvous::Contribution>(&request)) {
         settle(roster_.contributed(id, std::move(*contribution), steady_clock::now()));
@@ -191,11 +192,11 @@ asio::awaitable<void> RendezvousServer::Impl::attend(Connection& connection, Ros
         if (verdict_ && ended_ == roster_.formed().generation) tell_world();
         present = false;
       } else {
-        throw Error(Code::protocol, "it joined twice");
+        throw Error(ErrorCode::protocol, "it joined twice");
       }
     }
   } catch (const Error& error) {
-    if (error.code() == Code::protocol) broken = error.what();
+    if (error.code() == ErrorCode::protocol) broken = error.what();
   }
   settle(broken.empty() ? roster_.disconnected(id) : roster_.failed(id, broken));
 }
@@ -233,22 +234,22 @@ void RendezvousServer::Impl::rearm() {
 void RendezvousServer::Impl::publish() {
   const std::lock_guard lock(stats_mutex_);
   stats_ = {roster_.generation(),          roster_.members(),     roster_.phase() == Roster::Phase::starting,
-            roster_.worlds_formed(),       strangers_.counts(),   half_open_.size(),
+            roster_.worlds_formed(),       rejected_.counts(),    half_open_.size(),
             roster_.formed().ranks.size(), roster_.last_failure()};
 }
 
 void RendezvousServer::Impl::abort(int culprit, const std::string& reason) {
-  const std::string cut = reason.substr(0, Frame::kMaxMessageBytes / 2);
-  asio::post(background_.context(), [this, culprit, why = text("the launcher ended the world: ", cut)] {
+  const std::string cut = reason.substr(0, ControlMessage::kMaxMessageBytes / 2);
+  asio::post(event_loop_.context(), [this, culprit, why = text("the launcher ended the world: ", cut)] {
     settle(roster_.aborted(culprit, why));
-    verdict_ = Verdict{Code::aborted, culprit < roster_.formed().size ? culprit : -1, why};
+    verdict_ = Verdict{ErrorCode::aborted, culprit < roster_.formed().size ? culprit : -1, why};
     ended_ = roster_.formed().generation;
     tell_world();
   });
 }
 
 void RendezvousServer::Impl::tell_world() {
-  asio::co_spawn(background_.context(), rendezvous::command(roster_.formed(), credentials_, *verdict_), asio::detached);
+  asio::co_spawn(event_loop_.context(), rendezvous::command(roster_.formed(), credentials_, *verdict_), asio::detached);
 }
 
 RendezvousServer::RendezvousServer(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}

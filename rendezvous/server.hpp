@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "ring/trace/strangers.hpp"
+#include "ring/trace/rejected_connections.hpp"
 
 namespace anello {
 
@@ -24,14 +24,14 @@ struct ServerOptions {
 
 // A moment of the server's life.
 struct ServerStats {
-  std::uint32_t generation = 1;   // of the world that gathers or starts
-  std::size_t members = 0;        // ranks that have joined it and not left
-  bool starting = false;          // all have joined
-  int worlds_formed = 0;          // worlds whose ranks have all left in good order
-  Strangers::Counts strangers{};  // connections that ended before they had joined
-  std::size_t half_open = 0;      // connections that have not joined yet
-  std::size_t reachable = 0;      // ranks of the newest world that have left, and can be told that it is to end
-  std::string last_failure;       // of a start-up; empty after a success
+  std::uint32_t generation = 1;                        // of the world that gathers or starts
+  std::size_t members = 0;                             // ranks that have joined it and not left
+  bool starting = false;                               // all have joined
+  int worlds_formed = 0;                               // worlds whose ranks have all left in good order
+  RejectedConnections::Counts rejected_connections{};  // connections that ended before they had joined
+  std::size_t half_open = 0;                           // connections that have not joined yet
+  std::size_t reachable = 0;  // ranks of the newest world that have left, and can be told that it is to end
+  std::string last_failure;   // of a start-up; empty after a success
 };
 
 class RendezvousServer {

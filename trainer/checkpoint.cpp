@@ -22,10 +22,10 @@ static_assert(std::endian::native == std::endian::little);
 constexpr std::string_view kMagic = "ANELLOCK";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kHeaderBytes = 8 + 4 + 8, kChecksumBytes = 4;
-constexpr std::size_t kMostText = 4096;
+constexpr std::size_t kMaxText = 4096;
 
 [[noreturn]] void refuse(const fs::path& path, std::string_view why) {
-  throw Error(Code::file, text("checkpoint '", path.string(), "' ", why));
+  throw Error(ErrorCode::file, text("checkpoint '", path.string(), "' ", why));
 }
 
 std::uint32_t checksum(std::string_view bytes, std::uint32_t before = 0) {
@@ -117,8 +117,8 @@ void require_same_run(const fs::path& path, const Facts& written, const Facts& e
 Facts read_facts(Reader& reader) {
   Facts facts;
   for (std::uint32_t left = reader.u32(); left > 0; left--) {
-    std::string option = reader.str(kMostText);
-    facts.emplace_back(std::move(option), reader.str(kMostText));
+    std::string option = reader.str(kMaxText);
+    facts.emplace_back(std::move(option), reader.str(kMaxText));
   }
   return facts;
 }
@@ -172,7 +172,7 @@ std::uint64_t read_checkpoint(const fs::path& path, const Facts& facts, Backend&
     for (std::size_t i = 0; i < tensors.size(); i++) backend.copy_in(contents[i], tensors[i].data());
     return epoch;
   } catch (const Error& error) {
-    if (error.code() != Code::protocol) throw;
+    if (error.code() != ErrorCode::protocol) throw;
     refuse(path, text("does not follow its format: ", error.message()));
   }
 }

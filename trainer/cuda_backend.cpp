@@ -20,7 +20,8 @@ CudaBackend::CudaBackend(const gpu::Device& device, const AnelloKernelTable& ker
   clear(score_, sizeof(AnelloScore));
   const gpu::DeviceGuard guard(device_);
   if (const int status = kernels_->create(&context_); status != 0)
-    throw Error(Code::device, text("GPU ", int(device.id), ": making a cuBLAS handle: ", kernels_->describe(status)));
+    throw Error(ErrorCode::device,
+                text("GPU ", int(device.id), ": making a cuBLAS handle: ", kernels_->describe(status)));
 }
 
 // What is queued may still use the memory that is about to be given back. False: it does so still.
@@ -57,7 +58,7 @@ template <class Kernel, class... Arguments>
 void CudaBackend::queue(std::string_view what, Kernel kernel, Arguments... arguments) {
   const gpu::DeviceGuard guard(device_);
   if (const int status = (kernels_->*kernel)(arguments..., stream()); status != 0)
-    throw Error(Code::device,
+    throw Error(ErrorCode::device,
                 text("GPU ", int(device_.id), ", stream ", stream(), ": ", what, ": ", kernels_->describe(status)));
 }
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "gpu/library.hpp"
-#include "gpu/trouble.hpp"
+#include "gpu/collective_check.hpp"
+#include "gpu/plugin_loader.hpp"
 #include "ring/world/bootstrap.hpp"
 #include "trainer/cuda_backend.hpp"
 
@@ -19,7 +19,7 @@ class CudaGradients : public GradientSum {
  public:
   CudaGradients(GpuGroup& group, CudaBackend& backend, std::span<const Gradient> gradients, GradientOptions options)
       : backend_(backend),
-        most_norm_(std::exchange(options.most_norm, 0)),
+        max_norm_(std::exchange(options.max_norm, 0)),
         gradients_(group, gradients, backend.stream(), options) {
     for (const Gradient& gradient : gradients)
       values_.emplace_back(static_cast<float*>(gradient.tensor.data), gradient.tensor.count);
@@ -28,16 +28,16 @@ class CudaGradients : public GradientSum {
   void ready(std::size_t gradient) override { gradients_.ready(gradient); }
   Gradients::Step finish() override {
     Gradients::Step step = gradients_.finish();
-    if (most_norm_ == 0) return step;
+    if (max_norm_ == 0) return step;
     step.norm = std::sqrt(backend_.square_sum(values_));
-    if (step.norm > most_norm_)
-      for (const auto& values : values_) backend_.scale(float(most_norm_ / step.norm), values);
+    if (step.norm > max_norm_)
+      for (const auto& values : values_) backend_.scale(float(max_norm_ / step.norm), values);
     return step;
   }
 
  private:
   CudaBackend& backend_;
-  double most_norm_;
+  double max_norm_;
   GpuGradients gradients_;
   std::vector<std::span<float>> values_;
 };

@@ -13,7 +13,7 @@
 
 namespace anello::trainer {
 namespace {
-constexpr std::uint64_t kMostInflation = 1032;  // deflate's best ratio: 258 bytes from two bits
+constexpr std::uint64_t kMaxInflation = 1032;  // deflate's best ratio: 258 bytes from two bits
 constexpr std::array<std::uint8_t, 2> kGzipMagic = {0x1f, 0x8b};
 constexpr std::size_t kPiece = std::size_t(1) << 20;
 }  // namespace
@@ -24,7 +24,7 @@ class DataFile::Source {
   explicit Source(const DataFile& file);
   ~Source();
   std::size_t fill(std::span<std::uint8_t> to);
-  std::uint64_t most_bytes() const { return gzip_ ? size_bytes_ * kMostInflation : size_bytes_; }
+  std::uint64_t max_bytes() const { return gzip_ ? size_bytes_ * kMaxInflation : size_bytes_; }
 
  private:
   std::size_t inflate_into(std::span<std::uint8_t> to);
@@ -99,7 +99,7 @@ DataFile::DataFile(const std::filesystem::path& path) : path_(path), source_(std
 DataFile::~DataFile() = default;
 
 void DataFile::refuse(std::string_view why) const {
-  throw Error(Code::file, text("data file '", path_.string(), "' ", why));
+  throw Error(ErrorCode::file, text("data file '", path_.string(), "' ", why));
 }
 
 std::size_t DataFile::fill(std::span<std::uint8_t> to) {
@@ -108,13 +108,13 @@ std::size_t DataFile::fill(std::span<std::uint8_t> to) {
   return got;
 }
 
-std::uint64_t DataFile::most_left() const {
-  return source_->most_bytes() - std::min(taken_bytes_, source_->most_bytes());
+std::uint64_t DataFile::max_left() const {
+  return source_->max_bytes() - std::min(taken_bytes_, source_->max_bytes());
 }
 
 std::vector<std::uint8_t> DataFile::read(std::uint64_t bytes, std::string_view what) {
-  if (bytes > most_left())
-    refuse(text("is too short: ", bytes, " bytes of ", what, " expected, ", most_left(), " left at most"));
+  if (bytes > max_left())
+    refuse(text("is too short: ", bytes, " bytes of ", what, " expected, ", max_left(), " left at most"));
   std::vector<std::uint8_t> result;
   while (result.size() < bytes) {
     const std::size_t done = result.size();

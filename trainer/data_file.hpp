@@ -31,7 +31,7 @@ class DataFile {
  private:
   class Source;
   std::size_t fill(std::span<std::uint8_t> to);  // fewer only at the end
-  std::uint64_t most_left() const;
+  std::uint64_t max_left() const;
 
   std::filesystem::path path_;
   std::unique_ptr<Source> source_;

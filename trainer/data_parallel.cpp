@@ -28,7 +28,7 @@ DataParallel::DataParallel(World& world, Device& device, std::span<float> parame
                                         .tune_buckets = averaging.tune_buckets,
                                         .wire = averaging.wire,
                                         .error_feedback = averaging.error_feedback,
-                                        .most_norm = averaging.most_norm,
+                                        .max_norm = averaging.max_norm,
                                         .passes = averaging.passes})) {}
 
 double DataParallel::step(double rate, std::uint64_t count) {
@@ -44,10 +44,10 @@ double DataParallel::step(double rate, std::uint64_t count) {
 void require_equal(World& world, std::uint64_t value, std::string_view what) {
   const auto own = std::int64_t(value);
   std::vector<std::int64_t> all(std::size_t(world.size()));
-  world.all_gather(std::span(&own, 1), all, {.name = what});
+  world.allgather(std::span(&own, 1), all, {.name = what});
   for (int rank = 1; rank < world.size(); rank++)
     if (all[std::size_t(rank)] != all[0])
-      throw Error(Code::mismatch,
+      throw Error(ErrorCode::mismatch,
                   text(what, " of rank ", rank, " (", world.host(rank), ") differ from those of rank 0 (",
                        world.host(0), "): ", std::hex, all[std::size_t(rank)], " there, ", all[0], " here"),
                   rank);

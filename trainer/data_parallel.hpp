@@ -22,8 +22,8 @@ struct Averaging {
   std::size_t global_batch = 1;
   std::optional<DType> wire = {};
   bool error_feedback = false;
-  double most_norm = 0;  // 0: any
-  int passes = 1;        // backward passes a step
+  double max_norm = 0;  // 0: any
+  int passes = 1;       // backward passes a step
   bool tune_buckets = false;
 };
 

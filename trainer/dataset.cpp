@@ -34,7 +34,7 @@ fs::path find_data_file(const std::vector<fs::path>& directories, const std::str
       if (const fs::path path = directory / (name + ending); fs::exists(path, missing)) return path;
     looked += text(looked.empty() ? "" : ", ", "'", directory.string(), "'");
   }
-  throw Error(Code::file, text("data file ", name, " (or ", name, ".gz) is not in ", looked, "; ", remedy));
+  throw Error(ErrorCode::file, text("data file ", name, " (or ", name, ".gz) is not in ", looked, "; ", remedy));
 }
 
 Dataset load_dataset(std::string_view name, const std::optional<fs::path>& directory) {
@@ -44,7 +44,7 @@ Dataset load_dataset(std::string_view name, const std::optional<fs::path>& direc
   }
   ANELLO_CHECK(name == "mnist");
   if (!directory)
-    throw Error(Code::configuration,
+    throw Error(ErrorCode::configuration,
                 "--dataset mnist needs --data DIR, the directory with its four files; "
                 "'bash trainer/fetch_mnist.sh DIR' fetches them");
   return load_mnist(*directory);

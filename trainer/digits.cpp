@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kSamples = 1797, kSide = 8;
 constexpr unsigned kBrightest = 16, kClasses = 10;
-constexpr std::uint64_t kMostBytes = 4 << 20;
+constexpr std::uint64_t kMaxBytes = 4 << 20;
 
 // Takes one number of the file's text, and the separator after it, off its front.
 class Line {
@@ -42,7 +42,7 @@ class Line {
 Dataset load_digits(const std::filesystem::path& csv) {
   Dataset data{"digits", kSide, kSide, kClasses, {}, {}};
   DataFile file(csv);
-  const std::vector<std::uint8_t> bytes = file.read_rest(kMostBytes);
+  const std::vector<std::uint8_t> bytes = file.read_rest(kMaxBytes);
   Line line(file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   std::size_t samples = 0;
   for (; !line.empty(); samples++) {

@@ -100,7 +100,7 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
                          {.global_batch = global_batch,
                           .wire = wire_type(options.compression),
                           .error_feedback = options.feedback,
-                          .most_norm = options.clip,
+                          .max_norm = options.clip,
                           .passes = int(options.accumulate),
                           .tune_buckets = options.tune_buckets});
 
@@ -152,7 +152,7 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
     }
     epoch++;
     if (!std::isfinite(trained.loss_sum + tested->loss_sum))
-      throw Error(Code::configuration, text("training diverged in epoch ", epoch, "; give a smaller --lr"));
+      throw Error(ErrorCode::configuration, text("training diverged in epoch ", epoch, "; give a smaller --lr"));
 
     // 7. Checkpoint on rank 0 only: all ranks hold the same.
     if (saves) write_checkpoint(options.checkpoint, options.lasting(world.size()), epoch, backend, state);

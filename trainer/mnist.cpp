@@ -10,7 +10,7 @@ namespace anello::trainer {
 namespace {
 
 constexpr std::uint32_t kImagesMagic = 0x803, kLabelsMagic = 0x801;
-constexpr std::uint32_t kMostPixels = 4096;  // a side; the product of three claims then fits 64 bits
+constexpr std::uint32_t kMaxPixels = 4096;  // a side; the product of three claims then fits 64 bits
 constexpr std::uint8_t kClasses = 10;
 
 struct Images {
@@ -28,8 +28,8 @@ Images read_images(const std::filesystem::path& path) {
   expect_magic(file, kImagesMagic, "images");
   Images images{file.read_big_endian("image count"), file.read_big_endian("rows"), file.read_big_endian("columns"), {}};
   for (const std::size_t side : {images.rows, images.columns})
-    if (side < 1 || side > kMostPixels)
-      file.refuse(text("claims images of ", images.rows, "x", images.columns, ", sides from 1 to ", kMostPixels,
+    if (side < 1 || side > kMaxPixels)
+      file.refuse(text("claims images of ", images.rows, "x", images.columns, ", sides from 1 to ", kMaxPixels,
                        " pixels expected"));
   if (images.count < 1) file.refuse("holds no images, at least one expected");
   images.pixels = file.read(std::uint64_t(images.count) * images.rows * images.columns,
@@ -62,8 +62,9 @@ Dataset load_mnist(const std::filesystem::path& directory) {
 
   Images train = read_images(find("train-images-idx3-ubyte")), test = read_images(test_path);
   if (test.rows != train.rows || test.columns != train.columns)
-    throw Error(Code::file, text("data file '", test_path.string(), "' holds images of ", test.rows, "x", test.columns,
-                                 ", ", train.rows, "x", train.columns, " expected as in the training images"));
+    throw Error(ErrorCode::file,
+                text("data file '", test_path.string(), "' holds images of ", test.rows, "x", test.columns, ", ",
+                     train.rows, "x", train.columns, " expected as in the training images"));
   Dataset data{"mnist", train.rows, train.columns, kClasses, {}, {}};
   data.train = {std::move(train.pixels), read_labels(train_labels, train.count)};
   data.test = {std::move(test.pixels), read_labels(test_labels, test.count)};

@@ -38,7 +38,7 @@ Report::Report(World& world, const TrainOptions& options, std::ostream& out, int
     : world_(world), options_(options), out_(out), columns_(columns) {
   if (world_.rank() != 0 || options_.log.empty()) return;
   log_.open(options_.log, options_.resume ? std::ios::app : std::ios::trunc);
-  if (!log_) throw Error(Code::file, text("log '", options_.log, "' cannot be written: ", std::strerror(errno)));
+  if (!log_) throw Error(ErrorCode::file, text("log '", options_.log, "' cannot be written: ", std::strerror(errno)));
 }
 
 void Report::line(const std::string& line) {

@@ -2,7 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "ring/algorithms/algorithm.hpp"
-#include "ring/algorithms/choose.hpp"
+#include "ring/algorithms/selection.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello {

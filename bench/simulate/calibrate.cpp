@@ -18,11 +18,11 @@ namespace {
 constexpr int kRounds = 200, kCalls = 20;
 constexpr std::size_t kCopied = 64 << 10, kReduced = 256 << 10;  // one message; what the second-level cache holds
 
-constexpr double kLeastCopyUs = 0.1;  // no machine is faster; less is noise
+constexpr double kMinCopyUs = 0.1;  // no machine is faster; less is noise
 
 // Of a call, in the best of some rounds: what is not the machine's own only adds.
 template <class Call>
-double least_us(int calls, Call call) {
+double min_us(int calls, Call call) {
   using Clock = std::chrono::steady_clock;
   double least = std::numeric_limits<double>::max();
   for (int round = 0; round < kRounds; round++) {
@@ -43,7 +43,7 @@ double allreduce_us(int ranks, const char* algorithm) {
       ranks,
       [&](World& world) {
         float value = 0;
-        const double mine = least_us(kCalls, [&] { world.allreduce(std::span(&value, 1), Op::max); });
+        const double mine = min_us(kCalls, [&] { world.allreduce(std::span(&value, 1), Op::max); });
         if (world.rank() == 0) us = mine;
       },
       settings);
@@ -94,14 +94,13 @@ void calibrate(Cluster& cluster) {
   LinkPair pair;
   std::vector<std::byte> from(kReduced), to(kReduced);
   const auto message_us = [&](std::size_t bytes) {  // two are sent, two received
-    return least_us(kCalls, [&] { move_both_ways(pair, std::span(from).first(bytes), std::span(to).first(bytes)); }) /
-           4;
+    return min_us(kCalls, [&] { move_both_ways(pair, std::span(from).first(bytes), std::span(to).first(bytes)); }) / 4;
   };
   cluster.message_us = message_us(sizeof(float));
-  cluster.copy_rate = kCopied / std::max(message_us(kCopied) - cluster.message_us, kLeastCopyUs);
+  cluster.copy_rate = kCopied / std::max(message_us(kCopied) - cluster.message_us, kMinCopyUs);
   const Arithmetic sum = arithmetic(DType::f32, Op::sum);
   cluster.reduce_rate =
-      kReduced / least_us(kCalls, [&] { sum.combine(to.data(), to.data(), from.data(), kReduced >> sum.shift); });
+      kReduced / min_us(kCalls, [&] { sum.combine(to.data(), to.data(), from.data(), kReduced >> sum.shift); });
 
   const OnFewCores two(2);
   if (two.cores() == 2)

@@ -11,16 +11,16 @@ namespace anello::bench {
 namespace {
 
 // How the first host's part in a plan becomes that of another.
-struct Symmetry {
-  Players kind;
+struct HostMapping {
+  Symmetry kind;
   int hosts, ranks_per_host;
 
   int moved(int rank, int by) const {
     const int host = rank / ranks_per_host;
-    const int to = kind == Players::rotating_host ? (host + by) % hosts : host ^ by;
+    const int to = kind == Symmetry::rotating_host ? (host + by) % hosts : host ^ by;
     return to * ranks_per_host + rank % ranks_per_host;
   }
-  int back(int host) const { return kind == Players::rotating_host ? (hosts - host) % hosts : host; }  // to the first
+  int back(int host) const { return kind == Symmetry::rotating_host ? (hosts - host) % hosts : host; }  // to the first
 };
 
 bool same(const Step& a, const Step& b) {
@@ -43,13 +43,13 @@ bool same_waits(const Plan& a, const Step& a_step, const Plan& b, const Step& b_
 }
 
 // Is `theirs` what `mine` becomes?
-bool is_image(const Plan& mine, const Plan& theirs, const Symmetry& symmetry, int by) {
+bool is_image(const Plan& mine, const Plan& theirs, const HostMapping& symmetry, int by) {
   const auto same_stream = [&](const Stream& a, const Stream& b) {
     const int peer = a.peer < 0 ? a.peer : symmetry.moved(a.peer, by);
     return a.kind == b.kind && a.first == b.first && a.end == b.end && peer == b.peer;
   };
   const auto same_step = [&](const Step& a, const Step& b) {
-    return same(a, b) && same_waits(mine, a, theirs, b, symmetry.kind == Players::mirrored_host);
+    return same(a, b) && same_waits(mine, a, theirs, b, symmetry.kind == Symmetry::mirrored_host);
   };
   return std::ranges::equal(mine.streams, theirs.streams, same_stream) &&
          std::ranges::equal(mine.steps, theirs.steps, same_step);
@@ -59,15 +59,15 @@ Plan plan_of(const Job& job, int rank) {
   return plan_allreduce(job.algorithm, {rank, job.world, job.count}, job.slab_elems);
 }
 
-bool holds(const Symmetry& symmetry, const Job& job, const std::vector<Actor>& first_host) {
+bool holds(const HostMapping& symmetry, const Job& job, const std::vector<SimulatedRank>& first_host) {
   for (const int by : {1, symmetry.hosts / 2, symmetry.hosts - 1})
-    for (const Actor& actor : first_host)
+    for (const SimulatedRank& actor : first_host)
       if (!is_image(actor.plan, plan_of(job, symmetry.moved(actor.plan.rank, by)), symmetry, by)) return false;
   return true;
 }
 
-std::vector<Actor> actors(const Job& job, int ranks) {
-  std::vector<Actor> all(std::size_t(ranks), Actor{});
+std::vector<SimulatedRank> actors(const Job& job, int ranks) {
+  std::vector<SimulatedRank> all(std::size_t(ranks), SimulatedRank{});
   for (int rank = 0; rank < ranks; rank++) {
     all[std::size_t(rank)].plan = plan_of(job, rank);
     all[std::size_t(rank)].host = rank / job.ranks_per_host;
@@ -81,8 +81,8 @@ std::uint64_t key(int from, int to) {
 
 // Leads every message to where it is received: move(rank, host) is the rank as seen from that host.
 template <class Move>
-Cast wired(std::vector<Actor> actors, const Job& job, int hosts, Move move) {
-  std::unordered_map<std::uint64_t, Actor::Target> receiver;
+SimulatedRanks wired(std::vector<SimulatedRank> actors, const Job& job, int hosts, Move move) {
+  std::unordered_map<std::uint64_t, SimulatedRank::Target> receiver;
   const auto each_stream = [&](Stream::Kind kind, auto use) {
     for (std::uint32_t a = 0; a < actors.size(); a++)
       for (std::uint32_t s = 0; s < actors[a].plan.streams.size(); s++)
@@ -103,17 +103,17 @@ std::uint64_t up_to_multiple(std::uint64_t value, int of) {
   return (value + divisor - 1) / divisor * divisor;
 }
 
-std::optional<Cast> one_host(Job job, Players kind) {
-  const Symmetry symmetry{kind, job.world / job.ranks_per_host, job.ranks_per_host};
+std::optional<SimulatedRanks> one_host(Job job, Symmetry kind) {
+  const HostMapping symmetry{kind, job.world / job.ranks_per_host, job.ranks_per_host};
   if (symmetry.hosts < 2) return std::nullopt;
   const bool mirrors = job.ranks_per_host == 1 && std::has_single_bit(unsigned(symmetry.hosts));
-  if (kind == Players::mirrored_host && !mirrors) return std::nullopt;
+  if (kind == Symmetry::mirrored_host && !mirrors) return std::nullopt;
   for (const bool round : {false, true}) {
     if (round) {
       job.count = up_to_multiple(job.count, job.world);
       job.slab_elems = up_to_multiple(job.slab_elems, job.world);
     }
-    std::vector<Actor> first_host = actors(job, job.ranks_per_host);
+    std::vector<SimulatedRank> first_host = actors(job, job.ranks_per_host);
     if (!holds(symmetry, job, first_host)) continue;
     return wired(std::move(first_host), job, 1,
                  [&](int rank, int host) { return symmetry.moved(rank, symmetry.back(host)); });
@@ -123,15 +123,15 @@ std::optional<Cast> one_host(Job job, Players kind) {
 
 }  // namespace
 
-std::optional<Cast> cast(const Job& job, Players players) {
-  if (players != Players::everybody) return one_host(job, players);
+std::optional<SimulatedRanks> cast(const Job& job, Symmetry players) {
+  if (players != Symmetry::everybody) return one_host(job, players);
   const int hosts = (job.world + job.ranks_per_host - 1) / job.ranks_per_host;
   return wired(actors(job, job.world), job, hosts, [](int rank, int) { return rank; });
 }
 
-double messages(const Cast& cast, double part_elems, double scale) {
+double messages(const SimulatedRanks& cast, double part_elems, double scale) {
   double sum = 0;
-  for (const Actor& actor : cast.actors)
+  for (const SimulatedRank& actor : cast.actors)
     for (const Step& step : actor.plan.steps)
       if (step.act == Act::send) sum += std::ceil(double(step.range.count) * scale / part_elems);
   return sum;

@@ -23,7 +23,7 @@ struct Job {
   std::uint64_t count = 0, slab_elems = 0;
 };
 
-struct Actor {
+struct SimulatedRank {
   struct Target {
     std::uint32_t actor = 0, stream = 0;
     bool remote = false;  // through the network, though perhaps to the same host that stands for another
@@ -33,18 +33,18 @@ struct Actor {
   std::vector<Target> targets;  // of the plan's streams that send
 };
 
-enum class Players { everybody, rotating_host, mirrored_host };
+enum class Symmetry { everybody, rotating_host, mirrored_host };
 
-struct Cast {
-  std::vector<Actor> actors;
+struct SimulatedRanks {
+  std::vector<SimulatedRank> actors;
   int hosts = 1;  // that play
 };
 
 // Nothing if the hosts' plans differ. Where one host plays, what does not divide by the ranks is rounded up until it
 // does, or no two chunks would be alike: no more than one element a rank, and for tiny counts an estimate from above.
-std::optional<Cast> cast(const Job& job, Players players);
+std::optional<SimulatedRanks> cast(const Job& job, Symmetry players);
 
 // Messages, when those longer than a part are sent in parts, and everything is `scale` times as long as it is.
-double messages(const Cast& cast, double part_elems, double scale);
+double messages(const SimulatedRanks& cast, double part_elems, double scale);
 
 }  // namespace anello::bench

@@ -13,8 +13,8 @@
 namespace anello::bench {
 namespace {
 
-constexpr int kMostPerHost = 1024;
-constexpr std::uint64_t kLeastSegment = 64;
+constexpr int kMaxPerHost = 1024;
+constexpr std::uint64_t kMinSegment = 64;
 
 struct Quantity {
   const char *flag, *key, *sentence;
@@ -43,7 +43,7 @@ constexpr std::array kQuantities = {
 void add_count(CLI::App& command, const std::string& flag, int& to, const std::string& sentence) {
   command
       .add_option_function<std::string>(
-          flag, [flag, &to](const std::string& given) { to = int(parse_number(flag, given, 1, kMostPerHost)); },
+          flag, [flag, &to](const std::string& given) { to = int(parse_number(flag, given, 1, kMaxPerHost)); },
           sentence)
       ->type_name("N");
 }
@@ -51,8 +51,8 @@ void add_count(CLI::App& command, const std::string& flag, int& to, const std::s
 void add_size(CLI::App& command, const std::string& flag, std::uint64_t& to, const std::string& sentence) {
   const auto parse = [flag, &to](const std::string& given) {
     to = parse_size(flag, given);
-    if (to < kLeastSegment)
-      throw Error(Code::configuration, text(flag, " ", given, ": at least ", kLeastSegment, " bytes"));
+    if (to < kMinSegment)
+      throw Error(ErrorCode::configuration, text(flag, " ", given, ": at least ", kMinSegment, " bytes"));
   };
   command.add_option_function<std::string>(flag, parse, sentence)->type_name("SIZE");
 }

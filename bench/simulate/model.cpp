@@ -48,7 +48,7 @@ struct Ready {
 
 struct Rank {
   enum class State : std::uint8_t { idle, waiting, running };
-  const Actor* actor = nullptr;
+  const SimulatedRank* actor = nullptr;
   std::vector<Cursor> cursors;
   std::priority_queue<Ready> ready;
   State state = State::idle;
@@ -57,8 +57,8 @@ struct Rank {
 
 class Model {
  public:
-  Model(const Cast& cast, const Cluster& cluster, std::uint64_t elem_bytes);
-  Played run();
+  Model(const SimulatedRanks& cast, const Cluster& cluster, std::uint64_t elem_bytes);
+  SimulationResult run();
 
  private:
   void after(double us, Event::Kind kind, std::uint32_t r, std::uint32_t s, std::uint64_t elems = 0) {
@@ -80,7 +80,7 @@ class Model {
   void worked(std::uint32_t r, std::uint32_t s, std::uint64_t elems);
   void depart(std::uint32_t r, std::uint32_t s, std::uint64_t elems);
   void arrive(std::uint32_t r, std::uint32_t s, double begins_us, std::uint64_t elems, double rate);
-  Played outcome() const;
+  SimulationResult outcome() const;
 
   const Cluster& cluster_;
   std::uint64_t elem_bytes_, segment_elems_, grain_elems_;
@@ -91,7 +91,7 @@ class Model {
   std::uint64_t made_ = 0;
 };
 
-Model::Model(const Cast& cast, const Cluster& cluster, std::uint64_t elem_bytes)
+Model::Model(const SimulatedRanks& cast, const Cluster& cluster, std::uint64_t elem_bytes)
     : cluster_(cluster),
       elem_bytes_(elem_bytes),
       segment_elems_(elems_of(cluster.segment_bytes)),
@@ -109,7 +109,7 @@ Model::Model(const Cast& cast, const Cluster& cluster, std::uint64_t elem_bytes)
   }
 }
 
-Played Model::run() {
+SimulationResult Model::run() {
   for (std::uint32_t r = 0; r < ranks_.size(); r++)
     for (std::uint32_t s = 0; s < ranks_[r].cursors.size(); s++) look(r, s);
   while (!events_.empty()) {
@@ -237,7 +237,7 @@ void Model::worked(std::uint32_t r, std::uint32_t s, std::uint64_t elems) {
 }
 
 void Model::depart(std::uint32_t r, std::uint32_t s, std::uint64_t elems) {
-  const Actor::Target& target = ranks_[r].actor->targets[s];
+  const SimulatedRank::Target& target = ranks_[r].actor->targets[s];
   const double rate = std::min(target.remote ? cluster_.network_rate : cluster_.local_rate, cluster_.copy_rate);
   Lane& lane = target.remote ? host_of(r).out : ranks_[r].cursors[s].local;
   const double begins_us = lane.carry(now_us_, took_us(elems, rate));
@@ -253,8 +253,8 @@ void Model::arrive(std::uint32_t r, std::uint32_t s, double begins_us, std::uint
   look(r, s);
 }
 
-Played Model::outcome() const {
-  Played played{now_us_};
+SimulationResult Model::outcome() const {
+  SimulationResult played{now_us_};
   if (now_us_ == 0) return played;
   for (const Host& host : hosts_) {
     played.core_share = std::max(played.core_share, host.cores_busy_us / double(host.cores.count()) / now_us_);
@@ -271,7 +271,7 @@ double core_us(const Cluster& cluster, const Step& step, double bytes) {
   return cluster.message_us + copied_us + (step.act == Act::reduce ? reduced_us : 0);
 }
 
-Played play(const Cast& cast, const Cluster& cluster, std::uint64_t elem_bytes) {
+SimulationResult play(const SimulatedRanks& cast, const Cluster& cluster, std::uint64_t elem_bytes) {
   return Model(cast, cluster, elem_bytes).run();
 }
 

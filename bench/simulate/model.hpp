@@ -18,7 +18,7 @@
 
 namespace anello::bench {
 
-struct Played {
+struct SimulationResult {
   double us = 0;                         // until the last rank is done
   double core_share = 0, nic_share = 0;  // of that time, how long the busiest host's cores and interface were busy
 };
@@ -26,6 +26,6 @@ struct Played {
 // What a core needs for so many bytes of a step.
 double core_us(const Cluster& cluster, const Step& step, double bytes);
 
-Played play(const Cast& cast, const Cluster& cluster, std::uint64_t elem_bytes);
+SimulationResult play(const SimulatedRanks& cast, const Cluster& cluster, std::uint64_t elem_bytes);
 
 }  // namespace anello::bench

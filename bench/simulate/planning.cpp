@@ -24,17 +24,17 @@ Planning measure_planning(const Job& job) {
   using Clock = std::chrono::steady_clock;
   Planning all;
   for (const int rank : {0, job.world / 2, job.world - 1}) {
-    double least_ms = std::numeric_limits<double>::max();
+    double min_ms = std::numeric_limits<double>::max();
     for (int i = 0; i < kTimes; i++) {
       const auto start = Clock::now();
       const Plan plan = plan_allreduce(job.algorithm, {rank, job.world, job.count}, job.slab_elems);
       const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
-      least_ms = std::min(least_ms, taken.count());
+      min_ms = std::min(min_ms, taken.count());
       all.steps = std::max<std::uint64_t>(all.steps, plan.steps.size());
       all.plan_bytes = std::max(all.plan_bytes, memory_bytes(plan));
       all.window_elems = std::max(all.window_elems, plan.window_elems);
     }
-    all.ms = std::max(all.ms, least_ms);
+    all.ms = std::max(all.ms, min_ms);
   }
   return all;
 }

@@ -19,7 +19,7 @@ class Predictor {
   Prediction predict() {
     choose_players();
     const std::uint64_t most = affordable();
-    const Played at_least = busiest();
+    const SimulationResult at_least = busiest();
     if (work(most) > kFarTooMany * limits_.messages) return {at_least, players_, 0};
     Prediction prediction{run(most), players_, most};
     if (most == job_.count) return prediction;
@@ -33,24 +33,24 @@ class Predictor {
   static constexpr std::uint64_t kFewestSlabs = 2, kFewestGrains = 16;  // for a pipe to fill
   static constexpr double kFarTooMany = 10;                             // times the limit
 
-  std::optional<Cast> cast_of(std::uint64_t count, Players players) const {
+  std::optional<SimulatedRanks> cast_of(std::uint64_t count, Symmetry players) const {
     Job job = job_;
     job.count = count;
     return cast(job, players);
   }
-  Played run(std::uint64_t count) const { return play(*cast_of(count, players_), cluster_, elem_bytes_); }
+  SimulationResult run(std::uint64_t count) const { return play(*cast_of(count, players_), cluster_, elem_bytes_); }
 
-  bool try_players(Players players) {
-    std::optional<Cast> some = cast_of(least_, players);
+  bool try_players(Symmetry players) {
+    std::optional<SimulatedRanks> some = cast_of(least_, players);
     if (!some) return false;
     players_ = players;
     small_ = *std::move(some);
     return true;
   }
   void choose_players() {
-    if (job_.world > limits_.literal_world && try_players(Players::rotating_host)) return;
-    try_players(Players::everybody);
-    if (job_.world > limits_.literal_world && work(job_.count) > limits_.messages) try_players(Players::mirrored_host);
+    if (job_.world > limits_.literal_world && try_players(Symmetry::rotating_host)) return;
+    try_players(Symmetry::everybody);
+    if (job_.world > limits_.literal_world && work(job_.count) > limits_.messages) try_players(Symmetry::mirrored_host);
   }
 
   // Messages of so many elements, by the plans of few.
@@ -68,13 +68,13 @@ class Predictor {
   }
 
   // How long the host with the most to do works, if it never waits.
-  Played busiest() const {
+  SimulationResult busiest() const {
     struct Work {
       double core_us = 0, out = 0, in = 0;
     };
     const double scale = double(job_.count) / double(least_);
     std::vector<Work> hosts(std::size_t(small_.hosts), Work{});
-    for (const Actor& actor : small_.actors) {
+    for (const SimulatedRank& actor : small_.actors) {
       Work& host = hosts[std::size_t(actor.host)];
       for (const Step& step : actor.plan.steps) {
         const double bytes = double(step.range.count * elem_bytes_) * scale;
@@ -84,7 +84,7 @@ class Predictor {
         (step.act == Act::send ? host.out : host.in) += bytes;
       }
     }
-    Played all;
+    SimulationResult all;
     for (const Work& host : hosts) {
       const double cores_us = host.core_us / cluster_.cores_used();
       const double nic_us = std::max(host.out, host.in) / cluster_.network_rate;
@@ -99,8 +99,8 @@ class Predictor {
   const Limits& limits_;
   bool in_slabs_;
   std::uint64_t unit_, least_;  // of what is left out; that a simulation needs
-  Players players_ = Players::everybody;
-  Cast small_;  // for the least
+  Symmetry players_ = Symmetry::everybody;
+  SimulatedRanks small_;  // for the least
 };
 
 }  // namespace

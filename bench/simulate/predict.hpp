@@ -22,8 +22,8 @@ struct Limits {
 };
 
 struct Prediction {
-  Played played;
-  Players players = Players::everybody;
+  SimulationResult played;
+  Symmetry players = Symmetry::everybody;
   std::uint64_t simulated_elems = 0;  // of the job's; fewer: the rest is extrapolated; 0: it takes at least so long
   bool simulated() const { return simulated_elems > 0; }
 };

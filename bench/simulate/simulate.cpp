@@ -17,7 +17,7 @@
 namespace anello::bench {
 namespace {
 
-constexpr long kMostRanks = 1 << 20, kMostMessages = 1'000'000'000;
+constexpr long kMaxRanks = 1 << 20, kMaxMessages = 1'000'000'000;
 
 struct Request {
   Cluster cluster;
@@ -31,7 +31,7 @@ struct Request {
 
 // "2,4,12": these; "2-16384": the first and its doubles up to the last.
 std::vector<int> parse_worlds(const std::string& given) {
-  const auto number = [](const std::string& digits) { return int(parse_number("-n", digits, 2, kMostRanks)); };
+  const auto number = [](const std::string& digits) { return int(parse_number("-n", digits, 2, kMaxRanks)); };
   std::vector<int> worlds;
   std::istringstream list(given);
   for (std::string part; std::getline(list, part, ',');) {
@@ -40,7 +40,8 @@ std::vector<int> parse_worlds(const std::string& given) {
     const int last = dash == std::string::npos ? first : number(part.substr(dash + 1));
     for (long world = first; world <= last; world *= 2) worlds.push_back(int(world));
   }
-  if (worlds.empty()) throw Error(Code::configuration, text("-n '", given, "' names no world; give 2,4,12 or 2-16384"));
+  if (worlds.empty())
+    throw Error(ErrorCode::configuration, text("-n '", given, "' names no world; give 2,4,12 or 2-16384"));
   return worlds;
 }
 
@@ -61,7 +62,7 @@ void add_flags(CLI::App& command, Request& request) {
       .add_option_function<std::string>(
           "--literal",
           [&](const std::string& given) {
-            request.limits.literal_world = int(parse_number("--literal", given, 0, kMostRanks));
+            request.limits.literal_world = int(parse_number("--literal", given, 0, kMaxRanks));
           },
           "simulate every rank of worlds up to this size, one host of larger ones where that is the same (128)")
       ->type_name("N");
@@ -69,7 +70,7 @@ void add_flags(CLI::App& command, Request& request) {
       .add_option_function<std::string>(
           "--messages",
           [&](const std::string& given) {
-            request.limits.messages = double(parse_number("--messages", given, 1, kMostMessages));
+            request.limits.messages = double(parse_number("--messages", given, 1, kMaxMessages));
           },
           "simulate about so many; if a buffer is longer, time goes on as over its first part (400000)")
       ->type_name("N");

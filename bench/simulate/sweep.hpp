@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/simulate/predict.hpp"
-#include "ring/algorithms/choose.hpp"
+#include "ring/algorithms/selection.hpp"
 
 namespace anello::bench {
 

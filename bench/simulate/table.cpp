@@ -16,9 +16,9 @@ std::string percent(double share) {
   return text(std::lround(share * 100), "%");
 }
 
-std::string_view words_for(Players players) {
-  if (players == Players::everybody) return "every rank";
-  return players == Players::rotating_host ? "one host for all" : "one host for nearly all";
+std::string_view words_for(Symmetry players) {
+  if (players == Symmetry::everybody) return "every rank";
+  return players == Symmetry::rotating_host ? "one host for all" : "one host for nearly all";
 }
 
 std::string how(const Cell& cell, const Prediction& prediction) {
@@ -30,7 +30,7 @@ std::string how(const Cell& cell, const Prediction& prediction) {
 }
 
 std::string line_of(const Cell& cell, const Cell::Row& row) {
-  const Played& played = row.prediction.played;
+  const SimulationResult& played = row.prediction.played;
   const bool chosen = row.algorithm == cell.choice.algorithm;
   std::string line = text(" ", columns(std::pair(cell.world, 7), std::pair(cell.bytes(), 12)), chosen ? " *" : "  ",
                           std::left, std::setw(9), name(row.algorithm),

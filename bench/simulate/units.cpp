@@ -41,7 +41,7 @@ std::string short_number(double value) {
 
 double parse_time_us(std::string_view what, std::string_view given) {
   if (const auto us = parse(given, kTimes)) return *us;
-  throw Error(Code::configuration, text(what, " '", given, "' is not a duration such as 800ns, 15us or 1.5ms"));
+  throw Error(ErrorCode::configuration, text(what, " '", given, "' is not a duration such as 800ns, 15us or 1.5ms"));
 }
 
 std::string time_text(double us) {
@@ -52,7 +52,7 @@ double parse_rate(std::string_view what, std::string_view given) {
   if (given == kUnlimited) return std::numeric_limits<double>::infinity();
   const std::string_view quantity = given.ends_with("/s") ? given.substr(0, given.size() - 2) : given;
   if (const auto rate = parse(quantity, kRates); rate && *rate > 0) return *rate;
-  throw Error(Code::configuration,
+  throw Error(ErrorCode::configuration,
               text(what, " '", given, "' is not a rate such as 100Mbit, 25Gbit, 9.3GB or ", kUnlimited));
 }
 

@@ -13,10 +13,10 @@ int anello_cast(const AnelloPart* parts, std::size_t part_count, int from_type, 
 
 namespace {
 
-constexpr int kThreads = 256, kWarp = 32, kMostBlocks = 4096;
+constexpr int kThreads = 256, kWarp = 32, kMaxBlocks = 4096;
 
 inline int blocks_for(std::size_t items) {
-  return static_cast<int>(std::min<std::size_t>((items + kThreads - 1) / kThreads, kMostBlocks));
+  return static_cast<int>(std::min<std::size_t>((items + kThreads - 1) / kThreads, kMaxBlocks));
 }
 inline cudaStream_t stream_of(void* stream) {
   return static_cast<cudaStream_t>(stream);

@@ -16,15 +16,16 @@
 namespace {
 
 // NCCL's functions that are called, under their own names.
-#define ANELLO_NCCL_FUNCTIONS(FUNCTION)                                                                              \
-  FUNCTION(ncclGetErrorString)                                                                                       \
-  FUNCTION(ncclGetLastError)                                                                                         \
-  FUNCTION(ncclGetVersion)                                                                                           \
-  FUNCTION(ncclGetUniqueId) FUNCTION(ncclCommInitRankConfig) FUNCTION(ncclCommSplit) FUNCTION(ncclCommGetAsyncError) \
-      FUNCTION(ncclCommFinalize) FUNCTION(ncclCommDestroy) FUNCTION(ncclCommAbort) FUNCTION(ncclGroupStart)          \
-          FUNCTION(ncclGroupEnd) FUNCTION(ncclAllReduce) FUNCTION(ncclReduce) FUNCTION(ncclBroadcast)                \
-              FUNCTION(ncclAllGather) FUNCTION(ncclReduceScatter) FUNCTION(ncclSend) FUNCTION(ncclRecv)              \
-                  FUNCTION(ncclRedOpCreatePreMulSum) FUNCTION(ncclRedOpDestroy)
+#define ANELLO_NCCL_FUNCTIONS(FUNCTION)                                                                        \
+  FUNCTION(ncclGetErrorString)                                                                                 \
+  FUNCTION(ncclGetLastError)                                                                                   \
+  FUNCTION(ncclGetVersion)                                                                                     \
+  FUNCTION(ncclGetUniqueId)                                                                                    \
+  FUNCTION(ncclCommInitRankConfig)                                                                             \
+  FUNCTION(ncclCommSplit) FUNCTION(ncclCommGetAsyncError) FUNCTION(ncclCommFinalize) FUNCTION(ncclCommDestroy) \
+      FUNCTION(ncclCommAbort) FUNCTION(ncclGroupStart) FUNCTION(ncclGroupEnd) FUNCTION(ncclAllReduce)          \
+          FUNCTION(ncclReduce) FUNCTION(ncclBroadcast) FUNCTION(ncclAllGather) FUNCTION(ncclReduceScatter)     \
+              FUNCTION(ncclSend) FUNCTION(ncclRecv) FUNCTION(ncclRedOpCreatePreMulSum) FUNCTION(ncclRedOpDestroy)
 
 struct Functions {
 #define ANELLO_DECLARE(name) decltype(&::name) name = nullptr;
@@ -239,7 +240,7 @@ const AnelloNcclTable* anello_nccl_table(const char** why_not) {
             return status_of(
                 nccl.ncclBroadcast(in, out, count, moved_type_of(dtype), root, comm_of(comm), stream_of(stream)));
           },
-      .all_gather =
+      .allgather =
           [](const void* in, void* out, std::size_t count, int dtype, void* comm, void* stream) {
             return status_of(
                 nccl.ncclAllGather(in, out, count, moved_type_of(dtype), comm_of(comm), stream_of(stream)));

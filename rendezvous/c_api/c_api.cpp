@@ -81,7 +81,7 @@ const char* anello_version(void) {
 const char* anello_status_name(anello_status status) {
   if (status == ANELLO_OK) return "ok";
   if (status == ANELLO_OUT_OF_MEMORY) return "out_of_memory";
-  return name(anello::Code(status)).data();
+  return name(anello::ErrorCode(status)).data();
 }
 const char* anello_dtype_name(anello_dtype dtype) {
   return name(anello::DType(dtype)).data();
@@ -194,9 +194,9 @@ anello_status anello_broadcast_list(anello_group* group, const anello_tensor* te
                                     const anello_options* options, anello_work** work) {
   return ANELLO_CARRY_OUT(broadcast, std::span<const Tensor>(list_of(tensors, count)), root, Given(options).plain());
 }
-anello_status anello_all_gather(anello_group* group, anello_input input, anello_tensor output,
-                                const anello_options* options, anello_work** work) {
-  return ANELLO_CARRY_OUT(all_gather, input_of(input), tensor_of(output), Given(options).parts());
+anello_status anello_allgather(anello_group* group, anello_input input, anello_tensor output,
+                               const anello_options* options, anello_work** work) {
+  return ANELLO_CARRY_OUT(allgather, input_of(input), tensor_of(output), Given(options).parts());
 }
 anello_status anello_gather(anello_group* group, anello_input input, anello_tensor output, int root,
                             const anello_options* options, anello_work** work) {
@@ -211,15 +211,15 @@ anello_status anello_reduce_scatter(anello_group* group, anello_input input, ane
   return ANELLO_CARRY_OUT(reduce_scatter, input_of(input), tensor_of(output), anello::Op(op),
                           Given(options).reduction());
 }
-anello_status anello_all_to_all(anello_group* group, anello_input input, anello_tensor output,
-                                const uint64_t* send_counts, const uint64_t* recv_counts, const anello_options* options,
-                                anello_work** work) {
+anello_status anello_alltoall(anello_group* group, anello_input input, anello_tensor output,
+                              const uint64_t* send_counts, const uint64_t* recv_counts, const anello_options* options,
+                              anello_work** work) {
   if (!send_counts && !recv_counts)
-    return ANELLO_CARRY_OUT(all_to_all, input_of(input), tensor_of(output), Given(options).plain());
+    return ANELLO_CARRY_OUT(alltoall, input_of(input), tensor_of(output), Given(options).plain());
   const auto counts = [group](const std::uint64_t* list) {
     return std::span(&required(list, "list of counts"), std::size_t(group->group.size()));
   };
-  return ANELLO_CARRY_OUT(all_to_all, input_of(input), tensor_of(output), counts(send_counts), counts(recv_counts),
+  return ANELLO_CARRY_OUT(alltoall, input_of(input), tensor_of(output), counts(send_counts), counts(recv_counts),
                           Given(options).plain());
 }
 anello_status anello_send(anello_group* group, anello_input tensor, int to, const anello_options* options,

@@ -31,7 +31,7 @@ struct anello_phase {
 
 namespace anello::c_api {
 
-static_assert(int(anello::Code::device) == ANELLO_DEVICE && int(anello::DType::boolean) == ANELLO_BOOL &&
+static_assert(int(anello::ErrorCode::device) == ANELLO_DEVICE && int(anello::DType::boolean) == ANELLO_BOOL &&
               int(anello::Op::bit_xor) == ANELLO_BIT_XOR);
 
 struct LastError {
@@ -58,7 +58,7 @@ anello_status guarded(Body body) {
 }
 
 [[noreturn]] inline void refuse(const std::string& why) {
-  throw Error(anello::Code::invalid_argument, why);
+  throw Error(anello::ErrorCode::invalid_argument, why);
 }
 
 template <class T>

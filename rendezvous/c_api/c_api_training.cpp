@@ -20,7 +20,7 @@ anello_status anello_gradients_create(anello_group* group, const anello_gradient
                                 .bucket_bytes = given.bucket_bytes,
                                 .tune_buckets = given.tune_buckets != 0,
                                 .error_feedback = given.error_feedback != 0,
-                                .most_norm = given.most_norm,
+                                .max_norm = given.max_norm,
                                 .passes = given.passes};
     if (given.wire != 0) its.wire = anello::DType(given.wire);
     *gradients = new anello_gradients{{required(group, "group").group, all, its}};
@@ -59,7 +59,7 @@ anello_status anello_get_counters(const anello_world* world, anello_counters* co
     all.stalls = now.stalls;
     all.busy_ns = std::uint64_t(now.busy.count());
     all.waited_ns = std::uint64_t(now.waited.count());
-    all.strangers = now.strangers;
+    all.rejected_connections = now.rejected_connections;
     give_back(all, *counters);
   });
 }

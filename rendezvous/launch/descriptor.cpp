@@ -51,7 +51,7 @@ void write_all(int fd, std::string_view bytes, const std::string& name) {
   while (!bytes.empty()) {
     const ssize_t written = write(fd, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw system_error(text("writing ", name), Code::file);
+    if (written < 0) throw system_error(text("writing ", name), ErrorCode::file);
     bytes.remove_prefix(std::size_t(written));
   }
 }

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/library.hpp"
+#include "gpu/plugin_loader.hpp"
 #include "rendezvous/launch/build_info.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/cores.hpp"

@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kKillRound{10}, kKillLimit{10000};
 
 class Keeper {
  public:
-  explicit Keeper(Keeping keeping)
+  explicit Keeper(KeeperConfig keeping)
       : keeping_(std::move(keeping)), pids_(std::size_t(keeping_.job.size), -1), child_ended_({SIGCHLD}) {}
 
   void run() {
@@ -109,14 +109,14 @@ class Keeper {
     if (signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT) kill(whom, SIGCONT);
   }
 
-  Keeping keeping_;
+  KeeperConfig keeping_;
   std::vector<pid_t> pids_;  // by rank; -1: not started or ended
   Signals child_ended_;
   const Descriptor nothing_ = open_nothing();
   bool started_ = false, killing_ = false, done_ = false;
 };
 
-std::vector<int> descriptors_of(const Keeping& keeping) {
+std::vector<int> descriptors_of(const KeeperConfig& keeping) {
   std::vector<int> out = {keeping.channel.get()};
   for (const RankEnds& ends : keeping.ranks)
     for (const Descriptor* end : {&ends.in, &ends.out, &ends.err})
@@ -126,7 +126,7 @@ std::vector<int> descriptors_of(const Keeping& keeping) {
 
 }  // namespace
 
-void keep(Keeping keeping) {
+void keep(KeeperConfig keeping) {
   try {
     close_all_but(descriptors_of(keeping));
     const pid_t launcher = getppid();

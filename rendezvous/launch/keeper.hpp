@@ -16,7 +16,7 @@ struct RankEnds {
   Descriptor in, out, err;  // no in: nothing; no err: the same as out
 };
 
-struct Keeping {
+struct KeeperConfig {
   const Job& job;
   Descriptor channel;
   std::vector<RankEnds> ranks;
@@ -27,6 +27,6 @@ struct Keeping {
 
 // Runs the keeper to its end. Called in a new process of one thread; closes every other descriptor but the standard
 // ones. It holds on to those, so that who reads our output to its end knows that no rank is left.
-[[noreturn]] void keep(Keeping keeping);
+[[noreturn]] void keep(KeeperConfig keeping);
 
 }  // namespace anello::launch

@@ -8,8 +8,8 @@
 namespace anello::launch {
 namespace {
 
-constexpr std::size_t kMostPending = 64 << 10, kMostOut = 256 << 10;
-constexpr std::chrono::milliseconds kMostSilence{1000};
+constexpr std::size_t kMaxPending = 64 << 10, kMaxOut = 256 << 10;
+constexpr std::chrono::milliseconds kMaxSilence{1000};
 constexpr std::string_view kEraseLine = "\r\033[K", kEraseRest = "\033[K";
 
 // Columns that a terminal uses: escape sequences take none, a UTF-8 character takes one.
@@ -57,7 +57,7 @@ void Mixer::line_typed() {
 
 bool Mixer::accepts(int stream) const {
   const bool heard = floor_ < 0 || floor_ == stream;
-  return out_.size() < kMostOut && (heard || streams_[std::size_t(stream)].pending.size() < kMostPending);
+  return out_.size() < kMaxOut && (heard || streams_[std::size_t(stream)].pending.size() < kMaxPending);
 }
 
 void Mixer::tick(TimePoint now) {
@@ -68,12 +68,12 @@ void Mixer::tick(TimePoint now) {
 
 std::optional<Mixer::TimePoint> Mixer::next_tick() const {
   if (floor_ < 0 || !someone_waits()) return std::nullopt;
-  return floor_used_ + kMostSilence;
+  return floor_used_ + kMaxSilence;
 }
 
 bool Mixer::someone_waits() const {
   return std::ranges::any_of(streams_, [](const Stream& stream) {
-    return stream.pending.size() >= kMostPending || stream.pending.find('\n') != std::string::npos;
+    return stream.pending.size() >= kMaxPending || stream.pending.find('\n') != std::string::npos;
   });
 }
 
@@ -125,7 +125,7 @@ void Mixer::keep_rest(int id, TimePoint now) {
     return;
   }
   if (tail_ == id) return take_floor(id, now);
-  if (stream.pending.size() < kMostPending) return;
+  if (stream.pending.size() < kMaxPending) return;
   const std::size_t carriage_return = stream.pending.rfind('\r', stream.pending.size() - 2);
   if (look_.terminal || carriage_return == std::string::npos) return take_floor(id, now);
   stream.pending[carriage_return] = '\n';
@@ -159,7 +159,7 @@ std::string_view Mixer::shown(std::string_view line) const {
 
 bool Mixer::can_be_tail(int id) const {
   const Stream& stream = streams_[std::size_t(id)];
-  return look_.terminal && stream.may_draw && (tail_ < 0 || tail_ == id) && stream.pending.size() < kMostPending &&
+  return look_.terminal && stream.may_draw && (tail_ < 0 || tail_ == id) && stream.pending.size() < kMaxPending &&
          width(stream.label) + width(stream.pending) < look_.columns;
 }
 

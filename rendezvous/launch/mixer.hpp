@@ -16,7 +16,7 @@
 
 namespace anello::launch {
 
-struct Look {
+struct TerminalStyle {
   bool terminal = false;
   bool colour = false;
   int columns = 80;  // of the terminal
@@ -27,7 +27,7 @@ std::string rank_label(int rank);  // "[3] "
 class Mixer {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  explicit Mixer(const Look& look) : look_(look) {}
+  explicit Mixer(const TerminalStyle& look) : look_(look) {}
 
   int add_stream(int rank);  // -1: the launcher's own, without a label
   void feed(int stream, std::string_view bytes, TimePoint now);
@@ -57,7 +57,7 @@ class Mixer {
   void lift_tail();
   void draw_tail();
 
-  Look look_;
+  TerminalStyle look_;
   std::vector<Stream> streams_;
   std::string out_;
   int floor_ = -1, tail_ = -1;  // streams

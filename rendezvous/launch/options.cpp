@@ -14,12 +14,12 @@
 namespace anello::launch {
 namespace {
 
-constexpr long kMostRanks = 65536;
-constexpr double kMostGrace = 86400;
+constexpr long kMaxRanks = 65536;
+constexpr double kMaxGrace = 86400;
 
 // Leaves the last column free, where terminals differ in what they do.
 int columns_for_rank_0() {
-  const Look look = look_of(STDOUT_FILENO);
+  const TerminalStyle look = look_of(STDOUT_FILENO);
   return look.terminal ? std::max(look.columns - int(rank_label(0).size()) - 1, 1) : 0;
 }
 
@@ -48,9 +48,9 @@ std::optional<int> parse_run(Words words, Job& job) {
   job.command = take_program(app, words);
   if (const auto exit_code = parse(app, words)) return exit_code;
   if (ranks.empty()) return misused(app, "how many ranks? give -n N");
-  job.size = int(parse_number("-n", ranks, 1, kMostRanks));
-  if (!(grace_seconds >= 0 && grace_seconds <= kMostGrace))
-    return misused(app, text("--grace=", grace_seconds, " is not a number of seconds from 0 to ", kMostGrace));
+  job.size = int(parse_number("-n", ranks, 1, kMaxRanks));
+  if (!(grace_seconds >= 0 && grace_seconds <= kMaxGrace))
+    return misused(app, text("--grace=", grace_seconds, " is not a number of seconds from 0 to ", kMaxGrace));
   if (job.command.empty() || job.command[0].empty())
     return misused(app, "no program; write it behind the options, as in `anello run -n 4 -- ./train`");
   if (job.bind && job.size > cores_to_share())

@@ -21,7 +21,7 @@ Output::Output(const std::string& folder) : folder_(folder) {
   if (!folder_.empty()) {
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
-    if (error) throw Error(Code::file, text("--output ", folder_, ": ", error.message()));
+    if (error) throw Error(ErrorCode::file, text("--output ", folder_, ": ", error.message()));
   }
   outlets_.push_back(std::make_unique<Outlet>(STDOUT_FILENO));
   if (!same_file(STDOUT_FILENO, STDERR_FILENO)) outlets_.push_back(std::make_unique<Outlet>(STDERR_FILENO));
@@ -45,7 +45,7 @@ Descriptor Output::add_stream(int rank, Outlet& outlet, const char* extension) {
   if (!folder_.empty()) {
     stream->file_name = text(folder_, "/rank.", rank, extension);
     stream->file = Descriptor(open(stream->file_name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (!stream->file) throw system_error("opening " + stream->file_name, Code::file);
+    if (!stream->file) throw system_error("opening " + stream->file_name, ErrorCode::file);
   }
   streams_.push_back(std::move(stream));
   return std::move(pipe.write);

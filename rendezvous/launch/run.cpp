@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds kLastBytes{1000}, kEmergency{5000};
 
 class Launcher {
  public:
-  Launcher(const Job& job, const Meeting& meeting, char** argv)
+  Launcher(const Job& job, const RendezvousHooks& meeting, char** argv)
       : job_(job),
         strangers_(children()),
         signals_({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}),
@@ -134,8 +134,8 @@ void Launcher::start_keeper(char** argv) {
   const OpenFilesLimit files = open_files_limit();
   const unsigned long needed = kFilesOfARank * static_cast<unsigned long>(job_.size) + kOtherFiles;
   if (needed > files.most)
-    throw Error(Code::configuration, text(job_.size, " ranks need ", needed, " open files, ", files.most,
-                                          " are allowed; raise the limit (ulimit -n), or start fewer"));
+    throw Error(ErrorCode::configuration, text(job_.size, " ranks need ", needed, " open files, ", files.most,
+                                               " are allowed; raise the limit (ulimit -n), or start fewer"));
   set_open_files_limit(std::max(files.now, needed));
   std::vector<RankEnds> ends;
   for (int rank = 0; rank < job_.size; rank++) {
@@ -152,7 +152,7 @@ void Launcher::start_keeper(char** argv) {
 
 }  // namespace
 
-int run(const Job& job, const Meeting& meeting, char** argv) {
+int run(const Job& job, const RendezvousHooks& meeting, char** argv) {
   open_missing_standard_descriptors();
   Launcher launcher(job, meeting, argv);
   return launcher.run(meeting.open());

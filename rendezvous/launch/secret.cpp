@@ -30,7 +30,7 @@ std::string make_secret() try {
   require_authentication(secret);
   return secret;
 } catch (const Error& error) {
-  if (error.code() != Code::unsupported) throw;
+  if (error.code() != ErrorCode::unsupported) throw;
   return "";
 }
 
@@ -42,12 +42,12 @@ void make_secret_file(const std::string& path) {
   const std::string secret = random_digits(32);
   const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file && errno == EEXIST)
-    throw Error(Code::file, text(path, " exists and is left as it is; choose another name, or remove it first"));
-  if (!file) throw system_error("making " + path, Code::file);
+    throw Error(ErrorCode::file, text(path, " exists and is left as it is; choose another name, or remove it first"));
+  if (!file) throw system_error("making " + path, ErrorCode::file);
   try {
-    if (fchmod(file.get(), 0600) < 0) throw system_error("protecting " + path, Code::file);
+    if (fchmod(file.get(), 0600) < 0) throw system_error("protecting " + path, ErrorCode::file);
     write_all(file.get(), secret + "\n", path);
-    if (fsync(file.get()) < 0) throw system_error("writing " + path, Code::file);
+    if (fsync(file.get()) < 0) throw system_error("writing " + path, ErrorCode::file);
   } catch (const Error&) {
     unlink(path.c_str());
     throw;

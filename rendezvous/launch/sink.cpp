@@ -59,8 +59,8 @@ void Sink::gone() {
   state_ = terminal_ ? State::terminal_gone : State::reader_gone;
 }
 
-Look look_of(int fd) {
-  Look look;
+TerminalStyle look_of(int fd) {
+  TerminalStyle look;
   look.terminal = isatty(fd) == 1 && environment("TERM").value_or("dumb") != "dumb";
   look.colour = look.terminal && !environment("NO_COLOR");
   winsize size{};

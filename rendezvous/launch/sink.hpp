@@ -33,7 +33,7 @@ class Sink {
   std::string failure_;
 };
 
-Look look_of(int fd);  // what a terminal at `fd` can show; NO_COLOR and TERM=dumb are heeded
+TerminalStyle look_of(int fd);  // what a terminal at `fd` can show; NO_COLOR and TERM=dumb are heeded
 bool same_file(int left, int right);
 
 }  // namespace anello::launch

@@ -35,7 +35,7 @@ int likely_cause(int status) {
   return WEXITSTATUS(status) ? 1 : 0;
 }
 
-Supervisor::Supervisor(const Job& job, std::string host, Hands hands)
+Supervisor::Supervisor(const Job& job, std::string host, Actions hands)
     : job_(job), host_(std::move(host)), hands_(std::move(hands)), alive_(std::size_t(job.size)) {}
 
 void Supervisor::heard(const Report& report, Clock::time_point now) {

@@ -27,13 +27,13 @@ inline constexpr int kSurelyCause = 2;
 
 class Supervisor {
  public:
-  struct Hands {
+  struct Actions {
     std::function<void(const Order&)> order;
     // Ends the ranks' world with a reason that blames a rank or -1. False: there is no world.
     std::function<bool(int culprit, const std::string& reason)> abort;
     std::function<void(const std::string&)> say;
   };
-  Supervisor(const Job& job, std::string host, Hands hands);
+  Supervisor(const Job& job, std::string host, Actions hands);
 
   void heard(const Report& report, Clock::time_point now);
   void signalled(int signal, Clock::time_point now);  // one that ends
@@ -63,7 +63,7 @@ class Supervisor {
 
   const Job& job_;
   std::string host_;
-  Hands hands_;
+  Actions hands_;
   std::vector<bool> alive_;
   int alive_count_ = 0, ended_count_ = 0;
   Phase phase_ = Phase::running;

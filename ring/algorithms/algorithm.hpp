@@ -14,9 +14,9 @@ namespace anello {
 
 struct Shape {
   int rank = 0, world = 1;
-  std::uint64_t count = 0;  // elements of the smaller of a rank's two buffers; of all_to_all, of a part
+  std::uint64_t count = 0;  // elements of the smaller of a rank's two buffers; of alltoall, of a part
   int root = 0;             // broadcast, reduce, gather, scatter
-  // Where the ranks' parts are not equal, in place of `count`: how many elements each has (of all_to_all, how many go
+  // Where the ranks' parts are not equal, in place of `count`: how many elements each has (of alltoall, how many go
   // to each, and how many come from each).
   std::vector<std::uint64_t> counts = {}, received = {};
   friend auto operator<=>(const Shape&, const Shape&) = default;
@@ -51,11 +51,11 @@ Plan plan_gather(const Shape& shape);
 Plan plan_scatter(const Shape& shape);
 
 // output, part r = rank r's input, round the ring. In place the input is the output's own part.
-Plan plan_all_gather(const Shape& shape);
+Plan plan_allgather(const Shape& shape);
 
 // output, part r = rank r's input, own part: each straight to its owner, who is another one in every round. Not in
 // place.
-Plan plan_all_to_all(const Shape& shape);
+Plan plan_alltoall(const Shape& shape);
 
 // output = reduction over ranks of input, own part, round the ring. In place the output is the input's own part. Rank
 // r's result is made in the order r+1, r+2, ..., r (modulo world), but for rank 0, which stands to the left

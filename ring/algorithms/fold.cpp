@@ -4,19 +4,19 @@
 
 namespace anello {
 
-void gather_and_fold(Draft& draft, Range mine) {
-  const int n = draft.world(), rank = draft.rank();
+void gather_and_fold(PlanBuilder& builder, Range mine) {
+  const int n = builder.world(), rank = builder.rank();
   if (n == 2) {
-    draft.reduce(1 - rank, mine, Space::input);
+    builder.reduce(1 - rank, mine, Space::input);
     return;
   }
-  std::vector<Operand> sources(std::size_t(n), draft.at(Space::input, mine));
+  std::vector<Operand> sources(std::size_t(n), builder.at(Space::input, mine));
   for (int k = 1; k < n; k++) {
     const int peer = (rank - k + n) % n;
-    sources[std::size_t(peer)] = draft.window(mine.count);
-    draft.copy(peer, mine, sources[std::size_t(peer)]);
+    sources[std::size_t(peer)] = builder.window(mine.count);
+    builder.copy(peer, mine, sources[std::size_t(peer)]);
   }
-  draft.fold(mine, sources);
+  builder.fold(mine, sources);
 }
 
 }  // namespace anello

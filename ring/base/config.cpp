@@ -43,7 +43,8 @@ long parse_number(std::string_view what, std::string_view digits, long least, lo
   long value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || value < least || value > most)
-    throw Error(Code::configuration, text(what, "='", digits, "' is not a whole number from ", least, " to ", most));
+    throw Error(ErrorCode::configuration,
+                text(what, "='", digits, "' is not a whole number from ", least, " to ", most));
   return value;
 }
 
@@ -59,13 +60,13 @@ Settings Settings::from_environment() {
 void Settings::set(std::string_view assignment) {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string_view::npos)
-    throw Error(Code::configuration, text("'", assignment, "' is no setting; write VARIABLE=value"));
+    throw Error(ErrorCode::configuration, text("'", assignment, "' is no setting; write VARIABLE=value"));
   const std::string_view name = assignment.substr(0, equals), given = assignment.substr(equals + 1);
 #define ANELLO_SETTING(field, type, variable, value, unit, least, most, kind, sentence) \
   if (name == variable) return assign(variable, given, least, most, field);
 #include <anello/settings.def>
 #undef ANELLO_SETTING
-  throw Error(Code::configuration, text("there is no setting ", name, "; `anello settings` lists them"));
+  throw Error(ErrorCode::configuration, text("there is no setting ", name, "; `anello settings` lists them"));
 }
 
 std::string wire_settings(const Settings& settings) {

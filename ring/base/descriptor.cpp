@@ -14,7 +14,7 @@ void Descriptor::close() {
   fd_ = -1;
 }
 
-Error system_error(std::string_view attempt, Code code) {
+Error system_error(std::string_view attempt, ErrorCode code) {
   return {code, text(attempt, ": ", std::strerror(errno))};
 }
 

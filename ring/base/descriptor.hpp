@@ -25,6 +25,6 @@ class Descriptor {
 };
 
 // `errno` as an Error that says what was attempted.
-Error system_error(std::string_view attempt, Code code = Code::unsupported);
+Error system_error(std::string_view attempt, ErrorCode code = ErrorCode::unsupported);
 
 }  // namespace anello

@@ -14,7 +14,7 @@ namespace anello {
 namespace {
 
 [[noreturn]] void fail(const std::string& path) {
-  throw system_error(text("'", path, "' cannot be written"), Code::file);
+  throw system_error(text("'", path, "' cannot be written"), ErrorCode::file);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace anello {
 namespace {
 constexpr std::array<std::string_view, 4> kNames = {"error", "warning", "info", "debug"};
 
-std::atomic<Severity> least_severity = Severity::warning;
+std::atomic<Severity> min_severity = Severity::warning;
 std::mutex who_mutex;
 std::string& who_speaks() {
   static auto* who = new std::string;  // outlives every static destructor that may log
@@ -20,13 +20,13 @@ std::string& who_speaks() {
 }  // namespace
 
 void set_log(Severity least, std::string_view who) {
-  least_severity = least;
+  min_severity = least;
   const std::lock_guard lock(who_mutex);
   who_speaks() = who;
 }
 
 bool log_enabled(Severity severity) {
-  return severity <= least_severity;
+  return severity <= min_severity;
 }
 
 void log(Severity severity, std::string_view message) {

@@ -35,8 +35,8 @@ std::string_view differing_field(const Signature& a, const Signature& b) {
 
 std::string_view name(Kind kind) {
   static constexpr std::array<std::string_view, 11> kNames = {
-      "?",      "allreduce", "broadcast", "all_gather", "reduce_scatter", "barrier",
-      "reduce", "gather",    "scatter",   "all_to_all", "transfer"};
+      "?",      "allreduce", "broadcast", "allgather", "reduce_scatter", "barrier",
+      "reduce", "gather",    "scatter",   "alltoall",  "transfer"};
   const auto index = static_cast<std::size_t>(kind);
   return index < kNames.size() ? kNames[index] : kNames[0];
 }
@@ -60,7 +60,7 @@ std::array<char, kSignatureBytes> encode(const Signature& s) {
 
 Signature decode_signature(std::string_view bytes) {
   Reader reader("operation", bytes);
-  if (reader.u32() != kMagic) throw Error(Code::protocol, "operation message: does not begin with its mark");
+  if (reader.u32() != kMagic) throw Error(ErrorCode::protocol, "operation message: does not begin with its mark");
   Signature s;
   s.generation = reader.u32();
   s.sequence = reader.u64();
@@ -82,7 +82,7 @@ Signature decode_signature(std::string_view bytes) {
 std::string describe(const Signature& s) {
   std::string out = text(name(s.kind), " #", s.sequence);
   if (s.kind == Kind::barrier) return out;
-  if (s.kind == Kind::all_to_all && s.count == 0 && s.fingerprint != 0)
+  if (s.kind == Kind::alltoall && s.count == 0 && s.fingerprint != 0)
     return out + text(" (", name(s.dtype), " in unequal parts)");
   out += text(" (", reduces(s.kind) ? text(name(s.op), " of ") : "", s.count, " ", name(s.dtype));
   if (s.wire != kAsTheyAre) out += text(" as ", name(s.wire));

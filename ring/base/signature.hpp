@@ -15,16 +15,16 @@ namespace anello {
 enum class Kind : std::uint8_t {
   allreduce = 1,
   broadcast,
-  all_gather,
+  allgather,
   reduce_scatter,
   barrier,
   reduce,
   gather,
   scatter,
-  all_to_all,
+  alltoall,
   transfer
 };
-std::string_view name(Kind kind);  // "all_gather"
+std::string_view name(Kind kind);  // "allgather"
 
 inline constexpr DType kAsTheyAre{};  // no type of its own
 

@@ -13,9 +13,9 @@ std::string text(const Parts&... parts) {
   return std::move(out).str();
 }
 
-// Text from outside, safe to show: at most `most_bytes`, control characters (which may steer a terminal) replaced.
-inline std::string printable(std::string_view from, std::size_t most_bytes = 1000) {
-  std::string out(from.substr(0, most_bytes));
+// Text from outside, safe to show: at most `max_bytes`, control characters (which may steer a terminal) replaced.
+inline std::string printable(std::string_view from, std::size_t max_bytes = 1000) {
+  std::string out(from.substr(0, max_bytes));
   for (char& c : out)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   return out;

@@ -13,7 +13,7 @@ Writer& Writer::number(std::uint64_t value, int bytes) {
 
 std::string_view Reader::raw(std::size_t bytes) {
   if (bytes > left_.size())
-    throw Error(Code::protocol, text(what_, " message: ", bytes, " bytes expected, ", left_.size(), " left"));
+    throw Error(ErrorCode::protocol, text(what_, " message: ", bytes, " bytes expected, ", left_.size(), " left"));
   const std::string_view result = left_.substr(0, bytes);
   left_.remove_prefix(bytes);
   return result;
@@ -29,12 +29,12 @@ std::uint64_t Reader::number(int bytes) {
 std::string Reader::str(std::size_t most) {
   const std::uint32_t bytes = u32();
   if (bytes > most)
-    throw Error(Code::protocol, text(what_, " message: claims ", bytes, " bytes where ", most, " are allowed"));
+    throw Error(ErrorCode::protocol, text(what_, " message: claims ", bytes, " bytes where ", most, " are allowed"));
   return std::string(raw(bytes));
 }
 
 void Reader::finish() const {
-  if (!left_.empty()) throw Error(Code::protocol, text(what_, " message: ", left_.size(), " bytes too many"));
+  if (!left_.empty()) throw Error(ErrorCode::protocol, text(what_, " message: ", left_.size(), " bytes too many"));
 }
 
 }  // namespace anello

@@ -24,7 +24,7 @@ std::uint64_t next_size(std::uint64_t left, std::uint64_t most, std::uint64_t wo
 }  // namespace
 
 std::vector<Bucket> make_buckets(std::span<const Tensor> gradients, std::span<const std::uint32_t> order,
-                                 std::uint64_t most_bytes) {
+                                 std::uint64_t max_bytes) {
   constexpr std::size_t kTypes = 32;
   std::array<Open, kTypes> open;
   for (const std::uint32_t gradient : order)
@@ -37,7 +37,7 @@ std::vector<Bucket> make_buckets(std::span<const Tensor> gradients, std::span<co
   for (std::size_t position = 0; position < order.size(); position++) {
     const Tensor& gradient = gradients[order[position]];
     Open& one = open.at(std::size_t(gradient.dtype));
-    const std::uint64_t most = std::max<std::uint64_t>(most_bytes / size_bytes(gradient.dtype), 1);
+    const std::uint64_t most = std::max<std::uint64_t>(max_bytes / size_bytes(gradient.dtype), 1);
     const std::uint64_t worthwhile = kWorthwhileBucketBytes / size_bytes(gradient.dtype);
     for (std::uint64_t at = 0; at < gradient.count;) {
       if (one.elems == 0) one.most = next_size(one.left, most, worthwhile);

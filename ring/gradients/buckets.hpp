@@ -17,10 +17,10 @@ struct GradientPiece {
 using Bucket = std::vector<GradientPiece>;
 constexpr std::uint64_t kWorthwhileBucketBytes = 256 << 10;
 
-// `order` has the number of each gradient once, as they become ready. Buckets are full at `most_bytes`, or hold one
+// `order` has the number of each gradient once, as they become ready. Buckets are full at `max_bytes`, or hold one
 // element, the last ones at less and less, down to what is worthwhile; they come in the order in which their last piece
 // is ready. Gradients without elements are in none.
 std::vector<Bucket> make_buckets(std::span<const Tensor> gradients, std::span<const std::uint32_t> order,
-                                 std::uint64_t most_bytes);
+                                 std::uint64_t max_bytes);
 
 }  // namespace anello

@@ -30,8 +30,8 @@ Group own_group(const Group& group) {
 
 // Several, so that the first can travel early and the last is small, but no more messages than that needs.
 std::int64_t suitable_bucket_bytes(std::uint64_t all_bytes) {
-  constexpr std::uint64_t kBuckets = 8, kMost = 4 << 20;
-  return std::int64_t(std::clamp(all_bytes / kBuckets, kWorthwhileBucketBytes, kMost));
+  constexpr std::uint64_t kBuckets = 8, kMax = 4 << 20;
+  return std::int64_t(std::clamp(all_bytes / kBuckets, kWorthwhileBucketBytes, kMax));
 }
 
 std::uint64_t bytes_of(std::span<const Tensor> gradients) {
@@ -58,7 +58,7 @@ class Gradients::Impl {
     std::size_t missing = 0;  // of its pieces, those whose operation is not done
     double squared_norm = 0;
   };
-  struct Load {
+  struct BucketState {
     Bucket bucket;
     std::string name;
     std::vector<Tensor> tensors;
@@ -71,9 +71,9 @@ class Gradients::Impl {
   Tensor part(const GradientPiece& piece) const;
   void complete(std::size_t gradient);
   void start_full();
-  void start(Load& load);
+  void start(BucketState& load);
   double factor_on_the_way();
-  void settle(Load& load, Step& step);
+  void settle(BucketState& load, Step& step);
   void settle_alone();
   void note_piece(std::size_t gradient);
   void limit_norm(Step& step);
@@ -86,7 +86,7 @@ class Gradients::Impl {
   std::vector<Parameter> parameters_;
   std::vector<std::vector<float>> lost_;            // by parameter, with error_feedback
   std::vector<std::vector<std::size_t>> loads_of_;  // by parameter
-  std::vector<Load> loads_;
+  std::vector<BucketState> loads_;
   std::vector<std::uint32_t> order_;  // in which gradients become ready: this step's until one is learnt
   bool learnt_ = false;
   std::optional<BucketTuner> tuner_;  // until it has tried enough
@@ -124,7 +124,7 @@ void Gradients::Impl::load(std::span<const std::uint32_t> order) {
   loads_.clear();
   loads_of_.assign(tensors_.size(), {});
   for (Bucket& bucket : make_buckets(tensors_, order, std::uint64_t(options_.bucket_bytes))) {
-    Load& fresh = loads_.emplace_back();
+    BucketState& fresh = loads_.emplace_back();
     for (const GradientPiece& piece : bucket) {
       fresh.tensors.push_back(part(piece));
       loads_of_[piece.parameter].push_back(loads_.size() - 1);
@@ -145,7 +145,7 @@ void Gradients::Impl::begin(double factor) {
   if (tuner_) begun_at_ = steady_clock::now();
   factor_ = total_ = factor;
   next_ = 0;
-  for (Load& load : loads_) load.missing = load.bucket.size();
+  for (BucketState& load : loads_) load.missing = load.bucket.size();
   for (std::size_t k = 0; k < parameters_.size(); k++) {
     parameters_[k].announced = 0;
     parameters_[k].missing = loads_of_[k].size();
@@ -185,7 +185,7 @@ double Gradients::Impl::factor_on_the_way() {
   return total_ == 0 ? 0 : factor_ / total_;
 }
 
-void Gradients::Impl::start(Load& load) {
+void Gradients::Impl::start(BucketState& load) {
   double factor = factor_on_the_way();
   if (options_.error_feedback) {
     for (std::size_t k = 0; k < load.bucket.size(); k++) {
@@ -213,10 +213,10 @@ Gradients::Step Gradients::Impl::finish() {
   if (alone())
     settle_alone();
   else
-    for (Load& load : loads_) settle(load, step);
+    for (BucketState& load : loads_) settle(load, step);
   const Ticks busy = group_.impl_->busy();
   step.communicated = std::chrono::nanoseconds(clock_.scale().nanoseconds(busy - std::exchange(busy_before_, busy)));
-  if (options_.most_norm > 0) limit_norm(step);
+  if (options_.max_norm > 0) limit_norm(step);
   if (!learnt_)
     learn_order();
   else if (tuner_)
@@ -225,7 +225,7 @@ Gradients::Step Gradients::Impl::finish() {
 }
 
 // While the norms of what has come are computed, the group's thread moves what has not.
-void Gradients::Impl::settle(Load& load, Step& step) {
+void Gradients::Impl::settle(BucketState& load, Step& step) {
   const auto before = steady_clock::now();
   load.work.wait();
   step.exposed += steady_clock::now() - before;
@@ -243,15 +243,15 @@ void Gradients::Impl::settle_alone() {
 // By parameter, so that the norm does not depend on the buckets.
 void Gradients::Impl::note_piece(std::size_t gradient) {
   Parameter& its = parameters_[gradient];
-  if (--its.missing == 0 && options_.most_norm > 0) its.squared_norm = squared_norm(tensors_[gradient]);
+  if (--its.missing == 0 && options_.max_norm > 0) its.squared_norm = squared_norm(tensors_[gradient]);
 }
 
 void Gradients::Impl::limit_norm(Step& step) {
   double all = 0;
   for (const Parameter& parameter : parameters_) all += parameter.squared_norm;
   step.norm = std::sqrt(all);
-  if (!(step.norm > options_.most_norm) || std::isinf(step.norm)) return;
-  for (const Tensor& tensor : tensors_) multiply(tensor, options_.most_norm / step.norm);
+  if (!(step.norm > options_.max_norm) || std::isinf(step.norm)) return;
+  for (const Tensor& tensor : tensors_) multiply(tensor, options_.max_norm / step.norm);
 }
 
 // Rank 0's is everybody's, so that buckets are the same on all ranks.
@@ -280,7 +280,7 @@ void Gradients::Impl::tune() {
 
 std::vector<std::vector<std::size_t>> Gradients::Impl::buckets() const {
   std::vector<std::vector<std::size_t>> all;
-  for (const Load& load : loads_) {
+  for (const BucketState& load : loads_) {
     auto& bucket = all.emplace_back();
     for (const GradientPiece& piece : load.bucket) bucket.push_back(piece.parameter);
   }

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "ring/base/text.hpp"
+#include "ring/group/broadcast_text.hpp"
 #include "ring/group/checks.hpp"
-#include "ring/group/told.hpp"
 #include "ring/run/arithmetic.hpp"
 
 namespace anello {
@@ -26,7 +26,7 @@ std::string line_of(const GradientOptions& options) {
   return text("combined as ", int(options.combine), " in buckets of ", options.bucket_bytes,
               options.tune_buckets ? " bytes, tuned, wire " : " bytes, wire ",
               options.wire ? name(*options.wire) : "as they are", options.error_feedback ? " with feedback" : "",
-              ", norm at most ", options.most_norm, ", passes ", options.passes);
+              ", norm at most ", options.max_norm, ", passes ", options.passes);
 }
 
 // A gradient a line; names have none of those.
@@ -73,7 +73,7 @@ void check_options(std::span<const Gradient> gradients, const GradientOptions& o
     return std::ranges::all_of(gradients, [](const Gradient& each) { return each.tensor.dtype == DType::f32; });
   };
   if (options.passes < 1) refuse("gradients", text("passes is ", options.passes, "; at least one is needed"));
-  if (!(options.most_norm >= 0)) refuse("gradients", text("most_norm is ", options.most_norm));
+  if (!(options.max_norm >= 0)) refuse("gradients", text("max_norm is ", options.max_norm));
   if (options.bucket_bytes < -1) refuse("gradients", text("bucket_bytes is ", options.bucket_bytes));
   if (options.error_feedback && (!options.wire || !all_f32()))
     refuse("gradients", "error_feedback is for gradients of f32 that travel as f16 or bf16; set wire");
@@ -91,14 +91,14 @@ void check_registration(Group& group, std::span<const Gradient> gradients, const
   std::string own = line_of(options) + "\n";
   for (const Gradient& gradient : gradients) own += line_of(gradient) + "\n";
 
-  constexpr std::size_t kMostBytes = 1024;
-  std::string difference = first_difference(told_by(0, group, own, kName), own, group.rank());
-  difference.resize(kMostBytes);
-  std::string all(kMostBytes * std::size_t(group.size()), '\0');
-  group.all_gather(difference, all, {.name = kName.name});
+  constexpr std::size_t kMaxBytes = 1024;
+  std::string difference = first_difference(broadcast_text(0, group, own, kName), own, group.rank());
+  difference.resize(kMaxBytes);
+  std::string all(kMaxBytes * std::size_t(group.size()), '\0');
+  group.allgather(difference, all, {.name = kName.name});
   for (int rank = 0; rank < group.size(); rank++)
-    if (const char* const told = all.data() + std::size_t(rank) * kMostBytes; *told != '\0')
-      throw Error(Code::mismatch, std::string(told, strnlen(told, kMostBytes)), group.members()[std::size_t(rank)]);
+    if (const char* const told = all.data() + std::size_t(rank) * kMaxBytes; *told != '\0')
+      throw Error(ErrorCode::mismatch, std::string(told, strnlen(told, kMaxBytes)), group.members()[std::size_t(rank)]);
 }
 
 }  // namespace anello

@@ -108,7 +108,7 @@ Operation allreduce(std::span<const Tensor> tensors, std::vector<Buffer::Piece>&
                    op, options);
 }
 
-Operation reduce(Seat seat, ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
+Operation reduce(RankAndSize seat, ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
   constexpr std::string_view kVerb = "reduce";
   check_root(kVerb, root, seat.size);
   if (seat.rank != root) output = Tensor(nullptr, 0, input.dtype);
@@ -129,7 +129,7 @@ Operation reduce(Seat seat, ConstTensor input, Tensor output, int root, Op op, c
                    op, options);
 }
 
-Operation broadcast(Seat seat, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, int root,
+Operation broadcast(RankAndSize seat, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, int root,
                     const Options& options) {
   constexpr std::string_view kVerb = "broadcast";
   check_root(kVerb, root, seat.size);
@@ -145,14 +145,14 @@ Operation broadcast(Seat seat, std::span<const Tensor> tensors, std::vector<Buff
                   options.agree);
 }
 
-Operation all_gather(Seat seat, ConstTensor input, Tensor output, const PartOptions& options) {
-  constexpr std::string_view kVerb = "all_gather";
+Operation allgather(RankAndSize seat, ConstTensor input, Tensor output, const PartOptions& options) {
+  constexpr std::string_view kVerb = "allgather";
   const auto& counts = options.counts;
   check_pair(kVerb, input, output);
   check_own(kVerb, "input", input.count, input.dtype, counts, seat);
   check_whole(kVerb, "output", output.count, "input", input.count, counts, seat.size);
   check_overlap(kVerb, input, output, input.data, at(output.data, own_offset(counts, input, seat.rank)));
-  return agreeing({.kind = Kind::all_gather,
+  return agreeing({.kind = Kind::allgather,
                    .dtype = input.dtype,
                    .count = counts.empty() ? input.count : sum(counts),
                    .fingerprint = fingerprint_of(counts),
@@ -163,7 +163,7 @@ Operation all_gather(Seat seat, ConstTensor input, Tensor output, const PartOpti
                   options.agree);
 }
 
-Operation gather(Seat seat, ConstTensor input, Tensor output, int root, const PartOptions& options) {
+Operation gather(RankAndSize seat, ConstTensor input, Tensor output, int root, const PartOptions& options) {
   constexpr std::string_view kVerb = "gather";
   const auto& counts = options.counts;
   check_root(kVerb, root, seat.size);
@@ -186,7 +186,7 @@ Operation gather(Seat seat, ConstTensor input, Tensor output, int root, const Pa
                   options.agree);
 }
 
-Operation scatter(Seat seat, ConstTensor input, Tensor output, int root, const PartOptions& options) {
+Operation scatter(RankAndSize seat, ConstTensor input, Tensor output, int root, const PartOptions& options) {
   constexpr std::string_view kVerb = "scatter";
   const auto& counts = options.counts;
   check_root(kVerb, root, seat.size);
@@ -209,7 +209,7 @@ Operation scatter(Seat seat, ConstTensor input, Tensor output, int root, const P
                   options.agree);
 }
 
-Operation reduce_scatter(Seat seat, ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
+Operation reduce_scatter(RankAndSize seat, ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
   constexpr std::string_view kVerb = "reduce_scatter";
   const auto& counts = options.counts;
   check_pair(kVerb, input, output);
@@ -230,15 +230,15 @@ Operation reduce_scatter(Seat seat, ConstTensor input, Tensor output, Op op, con
                    op, options);
 }
 
-Operation all_to_all(Seat seat, ConstTensor input, Tensor output, const Options& options) {
-  constexpr std::string_view kVerb = "all_to_all";
+Operation alltoall(RankAndSize seat, ConstTensor input, Tensor output, const Options& options) {
+  constexpr std::string_view kVerb = "alltoall";
   check_pair(kVerb, input, output);
   if (input.count != output.count)
     refuse(kVerb, text("the input has ", input.count, " elements but the output ", output.count));
   if (input.count % std::size_t(seat.size) != 0)
     refuse(kVerb, text("the ", input.count, " elements cannot be divided among ", seat.size, " ranks"));
   check_overlap(kVerb, input, output, nullptr, &output);
-  return agreeing({.kind = Kind::all_to_all,
+  return agreeing({.kind = Kind::alltoall,
                    .dtype = input.dtype,
                    .count = input.count / std::size_t(seat.size),
                    .input = buffer(input),
@@ -247,9 +247,9 @@ Operation all_to_all(Seat seat, ConstTensor input, Tensor output, const Options&
                   options.agree);
 }
 
-Operation all_to_all(Seat seat, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
-                     std::span<const std::uint64_t> recv_counts, const Options& options) {
-  constexpr std::string_view kVerb = "all_to_all";
+Operation alltoall(RankAndSize seat, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+                   std::span<const std::uint64_t> recv_counts, const Options& options) {
+  constexpr std::string_view kVerb = "alltoall";
   check_pair(kVerb, input, output);
   check_counts(kVerb, "send counts", send_counts, input.dtype, seat.size);
   check_counts(kVerb, "receive counts", recv_counts, input.dtype, seat.size);
@@ -260,7 +260,7 @@ Operation all_to_all(Seat seat, ConstTensor input, Tensor output, std::span<cons
   if (to_itself != from_itself)
     refuse(kVerb, text("this rank sends ", to_itself, " elements to itself, but expects ", from_itself));
   check_overlap(kVerb, input, output, nullptr, &output);
-  return agreeing({.kind = Kind::all_to_all,
+  return agreeing({.kind = Kind::alltoall,
                    .dtype = input.dtype,
                    .fingerprint = 1,  // not the one of equal parts
                    .counts = send_counts,
@@ -271,14 +271,14 @@ Operation all_to_all(Seat seat, ConstTensor input, Tensor output, std::span<cons
                   options.agree);
 }
 
-Operation exchange_of_counts(const Operation& all_to_all, std::span<std::uint64_t> arriving) {
-  return {.kind = Kind::all_to_all,
+Operation exchange_of_counts(const Operation& alltoall, std::span<std::uint64_t> arriving) {
+  return {.kind = Kind::alltoall,
           .dtype = DType::u64,
           .count = 1,
-          .agreed = all_to_all.received,
-          .input = buffer(ConstTensor(all_to_all.counts)),
+          .agreed = alltoall.received,
+          .input = buffer(ConstTensor(alltoall.counts)),
           .output = buffer(Tensor(arriving)),
-          .name = all_to_all.name};
+          .name = alltoall.name};
 }
 
 Operation transfer(ConstTensor input, Tensor output, const Options& options) {

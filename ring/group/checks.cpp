@@ -4,14 +4,14 @@
 #include <cmath>
 #include <numeric>
 
-#include "ring/algorithms/choose.hpp"
+#include "ring/algorithms/selection.hpp"
 #include "ring/base/text.hpp"
 #include "ring/run/arithmetic.hpp"
 
 namespace anello {
 
 void refuse(std::string_view verb, const std::string& why) {
-  throw Error(Code::invalid_argument, text(verb, ": ", why));
+  throw Error(ErrorCode::invalid_argument, text(verb, ": ", why));
 }
 
 void refuse_size(std::string_view verb, std::string_view which, std::uint64_t count) {
@@ -64,7 +64,7 @@ void check_whole(std::string_view verb, std::string_view larger, std::uint64_t a
 }
 
 void check_own(std::string_view verb, std::string_view smaller, std::uint64_t count, DType dtype, Counts counts,
-               Seat seat) {
+               RankAndSize seat) {
   if (counts.empty()) return;
   check_counts(verb, "counts", counts, dtype, seat.size);
   const std::uint64_t own = counts[std::size_t(seat.rank)];
@@ -76,7 +76,7 @@ void check_root(std::string_view verb, int root, int size) {
   if (root < 0 || root >= size) refuse(verb, text("root ", root, " is not one of ", size, " ranks"));
 }
 
-void check_peer(std::string_view verb, int peer, Seat seat) {
+void check_peer(std::string_view verb, int peer, RankAndSize seat) {
   if (peer < 0 || peer >= seat.size) refuse(verb, text("peer ", peer, " is not one of ", seat.size, " ranks"));
   if (peer == seat.rank) refuse(verb, "a rank cannot be its own peer");
 }

@@ -6,7 +6,7 @@
 namespace anello {
 
 // Who calls: a rank of so many.
-struct Seat {
+struct RankAndSize {
   int rank = 0, size = 1;
 };
 using Counts = std::span<const std::uint64_t>;  // of the ranks' parts; empty: they are equal
@@ -36,10 +36,10 @@ void check_whole(std::string_view verb, std::string_view larger, std::uint64_t a
                  std::uint64_t count, Counts counts, int size);
 // The smaller buffer is this rank's part.
 void check_own(std::string_view verb, std::string_view smaller, std::uint64_t count, DType dtype, Counts counts,
-               Seat seat);
+               RankAndSize seat);
 
 void check_root(std::string_view verb, int root, int size);
-void check_peer(std::string_view verb, int peer, Seat seat);
+void check_peer(std::string_view verb, int peer, RankAndSize seat);
 void check_op(std::string_view verb, Op op, DType dtype);
 void check_options(std::string_view verb, const ReduceOptions& options, DType dtype);
 

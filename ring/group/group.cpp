@@ -55,7 +55,7 @@ Group Group::group(std::span<const int> members) const {
 Group Group::split(int colour, int key) {
   const std::array<int, 2> mine{colour, key};
   std::vector<int> all(2 * std::size_t(size()));
-  all_gather(mine, all, {.name = "split"});
+  allgather(mine, all, {.name = "split"});
   std::vector<int> members;
   for (int member = 0; member < size(); member++)
     if (all[2 * std::size_t(member)] == colour) members.push_back(member);
@@ -64,20 +64,20 @@ Group Group::split(int colour, int key) {
   return group(members);
 }
 
-Group::Impl::Impl(Communicator::Charter charter, std::shared_ptr<DataLinks> links, Surroundings surroundings,
+Group::Impl::Impl(OperationQueue::GroupConfig config, std::shared_ptr<DataLinks> links, Surroundings surroundings,
                   Favours favours)
-    : seat{charter.rank, int(charter.ledger->members().size())},
-      members(charter.ledger->members()),
-      bucket_bytes(charter.settings.bucket_bytes),
-      ledger_(charter.ledger),
+    : seat{config.rank, int(config.recorder->members().size())},
+      members(config.recorder->members()),
+      bucket_bytes(config.settings.bucket_bytes),
+      recorder_(config.recorder),
       links_(std::move(links)),
       surroundings_(surroundings),
       favours_(std::move(favours)),
-      communicator_(charter, surroundings.control, links_.get()) {
-  surroundings_.ledgers->add(ledger_);
+      communicator_(config, surroundings.control, links_.get()) {
+  surroundings_.recorders->add(recorder_);
   if (!surroundings_.control) return;
-  surroundings_.control->enroll(ledger_);
-  surroundings_.switchboard->enroll(links_);
+  surroundings_.control->enroll(recorder_);
+  surroundings_.link_router->enroll(links_);
 }
 
 void Group::Impl::abort(std::string_view reason) const {
@@ -89,22 +89,22 @@ std::shared_ptr<Group::Impl> Group::Impl::make(std::vector<int> ranks) const {
   return favours_.group(std::move(ranks));
 }
 
-Communicator& Group::Impl::transfers(int from, int to) {
+OperationQueue& Group::Impl::transfers(int from, int to) {
   const std::lock_guard lock(mutex_);
   if (parted_) refuse("transfer", "this rank's world has ended");
   auto& pair = transfers_[{from, to}];
-  if (!pair) pair = favours_.transfers(ledger_->group(), members[std::size_t(from)], members[std::size_t(to)]);
+  if (!pair) pair = favours_.transfers(recorder_->group(), members[std::size_t(from)], members[std::size_t(to)]);
   return pair->communicator();
 }
 
-Communicator& Group::Impl::communicator() {
+OperationQueue& Group::Impl::communicator() {
   if (finished_) refuse("world", "used after finish()");
   return communicator_;
 }
 
 Ticks Group::Impl::busy() const {
   Ticks busy = 0;
-  for (const Totals::OfKind& kind : ledger_->tally.totals().kinds) busy += kind.busy;
+  for (const Totals::OfKind& kind : recorder_->tally.totals().kinds) busy += kind.busy;
   return busy;
 }
 
@@ -116,10 +116,10 @@ void Group::Impl::part() {
     const std::lock_guard lock(mutex_);
     for (const auto& [ranks, pair] : transfers_) pair->part();
   }
-  if (!surroundings_.control) return surroundings_.ledgers->remove(ledger_->group());
-  if (ledger_->group() != 0) {
-    surroundings_.control->part(ledger_->group(), communicator_.completed());
-    surroundings_.switchboard->part(ledger_->group());
+  if (!surroundings_.control) return surroundings_.recorders->remove(recorder_->group());
+  if (recorder_->group() != 0) {
+    surroundings_.control->part(recorder_->group(), communicator_.completed());
+    surroundings_.link_router->part(recorder_->group());
   }
   links_->close();
 }

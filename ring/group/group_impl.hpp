@@ -1,4 +1,4 @@
-// What a Group owns: its own links, queue and ledger. It lasts as long as a handle does, but works no longer than its
+// What a Group owns: its own links, queue and recorder. It lasts as long as a handle does, but works no longer than its
 // world.
 #pragma once
 #include <anello/group.hpp>
@@ -10,18 +10,18 @@
 #include <vector>
 
 #include "ring/group/checks.hpp"
-#include "ring/group/communicator.hpp"
-#include "ring/net/switchboard.hpp"
+#include "ring/group/operation_queue.hpp"
+#include "ring/net/link_router.hpp"
 
 namespace anello {
 
 class Group::Impl {
  public:
-  // What a world lends its groups. Control and switchboard are null in a world of one.
+  // What a world lends its groups. ControlPlane and link_router are null in a world of one.
   struct Surroundings {
-    Ledgers* ledgers = nullptr;
-    Control* control = nullptr;
-    Switchboard* switchboard = nullptr;
+    FlightRecorders* recorders = nullptr;
+    ControlPlane* control = nullptr;
+    LinkRouter* link_router = nullptr;
   };
   // What it does for them: makes groups of some of their members, by rank in the world, and ends.
   struct Favours {
@@ -30,15 +30,16 @@ class Group::Impl {
     std::function<void(std::string_view reason)> abort;
   };
 
-  Impl(Communicator::Charter charter, std::shared_ptr<DataLinks> links, Surroundings surroundings, Favours favours);
+  Impl(OperationQueue::GroupConfig config, std::shared_ptr<DataLinks> links, Surroundings surroundings,
+       Favours favours);
   ~Impl() { part(); }
 
-  Communicator& communicator();  // throws Error{invalid_argument} once it is finished
+  OperationQueue& communicator();  // throws Error{invalid_argument} once it is finished
   std::shared_ptr<Impl> make(std::vector<int> ranks) const;
   void abort(std::string_view reason) const;  // nothing, once the world has ended
   std::optional<Error> failure() const { return communicator_.failure(); }
   // The pair of this group that carries what the one sends to the other.
-  Communicator& transfers(int from, int to);
+  OperationQueue& transfers(int from, int to);
 
   void finish() { finished_ = true; }
   // No operation goes on, nothing is lent any more; the others hear of it.
@@ -46,16 +47,16 @@ class Group::Impl {
   std::uint64_t completed() const { return communicator_.completed(); }
   Ticks busy() const;  // in operations that are done
 
-  const Seat seat;
+  const RankAndSize seat;
   const std::vector<int> members;
   const std::int64_t bucket_bytes;  // as set
 
  private:
-  std::shared_ptr<Ledger> ledger_;
+  std::shared_ptr<FlightRecorder> recorder_;
   std::shared_ptr<DataLinks> links_;
   Surroundings surroundings_;
   Favours favours_;
-  Communicator communicator_;
+  OperationQueue communicator_;
   std::mutex mutex_;                                                // over what follows
   std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_;  // by sender and receiver
   std::atomic<bool> finished_ = false, parted_ = false;

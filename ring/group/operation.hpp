@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "ring/algorithms/choose.hpp"
+#include "ring/algorithms/selection.hpp"
 #include "ring/base/signature.hpp"
 #include "ring/run/buffer.hpp"
 
@@ -22,7 +22,7 @@ struct Operation {
   int root = -1;
   std::uint64_t fingerprint = 0;                    // as in Signature
   std::span<const std::uint64_t> counts, received;  // as in Shape
-  std::span<const std::uint64_t> agreed;            // of an all_to_all of counts: what must come out
+  std::span<const std::uint64_t> agreed;            // of an alltoall of counts: what must come out
   Buffer input, output;
   std::string_view name;
   std::string_view algorithm = {};          // forced; empty: as set

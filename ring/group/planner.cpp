@@ -9,7 +9,7 @@
 namespace anello {
 namespace {
 
-Algorithm algorithm_named(Code code, std::string_view what, std::string_view given) {
+Algorithm algorithm_named(ErrorCode code, std::string_view what, std::string_view given) {
   Algorithm algorithm;
   if (!parse(given, algorithm)) throw Error(code, text(what, "='", given, "' is no algorithm: ", algorithm_names()));
   return algorithm;
@@ -18,7 +18,7 @@ Algorithm algorithm_named(Code code, std::string_view what, std::string_view giv
 Facts with_settings(Facts facts, const Settings& settings) {
   facts.slab_bytes = settings.slab_bytes;
   facts.rank_order = settings.reproducible != 0;
-  facts.forced = algorithm_named(Code::configuration, "ANELLO_ALGORITHM", settings.algorithm);
+  facts.forced = algorithm_named(ErrorCode::configuration, "ANELLO_ALGORITHM", settings.algorithm);
   return facts;
 }
 
@@ -62,7 +62,7 @@ Planner::Asked Planner::what_is_asked(const Operation& operation) const {
   signature.dtype = operation.dtype;
   signature.wire = operation.wire == operation.dtype ? kAsTheyAre : operation.wire.value_or(kAsTheyAre);
   if (!operation.algorithm.empty())
-    signature.algorithm = algorithm_named(Code::invalid_argument, "algorithm", operation.algorithm);
+    signature.algorithm = algorithm_named(ErrorCode::invalid_argument, "algorithm", operation.algorithm);
   asked.slab_bytes = operation.slab_bytes;
   return asked;
 }

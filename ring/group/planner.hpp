@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "ring/algorithms/choose.hpp"
+#include "ring/algorithms/selection.hpp"
 #include "ring/base/config.hpp"
 #include "ring/group/operation.hpp"
 #include "ring/run/arithmetic.hpp"

@@ -1,35 +1,35 @@
 #include <anello/work.hpp>
 #include <utility>
 
-#include "ring/group/communicator.hpp"
+#include "ring/group/operation_queue.hpp"
 
 namespace anello {
 
-Work::Work(std::shared_ptr<LastingTicket> ticket) : ticket_(std::move(ticket)) {}
+Work::Work(std::shared_ptr<AsyncOperation> pending) : operation_(std::move(pending)) {}
 
 bool Work::done() const {
-  return !ticket_ || ticket_->done.load(std::memory_order_acquire);
+  return !operation_ || operation_->done.load(std::memory_order_acquire);
 }
 
 std::optional<Error> Work::error() const {
-  if (!ticket_ || !done()) return std::nullopt;
-  return ticket_->error;
+  if (!operation_ || !done()) return std::nullopt;
+  return operation_->error;
 }
 
 void Work::wait() {
-  if (!done()) ticket_->owner.wait(*ticket_);
-  if (ticket_ && ticket_->error) throw Error(*ticket_->error);
+  if (!done()) operation_->owner.wait(*operation_);
+  if (operation_ && operation_->error) throw Error(*operation_->error);
 }
 
 bool Work::wait_for(std::chrono::milliseconds limit) {
-  if (!done() && !ticket_->owner.wait_for(*ticket_, limit)) return false;
-  if (ticket_ && ticket_->error) throw Error(*ticket_->error);
+  if (!done() && !operation_->owner.wait_for(*operation_, limit)) return false;
+  if (operation_ && operation_->error) throw Error(*operation_->error);
   return true;
 }
 
 void Work::when_done(std::function<void(const Error*)> callback) {
-  if (!done() && ticket_->owner.when_done(*ticket_, callback)) return;
-  callback(ticket_ && ticket_->error ? &*ticket_->error : nullptr);
+  if (!done() && operation_->owner.when_done(*operation_, callback)) return;
+  callback(operation_ && operation_->error ? &*operation_->error : nullptr);
 }
 
 }  // namespace anello

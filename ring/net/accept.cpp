@@ -36,7 +36,7 @@ bool gave_up_meanwhile(asio::error_code error) {
 }
 
 // accept() wants a descriptor before it looks whether anybody is there, and says so even if nobody is.
-bool somebody_knocks(asio::ip::tcp::acceptor& acceptor) {
+bool has_pending(asio::ip::tcp::acceptor& acceptor) {
   pollfd polled{acceptor.native_handle(), POLLIN, 0};
   return poll(&polled, 1, 0) > 0;
 }
@@ -45,19 +45,20 @@ bool somebody_knocks(asio::ip::tcp::acceptor& acceptor) {
 
 // A wake-up costs a besieged rank more than a stranger does. Let in together they share one, and what most of them have
 // to say has arrived by then.
-awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, Door door) {
+awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, AcceptOptions door) {
   bool told = false;
   int burst = 0;
   std::uint64_t turned_away = 0;
   const auto besieged = [&] {
-    return door.strangers && door.strangers->total() != std::exchange(turned_away, door.strangers->total());
+    return door.rejected_connections &&
+           door.rejected_connections->total() != std::exchange(turned_away, door.rejected_connections->total());
   };
   asio::error_code error;
   acceptor.non_blocking(true, error);
   // Or accept() would wait for the next connection when one is gone before it is let in.
   acceptor.set_option(asio::socket_base::enable_connection_aborted(true), error);
   while (acceptor.is_open()) {
-    if (!somebody_knocks(acceptor)) {
+    if (!has_pending(acceptor)) {
       burst = 0;
       if (besieged()) co_await pause(kGathering);
       co_await acceptor.async_wait(asio::socket_base::wait_read, redirect_error(use_awaitable, error));

@@ -53,9 +53,10 @@ class Filter {
       names_.push_back(list.substr(0, comma));
       if (more) list.remove_prefix(comma + 1);
       if (names_.back().empty())
-        throw Error(Code::configuration, text("ANELLO_IFACE='", list_,
-                                              "' has an empty name; write eth (prefix), =eth0 (exact) or ^docker,lo "
-                                              "(all but)"));
+        throw Error(ErrorCode::configuration,
+                    text("ANELLO_IFACE='", list_,
+                         "' has an empty name; write eth (prefix), =eth0 (exact) or ^docker,lo "
+                         "(all but)"));
     }
   }
   bool admits(std::string_view name) const {
@@ -89,7 +90,7 @@ std::string listed(const std::vector<Interface>& interfaces) {
 
 HostPort parse_host_port(std::string_view what, std::string_view given) {
   const auto wrong = [&](std::string_view why) {
-    return Error(Code::configuration,
+    return Error(ErrorCode::configuration,
                  text(what, "='", given, "': ", why, "; expected host:port or [IPv6 address]:port"));
   };
   const std::size_t colon = given.rfind(':');
@@ -117,7 +118,7 @@ PortRange parse_port_range(std::string_view range) {
   const long first = parse_number(what, range.substr(0, dash), 1, 65535);
   const long last = dash == std::string_view::npos ? first : parse_number(what, range.substr(dash + 1), 1, 65535);
   if (last < first)
-    throw Error(Code::configuration,
+    throw Error(ErrorCode::configuration,
                 text("ANELLO_PORT_RANGE='", range, "' ends before it begins; expected first-last"));
   return {std::uint16_t(first), std::uint16_t(last)};
 }
@@ -137,7 +138,7 @@ bool is_local(std::string_view address) {
 std::vector<Interface> local_interfaces() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0)
-    throw Error(Code::network, text("this host's interfaces cannot be listed: ", std::strerror(errno)));
+    throw Error(ErrorCode::network, text("this host's interfaces cannot be listed: ", std::strerror(errno)));
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> freed_at_end(list, &freeifaddrs);
   std::vector<Interface> out;
   for (const ifaddrs* at = list; at; at = at->ifa_next) {
@@ -159,7 +160,7 @@ std::string choose_address(std::string_view iface, std::string_view usual, const
     if (!best || demerits(one, wanted) < demerits(*best, wanted)) best = &one;
   }
   if (!best)
-    throw Error(Code::configuration,
+    throw Error(ErrorCode::configuration,
                 text("ANELLO_IFACE='", iface, "' admits none of this host's interfaces: ", listed(interfaces)));
   return best->address;
 }

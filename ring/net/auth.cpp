@@ -45,9 +45,9 @@ void await_readable(int fd, steady_clock::time_point deadline, const std::string
     const int ready = poll(&entry, 1, left > 0 ? int(left) : 0);
     if (ready > 0) return;
     if (ready == 0)
-      throw Error(Code::configuration, text(source, ": no end of the secret within ", kPipeLimit.count(),
-                                            " ms; write it and close the other end"));
-    if (errno != EINTR) throw Error(Code::file, text(source, ": ", std::strerror(errno)));
+      throw Error(ErrorCode::configuration, text(source, ": no end of the secret within ", kPipeLimit.count(),
+                                                 " ms; write it and close the other end"));
+    if (errno != EINTR) throw Error(ErrorCode::file, text(source, ": ", std::strerror(errno)));
   }
 }
 
@@ -55,7 +55,7 @@ void await_readable(int fd, steady_clock::time_point deadline, const std::string
 std::string read_all(int fd, const std::string& source) {
   const auto deadline = steady_clock::now() + kPipeLimit;
   const bool seekable = lseek(fd, 0, SEEK_CUR) >= 0;
-  std::string bytes(kSecretMostBytes + 2, '\0');
+  std::string bytes(kMaxSecretBytes + 2, '\0');
   std::size_t have = 0;
   while (have < bytes.size()) {
     if (!seekable) await_readable(fd, deadline, source);
@@ -63,7 +63,8 @@ std::string read_all(int fd, const std::string& source) {
     const ssize_t got = seekable ? pread(fd, to, bytes.size() - have, off_t(have)) : read(fd, to, bytes.size() - have);
     if (got == 0) break;
     if (got > 0) have += std::size_t(got);
-    if (got < 0 && errno != EINTR && errno != EAGAIN) throw Error(Code::file, text(source, ": ", std::strerror(errno)));
+    if (got < 0 && errno != EINTR && errno != EAGAIN)
+      throw Error(ErrorCode::file, text(source, ": ", std::strerror(errno)));
   }
   bytes.resize(have);
   return bytes;
@@ -71,9 +72,10 @@ std::string read_all(int fd, const std::string& source) {
 
 std::string checked_secret(std::string bytes, const std::string& source) {
   if (bytes.ends_with('\n')) bytes.pop_back();
-  if (bytes.empty()) throw Error(Code::configuration, text(source, ": the secret is empty; `anello secret` makes one"));
-  if (bytes.size() > kSecretMostBytes)
-    throw Error(Code::configuration, text(source, ": the secret is longer than ", kSecretMostBytes, " bytes"));
+  if (bytes.empty())
+    throw Error(ErrorCode::configuration, text(source, ": the secret is empty; `anello secret` makes one"));
+  if (bytes.size() > kMaxSecretBytes)
+    throw Error(ErrorCode::configuration, text(source, ": the secret is longer than ", kMaxSecretBytes, " bytes"));
   return bytes;
 }
 
@@ -84,7 +86,7 @@ std::string secret_from_descriptor(int fd) {
   if (const auto known = remembered.find(fd); known != remembered.end()) return known->second;
   const std::string source = text("ANELLO_SECRET_FD=", fd);
   if (fcntl(fd, F_GETFD) < 0)
-    throw Error(Code::configuration, text(source, ": the descriptor is not open; it must be inherited"));
+    throw Error(ErrorCode::configuration, text(source, ": the descriptor is not open; it must be inherited"));
   const Descriptor closed_at_end(fd);
   return remembered[fd] = checked_secret(read_all(fd, source), source);
 }
@@ -93,13 +95,13 @@ std::string secret_from_file(const std::string& path) {
   const std::string source = text("ANELLO_SECRET_FILE='", path, "'");
   // O_NONBLOCK, lest a FIFO blocks in open.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) throw Error(Code::file, text(source, ": ", std::strerror(errno)));
+  if (fd < 0) throw Error(ErrorCode::file, text(source, ": ", std::strerror(errno)));
   const Descriptor file(fd);
   struct stat about {};
-  if (fstat(fd, &about) != 0) throw Error(Code::file, text(source, ": ", std::strerror(errno)));
-  if (!S_ISREG(about.st_mode)) throw Error(Code::file, text(source, ": not a regular file"));
+  if (fstat(fd, &about) != 0) throw Error(ErrorCode::file, text(source, ": ", std::strerror(errno)));
+  if (!S_ISREG(about.st_mode)) throw Error(ErrorCode::file, text(source, ": not a regular file"));
   if ((about.st_mode & S_IRWXO) != 0)
-    throw Error(Code::file, text(source, ": others have access to the file; chmod 600 it"));
+    throw Error(ErrorCode::file, text(source, ": others have access to the file; chmod 600 it"));
   return checked_secret(read_all(fd, source), source);
 }
 
@@ -145,7 +147,7 @@ std::string hmac_sha256(std::string_view secret, std::string_view message) {
 #else
 void require_authentication(std::string_view secret) {
   if (!secret.empty())
-    throw Error(Code::unsupported,
+    throw Error(ErrorCode::unsupported,
                 "the job has a secret, and this build has no authentication; install OpenSSL's headers (Debian: "
                 "apt-get install libssl-dev) and build again");
 }

@@ -8,7 +8,7 @@
 
 namespace anello {
 
-inline constexpr std::size_t kSecretMostBytes = 4096;
+inline constexpr std::size_t kMaxSecretBytes = 4096;
 inline constexpr std::size_t kNonceBytes = 32, kProofBytes = 32;
 
 // From ANELLO_SECRET_FD, else ANELLO_SECRET_FILE, else empty: no authentication. One newline at the end is not part of

@@ -6,7 +6,7 @@
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
-#include "ring/net/handover.hpp"
+#include "ring/net/shm_negotiation.hpp"
 #include "ring/net/striped_link.hpp"
 
 namespace anello {
@@ -17,10 +17,10 @@ namespace {
 constexpr std::chrono::seconds kConnectLimit{10};
 }
 
-DataLinks::DataLinks(asio::io_context& context, Mesh& mesh, Members members, Sharing sharing, int connections,
-                     std::shared_ptr<Bell> bell, Failed failed)
+DataLinks::DataLinks(asio::io_context& context, PeerConnections& peer_connections, Members members, Sharing sharing,
+                     int connections, std::shared_ptr<Bell> bell, Failed failed)
     : context_(context),
-      mesh_(mesh),
+      peer_connections_(peer_connections),
       members_(std::move(members)),
       sharing_(std::move(sharing)),
       connections_(std::size_t(connections)),
@@ -55,7 +55,7 @@ void DataLinks::collect() {
 }
 
 // The first connection decides what the link is.
-void DataLinks::accepted(const Claim& claim, Mesh::Socket socket) {
+void DataLinks::accepted(const Claim& claim, PeerConnections::Socket socket) {
   const auto found = std::find(members_.ranks.begin(), members_.ranks.end(), claim.from);
   const int peer = int(found - members_.ranks.begin());
   if (found == members_.ranks.end())
@@ -91,7 +91,7 @@ void DataLinks::close() {
   links_.clear();
 }
 
-void DataLinks::add_lane(int peer, std::uint32_t lane, Mesh::Socket socket) {
+void DataLinks::add_lane(int peer, std::uint32_t lane, PeerConnections::Socket socket) {
   const tcp protocol = socket.local_endpoint().protocol();
   auto& lanes = lanes_[peer];
   lanes.emplace(lane, tcp::socket(never_run_, protocol, socket.release()));
@@ -118,9 +118,10 @@ asio::awaitable<void> DataLinks::dial(int peer) {
   const auto alive = shared_from_this();
   try {
     const auto deadline = std::chrono::steady_clock::now() + kConnectLimit;
-    if (co_await agree(peer, co_await mesh_.connect(world_rank(peer), Role::data, 0, group(), deadline))) co_return;
+    if (co_await agree(peer, co_await peer_connections_.connect(world_rank(peer), Role::data, 0, group(), deadline)))
+      co_return;
     for (std::uint32_t lane = 1; lane < connections_; lane++)
-      add_lane(peer, lane, co_await mesh_.connect(world_rank(peer), Role::data, lane, group(), deadline));
+      add_lane(peer, lane, co_await peer_connections_.connect(world_rank(peer), Role::data, lane, group(), deadline));
   } catch (const std::exception& e) {
     report(peer, e);
   }
@@ -128,7 +129,7 @@ asio::awaitable<void> DataLinks::dial(int peer) {
 
 // Both sides are here, with the two ends of one connection; it becomes the link's first lane if they cannot share
 // memory. True if nothing more is to be done for it.
-asio::awaitable<bool> DataLinks::agree(int peer, Mesh::Socket socket) {
+asio::awaitable<bool> DataLinks::agree(int peer, PeerConnections::Socket socket) {
   const auto alive = shared_from_this();
   try {
     std::unique_ptr<Link> link;
@@ -138,7 +139,7 @@ asio::awaitable<bool> DataLinks::agree(int peer, Mesh::Socket socket) {
       else
         link = co_await take_memory(socket, bell_->descriptor());
       if (!link && sharing_.required)
-        throw Error(Code::network, "no shared memory, and ANELLO_TRANSPORT=shm allows nothing else");
+        throw Error(ErrorCode::network, "no shared memory, and ANELLO_TRANSPORT=shm allows nothing else");
     }
     if (link) {
       arrive(peer, std::move(link));

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ring/link/link.hpp"
-#include "ring/link/wait.hpp"
-#include "ring/net/mesh.hpp"
+#include "ring/link/waiter.hpp"
+#include "ring/net/connections.hpp"
 
 namespace anello {
 
@@ -34,8 +34,8 @@ class DataLinks : public std::enable_shared_from_this<DataLinks> {
   };
   // Make it shared: connecting goes on for a while when nobody wants the links any more. `sharing` is by rank in the
   // group. `bell` rings when a link is there, and when a peer moved on in shared memory.
-  DataLinks(asio::io_context& context, Mesh& mesh, Members members, Sharing sharing, int connections,
-            std::shared_ptr<Bell> bell, Failed failed);
+  DataLinks(asio::io_context& context, PeerConnections& peer_connections, Members members, Sharing sharing,
+            int connections, std::shared_ptr<Bell> bell, Failed failed);
   DataLinks(const DataLinks&) = delete;
   DataLinks& operator=(const DataLinks&) = delete;
 
@@ -43,14 +43,14 @@ class DataLinks : public std::enable_shared_from_this<DataLinks> {
 
   // By the thread that moves data: the link to the group's `peer`, or null while it is being made.
   Link* find(int peer);
-  void accepted(const Claim& claim, Mesh::Socket socket);  // on the background thread
+  void accepted(const Claim& claim, PeerConnections::Socket socket);  // on the background thread
   // By the thread that moves data, which needs none any more: closes all that there are.
   void close();
 
  private:
   asio::awaitable<void> dial(int peer);
-  asio::awaitable<bool> agree(int peer, Mesh::Socket socket);
-  void add_lane(int peer, std::uint32_t lane, Mesh::Socket socket);
+  asio::awaitable<bool> agree(int peer, PeerConnections::Socket socket);
+  void add_lane(int peer, std::uint32_t lane, PeerConnections::Socket socket);
   void arrive(int peer, std::unique_ptr<Link> link);
   void report(int peer, const std::exception& why);
   void collect();
@@ -59,7 +59,7 @@ class DataLinks : public std::enable_shared_from_this<DataLinks> {
   bool dials(int peer) const { return world_rank(peer) < world_rank(members_.rank); }
 
   asio::io_context& context_;
-  Mesh& mesh_;
+  PeerConnections& peer_connections_;
   Members members_;
   Sharing sharing_;
   std::size_t connections_;

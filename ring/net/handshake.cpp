@@ -22,8 +22,8 @@ enum class Kind : std::uint8_t { hello = 1, challenge, proof, accepted, refused 
 // A frame: magic, version (u16), kind (u8), length of the body (u16), body.
 constexpr std::string_view kMagic = "ANLO";
 constexpr std::size_t kHeaderBytes = 9;
-constexpr std::size_t kBodyMostBytes = 1024;  // a side receives three frames at most: 4 KiB are never reached
-constexpr std::size_t kReasonMostBytes = 1000;
+constexpr std::size_t kMaxBodyBytes = 1024;  // a side receives three frames at most: 4 KiB are never reached
+constexpr std::size_t kMaxReasonBytes = 1000;
 
 std::string versions(unsigned theirs) {
   return text("protocol version ", theirs, " is not spoken here, only version ", kProtocolVersion,
@@ -57,26 +57,26 @@ Hello decode_hello(std::string_view bytes) {
   hello.claim.group = reader.u64();
   hello.secret = reader.u8() != 0;
   hello.nonce = reader.raw(kNonceBytes);
-  hello.job = reader.str(kJobMostBytes);
+  hello.job = reader.str(kMaxJobBytes);
   reader.finish();
   if (role < unsigned(Role::rendezvous) || role > unsigned(Role::launcher))
-    throw Error(Code::protocol, text("hello message: no role ", role));
+    throw Error(ErrorCode::protocol, text("hello message: no role ", role));
   if (hello.claim.from < -1 || hello.claim.to < -1)
-    throw Error(Code::protocol, text("hello message: no rank ", std::min(hello.claim.from, hello.claim.to)));
+    throw Error(ErrorCode::protocol, text("hello message: no rank ", std::min(hello.claim.from, hello.claim.to)));
   return hello;
 }
 
 // Frames in both directions under one deadline, and errors that name the other end.
-class Conversation {
+class HandshakeStream {
  public:
-  Conversation(tcp::socket& socket, std::chrono::milliseconds limit)
+  HandshakeStream(tcp::socket& socket, std::chrono::milliseconds limit)
       : socket_(socket), limit_(limit), deadline_(socket, limit) {
     asio::error_code ignored;
     with_ = text("handshake with ", socket.remote_endpoint(ignored));
   }
 
-  HandshakeError error(Stranger stranger, const std::string& message) const {
-    return {stranger, text(with_, ": ", message)};
+  HandshakeError error(RejectReason reason, const std::string& message) const {
+    return {reason, text(with_, ": ", message)};
   }
 
   asio::awaitable<void> send(Kind kind, std::string_view body) {
@@ -94,43 +94,44 @@ class Conversation {
     co_await fill(header);
     Reader reader("handshake", header);
     if (reader.raw(kMagic.size()) != kMagic)
-      throw error(Stranger::noise, "the other side does not speak this protocol");
+      throw error(RejectReason::noise, "the other side does not speak this protocol");
     const unsigned version = reader.u16();
     const Kind kind{reader.u8()};
     const std::size_t bytes = reader.u16();
-    if (bytes > kBodyMostBytes)
-      throw error(Stranger::oversized, text("claims ", bytes, " bytes where ", kBodyMostBytes, " are allowed"));
+    if (bytes > kMaxBodyBytes)
+      throw error(RejectReason::oversized, text("claims ", bytes, " bytes where ", kMaxBodyBytes, " are allowed"));
     std::string body(bytes, '\0');
     co_await fill(body);
     if (kind == Kind::refused)
-      throw error(version == kProtocolVersion ? Stranger::place : Stranger::version, "refused: " + printable(body));
+      throw error(version == kProtocolVersion ? RejectReason::place : RejectReason::version,
+                  "refused: " + printable(body));
     if (version != kProtocolVersion) {
-      const Objection stranger{Stranger::version, versions(version)};  // g++ 12 destroys a temporary twice
-      co_await refuse(stranger);
+      const Rejection rejection{RejectReason::version, versions(version)};  // g++ 12 destroys a temporary twice
+      co_await refuse(rejection);
     }
-    if (kind != expected) throw error(Stranger::noise, text("unexpected message of kind ", int(kind)));
+    if (kind != expected) throw error(RejectReason::noise, text("unexpected message of kind ", int(kind)));
     co_return body;
   }
 
-  asio::awaitable<void> refuse(const Objection& objection) {
-    co_await send(Kind::refused, std::string_view(objection.why).substr(0, kReasonMostBytes));
-    throw error(objection.kind, objection.why);
+  asio::awaitable<void> refuse(const Rejection& rejection) {
+    co_await send(Kind::refused, std::string_view(rejection.why).substr(0, kMaxReasonBytes));
+    throw error(rejection.kind, rejection.why);
   }
 
   Hello decoded(std::string_view hello) const {
     try {
       return decode_hello(hello);
     } catch (const Error& malformed) {
-      throw error(Stranger::noise, malformed.what());
+      throw error(RejectReason::noise, malformed.what());
     }
   }
 
   // To be asked when all is done, before the socket is used for anything else: the last operation may have succeeded
   // just before somebody closed it.
   void throw_if_closed() const {
-    if (deadline_.passed()) throw error(Stranger::silent, text("not complete within ", limit_.count(), " ms"));
+    if (deadline_.passed()) throw error(RejectReason::silent, text("not complete within ", limit_.count(), " ms"));
     if (!socket_.is_open())
-      throw error(Stranger::crowded_out, "too many that had not proved who they are came after it");
+      throw error(RejectReason::crowded_out, "too many that had not proved who they are came after it");
   }
 
  private:
@@ -141,8 +142,8 @@ class Conversation {
   }
   void throw_if(asio::error_code failure) const {
     throw_if_closed();
-    if (failure == asio::error::eof) throw error(Stranger::gone, "the other side closed the connection");
-    if (failure) throw error(Stranger::gone, failure.message());
+    if (failure == asio::error::eof) throw error(RejectReason::gone, "the other side closed the connection");
+    if (failure) throw error(RejectReason::gone, failure.message());
   }
 
   tcp::socket& socket_;
@@ -161,71 +162,71 @@ std::string proof(std::string_view side, const std::string& secret, const Hello&
 constexpr std::string_view kConnecting = "connecting", kAccepting = "accepting";
 
 // Why this hello is refused before any proof.
-std::optional<Objection> objection(const Hello& hello, const Credentials& credentials) {
+std::optional<Rejection> rejection(const Hello& hello, const Credentials& credentials) {
   if (hello.job != credentials.job)
-    return Objection{Stranger::job, text("this is not job '", printable(hello.job), "'; see ANELLO_JOB")};
+    return Rejection{RejectReason::job, text("this is not job '", printable(hello.job), "'; see ANELLO_JOB")};
   if (credentials.secret.empty() && hello.secret)
-    return Objection{Stranger::secret, "no secret is set on the accepting side; see ANELLO_SECRET_FILE"};
+    return Rejection{RejectReason::secret, "no secret is set on the accepting side; see ANELLO_SECRET_FILE"};
   if (!credentials.secret.empty() && !hello.secret)
-    return Objection{Stranger::secret, "the job has a secret; see ANELLO_SECRET_FILE"};
+    return Rejection{RejectReason::secret, "the job has a secret; see ANELLO_SECRET_FILE"};
   return {};
 }
 
-Code code_of(Stranger stranger) {
-  switch (stranger) {
-    case Stranger::noise:
-    case Stranger::oversized:
-    case Stranger::version:
-      return Code::protocol;
-    case Stranger::silent:
-      return Code::timed_out;
-    case Stranger::gone:
-    case Stranger::crowded_out:
-      return Code::network;
-    case Stranger::job:
-    case Stranger::secret:
-    case Stranger::generation:
-    case Stranger::place:
+ErrorCode code_of(RejectReason reason) {
+  switch (reason) {
+    case RejectReason::noise:
+    case RejectReason::oversized:
+    case RejectReason::version:
+      return ErrorCode::protocol;
+    case RejectReason::silent:
+      return ErrorCode::timed_out;
+    case RejectReason::gone:
+    case RejectReason::crowded_out:
+      return ErrorCode::network;
+    case RejectReason::job:
+    case RejectReason::secret:
+    case RejectReason::generation:
+    case RejectReason::place:
       break;
   }
-  return Code::unauthorized;
+  return ErrorCode::unauthorized;
 }
 
 }  // namespace
 
-HandshakeError::HandshakeError(Stranger stranger, const std::string& message)
-    : Error(code_of(stranger), message), stranger_(stranger) {}
+HandshakeError::HandshakeError(RejectReason reason, const std::string& message)
+    : Error(code_of(reason), message), reason_(reason) {}
 
 void require_usable(const Credentials& credentials) {
   require_authentication(credentials.secret);
-  if (credentials.job.size() > kJobMostBytes)
-    throw Error(Code::configuration, text("ANELLO_JOB is longer than ", kJobMostBytes, " bytes"));
+  if (credentials.job.size() > kMaxJobBytes)
+    throw Error(ErrorCode::configuration, text("ANELLO_JOB is longer than ", kMaxJobBytes, " bytes"));
 }
 
-asio::awaitable<void> greet(tcp::socket& socket, const Credentials& credentials, Claim claim) {
+asio::awaitable<void> connect_handshake(tcp::socket& socket, const Credentials& credentials, Claim claim) {
   require_usable(credentials);
-  Conversation talk(socket, kGreetLimit);
+  HandshakeStream talk(socket, kConnectHandshakeLimit);
   const Hello hello{claim, !credentials.secret.empty(), credentials.job, random_bytes(kNonceBytes)};
   co_await talk.send(Kind::hello, encode(hello));
   const std::string nonce = co_await talk.receive(Kind::challenge);
-  if (nonce.size() != kNonceBytes) throw talk.error(Stranger::noise, text("a nonce of ", nonce.size(), " bytes"));
+  if (nonce.size() != kNonceBytes) throw talk.error(RejectReason::noise, text("a nonce of ", nonce.size(), " bytes"));
   co_await talk.send(Kind::proof, proof(kConnecting, credentials.secret, hello, nonce));
   const std::string theirs = co_await talk.receive(Kind::accepted);
   if (!same_bytes(theirs, proof(kAccepting, credentials.secret, hello, nonce)))
-    throw talk.error(Stranger::secret, "the accepting side does not know the job's secret");
+    throw talk.error(RejectReason::secret, "the accepting side does not know the job's secret");
   talk.throw_if_closed();
 }
 
-asio::awaitable<Claim> welcome(tcp::socket& socket, const Credentials& credentials, Check acceptable) {
+asio::awaitable<Claim> accept_handshake(tcp::socket& socket, const Credentials& credentials, Check acceptable) {
   require_usable(credentials);
-  Conversation talk(socket, kHandshakeLimit);
+  HandshakeStream talk(socket, kHandshakeLimit);
   const std::string first = co_await talk.receive(Kind::hello);
   const Hello hello = talk.decoded(first);
-  if (const auto why = objection(hello, credentials)) co_await talk.refuse(*why);
+  if (const auto why = rejection(hello, credentials)) co_await talk.refuse(*why);
   const std::string nonce = random_bytes(kNonceBytes);
   co_await talk.send(Kind::challenge, nonce);
   const std::string theirs = co_await talk.receive(Kind::proof);
-  const Objection unproved{Stranger::secret, "the secrets of the two sides differ"};
+  const Rejection unproved{RejectReason::secret, "the secrets of the two sides differ"};
   if (!same_bytes(theirs, proof(kConnecting, credentials.secret, hello, nonce))) co_await talk.refuse(unproved);
   if (const auto why = acceptable(hello.claim)) co_await talk.refuse(*why);
   co_await talk.send(Kind::accepted, proof(kAccepting, credentials.secret, hello, nonce));

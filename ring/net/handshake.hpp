@@ -21,15 +21,15 @@
 #include <optional>
 #include <string>
 
-#include "ring/trace/strangers.hpp"
+#include "ring/trace/rejected_connections.hpp"
 
 namespace anello {
 
 inline constexpr std::uint16_t kProtocolVersion = 1;
 inline constexpr std::chrono::milliseconds kHandshakeLimit{2000};
 // The connecting side waits longer: the other one may be slow to accept.
-inline constexpr std::chrono::milliseconds kGreetLimit{10000};
-inline constexpr std::size_t kJobMostBytes = 255;
+inline constexpr std::chrono::milliseconds kConnectHandshakeLimit{10000};
+inline constexpr std::size_t kMaxJobBytes = 255;
 
 enum class Role : std::uint8_t { rendezvous = 1, data, control, launcher };
 
@@ -54,28 +54,29 @@ struct Claim {
 };
 
 // Why somebody is refused.
-struct Objection {
-  Stranger kind;
+struct Rejection {
+  RejectReason kind;
   std::string why;
 };
-using Check = std::function<std::optional<Objection>(const Claim&)>;
+using Check = std::function<std::optional<Rejection>(const Claim&)>;
 
 // Why a handshake came to nothing.
 class HandshakeError : public Error {
  public:
   // The code says the same more coarsely: {network}, {timed_out}, {protocol} or {unauthorized}.
-  HandshakeError(Stranger stranger, const std::string& message);
-  Stranger stranger() const { return stranger_; }
+  HandshakeError(RejectReason reason, const std::string& message);
+  RejectReason reason() const { return reason_; }
 
  private:
-  Stranger stranger_;
+  RejectReason reason_;
 };
 
 // Connecting side. Throws HandshakeError (with the other side's reason), and what require_usable() throws.
-asio::awaitable<void> greet(asio::ip::tcp::socket& socket, const Credentials& credentials, Claim claim);
+asio::awaitable<void> connect_handshake(asio::ip::tcp::socket& socket, const Credentials& credentials, Claim claim);
 
 // Accepting side. `acceptable` is asked only after the proof held. Throws the same; the caller closes the socket and
 // counts.
-asio::awaitable<Claim> welcome(asio::ip::tcp::socket& socket, const Credentials& credentials, Check acceptable);
+asio::awaitable<Claim> accept_handshake(asio::ip::tcp::socket& socket, const Credentials& credentials,
+                                        Check acceptable);
 
 }  // namespace anello

@@ -7,13 +7,13 @@
 
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
-#include "ring/failure/frame.hpp"
+#include "ring/failure/control_message.hpp"
 
 namespace anello {
 
 using asio::use_awaitable;
 
-std::string message(Says kind, std::string_view body) {
+std::string message(MessageKind kind, std::string_view body) {
   Writer writer;
   writer.u32(std::uint32_t(body.size() + 1)).u8(std::uint8_t(kind)).raw(body);
   return std::move(writer).take();
@@ -23,7 +23,8 @@ asio::awaitable<std::string> read_message(asio::ip::tcp::socket& socket) {
   std::array<char, 4> length;
   co_await asio::async_read(socket, asio::buffer(length), use_awaitable);
   const std::uint32_t bytes = Reader("control", {length.data(), length.size()}).u32();
-  if (bytes > Frame::kMaxBytes + 1) throw Error(Code::protocol, text("control message: claims ", bytes, " bytes"));
+  if (bytes > ControlMessage::kMaxBytes + 1)
+    throw Error(ErrorCode::protocol, text("control message: claims ", bytes, " bytes"));
   std::string message(bytes, '\0');
   co_await asio::async_read(socket, asio::buffer(message), use_awaitable);
   co_return message;

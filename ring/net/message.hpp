@@ -8,9 +8,9 @@
 
 namespace anello {
 
-enum class Says : std::uint8_t { frame = 1, beat };
+enum class MessageKind : std::uint8_t { frame = 1, beat };
 
-std::string message(Says kind, std::string_view body);
+std::string message(MessageKind kind, std::string_view body);
 
 // The next one: kind and body. Throws asio::system_error, Error{protocol} if more is claimed than there ever is.
 asio::awaitable<std::string> read_message(asio::ip::tcp::socket& socket);

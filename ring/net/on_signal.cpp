@@ -15,7 +15,7 @@ namespace {
 int number_of(std::string_view name) {
   if (name == "USR1") return SIGUSR1;
   if (name == "USR2") return SIGUSR2;
-  throw Error(Code::configuration, text("ANELLO_FLIGHT_SIGNAL='", name, "' is none of none, USR1, USR2"));
+  throw Error(ErrorCode::configuration, text("ANELLO_FLIGHT_SIGNAL='", name, "' is none of none, USR1, USR2"));
 }
 
 // How many in this process wait for a signal: while there are any, the handler is the event loop's.
@@ -34,7 +34,7 @@ OnSignal::OnSignal(asio::io_context& context, std::string_view name, std::functi
     : number_(number_of(name)), call_(std::move(call)), signals_(context) {
   const std::lock_guard lock(mutex);
   if (waiting[number_] == 0 && has_handler(number_))
-    throw Error(Code::configuration,
+    throw Error(ErrorCode::configuration,
                 text("ANELLO_FLIGHT_SIGNAL=", name, ": the program has a handler of its own for it; take another"));
   signals_.add(number_);
   waiting[number_]++;

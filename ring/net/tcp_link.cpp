@@ -27,7 +27,7 @@ std::size_t moved_or_throw(std::size_t bytes, const asio::error_code& error) {
   if (!error) return bytes;
   if (error == asio::error::would_block || error == asio::error::try_again || error == asio::error::interrupted)
     return 0;
-  throw Error(Code::network, error == asio::error::eof ? "the connection was closed" : error.message());
+  throw Error(ErrorCode::network, error == asio::error::eof ? "the connection was closed" : error.message());
 }
 
 }  // namespace

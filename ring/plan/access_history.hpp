@@ -1,4 +1,4 @@
-// One memory, and who touched which part of it last: what the draft derives order from. An interval map, so that the
+// One memory, and who touched which part of it last: what the builder derives order from. An interval map, so that the
 // work grows with what a step overlaps and not with all that came before.
 #pragma once
 #include <cstdint>

@@ -12,20 +12,21 @@ struct Frame {
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
-// What the promise says of sizes. Where its parts are equal, `count` is that of the smaller buffer.
+// What the expectation says of sizes. Where its parts are equal, `count` is that of the smaller buffer.
 class Sizes {
  public:
-  Sizes(const Promise& promise, int world, std::uint64_t count) : promise_(promise), world_(world), count_(count) {}
+  Sizes(const Expectation& expectation, int world, std::uint64_t count)
+      : promise_(expectation), world_(world), count_(count) {}
 
-  // The parts of which the whole consists; of all_to_all, those that go to `rank`.
+  // The parts of which the whole consists; of alltoall, those that go to `rank`.
   Parts parts(int rank) const {
-    if (promise_.collective != Collective::all_to_all || promise_.counts.empty())
+    if (promise_.collective != Collective::alltoall || promise_.counts.empty())
       return {world_, count_, promise_.counts};
     std::vector<std::uint64_t> column;
     for (int from = 0; from < world_; from++) column.push_back(promise_.counts[std::size_t(from * world_ + rank)]);
     return {world_, 0, column};
   }
-  // Of all_to_all: those that `rank` sends.
+  // Of alltoall: those that `rank` sends.
   Parts outgoing(int rank) const {
     if (promise_.counts.empty()) return {world_, count_, {}};
     return {world_, 0, std::span(promise_.counts).subspan(std::size_t(rank * world_), std::size_t(world_))};
@@ -40,7 +41,7 @@ class Sizes {
         return {count_, count_, 0, 0};
       case Collective::broadcast:
         return {root ? count_ : 0, count_, 0, 0};
-      case Collective::all_gather:
+      case Collective::allgather:
         return {own.count, all.whole(), own.begin, 0};
       case Collective::reduce_scatter:
         return {all.whole(), own.count, 0, own.begin};
@@ -50,7 +51,7 @@ class Sizes {
         return {own.count, root ? all.whole() : 0, own.begin, 0};
       case Collective::scatter:
         return {root ? all.whole() : 0, own.count, 0, own.begin};
-      case Collective::all_to_all:
+      case Collective::alltoall:
         return {outgoing(rank).whole(), all.whole(), 0, 0};
       case Collective::transfer:
         return {root ? count_ : 0, root ? 0 : count_, 0, 0};
@@ -59,75 +60,76 @@ class Sizes {
   }
 
  private:
-  const Promise& promise_;
+  const Expectation& promise_;
   int world_;
   std::uint64_t count_;
 };
 
-Sizes sizes_of(std::span<const Plan> ranks, const Promise& promise) {
+Sizes sizes_of(std::span<const Plan> ranks, const Expectation& expectation) {
   const Plan& first = ranks[0];
-  const bool grows = promise.collective == Collective::all_gather || promise.collective == Collective::gather ||
-                     promise.collective == Collective::reduce;
+  const bool grows = expectation.collective == Collective::allgather || expectation.collective == Collective::gather ||
+                     expectation.collective == Collective::reduce;
   std::uint64_t count = grows ? first.input_elems : first.output_elems;
-  if (promise.collective == Collective::all_to_all) count /= ranks.size();
-  if (promise.collective == Collective::transfer) count = std::max(first.input_elems, first.output_elems);
-  return {promise, int(ranks.size()), count};
+  if (expectation.collective == Collective::alltoall) count /= ranks.size();
+  if (expectation.collective == Collective::transfer) count = std::max(first.input_elems, first.output_elems);
+  return {expectation, int(ranks.size()), count};
 }
 
-void check_frames(std::span<const Plan> ranks, const Promise& promise) {
+void check_frames(std::span<const Plan> ranks, const Expectation& expectation) {
   const int world = int(ranks.size());
   if (world == 0) throw Wrong("there are no plans");
-  const Sizes sizes = sizes_of(ranks, promise);
+  const Sizes sizes = sizes_of(ranks, expectation);
   for (int r = 0; r < world; r++) {
     const Plan& plan = ranks[std::size_t(r)];
     if (plan.rank != r || plan.world != world)
       throw Wrong(text("rank ", r, " of ", world, " has the plan of rank ", plan.rank, " of ", plan.world));
     const Frame frame{plan.input_elems, plan.output_elems, plan.input_base, plan.output_base};
-    if (frame != sizes.frame(r) || plan.apart != (promise.collective == Collective::all_to_all))
+    if (frame != sizes.frame(r) || plan.apart != (expectation.collective == Collective::alltoall))
       throw Wrong(text("rank ", r, " has buffers that the operation has not"));
   }
 }
 
-// Rank `rank`'s result at this element, where the promise leaves no choice; kNone where it only asks for each
+// Rank `rank`'s result at this element, where the expectation leaves no choice; kNone where it only asks for each
 // contribution once.
-int exact_result(const Promise& promise, const Sizes& sizes, int rank, int world, std::uint64_t element,
+int exact_result(const Expectation& expectation, const Sizes& sizes, int rank, int world, std::uint64_t element,
                  Values& values) {
   const Parts parts = sizes.parts(rank);
   int owner = 0;
   while (owner + 1 < world && element >= parts.of(owner).end()) owner++;
-  switch (promise.collective) {
+  switch (expectation.collective) {
     case Collective::broadcast:
     case Collective::transfer:
     case Collective::scatter:
-      return values.input(promise.root, element);
-    case Collective::all_gather:
+      return values.input(expectation.root, element);
+    case Collective::allgather:
     case Collective::gather:
       return values.input(owner, element);
-    case Collective::all_to_all:
+    case Collective::alltoall:
       return values.input(owner, sizes.outgoing(owner).of(rank).begin + element - parts.of(owner).begin);
     case Collective::allreduce:
     case Collective::reduce_scatter:
     case Collective::reduce:
       break;
   }
-  if (!promise.rank_order) return Values::kNone;
+  if (!expectation.rank_order) return Values::kNone;
   int value = values.input(0, element);
   for (int r = 1; r < world; r++) value = values.combine(value, values.input(r, element));
   return value;
 }
 
-void check_results(std::span<const Plan> ranks, const Promise& promise, const Interpreter& done, Values& values) {
+void check_results(std::span<const Plan> ranks, const Expectation& expectation, const Interpreter& done,
+                   Values& values) {
   const int world = int(ranks.size());
-  const Sizes sizes = sizes_of(ranks, promise);
+  const Sizes sizes = sizes_of(ranks, expectation);
   for (const Plan& plan : ranks)
     for (std::uint64_t e = plan.output_base; e < plan.output_base + plan.output_elems; e++) {
       const int value = done.output(plan.rank, e);
-      int expected = exact_result(promise, sizes, plan.rank, world, e, values);
+      int expected = exact_result(expectation, sizes, plan.rank, world, e, values);
       if (expected == Values::kNone) {
         if (!values.each_once(value, world, e))
           throw Wrong(
               text("rank ", plan.rank, " element ", e, ": not each contribution once, but ", values.text(value)));
-        expected = promise.collective == Collective::allreduce ? done.output(0, e) : value;
+        expected = expectation.collective == Collective::allreduce ? done.output(0, e) : value;
       }
       if (value != expected)
         throw Wrong(
@@ -137,10 +139,10 @@ void check_results(std::span<const Plan> ranks, const Promise& promise, const In
 
 }  // namespace
 
-std::optional<std::string> check(std::span<const Plan> ranks, Promise promise, std::uint64_t in_flight_elems) {
+std::optional<std::string> check(std::span<const Plan> ranks, Expectation expectation, std::uint64_t in_flight_elems) {
   const char* where = "";
   try {
-    check_frames(ranks, promise);
+    check_frames(ranks, expectation);
     for (const Plan& plan : ranks) check_form(plan);
     for (const bool in_place : {true, false}) {
       if (in_place && ranks[0].apart) continue;
@@ -148,7 +150,7 @@ std::optional<std::string> check(std::span<const Plan> ranks, Promise promise, s
       Values values;
       Interpreter interpreter(ranks, in_place, in_flight_elems, values);
       interpreter.run();
-      check_results(ranks, promise, interpreter, values);
+      check_results(ranks, expectation, interpreter, values);
     }
     return std::nullopt;
   } catch (const Wrong& wrong) {

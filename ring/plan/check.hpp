@@ -19,30 +19,31 @@ namespace anello {
 enum class Collective : std::uint8_t {
   allreduce,
   broadcast,
-  all_gather,
+  allgather,
   reduce_scatter,
   reduce,
   gather,
   scatter,
-  all_to_all,
+  alltoall,
   transfer
 };
 
-struct Promise {
+struct Expectation {
   Collective collective = Collective::allreduce;
   bool rank_order = false;  // reductions: ((x0 + x1) + x2) + ... in every element
   int root = 0;             // broadcast, reduce, gather, scatter, transfer
-  // Of each rank's part, if they are not equal; of all_to_all, of what goes from rank 0 to each, then from 1, and so
+  // Of each rank's part, if they are not equal; of alltoall, of what goes from rank 0 to each, then from 1, and so
   // on.
   std::vector<std::uint64_t> counts = {};
 };
 
-// Nothing if the plans (entry r is rank r's) keep the promise, out of place and (unless apart) in place, over links
+// Nothing if the plans (entry r is rank r's) keep the expectation, out of place and (unless apart) in place, over links
 // that hold in_flight_elems; otherwise what is wrong, first found first. Right means:
 // - each plan is well formed, and what it touches lies within its buffers;
 // - every element sent is the one that the receiver expects, and none is left over;
 // - all accesses to the same element, one of them a write, are ordered, and nothing is read before it is written;
 // - every contribution is in every result exactly once, equally bracketed on all ranks, lower ranks on the left.
-std::optional<std::string> check(std::span<const Plan> ranks, Promise promise, std::uint64_t in_flight_elems = 1);
+std::optional<std::string> check(std::span<const Plan> ranks, Expectation expectation,
+                                 std::uint64_t in_flight_elems = 1);
 
 }  // namespace anello

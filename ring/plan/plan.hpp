@@ -1,6 +1,6 @@
-// A plan: one rank's part of a collective operation, as data. An algorithm emits it through a Draft (draft.hpp);
-// run/ carries it out. Pure: it knows no link, no buffer, no clock and no element type. Immutable once made, so it is
-// cached and shared freely between threads.
+// A plan: one rank's part of a collective operation, as data. An algorithm emits it through a PlanBuilder
+// (plan_builder.hpp); run/ carries it out. Pure: it knows no link, no buffer, no clock and no element type. Immutable
+// once made, so it is cached and shared freely between threads.
 //
 // Counts and positions are elements. A step's range lies in the operation's own coordinates, which are those of the
 // larger of the two buffers: element e of the operation is element e - input_base of the input and element

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include "ring/plan/draft.hpp"
+#include "ring/plan/plan_builder.hpp"
 
 namespace anello {
 
@@ -14,10 +14,10 @@ inline Range chunk(Range whole, int index, int parts) {
 
 // Calls emit(slab) for each slab of [0, count); slab_elems 0 makes one of all.
 template <class Emit>
-void each_slab(Draft& draft, std::uint64_t count, std::uint64_t slab_elems, Emit emit) {
+void each_slab(PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems, Emit emit) {
   if (slab_elems == 0) slab_elems = count;
   for (std::uint64_t at = 0; at < count; at += slab_elems) {
-    if (at != 0) draft.next_slab();
+    if (at != 0) builder.next_slab();
     emit(Range{at, std::min(slab_elems, count - at)});
   }
 }

@@ -12,7 +12,7 @@
 
 #include "ring/base/check.hpp"
 #include "ring/base/text.hpp"
-#include "ring/shm/segment.hpp"
+#include "ring/shm/memory_file.hpp"
 
 namespace anello {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 class Regions {
  public:
   void* add(std::size_t bytes) {
-    Segment segment = Segment::create(bytes);
+    MemoryFile segment = MemoryFile::create(bytes);
     const std::byte* begin = segment.memory().data();
     const std::lock_guard lock(mutex_);
     return regions_.emplace(begin, Region{++last_, std::move(segment)}).first->second.segment.memory().data();
@@ -31,7 +31,7 @@ class Regions {
     const std::lock_guard lock(mutex_);
     const auto region = regions_.find(static_cast<const std::byte*>(begin));
     ANELLO_CHECK(region != regions_.end());
-    const Segment& segment = region->second.segment;
+    const MemoryFile& segment = region->second.segment;
     [[maybe_unused]] const int punched =
         fallocate(segment.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, off_t(segment.memory().size()));
     regions_.erase(region);
@@ -52,14 +52,14 @@ class Regions {
     const auto region =
         std::ranges::find_if(regions_, [&](const auto& entry) { return entry.second.number == number; });
     ANELLO_CHECK(region != regions_.end());
-    const Segment& segment = region->second.segment;
+    const MemoryFile& segment = region->second.segment;
     return {segment.descriptor(), segment.memory().size()};
   }
 
  private:
   struct Region {
     std::uint64_t number;
-    Segment segment;
+    MemoryFile segment;
   };
   mutable std::shared_mutex mutex_;
   std::map<const std::byte*, Region> regions_;  // by where they begin
@@ -75,12 +75,12 @@ Regions& regions() {
 }  // namespace
 
 void* allocate(std::size_t bytes) {
-  constexpr std::size_t kMost = std::size_t(1) << 46;
+  constexpr std::size_t kMax = std::size_t(1) << 46;
   try {
-    if (bytes > kMost) throw Error(Code::unsupported, "more than there can be");
+    if (bytes > kMax) throw Error(ErrorCode::unsupported, "more than there can be");
     return regions().add(std::max<std::size_t>(bytes, 1));
   } catch (const Error& e) {
-    throw Error(Code::unsupported, text("anello::allocate: ", bytes, " bytes: ", e.message()));
+    throw Error(ErrorCode::unsupported, text("anello::allocate: ", bytes, " bytes: ", e.message()));
   }
 }
 

@@ -8,7 +8,7 @@
 
 #include "ring/base/wire.hpp"
 #include "ring/link/bell.hpp"
-#include "ring/shm/unix_socket.hpp"
+#include "ring/shm/fd_message.hpp"
 
 namespace anello {
 namespace {
@@ -19,10 +19,10 @@ static_assert(sizeof(States) % kLineBytes == 0);
 constexpr std::size_t kNoteBytes = 16;  // which region, and its size
 
 // A segment: the two states, the maker's pipe, the taker's pipe. Fresh memory is zero, which is how states begin.
-PipeState& state(const Segment& segment, int pipe) {
+PipeState& state(const MemoryFile& segment, int pipe) {
   return (*reinterpret_cast<States*>(segment.memory().data()))[std::size_t(pipe)];
 }
-Bytes memory(const Segment& segment, std::size_t pipe_bytes, int pipe) {
+Bytes memory(const MemoryFile& segment, std::size_t pipe_bytes, int pipe) {
   return segment.memory().subspan(sizeof(States) + std::size_t(pipe) * pipe_bytes, pipe_bytes);
 }
 
@@ -32,12 +32,12 @@ std::size_t ShmLink::segment_bytes(std::size_t pipe_bytes) {
   return sizeof(States) + 2 * pipe_bytes;
 }
 
-ShmLink::ShmLink(Segment segment, std::size_t pipe_bytes, Side side, Descriptor bell, Descriptor courier)
+ShmLink::ShmLink(MemoryFile segment, std::size_t pipe_bytes, Side side, Descriptor bell, Descriptor fd_socket)
     : segment_(std::move(segment)),
       out_(state(segment_, side == Side::taker), memory(segment_, pipe_bytes, side == Side::taker)),
       in_(state(segment_, side == Side::maker), memory(segment_, pipe_bytes, side == Side::maker)),
       bell_(std::move(bell)),
-      courier_(std::move(courier)) {}
+      courier_(std::move(fd_socket)) {}
 
 // What was referred to earlier is still among the pieces, in front, and counts as sent once it was taken.
 std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
@@ -48,7 +48,7 @@ std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
     referred -= known;
     piece = piece.subspan(known);
     if (piece.empty()) continue;
-    const bool large = may_refer_ && piece.size() >= kLeastReferredBytes;
+    const bool large = may_refer_ && piece.size() >= kMinReferredBytes;
     if (const auto place = large ? place_of(piece) : std::nullopt) {
       if (!refer(*place)) break;
       news = true;
@@ -70,9 +70,9 @@ bool ShmLink::refer(const Place& place) {
   const RegionFile file = file_of(place.region);
   Writer note;
   note.u64(place.region).u64(file.bytes);
-  send_parcel(courier_, note.bytes(), std::array{file.descriptor});
+  send_fd_message(courier_, note.bytes(), std::array{file.descriptor});
   told_.push_back(place.region);
-  if (told_.size() > kMostRegions) told_.pop_front();
+  if (told_.size() > kMaxRegions) told_.pop_front();
   return true;
 }
 
@@ -107,17 +107,17 @@ ConstBytes ShmLink::memory_of(const Place& place) {
   }
   const ConstBytes memory = region->segment.memory();
   if (!is_it(*region) || place.offset > memory.size() || place.bytes > memory.size() - place.offset)
-    throw Error(Code::protocol, "shared memory: a reference to memory that is not there");
+    throw Error(ErrorCode::protocol, "shared memory: a reference to memory that is not there");
   return memory.subspan(place.offset, place.bytes);
 }
 
 void ShmLink::map_next() {
-  Parcel parcel = receive_parcel(courier_, kNoteBytes);
-  Reader note("note of shared memory", parcel.bytes);
+  FdMessage received = receive_fd_message(courier_, kNoteBytes);
+  Reader note("note of shared memory", received.bytes);
   const std::uint64_t number = note.u64(), bytes = note.u64();
-  if (parcel.descriptors.size() != 1) throw Error(Code::protocol, "shared memory: a note without its file");
-  theirs_.push_back({number, Segment::adopt(std::move(parcel.descriptors[0]), bytes, Segment::Access::read)});
-  if (theirs_.size() > kMostRegions) theirs_.pop_front();
+  if (received.descriptors.size() != 1) throw Error(ErrorCode::protocol, "shared memory: a note without its file");
+  theirs_.push_back({number, MemoryFile::adopt(std::move(received.descriptors[0]), bytes, MemoryFile::Access::read)});
+  if (theirs_.size() > kMaxRegions) theirs_.pop_front();
 }
 
 void ShmLink::consume(std::size_t bytes) {

@@ -5,8 +5,8 @@
 #include <deque>
 
 #include "ring/link/link.hpp"
-#include "ring/shm/pipe.hpp"
-#include "ring/shm/segment.hpp"
+#include "ring/shm/byte_pipe.hpp"
+#include "ring/shm/memory_file.hpp"
 
 namespace anello {
 
@@ -16,8 +16,8 @@ class ShmLink final : public Link {
   static std::size_t segment_bytes(std::size_t pipe_bytes);
 
   enum class Side { maker, taker };
-  // `bell` is the other side's; `courier` one end of a Unix socket, on which files are passed.
-  ShmLink(Segment segment, std::size_t pipe_bytes, Side side, Descriptor bell, Descriptor courier);
+  // `bell` is the other side's; `fd_socket` one end of a Unix socket, on which files are passed.
+  ShmLink(MemoryFile segment, std::size_t pipe_bytes, Side side, Descriptor bell, Descriptor fd_socket);
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
@@ -32,15 +32,15 @@ class ShmLink final : public Link {
   // Little enough for the other side to begin while this one goes on.
   static constexpr std::size_t kBiteBytes = 32 << 10;
   // Less is copied sooner than it is waited for.
-  static constexpr std::size_t kLeastReferredBytes = 32 << 10;
+  static constexpr std::size_t kMinReferredBytes = 32 << 10;
   // Of the other side that are mapped at a time; both sides forget the oldest.
-  static constexpr std::size_t kMostRegions = 64;
+  static constexpr std::size_t kMaxRegions = 64;
 
   bool refer(const Place& place);
   ConstBytes memory_of(const Place& place);
   void map_next();
 
-  Segment segment_;
+  MemoryFile segment_;
   PipeWriter out_;
   PipeReader in_;
   Descriptor bell_, courier_;
@@ -48,7 +48,7 @@ class ShmLink final : public Link {
   std::deque<std::uint64_t> told_;  // our regions that the other side has mapped
   struct Theirs {
     std::uint64_t number;
-    Segment segment;
+    MemoryFile segment;
   };
   std::deque<Theirs> theirs_;
 };

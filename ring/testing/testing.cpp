@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ring/base/text.hpp"
-#include "ring/testing/hall.hpp"
+#include "ring/testing/in_process_exchange.hpp"
 #include "ring/testing/run_world.hpp"
 #include "ring/world/bootstrap.hpp"
 
@@ -25,10 +25,10 @@ void run_world(int ranks, const std::function<void(World&)>& program, const Sett
 }
 
 void run_world(int ranks, const std::function<void(World&)>& program, const Settings& given, const Seen& seen) {
-  if (ranks < 1) throw Error(Code::invalid_argument, text("run_world: ", ranks, " ranks; at least one is needed"));
+  if (ranks < 1) throw Error(ErrorCode::invalid_argument, text("run_world: ", ranks, " ranks; at least one is needed"));
   Settings settings = given;
   if (settings.flight_dir.empty()) settings.flight_dir = "none";  // no job will ever have this one's name again
-  Hall hall(ranks, settings.start_timeout);
+  InProcessExchange hall(ranks, settings.start_timeout);
   std::mutex mutex;
   std::exception_ptr first;
   const auto keep_first = [&] {

@@ -1,22 +1,22 @@
 #include "ring/trace/prometheus.hpp"
 
 #include "ring/base/text.hpp"
-#include "ring/trace/page.hpp"
+#include "ring/trace/prometheus_writer.hpp"
 
 namespace anello {
 namespace {
 
 template <class Of>
-void by_kind(Page& page, Of of) {
+void by_kind(PrometheusWriter& page, Of of) {
   for (std::size_t k = std::size_t(Kind::allreduce); k < kKinds; k++) page.value(of(k), {{"operation", name(Kind(k))}});
 }
 
 }  // namespace
 
-std::string prometheus_text(const Totals& totals, const Strangers::Counts& strangers, const TickClock::Scale& scale,
-                            const Scraped& scraped) {
+std::string prometheus_text(const Totals& totals, const RejectedConnections::Counts& rejected_connections,
+                            const TickClock::Scale& scale, const Scraped& scraped) {
   const auto seconds = [&](Ticks time) { return double(scale.nanoseconds(time)) * 1e-9; };
-  Page page({{"job", scraped.job}, {"host", scraped.host}, {"rank", text(scraped.rank)}});
+  PrometheusWriter page({{"job", scraped.job}, {"host", scraped.host}, {"rank", text(scraped.rank)}});
   page.describe("operations_total", "counter", "Operations that this rank has completed.");
   by_kind(page, [&](std::size_t k) { return totals.kinds[k].operations; });
   page.describe("tensor_bytes_total", "counter", "Bytes of the tensors of completed operations.");
@@ -33,7 +33,7 @@ std::string prometheus_text(const Totals& totals, const Strangers::Counts& stran
   page.value(seconds(totals.slept));
   page.describe("stalls_total", "counter", "Operations that were reported as stalled, each time.");
   page.value(totals.stalls);
-  page.strangers(strangers);
+  page.rejected_connections(rejected_connections);
   page.describe("failed", "gauge", "1 once the world has failed.");
   page.value(int(scraped.failed));
   return std::move(page).text();

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "ring/trace/strangers.hpp"
+#include "ring/trace/rejected_connections.hpp"
 #include "ring/trace/tally.hpp"
 
 namespace anello {
@@ -14,7 +14,7 @@ struct Scraped {
   bool failed = false;  // the world
 };
 
-std::string prometheus_text(const Totals& totals, const Strangers::Counts& strangers, const TickClock::Scale& scale,
-                            const Scraped& scraped);
+std::string prometheus_text(const Totals& totals, const RejectedConnections::Counts& rejected_connections,
+                            const TickClock::Scale& scale, const Scraped& scraped);
 
 }  // namespace anello

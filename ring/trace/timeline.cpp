@@ -18,7 +18,7 @@ Recording Timeline::stop() {
 
 bool Timeline::has_room(std::size_t spans) {
   const std::size_t held = recording_.spans.size() + recording_.operations.size() + recording_.phases.size();
-  if (held + spans < kMostSpans) return true;
+  if (held + spans < kMaxSpans) return true;
   recording_.left_out++;
   return false;
 }

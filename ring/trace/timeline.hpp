@@ -47,7 +47,7 @@ struct Recording {
 
 class Timeline {
  public:
-  static constexpr std::size_t kMostSpans = 1 << 20;  // 40 MiB; what comes later is left out
+  static constexpr std::size_t kMaxSpans = 1 << 20;  // 40 MiB; what comes later is left out
 
   bool active() const { return active_.load(std::memory_order_relaxed); }
   void start();

@@ -6,9 +6,9 @@
 #include "ring/base/file.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
-#include "ring/net/metrics.hpp"
+#include "ring/net/http_page.hpp"
 #include "ring/net/on_signal.hpp"
-#include "ring/trace/flight.hpp"
+#include "ring/trace/flight_file.hpp"
 #include "ring/trace/prometheus.hpp"
 
 namespace anello {
@@ -29,14 +29,14 @@ Diagnosis::Services& Diagnosis::Services::operator=(Services&&) noexcept = defau
 Diagnosis::Services::~Services() = default;
 
 Counters Diagnosis::counters() const {
-  const Totals totals = ledgers_.totals();
+  const Totals totals = recorders_.totals();
   const TickClock::Scale scale = clock_.scale();
   const auto time = [&](Ticks ticks) { return std::chrono::nanoseconds(scale.nanoseconds(ticks)); };
   Counters counters{.sent_bytes = totals.sent_bytes,
                     .received_bytes = totals.received_bytes,
                     .waits = totals.sleeps,
                     .stalls = totals.stalls,
-                    .strangers = strangers_.total(),
+                    .rejected_connections = rejected_.total(),
                     .waited = time(totals.slept)};
   for (const Totals::OfKind& kind : totals.kinds) {
     counters.operations += kind.operations;
@@ -47,7 +47,7 @@ Counters Diagnosis::counters() const {
 }
 
 std::string Diagnosis::page() const {
-  return prometheus_text(ledgers_.totals(), strangers_.counts(), clock_.scale(),
+  return prometheus_text(recorders_.totals(), rejected_.counts(), clock_.scale(),
                          {identity_.job, identity_.host, identity_.rank, failed_.load()});
 }
 
@@ -62,7 +62,7 @@ void Diagnosis::write_flight(const std::string& path, std::string_view why) cons
                         .unix_us = std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count(),
                         .now = TickClock::now()};
   std::vector<History> histories;
-  for (const auto& ledger : ledgers_.all()) histories.push_back(ledger->history());
+  for (const auto& recorder : recorders_.all()) histories.push_back(recorder->history());
   replace_file(path, flight_json(head, clock_.scale(), histories));
 }
 
@@ -87,7 +87,7 @@ void Diagnosis::write_where_it_belongs(std::string_view why) const {
   }
 }
 
-Diagnosis::Services Diagnosis::serve(Background& background) {
+Diagnosis::Services Diagnosis::serve(EventLoop& background) {
   Services services;
   if (!settings_.metrics.empty())
     services.metrics = std::make_unique<Metrics>(background.context(), "ANELLO_METRICS", settings_.metrics,

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "ring/base/identity.hpp"
-#include "ring/net/background.hpp"
-#include "ring/trace/ledgers.hpp"
-#include "ring/trace/strangers.hpp"
+#include "ring/net/event_loop.hpp"
+#include "ring/trace/flight_recorders.hpp"
+#include "ring/trace/rejected_connections.hpp"
 
 namespace anello {
 
@@ -31,8 +31,8 @@ class Diagnosis {
 
   Diagnosis(const Identity& identity, const Settings& settings) : identity_(identity), settings_(settings) {}
 
-  Ledgers& ledgers() { return ledgers_; }
-  Strangers& strangers() { return strangers_; }
+  FlightRecorders& recorders() { return recorders_; }
+  RejectedConnections& rejected_connections() { return rejected_; }
   Counters counters() const;
 
   // Throws Error{file}.
@@ -43,7 +43,7 @@ class Diagnosis {
   // Does anything have to be served?
   static bool serves(const Settings& settings) { return !settings.metrics.empty() || settings.flight_signal != "none"; }
   // As the settings say. Throws Error{configuration, network}.
-  Services serve(Background& background);
+  Services serve(EventLoop& background);
 
  private:
   std::string page() const;
@@ -51,8 +51,8 @@ class Diagnosis {
 
   const Identity& identity_;
   const Settings& settings_;
-  Ledgers ledgers_;
-  Strangers strangers_;
+  FlightRecorders recorders_;
+  RejectedConnections rejected_;
   TickClock clock_;
   std::atomic<bool> failed_ = false;
 };

@@ -17,17 +17,18 @@ Sharing sharing_of(const std::vector<int>& members, const std::vector<std::strin
     const bool shared = !mine.empty() && memories[std::size_t(member)] == mine;
     sharing.with.push_back(shared);
     if (!shared && sharing.required && members.size() > 1)
-      throw Error(Code::configuration, text("ANELLO_TRANSPORT=shm, but rank ", rank, " cannot share memory with rank ",
-                                            member, " (another host, user or network namespace); take 'auto'"));
+      throw Error(ErrorCode::configuration,
+                  text("ANELLO_TRANSPORT=shm, but rank ", rank, " cannot share memory with rank ", member,
+                       " (another host, user or network namespace); take 'auto'"));
   }
   return sharing;
 }
 
 std::string name_of(const std::vector<int>& members) {
-  constexpr std::size_t kMost = 16;
+  constexpr std::size_t kMax = 16;
   std::string name = "group (";
-  for (std::size_t k = 0; k < std::min(members.size(), kMost); k++) name += text(k ? ", " : "", members[k]);
-  return name + (members.size() > kMost ? ", ...)" : ")");
+  for (std::size_t k = 0; k < std::min(members.size(), kMax); k++) name += text(k ? ", " : "", members[k]);
+  return name + (members.size() > kMax ? ", ...)" : ")");
 }
 
 }  // namespace
@@ -75,27 +76,28 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
 
   const int rank = int(std::find(members.begin(), members.end(), identity_.rank) - members.begin());
   auto bell = std::make_shared<Bell>();
-  Communicator::Charter charter{.rank = rank,
-                                .generation = identity_.generation,
-                                .facts = facts,
-                                .table = table_,
-                                .settings = settings_,
-                                .patience = Patience::of(settings_.spin, settings_.yields, shares_cores_),
-                                .ledger = std::make_shared<Ledger>(group, std::move(name), members, bell),
-                                .timeline = &tracing_.timeline()};
+  OperationQueue::GroupConfig config{
+      .rank = rank,
+      .generation = identity_.generation,
+      .facts = facts,
+      .table = table_,
+      .settings = settings_,
+      .patience = WaitPolicy::of(settings_.spin, settings_.yields, shares_cores_),
+      .recorder = std::make_shared<FlightRecorder>(group, std::move(name), members, bell),
+      .timeline = &timeline_collector_.timeline()};
   const Group::Impl::Favours favours{
       [this](std::vector<int> some) { return make_group(std::move(some)); },
       [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); },
       [this](std::string_view reason) { abort(reason); }};
   if (!control_)
-    return std::make_shared<Group::Impl>(std::move(charter), nullptr, Group::Impl::Surroundings{&diagnosis_.ledgers()},
+    return std::make_shared<Group::Impl>(std::move(config), nullptr, Group::Impl::Surroundings{&diagnosis_.recorders()},
                                          favours);
   auto links = std::make_shared<DataLinks>(
-      background_->context(), *mesh_, DataLinks::Members{group, rank, std::move(members)}, sharing,
+      event_loop_->context(), *peer_connections_, DataLinks::Members{group, rank, std::move(members)}, sharing,
       settings_.connections, std::move(bell),
       [this, group](int peer, std::string why) { control_->suspect(peer, group, std::move(why)); });
-  return std::make_shared<Group::Impl>(std::move(charter), std::move(links),
-                                       Group::Impl::Surroundings{&diagnosis_.ledgers(), &*control_, &*switchboard_},
+  return std::make_shared<Group::Impl>(std::move(config), std::move(links),
+                                       Group::Impl::Surroundings{&diagnosis_.recorders(), &*control_, &*link_router_},
                                        favours);
 }
 

@@ -2,7 +2,7 @@
 #include <anello/world.hpp>
 #include <utility>
 
-#include "ring/algorithms/table.hpp"
+#include "ring/algorithms/tuning_table.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/group/checks.hpp"
@@ -77,8 +77,8 @@ const std::string& World::Impl::host(int rank) const {
 void World::Impl::abort(std::string_view reason) {
   const int rank = identity_.rank;
   const std::string why = text("rank ", rank, " on ", identity_.host, " ended the world: ", reason);
-  if (control_) return control_->abort({Code::aborted, rank, why});
-  everybody_->communicator().end({Code::aborted, why, rank});
+  if (control_) return control_->abort({ErrorCode::aborted, rank, why});
+  everybody_->communicator().end({ErrorCode::aborted, why, rank});
   diagnosis_.failed(why);
 }
 
@@ -100,14 +100,14 @@ void World::Impl::leave() {
     if (const auto group = each.lock()) group->part();
   if (everybody_) everybody_->part();
   if (control_ && everybody_) control_->leave(everybody_->completed(), kGoodbyeLimit);
-  if (background_) background_->stop();
+  if (event_loop_) event_loop_->stop();
   save_timeline();
 }
 
 void World::Impl::save_timeline() {
-  if (!tracing_.on()) return;
+  if (!timeline_collector_.on()) return;
   try {
-    tracing_.save_own(identity_.rank, identity_.host);
+    timeline_collector_.save_own(identity_.rank, identity_.host);
   } catch (const std::exception& e) {
     log(Severity::warning, text("this rank's part of the timeline is lost: ", e.what()));
   }

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "ring/group/group_impl.hpp"
-#include "ring/net/background.hpp"
+#include "ring/net/event_loop.hpp"
 #include "ring/world/bootstrap.hpp"
 #include "ring/world/diagnosis.hpp"
-#include "ring/world/tracing.hpp"
+#include "ring/world/timeline_collector.hpp"
 
 namespace anello {
 
@@ -30,7 +30,7 @@ class World::Impl {
   const std::string& host(int rank) const;
   const std::shared_ptr<Group::Impl>& everybody() const { return everybody_; }
   Diagnosis& diagnosis() { return diagnosis_; }
-  Tracing& tracing() { return tracing_; }
+  TimelineCollector& tracing() { return timeline_collector_; }
 
  private:
   void start(const Exchange& exchange, const Settings& settings, const StartCheck& check);
@@ -46,18 +46,18 @@ class World::Impl {
   Identity identity_;
   Settings settings_;
   Diagnosis diagnosis_{identity_, settings_};
-  Tracing tracing_;
-  Facts facts_;                           // the same on all ranks
-  Table table_;                           // the same on all ranks
-  std::vector<std::string> hosts_;        // by rank
-  std::vector<int> nodes_;                // by rank
-  std::vector<std::string> memories_;     // by rank: whom it can share memory with; those that say the same
-  bool shares_cores_ = false;             // this host has more ranks than cores for them
-  std::optional<Background> background_;  // not in a world of one that serves nothing, like the next three
+  TimelineCollector timeline_collector_;
+  Facts facts_;                          // the same on all ranks
+  Table table_;                          // the same on all ranks
+  std::vector<std::string> hosts_;       // by rank
+  std::vector<int> nodes_;               // by rank
+  std::vector<std::string> memories_;    // by rank: whom it can share memory with; those that say the same
+  bool shares_cores_ = false;            // this host has more ranks than cores for them
+  std::optional<EventLoop> event_loop_;  // not in a world of one that serves nothing, like the next three
   Diagnosis::Services services_;
-  std::optional<Mesh> mesh_;
-  std::optional<Control> control_;
-  std::optional<Switchboard> switchboard_;
+  std::optional<PeerConnections> peer_connections_;
+  std::optional<ControlPlane> control_;
+  std::optional<LinkRouter> link_router_;
 
   std::mutex mutex_;                                // over what follows
   std::map<std::vector<int>, std::uint64_t> made_;  // so many groups of these members

@@ -110,7 +110,7 @@ TEST(PlanText, ReduceScatterInSlabs) {
 }
 
 TEST(PlanText, AllGatherCopiesItsOwnLast) {
-  EXPECT_EQ(to_text(plan_all_gather({1, 3, 7})),
+  EXPECT_EQ(to_text(plan_allgather({1, 3, 7})),
             R"(rank 1 of 3: 7 in from 7, 21 out
 0: send to 2 [7, 14) input@0
 1: send to 2 [0, 7) output@0 after 2

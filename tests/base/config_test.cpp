@@ -20,7 +20,7 @@ std::string refusal(const std::function<void()>& attempt) {
   try {
     attempt();
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::configuration);
+    EXPECT_EQ(error.code(), ErrorCode::configuration);
     EXPECT_EQ(error.message().find('\n'), std::string::npos) << "one line";
     return error.message();
   }

@@ -13,7 +13,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 struct Format {
-  int mantissa_bits, least_exponent, most_exponent;
+  int mantissa_bits, min_exponent, max_exponent;
   std::uint32_t infinity;
 };
 template <class Half>
@@ -34,8 +34,8 @@ double defined_value(std::uint32_t bits) {
   const Format f = kFormat<Half>;
   const std::uint32_t magnitude = bits & 0x7fff, exponent = magnitude >> f.mantissa_bits;
   const double mantissa = magnitude & ((1U << f.mantissa_bits) - 1), one = 1 << f.mantissa_bits;
-  double value = exponent == 0 ? std::ldexp(mantissa, f.least_exponent - f.mantissa_bits)
-                               : std::ldexp(one + mantissa, int(exponent) - 1 + f.least_exponent - f.mantissa_bits);
+  double value = exponent == 0 ? std::ldexp(mantissa, f.min_exponent - f.mantissa_bits)
+                               : std::ldexp(one + mantissa, int(exponent) - 1 + f.min_exponent - f.mantissa_bits);
   if (magnitude == f.infinity) value = kInfinity;
   return (bits & 0x8000) != 0 ? -value : value;
 }
@@ -45,10 +45,10 @@ template <class Half>
 double rounded(double value) {
   const Format f = kFormat<Half>;
   if (value == 0 || std::isinf(value)) return value;
-  const int exponent = std::max(std::ilogb(value), f.least_exponent);
+  const int exponent = std::max(std::ilogb(value), f.min_exponent);
   const double rounded =
       std::ldexp(std::nearbyint(std::ldexp(value, f.mantissa_bits - exponent)), exponent - f.mantissa_bits);
-  return std::abs(rounded) >= std::ldexp(1, f.most_exponent + 1) ? std::copysign(kInfinity, value) : rounded;
+  return std::abs(rounded) >= std::ldexp(1, f.max_exponent + 1) ? std::copysign(kInfinity, value) : rounded;
 }
 
 template <class Half>
@@ -77,7 +77,7 @@ TYPED_TEST(HalfTest, RoundsToNearestEvenAtEveryBoundary) {
   for (std::uint32_t bits = 0; bits < kFormat<TypeParam>.infinity; bits++) {
     const double low = defined_value<TypeParam>(bits);
     const bool last = bits + 1 == kFormat<TypeParam>.infinity;
-    const double high = last ? std::ldexp(1, kFormat<TypeParam>.most_exponent + 1) : defined_value<TypeParam>(bits + 1);
+    const double high = last ? std::ldexp(1, kFormat<TypeParam>.max_exponent + 1) : defined_value<TypeParam>(bits + 1);
     const auto middle = float((low + high) / 2);
     ASSERT_EQ(middle, (low + high) / 2) << "a float holds it exactly";
     EXPECT_EQ(TypeParam(middle).bits, bits + (bits & 1)) << bits;

@@ -14,20 +14,20 @@ namespace anello {
 namespace {
 
 TEST(Error, SaysItsContextsOutermostFirst) {
-  Error error(Code::network, "10.0.0.2:4711 refused", 3);
+  Error error(ErrorCode::network, "10.0.0.2:4711 refused", 3);
   EXPECT_STREQ(error.what(), "10.0.0.2:4711 refused");
   error.within("connecting to rank 3").within("joining");
   EXPECT_STREQ(error.what(), "joining: connecting to rank 3: 10.0.0.2:4711 refused");
   EXPECT_EQ(error.message(), "10.0.0.2:4711 refused");
-  EXPECT_EQ(error.code(), Code::network);
+  EXPECT_EQ(error.code(), ErrorCode::network);
   EXPECT_EQ(error.rank(), 3);
-  EXPECT_EQ(Error(Code::file, "").rank(), -1);
+  EXPECT_EQ(Error(ErrorCode::file, "").rank(), -1);
 }
 
 TEST(Error, KeepsItsTypeThroughTheLayers) {
   try {
     try {
-      throw Error(Code::rank_dead, "rank 2 died", 2);
+      throw Error(ErrorCode::rank_dead, "rank 2 died", 2);
     } catch (Error& error) {
       throw error.within("allreduce #7");
     }
@@ -39,13 +39,13 @@ TEST(Error, KeepsItsTypeThroughTheLayers) {
 
 TEST(Names, CodesHaveOneEach) {
   std::set<std::string_view> names;
-  for (int code = int(Code::invalid_argument); code <= int(Code::device); code++) {
-    EXPECT_NE(name(Code(code)), "?") << code;
-    EXPECT_TRUE(names.insert(name(Code(code))).second) << code;
+  for (int code = int(ErrorCode::invalid_argument); code <= int(ErrorCode::device); code++) {
+    EXPECT_NE(name(ErrorCode(code)), "?") << code;
+    EXPECT_TRUE(names.insert(name(ErrorCode(code))).second) << code;
   }
-  EXPECT_EQ(name(Code::rank_dead), "rank_dead");
-  EXPECT_EQ(name(Code(0)), "?");
-  EXPECT_EQ(name(Code(200)), "?");
+  EXPECT_EQ(name(ErrorCode::rank_dead), "rank_dead");
+  EXPECT_EQ(name(ErrorCode(0)), "?");
+  EXPECT_EQ(name(ErrorCode(200)), "?");
 }
 
 TEST(Names, ElementTypesParseToThemselvesAndKnowTheirSize) {

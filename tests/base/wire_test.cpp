@@ -17,7 +17,7 @@ std::string refusal(const std::function<void()>& read) {
   try {
     read();
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::protocol);
+    EXPECT_EQ(error.code(), ErrorCode::protocol);
     return error.message();
   }
   ADD_FAILURE() << "nothing was refused";

@@ -30,9 +30,10 @@ Cluster round_numbers() {
   return cluster;
 }
 
-Played played(const Cluster& cluster, Algorithm algorithm, int world, std::uint64_t count, std::uint64_t slab = 0) {
+SimulationResult played(const Cluster& cluster, Algorithm algorithm, int world, std::uint64_t count,
+                        std::uint64_t slab = 0) {
   const int per_host = std::min(world, cluster.ranks_per_host);
-  return play(*cast({algorithm, world, per_host, count, slab}, Players::everybody), cluster, 4);
+  return play(*cast({algorithm, world, per_host, count, slab}, Symmetry::everybody), cluster, 4);
 }
 
 constexpr double kBytes = 6400, kWire = 800, kLocalWire = 400, kCopy = 100, kReduce = 200, kMessage = 1;
@@ -40,7 +41,7 @@ constexpr std::uint64_t kCount = 1600;
 constexpr double kSend = kMessage + kCopy, kReceive = kMessage + kCopy;
 
 TEST(Model, OneMessageEachWay) {
-  const Played result = played(round_numbers(), Algorithm::one_shot, 2, kCount);
+  const SimulationResult result = played(round_numbers(), Algorithm::one_shot, 2, kCount);
   const double expected = kSend + kWire + 100 + kReceive + kReduce;
   EXPECT_DOUBLE_EQ(result.us, expected);
   EXPECT_DOUBLE_EQ(result.core_share, (kSend + kReceive + kReduce) / expected);
@@ -50,7 +51,7 @@ TEST(Model, OneMessageEachWay) {
 TEST(Model, WithinAHostTheNetworkIsNotUsed) {
   Cluster cluster = round_numbers();
   cluster.ranks_per_host = 2;
-  const Played result = played(cluster, Algorithm::one_shot, 2, kCount);
+  const SimulationResult result = played(cluster, Algorithm::one_shot, 2, kCount);
   EXPECT_DOUBLE_EQ(result.us, kSend + kLocalWire + 10 + kReceive + kReduce);
   EXPECT_EQ(result.nic_share, 0);
 }
@@ -135,9 +136,9 @@ TEST(Bound, NoAlgorithmIsFaster) {
 }
 
 // What is simulated less than literally, against all ranks and all bytes of it.
-void expect_agreement(const Job& job, const Cluster& cluster, const Limits& limits, Players players,
+void expect_agreement(const Job& job, const Cluster& cluster, const Limits& limits, Symmetry players,
                       double tolerance = 0.03) {
-  const double literal = play(*cast(job, Players::everybody), cluster, 4).us;
+  const double literal = play(*cast(job, Symmetry::everybody), cluster, 4).us;
   const Prediction prediction = predict(job, cluster, 4, limits);
   EXPECT_EQ(prediction.players, players) << name(job.algorithm);
   EXPECT_NEAR(prediction.played.us / literal, 1, tolerance)
@@ -153,23 +154,23 @@ TEST(ShortCuts, OneHostStandsForAll) {
       for (const std::uint64_t count : {1u << 14, (1u << 18) + 1})
         for (const Algorithm algorithm : {Algorithm::ring, Algorithm::one_shot, Algorithm::two_shot})
           expect_agreement({algorithm, world, per_host, count, (count + 2) / 3}, cluster, limits,
-                           Players::rotating_host);
+                           Symmetry::rotating_host);
   }
 }
 
 TEST(ShortCuts, AMirroredHostNearlyStandsForAll) {
   const Limits limits{.literal_world = 0, .messages = 100};
   for (const std::uint64_t count : {1u << 14, 1u << 17}) {
-    expect_agreement({Algorithm::halving, 32, 1, count, 0}, Cluster{}, limits, Players::mirrored_host, 0.1);
+    expect_agreement({Algorithm::halving, 32, 1, count, 0}, Cluster{}, limits, Symmetry::mirrored_host, 0.1);
     const Job of_four{Algorithm::halving, 32, 4, count, 0};
-    EXPECT_EQ(predict(of_four, Cluster{.ranks_per_host = 4}, 4, limits).players, Players::everybody);
+    EXPECT_EQ(predict(of_four, Cluster{.ranks_per_host = 4}, 4, limits).players, Symmetry::everybody);
   }
 }
 
 TEST(ShortCuts, WhereHostsDifferAllPlay) {
   const Limits limits{.literal_world = 0};
   for (const Algorithm algorithm : {Algorithm::star, Algorithm::tree, Algorithm::halving, Algorithm::chain})
-    expect_agreement({algorithm, 32, 2, 10000, 0}, Cluster{.ranks_per_host = 2}, limits, Players::everybody);
+    expect_agreement({algorithm, 32, 2, 10000, 0}, Cluster{.ranks_per_host = 2}, limits, Symmetry::everybody);
 }
 
 TEST(ShortCuts, TheRestOfALargeBufferGoesOnAtTheSameRate) {
@@ -177,7 +178,7 @@ TEST(ShortCuts, TheRestOfALargeBufferGoesOnAtTheSameRate) {
   for (const Algorithm algorithm : all_algorithms())
     for (const std::uint64_t slab : {0, 1 << 19}) {
       const Job job{algorithm, 8, 2, 1 << 23, slab};
-      expect_agreement(job, Cluster{.ranks_per_host = 2}, limits, Players::everybody);
+      expect_agreement(job, Cluster{.ranks_per_host = 2}, limits, Symmetry::everybody);
       EXPECT_LT(predict(job, Cluster{.ranks_per_host = 2}, 4, limits).simulated_elems, job.count) << name(algorithm);
     }
 }
@@ -187,7 +188,7 @@ TEST(ShortCuts, WhatIsFarTooMuchIsBoundedByItsWork) {
   const Cluster cluster{.ranks_per_host = 2};
   const Prediction least = predict(job, cluster, 4, {.literal_world = 0, .messages = 10});
   EXPECT_EQ(least.simulated_elems, 0U);
-  const double literal = play(*cast(job, Players::everybody), cluster, 4).us;
+  const double literal = play(*cast(job, Symmetry::everybody), cluster, 4).us;
   EXPECT_LE(least.played.us, literal);
   EXPECT_GE(least.played.us, 0.8 * literal);
 }

@@ -16,11 +16,11 @@ static int failures = 0;
   } while (0)
 #define OK(call) EXPECT((call) == ANELLO_OK)
 
-enum { kMost = 64 };
+enum { kMax = 64 };
 typedef struct {
   anello_group* group;
   int rank, size;
-  float in[kMost], out[kMost];
+  float in[kMax], out[kMax];
 } context;
 
 static anello_input input(const float* data, size_t count) {
@@ -34,7 +34,7 @@ static anello_tensor tensor(float* data, size_t count) {
 
 static void fill(context* c) {
   int i;
-  for (i = 0; i < kMost; i++) {
+  for (i = 0; i < kMax; i++) {
     c->in[i] = (float)(c->rank * 100 + i);
     c->out[i] = -1;
   }
@@ -100,7 +100,7 @@ static void movements(context* c, int started) {
   const size_t n = (size_t)c->size;
   const int next = (c->rank + 1) % c->size, previous = (c->rank + c->size - 1) % c->size;
   anello_options parts = ANELLO_OPTIONS_INIT;
-  uint64_t counts[kMost];
+  uint64_t counts[kMax];
   size_t i, whole = 0, before = 0;
   for (i = 0; i < n; i++) {
     counts[i] = i + 1;
@@ -114,11 +114,11 @@ static void movements(context* c, int started) {
   settle(work);
   EXPECT(c->in[4] == (float)((c->size - 1) * 100 + 4));
   fill(c);
-  OK(anello_all_gather(c->group, input(c->in, 2), tensor(c->out, 2 * n), NULL, handle));
+  OK(anello_allgather(c->group, input(c->in, 2), tensor(c->out, 2 * n), NULL, handle));
   settle(work);
   EXPECT(c->out[2 * n - 1] == (float)((c->size - 1) * 100 + 1));
   fill(c);
-  OK(anello_all_gather(c->group, input(c->in, (size_t)c->rank + 1), tensor(c->out, whole), &parts, handle));
+  OK(anello_allgather(c->group, input(c->in, (size_t)c->rank + 1), tensor(c->out, whole), &parts, handle));
   settle(work);
   EXPECT(c->out[whole - 1] == (float)((c->size - 1) * 100 + c->size - 1));
   fill(c);
@@ -130,17 +130,17 @@ static void movements(context* c, int started) {
   settle(work);
   EXPECT(c->out[c->rank] == (float)(before + (size_t)c->rank));
   fill(c);
-  OK(anello_all_to_all(c->group, input(c->in, 2 * n), tensor(c->out, 2 * n), NULL, NULL, NULL, handle));
+  OK(anello_alltoall(c->group, input(c->in, 2 * n), tensor(c->out, 2 * n), NULL, NULL, NULL, handle));
   settle(work);
   EXPECT(c->out[2 * n - 1] == (float)((c->size - 1) * 100 + 2 * c->rank + 1));
   {
-    uint64_t sends[kMost], receives[kMost];
+    uint64_t sends[kMax], receives[kMax];
     for (i = 0; i < n; i++) {
       sends[i] = i + 1;
       receives[i] = (uint64_t)c->rank + 1;
     }
     fill(c);
-    OK(anello_all_to_all(c->group, input(c->in, whole), tensor(c->out, n * ((size_t)c->rank + 1)), sends, receives, NULL,
+    OK(anello_alltoall(c->group, input(c->in, whole), tensor(c->out, n * ((size_t)c->rank + 1)), sends, receives, NULL,
                          handle));
     settle(work);
     EXPECT(c->out[0] == (float)before);
@@ -246,7 +246,7 @@ static void gradients(context* c) {
   list[1].tensor = tensor(bias, 3);
   list[1].shape = NULL;
   list[1].dimensions = 0;
-  options.most_norm = 1e6;
+  options.max_norm = 1e6;
   OK(anello_gradients_create(c->group, list, 2, &options, &all));
   for (round = 0; round < 2; round++) {
     OK(anello_gradients_begin(all, 1.0));

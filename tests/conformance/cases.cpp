@@ -9,8 +9,8 @@
 namespace anello::conformance {
 namespace {
 
-constexpr std::array kKinds{Kind::allreduce, Kind::reduce,  Kind::broadcast,      Kind::all_gather,
-                            Kind::gather,    Kind::scatter, Kind::reduce_scatter, Kind::all_to_all};
+constexpr std::array kKinds{Kind::allreduce, Kind::reduce,  Kind::broadcast,      Kind::allgather,
+                            Kind::gather,    Kind::scatter, Kind::reduce_scatter, Kind::alltoall};
 constexpr std::array kDTypes{DType::f16, DType::bf16, DType::f32, DType::f64, DType::i8,  DType::u8,     DType::i16,
                              DType::u16, DType::i32,  DType::u32, DType::i64, DType::u64, DType::boolean};
 constexpr std::array kOps{Op::sum, Op::average, Op::min, Op::max, Op::product, Op::bit_and, Op::bit_or, Op::bit_xor};
@@ -50,7 +50,7 @@ class Product {
   void add_sizes(Case next) {
     for (const bool in_place : {false, true}) {
       next.exercise.in_place = in_place;
-      if (in_place ? next.exercise.kind == Kind::all_to_all : next.exercise.kind == Kind::broadcast) continue;
+      if (in_place ? next.exercise.kind == Kind::alltoall : next.exercise.kind == Kind::broadcast) continue;
       for (const std::uint64_t count : kCounts) {
         next.exercise.count = count;
         add_roots(next);

@@ -87,13 +87,13 @@ int main(const std::vector<std::string>& arguments) {
   bool few = false;
   std::vector<int> worlds;
   for (const std::string& argument : arguments) {
-    constexpr long kMostRanks = 16;
+    constexpr long kMaxRanks = 16;
     if (argument == "--covering" || argument == "--all")
       few = argument == "--covering";
     else if (argument == "--help" || argument.starts_with("-"))
       return std::cerr << kUsage, argument == "--help" ? 0 : 2;
     else
-      worlds.push_back(int(parse_number("WORLD", argument, 1, kMostRanks)));
+      worlds.push_back(int(parse_number("WORLD", argument, 1, kMaxRanks)));
   }
   if (worlds.empty()) worlds = {1, 2, 3, 4, 5, 6, 7, 8};
   const std::vector<Case> cases = few ? covering(product(worlds)) : product(worlds);

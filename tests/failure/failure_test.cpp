@@ -17,7 +17,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-void expect_told(const Told& told, Code code, int culprit, const std::string& what) {
+void expect_told(const Told& told, ErrorCode code, int culprit, const std::string& what) {
   ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
   EXPECT_EQ(told.error->code(), code) << told.error->what();
   EXPECT_EQ(told.error->rank(), culprit) << told.error->what();
@@ -35,7 +35,7 @@ TEST_P(InWorldsOf, a_rank_that_leaves_early_is_named) {
     });
     for (const Told& told : all) {
       if (told.rank == leaver) continue;
-      expect_told(told, Code::rank_left, leaver,
+      expect_told(told, ErrorCode::rank_left, leaver,
                   text("rank ", leaver, " on localhost left the world after 3 operations"));
       EXPECT_LT(told.after, seconds(1));
     }
@@ -79,7 +79,7 @@ TEST_P(InWorldsOf, the_others_are_told_what_was_thrown) {
                          }),
                std::runtime_error);
   for (std::size_t rank = 0; rank < all.size(); rank++)
-    if (rank != 1) expect_told(all[rank], Code::aborted, 1, "rank 1 on localhost ended the world: no more data");
+    if (rank != 1) expect_told(all[rank], ErrorCode::aborted, 1, "rank 1 on localhost ended the world: no more data");
 }
 
 void reduce_forever(World& world) {
@@ -100,7 +100,7 @@ TEST_P(InWorldsOf, abort_ends_what_is_under_way) {
       reduce_forever(world);
     });
     for (const Told& told : all) {
-      expect_told(told, Code::aborted, aborter, text("rank ", aborter, " on localhost ended the world: enough"));
+      expect_told(told, ErrorCode::aborted, aborter, text("rank ", aborter, " on localhost ended the world: enough"));
       EXPECT_LT(told.after, seconds(2));
     }
   }
@@ -117,7 +117,7 @@ TEST_P(InWorldsOf, abort_wakes_those_who_wait) {
     world.barrier();
   });
   for (const Told& told : all) {
-    expect_told(told, Code::aborted, last, "enough");
+    expect_told(told, ErrorCode::aborted, last, "enough");
     EXPECT_LT(told.after, seconds(2));
   }
 }
@@ -138,7 +138,7 @@ TEST_P(InWorldsOf, a_failure_can_be_seen_without_a_call) {
     while (!same.failure() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
     for (const Group* each : std::initializer_list<const Group*>{&same, &world}) {
       ASSERT_TRUE(each->failure());
-      EXPECT_EQ(each->failure()->code(), Code::aborted);
+      EXPECT_EQ(each->failure()->code(), ErrorCode::aborted);
       EXPECT_EQ(each->failure()->message(), "rank 0 on localhost ended the world: enough");
     }
   });
@@ -175,7 +175,7 @@ TEST_P(InWorldsOf, a_failed_world_stays_failed) {
       } catch (const Error& e) {
         if (k == 0) first = e.message();
         EXPECT_EQ(e.message(), first);
-        EXPECT_EQ(e.code(), Code::aborted);
+        EXPECT_EQ(e.code(), ErrorCode::aborted);
       }
     }
     EXPECT_THROW(world.finish(), Error);
@@ -190,7 +190,7 @@ TEST_P(InWorldsOf, whoever_aborts_calls_in_vain) {
       if (world.rank() == 0) world.abort("enough");
       world.barrier();
     });
-    for (const Told& told : all) expect_told(told, Code::aborted, 0, "enough");
+    for (const Told& told : all) expect_told(told, ErrorCode::aborted, 0, "enough");
   }
 }
 
@@ -203,7 +203,7 @@ TEST(Failure, a_world_of_one_can_be_ended_too) {
         world.average(1.0);
         FAIL() << "the world has ended";
       } catch (const Error& e) {
-        EXPECT_EQ(e.code(), Code::aborted);
+        EXPECT_EQ(e.code(), ErrorCode::aborted);
         EXPECT_EQ(e.rank(), 0);
         EXPECT_THAT(e.message(), HasSubstr("rank 0 on localhost ended the world: enough"));
       }
@@ -233,7 +233,7 @@ TEST_P(InWorldsOf, after_finish_nothing_may_be_called) {
       world.barrier();
       FAIL() << "the world is finished";
     } catch (const Error& e) {
-      EXPECT_EQ(e.code(), Code::invalid_argument);
+      EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
       EXPECT_THAT(e.what(), HasSubstr("used after finish()"));
     }
     EXPECT_THROW(world.finish(), Error);
@@ -247,7 +247,8 @@ TEST(Failure, finish_tells_that_another_rank_has_failed) {
     if (world.rank() == 1) return;
     world.finish();
   });
-  for (const int rank : {0, 2}) expect_told(all[std::size_t(rank)], Code::rank_left, 1, "rank 1 on localhost left");
+  for (const int rank : {0, 2})
+    expect_told(all[std::size_t(rank)], ErrorCode::rank_left, 1, "rank 1 on localhost left");
 }
 
 // One after another, in any order: so all must be alike.
@@ -277,7 +278,7 @@ TEST_P(InWorldsOf, threads_are_all_told) {
         try {
           reduce_forever(world);
         } catch (const Error& e) {
-          EXPECT_EQ(e.code(), Code::aborted) << e.what();
+          EXPECT_EQ(e.code(), ErrorCode::aborted) << e.what();
           told++;
         }
       });

@@ -32,7 +32,7 @@ void expect_right(const std::vector<Told>& all) {
 }
 
 // Nobody is told anything else, or later.
-void expect_told(const std::vector<Told>& all, Code code, milliseconds within) {
+void expect_told(const std::vector<Told>& all, ErrorCode code, milliseconds within) {
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
     EXPECT_EQ(told.error->code(), code) << "rank " << told.rank << ": " << told.error->what();
@@ -79,7 +79,7 @@ TEST(Network, that_is_cut_between_two_ranks_ends_the_world_in_time) {
         carry_out_right(w, 1000000, kLarge);
       },
       impatient());
-  expect_told(told, Code::rank_silent, kSilenceLimit + seconds(1) + kWork);
+  expect_told(told, ErrorCode::rank_silent, kSilenceLimit + seconds(1) + kWork);
   EXPECT_THAT(told[0].error->message(), ::testing::AnyOf(HasSubstr("rank 2"), HasSubstr("rank 3")));
 }
 
@@ -97,7 +97,7 @@ TEST(Network, that_falls_apart_ends_the_world_on_both_sides_in_time) {
       impatient());
   for (const Told& each : told) {
     ASSERT_TRUE(each.error) << "rank " << each.rank << " was told nothing";
-    EXPECT_EQ(each.error->code(), Code::rank_silent) << each.error->what();
+    EXPECT_EQ(each.error->code(), ErrorCode::rank_silent) << each.error->what();
     EXPECT_GE(each.error->rank(), 0) << each.error->what();
     EXPECT_EQ(each.error->rank() < 2, each.rank >= 2) << "rank " << each.rank << ": " << each.error->what();
     EXPECT_LT(each.after, (kSilenceLimit + seconds(1) + kWork) * kSlowdown) << each.error->what();
@@ -112,7 +112,7 @@ TEST(Network, that_loses_a_connection_ends_the_world_at_once) {
     (half ? fault.half_close_at : fault.truncate_at) = kMuch;
     world.between(1, 2, fault);
     const auto told = world.told([](World& w) { carry_out_right(w, 100, kLarge); });
-    expect_told(told, Code::rank_dead, seconds(5));
+    expect_told(told, ErrorCode::rank_dead, seconds(5));
     EXPECT_THAT(told[0].error->rank(), ::testing::AnyOf(1, 2)) << told[0].error->what();
   }
 }
@@ -125,7 +125,7 @@ TEST(Network, that_loses_a_byte_is_found_out_by_the_next_operation) {
     std::vector<float> values(kMuch);
     for (int k = 0; k < 100; k++) w.allreduce(values);
   });
-  expect_told(told, Code::protocol, seconds(5));
+  expect_told(told, ErrorCode::protocol, seconds(5));
 }
 
 // A world that does nothing has control connections only; behind the handshake are their frames.
@@ -138,7 +138,7 @@ TEST(Network, that_loses_a_byte_of_the_control_plane_is_found_out_by_who_hears_n
         w.barrier();
       },
       impatient());
-  expect_told(told, Code::protocol, seconds(5));
+  expect_told(told, ErrorCode::protocol, seconds(5));
   EXPECT_THAT(told[0].error->rank(), ::testing::AnyOf(2, 3)) << told[0].error->what();
 }
 

@@ -95,7 +95,7 @@ TEST_P(LateRank, ends_the_world_where_operations_have_a_limit) {
   }
   EXPECT_EQ(errors.size(), 4u);
   for (const Error& error : errors) {
-    EXPECT_EQ(error.code(), Code::timed_out) << error.what();
+    EXPECT_EQ(error.code(), ErrorCode::timed_out) << error.what();
     EXPECT_EQ(error.rank(), GetParam()) << error.what();
     EXPECT_THAT(error.message(),
                 AllOf(HasSubstr("allreduce #1 (sum of 100 f32) has stalled: rank"),

@@ -45,7 +45,7 @@ long memory_kib(pid_t pid) {
 }
 
 // Adds what the page at this port says of strangers.
-void add_counts(std::uint16_t port, Strangers::Counts& counts) {
+void add_counts(std::uint16_t port, RejectedConnections::Counts& counts) {
   asio::io_context context;
   tcp::socket socket(context);
   socket.connect({asio::ip::address_v4::loopback(), port});
@@ -54,9 +54,9 @@ void add_counts(std::uint16_t port, Strangers::Counts& counts) {
   asio::error_code end;
   asio::read(socket, asio::dynamic_buffer(page), end);
   for (std::size_t k = 0; k < kStrangers; k++) {
-    const std::string label = text("kind=\"", name(Stranger(k)), "\"} ");
+    const std::string label = text("kind=\"", name(RejectReason(k)), "\"} ");
     const std::size_t at = page.find(label);
-    if (at == std::string::npos) throw Error(Code::protocol, text("no ", label, "at port ", port));
+    if (at == std::string::npos) throw Error(ErrorCode::protocol, text("no ", label, "at port ", port));
     counts[k] += std::stoull(page.substr(at + label.size()));
   }
 }
@@ -128,7 +128,7 @@ class Stage {
     const std::vector<long> after = memories();
     for (std::size_t k = 0; k < after.size(); k++) {
       outcome_.grown_kib = std::max(outcome_.grown_kib, after[k] - before[k]);
-      outcome_.most_kib = std::max(outcome_.most_kib, after[k]);
+      outcome_.max_kib = std::max(outcome_.max_kib, after[k]);
     }
     outcome_.made = siege.made();
     try {
@@ -159,19 +159,19 @@ Outcome carry_out(const Job& job) {
 
 std::string miscounted(const Outcome& outcome) {
   const auto made = [&](Hostile kind) { return outcome.made[std::size_t(kind)]; };
-  const auto counted = [&](Stranger kind) { return long(outcome.counted[std::size_t(kind)]); };
+  const auto counted = [&](RejectReason kind) { return long(outcome.counted[std::size_t(kind)]); };
   struct Pair {
     std::string_view what;
     long made, counted;
   };
   const Pair pairs[] = {
-      {"noise", made(Hostile::noise), counted(Stranger::noise)},
-      {"oversized", made(Hostile::oversized), counted(Stranger::oversized)},
+      {"noise", made(Hostile::noise), counted(RejectReason::noise)},
+      {"oversized", made(Hostile::oversized), counted(RejectReason::oversized)},
       {"silence", made(Hostile::prefix) + made(Hostile::half_open),
-       counted(Stranger::silent) + counted(Stranger::crowded_out)},
-      {"secret", made(Hostile::replayed) + made(Hostile::wrong_secret), counted(Stranger::secret)},
-      {"job", made(Hostile::wrong_job), counted(Stranger::job)},
-      {"generation", made(Hostile::old_generation), counted(Stranger::generation) + counted(Stranger::place)},
+       counted(RejectReason::silent) + counted(RejectReason::crowded_out)},
+      {"secret", made(Hostile::replayed) + made(Hostile::wrong_secret), counted(RejectReason::secret)},
+      {"job", made(Hostile::wrong_job), counted(RejectReason::job)},
+      {"generation", made(Hostile::old_generation), counted(RejectReason::generation) + counted(RejectReason::place)},
   };
   std::string all;
   for (const Pair& pair : pairs)

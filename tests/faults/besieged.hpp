@@ -18,10 +18,10 @@ struct Outcome {
   std::string wrong;   // what did not go as it should; empty if all did
   double cpu_s = 0;    // of the server and all ranks
   double wall_s = 0;   //
-  long most_kib = 0;   // of memory, the largest of them
+  long max_kib = 0;    // of memory, the largest of them
   long grown_kib = 0;  // from the siege's first quarter to its end, the most of any
   std::array<long, kHostiles> made{};
-  Strangers::Counts counted{};  // by the server and all ranks
+  RejectedConnections::Counts counted{};  // by the server and all ranks
 };
 Outcome carry_out(const Job& job);
 

@@ -78,9 +78,9 @@ int run_siege(long of_each_kind, long rounds) {
     say(text("in peace ", tenths(peace.cpu_s), " s of processor time in ", tenths(peace.wall_s), " s; besieged by ",
              std::accumulate(war.made.begin(), war.made.end(), 0L), " strangers ", tenths(war.cpu_s), " s in ",
              tenths(war.wall_s), " s (", tenths(cost.back()), " % more), memory grew by ", war.grown_kib, " KiB of ",
-             war.most_kib, complaint.empty() ? "" : "; wrong: ", complaint));
+             war.max_kib, complaint.empty() ? "" : "; wrong: ", complaint));
     std::string counts = "  counted:";
-    for (std::size_t k = 0; k < kStrangers; k++) counts += text(" ", name(Stranger(k)), " ", war.counted[k]);
+    for (std::size_t k = 0; k < kStrangers; k++) counts += text(" ", name(RejectReason(k)), " ", war.counted[k]);
     say(counts);
   }
   std::ranges::nth_element(cost, cost.begin() + std::ptrdiff_t(cost.size() / 2));

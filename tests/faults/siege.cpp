@@ -59,7 +59,7 @@ awaitable<void> overhear(tcp::socket& socket, Recording& recording) {
 
 awaitable<void> try_to_greet(tcp::socket& socket, Credentials credentials, Claim claim) {
   try {
-    co_await greet(socket, credentials, claim);
+    co_await connect_handshake(socket, credentials, claim);
   } catch (const Error&) {  // as it should be
   }
 }

@@ -1,5 +1,5 @@
-// Strangers at the doors of a job: connections of every hostile kind, to its rendezvous and to its ranks. They come
-// from a thread of its own, evenly over time.
+// RejectedConnections at the doors of a job: connections of every hostile kind, to its rendezvous and to its ranks.
+// They come from a thread of its own, evenly over time.
 #pragma once
 #include <array>
 #include <cstdint>

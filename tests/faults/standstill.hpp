@@ -17,14 +17,14 @@ class Standstill {
   std::chrono::milliseconds total() const { return std::chrono::milliseconds(total_ms_); }
 
  private:
-  static constexpr std::chrono::milliseconds kNap{20}, kLeast{250};
+  static constexpr std::chrono::milliseconds kNap{20}, kMin{250};
 
   void watch() {
     for (auto before = std::chrono::steady_clock::now(); !done_;) {
       std::this_thread::sleep_for(kNap);
       const auto now = std::chrono::steady_clock::now();
       const auto late = std::chrono::duration_cast<std::chrono::milliseconds>(now - before) - kNap;
-      if (late >= kLeast) total_ms_ += late.count();
+      if (late >= kMin) total_ms_ += late.count();
       before = now;
     }
   }

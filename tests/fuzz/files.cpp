@@ -43,7 +43,7 @@ std::string framed(std::string_view body) {
 
 void digits(std::string_view bytes) {
   const auto path = scratch().put("digits", std::string(bytes));
-  expect_value_or_error<Code::file>([&] { trainer::load_digits(path); });
+  expect_value_or_error<ErrorCode::file>([&] { trainer::load_digits(path); });
 }
 
 void mnist(std::string_view bytes) {
@@ -55,7 +55,7 @@ void mnist(std::string_view bytes) {
   const std::size_t chosen = std::size_t(bytes[0]) % 4;
   for (std::size_t k = 0; k < 4; k++)
     scratch().put(names[k], k == chosen ? std::string(bytes.substr(1)) : k % 2 == 0 ? images : labels);
-  expect_value_or_error<Code::file>([&] { trainer::load_mnist(scratch().path()); });
+  expect_value_or_error<ErrorCode::file>([&] { trainer::load_mnist(scratch().path()); });
 }
 
 void checkpoint(std::string_view bytes) {
@@ -65,7 +65,7 @@ void checkpoint(std::string_view bytes) {
   const auto backend = trainer::make_cpu_backend();
   std::vector<float> first(kElems, 7), second(1, 7);
   const std::vector<std::span<float>> tensors{first, second};
-  expect_value_or_error<Code::file>([&] {
+  expect_value_or_error<ErrorCode::file>([&] {
     try {
       trainer::read_checkpoint(path, kFacts, *backend, tensors);
     } catch (const Error&) {  // what is refused has changed nothing

@@ -11,13 +11,13 @@
 #include <string>
 
 #include "rendezvous/protocol.hpp"
-#include "ring/algorithms/table.hpp"
+#include "ring/algorithms/tuning_table.hpp"
 #include "ring/base/signature.hpp"
-#include "ring/failure/council.hpp"
-#include "ring/failure/frame.hpp"
+#include "ring/failure/agreement.hpp"
+#include "ring/failure/control_message.hpp"
 #include "ring/net/addresses.hpp"
 #include "ring/net/handshake.hpp"
-#include "ring/world/introduction.hpp"
+#include "ring/world/peer_info.hpp"
 #include "tests/fuzz/promise.hpp"
 
 namespace anello::fuzz {
@@ -28,14 +28,14 @@ constexpr int kWorld = 4;
 }  // namespace
 
 void control(std::string_view bytes) {
-  expect_value_or_error<Code::protocol>([&] {
-    const std::string again = encode(decode_frame(bytes, kWorld));
+  expect_value_or_error<ErrorCode::protocol>([&] {
+    const std::string again = encode(decode_control_message(bytes, kWorld));
     require(again == bytes);
   });
-  Council council(1, std::vector<std::string>(kWorld, "host"), [](auto, auto) { return std::nullopt; });
-  expect_value_or_error<Code::protocol>([&] { council.receive(bytes, Council::Time(0)); });
-  council.tick(Council::Time(1'000'000));
-  for (const std::string& frame : council.take_outbox()) decode_frame(frame, kWorld);
+  FailureAgreement council(1, std::vector<std::string>(kWorld, "host"), [](auto, auto) { return std::nullopt; });
+  expect_value_or_error<ErrorCode::protocol>([&] { council.receive(bytes, FailureAgreement::Time(0)); });
+  council.tick(FailureAgreement::Time(1'000'000));
+  for (const std::string& frame : council.take_outbox()) decode_control_message(frame, kWorld);
 }
 
 void handshake(std::string_view bytes) {
@@ -48,7 +48,7 @@ void handshake(std::string_view bytes) {
   const Credentials credentials{"job", ""};
   const auto welcomed = [&]() -> asio::awaitable<void> {
     try {
-      co_await welcome(socket, credentials, [](const Claim&) { return std::nullopt; });
+      co_await accept_handshake(socket, credentials, [](const Claim&) { return std::nullopt; });
     } catch (const HandshakeError&) {
     }
   };
@@ -61,14 +61,14 @@ void handshake(std::string_view bytes) {
 
 void rendezvous(std::string_view bytes) {
   using namespace anello::rendezvous;
-  expect_value_or_error<Code::protocol>(
+  expect_value_or_error<ErrorCode::protocol>(
       [&] { require(encode(decode_request(encode(decode_request(bytes)))) == encode(decode_request(bytes))); });
-  expect_value_or_error<Code::protocol>(
+  expect_value_or_error<ErrorCode::protocol>(
       [&] { require(encode(decode_reply(encode(decode_reply(bytes)))) == encode(decode_reply(bytes))); });
 }
 
 void signature(std::string_view bytes) {
-  expect_value_or_error<Code::protocol>([&] {
+  expect_value_or_error<ErrorCode::protocol>([&] {
     const Signature read = decode_signature(bytes);
     const auto again = encode(read);
     require(std::string_view(again.data(), again.size()) == bytes);
@@ -76,30 +76,31 @@ void signature(std::string_view bytes) {
   });
 }
 
-void introduction(std::string_view bytes) {
-  expect_value_or_error<Code::protocol>([&] {
+void peer_info(std::string_view bytes) {
+  expect_value_or_error<ErrorCode::protocol>([&] {
     Cores all = available_cores();
-    all.unite(decode_introduction(bytes).cores);
+    all.unite(decode_peer_info(bytes).cores);
     require(all.count() >= 0);
   });
 }
 
 void addresses(std::string_view bytes) {
-  expect_value_or_error<Code::configuration>([&] {
+  expect_value_or_error<ErrorCode::configuration>([&] {
     const HostPort first = parse_host_port("fuzz", bytes);
     const HostPort second = parse_host_port("fuzz", host_port(first.host, first.port));
     require(first.host == second.host && first.port == second.port);
   });
-  expect_value_or_error<Code::configuration>([&] {
+  expect_value_or_error<ErrorCode::configuration>([&] {
     const PortRange range = parse_port_range(bytes);
     require(range.first <= range.last);
   });
   const std::vector<Interface> interfaces{{"lo", "127.0.0.1"}, {"eth0", "10.0.0.1"}, {"eth1", "fe80::1%eth1"}};
-  expect_value_or_error<Code::configuration>([&] { require(!choose_address(bytes, "10.0.0.1", interfaces).empty()); });
+  expect_value_or_error<ErrorCode::configuration>(
+      [&] { require(!choose_address(bytes, "10.0.0.1", interfaces).empty()); });
 }
 
 void table(std::string_view bytes) {
-  expect_value_or_error<Code::configuration>([&] {
+  expect_value_or_error<ErrorCode::configuration>([&] {
     std::string text;
     for (const TableRow& row : parse_table(bytes)) text += to_text(row);
     std::string again;

@@ -7,16 +7,16 @@
 
 namespace anello::fuzz {
 
-void control(std::string_view bytes);       // frames between ranks, and what a council makes of them
-void handshake(std::string_view bytes);     // what a connection opens with, and its proof
-void rendezvous(std::string_view bytes);    // requests to the server, and its replies
-void signature(std::string_view bytes);     // of an operation, on data connections
-void introduction(std::string_view bytes);  // what a rank tells of itself
-void addresses(std::string_view bytes);     // host:port, ranges of ports, names of interfaces
-void table(std::string_view bytes);         // of algorithms
-void digits(std::string_view bytes);        // a data file, plain or compressed
-void mnist(std::string_view bytes);         // the first byte chooses one of four files, which holds the rest
-void checkpoint(std::string_view bytes);    // as it is, or (first byte odd) the rest with a right frame around it
+void control(std::string_view bytes);     // frames between ranks, and what a council makes of them
+void handshake(std::string_view bytes);   // what a connection opens with, and its proof
+void rendezvous(std::string_view bytes);  // requests to the server, and its replies
+void signature(std::string_view bytes);   // of an operation, on data connections
+void peer_info(std::string_view bytes);   // what a rank tells of itself
+void addresses(std::string_view bytes);   // host:port, ranges of ports, names of interfaces
+void table(std::string_view bytes);       // of algorithms
+void digits(std::string_view bytes);      // a data file, plain or compressed
+void mnist(std::string_view bytes);       // the first byte chooses one of four files, which holds the rest
+void checkpoint(std::string_view bytes);  // as it is, or (first byte odd) the rest with a right frame around it
 
 struct Parser {
   std::string_view name;
@@ -26,7 +26,7 @@ inline constexpr std::array<Parser, 10> kParsers{{{"control", control},
                                                   {"handshake", handshake},
                                                   {"rendezvous", rendezvous},
                                                   {"signature", signature},
-                                                  {"introduction", introduction},
+                                                  {"peer_info", peer_info},
                                                   {"addresses", addresses},
                                                   {"table", table},
                                                   {"digits", digits},

@@ -10,7 +10,7 @@ inline void require(bool holds) {
 }
 
 // Parses, or throws Error of one of these codes.
-template <Code... allowed, class Parse>
+template <ErrorCode... allowed, class Parse>
 void expect_value_or_error(Parse parse) {
   try {
     parse();

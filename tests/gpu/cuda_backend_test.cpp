@@ -102,7 +102,7 @@ TEST(CudaBackend, a_kernel_that_fails_is_named) {
     on_gpu.relu(Matrix{memory.get(), 2, 2}, Matrix{memory.get(), 2, 2});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::device);
+    EXPECT_EQ(error.code(), ErrorCode::device);
     EXPECT_THAT(error.what(), ::testing::AllOf(::testing::HasSubstr("GPU 1, stream"),
                                                ::testing::HasSubstr("rectifying: the fake is broken")));
   }

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "gpu/gpu_group.hpp"
-#include "gpu/library.hpp"
+#include "gpu/plugin_loader.hpp"
 #include "tests/gpu/on_gpu.hpp"
 #include "trainer/cuda_backend.hpp"
 

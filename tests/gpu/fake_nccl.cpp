@@ -136,9 +136,9 @@ int abort(void* comm) {
   return destroy(comm);
 }
 
-int all_gather(const void* in, void* out, std::size_t count, int dtype, void* comm, void* stream) {
+int allgather(const void* in, void* out, std::size_t count, int dtype, void* comm, void* stream) {
   return call(comm, stream, [=](Group& group) {
-    return group.all_gather_async(input(in, count, dtype), output(out, count * std::size_t(group.size()), dtype));
+    return group.allgather_async(input(in, count, dtype), output(out, count * std::size_t(group.size()), dtype));
   });
 }
 int allreduce(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, void* stream) {
@@ -207,7 +207,7 @@ const AnelloNcclTable& nccl_table() {
       .allreduce = allreduce,
       .reduce = reduce,
       .broadcast = broadcast,
-      .all_gather = all_gather,
+      .allgather = allgather,
       .reduce_scatter = reduce_scatter,
       .send = send,
       .recv = recv,

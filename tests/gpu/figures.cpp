@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gpu/gpu_group.hpp"
-#include "gpu/library.hpp"
+#include "gpu/plugin_loader.hpp"
 #include "trainer/cuda_backend.hpp"
 
 namespace {

@@ -125,7 +125,7 @@ TEST_P(GpuGradientsBy, end_with_the_world) {
          }
        })) {
     ASSERT_TRUE(told.error);
-    EXPECT_EQ(told.error->code(), Code::aborted);
+    EXPECT_EQ(told.error->code(), ErrorCode::aborted);
     EXPECT_THAT(told.error->what(), HasSubstr("enough"));
   }
 }
@@ -151,7 +151,7 @@ TEST(GpuGradients, that_differ_are_a_mismatch) {
          GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}, {"b", b}}, nullptr);
        })) {
     ASSERT_TRUE(told.error);
-    EXPECT_EQ(told.error->code(), Code::mismatch);
+    EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
     EXPECT_THAT(told.error->what(), HasSubstr("the list of gradients"));
   }
 }
@@ -170,7 +170,7 @@ TEST(GpuGradients, misuse_is_refused) {
       return "accepted";
     };
     const std::vector<Gradient> list = {{"a", a}};
-    EXPECT_THAT(why([&] { GpuGradients(gpus, list, nullptr, {.most_norm = 1}); }), HasSubstr("no most_norm"));
+    EXPECT_THAT(why([&] { GpuGradients(gpus, list, nullptr, {.max_norm = 1}); }), HasSubstr("no max_norm"));
     EXPECT_THAT(why([&] { GpuGradients(gpus, list, nullptr, {.error_feedback = true}); }), HasSubstr("no error_feedb"));
     EXPECT_THAT(why([&] {
                   GpuGradients(gpus, std::vector<Gradient>{{"whole", whole}}, nullptr);

@@ -69,7 +69,7 @@ TEST(GpuGroup, stages_where_it_is_asked_to) {
 }
 
 // All ranks are told the same.
-void expect_refused(const std::vector<Told>& all, Code code, const std::string& what) {
+void expect_refused(const std::vector<Told>& all, ErrorCode code, const std::string& what) {
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
     EXPECT_EQ(told.error->code(), code);
@@ -78,10 +78,10 @@ void expect_refused(const std::vector<Told>& all, Code code, const std::string& 
 }
 
 TEST(GpuGroup, refuses_what_cannot_be) {
-  expect_refused(told_on_all_ranks(2, [](World& world) { gpus_of(world, {.backend = "cuda"}); }), Code::configuration,
-                 "ANELLO_GPU_BACKEND='cuda' is none of auto, nccl, staged");
-  expect_refused(told_on_all_ranks(5, [](World& world) { gpus_of(world, {.backend = "nccl"}); }), Code::configuration,
-                 "ANELLO_GPU_BACKEND=nccl cannot be: ranks 0 and 4 share GPU fake:0");
+  expect_refused(told_on_all_ranks(2, [](World& world) { gpus_of(world, {.backend = "cuda"}); }),
+                 ErrorCode::configuration, "ANELLO_GPU_BACKEND='cuda' is none of auto, nccl, staged");
+  expect_refused(told_on_all_ranks(5, [](World& world) { gpus_of(world, {.backend = "nccl"}); }),
+                 ErrorCode::configuration, "ANELLO_GPU_BACKEND=nccl cannot be: ranks 0 and 4 share GPU fake:0");
 }
 
 // One rank's trouble is everybody's.
@@ -92,14 +92,15 @@ TEST(GpuGroup, says_on_all_ranks_what_one_of_them_lacks) {
       return load();
     });
   };
-  expect_refused(told_on_all_ranks(
-                     3, [&](World& world) { only_rank_1(world, [] { throw Error(Code::unsupported, "no plugin"); }); }),
-                 Code::unsupported, "rank 1 on localhost: no plugin");
+  expect_refused(
+      told_on_all_ranks(
+          3, [&](World& world) { only_rank_1(world, [] { throw Error(ErrorCode::unsupported, "no plugin"); }); }),
+      ErrorCode::unsupported, "rank 1 on localhost: no plugin");
   expect_refused(told_on_all_ranks(3, [&](World& world) { only_rank_1(world, [] { fake::fail("device_count"); }); }),
-                 Code::unsupported, "rank 1 on localhost: no GPU can be used: the fake is broken");
+                 ErrorCode::unsupported, "rank 1 on localhost: no GPU can be used: the fake is broken");
   expect_refused(
       told_on_all_ranks(3, [&](World& world) { only_rank_1(world, [] {}, {.device = world.rank() == 1 ? 4 : -1}); }),
-      Code::unsupported, "rank 1 on localhost: GPU 4 is asked for, but there are 4, from 0 on");
+      ErrorCode::unsupported, "rank 1 on localhost: GPU 4 is asked for, but there are 4, from 0 on");
 }
 
 class GpuGroupBy : public ::testing::TestWithParam<std::string> {};
@@ -120,15 +121,15 @@ TEST_P(GpuGroupBy, has_the_verbs_of_a_group) {
     gpus.allreduce(a, stream);
     gpus.allreduce(a, b, stream, Op::max);
     gpus.allreduce(std::vector<Tensor>{list}, stream);
-    gpus.all_gather(sent, halves, stream);
+    gpus.allgather(sent, halves, stream);
     std::vector<int> reduced = filled(me), gathered(200), scattered(100), own(100), swapped(200), uneven(3);
     gpus.reduce(reduced, 1, stream);
     gpus.gather(sent, gathered, 0, stream);
     gpus.scatter(halves, scattered, 1, stream);
     gpus.reduce_scatter(halves, own, stream);
-    gpus.all_to_all(halves, swapped, stream);
+    gpus.alltoall(halves, swapped, stream);
     const std::vector<std::uint64_t> sends(2, std::uint64_t(me + 1)), recvs = {1, 2};
-    gpus.all_to_all(std::span(sent).first(2 * std::size_t(me + 1)), uneven, sends, recvs, stream);
+    gpus.alltoall(std::span(sent).first(2 * std::size_t(me + 1)), uneven, sends, recvs, stream);
     if (me == 0)
       gpus.send(sent, other, stream);
     else
@@ -202,7 +203,7 @@ TEST(GpuGroup, refuses_tensors_in_other_places) {
       try {
         gpus.allreduce(input, output, nullptr);
       } catch (const Error& error) {
-        EXPECT_EQ(error.code(), Code::invalid_argument);
+        EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
         return error.what();
       }
       return "accepted";

@@ -177,7 +177,7 @@ Ending end_of(const fake::NcclFaults& faults, const Communicator::Limits& limits
   return ending;
 }
 
-void expect_all_told(const Ending& ending, Code code, int culprit, const std::string& what) {
+void expect_all_told(const Ending& ending, ErrorCode code, int culprit, const std::string& what) {
   for (const Told& told : ending.told) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
     EXPECT_EQ(told.error->code(), code) << told.error->what();
@@ -197,14 +197,15 @@ void reduce_for_ever(World& world, Nccl& on_gpu, void* stream) {
 }
 
 TEST(Nccl, that_refuses_a_communicator_ends_the_world) {
-  expect_all_told(end_of({.refuses = true}, kLimits, reduce_for_ever), Code::aborted, 1,
+  expect_all_told(end_of({.refuses = true}, kLimits, reduce_for_ever), ErrorCode::aborted, 1,
                   "NCCL on GPU 1: the fake refuses");
 }
 
 TEST(Nccl, that_is_never_there_is_given_up_after_the_limit) {
   Communicator::Limits limits;
   limits.start = milliseconds(200);
-  expect_all_told(end_of({.never_there = true}, limits, reduce_for_ever), Code::aborted, 1, "it took more than 200 ms");
+  expect_all_told(end_of({.never_there = true}, limits, reduce_for_ever), ErrorCode::aborted, 1,
+                  "it took more than 200 ms");
 }
 
 TEST(Nccl, an_error_that_it_finds_by_itself_ends_the_world) {
@@ -217,7 +218,7 @@ TEST(Nccl, an_error_that_it_finds_by_itself_ends_the_world) {
     while (!world.failure()) std::this_thread::sleep_for(milliseconds(1));
     reduce_for_ever(world, on_gpu, stream);
   });
-  expect_all_told(ending, Code::aborted, 1, "NCCL on GPU 1: the fake is broken (a cable is loose)");
+  expect_all_told(ending, ErrorCode::aborted, 1, "NCCL on GPU 1: the fake is broken (a cable is loose)");
   EXPECT_EQ(fake::nccl_aborted() - before, 3);
 }
 
@@ -225,7 +226,7 @@ TEST(Nccl, a_kernel_that_hangs_is_ended_after_the_limit) {
   Communicator::Limits limits;
   limits.operation = milliseconds(300);
   const Ending ending = end_of({.kernels_hang = true}, limits, reduce_for_ever);
-  expect_all_told(ending, Code::aborted, ending.told[0].error->rank(), "took more than 300 ms");
+  expect_all_told(ending, ErrorCode::aborted, ending.told[0].error->rank(), "took more than 300 ms");
   EXPECT_THAT(ending.told[0].error->message(), HasSubstr("NCCL allreduce #0 (sum of 100 i32)"));
 }
 
@@ -272,7 +273,7 @@ TEST(Nccl, arguments_that_differ_are_a_mismatch_where_they_are_compared) {
   const Ending ending = end_of(hang, kLimits, with_counts, true);
   for (const Told& told : ending.told) {
     ASSERT_TRUE(told.error);
-    EXPECT_EQ(told.error->code(), Code::mismatch) << told.error->what();
+    EXPECT_EQ(told.error->code(), ErrorCode::mismatch) << told.error->what();
   }
   EXPECT_LT(ending.took, seconds(4));
 }
@@ -281,7 +282,7 @@ TEST(Nccl, unequal_parts_that_do_not_fit_end_the_world) {
   const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, void* stream) {
     const std::vector<std::uint64_t> sends(3, world.rank() == 2 ? 5 : 4), expects(3, 4);
     std::vector<int> from(15), to(15);
-    on_gpu.all_to_all(from, to, sends, expects, stream, {});
+    on_gpu.alltoall(from, to, sends, expects, stream, {});
     reduce_for_ever(world, on_gpu, stream);
   });
   for (const Told& told : ending.told) EXPECT_THAT(told.error->message(), HasSubstr("rank 2 sends 5 elements"));

@@ -33,17 +33,17 @@ inline void carry_out(Collectives& on_gpu, int rank, const Exercise& exercise, c
                            exercise.in_place ? part.in_place : out, exercise.root, stream, exercise.op, options);
     case Kind::broadcast:
       return on_gpu.broadcast(std::span(&out, 1), exercise.root, stream, {});
-    case Kind::all_gather:
-      return on_gpu.all_gather(part.input, out, stream, {.counts = counts});
+    case Kind::allgather:
+      return on_gpu.allgather(part.input, out, stream, {.counts = counts});
     case Kind::gather:
       return on_gpu.gather(part.input, out, exercise.root, stream, {.counts = counts});
     case Kind::scatter:
       return on_gpu.scatter(part.input, out, exercise.root, stream, {.counts = counts});
     case Kind::reduce_scatter:
       return on_gpu.reduce_scatter(part.input, out, stream, exercise.op, options);
-    case Kind::all_to_all:
-      if (exercise.uneven) return on_gpu.all_to_all(part.input, out, counts, received, stream, {});
-      return on_gpu.all_to_all(part.input, out, stream, {});
+    case Kind::alltoall:
+      if (exercise.uneven) return on_gpu.alltoall(part.input, out, counts, received, stream, {});
+      return on_gpu.alltoall(part.input, out, stream, {});
     default:
       FAIL() << "rank " << rank << ": no such exercise";
   }
@@ -52,8 +52,8 @@ inline void carry_out(Collectives& on_gpu, int rank, const Exercise& exercise, c
 // Every kind, equal and unequal parts, out of place and, where that is a call of its own, in place.
 inline std::vector<Exercise> exercises_of_all_kinds(std::uint64_t count, int root) {
   std::vector<Exercise> all;
-  for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::broadcast, Kind::all_gather, Kind::gather, Kind::scatter,
-                          Kind::reduce_scatter, Kind::all_to_all}) {
+  for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::broadcast, Kind::allgather, Kind::gather, Kind::scatter,
+                          Kind::reduce_scatter, Kind::alltoall}) {
     const bool whole = kind == Kind::allreduce || kind == Kind::reduce;
     if (kind == Kind::broadcast || whole) all.push_back({.kind = kind, .count = count, .root = root, .in_place = true});
     if (kind != Kind::broadcast) all.push_back({.kind = kind, .count = count, .root = root});

@@ -75,7 +75,7 @@ TEST(Staged, counts_that_differ_by_whole_segments_are_a_mismatch) {
   });
   for (const Told& each : told) {
     ASSERT_TRUE(each.error);
-    EXPECT_EQ(each.error->code(), Code::mismatch) << each.error->what();
+    EXPECT_EQ(each.error->code(), ErrorCode::mismatch) << each.error->what();
   }
 }
 
@@ -120,10 +120,10 @@ TEST(Staged, a_call_that_fails_on_the_device_ends_the_world_and_says_which) {
           throw;
         }
       });
-      EXPECT_EQ(told[1].error->code(), Code::device) << call << " " << after;
+      EXPECT_EQ(told[1].error->code(), ErrorCode::device) << call << " " << after;
       EXPECT_THAT(told[1].error->message(), HasSubstr("GPU 1")) << call;
       for (const int other : {0, 2}) {
-        EXPECT_EQ(told[other].error->code(), Code::aborted) << call << " " << after;
+        EXPECT_EQ(told[other].error->code(), ErrorCode::aborted) << call << " " << after;
         EXPECT_THAT(told[other].error->message(), HasSubstr("the fake is broken")) << call;
       }
       EXPECT_EQ(fake::alive(), 0);
@@ -174,7 +174,7 @@ TEST(Owners, that_cannot_be_made_say_why) {
     make_pinned(fake::device(1), 100);
     ADD_FAILURE();
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::device);
+    EXPECT_EQ(error.code(), ErrorCode::device);
     EXPECT_STREQ(error.what(), "GPU 1: making room for 100 bytes of pinned host memory: the fake is broken");
   }
   fake::recover();

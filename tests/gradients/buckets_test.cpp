@@ -23,14 +23,14 @@ TEST(Buckets, follow_the_order_and_are_full_at_their_most) {
 }
 
 TEST(Buckets, hold_half_of_what_is_left_at_the_end_but_no_less_than_is_worthwhile) {
-  constexpr std::uint64_t kLeast = kWorthwhileBucketBytes / 4;
+  constexpr std::uint64_t kMin = kWorthwhileBucketBytes / 4;
   Sizes sizes;
-  for (const std::uint64_t count : {kLeast, 12 * kLeast}) sizes.add(count);
-  EXPECT_THAT(make_buckets(sizes.tensors, std::vector<std::uint32_t>{1, 0}, 4 * kWorthwhileBucketBytes),
-              ElementsAre(Bucket{{1, 0, 4 * kLeast}}, Bucket{{1, 4 * kLeast, 4 * kLeast}},
-                          Bucket{{1, 8 * kLeast, 5 * kLeast / 2}}, Bucket{{1, 21 * kLeast / 2, 5 * kLeast / 4}},
-                          Bucket{{1, 47 * kLeast / 4, kLeast / 4}, {0, 0, 3 * kLeast / 4}},
-                          Bucket{{0, 3 * kLeast / 4, kLeast / 4}}));
+  for (const std::uint64_t count : {kMin, 12 * kMin}) sizes.add(count);
+  EXPECT_THAT(
+      make_buckets(sizes.tensors, std::vector<std::uint32_t>{1, 0}, 4 * kWorthwhileBucketBytes),
+      ElementsAre(Bucket{{1, 0, 4 * kMin}}, Bucket{{1, 4 * kMin, 4 * kMin}}, Bucket{{1, 8 * kMin, 5 * kMin / 2}},
+                  Bucket{{1, 21 * kMin / 2, 5 * kMin / 4}}, Bucket{{1, 47 * kMin / 4, kMin / 4}, {0, 0, 3 * kMin / 4}},
+                  Bucket{{0, 3 * kMin / 4, kMin / 4}}));
 }
 
 TEST(Buckets, a_large_gradient_is_split) {

@@ -15,7 +15,7 @@ std::string refusal(const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& e) {
-    EXPECT_EQ(e.code(), Code::invalid_argument);
+    EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
     return e.what();
   }
   return "none";
@@ -70,7 +70,7 @@ TEST(GradientErrors, that_differ_between_ranks_are_named) {
     });
     for (const Told& one : told) {
       ASSERT_TRUE(one.error) << each.told;
-      EXPECT_EQ(one.error->code(), Code::mismatch);
+      EXPECT_EQ(one.error->code(), ErrorCode::mismatch);
       EXPECT_EQ(one.error->rank(), 2);
       EXPECT_THAT(one.error->what(), HasSubstr(each.told));
       EXPECT_LT(one.after, std::chrono::seconds(1));
@@ -92,7 +92,7 @@ TEST(GradientErrors, that_cannot_be_are_refused) {
     EXPECT_THAT(told({{"a", whole}}), HasSubstr("'a' (6 i32): is no floating-point type"));
     EXPECT_THAT(told({{"a", values, shape}}), HasSubstr("the shape does not have the tensor's 6 elements"));
     EXPECT_THAT(told({{"a", values}}, {.bucket_bytes = -2}), HasSubstr("bucket_bytes is -2"));
-    EXPECT_THAT(told({{"a", values}}, {.most_norm = std::nan("")}), HasSubstr("most_norm is nan"));
+    EXPECT_THAT(told({{"a", values}}, {.max_norm = std::nan("")}), HasSubstr("max_norm is nan"));
     EXPECT_THAT(told({{"a", values}}, {.passes = 0}), HasSubstr("passes is 0"));
     EXPECT_THAT(told({{"a", values}}, {.error_feedback = true}), HasSubstr("set wire"));
     EXPECT_THAT(told({{"a", wide}}, {.wire = DType::f16, .error_feedback = true}), HasSubstr("for gradients of f32"));

@@ -122,7 +122,7 @@ TEST_P(GradientsOf, are_scaled_down_to_the_norm) {
   with_ranks(GetParam(), [](World& world) {
     for (const std::int64_t bucket_bytes : {100, 3000, 1 << 20}) {
       Model model(world.rank(), kSizes);
-      Gradients gradients(world, model.gradients(), {.bucket_bytes = bucket_bytes, .most_norm = 10});
+      Gradients gradients(world, model.gradients(), {.bucket_bytes = bucket_bytes, .max_norm = 10});
       double squares = 0;
       for (std::size_t k = 0; k < kSizes.size(); k++)
         for (std::size_t i = 0; i < kSizes[k]; i++) squares += std::pow(sum_of(world.size(), k, i) / world.size(), 2);
@@ -142,7 +142,7 @@ TEST_P(GradientsOf, are_scaled_down_to_the_norm) {
 TEST_P(GradientsOf, below_the_norm_stay_as_they_are) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), {10});
-    Gradients gradients(world, model.gradients(), {.most_norm = 1000});
+    Gradients gradients(world, model.gradients(), {.max_norm = 1000});
     gradients.begin();
     model.backward(0), gradients.ready(0);
     EXPECT_GT(gradients.finish().norm, 0);
@@ -224,7 +224,7 @@ TEST(Gradients, may_try_sizes_of_buckets_and_agree_on_one) {
       if (step < 20) continue;
       std::vector<std::uint64_t> everybody(3);
       const std::uint64_t own = gradients.buckets().size();
-      world.all_gather(std::span(&own, 1), everybody);
+      world.allgather(std::span(&own, 1), everybody);
       EXPECT_THAT(everybody, testing::Each(own));
     }
   });
@@ -265,7 +265,7 @@ TEST(Gradients, fail_with_their_world) {
   });
   for (const int rank : {0, 2}) {
     ASSERT_TRUE(told[std::size_t(rank)].error);
-    EXPECT_EQ(told[std::size_t(rank)].error->code(), Code::aborted);
+    EXPECT_EQ(told[std::size_t(rank)].error->code(), ErrorCode::aborted);
   }
 }
 

@@ -238,7 +238,7 @@ TEST(Allreduce, an_unknown_algorithm_is_refused_with_those_there_are) {
         2, [](World&) {}, with("rings"));
     FAIL();
   } catch (const Error& e) {
-    EXPECT_EQ(e.code(), Code::configuration);
+    EXPECT_EQ(e.code(), ErrorCode::configuration);
     EXPECT_STREQ(
         e.what(),
         "ANELLO_ALGORITHM='rings' is no algorithm: auto, ring, star, tree, one_shot, two_shot, halving, chain");

@@ -17,7 +17,7 @@ void expect_refused(const std::function<void(World&)>& call, const std::string& 
       call(world);
       ADD_FAILURE() << "not refused: " << why;
     } catch (const Error& e) {
-      EXPECT_EQ(e.code(), Code::invalid_argument);
+      EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
       EXPECT_THAT(e.what(), HasSubstr(why));
     }
     EXPECT_EQ(carry_out(world, {.count = 10}), "") << "after: " << why;
@@ -33,7 +33,7 @@ TEST(Arguments, null_pointers) {
   expect_refused([&](World& w) { w.allreduce(nothing); }, "allreduce: the input is a null pointer with 10 elements");
   expect_refused([&](World& w) { w.allreduce(floats(10), nothing); }, "the output is a null pointer with 10 elements");
   expect_refused([&](World& w) { w.broadcast(nothing, 0); }, "broadcast: the tensor is a null pointer");
-  expect_refused([&](World& w) { w.all_gather(nothing, floats(20)); }, "all_gather: the input is a null pointer");
+  expect_refused([&](World& w) { w.allgather(nothing, floats(20)); }, "allgather: the input is a null pointer");
   expect_refused([&](World& w) { w.reduce_scatter(nothing, floats(5)); }, "reduce_scatter: the input is a null");
 }
 
@@ -78,50 +78,50 @@ TEST(Arguments, types_that_cannot_travel) {
 TEST(Arguments, counts_that_do_not_fit) {
   expect_refused([](World& w) { w.allreduce(floats(10), floats(11)); },
                  "allreduce: the input has 10 elements but the output 11");
-  expect_refused([](World& w) { w.all_gather(floats(10), floats(19)); },
-                 "all_gather: the output has 19 elements, not 2 times the input's 10");
+  expect_refused([](World& w) { w.allgather(floats(10), floats(19)); },
+                 "allgather: the output has 19 elements, not 2 times the input's 10");
   expect_refused([](World& w) { w.reduce_scatter(floats(19), floats(10)); },
                  "reduce_scatter: the input has 19 elements, not 2 times the output's 10");
 }
 
 TEST(Arguments, counts_of_parts_that_do_not_fit) {
   const std::vector<std::uint64_t> three = {1, 2, 3}, equal = {5, 5}, vast = {std::uint64_t(1) << 63, 5};
-  expect_refused([&](World& w) { w.all_gather(floats(5), floats(10), {.counts = three}); },
-                 "all_gather: there are 3 counts for 2 ranks");
-  expect_refused([&](World& w) { w.all_gather(floats(5), floats(11), {.counts = equal}); },
-                 "all_gather: the output has 11 elements, but the counts add up to 10");
-  expect_refused([&](World& w) { w.all_gather(floats(4), floats(10), {.counts = equal}); },
-                 "all_gather: the input has 4 elements, but the counts give rank ");
+  expect_refused([&](World& w) { w.allgather(floats(5), floats(10), {.counts = three}); },
+                 "allgather: there are 3 counts for 2 ranks");
+  expect_refused([&](World& w) { w.allgather(floats(5), floats(11), {.counts = equal}); },
+                 "allgather: the output has 11 elements, but the counts add up to 10");
+  expect_refused([&](World& w) { w.allgather(floats(4), floats(10), {.counts = equal}); },
+                 "allgather: the input has 4 elements, but the counts give rank ");
   expect_refused([&](World& w) { w.scatter(floats(10), floats(4), w.rank(), {.counts = equal}); },
                  "scatter: the output has 4 elements, but the counts give rank ");
   expect_refused([&](World& w) { w.gather(floats(5), floats(9), w.rank(), {.counts = equal}); },
                  "gather: the output has 9 elements, but the counts add up to 10");
   expect_refused([&](World& w) { w.reduce_scatter(floats(9), floats(5), Op::sum, {.counts = equal}); },
                  "reduce_scatter: the input has 9 elements, but the counts add up to 10");
-  expect_refused([&](World& w) { w.all_gather(floats(5), floats(10), {.counts = vast}); },
-                 "all_gather: the buffer of the counts has 9223372036854775808 elements, more than any memory holds");
+  expect_refused([&](World& w) { w.allgather(floats(5), floats(10), {.counts = vast}); },
+                 "allgather: the buffer of the counts has 9223372036854775808 elements, more than any memory holds");
   expect_refused([&](World& w) { w.allreduce(floats(5), Op::sum, {.counts = equal}); },
                  "allreduce: there are no parts that could have counts");
 }
 
 TEST(Arguments, what_all_to_all_cannot_divide) {
   const std::vector<std::uint64_t> equal = {5, 5}, other = {4, 6}, three = {1, 2, 3};
-  expect_refused([](World& w) { w.all_to_all(floats(3), floats(3)); },
-                 "all_to_all: the 3 elements cannot be divided among 2 ranks");
-  expect_refused([](World& w) { w.all_to_all(floats(4), floats(6)); },
-                 "all_to_all: the input has 4 elements but the output 6");
+  expect_refused([](World& w) { w.alltoall(floats(3), floats(3)); },
+                 "alltoall: the 3 elements cannot be divided among 2 ranks");
+  expect_refused([](World& w) { w.alltoall(floats(4), floats(6)); },
+                 "alltoall: the input has 4 elements but the output 6");
   expect_refused(
       [](World& w) {
         std::vector<float> both(4);
-        w.all_to_all(both, both);
+        w.alltoall(both, both);
       },
-      "all_to_all: input and output overlap");
-  expect_refused([&](World& w) { w.all_to_all(floats(10), floats(10), three, equal); },
-                 "all_to_all: there are 3 send counts for 2 ranks");
-  expect_refused([&](World& w) { w.all_to_all(floats(10), floats(9), equal, equal); },
-                 "all_to_all: the output has 9 elements, but the counts add up to 10");
-  expect_refused([&](World& w) { w.all_to_all(floats(10), floats(10), equal, other); },
-                 "all_to_all: this rank sends 5 elements to itself, but expects ");
+      "alltoall: input and output overlap");
+  expect_refused([&](World& w) { w.alltoall(floats(10), floats(10), three, equal); },
+                 "alltoall: there are 3 send counts for 2 ranks");
+  expect_refused([&](World& w) { w.alltoall(floats(10), floats(9), equal, equal); },
+                 "alltoall: the output has 9 elements, but the counts add up to 10");
+  expect_refused([&](World& w) { w.alltoall(floats(10), floats(10), equal, other); },
+                 "alltoall: this rank sends 5 elements to itself, but expects ");
 }
 
 TEST(Arguments, factors_that_are_none) {
@@ -136,7 +136,7 @@ TEST(Arguments, counts_beyond_memory) {
   std::byte byte{};
   constexpr std::size_t kHalf = std::size_t(1) << 63;
   const Tensor vast(&byte, kHalf, DType::u8), none(&byte, 0, DType::u8);
-  expect_refused([&](World& w) { w.all_gather(vast, none); }, "9223372036854775808 elements");
+  expect_refused([&](World& w) { w.allgather(vast, none); }, "9223372036854775808 elements");
   expect_refused([&](World& w) { w.reduce_scatter(none, vast); }, "9223372036854775808 elements");
   const Tensor wide(&byte, kHalf / 4, DType::f64);
   expect_refused([&](World& w) { w.allreduce(wide); }, "2305843009213693952 elements");
@@ -184,7 +184,7 @@ TEST(Arguments, overlap_that_is_not_in_place) {
   expect_refused(
       [&](World& w) {
         std::vector<float> v(100);
-        w.all_gather(part(v, 10 * std::size_t(1 - w.rank()), 10), part(v, 0, 20));
+        w.allgather(part(v, 10 * std::size_t(1 - w.rank()), 10), part(v, 0, 20));
       },
       kWhy);
   expect_refused(
@@ -202,7 +202,7 @@ TEST(Arguments, memory_that_touches_does_not_overlap) {
     EXPECT_EQ(v[10], 2.F);
     EXPECT_EQ(v[0], 1.F);
     EXPECT_EQ(v[20], 1.F);
-    world.all_gather(std::span(v).first(10), std::span(v).subspan(10, 20));
+    world.allgather(std::span(v).first(10), std::span(v).subspan(10, 20));
     world.allreduce(Tensor(nullptr, 0, DType::f32));
   });
 }

@@ -48,7 +48,7 @@ TEST_P(AsyncInWorldsOf, any_work_mixes_with_calls_that_block) {
 // The others need this rank's part while it computes.
 TEST_P(AsyncInWorldsOf, goes_on_without_help) {
   run_world(GetParam(), [](World& world) {
-    Started first(world, {.count = 100'000}), second(world, {.kind = Kind::all_gather, .count = 1000});
+    Started first(world, {.count = 100'000}), second(world, {.kind = Kind::allgather, .count = 1000});
     const auto began = std::chrono::steady_clock::now();
     while (!second.work.done() && std::chrono::steady_clock::now() - began < seconds(20)) std::this_thread::yield();
     EXPECT_TRUE(second.work.done() && first.work.done());
@@ -149,7 +149,7 @@ TEST(Async, a_callback_may_start_work_but_not_wait) {
       try {
         world.barrier();
       } catch (const Error& e) {
-        refused = e.code() == Code::invalid_argument;
+        refused = e.code() == ErrorCode::invalid_argument;
       }
       world.allreduce_async(second).when_done([&](const Error*) { over = true; });
     });
@@ -198,7 +198,7 @@ TEST(Async, every_work_of_a_failed_world_says_so) {
   });
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
-    EXPECT_EQ(told.error->code(), Code::mismatch);
+    EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
     EXPECT_LT(told.after, seconds(2));
   }
 }
@@ -230,7 +230,7 @@ TEST(Async, an_abort_ends_work_that_nobody_waits_for) {
     const auto began = std::chrono::steady_clock::now();
     while (!work.done() && std::chrono::steady_clock::now() - began < seconds(5)) std::this_thread::yield();
     ASSERT_TRUE(work.error());
-    EXPECT_EQ(work.error()->code(), Code::aborted);
+    EXPECT_EQ(work.error()->code(), ErrorCode::aborted);
   });
 }
 

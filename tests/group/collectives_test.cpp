@@ -74,13 +74,13 @@ TEST_P(InWorldsOf, gather_to_and_scatter_from_every_root) {
   });
 }
 
-TEST_P(InWorldsOf, all_gather) {
+TEST_P(InWorldsOf, allgather) {
   run([&](World& world) {
     for (const bool in_place : {false, true})
       for (const std::uint64_t count : counts())
         expect_right(
             world,
-            {.kind = Kind::all_gather, .dtype = kDTypes[count % kDTypes.size()], .count = count, .in_place = in_place});
+            {.kind = Kind::allgather, .dtype = kDTypes[count % kDTypes.size()], .count = count, .in_place = in_place});
   });
 }
 
@@ -99,7 +99,7 @@ TEST_P(InWorldsOf, reduce_scatter) {
 
 TEST_P(InWorldsOf, parts_that_are_not_equal) {
   run([&](World& world) {
-    for (const Kind kind : {Kind::all_gather, Kind::reduce_scatter, Kind::gather, Kind::scatter, Kind::all_to_all})
+    for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::gather, Kind::scatter, Kind::alltoall})
       for (const bool in_place : {false, true})
         for (const std::uint64_t count : {0, 1, 5, 1000, 1501})
           expect_right(world, {.kind = kind,
@@ -107,15 +107,15 @@ TEST_P(InWorldsOf, parts_that_are_not_equal) {
                                .dtype = kDTypes[count % kDTypes.size()],
                                .count = count,
                                .root = int(count % std::uint64_t(world.size())),
-                               .in_place = in_place && kind != Kind::all_to_all,
+                               .in_place = in_place && kind != Kind::alltoall,
                                .uneven = true});
   });
 }
 
-TEST_P(InWorldsOf, all_to_all) {
+TEST_P(InWorldsOf, alltoall) {
   run([&](World& world) {
     for (const std::uint64_t count : {0, 1, 7, 1000, 3001})
-      expect_right(world, {.kind = Kind::all_to_all, .dtype = kDTypes[count % kDTypes.size()], .count = count});
+      expect_right(world, {.kind = Kind::alltoall, .dtype = kDTypes[count % kDTypes.size()], .count = count});
   });
 }
 
@@ -175,7 +175,7 @@ TEST_P(InWorldsOf, allreduce_of_a_list) {
 
 TEST_P(InWorldsOf, memory_that_peers_can_map) {
   run([](World& world) {
-    for (const Kind kind : {Kind::broadcast, Kind::all_gather, Kind::reduce_scatter})
+    for (const Kind kind : {Kind::broadcast, Kind::allgather, Kind::reduce_scatter})
       for (const bool in_place : {false, true})
         expect_right(world,
                      {.kind = kind, .dtype = DType::f32, .count = 30'011, .in_place = in_place, .shareable = true});
@@ -234,7 +234,7 @@ TEST_P(InWorldsOf, a_program_of_all_kinds) {
     for (std::uint64_t k = 0; k < 20; k++) {
       expect_right(world, {.kind = Kind::allreduce, .dtype = DType::f32, .count = 17 * k});
       expect_right(world, {.kind = Kind::broadcast, .dtype = DType::u8, .count = 1 + k, .root = int(k) % world.size()});
-      expect_right(world, {.kind = Kind::all_gather, .dtype = DType::i16, .count = 3 + k});
+      expect_right(world, {.kind = Kind::allgather, .dtype = DType::i16, .count = 3 + k});
       expect_right(world, {.kind = Kind::reduce_scatter, .op = Op::max, .dtype = DType::f64, .count = k});
       if (k % 3 == 0) world.barrier();
     }

@@ -49,7 +49,7 @@ TEST(Groups, have_ranks_of_their_own) {
     EXPECT_EQ(group.rank_of(2), std::nullopt);
     // The root and the order of parts are the group's.
     std::vector<int> all(3);
-    group.all_gather(std::vector<int>{world.rank()}, all);
+    group.allgather(std::vector<int>{world.rank()}, all);
     EXPECT_THAT(all, ElementsAre(3, 0, 1));
     std::vector<int> value{world.rank()};
     group.broadcast(value, 0);
@@ -61,9 +61,9 @@ class GroupsInWorldsOf : public testing::TestWithParam<int> {
  protected:
   // Everything that a world can do.
   static void exercise(Group& group) {
-    for (const Kind kind : {Kind::allreduce, Kind::all_gather, Kind::reduce_scatter, Kind::reduce, Kind::all_to_all})
+    for (const Kind kind : {Kind::allreduce, Kind::allgather, Kind::reduce_scatter, Kind::reduce, Kind::alltoall})
       for (const std::uint64_t count : {0, 1, 1000, 20'000}) {
-        Exercise one{.kind = kind, .count = count, .uneven = kind == Kind::all_to_all};
+        Exercise one{.kind = kind, .count = count, .uneven = kind == Kind::alltoall};
         EXPECT_EQ(carry_out(group, one), "");
       }
   }
@@ -166,7 +166,7 @@ TEST(Groups, refuse_members_that_are_none) {
         world.group(members);
         return "";
       } catch (const Error& e) {
-        EXPECT_EQ(e.code(), Code::invalid_argument);
+        EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
         return e.what();
       }
     };
@@ -190,7 +190,7 @@ TEST(Groups, a_mismatch_names_the_group_and_ranks_of_the_world) {
   });
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
-    EXPECT_EQ(told.error->code(), Code::mismatch);
+    EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
     EXPECT_THAT(told.error->message(), AllOf(HasSubstr("in group (3, 2, 1) the counts differ"),
                                              HasSubstr("rank 2 calls allreduce #0 (sum of 9 f32)")));
     EXPECT_LT(told.after, seconds(2));
@@ -208,7 +208,7 @@ TEST(Groups, a_member_that_parted_is_named) {
   });
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
-    EXPECT_EQ(told.error->code(), Code::rank_left) << told.error->what();
+    EXPECT_EQ(told.error->code(), ErrorCode::rank_left) << told.error->what();
     EXPECT_THAT(told.error->message(), HasSubstr("rank 1 on localhost left group (0, 1, 2) after 1 operations"));
     EXPECT_LT(told.after, seconds(2));
   }
@@ -224,7 +224,7 @@ TEST(Groups, a_member_that_left_without_making_it_is_named) {
   for (const Told& told : all) {
     if (told.rank == 1) continue;
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
-    EXPECT_EQ(told.error->code(), Code::rank_left) << told.error->what();
+    EXPECT_EQ(told.error->code(), ErrorCode::rank_left) << told.error->what();
     EXPECT_THAT(told.error->message(), HasSubstr("rank 1 on localhost left group (0, 1, 2) after 0 operations"));
     EXPECT_LT(told.after, seconds(2));
   }
@@ -245,7 +245,7 @@ TEST(Groups, an_abort_reaches_all_of_them) {
   for (const Told& told : all) {
     if (told.rank == 3) continue;
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
-    EXPECT_EQ(told.error->code(), Code::aborted);
+    EXPECT_EQ(told.error->code(), ErrorCode::aborted);
     EXPECT_LT(told.after, seconds(2));
   }
 }
@@ -265,7 +265,7 @@ TEST(Groups, a_call_in_progress_fails_when_the_world_ends) {
           if (how == 2) group.allreduce_async(values).wait_for(seconds(20));
           ADD_FAILURE() << "nobody else called it";
         } catch (const Error& e) {
-          EXPECT_EQ(e.code(), Code::aborted) << e.what();
+          EXPECT_EQ(e.code(), ErrorCode::aborted) << e.what();
         }
       });
       std::this_thread::sleep_for(milliseconds(30));

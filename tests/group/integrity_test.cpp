@@ -44,7 +44,7 @@ TEST(Integrity, a_damaged_result_is_found_out_by_the_next_operation) {
   EXPECT_NE(values[0], values[1]);
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
-    EXPECT_EQ(told.error->code(), Code::diverged) << told.error->what();
+    EXPECT_EQ(told.error->code(), ErrorCode::diverged) << told.error->what();
     EXPECT_EQ(told.error->message(), all[0].error->message());
     EXPECT_THAT(told.error->message(),
                 AllOf(HasSubstr("the results of broadcast #1 (16384 f32 from root 0) differ: rank 0 has checksum "),
@@ -74,7 +74,7 @@ TEST(Integrity, a_damaged_checksum_is_no_divergence_if_there_is_none) {
       with_integrity(0));
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank;
-    EXPECT_EQ(told.error->code(), Code::protocol) << told.error->what();
+    EXPECT_EQ(told.error->code(), ErrorCode::protocol) << told.error->what();
     EXPECT_THAT(told.error->message(), HasSubstr("what rank 0 says of its earlier results"));
   }
 }

@@ -29,7 +29,7 @@ class OddRank : public testing::TestWithParam<int> {
     const std::vector<Told> all = told(usual, different);
     for (const Told& told : all) {
       ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
-      EXPECT_EQ(told.error->code(), Code::mismatch) << told.error->what();
+      EXPECT_EQ(told.error->code(), ErrorCode::mismatch) << told.error->what();
       EXPECT_EQ(told.error->message(), all[0].error->message()) << "rank " << told.rank;
       EXPECT_THAT(told.error->message(), AllOf(HasSubstr(text("rank ", GetParam(), " calls ", different_text)),
                                                HasSubstr(" calls " + usual_text)));
@@ -56,7 +56,7 @@ TEST(Mismatch, of_algorithms_forced_for_one_call) {
   });
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank;
-    EXPECT_EQ(told.error->code(), Code::mismatch);
+    EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
     EXPECT_THAT(told.error->what(),
                 AllOf(HasSubstr("the algorithms differ"), HasSubstr("by tree"), HasSubstr("by ring")));
   }
@@ -95,8 +95,8 @@ TEST_P(OddRank, has_another_reduction) {
 TEST_P(OddRank, calls_another_operation) {
   expect_told(kUsual, kUsualText, {.kind = Kind::barrier}, "barrier #1");
   expect_told({.kind = Kind::barrier}, "barrier #1", kUsual, kUsualText);
-  const Exercise gather{.kind = Kind::all_gather, .dtype = DType::f32, .count = 100};
-  expect_told(kUsual, kUsualText, gather, "all_gather #1 (100 f32)");
+  const Exercise gather{.kind = Kind::allgather, .dtype = DType::f32, .count = 100};
+  expect_told(kUsual, kUsualText, gather, "allgather #1 (100 f32)");
 }
 
 TEST_P(OddRank, has_other_splits) {
@@ -108,12 +108,12 @@ TEST_P(OddRank, has_other_splits) {
     if (odd) sends[std::size_t(next)] = 5;
     const std::vector<float> input(odd ? 14 : 12);
     std::vector<float> output(12);
-    world.all_to_all(input, output, sends, receives);
+    world.alltoall(input, output, sends, receives);
     world.barrier();
   });
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
-    EXPECT_EQ(told.error->code(), Code::mismatch) << told.error->what();
+    EXPECT_EQ(told.error->code(), ErrorCode::mismatch) << told.error->what();
     EXPECT_THAT(told.error->message(), HasSubstr(text("rank ", GetParam(), " sends 5 elements to rank ",
                                                       (GetParam() + 1) % kRanks, ", which expects 3")));
     EXPECT_LT(told.after, std::chrono::seconds(1)) << told.error->what();
@@ -127,12 +127,12 @@ TEST_P(OddRank, has_other_parts) {
     const std::vector<std::uint64_t>& counts = odd ? other : usual;
     const std::vector<float> input(counts[std::size_t(world.rank())]);
     std::vector<float> output(20);
-    world.all_gather(input, output, {.counts = counts});
+    world.allgather(input, output, {.counts = counts});
     world.barrier();
   });
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
-    EXPECT_EQ(told.error->code(), Code::mismatch) << told.error->what();
+    EXPECT_EQ(told.error->code(), ErrorCode::mismatch) << told.error->what();
     EXPECT_THAT(told.error->what(), HasSubstr("the lists of counts (same total), factors"));
     EXPECT_LT(told.after, std::chrono::seconds(1)) << told.error->what();
   }
@@ -157,13 +157,13 @@ TEST_P(OddRank, is_in_another_step) {
     std::vector<float> values(20), all(80);
     world.allreduce(values, Op::sum, {.agree = 7});
     world.broadcast(values, 0, {.agree = 7});
-    world.all_gather(values, all, {.agree = 7});
+    world.allgather(values, all, {.agree = 7});
     world.barrier({.agree = step});
     world.barrier();
   };
   for (const Told& told : told_on_all_ranks(kRanks, [&](World& world) { steps(world, false); })) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
-    EXPECT_EQ(told.error->code(), Code::mismatch);
+    EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
     EXPECT_THAT(told.error->what(), HasSubstr("or numbers to agree on differ: rank"));
   }
   run_world(kRanks, [&](World& world) { steps(world, true); });
@@ -198,7 +198,7 @@ TEST_P(OddRank, is_ahead_through_something_else) {
   });
   for (const Told& told : all) {
     ASSERT_TRUE(told.error);
-    EXPECT_EQ(told.error->code(), Code::mismatch) << told.error->what();
+    EXPECT_EQ(told.error->code(), ErrorCode::mismatch) << told.error->what();
     EXPECT_LT(told.after, std::chrono::seconds(1)) << told.error->what();
   }
 }

@@ -124,7 +124,7 @@ TEST(Reproducible, algorithms_that_cannot_are_refused_with_the_reason) {
           try {
             world.allreduce(values, Op::sum, {.algorithm = algorithm, .wire = wire});
           } catch (const Error& e) {
-            EXPECT_EQ(e.code(), Code::configuration);
+            EXPECT_EQ(e.code(), ErrorCode::configuration);
             return e.what();
           }
           return "none";

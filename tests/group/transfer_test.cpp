@@ -108,7 +108,7 @@ TEST(Transfers, that_do_not_match_are_named) {
   });
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
-    EXPECT_EQ(told.error->code(), Code::mismatch);
+    EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
     EXPECT_THAT(told.error->message(), AllOf(HasSubstr("in the transfers from rank 2 to rank 0 the counts differ"),
                                              HasSubstr("rank 2 calls transfer #0 (9 f32)")));
     EXPECT_LT(told.after, seconds(2));

@@ -18,7 +18,7 @@ class MixerTest : public ::testing::Test {
   static std::string take(Mixer& mixer) { return std::exchange(mixer.out(), {}); }
 };
 
-const Look kTerminal{.terminal = true, .colour = false, .columns = 40};
+const TerminalStyle kTerminal{.terminal = true, .colour = false, .columns = 40};
 
 TEST_F(MixerTest, LinesAreWholeAndKeepTheirOrder) {
   Mixer mixer({});

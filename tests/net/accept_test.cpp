@@ -24,8 +24,8 @@ struct Doorstep {
   asio::io_context context;
   tcp::acceptor acceptor{context, {asio::ip::address_v4::loopback(), 0}};
   std::deque<tcp::socket> clients;
-  Strangers strangers;
-  std::size_t inside = 0, most_inside = 0;
+  RejectedConnections rejected_connections;
+  std::size_t inside = 0, max_inside = 0;
   std::string heard;
 
   void knock(char says) {
@@ -34,19 +34,19 @@ struct Doorstep {
   }
 
   asio::awaitable<void> hear(tcp::socket client) {
-    most_inside = std::max(most_inside, ++inside);
+    max_inside = std::max(max_inside, ++inside);
     char says = 0;
     asio::error_code error;
     co_await asio::async_read(client, asio::buffer(&says, 1), asio::redirect_error(asio::use_awaitable, error));
     inside--;
     heard += says;
-    if (says == '?') strangers.count(Stranger::noise);
+    if (says == '?') rejected_connections.count(RejectReason::noise);
   }
 
   // Until so many were heard.
   void open(std::size_t count) {
     const auto take = [this](tcp::socket client) { asio::co_spawn(context, hear(std::move(client)), asio::detached); };
-    asio::co_spawn(context, accept_each(acceptor, {"the test", [] {}, take, &strangers}), asio::detached);
+    asio::co_spawn(context, accept_each(acceptor, {"the test", [] {}, take, &rejected_connections}), asio::detached);
     hear_until(count);
   }
   void hear_until(std::size_t count) {
@@ -62,7 +62,7 @@ TEST(Accept, whoever_came_first_is_heard_before_the_next_comes_in) {
   for (const char says : all) doorstep.knock(says);
   doorstep.open(all.size());
   EXPECT_EQ(doorstep.heard, all);
-  EXPECT_LE(doorstep.most_inside, 2U) << "or a limit on those who have not said all would crowd out who has";
+  EXPECT_LE(doorstep.max_inside, 2U) << "or a limit on those who have not said all would crowd out who has";
 }
 
 TEST(Accept, strangers_keep_nobody_out) {

@@ -15,7 +15,7 @@ std::string refusal(Call call) {
   try {
     call();
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::configuration);
+    EXPECT_EQ(error.code(), ErrorCode::configuration);
     return error.what();
   }
   return "nothing thrown";

@@ -62,7 +62,7 @@ TEST_F(Secret, IsEmptyWhenNoneIsGiven) {
 TEST_F(Secret, ComesFromAFileWithoutItsNewline) {
   EXPECT_EQ(from_file(file("open sesame\n")), "open sesame");
   EXPECT_EQ(from_file(file("two\n\n")), "two\n");
-  EXPECT_EQ(from_file(file(std::string(kSecretMostBytes, 'x') + "\n")).size(), kSecretMostBytes);
+  EXPECT_EQ(from_file(file(std::string(kMaxSecretBytes, 'x') + "\n")).size(), kMaxSecretBytes);
 }
 
 TEST_F(Secret, BadFilesAreRefusedByName) {
@@ -70,7 +70,7 @@ TEST_F(Secret, BadFilesAreRefusedByName) {
   EXPECT_THAT(refusal("/nowhere/secret"), HasSubstr("ANELLO_SECRET_FILE='/nowhere/secret': No such file"));
   EXPECT_THAT(refusal(file("")), HasSubstr("the secret is empty"));
   EXPECT_THAT(refusal(file("\n")), HasSubstr("the secret is empty"));
-  EXPECT_THAT(refusal(file(std::string(kSecretMostBytes + 1, 'x'))), HasSubstr("longer than 4096"));
+  EXPECT_THAT(refusal(file(std::string(kMaxSecretBytes + 1, 'x'))), HasSubstr("longer than 4096"));
   EXPECT_THAT(refusal(file(std::string(1 << 20, 'x'))), HasSubstr("longer than 4096"));
   EXPECT_THAT(refusal(file("open sesame", 0644)), HasSubstr("chmod 600"));
   EXPECT_THAT(refusal(folder_.string()), HasSubstr("not a regular file"));

@@ -6,7 +6,7 @@
 #include <future>
 
 #include "ring/base/text.hpp"
-#include "ring/net/background.hpp"
+#include "ring/net/event_loop.hpp"
 #include "tests/support/resources.hpp"
 
 namespace anello {
@@ -20,17 +20,17 @@ Identity identity_of(int rank, std::uint32_t generation) {
 
 struct Rank {
   std::shared_ptr<Bell> bell = std::make_shared<Bell>();
-  Background background;
-  Strangers strangers;
-  Mesh mesh;
+  EventLoop background;
+  RejectedConnections rejected_connections;
+  PeerConnections peer_connections;
   std::promise<std::pair<int, std::string>> failed;
   std::shared_ptr<DataLinks> shared;
   DataLinks& links;
 
   explicit Rank(int rank, std::uint32_t generation = 1, bool shares = false, std::size_t pipe_bytes = 4096,
                 int connections = 1)
-      : mesh(background.context(), identity_of(rank, generation), {}, strangers),
-        shared(std::make_shared<DataLinks>(background.context(), mesh, DataLinks::Members{0, rank, {0, 1}},
+      : peer_connections(background.context(), identity_of(rank, generation), {}, rejected_connections),
+        shared(std::make_shared<DataLinks>(background.context(), peer_connections, DataLinks::Members{0, rank, {0, 1}},
                                            Sharing{{shares, shares}, pipe_bytes}, connections, bell,
                                            [this](int peer, std::string why) {
                                              failed.set_value({peer, std::move(why)});
@@ -39,8 +39,9 @@ struct Rank {
   ~Rank() { background.stop(); }
 
   void open(const Rank& first, const Rank& second) {
-    mesh.open({first.mesh.endpoint(), second.mesh.endpoint()},
-              [this](const Claim& claim, Mesh::Socket socket) { links.accepted(claim, std::move(socket)); });
+    peer_connections.open(
+        {first.peer_connections.endpoint(), second.peer_connections.endpoint()},
+        [this](const Claim& claim, PeerConnections::Socket socket) { links.accepted(claim, std::move(socket)); });
   }
   bool rings(int limit_ms = 10000) {
     pollfd polled{bell->descriptor(), POLLIN, 0};
@@ -170,34 +171,35 @@ TEST(DataLinks, a_connection_that_nobody_took_is_closed) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST(Mesh, without_descriptors_it_cannot_listen_and_says_so) {
-  Background background;
+TEST(PeerConnections, without_descriptors_it_cannot_listen_and_says_so) {
+  EventLoop background;
   const asio::ip::tcp::socket first(background.context());  // Asio's own descriptors are there
   const FewDescriptors limit(0);
   try {
-    Strangers strangers;
-    Mesh mesh(background.context(), identity_of(0, 1), {}, strangers);
+    RejectedConnections rejected_connections;
+    PeerConnections peer_connections(background.context(), identity_of(0, 1), {}, rejected_connections);
     FAIL() << "a socket was to be had";
   } catch (const Error& e) {
-    EXPECT_EQ(e.code(), Code::network);
+    EXPECT_EQ(e.code(), ErrorCode::network);
     EXPECT_THAT(e.what(), HasSubstr("Too many open files"));
   }
 }
 
-TEST(Mesh, listens_within_the_range_of_ports_or_says_which_it_tried) {
-  Background background;
+TEST(PeerConnections, listens_within_the_range_of_ports_or_says_which_it_tried) {
+  EventLoop background;
   Settings settings;
   settings.port_range = "47101-47103";
-  Strangers strangers;
-  std::vector<std::unique_ptr<Mesh>> taken;
+  RejectedConnections rejected_connections;
+  std::vector<std::unique_ptr<PeerConnections>> taken;
   try {
     for (int k = 0; k < 4; k++) {
-      taken.push_back(std::make_unique<Mesh>(background.context(), identity_of(0, 1), settings, strangers));
+      taken.push_back(
+          std::make_unique<PeerConnections>(background.context(), identity_of(0, 1), settings, rejected_connections));
       EXPECT_THAT(taken.back()->endpoint().port, testing::AllOf(testing::Ge(47101), testing::Le(47103)));
     }
     FAIL() << "there are three ports for four";
   } catch (const Error& e) {
-    EXPECT_EQ(e.code(), Code::network);
+    EXPECT_EQ(e.code(), ErrorCode::network);
     EXPECT_THAT(e.what(), HasSubstr("cannot listen on 127.0.0.1 ports 47101-47103: "));
   }
 }

@@ -20,11 +20,11 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 struct Result {
-  Code code{};  // of what was thrown; none if the handshake held
+  ErrorCode code{};  // of what was thrown; none if the handshake held
   std::string message;
   Claim claim;
-  std::optional<Stranger> stranger;
-  bool held() const { return code == Code{}; }
+  std::optional<RejectReason> reason;
+  bool held() const { return code == ErrorCode{}; }
 };
 
 // Two connected sockets.
@@ -38,7 +38,7 @@ struct Pair {
   }
 };
 
-std::optional<Objection> nothing_wrong(const Claim&) {
+std::optional<Rejection> nothing_wrong(const Claim&) {
   return {};
 }
 
@@ -50,7 +50,7 @@ void start(asio::io_context& context, asio::awaitable<void> side, tcp::socket& s
     try {
       if (thrown) std::rethrow_exception(thrown);
     } catch (const HandshakeError& error) {
-      result = {error.code(), error.what(), {}, error.stranger()};
+      result = {error.code(), error.what(), {}, error.reason()};
     } catch (const Error& error) {
       result = {error.code(), error.what(), {}, {}};
     }
@@ -58,7 +58,7 @@ void start(asio::io_context& context, asio::awaitable<void> side, tcp::socket& s
 }
 asio::awaitable<void> accept_side(tcp::socket& socket, const Credentials& credentials, Check acceptable,
                                   Result& result) {
-  result.claim = co_await welcome(socket, credentials, acceptable);
+  result.claim = co_await accept_handshake(socket, credentials, acceptable);
 }
 
 struct Both {
@@ -68,7 +68,7 @@ Both shake(const Credentials& connecting, const Credentials& accepting, const Cl
            const Check& acceptable = nothing_wrong) {
   Pair pair;
   Both both;
-  start(pair.context, greet(pair.connecting, connecting, claim), pair.connecting, both.greeted);
+  start(pair.context, connect_handshake(pair.connecting, connecting, claim), pair.connecting, both.greeted);
   start(pair.context, accept_side(pair.accepting, accepting, acceptable, both.welcomed), pair.accepting, both.welcomed);
   pair.context.run();
   return both;
@@ -88,7 +88,7 @@ Result welcome_against(const Credentials& credentials, const Player& player) {
 Result greet_against(const Credentials& credentials, const Player& player) {
   Pair pair;
   Result result;
-  start(pair.context, greet(pair.connecting, credentials, {}), pair.connecting, result);
+  start(pair.context, connect_handshake(pair.connecting, credentials, {}), pair.connecting, result);
   std::thread other([&] { player(pair.accepting); });
   pair.context.run();
   other.join();
@@ -145,11 +145,11 @@ TEST(Handshake, HoldsAndCarriesTheClaim) {
 
 TEST(Handshake, RefusesWhoDoesNotKnowTheSecretAndTellsBoth) {
   bool asked = false;
-  const auto acceptable = [&](const Claim&) { return asked = true, std::optional<Objection>(); };
+  const auto acceptable = [&](const Claim&) { return asked = true, std::optional<Rejection>(); };
   const Both both = shake({"job", "open barley"}, kSecret, {}, acceptable);
-  EXPECT_EQ(both.welcomed.code, Code::unauthorized);
-  EXPECT_EQ(both.welcomed.stranger, Stranger::secret);
-  EXPECT_EQ(both.greeted.code, Code::unauthorized);
+  EXPECT_EQ(both.welcomed.code, ErrorCode::unauthorized);
+  EXPECT_EQ(both.welcomed.reason, RejectReason::secret);
+  EXPECT_EQ(both.greeted.code, ErrorCode::unauthorized);
   EXPECT_THAT(both.greeted.message, AllOf(HasSubstr("handshake with 127.0.0.1:"), HasSubstr("the secrets of the two")));
   EXPECT_THAT(both.greeted.message, Not(HasSubstr("barley")));
   EXPECT_FALSE(asked);
@@ -157,29 +157,29 @@ TEST(Handshake, RefusesWhoDoesNotKnowTheSecretAndTellsBoth) {
 
 TEST(Handshake, RefusesASecretOnOneSideOnly) {
   const Both with = shake(kSecret, kOpen), without = shake(kOpen, kSecret);
-  EXPECT_EQ(with.greeted.code, Code::unauthorized);
+  EXPECT_EQ(with.greeted.code, ErrorCode::unauthorized);
   EXPECT_THAT(with.greeted.message, HasSubstr("no secret is set on the accepting side"));
-  EXPECT_EQ(without.greeted.code, Code::unauthorized);
-  EXPECT_EQ(with.welcomed.stranger, Stranger::secret);
-  EXPECT_EQ(without.welcomed.stranger, Stranger::secret);
+  EXPECT_EQ(without.greeted.code, ErrorCode::unauthorized);
+  EXPECT_EQ(with.welcomed.reason, RejectReason::secret);
+  EXPECT_EQ(without.welcomed.reason, RejectReason::secret);
   EXPECT_THAT(without.greeted.message, HasSubstr("the job has a secret; see ANELLO_SECRET_FILE"));
 }
 
 TEST(Handshake, RefusesAnotherJob) {
   const Both both = shake({"theirs\n", "open sesame"}, kSecret);
-  EXPECT_EQ(both.welcomed.code, Code::unauthorized);
-  EXPECT_EQ(both.welcomed.stranger, Stranger::job);
+  EXPECT_EQ(both.welcomed.code, ErrorCode::unauthorized);
+  EXPECT_EQ(both.welcomed.reason, RejectReason::job);
   EXPECT_THAT(both.greeted.message, HasSubstr("this is not job 'theirs?'"));
-  EXPECT_EQ(shake({std::string(256, 'j'), ""}, kOpen).greeted.code, Code::configuration);
+  EXPECT_EQ(shake({std::string(256, 'j'), ""}, kOpen).greeted.code, ErrorCode::configuration);
   EXPECT_TRUE(shake({std::string(255, 'j'), ""}, {std::string(255, 'j'), ""}).greeted.held());
 }
 
 TEST(Handshake, TheRefusalOfAClaimReachesTheConnectingSide) {
-  const auto full = [](const Claim&) { return Objection{Stranger::generation, "rank 3 is already here"}; };
+  const auto full = [](const Claim&) { return Rejection{RejectReason::generation, "rank 3 is already here"}; };
   const Both both = shake(kSecret, kSecret, {Role::control, 1, 3, 0}, full);
   EXPECT_THAT(both.greeted.message, HasSubstr("refused: rank 3 is already here"));
   EXPECT_THAT(both.welcomed.message, HasSubstr("rank 3 is already here"));
-  EXPECT_EQ(both.welcomed.stranger, Stranger::generation);
+  EXPECT_EQ(both.welcomed.reason, RejectReason::generation);
 }
 
 // Whoever closed it did so to make room; the handshake must not be taken for one that held.
@@ -190,11 +190,11 @@ TEST(Handshake, AConnectionThatIsClosedMeanwhileIsCrowdedOut) {
     pair.accepting.close();
     return std::nullopt;
   };
-  start(pair.context, greet(pair.connecting, kSecret, {}), pair.connecting, other);
+  start(pair.context, connect_handshake(pair.connecting, kSecret, {}), pair.connecting, other);
   start(pair.context, accept_side(pair.accepting, kSecret, close_it, result), pair.accepting, result);
   pair.context.run();
-  EXPECT_EQ(result.stranger, Stranger::crowded_out);
-  EXPECT_EQ(result.code, Code::network);
+  EXPECT_EQ(result.reason, RejectReason::crowded_out);
+  EXPECT_EQ(result.code, ErrorCode::network);
   EXPECT_FALSE(other.held());
 }
 
@@ -204,8 +204,8 @@ TEST(Handshake, AnUnknownVersionIsRefusedByNameOnBothSides) {
     say(socket, frame(1, "a hello of the future", 9));
     answer = hear_all(socket);
   });
-  EXPECT_EQ(welcomed.code, Code::protocol);
-  EXPECT_EQ(welcomed.stranger, Stranger::version);
+  EXPECT_EQ(welcomed.code, ErrorCode::protocol);
+  EXPECT_EQ(welcomed.reason, RejectReason::version);
   EXPECT_THAT(welcomed.message, AllOf(HasSubstr("version 9 is not spoken here"), HasSubstr("only version 1")));
   EXPECT_THAT(answer, AllOf(HasSubstr("version 9 is not spoken here"), HasSubstr("only version 1")));
 
@@ -213,7 +213,7 @@ TEST(Handshake, AnUnknownVersionIsRefusedByNameOnBothSides) {
     hear_frame(socket);
     say(socket, frame(5, "version 1 is not spoken here\x1b[31m", 9));
   });
-  EXPECT_EQ(greeted.code, Code::protocol);
+  EXPECT_EQ(greeted.code, ErrorCode::protocol);
   EXPECT_THAT(greeted.message, HasSubstr("refused: version 1 is not spoken here?[31m"));
 }
 
@@ -222,7 +222,7 @@ TEST(Handshake, ARecordedConversationIsOfNoUse) {
   std::string hello, challenge, proof, accepted;
   Pair front, back;
   Result greeted, welcomed;
-  start(front.context, greet(front.connecting, kSecret, {}), front.connecting, greeted);
+  start(front.context, connect_handshake(front.connecting, kSecret, {}), front.connecting, greeted);
   start(back.context, accept_side(back.accepting, kSecret, nothing_wrong, welcomed), back.accepting, welcomed);
   std::thread greeting([&] { front.context.run(); }), welcoming([&] { back.context.run(); });
   say(back.connecting, hello = hear_frame(front.accepting));
@@ -239,8 +239,8 @@ TEST(Handshake, ARecordedConversationIsOfNoUse) {
     say(socket, proof);
     EXPECT_THAT(hear_all(socket), HasSubstr("the secrets of the two sides differ"));
   });
-  EXPECT_EQ(again.code, Code::unauthorized);
-  EXPECT_EQ(again.stranger, Stranger::secret);
+  EXPECT_EQ(again.code, ErrorCode::unauthorized);
+  EXPECT_EQ(again.reason, RejectReason::secret);
   const auto answer_with = [&](bool reflect) {
     return greet_against(kSecret, [&, reflect](tcp::socket& socket) {
       hear_frame(socket);
@@ -260,7 +260,8 @@ TEST(Handshake, TheProofIsBoundToEveryField) {
   for (const std::size_t at : fields) {
     Pair front;
     Result greeted;
-    start(front.context, greet(front.connecting, kSecret, {Role::data, 1, 2, 4}), front.connecting, greeted);
+    start(front.context, connect_handshake(front.connecting, kSecret, {Role::data, 1, 2, 4}), front.connecting,
+          greeted);
     std::thread greeting([&] { front.context.run(); });
     const Result welcomed = welcome_against(kSecret, [&](tcp::socket& socket) {
       std::string hello = hear_frame(front.accepting);
@@ -271,8 +272,8 @@ TEST(Handshake, TheProofIsBoundToEveryField) {
       say(front.accepting, hear_frame(socket));
     });
     greeting.join();
-    EXPECT_EQ(welcomed.code, Code::unauthorized) << "byte " << at;
-    EXPECT_EQ(greeted.code, Code::unauthorized) << "byte " << at;
+    EXPECT_EQ(welcomed.code, ErrorCode::unauthorized) << "byte " << at;
+    EXPECT_EQ(greeted.code, ErrorCode::unauthorized) << "byte " << at;
   }
 }
 
@@ -283,8 +284,8 @@ TEST(Handshake, StrangersAreDroppedWithoutAnAnswer) {
       say(socket, bytes);
       answer = hear_all(socket);
     });
-    EXPECT_EQ(result.code, Code::protocol);
-    EXPECT_EQ(result.stranger, Stranger::noise);
+    EXPECT_EQ(result.code, ErrorCode::protocol);
+    EXPECT_EQ(result.reason, RejectReason::noise);
     EXPECT_EQ(answer, "");
   }
 }
@@ -298,9 +299,9 @@ TEST(Handshake, MalformedMessagesAreProtocolErrors) {
   };
   const std::string large = std::string("ANLO\1\0\1", 7) + "\xff\xff";
   EXPECT_THAT(hears(large).message, HasSubstr("claims 65535 bytes where 1024 are allowed"));
-  EXPECT_EQ(hears(large).stranger, Stranger::oversized);
-  EXPECT_EQ(hears(frame(3, "")).stranger, Stranger::noise);
-  EXPECT_EQ(hears(hello_frame("job", 0)).stranger, Stranger::noise);
+  EXPECT_EQ(hears(large).reason, RejectReason::oversized);
+  EXPECT_EQ(hears(frame(3, "")).reason, RejectReason::noise);
+  EXPECT_EQ(hears(hello_frame("job", 0)).reason, RejectReason::noise);
   EXPECT_THAT(hears(frame(3, "")).message, HasSubstr("unexpected message of kind 3"));
   EXPECT_THAT(hears(frame(200, "")).message, HasSubstr("unexpected message of kind 200"));
   EXPECT_THAT(hears(hello_frame("job", 0)).message, HasSubstr("no role 0"));
@@ -308,7 +309,7 @@ TEST(Handshake, MalformedMessagesAreProtocolErrors) {
   EXPECT_THAT(hears(hello_frame("job", 1, -2)).message, HasSubstr("no rank -2"));
   EXPECT_THAT(hears(hello_frame(std::string(256, 'j'))).message, HasSubstr("claims 256 bytes where 255 are allowed"));
   EXPECT_THAT(hears(frame(1, hello_frame().substr(kHeader) + "x")).message, HasSubstr("1 bytes too many"));
-  EXPECT_EQ(hears(hello_frame() + frame(3, std::string(32, 'p'))).code, Code::unauthorized);
+  EXPECT_EQ(hears(hello_frame() + frame(3, std::string(32, 'p'))).code, ErrorCode::unauthorized);
   EXPECT_TRUE(hears(hello_frame() + frame(3, "")).held());
   EXPECT_THAT(greet_against(kOpen, [](tcp::socket& socket) { say(socket, frame(2, "short")); }).message,
               HasSubstr("a nonce of 5 bytes"));
@@ -322,8 +323,8 @@ TEST(Handshake, EveryTruncationIsAnError) {
       socket.shutdown(tcp::socket::shutdown_send);
       hear_all(socket);
     });
-    EXPECT_EQ(result.stranger, Stranger::gone);
-    EXPECT_EQ(result.code, Code::network) << bytes << " bytes: " << result.message;
+    EXPECT_EQ(result.reason, RejectReason::gone);
+    EXPECT_EQ(result.code, ErrorCode::network) << bytes << " bytes: " << result.message;
   }
   // A hello whose length is right for less than a hello.
   const std::string body = hello_frame().substr(kHeader);
@@ -332,7 +333,7 @@ TEST(Handshake, EveryTruncationIsAnError) {
       say(socket, frame(1, body.substr(0, bytes)));
       hear_all(socket);
     });
-    EXPECT_EQ(result.code, Code::protocol) << bytes << " bytes: " << result.message;
+    EXPECT_EQ(result.code, ErrorCode::protocol) << bytes << " bytes: " << result.message;
   }
 }
 
@@ -345,8 +346,8 @@ TEST(Handshake, ASlowSenderIsDroppedAtTheLimit) {
     }
     hear_all(socket);
   });
-  EXPECT_EQ(result.code, Code::timed_out);
-  EXPECT_EQ(result.stranger, Stranger::silent);
+  EXPECT_EQ(result.code, ErrorCode::timed_out);
+  EXPECT_EQ(result.reason, RejectReason::silent);
   EXPECT_THAT(result.message, HasSubstr("not complete within 2000 ms"));
   EXPECT_GE(std::chrono::steady_clock::now() - started, kHandshakeLimit);
 }

@@ -6,7 +6,7 @@
 #include <anello/error.hpp>
 #include <future>
 
-#include "ring/net/background.hpp"
+#include "ring/net/event_loop.hpp"
 
 namespace anello {
 namespace {
@@ -14,19 +14,19 @@ namespace {
 using testing::HasSubstr;
 
 std::string refusal(std::string_view name) {
-  Background background;
+  EventLoop background;
   try {
     const OnSignal waits(background.context(), name, [] {});
     background.stop();
   } catch (const Error& e) {
-    EXPECT_EQ(e.code(), Code::configuration);
+    EXPECT_EQ(e.code(), ErrorCode::configuration);
     return e.what();
   }
   return "none";
 }
 
 TEST(OnSignal, calls_for_every_world_that_waits) {
-  Background first, second;
+  EventLoop first, second;
   std::promise<void> one, other;
   {
     const OnSignal a(first.context(), "USR2", [&] { one.set_value(); });

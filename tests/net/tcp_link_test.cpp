@@ -154,7 +154,7 @@ std::string error_of(const std::function<void()>& call) {
   try {
     call();
   } catch (const Error& e) {
-    EXPECT_EQ(e.code(), Code::network);
+    EXPECT_EQ(e.code(), ErrorCode::network);
     return e.what();
   }
   ADD_FAILURE() << "no error";

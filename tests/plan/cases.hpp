@@ -8,7 +8,7 @@
 #include "ring/algorithms/algorithm.hpp"
 #include "ring/base/text.hpp"
 #include "ring/plan/check.hpp"
-#include "ring/plan/draft.hpp"
+#include "ring/plan/plan_builder.hpp"
 #include "tests/support/uneven.hpp"
 
 namespace anello {
@@ -20,7 +20,7 @@ inline constexpr Algorithm kAlgorithms[] = {Algorithm::ring,     Algorithm::star
 struct Case {
   std::string name;
   std::vector<Plan> plans;  // rank by rank
-  Promise promise;
+  Expectation expectation;
 };
 
 template <class Build>
@@ -33,12 +33,12 @@ std::vector<Plan> plans_of(int world, Build build) {
 // Those with parts that are not equal.
 inline void add_uneven(std::vector<Case>& cases, int world, std::uint64_t count) {
   const std::vector<std::uint64_t> counts = uneven_counts(world, count);
-  const auto add = [&](std::string_view what, Promise promise, auto build) {
+  const auto add = [&](std::string_view what, Expectation expectation, auto build) {
     std::string title = text(what, " of unequal parts, world ", world, ", count ", count);
-    cases.push_back({std::move(title), plans_of(world, build), std::move(promise)});
+    cases.push_back({std::move(title), plans_of(world, build), std::move(expectation)});
   };
-  add("all_gather", {Collective::all_gather, false, 0, counts}, [&](int rank) {
-    return plan_all_gather({rank, world, 0, 0, counts});
+  add("allgather", {Collective::allgather, false, 0, counts}, [&](int rank) {
+    return plan_allgather({rank, world, 0, 0, counts});
   });
   for (int root = 0; root < world; root++) {
     add(text("gather to ", root), {Collective::gather, false, root, counts}, [&](int rank) {
@@ -51,17 +51,17 @@ inline void add_uneven(std::vector<Case>& cases, int world, std::uint64_t count)
   std::vector<std::uint64_t> matrix;
   for (int from = 0; from < world; from++)
     for (const std::uint64_t each : uneven_counts(world, count, from)) matrix.push_back(each);
-  add("all_to_all", {Collective::all_to_all, false, 0, matrix}, [&](int rank) {
-    return plan_all_to_all({rank, world, 0, 0, uneven_counts(world, count, rank), uneven_received(world, count, rank)});
+  add("alltoall", {Collective::alltoall, false, 0, matrix}, [&](int rank) {
+    return plan_alltoall({rank, world, 0, 0, uneven_counts(world, count, rank), uneven_received(world, count, rank)});
   });
 }
 
 // All collectives and algorithms for this world and count, with every root; slabs where there are any.
 inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t slab_elems) {
   std::vector<Case> cases;
-  const auto add = [&](std::string_view what, Promise promise, auto build) {
+  const auto add = [&](std::string_view what, Expectation expectation, auto build) {
     std::string title = text(what, ", world ", world, ", count ", count, ", slab ", slab_elems);
-    cases.push_back({std::move(title), plans_of(world, build), promise});
+    cases.push_back({std::move(title), plans_of(world, build), expectation});
   };
   for (const Algorithm algorithm : kAlgorithms)
     add(name(algorithm), {Collective::allreduce, reproducible(algorithm)}, [&](int rank) {
@@ -83,13 +83,13 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
     return plan_reduce_scatter({rank, world, count, 0, uneven}, slab_elems);
   });
   if (slab_elems != 0) return cases;
-  add("all_to_all", {Collective::all_to_all}, [&](int rank) { return plan_all_to_all({rank, world, count}); });
+  add("alltoall", {Collective::alltoall}, [&](int rank) { return plan_alltoall({rank, world, count}); });
   add_uneven(cases, world, count);
   for (int root = 0; root < world && world == 2; root++)
     add(text("transfer from ", root), {Collective::transfer, false, root}, [&](int rank) {
       return plan_transfer({rank, world, count, root});
     });
-  add("all_gather", {Collective::all_gather}, [&](int rank) { return plan_all_gather({rank, world, count}); });
+  add("allgather", {Collective::allgather}, [&](int rank) { return plan_allgather({rank, world, count}); });
   for (int root = 0; root < world; root++) {
     add(text("gather to ", root), {Collective::gather, false, root}, [&](int rank) {
       return plan_gather({rank, world, count, root});
@@ -111,22 +111,22 @@ inline Case with_window_slots(int slots) {
   constexpr int kWorld = 5;
   constexpr std::uint64_t kCount = 3;
   const auto build = [&](int rank) {
-    Draft draft({.rank = rank,
-                 .world = kWorld,
-                 .input_elems = kWorld * kCount,
-                 .output_elems = kCount,
-                 .output_base = std::uint64_t(rank) * kCount});
+    PlanBuilder builder({.rank = rank,
+                         .world = kWorld,
+                         .input_elems = kWorld * kCount,
+                         .output_elems = kCount,
+                         .output_base = std::uint64_t(rank) * kCount});
     const auto part = [&](int owner) { return Range{std::uint64_t((owner + kWorld) % kWorld) * kCount, kCount}; };
     std::vector<Operand> slot;
-    for (int k = 0; k < slots; k++) slot.push_back(draft.window(kCount));
-    Operand partial = draft.at(Space::input, part(rank - 1));
+    for (int k = 0; k < slots; k++) slot.push_back(builder.window(kCount));
+    Operand partial = builder.at(Space::input, part(rank - 1));
     for (int round = 1; round < kWorld; round++) {
-      draft.send((rank + 1) % kWorld, part(rank - round), partial);
+      builder.send((rank + 1) % kWorld, part(rank - round), partial);
       const Range next = part(rank - round - 1);
-      partial = round == kWorld - 1 ? draft.at(Space::output, next) : slot[std::size_t(round % slots)];
-      draft.reduce((rank + kWorld - 1) % kWorld, next, partial, draft.at(Space::input, next));
+      partial = round == kWorld - 1 ? builder.at(Space::output, next) : slot[std::size_t(round % slots)];
+      builder.reduce((rank + kWorld - 1) % kWorld, next, partial, builder.at(Space::input, next));
     }
-    return std::move(draft).finish();
+    return std::move(builder).finish();
   };
   return {text("reduce_scatter in ", slots, " window slots"), plans_of(kWorld, build), {Collective::reduce_scatter}};
 }

@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Optional;
 
-constexpr Promise kAllreduce = {Collective::allreduce};
+constexpr Expectation kAllreduce = {Collective::allreduce};
 
 class EveryPlan : public testing::TestWithParam<int> {};
 
@@ -25,7 +25,7 @@ TEST_P(EveryPlan, KeepsItsPromise) {
     for (const std::uint64_t slab : {0, 1, 5, 16}) {
       if (count == 37 && slab == 1) continue;  // nothing that smaller counts do not show, for half of the time
       for (const Case& each : all_cases(world, count, slab))
-        EXPECT_EQ(check(each.plans, each.promise), std::nullopt) << each.name;
+        EXPECT_EQ(check(each.plans, each.expectation), std::nullopt) << each.name;
     }
 }
 INSTANTIATE_TEST_SUITE_P(World, EveryPlan, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 16));
@@ -54,9 +54,9 @@ TEST(Check, AnotherRootIsAnotherPromise) {
 }
 
 TEST(Check, PlansOfOtherRanksOrWorldsAreRefused) {
-  std::vector<Plan> plans = plans_of(2, [](int rank) { return plan_all_gather({rank, 2, 3}); });
+  std::vector<Plan> plans = plans_of(2, [](int rank) { return plan_allgather({rank, 2, 3}); });
   std::swap(plans[0], plans[1]);
-  EXPECT_THAT(check(plans, {Collective::all_gather}), Optional(HasSubstr("rank 0 of 2 has the plan of rank 1 of 2")));
+  EXPECT_THAT(check(plans, {Collective::allgather}), Optional(HasSubstr("rank 0 of 2 has the plan of rank 1 of 2")));
   EXPECT_THAT(check({}, {}), Optional(HasSubstr("no plans")));
 }
 
@@ -68,8 +68,8 @@ TEST(Check, RanksThatDisagreeAboutTheAlgorithmAreFound) {
 
 TEST(Check, WaitingForEachOtherIsADeadlock) {
   const Case two = with_window_slots(2), one = with_window_slots(1);
-  EXPECT_EQ(check(two.plans, two.promise), std::nullopt);
-  EXPECT_THAT(check(one.plans, one.promise), Optional(HasSubstr("waits for ever")));
+  EXPECT_EQ(check(two.plans, two.expectation), std::nullopt);
+  EXPECT_THAT(check(one.plans, one.expectation), Optional(HasSubstr("waits for ever")));
 }
 
 // Two ranks that take nothing before all is sent: right if the link can hold it, and only then.

@@ -24,7 +24,7 @@ void mutate_everywhere(const Case& right, const Mutation& mutation, Tally& tally
       std::vector<Plan> plans = right.plans;
       if (!mutation.apply(plans[rank], site)) continue;
       tally.tried++;
-      if (check(plans, right.promise))
+      if (check(plans, right.expectation))
         tally.caught++;
       else
         ADD_FAILURE() << right.name << ": " << mutation.name << " " << site << " of rank " << rank

@@ -22,7 +22,7 @@ std::string refusal(const Settings& settings) {
   try {
     init(settings);
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::configuration);
+    EXPECT_EQ(error.code(), ErrorCode::configuration);
     return error.what();
   }
   return "accepted";
@@ -97,7 +97,7 @@ std::vector<Error> errors_of(int ranks, const Settings& settings, const std::fun
       } catch (const Error& error) {
         return error;
       }
-      return Error(Code::invalid_argument, "nothing failed");
+      return Error(ErrorCode::invalid_argument, "nothing failed");
     }));
   std::vector<Error> errors;
   errors.reserve(threads.size());
@@ -119,7 +119,7 @@ class Abort : public ::testing::TestWithParam<std::string> {
 
   void expect_told(const std::vector<Error>& errors, int culprit) {
     for (const Error& error : errors) {
-      EXPECT_EQ(error.code(), Code::aborted) << error.what();
+      EXPECT_EQ(error.code(), ErrorCode::aborted) << error.what();
       EXPECT_EQ(error.rank(), culprit);
       EXPECT_THAT(error.what(), HasSubstr("the launcher ended the world: the night is over"));
     }

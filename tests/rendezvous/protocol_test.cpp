@@ -19,7 +19,7 @@ std::vector<std::string> request_bodies() {
 }
 std::vector<std::string> reply_bodies() {
   return {encode(Reply(Assigned{2, 3, 8, 1, 4, 1, 2, "node-a"})), encode(Reply(Gathered{{"a", "", "ccc"}})),
-          encode(Reply(Failed{Code::configuration, 3, "rank 3 failed"}))};
+          encode(Reply(Failed{ErrorCode::configuration, 3, "rank 3 failed"}))};
 }
 
 TEST(Protocol, RequestsComeBackAsTheyWere) {
@@ -51,7 +51,7 @@ TEST(Protocol, RepliesComeBackAsTheyWere) {
   EXPECT_EQ(assigned.host, "node-a");
   EXPECT_EQ(std::get<Gathered>(decode_reply(bodies[1])).blobs, (std::vector<std::string>{"a", "", "ccc"}));
   const auto failed = std::get<Failed>(decode_reply(bodies[2]));
-  EXPECT_EQ(failed.code, Code::configuration);
+  EXPECT_EQ(failed.code, ErrorCode::configuration);
   EXPECT_EQ(failed.rank, 3);
   EXPECT_EQ(failed.message, "rank 3 failed");
 }
@@ -67,7 +67,7 @@ std::string refusal(Decode decode, const std::string& body) {
   try {
     decode(body);
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::protocol);
+    EXPECT_EQ(error.code(), ErrorCode::protocol);
     return error.what();
   }
   return "accepted";
@@ -110,7 +110,7 @@ TEST(Protocol, ValuesOutOfRangeAreRefusedByName) {
   Assigned assigned;
   assigned.rank = 1;
   EXPECT_THAT(refusal(decode_reply, encode(Reply(assigned))), HasSubstr("rank 1"));
-  EXPECT_THAT(refusal(decode_reply, encode(Reply(Failed{Code(99), -1, ""}))), HasSubstr("error code 99"));
+  EXPECT_THAT(refusal(decode_reply, encode(Reply(Failed{ErrorCode(99), -1, ""}))), HasSubstr("error code 99"));
 }
 
 // A claimed length or count costs nothing before the bytes are there.

@@ -51,7 +51,7 @@ TEST(Roster, AnAbortEndsTheStartUpForThoseWhoAreThere) {
   roster.joined(5, on("a"), kStart);
   const auto sends = roster.aborted(2, "enough");
   EXPECT_THAT(sends[0].to, UnorderedElementsAre(4, 5));
-  EXPECT_EQ(failure(sends).code, Code::aborted);
+  EXPECT_EQ(failure(sends).code, ErrorCode::aborted);
   EXPECT_EQ(failure(sends).rank, 2);
   EXPECT_EQ(failure(sends).message, "enough");
   EXPECT_EQ(roster.generation(), 2u);

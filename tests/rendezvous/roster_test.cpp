@@ -92,7 +92,7 @@ TEST(Roster, TwoClaimantsOfARankEndTheStartUpAndAreNamed) {
   EXPECT_THAT(sends[0].to, UnorderedElementsAre(1, 2, 3));
   EXPECT_THAT(failure(sends).message,
               AllOf(HasSubstr("rank 1 is claimed twice: by a (pid 1"), HasSubstr("and by b (pid 4242)")));
-  EXPECT_EQ(failure(sends).code, Code::configuration);
+  EXPECT_EQ(failure(sends).code, ErrorCode::configuration);
   EXPECT_EQ(roster.members(), 0u);
 }
 
@@ -143,7 +143,7 @@ TEST(Roster, MissingRanksAreNamedWhenTimeIsUp) {
   EXPECT_THAT(sends[0].to, UnorderedElementsAre(1, 2));
   EXPECT_EQ(failure(sends).message,
             "only 2 of 6 ranks came within 60 s: missing ranks 1-3, 5; here: a (rank 0), b (rank 4)");
-  EXPECT_EQ(failure(sends).code, Code::rendezvous);
+  EXPECT_EQ(failure(sends).code, ErrorCode::rendezvous);
   EXPECT_EQ(roster.deadline(), std::nullopt);
 }
 
@@ -233,7 +233,7 @@ TEST(Roster, ARoundIsBounded) {
   form(roster, 4096);
   Roster::Sends sends;
   unsigned sent = 0;
-  while (sends.empty() && sent < 4096) sends = roster.contributed(sent++, {std::string(kBlobMostBytes, 'x')}, kStart);
+  while (sends.empty() && sent < 4096) sends = roster.contributed(sent++, {std::string(kMaxBlobBytes, 'x')}, kStart);
   EXPECT_THAT(failure(sends).message, HasSubstr("exchange more than"));
   EXPECT_LT(sent, 4096u);
 }

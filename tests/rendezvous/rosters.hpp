@@ -11,7 +11,7 @@ inline constexpr Roster::Time kStart{};
 inline constexpr std::chrono::milliseconds kPatience{60000};
 
 inline const Failed& failure(const Roster::Sends& sends) {
-  static const Failed none{Code{}, -1, "no failure"};
+  static const Failed none{ErrorCode{}, -1, "no failure"};
   return sends.size() == 1 && std::holds_alternative<Failed>(sends[0].reply) ? std::get<Failed>(sends[0].reply) : none;
 }
 // Joins 0..n-1 on one host, the last of which completes the world.

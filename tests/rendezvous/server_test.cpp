@@ -113,7 +113,7 @@ TEST(Rendezvous, RanksMeetExchangeAndLeaveGenerationAfterGeneration) {
     EXPECT_EQ(ranks.size(), 4u);
     EXPECT_TRUE(eventually([&] { return server.stats().worlds_formed == int(generation); }));
   }
-  EXPECT_THAT(server.stats().strangers, Each(0u));
+  EXPECT_THAT(server.stats().rejected_connections, Each(0u));
 }
 
 TEST(Rendezvous, LargeBlobsArrive) {
@@ -121,11 +121,11 @@ TEST(Rendezvous, LargeBlobsArrive) {
   EXPECT_THAT(together(3,
                        [&](int i) {
                          RendezvousClient client(joining(server.port(), 3, i), "");
-                         const auto blobs = client.exchange(std::string(rendezvous::kBlobMostBytes, char('a' + i)));
+                         const auto blobs = client.exchange(std::string(rendezvous::kMaxBlobBytes, char('a' + i)));
                          for (int rank = 0; rank < 3; rank++)
                            EXPECT_EQ(blobs.at(std::size_t(rank)),
-                                     std::string(rendezvous::kBlobMostBytes, char('a' + rank)));
-                         EXPECT_THROW(client.exchange(std::string(rendezvous::kBlobMostBytes + 1, 'x')), Error);
+                                     std::string(rendezvous::kMaxBlobBytes, char('a' + rank)));
+                         EXPECT_THROW(client.exchange(std::string(rendezvous::kMaxBlobBytes + 1, 'x')), Error);
                          client.exchange({});
                          client.leave();
                        }),
@@ -275,23 +275,24 @@ TEST(Rendezvous, StrangersNeverCostARankItsPlace) {
   done = true;
   noise.join();
   EXPECT_TRUE(eventually([&] { return server.stats().half_open == 0; }));
-  const Strangers::Counts counts = server.stats().strangers;
-  for (const Stranger kind : {Stranger::noise, Stranger::oversized, Stranger::gone})
+  const RejectedConnections::Counts counts = server.stats().rejected_connections;
+  for (const RejectReason kind : {RejectReason::noise, RejectReason::oversized, RejectReason::gone})
     EXPECT_GT(counts[std::size_t(kind)], 0u) << name(kind);
-  EXPECT_EQ(counts[std::size_t(Stranger::silent)], 20u);
-  EXPECT_EQ(counts[std::size_t(Stranger::job)], 1u);
+  EXPECT_EQ(counts[std::size_t(RejectReason::silent)], 20u);
+  EXPECT_EQ(counts[std::size_t(RejectReason::job)], 1u);
 }
 
 TEST(Rendezvous, OfTooManyThatSayNothingTheOldestMakesRoom) {
   RendezvousServer server({.size = 1, .half_open_most = 4});
   const auto silent = silent_strangers(6, server.port());
-  EXPECT_TRUE(eventually([&] { return server.stats().strangers[std::size_t(Stranger::crowded_out)] == 2; }));
+  EXPECT_TRUE(
+      eventually([&] { return server.stats().rejected_connections[std::size_t(RejectReason::crowded_out)] == 2; }));
   EXPECT_EQ(server.stats().half_open, 4u);
   const auto begun = std::chrono::steady_clock::now();
   RendezvousClient client(joining(server.port(), 1), "");
   client.leave();
   EXPECT_LT(std::chrono::steady_clock::now() - begun, kHandshakeLimit) << "it waited for the silent ones";
-  EXPECT_EQ(server.stats().strangers[std::size_t(Stranger::crowded_out)], 3u);
+  EXPECT_EQ(server.stats().rejected_connections[std::size_t(RejectReason::crowded_out)], 3u);
 }
 
 // Lowers the limit on descriptors to what is open, until it is destroyed.
@@ -351,7 +352,7 @@ TEST(Rendezvous, ASecretIsNeededByAllOrNone) {
   try {
     server.emplace(ServerOptions{.secret = "open sesame", .size = 2});
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::unsupported);
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
     GTEST_SKIP() << "built without OpenSSL";
   }
   const auto thrown = together(4, [&](int i) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ring/algorithms/algorithm.hpp"
-#include "ring/plan/draft.hpp"
+#include "ring/plan/plan_builder.hpp"
 #include "tests/run/by_hand.hpp"
 
 namespace anello {
@@ -261,19 +261,19 @@ TEST(Execution, a_world_of_one_copies) {
 }
 
 TEST(Execution, reports_how_far_it_is) {
-  using Progress = std::pair<std::uint64_t, std::uint64_t>;
+  using Driver = std::pair<std::uint64_t, std::uint64_t>;
   const Plan plan = star(0, 8);
   Words mine = numbers(8, 100);
   const Words theirs = numbers(8, 7);
   Execution execution;
   execution.start(plan, kLopsided, whole(mine), whole(mine));
-  EXPECT_EQ(execution.progress(), (Progress{0, 16}));
+  EXPECT_EQ(execution.progress(), (Driver{0, 16}));
   feed(execution, 1, raw(theirs).first(14), 100);
-  EXPECT_EQ(execution.progress(), (Progress{3, 16}));
+  EXPECT_EQ(execution.progress(), (Driver{3, 16}));
   feed(execution, 1, raw(theirs).subspan(14), 100);
-  EXPECT_EQ(execution.progress(), (Progress{8, 16}));
+  EXPECT_EQ(execution.progress(), (Driver{8, 16}));
   drain(execution, 0, 100);
-  EXPECT_EQ(execution.progress(), (Progress{16, 16}));
+  EXPECT_EQ(execution.progress(), (Driver{16, 16}));
 }
 
 // Elements of 1, 2 and 8 bytes, byte by byte.

@@ -16,7 +16,7 @@ void expect_named(const Simulation::Outcome& outcome, const Fault& fault) {
     return;
   }
   ASSERT_TRUE(outcome.error) << "stuck";
-  EXPECT_THAT(outcome.error->code(), testing::AnyOf(Code::network, Code::mismatch, Code::protocol));
+  EXPECT_THAT(outcome.error->code(), testing::AnyOf(ErrorCode::network, ErrorCode::mismatch, ErrorCode::protocol));
   EXPECT_THAT(outcome.noticed_by, testing::AnyOf(fault.from, fault.to));
   EXPECT_EQ(outcome.error->rank(), fault.from + fault.to - outcome.noticed_by);
 }
@@ -68,7 +68,7 @@ void call_differently(std::uint64_t seed, void (*change)(Signature&)) {
   Simulation simulation(scenario.program, scenario.weather, {}, seed);
   const Simulation::Outcome outcome = simulation.run();
   ASSERT_TRUE(outcome.error) << (outcome.stuck ? "stuck" : "done");
-  EXPECT_EQ(outcome.error->code(), Code::mismatch);
+  EXPECT_EQ(outcome.error->code(), ErrorCode::mismatch);
   EXPECT_THAT(outcome.error->message(), testing::HasSubstr(text("rank ", odd, " calls")));
   EXPECT_THAT(outcome.error->message(), testing::HasSubstr(text("rank ", outcome.noticed_by, " calls")));
 }

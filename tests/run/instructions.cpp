@@ -1,4 +1,4 @@
-// What instructions_test counts: allreduces of all ranks in one thread, by the real Progress and Execution, over links
+// What instructions_test counts: allreduces of all ranks in one thread, by the real Driver and Execution, over links
 // in memory that move no payload, with a reduction that does nothing. So what is counted is the engine's own work, the
 // same on every CPU, and not memcpy's or the kernels'. The arguments are a line of instructions.txt.
 #include <cstdlib>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ring/algorithms/algorithm.hpp"
-#include "ring/run/progress.hpp"
+#include "ring/run/driver.hpp"
 
 namespace anello {
 namespace {
@@ -57,7 +57,7 @@ struct Rank {
   std::vector<std::unique_ptr<PipeLink>> owned;
   std::vector<Link*> links;
   Execution execution;
-  Progress progress{[](int, const Signature&) { return Error(Code::mismatch, "signatures differ"); }};
+  Driver progress{[](int, const Signature&) { return Error(ErrorCode::mismatch, "signatures differ"); }};
 };
 
 struct Ranks {

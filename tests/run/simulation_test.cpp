@@ -94,7 +94,7 @@ TEST_P(EveryAlgorithm, adds_floats_that_travel_in_16_bits_to_equal_bits) {
 
 class EveryCollective : public testing::TestWithParam<Kind> {};
 INSTANTIATE_TEST_SUITE_P(All, EveryCollective,
-                         testing::Values(Kind::broadcast, Kind::all_gather, Kind::reduce_scatter, Kind::barrier,
+                         testing::Values(Kind::broadcast, Kind::allgather, Kind::reduce_scatter, Kind::barrier,
                                          Kind::reduce, Kind::gather, Kind::scatter));
 
 TEST_P(EveryCollective, is_right_in_every_world) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kPipe = 4096;
 
-constexpr auto kWrite = Segment::Access::write;
+constexpr auto kWrite = MemoryFile::Access::write;
 
 std::array<int, 2> couple() {
   std::array<int, 2> ends{};
@@ -32,9 +32,9 @@ std::array<int, 2> couple() {
 struct Pair {
   int bell_of_maker = eventfd(0, EFD_NONBLOCK), bell_of_taker = eventfd(0, EFD_NONBLOCK);
   std::array<int, 2> couriers = couple();
-  Segment segment = Segment::create(ShmLink::segment_bytes(kPipe));
-  Segment mapped = Segment::adopt(Descriptor(dup(segment.descriptor())), ShmLink::segment_bytes(kPipe), kWrite);
-  ShmLink taker{Segment::adopt(Descriptor(dup(segment.descriptor())), ShmLink::segment_bytes(kPipe), kWrite), kPipe,
+  MemoryFile segment = MemoryFile::create(ShmLink::segment_bytes(kPipe));
+  MemoryFile mapped = MemoryFile::adopt(Descriptor(dup(segment.descriptor())), ShmLink::segment_bytes(kPipe), kWrite);
+  ShmLink taker{MemoryFile::adopt(Descriptor(dup(segment.descriptor())), ShmLink::segment_bytes(kPipe), kWrite), kPipe,
                 ShmLink::Side::taker, Descriptor(dup(bell_of_maker)), Descriptor(couriers[0])};
   ShmLink maker{std::move(segment), kPipe, ShmLink::Side::maker, Descriptor(dup(bell_of_taker)),
                 Descriptor(couriers[1])};

@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "ring/failure/council.hpp"
+#include "ring/failure/agreement.hpp"
 #include "tests/support/random.hpp"
 
 namespace anello {
 
 class Assembly {
  public:
-  using Time = Council::Time;
+  using Time = FailureAgreement::Time;
 
   Assembly(int size, std::uint64_t seed) : random_(seed) {
     const std::vector<std::string> hosts = host_names(size);
@@ -29,7 +29,7 @@ class Assembly {
 
   int size() const { return int(seats_.size()); }
   Time now() const { return now_; }
-  Council& operator[](int rank) { return seat(rank).council; }
+  FailureAgreement& operator[](int rank) { return seat(rank).council; }
   Random& random() { return random_; }
 
   // The rank begins its next operation.
@@ -91,7 +91,7 @@ class Assembly {
           }) {}
     std::vector<Signature> begun;
     bool mute = false;
-    Council council;
+    FailureAgreement council;
   };
   struct InFlight {
     int to;
@@ -103,7 +103,7 @@ class Assembly {
 
   Seat& seat(int rank) { return *seats_[std::size_t(rank)]; }
 
-  // As in Control: the ranks 2^i away.
+  // As in ControlPlane: the ranks 2^i away.
   std::vector<int> neighbours(int rank) const {
     std::set<int> ranks;
     for (int step = 1; step < size(); step *= 2)

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "ring/base/text.hpp"
-#include "ring/net/background.hpp"
-#include "ring/net/control.hpp"
+#include "ring/net/control_plane.hpp"
+#include "ring/net/event_loop.hpp"
 
 namespace anello {
 
@@ -30,7 +30,7 @@ inline Identity identity_of(int rank, int size) {
 class Plane {
  public:
   Plane(int rank, int size, milliseconds silence_limit)
-      : mesh(background.context(), identity_of(rank, size), {}, strangers),
+      : peer_connections(background.context(), identity_of(rank, size), {}, rejected_connections),
         rank_(rank),
         size_(size),
         silence_limit_(silence_limit) {}
@@ -41,11 +41,11 @@ class Plane {
     std::vector<std::string> hosts;
     for (const Endpoint& peer : peers) hosts.push_back(peer.host);
     if (speaks_itself)
-      control.emplace(background.context(), mesh, identity_of(rank_, size_), hosts, ledgers, silence_limit_,
-                      [](const std::string&) {});
-    ledgers.add(ledger);
-    if (control) control->enroll(ledger);
-    mesh.open(peers, [this](const Claim& claim, Mesh::Socket socket) {
+      control.emplace(background.context(), peer_connections, identity_of(rank_, size_), hosts, recorders,
+                      silence_limit_, [](const std::string&) {});
+    recorders.add(recorder);
+    if (control) control->enroll(recorder);
+    peer_connections.open(peers, [this](const Claim& claim, PeerConnections::Socket socket) {
       if (control && claim.role == Role::launcher)
         control->commanded(std::move(socket));
       else if (control)
@@ -54,23 +54,23 @@ class Plane {
   }
 
   // A control connection for the test to speak on.
-  Mesh::Socket dial(int peer) {
-    std::optional<Mesh::Socket> socket;
+  PeerConnections::Socket dial(int peer) {
+    std::optional<PeerConnections::Socket> socket;
     asio::co_spawn(background.context(), dial(peer, socket), asio::use_future).get();
     return std::move(*socket);
   }
 
   std::shared_ptr<Bell> bell = std::make_shared<Bell>();
-  std::shared_ptr<Ledger> ledger = std::make_shared<Ledger>(0, "the world", std::vector<int>(), bell);
-  Ledgers ledgers;
-  Background background;
-  Strangers strangers;
-  Mesh mesh;
-  std::optional<Control> control;
+  std::shared_ptr<FlightRecorder> recorder = std::make_shared<FlightRecorder>(0, "the world", std::vector<int>(), bell);
+  FlightRecorders recorders;
+  EventLoop background;
+  RejectedConnections rejected_connections;
+  PeerConnections peer_connections;
+  std::optional<ControlPlane> control;
 
  private:
-  asio::awaitable<void> dial(int peer, std::optional<Mesh::Socket>& socket) {
-    socket.emplace(co_await mesh.connect(peer, Role::control, 0, 0, in(milliseconds(5000))));
+  asio::awaitable<void> dial(int peer, std::optional<PeerConnections::Socket>& socket) {
+    socket.emplace(co_await peer_connections.connect(peer, Role::control, 0, 0, in(milliseconds(5000))));
   }
 
   int rank_, size_;
@@ -84,7 +84,7 @@ class ControlPlanes {
     std::vector<Endpoint> peers;
     for (int rank = 0; rank < size; rank++) {
       planes_.push_back(std::make_unique<Plane>(rank, size, silence_limit));
-      peers.push_back(planes_.back()->mesh.endpoint());
+      peers.push_back(planes_.back()->peer_connections.endpoint());
     }
     for (int rank = 0; rank < size; rank++) planes_[std::size_t(rank)]->open(peers, rank < size - silent);
   }
@@ -101,10 +101,10 @@ class ControlPlanes {
 
   int size() const { return int(planes_.size()); }
   Plane& plane(int rank) { return *planes_[std::size_t(rank)]; }
-  Control& operator[](int rank) { return *plane(rank).control; }
+  ControlPlane& operator[](int rank) { return *plane(rank).control; }
   // As the rank's engine does.
   void begin(int rank, const Signature& signature) {
-    if (!plane(rank).ledger->begin(signature, "", 0)) plane(rank).control->needs(signature);
+    if (!plane(rank).recorder->begin(signature, "", 0)) plane(rank).control->needs(signature);
   }
   void kill(int rank) { planes_[std::size_t(rank)].reset(); }
 

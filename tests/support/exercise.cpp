@@ -84,11 +84,11 @@ std::string describe(const Exercise& e) {
 
 std::vector<std::uint64_t> Exercise::counts(int rank) const {
   if (!uneven) return {};
-  return uneven_counts(world, count, kind == Kind::all_to_all ? rank : 0);
+  return uneven_counts(world, count, kind == Kind::alltoall ? rank : 0);
 }
 
 std::vector<std::uint64_t> Exercise::received(int rank) const {
-  if (!uneven || kind != Kind::all_to_all) return {};
+  if (!uneven || kind != Kind::alltoall) return {};
   return uneven_received(world, count, rank);
 }
 
@@ -96,18 +96,18 @@ Part::Part(const Exercise& exercise, int rank)
     : exercise_(exercise),
       rank_(rank),
       parts_(exercise.world, exercise.count,
-             exercise.kind == Kind::all_to_all ? exercise.received(rank) : exercise.counts(rank)),
+             exercise.kind == Kind::alltoall ? exercise.received(rank) : exercise.counts(rank)),
       first_(resource_for(exercise)),
       second_(resource_for(exercise)) {
   const Range own = parts_.of(rank);
   const bool root = rank == exercise.root;
-  const bool gathers = exercise.kind == Kind::all_gather || exercise.kind == Kind::gather;
+  const bool gathers = exercise.kind == Kind::allgather || exercise.kind == Kind::gather;
   const bool scatters = exercise.kind == Kind::reduce_scatter || exercise.kind == Kind::scatter;
   const bool whole =
       exercise.kind == Kind::allreduce || exercise.kind == Kind::reduce || exercise.kind == Kind::broadcast;
   input_elems_ = whole ? exercise.count : scatters ? parts_.whole() : own.count;
   output_elems_ = whole ? exercise.count : gathers ? parts_.whole() : own.count;
-  if (exercise.kind == Kind::all_to_all) {
+  if (exercise.kind == Kind::alltoall) {
     input_elems_ = Parts(exercise.world, exercise.count, exercise.counts(rank)).whole();
     output_elems_ = parts_.whole();
   }
@@ -163,7 +163,7 @@ int Part::source(std::uint64_t at) const {
   int owner = 0;
   while (at >= parts_.of(owner).end()) owner++;
   const std::uint64_t within = at - parts_.of(owner).begin;
-  if (exercise_.kind != Kind::all_to_all) return contribution(owner, within);
+  if (exercise_.kind != Kind::alltoall) return contribution(owner, within);
   return contribution(owner, Parts(exercise_.world, exercise_.count, exercise_.counts(owner)).of(rank_).begin + within);
 }
 

@@ -8,7 +8,7 @@
 
 #include "ring/base/check.hpp"
 #include "ring/testing/run_world.hpp"
-#include "ring/world/introduction.hpp"
+#include "ring/world/peer_info.hpp"
 #include "tests/support/proxy.hpp"
 #include "tests/support/worlds.hpp"
 
@@ -28,7 +28,7 @@ class Proxied {
     const auto seen = [this](int rank, std::vector<std::string> blobs) {
       return behind_proxies(rank, std::move(blobs));
     };
-    return told_by([&](const Program& telling) { run_world(ranks_, telling, settings, seen); }, ranks_, program);
+    return broadcast_text([&](const Program& telling) { run_world(ranks_, telling, settings, seen); }, ranks_, program);
   }
 
   // For who is connected now and for who connects.
@@ -50,14 +50,14 @@ class Proxied {
     for (int peer = 0; peer < rank; peer++) {
       std::string& blob = blobs[std::size_t(peer)];
       if (blob.empty()) continue;
-      Introduction introduction = decode_introduction(blob);
-      Endpoint& endpoint = introduction.endpoint;
+      PeerInfo peer_info = decode_peer_info(blob);
+      Endpoint& endpoint = peer_info.endpoint;
       const auto proxy =
           std::make_shared<Proxy>(context_, Proxy::Endpoint(asio::ip::make_address(endpoint.address), endpoint.port));
       proxy->fault(faults_[{peer, rank}]);
       ANELLO_CHECK(proxies_.emplace(Between(peer, rank), proxy).second);  // one world
       endpoint.port = proxy->port();
-      blob = encode(introduction);
+      blob = encode(peer_info);
     }
     return blobs;
   }

@@ -57,11 +57,11 @@ awaitable<void> Proxy::connect(Socket client) {
 }
 
 awaitable<void> Proxy::pass_on(std::shared_ptr<Pair> pair, Socket& from, Socket& to) {
-  constexpr std::size_t kMostBytes = 64 << 10;
+  constexpr std::size_t kMaxBytes = 64 << 10;
   std::uint64_t position = 0;
   std::vector<char> bytes;
   for (;;) {
-    bytes.resize(kMostBytes);
+    bytes.resize(kMaxBytes);
     asio::error_code ended, broken, ignored;
     const std::size_t came = co_await from.async_read_some(asio::buffer(bytes), redirect_error(use_awaitable, ended));
     bytes.resize(came);

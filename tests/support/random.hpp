@@ -27,10 +27,10 @@ inline std::vector<int> world_sizes() {
 }
 
 inline std::vector<std::uint64_t> seeds(long count) {
-  constexpr long kMost = std::numeric_limits<long>::max();
-  if (const auto one = environment("ANELLO_SEED")) return {std::uint64_t(parse_number("ANELLO_SEED", *one, 0, kMost))};
+  constexpr long kMax = std::numeric_limits<long>::max();
+  if (const auto one = environment("ANELLO_SEED")) return {std::uint64_t(parse_number("ANELLO_SEED", *one, 0, kMax))};
   const auto many = environment("ANELLO_SEEDS");
-  count = many ? parse_number("ANELLO_SEEDS", *many, 1, kMost) : count / kSlowdown;
+  count = many ? parse_number("ANELLO_SEEDS", *many, 1, kMax) : count / kSlowdown;
   std::vector<std::uint64_t> all;
   for (long seed = 1; seed <= count; seed++) all.push_back(std::uint64_t(seed));
   return all;

@@ -14,9 +14,9 @@ namespace {
 const std::vector<DType> kDTypes = {DType::u8,  DType::f16, DType::f32,
                                     DType::f64, DType::i16, DType::boolean};  // of 1, 2, 4 and 8 bytes
 const std::vector<Op> kOps = {Op::sum, Op::min, Op::max, Op::product, Op::bit_and, Op::bit_or, Op::bit_xor};
-const std::vector<Kind> kKinds = {Kind::allreduce,      Kind::broadcast, Kind::all_gather,
+const std::vector<Kind> kKinds = {Kind::allreduce,      Kind::broadcast, Kind::allgather,
                                   Kind::reduce_scatter, Kind::barrier,   Kind::reduce,
-                                  Kind::gather,         Kind::scatter,   Kind::all_to_all};
+                                  Kind::gather,         Kind::scatter,   Kind::alltoall};
 
 bool has_root(Kind kind) {
   return kind == Kind::broadcast || kind == Kind::reduce || kind == Kind::gather || kind == Kind::scatter;
@@ -143,9 +143,9 @@ Exercise Scenario::draw_exercise(Kind kind, Random& random, std::size_t group) c
     exercise.op = random.one_of(kOps);
   } while (!can_reduce(exercise.dtype, exercise.op));
   exercise.root = int(random.below(groups[group].size()));
-  exercise.in_place = kind != Kind::all_to_all && random.percent(50);
-  const bool has_parts = kind == Kind::all_gather || kind == Kind::gather || kind == Kind::scatter ||
-                         kind == Kind::reduce_scatter || kind == Kind::all_to_all;
+  exercise.in_place = kind != Kind::alltoall && random.percent(50);
+  const bool has_parts = kind == Kind::allgather || kind == Kind::gather || kind == Kind::scatter ||
+                         kind == Kind::reduce_scatter || kind == Kind::alltoall;
   exercise.uneven = has_parts && random.percent(30);
   const bool wide = exercise.dtype == DType::f32 || exercise.dtype == DType::f64;
   if (wide && (kind == Kind::allreduce || kind == Kind::reduce_scatter || kind == Kind::reduce) && random.percent(60))

@@ -9,7 +9,7 @@
 namespace anello {
 namespace {
 
-constexpr std::uint64_t kLeastCapacity = kSignatureBytes + Execution::kMaxElemBytes;  // what Link promises
+constexpr std::uint64_t kMinCapacity = kSignatureBytes + Execution::kMaxElemBytes;  // what Link promises
 constexpr std::uint64_t kForever = std::numeric_limits<std::uint64_t>::max();
 
 template <class Piece>
@@ -23,12 +23,12 @@ std::uint64_t total_bytes(std::span<const Piece> pieces) {
 
 Weather draw_weather(Random& random) {
   Weather weather;
-  weather.capacity_bytes = kLeastCapacity + (random.percent(40) ? random.below(10) : random.below(5000));
-  if (random.percent(50)) weather.most_delay = random.from(1, 100);
+  weather.capacity_bytes = kMinCapacity + (random.percent(40) ? random.below(10) : random.below(5000));
+  if (random.percent(50)) weather.max_delay = random.from(1, 100);
   if (random.percent(70)) weather.short_percent = int(random.below(100));
   if (random.percent(50)) weather.refused_percent = int(random.below(60));
   weather.lends = random.percent(40);
-  if (random.percent(50)) weather.most_lazy = random.from(2, 20);
+  if (random.percent(50)) weather.max_lazy = random.from(2, 20);
   if (random.percent(50)) {
     weather.stalls = int(random.from(1, 6));
     weather.longest_stall = random.from(1, 3000);
@@ -63,8 +63,8 @@ struct Simulation::Seat {
   std::vector<std::unique_ptr<MemoryLink>> owned;
   std::vector<Link*> links;
   Execution execution;
-  Progress progress{[this](int peer, const Signature& theirs) {
-    return Error(Code::mismatch, difference(member, task->signature, peer, theirs), peer);
+  Driver progress{[this](int peer, const Signature& theirs) {
+    return Error(ErrorCode::mismatch, difference(member, task->signature, peer, theirs), peer);
   }};
 };
 
@@ -85,7 +85,7 @@ Simulation::Simulation(std::vector<std::vector<Task>> program, const Weather& we
   const int world = int(program.size());
   for (int r = 0; r < world; r++) {
     ranks_.push_back(std::make_unique<Rank>(r, std::move(program[std::size_t(r)])));
-    ranks_.back()->lazy = random_.from(1, weather.most_lazy);
+    ranks_.back()->lazy = random_.from(1, weather.max_lazy);
   }
   if (groups.empty()) {
     groups.emplace_back(ranks_.size());
@@ -129,9 +129,9 @@ void Simulation::draw_stalls() {
 
 // Empty ticks after which it is certain that nothing will move again, since every rank has had many turns.
 std::uint64_t Simulation::patience() const {
-  std::size_t most_seats = 1;
-  for (const auto& rank : ranks_) most_seats = std::max(most_seats, rank->seats.size());
-  return weather_.longest_stall + weather_.most_delay + 400 * most_seats * ranks_.size() * weather_.most_lazy;
+  std::size_t max_seats = 1;
+  for (const auto& rank : ranks_) max_seats = std::max(max_seats, rank->seats.size());
+  return weather_.longest_stall + weather_.max_delay + 400 * max_seats * ranks_.size() * weather_.max_lazy;
 }
 
 std::uint64_t Simulation::shortened(std::uint64_t bytes) {
@@ -156,7 +156,7 @@ std::size_t Simulation::send(Pipe& pipe, std::span<const ConstBytes> pieces) {
 }
 
 void Simulation::push(Pipe& pipe, std::span<const ConstBytes> pieces) {
-  if (pipe.broken || pipe.closed) throw Error(Code::network, "the simulated connection is broken");
+  if (pipe.broken || pipe.closed) throw Error(ErrorCode::network, "the simulated connection is broken");
   if (pipe.stalled_until > now_) return;
   const std::uint64_t room = weather_.capacity_bytes - pipe.held;
   std::uint64_t bytes = shortened(std::min(room, total_bytes(pieces)));
@@ -164,7 +164,7 @@ void Simulation::push(Pipe& pipe, std::span<const ConstBytes> pieces) {
   if (ours && pipe.sent <= fault_.after_bytes) bytes = std::min(bytes, fault_.after_bytes + 1 - pipe.sent);
   if (bytes == 0) return;
 
-  Pipe::Batch batch{now_ + random_.from(0, weather_.most_delay), {}};
+  Pipe::Batch batch{now_ + random_.from(0, weather_.max_delay), {}};
   if (!pipe.batches.empty()) batch.due = std::max(batch.due, pipe.batches.back().due);
   for (const ConstBytes piece : pieces) {
     const std::size_t part = std::min<std::uint64_t>(piece.size(), bytes - batch.bytes.size());
@@ -200,9 +200,9 @@ void Simulation::strike(Pipe& pipe, std::vector<std::byte>& fresh) {
 }
 
 std::size_t Simulation::receive(Pipe& pipe, std::span<const Bytes> pieces) {
-  if (pipe.broken) throw Error(Code::network, "the simulated connection is broken");
+  if (pipe.broken) throw Error(ErrorCode::network, "the simulated connection is broken");
   if (pipe.stalled_until > now_) return 0;
-  if (pipe.closed && pipe.held == 0) throw Error(Code::network, "the simulated connection was closed");
+  if (pipe.closed && pipe.held == 0) throw Error(ErrorCode::network, "the simulated connection was closed");
   std::uint64_t there = 0;
   for (const Pipe::Batch& batch : pipe.batches) there += batch.due <= now_ ? batch.bytes.size() : 0;
   const std::uint64_t bytes = shortened(std::min(there, total_bytes(pieces)));

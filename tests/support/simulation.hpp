@@ -1,4 +1,4 @@
-// A world in memory: the Progress and Execution of every rank over links that hold little and deliver late and in
+// A world in memory: the Driver and Execution of every rank over links that hold little and deliver late and in
 // shreds, with ranks that are lazy or stand still, on a clock of its own. Groups have links of their own, and a rank
 // takes them in turn. All that happens follows from one seed.
 // One thread. In a tick of the clock one rank, drawn at random, makes one pass in one of its groups.
@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ring/run/progress.hpp"
+#include "ring/run/driver.hpp"
 #include "tests/support/random.hpp"
 
 namespace anello {
@@ -20,11 +20,11 @@ namespace anello {
 // How adverse the world is; times in ticks.
 struct Weather {
   std::uint64_t capacity_bytes = 1000;  // of a link, each way
-  std::uint64_t most_delay = 0;         // from sending until it can be received
+  std::uint64_t max_delay = 0;          // from sending until it can be received
   int short_percent = 0;                // of moves that are cut short
   int refused_percent = 0;              // of moves that move nothing though they could
   bool lends = false;                   // what was sent counts as sent only once it has been received
-  std::uint64_t most_lazy = 1;          // a rank takes one of so many turns, drawn for each
+  std::uint64_t max_lazy = 1;           // a rank takes one of so many turns, drawn for each
   int stalls = 0;                       // ranks that make no pass and links that move no byte, for a while
   std::uint64_t longest_stall = 0;
 };

@@ -33,8 +33,8 @@ struct Started {
       case Kind::broadcast:
         work = group.broadcast_async(out, exercise.root);
         break;
-      case Kind::all_gather:
-        work = group.all_gather_async(in, out, {.counts = counts});
+      case Kind::allgather:
+        work = group.allgather_async(in, out, {.counts = counts});
         break;
       case Kind::reduce_scatter:
         work = group.reduce_scatter_async(in, out, exercise.op, options);
@@ -53,16 +53,15 @@ struct Started {
         break;
       case Kind::transfer:
         break;
-      case Kind::all_to_all:
-        work = exercise.uneven ? group.all_to_all_async(in, out, counts, received) : group.all_to_all_async(in, out);
+      case Kind::alltoall:
+        work = exercise.uneven ? group.alltoall_async(in, out, counts, received) : group.alltoall_async(in, out);
         break;
     }
   }
 };
 
-inline const std::vector<Kind> kStartedKinds = {Kind::allreduce,      Kind::broadcast, Kind::all_gather,
-                                                Kind::reduce_scatter, Kind::reduce,    Kind::gather,
-                                                Kind::scatter,        Kind::all_to_all};
+inline const std::vector<Kind> kStartedKinds = {Kind::allreduce, Kind::broadcast, Kind::allgather, Kind::reduce_scatter,
+                                                Kind::reduce,    Kind::gather,    Kind::scatter,   Kind::alltoall};
 
 inline Exercise any_exercise(int size, Random& random) {
   Exercise exercise;
@@ -74,7 +73,7 @@ inline Exercise any_exercise(int size, Random& random) {
   const bool whole =
       exercise.kind == Kind::allreduce || exercise.kind == Kind::broadcast || exercise.kind == Kind::reduce;
   exercise.uneven = !whole && random.percent(40);
-  exercise.in_place = exercise.kind != Kind::all_to_all && random.percent(50);
+  exercise.in_place = exercise.kind != Kind::alltoall && random.percent(50);
   return exercise;
 }
 

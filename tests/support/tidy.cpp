@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostLines = 400;
+constexpr std::size_t kMaxLines = 400;
 const std::set<std::string> kLongOnPurpose = {};
 
 bool ends_with_any(std::string_view path, std::initializer_list<std::string_view> suffixes) {
@@ -273,9 +273,9 @@ Complaints long_files(const std::vector<File>& tree) {
   Complaints out;
   for (const File& file : tree) {
     const bool source = is_cpp(file) || ends_with_any(file.path, {".sh", ".cmake", "CMakeLists.txt", ".py"});
-    if (source && file.lines.size() > kMostLines && !kLongOnPurpose.contains(file.path))
+    if (source && file.lines.size() > kMaxLines && !kLongOnPurpose.contains(file.path))
       out.push_back(file.path + ": " + std::to_string(file.lines.size()) + " lines, more than " +
-                    std::to_string(kMostLines));
+                    std::to_string(kMaxLines));
   }
   return out;
 }

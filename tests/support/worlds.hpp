@@ -33,8 +33,8 @@ inline std::string carry_out(Group& world, Exercise exercise) {
     case Kind::broadcast:
       world.broadcast(part.output(), exercise.root);
       break;
-    case Kind::all_gather:
-      world.all_gather(part.input(), part.output(), {.counts = counts});
+    case Kind::allgather:
+      world.allgather(part.input(), part.output(), {.counts = counts});
       break;
     case Kind::reduce_scatter:
       world.reduce_scatter(part.input(), part.output(), exercise.op, options);
@@ -56,11 +56,11 @@ inline std::string carry_out(Group& world, Exercise exercise) {
       break;
     case Kind::transfer:
       return "there is no such exercise";
-    case Kind::all_to_all:
+    case Kind::alltoall:
       if (exercise.uneven)
-        world.all_to_all(part.input(), part.output(), counts, received);
+        world.alltoall(part.input(), part.output(), counts, received);
       else
-        world.all_to_all(part.input(), part.output());
+        world.alltoall(part.input(), part.output());
       break;
   }
   return part.wrong();
@@ -82,7 +82,8 @@ struct Told {
 using Program = std::function<void(World&)>;
 
 // run(program) is a run_world() of so many ranks. An error on one rank does not abort the others: each ends by itself.
-inline std::vector<Told> told_by(const std::function<void(const Program&)>& run, int ranks, const Program& program) {
+inline std::vector<Told> broadcast_text(const std::function<void(const Program&)>& run, int ranks,
+                                        const Program& program) {
   std::vector<Told> all(static_cast<std::size_t>(ranks));
   run([&](World& world) {
     Told& told = all[std::size_t(world.rank())];
@@ -100,7 +101,7 @@ inline std::vector<Told> told_by(const std::function<void(const Program&)>& run,
 
 inline std::vector<Told> told_on_all_ranks(int ranks, const Program& program,
                                            const Settings& settings = Settings::from_environment()) {
-  return told_by([&](const Program& telling) { run_world(ranks, telling, settings); }, ranks, program);
+  return broadcast_text([&](const Program& telling) { run_world(ranks, telling, settings); }, ranks, program);
 }
 
 }  // namespace anello

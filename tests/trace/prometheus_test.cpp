@@ -11,9 +11,9 @@ namespace {
 using testing::HasSubstr;
 
 std::string page(const Tally& tally, const Scraped& scraped) {
-  Strangers strangers;
-  strangers.count(Stranger::secret);
-  return prometheus_text(tally.totals(), strangers.counts(), TickClock::Scale({0, 0}, {1, 500'000'000}),
+  RejectedConnections rejected_connections;
+  rejected_connections.count(RejectReason::secret);
+  return prometheus_text(tally.totals(), rejected_connections.counts(), TickClock::Scale({0, 0}, {1, 500'000'000}),
                          scraped);  // a tick is half a s
 }
 
@@ -34,8 +34,8 @@ TEST(Prometheus, has_a_line_for_every_counter) {
         "anello_operation_seconds_total" + labels + ",operation=\"allreduce\"} 3.5",
         "anello_sent_bytes_total" + labels + "} 1600", "anello_received_bytes_total" + labels + "} 1200",
         "anello_waits_total" + labels + "} 1", "anello_wait_seconds_total" + labels + "} 3",
-        "anello_stalls_total" + labels + "} 1", "anello_strangers_total" + labels + ",kind=\"secret\"} 1",
-        "anello_strangers_total" + labels + ",kind=\"noise\"} 0", "anello_failed" + labels + "} 0"})
+        "anello_stalls_total" + labels + "} 1", "anello_rejected_connections_total" + labels + ",kind=\"secret\"} 1",
+        "anello_rejected_connections_total" + labels + ",kind=\"noise\"} 0", "anello_failed" + labels + "} 0"})
     EXPECT_THAT(text, HasSubstr("\n" + line + "\n"));
   EXPECT_THAT(page(tally, {"", "", 0, true}), HasSubstr("rank=\"0\"} 1\n"));
 }

@@ -29,7 +29,7 @@ class Checkpoint : public testing::Test {
     try {
       read_checkpoint(path_, facts, *backend_, tensors);
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::file);
+      EXPECT_EQ(error.code(), ErrorCode::file);
       EXPECT_THAT(error.what(), HasSubstr(path_.string()));
       EXPECT_THAT(parameters, testing::Each(-1));
       return error.what();

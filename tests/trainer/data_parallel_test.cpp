@@ -109,7 +109,7 @@ TEST(RequireEqual, NamesTheRankThatDiffers) {
       require_equal(world, world.rank() == 2 ? 0xabc : 0xdef, "training options");
       ADD_FAILURE() << "rank " << world.rank() << " was not told";
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::mismatch);
+      EXPECT_EQ(error.code(), ErrorCode::mismatch);
       EXPECT_EQ(error.rank(), 2);
       EXPECT_THAT(error.what(), HasSubstr("training options of rank 2 (" + world.host(2) + ")"));
       EXPECT_THAT(error.what(), HasSubstr("abc there, def here"));

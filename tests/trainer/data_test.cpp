@@ -44,7 +44,7 @@ class Mnist : public testing::Test {
     try {
       load_mnist(scratch_.path());
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::file);
+      EXPECT_EQ(error.code(), ErrorCode::file);
       EXPECT_THAT(error.what(), HasSubstr(scratch_.path().string()));
       return error.what();
     }
@@ -87,7 +87,7 @@ class DamagedDigits : public testing::Test {
     try {
       load_dataset("digits", scratch_.path());
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), Code::file);
+      EXPECT_EQ(error.code(), ErrorCode::file);
       EXPECT_THAT(error.what(), HasSubstr(path.string()));
       return error.what();
     }

@@ -239,7 +239,7 @@ TEST_F(Training, RanksWithOtherOptionsAreNamed) {
     });
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), Code::mismatch);
+    EXPECT_EQ(error.code(), ErrorCode::mismatch);
     EXPECT_THAT(error.what(), HasSubstr("training options of rank 1"));
   }
 }

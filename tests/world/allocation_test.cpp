@@ -83,7 +83,7 @@ std::uint64_t allocations_of(const Call& call) {
 }
 
 // On a busy machine an operation may stall, and is then reported, which does allocate: the least of a few tries.
-std::uint64_t least_allocations_of(const Call& call) {
+std::uint64_t min_allocations_of(const Call& call) {
   std::uint64_t least = allocations_of(call);
   for (int again = 0; again < 3 && least > 0; again++) least = std::min(least, allocations_of(call));
   return least;
@@ -97,9 +97,9 @@ TEST(Allocations, there_are_none_in_calls_that_block) {
       {"a list", [](Group& g, Buffers& b) { g.allreduce(b.list); }},
       {"reduce", [](Group& g, Buffers& b) { g.reduce(b.small, 1); }},
       {"broadcast", [](Group& g, Buffers& b) { g.broadcast(b.small, 2); }},
-      {"all_gather", [](Group& g, Buffers& b) { g.all_gather(b.small, b.large); }},
+      {"allgather", [](Group& g, Buffers& b) { g.allgather(b.small, b.large); }},
       {"reduce_scatter", [](Group& g, Buffers& b) { g.reduce_scatter(b.large, b.small); }},
-      {"all_to_all", [](Group& g, Buffers& b) { g.all_to_all(b.small, b.other); }},
+      {"alltoall", [](Group& g, Buffers& b) { g.alltoall(b.small, b.other); }},
       {"gather", [](Group& g, Buffers& b) { g.gather(b.small, b.large, 0); }},
       {"unequal parts",
        [](Group& g, Buffers& b) {
@@ -114,7 +114,7 @@ TEST(Allocations, there_are_none_in_calls_that_block) {
            out[k] = own.size() / 4;
            in[k] = b.counts[k] / 4;
          }
-         g.all_to_all(own, std::span(b.other).first(300), out, in);
+         g.alltoall(own, std::span(b.other).first(300), out, in);
        }},
       {"barrier", [](Group& g, Buffers&) { g.barrier(); }},
       {"two in turn",
@@ -123,11 +123,11 @@ TEST(Allocations, there_are_none_in_calls_that_block) {
          g.broadcast(b.large, 0);
        }},
   };
-  for (const auto& [what, call] : calls) EXPECT_EQ(least_allocations_of(call), 0U) << what;
+  for (const auto& [what, call] : calls) EXPECT_EQ(min_allocations_of(call), 0U) << what;
 }
 
 TEST(Allocations, there_are_none_in_asynchronous_work) {
-  EXPECT_EQ(least_allocations_of([](Group& g, Buffers& b) {
+  EXPECT_EQ(min_allocations_of([](Group& g, Buffers& b) {
               b.work = g.allreduce_async(b.small);
               b.work.wait();
             }),

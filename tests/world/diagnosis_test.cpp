@@ -23,7 +23,7 @@ TEST(Counters, are_exact) {
         EXPECT_EQ(before.operations, 0u);
         std::vector<float> values(900), all(2700);
         world.allreduce(values, Op::sum, {.algorithm = "ring"});
-        world.all_gather(values, all);
+        world.allgather(values, all);
         world.barrier();
         world.allreduce_async(values, Op::sum, {.algorithm = "ring"}).wait();
         const Counters counters = world.counters();
@@ -119,7 +119,7 @@ TEST(Flight, a_file_that_cannot_be_written_is_named) {
       world.write_flight("/dev/null/flight.json");
       ADD_FAILURE();
     } catch (const Error& e) {
-      EXPECT_EQ(e.code(), Code::file);
+      EXPECT_EQ(e.code(), ErrorCode::file);
       EXPECT_THAT(e.what(), HasSubstr("'/dev/null/flight.json' cannot be written: Not a directory"));
     }
     world.barrier();
@@ -201,7 +201,7 @@ TEST(Flight, a_folder_that_is_none_is_a_warning) {
   testing::internal::CaptureStderr();
   const auto told = told_on_all_ranks(
       1, [](World& world) { world.abort("enough"), world.barrier(); }, settings);
-  EXPECT_EQ(told[0].error->code(), Code::aborted);
+  EXPECT_EQ(told[0].error->code(), ErrorCode::aborted);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("the last operations are lost (ANELLO_FLIGHT_DIR): '/dev/null/anello-flight."));
 }

@@ -5,7 +5,7 @@
 #include <future>
 
 #include "ring/base/text.hpp"
-#include "ring/testing/hall.hpp"
+#include "ring/testing/in_process_exchange.hpp"
 #include "ring/world/bootstrap.hpp"
 #include "tests/support/resources.hpp"
 #include "tests/support/worlds.hpp"
@@ -32,7 +32,7 @@ Identity identity_of(int rank, int size) {
 // anything.
 std::vector<Told> start(const std::vector<Settings>& settings, const std::vector<Identity>& identities,
                         const std::function<void(World&)>& program) {
-  Hall hall(int(settings.size()), milliseconds(20000));
+  InProcessExchange hall(int(settings.size()), milliseconds(20000));
   std::vector<std::future<Told>> ranks;
   for (std::size_t r = 0; r < settings.size(); r++)
     ranks.push_back(std::async(std::launch::async, [&, r] {
@@ -69,7 +69,7 @@ TEST(Start, settings_that_must_be_equal_are_named_with_the_rank) {
   settings[2].slab_bytes = 1000;
   for (const Told& told : start(settings, identities(3), never)) {
     ASSERT_TRUE(told.error);
-    EXPECT_EQ(told.error->code(), Code::mismatch);
+    EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
     EXPECT_EQ(told.error->rank(), 2);
     EXPECT_THAT(told.error->what(),
                 AllOf(HasSubstr("rank 0 has ANELLO_SLAB_BYTES=-1"), HasSubstr("rank 2 has ANELLO_SLAB_BYTES=1000")));
@@ -114,7 +114,7 @@ TEST(Start, a_rank_that_cannot_listen_says_so) {
   ranks[1].address = "192.0.2.1";  // for documentation: nobody's
   const std::vector<Told> all = start(std::vector<Settings>(2), ranks, never);
   ASSERT_TRUE(all[1].error);
-  EXPECT_EQ(all[1].error->code(), Code::network);
+  EXPECT_EQ(all[1].error->code(), ErrorCode::network);
   EXPECT_THAT(all[1].error->what(), HasSubstr("cannot listen on 192.0.2.1"));
 }
 
@@ -128,7 +128,7 @@ TEST(Start, ranks_of_another_job_generation_or_secret_are_not_let_in) {
     const std::vector<Told> all = start(settings, ranks, never);
     ASSERT_TRUE(all[0].error && all[1].error);
     EXPECT_THAT(all[0].error->what(), HasSubstr("no connection with rank 1 on host1"));
-    EXPECT_EQ(all[1].error->code(), Code::unauthorized);
+    EXPECT_EQ(all[1].error->code(), ErrorCode::unauthorized);
     EXPECT_THAT(all[1].error->what(), HasSubstr(field == 0 ? "this is not job 'another'" : "generation 2"));
   }
 }
@@ -143,7 +143,7 @@ TEST(Start, who_does_not_connect_in_time_is_named) {
     WorldMaker::make(identity_of(0, 3), exchange, settings);
     FAIL();
   } catch (const Error& e) {
-    EXPECT_EQ(e.code(), Code::rendezvous);
+    EXPECT_EQ(e.code(), ErrorCode::rendezvous);
     EXPECT_THAT(e.what(), HasSubstr("no connection with rank 1 on host0, rank 2 on host0"));
   }
   EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(5000));
@@ -156,7 +156,7 @@ TEST(Start, blobs_that_are_no_introduction_are_refused) {
       WorldMaker::make(identity_of(0, 2), exchange, {});
       FAIL();
     } catch (const Error& e) {
-      EXPECT_EQ(e.code(), Code::protocol) << e.what();
+      EXPECT_EQ(e.code(), ErrorCode::protocol) << e.what();
     }
   }
 }
@@ -170,7 +170,7 @@ TEST(Start, too_few_descriptors_are_an_error) {
       run_world(
           2, [](World& world) { world.barrier(); }, settings);
     } catch (const Error& e) {
-      EXPECT_THAT(e.code(), AnyOf(Code::network, Code::rendezvous, Code::rank_dead)) << e.what();
+      EXPECT_THAT(e.code(), AnyOf(ErrorCode::network, ErrorCode::rendezvous, ErrorCode::rank_dead)) << e.what();
     }
   }
 }
@@ -203,7 +203,7 @@ TEST(Start, a_hundred_worlds_leave_nothing_behind) {
         EXPECT_EQ(carry_out(world, {.count = 1000}), "");
         if (k % 4 == 1) world.finish();
         if (k % 4 == 2 && world.rank() == 1) world.abort("enough");
-        if (k % 4 == 3 && world.rank() == 1) throw Error(Code::file, "no more data");
+        if (k % 4 == 3 && world.rank() == 1) throw Error(ErrorCode::file, "no more data");
       });
     } catch (const Error&) {
     }

@@ -76,12 +76,12 @@ TEST(Timeline, groups_and_transfers_have_rows_of_their_own) {
       Group group = world.group({2, 0});
       group.allreduce(values, Op::sum, {.name = "ours"});
     }
-    if (world.rank() == 0) world.send(values, 1, {.name = "parcel"});
-    if (world.rank() == 1) world.recv(values, 0, {.name = "parcel"});
+    if (world.rank() == 0) world.send(values, 1, {.name = "received"});
+    if (world.rank() == 1) world.recv(values, 0, {.name = "received"});
   });
   EXPECT_EQ(names(file.on_row(2, "group (2, 0)")), std::vector<std::string>{"ours"});
   EXPECT_FALSE(file.on_row(0, "to rank 2 in group (2, 0)").empty());
-  EXPECT_EQ(names(file.on_row(1, "the transfers from rank 0 to rank 1")), std::vector<std::string>{"parcel"});
+  EXPECT_EQ(names(file.on_row(1, "the transfers from rank 0 to rank 1")), std::vector<std::string>{"received"});
 }
 
 TEST(Timeline, shows_what_waited_in_the_queue_and_the_program_s_phases) {
@@ -184,7 +184,7 @@ TEST(Timeline, of_a_world_that_failed_is_a_file_a_rank) {
   });
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("this rank's part is in '" + path + ".rank2'"));
   for (const Told& each : told) {
-    EXPECT_EQ(each.error->code(), Code::mismatch);
+    EXPECT_EQ(each.error->code(), ErrorCode::mismatch);
     const TimelineFile file(std::filesystem::path(path + ".rank" + std::to_string(each.rank)));
     EXPECT_EQ(file.ranks, std::vector<int>{each.rank});
     EXPECT_EQ(file.named("the last").size(), 1u);
@@ -200,7 +200,7 @@ TEST(Timeline, a_file_that_cannot_be_written_is_told_to_all) {
     });
     for (const Told& each : told) {
       ASSERT_TRUE(each.error) << path;
-      EXPECT_EQ(each.error->code(), Code::file);
+      EXPECT_EQ(each.error->code(), ErrorCode::file);
       EXPECT_THAT(each.error->what(), HasSubstr("the timeline '" + path + "' cannot be written: No"));
     }
   }
@@ -217,7 +217,7 @@ TEST(Timeline, is_on_once_or_not_at_all) {
           world.start_timeline(scratch / "b");
           ADD_FAILURE();
         } catch (const Error& e) {
-          EXPECT_EQ(e.code(), Code::invalid_argument);
+          EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
           EXPECT_THAT(e.what(), HasSubstr("a' is on already"));
         }
         world.stop_timeline();

@@ -156,7 +156,7 @@ anello_status anello_broadcast(anello_group* group, anello_tensor tensor, int ro
                                anello_work** work);
 anello_status anello_broadcast_list(anello_group* group, const anello_tensor* tensors, size_t count, int root,
                                     const anello_options* options, anello_work** work);
-anello_status anello_all_gather(anello_group* group, anello_input input, anello_tensor output,
+anello_status anello_allgather(anello_group* group, anello_input input, anello_tensor output,
                                 const anello_options* options, anello_work** work);
 anello_status anello_gather(anello_group* group, anello_input input, anello_tensor output, int root,
                             const anello_options* options, anello_work** work);
@@ -165,7 +165,7 @@ anello_status anello_scatter(anello_group* group, anello_input input, anello_ten
 anello_status anello_reduce_scatter(anello_group* group, anello_input input, anello_tensor output, anello_op op,
                                     const anello_options* options, anello_work** work);
 /* Equal parts, if send_counts and recv_counts are NULL; else as many counts as the group has ranks. */
-anello_status anello_all_to_all(anello_group* group, anello_input input, anello_tensor output,
+anello_status anello_alltoall(anello_group* group, anello_input input, anello_tensor output,
                                 const uint64_t* send_counts, const uint64_t* recv_counts,
                                 const anello_options* options, anello_work** work);
 anello_status anello_send(anello_group* group, anello_input tensor, int to, const anello_options* options,
@@ -200,14 +200,14 @@ typedef struct {
   int tune_buckets;     /* 1: the fastest of several sizes, tried in the first steps */
   int wire;             /* ANELLO_F16 or ANELLO_BF16 on the wire; 0: as they are */
   int error_feedback;   /* 1: what rounding takes away is added to the next step's */
-  double most_norm;     /* 0: any */
+  double max_norm;     /* 0: any */
   int passes;           /* backward passes a step */
 } anello_gradient_options;
 #define ANELLO_GRADIENT_OPTIONS_INIT \
   { sizeof(anello_gradient_options), ANELLO_COMBINE_AVERAGE, -1, 0, 0, 0, 0.0, 1 }
 typedef struct {
   size_t struct_size;
-  double norm;                       /* before it was scaled down; 0 without most_norm */
+  double norm;                       /* before it was scaled down; 0 without max_norm */
   uint64_t exposed_ns, communicated_ns;
 } anello_gradient_step;
 #define ANELLO_GRADIENT_STEP_INIT \
@@ -231,7 +231,7 @@ typedef struct {
   uint64_t waits;                      /* times that an operation slept until a peer had gone on */
   uint64_t stalls;                     /* reports of operations that did not get on */
   uint64_t busy_ns, waited_ns;         /* in operations; of that, asleep */
-  uint64_t strangers;                  /* connections to this rank that were turned away */
+  uint64_t rejected_connections;             /* connections to this rank that were turned away */
 } anello_counters;
 #define ANELLO_COUNTERS_INIT \
   { sizeof(anello_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0 }

@@ -17,7 +17,7 @@ struct Counters {
   std::uint64_t sent_bytes = 0, received_bytes = 0;  // of elements, as they travelled
   std::uint64_t waits = 0;                           // times that an operation slept until a peer had gone on
   std::uint64_t stalls = 0;                          // reports of operations that did not get on
-  std::uint64_t strangers = 0;                       // connections to this rank that were turned away
+  std::uint64_t rejected_connections = 0;            // connections to this rank that were turned away
   std::chrono::nanoseconds busy{0};                  // from the beginning to the end of each operation
   std::chrono::nanoseconds waited{0};                // slept
 };

@@ -9,7 +9,7 @@
 namespace anello {
 
 // Values are part of the wire protocol and of the C API: append only.
-enum class Code : unsigned char {
+enum class ErrorCode : unsigned char {
   invalid_argument = 1,  // the caller's arguments
   configuration = 2,     // a setting, the environment, a command line
   unsupported = 3,       // not in this build, or not on this machine
@@ -28,14 +28,14 @@ enum class Code : unsigned char {
   device = 16,           // a call on a GPU failed
 };
 
-std::string_view name(Code code);  // "rank_dead"
+std::string_view name(ErrorCode code);  // "rank_dead"
 
 class Error : public std::exception {
  public:
   // `rank` is the culprit where one is known, -1 otherwise.
-  Error(Code code, std::string message, int rank = -1);
+  Error(ErrorCode code, std::string message, int rank = -1);
 
-  Code code() const noexcept { return code_; }
+  ErrorCode code() const noexcept { return code_; }
   int rank() const noexcept { return rank_; }
   const std::string& message() const noexcept { return message_; }
   // One line: the contexts, outermost first, then the message.
@@ -46,7 +46,7 @@ class Error : public std::exception {
   Error& within(std::string_view attempt);
 
  private:
-  Code code_;
+  ErrorCode code_;
   int rank_;
   std::string message_, what_;
 };

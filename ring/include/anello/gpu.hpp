@@ -6,7 +6,7 @@
 // A stream is a cudaStream_t, or null for the default one. What was queued on it before a call is waited for, and what
 // is queued after it finds the result; the host may look at one after synchronize(). Calls return when everything is
 // queued: with NCCL that is soon, but for the first of a kind, which waits for the peers to connect, and for parts of
-// unequal counts in all_to_all, which ranks compare first; staged, it is when the result's last copy is queued. Tensors
+// unequal counts in alltoall, which ranks compare first; staged, it is when the result's last copy is queued. Tensors
 // are all in the memory of this rank's GPU, on all ranks, or all in host memory: then the call is that of Group, once
 // the stream has come to it. A null pointer is taken for the GPU's: a rank without elements in a call of host memory
 // gives a pointer into that all the same. A call may leave this rank's GPU as the thread's current device.
@@ -52,14 +52,14 @@ class GpuGroup {
               const ReduceOptions& options = {});
   void broadcast(Tensor tensor, int root, void* stream, const Options& options = {});
   void broadcast(std::span<const Tensor> list, int root, void* stream, const Options& options = {});
-  void all_gather(ConstTensor input, Tensor output, void* stream, const PartOptions& options = {});
+  void allgather(ConstTensor input, Tensor output, void* stream, const PartOptions& options = {});
   void gather(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options = {});
   void scatter(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options = {});
   void reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op = Op::sum,
                       const ReduceOptions& options = {});
-  void all_to_all(ConstTensor input, Tensor output, void* stream, const Options& options = {});
-  void all_to_all(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
-                  std::span<const std::uint64_t> recv_counts, void* stream, const Options& options = {});
+  void alltoall(ConstTensor input, Tensor output, void* stream, const Options& options = {});
+  void alltoall(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+                std::span<const std::uint64_t> recv_counts, void* stream, const Options& options = {});
   void send(ConstTensor tensor, int to, void* stream, const Options& options = {});
   void recv(Tensor tensor, int from, void* stream, const Options& options = {});
 

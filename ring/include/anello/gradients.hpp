@@ -47,8 +47,8 @@ struct GradientOptions {
   // Of f32 with `wire`: what rounding takes from a gradient is added to the next step's, so that it is not lost.
   // Source: Seide et al., "1-bit stochastic gradient descent", 2014. Costs as much memory as the gradients.
   bool error_feedback = false;
-  double most_norm = 0;  // gradients are scaled down to this global norm, if they have more; 0: they are not
-  int passes = 1;        // backward passes a step: a gradient is ready when it has been announced as often
+  double max_norm = 0;  // gradients are scaled down to this global norm, if they have more; 0: they are not
+  int passes = 1;       // backward passes a step: a gradient is ready when it has been announced as often
 };
 
 class Gradients {
@@ -66,12 +66,12 @@ class Gradients {
   void begin(double factor = 1);
 
   // This gradient, by its place in the list, is complete, and not to be touched until finish() returns. Waits for
-  // nobody, but once a step for the sum of the factors, where they are weights. Error{invalid_argument} that names it, if
-  // it has been announced as often as it may or no step has begun; the step goes on.
+  // nobody, but once a step for the sum of the factors, where they are weights. Error{invalid_argument} that names it,
+  // if it has been announced as often as it may or no step has begun; the step goes on.
   void ready(std::size_t gradient);
 
   struct Step {
-    double norm = 0;  // of all gradients together, before they were scaled down; 0 if there is no most_norm
+    double norm = 0;  // of all gradients together, before they were scaled down; 0 if there is no max_norm
     std::chrono::nanoseconds exposed{0};       // that finish() waited for operations
     std::chrono::nanoseconds communicated{0};  // that operations took, from beginning to end, hidden or not
   };

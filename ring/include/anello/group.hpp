@@ -91,7 +91,7 @@ class Group {
 
   // output's part r = rank r's input; output holds size() times as much, or the sum of the counts.
   // In place: input is output's own part.
-  void all_gather(ConstTensor input, Tensor output, const PartOptions& options = {});
+  void allgather(ConstTensor input, Tensor output, const PartOptions& options = {});
 
   // The same, for the root's output alone; that of the others is not looked at.
   void gather(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
@@ -105,11 +105,11 @@ class Group {
   void reduce_scatter(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
 
   // output's part r = this rank's part of rank r's input. Both hold size() equal parts. Not in place.
-  void all_to_all(ConstTensor input, Tensor output, const Options& options = {});
+  void alltoall(ConstTensor input, Tensor output, const Options& options = {});
   // The same with send_counts[r] elements for rank r and recv_counts[r] from it. The counts travel ahead, in an
   // operation of their own, so that ranks that do not agree are told which ones.
-  void all_to_all(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
-                  std::span<const std::uint64_t> recv_counts, const Options& options = {});
+  void alltoall(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+                std::span<const std::uint64_t> recv_counts, const Options& options = {});
 
   // From one rank to another: what the n-th send to a rank has is what the n-th recv from it on that rank gets; count
   // and dtype must be the same. They travel on a connection of their own for each direction, beside everything else.
@@ -129,13 +129,13 @@ class Group {
   Work reduce_async(ConstTensor input, Tensor output, int root, Op op = Op::sum, const ReduceOptions& options = {});
   Work broadcast_async(Tensor tensor, int root, const Options& options = {});
   Work broadcast_async(std::span<const Tensor> tensors, int root, const Options& options = {});
-  Work all_gather_async(ConstTensor input, Tensor output, const PartOptions& options = {});
+  Work allgather_async(ConstTensor input, Tensor output, const PartOptions& options = {});
   Work gather_async(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
   Work scatter_async(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
   Work reduce_scatter_async(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
-  Work all_to_all_async(ConstTensor input, Tensor output, const Options& options = {});
-  Work all_to_all_async(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
-                        std::span<const std::uint64_t> recv_counts, const Options& options = {});
+  Work alltoall_async(ConstTensor input, Tensor output, const Options& options = {});
+  Work alltoall_async(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+                      std::span<const std::uint64_t> recv_counts, const Options& options = {});
   Work send_async(ConstTensor tensor, int to, const Options& options = {});
   Work recv_async(Tensor tensor, int from, const Options& options = {});
   Work barrier_async(const Options& options = {});

@@ -10,7 +10,7 @@
 
 namespace anello {
 
-struct LastingTicket;
+struct AsyncOperation;
 
 class Work {
  public:
@@ -31,8 +31,8 @@ class Work {
 
  private:
   friend class Group;
-  explicit Work(std::shared_ptr<LastingTicket> ticket);
-  std::shared_ptr<LastingTicket> ticket_;
+  explicit Work(std::shared_ptr<AsyncOperation> pending);
+  std::shared_ptr<AsyncOperation> operation_;
 };
 
 }  // namespace anello

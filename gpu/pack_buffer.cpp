@@ -1,0 +1,82 @@
+#include "gpu/pack_buffer.hpp"
+
+#include <anello/error.hpp>
+#include <vector>
+
+#include "ring/base/text.hpp"
+
+namespace anello::gpu {
+namespace {
+
+constexpr std::size_t kAligned = 8;  // elements of 16 bits, so that each tensor begins at 16 bytes
+std::size_t rounded_up(std::size_t count) {
+  return (count + kAligned - 1) / kAligned * kAligned;
+}
+
+}  // namespace
+
+PackBuffer::PackBuffer(const Device& device, const AnelloKernelTable& kernels)
+    : device_(device), kernels_(&kernels), free_(make_event(device)) {}
+
+PackBuffer::~PackBuffer() {
+  try {
+    wait(device_, free_, kLastWait, "the end of what was packed");
+  } catch (const Error&) {
+    room_.leak();  // the device may still use it
+  }
+}
+
+void PackBuffer::cast(std::span<const AnelloPart> parts, DType from, DType to, double factor, void* stream) {
+  const int status = kernels_->cast(parts.data(), parts.size(), int(from), int(to), factor, stream);
+  if (status != 0)
+    throw Error(ErrorCode::device, text("GPU ", int(device_.id), ", stream ", stream, ": casting ", name(from), " to ",
+                                        name(to), ": ", kernels_->describe(status)));
+}
+
+PackBuffer::Packed PackBuffer::pack(std::span<const ConstTensor> list, DType as, double factor, void* stream) {
+  const DeviceGuard guard(device_);
+  std::size_t count = 0;
+  for (const ConstTensor& tensor : list) count += rounded_up(tensor.count);
+  if (const std::size_t bytes = count * size_bytes(as); bytes > room_bytes_) {
+    wait(device_, free_, std::chrono::milliseconds(0), "the end of what was packed");
+    room_ = make_memory(device_, bytes);
+    room_bytes_ = bytes;
+  }
+  follow(device_, stream, free_);
+  std::vector<AnelloPart> parts;
+  Packed packed{{room_.get(), count, as}, {}};
+  auto* to = static_cast<std::byte*>(room_.get());
+  for (const ConstTensor& tensor : list) {
+    packed.parts.push_back(to);
+    if (tensor.count > 0) parts.push_back({tensor.data, to, tensor.count});
+    to += rounded_up(tensor.count) * size_bytes(as);
+  }
+  if (!parts.empty()) cast(parts, list[0].dtype, as, factor, stream);
+  return packed;
+}
+
+void PackBuffer::unpack(std::span<const Tensor> list, DType as, double factor, void* stream) {
+  const DeviceGuard guard(device_);
+  std::vector<AnelloPart> parts;
+  const auto* from = static_cast<const std::byte*>(room_.get());
+  for (const Tensor& tensor : list) {
+    if (tensor.count > 0) parts.push_back({from, tensor.data, tensor.count});
+    from += rounded_up(tensor.count) * size_bytes(as);
+  }
+  if (!parts.empty()) cast(parts, as, list[0].dtype, factor, stream);
+  release(stream);
+}
+
+void PackBuffer::release(void* stream) {
+  record(device_, free_, stream);
+}
+
+void PackBuffer::scale(std::span<const Tensor> list, double factor, void* stream) {
+  const DeviceGuard guard(device_);
+  std::vector<AnelloPart> parts;
+  for (const Tensor& tensor : list)
+    if (tensor.count > 0) parts.push_back({tensor.data, tensor.data, tensor.count});
+  if (!parts.empty()) cast(parts, list[0].dtype, list[0].dtype, factor, stream);
+}
+
+}  // namespace anello::gpu

@@ -1,0 +1,101 @@
+#include "gpu/plugin_loader.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <cstring>
+#include <string>
+
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::gpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Plugin kDevices{"libanello_gpu.so", "anello_gpu_table", ANELLO_GPU_TABLE_VERSION, "GPU memory",
+                          "build Anello where CUDA's toolkit is (-DANELLO_CUDA=ON), and install it with the program"};
+
+constexpr Plugin kKernels{"libanello_kernels.so", "anello_kernel_table", ANELLO_KERNEL_TABLE_VERSION,
+                          "arithmetic on GPUs", "build Anello where nvcc and cuBLAS are (-DANELLO_CUDA=ON)"};
+
+fs::path first_there(const Plugin& plugin, const std::vector<fs::path>& places) {
+  std::error_code ignored;
+  const auto found =
+      std::find_if(places.begin(), places.end(), [&](const auto& file) { return fs::exists(file, ignored); });
+  if (found != places.end()) return *found;
+  std::string list;
+  for (const fs::path& place : places) list += text(list.empty() ? "" : ", ", place.lexically_normal().string());
+  throw Error(ErrorCode::unsupported, text(plugin.purpose, " needs the plugin ", plugin.file,
+                                           ", which is not there (looked for ", list, "); ", plugin.remedy));
+}
+
+}  // namespace
+
+LoadedPlugin load(const Plugin& plugin, const std::vector<fs::path>& places) {
+  const fs::path path = first_there(plugin, places);
+  void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) throw Error(ErrorCode::unsupported, text("the plugin cannot be loaded: ", dlerror()));
+  const auto table_of = reinterpret_cast<const void* (*)()>(dlsym(handle, plugin.symbol));
+  const void* const table = table_of ? table_of() : nullptr;
+  std::uint32_t version = 0;
+  if (table) std::memcpy(&version, table, sizeof version);
+  if (table && version == plugin.version) return {path, table};
+  const std::string other = table ? text("has version ", version) : "is no such plugin";
+  dlclose(handle);
+  throw Error(ErrorCode::unsupported,
+              text("the plugin ", path.string(), " ", other, ", but this program needs version ", plugin.version,
+                   "; install both from one build"));
+}
+
+Library::Library(const std::vector<fs::path>& places) : loaded_(load(kDevices, places)) {}
+
+int device_count(const AnelloGpuTable& table) {
+  int count = 0;
+  const int status = table.device_count(&count);
+  if (status != 0 || count == 0)
+    throw Error(ErrorCode::unsupported,
+                text("no GPU can be used: ", status == 0 ? "there is none" : table.describe(status),
+                     "; `nvidia-smi` shows whether the driver sees one, CUDA_VISIBLE_DEVICES may hide it"));
+  return count;
+}
+
+const Library& installed(const std::string& given) {
+  std::vector<fs::path> places = {given};
+  if (given.empty()) {
+    std::error_code ignored;
+    const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+    places = {folder / kDevices.file, folder / ".." / "lib" / kDevices.file, folder / ".." / "gpu" / kDevices.file,
+              fs::path(ANELLO_LIBRARY_FOLDER) / kDevices.file};
+  }
+  static const Library only(places);
+  return only;
+}
+
+const AnelloKernelTable& installed_kernels(const std::string& given) {
+  static const LoadedPlugin only = load(kKernels, {installed(given).path().parent_path() / kKernels.file});
+  return *static_cast<const AnelloKernelTable*>(only.table);
+}
+
+const AnelloKernelTable* installed_kernels_if_any(const std::string& given) {
+  try {
+    return &installed_kernels(given);
+  } catch (const Error& error) {
+    log(Severity::info, error.what());
+    return nullptr;
+  }
+}
+
+std::string nccl_version_text(int version) {
+  return text(version / 10000, ".", version / 100 % 100, ".", version % 100);
+}
+
+AnelloGpuInfo Library::info(DeviceId id) const {
+  AnelloGpuInfo info{};
+  check({&table(), id}, table().device_info(int(id), &info), "asking for its properties");
+  return info;
+}
+
+}  // namespace anello::gpu

@@ -1,0 +1,54 @@
+#include "rendezvous/abort_notice.hpp"
+
+#include <asio/buffer.hpp>
+#include <asio/read.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/this_coro.hpp>
+#include <asio/use_awaitable.hpp>
+#include <asio/write.hpp>
+
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/deadline.hpp"
+#include "ring/net/message.hpp"
+
+namespace anello::rendezvous {
+namespace {
+
+using asio::use_awaitable;
+using asio::ip::tcp;
+
+constexpr std::chrono::milliseconds kEach{300};
+
+// A rank closes the connection when it has read what it was told. Throws what goes wrong.
+asio::awaitable<void> tell(const Roster::Formed& world, const Roster::Reach& to, const Credentials& credentials,
+                           const Verdict& verdict) {
+  tcp::socket socket(co_await asio::this_coro::executor);
+  const Deadline deadline(socket, kEach);
+  const tcp::endpoint where(asio::ip::make_address(to.address), to.port);
+  co_await socket.async_connect(where, use_awaitable);
+  const Claim claim{Role::launcher, world.generation, -1, to.rank};
+  co_await connect_handshake(socket, credentials, claim);
+  ControlMessage frame;
+  frame.origin = to.rank;
+  frame.verdict = verdict;
+  const std::string bytes = message(MessageKind::frame, encode(frame));
+  co_await asio::async_write(socket, asio::buffer(bytes), use_awaitable);
+  asio::error_code end;
+  char nothing = 0;
+  co_await asio::async_read(socket, asio::buffer(&nothing, 1), asio::redirect_error(use_awaitable, end));
+  if (end != asio::error::eof) throw Error(ErrorCode::network, end.message());
+}
+
+}  // namespace
+
+asio::awaitable<void> command(Roster::Formed world, Credentials credentials, Verdict verdict) {
+  for (const Roster::Reach& to : world.ranks) try {
+      co_await tell(world, to, credentials, verdict);
+      co_return;
+    } catch (const std::exception& error) {
+      log(Severity::info, text("rank ", to.rank, " could not be told that the world ends: ", error.what()));
+    }
+}
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,155 @@
+#include "ring/algorithms/selection.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <array>
+#include <bit>
+#include <limits>
+
+#include "ring/base/check.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
+constexpr int kAnyWorld = std::numeric_limits<int>::max();
+// Of a slab's chunk for each rank: a worthwhile message; it also bounds the steps of a plan, whatever the world.
+constexpr std::uint64_t kMinChunkBytes = 16 * kKiB, kMinChunkBytesBetweenHosts = 256 * kKiB;
+
+enum class Cores { any, shared, own };
+enum class Medium { any, tcp, memory };
+enum class Worlds { any, power_of_two };
+
+struct Row {
+  Medium medium;
+  Cores cores;
+  int min_world, max_world;
+  Worlds worlds;
+  std::uint64_t max_bytes;        // or
+  std::uint64_t max_chunk_bytes;  // for each rank
+  Algorithm algorithm;
+  std::string_view reason;
+};
+
+// The first row that fits is taken; in rank order, the first that fits and keeps it, which makes the rows below `ring`
+// reachable. The bounds for shared cores and for two ranks were measured on 2 cores: over loopback with 2 to 16 ranks,
+// 1 KiB to 16 MiB, through memory with 2, 3, 4 and 8, 4 B to 64 MiB. Those for cores of one's own come from
+// `anello-bench simulate`; where 4 hosts on links of 1 Gbit/s could be measured, they agree (64 KiB: tree 1.50 times
+// the payload's time, halving 1.10, two_shot 1.07).
+constexpr std::array kRows = {
+    Row{Medium::memory, Cores::any, 2, 2, Worlds::any, 32 * kKiB, 0, Algorithm::one_shot, "two ranks, one exchange"},
+    Row{Medium::memory, Cores::any, 2, 2, Worlds::any, kAnyBytes, 0, Algorithm::two_shot, "two ranks, least copying"},
+    Row{Medium::tcp, Cores::any, 2, 2, Worlds::any, 256 * kKiB, 0, Algorithm::one_shot, "two ranks, one exchange"},
+    Row{Medium::memory, Cores::shared, 3, 4, Worlds::any, 2 * kKiB, 0, Algorithm::one_shot,
+        "few ranks, one message deep"},
+    Row{Medium::memory, Cores::shared, 3, 32, Worlds::any, 64 * kKiB, 0, Algorithm::star,
+        "shared cores, fewest messages"},
+    Row{Medium::memory, Cores::shared, 3, 32, Worlds::any, kAnyBytes, 0, Algorithm::ring,
+        "shared cores, least copying"},
+    Row{Medium::any, Cores::shared, 3, 32, Worlds::any, 16 * kKiB, 0, Algorithm::star, "shared cores, fewest messages"},
+    Row{Medium::any, Cores::shared, 3, kAnyWorld, Worlds::any, 512 * kKiB, 0, Algorithm::tree,
+        "shared cores, fewest messages, load spread"},
+    Row{Medium::any, Cores::shared, 4, 8, Worlds::power_of_two, 2 * kMiB, 0, Algorithm::halving,
+        "few messages, least traffic"},
+    Row{Medium::any, Cores::shared, 9, kAnyWorld, Worlds::any, 2 * kMiB, 0, Algorithm::tree,
+        "many ranks share cores, messages cost most"},
+    Row{Medium::any, Cores::own, 3, 16, Worlds::any, 4 * kKiB, 0, Algorithm::one_shot, "few ranks, one message deep"},
+    Row{Medium::any, Cores::own, 3, 16, Worlds::any, 256 * kKiB, 0, Algorithm::two_shot,
+        "few ranks, two messages deep, least traffic"},
+    Row{Medium::any, Cores::own, 3, kAnyWorld, Worlds::any, 4 * kKiB, 0, Algorithm::tree, "small, log2(world) deep"},
+    Row{Medium::any, Cores::own, 4, kAnyWorld, Worlds::power_of_two, kMiB, 64 * kKiB, Algorithm::halving,
+        "log2(world) deep, least traffic"},
+    Row{Medium::any, Cores::own, 3, kAnyWorld, Worlds::any, 64 * kKiB, 0, Algorithm::tree, "small, log2(world) deep"},
+    Row{Medium::any, Cores::any, 2, kAnyWorld, Worlds::any, kAnyBytes, 0, Algorithm::ring, "large, least traffic"},
+    Row{Medium::any, Cores::any, 2, 2, Worlds::any, kAnyBytes, 0, Algorithm::two_shot,
+        "rank order, two ranks, least traffic"},
+    Row{Medium::any, Cores::any, 3, kAnyWorld, Worlds::any, 256 * kKiB, 0, Algorithm::star,
+        "rank order, fewest messages"},
+    Row{Medium::any, Cores::any, 3, 8, Worlds::any, 2 * kMiB, 0, Algorithm::two_shot, "rank order, two messages deep"},
+    Row{Medium::any, Cores::any, 3, kAnyWorld, Worlds::any, kAnyBytes, 0, Algorithm::chain, "rank order, large"},
+    Row{Medium::any, Cores::any, 3, kAnyWorld, Worlds::any, kAnyBytes, 0, Algorithm::two_shot,
+        "rank order, large, rounded alike"},
+};
+
+bool keeps_order(Algorithm algorithm, const Facts& facts) {
+  return !facts.rank_order || reproducible(algorithm, facts.narrow);
+}
+
+bool fits(const Row& row, const Facts& facts) {
+  const bool medium = row.medium == Medium::any || (row.medium == Medium::memory) == facts.memory;
+  const bool cores = row.cores == Cores::any || (row.cores == Cores::shared) == facts.oversubscribed;
+  const bool world = facts.world >= row.min_world && facts.world <= row.max_world;
+  const bool shape = row.worlds == Worlds::any || std::has_single_bit(unsigned(facts.world));
+  const bool bytes = facts.bytes <= row.max_bytes || facts.bytes / std::uint64_t(facts.world) <= row.max_chunk_bytes;
+  return medium && cores && world && shape && bytes && keeps_order(row.algorithm, facts);
+}
+
+bool fits(const TableRow& row, const Facts& facts) {
+  return row.world == facts.world && row.hosts == facts.hosts && row.memory == facts.memory &&
+         row.oversubscribed == facts.oversubscribed && facts.bytes <= row.max_bytes &&
+         keeps_order(row.algorithm, facts);
+}
+
+void refuse_if_unable(Algorithm forced, const Facts& facts) {
+  if (keeps_order(forced, facts)) return;
+  const bool adds = reproducible(forced);
+  throw Error(ErrorCode::configuration,
+              text("algorithm '", name(forced), "' cannot be forced in reproducible mode, it does not ",
+                   adds ? "round alike what travels in 16 bits; take 'auto', star or two_shot"
+                        : "add in rank order; take 'auto', star, one_shot, two_shot or chain"));
+}
+
+// Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, 8.0 ms in slabs of 4 MiB, whose halves fall out of the
+// second-level cache between being reduced and being read by the other rank. Over TCP 13 to 17 ms in slabs of 512 KiB
+// or 1 MiB, 21 to 23 in slabs of 4 MiB. Smaller ones mean more wake-ups, and on a link of 1 Gbit/s, where no cache
+// helps, 1.07 to 1.09 times the payload's time rather than 1.056.
+std::uint64_t wanted_slab(const Facts& facts) {
+  if (facts.slab_bytes != kSuitableSlab) return std::uint64_t(facts.slab_bytes);
+  if (facts.hosts > 1) return 4 * kMiB;
+  const auto world = std::uint64_t(facts.world);
+  return facts.memory ? std::min(world * 128 * kKiB, kMiB) : std::min(world * 256 * kKiB, 4 * kMiB);
+}
+
+std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) {
+  return value / by + (value % by != 0);
+}
+
+}  // namespace
+
+std::uint32_t slab_elems(const Facts& facts) {
+  ANELLO_CHECK(facts.elem_bytes > 0);
+  if (facts.slab_bytes == 0 || facts.world == 1) return 0;
+  const std::uint64_t least = facts.hosts > 1 ? kMinChunkBytesBetweenHosts : kMinChunkBytes;
+  const std::uint64_t slab_bytes = std::max(wanted_slab(facts), std::uint64_t(facts.world) * least);
+  if (facts.bytes <= slab_bytes) return 0;
+  const std::uint64_t elems = divide_up(facts.bytes / facts.elem_bytes, divide_up(facts.bytes, slab_bytes));
+  return std::uint32_t(std::min<std::uint64_t>(elems, UINT32_MAX));  // as many as a signature has room for
+}
+
+Algorithm order_of(Kind kind, const Facts& facts) {
+  constexpr std::uint64_t kMaxAtRoot = 256 * kKiB;
+  if (!facts.rank_order) return Algorithm::automatic;
+  if (kind == Kind::reduce_scatter) return Algorithm::two_shot;
+  return facts.narrow || facts.bytes <= kMaxAtRoot ? Algorithm::star : Algorithm::chain;
+}
+
+Choice choose(const Facts& facts, std::span<const TableRow> table) {
+  if (facts.world == 1) return {Algorithm::ring, 0, "one rank, a copy"};
+  if (facts.forced != Algorithm::automatic) {
+    refuse_if_unable(facts.forced, facts);
+    return {facts.forced, slab_elems(facts), "forced"};
+  }
+  const auto own = std::find_if(table.begin(), table.end(), [&](const TableRow& each) { return fits(each, facts); });
+  if (own != table.end() && own->algorithm != Algorithm::automatic) {
+    Facts with_slab = facts;
+    if (facts.slab_bytes == kSuitableSlab) with_slab.slab_bytes = own->slab_bytes;
+    return {own->algorithm, slab_elems(with_slab), "the table's"};
+  }
+  const auto row = std::find_if(kRows.begin(), kRows.end(), [&](const Row& each) { return fits(each, facts); });
+  ANELLO_CHECK(row != kRows.end());
+  return {row->algorithm, slab_elems(facts), row->reason};
+}
+
+}  // namespace anello

@@ -1,0 +1,57 @@
+// Which algorithm an allreduce takes, and in what slabs. A table of rows, shipped with the library and so the same from
+// run to run, or one of the user's before that (table.hpp); it looks at nothing but facts that are equal on all ranks,
+// so that all ranks choose alike. Pure.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ring/algorithms/algorithm.hpp"
+
+namespace anello {
+
+inline constexpr std::int64_t kSuitableSlab = -1;  // for what the bytes go through
+
+struct Facts {
+  int world = 1;
+  bool oversubscribed = false;  // on some host there are more ranks than cores
+  bool memory = false;          // every rank shares memory with every other
+  int hosts = 1;
+  std::uint64_t bytes = 0;  // of a rank's input
+  std::size_t elem_bytes = 1;
+  Algorithm forced = Algorithm::automatic;
+  std::int64_t slab_bytes = kSuitableSlab;  // wanted; 0: everything at once
+  bool rank_order = false;                  // reproducible mode: results must not depend on the algorithm
+  bool narrow = false;                      // elements travel as a narrower type
+};
+
+struct Choice {
+  Algorithm algorithm = Algorithm::ring;  // never automatic
+  std::uint32_t slab_elems = 0;           // 0: all at once
+  std::string_view reason;                // for people, in memory that never goes away
+};
+
+// A row of the user's: for worlds of this layout, and buffers up to max_bytes.
+struct TableRow {
+  int world = 2, hosts = 1;
+  bool memory = false, oversubscribed = false;
+  std::uint64_t max_bytes = 0;
+  Algorithm algorithm = Algorithm::automatic;
+  std::int64_t slab_bytes = kSuitableSlab;  // unless the facts say what is wanted
+};
+using Table = std::vector<TableRow>;
+
+// What is forced comes first, then the user's table, then the shipped one. Throws Error{configuration} if the forced
+// algorithm cannot do what is asked.
+Choice choose(const Facts& facts, std::span<const TableRow> table = {});
+
+// The algorithm of a reduce or reduce_scatter: automatic, or one that keeps rank order where that is wanted.
+Algorithm order_of(Kind kind, const Facts& facts);
+
+// The slab alone, for reduce_scatter: near facts.slab_bytes, so that slabs are equal, no less than a worthwhile
+// message for each rank, and no more than a signature can say. 0: all at once.
+std::uint32_t slab_elems(const Facts& facts);
+
+}  // namespace anello

@@ -1,0 +1,168 @@
+// What a group can be asked to do.
+#include "ring/group/arguments.hpp"
+#include "ring/group/group_impl.hpp"
+
+namespace anello {
+namespace {
+
+// A list that is used again by the thread's next call. Calls can be within each other: a callback of work may be called
+// while its thread waits for something else.
+template <class T>
+class ScratchList {
+ public:
+  ScratchList() {
+    if (spare.empty()) return;
+    list_ = std::move(spare.back());
+    spare.pop_back();
+  }
+  ~ScratchList() { spare.push_back(std::move(list_)); }
+  ScratchList(const ScratchList&) = delete;
+  ScratchList& operator=(const ScratchList&) = delete;
+  operator std::vector<T>&() { return list_; }
+
+ private:
+  static thread_local std::vector<std::vector<T>> spare;
+  std::vector<T> list_;
+};
+template <class T>
+thread_local std::vector<std::vector<T>> ScratchList<T>::spare;
+
+}  // namespace
+
+void Group::allreduce(Tensor inout, Op op, const ReduceOptions& options) {
+  allreduce(inout, inout, op, options);
+}
+void Group::allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
+  impl_->communicator().run(operations::allreduce(input, output, op, options));
+}
+void Group::allreduce(std::span<const Tensor> tensors, Op op, const ReduceOptions& options) {
+  ScratchList<Buffer::Piece> pieces;
+  impl_->communicator().run(operations::allreduce(tensors, pieces, op, options));
+}
+
+void Group::reduce(Tensor inout, int root, Op op, const ReduceOptions& options) {
+  reduce(inout, inout, root, op, options);
+}
+void Group::reduce(ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
+  impl_->communicator().run(operations::reduce(impl_->seat, input, output, root, op, options));
+}
+
+void Group::broadcast(Tensor tensor, int root, const Options& options) {
+  broadcast({&tensor, 1}, root, options);
+}
+void Group::broadcast(std::span<const Tensor> tensors, int root, const Options& options) {
+  ScratchList<Buffer::Piece> pieces;
+  impl_->communicator().run(operations::broadcast(impl_->seat, tensors, pieces, root, options));
+}
+
+void Group::allgather(ConstTensor input, Tensor output, const PartOptions& options) {
+  impl_->communicator().run(operations::allgather(impl_->seat, input, output, options));
+}
+void Group::gather(ConstTensor input, Tensor output, int root, const PartOptions& options) {
+  impl_->communicator().run(operations::gather(impl_->seat, input, output, root, options));
+}
+void Group::scatter(ConstTensor input, Tensor output, int root, const PartOptions& options) {
+  impl_->communicator().run(operations::scatter(impl_->seat, input, output, root, options));
+}
+void Group::reduce_scatter(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
+  impl_->communicator().run(operations::reduce_scatter(impl_->seat, input, output, op, options));
+}
+
+void Group::alltoall(ConstTensor input, Tensor output, const Options& options) {
+  impl_->communicator().run(operations::alltoall(impl_->seat, input, output, options));
+}
+void Group::alltoall(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+                     std::span<const std::uint64_t> recv_counts, const Options& options) {
+  const Operation operation = operations::alltoall(impl_->seat, input, output, send_counts, recv_counts, options);
+  ScratchList<std::uint64_t> lent;
+  std::vector<std::uint64_t>& arriving = lent;
+  arriving.resize(send_counts.size());
+  impl_->communicator().run(operations::exchange_of_counts(operation, arriving));
+  impl_->communicator().run(operation);
+}
+
+void Group::send(ConstTensor tensor, int to, const Options& options) {
+  check_peer("send", to, impl_->seat);
+  const Operation operation = operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
+  impl_->transfers(rank(), to).run(operation);
+}
+void Group::recv(Tensor tensor, int from, const Options& options) {
+  check_peer("recv", from, impl_->seat);
+  const Operation operation = operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
+  impl_->transfers(from, rank()).run(operation);
+}
+
+void Group::barrier(const Options& options) {
+  impl_->communicator().run(operations::barrier(options));
+}
+
+Work Group::allreduce_async(Tensor inout, Op op, const ReduceOptions& options) {
+  return allreduce_async(inout, inout, op, options);
+}
+Work Group::allreduce_async(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
+  return Work(impl_->communicator().submit(operations::allreduce(input, output, op, options)));
+}
+Work Group::allreduce_async(std::span<const Tensor> tensors, Op op, const ReduceOptions& options) {
+  ScratchList<Buffer::Piece> pieces;
+  return Work(impl_->communicator().submit(operations::allreduce(tensors, pieces, op, options)));
+}
+
+Work Group::reduce_async(Tensor inout, int root, Op op, const ReduceOptions& options) {
+  return reduce_async(inout, inout, root, op, options);
+}
+Work Group::reduce_async(ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
+  return Work(impl_->communicator().submit(operations::reduce(impl_->seat, input, output, root, op, options)));
+}
+
+Work Group::broadcast_async(Tensor tensor, int root, const Options& options) {
+  return broadcast_async({&tensor, 1}, root, options);
+}
+Work Group::broadcast_async(std::span<const Tensor> tensors, int root, const Options& options) {
+  ScratchList<Buffer::Piece> pieces;
+  return Work(impl_->communicator().submit(operations::broadcast(impl_->seat, tensors, pieces, root, options)));
+}
+
+Work Group::allgather_async(ConstTensor input, Tensor output, const PartOptions& options) {
+  return Work(impl_->communicator().submit(operations::allgather(impl_->seat, input, output, options)));
+}
+Work Group::gather_async(ConstTensor input, Tensor output, int root, const PartOptions& options) {
+  return Work(impl_->communicator().submit(operations::gather(impl_->seat, input, output, root, options)));
+}
+Work Group::scatter_async(ConstTensor input, Tensor output, int root, const PartOptions& options) {
+  return Work(impl_->communicator().submit(operations::scatter(impl_->seat, input, output, root, options)));
+}
+Work Group::reduce_scatter_async(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
+  return Work(impl_->communicator().submit(operations::reduce_scatter(impl_->seat, input, output, op, options)));
+}
+
+Work Group::alltoall_async(ConstTensor input, Tensor output, const Options& options) {
+  return Work(impl_->communicator().submit(operations::alltoall(impl_->seat, input, output, options)));
+}
+Work Group::alltoall_async(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+                           std::span<const std::uint64_t> recv_counts, const Options& options) {
+  const Operation operation = operations::alltoall(impl_->seat, input, output, send_counts, recv_counts, options);
+  return Work(
+      impl_->communicator().submit(operations::exchange_of_counts(operation, std::span<std::uint64_t>()), operation));
+}
+
+Work Group::send_async(ConstTensor tensor, int to, const Options& options) {
+  check_peer("send", to, impl_->seat);
+  const Operation operation = operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
+  return Work(impl_->transfers(rank(), to).submit(operation));
+}
+Work Group::recv_async(Tensor tensor, int from, const Options& options) {
+  check_peer("recv", from, impl_->seat);
+  const Operation operation = operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
+  return Work(impl_->transfers(from, rank()).submit(operation));
+}
+
+Work Group::barrier_async(const Options& options) {
+  return Work(impl_->communicator().submit(operations::barrier(options)));
+}
+
+double Group::average(double value) {
+  allreduce(std::span(&value, 1), Op::average, {.name = "average"});
+  return value;
+}
+
+}  // namespace anello

@@ -1,0 +1,272 @@
+#include "ring/group/operation_runner.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "ring/base/text.hpp"
+#include "ring/run/checksum.hpp"
+
+namespace anello {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr milliseconds kDiagnosisAfter{200};  // an operation that sleeps longer says what it is
+constexpr milliseconds kLongSleep{1000};
+
+// Otherwise the operation is carried out as a barrier.
+bool has_elements(const Operation& operation) {
+  return operation.count > 0 || !operation.received.empty();
+}
+
+bool leaves_the_same(Kind kind) {
+  return kind == Kind::allreduce || kind == Kind::broadcast || kind == Kind::allgather;
+}
+
+}  // namespace
+
+OperationRunner::OperationRunner(int rank, FlightRecorder& recorder, ControlPlane* control, DataLinks* links,
+                                 Timeline* timeline, const OperationLimits& patience, bool compares)
+    : rank_(rank),
+      size_(int(recorder.members().size())),
+      recorder_(recorder),
+      control_(control),
+      links_(links),
+      timeline_(timeline),
+      patience_(patience),
+      compares_(compares && size_ > 1),
+      link_of_(recorder.members().size()),
+      progress_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
+
+void OperationRunner::start(const PendingOperation& pending) {
+  operation_ = &pending;
+  moving_ = told_ = overdue_ = false;
+  stalls_ = 0;
+  sleeping_since_.reset();
+  const Operation& operation = *pending.operation;
+  if (!recorder_.begin(pending.signature, operation.name, pending.queued)) control_->needs(pending.signature);
+  if (has_elements(operation)) {
+    const Buffer input = operation.prescale == 1 ? operation.input : prescaled(pending);
+    execution_.start(*pending.plan, pending.arithmetic, input, operation.output);
+  } else {
+    const Buffer nothing(nothing_.data(), 1);
+    execution_.start(*pending.plan, arithmetic(DType::u8, Op::max), nothing, nothing);
+  }
+  traced_ = timeline_->active();
+  if (traced_) trace_.start(execution_, recorder_.members(), pending.arithmetic.wire_shift, pending.arithmetic.shift);
+}
+
+// In the output, where that is as large, so that it costs no memory.
+Buffer OperationRunner::prescaled(const PendingOperation& pending) {
+  const Operation& operation = *pending.operation;
+  const std::uint32_t shift = pending.arithmetic.shift;
+  const std::uint64_t elems = pending.plan->input_elems;
+  Buffer to = operation.output;
+  if (pending.plan->output_elems < elems) {
+    prescaled_.resize(std::max(prescaled_.size(), std::size_t(elems << shift)));
+    to = Buffer(prescaled_.data(), elems);
+  }
+  each_run(to, operation.input, elems, shift,
+           [&](Bytes out, Bytes in) { scale(operation.dtype, out, in, operation.prescale); });
+  return to;
+}
+
+bool OperationRunner::advance(Waiter& waiter, const std::atomic<int>& interrupt) {
+  if (size_ == 1)
+    execution_.compute();
+  else if (!move(waiter, interrupt))
+    return false;
+  check_agreed();
+  if (traced_) trace_.mark();
+  finish();
+  if (compares_) remember_results();
+  note_end();
+  return true;
+}
+
+void OperationRunner::note_end() {
+  const Plan& plan = *operation_->plan;
+  const Arithmetic& arithmetic = operation_->arithmetic;
+  if (has_elements(*operation_->operation))
+    recorder_.end(std::max(plan.input_elems, plan.output_elems) << arithmetic.shift,
+                  plan.sent_elems << arithmetic.wire_shift, plan.received_elems << arithmetic.wire_shift);
+  else
+    recorder_.end(0, 0, 0);
+  if (traced_) timeline_->add(recorder_.newest(), recorder_.name(), recorder_.members(), trace_.spans());
+}
+
+bool OperationRunner::move(Waiter& waiter, const std::atomic<int>& interrupt) {
+  const auto interrupted = [&] { return interrupt.load(std::memory_order_relaxed) != 0; };
+  while (!moving_) {
+    if (interrupted()) return false;
+    if ((moving_ = links_ready()))
+      begin_to_move();
+    else
+      sleep(waiter);
+  }
+  while (!execution_.done()) {
+    if (interrupted()) return false;
+    if (pass()) {
+      waiter.moved();
+      continue;
+    }
+    if (control_->failed()) throw control_->error();
+    if (!waiter.pause()) continue;
+    if (may_sleep(waiter))
+      sleep(waiter);
+    else
+      waiter.moved();
+  }
+  return true;
+}
+
+void OperationRunner::begin_to_move() {
+  Signature signature = operation_->signature;
+  signature.results = results_.checksum;
+  progress_.start(execution_, signature, link_of_, traced_ ? &trace_ : nullptr);
+}
+
+bool OperationRunner::pass() {
+  try {
+    return progress_.pass();
+  } catch (const Error& e) {
+    throw Error(e.code(), e.message(), e.rank() < 0 ? -1 : world_rank(e.rank()));
+  }
+}
+
+// Once it has slept for long, the control plane is told which operation this is. Throws the verdict if there is one.
+void OperationRunner::sleep(Waiter& waiter) {
+  if (control_->failed()) throw control_->error();
+  const auto now = steady_clock::now();
+  if (!sleeping_since_) sleeping_since_ = now;
+  const auto slept = std::chrono::duration_cast<milliseconds>(now - *sleeping_since_);
+  if (slept >= kDiagnosisAfter && !std::exchange(told_, true)) control_->waiting(operation_->signature);
+  milliseconds limit = told_ ? kLongSleep : kDiagnosisAfter - slept;
+  if (patience_.report.count() > 0) limit = std::min(limit, report_stall(slept));
+  if (patience_.end.count() > 0) limit = std::min(limit, end_world(slept));
+  const Ticks from = ticks();
+  waiter.sleep(limit);
+  recorder_.tally.slept(ticks() - from);
+  if (traced_) trace_.slept(from);
+}
+
+// Until the next report.
+milliseconds OperationRunner::report_stall(milliseconds slept) {
+  if (slept >= (stalls_ + 1) * patience_.report) {
+    control_->stalled(operation_->signature);
+    recorder_.tally.stalled();
+    stalls_ = int(slept / patience_.report);
+  }
+  return (stalls_ + 1) * patience_.report - slept;
+}
+
+// Until it is overdue; then the verdict rings the bell.
+milliseconds OperationRunner::end_world(milliseconds slept) {
+  if (slept < patience_.end) return patience_.end - slept;
+  if (!std::exchange(overdue_, true)) control_->overdue(operation_->signature);
+  return kLongSleep;
+}
+
+// Tells the waiter what to wake for. False if something can move already.
+bool OperationRunner::may_sleep(Waiter& waiter) {
+  bool may = true;
+  waiter.forget();
+  progress_.each_wanted([&](Link& link, bool writable) {
+    if (const int descriptor = link.descriptor(writable); descriptor >= 0)
+      waiter.want(descriptor, writable ? POLLOUT : POLLIN);
+    else
+      may &= link.may_sleep(writable);
+  });
+  return may;
+}
+
+bool OperationRunner::links_ready() {
+  bool ready = true;
+  for (const Stream& stream : operation_->plan->streams) {
+    if (stream.peer < 0) continue;
+    Link*& link = link_of_[std::size_t(stream.peer)];
+    if (!link) link = links_->find(stream.peer);
+    ready &= link != nullptr;
+  }
+  return ready;
+}
+
+void OperationRunner::check_agreed() const {
+  const Operation& operation = *operation_->operation;
+  for (std::size_t peer = 0; peer < operation.agreed.size(); peer++) {
+    std::uint64_t sent = 0;
+    std::memcpy(&sent, operation.output.run(peer, 1, kCountShift).data(), sizeof sent);
+    const std::uint64_t expected = operation.agreed[peer];
+    if (sent != expected)
+      throw Error(ErrorCode::mismatch,
+                  text("the splits of an alltoall differ: rank ", world_rank(int(peer)), " sends ", sent,
+                       " elements to rank ", world_rank(rank_), ", which expects ", expected),
+                  world_rank(int(peer)));
+  }
+}
+
+// What comes after the reduction, on what this rank has of the result: an average divides once, and is then scaled.
+void OperationRunner::finish() {
+  const Operation& operation = *operation_->operation;
+  const bool averages = operation.op == Op::average, scales = operation.postscale != 1;
+  if (!has_elements(operation) || (!averages && !scales)) return;
+  const std::uint32_t shift = operation_->arithmetic.shift;
+  each_run(operation.output, operation.output, operation_->plan->output_elems, shift, [&](Bytes run, Bytes) {
+    if (averages) divide(operation.dtype, run, size_);
+    if (scales) scale(operation.dtype, run, run, operation.postscale);
+  });
+  if (traced_) trace_.scaled(operation_->plan->output_elems << shift);
+}
+
+void OperationRunner::remember_results() {
+  const Operation& operation = *operation_->operation;
+  if (!has_elements(operation) || !leaves_the_same(operation.kind)) return;
+  const Nans nans = operation.kind == Kind::allreduce ? Nans::alike : Nans::as_they_are;
+  results_ = {operation_->signature.sequence,
+              checksum(operation.dtype, operation.output, operation_->plan->output_elems, nans)};
+}
+
+// A peer that is a number behind or ahead went wrong earlier: what it called then says more than the numbers.
+Error OperationRunner::explain(int peer, const Signature& encoded) const {
+  Signature theirs = encoded;
+  theirs.group = recorder_.group();
+  theirs.results = 0;
+  if (theirs == operation_->signature) return divergence(peer, encoded.results);
+  const int me = world_rank(rank_), other = world_rank(peer);
+  const std::string where = theirs.group == 0 ? "" : text("in ", recorder_.name(), " ");
+  const std::optional<Signature> then = recorder_.begun(theirs.sequence);
+  if (then == theirs)
+    return {ErrorCode::mismatch,
+            text(where, "rank ", other, " sent more for ", describe(theirs), " than rank ", me, " expected"), peer};
+  const Signature mine = then ? *then : operation_->signature;
+  return {ErrorCode::mismatch,
+          where + (me < other ? difference(me, mine, other, theirs) : difference(other, theirs, me, mine)), peer};
+}
+
+// Of two that differ nobody knows which one is right.
+Error OperationRunner::divergence(int peer, std::uint32_t theirs) const {
+  const int me = world_rank(rank_), other = world_rank(peer);
+  const auto which = [&](int rank, std::uint32_t checksum) { return text("rank ", rank, " has checksum ", checksum); };
+  const std::optional<Signature> then = recorder_.begun(results_.sequence);
+  const std::string what = then ? describe(*then) : text("operation #", results_.sequence);
+  const std::string where = recorder_.group() == 0 ? "" : text(" in ", recorder_.name());
+  if (results_.checksum == 0 || theirs == 0)
+    return {ErrorCode::protocol, text("what rank ", other, " says of its earlier results", where, " is damaged"), peer};
+  const std::string mine = which(me, results_.checksum), others = which(other, theirs);
+  return {
+      ErrorCode::diverged,
+      text("the results of ", what, where, " differ: ", me < other ? mine : others, ", ", me < other ? others : mine,
+           "; memory or a connection is damaged, or a program wrote to a result that was not complete")};
+}
+
+std::string OperationRunner::how_far() const {
+  const auto [moved, all] = execution_.progress();
+  return text(all ? 100 * moved / all : 0, " % done");
+}
+
+}  // namespace anello

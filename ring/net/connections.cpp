@@ -1,0 +1,188 @@
+#include "ring/net/connections.hpp"
+
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
+#include <utility>
+
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/accept.hpp"
+#include "ring/net/addresses.hpp"
+
+namespace anello {
+
+using asio::awaitable;
+using asio::redirect_error;
+using asio::use_awaitable;
+using asio::ip::tcp;
+using std::chrono::steady_clock;
+
+namespace {
+
+// Linux sends less than a segment only every 200 ms (its persist timer) to a receiver whose window is smaller than one;
+// loopback's segments are as large as a small buffer's window, or larger once the kernel has made that smaller.
+constexpr int kSegmentsPerBuffer = 8, kMinSegmentBytes = 128, kMaxSegmentBytes = 32767;
+
+// Acknowledgements of loopback need no pacing: reno gains 1.5x over BBR there. A real network is not ours to decide.
+std::string congestion_for(const Identity& identity, const Settings& settings) {
+  if (settings.congestion == "system") return {};
+  if (settings.congestion != "auto") return settings.congestion;
+  return identity.node_count == 1 ? "reno" : "";
+}
+
+}  // namespace
+
+PeerConnections::PeerConnections(asio::io_context& context, const Identity& identity, const Settings& settings,
+                                 RejectedConnections& rejected_connections)
+    : context_(context),
+      rank_(identity.rank),
+      generation_(identity.generation),
+      credentials_{identity.job, identity.secret},
+      congestion_(congestion_for(identity, settings)),
+      buffer_bytes_(settings.socket_buffer_bytes),
+      host_(identity.host),
+      acceptor_(context),
+      rejected_(rejected_connections) {
+  const PortRange ports = parse_port_range(settings.port_range);
+  asio::error_code error;
+  const auto address = asio::ip::make_address(identity.address, error);
+  if (error) throw Error(ErrorCode::network, text("'", identity.address, "' is not a numeric address to listen on"));
+  for (unsigned port = ports.first; port <= ports.last; port++)
+    if (!(error = listen({address, std::uint16_t(port)}))) return;
+  throw Error(ErrorCode::network, text("cannot listen on ", identity.address, " ports ", ports.first, "-", ports.last,
+                                       ": ", error.message(), "; see ANELLO_IFACE and ANELLO_PORT_RANGE"));
+}
+
+asio::error_code PeerConnections::listen(const tcp::endpoint& endpoint) {
+  asio::error_code error, ignored;
+  acceptor_.open(endpoint.protocol(), error);
+  if (error) return error;
+  prepare(acceptor_.native_handle());
+  if (endpoint.port() != 0) acceptor_.set_option(tcp::acceptor::reuse_address(true), ignored);
+  acceptor_.bind(endpoint, error);
+  if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
+  if (error) acceptor_.close(ignored);
+  return error;
+}
+
+void PeerConnections::prepare(int descriptor) const {
+  if (!congestion_.empty() &&
+      setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, congestion_.data(), socklen_t(congestion_.size())) != 0)
+    log(Severity::info, text("TCP congestion control '", congestion_, "' is not to be had; the system's is used"));
+  if (buffer_bytes_ == 0) return;
+  for (const int option : {SO_SNDBUF, SO_RCVBUF})
+    setsockopt(descriptor, SOL_SOCKET, option, &buffer_bytes_, sizeof buffer_bytes_);
+  const int segment_bytes = std::clamp(buffer_bytes_ / kSegmentsPerBuffer, kMinSegmentBytes, kMaxSegmentBytes);
+  setsockopt(descriptor, IPPROTO_TCP, TCP_MAXSEG, &segment_bytes, sizeof segment_bytes);
+}
+
+Endpoint PeerConnections::endpoint() const {
+  const tcp::endpoint local = acceptor_.local_endpoint();
+  return {local.address().to_string(), local.port(), host_};
+}
+
+void PeerConnections::open(std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted) {
+  for (const Endpoint& peer : peers) {
+    asio::error_code error;
+    asio::ip::make_address(peer.address, error);
+    if (error)
+      throw Error(ErrorCode::network,
+                  text("'", peer.address, "' on ", peer.host, " is not an address here: ", error.message()));
+  }
+  peers_ = std::move(peers);
+  accepted_ = std::move(accepted);
+  exhausted_ = std::move(exhausted);
+  // Who comes in with the spare one is heard before anything else is decided: strangers must not end a world.
+  const auto make_room = [this] {
+    handshakes_.close_oldest(kTimeEnough);
+    spare_.give_up();
+  };
+  const auto take = [this](Socket socket) { asio::co_spawn(context_, let_in(std::move(socket)), asio::detached); };
+  asio::co_spawn(context_, accept_each(acceptor_, {text("rank ", rank_), make_room, take, &rejected_}), asio::detached);
+}
+
+void PeerConnections::close() {
+  asio::error_code ignored;
+  acceptor_.close(ignored);
+}
+
+awaitable<void> PeerConnections::let_in(Socket socket) {
+  try {
+    asio::error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    std::optional<HalfOpen::Place> place(std::in_place, handshakes_, socket);
+    const Check check = [this](const Claim& claim) { return acceptable(claim); };
+    const Claim claim = co_await accept_handshake(socket, credentials_, check);
+    place.reset();
+    if (!spare_.take()) exhausted_();
+    accepted_(claim, std::move(socket));
+  } catch (const HandshakeError& e) {
+    rejected_.count(e.reason());
+    log(Severity::info, text("dropped a connection: ", e.what()));
+  } catch (const std::exception& e) {
+    log(Severity::info, text("lost a connection: ", e.what()));
+  }
+  spare_.take();
+}
+
+std::optional<Rejection> PeerConnections::acceptable(const Claim& claim) const {
+  const auto misplaced = [](std::string why) { return Rejection{RejectReason::place, std::move(why)}; };
+  if (claim.role == Role::rendezvous) return misplaced("this is a rank, not a rendezvous");
+  if (claim.generation != generation_)
+    return Rejection{RejectReason::generation,
+                     text("generation ", claim.generation, " is not the current one, ", generation_)};
+  if (claim.to != rank_) return misplaced(text("this is rank ", rank_, ", not ", claim.to));
+  if (claim.role == Role::launcher) return {};
+  if (claim.from <= rank_ || claim.from >= int(peers_.size()))
+    return misplaced(text("no rank ", claim.from, " connects here"));
+  return {};
+}
+
+awaitable<PeerConnections::Socket> PeerConnections::try_connect(Claim claim) {
+  const Endpoint& to = peers_[std::size_t(claim.to)];
+  const tcp::endpoint endpoint(asio::ip::make_address(to.address), to.port);
+  Socket socket(context_, endpoint.protocol());
+  prepare(socket.native_handle());
+  asio::error_code error;
+  co_await socket.async_connect(endpoint, redirect_error(use_awaitable, error));
+  if (error) throw Error(ErrorCode::network, error.message(), claim.to);
+  socket.set_option(tcp::no_delay(true));
+  co_await connect_handshake(socket, credentials_, claim);
+  co_return socket;
+}
+
+awaitable<PeerConnections::Socket> PeerConnections::connect(int peer, Role role, std::uint32_t lane,
+                                                            std::uint64_t group, steady_clock::time_point deadline) {
+  const Claim claim{role, generation_, rank_, peer, lane, group};
+  steady_clock::duration backoff = std::chrono::milliseconds(20);
+  for (;;) {
+    std::string why;
+    ErrorCode code = ErrorCode::network;
+    try {
+      co_return co_await try_connect(claim);
+    } catch (const Error& e) {
+      code = e.code();
+      why = e.what();
+    } catch (const asio::system_error& e) {
+      why = e.code().message();
+      if (e.code() == asio::error::no_descriptors)
+        throw Error(ErrorCode::network,
+                    text("cannot connect to rank ", peer, ": ", why, "; raise the limit (ulimit -n)"), rank_);
+    }
+    const Endpoint& to = peers_[std::size_t(peer)];
+    why = text("cannot connect to rank ", peer, " on ", to.host, " at ", to.address, " port ", to.port, ": ", why);
+    if (code != ErrorCode::network || steady_clock::now() + backoff > deadline) throw Error(code, why, peer);
+    log(Severity::info, why + "; trying again");
+    co_await pause(backoff);
+    backoff = std::min<steady_clock::duration>(2 * backoff, std::chrono::seconds(1));
+  }
+}
+
+}  // namespace anello

@@ -1,0 +1,81 @@
+// Connections between the ranks of one world: the listener, and connecting to a peer's. Lives on the background thread;
+// every connection is through the handshake before anybody else sees it. Knows nothing of what is said on them.
+#pragma once
+#include <anello/settings.hpp>
+#include <asio/awaitable.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ring/base/identity.hpp"
+#include "ring/net/half_open.hpp"
+#include "ring/net/handshake.hpp"
+#include "ring/net/spare_descriptor.hpp"
+#include "ring/trace/rejected_connections.hpp"
+
+namespace anello {
+
+// Where a rank can be reached.
+struct Endpoint {
+  std::string address;  // numeric
+  std::uint16_t port = 0;
+  std::string host;  // for people
+};
+
+class PeerConnections {
+ public:
+  using Socket = asio::ip::tcp::socket;
+  using Accepted = std::function<void(const Claim&, Socket)>;
+  // Another rank has connected with the last descriptor that there was: the next one could not.
+  using Exhausted = std::function<void()>;
+
+  // Listens at identity.address when it returns; those who are turned away are counted. Throws Error{network,
+  // configuration}. Any thread.
+  PeerConnections(asio::io_context& context, const Identity& identity, const Settings& settings,
+                  RejectedConnections& rejected_connections);
+
+  Endpoint endpoint() const;
+
+  // From now on peers are let in; `accepted` and `exhausted` are called on the background thread. Any thread, once.
+  // Throws Error{network} if a peer's address is none.
+  void open(
+      std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted = [] {});
+
+  // A connection to `peer`, tried again until `deadline` unless the peer refuses. On the background thread. Throws an
+  // Error whose rank is the peer, or this one if it has no descriptor left.
+  asio::awaitable<Socket> connect(int peer, Role role, std::uint32_t lane, std::uint64_t group,
+                                  std::chrono::steady_clock::time_point deadline);
+
+  // No more connections are let in. On the background thread.
+  void close();
+
+ private:
+  static constexpr std::size_t kMaxHandshakes = 256;  // at a time
+
+  asio::awaitable<void> let_in(Socket socket);
+  asio::awaitable<Socket> try_connect(Claim claim);
+  std::optional<Rejection> acceptable(const Claim& claim) const;
+  asio::error_code listen(const asio::ip::tcp::endpoint& endpoint);
+  void prepare(asio::ip::tcp::acceptor::native_handle_type descriptor) const;  // before connect() and listen()
+
+  asio::io_context& context_;
+  int rank_;
+  std::uint32_t generation_;
+  Credentials credentials_;
+  std::string congestion_;
+  int buffer_bytes_;
+  std::string host_;
+  asio::ip::tcp::acceptor acceptor_;
+  std::vector<Endpoint> peers_;
+  Accepted accepted_;
+  Exhausted exhausted_;
+  SpareDescriptor spare_;
+  HalfOpen handshakes_{kMaxHandshakes};
+  RejectedConnections& rejected_;
+};
+
+}  // namespace anello

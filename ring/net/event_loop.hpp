@@ -1,0 +1,33 @@
+// The one background thread of a world: runs the event loop that control connections, accepting, handshakes and timers
+// live in. Everything registered with its context is touched on that thread only.
+#pragma once
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <thread>
+
+#include "ring/base/thread.hpp"
+
+namespace anello {
+
+class EventLoop {
+ public:
+  EventLoop() : work_(asio::make_work_guard(context_)), thread_(quiet_thread([this] { context_.run(); })) {}
+  ~EventLoop() { stop(); }
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  asio::io_context& context() { return context_; }
+
+  // Ends the loop where it is and waits for the thread. Not from the thread itself.
+  void stop() {
+    context_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  asio::io_context context_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  std::thread thread_;
+};
+
+}  // namespace anello

@@ -1,0 +1,176 @@
+#include "ring/plan/plan_builder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "ring/base/check.hpp"
+#include "ring/plan/access_history.hpp"
+
+namespace anello {
+namespace {
+
+constexpr std::uint64_t kWindowAlignElems = 16;  // operands of four bytes begin on cache lines of their own
+
+Stream::Kind kind_of(Act act) {
+  if (act == Act::send) return Stream::Kind::send;
+  return act == Act::fold ? Stream::Kind::local : Stream::Kind::receive;
+}
+
+// A stricter dependency on a step replaces a looser one.
+void tidy(std::vector<Dep>& deps) {
+  std::sort(deps.begin(), deps.end(),
+            [](Dep a, Dep b) { return a.step != b.step ? a.step < b.step : a.whole > b.whole; });
+  const auto end = std::unique(deps.begin(), deps.end(), [](Dep a, Dep b) { return a.step == b.step; });
+  deps.erase(end, deps.end());
+}
+
+}  // namespace
+
+void PlanBuilder::add(Act act, int peer, Range range, Operand place, std::span<const Operand> sources) {
+  if (range.count == 0) return;
+  Item item;
+  item.step.range = range;
+  item.step.place = place;
+  item.step.first_source = std::uint32_t(sources_.size());
+  item.step.sources = std::uint32_t(sources.size());
+  item.step.act = act;
+  item.step.order = std::uint32_t(items_.size());
+  item.step.incoming_left = act == Act::reduce && peer < rank();
+  item.peer = peer;
+  item.second_half = slab_ % 2 != 0;
+  items_.push_back(item);
+  sources_.insert(sources_.end(), sources.begin(), sources.end());
+}
+void PlanBuilder::send(int peer, Range range, Operand from) {
+  add(Act::send, peer, range, from, {});
+}
+void PlanBuilder::copy(int peer, Range range, Operand to) {
+  ANELLO_CHECK(to.space != Space::input);
+  add(Act::copy, peer, range, to, {});
+}
+void PlanBuilder::reduce(int peer, Range range, Operand to, Operand local) {
+  ANELLO_CHECK(to.space != Space::input);
+  add(Act::reduce, peer, range, to, {&local, 1});
+}
+void PlanBuilder::fold(Range range, Operand to, std::span<const Operand> sources) {
+  ANELLO_CHECK(to.space != Space::input);
+  add(Act::fold, -1, range, to, sources);
+}
+
+Operand PlanBuilder::at(Space space, Range range) const {
+  ANELLO_CHECK(space != Space::window);
+  return {space, range.begin - plan_.base(space)};
+}
+Operand PlanBuilder::window(std::uint64_t elems) {
+  const Operand fresh{Space::window, window_used_};  // in this slab's half, until place_windows()
+  window_used_ += (elems + kWindowAlignElems - 1) / kWindowAlignElems * kWindowAlignElems;
+  window_most_ = std::max(window_most_, window_used_);
+  return fresh;
+}
+void PlanBuilder::next_slab() {
+  slab_++;
+  window_used_ = 0;
+}
+
+Plan PlanBuilder::finish() && {
+  place_windows();
+  number_streams();
+  group_by_stream();
+  derive_deps();
+  assemble();
+  return std::move(plan_);
+}
+
+void PlanBuilder::place_windows() {
+  plan_.window_elems = slab_ == 0 ? window_most_ : 2 * window_most_;
+  for (Item& item : items_) {
+    if (!item.second_half) continue;
+    if (item.step.place.space == Space::window) item.step.place.at += window_most_;
+    for (Operand& source : std::span(sources_).subspan(item.step.first_source, item.step.sources))
+      if (source.space == Space::window) source.at += window_most_;
+  }
+}
+
+// By kind, and within a kind as they first appear.
+void PlanBuilder::number_streams() {
+  using Key = std::pair<Stream::Kind, std::int32_t>;
+  std::map<Key, std::uint32_t> number;
+  for (const Item& item : items_) {
+    const Key key{kind_of(item.step.act), item.peer};
+    if (number.try_emplace(key, 0).second) plan_.streams.push_back({0, 0, item.peer, key.first});
+  }
+  std::stable_sort(plan_.streams.begin(), plan_.streams.end(),
+                   [](const Stream& a, const Stream& b) { return a.kind < b.kind; });
+  for (std::uint32_t s = 0; s < plan_.streams.size(); s++) number[{plan_.streams[s].kind, plan_.streams[s].peer}] = s;
+  for (Item& item : items_) item.step.stream = number.at({kind_of(item.step.act), item.peer});
+}
+
+void PlanBuilder::group_by_stream() {
+  for (const Item& item : items_) plan_.streams[item.step.stream].end++;
+  std::uint32_t first = 0;
+  for (Stream& stream : plan_.streams) {
+    stream.first = first;
+    first += std::exchange(stream.end, first);
+  }
+  position_.resize(items_.size());
+  by_stream_.resize(items_.size());
+  for (std::uint32_t i = 0; i < items_.size(); i++) {
+    position_[i] = plan_.streams[items_[i].step.stream].end++;
+    by_stream_[position_[i]] = i;
+  }
+}
+
+void PlanBuilder::derive_deps() {
+  // Input and output as one memory, in the operation's coordinates: in place is the strict case. Where there is none,
+  // one behind the other.
+  const std::uint64_t input_base = plan_.input_base, output_base = plan_.apart ? plan_.input_elems : plan_.output_base;
+  const std::uint64_t elems = std::max(input_base + plan_.input_elems, output_base + plan_.output_elems);
+  const std::array<std::uint64_t, 3> bases{input_base, output_base, 0};
+  AccessHistory buffers(elems), window(plan_.window_elems);
+  std::vector<Dep> deps;
+  for (std::uint32_t i = 0; i < items_.size(); i++) {
+    Step& step = items_[i].step;
+    deps.clear();
+    const auto touch = [&](Operand operand, bool writes) {
+      const bool in_window = operand.space == Space::window;
+      const std::uint64_t begin = operand.at + bases[std::size_t(operand.space)];
+      const AccessHistory::Touch self{i, std::int64_t(step.range.begin - begin)};
+      const auto after = [&](const AccessHistory::Touch& earlier) {
+        const bool same_stream = items_[earlier.item].step.stream == step.stream;
+        if (!same_stream) deps.push_back({position_[earlier.item], earlier.shift != self.shift});
+      };
+      AccessHistory& memory = in_window ? window : buffers;
+      const std::uint64_t end = begin + step.range.count;
+      return writes ? memory.write(begin, end, self, after) : memory.read(begin, end, self, after);
+    };
+    for (std::uint32_t k = 0; k < step.sources; k++) touch(sources_[step.first_source + k], false);
+    touch(step.place, step.act != Act::send);
+    tidy(deps);
+    step.first_dep = std::uint32_t(deps_.size());
+    step.deps = std::uint32_t(deps.size());
+    deps_.insert(deps_.end(), deps.begin(), deps.end());
+  }
+}
+
+void PlanBuilder::assemble() {
+  // Appends to `to` the part of `from` that begins at `first`, and says where it begins now.
+  const auto carry = [](auto& to, const auto& from, std::uint32_t& first, std::uint32_t count) {
+    const auto begin = from.begin() + first;
+    first = std::uint32_t(to.size());
+    to.insert(to.end(), begin, begin + count);
+  };
+  plan_.steps.reserve(items_.size());
+  plan_.sources.reserve(sources_.size());
+  plan_.deps.reserve(deps_.size());
+  for (const std::uint32_t i : by_stream_) {
+    Step& step = plan_.steps.emplace_back(items_[i].step);
+    carry(plan_.sources, sources_, step.first_source, step.sources);
+    carry(plan_.deps, deps_, step.first_dep, step.deps);
+    if (step.act == Act::send) plan_.sent_elems += step.range.count;
+    if (step.act == Act::copy || step.act == Act::reduce) plan_.received_elems += step.range.count;
+  }
+}
+
+}  // namespace anello

@@ -1,0 +1,63 @@
+// How an algorithm writes a plan: it emits steps in program order, as if each were complete before the next began; the
+// builder derives from what the steps read and write which of them really have to wait, and for how much. No
+// dependency is written by hand. Used by one thread, thrown away by finish().
+#pragma once
+#include <span>
+
+#include "ring/plan/plan.hpp"
+
+namespace anello {
+
+class PlanBuilder {
+ public:
+  // `frame` is a plan without steps: rank, world, and the sizes and bases of input and output.
+  explicit PlanBuilder(Plan frame) : plan_(std::move(frame)) {}
+  int rank() const { return plan_.rank; }
+  int world() const { return plan_.world; }
+
+  // Steps of no elements are left out; the peer leaves its side out likewise.
+  void send(int peer, Range range, Operand from);
+  void copy(int peer, Range range, Operand to);
+  void reduce(int peer, Range range, Operand to, Operand local);  // the lower rank's operand stands on the left
+  void fold(Range range, Operand to, std::span<const Operand> sources);
+
+  // The same where the range lies in input or output.
+  void send(int peer, Range range, Space from) { send(peer, range, at(from, range)); }
+  void copy(int peer, Range range) { copy(peer, range, at(Space::output, range)); }
+  void reduce(int peer, Range range, Space local) { reduce(peer, range, at(Space::output, range), at(local, range)); }
+  void fold(Range range, std::span<const Operand> sources) { fold(range, at(Space::output, range), sources); }
+
+  Operand at(Space space, Range range) const;  // input or output
+  Operand window(std::uint64_t elems);         // fresh scratch, until next_slab()
+
+  void exchanges() { plan_.exchanges = true; }  // Plan::exchanges
+
+  // What follows is a slab of its own. Slabs use the two halves of the window in turn, so that one can begin while the
+  // one before is still on its way.
+  void next_slab();
+
+  Plan finish() &&;
+
+ private:
+  struct Item {
+    Step step;  // its sources and dependencies are in sources_ and deps_
+    std::int32_t peer = -1;
+    bool second_half = false;  // of the window
+  };
+  void add(Act act, int peer, Range range, Operand place, std::span<const Operand> sources);
+  void place_windows();
+  void number_streams();
+  void group_by_stream();
+  void derive_deps();
+  void assemble();
+
+  Plan plan_;
+  std::vector<Item> items_;  // in program order, as all that follows but by_stream_
+  std::vector<Operand> sources_;
+  std::vector<Dep> deps_;
+  std::vector<std::uint32_t> position_;   // item -> its place in the plan's steps
+  std::vector<std::uint32_t> by_stream_;  // and back
+  std::uint64_t slab_ = 0, window_used_ = 0, window_most_ = 0;
+};
+
+}  // namespace anello

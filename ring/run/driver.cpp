@@ -1,0 +1,171 @@
+#include "ring/run/driver.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace anello {
+namespace {
+
+constexpr int kMisses = 2;
+static_assert(kSignatureBytes % Execution::kMaxElemBytes == 0, "elements behind it are aligned, as begin() is");
+constexpr std::size_t kPieces = 15;  // of data in one send; the signature is one more
+
+// What is below knows nothing of ranks; its errors get theirs here.
+template <class Work>
+auto with_rank(int peer, Work work) {
+  try {
+    return work();
+  } catch (const Error& e) {
+    throw Error(e.code(), e.message(), peer);
+  }
+}
+
+}  // namespace
+
+void Driver::start(Execution& execution, const Signature& signature, std::span<Link* const> links, StepTrace* trace) {
+  trace_ = trace;
+  execution_ = &execution;
+  links_ = links;
+  signature_ = signature;
+  outgoing_ = encode(signature);
+  if (peers_.size() < links.size()) peers_.resize(links.size());
+  const auto& streams = execution.plan().streams;
+  first_receive_ = end_receives_ = 0;
+  for (const Stream& stream : streams) {
+    if (stream.kind == Stream::Kind::local) break;
+    Peer& peer = peers_[std::size_t(stream.peer)];
+    peer.signature_sent = peer.signature_received = 0;
+    const bool sends = stream.kind == Stream::Kind::send;
+    links[std::size_t(stream.peer)]->begin(sends, !execution.plan().exchanges);
+    first_receive_ += sends;
+    end_receives_++;
+  }
+}
+
+// The signature goes in front of the first data. With little data both are put together in one run: a system call with
+// one run of memory is cheaper than one with two.
+std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, std::span<ConstBytes> pieces,
+                                                        std::size_t count) {
+  const ConstBytes signature = std::as_bytes(std::span(outgoing_)).subspan(peer.signature_sent);
+  pieces[0] = signature;
+  if (count > 1 || pieces[1].size() > kSmallBytes) return pieces.first(count + 1);
+  std::copy(signature.begin(), signature.end(), first_.begin());
+  std::copy(pieces[1].begin(), pieces[1].end(), first_.begin() + std::ptrdiff_t(signature.size()));
+  pieces[0] = std::span(first_).first(signature.size() + pieces[1].size());
+  return pieces.first(1);
+}
+
+bool Driver::send_some(std::uint32_t s) {
+  std::array<ConstBytes, kPieces + 1> pieces;
+  const std::size_t count = execution_->sendable(s, std::span(pieces).subspan(1));
+  if (count == 0) return false;
+  const int rank = execution_->plan().streams[s].peer;
+  Peer& peer = peers_[std::size_t(rank)];
+  Link& link = *links_[std::size_t(rank)];
+  const std::size_t ahead = kSignatureBytes - peer.signature_sent;
+  std::span<const ConstBytes> all = std::span(pieces).subspan(1, count);
+  if (ahead > 0) all = put_signature_first(peer, pieces, count);
+  const std::size_t bytes = with_rank(rank, [&] { return link.send_from(all); });
+  const std::size_t of_signature = std::min(bytes, ahead);
+  peer.signature_sent += of_signature;
+  if (bytes > of_signature) execution_->sent(s, bytes - of_signature);
+  if (trace_) trace_->look(s);
+  return bytes > 0;
+}
+
+// The rest of a peer's signature and its data, by one system call: a second one would come when the peer's core has
+// gone on to something else. Little data comes behind the signature, in one run of memory.
+std::size_t Driver::receive_first(Peer& peer, int rank, Bytes place) {
+  const std::size_t ahead = kSignatureBytes - peer.signature_received;
+  const Bytes rest = std::as_writable_bytes(std::span(peer.incoming)).subspan(peer.signature_received);
+  const bool little = place.size() <= kSmallBytes;
+  const Bytes one = std::span(first_).first(little ? ahead + place.size() : 0);
+  const std::array<Bytes, 2> two{rest, place};
+  const std::span<const Bytes> pieces = little ? std::span(&one, 1) : std::span(two);
+  const std::size_t bytes = with_rank(rank, [&] { return links_[std::size_t(rank)]->recv_into(pieces); });
+  const std::size_t of_signature = std::min(bytes, ahead);
+  if (little) std::memcpy(rest.data(), one.data(), of_signature);
+  peer.signature_received += of_signature;
+  if (of_signature == ahead) check_signature(peer, rank);
+  if (little) std::memcpy(place.data(), one.data() + of_signature, bytes - of_signature);
+  return bytes;
+}
+
+void Driver::check_signature(const Peer& peer, int rank) const {
+  if (peer.incoming == outgoing_) return;
+  const std::string_view theirs(peer.incoming.data(), kSignatureBytes);
+  throw explain_(rank, with_rank(rank, [&] { return decode_signature(theirs); }));
+}
+
+std::size_t Driver::receive(std::uint32_t s, int rank, Bytes place) {
+  Peer& peer = peers_[std::size_t(rank)];
+  const std::size_t ahead = kSignatureBytes - peer.signature_received;
+  const std::size_t bytes = ahead > 0 ? receive_first(peer, rank, place) : with_rank(rank, [&] {
+    return links_[std::size_t(rank)]->recv_into({&place, 1});
+  });
+  if (bytes > ahead) execution_->received(s, bytes - ahead);
+  return bytes;
+}
+
+// Straight from the link's memory: what is reduced there is never copied.
+std::size_t Driver::receive_in_place(std::uint32_t s, int rank, Link& link) {
+  Peer& peer = peers_[std::size_t(rank)];
+  ConstBytes run = with_rank(rank, [&] { return link.peek(); });
+  const std::size_t of_signature = std::min(run.size(), kSignatureBytes - peer.signature_received);
+  if (of_signature > 0) {
+    std::memcpy(peer.incoming.data() + peer.signature_received, run.data(), of_signature);
+    peer.signature_received += of_signature;
+    if (peer.signature_received == kSignatureBytes) check_signature(peer, rank);
+    run = run.subspan(of_signature);
+  }
+  const std::size_t bytes = of_signature + execution_->accept(s, run);
+  if (bytes > 0) link.consume(bytes);
+  return bytes;
+}
+
+bool Driver::receive_some(std::uint32_t s, int& misses) {
+  if (execution_->ended(s)) return false;
+  const int rank = execution_->plan().streams[s].peer;
+  Link& link = *links_[std::size_t(rank)];
+  std::size_t bytes = 0;
+  if (link.peeks()) {
+    bytes = receive_in_place(s, rank, link);
+  } else {
+    const Bytes place = execution_->receivable(s);
+    if (place.empty()) return false;
+    bytes = receive(s, rank, place);
+  }
+  if (trace_) trace_->look(s);
+  misses += bytes == 0;
+  return bytes > 0;
+}
+
+bool Driver::receive_all() {
+  int misses = 0;
+  std::uint32_t first = end_receives_;
+  for (std::uint32_t s = first_receive_; s < end_receives_; s++) {
+    if (execution_->ended(s)) continue;
+    if (first == end_receives_ || execution_->current(s).order < execution_->current(first).order) first = s;
+  }
+  if (first == end_receives_) return false;
+  bool moved = receive_some(first, misses);
+  if (turn_ < first_receive_ || turn_ >= end_receives_) turn_ = first_receive_;
+  for (std::uint32_t k = first_receive_; k < end_receives_ && misses < kMisses; k++) {
+    if (turn_ != first) moved |= receive_some(turn_, misses);
+    if (++turn_ == end_receives_) turn_ = first_receive_;
+  }
+  return moved;
+}
+
+bool Driver::pass() {
+  bool moved = false;
+  if (trace_) trace_->mark();
+  for (std::uint32_t s = 0; s < first_receive_; s++) moved |= send_some(s);
+  moved |= receive_all();
+  if (end_receives_ == execution_->plan().streams.size()) return moved;
+  moved |= execution_->compute();
+  if (trace_) trace_->look_at_local();
+  return moved;
+}
+
+}  // namespace anello

@@ -1,0 +1,74 @@
+// Carries one execution forward over links: who is served first, and the signature that goes ahead of the data on each
+// of them. One pass at a time; it never waits and needs no clock, so it runs over simulated links as over real ones.
+#pragma once
+#include <anello/error.hpp>
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "ring/base/signature.hpp"
+#include "ring/link/link.hpp"
+#include "ring/run/execution.hpp"
+#include "ring/run/step_trace.hpp"
+
+namespace anello {
+
+class Driver {
+ public:
+  // Explains a signature other than this rank's.
+  using Explain = std::function<Error(int peer, const Signature& theirs)>;
+
+  explicit Driver(Explain explain) : explain_(std::move(explain)) {}
+
+  // `links` by rank, those of the plan's peers set. The execution has been started. `trace`, if any, watches it.
+  void start(Execution& execution, const Signature& signature, std::span<Link* const> links,
+             StepTrace* trace = nullptr);
+
+  // One pass: every send that can go; then the receive that is first in program order, and the others in turn until two
+  // come up empty (then somebody else should get the core); then local work. True if anything moved.
+  // Throws Error{network, protocol} with the peer's rank, and what `explain` says.
+  bool pass();
+
+  // Calls want(link, writable) for every link on which the next pass depends.
+  template <class Want>
+  void each_wanted(Want want);
+
+ private:
+  static constexpr std::size_t kSmallBytes = 8192;
+  struct Peer {
+    std::array<char, kSignatureBytes> incoming;
+    std::size_t signature_sent = 0, signature_received = 0;
+  };
+  std::span<const ConstBytes> put_signature_first(const Peer& peer, std::span<ConstBytes> pieces, std::size_t count);
+  std::size_t receive_first(Peer& peer, int rank, Bytes place);
+  std::size_t receive(std::uint32_t s, int rank, Bytes place);
+  std::size_t receive_in_place(std::uint32_t s, int rank, Link& link);
+  void check_signature(const Peer& peer, int rank) const;
+  bool send_some(std::uint32_t s);
+  bool receive_some(std::uint32_t s, int& misses);
+  bool receive_all();
+
+  Explain explain_;
+  Execution* execution_ = nullptr;
+  std::span<Link* const> links_;
+  StepTrace* trace_ = nullptr;
+  std::array<char, kSignatureBytes> outgoing_;
+  std::array<std::byte, kSignatureBytes + kSmallBytes> first_;  // a signature and data, on their way through
+  Signature signature_;
+  std::vector<Peer> peers_;                             // by rank
+  std::uint32_t first_receive_ = 0, end_receives_ = 0;  // the streams that receive
+  std::uint32_t turn_ = 0;
+};
+
+template <class Want>
+void Driver::each_wanted(Want want) {
+  const auto& streams = execution_->plan().streams;
+  std::array<ConstBytes, 1> piece;
+  for (std::uint32_t s = 0; s < end_receives_; s++) {
+    Link& link = *links_[std::size_t(streams[s].peer)];
+    if (s < first_receive_ && execution_->sendable(s, piece) > 0) want(link, true);
+    if (s >= first_receive_ && !execution_->receivable(s).empty()) want(link, false);
+  }
+}
+
+}  // namespace anello

@@ -1,0 +1,104 @@
+#include "ring/shm/byte_pipe.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <cstring>
+#include <utility>
+
+namespace anello {
+
+// Aligning may have moved `written_` beyond what fits; then there is no room until the reader has followed.
+std::size_t PipeWriter::room() const {
+  const std::uint64_t used = written_ - read_;
+  return used < memory_.size() ? memory_.size() - used : 0;
+}
+
+std::size_t PipeWriter::write(ConstBytes piece, std::size_t most) {
+  if (pending() > 0) return 0;
+  piece = piece.first(std::min(piece.size(), most));
+  if (room() < piece.size()) read_ = state_.read.load(std::memory_order_acquire);
+  piece = piece.first(std::min(piece.size(), room()));
+  const std::size_t at = written_ % memory_.size(), first = std::min(piece.size(), memory_.size() - at);
+  std::memcpy(memory_.data() + at, piece.data(), first);
+  std::memcpy(memory_.data(), piece.data() + first, piece.size() - first);
+  taken_ = written_ += piece.size();
+  return piece.size();
+}
+
+bool PipeWriter::refer(const Place& place) {
+  std::uint64_t& end = ends_[referred_ % PipeState::kReferences];
+  if (end > read_) read_ = state_.read.load(std::memory_order_acquire);
+  if (end > read_) return false;
+  state_.references[referred_ % PipeState::kReferences] = {written_, place};
+  referred_++;
+  end = written_ += place.bytes;
+  return true;
+}
+
+std::size_t PipeWriter::taken() {
+  if (pending() == 0) return 0;
+  read_ = state_.read.load(std::memory_order_acquire);
+  const std::uint64_t before = std::exchange(taken_, std::clamp(read_, taken_, written_));
+  return std::size_t(taken_ - before);
+}
+
+// Whoever sees the first of these also sees the second.
+bool PipeWriter::publish() {
+  state_.referred.store(referred_, std::memory_order_release);
+  state_.written.store(written_);
+  return state_.reader_sleeps.load() != 0 && state_.reader_sleeps.exchange(0) != 0;
+}
+
+bool PipeWriter::may_sleep() {
+  state_.writer_sleeps.store(1);
+  read_ = state_.read.load();
+  if (pending() > 0 ? read_ <= taken_ : room() == 0) return true;
+  state_.writer_sleeps.store(0);
+  return false;
+}
+
+// True if there is something to read; then `reference_` is the first that has not been consumed, if any stands.
+bool PipeReader::look() {
+  if (std::int64_t(written_ - read_) <= 0) {
+    written_ = state_.written.load(std::memory_order_acquire);
+    if (std::int64_t(written_ - read_) <= 0) return false;
+  }
+  if (stands_ || taken_up_ == state_.referred.load(std::memory_order_acquire)) return true;
+  reference_ = state_.references[taken_up_++ % PipeState::kReferences];
+  stands_ = true;
+  if (reference_.begin < read_ || reference_.place.bytes == 0)
+    throw Error(ErrorCode::protocol, "shared memory: a reference to bytes that have come already");
+  return true;
+}
+
+std::optional<Place> PipeReader::referred() {
+  if (!look() || !stands_ || reference_.begin > read_) return std::nullopt;
+  const std::uint64_t consumed = read_ - reference_.begin;
+  const Place& all = reference_.place;
+  return Place{all.region, all.offset + consumed, all.bytes - consumed};
+}
+
+ConstBytes PipeReader::peek() {
+  if (!look() || (stands_ && reference_.begin <= read_)) return {};
+  const std::uint64_t there = (stands_ ? std::min(written_, reference_.begin) : written_) - read_;
+  if (there > memory_.size()) throw Error(ErrorCode::protocol, "shared memory: more is said to have come than fits");
+  const std::size_t at = read_ % memory_.size();
+  return memory_.subspan(at, std::min<std::size_t>(there, memory_.size() - at));
+}
+
+bool PipeReader::consume(std::size_t bytes) {
+  read_ += bytes;
+  if (stands_ && read_ >= reference_.begin + reference_.place.bytes) stands_ = false;
+  state_.read.store(read_);
+  return state_.writer_sleeps.load() != 0 && state_.writer_sleeps.exchange(0) != 0;
+}
+
+bool PipeReader::may_sleep() {
+  state_.reader_sleeps.store(1);
+  written_ = state_.written.load();
+  if (std::int64_t(written_ - read_) <= 0) return true;
+  state_.reader_sleeps.store(0);
+  return false;
+}
+
+}  // namespace anello

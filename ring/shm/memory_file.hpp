@@ -1,0 +1,37 @@
+// Memory that processes of one host share: an anonymous file (memfd), mapped. It has no name, so a crash leaves nothing
+// behind. Its size is sealed before anybody else sees it: a peer that shrank it could kill us with a bus error.
+#pragma once
+#include <cstddef>
+#include <span>
+
+#include "ring/base/descriptor.hpp"
+
+namespace anello {
+
+class MemoryFile {
+ public:
+  // Throws Error{network}.
+  static MemoryFile create(std::size_t bytes);
+  // Of a file that another process sent. Throws Error{protocol} if it is not a sealed segment of that size.
+  enum class Access { read, write };
+  static MemoryFile adopt(Descriptor file, std::size_t bytes, Access access);
+
+  MemoryFile(MemoryFile&& other) noexcept : file_(std::move(other.file_)), memory_(std::exchange(other.memory_, {})) {}
+  MemoryFile& operator=(MemoryFile&& other) noexcept {
+    std::swap(file_, other.file_);
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~MemoryFile();
+
+  std::span<std::byte> memory() const { return memory_; }
+  int descriptor() const { return file_.get(); }  // to be sent; only of one that was created
+
+ private:
+  MemoryFile(int file, std::size_t bytes, Access access);
+
+  Descriptor file_;
+  std::span<std::byte> memory_;
+};
+
+}  // namespace anello

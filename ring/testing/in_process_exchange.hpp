@@ -1,0 +1,35 @@
+// The exchange of blobs between threads: the rendezvous of a world in one process. Any thread; each rank calls from
+// one.
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace anello {
+
+class InProcessExchange {
+ public:
+  InProcessExchange(int ranks, std::chrono::milliseconds limit) : limit_(limit), blobs_(std::size_t(ranks)) {}
+
+  // As bootstrap.hpp's Exchange, for `rank`. Throws Error{rendezvous} when the limit has passed or close() was called.
+  std::vector<std::string> exchange(int rank, std::string blob);
+
+  void check(std::chrono::milliseconds patience);  // throws the same if close() is called within that time
+
+  // Somebody will not come: nobody need wait.
+  void close();
+
+ private:
+  std::chrono::milliseconds limit_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> blobs_, complete_;
+  std::size_t there_ = 0;
+  std::uint64_t round_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace anello

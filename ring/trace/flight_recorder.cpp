@@ -1,0 +1,91 @@
+#include "ring/trace/flight_recorder.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+namespace anello {
+
+void FlightRecorder::Free::operator()(Record* records) const {
+  std::free(records);
+}
+
+// Zero, which is no record, without a page of it being touched.
+FlightRecorder::Records FlightRecorder::allocate(std::size_t count) {
+  auto* const records = static_cast<Record*>(std::calloc(count, sizeof(Record)));
+  if (!records) throw std::bad_alloc();
+  return Records(records);
+}
+
+FlightRecorder::FlightRecorder(std::uint64_t group, std::string name, std::vector<int> members,
+                               std::shared_ptr<Bell> bell)
+    : group_(group),
+      name_(std::move(name)),
+      members_(std::move(members)),
+      bell_(std::move(bell)),
+      begun_(allocate(kBegun)),
+      queued_(allocate(kQueued)) {}
+
+void FlightRecorder::queue(const Signature& signature, std::string_view name, Ticks at) {
+  const std::lock_guard lock(mutex_);
+  queued_[signature.sequence % kQueued] = Record::of(signature, name, at, 0);
+}
+
+bool FlightRecorder::begin(const Signature& signature, std::string_view name, Ticks queued) {
+  {
+    const std::lock_guard lock(mutex_);
+    begun_[newest_ % kBegun].ended = ended_.exchange(0, std::memory_order_relaxed);
+    begun_[signature.sequence % kBegun] = Record::of(signature, name, queued, ticks());
+    newest_ = signature.sequence;
+  }
+  underway_ = true;
+  return signature.sequence < ends_at_;
+}
+
+void FlightRecorder::end(std::uint64_t bytes, std::uint64_t sent_bytes, std::uint64_t received_bytes) {
+  const Record& record = begun_[newest_ % kBegun];
+  const Ticks now = ticks();
+  ended_.store(now, std::memory_order_relaxed);
+  tally.done(record.signature.kind, bytes, sent_bytes, received_bytes, now - record.begun);
+  underway_ = false;
+}
+
+Record FlightRecorder::newest() const {
+  Record record = begun_[newest_ % kBegun];
+  record.ended = ended_.load(std::memory_order_relaxed);
+  return record;
+}
+
+std::optional<Signature> FlightRecorder::begun(std::uint64_t sequence) const {
+  const std::lock_guard lock(mutex_);
+  const Signature& signature = begun_[sequence % kBegun].signature;
+  if (signature.generation == 0 || signature.sequence != sequence) return std::nullopt;  // generation 0 is none
+  return signature;
+}
+
+std::optional<Signature> FlightRecorder::ends_at(std::uint64_t sequence) {
+  ends_at_ = sequence;
+  if (!underway_) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  if (newest_ < sequence) return std::nullopt;
+  return begun_[newest_ % kBegun].signature;
+}
+
+History FlightRecorder::history() const {
+  History history{group_, name_, members_, {}};
+  const std::lock_guard lock(mutex_);
+  const auto gather = [&](const Records& records, std::size_t most, std::uint64_t first) {
+    for (std::size_t k = 0; k < most; k++)
+      if (const Record& record = records[k]; record.signature.generation != 0 && record.signature.sequence >= first)
+        history.records.push_back(record);
+  };
+  gather(begun_, kBegun, 0);
+  for (Record& record : history.records)
+    if (record.signature.sequence == newest_) record.ended = ended_.load(std::memory_order_relaxed);
+  gather(queued_, kQueued, history.records.empty() ? 0 : newest_ + 1);
+  std::ranges::sort(history.records, {}, [](const Record& record) { return record.signature.sequence; });
+  return history;
+}
+
+}  // namespace anello

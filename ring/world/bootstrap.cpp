@@ -1,0 +1,194 @@
+// How a world comes to be: listen, trade endpoints and settings, connect the control plane.
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <sstream>
+#include <system_error>
+
+#include "ring/algorithms/tuning_table.hpp"
+#include "ring/base/config.hpp"
+#include "ring/base/cores.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/shm_negotiation.hpp"
+#include "ring/shm/byte_pipe.hpp"
+#include "ring/world/peer_info.hpp"
+#include "ring/world/world_impl.hpp"
+
+namespace anello {
+namespace {
+
+// The ranks of one host.
+class HostLoad {
+ public:
+  void join(const Cores& cores) {
+    if (ranks_++ == 0)
+      cores_ = cores;
+    else
+      cores_.unite(cores);
+  }
+  bool shares_cores() const { return ranks_ > cores_.count(); }
+
+ private:
+  int ranks_ = 0;
+  Cores cores_;
+};
+
+// Both are "VARIABLE=value" lines in the same order.
+void compare_settings(const std::string& first, const std::string& theirs, int rank) {
+  if (first == theirs) return;
+  std::istringstream a(first), b(theirs);
+  std::string line, other;
+  while (std::getline(a, line) && std::getline(b, other) && line == other) {
+  }
+  throw Error(
+      ErrorCode::mismatch,
+      text("settings differ: rank 0 has ", line, ", rank ", rank, " has ", other, "; they must be equal on all ranks"),
+      rank);
+}
+
+// Throws Error{configuration} for a value that is none, or memory that cannot be.
+void check_transport(const Settings& settings) {
+  const std::string& transport = settings.transport;
+  if (transport != "auto" && transport != "tcp" && transport != "shm")
+    throw Error(ErrorCode::configuration, text("ANELLO_TRANSPORT='", transport, "' is none of auto, tcp, shm"));
+  if (settings.shm_bytes % int(kLineBytes) != 0)
+    throw Error(ErrorCode::configuration,
+                text("ANELLO_SHM_BYTES='", settings.shm_bytes, "' is no multiple of ", kLineBytes));
+}
+
+// Parsed here as well, so that what is wrong with it is said by the rank that read it.
+std::string read_table(const std::string& path) {
+  if (path.empty()) return {};
+  const std::string what = text("ANELLO_TABLE='", path, "'");
+  std::ifstream file(path);
+  std::ostringstream all;
+  if (!file || !(all << file.rdbuf()))
+    throw Error(ErrorCode::configuration, text(what, " cannot be read, or is empty"));
+  const std::string table = std::move(all).str();
+  if (table.size() > PeerInfo::kMaxTableBytes)
+    throw Error(ErrorCode::configuration, text(what, " has more than ", PeerInfo::kMaxTableBytes, " bytes"));
+  try {
+    parse_table(table);
+  } catch (Error& e) {
+    throw e.within(what);
+  }
+  return table;
+}
+
+}  // namespace
+
+World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Settings& settings, const StartCheck& check)
+    : identity_(identity), settings_(settings) {
+  try {
+    start(exchange, settings, check);
+  } catch (const std::exception& e) {
+    tell_failed_start(e);
+    if (event_loop_) event_loop_->stop();  // before what its handlers use is gone
+    throw;
+  }
+}
+
+void World::Impl::start(const Exchange& exchange, const Settings& settings, const StartCheck& check) {
+  const auto deadline = std::chrono::steady_clock::now() + settings.start_timeout;
+  facts_.world = identity_.size;
+  facts_.hosts = identity_.node_count;
+  hosts_ = {identity_.host};
+  nodes_ = {0};
+  memories_ = {""};
+  if (identity_.size > 1 || Diagnosis::serves(settings)) event_loop_.emplace();
+  if (identity_.size > 1) join(exchange, settings);
+  std::vector<int> all(std::size_t(identity_.size));
+  std::iota(all.begin(), all.end(), 0);
+  everybody_ = make_group(0, "the world", std::move(all));
+  if (identity_.size > 1) {
+    control_->connect(deadline, check);
+    exchange({});  // nobody begins before everybody is connected
+  }
+  if (event_loop_) services_ = diagnosis_.serve(*event_loop_);
+}
+
+// Or those who are connected already would take this rank's end for a death.
+void World::Impl::tell_failed_start(const std::exception& why) {
+  constexpr std::chrono::milliseconds kLimit{200};
+  if (!control_) return;
+  const auto* error = dynamic_cast<const Error*>(&why);
+  control_->propose(error ? Verdict{error->code(), error->rank(), error->message()}  // unless there is a verdict
+                          : Verdict{ErrorCode::network, identity_.rank, text("cannot set up the world: ", why.what())});
+  control_->leave(0, kLimit);
+}
+
+void World::Impl::join(const Exchange& exchange, const Settings& settings) {
+  auto& context = event_loop_->context();
+  peer_connections_.emplace(context, identity_, settings, diagnosis_.rejected_connections());
+
+  std::vector<Endpoint> peers;
+  check_transport(settings);
+  const std::string memory = settings.transport == "tcp" ? "" : memory_domain();
+  const std::string table = identity_.rank == 0 ? read_table(settings.table) : "";
+  const std::vector<std::string> blobs = exchange(encode(
+      {peer_connections_->endpoint(), wire_settings(settings), identity_.node_rank, available_cores(), memory, table}));
+  std::string first;
+  std::map<int, HostLoad> crowds;
+  hosts_.clear();
+  nodes_.clear();
+  memories_.clear();
+  for (int rank = 0; rank < identity_.size; rank++) {
+    PeerInfo them = decode_peer_info(blobs.at(std::size_t(rank)));
+    if (rank == 0) {
+      first = them.settings;
+      table_ = parse_table(them.table);
+    }
+    compare_settings(first, them.settings, rank);
+    crowds[them.node_rank].join(them.cores);
+    nodes_.push_back(them.node_rank);
+    memories_.push_back(std::move(them.memory));
+    hosts_.push_back(them.endpoint.host);
+    peers.push_back(std::move(them.endpoint));
+  }
+  for (const auto& [node, crowd] : crowds) facts_.oversubscribed |= crowd.shares_cores();
+  shares_cores_ = crowds.at(identity_.node_rank).shares_cores();
+
+  control_.emplace(context, *peer_connections_, identity_, hosts_, diagnosis_.recorders(), settings.silence_limit,
+                   [this](const std::string& why) { diagnosis_.failed(why); });
+  link_router_.emplace(context);
+  const auto accepted = [this](const Claim& claim, PeerConnections::Socket socket) {
+    if (claim.role == Role::control)
+      control_->accepted(claim.from, std::move(socket));
+    else if (claim.role == Role::launcher)
+      control_->commanded(std::move(socket));
+    else
+      link_router_->accepted(claim, std::move(socket));
+  };
+  peer_connections_->open(std::move(peers), accepted, [this] {
+    const int rank = identity_.rank;
+    control_->propose(
+        {ErrorCode::network, rank,
+         text("rank ", rank, " on ", identity_.host,
+              " has no file descriptor left for connections of other ranks; raise the limit (ulimit -n)")});
+  });
+}
+
+std::uint16_t World::Impl::port() const {
+  return peer_connections_ ? peer_connections_->endpoint().port : 0;
+}
+
+const Settings& WorldMaker::settings(const World& world) {
+  return world.impl_->settings();
+}
+std::uint16_t WorldMaker::port(const World& world) {
+  return world.impl_->port();
+}
+
+World WorldMaker::make(const Identity& identity, const Exchange& exchange, const Settings& settings,
+                       const StartCheck& check) {
+  try {
+    World world(std::make_unique<World::Impl>(identity, exchange, settings, check));
+    if (!settings.timeline.empty()) world.start_timeline(settings.timeline);
+    return world;
+  } catch (const std::system_error& e) {
+    throw Error(ErrorCode::network, text("cannot set up the world: ", e.what()));
+  }
+}
+
+}  // namespace anello

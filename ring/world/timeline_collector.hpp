@@ -1,0 +1,40 @@
+// A world's timeline from its start to its file: aligns the ranks' clocks, and brings what they recorded to rank 0, one
+// rank after another. Its calls are collective and block.
+#pragma once
+#include <anello/group.hpp>
+#include <string>
+
+#include "ring/base/descriptor.hpp"
+#include "ring/trace/chrome.hpp"
+
+namespace anello {
+
+class TimelineCollector {
+ public:
+  Timeline& timeline() { return timeline_; }
+  bool on() const { return timeline_.active(); }
+
+  // As in world.hpp. `world` is all ranks.
+  void start(Group& world, const std::string& path);
+  void stop(Group& world, const std::string& host);
+
+  // A world that ended while its timeline was on: this rank's part, as a file of its own. Throws Error{file}.
+  void save_own(int rank, const std::string& host);
+
+ private:
+  ClockOffset align(Group& world) const;
+  void agree(Group& world);
+  void open();
+  void write(std::string_view bytes);
+  void collect(Group& world, const Recording& recording, const Traced& traced);
+
+  Timeline timeline_;
+  TickClock clock_;
+  std::string path_;
+  Descriptor file_;      // on rank 0
+  std::string failure_;  // what went wrong with it first
+  std::int64_t zero_ns_ = 0;
+  ClockOffset first_;
+};
+
+}  // namespace anello

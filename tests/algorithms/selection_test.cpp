@@ -1,0 +1,177 @@
+#include "ring/algorithms/selection.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <anello/error.hpp>
+
+#include <limits>
+
+#include "tests/plan/cases.hpp"
+
+namespace anello {
+namespace {
+
+constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+constexpr std::uint64_t kSizes[] = {0,
+                                    1,
+                                    4,
+                                    kKiB,
+                                    16 * kKiB,
+                                    64 * kKiB,
+                                    256 * kKiB,
+                                    kMiB,
+                                    4 * kMiB,
+                                    256 * kMiB,
+                                    std::numeric_limits<std::uint64_t>::max() - 7};
+
+Choice choice(int world, bool oversubscribed, std::uint64_t bytes) {
+  return choose({.world = world, .oversubscribed = oversubscribed, .bytes = bytes, .elem_bytes = 4});
+}
+
+TEST(Choose, HasAnAnswerAndAReasonForEveryWorldAndSize) {
+  for (const int world : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 100, 16384})
+    for (const bool share : {false, true})
+      for (const std::uint64_t bytes : kSizes)
+        for (const unsigned more : {0U, 1U, 2U, 3U}) {
+          const bool rank_order = more & 1, memory = more & 2;
+          const Choice made = choose(
+              {.world = world, .oversubscribed = share, .memory = memory, .bytes = bytes, .rank_order = rank_order});
+          EXPECT_NE(made.algorithm, Algorithm::automatic);
+          EXPECT_FALSE(made.reason.empty());
+          if (rank_order && world > 1) {
+            EXPECT_TRUE(reproducible(made.algorithm)) << world << " " << bytes;
+          }
+        }
+}
+
+TEST(Choose, FollowsTheFigures) {
+  EXPECT_EQ(choice(2, false, 4).algorithm, Algorithm::one_shot);
+  EXPECT_EQ(choice(2, false, 256 * kKiB).algorithm, Algorithm::one_shot);
+  EXPECT_EQ(choice(2, false, 256 * kKiB + 4).algorithm, Algorithm::ring);
+  EXPECT_EQ(choice(4, true, 8 * kKiB).algorithm, Algorithm::star);
+  EXPECT_EQ(choice(4, true, 64 * kKiB).algorithm, Algorithm::tree);
+  EXPECT_EQ(choice(8, true, kMiB).algorithm, Algorithm::halving);
+  EXPECT_EQ(choice(16, true, kMiB).algorithm, Algorithm::tree);
+  EXPECT_EQ(choice(6, true, kMiB).algorithm, Algorithm::ring);
+  EXPECT_EQ(choice(4, true, 4 * kMiB).algorithm, Algorithm::ring);
+  EXPECT_EQ(choice(4, false, kKiB).algorithm, Algorithm::one_shot);
+  EXPECT_EQ(choice(64, false, kKiB).algorithm, Algorithm::tree);
+}
+
+// Many ranks must not make messages of nothing, and the ring has as many as ranks.
+TEST(Choose, LargeWorldsKeepMessagesWorthwhile) {
+  EXPECT_EQ(choice(1024, false, 4 * kMiB).algorithm, Algorithm::halving);
+  EXPECT_EQ(choice(1000, false, 4 * kMiB).algorithm, Algorithm::ring);
+  EXPECT_EQ(choice(64, false, 64 * kMiB).algorithm, Algorithm::ring);
+  EXPECT_EQ(choice(64, true, kKiB).algorithm, Algorithm::tree) << "a star's root would be the bottleneck";
+  Facts facts{.world = 64, .bytes = 64 * kMiB, .elem_bytes = 4, .slab_bytes = 4 * kMiB};
+  EXPECT_EQ(slab_elems(facts), kMiB);
+  facts.hosts = 64;
+  EXPECT_EQ(slab_elems(facts), 4 * kMiB) << "chunks of 256 KiB";
+}
+
+TEST(Choose, MemoryIsNoNetwork) {
+  Facts facts{.world = 2, .memory = true, .bytes = 32 * kKiB, .elem_bytes = 4};
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::one_shot);
+  facts.bytes += 4;
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::two_shot);
+  facts = {.world = 4, .oversubscribed = true, .memory = true, .bytes = 64 * kKiB, .elem_bytes = 4};
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::star);
+  facts.bytes = 2 * kKiB;
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::one_shot);
+  facts.bytes = 64 * kMiB;
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::ring);
+  facts.world = 8;
+  EXPECT_EQ(choose(facts).algorithm, Algorithm::ring);
+}
+
+TEST(Choose, SlabsSuitWhatTheBytesGoThrough) {
+  Facts facts{.world = 2, .bytes = 64 * kMiB, .elem_bytes = 4};
+  EXPECT_EQ(slab_elems(facts), 128 * kKiB);
+  facts.world = 100;
+  EXPECT_EQ(slab_elems(facts), kMiB);
+  facts.memory = true;
+  facts.world = 2;
+  EXPECT_EQ(slab_elems(facts), 64 * kKiB);
+  facts.world = 4;
+  EXPECT_EQ(slab_elems(facts), 128 * kKiB);
+  facts.world = 8;
+  EXPECT_EQ(slab_elems(facts), 256 * kKiB);
+}
+
+TEST(Choose, OneRankCopies) {
+  const Choice made = choose({.world = 1, .bytes = 64 * kMiB, .elem_bytes = 4, .slab_bytes = 4 * kMiB});
+  EXPECT_EQ(made.slab_elems, 0U);
+  EXPECT_EQ(plan_allreduce(made.algorithm, {0, 1, 100}, made.slab_elems).steps.size(), 1U);
+}
+
+TEST(Choose, TakesWhatIsForced) {
+  for (const Algorithm algorithm : kAlgorithms) {
+    const Choice made = choose({.world = 4, .bytes = 4, .elem_bytes = 4, .forced = algorithm});
+    EXPECT_EQ(made.algorithm, algorithm);
+    EXPECT_EQ(made.reason, "forced");
+  }
+}
+
+TEST(Choose, RefusesToForceWhatCannotKeepRankOrder) {
+  for (const Algorithm algorithm : kAlgorithms) {
+    const Facts facts{.world = 4, .bytes = 4, .elem_bytes = 4, .forced = algorithm, .rank_order = true};
+    if (reproducible(algorithm)) {
+      EXPECT_EQ(choose(facts).algorithm, algorithm);
+      continue;
+    }
+    try {
+      choose(facts);
+      ADD_FAILURE() << name(algorithm);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::configuration);
+      EXPECT_THAT(error.message(), testing::HasSubstr(name(algorithm)));
+      EXPECT_THAT(error.message(), testing::HasSubstr("chain"));
+    }
+  }
+}
+
+TEST(Choose, SlabsAreEqualAndNearWhatIsWanted) {
+  Facts facts{.world = 2, .bytes = 9 * kMiB, .elem_bytes = 4, .slab_bytes = 4 * kMiB};
+  EXPECT_EQ(choose(facts).slab_elems, 3 * kMiB / 4);
+  facts.bytes = 4 * kMiB;
+  EXPECT_EQ(choose(facts).slab_elems, 0U);
+  facts.slab_bytes = 0;
+  facts.bytes = 256 * kMiB;
+  EXPECT_EQ(choose(facts).slab_elems, 0U);
+  facts = {.world = 2, .bytes = 4 * kMiB + 8, .elem_bytes = 8, .slab_bytes = 4 * kMiB};
+  EXPECT_EQ(choose(facts).slab_elems, 2 * kMiB / 8 + 1) << "the last element must not make a slab of its own";
+}
+
+TEST(Choose, SlabsAreNoLargerThanASignatureCanSay) {
+  const Facts facts{.world = 2, .bytes = std::uint64_t(1) << 36, .elem_bytes = 1, .slab_bytes = std::int64_t(1) << 34};
+  EXPECT_EQ(slab_elems(facts), UINT32_MAX);
+}
+
+TEST(Choose, SlabsGrowWithTheWorldSoThatMessagesDoNotShrink) {
+  const Facts facts{.world = 1024, .bytes = 256 * kMiB, .elem_bytes = 4, .slab_bytes = 4 * kMiB};
+  EXPECT_EQ(slab_elems(facts), 16 * kMiB / 4);
+}
+
+TEST(Algorithms, HaveNamesThatParse) {
+  for (const Algorithm algorithm : kAlgorithms) {
+    Algorithm parsed = Algorithm::automatic;
+    EXPECT_TRUE(parse(name(algorithm), parsed));
+    EXPECT_EQ(parsed, algorithm);
+  }
+  Algorithm parsed = Algorithm::ring;
+  EXPECT_TRUE(parse("auto", parsed));
+  EXPECT_EQ(parsed, Algorithm::automatic);
+  for (const char* wrong : {"", "Ring", "ring ", "rin", "?"}) EXPECT_FALSE(parse(wrong, parsed)) << wrong;
+  EXPECT_EQ(name(Algorithm(200)), "?");
+  EXPECT_EQ(algorithm_names(), "auto, ring, star, tree, one_shot, two_shot, halving, chain");
+}
+
+TEST(Shape, IsAKey) {
+  EXPECT_EQ((Shape{0, 2, 3}), (Shape{0, 2, 3}));
+  EXPECT_NE((Shape{0, 2, 3}), (Shape{0, 2, 3, 1}));
+  EXPECT_LT((Shape{0, 2, 3}), (Shape{0, 2, 4}));
+}
+
+}  // namespace
+}  // namespace anello

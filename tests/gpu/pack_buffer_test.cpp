@@ -1,0 +1,103 @@
+// What travels in 16 bits between GPUs, over a fake one and a fake NCCL.
+#include "gpu/pack_buffer.hpp"
+
+#include <gmock/gmock.h>
+
+#include <anello/error.hpp>
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include "gpu/nccl.hpp"
+#include "tests/gpu/fake_nccl.hpp"
+#include "tests/gpu/on_fake_gpu.hpp"
+
+namespace anello::gpu {
+namespace {
+
+std::unique_ptr<Nccl> nccl(World& world, const AnelloKernelTable& kernels) {
+  fake::nccl_moves_with(world.split(0, world.rank()));
+  return std::make_unique<Nccl>(world, fake::device(world.rank()), Nccl::Tables{&fake::nccl_table(), &kernels},
+                                Communicator::Limits{}, true);
+}
+
+TEST(PackBuffer, carries_allreduces_of_nccl) {
+  run_world(3, [](World& world) {
+    const auto on_gpu = nccl(world, *anello_kernel_table());
+    EXPECT_TRUE(on_gpu->can(Kind::allreduce, DType::f32, Op::max, {.wire = DType::f16, .prescale = 2}));
+    EXPECT_FALSE(on_gpu->can(Kind::reduce, DType::f32, Op::sum, {.wire = DType::f16}));
+    std::vector<Exercise> all;
+    for (const DType wire : {DType::f16, DType::bf16})
+      for (const std::uint64_t count : {0, 1, 7, 8, 500, 100, 1000})
+        for (const DType dtype : {DType::f32, DType::f64})
+          all.push_back({.dtype = dtype, .count = count, .in_place = count % 2 == 1, .wire = wire});
+    all.push_back({.op = Op::average, .count = 100, .wire = DType::f16, .prescale = 2, .postscale = 4});
+    expect_right(*on_gpu, world, fake::device(world.rank()), all);
+  });
+  EXPECT_EQ(fake::alive(), 0);
+}
+
+// Some ranks have a factor and some have none: all of them queue the same.
+TEST(PackBuffer, multiplies_what_a_rank_gives) {
+  run_world(3, [](World& world) {
+    const auto on_gpu = nccl(world, *anello_kernel_table());
+    const Stream stream = make_stream(fake::device(world.rank()));
+    const double own = world.rank() == 1 ? 1 : 2;
+    for (const Op op : {Op::sum, Op::average, Op::max}) {
+      const float all = op == Op::sum ? 5 : op == Op::max ? 2 : 5.0F / 3;
+      std::vector<float> a(100, 1), b(30, 1), reduced(30, 1), parts(90, 1), part(30);
+      const ReduceOptions options{.prescale = own, .postscale = 2};
+      on_gpu->allreduce(std::vector<Tensor>{a, b}, stream.get(), op, options);
+      on_gpu->reduce(reduced, reduced, 2, stream.get(), op, options);
+      on_gpu->reduce_scatter(parts, part, stream.get(), op, options);
+      fake::finish(stream.get());
+      EXPECT_THAT(a, ::testing::Each(::testing::FloatEq(2 * all)));
+      EXPECT_THAT(b, ::testing::Each(::testing::FloatEq(2 * all)));
+      EXPECT_THAT(part, ::testing::Each(::testing::FloatEq(2 * all)));
+      EXPECT_THAT(reduced, ::testing::Each(::testing::FloatEq(world.rank() == 2 ? 2 * all : 1)));
+    }
+  });
+  EXPECT_EQ(fake::alive(), 0);
+}
+
+// The room is one, whatever the stream, and grows while the call before it is on its way, which waits for another rank.
+TEST(PackBuffer, is_used_by_one_call_at_a_time) {
+  run_world(2, [](World& world) {
+    const auto on_gpu = nccl(world, *anello_kernel_table());
+    const Stream streams[] = {make_stream(fake::device(world.rank())), make_stream(fake::device(world.rank()))};
+    std::vector<std::vector<float>> tensors;
+    constexpr std::size_t kCounts[] = {100, 100, 60, 300, 300, 20};
+    for (std::size_t i = 0; i < 12; i++) tensors.emplace_back(kCounts[i / 2], float(i));
+    for (std::size_t i = 0; i < tensors.size(); i += 2) {
+      if (world.rank() == 1 && i % 4 == 0)
+        fake::queue(streams[0].get(), [] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); });
+      on_gpu->allreduce(std::vector<Tensor>{tensors[i], tensors[i + 1]}, streams[i / 2 % 2].get(), Op::sum,
+                        {.wire = DType::bf16});
+    }
+    for (const Stream& stream : streams) fake::finish(stream.get());
+    for (std::size_t i = 0; i < tensors.size(); i++) EXPECT_THAT(tensors[i], ::testing::Each(float(2 * i))) << i;
+  });
+  EXPECT_EQ(fake::alive(), 0);
+}
+
+TEST(PackBuffer, a_cast_that_fails_ends_the_world) {
+  static AnelloKernelTable broken = *anello_kernel_table();
+  broken.cast = [](const AnelloPart*, std::size_t, int, int, double, void*) { return 700; };
+  const std::vector<Told> all = told_on_all_ranks(2, [](World& world) {
+    const auto on_gpu = nccl(world, world.rank() == 1 ? broken : *anello_kernel_table());
+    std::vector<float> values(100, 1);
+    try {
+      for (;;) on_gpu->allreduce(values, values, nullptr, Op::sum, {.wire = DType::f16});
+    } catch (const Error&) {
+      fake::settle_down();  // before the memory goes
+      throw;
+    }
+  });
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error);
+    EXPECT_THAT(told.error->what(), ::testing::HasSubstr("casting f32 to f16: the fake is broken"));
+  }
+}
+
+}  // namespace
+}  // namespace anello::gpu

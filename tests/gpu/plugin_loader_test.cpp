@@ -1,0 +1,64 @@
+#include "gpu/plugin_loader.hpp"
+
+#include <gmock/gmock.h>
+
+#include <anello/error.hpp>
+
+#include "tests/support/scratch.hpp"
+
+namespace anello::gpu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string why_not(const std::vector<std::filesystem::path>& places) {
+  try {
+    Library library(places);
+    device_count(library.table());
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    return error.what();
+  }
+}
+
+TEST(Library, that_is_nowhere_is_said_to_be_missing_with_the_remedy) {
+  EXPECT_THAT(why_not({"/nowhere/a.so", "/nowhere/b.so"}),
+              AllOf(HasSubstr("/nowhere/a.so, /nowhere/b.so"), HasSubstr("-DANELLO_CUDA=ON")));
+}
+
+TEST(Library, a_file_that_is_no_library_is_named) {
+  const Scratch scratch;
+  const auto file = scratch.put("libanello_gpu.so", "nothing of the kind");
+  EXPECT_THAT(why_not({"/nowhere/a.so", file}), HasSubstr(file.string()));
+}
+
+TEST(Library, another_version_is_refused) {
+  EXPECT_THAT(why_not({ANELLO_OLD_PLUGIN}),
+              AllOf(HasSubstr("has version 99"), HasSubstr("needs version 2"), HasSubstr("one build")));
+}
+
+TEST(Library, a_library_that_is_no_plugin_is_refused) {
+  EXPECT_THAT(why_not({ANELLO_NO_PLUGIN}), HasSubstr("is no such plugin"));
+}
+
+TEST(Library, without_a_device_the_driver_says_why) {
+  EXPECT_THAT(why_not({ANELLO_FAKE_PLUGIN}), AllOf(HasSubstr("the driver is asleep"), HasSubstr("nvidia-smi")));
+}
+
+#ifdef ANELLO_REAL_PLUGIN
+// With a GPU or without one.
+TEST(Library, the_real_plugin_loads) {
+  const Library library({ANELLO_REAL_PLUGIN});
+  int count = -1;
+  const int status = library.table().device_count(&count);
+  if (status == 0 && count > 0)
+    EXPECT_GT(library.info(DeviceId{0}).memory_bytes, 0u);
+  else
+    EXPECT_THAT(why_not({ANELLO_REAL_PLUGIN}), HasSubstr("no GPU can be used"));
+}
+#endif
+
+}  // namespace
+}  // namespace anello::gpu

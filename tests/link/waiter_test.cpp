@@ -1,0 +1,156 @@
+#include "ring/link/waiter.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "tests/support/loopback.hpp"
+
+namespace anello {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// How long the waiter slept of ten seconds.
+milliseconds slept(Waiter& waiter, milliseconds limit = milliseconds(10000)) {
+  const auto began = steady_clock::now();
+  waiter.sleep(limit);
+  return std::chrono::duration_cast<milliseconds>(steady_clock::now() - began);
+}
+
+using std::chrono::microseconds;
+
+TEST(Waiter, yields_so_often_and_then_sleeps) {
+  Bell bell;
+  Waiter waiter({microseconds(0), 5}, bell);
+  for (int round = 0; round < 5; round++) EXPECT_FALSE(waiter.pause()) << round;
+  EXPECT_TRUE(waiter.pause());
+  EXPECT_TRUE(waiter.pause());
+}
+
+TEST(Waiter, spins_for_so_long_and_then_yields) {
+  Bell bell;
+  Waiter waiter({milliseconds(20), 2}, bell);
+  for (int wait = 0; wait < 2; wait++) {
+    const auto began = steady_clock::now();
+    long rounds = 0;
+    while (!waiter.pause()) rounds++;
+    EXPECT_GE(steady_clock::now() - began, milliseconds(20));
+    EXPECT_GT(rounds, 2);
+    waiter.moved();
+  }
+}
+
+TEST(Waiter, begins_anew_once_something_moved_or_it_has_slept) {
+  Bell bell;
+  Waiter waiter({microseconds(0), 2}, bell);
+  for (int k = 0; k < 2; k++) EXPECT_FALSE(waiter.pause());
+  waiter.moved();
+  for (int k = 0; k < 2; k++) EXPECT_FALSE(waiter.pause());
+  EXPECT_TRUE(waiter.pause());
+  waiter.sleep(milliseconds(1));
+  EXPECT_FALSE(waiter.pause());
+}
+
+void stay_on(int core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+// Waits until one was as is wanted; false if that takes too long.
+bool comes_to(Waiter& waiter, const std::function<bool(long rounds)>& wanted) {
+  for (const auto end = steady_clock::now() + std::chrono::seconds(20); steady_clock::now() < end;) {
+    waiter.moved();
+    long rounds = 0;
+    while (!waiter.pause()) rounds++;
+    if (wanted(rounds)) return true;
+  }
+  return false;
+}
+
+TEST(Waiter, spins_only_while_nobody_else_wants_the_core) {
+  constexpr int kYields = 10;
+  const auto without_spinning = [](long rounds) { return rounds == kYields; };
+  const auto with_spinning = [](long rounds) { return rounds > kYields; };
+  const int core = sched_getcpu();
+  std::thread([&] {
+    stay_on(core);
+    Bell bell;
+    Waiter waiter({milliseconds(1), kYields}, bell);
+    std::atomic<bool> done{false};
+    std::thread busy([&] {
+      while (!done) continue;
+    });
+    EXPECT_TRUE(comes_to(waiter, without_spinning));
+    done = true;
+    busy.join();
+    EXPECT_TRUE(comes_to(waiter, with_spinning));
+  }).join();
+}
+
+TEST(Waiter, sleeps_no_longer_than_the_limit) {
+  Bell bell;
+  Waiter waiter({}, bell);
+  const milliseconds time = slept(waiter, milliseconds(30));
+  EXPECT_GE(time, milliseconds(29));
+  EXPECT_LT(time, milliseconds(5000));
+}
+
+TEST(Waiter, a_ring_before_the_sleep_is_not_missed_and_counts_once) {
+  Bell bell;
+  Waiter waiter({}, bell);
+  for (int k = 0; k < 3; k++) bell.ring();
+  EXPECT_LT(slept(waiter), milliseconds(5000));
+  EXPECT_GE(slept(waiter, milliseconds(30)), milliseconds(29)) << "it rang only before";
+  bell.ring();
+  bell.hush();
+  EXPECT_GE(slept(waiter, milliseconds(30)), milliseconds(29)) << "it was hushed";
+}
+
+TEST(Waiter, a_ring_from_another_thread_wakes_it) {
+  Bell bell;
+  Waiter waiter({}, bell);
+  std::thread other([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    bell.ring();
+  });
+  EXPECT_LT(slept(waiter), milliseconds(5000));
+  other.join();
+}
+
+TEST(Waiter, wakes_for_what_it_wants_and_forgets_it_afterwards) {
+  Bell bell;
+  Loopback pair;
+  Waiter waiter({}, bell);
+  waiter.want(pair.a.native_handle(), POLLOUT);
+  EXPECT_LT(slept(waiter), milliseconds(5000));
+  waiter.want(pair.a.native_handle(), POLLIN);
+  EXPECT_GE(slept(waiter, milliseconds(30)), milliseconds(29)) << "nothing to read, and writing is not wanted now";
+  pair.b.send(asio::buffer("x", 1));
+  waiter.want(pair.a.native_handle(), POLLIN);
+  EXPECT_LT(slept(waiter), milliseconds(5000));
+  pair.b.close();
+  waiter.want(pair.a.native_handle(), POLLIN);
+  EXPECT_LT(slept(waiter), milliseconds(5000)) << "the end is news too";
+}
+
+TEST(WaitPolicy, spins_only_where_every_rank_has_a_core) {
+  EXPECT_GT(WaitPolicy::of(-1, -1, false).spin.count(), 0);
+  EXPECT_EQ(WaitPolicy::of(-1, -1, true).spin.count(), 0);
+  EXPECT_GT(WaitPolicy::of(-1, -1, true).yields, 0);
+}
+
+TEST(WaitPolicy, settings_win) {
+  const WaitPolicy patience = WaitPolicy::of(7, 0, true);
+  EXPECT_EQ(patience.spin, microseconds(7));
+  EXPECT_EQ(patience.yields, 0);
+}
+
+}  // namespace
+}  // namespace anello

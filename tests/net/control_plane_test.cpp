@@ -1,0 +1,299 @@
+// Control planes over real sockets: who dies, leaves or speaks nonsense is named on all ranks.
+#include "ring/net/control_plane.hpp"
+
+#include <gmock/gmock.h>
+
+#include <asio/read.hpp>
+#include <asio/write.hpp>
+
+#include "ring/net/message.hpp"
+#include "tests/support/control_planes.hpp"
+#include "tests/support/signatures.hpp"
+
+namespace anello {
+namespace {
+
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+void expect_all_told(const ControlPlanes& world, ErrorCode code, int culprit, const std::string& what) {
+  const std::vector<Error> errors = world.errors();
+  for (const Error& error : errors) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_EQ(error.rank(), culprit) << error.what();
+    EXPECT_EQ(error.message(), errors[0].message());
+    EXPECT_THAT(error.message(), HasSubstr(what));
+  }
+}
+
+class InWorldsOf : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, InWorldsOf, testing::Values(2, 3, 4, 5, 6, 7, 8, 9));
+
+TEST_P(InWorldsOf, all_connect_and_leave_in_good_order) {
+  ControlPlanes world(GetParam());
+  world.connect();
+  EXPECT_FALSE(world.any_failed());
+  for (int rank = 0; rank < world.size(); rank++) {
+    const auto began = std::chrono::steady_clock::now();
+    world[rank].leave(3, milliseconds(10000));
+    EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(9000)) << "the others did not close";
+    world.kill(rank);
+    EXPECT_FALSE(world.any_failed()) << "a goodbye is no death";
+  }
+}
+
+TEST_P(InWorldsOf, a_proposal_reaches_all) {
+  ControlPlanes world(GetParam());
+  world.connect();
+  const int last = world.size() - 1;
+  world[last].propose({ErrorCode::aborted, last, "enough"});
+  expect_all_told(world, ErrorCode::aborted, last, "enough");
+  for (int rank = 0; rank < world.size(); rank++) EXPECT_TRUE(world[rank].failed());
+}
+
+TEST_P(InWorldsOf, a_death_is_told_to_all) {
+  for (const int dead : {0, GetParam() / 2, GetParam() - 1}) {
+    ControlPlanes world(GetParam());
+    world.connect();
+    world.kill(dead);
+    expect_all_told(world, ErrorCode::rank_dead, dead, text("rank ", dead, " on host", dead, " died"));
+  }
+}
+
+TEST(ControlPlane, a_verdict_rings_the_bell) {
+  ControlPlanes world(2);
+  world.connect();
+  world[1].propose({ErrorCode::aborted, 1, "enough"});
+  pollfd polled{world.plane(0).bell->descriptor(), POLLIN, 0};
+  EXPECT_EQ(poll(&polled, 1, 10000), 1);
+  EXPECT_TRUE(world[0].failed());
+}
+
+TEST(ControlPlane, whoever_begins_what_a_rank_has_left_before_is_told) {
+  ControlPlanes world(4);
+  world.connect();
+  world[2].leave(5, milliseconds(10000));
+  world.kill(2);
+  world.begin(0, operation(4, 100));
+  world.plane(0).recorder->end(0, 0, 0);
+  world.begin(0, operation(5, 100));
+  expect_all_told(world, ErrorCode::rank_left, 2, "rank 2 on host2 left the world after 5 operations");
+}
+
+// The operation is under way when the goodbye comes.
+TEST(ControlPlane, whoever_is_in_what_a_rank_leaves_before_is_told) {
+  ControlPlanes world(4);
+  world.connect();
+  world.begin(3, operation(5, 100));
+  world[2].leave(5, milliseconds(10000));
+  world.kill(2);
+  expect_all_told(world, ErrorCode::rank_left, 2, "but rank 3 calls allreduce #5 (sum of 100 f32)");
+}
+
+TEST(ControlPlane, ranks_that_wait_in_different_operations_are_told) {
+  ControlPlanes world(4);
+  world.connect();
+  for (int rank = 0; rank < 4; rank++) {
+    const Signature mine = operation(1, rank == 1 ? 7 : 8);
+    world.begin(rank, mine);
+    world[rank].waiting(mine);
+  }
+  for (const Error& error : world.errors()) {
+    EXPECT_EQ(error.code(), ErrorCode::mismatch);
+    EXPECT_THAT(error.message(),
+                AllOf(HasSubstr("rank 1 calls allreduce #1 (sum of 7 f32)"), HasSubstr("sum of 8 f32")));
+  }
+}
+
+TEST(ControlPlane, a_suspicion_becomes_a_death_if_nobody_knows_better) {
+  ControlPlanes world(4);
+  world.connect();
+  world[1].suspect(2, 0, "the connection was closed");
+  expect_all_told(world, ErrorCode::rank_dead, 2, "the connection was closed");
+}
+
+TEST(ControlPlane, remembers_its_last_operations) {
+  ControlPlanes world(2);
+  world.connect();
+  EXPECT_FALSE(world.plane(0).recorder->begun(0)) << "there was none yet";
+  for (std::uint64_t sequence = 0; sequence < 5000; sequence++) world.begin(0, operation(sequence, 10 * sequence));
+  EXPECT_EQ(world.plane(0).recorder->begun(4999), operation(4999, 49990));
+  EXPECT_EQ(world.plane(0).recorder->begun(904), operation(904, 9040));
+  EXPECT_FALSE(world.plane(0).recorder->begun(903)) << "long ago";
+  EXPECT_FALSE(world.plane(0).recorder->begun(5000)) << "not yet";
+}
+
+TEST(ControlPlane, who_does_not_come_is_named) {
+  ControlPlanes world(4, 2);
+  try {
+    world.connect(milliseconds(200));
+    FAIL() << "ranks 2 and 3 never connected";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::rendezvous);
+    EXPECT_THAT(e.what(), HasSubstr("no connection with rank 2 on host2, rank 3 on host3"));
+  }
+}
+
+TEST(ControlPlane, nobody_listens_where_a_rank_should) {
+  Plane alone(1, 2, milliseconds(60000));
+  Endpoint gone{"127.0.0.1", 1, "host0"};
+  alone.open({gone, alone.peer_connections.endpoint()});
+  try {
+    alone.control->connect(in(milliseconds(200)));
+    FAIL() << "there is no rank 0";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::network);
+    EXPECT_THAT(e.what(), HasSubstr("cannot connect to rank 0 on host0 at 127.0.0.1 port 1: "));
+  }
+}
+
+TEST(ControlPlane, an_address_that_is_none_is_an_error_at_once) {
+  Plane alone(1, 2, milliseconds(60000));
+  try {
+    alone.open({{"not-an-address", 1, "host0"}, alone.peer_connections.endpoint()});
+    FAIL() << "there is no rank 0";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::network);
+    EXPECT_THAT(e.what(), HasSubstr("'not-an-address' on host0 is not an address here"));
+  }
+}
+
+std::string framed(const std::string& frame) {
+  return message(MessageKind::frame, frame);
+}
+
+// Rank 3 is played by the test: it says hello and then this.
+void expect_named_for_saying(const std::string& bytes, bool then_closes) {
+  ControlPlanes world(4, 1);
+  std::vector<PeerConnections::Socket> sockets;
+  for (const int peer : {0, 1, 2}) sockets.push_back(world.plane(3).dial(peer));
+  world.connect();
+  asio::write(sockets[1], asio::buffer(bytes));
+  if (then_closes) sockets[1].close();
+  for (const Error& error : world.errors()) {
+    EXPECT_THAT(error.code(), AnyOf(ErrorCode::rank_dead, ErrorCode::protocol)) << error.what();
+    EXPECT_EQ(error.code(), then_closes ? ErrorCode::rank_dead : ErrorCode::protocol) << error.what();
+    EXPECT_EQ(error.rank(), 3) << error.what();
+    EXPECT_THAT(error.message(), HasSubstr("rank 3 on host3"));
+  }
+}
+
+TEST(ControlPlane, nonsense_is_named_after_the_one_who_said_it) {
+  expect_named_for_saying("\xff\xff\xff\x7f and no end", false);
+  expect_named_for_saying(framed(""), false);
+  expect_named_for_saying(std::string(4, '\0'), false);
+  expect_named_for_saying(message(MessageKind::beat, "short"), false);
+  expect_named_for_saying(message(MessageKind::beat, "too long for a beat"), false);
+  expect_named_for_saying(message(MessageKind(3), ""), false);
+  expect_named_for_saying(framed(std::string(4096, '\1')), false);
+  const std::string proposal =
+      encode(ControlMessage{.origin = 3, .number = 1, .verdict = {ErrorCode::aborted, 3, "enough"}});
+  expect_named_for_saying(framed(proposal + "x"), false);
+  expect_named_for_saying(framed(proposal).substr(0, 10), true);
+  expect_named_for_saying("", true);
+}
+
+// Rank 3 is connected and says nothing: its kernel answers, as it does for a stopped process.
+TEST(ControlPlane, who_is_silent_is_named_on_all_ranks_within_the_limit) {
+  constexpr milliseconds kLimit{400};
+  ControlPlanes world(4, 1, kLimit);
+  std::vector<PeerConnections::Socket> sockets;
+  for (const int peer : {0, 1, 2}) sockets.push_back(world.plane(3).dial(peer));
+  const auto began = std::chrono::steady_clock::now();
+  world.connect();
+  expect_all_told(world, ErrorCode::rank_silent, 3, "rank 3 on host3 is silent: ");
+  const auto took = std::chrono::steady_clock::now() - began;
+  EXPECT_GE(took, kLimit / 2);
+  EXPECT_LT(took, kLimit + milliseconds(2000));
+}
+
+// Nobody has anything to say but that it is there.
+TEST(ControlPlane, who_is_idle_is_not_silent) {
+  constexpr milliseconds kLimit{1000};
+  ControlPlanes world(9, 0, kLimit);
+  world.connect();
+  std::this_thread::sleep_for(2 * kLimit);
+  EXPECT_FALSE(world.any_failed());
+}
+
+// While a world starts, a rank that ends may have given up because of another one; the rendezvous knows whose death was
+// first, and may need a moment.
+TEST(ControlPlane, a_start_that_fails_is_told_by_its_cause) {
+  ControlPlanes world(3, 1);  // rank 2 does not come
+  const auto cause_is_known_soon = [](milliseconds patience) {
+    if (patience > milliseconds(0)) throw Error(ErrorCode::rendezvous, "rank 2 died", 2);
+  };
+  auto connecting =
+      std::async(std::launch::async, [&] { world[1].connect(in(milliseconds(3000)), cause_is_known_soon); });
+  std::this_thread::sleep_for(milliseconds(200));
+  world.kill(0);
+  try {
+    connecting.get();
+    FAIL() << "nobody was missing";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::rendezvous) << e.what();
+    EXPECT_EQ(e.rank(), 2);
+  }
+}
+
+// What somebody says who has authority over the job, once rank 0 has let him in.
+void command(ControlPlanes& world, const Claim& claim, const std::string& bytes) {
+  const Endpoint door = world.plane(0).peer_connections.endpoint();
+  asio::io_context context;
+  asio::ip::tcp::socket socket(context);
+  socket.connect({asio::ip::make_address(door.address), door.port});
+  const Credentials credentials{"control", ""};
+  auto greeted = asio::co_spawn(context, connect_handshake(socket, credentials, claim), asio::use_future);
+  context.run();
+  greeted.get();
+  asio::write(socket, asio::buffer(bytes));
+  char nothing;
+  asio::error_code end;
+  asio::read(socket, asio::buffer(&nothing, 1), end);
+  EXPECT_EQ(end, asio::error::eof) << "it has been read";
+}
+
+TEST(ControlPlane, the_launcher_ends_the_world_and_nonsense_of_his_does_not) {
+  ControlPlanes world(3);
+  world.connect();
+  const Claim launcher{Role::launcher, 1, -1, 0};
+  Claim of_another_time = launcher;
+  of_another_time.generation = 2;
+  EXPECT_THROW(command(world, of_another_time, ""), HandshakeError);
+  const std::string goodbye = encode(ControlMessage{.type = ControlMessage::Type::goodbye});
+  for (const std::string& bytes :
+       {framed("what?"), framed(goodbye), message(MessageKind::beat, "12345678"), message(MessageKind(3), "")})
+    command(world, launcher, bytes);
+  EXPECT_FALSE(world.any_failed());
+  command(world, launcher, framed(encode(ControlMessage{.verdict = {ErrorCode::aborted, 2, "rank 2 was a bad one"}})));
+  expect_all_told(world, ErrorCode::aborted, 2, "rank 2 was a bad one");
+}
+
+// A port scanner, an early hang-up and a rank that may not connect here change nothing.
+TEST(ControlPlane, strangers_are_dropped) {
+  ControlPlanes world(3);
+  asio::io_context context;
+  std::vector<asio::ip::tcp::socket> strangers;
+  const Endpoint door = world.plane(0).peer_connections.endpoint();
+  for (const std::string& says : {std::string(), std::string("GET / HTTP/1.1\r\n\r\n"), std::string(5000, '\0')}) {
+    asio::ip::tcp::socket& stranger = strangers.emplace_back(context);
+    stranger.connect({asio::ip::make_address(door.address), door.port});
+    asio::error_code ignored;
+    asio::write(stranger, asio::buffer(says), ignored);
+  }
+  strangers.front().close();
+  EXPECT_THROW(world.plane(0).dial(1), Error) << "the lower rank does not connect to the higher";
+  world.connect();
+  const auto counted = [&](int rank, RejectReason kind) {
+    return world.plane(rank).rejected_connections.counts()[std::size_t(kind)];
+  };
+  EXPECT_EQ(counted(0, RejectReason::gone), 1u);
+  EXPECT_EQ(counted(0, RejectReason::noise), 2u);
+  EXPECT_EQ(counted(1, RejectReason::place), 1u);
+  world[0].propose({ErrorCode::aborted, 0, "enough"});
+  expect_all_told(world, ErrorCode::aborted, 0, "enough");
+}
+
+}  // namespace
+}  // namespace anello

@@ -1,0 +1,48 @@
+#include "ring/shm/memory_file.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <anello/error.hpp>
+
+#include "tests/support/resources.hpp"
+
+namespace anello {
+namespace {
+
+constexpr auto kWrite = MemoryFile::Access::write;
+
+TEST(MemoryFile, is_the_same_memory_for_both) {
+  const std::ptrdiff_t before = open_descriptors();
+  {
+    const MemoryFile mine = MemoryFile::create(10'000);
+    const MemoryFile theirs = MemoryFile::adopt(Descriptor(dup(mine.descriptor())), 10'000, kWrite);
+    ASSERT_EQ(theirs.memory().size(), 10'000);
+    EXPECT_NE(mine.memory().data(), theirs.memory().data());
+    mine.memory()[9'999] = std::byte{42};
+    EXPECT_EQ(theirs.memory()[9'999], std::byte{42});
+    EXPECT_EQ(theirs.memory()[0], std::byte{0});
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(MemoryFile, cannot_be_made_smaller) {
+  const MemoryFile segment = MemoryFile::create(10'000);
+  EXPECT_NE(ftruncate(segment.descriptor(), 1), 0);
+}
+
+TEST(MemoryFile, another_size_or_one_that_may_shrink_is_refused) {
+  const std::ptrdiff_t before = open_descriptors();
+  {
+    const MemoryFile segment = MemoryFile::create(10'000);
+    EXPECT_THROW(MemoryFile::adopt(Descriptor(dup(segment.descriptor())), 20'000, kWrite), Error);
+    const int unsealed = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ASSERT_EQ(ftruncate(unsealed, 10'000), 0);
+    EXPECT_THROW(MemoryFile::adopt(Descriptor(unsealed), 10'000, kWrite), Error);
+  }
+  EXPECT_EQ(open_descriptors(), before) << "a refused one is closed";
+}
+
+}  // namespace
+}  // namespace anello

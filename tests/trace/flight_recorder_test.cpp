@@ -1,0 +1,96 @@
+#include "ring/trace/flight_recorder.hpp"
+
+#include <gmock/gmock.h>
+
+#include "ring/trace/flight_recorders.hpp"
+
+namespace anello {
+namespace {
+
+using testing::ElementsAre;
+
+Signature operation(std::uint64_t sequence, Kind kind = Kind::allreduce) {
+  return {.generation = 1, .sequence = sequence, .count = 10, .kind = kind};
+}
+
+std::shared_ptr<FlightRecorder> ledger_of(std::uint64_t group) {
+  return std::make_shared<FlightRecorder>(group, "some", std::vector<int>{0, 2}, std::make_shared<Bell>());
+}
+
+std::vector<std::uint64_t> sequences(const History& history) {
+  std::vector<std::uint64_t> all;
+  for (const Record& record : history.records) all.push_back(record.signature.sequence);
+  return all;
+}
+
+TEST(FlightRecorder, knows_what_is_done_what_has_begun_and_what_is_queued) {
+  const auto recorder = ledger_of(7);
+  EXPECT_TRUE(recorder->history().records.empty());
+  const Ticks before = ticks();
+  recorder->begin(operation(0), "first", before);
+  recorder->end(40, 80, 60);
+  recorder->queue(operation(2), "third", ticks());
+  recorder->begin(operation(1), "second", ticks());
+  const History history = recorder->history();
+  EXPECT_EQ(history.group, 7u);
+  EXPECT_EQ(history.members, (std::vector<int>{0, 2}));
+  ASSERT_THAT(sequences(history), ElementsAre(0, 1, 2));
+  const Record &done = history.records[0], &begun = history.records[1], &queued = history.records[2];
+  EXPECT_EQ(done.title(), "first");
+  EXPECT_EQ(done.queued, before);
+  EXPECT_LE(done.begun, done.ended);
+  EXPECT_GT(begun.begun, 0u);
+  EXPECT_EQ(begun.ended, 0u);
+  EXPECT_EQ(queued.title(), "third");
+  EXPECT_EQ(queued.begun, 0u);
+}
+
+TEST(FlightRecorder, the_newest_is_whole_as_soon_as_it_is_done) {
+  const auto recorder = ledger_of(7);
+  recorder->begin(operation(0), "only", ticks());
+  recorder->end(0, 0, 0);
+  EXPECT_GE(recorder->newest().ended, recorder->newest().begun);
+  EXPECT_GT(recorder->history().records.at(0).ended, 0u);
+}
+
+TEST(FlightRecorder, forgets_the_oldest) {
+  const auto recorder = ledger_of(7);
+  constexpr std::uint64_t kMany = 10'000, kKept = 4096, kQueued = 1024;
+  for (std::uint64_t k = 0; k < kMany; k++) {
+    recorder->begin(operation(k), "", ticks());
+    recorder->end(0, 0, 0);
+  }
+  for (std::uint64_t k = kMany; k < 2 * kMany; k++) recorder->queue(operation(k), "", ticks());
+  const auto all = sequences(recorder->history());
+  ASSERT_EQ(all.size(), kKept + kQueued);
+  EXPECT_EQ(all.front(), kMany - kKept);
+  EXPECT_EQ(all[kKept], 2 * kMany - kQueued) << "of what is queued the last";
+  EXPECT_EQ(all.back(), 2 * kMany - 1);
+}
+
+TEST(FlightRecorders, keep_the_counts_of_those_that_have_ended) {
+  FlightRecorders recorders;
+  for (const std::uint64_t group : {1, 2}) {
+    const auto recorder = ledger_of(group);
+    recorders.add(recorder);
+    recorder->begin(operation(0, Kind::broadcast), "", ticks());
+    recorder->end(100 * group, 10, 20);
+    recorder->tally.slept(5);
+  }
+  EXPECT_EQ(recorders.all().size(), 2u);
+  EXPECT_TRUE(recorders.find(1));
+  recorders.remove(1);
+  recorders.remove(1);
+  EXPECT_FALSE(recorders.find(1));
+  const Totals totals = recorders.totals();
+  EXPECT_EQ(totals.kinds[std::size_t(Kind::broadcast)].operations, 2u);
+  EXPECT_EQ(totals.kinds[std::size_t(Kind::broadcast)].bytes, 300u);
+  EXPECT_EQ(totals.kinds[std::size_t(Kind::allreduce)].operations, 0u);
+  EXPECT_EQ(totals.sent_bytes, 20u);
+  EXPECT_EQ(totals.received_bytes, 40u);
+  EXPECT_EQ(totals.sleeps, 2u);
+  EXPECT_EQ(totals.slept, 10u);
+}
+
+}  // namespace
+}  // namespace anello
