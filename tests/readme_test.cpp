@@ -1,22 +1,134 @@
-// What the README repeats from the code is what the code says. Its programs are built by tests/consumer.
+// What the README files say of the tree and of the code is true. Their programs are built by tests/consumer.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "ring/base/config.hpp"
 
 namespace anello {
 namespace {
 
-std::string readme() {
-  std::ifstream in(std::filesystem::path(ANELLO_SOURCE_DIR) / "README.md");
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Lines = std::vector<std::string>;
+
+const fs::path kRoot = ANELLO_SOURCE_DIR;
+constexpr std::array<std::string_view, 6> kRooms = {"ring/", "gpu/", "rendezvous/", "trainer/", "bench/", "tests/"};
+
+std::string read(const fs::path& file) {
+  std::ifstream in(file);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// All README files of the source tree, without those in folders of builds.
+std::vector<fs::path> readmes() {
+  std::vector<fs::path> found;
+  for (auto entry = fs::recursive_directory_iterator(kRoot); entry != fs::end(entry); ++entry) {
+    const std::string name = entry->path().filename().string();
+    if (entry->is_directory() && (name.starts_with(".") || (entry.depth() == 0 && name.starts_with("build"))))
+      entry.disable_recursion_pending();
+    if (name == "README.md") found.push_back(entry->path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// The text in two parts: prose without code blocks and code spans, and the code spans.
+struct Markdown {
+  std::string prose;
+  Lines spans;
+};
+Markdown parse(const std::string& text) {
+  std::string unfenced, line;
+  bool fenced = false;
+  for (std::istringstream in(text); std::getline(in, line);) {
+    const bool fence = line.starts_with("```");
+    if (!fence && !fenced) unfenced += line + "\n";
+    fenced ^= fence;
+  }
+  Markdown parsed;
+  bool code = false;
+  std::string piece;
+  for (std::istringstream in(unfenced); std::getline(in, piece, '`'); code = !code) {
+    if (code)
+      parsed.spans.push_back(piece);
+    else
+      parsed.prose += piece;
+  }
+  return parsed;
+}
+
+Lines matches(const std::string& text, const char* pattern) {
+  const std::regex regex(pattern);
+  Lines found;
+  for (std::sregex_iterator match(text.begin(), text.end(), regex), end; match != end; ++match)
+    found.push_back((*match)[1].str());
+  return found;
+}
+
+// A sentence goes on or ends behind a path.
+std::string without_punctuation(std::string word) {
+  word.erase(word.find_last_not_of(".,:;)") + 1);
+  return word;
+}
+
+// Of a path with a wildcard or a placeholder ("ring/*/README.md", "tests/<room>"), the folder before it.
+std::string without_wildcards(const std::string& path) {
+  const std::size_t wildcard = path.find_first_of("*<{");
+  return wildcard == std::string::npos ? path : path.substr(0, path.rfind('/', wildcard) + 1);
+}
+
+// Words of code spans that begin like a path of the project.
+Lines project_paths(const Lines& spans) {
+  Lines found;
+  for (const std::string& span : spans) {
+    std::string word;
+    for (std::istringstream in(span); in >> word;) {
+      word = without_punctuation(word);
+      const auto begins = [&](std::string_view room) { return word.starts_with(room); };
+      if (std::any_of(kRooms.begin(), kRooms.end(), begins)) found.push_back(without_wildcards(word));
+    }
+  }
+  return found;
+}
+
+// Targets of relative links, without the heading that a link may name.
+Lines relative_links(const std::string& prose) {
+  Lines found;
+  for (const std::string& target : matches(prose, R"(\]\(([^)\s]+)\))")) {
+    const std::string file = target.substr(0, target.find('#'));
+    if (!file.empty() && file.find("://") == std::string::npos) found.push_back(file);
+  }
+  return found;
+}
+
+// What a README of `folder` names and the tree does not have.
+Lines missing(const std::string& text, const fs::path& folder) {
+  const Markdown markdown = parse(text);
+  Lines complaints;
+  const auto require = [&](const fs::path& base, const std::string& path, const char* kind) {
+    if (!fs::exists(base / path)) complaints.push_back(std::string(kind) + " " + path);
+  };
+  for (const std::string& path : project_paths(markdown.spans)) require(kRoot, path, "path");
+  for (const std::string& link : relative_links(markdown.prose)) require(folder, link, "link");
+  for (const std::string& script : matches(text, R"(\bbash +([\w.-]*/[\w./-]+))"))
+    require(kRoot, without_punctuation(script), "script");
+  return complaints;
+}
+
 TEST(Readme, TheSettingsAreTheOnesOfTheTable) {
-  const std::string text = readme(), opening = "<!-- settings -->\n";
+  const std::string text = read(kRoot / "rendezvous" / "README.md"), opening = "<!-- settings -->\n";
   const std::size_t begin = text.find(opening), end = text.find("<!-- end of settings -->");
   ASSERT_NE(begin, std::string::npos);
   ASSERT_NE(end, std::string::npos);
@@ -25,11 +137,41 @@ TEST(Readme, TheSettingsAreTheOnesOfTheTable) {
 }
 
 TEST(Readme, EveryRoomIsOnTheMap) {
-  const std::string text = readme();
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(ANELLO_SOURCE_DIR) / "ring")) {
-    if (!std::filesystem::exists(entry.path() / "CMakeLists.txt")) continue;
+  const std::string text = read(kRoot / "README.md");
+  for (const auto& entry : fs::directory_iterator(kRoot / "ring")) {
+    if (!fs::exists(entry.path() / "CMakeLists.txt")) continue;
     EXPECT_NE(text.find("`ring/" + entry.path().filename().string() + "`"), std::string::npos) << entry.path();
   }
+}
+
+TEST(Readme, TheFirstPageIsShort) {
+  const std::string text = read(kRoot / "README.md");
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 200) << "details belong beside the code they are about";
+}
+
+TEST(Readme, TheTreeIsRead) {
+  EXPECT_GE(readmes().size(), 10U);
+}
+
+TEST(Readme, PathsLinksAndScriptsExist) {
+  for (const fs::path& file : readmes()) EXPECT_THAT(missing(read(file), file.parent_path()), IsEmpty()) << file;
+}
+
+TEST(ReadmeRules, WhatDoesNotExistIsFound) {
+  const std::string text =
+      "[good](../README.md#two-commands), [bad](nowhere.md), [web](https://example.org/ring/nowhere)\n"
+      "`tests/run.sh`, `tests/nothing.cpp`, and `ring/nowhere.hpp, gpu/README.md`; build/release/tests/nothing\n"
+      "```sh\nbash tests/run.sh\nbash tests/nothing.sh SECONDS\n```\n";
+  EXPECT_THAT(missing(text, kRoot / "tests"), ElementsAre("path tests/nothing.cpp", "path ring/nowhere.hpp",
+                                                          "link nowhere.md", "script tests/nothing.sh"));
+}
+
+TEST(ReadmeRules, WildcardsBuildsAndProgramsAreNoPaths) {
+  const std::string text =
+      "`build/release/tests/nothing`, `ring/*/README.md`, `tests/<room>/nothing.cpp`, `bash` and `bash -x`\n"
+      "`[](anello::World& world) {}`\n```cpp\nrun(4, [](anello::World& world) {});  // `tests/nothing`\n```\n";
+  EXPECT_THAT(missing(text, kRoot), IsEmpty());
+  EXPECT_THAT(missing("`ring/nowhere/*.cpp`", kRoot), ElementsAre("path ring/nowhere/"));
 }
 
 }  // namespace

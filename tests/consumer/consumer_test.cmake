@@ -1,6 +1,6 @@
 # Anello from outside: cmake -DWAY=installed|embedded|bare -DSOURCE=... -DBUILD=... -DWORK=... -DCOMPILER=...
 # [-DCOMPILER_LAUNCHER=...] [-DLAUNCHER=ON] -P consumer_test.cmake. WORK is made afresh; its path has a space.
-# The consumers are the README's programs, from its own text: the code below each <!-- program: name -->.
+# The consumers are the programs of the README files, from their own text: the code below each <!-- program: name -->.
 
 function(run)
   execute_process(COMMAND ${ARGN} COMMAND_ECHO STDOUT OUTPUT_VARIABLE output ECHO_OUTPUT_VARIABLE COMMAND_ERROR_IS_FATAL ANY)
@@ -12,12 +12,12 @@ function(expect text)
     message(FATAL_ERROR "expected '${text}' in the output above")
   endif()
 endfunction()
-function(extract_program name)
-  file(READ "${SOURCE}/README.md" readme)
+function(extract_program name file)
+  file(READ "${SOURCE}/${file}" readme)
   set(opening "<!-- program: ${name} -->\n```cpp\n")
   string(FIND "${readme}" "${opening}" at)
   if(at EQUAL -1)
-    message(FATAL_ERROR "README.md has no program '${name}'")
+    message(FATAL_ERROR "${file} has no program '${name}'")
   endif()
   string(LENGTH "${opening}" length)
   math(EXPR at "${at} + ${length}")
@@ -30,9 +30,9 @@ endfunction()
 set(configure ${CMAKE_COMMAND} -G Ninja -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_COMPILER_LAUNCHER=${COMPILER_LAUNCHER})
 set(project ${configure} -S "${CMAKE_CURRENT_LIST_DIR}/project" -B "${WORK}/build" "-DPROGRAMS=${WORK}/programs")
 file(REMOVE_RECURSE "${WORK}")
-extract_program(first)
-extract_program(testing)
-extract_program(on_gpu)
+extract_program(first README.md)
+extract_program(testing README.md)
+extract_program(on_gpu gpu/README.md)
 
 if(WAY STREQUAL "installed")
   # Moved after it was installed: nothing may remember the first place.
