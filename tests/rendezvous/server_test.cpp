@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "rendezvous/client.hpp"
-#include "rendezvous/frames.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/handshake.hpp"
 
@@ -238,7 +237,7 @@ TEST(Rendezvous, OnlyLoopbackIsListenedOnWithoutASecret) {
     return together(1, [&](int) { RendezvousServer({.listen_address = address}); })[0];
   };
   for (const char* address : {"0.0.0.0", "::", "192.0.2.1"})
-    EXPECT_THAT(refusal(address), AllOf(HasSubstr(address), HasSubstr("needs a secret"), HasSubstr("`anello secret`")));
+    EXPECT_THAT(refusal(address), AllOf(HasSubstr(address), HasSubstr("needs a secret"), HasSubstr("`anello secret FILE`")));
   EXPECT_THAT(refusal("localhost"), HasSubstr("'localhost' is not a numeric address"));
   EXPECT_THAT(together(1,
                        [](int) {
@@ -283,7 +282,7 @@ TEST(Rendezvous, StrangersNeverCostARankItsPlace) {
 }
 
 TEST(Rendezvous, OfTooManyThatSayNothingTheOldestMakesRoom) {
-  RendezvousServer server({.size = 1, .half_open_most = 4});
+  RendezvousServer server({.size = 1, .max_half_open = 4});
   const auto silent = silent_strangers(6, server.port());
   EXPECT_TRUE(
       eventually([&] { return server.stats().rejected_connections[std::size_t(RejectReason::crowded_out)] == 2; }));
