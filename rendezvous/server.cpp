@@ -36,7 +36,8 @@ tcp::endpoint checked_endpoint(const ServerOptions& options) {
   asio::error_code failure;
   const auto address = asio::ip::make_address(options.listen_address, failure);
   if (failure)
-    throw Error(ErrorCode::configuration, text("'", options.listen_address, "' is not a numeric address to listen on"));
+    throw Error(ErrorCode::configuration, text("the address to listen on must be numeric, such as 127.0.0.1, not '",
+                                               options.listen_address, "'"));
   if (options.secret.empty() && !is_loopback(options.listen_address))
     throw Error(ErrorCode::configuration,
                 text("listening on ", options.listen_address,

@@ -165,7 +165,7 @@ TEST(Rendezvous, TwoClaimantsOfARankAreToldOfEachOther) {
 TEST(Rendezvous, TheMissingAreNamedWhenTimeIsUp) {
   RendezvousServer by_server({.start_timeout = milliseconds(300)});
   EXPECT_THAT(together(2, [&](int i) { RendezvousClient client(joining(by_server.port(), 4, 2 * i), ""); }),
-              Each(AllOf(HasSubstr("only 2 of 4 ranks came within 0.3 s"), HasSubstr("missing ranks 1, 3"))));
+              Each(AllOf(HasSubstr("only 2 of 4 ranks joined within 0.3 s"), HasSubstr("missing ranks 1, 3"))));
   RendezvousServer by_rank({});
   EXPECT_THAT(together(1,
                        [&](int) {
@@ -173,7 +173,7 @@ TEST(Rendezvous, TheMissingAreNamedWhenTimeIsUp) {
                          settings.start_timeout = milliseconds(500);
                          RendezvousClient client(settings, "");
                        }),
-              Each(AllOf(HasSubstr("only 1 of 2 ranks came within"), HasSubstr("missing rank 0"))));
+              Each(AllOf(HasSubstr("only 1 of 2 ranks joined within"), HasSubstr("missing rank 0"))));
 }
 
 TEST(Rendezvous, WhoEndsOrFailsDuringStartUpIsNamed) {
@@ -237,8 +237,9 @@ TEST(Rendezvous, OnlyLoopbackIsListenedOnWithoutASecret) {
     return together(1, [&](int) { RendezvousServer({.listen_address = address}); })[0];
   };
   for (const char* address : {"0.0.0.0", "::", "192.0.2.1"})
-    EXPECT_THAT(refusal(address), AllOf(HasSubstr(address), HasSubstr("needs a secret"), HasSubstr("`anello secret FILE`")));
-  EXPECT_THAT(refusal("localhost"), HasSubstr("'localhost' is not a numeric address"));
+    EXPECT_THAT(refusal(address),
+                AllOf(HasSubstr(address), HasSubstr("needs a secret"), HasSubstr("`anello secret FILE`")));
+  EXPECT_THAT(refusal("localhost"), HasSubstr("must be numeric, such as 127.0.0.1, not 'localhost'"));
   EXPECT_THAT(together(1,
                        [](int) {
                          const RendezvousServer first({});
