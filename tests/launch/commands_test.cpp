@@ -90,7 +90,7 @@ TEST(Doctor, ShowsTheHostAndTheEnvironmentWithoutSecrets) {
   EXPECT_EQ(outcome.code, 1) << "a variable that is no setting is a problem";
   for (const char* part :
        {ANELLO_VERSION, "launcher", "cores", "interface lo", "127.0.0.1", "TCP congestion", "open files",
-        "locked memory", "ANELLO_START_TIMEOUT", "5000", "ANELLO_SECRET is no setting"})
+        "locked memory", "ANELLO_START_TIMEOUT", "5000", "ANELLO_SECRET is not a setting"})
     EXPECT_TRUE(contains(outcome.out, part)) << part << " is not in\n" << outcome.out;
   EXPECT_FALSE(contains(outcome.out, "opensesame"));
 }
