@@ -1,8 +1,8 @@
 // The program `anello`: one subcommand a function.
 #include <anello/error.hpp>
+#include <anello/version.hpp>
 #include <iostream>
 
-#include "rendezvous/launch/build_info.hpp"
 #include "rendezvous/launch/command_line.hpp"
 #include "rendezvous/launch/doctor.hpp"
 #include "rendezvous/launch/options.hpp"
@@ -107,7 +107,7 @@ int dispatch(int argc, char** argv) {
   const Words words(argv + std::min(argc, 1), argv + argc);
   const std::string name = words.empty() ? "" : words[0];
   if (name == "--help" || name == "-h" || name == "help") return std::cout << usage(), 0;
-  if (name == "--version") return std::cout << "anello " << kVersion << "\n", 0;
+  if (name == "--version") return std::cout << "anello " << version() << "\n", 0;
   for (const Command& command : kCommands)
     if (command.name == name) return command.run({words.begin() + 1, words.end()}, argv);
   std::cerr << "anello: " << (name.empty() ? "no command" : text("'", name, "' is not a command"))

@@ -76,7 +76,7 @@ anello_status carry_out(anello_group* group, anello_work** work, Run run, Start 
       [&](Group& its) { return its.verb##_async(__VA_ARGS__); })
 
 const char* anello_version(void) {
-  return ANELLO_VERSION;
+  return anello::version().data();
 }
 const char* anello_status_name(anello_status status) {
   if (status == ANELLO_OK) return "ok";
