@@ -23,8 +23,8 @@ class Work {
   // by a callback of when_done.
   void wait() const;
   // Blocks until the operation is done, but not longer than `limit`; false if it is not done by then. Errors as wait().
-  // Unlike wait() it moves no data: the group's own thread does, which is slower where ranks share cores. Where nothing
-  // else is left to do, call wait(); do not call wait_for() in a loop.
+  // Unlike wait() it moves no data: the group's own thread does, which costs thread switches. When nothing else is left
+  // to do, call wait(), which is faster; do not call wait_for() in a loop.
   [[nodiscard]] bool wait_for(std::chrono::milliseconds limit) const;
 
   [[nodiscard]] bool done() const;                   // true if the operation is complete or has failed; does not block
@@ -42,8 +42,8 @@ class Work {
   std::shared_ptr<AsyncOperation> operation_;
 };
 
-// Blocks until all of the operations are done; the calling thread moves their data meanwhile. Then throws the error of
-// the first one, in the order of the list, that has failed. So no tensor is in use any more, also when it throws.
+// Blocks until all of the operations are done, like wait() on each. Then throws the error of the first one, in list
+// order, that has failed. So no tensor is in use when it returns or throws (except in a callback: see wait()).
 void wait_all(std::span<const Work> works);
 
 }  // namespace anello
