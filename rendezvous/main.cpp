@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <anello/error.hpp>
+#include <anello/version.hpp>
 #include <csignal>
 #include <iostream>
 
-#include "rendezvous/launch/build_info.hpp"
 #include "rendezvous/launch/command_line.hpp"
 #include "rendezvous/launch/descriptor.hpp"
 #include "rendezvous/launch/doctor.hpp"
@@ -138,7 +138,7 @@ int dispatch(int argc, char** argv) {
   const Words words(argv + std::min(argc, 1), argv + argc);
   const std::string name = words.empty() ? "" : words[0];
   if (name == "--help" || name == "-h" || name == "help") return std::cout << usage(), 0;
-  if (name == "--version") return std::cout << "anello " << kVersion << "\n", 0;
+  if (name == "--version") return std::cout << "anello " << version() << "\n", 0;
   for (const Command& command : kCommands)
     if (command.name == name) return command.run({words.begin() + 1, words.end()}, argv);
   std::cerr << "anello: " << (name.empty() ? "no command is given" : text("'", name, "' is not a command"))

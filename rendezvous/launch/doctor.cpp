@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <anello/error.hpp>
+#include <anello/version.hpp>
 #include <fstream>
 #include <map>
 #include <ostream>
@@ -53,7 +54,7 @@ std::string shown(rlim_t limit) {
 }
 
 void examine_build(Findings& findings) {
-  findings.fact("anello", kVersion);
+  findings.fact("anello", std::string(version()));
   for (const auto& [feature, state] : kFeatures) findings.fact(feature, state);
   try {
     require_authentication("any");

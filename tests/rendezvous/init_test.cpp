@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 std::string refusal(const Settings& settings) {
   try {
-    init(settings);
+    (void)init(settings);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::configuration);
     return error.what();
