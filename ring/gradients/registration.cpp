@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ring/base/text.hpp"
-#include "ring/group/broadcast_text.hpp"
+#include "ring/group/consensus.hpp"
 #include "ring/group/checks.hpp"
 #include "ring/run/arithmetic.hpp"
 
