@@ -79,7 +79,7 @@ TEST(GpuPrograms, without_the_plugins_say_what_is_missing) {
 
 TEST(GpuPrograms, say_what_a_gpu_has_not) {
   EXPECT_THAT(run(1, FAKE_GPU_PLUGIN, training("cuda", {"--compression", "fp16", "--feedback"})).err,
-              HasSubstr("there is no error_feedback for GPU memory"));
+              HasSubstr("error_feedback is not available for gradients in GPU memory"));
 }
 
 TEST(GpuPrograms, doctor_tells_of_devices_and_of_the_way_that_ranks_take) {
