@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 class GpuGradients::Impl {
  public:
-  Impl(GpuGroup& group, GpuGroup::Impl& gpus, std::span<const Gradient> gradients, void* stream,
+  Impl(GpuGroup& group, GpuGroupAccess::Impl& gpus, std::span<const Gradient> gradients, GpuStream stream,
        const GradientOptions& options);
 
   void begin(double factor);
@@ -41,7 +41,7 @@ class GpuGradients::Impl {
   void send(const BucketSchedule::ScheduledBucket& bucket, const ReduceOptions& options);
   void send_staged(std::size_t number, const ReduceOptions& options);
   void wait_for_staged();
-  void follow(void* earlier, void* later);
+  void follow(GpuStream earlier, GpuStream later);
   template <class Body>
   void on_device(Body body) {
     gpu::or_abort(same_ranks_, [&] {
@@ -54,7 +54,7 @@ class GpuGradients::Impl {
   Group same_ranks_;  // for host memory
   gpu::Device device_;
   BucketSchedule schedule_;
-  void* stream_;        // of the backward pass
+  GpuStream stream_;    // of the backward pass
   gpu::Stream travel_;  // of the buckets
   gpu::Event order_;
   Op op_;
@@ -85,8 +85,8 @@ BucketSchedule make_schedule(Group& group, std::span<const Gradient> gradients, 
 
 }  // namespace
 
-GpuGradients::Impl::Impl(GpuGroup& group, GpuGroup::Impl& gpus, std::span<const Gradient> gradients, void* stream,
-                         const GradientOptions& options)
+GpuGradients::Impl::Impl(GpuGroup& group, GpuGroupAccess::Impl& gpus, std::span<const Gradient> gradients,
+                         GpuStream stream, const GradientOptions& options)
     : group_(group),
       same_ranks_(gpus.group()),
       device_(gpus.device()),
@@ -142,7 +142,7 @@ void GpuGradients::Impl::send_staged(std::size_t number, const ReduceOptions& op
     staging_->path->allreduce(schedule_.buckets()[number].tensors, travel_.get(), op_, options);
     return Clock::now() - began;
   };
-  staging_->under_way.push_back(staging_->executor.take(carry));
+  staging_->under_way.push_back(staging_->executor.submit(carry));
 }
 
 // Waits for all buckets before it throws the first failure: they use the caller's gradients.
@@ -154,7 +154,7 @@ void GpuGradients::Impl::wait_for_staged() {
   step_.exposed = Clock::now() - began;
 }
 
-void GpuGradients::Impl::follow(void* earlier, void* later) {
+void GpuGradients::Impl::follow(GpuStream earlier, GpuStream later) {
   on_device([&] { gpu::order(device_, order_, earlier, later); });
 }
 
@@ -169,9 +169,12 @@ Gradients::Step GpuGradients::Impl::finish() {
   return step_;
 }
 
-GpuGradients::GpuGradients(GpuGroup& group, std::span<const Gradient> gradients, void* stream,
+GpuGradients::GpuGradients(GpuGroup& group, std::span<const Gradient> gradients, GpuStream stream,
                            const GradientOptions& options)
-    : impl_(std::make_unique<Impl>(group, *group.impl_, gradients, stream, options)) {}
+    : impl_(std::make_unique<Impl>(group, GpuGroupAccess::impl(group), gradients, stream, options)) {}
+GpuGradients::GpuGradients(GpuGroup& group, std::initializer_list<Gradient> gradients, GpuStream stream,
+                           const GradientOptions& options)
+    : GpuGradients(group, std::span(gradients.begin(), gradients.size()), stream, options) {}
 GpuGradients::GpuGradients(GpuGradients&&) noexcept = default;
 GpuGradients& GpuGradients::operator=(GpuGradients&&) noexcept = default;
 GpuGradients::~GpuGradients() = default;

@@ -26,7 +26,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-const gpu::Library& library() {
+const gpu::DevicePlugin& library() {
   return gpu::installed(Settings::from_environment().gpu_plugin);
 }
 gpu::Device device() {
@@ -34,7 +34,7 @@ gpu::Device device() {
 }
 
 // Of one of `repeats` that are queued behind each other; the median of rounds after a first one.
-double queued_us(void* stream, int repeats, const std::function<void()>& queue) {
+double queued_us(GpuStream stream, int repeats, const std::function<void()>& queue) {
   const gpu::DeviceGuard guard(device());
   const gpu::Event done = gpu::make_event(device());
   std::vector<double> times;
@@ -74,8 +74,9 @@ void kernels(std::size_t elems) {
 }
 
 GpuGroup gpus_of(World& world, const std::string& backend) {
-  return GpuGroup(std::make_unique<GpuGroup::Impl>(world, GpuGroup::Impl::Options{.backend = backend, .device = 0},
-                                                   [] { return GpuGroup::Impl::Tables{&library().table()}; }));
+  return GpuGroupAccess::make(
+      std::make_unique<GpuGroupAccess::Impl>(world, GpuGroupAccess::Impl::Options{.backend = backend, .device = 0},
+                                             [] { return GpuGroupAccess::Impl::Tables{&library().table()}; }));
 }
 
 // What a call costs the host beyond NCCL's own.
@@ -87,7 +88,7 @@ void nccl() {
     const Tensor tensor(memory.get(), 1, DType::f32);
     const char* why = "";
     const AnelloNcclTable& bare = *library().table().nccl(&why);
-    gpu::Communicator communicator(world, device(), bare, {});
+    gpu::NcclCommunicator communicator(world, device(), bare, {});
     const double ours = queued_us(stream.get(), 200, [&] { gpus.allreduce(tensor, stream.get()); });
     double theirs = 0;
     communicator.run("the bare call", nullptr, [&](void* comm) {

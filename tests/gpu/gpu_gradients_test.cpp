@@ -19,16 +19,16 @@ using ::testing::HasSubstr;
 GpuGroup gpus_of(World& world, const std::string& backend) {
   fake::pretend(world.local_rank() % 4);
   fake::nccl_moves_with(world.split(0, world.rank()));
-  const GpuGroup::Impl::Options options{.backend = backend, .staged = {.copy = milliseconds(5000)}};
-  return GpuGroup(
-      std::make_unique<GpuGroup::Impl>(world, options, [] { return GpuGroup::Impl::Tables{&fake::table()}; }));
+  const GpuGroupAccess::Impl::Options options{.backend = backend, .staged = {.copy = milliseconds(5000)}};
+  return GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(
+      world, options, [] { return GpuGroupAccess::Impl::Tables{&fake::table()}; }));
 }
 
 class GpuGradientsBy : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, GpuGradientsBy, ::testing::Values("nccl", "staged"),
                          [](const auto& one) { return one.param; });
 
-// Kernels that are slow to make the gradients, announced when they are queued; in some other order on rank 1.
+// Gradients are announced when the slow kernels that make them are queued; in another order on rank 1.
 TEST_P(GpuGradientsBy, average_what_is_still_being_made) {
   for (const int passes : {1, 2})
     run_world(2, [&](World& world) {
@@ -56,7 +56,7 @@ TEST_P(GpuGradientsBy, average_what_is_still_being_made) {
           gradients.ready(1);
           if (backwards) gradients.ready(0);
         }
-        c.assign(c.size(), 5);  // but is never announced
+        c.assign(c.size(), 5);  // never announced
         gradients.finish();
         std::vector<float> seen;
         fake::queue(stream.get(), [&] { seen = a; });
@@ -98,7 +98,7 @@ TEST_P(GpuGradientsBy, sum_and_compress) {
   });
 }
 
-// What makes the gradient is not done before the caller has gone on, and another collective of his has passed it.
+// The kernel that makes the gradient ends only after the caller has continued and has made another collective.
 TEST_P(GpuGradientsBy, let_the_backward_pass_go_on) {
   run_world(2, [&](World& world) {
     GpuGroup gpus = gpus_of(world, GetParam());
@@ -145,7 +145,7 @@ TEST_P(GpuGradientsBy, end_with_the_world) {
   }
 }
 
-// In the middle of a step, which the others do not wait for.
+// Destroys the gradients in the middle of a step.
 TEST(GpuGradients, may_be_given_up) {
   run_world(2, [&](World& world) {
     GpuGroup gpus = gpus_of(world, "staged");
@@ -163,7 +163,7 @@ TEST(GpuGradients, that_differ_are_a_mismatch) {
          GpuGroup gpus = gpus_of(world, "staged");
          std::vector<float> a(100), b(30);
          if (world.rank() == 1) b.resize(31);
-         GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}, {"b", b}}, nullptr);
+         GpuGradients gradients(gpus, {{"a", a}, {"b", b}}, nullptr);
        })) {
     ASSERT_TRUE(told.error);
     EXPECT_EQ(told.error->code(), ErrorCode::mismatch);

@@ -19,7 +19,7 @@ using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr Communicator::Limits kLimits{};
+constexpr NcclCommunicator::Limits kLimits{};
 
 std::vector<int> everybody(const World& world) {
   std::vector<int> all(std::size_t(world.size()));
@@ -27,7 +27,7 @@ std::vector<int> everybody(const World& world) {
   return all;
 }
 
-std::unique_ptr<Nccl> nccl(World& world, const Communicator::Limits& limits = kLimits, bool compare = false,
+std::unique_ptr<Nccl> nccl(World& world, const NcclCommunicator::Limits& limits = kLimits, bool compare = false,
                            const AnelloKernelTable* kernels = nullptr) {
   fake::nccl_moves_with(world.group(everybody(world)));
   return std::make_unique<Nccl>(world, fake::device(world.rank()), Nccl::Tables{&fake::nccl_table(), kernels}, limits,
@@ -132,7 +132,7 @@ TEST(Nccl, says_what_it_cannot_do) {
   });
 }
 
-// Another rank may have no factor, and is not to wait.
+// Another rank may have no factor; it must not wait forever.
 TEST(Nccl, a_factor_before_a_maximum_needs_kernels) {
   for (const Told& told : told_on_all_ranks(2, [](World& world) {
          const auto on_gpu = nccl(world);
@@ -156,8 +156,8 @@ struct Ending {
   std::vector<Told> told;
   milliseconds took;
 };
-Ending end_of(const fake::NcclFaults& faults, const Communicator::Limits& limits,
-              const std::function<void(World&, Nccl&, void* stream)>& program, bool compare = false) {
+Ending end_of(const fake::NcclFaults& faults, const NcclCommunicator::Limits& limits,
+              const std::function<void(World&, Nccl&, GpuStream stream)>& program, bool compare = false) {
   const auto began = std::chrono::steady_clock::now();
   Ending ending;
   ending.told = told_on_all_ranks(3, [&](World& world) {
@@ -188,7 +188,7 @@ void expect_all_told(const Ending& ending, ErrorCode code, int culprit, const st
   EXPECT_LT(ending.took, seconds(4));
 }
 
-void reduce_for_ever(World& world, Nccl& on_gpu, void* stream) {
+void reduce_for_ever(World& world, Nccl& on_gpu, GpuStream stream) {
   std::vector<int> values(100, world.rank());
   for (;;) {
     on_gpu.allreduce(values, values, stream, Op::sum, {});
@@ -202,7 +202,7 @@ TEST(Nccl, that_refuses_a_communicator_ends_the_world) {
 }
 
 TEST(Nccl, that_is_never_there_is_given_up_after_the_limit) {
-  Communicator::Limits limits;
+  NcclCommunicator::Limits limits;
   limits.start = milliseconds(200);
   expect_all_told(end_of({.never_there = true}, limits, reduce_for_ever), ErrorCode::aborted, 1,
                   "it took more than 200 ms");
@@ -210,7 +210,7 @@ TEST(Nccl, that_is_never_there_is_given_up_after_the_limit) {
 
 TEST(Nccl, an_error_that_it_finds_by_itself_ends_the_world) {
   const int before = fake::nccl_aborted();
-  const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, void* stream) {
+  const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, GpuStream stream) {
     std::vector<int> values(100, 1);
     on_gpu.allreduce(values, values, stream, Op::sum, {});
     fake::finish(stream);
@@ -223,7 +223,7 @@ TEST(Nccl, an_error_that_it_finds_by_itself_ends_the_world) {
 }
 
 TEST(Nccl, a_kernel_that_hangs_is_ended_after_the_limit) {
-  Communicator::Limits limits;
+  NcclCommunicator::Limits limits;
   limits.operation = milliseconds(300);
   const Ending ending = end_of({.kernels_hang = true}, limits, reduce_for_ever);
   expect_all_told(ending, ErrorCode::aborted, ending.told[0].error->rank(), "took more than 300 ms");
@@ -252,7 +252,7 @@ TEST(Nccl, a_rank_that_dies_frees_the_others) {
 }
 
 TEST(Nccl, an_abort_that_does_not_come_back_is_left_behind) {
-  Communicator::Limits limits;
+  NcclCommunicator::Limits limits;
   limits.end = milliseconds(50);
   const auto began = std::chrono::steady_clock::now();
   run_world(1, [&](World& world) {
@@ -265,7 +265,7 @@ TEST(Nccl, an_abort_that_does_not_come_back_is_left_behind) {
 }
 
 TEST(Nccl, arguments_that_differ_are_a_mismatch_where_they_are_compared) {
-  const auto with_counts = [](World& world, Nccl& on_gpu, void* stream) {
+  const auto with_counts = [](World& world, Nccl& on_gpu, GpuStream stream) {
     std::vector<int> values(world.rank() == 1 ? 101 : 100, 1);
     for (;;) on_gpu.allreduce(values, values, stream, Op::sum, {});
   };
@@ -279,7 +279,7 @@ TEST(Nccl, arguments_that_differ_are_a_mismatch_where_they_are_compared) {
 }
 
 TEST(Nccl, unequal_parts_that_do_not_fit_end_the_world) {
-  const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, void* stream) {
+  const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, GpuStream stream) {
     const std::vector<std::uint64_t> sends(3, world.rank() == 2 ? 5 : 4), expects(3, 4);
     std::vector<int> from(15), to(15);
     on_gpu.alltoall(from, to, sends, expects, stream, {});

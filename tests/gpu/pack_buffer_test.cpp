@@ -18,7 +18,7 @@ namespace {
 std::unique_ptr<Nccl> nccl(World& world, const AnelloKernelTable& kernels) {
   fake::nccl_moves_with(world.split(0, world.rank()));
   return std::make_unique<Nccl>(world, fake::device(world.rank()), Nccl::Tables{&fake::nccl_table(), &kernels},
-                                Communicator::Limits{}, true);
+                                NcclCommunicator::Limits{}, true);
 }
 
 TEST(PackBuffer, carries_allreduces_of_nccl) {
@@ -82,14 +82,14 @@ TEST(PackBuffer, is_used_by_one_call_at_a_time) {
 
 TEST(PackBuffer, a_cast_that_fails_ends_the_world) {
   static AnelloKernelTable broken = *anello_kernel_table();
-  broken.cast = [](const AnelloPart*, std::size_t, int, int, double, void*) { return 700; };
+  broken.cast = [](const AnelloPart*, std::size_t, int, int, double, GpuStream) { return 700; };
   const std::vector<Told> all = told_on_all_ranks(2, [](World& world) {
     const auto on_gpu = nccl(world, world.rank() == 1 ? broken : *anello_kernel_table());
     std::vector<float> values(100, 1);
     try {
       for (;;) on_gpu->allreduce(values, values, nullptr, Op::sum, {.wire = DType::f16});
     } catch (const Error&) {
-      fake::settle_down();  // before the memory goes
+      fake::wait_for_all();  // before the memory goes
       throw;
     }
   });
