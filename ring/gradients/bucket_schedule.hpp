@@ -68,7 +68,7 @@ class BucketSchedule {
 };
 
 // The range of the sizes that are chosen for buckets if neither options nor settings give one. A bucket in GPU memory
-// is larger: GPUs reduce faster than hosts, and an operation on a GPU takes longer to start.
+// is larger: an operation takes longer to start on a GPU, and moves faster.
 struct BucketRange {
   std::uint64_t min_bytes, max_bytes;
 };
