@@ -1,4 +1,4 @@
-// What travels in 16 bits between GPUs, over a fake one and a fake NCCL.
+// Tensors that travel in 16 bits between GPUs, with the fake GPU and the fake NCCL.
 #include "gpu/pack_buffer.hpp"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ TEST(PackBuffer, carries_allreduces_of_nccl) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-// Some ranks have a factor and some have none: all of them queue the same.
+// Some ranks have a factor and others do not: all must queue the same NCCL call.
 TEST(PackBuffer, multiplies_what_a_rank_gives) {
   run_world(3, [](World& world) {
     const auto on_gpu = nccl(world, *anello_kernel_table());
@@ -60,7 +60,7 @@ TEST(PackBuffer, multiplies_what_a_rank_gives) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-// The room is one, whatever the stream, and grows while the call before it is on its way, which waits for another rank.
+// All streams share the memory. It grows while the previous call is under way and waits for another rank.
 TEST(PackBuffer, is_used_by_one_call_at_a_time) {
   run_world(2, [](World& world) {
     const auto on_gpu = nccl(world, *anello_kernel_table());
@@ -89,7 +89,7 @@ TEST(PackBuffer, a_cast_that_fails_ends_the_world) {
     try {
       for (;;) on_gpu->allreduce(values, values, nullptr, Op::sum, {.wire = DType::f16});
     } catch (const Error&) {
-      fake::wait_for_all();  // before the memory goes
+      fake::wait_for_all();  // before the memory is freed
       throw;
     }
   });

@@ -1,4 +1,4 @@
-// What is wrong with gradients is said with their names, and nothing hangs.
+// Errors name the gradients, and nothing hangs.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -40,7 +40,7 @@ TEST(GradientErrors, announced_at_the_wrong_time_are_named_and_the_step_goes_on)
   });
 }
 
-// Every rank is told the same, and the world goes on.
+// Every rank throws the same error, and the world can still be used.
 TEST(GradientErrors, that_differ_between_ranks_are_named) {
   struct Odd {
     Gradient gradient;
