@@ -84,14 +84,15 @@ std::string why_not_nccl(const World& world, const std::vector<RankGpu>& all) {
 
 }  // namespace
 
-GpuGroup::Impl::Impl(World& world, const Options& options, const Load& load) : group_(world), options_(options) {
+GpuGroup::Impl::Impl(World& world, const Options& options, const FindTables& find_tables)
+    : group_(world), options_(options) {
   if (options.backend != "auto" && options.backend != "nccl" && options.backend != "staged")
     throw Error(ErrorCode::configuration,
                 text("ANELLO_GPU_BACKEND must be one of auto, nccl, staged, not '", options.backend, "'"));
   RankGpu mine;
   gpu::Nccl::Tables tables{};
   gpu::all_or_none(world, [&] {
-    const Tables loaded = load();
+    const Tables loaded = find_tables();
     device_ = find_device(world, options.device, *loaded.devices);
     tables = {describe_self(device_, mine), loaded.kernels};
     mine.kernels = loaded.kernels != nullptr;

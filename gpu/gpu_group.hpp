@@ -27,10 +27,10 @@ class GpuGroup::Impl {
     const AnelloKernelTable* kernels = nullptr;  // null without the plugin for kernels
   };
   // Finds the plugins; throws Error{unsupported}, which names the missing one.
-  using Load = std::function<Tables()>;
+  using FindTables = std::function<Tables()>;
 
   // All ranks of the world call. Throws as GpuGroup's constructor.
-  Impl(World& world, const Options& options, const Load& load);
+  Impl(World& world, const Options& options, const FindTables& find_tables);
   std::unique_ptr<Impl> split(int colour, int key);
   // A staged backend with the same ranks, which another thread may use. All ranks call.
   std::unique_ptr<gpu::Staged> another_staged();

@@ -22,7 +22,7 @@ GpuGroupAccess::Impl::Tables load() {
   return {&fake::table()};
 }
 
-GpuGroup gpus_of(World& world, const Choice& choice = {}, const GpuGroupAccess::Impl::Load& from = load) {
+GpuGroup gpus_of(World& world, const Choice& choice = {}, const GpuGroupAccess::Impl::FindTables& from = load) {
   std::vector<int> all(std::size_t(world.size()));
   std::iota(all.begin(), all.end(), 0);
   fake::nccl_moves_with(world.group(all));
