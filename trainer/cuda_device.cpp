@@ -46,7 +46,7 @@ class CudaGradients : public GradientSum {
 
 class CudaDevice : public Device {
  public:
-  CudaDevice(World& world, const gpu::Library& library, const AnelloKernelTable& kernels)
+  CudaDevice(World& world, const gpu::DevicePlugin& library, const AnelloKernelTable& kernels)
       : group_(world), backend_({&library.table(), gpu::DeviceId(group_.device())}, kernels) {}
 
   Backend& backend() override { return backend_; }
@@ -65,7 +65,7 @@ class CudaDevice : public Device {
 }  // namespace
 
 std::unique_ptr<Device> make_cuda_device(World& world) {
-  const gpu::Library* library = nullptr;
+  const gpu::DevicePlugin* library = nullptr;
   const AnelloKernelTable* kernels = nullptr;
   gpu::all_or_none(world, [&] {
     const std::string& plugin = WorldMaker::settings(world).gpu_plugin;

@@ -102,7 +102,7 @@ std::string version_text(int version) {
 // Reports what the ranks of this host would use. A host without a GPU has no problem.
 void examine_gpus(Findings& findings) {
   try {
-    const gpu::Library& library = gpu::installed(Settings::from_environment().gpu_plugin);
+    const gpu::DevicePlugin& library = gpu::installed(Settings::from_environment().gpu_plugin);
     const AnelloGpuTable& table = library.table();
     findings.fact("GPU plugin", library.path().string());
     const int count = gpu::device_count(table);

@@ -174,7 +174,7 @@ class Group {
 
  private:
   friend class World;
-  friend class Gradients;
+  friend class GroupAccess;  // for the engine's own rooms
   std::shared_ptr<Impl> impl_;
 };
 
