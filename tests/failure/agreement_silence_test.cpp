@@ -16,7 +16,7 @@ TEST(FailureAgreement, who_is_silent_is_found_and_named) {
     assembly.stop(silent);
     const int finder = (silent + 1) % assembly.size();
     assembly[finder].silent(silent, milliseconds(3000), assembly.now());
-    assembly.settle();
+    assembly.deliver_all();
     const Verdict verdict = common_verdict(assembly);
     EXPECT_EQ(verdict.code, ErrorCode::rank_silent);
     EXPECT_EQ(verdict.culprit, silent);
@@ -27,10 +27,10 @@ TEST(FailureAgreement, who_is_silent_is_found_and_named) {
 
 TEST(FailureAgreement, who_has_left_may_be_silent) {
   in_many_worlds(2, [](Assembly& assembly) {
-    assembly[1].goodbye(0, 0);
-    assembly.settle();
+    assembly[1].leave(0, 0);
+    assembly.deliver_all();
     assembly[0].silent(1, milliseconds(3000), assembly.now());
-    assembly.settle();
+    assembly.deliver_all();
     expect_no_verdict(assembly);
   });
 }
@@ -41,14 +41,14 @@ TEST(FailureAgreement, a_slow_rank_is_reported_once_in_a_while) {
   const Straggler lag{.rank = 3, .own = milliseconds(900), .theirs = milliseconds(20), .period = milliseconds(1000)};
   const auto complain = [&] {
     for (const int rank : {0, 1, 2}) assembly[rank].slow(lag, assembly.now());
-    assembly.settle();
+    assembly.deliver_all();
   };
   complain();
   EXPECT_THAT(
       assembly[0].take_reports(),
       testing::ElementsAre("rank 3 on host3 keeps others waiting: of the last 1000 ms rank 0 on host0 spent 900 "
                            "asleep in operations, rank 3 only 20"));
-  assembly.advance(FailureAgreement::kQuiet - milliseconds(1));
+  assembly.advance(StragglerReports::kQuiet - milliseconds(1));
   complain();
   EXPECT_THAT(assembly[0].take_reports(), testing::IsEmpty());
   assembly.advance(milliseconds(1));

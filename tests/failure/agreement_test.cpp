@@ -1,5 +1,5 @@
 // Many councils must come to one verdict, whatever the order in which news travels.
-#include "ring/failure/agreement.hpp"
+#include "ring/failure/failure_detector.hpp"
 
 #include <gmock/gmock.h>
 
@@ -22,7 +22,7 @@ TEST(FailureAgreement, a_proposal_becomes_the_verdict_of_all) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int rank = any_rank(assembly);
     assembly[rank].propose(any_verdict(rank), assembly.now());
-    assembly.settle();
+    assembly.deliver_all();
     EXPECT_EQ(common_verdict(assembly).culprit, rank);
   });
 }
@@ -31,10 +31,10 @@ TEST(FailureAgreement, many_proposals_at_once_become_one_verdict) {
   in_many_worlds(2, [](Assembly& assembly) {
     for (int rank = 0; rank < assembly.size(); rank++) {
       if (assembly.random().percent(50)) assembly[rank].propose(any_verdict(rank), assembly.now());
-      if (assembly.random().percent(30)) assembly.settle_partly();
+      if (assembly.random().percent(30)) assembly.deliver_some();
     }
     assembly[assembly.size() - 1].propose(any_verdict(assembly.size() - 1), assembly.now());
-    assembly.settle();
+    assembly.deliver_all();
     common_verdict(assembly);
   });
 }
@@ -43,10 +43,10 @@ TEST(FailureAgreement, the_first_verdict_stays) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int last = assembly.size() - 1;
     assembly[last].propose(any_verdict(last), assembly.now());
-    assembly.settle();
+    assembly.deliver_all();
     assembly[0].propose(any_verdict(0), assembly.now());
     assembly[last].lost(0, "gone", assembly.now());
-    assembly.settle();
+    assembly.deliver_all();
     assembly.advance(milliseconds(1000));
     EXPECT_EQ(common_verdict(assembly).culprit, last);
     EXPECT_FALSE(assembly[0].due());
@@ -58,7 +58,7 @@ TEST(FailureAgreement, a_death_is_found_and_named) {
   in_many_worlds(3, [](Assembly& assembly) {
     const int dead = any_rank(assembly);
     assembly.kill(dead);
-    assembly.settle();
+    assembly.deliver_all();
     const Verdict verdict = common_verdict(assembly);
     EXPECT_EQ(verdict.code, ErrorCode::rank_dead);
     EXPECT_EQ(verdict.culprit, dead);
@@ -71,7 +71,7 @@ TEST(FailureAgreement, the_arbiter_dies_while_others_propose) {
     assembly.kill(0);
     for (int rank = 1; rank < assembly.size(); rank++) {
       if (assembly.random().percent(50)) assembly[rank].propose(any_verdict(rank), assembly.now());
-      if (assembly.random().percent(30)) assembly.settle_partly();
+      if (assembly.random().percent(30)) assembly.deliver_some();
     }
     assembly.advance(FailureAgreement::kArbiterLimit);
     common_verdict(assembly);
@@ -97,7 +97,7 @@ TEST(FailureAgreement, a_rank_that_ends_the_world_and_leaves_is_heard) {
     const int last = assembly.size() - 1;
     if (assembly.random().percent(50)) assembly.stop(0);
     assembly[last].propose(any_verdict(last), assembly.now());
-    assembly[last].goodbye(0, 0);
+    assembly[last].leave(0, 0);
     assembly.step();  // what it said is on its way
     assembly.stop(last);
     assembly.advance(FailureAgreement::kArbiterLimit);
@@ -127,13 +127,13 @@ TEST(FailureAgreement, each_part_of_a_divided_world_comes_to_one_verdict) {
 TEST(FailureAgreement, a_goodbye_is_no_death) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int gone = any_rank(assembly);
-    assembly[gone].goodbye(0, 7);
-    assembly.settle();
+    assembly[gone].leave(0, 7);
+    assembly.deliver_all();
     assembly.kill(gone);
-    assembly.settle();
+    assembly.deliver_all();
     assembly.advance(milliseconds(1000));
     expect_no_verdict(assembly);
-    for (const int rank : assembly.speaking()) {
+    for (const int rank : assembly.alive()) {
       EXPECT_TRUE(assembly[rank].has_left(gone));
       EXPECT_EQ(assembly[rank].ends_at(0), 7);
     }
@@ -143,10 +143,10 @@ TEST(FailureAgreement, a_goodbye_is_no_death) {
 TEST(FailureAgreement, who_needs_a_rank_that_left_says_so) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int gone = any_rank(assembly), needy = (gone + 1) % assembly.size();
-    assembly[gone].goodbye(0, 7);
-    assembly.settle();
+    assembly[gone].leave(0, 7);
+    assembly.deliver_all();
     assembly[needy].needs(operation(6, 100), assembly.now());
-    assembly.settle();
+    assembly.deliver_all();
     expect_no_verdict(assembly);
     assembly[needy].needs(operation(7, 100), assembly.now());
     assembly.stop(gone);
@@ -163,14 +163,14 @@ TEST(FailureAgreement, a_suspicion_waits_for_what_the_control_plane_says) {
   Assembly assembly(4, 1);
   assembly[1].suspect(3, 0, "the connection was closed", assembly.now());
   assembly[2].propose(any_verdict(2), assembly.now());
-  assembly.advance(FailureAgreement::kSuspicionLimit);
+  assembly.advance(FailureDetector::kSuspicionLimit);
   EXPECT_EQ(common_verdict(assembly).culprit, 2);
 }
 
 TEST(FailureAgreement, a_suspicion_that_nobody_explains_is_a_death) {
   Assembly assembly(4, 1);
   assembly[1].suspect(3, 0, "the connection was closed", assembly.now());
-  assembly.advance(FailureAgreement::kSuspicionLimit - milliseconds(1));
+  assembly.advance(FailureDetector::kSuspicionLimit - milliseconds(1));
   expect_no_verdict(assembly);
   assembly.advance(milliseconds(1));
   const Verdict verdict = common_verdict(assembly);
@@ -182,8 +182,8 @@ TEST(FailureAgreement, a_suspicion_that_nobody_explains_is_a_death) {
 TEST(FailureAgreement, a_suspect_that_has_left_is_named_as_such) {
   Assembly assembly(4, 1);
   assembly[1].suspect(3, 0, "the connection was closed", assembly.now());
-  assembly[3].goodbye(0, 2);
-  assembly.advance(FailureAgreement::kSuspicionLimit);
+  assembly[3].leave(0, 2);
+  assembly.advance(FailureDetector::kSuspicionLimit);
   EXPECT_EQ(common_verdict(assembly).code, ErrorCode::rank_left);
 }
 
@@ -194,9 +194,9 @@ TEST(FailureAgreement, ranks_that_wait_in_different_operations_are_a_mismatch) {
       const Signature mine = operation(3, rank == odd ? 101 : 100);
       assembly.begin(rank, mine);
       assembly[rank].waiting(mine, assembly.now());
-      if (assembly.random().percent(50)) assembly.settle_partly();
+      if (assembly.random().percent(50)) assembly.deliver_some();
     }
-    assembly.settle();
+    assembly.deliver_all();
     const Verdict verdict = common_verdict(assembly);
     EXPECT_EQ(verdict.code, ErrorCode::mismatch);
     EXPECT_THAT(verdict.message, AllOf(HasSubstr(text("rank ", odd, " calls allreduce #3 (sum of 101 f32)")),
@@ -211,7 +211,7 @@ TEST(FailureAgreement, ranks_that_wait_in_the_same_operation_are_none) {
         assembly.begin(rank, operation(sequence, 10 * sequence));
         if (sequence == 3 || rank != 0) assembly[rank].waiting(operation(sequence, 10 * sequence), assembly.now());
       }
-      assembly.settle_partly();
+      assembly.deliver_some();
     }
     assembly.advance(milliseconds(1000));
     expect_no_verdict(assembly);
@@ -227,7 +227,7 @@ TEST(FailureAgreement, a_rank_that_is_ahead_through_something_else_is_found) {
       if (rank == odd) assembly.begin(rank, operation(4, 7));
       assembly[rank].waiting(rank == odd ? operation(4, 7) : operation(3, 100), assembly.now());
     }
-    assembly.settle();
+    assembly.deliver_all();
     const Verdict verdict = common_verdict(assembly);
     EXPECT_EQ(verdict.code, ErrorCode::mismatch);
     EXPECT_THAT(verdict.message, HasSubstr(text("rank ", odd, " calls allreduce #3 (sum of 101 f32)")));
@@ -239,11 +239,11 @@ TEST(FailureAgreement, a_rank_that_left_through_something_else_is_found) {
     const int odd = any_rank(assembly), other = (odd + 1) % assembly.size();
     assembly.begin(odd, operation(3, 101));
     assembly.begin(other, operation(3, 100));
-    assembly[odd].goodbye(0, 4);
-    if (assembly.random().percent(50)) assembly.settle();
+    assembly[odd].leave(0, 4);
+    if (assembly.random().percent(50)) assembly.deliver_all();
     assembly[other].waiting(operation(3, 100), assembly.now());
     assembly.step();
-    assembly.settle();
+    assembly.deliver_all();
     assembly.stop(odd);
     assembly.advance(FailureAgreement::kArbiterLimit);
     const Verdict verdict = common_verdict(assembly);
@@ -255,7 +255,7 @@ TEST(FailureAgreement, a_rank_that_left_through_something_else_is_found) {
 TEST(FailureAgreement, a_long_reason_is_cut_for_all_alike) {
   Assembly assembly(3, 1);
   assembly[0].propose({ErrorCode::aborted, 0, std::string(10000, 'x')}, assembly.now());
-  assembly.settle();
+  assembly.deliver_all();
   EXPECT_LE(common_verdict(assembly).message.size(), ControlMessage::kMaxMessageBytes);
 }
 
@@ -267,7 +267,7 @@ TEST(FailureAgreement, what_was_seen_is_passed_on_once) {
     assembly[0].waiting(operation(k, 1), assembly.now());
     frames.push_back(assembly[0].take_outbox().at(0));
   }
-  FailureAgreement listener(1, Assembly::host_names(2), [](std::uint64_t, std::uint64_t) { return std::nullopt; });
+  FailureDetector listener(1, Assembly::host_names(2), [](std::uint64_t, std::uint64_t) { return std::nullopt; });
   const auto passes_on = [&](const std::string& frame) {
     listener.receive(frame, assembly.now());
     return listener.take_outbox().size();
@@ -288,7 +288,7 @@ std::vector<std::string> sample_frames() {
   assembly[2].stalled(operation(0, 5), assembly.now());
   assembly[2].slow({.rank = 3, .own = milliseconds(900), .theirs = milliseconds(20), .period = milliseconds(1000)},
                    assembly.now());
-  assembly[2].goodbye(0, 1);
+  assembly[2].leave(0, 1);
   assembly[2].propose(any_verdict(2), assembly.now());
   std::vector<std::string> frames = assembly[2].take_outbox();
   assembly[0].propose(any_verdict(0), assembly.now());
@@ -299,7 +299,7 @@ std::vector<std::string> sample_frames() {
 
 // What is no frame is an error, is believed in no part and is not passed on. Whatever is accepted is harmless.
 void expect_bounded(const std::string& bytes) {
-  FailureAgreement listener(1, Assembly::host_names(4), [](std::uint64_t, std::uint64_t) { return std::nullopt; });
+  FailureDetector listener(1, Assembly::host_names(4), [](std::uint64_t, std::uint64_t) { return std::nullopt; });
   try {
     listener.receive(bytes, milliseconds(0));
   } catch (const Error& e) {
@@ -317,7 +317,7 @@ void expect_bounded(const std::string& bytes) {
 }
 
 TEST(FailureAgreement, frames_that_are_cut_short_or_too_long_are_refused) {
-  FailureAgreement listener(1, Assembly::host_names(4), [](std::uint64_t, std::uint64_t) { return std::nullopt; });
+  FailureDetector listener(1, Assembly::host_names(4), [](std::uint64_t, std::uint64_t) { return std::nullopt; });
   for (const std::string& frame : sample_frames()) {
     for (std::size_t length = 0; length < frame.size(); length++) expect_bounded(frame.substr(0, length));
     expect_bounded(frame + "x");

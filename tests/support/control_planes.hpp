@@ -47,7 +47,7 @@ class Plane {
     if (control) control->enroll(recorder);
     peer_connections.open(peers, [this](const Claim& claim, PeerConnections::Socket socket) {
       if (control && claim.role == Role::launcher)
-        control->commanded(std::move(socket));
+        control->receive_abort(std::move(socket));
       else if (control)
         control->accepted(claim.from, std::move(socket));
     });
