@@ -25,7 +25,7 @@ class GpuGradients::Impl {
 
   void begin(double factor);
   void ready(std::size_t gradient);
-  Gradients::Step finish();
+  StepStats finish();
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
  private:
@@ -71,7 +71,7 @@ class GpuGradients::Impl {
   Op op_;
   std::optional<DType> wire_;
   std::optional<double> factor_;  // of the step that has begun
-  Gradients::Step step_;
+  StepStats step_;
   std::optional<Staging> staging_;  // where NCCL does not carry the buckets; the last: it uses the others
 };
 
@@ -82,14 +82,15 @@ void refuse_what_is_not_there(const GradientOptions& options) {
   if (options.combine == GradientOptions::Combine::weighted) what = "weights";
   if (options.tune_buckets) what = "tune_buckets";
   if (options.error_feedback) what = "error_feedback";
-  if (options.max_norm != 0) what = "max_norm";
+  if (options.max_norm) what = "max_norm";
   if (!what.empty()) throw Error(ErrorCode::unsupported, text("GpuGradients: there is no ", what, " for GPU memory"));
-  if (options.passes < 1) refuse("GpuGradients", text(options.passes, " passes a step; give 1 or more"));
+  if (options.accumulation_passes < 1)
+    refuse("GpuGradients", text(options.accumulation_passes, " passes a step; give 1 or more"));
 }
 
 std::uint64_t bucket_bytes(const GradientOptions& options, std::span<const Tensor> tensors) {
   constexpr std::uint64_t kMin = 1 << 20, kMax = 32 << 20;
-  if (options.bucket_bytes > 0) return std::uint64_t(options.bucket_bytes);
+  if (options.bucket_bytes.value_or(0) > 0) return std::uint64_t(*options.bucket_bytes);
   std::uint64_t all = 0;
   for (const Tensor& tensor : tensors) all += tensor.bytes();
   return std::clamp(all / 8, kMin, kMax);
@@ -106,7 +107,7 @@ GpuGradients::Impl::Impl(GpuGroup& group, const gpu::Device& device, std::span<c
       travel_(gpu::make_stream(device)),
       order_(gpu::make_event(device)),
       announced_(gradients.size()),
-      passes_(options.passes),
+      passes_(options.accumulation_passes),
       op_(options.combine == GradientOptions::Combine::sum ? Op::sum : Op::average),
       wire_(options.wire) {
   refuse_what_is_not_there(options);
@@ -131,14 +132,14 @@ GpuGradients::Impl::Impl(GpuGroup& group, const gpu::Device& device, std::span<c
 }
 
 void GpuGradients::Impl::compare(std::span<const Gradient> gradients, const GradientOptions& options) {
-  std::uint64_t all = fingerprint(std::uint64_t(options.passes), std::uint64_t(op_));
+  std::uint64_t all = fingerprint(std::uint64_t(options.accumulation_passes), std::uint64_t(op_));
   all = fingerprint(all, bucket_bytes(options, tensors_));
   for (const Gradient& gradient : gradients) {
     all = fingerprint(fingerprint(all, gradient.tensor.count), std::uint64_t(gradient.tensor.dtype));
     for (const char letter : gradient.name) all = fingerprint(all, std::uint64_t(letter));
     for (const std::uint64_t extent : gradient.shape) all = fingerprint(all, extent);
   }
-  same_.barrier({.name = "the list of gradients", .agree = all});
+  same_.barrier({.name = "the list of gradients", .consistency_token = all});
 }
 
 void GpuGradients::Impl::begin(double factor) {
@@ -210,7 +211,7 @@ void GpuGradients::Impl::follow(void* earlier, void* later) {
   on_device([&] { gpu::order(device_, order_, earlier, later); });
 }
 
-Gradients::Step GpuGradients::Impl::finish() {
+StepStats GpuGradients::Impl::finish() {
   if (!factor_) refuse("GpuGradients", "finish() without begin()");
   for (std::size_t gradient = 0; gradient < announced_.size(); gradient++)
     if (announced_[gradient] == 0) zero(gradient);
@@ -234,7 +235,7 @@ void GpuGradients::begin(double factor) {
 void GpuGradients::ready(std::size_t gradient) {
   impl_->ready(gradient);
 }
-Gradients::Step GpuGradients::finish() {
+StepStats GpuGradients::finish() {
   return impl_->finish();
 }
 

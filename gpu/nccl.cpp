@@ -78,21 +78,21 @@ bool Nccl::can(Kind kind, DType dtype, Op op, const ReduceOptions& options) cons
   return scales && table_->has(int(dtype), int(op)) == 1;
 }
 
-void Nccl::run(Signature signature, std::string_view name, std::uint64_t agree, void* stream,
+void Nccl::run(Signature signature, std::string_view name, std::uint64_t token, void* stream,
                const Communicator::Call& call) {
   signature.sequence = calls_++;
   const std::string what = text("NCCL ", describe(signature), name.empty() ? "" : text(" '", name, "'"));
-  if (compare_) compare(signature, what, agree);
+  if (compare_) compare(signature, what, token);
   if (signature.count > 0) or_abort(group_, [&] { communicator_->run(what, stream, call); });
 }
 
 // Nobody waits for it: a difference ends the world, and with it what NCCL waits for.
-void Nccl::compare(const Signature& signature, const std::string& what, std::uint64_t agree) {
+void Nccl::compare(const Signature& signature, const std::string& what, std::uint64_t token) {
   Signature common = signature;
   common.sequence = 0;  // a transfer is one call for two ranks only
-  std::uint64_t all = agree;
+  std::uint64_t all = token;
   for (const char byte : encode(common)) all = fingerprint(all, std::uint64_t(byte));
-  group_.barrier_async({.name = what, .agree = all});
+  (void)group_.barrier_async({.name = what, .consistency_token = all});
 }
 
 Communicator::Call Nccl::together(Communicator::Call calls) const {
@@ -114,7 +114,7 @@ void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std
   for (const ConstTensor& tensor : from) inputs.push_back(tensor.data);
   const int op = int(signature.op);
   if (!wire_ && is_float(signature.dtype) && is_sum(signature.op))
-    return run(signature, options.name, options.agree, stream,
+    return run(signature, options.name, options.consistency_token, stream,
                scaled(signature, options, [&](void* comm, int sum) { return call(inputs, sum, comm); }));
   if (!wire_ && options.prescale != 1) {
     group_.abort(text(name(signature.kind), ": a factor before ", name(signature.op), " needs libanello_kernels.so"));
@@ -123,7 +123,7 @@ void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std
   or_abort(group_, [&] {
     const bool packs = options.prescale != 1 && signature.count > 0;
     if (packs) inputs = wire_->pack(from, signature.dtype, options.prescale, stream).parts;
-    run(signature, options.name, options.agree, stream, [&](void* comm) { return call(inputs, op, comm); });
+    run(signature, options.name, options.consistency_token, stream, [&](void* comm) { return call(inputs, op, comm); });
     if (packs) wire_->release(stream);
     if (options.postscale != 1) wire_->scale(to, options.postscale, stream);
   });
@@ -169,7 +169,7 @@ void Nccl::allreduce_packed(Signature signature, std::span<const ConstTensor> fr
   signature.wire = *options.wire;
   or_abort(group_, [&] {
     const Tensor all = wire_->pack(from, *options.wire, options.prescale, stream).all;
-    run(signature, options.name, options.agree, stream, [&](void* comm) {
+    run(signature, options.name, options.consistency_token, stream, [&](void* comm) {
       return table_->allreduce(all.data, all.data, all.count, int(all.dtype), int(averages ? Op::sum : signature.op),
                                comm, stream);
     });
@@ -220,7 +220,7 @@ void Nccl::broadcast(std::span<const Tensor> list, int root, void* stream, const
       return table_->broadcast(tensor.data, tensor.data, tensor.count, int(tensor.dtype), root, comm, stream);
     });
   };
-  run(signature, options.name, options.agree, stream, together(call));
+  run(signature, options.name, options.consistency_token, stream, together(call));
 }
 
 // Unequal parts are a broadcast of each.
@@ -231,7 +231,7 @@ void Nccl::allgather(ConstTensor input, Tensor output, void* stream, const PartO
                             .kind = Kind::allgather,
                             .dtype = input.dtype};
   if (options.counts.empty())
-    return run(signature, options.name, options.agree, stream, [&](void* comm) {
+    return run(signature, options.name, options.consistency_token, stream, [&](void* comm) {
       return table_->allgather(input.data, output.data, input.count, dtype, comm, stream);
     });
   const Parts parts(group_.size(), 0, options.counts);
@@ -244,7 +244,7 @@ void Nccl::allgather(ConstTensor input, Tensor output, void* stream, const PartO
       return table_->broadcast(from, to, part.count, dtype, rank, comm, stream);
     });
   };
-  run(signature, options.name, options.agree, stream, together(call));
+  run(signature, options.name, options.consistency_token, stream, together(call));
 }
 
 void Nccl::gather(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) {
@@ -260,7 +260,7 @@ void Nccl::gather(ConstTensor input, Tensor output, int root, void* stream, cons
        .root = root,
        .kind = Kind::gather,
        .dtype = input.dtype},
-      options.name, options.agree, stream, moving(moves, input.dtype, stream));
+      options.name, options.consistency_token, stream, moving(moves, input.dtype, stream));
 }
 
 void Nccl::scatter(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) {
@@ -276,7 +276,7 @@ void Nccl::scatter(ConstTensor input, Tensor output, int root, void* stream, con
        .root = root,
        .kind = Kind::scatter,
        .dtype = output.dtype},
-      options.name, options.agree, stream, moving(moves, output.dtype, stream));
+      options.name, options.consistency_token, stream, moving(moves, output.dtype, stream));
 }
 
 // Unequal parts are a reduction to each rank.
@@ -310,8 +310,8 @@ void Nccl::alltoall(ConstTensor input, Tensor output, void* stream, const Option
     const std::uint64_t begin = std::uint64_t(rank) * each;
     moves.push_back({rank, at(input.data, begin, input.dtype), each, at(output.data, begin, output.dtype), each});
   }
-  run({.count = input.count, .kind = Kind::alltoall, .dtype = input.dtype}, options.name, options.agree, stream,
-      moving(moves, input.dtype, stream));
+  run({.count = input.count, .kind = Kind::alltoall, .dtype = input.dtype}, options.name, options.consistency_token,
+      stream, moving(moves, input.dtype, stream));
 }
 
 // Ranks that do not agree on a count would wait for ever: the group exchanges them first.
@@ -332,15 +332,15 @@ void Nccl::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts
     moves.push_back({rank, at(input.data, outgoing.of(rank).begin, input.dtype), outgoing.of(rank).count,
                      at(output.data, incoming.of(rank).begin, output.dtype), incoming.of(rank).count});
   // The same on all ranks: one that moves nothing takes part as well.
-  run({.count = 1, .kind = Kind::alltoall, .dtype = input.dtype}, options.name, options.agree, stream,
+  run({.count = 1, .kind = Kind::alltoall, .dtype = input.dtype}, options.name, options.consistency_token, stream,
       moving(moves, input.dtype, stream));
 }
 
 void Nccl::send(ConstTensor tensor, int to, void* stream, const Options& options) {
   const std::string what = text("NCCL send of ", tensor.count, " ", name(tensor.dtype), " to rank ", to);
   if (compare_)
-    group_.send_async(ConstTensor(nullptr, 0, tensor.dtype), to,
-                      {.name = what, .agree = fingerprint(options.agree, tensor.count)});
+    (void)group_.send_async(ConstTensor(nullptr, 0, tensor.dtype), to,
+                            {.name = what, .consistency_token = fingerprint(options.consistency_token, tensor.count)});
   if (tensor.count == 0) return;
   const auto call = [&](void* comm) {
     return table_->send(tensor.data, tensor.count, int(tensor.dtype), to, comm, stream);
@@ -351,8 +351,8 @@ void Nccl::send(ConstTensor tensor, int to, void* stream, const Options& options
 void Nccl::recv(Tensor tensor, int from, void* stream, const Options& options) {
   const std::string what = text("NCCL recv of ", tensor.count, " ", name(tensor.dtype), " from rank ", from);
   if (compare_)
-    group_.recv_async(Tensor(nullptr, 0, tensor.dtype), from,
-                      {.name = what, .agree = fingerprint(options.agree, tensor.count)});
+    (void)group_.recv_async(Tensor(nullptr, 0, tensor.dtype), from,
+                            {.name = what, .consistency_token = fingerprint(options.consistency_token, tensor.count)});
   if (tensor.count == 0) return;
   const auto call = [&](void* comm) {
     return table_->recv(tensor.data, tensor.count, int(tensor.dtype), from, comm, stream);

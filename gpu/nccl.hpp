@@ -59,9 +59,9 @@ class Nccl : public Collectives {
                         void* stream, const ReduceOptions& options);
   void allreduce_all(std::span<const ConstTensor> from, std::span<const Tensor> to, void* stream, Op op,
                      const ReduceOptions& options);
-  void run(Signature signature, std::string_view name, std::uint64_t agree, void* stream,
+  void run(Signature signature, std::string_view name, std::uint64_t token, void* stream,
            const Communicator::Call& call);
-  void compare(const Signature& signature, const std::string& what, std::uint64_t agree);
+  void compare(const Signature& signature, const std::string& what, std::uint64_t token);
   Communicator::Call together(Communicator::Call calls) const;
   // Queues a reduction of inputs, which may lie elsewhere than the tensors.
   using Reduce = std::function<int(std::span<const void* const> inputs, int reduction, void* comm)>;

@@ -123,7 +123,7 @@ std::uint64_t Staged::agreed(std::uint64_t number, std::size_t count) {
 
 void Staged::allreduce(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
   ReduceOptions of_segments = options;
-  of_segments.agree = agreed(options.agree, input.count);
+  of_segments.consistency_token = agreed(options.consistency_token, input.count);
   carry_out([&] {
     pass({input.data, output.data, input.count, input.dtype,
           [&](Tensor segment) { return group_.allreduce_async(segment, op, of_segments); }},
@@ -137,7 +137,7 @@ void Staged::allreduce(std::span<const Tensor> list, void* stream, Op op, const 
 
 void Staged::reduce(ConstTensor input, Tensor output, int root, void* stream, Op op, const ReduceOptions& options) {
   ReduceOptions of_segments = options;
-  of_segments.agree = agreed(options.agree, input.count);
+  of_segments.consistency_token = agreed(options.consistency_token, input.count);
   carry_out([&] {
     pass({input.data, group_.rank() == root ? output.data : nullptr, input.count, input.dtype,
           [&](Tensor segment) { return group_.reduce_async(segment, root, op, of_segments); }},
@@ -148,7 +148,7 @@ void Staged::reduce(ConstTensor input, Tensor output, int root, void* stream, Op
 void Staged::broadcast(std::span<const Tensor> list, int root, void* stream, const Options& options) {
   const bool is_root = group_.rank() == root;
   for (const Tensor& tensor : list) {
-    const Options of_segments{options.name, agreed(options.agree, tensor.count)};
+    const Options of_segments{options.name, agreed(options.consistency_token, tensor.count)};
     carry_out([&] {
       pass({is_root ? tensor.data : nullptr, is_root ? nullptr : tensor.data, tensor.count, tensor.dtype,
             [&](Tensor segment) { return group_.broadcast_async(segment, root, of_segments); }},

@@ -22,8 +22,8 @@ struct Averaging {
   std::size_t global_batch = 1;
   std::optional<DType> wire = {};
   bool error_feedback = false;
-  double max_norm = 0;  // 0: any
-  int passes = 1;       // backward passes a step
+  std::optional<double> max_norm = {};  // without it there is no limit
+  int accumulation_passes = 1;          // backward passes in each step
   bool tune_buckets = false;
 };
 
@@ -33,15 +33,15 @@ class DataParallel {
   DataParallel(World& world, Device& device, std::span<float> parameters, std::span<float> gradient,
                std::span<const Gradient> gradients, std::unique_ptr<Optimizer> optimizer, const Averaging& averaging);
 
-  // A step: begin(), then ready() for each of the gradients when it is complete, as often as there are passes; then
-  // step(), which blocks until all ranks have come to it, and returns the gradient's norm if that has a most. Gradients
-  // are summed over this rank's samples; they are replaced by the sum over all ranks divided by the global batch, and
-  // travel meanwhile. An epoch's last batch, if smaller, is divided by as much: every sample weighs the same, and a
-  // last batch of one does not throw the model about. Dividing comes before rounding to 16 bits, so that large sums do
-  // not overflow them. Errors as of World::allreduce.
+  // A step: begin(), then ready() for each of the gradients when it is complete, once in each accumulation pass;
+  // then step(), which blocks until all ranks have called it. Gradients are summed over this rank's samples; they are
+  // replaced by the sum over all ranks divided by the global batch, and travel meanwhile. An epoch's last batch, if
+  // smaller, is divided by as much: every sample weighs the same, and a last batch of one does not throw the model
+  // about. Dividing comes before rounding to 16 bits, so that large sums do not overflow them. Errors as of
+  // World::allreduce.
   void begin() { gradients_->begin(1.0 / double(global_batch_)); }
   void ready(std::size_t gradient) { gradients_->ready(gradient); }
-  double step(double rate, std::uint64_t count);
+  void step(double rate, std::uint64_t count);
 
   std::vector<std::span<float>> state() { return optimizer_->state(); }
 

@@ -48,7 +48,7 @@ class Gradients::Impl {
 
   void begin(double factor);
   void ready(std::size_t gradient);
-  Step finish();
+  StepStats finish();
   std::vector<std::vector<std::size_t>> buckets() const;
 
  private:
@@ -73,10 +73,10 @@ class Gradients::Impl {
   void start_full();
   void start(BucketState& load);
   double factor_on_the_way();
-  void settle(BucketState& load, Step& step);
+  void settle(BucketState& load, StepStats& step);
   void settle_alone();
   void note_piece(std::size_t gradient);
-  void limit_norm(Step& step);
+  void limit_norm(StepStats& step);
   void learn_order();
   void tune();
 
@@ -104,7 +104,7 @@ class Gradients::Impl {
 
 Gradients::Impl::Impl(Group& group, std::span<const Gradient> gradients, const GradientOptions& options)
     : group_(own_group(group)), options_(options) {
-  if (options_.bucket_bytes == -1) options_.bucket_bytes = group_.impl_->bucket_bytes;
+  if (!options_.bucket_bytes) options_.bucket_bytes = group_.impl_->bucket_bytes;
   check_registration(group_, gradients, options_);
   busy_before_ = group_.impl_->busy();
   for (const Gradient& gradient : gradients) {
@@ -123,7 +123,7 @@ Gradients::Impl::Impl(Group& group, std::span<const Gradient> gradients, const G
 void Gradients::Impl::load(std::span<const std::uint32_t> order) {
   loads_.clear();
   loads_of_.assign(tensors_.size(), {});
-  for (Bucket& bucket : make_buckets(tensors_, order, std::uint64_t(options_.bucket_bytes))) {
+  for (Bucket& bucket : make_buckets(tensors_, order, std::uint64_t(*options_.bucket_bytes))) {
     BucketState& fresh = loads_.emplace_back();
     for (const GradientPiece& piece : bucket) {
       fresh.tensors.push_back(part(piece));
@@ -162,10 +162,11 @@ void Gradients::Impl::ready(std::size_t gradient) {
     refuse("gradients", text("'", parameter.name,
                              "' was announced while no step had begun: after finish(), or before "
                              "begin()"));
-  if (parameter.announced == options_.passes)
-    refuse("gradients", text("'", parameter.name, "' was announced ", options_.passes + 1, " times in a step of ",
-                             options_.passes, options_.passes == 1 ? " pass" : " passes"));
-  if (++parameter.announced == options_.passes) complete(gradient);
+  if (parameter.announced == options_.accumulation_passes)
+    refuse("gradients",
+           text("'", parameter.name, "' was announced ", options_.accumulation_passes + 1, " times in a step of ",
+                options_.accumulation_passes, options_.accumulation_passes == 1 ? " pass" : " passes"));
+  if (++parameter.announced == options_.accumulation_passes) complete(gradient);
 }
 
 void Gradients::Impl::complete(std::size_t gradient) {
@@ -200,23 +201,23 @@ void Gradients::Impl::start(BucketState& load) {
                                      {.name = load.name, .wire = options_.wire, .prescale = factor});
 }
 
-Gradients::Step Gradients::Impl::finish() {
+StepStats Gradients::Impl::finish() {
   if (!begun_) refuse("gradients", "finish() without begin()");
   for (std::size_t k = 0; k < parameters_.size(); k++) {
-    if (parameters_[k].announced == options_.passes) continue;
+    if (parameters_[k].announced == options_.accumulation_passes) continue;
     if (parameters_[k].announced == 0)
       std::fill_n(static_cast<std::byte*>(tensors_[k].data), tensors_[k].bytes(), std::byte());
     complete(k);
   }
   begun_ = false;
-  Step step;
+  StepStats step;
   if (alone())
     settle_alone();
   else
     for (BucketState& load : loads_) settle(load, step);
   const Ticks busy = group_.impl_->busy();
   step.communicated = std::chrono::nanoseconds(clock_.scale().nanoseconds(busy - std::exchange(busy_before_, busy)));
-  if (options_.max_norm > 0) limit_norm(step);
+  if (options_.max_norm) limit_norm(step);
   if (!learnt_)
     learn_order();
   else if (tuner_)
@@ -225,7 +226,7 @@ Gradients::Step Gradients::Impl::finish() {
 }
 
 // While the norms of what has come are computed, the group's thread moves what has not.
-void Gradients::Impl::settle(BucketState& load, Step& step) {
+void Gradients::Impl::settle(BucketState& load, StepStats& step) {
   const auto before = steady_clock::now();
   load.work.wait();
   step.exposed += steady_clock::now() - before;
@@ -243,15 +244,16 @@ void Gradients::Impl::settle_alone() {
 // By parameter, so that the norm does not depend on the buckets.
 void Gradients::Impl::note_piece(std::size_t gradient) {
   Parameter& its = parameters_[gradient];
-  if (--its.missing == 0 && options_.max_norm > 0) its.squared_norm = squared_norm(tensors_[gradient]);
+  if (--its.missing == 0 && options_.max_norm) its.squared_norm = squared_norm(tensors_[gradient]);
 }
 
-void Gradients::Impl::limit_norm(Step& step) {
+void Gradients::Impl::limit_norm(StepStats& step) {
   double all = 0;
   for (const Parameter& parameter : parameters_) all += parameter.squared_norm;
-  step.norm = std::sqrt(all);
-  if (!(step.norm > options_.max_norm) || std::isinf(step.norm)) return;
-  for (const Tensor& tensor : tensors_) multiply(tensor, options_.max_norm / step.norm);
+  const double norm = std::sqrt(all);
+  step.norm = norm;
+  if (!(norm > *options_.max_norm) || std::isinf(norm)) return;
+  for (const Tensor& tensor : tensors_) multiply(tensor, *options_.max_norm / norm);
 }
 
 // Rank 0's is everybody's, so that buckets are the same on all ranks.
@@ -301,7 +303,7 @@ void Gradients::begin(double factor) {
 void Gradients::ready(std::size_t gradient) {
   impl_->ready(gradient);
 }
-Gradients::Step Gradients::finish() {
+StepStats Gradients::finish() {
   return impl_->finish();
 }
 std::vector<std::vector<std::size_t>> Gradients::buckets() const {

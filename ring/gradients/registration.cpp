@@ -22,11 +22,13 @@ std::string line_of(const Gradient& gradient) {
   return text("'", gradient.name, "' (", shape, " ", name(gradient.tensor.dtype), ")");
 }
 
+// bucket_bytes is given: the caller has put the setting in its place.
 std::string line_of(const GradientOptions& options) {
-  return text("combined as ", int(options.combine), " in buckets of ", options.bucket_bytes,
+  return text("combined as ", int(options.combine), " in buckets of ", *options.bucket_bytes,
               options.tune_buckets ? " bytes, tuned, wire " : " bytes, wire ",
               options.wire ? name(*options.wire) : "as they are", options.error_feedback ? " with feedback" : "",
-              ", norm at most ", options.max_norm, ", passes ", options.passes);
+              options.max_norm ? text(", norm at most ", *options.max_norm) : "", ", accumulation passes ",
+              options.accumulation_passes);
 }
 
 // A gradient a line; names have none of those.
@@ -72,9 +74,12 @@ void check_options(std::span<const Gradient> gradients, const GradientOptions& o
   const auto all_f32 = [&] {
     return std::ranges::all_of(gradients, [](const Gradient& each) { return each.tensor.dtype == DType::f32; });
   };
-  if (options.passes < 1) refuse("gradients", text("passes is ", options.passes, "; at least one is needed"));
-  if (!(options.max_norm >= 0)) refuse("gradients", text("max_norm is ", options.max_norm));
-  if (options.bucket_bytes < -1) refuse("gradients", text("bucket_bytes is ", options.bucket_bytes));
+  if (options.accumulation_passes < 1)
+    refuse("gradients", text("accumulation_passes must be at least 1, not ", options.accumulation_passes));
+  if (options.max_norm && !(*options.max_norm > 0))
+    refuse("gradients", text("max_norm must be positive, not ", *options.max_norm, "; without it there is no limit"));
+  if (*options.bucket_bytes < 0)
+    refuse("gradients", text("bucket_bytes must be 0 (a suitable size) or positive, not ", *options.bucket_bytes));
   if (options.error_feedback && (!options.wire || !all_f32()))
     refuse("gradients", "error_feedback is for gradients of f32 that travel as f16 or bf16; set wire");
   if (!options.wire) return;

@@ -1,4 +1,4 @@
-// A group's beginning and end, and groups of groups; the verbs are in verbs.cpp.
+// A group's beginning and end, and groups of groups; the operations are in collectives.cpp.
 #include <algorithm>
 #include <array>
 #include <utility>

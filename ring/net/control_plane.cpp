@@ -4,26 +4,23 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/post.hpp>
-#include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
-#include <asio/write.hpp>
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 #include "ring/net/deadline.hpp"
-#include "ring/net/message.hpp"
 
 namespace anello {
 
 using asio::awaitable;
-using asio::redirect_error;
 using asio::use_awaitable;
 using std::chrono::steady_clock;
 
 namespace {
 
 constexpr std::chrono::milliseconds kStragglerPeriod{10000};
+constexpr std::size_t kMaxMessageBytes = 1 + ControlMessage::kMaxBytes;  // its kind and its body
 
 }  // namespace
 
@@ -101,7 +98,7 @@ void ControlPlane::accepted(int peer, PeerConnections::Socket socket) {
     log(Severity::info, text("dropped a second control connection of rank ", peer));
     return;
   }
-  auto neighbour = std::make_shared<Neighbour>(std::move(socket));
+  auto neighbour = std::make_shared<MessageChannel>(std::move(socket), [this] { flush(); });
   neighbours_.emplace(peer, neighbour);
   asio::co_spawn(context_, receive_messages(peer, neighbour), asio::detached);
   heartbeats_.add(peer, now());
@@ -129,7 +126,7 @@ void ControlPlane::handle(int peer, std::string_view message) {
 awaitable<void> ControlPlane::read_abort(PeerConnections::Socket launcher) {
   try {
     const Deadline deadline(launcher, kHandshakeLimit);
-    const std::string message = co_await read_message(launcher);
+    const std::string message = co_await read_message(launcher, kMaxMessageBytes);
     if (message.empty() || message[0] != char(MessageKind::frame))
       throw Error(ErrorCode::protocol, "not a control message");
     const ControlMessage abort = decode_control_message(std::string_view(message).substr(1), int(hosts_.size()));
@@ -149,24 +146,25 @@ awaitable<void> ControlPlane::receive_messages(int peer, Shared neighbour) {
   std::string how;
   try {
     for (;;) {
-      const std::string message = co_await read_message(neighbour->socket);
+      const std::string message =
+          co_await read_message(neighbour->socket(), kMaxMessageBytes, "its control connection");
       heartbeats_.received(peer, now());
       handle(peer, message);
       flush();
     }
-  } catch (const asio::system_error& e) {
-    how = e.code() == asio::error::eof ? "its control connection was closed" : e.code().message();
   } catch (const Error& e) {
-    how = text("it sent an invalid ", e.what());
-    detector_.propose({e.code(), peer, text("rank ", peer, " on ", hosts_[std::size_t(peer)], ": ", how)}, now());
-    flush();  // before the connection is closed: others could otherwise see that first
+    how = e.what();
+    if (e.code() != ErrorCode::network) {
+      how = text("it sent an invalid ", how);
+      detector_.propose({e.code(), peer, text("rank ", peer, " on ", hosts_[std::size_t(peer)], ": ", how)}, now());
+      flush();  // before the connection is closed: others could otherwise see that first
+    }
   }
   disconnected(peer, how);
 }
 
 void ControlPlane::disconnected(int peer, const std::string& how) {
-  asio::error_code ignored;
-  neighbours_.at(peer)->socket.close(ignored);
+  neighbours_.at(peer)->close();
   neighbours_.erase(peer);
   heartbeats_.remove(peer);
   stragglers_.remove(peer);
@@ -174,31 +172,16 @@ void ControlPlane::disconnected(int peer, const std::string& how) {
   flush();
 }
 
-awaitable<void> ControlPlane::write_queue(Shared neighbour) {
-  asio::error_code error;
-  while (!neighbour->queue.empty() && !error) {
-    const std::string bytes = std::move(neighbour->queue.front());
-    neighbour->queue.pop_front();
-    co_await asio::async_write(neighbour->socket, asio::buffer(bytes), redirect_error(use_awaitable, error));
-  }
-  neighbour->queue.clear();  // after an error, receive_messages reports it
-  neighbour->writing = false;
-  flush();
-}
-
 bool ControlPlane::all_sent() const {
-  return std::none_of(neighbours_.begin(), neighbours_.end(), [](const auto& n) { return n.second->writing; });
+  return std::none_of(neighbours_.begin(), neighbours_.end(), [](const auto& n) { return n.second->sending(); });
 }
 
 void ControlPlane::flush() {
   check_departures();
-  for (const std::string& bytes : detector_.take_outbox())
-    for (const auto& [peer, neighbour] : neighbours_) neighbour->queue.push_back(message(MessageKind::frame, bytes));
-  for (const auto& [peer, neighbour] : neighbours_)
-    if (!neighbour->queue.empty() && !neighbour->writing) {
-      neighbour->writing = true;
-      asio::co_spawn(context_, write_queue(neighbour), asio::detached);
-    }
+  for (const std::string& body : detector_.take_outbox()) {
+    const auto bytes = std::make_shared<const std::string>(message(MessageKind::frame, body));
+    for (const auto& [peer, neighbour] : neighbours_) neighbour->send(bytes);
+  }
   for (const std::string& report : detector_.take_reports())
     if (rank_ == 0) log(Severity::warning, report);
   publish();
@@ -226,8 +209,9 @@ void ControlPlane::send_heartbeats() {
   const auto slept = std::chrono::milliseconds(slept_ns / 1'000'000);
   Writer body;
   body.u64(std::uint64_t(slept.count()));
+  const auto bytes = std::make_shared<const std::string>(message(MessageKind::beat, body.bytes()));
   for (const auto& [peer, neighbour] : neighbours_)
-    if (neighbour->queue.empty()) neighbour->queue.push_back(message(MessageKind::beat, body.bytes()));
+    if (!neighbour->queued()) neighbour->send(bytes);
   for (const Straggler& straggler : stragglers_.check(slept, now())) detector_.slow(straggler, now());
 }
 
@@ -321,7 +305,7 @@ void ControlPlane::leave(std::uint64_t completed, std::chrono::milliseconds limi
   post([this] {
     asio::error_code ignored;
     for (const auto& [peer, neighbour] : neighbours_)
-      neighbour->socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+      neighbour->socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   });
   changed_.wait_until(lock, deadline, [this] { return closed_; });
 }

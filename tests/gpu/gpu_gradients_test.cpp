@@ -36,7 +36,7 @@ TEST_P(GpuGradientsBy, average_what_is_still_being_made) {
       const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
       std::vector<float> a(100), b(30), c(7), none;
       GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}, {"none", none}, {"b", b}, {"c", c}}, stream.get(),
-                             {.bucket_bytes = 128, .passes = passes});
+                             {.bucket_bytes = 128, .accumulation_passes = passes});
       EXPECT_EQ(gradients.buckets().front(), (std::vector<std::size_t>{3, 2}));
       EXPECT_GT(gradients.buckets().size(), 3u);
       for (int step = 1; step <= 3; step++) {

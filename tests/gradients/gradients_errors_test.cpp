@@ -55,7 +55,7 @@ TEST(GradientErrors, that_differ_between_ranks_are_named) {
       {{"w", values, turned}, {}, "'w' (3 x 20 f32) on rank 0, 'w' (20 x 3 f32) on rank 2"},
       {{"w", doubles, shape}, {}, "'w' (3 x 20 f32) on rank 0, 'w' (3 x 20 f64) on rank 2"},
       {{"w", std::span(values).first(30)}, {}, "'w' (3 x 20 f32) on rank 0, 'w' (30 f32) on rank 2"},
-      {{"w", values, shape}, {.passes = 2}, "options of gradients differ: "}};
+      {{"w", values, shape}, {.accumulation_passes = 2}, "options of gradients differ: "}};
   for (const Odd& each : odd) {
     const auto told = told_on_all_ranks(4, [&](World& world) {
       std::vector<float> own(60), first(5);
@@ -91,9 +91,12 @@ TEST(GradientErrors, that_cannot_be_are_refused) {
     EXPECT_THAT(told({{"", values}}), HasSubstr("needs a name"));
     EXPECT_THAT(told({{"a", whole}}), HasSubstr("'a' (6 i32): is no floating-point type"));
     EXPECT_THAT(told({{"a", values, shape}}), HasSubstr("the shape does not have the tensor's 6 elements"));
-    EXPECT_THAT(told({{"a", values}}, {.bucket_bytes = -2}), HasSubstr("bucket_bytes is -2"));
-    EXPECT_THAT(told({{"a", values}}, {.max_norm = std::nan("")}), HasSubstr("max_norm is nan"));
-    EXPECT_THAT(told({{"a", values}}, {.passes = 0}), HasSubstr("passes is 0"));
+    EXPECT_THAT(told({{"a", values}}, {.bucket_bytes = -1}),
+                HasSubstr("bucket_bytes must be 0 (a suitable size) or positive, not -1"));
+    for (const double wrong : {0.0, -1.0, std::nan("")})
+      EXPECT_THAT(told({{"a", values}}, {.max_norm = wrong}), HasSubstr("max_norm must be positive, not "));
+    EXPECT_THAT(told({{"a", values}}, {.accumulation_passes = 0}),
+                HasSubstr("accumulation_passes must be at least 1, not 0"));
     EXPECT_THAT(told({{"a", values}}, {.error_feedback = true}), HasSubstr("set wire"));
     EXPECT_THAT(told({{"a", wide}}, {.wire = DType::f16, .error_feedback = true}), HasSubstr("for gradients of f32"));
     EXPECT_THAT(told({{"a", values}}, {.wire = DType::f64}), HasSubstr("'a' (6 f32) cannot travel as f64"));

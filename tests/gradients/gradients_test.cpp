@@ -30,9 +30,9 @@ TEST_P(GradientsOf, are_averaged) {
         model.backward(k, step);
         gradients.ready(k);
       }
-      const Gradients::Step done = gradients.finish();
+      const StepStats done = gradients.finish();
       model.expect([&](std::size_t k, std::size_t i) { return sum_of(world.size(), k, i, step) / world.size(); });
-      EXPECT_EQ(done.norm, 0);
+      EXPECT_EQ(done.norm, std::nullopt);
       if (world.size() > 1) {
         EXPECT_GT(done.communicated.count(), 0);
         EXPECT_GT(gradients.buckets().size(), 5u);
@@ -102,7 +102,7 @@ TEST_P(GradientsOf, are_weighted_by_samples) {
 TEST_P(GradientsOf, of_several_passes_are_announced_as_often) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), {10, 20});
-    Gradients gradients(world, model.gradients(), {.passes = 3});
+    Gradients gradients(world, model.gradients(), {.accumulation_passes = 3});
     gradients.begin();
     model.backward(0), model.backward(1);
     for (int pass = 0; pass < 3; pass++)
@@ -129,7 +129,7 @@ TEST_P(GradientsOf, are_scaled_down_to_the_norm) {
       for (int step = 0; step < 2; step++) {
         gradients.begin();
         for (std::size_t k = 0; k < model.count(); k++) model.backward(k), gradients.ready(k);
-        const double norm = gradients.finish().norm;
+        const double norm = gradients.finish().norm.value();
         EXPECT_NEAR(norm, std::sqrt(squares), 1e-5 * norm);
         for (std::size_t k = 0; k < model.count(); k++)
           for (std::size_t i = 0; i < model.values()[k].size(); i++)

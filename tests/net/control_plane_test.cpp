@@ -6,7 +6,6 @@
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 
-#include "ring/net/message.hpp"
 #include "tests/support/control_planes.hpp"
 #include "tests/support/signatures.hpp"
 
@@ -159,8 +158,8 @@ TEST(ControlPlane, an_invalid_address_is_an_error_at_once) {
   }
 }
 
-std::string control_bytes(const std::string& body) {
-  return message(MessageKind::frame, body);
+std::string control_message(const std::string& bytes) {
+  return message(MessageKind::frame, bytes);
 }
 
 // The test plays rank 3: it connects and sends these bytes.
@@ -181,16 +180,16 @@ void expect_named_for_sending(const std::string& bytes, bool then_closes) {
 
 TEST(ControlPlane, invalid_messages_name_their_sender) {
   expect_named_for_sending("\xff\xff\xff\x7f and no end", false);
-  expect_named_for_sending(control_bytes(""), false);
+  expect_named_for_sending(control_message(""), false);
   expect_named_for_sending(std::string(4, '\0'), false);
   expect_named_for_sending(message(MessageKind::beat, "short"), false);
   expect_named_for_sending(message(MessageKind::beat, "too long for a beat"), false);
   expect_named_for_sending(message(MessageKind(3), ""), false);
-  expect_named_for_sending(control_bytes(std::string(4096, '\1')), false);
+  expect_named_for_sending(control_message(std::string(4096, '\1')), false);
   const std::string proposal =
       encode(ControlMessage{.origin = 3, .number = 1, .verdict = {ErrorCode::aborted, 3, "enough"}});
-  expect_named_for_sending(control_bytes(proposal + "x"), false);
-  expect_named_for_sending(control_bytes(proposal).substr(0, 10), true);
+  expect_named_for_sending(control_message(proposal + "x"), false);
+  expect_named_for_sending(control_message(proposal).substr(0, 10), true);
   expect_named_for_sending("", true);
 }
 
@@ -262,12 +261,12 @@ TEST(ControlPlane, the_launcher_ends_the_world_and_its_invalid_messages_do_not) 
   of_another_generation.generation = 2;
   EXPECT_THROW(send_as_launcher(world, of_another_generation, ""), HandshakeError);
   const std::string goodbye = encode(ControlMessage{.type = ControlMessage::Type::goodbye});
-  for (const std::string& bytes : {control_bytes("what?"), control_bytes(goodbye),
+  for (const std::string& bytes : {control_message("what?"), control_message(goodbye),
                                    message(MessageKind::beat, "12345678"), message(MessageKind(3), "")})
     send_as_launcher(world, launcher, bytes);
   EXPECT_FALSE(world.any_failed());
   send_as_launcher(world, launcher,
-                   control_bytes(encode(ControlMessage{.verdict = {ErrorCode::aborted, 2, "rank 2 was a bad one"}})));
+                   control_message(encode(ControlMessage{.verdict = {ErrorCode::aborted, 2, "rank 2 was a bad one"}})));
   expect_errors(world, ErrorCode::aborted, 2, "rank 2 was a bad one");
 }
 

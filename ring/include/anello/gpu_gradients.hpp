@@ -32,7 +32,7 @@ class GpuGradients {
   void ready(std::size_t gradient);
   // Gradients that were never announced count as zero. Staged, its times are those of Gradients' step; with NCCL, what
   // queueing took on the host.
-  Gradients::Step finish();
+  StepStats finish();
 
   std::vector<std::vector<std::size_t>> buckets() const;
 
