@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kWhat = "control";
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void reject(const std::string& why) {
   throw Error(ErrorCode::protocol, text(kWhat, " message: ", why));
 }
 
@@ -17,20 +17,21 @@ Verdict decode_verdict(Reader& reader, int world) {
   verdict.code = ErrorCode(reader.u8());
   verdict.culprit = reader.i32();
   verdict.message = reader.str(ControlMessage::kMaxMessageBytes);
-  if (name(verdict.code) == "?") refuse(text("no error has the code ", int(verdict.code)));
-  if (verdict.culprit < -1 || verdict.culprit >= world) refuse(text("rank ", verdict.culprit, " of ", world));
+  if (name(verdict.code) == "?") reject(text("no error has the code ", int(verdict.code)));
+  if (verdict.culprit < -1 || verdict.culprit >= world) reject(text("rank ", verdict.culprit, " of ", world));
   return verdict;
 }
 
-void encode(const Straggler& lag, Writer& writer) {
-  writer.i32(lag.rank);
-  for (const auto time : {lag.own, lag.theirs, lag.period}) writer.u32(std::uint32_t(time.count()));
+void encode(const Straggler& straggler, Writer& writer) {
+  writer.i32(straggler.rank);
+  for (const auto time : {straggler.own, straggler.theirs, straggler.period}) writer.u32(std::uint32_t(time.count()));
 }
-Straggler decode_lag(Reader& reader, int world) {
-  Straggler lag{.rank = reader.i32()};
-  if (lag.rank < 0 || lag.rank >= world) refuse(text("rank ", lag.rank, " of ", world));
-  for (auto* time : {&lag.own, &lag.theirs, &lag.period}) *time = std::chrono::milliseconds(reader.u32());
-  return lag;
+Straggler decode_straggler(Reader& reader, int world) {
+  Straggler straggler{.rank = reader.i32()};
+  if (straggler.rank < 0 || straggler.rank >= world) reject(text("rank ", straggler.rank, " of ", world));
+  for (auto* time : {&straggler.own, &straggler.theirs, &straggler.period})
+    *time = std::chrono::milliseconds(reader.u32());
+  return straggler;
 }
 
 using Type = ControlMessage::Type;
@@ -38,7 +39,7 @@ using Type = ControlMessage::Type;
 bool has_verdict(Type type) {
   return type == Type::proposal || type == Type::decision;
 }
-bool is_of_a_group(Type type) {
+bool names_a_group(Type type) {
   return type == Type::goodbye || type == Type::absent;
 }
 std::size_t max_signatures(Type type) {
@@ -48,14 +49,14 @@ std::size_t max_signatures(Type type) {
 
 }  // namespace
 
-std::string encode(const ControlMessage& frame) {
+std::string encode(const ControlMessage& message) {
   Writer writer;
-  writer.i32(frame.origin).u32(frame.number).u8(std::uint8_t(frame.type));
-  if (has_verdict(frame.type))
-    writer.u8(std::uint8_t(frame.verdict.code)).i32(frame.verdict.culprit).str(frame.verdict.message);
-  if (frame.type == Type::slow) encode(frame.lag, writer);
-  if (is_of_a_group(frame.type)) writer.u64(frame.group).u64(frame.completed).u64(frame.sequence);
-  for (const Signature& signature : frame.signatures) {
+  writer.i32(message.origin).u32(message.number).u8(std::uint8_t(message.type));
+  if (has_verdict(message.type))
+    writer.u8(std::uint8_t(message.verdict.code)).i32(message.verdict.culprit).str(message.verdict.message);
+  if (message.type == Type::slow) encode(message.straggler, writer);
+  if (names_a_group(message.type)) writer.u64(message.group).u64(message.completed).u64(message.sequence);
+  for (const Signature& signature : message.signatures) {
     writer.u64(signature.group);
     const auto bytes = encode(signature);
     writer.raw({bytes.data(), bytes.size()});
@@ -65,28 +66,28 @@ std::string encode(const ControlMessage& frame) {
 
 ControlMessage decode_control_message(std::string_view bytes, int world) {
   Reader reader(kWhat, bytes);
-  ControlMessage frame;
-  frame.origin = reader.i32();
-  frame.number = reader.u32();
-  frame.type = Type(reader.u8());
-  if (frame.origin < 0 || frame.origin >= world) refuse(text("from rank ", frame.origin, " of ", world));
-  if (frame.type < Type::proposal || frame.type > Type::slow) refuse(text("unknown type ", int(frame.type)));
-  if (has_verdict(frame.type)) frame.verdict = decode_verdict(reader, world);
-  if (frame.type == Type::slow) frame.lag = decode_lag(reader, world);
-  if (is_of_a_group(frame.type)) {
-    frame.group = reader.u64();
-    frame.completed = reader.u64();
-    frame.sequence = reader.u64();
+  ControlMessage message;
+  message.origin = reader.i32();
+  message.number = reader.u32();
+  message.type = Type(reader.u8());
+  if (message.origin < 0 || message.origin >= world) reject(text("from rank ", message.origin, " of ", world));
+  if (message.type < Type::proposal || message.type > Type::slow) reject(text("unknown type ", int(message.type)));
+  if (has_verdict(message.type)) message.verdict = decode_verdict(reader, world);
+  if (message.type == Type::slow) message.straggler = decode_straggler(reader, world);
+  if (names_a_group(message.type)) {
+    message.group = reader.u64();
+    message.completed = reader.u64();
+    message.sequence = reader.u64();
   }
-  while (reader.left() > 0 && frame.signatures.size() < max_signatures(frame.type)) {
+  while (reader.left() > 0 && message.signatures.size() < max_signatures(message.type)) {
     const std::uint64_t group = reader.u64();
-    frame.signatures.push_back(decode_signature(reader.raw(kSignatureBytes)));
-    frame.signatures.back().group = group;
+    message.signatures.push_back(decode_signature(reader.raw(kSignatureBytes)));
+    message.signatures.back().group = group;
   }
   reader.finish();
-  const bool needs_one = frame.type == Type::waiting || frame.type == Type::stalled;
-  if (needs_one && frame.signatures.empty()) refuse("waiting, but in no operation");
-  return frame;
+  const bool needs_one = message.type == Type::waiting || message.type == Type::stalled;
+  if (needs_one && message.signatures.empty()) reject("waiting, but in no operation");
+  return message;
 }
 
 }  // namespace anello

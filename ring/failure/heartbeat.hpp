@@ -1,7 +1,7 @@
-// Who of the neighbours on the control plane is still heard. Every rank sends a beat to each of them often enough, also
-// while its program computes for minutes; who is not heard for as long as the limit is silent: its process is stopped
-// or hangs in the kernel, or the network swallows what it says. Keepalive of TCP cannot tell: the kernel answers for a
-// stopped process. Pure: no sockets, no clock (time is passed in); one thread.
+// Which neighbours on the control plane are silent. Every rank sends heartbeats to its neighbours, also while its
+// program computes for minutes. A neighbour from which nothing was received for the limit is silent: its process is
+// stopped or hangs in the kernel, or the network drops its messages. TCP's keepalive does not show this, because the
+// kernel answers for a stopped process. Pure: no sockets, no clock (time is passed in); one thread.
 #pragma once
 #include <chrono>
 #include <map>
@@ -14,26 +14,26 @@ class HeartbeatMonitor {
  public:
   using Time = std::chrono::milliseconds;  // since any fixed point
 
-  // 0: nobody is ever silent, but beats are sent.
+  // 0: no peer is ever silent; heartbeats are sent all the same.
   explicit HeartbeatMonitor(Time limit);
 
-  void joined(int peer, Time now);
-  void left(int peer);
-  void heard(int peer, Time now);  // anything
+  void add(int peer, Time now);
+  void remove(int peer);
+  void received(int peer, Time now);  // any message, not only a heartbeat
 
   struct Due {
-    bool beat = false;        // to all
-    std::vector<int> silent;  // each is named once
+    bool heartbeat = false;   // send one to every peer
+    std::vector<int> silent;  // each peer appears once, and is then removed
   };
-  Due tick(Time now);
-  std::optional<Time> due() const;  // nothing while there are no peers
+  Due tick(Time now);               // call when due() has come
+  std::optional<Time> due() const;  // nothing: there are no peers
 
   Time limit() const { return limit_; }
 
  private:
   Time limit_, interval_;
-  Time next_beat_{0};
-  std::map<int, Time> last_heard_;
+  Time next_heartbeat_{0};
+  std::map<int, Time> last_received_;
 };
 
 }  // namespace anello

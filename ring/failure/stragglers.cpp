@@ -1,40 +1,50 @@
 #include "ring/failure/stragglers.hpp"
 
+#include "ring/base/text.hpp"
+
 namespace anello {
 namespace {
-// Shares of the time: a rank that waits for more than the first has reason to complain of one that waits for less than
-// the second.
+// Shares of the time: a rank that sleeps for more than the first names a peer that sleeps for less than the second.
 constexpr double kMuch = 0.5, kLittle = 0.1;
 }  // namespace
 
-void StragglerDetector::told(int peer, Time waited) {
-  peers_[peer].newest = waited;
+void StragglerDetector::received(int peer, Time slept) {
+  peers_[peer].newest = slept;
 }
 
-void StragglerDetector::left(int peer) {
+void StragglerDetector::remove(int peer) {
   peers_.erase(peer);
 }
 
-void StragglerDetector::begin(Time waited, Time now) {
+void StragglerDetector::begin_period(Time slept, Time now) {
   begun_ = true;
   began_ = now;
-  own_at_begin_ = waited;
-  for (auto& [peer, waits] : peers_) {
-    waits.at_begin = waits.newest;
-    waits.all_along = true;
+  own_at_begin_ = slept;
+  for (auto& [rank, peer] : peers_) {
+    peer.at_begin = peer.newest;
+    peer.all_along = true;
   }
 }
 
-std::vector<Straggler> StragglerDetector::look(Time waited, Time now) {
+std::vector<Straggler> StragglerDetector::check(Time slept, Time now) {
   std::vector<Straggler> found;
   if (begun_ && now < began_ + period_) return found;
-  const Time passed = now - began_, own = waited - own_at_begin_;
+  const Time passed = now - began_, own = slept - own_at_begin_;
   if (begun_ && own > kMuch * passed)
-    for (const auto& [peer, waits] : peers_)
-      if (const Time theirs = waits.newest - waits.at_begin; waits.all_along && theirs < kLittle * passed)
-        found.push_back({peer, own, theirs, passed});
-  begin(waited, now);
+    for (const auto& [rank, peer] : peers_)
+      if (const Time theirs = peer.newest - peer.at_begin; peer.all_along && theirs < kLittle * passed)
+        found.push_back({rank, own, theirs, passed});
+  begin_period(slept, now);
   return found;
+}
+
+std::optional<std::string> StragglerReports::report(int complainant, const Straggler& straggler, Time now) {
+  const auto last = reported_.find(straggler.rank);
+  if (last != reported_.end() && now < last->second + kQuiet) return std::nullopt;
+  reported_[straggler.rank] = now;
+  return text(view_.named(straggler.rank), " keeps others waiting: of the last ", straggler.period.count(), " ms ",
+              view_.named(complainant), " spent ", straggler.own.count(), " asleep in operations, rank ",
+              straggler.rank, " only ", straggler.theirs.count());
 }
 
 }  // namespace anello

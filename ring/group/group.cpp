@@ -112,7 +112,7 @@ void Group::Impl::part() {
   }
   if (!surroundings_.control) return surroundings_.recorders->remove(recorder_->group());
   if (recorder_->group() != 0) {
-    surroundings_.control->part(recorder_->group(), communicator_.completed());
+    surroundings_.control->leave_group(recorder_->group(), communicator_.completed());
     surroundings_.link_router->part(recorder_->group());
   }
   links_->close();

@@ -156,7 +156,7 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
     if (claim.role == Role::control)
       control_->accepted(claim.from, std::move(socket));
     else if (claim.role == Role::launcher)
-      control_->commanded(std::move(socket));
+      control_->receive_abort(std::move(socket));
     else
       link_router_->accepted(claim, std::move(socket));
   };

@@ -13,8 +13,8 @@
 #include "rendezvous/protocol.hpp"
 #include "ring/algorithms/tuning_table.hpp"
 #include "ring/base/signature.hpp"
-#include "ring/failure/agreement.hpp"
 #include "ring/failure/control_message.hpp"
+#include "ring/failure/failure_detector.hpp"
 #include "ring/net/addresses.hpp"
 #include "ring/net/handshake.hpp"
 #include "ring/world/peer_info.hpp"
@@ -32,10 +32,10 @@ void control(std::string_view bytes) {
     const std::string again = encode(decode_control_message(bytes, kWorld));
     require(again == bytes);
   });
-  FailureAgreement council(1, std::vector<std::string>(kWorld, "host"), [](auto, auto) { return std::nullopt; });
-  expect_value_or_error<ErrorCode::protocol>([&] { council.receive(bytes, FailureAgreement::Time(0)); });
-  council.tick(FailureAgreement::Time(1'000'000));
-  for (const std::string& frame : council.take_outbox()) decode_control_message(frame, kWorld);
+  FailureDetector detector(1, std::vector<std::string>(kWorld, "host"), [](auto, auto) { return std::nullopt; });
+  expect_value_or_error<ErrorCode::protocol>([&] { detector.receive(bytes, FailureDetector::Time(0)); });
+  detector.tick(FailureDetector::Time(1'000'000));
+  for (const std::string& message : detector.take_outbox()) decode_control_message(message, kWorld);
 }
 
 void handshake(std::string_view bytes) {

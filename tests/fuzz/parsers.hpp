@@ -7,7 +7,7 @@
 
 namespace anello::fuzz {
 
-void control(std::string_view bytes);     // frames between ranks, and what a council makes of them
+void control(std::string_view bytes);     // control messages, and what a FailureDetector makes of them
 void handshake(std::string_view bytes);   // what a connection opens with, and its proof
 void rendezvous(std::string_view bytes);  // requests to the server, and its replies
 void signature(std::string_view bytes);   // of an operation, on data connections

@@ -1,4 +1,4 @@
-// Control planes over real sockets: who dies, leaves or speaks nonsense is named on all ranks.
+// Control planes over real sockets: a rank that dies, leaves or sends invalid messages is named on all ranks.
 #include "ring/net/control_plane.hpp"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-void expect_all_told(const ControlPlanes& world, ErrorCode code, int culprit, const std::string& what) {
+void expect_errors(const ControlPlanes& world, ErrorCode code, int culprit, const std::string& what) {
   const std::vector<Error> errors = world.errors();
   for (const Error& error : errors) {
     EXPECT_EQ(error.code(), code) << error.what();
@@ -38,7 +38,7 @@ TEST_P(InWorldsOf, all_connect_and_leave_in_good_order) {
     world[rank].leave(3, milliseconds(10000));
     EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(9000)) << "the others did not close";
     world.kill(rank);
-    EXPECT_FALSE(world.any_failed()) << "a goodbye is no death";
+    EXPECT_FALSE(world.any_failed()) << "a goodbye is not a death";
   }
 }
 
@@ -47,16 +47,16 @@ TEST_P(InWorldsOf, a_proposal_reaches_all) {
   world.connect();
   const int last = world.size() - 1;
   world[last].propose({ErrorCode::aborted, last, "enough"});
-  expect_all_told(world, ErrorCode::aborted, last, "enough");
+  expect_errors(world, ErrorCode::aborted, last, "enough");
   for (int rank = 0; rank < world.size(); rank++) EXPECT_TRUE(world[rank].failed());
 }
 
-TEST_P(InWorldsOf, a_death_is_told_to_all) {
+TEST_P(InWorldsOf, a_death_is_an_error_on_all_ranks) {
   for (const int dead : {0, GetParam() / 2, GetParam() - 1}) {
     ControlPlanes world(GetParam());
     world.connect();
     world.kill(dead);
-    expect_all_told(world, ErrorCode::rank_dead, dead, text("rank ", dead, " on host", dead, " died"));
+    expect_errors(world, ErrorCode::rank_dead, dead, text("rank ", dead, " on host", dead, " died"));
   }
 }
 
@@ -69,7 +69,7 @@ TEST(ControlPlane, a_verdict_rings_the_bell) {
   EXPECT_TRUE(world[0].failed());
 }
 
-TEST(ControlPlane, whoever_begins_what_a_rank_has_left_before_is_told) {
+TEST(ControlPlane, an_operation_after_the_end_of_a_departed_rank_fails) {
   ControlPlanes world(4);
   world.connect();
   world[2].leave(5, milliseconds(10000));
@@ -77,20 +77,20 @@ TEST(ControlPlane, whoever_begins_what_a_rank_has_left_before_is_told) {
   world.begin(0, operation(4, 100));
   world.plane(0).recorder->end(0, 0, 0);
   world.begin(0, operation(5, 100));
-  expect_all_told(world, ErrorCode::rank_left, 2, "rank 2 on host2 left the world after 5 operations");
+  expect_errors(world, ErrorCode::rank_left, 2, "rank 2 on host2 left the world after 5 operations");
 }
 
 // The operation is under way when the goodbye comes.
-TEST(ControlPlane, whoever_is_in_what_a_rank_leaves_before_is_told) {
+TEST(ControlPlane, an_operation_in_progress_that_a_rank_leaves_before_fails) {
   ControlPlanes world(4);
   world.connect();
   world.begin(3, operation(5, 100));
   world[2].leave(5, milliseconds(10000));
   world.kill(2);
-  expect_all_told(world, ErrorCode::rank_left, 2, "but rank 3 calls allreduce #5 (sum of 100 f32)");
+  expect_errors(world, ErrorCode::rank_left, 2, "but rank 3 calls allreduce #5 (sum of 100 f32)");
 }
 
-TEST(ControlPlane, ranks_that_wait_in_different_operations_are_told) {
+TEST(ControlPlane, ranks_that_wait_in_different_operations_fail) {
   ControlPlanes world(4);
   world.connect();
   for (int rank = 0; rank < 4; rank++) {
@@ -105,11 +105,11 @@ TEST(ControlPlane, ranks_that_wait_in_different_operations_are_told) {
   }
 }
 
-TEST(ControlPlane, a_suspicion_becomes_a_death_if_nobody_knows_better) {
+TEST(ControlPlane, a_suspicion_becomes_a_death_if_no_reason_arrives) {
   ControlPlanes world(4);
   world.connect();
   world[1].suspect(2, 0, "the connection was closed");
-  expect_all_told(world, ErrorCode::rank_dead, 2, "the connection was closed");
+  expect_errors(world, ErrorCode::rank_dead, 2, "the connection was closed");
 }
 
 TEST(ControlPlane, remembers_its_last_operations) {
@@ -123,7 +123,7 @@ TEST(ControlPlane, remembers_its_last_operations) {
   EXPECT_FALSE(world.plane(0).recorder->begun(5000)) << "not yet";
 }
 
-TEST(ControlPlane, who_does_not_come_is_named) {
+TEST(ControlPlane, a_rank_that_does_not_connect_is_named) {
   ControlPlanes world(4, 2);
   try {
     world.connect(milliseconds(200));
@@ -134,7 +134,7 @@ TEST(ControlPlane, who_does_not_come_is_named) {
   }
 }
 
-TEST(ControlPlane, nobody_listens_where_a_rank_should) {
+TEST(ControlPlane, a_rank_that_does_not_listen_is_an_error) {
   Plane alone(1, 2, milliseconds(60000));
   Endpoint gone{"127.0.0.1", 1, "host0"};
   alone.open({gone, alone.peer_connections.endpoint()});
@@ -147,7 +147,7 @@ TEST(ControlPlane, nobody_listens_where_a_rank_should) {
   }
 }
 
-TEST(ControlPlane, an_address_that_is_none_is_an_error_at_once) {
+TEST(ControlPlane, an_invalid_address_is_an_error_at_once) {
   Plane alone(1, 2, milliseconds(60000));
   try {
     alone.open({{"not-an-address", 1, "host0"}, alone.peer_connections.endpoint()});
@@ -162,8 +162,8 @@ std::string control_message(const std::string& bytes) {
   return message(MessageKind::frame, bytes);
 }
 
-// Rank 3 is played by the test: it says hello and then this.
-void expect_named_for_saying(const std::string& bytes, bool then_closes) {
+// The test plays rank 3: it connects and sends these bytes.
+void expect_named_for_sending(const std::string& bytes, bool then_closes) {
   ControlPlanes world(4, 1);
   std::vector<PeerConnections::Socket> sockets;
   for (const int peer : {0, 1, 2}) sockets.push_back(world.plane(3).dial(peer));
@@ -178,37 +178,37 @@ void expect_named_for_saying(const std::string& bytes, bool then_closes) {
   }
 }
 
-TEST(ControlPlane, nonsense_is_named_after_the_one_who_said_it) {
-  expect_named_for_saying("\xff\xff\xff\x7f and no end", false);
-  expect_named_for_saying(control_message(""), false);
-  expect_named_for_saying(std::string(4, '\0'), false);
-  expect_named_for_saying(message(MessageKind::beat, "short"), false);
-  expect_named_for_saying(message(MessageKind::beat, "too long for a beat"), false);
-  expect_named_for_saying(message(MessageKind(3), ""), false);
-  expect_named_for_saying(control_message(std::string(4096, '\1')), false);
+TEST(ControlPlane, invalid_messages_name_their_sender) {
+  expect_named_for_sending("\xff\xff\xff\x7f and no end", false);
+  expect_named_for_sending(control_message(""), false);
+  expect_named_for_sending(std::string(4, '\0'), false);
+  expect_named_for_sending(message(MessageKind::beat, "short"), false);
+  expect_named_for_sending(message(MessageKind::beat, "too long for a beat"), false);
+  expect_named_for_sending(message(MessageKind(3), ""), false);
+  expect_named_for_sending(control_message(std::string(4096, '\1')), false);
   const std::string proposal =
       encode(ControlMessage{.origin = 3, .number = 1, .verdict = {ErrorCode::aborted, 3, "enough"}});
-  expect_named_for_saying(control_message(proposal + "x"), false);
-  expect_named_for_saying(control_message(proposal).substr(0, 10), true);
-  expect_named_for_saying("", true);
+  expect_named_for_sending(control_message(proposal + "x"), false);
+  expect_named_for_sending(control_message(proposal).substr(0, 10), true);
+  expect_named_for_sending("", true);
 }
 
-// Rank 3 is connected and says nothing: its kernel answers, as it does for a stopped process.
-TEST(ControlPlane, who_is_silent_is_named_on_all_ranks_within_the_limit) {
+// Rank 3 is connected and sends nothing: its kernel answers, as it does for a stopped process.
+TEST(ControlPlane, a_silent_rank_is_named_on_all_ranks_within_the_limit) {
   constexpr milliseconds kLimit{400};
   ControlPlanes world(4, 1, kLimit);
   std::vector<PeerConnections::Socket> sockets;
   for (const int peer : {0, 1, 2}) sockets.push_back(world.plane(3).dial(peer));
   const auto began = std::chrono::steady_clock::now();
   world.connect();
-  expect_all_told(world, ErrorCode::rank_silent, 3, "rank 3 on host3 is silent: ");
+  expect_errors(world, ErrorCode::rank_silent, 3, "rank 3 on host3 is silent: ");
   const auto took = std::chrono::steady_clock::now() - began;
   EXPECT_GE(took, kLimit / 2);
   EXPECT_LT(took, kLimit + milliseconds(2000));
 }
 
-// Nobody has anything to say but that it is there.
-TEST(ControlPlane, who_is_idle_is_not_silent) {
+// The ranks send nothing except heartbeats.
+TEST(ControlPlane, an_idle_rank_is_not_silent) {
   constexpr milliseconds kLimit{1000};
   ControlPlanes world(9, 0, kLimit);
   world.connect();
@@ -216,15 +216,15 @@ TEST(ControlPlane, who_is_idle_is_not_silent) {
   EXPECT_FALSE(world.any_failed());
 }
 
-// While a world starts, a rank that ends may have given up because of another one; the rendezvous knows whose death was
+// While a world starts, a rank that ends may have given up because another rank died. The rendezvous knows which died
 // first, and may need a moment.
-TEST(ControlPlane, a_start_that_fails_is_told_by_its_cause) {
+TEST(ControlPlane, a_start_that_fails_names_its_cause) {
   ControlPlanes world(3, 1);  // rank 2 does not come
-  const auto cause_is_known_soon = [](milliseconds patience) {
-    if (patience > milliseconds(0)) throw Error(ErrorCode::rendezvous, "rank 2 died", 2);
+  const auto cause_is_known_later = [](milliseconds wait) {
+    if (wait > milliseconds(0)) throw Error(ErrorCode::rendezvous, "rank 2 died", 2);
   };
   auto connecting =
-      std::async(std::launch::async, [&] { world[1].connect(in(milliseconds(3000)), cause_is_known_soon); });
+      std::async(std::launch::async, [&] { world[1].connect(in(milliseconds(3000)), cause_is_known_later); });
   std::this_thread::sleep_for(milliseconds(200));
   world.kill(0);
   try {
@@ -236,16 +236,16 @@ TEST(ControlPlane, a_start_that_fails_is_told_by_its_cause) {
   }
 }
 
-// What somebody says who has authority over the job, once rank 0 has let him in.
-void command(ControlPlanes& world, const Claim& claim, const std::string& bytes) {
-  const Endpoint door = world.plane(0).peer_connections.endpoint();
+// Sends the bytes to rank 0 as the launcher, which must present the job's credentials.
+void send_as_launcher(ControlPlanes& world, const Claim& claim, const std::string& bytes) {
+  const Endpoint endpoint = world.plane(0).peer_connections.endpoint();
   asio::io_context context;
   asio::ip::tcp::socket socket(context);
-  socket.connect({asio::ip::make_address(door.address), door.port});
+  socket.connect({asio::ip::make_address(endpoint.address), endpoint.port});
   const Credentials credentials{"control", ""};
-  auto greeted = asio::co_spawn(context, connect_handshake(socket, credentials, claim), asio::use_future);
+  auto connected = asio::co_spawn(context, connect_handshake(socket, credentials, claim), asio::use_future);
   context.run();
-  greeted.get();
+  connected.get();
   asio::write(socket, asio::buffer(bytes));
   char nothing;
   asio::error_code end;
@@ -253,36 +253,36 @@ void command(ControlPlanes& world, const Claim& claim, const std::string& bytes)
   EXPECT_EQ(end, asio::error::eof) << "it has been read";
 }
 
-TEST(ControlPlane, the_launcher_ends_the_world_and_nonsense_of_his_does_not) {
+TEST(ControlPlane, the_launcher_ends_the_world_and_its_invalid_messages_do_not) {
   ControlPlanes world(3);
   world.connect();
   const Claim launcher{Role::launcher, 1, -1, 0};
-  Claim of_another_time = launcher;
-  of_another_time.generation = 2;
-  EXPECT_THROW(command(world, of_another_time, ""), HandshakeError);
+  Claim of_another_generation = launcher;
+  of_another_generation.generation = 2;
+  EXPECT_THROW(send_as_launcher(world, of_another_generation, ""), HandshakeError);
   const std::string goodbye = encode(ControlMessage{.type = ControlMessage::Type::goodbye});
   for (const std::string& bytes : {control_message("what?"), control_message(goodbye),
                                    message(MessageKind::beat, "12345678"), message(MessageKind(3), "")})
-    command(world, launcher, bytes);
+    send_as_launcher(world, launcher, bytes);
   EXPECT_FALSE(world.any_failed());
-  command(world, launcher,
-          control_message(encode(ControlMessage{.verdict = {ErrorCode::aborted, 2, "rank 2 was a bad one"}})));
-  expect_all_told(world, ErrorCode::aborted, 2, "rank 2 was a bad one");
+  send_as_launcher(world, launcher,
+                   control_message(encode(ControlMessage{.verdict = {ErrorCode::aborted, 2, "rank 2 was a bad one"}})));
+  expect_errors(world, ErrorCode::aborted, 2, "rank 2 was a bad one");
 }
 
-// A port scanner, an early hang-up and a rank that may not connect here change nothing.
-TEST(ControlPlane, strangers_are_dropped) {
+// A port scanner, a connection that closes early and a rank that may not connect here change nothing.
+TEST(ControlPlane, rejected_connections_change_nothing) {
   ControlPlanes world(3);
   asio::io_context context;
-  std::vector<asio::ip::tcp::socket> strangers;
-  const Endpoint door = world.plane(0).peer_connections.endpoint();
-  for (const std::string& says : {std::string(), std::string("GET / HTTP/1.1\r\n\r\n"), std::string(5000, '\0')}) {
-    asio::ip::tcp::socket& stranger = strangers.emplace_back(context);
-    stranger.connect({asio::ip::make_address(door.address), door.port});
+  std::vector<asio::ip::tcp::socket> others;
+  const Endpoint endpoint = world.plane(0).peer_connections.endpoint();
+  for (const std::string& bytes : {std::string(), std::string("GET / HTTP/1.1\r\n\r\n"), std::string(5000, '\0')}) {
+    asio::ip::tcp::socket& other = others.emplace_back(context);
+    other.connect({asio::ip::make_address(endpoint.address), endpoint.port});
     asio::error_code ignored;
-    asio::write(stranger, asio::buffer(says), ignored);
+    asio::write(other, asio::buffer(bytes), ignored);
   }
-  strangers.front().close();
+  others.front().close();
   EXPECT_THROW(world.plane(0).dial(1), Error) << "the lower rank does not connect to the higher";
   world.connect();
   const auto counted = [&](int rank, RejectReason kind) {
@@ -292,7 +292,7 @@ TEST(ControlPlane, strangers_are_dropped) {
   EXPECT_EQ(counted(0, RejectReason::noise), 2u);
   EXPECT_EQ(counted(1, RejectReason::place), 1u);
   world[0].propose({ErrorCode::aborted, 0, "enough"});
-  expect_all_told(world, ErrorCode::aborted, 0, "enough");
+  expect_errors(world, ErrorCode::aborted, 0, "enough");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Worlds of councils that must come to one verdict, or to none.
+// Simulated worlds that must agree on one verdict, or have none.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 
 namespace anello {
 
-// The verdict of all ranks that speak; a failure if one has none or another.
+// The verdict of all ranks that are alive; a test failure if one has none or a different one.
 inline Verdict common_verdict(Assembly& assembly) {
-  const std::vector<int> ranks = assembly.speaking();
+  const std::vector<int> ranks = assembly.alive();
   Verdict first;
   for (const int rank : ranks) {
     const auto& verdict = assembly[rank].verdict();
@@ -26,15 +26,15 @@ inline Verdict common_verdict(Assembly& assembly) {
 }
 
 inline void expect_no_verdict(Assembly& assembly) {
-  for (const int rank : assembly.speaking()) EXPECT_FALSE(assembly[rank].verdict()) << "rank " << rank;
+  for (const int rank : assembly.alive()) EXPECT_FALSE(assembly[rank].verdict()) << "rank " << rank;
 }
 
-// body(assembly) under many seeds in worlds of 2 to 9 ranks and 16.
+// Runs body(assembly) with many seeds in worlds of 2 to 9 ranks and 16, from `min_size`.
 template <class Body>
-void in_many_worlds(int least, Body body) {
+void in_many_worlds(int min_size, Body body) {
   for (const std::uint64_t seed : seeds(40))
     for (const int size : {2, 3, 4, 5, 6, 7, 8, 9, 16}) {
-      if (size < least) continue;
+      if (size < min_size) continue;
       SCOPED_TRACE(text(replay(seed), ", ", size, " ranks"));
       Assembly assembly(size, seed * 100 + std::uint64_t(size));
       body(assembly);

@@ -26,7 +26,7 @@ inline Identity identity_of(int rank, int size) {
   return {.job = "control", .rank = rank, .size = size, .host = text("host", rank), .address = "127.0.0.1"};
 }
 
-// One rank. Destroyed, it ends without a word, as a process does that is killed.
+// One rank. Its destructor closes everything without a goodbye, as the end of a killed process does.
 class Plane {
  public:
   Plane(int rank, int size, milliseconds silence_limit)
@@ -36,24 +36,24 @@ class Plane {
         silence_limit_(silence_limit) {}
   ~Plane() { background.stop(); }
 
-  // With a control plane of its own; without one the test speaks for it.
-  void open(const std::vector<Endpoint>& peers, bool speaks_itself = true) {
+  // With a control plane of its own; without one the test sends in its place.
+  void open(const std::vector<Endpoint>& peers, bool has_control = true) {
     std::vector<std::string> hosts;
     for (const Endpoint& peer : peers) hosts.push_back(peer.host);
-    if (speaks_itself)
+    if (has_control)
       control.emplace(background.context(), peer_connections, identity_of(rank_, size_), hosts, recorders,
                       silence_limit_, [](const std::string&) {});
     recorders.add(recorder);
     if (control) control->enroll(recorder);
     peer_connections.open(peers, [this](const Claim& claim, PeerConnections::Socket socket) {
       if (control && claim.role == Role::launcher)
-        control->commanded(std::move(socket));
+        control->receive_abort(std::move(socket));
       else if (control)
         control->accepted(claim.from, std::move(socket));
     });
   }
 
-  // A control connection for the test to speak on.
+  // A control connection on which the test sends.
   PeerConnections::Socket dial(int peer) {
     std::optional<PeerConnections::Socket> socket;
     asio::co_spawn(background.context(), dial(peer, socket), asio::use_future).get();
@@ -79,7 +79,7 @@ class Plane {
 
 class ControlPlanes {
  public:
-  // The last `silent` ranks have no control plane of their own, and are not waited for.
+  // The last `silent` ranks have no control plane of their own.
   explicit ControlPlanes(int size, int silent = 0, milliseconds silence_limit = milliseconds(60000)) {
     std::vector<Endpoint> peers;
     for (int rank = 0; rank < size; rank++) {
@@ -89,7 +89,7 @@ class ControlPlanes {
     for (int rank = 0; rank < size; rank++) planes_[std::size_t(rank)]->open(peers, rank < size - silent);
   }
 
-  // Of all ranks that have a control plane. Throws what the lowest of them threw.
+  // All ranks that have a control plane. Throws the exception of the lowest rank that threw one.
   void connect(milliseconds limit = milliseconds(20000)) {
     std::vector<std::future<void>> all;
     for (const auto& plane : planes_)
@@ -102,13 +102,13 @@ class ControlPlanes {
   int size() const { return int(planes_.size()); }
   Plane& plane(int rank) { return *planes_[std::size_t(rank)]; }
   ControlPlane& operator[](int rank) { return *plane(rank).control; }
-  // As the rank's engine does.
+  // As OperationRunner does.
   void begin(int rank, const Signature& signature) {
     if (!plane(rank).recorder->begin(signature, "", 0)) plane(rank).control->needs(signature);
   }
   void kill(int rank) { planes_[std::size_t(rank)].reset(); }
 
-  // What each living rank that speaks for itself is told.
+  // The error of each living rank that has a control plane.
   std::vector<Error> errors() const {
     std::vector<Error> all;
     for (const auto& plane : planes_)

@@ -1,0 +1,142 @@
+#include "ring/failure/failure_detector.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "ring/base/text.hpp"
+
+namespace anello {
+
+FailureDetector::FailureDetector(int rank, std::vector<std::string> hosts, LocalView::Recall recall)
+    : view_(rank, std::move(hosts), std::move(recall)),
+      flood_(rank, view_.size()),
+      agreement_(rank, view_.size(), flood_),
+      departures_(view_, flood_),
+      stalls_(view_, departures_, flood_),
+      stragglers_(view_) {}
+
+void FailureDetector::receive(std::string_view bytes, Time now) {
+  if (const auto message = flood_.receive(bytes)) route(*message, now);
+}
+
+void FailureDetector::route(const ControlMessage& message, Time now) {
+  const int origin = message.origin;
+  switch (message.type) {
+    case ControlMessage::Type::proposal:
+      return agreement_.receive_proposal(origin, message.verdict, now);
+    case ControlMessage::Type::decision:
+      return agreement_.receive_decision(message.verdict);
+    case ControlMessage::Type::goodbye:
+      departures_.receive_goodbye(message, now);
+      if (message.group == 0) agreement_.exclude(origin);
+      return propose_if_any(stalls_.mismatch(origin), now);
+    case ControlMessage::Type::waiting:
+      return propose_if_any(stalls_.receive_waiting(origin, message.signatures.front()), now);
+    case ControlMessage::Type::stalled:
+      return stalls_.receive_stalled(origin, message.signatures.front(), now);
+    case ControlMessage::Type::absent:
+      return stalls_.receive_absent(message, now);
+    case ControlMessage::Type::slow:
+      return report_straggler(origin, message.straggler, now);
+  }
+}
+
+Verdict FailureDetector::dead(int rank, std::string_view how) const {
+  return {ErrorCode::rank_dead, rank,
+          text(view_.named(rank), " died: ", how, " (found out by rank ", view_.rank(), ")")};
+}
+
+void FailureDetector::lost(int rank, std::string_view how, Time now) {
+  if (has_left(rank)) return;
+  agreement_.exclude(rank);
+  propose(dead(rank, how), now);
+}
+
+void FailureDetector::silent(int rank, Time since, Time now) {
+  if (has_left(rank)) return;
+  agreement_.exclude(rank);
+  propose({ErrorCode::rank_silent, rank,
+           text(view_.named(rank),
+                " is silent: its process is stopped or hangs, or the network between it and "
+                "rank ",
+                view_.rank(), " is cut; nothing was heard for ", since.count(), " ms (ANELLO_SILENCE_LIMIT)")},
+          now);
+}
+
+void FailureDetector::slow(const Straggler& straggler, Time now) {
+  ControlMessage message{.type = ControlMessage::Type::slow};
+  message.straggler = straggler;
+  flood_.send(std::move(message));
+  report_straggler(view_.rank(), straggler, now);
+}
+
+void FailureDetector::report_straggler(int complainant, const Straggler& straggler, Time now) {
+  if (auto line = stragglers_.report(complainant, straggler, now)) reports_.push_back(std::move(*line));
+}
+
+void FailureDetector::suspect(int rank, std::uint64_t group, std::string_view how, Time now) {
+  if (rank == view_.rank()) return propose({ErrorCode::network, rank, text(view_.named(rank), ": ", how)}, now);
+  if (!verdict()) suspects_.push_back({rank, group, dead(rank, how), now + kSuspicionLimit});
+}
+
+void FailureDetector::propose_suspects(Time now) {
+  const auto first =
+      std::stable_partition(suspects_.begin(), suspects_.end(), [now](const Suspect& s) { return s.due > now; });
+  for (auto suspect = first; suspect != suspects_.end(); ++suspect) {
+    const std::uint64_t group = has_left(suspect->rank) ? 0 : suspect->group;
+    const bool left = departures_.completed(suspect->rank, group).has_value();
+    propose(left ? departures_.left(suspect->rank, group, "still expected data from it") : suspect->verdict, now);
+  }
+  suspects_.erase(first, suspects_.end());
+}
+
+void FailureDetector::propose(const Verdict& verdict, Time now) {
+  agreement_.propose(verdict, now);
+}
+void FailureDetector::propose_if_any(const std::optional<Verdict>& verdict, Time now) {
+  if (verdict) agreement_.propose(*verdict, now);
+}
+
+void FailureDetector::enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now) {
+  view_.add_group(group, std::move(name), std::move(members));
+  departures_.joined(group, now);
+}
+void FailureDetector::leave(std::uint64_t group, std::uint64_t completed) {
+  departures_.leave(group, completed);
+}
+void FailureDetector::needs(const Signature& mine, Time now) {
+  propose_if_any(departures_.left_before(mine), now);
+}
+void FailureDetector::waiting(const Signature& mine, Time now) {
+  propose_if_any(stalls_.waiting(mine), now);
+}
+void FailureDetector::stalled(const Signature& mine, Time now) {
+  stalls_.stalled(mine, now);
+}
+void FailureDetector::overdue(const Signature& mine, Time now) {
+  stalls_.overdue(mine, now);
+}
+
+void FailureDetector::tick(Time now) {
+  propose_suspects(now);
+  departures_.tick(now);
+  StallReports::Completed completed = stalls_.tick(now);
+  for (std::string& line : completed.reports) reports_.push_back(std::move(line));
+  propose_if_any(completed.overdue, now);
+  agreement_.tick(now);
+}
+
+std::optional<FailureDetector::Time> FailureDetector::due() const {
+  if (verdict()) return std::nullopt;
+  std::optional<Time> first;
+  for (const std::optional<Time>& due : {agreement_.due(), departures_.due(), stalls_.due()})
+    if (due) first = std::min(first.value_or(*due), *due);
+  for (const Suspect& suspect : suspects_) first = std::min(first.value_or(suspect.due), suspect.due);
+  return first;
+}
+
+std::vector<std::string> FailureDetector::take_reports() {
+  return std::exchange(reports_, {});
+}
+
+}  // namespace anello

@@ -1,0 +1,84 @@
+// What one rank knows about failures in its world. It takes what this rank observes and the control messages of the
+// others, and gives a verdict, reports for people, and messages to send. It routes to three machines over one flood:
+// FailureAgreement (why the world ends), StallReports (who waits for whom) and Departures (who left which group when).
+// Of its own it has only the suspects: ranks whose data connection ended. The reason may arrive over the control plane
+// a moment later, so this rank waits 100 ms before it proposes that the suspect is dead. Pure: no sockets, no clock
+// (time is passed in); one thread. The ControlPlane owns it.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ring/failure/agreement.hpp"
+#include "ring/failure/departures.hpp"
+#include "ring/failure/flood.hpp"
+#include "ring/failure/local_view.hpp"
+#include "ring/failure/stall_reports.hpp"
+#include "ring/failure/stragglers.hpp"
+
+namespace anello {
+
+class FailureDetector {
+ public:
+  using Time = std::chrono::milliseconds;  // since any fixed point
+  static constexpr Time kSuspicionLimit = Flood::kDeliveryLimit;
+
+  // One host for each rank.
+  FailureDetector(int rank, std::vector<std::string> hosts, LocalView::Recall recall);
+  FailureDetector(const FailureDetector&) = delete;
+  FailureDetector& operator=(const FailureDetector&) = delete;
+
+  // Events. Each may put messages into the outbox and may lead to the verdict.
+  void receive(std::string_view bytes, Time now);       // throws Error{protocol} if it is not a control message
+  void lost(int rank, std::string_view how, Time now);  // its control connection ended
+  void silent(int rank, Time since, Time now);          // no message from it for so long
+  void slow(const Straggler& straggler, Time now);      // it keeps this rank waiting
+  void suspect(int rank, std::uint64_t group, std::string_view how, Time now);  // a data connection of the group ended
+  void propose(const Verdict& verdict, Time now);                               // the world should end
+
+  // This rank's groups and operations. The world is there from the beginning, as group 0.
+  void enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now);  // this rank joined it
+  void leave(std::uint64_t group, std::uint64_t completed);  // this rank leaves it after so many operations
+  void needs(const Signature& mine, Time now);               // it began: did a member leave the group before it?
+  void waiting(const Signature& mine, Time now);  // it makes no progress: do other ranks wait in a different one?
+  void stalled(const Signature& mine, Time now);  // for long enough to report it
+  void overdue(const Signature& mine, Time now);  // for so long that the world should end
+
+  void tick(Time now);              // call when due() has come
+  std::optional<Time> due() const;  // nothing: nothing is pending
+
+  std::vector<std::string> take_outbox() { return flood_.take_outbox(); }  // for every neighbour
+  std::vector<std::string> take_reports();  // stalls and stragglers, one line each, the same on all ranks
+  const std::optional<Verdict>& verdict() const { return agreement_.verdict(); }
+  bool has_left(int rank) const { return departures_.has_left(rank); }
+  // The first operation of the group that cannot complete, because another rank left before it; UINT64_MAX if none.
+  std::uint64_t ends_at(std::uint64_t group) const { return departures_.ends_at(group); }
+
+ private:
+  struct Suspect {
+    int rank = -1;
+    std::uint64_t group = 0;
+    Verdict verdict;
+    Time due{0};
+  };
+
+  void route(const ControlMessage& message, Time now);
+  void propose_if_any(const std::optional<Verdict>& verdict, Time now);
+  void report_straggler(int complainant, const Straggler& straggler, Time now);
+  void propose_suspects(Time now);
+  Verdict dead(int rank, std::string_view how) const;
+
+  LocalView view_;
+  Flood flood_;
+  FailureAgreement agreement_;
+  Departures departures_;
+  StallReports stalls_;
+  StragglerReports stragglers_;
+  std::vector<Suspect> suspects_;
+  std::vector<std::string> reports_;
+};
+
+}  // namespace anello

@@ -1,0 +1,46 @@
+// What a rank knows without any message: the hosts of all ranks, the groups that it is in, and its own operations. The
+// machines of this room share one view; the FailureDetector owns it. Pure; one thread.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ring/base/signature.hpp"
+
+namespace anello {
+
+class LocalView {
+ public:
+  struct Group {
+    std::string name;  // for people
+    std::vector<int> members;
+    bool contains(int rank) const;
+  };
+  // This rank's operation of that number in the group, if it has begun and is still remembered.
+  using Recall = std::function<std::optional<Signature>(std::uint64_t group, std::uint64_t sequence)>;
+
+  // One host for each rank. Group 0, the world, is there from the beginning.
+  LocalView(int rank, std::vector<std::string> hosts, Recall recall);
+
+  void add_group(std::uint64_t id, std::string name, std::vector<int> members);
+
+  int rank() const { return rank_; }
+  int size() const { return int(hosts_.size()); }
+  std::string named(int rank) const;  // "rank 2 on host2"
+  const std::map<std::uint64_t, Group>& groups() const { return groups_; }
+  const Group* group(std::uint64_t id) const;  // null: this rank is not in it
+  std::optional<Signature> operation(std::uint64_t group, std::uint64_t sequence) const {
+    return recall_(group, sequence);
+  }
+
+ private:
+  int rank_;
+  std::vector<std::string> hosts_;
+  Recall recall_;
+  std::map<std::uint64_t, Group> groups_;
+};
+
+}  // namespace anello

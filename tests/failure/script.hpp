@@ -1,0 +1,15 @@
+// Runs the text scripts in tests/failure/scripts: what happens in a simulated world, and what its ranks must then agree
+// on. tests/failure/scripts/README.md describes the commands. One thread.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace anello {
+
+// Runs all worlds of the script with messages delivered in an order that follows from the seed. Returns the first line
+// that fails, as "line 12: expected a verdict, rank 3 has none"; nothing if all is as expected.
+std::optional<std::string> run_script(std::string_view script, std::uint64_t seed);
+
+}  // namespace anello
