@@ -108,13 +108,13 @@ Operation allreduce(std::span<const Tensor> tensors, std::vector<Buffer::Piece>&
                    op, options);
 }
 
-Operation reduce(RankAndSize seat, ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
+Operation reduce(RankAndSize self, ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
   constexpr std::string_view kVerb = "reduce";
-  check_root(kVerb, root, seat.size);
-  if (seat.rank != root) output = Tensor(nullptr, 0, input.dtype);
+  check_root(kVerb, root, self.size);
+  if (self.rank != root) output = Tensor(nullptr, 0, input.dtype);
   check_pair(kVerb, input, output);
   check_op(kVerb, op, input.dtype);
-  if (seat.rank == root && input.count != output.count)
+  if (self.rank == root && input.count != output.count)
     refuse(kVerb, text("the input has ", input.count, " elements but the output ", output.count));
   check_overlap(kVerb, input, output, input.data, output.data);
   check_options(kVerb, options, input.dtype);
@@ -129,10 +129,10 @@ Operation reduce(RankAndSize seat, ConstTensor input, Tensor output, int root, O
                    op, options);
 }
 
-Operation broadcast(RankAndSize seat, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, int root,
+Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, int root,
                     const Options& options) {
   constexpr std::string_view kVerb = "broadcast";
-  check_root(kVerb, root, seat.size);
+  check_root(kVerb, root, self.size);
   const List list(kVerb, tensors, pieces);
   return agreeing({.kind = Kind::broadcast,
                    .dtype = list.dtype(),
@@ -145,13 +145,13 @@ Operation broadcast(RankAndSize seat, std::span<const Tensor> tensors, std::vect
                   options.agree);
 }
 
-Operation allgather(RankAndSize seat, ConstTensor input, Tensor output, const PartOptions& options) {
+Operation allgather(RankAndSize self, ConstTensor input, Tensor output, const PartOptions& options) {
   constexpr std::string_view kVerb = "allgather";
   const auto& counts = options.counts;
   check_pair(kVerb, input, output);
-  check_own(kVerb, "input", input.count, input.dtype, counts, seat);
-  check_whole(kVerb, "output", output.count, "input", input.count, counts, seat.size);
-  check_overlap(kVerb, input, output, input.data, at(output.data, own_offset(counts, input, seat.rank)));
+  check_own(kVerb, "input", input.count, input.dtype, counts, self);
+  check_whole(kVerb, "output", output.count, "input", input.count, counts, self.size);
+  check_overlap(kVerb, input, output, input.data, at(output.data, own_offset(counts, input, self.rank)));
   return agreeing({.kind = Kind::allgather,
                    .dtype = input.dtype,
                    .count = counts.empty() ? input.count : sum(counts),
@@ -163,16 +163,16 @@ Operation allgather(RankAndSize seat, ConstTensor input, Tensor output, const Pa
                   options.agree);
 }
 
-Operation gather(RankAndSize seat, ConstTensor input, Tensor output, int root, const PartOptions& options) {
+Operation gather(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options) {
   constexpr std::string_view kVerb = "gather";
   const auto& counts = options.counts;
-  check_root(kVerb, root, seat.size);
-  if (seat.rank != root) output = Tensor(nullptr, 0, input.dtype);
+  check_root(kVerb, root, self.size);
+  if (self.rank != root) output = Tensor(nullptr, 0, input.dtype);
   check_pair(kVerb, input, output);
-  check_own(kVerb, "input", input.count, input.dtype, counts, seat);
-  if (seat.rank == root) {
-    check_whole(kVerb, "output", output.count, "input", input.count, counts, seat.size);
-    check_overlap(kVerb, input, output, input.data, at(output.data, own_offset(counts, input, seat.rank)));
+  check_own(kVerb, "input", input.count, input.dtype, counts, self);
+  if (self.rank == root) {
+    check_whole(kVerb, "output", output.count, "input", input.count, counts, self.size);
+    check_overlap(kVerb, input, output, input.data, at(output.data, own_offset(counts, input, self.rank)));
   }
   return agreeing({.kind = Kind::gather,
                    .dtype = input.dtype,
@@ -186,16 +186,16 @@ Operation gather(RankAndSize seat, ConstTensor input, Tensor output, int root, c
                   options.agree);
 }
 
-Operation scatter(RankAndSize seat, ConstTensor input, Tensor output, int root, const PartOptions& options) {
+Operation scatter(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options) {
   constexpr std::string_view kVerb = "scatter";
   const auto& counts = options.counts;
-  check_root(kVerb, root, seat.size);
-  if (seat.rank != root) input = ConstTensor(nullptr, 0, output.dtype);
+  check_root(kVerb, root, self.size);
+  if (self.rank != root) input = ConstTensor(nullptr, 0, output.dtype);
   check_pair(kVerb, input, output);
-  check_own(kVerb, "output", output.count, output.dtype, counts, seat);
-  if (seat.rank == root) {
-    check_whole(kVerb, "input", input.count, "output", output.count, counts, seat.size);
-    check_overlap(kVerb, input, output, at(input.data, own_offset(counts, output, seat.rank)), output.data);
+  check_own(kVerb, "output", output.count, output.dtype, counts, self);
+  if (self.rank == root) {
+    check_whole(kVerb, "input", input.count, "output", output.count, counts, self.size);
+    check_overlap(kVerb, input, output, at(input.data, own_offset(counts, output, self.rank)), output.data);
   }
   return agreeing({.kind = Kind::scatter,
                    .dtype = output.dtype,
@@ -209,14 +209,14 @@ Operation scatter(RankAndSize seat, ConstTensor input, Tensor output, int root, 
                   options.agree);
 }
 
-Operation reduce_scatter(RankAndSize seat, ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
+Operation reduce_scatter(RankAndSize self, ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
   constexpr std::string_view kVerb = "reduce_scatter";
   const auto& counts = options.counts;
   check_pair(kVerb, input, output);
   check_op(kVerb, op, input.dtype);
-  check_own(kVerb, "output", output.count, output.dtype, counts, seat);
-  check_whole(kVerb, "input", input.count, "output", output.count, counts, seat.size);
-  check_overlap(kVerb, input, output, at(input.data, own_offset(counts, output, seat.rank)), output.data);
+  check_own(kVerb, "output", output.count, output.dtype, counts, self);
+  check_whole(kVerb, "input", input.count, "output", output.count, counts, self.size);
+  check_overlap(kVerb, input, output, at(input.data, own_offset(counts, output, self.rank)), output.data);
   check_options(kVerb, options, input.dtype);
   if (!options.algorithm.empty()) refuse(kVerb, "it always goes round the ring; there is no algorithm to force");
   return reduction({.kind = Kind::reduce_scatter,
@@ -230,33 +230,33 @@ Operation reduce_scatter(RankAndSize seat, ConstTensor input, Tensor output, Op 
                    op, options);
 }
 
-Operation alltoall(RankAndSize seat, ConstTensor input, Tensor output, const Options& options) {
+Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, const Options& options) {
   constexpr std::string_view kVerb = "alltoall";
   check_pair(kVerb, input, output);
   if (input.count != output.count)
     refuse(kVerb, text("the input has ", input.count, " elements but the output ", output.count));
-  if (input.count % std::size_t(seat.size) != 0)
-    refuse(kVerb, text("the ", input.count, " elements cannot be divided among ", seat.size, " ranks"));
+  if (input.count % std::size_t(self.size) != 0)
+    refuse(kVerb, text("the ", input.count, " elements cannot be divided among ", self.size, " ranks"));
   check_overlap(kVerb, input, output, nullptr, &output);
   return agreeing({.kind = Kind::alltoall,
                    .dtype = input.dtype,
-                   .count = input.count / std::size_t(seat.size),
+                   .count = input.count / std::size_t(self.size),
                    .input = buffer(input),
                    .output = buffer(output),
                    .name = options.name},
                   options.agree);
 }
 
-Operation alltoall(RankAndSize seat, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
                    std::span<const std::uint64_t> recv_counts, const Options& options) {
   constexpr std::string_view kVerb = "alltoall";
   check_pair(kVerb, input, output);
-  check_counts(kVerb, "send counts", send_counts, input.dtype, seat.size);
-  check_counts(kVerb, "receive counts", recv_counts, input.dtype, seat.size);
-  check_whole(kVerb, "input", input.count, "", 0, send_counts, seat.size);
-  check_whole(kVerb, "output", output.count, "", 0, recv_counts, seat.size);
-  const std::uint64_t to_itself = send_counts[std::size_t(seat.rank)];
-  const std::uint64_t from_itself = recv_counts[std::size_t(seat.rank)];
+  check_counts(kVerb, "send counts", send_counts, input.dtype, self.size);
+  check_counts(kVerb, "receive counts", recv_counts, input.dtype, self.size);
+  check_whole(kVerb, "input", input.count, "", 0, send_counts, self.size);
+  check_whole(kVerb, "output", output.count, "", 0, recv_counts, self.size);
+  const std::uint64_t to_itself = send_counts[std::size_t(self.rank)];
+  const std::uint64_t from_itself = recv_counts[std::size_t(self.rank)];
   if (to_itself != from_itself)
     refuse(kVerb, text("this rank sends ", to_itself, " elements to itself, but expects ", from_itself));
   check_overlap(kVerb, input, output, nullptr, &output);

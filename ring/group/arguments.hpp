@@ -13,15 +13,15 @@ Operation allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions
 // In place; the pieces of which the list consists are written to `pieces`, which the operation borrows.
 Operation allreduce(std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, Op op,
                     const ReduceOptions& options);
-Operation reduce(RankAndSize seat, ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options);
-Operation broadcast(RankAndSize seat, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, int root,
+Operation reduce(RankAndSize self, ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options);
+Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, int root,
                     const Options& options);
-Operation allgather(RankAndSize seat, ConstTensor input, Tensor output, const PartOptions& options);
-Operation gather(RankAndSize seat, ConstTensor input, Tensor output, int root, const PartOptions& options);
-Operation scatter(RankAndSize seat, ConstTensor input, Tensor output, int root, const PartOptions& options);
-Operation reduce_scatter(RankAndSize seat, ConstTensor input, Tensor output, Op op, const ReduceOptions& options);
-Operation alltoall(RankAndSize seat, ConstTensor input, Tensor output, const Options& options);
-Operation alltoall(RankAndSize seat, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+Operation allgather(RankAndSize self, ConstTensor input, Tensor output, const PartOptions& options);
+Operation gather(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options);
+Operation scatter(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options);
+Operation reduce_scatter(RankAndSize self, ConstTensor input, Tensor output, Op op, const ReduceOptions& options);
+Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, const Options& options);
+Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
                    std::span<const std::uint64_t> recv_counts, const Options& options);
 // What must go before the last one: everybody says how many elements it sends to whom. `arriving` is empty for work
 // that is not waited for, which has room of its own.

@@ -64,21 +64,21 @@ void check_whole(std::string_view verb, std::string_view larger, std::uint64_t a
 }
 
 void check_own(std::string_view verb, std::string_view smaller, std::uint64_t count, DType dtype, Counts counts,
-               RankAndSize seat) {
+               RankAndSize self) {
   if (counts.empty()) return;
-  check_counts(verb, "counts", counts, dtype, seat.size);
-  const std::uint64_t own = counts[std::size_t(seat.rank)];
+  check_counts(verb, "counts", counts, dtype, self.size);
+  const std::uint64_t own = counts[std::size_t(self.rank)];
   if (count != own)
-    refuse(verb, text("the ", smaller, " has ", count, " elements, but the counts give rank ", seat.rank, " ", own));
+    refuse(verb, text("the ", smaller, " has ", count, " elements, but the counts give rank ", self.rank, " ", own));
 }
 
 void check_root(std::string_view verb, int root, int size) {
   if (root < 0 || root >= size) refuse(verb, text("root ", root, " is not one of ", size, " ranks"));
 }
 
-void check_peer(std::string_view verb, int peer, RankAndSize seat) {
-  if (peer < 0 || peer >= seat.size) refuse(verb, text("peer ", peer, " is not one of ", seat.size, " ranks"));
-  if (peer == seat.rank) refuse(verb, "a rank cannot be its own peer");
+void check_peer(std::string_view verb, int peer, RankAndSize self) {
+  if (peer < 0 || peer >= self.size) refuse(verb, text("peer ", peer, " is not one of ", self.size, " ranks"));
+  if (peer == self.rank) refuse(verb, "a rank cannot be its own peer");
 }
 
 void check_op(std::string_view verb, Op op, DType dtype) {

@@ -36,10 +36,10 @@ void check_whole(std::string_view verb, std::string_view larger, std::uint64_t a
                  std::uint64_t count, Counts counts, int size);
 // The smaller buffer is this rank's part.
 void check_own(std::string_view verb, std::string_view smaller, std::uint64_t count, DType dtype, Counts counts,
-               RankAndSize seat);
+               RankAndSize self);
 
 void check_root(std::string_view verb, int root, int size);
-void check_peer(std::string_view verb, int peer, RankAndSize seat);
+void check_peer(std::string_view verb, int peer, RankAndSize self);
 void check_op(std::string_view verb, Op op, DType dtype);
 void check_options(std::string_view verb, const ReduceOptions& options, DType dtype);
 

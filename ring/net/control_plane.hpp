@@ -14,7 +14,7 @@
 #include "ring/failure/agreement.hpp"
 #include "ring/failure/heartbeat.hpp"
 #include "ring/failure/stragglers.hpp"
-#include "ring/link/waiter.hpp"
+#include "ring/link/group_info.hpp"
 #include "ring/net/connections.hpp"
 #include "ring/trace/flight_recorders.hpp"
 
@@ -44,7 +44,7 @@ class ControlPlane {
   bool failed() const { return failed_.load(std::memory_order_acquire); }  // error() will not wait for long
   // The verdict; waits for it two seconds at most, and one for what is done when_failed.
   Error error() const;
-  void enroll(std::shared_ptr<FlightRecorder> recorder);         // a group of this rank, which is among the recorders
+  void enroll(std::shared_ptr<const GroupInfo> group);           // a group of this rank, which has a recorder
   void part(std::uint64_t group, std::uint64_t completed);       // from the group, after so many operations
   void needs(const Signature& signature);                        // somebody has left before this: who is needed?
   void waiting(const Signature& signature);                      // it does not get on: is anybody in another one?
@@ -81,6 +81,7 @@ class ControlPlane {
   void publish();
   void fail();
   void warn_of_parted();
+  std::vector<std::shared_ptr<const GroupInfo>> groups() const;
   std::optional<Signature> begun(std::uint64_t group, std::uint64_t sequence) const;
   FailureAgreement::Time now() const;
   bool all_sent() const;
@@ -106,6 +107,7 @@ class ControlPlane {
   std::optional<Verdict> verdict_;
   std::optional<Error> start_error_;
   std::vector<int> connected_;
+  std::map<std::uint64_t, std::shared_ptr<const GroupInfo>> groups_;  // of this rank, by id
   bool sent_ = false, closed_ = false, dealt_with_ = false;
 };
 

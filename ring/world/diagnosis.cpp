@@ -61,9 +61,7 @@ void Diagnosis::write_flight(const std::string& path, std::string_view why) cons
                         .size = identity_.size,
                         .unix_us = std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count(),
                         .now = TickClock::now()};
-  std::vector<History> histories;
-  for (const auto& recorder : recorders_.all()) histories.push_back(recorder->history());
-  replace_file(path, flight_json(head, clock_.scale(), histories));
+  replace_file(path, flight_json(head, clock_.scale(), recorders_.histories()));
 }
 
 void Diagnosis::failed(std::string_view why) {

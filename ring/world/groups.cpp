@@ -75,30 +75,29 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
   if (group == 0) facts_ = facts;
 
   const int rank = int(std::find(members.begin(), members.end(), identity_.rank) - members.begin());
-  auto bell = std::make_shared<Bell>();
-  OperationQueue::GroupConfig config{
-      .rank = rank,
-      .generation = identity_.generation,
-      .facts = facts,
-      .table = table_,
-      .settings = settings_,
-      .patience = WaitPolicy::of(settings_.spin, settings_.yields, shares_cores_),
-      .recorder = std::make_shared<FlightRecorder>(group, std::move(name), members, bell),
-      .timeline = &timeline_collector_.timeline()};
-  const Group::Impl::Favours favours{
-      [this](std::vector<int> some) { return make_group(std::move(some)); },
-      [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); },
-      [this](std::string_view reason) { abort(reason); }};
-  if (!control_)
-    return std::make_shared<Group::Impl>(std::move(config), nullptr, Group::Impl::Surroundings{&diagnosis_.recorders()},
-                                         favours);
+  const auto info =
+      std::make_shared<const GroupInfo>(GroupInfo{.id = group, .name = std::move(name), .members = std::move(members)});
+  OperationQueue::GroupConfig config{.rank = rank,
+                                     .generation = identity_.generation,
+                                     .facts = facts,
+                                     .table = table_,
+                                     .settings = settings_,
+                                     .wait_policy = WaitPolicy::of(settings_.spin, settings_.yields, shares_cores_),
+                                     .group = info,
+                                     .recorder = std::make_shared<FlightRecorder>(),
+                                     .timeline = &timeline_collector_.timeline()};
+  Group::Impl::GroupContext context{
+      .recorders = &diagnosis_.recorders(),
+      .make_group = [this](std::vector<int> some) { return make_group(std::move(some)); },
+      .make_transfers = [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); },
+      .abort = [this](std::string_view reason) { abort(reason); }};
+  if (!control_) return std::make_shared<Group::Impl>(std::move(config), nullptr, std::move(context));
+  context.control = &*control_;
+  context.link_router = &*link_router_;
   auto links = std::make_shared<DataLinks>(
-      event_loop_->context(), *peer_connections_, DataLinks::Members{group, rank, std::move(members)}, sharing,
-      settings_.connections, std::move(bell),
+      event_loop_->context(), *peer_connections_, info, rank, sharing, settings_.connections,
       [this, group](int peer, std::string why) { control_->suspect(peer, group, std::move(why)); });
-  return std::make_shared<Group::Impl>(std::move(config), std::move(links),
-                                       Group::Impl::Surroundings{&diagnosis_.recorders(), &*control_, &*link_router_},
-                                       favours);
+  return std::make_shared<Group::Impl>(std::move(config), std::move(links), std::move(context));
 }
 
 }  // namespace anello

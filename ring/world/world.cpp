@@ -1,4 +1,4 @@
-// A world from its beginning to its end; the verbs are in verbs.cpp.
+// A world from its beginning to its end; its collectives are in ring/group/collectives.cpp.
 #include <anello/world.hpp>
 #include <utility>
 
@@ -78,12 +78,12 @@ void World::Impl::abort(std::string_view reason) {
   const int rank = identity_.rank;
   const std::string why = text("rank ", rank, " on ", identity_.host, " ended the world: ", reason);
   if (control_) return control_->abort({ErrorCode::aborted, rank, why});
-  everybody_->communicator().end({ErrorCode::aborted, why, rank});
+  everybody_->queue().end({ErrorCode::aborted, why, rank});
   diagnosis_.failed(why);
 }
 
 void World::Impl::finish() {
-  everybody_->communicator().run({.kind = Kind::barrier, .name = "finish"});
+  everybody_->queue().run({.kind = Kind::barrier, .name = "finish"});
   everybody_->finish();
   leave();
 }
