@@ -34,7 +34,7 @@ Operation agreeing(Operation operation, std::uint64_t number) {
   return operation;
 }
 
-// What all reductions take from their options. A factor has no field of its own in a signature.
+// Sets the options that all reductions have. A factor has no field in a signature, so it goes into the fingerprint.
 Operation reduction(Operation operation, Op op, const ReduceOptions& options) {
   operation.op = op;
   operation.algorithm = options.algorithm;
@@ -50,15 +50,15 @@ Operation reduction(Operation operation, Op op, const ReduceOptions& options) {
 // A list of tensors as one run of elements; its pieces lie in `pieces`.
 class List {
  public:
-  List(std::string_view verb, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces) : pieces_(pieces) {
+  List(std::string_view call, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces) : pieces_(pieces) {
     pieces.clear();
     if (!tensors.empty()) dtype_ = tensors[0].dtype;
     for (const Tensor& tensor : tensors) {
-      check_tensor(verb, "tensor", tensor);
+      check_tensor(call, "tensor", tensor);
       if (tensor.dtype != dtype_)
-        refuse(verb, text("the list has both ", name(dtype_), " and ", name(tensor.dtype), "; send one list for each"));
+        refuse(call, text("the list has both ", name(dtype_), " and ", name(tensor.dtype), "; send one list for each"));
       fingerprint_ = fingerprint(fingerprint_, tensor.count);
-      check_size(verb, "list", count_ += tensor.count, dtype_);
+      check_size(call, "list", count_ += tensor.count, dtype_);
       if (tensor.count > 0) pieces.push_back({count_, static_cast<std::byte*>(tensor.data), tensor.count});
     }
   }
@@ -76,13 +76,13 @@ class List {
 }  // namespace
 
 Operation allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
-  constexpr std::string_view kVerb = "allreduce";
-  check_pair(kVerb, input, output);
-  check_op(kVerb, op, input.dtype);
+  constexpr std::string_view kCall = "allreduce";
+  check_pair(kCall, input, output);
+  check_op(kCall, op, input.dtype);
   if (input.count != output.count)
-    refuse(kVerb, text("the input has ", input.count, " elements but the output ", output.count));
-  check_overlap(kVerb, input, output, input.data, output.data);
-  check_options(kVerb, options, input.dtype);
+    refuse(kCall, text("the input has ", input.count, " elements but the output ", output.count));
+  check_overlap(kCall, input, output, input.data, output.data);
+  check_options(kCall, options, input.dtype);
   return reduction({.kind = Kind::allreduce,
                     .dtype = input.dtype,
                     .count = input.count,
@@ -94,10 +94,10 @@ Operation allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions
 
 Operation allreduce(std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, Op op,
                     const ReduceOptions& options) {
-  constexpr std::string_view kVerb = "allreduce";
-  const List list(kVerb, tensors, pieces);
-  check_op(kVerb, op, list.dtype());
-  check_options(kVerb, options, list.dtype());
+  constexpr std::string_view kCall = "allreduce";
+  const List list(kCall, tensors, pieces);
+  check_op(kCall, op, list.dtype());
+  check_options(kCall, options, list.dtype());
   return reduction({.kind = Kind::allreduce,
                     .dtype = list.dtype(),
                     .count = list.count(),
@@ -109,16 +109,16 @@ Operation allreduce(std::span<const Tensor> tensors, std::vector<Buffer::Piece>&
 }
 
 Operation reduce(RankAndSize self, ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
-  constexpr std::string_view kVerb = "reduce";
-  check_root(kVerb, root, self.size);
+  constexpr std::string_view kCall = "reduce";
+  check_root(kCall, root, self.size);
   if (self.rank != root) output = Tensor(nullptr, 0, input.dtype);
-  check_pair(kVerb, input, output);
-  check_op(kVerb, op, input.dtype);
+  check_pair(kCall, input, output);
+  check_op(kCall, op, input.dtype);
   if (self.rank == root && input.count != output.count)
-    refuse(kVerb, text("the input has ", input.count, " elements but the output ", output.count));
-  check_overlap(kVerb, input, output, input.data, output.data);
-  check_options(kVerb, options, input.dtype);
-  if (!options.algorithm.empty()) refuse(kVerb, "there is no algorithm to force, only a slab");
+    refuse(kCall, text("the input has ", input.count, " elements but the output ", output.count));
+  check_overlap(kCall, input, output, input.data, output.data);
+  check_options(kCall, options, input.dtype);
+  if (!options.algorithm.empty()) refuse(kCall, "there is no algorithm to force, only a slab");
   return reduction({.kind = Kind::reduce,
                     .dtype = input.dtype,
                     .count = input.count,
@@ -131,9 +131,9 @@ Operation reduce(RankAndSize self, ConstTensor input, Tensor output, int root, O
 
 Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, int root,
                     const Options& options) {
-  constexpr std::string_view kVerb = "broadcast";
-  check_root(kVerb, root, self.size);
-  const List list(kVerb, tensors, pieces);
+  constexpr std::string_view kCall = "broadcast";
+  check_root(kCall, root, self.size);
+  const List list(kCall, tensors, pieces);
   return agreeing({.kind = Kind::broadcast,
                    .dtype = list.dtype(),
                    .count = list.count(),
@@ -146,12 +146,12 @@ Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vect
 }
 
 Operation allgather(RankAndSize self, ConstTensor input, Tensor output, const PartOptions& options) {
-  constexpr std::string_view kVerb = "allgather";
+  constexpr std::string_view kCall = "allgather";
   const auto& counts = options.counts;
-  check_pair(kVerb, input, output);
-  check_own(kVerb, "input", input.count, input.dtype, counts, self);
-  check_whole(kVerb, "output", output.count, "input", input.count, counts, self.size);
-  check_overlap(kVerb, input, output, input.data, at(output.data, own_offset(counts, input, self.rank)));
+  check_pair(kCall, input, output);
+  check_own(kCall, "input", input.count, input.dtype, counts, self);
+  check_whole(kCall, "output", output.count, "input", input.count, counts, self.size);
+  check_overlap(kCall, input, output, input.data, at(output.data, own_offset(counts, input, self.rank)));
   return agreeing({.kind = Kind::allgather,
                    .dtype = input.dtype,
                    .count = counts.empty() ? input.count : sum(counts),
@@ -164,15 +164,15 @@ Operation allgather(RankAndSize self, ConstTensor input, Tensor output, const Pa
 }
 
 Operation gather(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options) {
-  constexpr std::string_view kVerb = "gather";
+  constexpr std::string_view kCall = "gather";
   const auto& counts = options.counts;
-  check_root(kVerb, root, self.size);
+  check_root(kCall, root, self.size);
   if (self.rank != root) output = Tensor(nullptr, 0, input.dtype);
-  check_pair(kVerb, input, output);
-  check_own(kVerb, "input", input.count, input.dtype, counts, self);
+  check_pair(kCall, input, output);
+  check_own(kCall, "input", input.count, input.dtype, counts, self);
   if (self.rank == root) {
-    check_whole(kVerb, "output", output.count, "input", input.count, counts, self.size);
-    check_overlap(kVerb, input, output, input.data, at(output.data, own_offset(counts, input, self.rank)));
+    check_whole(kCall, "output", output.count, "input", input.count, counts, self.size);
+    check_overlap(kCall, input, output, input.data, at(output.data, own_offset(counts, input, self.rank)));
   }
   return agreeing({.kind = Kind::gather,
                    .dtype = input.dtype,
@@ -187,15 +187,15 @@ Operation gather(RankAndSize self, ConstTensor input, Tensor output, int root, c
 }
 
 Operation scatter(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options) {
-  constexpr std::string_view kVerb = "scatter";
+  constexpr std::string_view kCall = "scatter";
   const auto& counts = options.counts;
-  check_root(kVerb, root, self.size);
+  check_root(kCall, root, self.size);
   if (self.rank != root) input = ConstTensor(nullptr, 0, output.dtype);
-  check_pair(kVerb, input, output);
-  check_own(kVerb, "output", output.count, output.dtype, counts, self);
+  check_pair(kCall, input, output);
+  check_own(kCall, "output", output.count, output.dtype, counts, self);
   if (self.rank == root) {
-    check_whole(kVerb, "input", input.count, "output", output.count, counts, self.size);
-    check_overlap(kVerb, input, output, at(input.data, own_offset(counts, output, self.rank)), output.data);
+    check_whole(kCall, "input", input.count, "output", output.count, counts, self.size);
+    check_overlap(kCall, input, output, at(input.data, own_offset(counts, output, self.rank)), output.data);
   }
   return agreeing({.kind = Kind::scatter,
                    .dtype = output.dtype,
@@ -210,15 +210,15 @@ Operation scatter(RankAndSize self, ConstTensor input, Tensor output, int root, 
 }
 
 Operation reduce_scatter(RankAndSize self, ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
-  constexpr std::string_view kVerb = "reduce_scatter";
+  constexpr std::string_view kCall = "reduce_scatter";
   const auto& counts = options.counts;
-  check_pair(kVerb, input, output);
-  check_op(kVerb, op, input.dtype);
-  check_own(kVerb, "output", output.count, output.dtype, counts, self);
-  check_whole(kVerb, "input", input.count, "output", output.count, counts, self.size);
-  check_overlap(kVerb, input, output, at(input.data, own_offset(counts, output, self.rank)), output.data);
-  check_options(kVerb, options, input.dtype);
-  if (!options.algorithm.empty()) refuse(kVerb, "it always goes round the ring; there is no algorithm to force");
+  check_pair(kCall, input, output);
+  check_op(kCall, op, input.dtype);
+  check_own(kCall, "output", output.count, output.dtype, counts, self);
+  check_whole(kCall, "input", input.count, "output", output.count, counts, self.size);
+  check_overlap(kCall, input, output, at(input.data, own_offset(counts, output, self.rank)), output.data);
+  check_options(kCall, options, input.dtype);
+  if (!options.algorithm.empty()) refuse(kCall, "it always goes round the ring; there is no algorithm to force");
   return reduction({.kind = Kind::reduce_scatter,
                     .dtype = input.dtype,
                     .count = counts.empty() ? output.count : sum(counts),
@@ -231,13 +231,13 @@ Operation reduce_scatter(RankAndSize self, ConstTensor input, Tensor output, Op 
 }
 
 Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, const Options& options) {
-  constexpr std::string_view kVerb = "alltoall";
-  check_pair(kVerb, input, output);
+  constexpr std::string_view kCall = "alltoall";
+  check_pair(kCall, input, output);
   if (input.count != output.count)
-    refuse(kVerb, text("the input has ", input.count, " elements but the output ", output.count));
+    refuse(kCall, text("the input has ", input.count, " elements but the output ", output.count));
   if (input.count % std::size_t(self.size) != 0)
-    refuse(kVerb, text("the ", input.count, " elements cannot be divided among ", self.size, " ranks"));
-  check_overlap(kVerb, input, output, nullptr, &output);
+    refuse(kCall, text("the ", input.count, " elements cannot be divided among ", self.size, " ranks"));
+  check_overlap(kCall, input, output, nullptr, &output);
   return agreeing({.kind = Kind::alltoall,
                    .dtype = input.dtype,
                    .count = input.count / std::size_t(self.size),
@@ -249,17 +249,17 @@ Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, const Opt
 
 Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
                    std::span<const std::uint64_t> recv_counts, const Options& options) {
-  constexpr std::string_view kVerb = "alltoall";
-  check_pair(kVerb, input, output);
-  check_counts(kVerb, "send counts", send_counts, input.dtype, self.size);
-  check_counts(kVerb, "receive counts", recv_counts, input.dtype, self.size);
-  check_whole(kVerb, "input", input.count, "", 0, send_counts, self.size);
-  check_whole(kVerb, "output", output.count, "", 0, recv_counts, self.size);
+  constexpr std::string_view kCall = "alltoall";
+  check_pair(kCall, input, output);
+  check_counts(kCall, "send counts", send_counts, input.dtype, self.size);
+  check_counts(kCall, "receive counts", recv_counts, input.dtype, self.size);
+  check_whole(kCall, "input", input.count, "", 0, send_counts, self.size);
+  check_whole(kCall, "output", output.count, "", 0, recv_counts, self.size);
   const std::uint64_t to_itself = send_counts[std::size_t(self.rank)];
   const std::uint64_t from_itself = recv_counts[std::size_t(self.rank)];
   if (to_itself != from_itself)
-    refuse(kVerb, text("this rank sends ", to_itself, " elements to itself, but expects ", from_itself));
-  check_overlap(kVerb, input, output, nullptr, &output);
+    refuse(kCall, text("this rank sends ", to_itself, " elements to itself, but expects ", from_itself));
+  check_overlap(kCall, input, output, nullptr, &output);
   return agreeing({.kind = Kind::alltoall,
                    .dtype = input.dtype,
                    .fingerprint = 1,  // not the one of equal parts

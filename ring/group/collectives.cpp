@@ -1,12 +1,12 @@
-// What a group can be asked to do.
+// The collective calls of a group, blocking and asynchronous.
 #include "ring/group/arguments.hpp"
 #include "ring/group/group_impl.hpp"
 
 namespace anello {
 namespace {
 
-// A list that is used again by the thread's next call. Calls can be within each other: a callback of work may be called
-// while its thread waits for something else.
+// A list that the thread's next call uses again. Calls can be nested: a thread that waits may run the callback of
+// another operation, which submits work.
 template <class T>
 class ScratchList {
  public:

@@ -1,4 +1,4 @@
-// A group's beginning and end, and groups of groups. Its collectives are in collectives.cpp.
+// A group's beginning and end, and groups of groups; the operations are in collectives.cpp.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -80,17 +80,17 @@ Group::Impl::Impl(OperationQueue::GroupConfig config, std::shared_ptr<DataLinks>
 }
 
 void Group::Impl::abort(std::string_view reason) const {
-  if (!parted_) context_.abort(reason);
+  if (!left_) context_.abort(reason);
 }
 
 std::shared_ptr<Group::Impl> Group::Impl::make(std::vector<int> ranks) const {
-  if (parted_) refuse("group", "this rank's world has ended");
+  if (left_) refuse("group", "this rank's world has ended");
   return context_.make_group(std::move(ranks));
 }
 
 OperationQueue& Group::Impl::transfers(int from, int to) {
   const std::lock_guard lock(mutex_);
-  if (parted_) refuse("transfer", "this rank's world has ended");
+  if (left_) refuse("transfer", "this rank's world has ended");
   auto& pair = transfers_[{from, to}];
   if (!pair) pair = context_.make_transfers(group_->id, members[std::size_t(from)], members[std::size_t(to)]);
   return pair->queue();
@@ -107,18 +107,18 @@ Ticks Group::Impl::busy() const {
   return busy;
 }
 
-// World::Impl::leave() does the last part for the world itself, group 0.
-void Group::Impl::part() {
-  if (parted_.exchange(true)) return;
+// World::Impl::leave() sends the goodbye for the world itself, group 0.
+void Group::Impl::leave() {
+  if (left_.exchange(true)) return;
   queue_.close();
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [ranks, pair] : transfers_) pair->part();
+    for (const auto& [ranks, pair] : transfers_) pair->leave();
   }
   if (!context_.control) return context_.recorders->remove(group_->id);
   if (group_->id != 0) {
     context_.control->part(group_->id, queue_.completed());
-    context_.link_router->part(group_->id);
+    context_.link_router->remove(group_->id);
   }
   links_->close();
 }

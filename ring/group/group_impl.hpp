@@ -17,7 +17,7 @@ namespace anello {
 
 class Group::Impl {
  public:
-  // What a world gives its groups: services, and calls back into the world. Valid until part() has returned; the world
+  // What a world gives its groups: services, and calls back into the world. Valid until leave() has returned; the world
   // calls that for each group before it ends.
   struct GroupContext {
     FlightRecorders* recorders = nullptr;
@@ -30,7 +30,7 @@ class Group::Impl {
   };
 
   Impl(OperationQueue::GroupConfig config, std::shared_ptr<DataLinks> links, GroupContext context);
-  ~Impl() { part(); }
+  ~Impl() { leave(); }
 
   OperationQueue& queue();  // throws Error{invalid_argument} after finish()
   std::shared_ptr<Impl> make(std::vector<int> ranks) const;
@@ -42,7 +42,7 @@ class Group::Impl {
   void finish() { finished_ = true; }
   // Ends all operations, and sends the other members that this rank has left the group. Blocks until no thread waits
   // for an operation.
-  void part();
+  void leave();
   std::uint64_t completed() const { return queue_.completed(); }
   Ticks busy() const;  // spent in operations that are done
 
@@ -58,7 +58,7 @@ class Group::Impl {
   OperationQueue queue_;
   std::mutex mutex_;                                                // guards the next line
   std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_;  // by sender and receiver
-  std::atomic<bool> finished_ = false, parted_ = false;
+  std::atomic<bool> finished_ = false, left_ = false;
 };
 
 }  // namespace anello

@@ -169,7 +169,7 @@ void OperationQueue::complete_async(Lock& lock, AsyncOperation& operation) {
   lock.lock();
 }
 
-// The head's error says how far it got.
+// The head's error also has how far it got.
 void OperationQueue::fail_all(Lock& lock, const Error& cause) {
   const std::string how_far = runner_.how_far();
   const Error why = verdict(cause);

@@ -257,7 +257,8 @@ Error OperationRunner::divergence(int peer, std::uint32_t theirs) const {
   const std::string what = then ? describe(*then) : text("operation #", results_.sequence);
   const std::string where = group_.id == 0 ? "" : text(" in ", group_.name);
   if (results_.checksum == 0 || theirs == 0)
-    return {ErrorCode::protocol, text("what rank ", other, " says of its earlier results", where, " is damaged"), peer};
+    return {ErrorCode::protocol,
+            text("the checksum of earlier results", where, " that rank ", other, " sent is damaged"), peer};
   const std::string mine = which(me, results_.checksum), others = which(other, theirs);
   return {
       ErrorCode::diverged,

@@ -57,7 +57,7 @@ struct AsyncOperation : PendingOperation {
 // Asynchronous operations that are done, for reuse without allocation.
 class AsyncOperationPool {
  public:
-  // One that nobody refers to, or a new one.
+  // One without other references, or a new one.
   std::shared_ptr<AsyncOperation> take(OperationQueue& owner);
   // One that is done; others may still refer to it. Dropped if there are enough.
   void put(const std::shared_ptr<AsyncOperation>& operation) {

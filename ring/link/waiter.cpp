@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::microseconds kSpin{200};
 constexpr int kRoundsPerLook = 16;
-constexpr std::chrono::microseconds kYieldToNobody{3};  // at most; two switches take longer
+constexpr std::chrono::microseconds kIdleYield{3};  // a longer yield has let another process run
 
 std::chrono::nanoseconds yield() {
   const auto began = std::chrono::steady_clock::now();
@@ -52,7 +52,7 @@ bool Waiter::pause() {
   if (!spun_ && !core_is_wanted_ && spin_on()) return false;
   if (yields_ == policy_.yields) return true;
   if (yields_++ == 0) core_is_wanted_ = false;
-  if (yield() > kYieldToNobody) core_is_wanted_ = true;
+  if (yield() > kIdleYield) core_is_wanted_ = true;
   return false;
 }
 

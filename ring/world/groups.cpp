@@ -1,4 +1,4 @@
-// How a world makes its groups, of which the world itself is the first.
+// How a world makes its groups. The first is the world itself.
 #include <algorithm>
 #include <set>
 
@@ -46,13 +46,13 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::vector<int> members) {
 
 // One for each direction, so that two ranks that send to each other do not wait for each other.
 std::shared_ptr<Group::Impl> World::Impl::make_pair(std::uint64_t within, int from, int to) {
-  constexpr std::uint64_t kTransfers = 0x7472616e73666572;  // apart from the groups of two
+  constexpr std::uint64_t kTransfers = 0x7472616e73666572;  // so that it differs from groups of two members
   const std::uint64_t group =
       fingerprint(fingerprint(fingerprint(kTransfers, within), std::uint64_t(from)), std::uint64_t(to));
   return make_group(group, text("the transfers from rank ", from, " to rank ", to), {from, to});
 }
 
-// All members count the groups that they have made of these members, so they come to the same number without a word.
+// All members count the groups that they have made of these members, so they get the same number without a message.
 std::uint64_t World::Impl::identify(const std::vector<int>& members) {
   const std::lock_guard lock(mutex_);
   std::uint64_t group = fingerprint(0, made_[members]++);
