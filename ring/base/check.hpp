@@ -1,4 +1,4 @@
-// A broken invariant is a bug of this library, not an error of the user: it ends the process with the place.
+// A broken invariant is a bug of this library, not an error of the user: it ends the process and prints the place.
 #pragma once
 #include <cstdio>
 #include <cstdlib>

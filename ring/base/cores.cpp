@@ -33,12 +33,12 @@ double quota() {
   std::string line, path;
   while (std::getline(groups, line))
     if (line.starts_with("0::")) path = line.substr(3);
-  double least = kNoLimit;
+  double min_quota = kNoLimit;
   for (;; path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'))) {
     std::ifstream file("/sys/fs/cgroup" + path + "/cpu.max");
     double allowed = 0, period = 0;
-    if (file >> allowed >> period && period > 0) least = std::min(least, allowed / period);
-    if (path.empty()) return least;
+    if (file >> allowed >> period && period > 0) min_quota = std::min(min_quota, allowed / period);
+    if (path.empty()) return min_quota;
   }
 }
 

@@ -6,13 +6,13 @@ namespace anello {
 
 struct Cores {
   std::string allowed;  // core c is bit c % 8 of byte c / 8; no zeros at the end
-  double quota = 0;     // as many as are busy all the time
+  double quota = 0;     // how many cores' time they may use
 
-  double count() const;  // how much can be busy at once
-  // Of processes on one host, whose quota is taken to be a common one.
+  double count() const;  // how many can be busy at once
+  // Adds the cores of another process on this host. Their quota is assumed to be a common one.
   void unite(const Cores& other);
 };
 
-Cores available_cores();  // to this thread
+Cores available_cores();  // of this thread
 
 }  // namespace anello

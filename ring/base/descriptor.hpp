@@ -24,7 +24,7 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// `errno` as an Error that says what was attempted.
+// `errno` as an Error; `what` was attempted.
 Error system_error(std::string_view attempt, ErrorCode code = ErrorCode::unsupported);
 
 }  // namespace anello

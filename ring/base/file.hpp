@@ -7,11 +7,11 @@
 
 namespace anello {
 
-// All of it. Throws Error{file} that names `path`.
+// Writes all of `bytes`. Throws Error{file} that names `path`.
 void write_all(const Descriptor& file, const std::string& path, std::string_view bytes);
 
-// So that whoever reads the file sees all of it, or what was there before: makes a new one beside it and renames it; a
-// link in its place is replaced, not followed. Throws Error{file} that names `path`, and then leaves nothing behind.
+// Replaces a file so that a reader sees the old or the new content, never a part: writes a new file beside it and
+// renames that. A symbolic link is replaced, not followed. Throws Error{file} that names `path`; leaves no file then.
 void replace_file(const std::string& path, std::string_view bytes);
 
 }  // namespace anello

@@ -1,4 +1,4 @@
-// Who a rank is in its world. Plain data, made by whoever found the ranks.
+// A rank's place in its world. Plain data, made by the code that found the ranks (a rendezvous, or run_world).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,12 +7,12 @@ namespace anello {
 
 struct Identity {
   std::string job = "default";
-  std::uint32_t generation = 1;  // one incarnation of the world; 0 is none
+  std::uint32_t generation = 1;  // which incarnation of the world, from 1
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;
   int node_rank = 0, node_count = 1;
-  std::string host;     // for people, and the same string on all ranks of one host
-  std::string address;  // numeric; where this rank listens and what it tells the others ("127.0.0.1", "fe80::1%eth0")
+  std::string host;     // for messages; the same string on all ranks of one host
+  std::string address;  // numeric ("127.0.0.1", "fe80::1%eth0"): this rank listens there, and the others connect to it
   std::string secret;   // empty: no authentication
 };
 

@@ -12,17 +12,17 @@ namespace {
 constexpr std::array<std::string_view, 4> kNames = {"error", "warning", "info", "debug"};
 
 std::atomic<Severity> min_severity = Severity::warning;
-std::mutex who_mutex;
-std::string& who_speaks() {
-  static auto* who = new std::string;  // outlives every static destructor that may log
-  return *who;
+std::mutex speaker_mutex;
+std::string& speaker() {
+  static auto* text = new std::string;  // outlives every static destructor that may log
+  return *text;
 }
 }  // namespace
 
-void set_log(Severity least, std::string_view who) {
-  min_severity = least;
-  const std::lock_guard lock(who_mutex);
-  who_speaks() = who;
+void set_log(Severity min, std::string_view name) {
+  min_severity = min;
+  const std::lock_guard lock(speaker_mutex);
+  speaker() = name;
 }
 
 bool log_enabled(Severity severity) {
@@ -33,11 +33,11 @@ void log(Severity severity, std::string_view message) {
   if (!log_enabled(severity)) return;
   std::string line = "anello: ";
   {
-    const std::lock_guard lock(who_mutex);
-    if (!who_speaks().empty()) line.append(who_speaks()).append(": ");
+    const std::lock_guard lock(speaker_mutex);
+    if (!speaker().empty()) line.append(speaker()).append(": ");
   }
   line.append(kNames[static_cast<std::size_t>(severity)]).append(": ").append(message).append("\n");
-  if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nowhere left to say so
+  if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nothing can be done about it
 }
 
 bool parse(std::string_view text, Severity& severity) {

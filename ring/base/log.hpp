@@ -6,8 +6,8 @@ namespace anello {
 
 enum class Severity { error, warning, info, debug };
 
-// Process-wide: the least severe message that is written, and what stands before each ("rank 3"). Set at start.
-void set_log(Severity least, std::string_view who);
+// Process-wide: the lowest severity that is written, and the text before each message ("rank 3"). Set at start.
+void set_log(Severity min, std::string_view name);
 bool log_enabled(Severity severity);
 void log(Severity severity, std::string_view message);
 bool parse(std::string_view text, Severity&);

@@ -1,11 +1,11 @@
-// Which kernel a process lives on. Any thread.
+// What the operating system says about this process. Any thread.
 #pragma once
 #include <string>
 
 namespace anello {
 
-// The same for processes that share a kernel, since its start, and its namespace of that kind ("net", "time"); empty if
-// that cannot be known.
+// A text that is equal for processes on the same boot of the same kernel, in the same namespace of that kind ("net",
+// "time"). Empty if that cannot be found out.
 std::string kernel_identity(const std::string& kind);
 
 }  // namespace anello

@@ -1,5 +1,5 @@
 // What the ranks of one operation must agree on. Travels before an operation's data on every connection, and over the
-// control plane when an operation does not get on. Pure.
+// control plane when an operation makes no progress. Pure.
 #pragma once
 #include <anello/tensor.hpp>
 #include <array>
@@ -26,7 +26,7 @@ enum class Kind : std::uint8_t {
 };
 std::string_view name(Kind kind);  // "allgather"
 
-inline constexpr DType kAsTheyAre{};  // no type of its own
+inline constexpr DType kAsTheyAre{};  // the elements' own type
 
 struct Signature {
   std::uint64_t group = 0;  // not encoded: the connection says which; 0 is the world
@@ -35,19 +35,19 @@ struct Signature {
   std::uint64_t count = 0;     // elements
   std::uint32_t slab_elems = 0;
   std::uint32_t results = 0;      // checksum of the newest result that is the same on all ranks; 0: not compared
-  std::uint64_t fingerprint = 0;  // of what has no field of its own: lists of counts, a factor; 0 if there is none
+  std::uint64_t fingerprint = 0;  // of values without a field here: lists of counts, a factor; 0: none
   std::int32_t root = -1;
   Kind kind = Kind::barrier;
   Op op = Op::sum;
   DType dtype = DType::u8;
-  DType wire = kAsTheyAre;  // what the elements travel as
+  DType wire = kAsTheyAre;  // the type that the elements are sent as
   Algorithm algorithm = Algorithm::automatic;
 
   friend bool operator==(const Signature&, const Signature&) = default;
 };
 
-// A fingerprint with one more value in it; never 0. SplitMix64's finaliser, so that short lists of small numbers do not
-// meet.
+// A fingerprint with one more value added; never 0. SplitMix64's finaliser, so that short lists of small numbers do not
+// collide.
 constexpr std::uint64_t fingerprint(std::uint64_t before, std::uint64_t value) {
   std::uint64_t mixed = before ^ (value + 0x9e3779b97f4a7c15 + (before << 6) + (before >> 2));
   mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
@@ -58,7 +58,7 @@ constexpr std::uint64_t fingerprint(std::uint64_t before, std::uint64_t value) {
 
 inline constexpr std::size_t kSignatureBytes = 48;
 std::array<char, kSignatureBytes> encode(const Signature& signature);
-// Throws Error{protocol} if the bytes are no signature.
+// Throws Error{protocol} if the bytes are not a signature.
 Signature decode_signature(std::string_view bytes);
 
 std::string describe(const Signature& signature);  // "allreduce #3 (sum of 100 f32)"

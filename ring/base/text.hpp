@@ -13,7 +13,7 @@ std::string text(const Parts&... parts) {
   return std::move(out).str();
 }
 
-// Text from outside, safe to show: at most `max_bytes`, control characters (which may steer a terminal) replaced.
+// Text from outside, safe to show: at most `max_bytes`, control characters (which may control a terminal) replaced.
 inline std::string printable(std::string_view from, std::size_t max_bytes = 1000) {
   std::string out(from.substr(0, max_bytes));
   for (char& c : out)

@@ -1,4 +1,4 @@
-// Threads of the library's own: signals are the program's, its handlers run on its own threads and interrupt them.
+// The library's threads block all signals, so that the program's handlers run on, and interrupt, its own threads only.
 #pragma once
 #include <signal.h>
 

@@ -26,10 +26,11 @@ std::uint64_t Reader::number(int bytes) {
   return value;
 }
 
-std::string Reader::str(std::size_t most) {
+std::string Reader::str(std::size_t max_bytes) {
   const std::uint32_t bytes = u32();
-  if (bytes > most)
-    throw Error(ErrorCode::protocol, text(what_, " message: claims ", bytes, " bytes where ", most, " are allowed"));
+  if (bytes > max_bytes)
+    throw Error(ErrorCode::protocol,
+                text(what_, " message: claims ", bytes, " bytes where ", max_bytes, " are allowed"));
   return std::string(raw(bytes));
 }
 

@@ -1,5 +1,5 @@
 // Messages as bytes: little-endian, lengths checked before anything is read or allocated. A Writer owns its bytes, a
-// Reader borrows them. Bytes that do not fit end in Error{protocol} with the name of what was being read.
+// Reader borrows them. Bytes that do not fit throw Error{protocol} with the name of the message.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -36,7 +36,7 @@ class Reader {
   std::uint64_t u64() { return number(8); }
   std::int32_t i32() { return static_cast<std::int32_t>(u32()); }
   std::string_view raw(std::size_t bytes);
-  std::string str(std::size_t most);  // refuses a claimed length above `most`
+  std::string str(std::size_t max_bytes);  // refuses a claimed length above that
   std::size_t left() const { return left_.size(); }
   void finish() const;  // refuses bytes left over
 

@@ -34,7 +34,7 @@ Operation agreeing(Operation operation, std::uint64_t number) {
   return operation;
 }
 
-// What all reductions take from their options. A factor has no field of its own in a signature.
+// Sets the options that all reductions have. A factor has no field in a signature, so it goes into the fingerprint.
 Operation reduction(Operation operation, Op op, const ReduceOptions& options) {
   operation.op = op;
   operation.algorithm = options.algorithm;
@@ -50,15 +50,15 @@ Operation reduction(Operation operation, Op op, const ReduceOptions& options) {
 // A list of tensors as one run of elements; its pieces lie in `pieces`.
 class List {
  public:
-  List(std::string_view verb, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces) : pieces_(pieces) {
+  List(std::string_view call, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces) : pieces_(pieces) {
     pieces.clear();
     if (!tensors.empty()) dtype_ = tensors[0].dtype;
     for (const Tensor& tensor : tensors) {
-      check_tensor(verb, "tensor", tensor);
+      check_tensor(call, "tensor", tensor);
       if (tensor.dtype != dtype_)
-        refuse(verb, text("the list has both ", name(dtype_), " and ", name(tensor.dtype), "; send one list for each"));
+        refuse(call, text("the list has both ", name(dtype_), " and ", name(tensor.dtype), "; send one list for each"));
       fingerprint_ = fingerprint(fingerprint_, tensor.count);
-      check_size(verb, "list", count_ += tensor.count, dtype_);
+      check_size(call, "list", count_ += tensor.count, dtype_);
       if (tensor.count > 0) pieces.push_back({count_, static_cast<std::byte*>(tensor.data), tensor.count});
     }
   }
@@ -76,13 +76,13 @@ class List {
 }  // namespace
 
 Operation allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
-  constexpr std::string_view kVerb = "allreduce";
-  check_pair(kVerb, input, output);
-  check_op(kVerb, op, input.dtype);
+  constexpr std::string_view kCall = "allreduce";
+  check_pair(kCall, input, output);
+  check_op(kCall, op, input.dtype);
   if (input.count != output.count)
-    refuse(kVerb, text("the input has ", input.count, " elements but the output ", output.count));
-  check_overlap(kVerb, input, output, input.data, output.data);
-  check_options(kVerb, options, input.dtype);
+    refuse(kCall, text("the input has ", input.count, " elements but the output ", output.count));
+  check_overlap(kCall, input, output, input.data, output.data);
+  check_options(kCall, options, input.dtype);
   return reduction({.kind = Kind::allreduce,
                     .dtype = input.dtype,
                     .count = input.count,
@@ -94,10 +94,10 @@ Operation allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions
 
 Operation allreduce(std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, Op op,
                     const ReduceOptions& options) {
-  constexpr std::string_view kVerb = "allreduce";
-  const List list(kVerb, tensors, pieces);
-  check_op(kVerb, op, list.dtype());
-  check_options(kVerb, options, list.dtype());
+  constexpr std::string_view kCall = "allreduce";
+  const List list(kCall, tensors, pieces);
+  check_op(kCall, op, list.dtype());
+  check_options(kCall, options, list.dtype());
   return reduction({.kind = Kind::allreduce,
                     .dtype = list.dtype(),
                     .count = list.count(),
@@ -108,17 +108,17 @@ Operation allreduce(std::span<const Tensor> tensors, std::vector<Buffer::Piece>&
                    op, options);
 }
 
-Operation reduce(RankAndSize seat, ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
-  constexpr std::string_view kVerb = "reduce";
-  check_root(kVerb, root, seat.size);
-  if (seat.rank != root) output = Tensor(nullptr, 0, input.dtype);
-  check_pair(kVerb, input, output);
-  check_op(kVerb, op, input.dtype);
-  if (seat.rank == root && input.count != output.count)
-    refuse(kVerb, text("the input has ", input.count, " elements but the output ", output.count));
-  check_overlap(kVerb, input, output, input.data, output.data);
-  check_options(kVerb, options, input.dtype);
-  if (!options.algorithm.empty()) refuse(kVerb, "there is no algorithm to force, only a slab");
+Operation reduce(RankAndSize self, ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
+  constexpr std::string_view kCall = "reduce";
+  check_root(kCall, root, self.size);
+  if (self.rank != root) output = Tensor(nullptr, 0, input.dtype);
+  check_pair(kCall, input, output);
+  check_op(kCall, op, input.dtype);
+  if (self.rank == root && input.count != output.count)
+    refuse(kCall, text("the input has ", input.count, " elements but the output ", output.count));
+  check_overlap(kCall, input, output, input.data, output.data);
+  check_options(kCall, options, input.dtype);
+  if (!options.algorithm.empty()) refuse(kCall, "there is no algorithm to force, only a slab");
   return reduction({.kind = Kind::reduce,
                     .dtype = input.dtype,
                     .count = input.count,
@@ -129,11 +129,11 @@ Operation reduce(RankAndSize seat, ConstTensor input, Tensor output, int root, O
                    op, options);
 }
 
-Operation broadcast(RankAndSize seat, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, int root,
+Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, int root,
                     const Options& options) {
-  constexpr std::string_view kVerb = "broadcast";
-  check_root(kVerb, root, seat.size);
-  const List list(kVerb, tensors, pieces);
+  constexpr std::string_view kCall = "broadcast";
+  check_root(kCall, root, self.size);
+  const List list(kCall, tensors, pieces);
   return agreeing({.kind = Kind::broadcast,
                    .dtype = list.dtype(),
                    .count = list.count(),
@@ -145,13 +145,13 @@ Operation broadcast(RankAndSize seat, std::span<const Tensor> tensors, std::vect
                   options.consistency_token);
 }
 
-Operation allgather(RankAndSize seat, ConstTensor input, Tensor output, const PartOptions& options) {
-  constexpr std::string_view kVerb = "allgather";
+Operation allgather(RankAndSize self, ConstTensor input, Tensor output, const PartOptions& options) {
+  constexpr std::string_view kCall = "allgather";
   const auto& counts = options.counts;
-  check_pair(kVerb, input, output);
-  check_own(kVerb, "input", input.count, input.dtype, counts, seat);
-  check_whole(kVerb, "output", output.count, "input", input.count, counts, seat.size);
-  check_overlap(kVerb, input, output, input.data, at(output.data, own_offset(counts, input, seat.rank)));
+  check_pair(kCall, input, output);
+  check_own(kCall, "input", input.count, input.dtype, counts, self);
+  check_whole(kCall, "output", output.count, "input", input.count, counts, self.size);
+  check_overlap(kCall, input, output, input.data, at(output.data, own_offset(counts, input, self.rank)));
   return agreeing({.kind = Kind::allgather,
                    .dtype = input.dtype,
                    .count = counts.empty() ? input.count : sum(counts),
@@ -163,16 +163,16 @@ Operation allgather(RankAndSize seat, ConstTensor input, Tensor output, const Pa
                   options.consistency_token);
 }
 
-Operation gather(RankAndSize seat, ConstTensor input, Tensor output, int root, const PartOptions& options) {
-  constexpr std::string_view kVerb = "gather";
+Operation gather(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options) {
+  constexpr std::string_view kCall = "gather";
   const auto& counts = options.counts;
-  check_root(kVerb, root, seat.size);
-  if (seat.rank != root) output = Tensor(nullptr, 0, input.dtype);
-  check_pair(kVerb, input, output);
-  check_own(kVerb, "input", input.count, input.dtype, counts, seat);
-  if (seat.rank == root) {
-    check_whole(kVerb, "output", output.count, "input", input.count, counts, seat.size);
-    check_overlap(kVerb, input, output, input.data, at(output.data, own_offset(counts, input, seat.rank)));
+  check_root(kCall, root, self.size);
+  if (self.rank != root) output = Tensor(nullptr, 0, input.dtype);
+  check_pair(kCall, input, output);
+  check_own(kCall, "input", input.count, input.dtype, counts, self);
+  if (self.rank == root) {
+    check_whole(kCall, "output", output.count, "input", input.count, counts, self.size);
+    check_overlap(kCall, input, output, input.data, at(output.data, own_offset(counts, input, self.rank)));
   }
   return agreeing({.kind = Kind::gather,
                    .dtype = input.dtype,
@@ -186,16 +186,16 @@ Operation gather(RankAndSize seat, ConstTensor input, Tensor output, int root, c
                   options.consistency_token);
 }
 
-Operation scatter(RankAndSize seat, ConstTensor input, Tensor output, int root, const PartOptions& options) {
-  constexpr std::string_view kVerb = "scatter";
+Operation scatter(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options) {
+  constexpr std::string_view kCall = "scatter";
   const auto& counts = options.counts;
-  check_root(kVerb, root, seat.size);
-  if (seat.rank != root) input = ConstTensor(nullptr, 0, output.dtype);
-  check_pair(kVerb, input, output);
-  check_own(kVerb, "output", output.count, output.dtype, counts, seat);
-  if (seat.rank == root) {
-    check_whole(kVerb, "input", input.count, "output", output.count, counts, seat.size);
-    check_overlap(kVerb, input, output, at(input.data, own_offset(counts, output, seat.rank)), output.data);
+  check_root(kCall, root, self.size);
+  if (self.rank != root) input = ConstTensor(nullptr, 0, output.dtype);
+  check_pair(kCall, input, output);
+  check_own(kCall, "output", output.count, output.dtype, counts, self);
+  if (self.rank == root) {
+    check_whole(kCall, "input", input.count, "output", output.count, counts, self.size);
+    check_overlap(kCall, input, output, at(input.data, own_offset(counts, output, self.rank)), output.data);
   }
   return agreeing({.kind = Kind::scatter,
                    .dtype = output.dtype,
@@ -209,16 +209,16 @@ Operation scatter(RankAndSize seat, ConstTensor input, Tensor output, int root, 
                   options.consistency_token);
 }
 
-Operation reduce_scatter(RankAndSize seat, ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
-  constexpr std::string_view kVerb = "reduce_scatter";
+Operation reduce_scatter(RankAndSize self, ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
+  constexpr std::string_view kCall = "reduce_scatter";
   const auto& counts = options.counts;
-  check_pair(kVerb, input, output);
-  check_op(kVerb, op, input.dtype);
-  check_own(kVerb, "output", output.count, output.dtype, counts, seat);
-  check_whole(kVerb, "input", input.count, "output", output.count, counts, seat.size);
-  check_overlap(kVerb, input, output, at(input.data, own_offset(counts, output, seat.rank)), output.data);
-  check_options(kVerb, options, input.dtype);
-  if (!options.algorithm.empty()) refuse(kVerb, "it always goes round the ring; there is no algorithm to force");
+  check_pair(kCall, input, output);
+  check_op(kCall, op, input.dtype);
+  check_own(kCall, "output", output.count, output.dtype, counts, self);
+  check_whole(kCall, "input", input.count, "output", output.count, counts, self.size);
+  check_overlap(kCall, input, output, at(input.data, own_offset(counts, output, self.rank)), output.data);
+  check_options(kCall, options, input.dtype);
+  if (!options.algorithm.empty()) refuse(kCall, "it always goes round the ring; there is no algorithm to force");
   return reduction({.kind = Kind::reduce_scatter,
                     .dtype = input.dtype,
                     .count = counts.empty() ? output.count : sum(counts),
@@ -230,36 +230,36 @@ Operation reduce_scatter(RankAndSize seat, ConstTensor input, Tensor output, Op 
                    op, options);
 }
 
-Operation alltoall(RankAndSize seat, ConstTensor input, Tensor output, const Options& options) {
-  constexpr std::string_view kVerb = "alltoall";
-  check_pair(kVerb, input, output);
+Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, const Options& options) {
+  constexpr std::string_view kCall = "alltoall";
+  check_pair(kCall, input, output);
   if (input.count != output.count)
-    refuse(kVerb, text("the input has ", input.count, " elements but the output ", output.count));
-  if (input.count % std::size_t(seat.size) != 0)
-    refuse(kVerb, text("the ", input.count, " elements cannot be divided among ", seat.size, " ranks"));
-  check_overlap(kVerb, input, output, nullptr, &output);
+    refuse(kCall, text("the input has ", input.count, " elements but the output ", output.count));
+  if (input.count % std::size_t(self.size) != 0)
+    refuse(kCall, text("the ", input.count, " elements cannot be divided among ", self.size, " ranks"));
+  check_overlap(kCall, input, output, nullptr, &output);
   return agreeing({.kind = Kind::alltoall,
                    .dtype = input.dtype,
-                   .count = input.count / std::size_t(seat.size),
+                   .count = input.count / std::size_t(self.size),
                    .input = buffer(input),
                    .output = buffer(output),
                    .name = options.name},
                   options.consistency_token);
 }
 
-Operation alltoall(RankAndSize seat, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
                    std::span<const std::uint64_t> recv_counts, const Options& options) {
-  constexpr std::string_view kVerb = "alltoall";
-  check_pair(kVerb, input, output);
-  check_counts(kVerb, "send counts", send_counts, input.dtype, seat.size);
-  check_counts(kVerb, "receive counts", recv_counts, input.dtype, seat.size);
-  check_whole(kVerb, "input", input.count, "", 0, send_counts, seat.size);
-  check_whole(kVerb, "output", output.count, "", 0, recv_counts, seat.size);
-  const std::uint64_t to_itself = send_counts[std::size_t(seat.rank)];
-  const std::uint64_t from_itself = recv_counts[std::size_t(seat.rank)];
+  constexpr std::string_view kCall = "alltoall";
+  check_pair(kCall, input, output);
+  check_counts(kCall, "send counts", send_counts, input.dtype, self.size);
+  check_counts(kCall, "receive counts", recv_counts, input.dtype, self.size);
+  check_whole(kCall, "input", input.count, "", 0, send_counts, self.size);
+  check_whole(kCall, "output", output.count, "", 0, recv_counts, self.size);
+  const std::uint64_t to_itself = send_counts[std::size_t(self.rank)];
+  const std::uint64_t from_itself = recv_counts[std::size_t(self.rank)];
   if (to_itself != from_itself)
-    refuse(kVerb, text("this rank sends ", to_itself, " elements to itself, but expects ", from_itself));
-  check_overlap(kVerb, input, output, nullptr, &output);
+    refuse(kCall, text("this rank sends ", to_itself, " elements to itself, but expects ", from_itself));
+  check_overlap(kCall, input, output, nullptr, &output);
   return agreeing({.kind = Kind::alltoall,
                    .dtype = input.dtype,
                    .fingerprint = 1,  // not the one of equal parts

@@ -10,89 +10,89 @@
 
 namespace anello {
 
-void refuse(std::string_view verb, const std::string& why) {
-  throw Error(ErrorCode::invalid_argument, text(verb, ": ", why));
+void refuse(std::string_view call, const std::string& why) {
+  throw Error(ErrorCode::invalid_argument, text(call, ": ", why));
 }
 
-void refuse_size(std::string_view verb, std::string_view which, std::uint64_t count) {
-  refuse(verb, text("the ", which, " has ", count, " elements, more than any memory holds"));
+void refuse_size(std::string_view call, std::string_view which, std::uint64_t count) {
+  refuse(call, text("the ", which, " has ", count, " elements, more than any memory holds"));
 }
 
-void refuse_tensor(std::string_view verb, std::string_view which, const ConstTensor& tensor) {
+void refuse_tensor(std::string_view call, std::string_view which, const ConstTensor& tensor) {
   if (tensor.count > 0 && !tensor.data)
-    refuse(verb, text("the ", which, " is a null pointer with ", tensor.count, " elements"));
-  refuse(verb, text("the ", which, "'s dtype ", int(tensor.dtype), " is not one of anello::DType"));
+    refuse(call, text("the ", which, " is a null pointer with ", tensor.count, " elements"));
+  refuse(call, text("the ", which, "'s dtype ", int(tensor.dtype), " is not one of anello::DType"));
 }
 
 std::uint64_t sum(Counts counts) {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t(0));
 }
 
-void check_counts(std::string_view verb, std::string_view which, Counts counts, DType dtype, int size) {
+void check_counts(std::string_view call, std::string_view which, Counts counts, DType dtype, int size) {
   if (counts.size() != std::size_t(size))
-    refuse(verb, text("there are ", counts.size(), " ", which, " for ", size, " ranks"));
-  const std::uint64_t most = PTRDIFF_MAX / size_bytes(dtype);
+    refuse(call, text("there are ", counts.size(), " ", which, " for ", size, " ranks"));
+  const std::uint64_t max_count = PTRDIFF_MAX / size_bytes(dtype);
   std::uint64_t total = 0;
   for (const std::uint64_t count : counts)
-    if (count > most || (total += count) > most)
-      refuse_size(verb, text("buffer of the ", which), std::max(count, total));
+    if (count > max_count || (total += count) > max_count)
+      refuse_size(call, text("buffer of the ", which), std::max(count, total));
 }
 
-void check_pair(std::string_view verb, const ConstTensor& input, const Tensor& output) {
-  check_tensor(verb, "input", input);
-  check_tensor(verb, "output", output);
+void check_pair(std::string_view call, const ConstTensor& input, const Tensor& output) {
+  check_tensor(call, "input", input);
+  check_tensor(call, "output", output);
   if (input.dtype != output.dtype)
-    refuse(verb, text("the input is ", name(input.dtype), " but the output is ", name(output.dtype)));
+    refuse(call, text("the input is ", name(input.dtype), " but the output is ", name(output.dtype)));
 }
 
-void check_overlap(std::string_view verb, const ConstTensor& input, const Tensor& output, const void* in_place_input,
+void check_overlap(std::string_view call, const ConstTensor& input, const Tensor& output, const void* in_place_input,
                    const void* in_place_output) {
   if (in_place_input == in_place_output) return;
   const auto a = reinterpret_cast<std::uintptr_t>(input.data), b = reinterpret_cast<std::uintptr_t>(output.data);
   if (a < b + output.bytes() && b < a + input.bytes())
-    refuse(verb, "input and output overlap without being in place; use the same memory or memory apart");
+    refuse(call, "input and output overlap without being in place; use the same memory or memory apart");
 }
 
 // The product is not computed, which may be too large.
-void check_whole(std::string_view verb, std::string_view larger, std::uint64_t all, std::string_view smaller,
+void check_whole(std::string_view call, std::string_view larger, std::uint64_t all, std::string_view smaller,
                  std::uint64_t count, Counts counts, int size) {
   const auto n = std::uint64_t(size);
   if (counts.empty() && (all % n != 0 || all / n != count))
-    refuse(verb, text("the ", larger, " has ", all, " elements, not ", size, " times the ", smaller, "'s ", count));
+    refuse(call, text("the ", larger, " has ", all, " elements, not ", size, " times the ", smaller, "'s ", count));
   if (!counts.empty() && sum(counts) != all)
-    refuse(verb, text("the ", larger, " has ", all, " elements, but the counts add up to ", sum(counts)));
+    refuse(call, text("the ", larger, " has ", all, " elements, but the counts add up to ", sum(counts)));
 }
 
-void check_own(std::string_view verb, std::string_view smaller, std::uint64_t count, DType dtype, Counts counts,
-               RankAndSize seat) {
+void check_own(std::string_view call, std::string_view smaller, std::uint64_t count, DType dtype, Counts counts,
+               RankAndSize self) {
   if (counts.empty()) return;
-  check_counts(verb, "counts", counts, dtype, seat.size);
-  const std::uint64_t own = counts[std::size_t(seat.rank)];
+  check_counts(call, "counts", counts, dtype, self.size);
+  const std::uint64_t own = counts[std::size_t(self.rank)];
   if (count != own)
-    refuse(verb, text("the ", smaller, " has ", count, " elements, but the counts give rank ", seat.rank, " ", own));
+    refuse(call, text("the ", smaller, " has ", count, " elements, but the counts give rank ", self.rank, " ", own));
 }
 
-void check_root(std::string_view verb, int root, int size) {
-  if (root < 0 || root >= size) refuse(verb, text("root ", root, " is not one of ", size, " ranks"));
+void check_root(std::string_view call, int root, int size) {
+  if (root < 0 || root >= size) refuse(call, text("root ", root, " is not one of ", size, " ranks"));
 }
 
-void check_peer(std::string_view verb, int peer, RankAndSize seat) {
-  if (peer < 0 || peer >= seat.size) refuse(verb, text("peer ", peer, " is not one of ", seat.size, " ranks"));
-  if (peer == seat.rank) refuse(verb, "a rank cannot be its own peer");
+void check_peer(std::string_view call, int peer, RankAndSize self) {
+  if (peer < 0 || peer >= self.size) refuse(call, text("peer ", peer, " is not one of ", self.size, " ranks"));
+  if (peer == self.rank) refuse(call, "a rank cannot be its own peer");
 }
 
-void check_op(std::string_view verb, Op op, DType dtype) {
-  if (name(op) == "?") refuse(verb, text("reduction ", int(op), " is not one of anello::Op"));
+void check_op(std::string_view call, Op op, DType dtype) {
+  if (name(op) == "?") refuse(call, text("reduction ", int(op), " is not one of anello::Op"));
   if (can_reduce(dtype, op)) return;
   const bool boolean = dtype == DType::boolean;
-  refuse(verb, text("there is no ", name(op), " of ", name(dtype),
+  refuse(call, text("there is no ", name(op), " of ", name(dtype),
                     boolean ? "; take sum for any, product for all" : "; the bitwise reductions are for integers"));
 }
 
-static void check_factor(std::string_view verb, std::string_view which, double factor, DType dtype) {
+static void check_factor(std::string_view call, std::string_view which, double factor, DType dtype) {
   if (factor == 1) return;
-  if (!is_float(dtype)) refuse(verb, text("a ", which, " is for floats, not for ", name(dtype)));
-  if (!std::isfinite(factor)) refuse(verb, text("the ", which, " ", factor, " is not finite"));
+  if (!is_float(dtype)) refuse(call, text("a ", which, " is for floats, not for ", name(dtype)));
+  if (!std::isfinite(factor)) refuse(call, text("the ", which, " ", factor, " is not finite"));
 }
 
 void check_options(std::string_view verb, const ReduceOptions& options, DType dtype) {

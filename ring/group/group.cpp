@@ -11,10 +11,10 @@ namespace anello {
 Group::Group(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 int Group::rank() const {
-  return impl_->seat.rank;
+  return impl_->self.rank;
 }
 int Group::size() const {
-  return impl_->seat.size;
+  return impl_->self.size;
 }
 std::span<const int> Group::members() const {
   return impl_->members;
@@ -48,7 +48,7 @@ Group Group::group(std::span<const int> members) const {
     ranks.push_back(world);
   }
   if (std::find(members.begin(), members.end(), rank()) == members.end())
-    refuse("group", text("rank ", rank(), " makes a group of which it is no member"));
+    refuse("group", text("rank ", rank(), " makes a group that it is not a member of"));
   return Group(impl_->make(std::move(ranks)));
 }
 
@@ -64,56 +64,55 @@ Group Group::split(int colour, int key) {
   return group(members);
 }
 
-Group::Impl::Impl(OperationQueue::GroupConfig config, std::shared_ptr<DataLinks> links, Surroundings surroundings,
-                  Favours favours)
-    : seat{config.rank, int(config.recorder->members().size())},
-      members(config.recorder->members()),
+Group::Impl::Impl(OperationQueue::GroupConfig config, std::shared_ptr<DataLinks> links, GroupContext context)
+    : self{config.rank, int(config.group->members.size())},
+      members(config.group->members),
       settings(config.settings),
+      group_(config.group),
       recorder_(config.recorder),
       links_(std::move(links)),
-      surroundings_(surroundings),
-      favours_(std::move(favours)),
-      communicator_(config, surroundings.control, links_.get()) {
-  surroundings_.recorders->add(recorder_);
-  if (!surroundings_.control) return;
-  surroundings_.control->enroll(recorder_);
-  surroundings_.link_router->enroll(links_);
+      context_(std::move(context)),
+      queue_(config, context_.control, links_.get()) {
+  context_.recorders->add(group_->id, group_->name, members, recorder_);
+  if (!context_.control) return;
+  context_.control->enroll(group_);
+  context_.link_router->enroll(links_);
 }
 
 void Group::Impl::abort(std::string_view reason) const {
-  if (!parted_) favours_.abort(reason);
+  if (!left_) context_.abort(reason);
 }
 
 std::shared_ptr<Group::Impl> Group::Impl::make(std::vector<int> ranks) const {
-  if (parted_) refuse("group", "this rank's world has ended");
-  return favours_.group(std::move(ranks));
+  if (left_) refuse("group", "this rank's world has ended");
+  return context_.make_group(std::move(ranks));
 }
 
 OperationQueue& Group::Impl::transfers(int from, int to) {
   const std::lock_guard lock(mutex_);
-  if (parted_) refuse("transfer", "this rank's world has ended");
+  if (left_) refuse("transfer", "this rank's world has ended");
   auto& pair = transfers_[{from, to}];
-  if (!pair) pair = favours_.transfers(recorder_->group(), members[std::size_t(from)], members[std::size_t(to)]);
-  return pair->communicator();
+  if (!pair) pair = context_.make_transfers(group_->id, members[std::size_t(from)], members[std::size_t(to)]);
+  return pair->queue();
 }
 
-OperationQueue& Group::Impl::communicator() {
+OperationQueue& Group::Impl::queue() {
   if (finished_) refuse("world", "used after finish()");
-  return communicator_;
+  return queue_;
 }
 
-// The world says goodbye for itself.
-void Group::Impl::part() {
-  if (parted_.exchange(true)) return;
-  communicator_.close();
+// World::Impl::leave() sends the goodbye for the world itself, group 0.
+void Group::Impl::leave() {
+  if (left_.exchange(true)) return;
+  queue_.close();
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [ranks, pair] : transfers_) pair->part();
+    for (const auto& [ranks, pair] : transfers_) pair->leave();
   }
-  if (!surroundings_.control) return surroundings_.recorders->remove(recorder_->group());
-  if (recorder_->group() != 0) {
-    surroundings_.control->leave_group(recorder_->group(), communicator_.completed());
-    surroundings_.link_router->part(recorder_->group());
+  if (!context_.control) return context_.recorders->remove(group_->id);
+  if (group_->id != 0) {
+    context_.control->leave_group(group_->id, queue_.completed());
+    context_.link_router->remove(group_->id);
   }
   links_->close();
 }

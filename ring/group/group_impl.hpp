@@ -1,5 +1,5 @@
-// What a Group owns: its own links, queue and recorder. It lasts as long as a handle does, but works no longer than its
-// world.
+// What a Group owns: its links, its queue and its recorder. It lives as long as a handle of it, but calls fail once its
+// world has ended. Any thread.
 #pragma once
 #include <anello/group.hpp>
 #include <atomic>
@@ -17,49 +17,48 @@ namespace anello {
 
 class Group::Impl {
  public:
-  // What a world lends its groups. ControlPlane and link_router are null in a world of one.
-  struct Surroundings {
+  // What a world gives its groups: services, and calls back into the world. Valid until leave() has returned; the world
+  // calls that for each group before it ends.
+  struct GroupContext {
     FlightRecorders* recorders = nullptr;
-    ControlPlane* control = nullptr;
-    LinkRouter* link_router = nullptr;
-  };
-  // What it does for them: makes groups of some of their members, by rank in the world, and ends.
-  struct Favours {
-    std::function<std::shared_ptr<Impl>(std::vector<int> ranks)> group;
-    std::function<std::shared_ptr<Impl>(std::uint64_t within, int from, int to)> transfers;
+    ControlPlane* control = nullptr;                                          // null in a world of one
+    LinkRouter* link_router = nullptr;                                        // null in a world of one
+    std::function<std::shared_ptr<Impl>(std::vector<int> ranks)> make_group;  // of ranks of the world
+    // The group that carries what rank `from` of the world sends to rank `to` in group `within`.
+    std::function<std::shared_ptr<Impl>(std::uint64_t within, int from, int to)> make_transfers;
     std::function<void(std::string_view reason)> abort;
   };
 
-  Impl(OperationQueue::GroupConfig config, std::shared_ptr<DataLinks> links, Surroundings surroundings,
-       Favours favours);
-  ~Impl() { part(); }
+  Impl(OperationQueue::GroupConfig config, std::shared_ptr<DataLinks> links, GroupContext context);
+  ~Impl() { leave(); }
 
-  OperationQueue& communicator();  // throws Error{invalid_argument} once it is finished
+  OperationQueue& queue();  // throws Error{invalid_argument} after finish()
   std::shared_ptr<Impl> make(std::vector<int> ranks) const;
-  void abort(std::string_view reason) const;  // nothing, once the world has ended
-  std::optional<Error> failure() const { return communicator_.failure(); }
-  // The pair of this group that carries what the one sends to the other.
+  void abort(std::string_view reason) const;  // no effect once the world has ended
+  std::optional<Error> failure() const { return queue_.failure(); }
+  // The queue of what member `from` sends to member `to`.
   OperationQueue& transfers(int from, int to);
 
   void finish() { finished_ = true; }
-  // No operation goes on, nothing is lent any more; the others hear of it.
-  void part();
-  std::uint64_t completed() const { return communicator_.completed(); }
+  // Ends all operations, and sends the other members that this rank has left the group. Blocks until no thread waits
+  // for an operation.
+  void leave();
+  std::uint64_t completed() const { return queue_.completed(); }
   const FlightRecorder& recorder() const { return *recorder_; }
 
-  const RankAndSize seat;
+  const RankAndSize self;
   const std::vector<int> members;
   const Settings settings;
 
  private:
+  std::shared_ptr<const GroupInfo> group_;
   std::shared_ptr<FlightRecorder> recorder_;
   std::shared_ptr<DataLinks> links_;
-  Surroundings surroundings_;
-  Favours favours_;
-  OperationQueue communicator_;
-  std::mutex mutex_;                                                // over what follows
+  GroupContext context_;
+  OperationQueue queue_;
+  std::mutex mutex_;                                                // guards the next line
   std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_;  // by sender and receiver
-  std::atomic<bool> finished_ = false, parted_ = false;
+  std::atomic<bool> finished_ = false, left_ = false;
 };
 
 // What rooms above this one may read of a group, and its users may not.

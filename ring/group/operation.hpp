@@ -1,4 +1,4 @@
-// One call of a collective, its arguments checked: what is asked for. Borrows everything.
+// One call of a collective, with checked arguments. Borrows everything.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>
@@ -22,12 +22,12 @@ struct Operation {
   int root = -1;
   std::uint64_t fingerprint = 0;                    // as in Signature
   std::span<const std::uint64_t> counts, received;  // as in Shape
-  std::span<const std::uint64_t> agreed;            // of an alltoall of counts: what must come out
+  std::span<const std::uint64_t> agreed;            // of an alltoall of counts: the result that must be received
   Buffer input, output;
   std::string_view name;
-  std::string_view algorithm = {};          // forced; empty: as set
-  std::int64_t slab_bytes = kSuitableSlab;  // the same
-  std::optional<DType> wire = {};           // as what elements travel; empty: as they are
+  std::string_view algorithm = {};          // forced; empty: ANELLO_ALGORITHM
+  std::int64_t slab_bytes = kSuitableSlab;  // forced; kSuitableSlab: ANELLO_SLAB_BYTES
+  std::optional<DType> wire = {};           // the type that elements are sent as; empty: their own
   double prescale = 1, postscale = 1;
 };
 

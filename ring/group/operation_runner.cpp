@@ -16,36 +16,37 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kDiagnosisAfter{200};  // an operation that sleeps longer says what it is
+constexpr milliseconds kDiagnosisAfter{200};  // an operation that sleeps longer is sent to the other ranks
 constexpr milliseconds kLongSleep{1000};
 
-// Otherwise the operation is carried out as a barrier.
+// An operation without elements is carried out as a barrier.
 bool has_elements(const Operation& operation) {
   return operation.count > 0 || !operation.received.empty();
 }
 
-bool leaves_the_same(Kind kind) {
+bool has_equal_results(Kind kind) {
   return kind == Kind::allreduce || kind == Kind::broadcast || kind == Kind::allgather;
 }
 
 }  // namespace
 
-OperationRunner::OperationRunner(int rank, FlightRecorder& recorder, ControlPlane* control, DataLinks* links,
-                                 Timeline* timeline, const OperationLimits& patience, bool compares)
+OperationRunner::OperationRunner(int rank, const GroupInfo& group, FlightRecorder& recorder, ControlPlane* control,
+                                 DataLinks* links, Timeline* timeline, const OperationLimits& limits, bool compares)
     : rank_(rank),
-      size_(int(recorder.members().size())),
+      size_(int(group.members.size())),
+      group_(group),
       recorder_(recorder),
       control_(control),
       links_(links),
       timeline_(timeline),
-      patience_(patience),
+      limits_(limits),
       compares_(compares && size_ > 1),
-      link_of_(recorder.members().size()),
-      progress_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
+      link_of_(group.members.size()),
+      driver_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
 
 void OperationRunner::start(const PendingOperation& pending) {
   operation_ = &pending;
-  moving_ = told_ = overdue_ = false;
+  moving_ = sent_waiting_ = sent_overdue_ = false;
   stalls_ = 0;
   sleeping_since_.reset();
   const Operation& operation = *pending.operation;
@@ -58,10 +59,10 @@ void OperationRunner::start(const PendingOperation& pending) {
     execution_.start(*pending.plan, arithmetic(DType::u8, Op::max), nothing, nothing);
   }
   traced_ = timeline_->active();
-  if (traced_) trace_.start(execution_, recorder_.members(), pending.arithmetic.wire_shift, pending.arithmetic.shift);
+  if (traced_) trace_.start(execution_, group_.members, pending.arithmetic.wire_shift, pending.arithmetic.shift);
 }
 
-// In the output, where that is as large, so that it costs no memory.
+// Written to the output if that is large enough, so that it costs no memory.
 Buffer OperationRunner::prescaled(const PendingOperation& pending) {
   const Operation& operation = *pending.operation;
   const std::uint32_t shift = pending.arithmetic.shift;
@@ -97,7 +98,7 @@ void OperationRunner::note_end() {
                   plan.sent_elems << arithmetic.wire_shift, plan.received_elems << arithmetic.wire_shift);
   else
     recorder_.end(0, 0, 0);
-  if (traced_) timeline_->add(recorder_.newest(), recorder_.name(), recorder_.members(), trace_.spans());
+  if (traced_) timeline_->add(recorder_.newest(), group_.name, group_.members, trace_.spans());
 }
 
 bool OperationRunner::move(Waiter& waiter, const std::atomic<int>& interrupt) {
@@ -128,55 +129,55 @@ bool OperationRunner::move(Waiter& waiter, const std::atomic<int>& interrupt) {
 void OperationRunner::begin_to_move() {
   Signature signature = operation_->signature;
   signature.results = results_.checksum;
-  progress_.start(execution_, signature, link_of_, traced_ ? &trace_ : nullptr);
+  driver_.start(execution_, signature, link_of_, traced_ ? &trace_ : nullptr);
 }
 
 bool OperationRunner::pass() {
   try {
-    return progress_.pass();
+    return driver_.pass();
   } catch (const Error& e) {
     throw Error(e.code(), e.message(), e.rank() < 0 ? -1 : world_rank(e.rank()));
   }
 }
 
-// Once it has slept for long, the control plane is told which operation this is. Throws the verdict if there is one.
+// After kDiagnosisAfter the control plane is sent which operation this is. Throws the verdict if there is one.
 void OperationRunner::sleep(Waiter& waiter) {
   if (control_->failed()) throw control_->error();
   const auto now = steady_clock::now();
   if (!sleeping_since_) sleeping_since_ = now;
   const auto slept = std::chrono::duration_cast<milliseconds>(now - *sleeping_since_);
-  if (slept >= kDiagnosisAfter && !std::exchange(told_, true)) control_->waiting(operation_->signature);
-  milliseconds limit = told_ ? kLongSleep : kDiagnosisAfter - slept;
-  if (patience_.report.count() > 0) limit = std::min(limit, report_stall(slept));
-  if (patience_.end.count() > 0) limit = std::min(limit, end_world(slept));
+  if (slept >= kDiagnosisAfter && !std::exchange(sent_waiting_, true)) control_->waiting(operation_->signature);
+  milliseconds limit = sent_waiting_ ? kLongSleep : kDiagnosisAfter - slept;
+  if (limits_.report.count() > 0) limit = std::min(limit, report_stall(slept));
+  if (limits_.end.count() > 0) limit = std::min(limit, end_world(slept));
   const Ticks from = ticks();
   waiter.sleep(limit);
   recorder_.tally.slept(ticks() - from);
   if (traced_) trace_.slept(from);
 }
 
-// Until the next report.
+// Returns the time until the next report.
 milliseconds OperationRunner::report_stall(milliseconds slept) {
-  if (slept >= (stalls_ + 1) * patience_.report) {
+  if (slept >= (stalls_ + 1) * limits_.report) {
     control_->stalled(operation_->signature);
     recorder_.tally.stalled();
-    stalls_ = int(slept / patience_.report);
+    stalls_ = int(slept / limits_.report);
   }
-  return (stalls_ + 1) * patience_.report - slept;
+  return (stalls_ + 1) * limits_.report - slept;
 }
 
-// Until it is overdue; then the verdict rings the bell.
+// Returns the time until it is overdue. After that the verdict rings the bell.
 milliseconds OperationRunner::end_world(milliseconds slept) {
-  if (slept < patience_.end) return patience_.end - slept;
-  if (!std::exchange(overdue_, true)) control_->overdue(operation_->signature);
+  if (slept < limits_.end) return limits_.end - slept;
+  if (!std::exchange(sent_overdue_, true)) control_->overdue(operation_->signature);
   return kLongSleep;
 }
 
-// Tells the waiter what to wake for. False if something can move already.
+// Gives the waiter the descriptors to wait for. False if something can move already.
 bool OperationRunner::may_sleep(Waiter& waiter) {
   bool may = true;
   waiter.forget();
-  progress_.each_wanted([&](Link& link, bool writable) {
+  driver_.each_wanted([&](Link& link, bool writable) {
     if (const int descriptor = link.descriptor(writable); descriptor >= 0)
       waiter.want(descriptor, writable ? POLLOUT : POLLIN);
     else
@@ -210,7 +211,7 @@ void OperationRunner::check_agreed() const {
   }
 }
 
-// What comes after the reduction, on what this rank has of the result: an average divides once, and is then scaled.
+// After the reduction, on this rank's part of the result: an average is divided once, then scaled.
 void OperationRunner::finish() {
   const Operation& operation = *operation_->operation;
   const bool averages = operation.op == Op::average, scales = operation.postscale != 1;
@@ -225,20 +226,20 @@ void OperationRunner::finish() {
 
 void OperationRunner::remember_results() {
   const Operation& operation = *operation_->operation;
-  if (!has_elements(operation) || !leaves_the_same(operation.kind)) return;
+  if (!has_elements(operation) || !has_equal_results(operation.kind)) return;
   const Nans nans = operation.kind == Kind::allreduce ? Nans::alike : Nans::as_they_are;
   results_ = {operation_->signature.sequence,
               checksum(operation.dtype, operation.output, operation_->plan->output_elems, nans)};
 }
 
-// A peer that is a number behind or ahead went wrong earlier: what it called then says more than the numbers.
+// If the sequence numbers differ, the ranks diverged earlier: the two calls of that number explain it best.
 Error OperationRunner::explain(int peer, const Signature& encoded) const {
   Signature theirs = encoded;
-  theirs.group = recorder_.group();
+  theirs.group = group_.id;
   theirs.results = 0;
   if (theirs == operation_->signature) return divergence(peer, encoded.results);
   const int me = world_rank(rank_), other = world_rank(peer);
-  const std::string where = theirs.group == 0 ? "" : text("in ", recorder_.name(), " ");
+  const std::string where = theirs.group == 0 ? "" : text("in ", group_.name, " ");
   const std::optional<Signature> then = recorder_.begun(theirs.sequence);
   if (then == theirs)
     return {ErrorCode::mismatch,
@@ -248,15 +249,16 @@ Error OperationRunner::explain(int peer, const Signature& encoded) const {
           where + (me < other ? difference(me, mine, other, theirs) : difference(other, theirs, me, mine)), peer};
 }
 
-// Of two that differ nobody knows which one is right.
+// Which of the two results is right is unknown.
 Error OperationRunner::divergence(int peer, std::uint32_t theirs) const {
   const int me = world_rank(rank_), other = world_rank(peer);
   const auto which = [&](int rank, std::uint32_t checksum) { return text("rank ", rank, " has checksum ", checksum); };
   const std::optional<Signature> then = recorder_.begun(results_.sequence);
   const std::string what = then ? describe(*then) : text("operation #", results_.sequence);
-  const std::string where = recorder_.group() == 0 ? "" : text(" in ", recorder_.name());
+  const std::string where = group_.id == 0 ? "" : text(" in ", group_.name);
   if (results_.checksum == 0 || theirs == 0)
-    return {ErrorCode::protocol, text("what rank ", other, " says of its earlier results", where, " is damaged"), peer};
+    return {ErrorCode::protocol,
+            text("the checksum of earlier results", where, " that rank ", other, " sent is damaged"), peer};
   const std::string mine = which(me, results_.checksum), others = which(other, theirs);
   return {
       ErrorCode::diverged,

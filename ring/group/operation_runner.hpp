@@ -1,6 +1,6 @@
 // Carries out one operation at a time: starts its execution, moves its bytes over the links, waits when nothing can
-// move, and does what comes after the last byte. Used by one thread at a time, which may be another one from step to
-// step. Knows neither queues nor callers.
+// move, and divides an average after the last byte. Used by the thread that has the baton, which may change between two
+// calls. Knows neither queues nor callers.
 #pragma once
 #include <array>
 #include <atomic>
@@ -18,28 +18,29 @@ namespace anello {
 
 class OperationRunner {
  public:
-  // With an operation that waits; 0 is forever.
+  // How long an operation may make no progress; 0: without limit.
   struct OperationLimits {
-    std::chrono::milliseconds report{0};  // it is reported, and again after as long
-    std::chrono::milliseconds end{0};     // the world ends
+    std::chrono::milliseconds report{0};  // then it is reported, and again after each further period
+    std::chrono::milliseconds end{0};     // then the world ends
   };
 
-  // Errors speak of ranks in the world. ControlPlane and links are null in a world of one. `compares`: what an
-  // operation leaves the same on all ranks.
-  OperationRunner(int rank, FlightRecorder& recorder, ControlPlane* control, DataLinks* links, Timeline* timeline,
-                  const OperationLimits& patience, bool compares);
+  // `rank` is this one in the group; errors name ranks in the world. `control` and `links` are null in a world of one.
+  // `compares`: check that the results which must be equal on all ranks are. Everything passed outlives this.
+  OperationRunner(int rank, const GroupInfo& group, FlightRecorder& recorder, ControlPlane* control, DataLinks* links,
+                  Timeline* timeline, const OperationLimits& limits, bool compares);
 
   // The pending operation outlives the operation.
   void start(const PendingOperation& pending);
 
-  // Goes on with it. True when it is complete, false as soon as `interrupt` is not 0. Throws what ends the world.
+  // Moves data, and blocks until the operation is complete: true; or `interrupt` is not 0: false. Throws the error that
+  // ends the world.
   bool advance(Waiter& waiter, const std::atomic<int>& interrupt);
 
-  // "37 % done", of what was started last.
+  // "37 % done": the operation that was started last.
   std::string how_far() const;
 
  private:
-  // What the newest operation that leaves the same on all ranks has left here.
+  // Of the newest operation whose result must be equal on all ranks.
   struct Results {
     std::uint64_t sequence = 0;
     std::uint32_t checksum = 0;  // 0: none yet
@@ -48,7 +49,7 @@ class OperationRunner {
   Buffer prescaled(const PendingOperation& pending);
   void begin_to_move();
   bool pass();
-  int world_rank(int member) const { return recorder_.members()[std::size_t(member)]; }
+  int world_rank(int member) const { return group_.members[std::size_t(member)]; }
   bool move(Waiter& waiter, const std::atomic<int>& interrupt);
   void sleep(Waiter& waiter);
   std::chrono::milliseconds report_stall(std::chrono::milliseconds slept);
@@ -63,27 +64,28 @@ class OperationRunner {
   Error divergence(int peer, std::uint32_t theirs) const;
 
   int rank_, size_;  // in the group
+  const GroupInfo& group_;
   FlightRecorder& recorder_;
   ControlPlane* control_;
   DataLinks* links_;
   Timeline* timeline_;
-  OperationLimits patience_;
+  OperationLimits limits_;
   bool compares_;
   Results results_;
   const PendingOperation* operation_ = nullptr;
-  bool moving_ = false;  // its links are there
+  bool moving_ = false;  // its links are open
   std::vector<Link*> link_of_;
   Execution execution_;
-  Driver progress_;
+  Driver driver_;
   std::vector<std::byte> prescaled_;
-  std::array<std::byte, 16> nothing_{};  // what moves when there are no elements to move
+  std::array<std::byte, 16> nothing_{};  // sent by an operation without elements
   StepTrace trace_;
-  bool traced_ = false;  // the operation
+  bool traced_ = false;  // this operation
 
-  // Of the operation's sleeps: when the first began, and whether the others know that it does not get on.
+  // Of this operation: when its first sleep began, and what the control plane has been sent about it.
   std::optional<std::chrono::steady_clock::time_point> sleeping_since_;
-  bool told_ = false, overdue_ = false;
-  int stalls_ = 0;  // reports of this operation
+  bool sent_waiting_ = false, sent_overdue_ = false;
+  int stalls_ = 0;
 };
 
 }  // namespace anello

@@ -1,7 +1,20 @@
 #include "ring/group/pending_operation.hpp"
 
+#include <algorithm>
+#include <utility>
+
+#include "ring/base/text.hpp"
+
 namespace anello {
 namespace {
+
+// "counts 3, 0, 5"; at most the first 16.
+std::string listed(std::string_view what, std::span<const std::uint64_t> counts) {
+  constexpr std::size_t kMax = 16;
+  std::string all(what);
+  for (std::size_t k = 0; k < std::min(counts.size(), kMax); k++) all += text(k ? ", " : " ", counts[k]);
+  return all + (counts.size() > kMax ? ", ..." : "");
+}
 
 template <class T>
 std::span<const T> copied(std::span<const T> from, std::vector<T>& to) {
@@ -15,10 +28,20 @@ Buffer copied(const Buffer& from, std::vector<Buffer::Piece>& to) {
 
 }  // namespace
 
+std::string describe(const PendingOperation& pending, const GroupInfo& group) {
+  const Operation& operation = *pending.operation;
+  std::string what = describe(pending.signature);
+  if (!operation.name.empty()) what += text(" '", operation.name, "'");
+  if (!operation.counts.empty()) what += text(" with ", listed("counts", operation.counts));
+  if (!operation.received.empty()) what += text(" and ", listed("receive counts", operation.received));
+  if (group.id != 0) what += text(" in ", group.name);
+  return what;
+}
+
 void AsyncOperation::keep(const Operation& asked) {
   operation = &operation_;
   operation_ = asked;
-  operation_.algorithm = {};  // was of interest to the planner only
+  operation_.algorithm = {};  // only the planner needs it, and it borrows
   name_ = asked.name;
   operation_.name = name_;
   operation_.counts = copied(asked.counts, counts_);
@@ -27,12 +50,25 @@ void AsyncOperation::keep(const Operation& asked) {
   operation_.input = copied(asked.input, input_);
   operation_.output = copied(asked.output, output_);
   if (asked.agreed.empty()) return;
-  // An exchange of counts: nobody else has a use for its result, and what it sends is a list of the caller's.
+  // An exchange of counts: it sends a list of the caller's, and only this operation needs the result.
   const auto* const sent = reinterpret_cast<const std::uint64_t*>(asked.input.run(0, 1, kCountShift).data());
   sent_.assign(sent, sent + asked.agreed.size());
   arriving_.resize(sent_.size());
   operation_.input = Buffer(reinterpret_cast<std::byte*>(sent_.data()), sent_.size());
   operation_.output = Buffer(reinterpret_cast<std::byte*>(arriving_.data()), arriving_.size());
+}
+
+std::shared_ptr<AsyncOperation> AsyncOperationPool::take(OperationQueue& owner) {
+  const auto unused = [](const auto& operation) { return operation.use_count() == 1; };
+  const auto found = std::find_if(spare_.begin(), spare_.end(), unused);
+  if (found == spare_.end()) return std::make_shared<AsyncOperation>(owner);
+  auto operation = std::move(*found);
+  *found = std::move(spare_.back());
+  spare_.pop_back();
+  operation->done.store(false, std::memory_order_relaxed);
+  operation->error.reset();
+  operation->when_done = nullptr;
+  return operation;
 }
 
 }  // namespace anello

@@ -1,5 +1,6 @@
-// An operation between its submission and its end. Tickets of blocking calls lie on the caller's stack and borrow what
-// the call borrows; those of asynchronous work (AsyncOperation) keep a copy of everything but the tensors.
+// An operation between its submission and its end. That of a blocking call lies on the caller's stack and borrows what
+// the call borrows; an asynchronous one keeps a copy of everything except the tensors. Guarded by the queue's mutex,
+// except `done`, after which nothing changes.
 #pragma once
 #include <anello/error.hpp>
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "ring/group/operation.hpp"
+#include "ring/link/group_info.hpp"
 #include "ring/plan/plan.hpp"
 #include "ring/run/arithmetic.hpp"
 #include "ring/trace/ticks.hpp"
@@ -27,18 +29,21 @@ struct PendingOperation {
   Arithmetic arithmetic;
   Ticks queued = 0;
   std::optional<Error> error;
-  std::atomic<bool> done = false;     // nothing changes any more
-  PendingOperation* next = nullptr;   // in the queue
-  AsyncOperation* lasting = nullptr;  // itself, if it is one
+  std::atomic<bool> done = false;
+  PendingOperation* next = nullptr;  // in the queue
+  AsyncOperation* async = nullptr;   // this, if it is asynchronous
 };
 
-struct AsyncOperation : PendingOperation {
-  explicit AsyncOperation(OperationQueue& its_owner) : owner(its_owner) { lasting = this; }
+// For messages: "allreduce #3 (sum of 100 f32) 'loss' in group (0, 2)".
+std::string describe(const PendingOperation& pending, const GroupInfo& group);
 
-  // Copies the operation and what it borrows. Memory of an earlier use is used again.
+struct AsyncOperation : PendingOperation {
+  explicit AsyncOperation(OperationQueue& its_owner) : owner(its_owner) { async = this; }
+
+  // Copies the operation and what it borrows, into the memory of an earlier use if there is enough.
   void keep(const Operation& asked);
 
-  OperationQueue& owner;  // not to be touched once done
+  OperationQueue& owner;  // may be gone once this is done
   std::function<void(const Error*)> when_done;
   std::shared_ptr<AsyncOperation> self;  // while it is in the queue
 
@@ -47,6 +52,21 @@ struct AsyncOperation : PendingOperation {
   std::string name_;
   std::vector<std::uint64_t> counts_, received_, agreed_, sent_, arriving_;
   std::vector<Buffer::Piece> input_, output_;
+};
+
+// Asynchronous operations that are done, for reuse without allocation.
+class AsyncOperationPool {
+ public:
+  // One without other references, or a new one.
+  std::shared_ptr<AsyncOperation> take(OperationQueue& owner);
+  // One that is done; others may still refer to it. Dropped if there are enough.
+  void put(const std::shared_ptr<AsyncOperation>& operation) {
+    if (spare_.size() < kMaxSpare) spare_.push_back(operation);
+  }
+
+ private:
+  static constexpr std::size_t kMaxSpare = 64;
+  std::vector<std::shared_ptr<AsyncOperation>> spare_;
 };
 
 }  // namespace anello

@@ -36,7 +36,7 @@ const Planner::Planned& Planner::plan(const Operation& operation) {
   const bool same_parts =
       std::ranges::equal(operation.counts, shape_.counts) && std::ranges::equal(operation.received, shape_.received);
   if (planned_.plan && same_parts && asked == asked_) return planned_;
-  planned_.plan = nullptr;  // if what follows throws, nothing is remembered
+  planned_.plan = nullptr;  // so that nothing is kept if the rest throws
   asked_ = asked;
   shape_.rank = rank_;
   shape_.world = size_;
@@ -77,7 +77,7 @@ Signature Planner::with_choice(const Asked& asked) const {
   if (forced != Algorithm::automatic) facts.forced = forced;
   if (asked.slab_bytes != kSuitableSlab) facts.slab_bytes = asked.slab_bytes;
   facts.elem_bytes = size_bytes(signature.dtype);
-  const bool scatters = signature.kind == Kind::reduce_scatter && shape_.counts.empty();  // `count` is one of many
+  const bool scatters = signature.kind == Kind::reduce_scatter && shape_.counts.empty();  // `count` is that of one part
   facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
   facts.narrow = signature.wire != kAsTheyAre;
   if (signature.kind != Kind::allreduce) {
@@ -91,7 +91,7 @@ Signature Planner::with_choice(const Asked& asked) const {
   return signature;
 }
 
-// Without elements nothing would move, and nobody would notice that another rank has some: so that becomes a barrier.
+// Without elements no data would move, and a rank that has some would go unnoticed. So it becomes a barrier.
 Plan Planner::make_plan(const Signature& signature) const {
   if (signature.count == 0 && shape_.received.empty() && size_ > 1) return plan_barrier(shape_);
   return plan_of(signature, shape_);

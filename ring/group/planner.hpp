@@ -1,5 +1,5 @@
-// From an operation to its signature and its plan: what all ranks must agree on, by which algorithm it is carried out,
-// and this rank's steps. Remembers plans; most calls are like the one before, and then nothing is chosen or looked up.
+// From an operation to its signature, which all ranks must agree on, and its plan: the algorithm's steps for this rank.
+// Keeps plans. If a call is like the one before, as most are, nothing is chosen or looked up.
 // One thread at a time. Knows no link and touches no data.
 #pragma once
 #include <map>
@@ -14,15 +14,16 @@ namespace anello {
 
 class Planner {
  public:
-  // `facts` and `table` are the same on all ranks; what the settings say is added to the facts.
+  // `facts` and `table` are equal on all ranks. The settings are added to the facts.
   Planner(int rank, std::uint32_t generation, const Facts& facts, Table table, const Settings& settings);
 
   struct Planned {
-    Signature signature;  // without its number
+    Signature signature;  // without its sequence number
     const Plan* plan = nullptr;
     Arithmetic arithmetic;
   };
-  // Valid until the next call, and its plan until the next tidy(). Throws Error{invalid_argument, configuration}.
+  // The result is valid until the next call, its plan until the next tidy(). Throws Error{invalid_argument,
+  // configuration}.
   const Planned& plan(const Operation& operation);
 
   // Forgets plans, if there are many.
@@ -36,7 +37,7 @@ class Planner {
 
   // What the choice depends on.
   struct Asked {
-    Signature signature;  // its algorithm is the forced one
+    Signature signature;  // with the forced algorithm
     std::int64_t slab_bytes = kSuitableSlab;
 
     friend bool operator==(const Asked&, const Asked&) = default;

@@ -1,5 +1,5 @@
-// Waking a rank that sleeps: its bell is an eventfd, which the threads of its process and the peers it shares memory
-// with have. Any thread.
+// Wakes a rank that sleeps: its bell is an eventfd, which the other threads of its process and the peers with which it
+// shares memory can ring.
 #pragma once
 #include <unistd.h>
 
@@ -7,9 +7,25 @@
 
 namespace anello {
 
+// Any thread, and any process that has the descriptor.
 inline void ring_bell(int descriptor) noexcept {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = write(descriptor, &one, sizeof one);  // full means that it rings already
 }
+
+// ring() from any thread; the rest by the thread that waits.
+class Bell {
+ public:
+  Bell();  // throws Error{network} if there is no descriptor left
+  ~Bell() { close(descriptor_); }
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
+  void ring() noexcept { ring_bell(descriptor_); }
+  void hush() noexcept;  // forgets earlier rings
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
 
 }  // namespace anello

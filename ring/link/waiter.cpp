@@ -10,14 +10,13 @@
 #include <system_error>
 
 #include "ring/base/text.hpp"
-#include "ring/link/bell.hpp"
 
 namespace anello {
 namespace {
 
 constexpr std::chrono::microseconds kSpin{200};
 constexpr int kRoundsPerLook = 16;
-constexpr std::chrono::microseconds kYieldToNobody{3};  // at most; two switches take longer
+constexpr std::chrono::microseconds kIdleYield{3};  // a longer yield has let another process run
 
 std::chrono::nanoseconds yield() {
   const auto began = std::chrono::steady_clock::now();
@@ -32,13 +31,6 @@ Bell::Bell() : descriptor_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     throw Error(ErrorCode::network,
                 text("eventfd: ", std::system_category().message(errno), "; is `ulimit -n` reached?"));
 }
-Bell::~Bell() {
-  close(descriptor_);
-}
-
-void Bell::ring() noexcept {
-  ring_bell(descriptor_);
-}
 
 void Bell::hush() noexcept {
   std::uint64_t rings = 0;
@@ -46,31 +38,31 @@ void Bell::hush() noexcept {
 }
 
 WaitPolicy WaitPolicy::of(int spin_us, int yields, bool shares_cores) {
-  WaitPolicy patience;
-  if (!shares_cores) patience.spin = kSpin;
-  if (spin_us >= 0) patience.spin = std::chrono::microseconds(spin_us);
-  if (yields >= 0) patience.yields = yields;
-  return patience;
+  WaitPolicy policy;
+  if (!shares_cores) policy.spin = kSpin;
+  if (spin_us >= 0) policy.spin = std::chrono::microseconds(spin_us);
+  if (yields >= 0) policy.yields = yields;
+  return policy;
 }
 
-// Others may want the core that was thought to be this rank's own: another program's process, then perhaps even the
-// rank that is waited for. A yield that takes long has found one of them, and spinning would only keep them away; one
-// that returns at once has found nobody.
+// Another process may want the core that should be this rank's own, and the rank that is waited for may even be queued
+// behind it. A yield that takes long has let such a process run, and spinning would only keep it waiting; a yield that
+// returns at once has found none.
 bool Waiter::pause() {
   if (!spun_ && !core_is_wanted_ && spin_on()) return false;
-  if (yields_ == patience_.yields) return true;
+  if (yields_ == policy_.yields) return true;
   if (yields_++ == 0) core_is_wanted_ = false;
-  if (yield() > kYieldToNobody) core_is_wanted_ = true;
+  if (yield() > kIdleYield) core_is_wanted_ = true;
   return false;
 }
 
-// Looking at the clock costs as much as a round, so it is done in one of many.
+// Reading the clock costs as much as a round, so only one round in kRoundsPerLook does it.
 bool Waiter::spin_on() {
-  if (patience_.spin.count() > 0) {
+  if (policy_.spin.count() > 0) {
     if (++spins_ % kRoundsPerLook != 0) return true;
     const auto now = std::chrono::steady_clock::now();
     if (spins_ == kRoundsPerLook) began_ = now;
-    if (now - began_ < patience_.spin) return true;
+    if (now - began_ < policy_.spin) return true;
   }
   spun_ = true;
   return false;

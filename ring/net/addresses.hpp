@@ -24,19 +24,20 @@ struct PortRange {
 // "first-last", one port, or empty for any. Throws Error{configuration} that names ANELLO_PORT_RANGE and the text.
 PortRange parse_port_range(std::string_view text);
 
-bool is_loopback(std::string_view address);  // also ::ffff:127.0.0.1; false for what is no numeric address
+bool is_loopback(std::string_view address);  // also ::ffff:127.0.0.1; false if it is not a numeric address
 bool is_local(std::string_view address);     // loopback, or one of this host's own
 
 // One address of one interface that is up.
 struct Interface {
   std::string name, address;
 };
-// In the kernel's order. Throws Error{network}.
+// In the order of the operating system. Throws Error{network}.
 std::vector<Interface> local_interfaces();
 
-// The address that a rank listens on and tells the others: `usual` (that of its connection to the rendezvous) if
-// `iface` is empty or admits it, else the best that `iface` admits: no loopback, no link-local, the family of `usual`,
-// the kernel's order. `iface`: names with commas, eth (prefixes), =eth0 (exact), ^docker,lo (all but), ^=eth1 (both).
+// The address that a rank listens on and sends to the others: `usual` (that of its connection to the rendezvous) if
+// `iface` is empty or allows it, else the best that `iface` allows: no loopback, no link-local, the family of `usual`,
+// then the order of `interfaces`. `iface`: names with commas, eth (prefixes), =eth0 (exact), ^docker,lo (all except),
+// ^=eth1 (both).
 // Throws Error{configuration} that lists the interfaces if none matches.
 std::string choose_address(std::string_view iface, std::string_view usual, const std::vector<Interface>& interfaces);
 

@@ -1,5 +1,5 @@
-// The job's secret: where it comes from, and how knowing it is proved (HMAC-SHA256, by OpenSSL's libcrypto where the
-// build has it). Any thread. Knows nothing of sockets and messages; never logs or prints a secret.
+// The job's secret: where it comes from, and the proof that a process has it (HMAC-SHA256, by OpenSSL's libcrypto where
+// the build has it). Any thread. Knows nothing of sockets and messages; never logs or prints a secret.
 #pragma once
 #include <anello/settings.hpp>
 #include <cstddef>
@@ -26,7 +26,7 @@ std::string random_bytes(std::size_t count);
 // kProofBytes bytes. The secret is not empty and has passed require_authentication().
 std::string hmac_sha256(std::string_view secret, std::string_view message);
 
-// Takes equally long for all contents of one length.
+// Takes the same time for all contents of one length.
 bool same_bytes(std::string_view left, std::string_view right);
 
 }  // namespace anello

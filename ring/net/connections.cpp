@@ -30,7 +30,8 @@ namespace {
 // loopback's segments are as large as a small buffer's window, or larger once the kernel has made that smaller.
 constexpr int kSegmentsPerBuffer = 8, kMinSegmentBytes = 128, kMaxSegmentBytes = 32767;
 
-// Acknowledgements of loopback need no pacing: reno gains 1.5x over BBR there. A real network is not ours to decide.
+// Acknowledgements of loopback need no pacing: reno gains 1.5x over BBR there. On a real network the administrator
+// decides.
 std::string congestion_for(const Identity& identity, const Settings& settings) {
   if (settings.congestion == "system") return {};
   if (settings.congestion != "auto") return settings.congestion;
@@ -75,7 +76,7 @@ asio::error_code PeerConnections::listen(const tcp::endpoint& endpoint) {
 void PeerConnections::prepare(int descriptor) const {
   if (!congestion_.empty() &&
       setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, congestion_.data(), socklen_t(congestion_.size())) != 0)
-    log(Severity::info, text("TCP congestion control '", congestion_, "' is not to be had; the system's is used"));
+    log(Severity::info, text("TCP congestion control '", congestion_, "' is not available; the system's is used"));
   if (buffer_bytes_ == 0) return;
   for (const int option : {SO_SNDBUF, SO_RCVBUF})
     setsockopt(descriptor, SOL_SOCKET, option, &buffer_bytes_, sizeof buffer_bytes_);
@@ -99,7 +100,8 @@ void PeerConnections::open(std::vector<Endpoint> peers, Accepted accepted, Exhau
   peers_ = std::move(peers);
   accepted_ = std::move(accepted);
   exhausted_ = std::move(exhausted);
-  // Who comes in with the spare one is heard before anything else is decided: strangers must not end a world.
+  // A connection that takes the spare descriptor must authenticate before a lack of descriptors ends the world: only
+  // another rank may cause that.
   const auto make_room = [this] {
     handshakes_.close_oldest(kTimeEnough);
     spare_.give_up();

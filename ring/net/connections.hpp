@@ -1,6 +1,9 @@
 // Connections between the ranks of one world: the listener, and connecting to a peer's. Lives on the background thread;
-// every connection is through the handshake before anybody else sees it. Knows nothing of what is said on them.
+// a connection has passed the handshake before it is given to others. Knows nothing of what is sent on it.
 #pragma once
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <anello/settings.hpp>
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
@@ -14,7 +17,6 @@
 #include "ring/base/identity.hpp"
 #include "ring/net/half_open.hpp"
 #include "ring/net/handshake.hpp"
-#include "ring/net/spare_descriptor.hpp"
 #include "ring/trace/rejected_connections.hpp"
 
 namespace anello {
@@ -23,34 +25,57 @@ namespace anello {
 struct Endpoint {
   std::string address;  // numeric
   std::uint16_t port = 0;
-  std::string host;  // for people
+  std::string host;  // for messages
+};
+
+// One descriptor kept open, so that a process without any other free one can still accept a connection and authenticate
+// it. On one thread.
+class SpareDescriptor {
+ public:
+  SpareDescriptor() { take(); }
+  ~SpareDescriptor() { give_up(); }
+  SpareDescriptor(const SpareDescriptor&) = delete;
+  SpareDescriptor& operator=(const SpareDescriptor&) = delete;
+
+  // False if no descriptor is free.
+  bool take() {
+    if (descriptor_ < 0) descriptor_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return descriptor_ >= 0;
+  }
+  void give_up() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    descriptor_ = -1;
+  }
+
+ private:
+  int descriptor_ = -1;
 };
 
 class PeerConnections {
  public:
   using Socket = asio::ip::tcp::socket;
   using Accepted = std::function<void(const Claim&, Socket)>;
-  // Another rank has connected with the last descriptor that there was: the next one could not.
+  // Another rank has connected, and no descriptor is left: the next rank could not connect.
   using Exhausted = std::function<void()>;
 
-  // Listens at identity.address when it returns; those who are turned away are counted. Throws Error{network,
+  // Listens at identity.address when it returns, and counts the connections it rejects. Throws Error{network,
   // configuration}. Any thread.
   PeerConnections(asio::io_context& context, const Identity& identity, const Settings& settings,
                   RejectedConnections& rejected_connections);
 
   Endpoint endpoint() const;
 
-  // From now on peers are let in; `accepted` and `exhausted` are called on the background thread. Any thread, once.
-  // Throws Error{network} if a peer's address is none.
+  // Accepts peers from now on; calls `accepted` and `exhausted` on the background thread. Any thread, once.
+  // Throws Error{network} if a peer's address is not a numeric one.
   void open(
       std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted = [] {});
 
-  // A connection to `peer`, tried again until `deadline` unless the peer refuses. On the background thread. Throws an
+  // Connects to `peer`; tries again until `deadline`, unless the peer refuses. On the background thread. Throws an
   // Error whose rank is the peer, or this one if it has no descriptor left.
   asio::awaitable<Socket> connect(int peer, Role role, std::uint32_t lane, std::uint64_t group,
                                   std::chrono::steady_clock::time_point deadline);
 
-  // No more connections are let in. On the background thread.
+  // Accepts no more connections. On the background thread.
   void close();
 
  private:

@@ -230,16 +230,17 @@ void ControlPlane::publish() {
 
 void ControlPlane::fail() {
   failed_.store(true, std::memory_order_release);
-  for (const auto& recorder : recorders_.all()) recorder->bell().ring();
+  for (const auto& group : groups()) group->bell->ring();
   when_failed_(detector_.verdict()->message);
   const std::lock_guard lock(mutex_);
   handled_ = true;
 }
 
 void ControlPlane::check_departures() {
-  for (const auto& recorder : recorders_.all())
-    if (const std::uint64_t end = detector_.ends_at(recorder->group()); end != UINT64_MAX)
-      if (const auto signature = recorder->ends_at(end)) detector_.needs(*signature, now());
+  for (const auto& group : groups())
+    if (const std::uint64_t end = detector_.ends_at(group->id); end != UINT64_MAX)
+      if (const auto recorder = recorders_.find(group->id))
+        if (const auto signature = recorder->ends_at(end)) detector_.needs(*signature, now());
 }
 
 Error ControlPlane::error() const {
@@ -250,15 +251,27 @@ Error ControlPlane::error() const {
   return Error(ErrorCode::network, "a connection was lost, and the ranks did not agree on why");
 }
 
-void ControlPlane::enroll(std::shared_ptr<FlightRecorder> recorder) {
-  if (recorder->group() != 0)
-    post([this, recorder] { detector_.enroll(recorder->group(), recorder->name(), recorder->members(), now()); });
+void ControlPlane::enroll(std::shared_ptr<const GroupInfo> group) {
+  {
+    const std::lock_guard lock(mutex_);
+    groups_[group->id] = group;
+  }
+  if (group->id != 0) post([this, group] { detector_.enroll(group->id, group->name, group->members, now()); });
+}
+
+std::vector<std::shared_ptr<const GroupInfo>> ControlPlane::groups() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const GroupInfo>> all;
+  for (const auto& [id, group] : groups_) all.push_back(group);
+  return all;
 }
 
 void ControlPlane::leave_group(std::uint64_t group, std::uint64_t completed) {
   post([this, group, completed] {
     detector_.leave(group, completed);
     recorders_.remove(group);
+    const std::lock_guard lock(mutex_);
+    groups_.erase(group);
   });
 }
 

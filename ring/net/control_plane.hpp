@@ -14,7 +14,7 @@
 #include "ring/failure/failure_detector.hpp"
 #include "ring/failure/heartbeat.hpp"
 #include "ring/failure/stragglers.hpp"
-#include "ring/link/waiter.hpp"
+#include "ring/link/group_info.hpp"
 #include "ring/net/connections.hpp"
 #include "ring/net/message_channel.hpp"
 #include "ring/trace/flight_recorders.hpp"
@@ -45,7 +45,7 @@ class ControlPlane {
   bool failed() const { return failed_.load(std::memory_order_acquire); }  // error() will not wait for long
   // The verdict. Waits for it for at most 2 s, and for the end of WhenFailed for at most 1 s.
   Error error() const;
-  void enroll(std::shared_ptr<FlightRecorder> recorder);  // this rank joined its group; it is among the recorders
+  void enroll(std::shared_ptr<const GroupInfo> group);  // this rank joined the group; it is among the recorders
   void leave_group(std::uint64_t group, std::uint64_t completed);  // after that number of operations
   void needs(const Signature& signature);    // the operation began: did a member leave the group before it?
   void waiting(const Signature& signature);  // it makes no progress: do other ranks wait in a different one?
@@ -75,6 +75,7 @@ class ControlPlane {
   void publish();
   void fail();
   void check_departures();
+  std::vector<std::shared_ptr<const GroupInfo>> groups() const;
   std::optional<Signature> recall(std::uint64_t group, std::uint64_t sequence) const;
   FailureDetector::Time now() const;
   bool all_sent() const;
@@ -100,6 +101,7 @@ class ControlPlane {
   std::optional<Verdict> verdict_;
   std::optional<Error> start_error_;
   std::vector<int> connected_;
+  std::map<std::uint64_t, std::shared_ptr<const GroupInfo>> groups_;  // of this rank, by id
   bool sent_ = false, closed_ = false, handled_ = false;
 };
 

@@ -17,14 +17,14 @@ namespace {
 constexpr std::chrono::seconds kConnectLimit{10};
 }
 
-DataLinks::DataLinks(asio::io_context& context, PeerConnections& peer_connections, Members members, Sharing sharing,
-                     int connections, std::shared_ptr<Bell> bell, Failed failed)
+DataLinks::DataLinks(asio::io_context& context, PeerConnections& peer_connections,
+                     std::shared_ptr<const GroupInfo> group, int rank, Sharing sharing, int connections, Failed failed)
     : context_(context),
       peer_connections_(peer_connections),
-      members_(std::move(members)),
+      group_(std::move(group)),
+      rank_(rank),
       sharing_(std::move(sharing)),
       connections_(std::size_t(connections)),
-      bell_(std::move(bell)),
       failed_(std::move(failed)) {
   tcp::socket{never_run_};  // Asio opens its own descriptors with the first socket: here it may still fail
   links_.resize(sharing_.with.size());
@@ -56,9 +56,9 @@ void DataLinks::collect() {
 
 // The first connection decides what the link is.
 void DataLinks::accepted(const Claim& claim, PeerConnections::Socket socket) {
-  const auto found = std::find(members_.ranks.begin(), members_.ranks.end(), claim.from);
-  const int peer = int(found - members_.ranks.begin());
-  if (found == members_.ranks.end())
+  const auto found = std::find(group_->members.begin(), group_->members.end(), claim.from);
+  const int peer = int(found - group_->members.begin());
+  if (found == group_->members.end())
     log(Severity::info, text("dropped a connection of rank ", claim.from, ", which is not in that group"));
   else if (claim.lane >= connections_)
     log(Severity::info,
@@ -69,13 +69,13 @@ void DataLinks::accepted(const Claim& claim, PeerConnections::Socket socket) {
     add_lane(peer, claim.lane, std::move(socket));
 }
 
-// Nobody needs it any more once they are closed.
+// After close() no operation needs the link, so nothing is reported.
 void DataLinks::report(int peer, const std::exception& why) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
   }
-  const int own = world_rank(members_.rank);
+  const int own = world_rank(rank_);
   const auto* error = dynamic_cast<const Error*>(&why);
   const auto* system = dynamic_cast<const asio::system_error*>(&why);
   if (system && system->code() == asio::error::no_descriptors)
@@ -111,7 +111,7 @@ void DataLinks::arrive(int peer, std::unique_ptr<Link> link) {
     if (closed_) return;
     arrivals_.push_back({peer, std::move(link)});
   }
-  bell_->ring();
+  group_->bell->ring();
 }
 
 asio::awaitable<void> DataLinks::dial(int peer) {
@@ -127,17 +127,17 @@ asio::awaitable<void> DataLinks::dial(int peer) {
   }
 }
 
-// Both sides are here, with the two ends of one connection; it becomes the link's first lane if they cannot share
-// memory. True if nothing more is to be done for it.
+// Both sides run this, with the two ends of one connection. The connection becomes the link's first lane if they cannot
+// share memory. True if the link needs no further connection.
 asio::awaitable<bool> DataLinks::agree(int peer, PeerConnections::Socket socket) {
   const auto alive = shared_from_this();
   try {
     std::unique_ptr<Link> link;
     if (sharing_.with[std::size_t(peer)]) {
       if (dials(peer))
-        link = co_await offer_memory(socket, sharing_.pipe_bytes, bell_->descriptor());
+        link = co_await offer_memory(socket, sharing_.pipe_bytes, group_->bell->descriptor());
       else
-        link = co_await take_memory(socket, bell_->descriptor());
+        link = co_await take_memory(socket, group_->bell->descriptor());
       if (!link && sharing_.required)
         throw Error(ErrorCode::network, "no shared memory, and ANELLO_TRANSPORT=shm allows nothing else");
     }

@@ -18,7 +18,7 @@ class EventLoop {
 
   asio::io_context& context() { return context_; }
 
-  // Ends the loop where it is and waits for the thread. Not from the thread itself.
+  // Ends the loop after the current handler, and blocks until the thread has ended. Not from the thread itself.
   void stop() {
     context_.stop();
     if (thread_.joinable()) thread_.join();

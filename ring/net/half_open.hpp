@@ -1,5 +1,5 @@
-// Connections that have not proved yet who they are: so many at most, and the oldest makes room. Whoever means well
-// needs some milliseconds; who floods a listener crowds out its own. On the event loop's thread.
+// Bounds the number of connections that have not authenticated yet, by closing the oldest. A legitimate peer
+// authenticates within milliseconds, so a flood closes mostly its own connections. On the event loop's thread.
 #pragma once
 #include <asio/ip/tcp.hpp>
 #include <chrono>
@@ -10,7 +10,7 @@
 
 namespace anello {
 
-// For whoever means well, on a busy machine.
+// What a legitimate peer needs at most, on a busy machine.
 inline constexpr std::chrono::milliseconds kTimeEnough{200};
 
 class HalfOpen {
@@ -22,13 +22,16 @@ class HalfOpen {
   };
   using Sockets = std::map<std::uint64_t, Entry>;  // by age
 
-  explicit HalfOpen(std::size_t most) : most_(most) {}
+  explicit HalfOpen(std::size_t max_count) : max_count_(max_count) {}
 
-  // For as long as the connection is one of them; in a coroutine that may be destroyed after the HalfOpen. The socket
-  // must not move or die before it.
+  // Counts a connection as half open while this exists. Lives in a coroutine, and may be destroyed after the HalfOpen.
+  // The socket must not move or be destroyed before it.
   class Place {
    public:
-    Place(HalfOpen& all, Socket& socket);
+    Place(HalfOpen& all, Socket& socket) : sockets_(all.sockets_), number_(all.next_++) {
+      if (sockets_->size() >= all.max_count_) all.close_oldest();
+      sockets_->emplace(number_, Entry{&socket, std::chrono::steady_clock::now()});
+    }
     ~Place() { sockets_->erase(number_); }
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
@@ -38,12 +41,19 @@ class HalfOpen {
     std::uint64_t number_;
   };
 
-  // Closes the oldest one if it is older than that; what it waits for ends with operation_aborted.
-  void close_oldest(std::chrono::milliseconds than = {});
+  // Closes the oldest one if it is at least `min_age` old; its pending operations end with operation_aborted.
+  void close_oldest(std::chrono::milliseconds min_age = {}) {
+    if (sockets_->empty()) return;
+    const Entry oldest = sockets_->begin()->second;
+    if (std::chrono::steady_clock::now() < oldest.since + min_age) return;
+    asio::error_code ignored;
+    oldest.socket->close(ignored);
+    sockets_->erase(sockets_->begin());
+  }
   std::size_t size() const { return sockets_->size(); }
 
  private:
-  std::size_t most_;
+  std::size_t max_count_;
   std::uint64_t next_ = 0;
   std::shared_ptr<Sockets> sockets_ = std::make_shared<Sockets>();
 };

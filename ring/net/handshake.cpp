@@ -126,12 +126,12 @@ class HandshakeStream {
     }
   }
 
-  // To be asked when all is done, before the socket is used for anything else: the last operation may have succeeded
-  // just before somebody closed it.
+  // Call at the end, before the socket is used for anything else: the last operation may have succeeded just before the
+  // socket was closed.
   void throw_if_closed() const {
     if (deadline_.passed()) throw error(RejectReason::silent, text("not complete within ", limit_.count(), " ms"));
     if (!socket_.is_open())
-      throw error(RejectReason::crowded_out, "too many that had not proved who they are came after it");
+      throw error(RejectReason::crowded_out, "too many unauthenticated connections came after it");
   }
 
  private:

@@ -1,15 +1,15 @@
 // How every connection opens, to the rendezvous and between ranks: a mutual HMAC-SHA256 challenge-response bound to
 // version, role, job, generation, both ranks and both nonces. Without a secret the same messages go without proofs.
 // At most 4 KiB, and 2 s on the accepting side. Coroutines; run on the socket's executor, which must run one handler
-// at a time. A socket whose handshake failed is of no more use: close it.
+// at a time. Close a socket whose handshake failed.
 //
 //   connecting                         accepting
 //   hello: role, job, generation, from, to, lane, group, nonce  ->
 //                                      <- challenge: nonce
 //   proof                              ->
 //                                      <- accepted: proof
-// The side that can be reached by strangers proves last, so that it gives nothing away. At any point either side may
-// answer with `refused` and the reason. Each frame begins with the protocol's version and its own length; this
+// The accepting side, which anybody may connect to, proves last, so that it gives nothing away. At any point either
+// side may answer with `refused` and the reason. Each frame begins with the protocol's version and its own length; this
 // beginning and `refused` are the same in all versions, so an unknown version is refused by name, on both sides.
 #pragma once
 #include <anello/error.hpp>
@@ -39,11 +39,11 @@ struct Credentials {
   std::string secret;  // empty: no authentication
 };
 
-// Throws Error{unsupported} (a secret, in a build without authentication) or {configuration} (too long a job's name).
-// Both sides of a handshake ask it; a server wants to know before it listens.
+// Throws Error{unsupported} (a secret, in a build without authentication) or {configuration} (the job's name is too
+// long). Both sides of a handshake call it; a server calls it before it listens.
 void require_usable(const Credentials& credentials);
 
-// What the connecting side says of itself. Ranks are -1 where they are not known yet (joining) or there is none (the
+// What the connecting side claims to be. Ranks are -1 where they are not known yet (joining) or there is none (the
 // launcher).
 struct Claim {
   Role role = Role::rendezvous;
@@ -53,17 +53,17 @@ struct Claim {
   std::uint64_t group = 0;  // whose data it is for; 0 is the world
 };
 
-// Why somebody is refused.
+// Why a connection is refused.
 struct Rejection {
   RejectReason kind;
   std::string why;
 };
 using Check = std::function<std::optional<Rejection>(const Claim&)>;
 
-// Why a handshake came to nothing.
+// Why a handshake failed.
 class HandshakeError : public Error {
  public:
-  // The code says the same more coarsely: {network}, {timed_out}, {protocol} or {unauthorized}.
+  // The error code is coarser: {network}, {timed_out}, {protocol} or {unauthorized}.
   HandshakeError(RejectReason reason, const std::string& message);
   RejectReason reason() const { return reason_; }
 
@@ -74,8 +74,8 @@ class HandshakeError : public Error {
 // Connecting side. Throws HandshakeError (with the other side's reason), and what require_usable() throws.
 asio::awaitable<void> connect_handshake(asio::ip::tcp::socket& socket, const Credentials& credentials, Claim claim);
 
-// Accepting side. `acceptable` is asked only after the proof held. Throws the same; the caller closes the socket and
-// counts.
+// Accepting side. `acceptable` is called only after the proof was correct. Throws the same; the caller closes the
+// socket and counts the rejection.
 asio::awaitable<Claim> accept_handshake(asio::ip::tcp::socket& socket, const Credentials& credentials,
                                         Check acceptable);
 

@@ -1,5 +1,5 @@
-// Serves one page of text over HTTP, for Prometheus. Lives on the background thread. Whoever can reach the address can
-// read the page; nothing that is sent is looked at but the first line.
+// Serves one page of text over HTTP, for Prometheus. Lives on the background thread. Every client that can reach the
+// address can read the page; of a request only the first line is read.
 // Source: RFC 9112; a connection carries one request.
 #pragma once
 #include <asio/awaitable.hpp>
@@ -15,8 +15,8 @@ namespace anello {
 
 class Metrics {
  public:
-  // Listens at "host:port" when it returns, on the port that is `above` higher; `page` is called for each request on
-  // the background thread. Throws Error{configuration, network} that names `setting`, which said where.
+  // Listens at `where` ("host:port") when it returns, with `above` added to the port; calls `page` for each request on
+  // the background thread. Throws Error{configuration, network} that names `setting`, where the address comes from.
   Metrics(asio::io_context& context, std::string_view setting, std::string_view where, int above,
           std::function<std::string()> page);
 
@@ -24,7 +24,7 @@ class Metrics {
 
  private:
   static constexpr std::size_t kMaxRequestBytes = 4096;
-  static constexpr std::size_t kMaxClients = 64;  // at a time; the oldest makes room
+  static constexpr std::size_t kMaxClients = 64;  // at a time; the oldest is closed for a new one
 
   asio::awaitable<void> serve(asio::ip::tcp::socket socket);
   std::string answer(std::string_view request) const;

@@ -20,7 +20,7 @@ void LinkRouter::enroll(std::shared_ptr<DataLinks> links) {
   });
 }
 
-void LinkRouter::part(std::uint64_t group) {
+void LinkRouter::remove(std::uint64_t group) {
   asio::post(context_, [this, group] { groups_.erase(group); });
 }
 

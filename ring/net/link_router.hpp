@@ -1,4 +1,4 @@
-// Which group's links an accepted data connection belongs to. A peer may be ahead: what comes for a group that this
+// Gives an accepted data connection to the links of its group. A peer may be ahead: a connection for a group that this
 // rank has not made yet is kept until it does.
 #pragma once
 #include <map>
@@ -15,7 +15,7 @@ class LinkRouter {
 
   // Any thread.
   void enroll(std::shared_ptr<DataLinks> links);
-  void part(std::uint64_t group);
+  void remove(std::uint64_t group);
 
   void accepted(const Claim& claim, PeerConnections::Socket socket);  // on the background thread
 

@@ -15,10 +15,10 @@ namespace {
 int number_of(std::string_view name) {
   if (name == "USR1") return SIGUSR1;
   if (name == "USR2") return SIGUSR2;
-  throw Error(ErrorCode::configuration, text("ANELLO_FLIGHT_SIGNAL='", name, "' is none of none, USR1, USR2"));
+  throw Error(ErrorCode::configuration, text("ANELLO_FLIGHT_SIGNAL must be none, USR1 or USR2, not '", name, "'"));
 }
 
-// How many in this process wait for a signal: while there are any, the handler is the event loop's.
+// How many objects of this process wait for a signal: while there are any, the handler is the event loop's.
 std::mutex mutex;
 std::map<int, int> waiting;
 

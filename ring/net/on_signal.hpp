@@ -1,5 +1,5 @@
-// Calls a function on the background thread whenever the process gets a signal. Several in one process may wait for
-// the same.
+// Calls a function on the background thread whenever the process gets a signal. Several objects of one process may wait
+// for the same signal.
 #pragma once
 #include <asio/io_context.hpp>
 #include <asio/signal_set.hpp>

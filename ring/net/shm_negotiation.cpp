@@ -51,11 +51,11 @@ class NegotiationStream {
     check(error);
     co_return bytes;
   }
-  awaitable<void> say(bool yes) {
+  awaitable<void> send_answer(bool yes) {
     std::string byte(1, char(yes));
     co_await send(std::move(byte));
   }
-  awaitable<bool> hear() {
+  awaitable<bool> receive_answer() {
     const std::string byte = co_await receive(1);
     co_return byte[0] != 0;
   }
@@ -69,7 +69,7 @@ class NegotiationStream {
   Deadline deadline_;
 };
 
-// Nothing that fails here costs more than the sharing.
+// Runs `work`. If it throws, the ranks use TCP: false.
 template <class Work>
 bool attempt(Work work) {
   try {
@@ -81,21 +81,21 @@ bool attempt(Work work) {
   }
 }
 
-char* begin_of_pipes(const MemoryFile& segment) {
-  return reinterpret_cast<char*>(segment.memory().data() + ShmLink::segment_bytes(0));
+char* begin_of_pipes(const MemoryFile& file) {
+  return reinterpret_cast<char*>(file.memory().data() + ShmLink::file_bytes(0));
 }
 
-// The descriptors that came with the token.
+// Returns the descriptors that came with the token.
 std::vector<Descriptor> receive_with(const Descriptor& socket, std::string_view token, std::size_t expected) {
   FdMessage received = receive_fd_message(socket, token.size());
   if (received.descriptors.size() != expected || received.bytes.size() != token.size() ||
       !same_bytes(received.bytes, token))
-    throw Error(ErrorCode::protocol, "a stranger spoke on the Unix socket");
+    throw Error(ErrorCode::protocol, "another process sent something on the Unix socket");
   return std::move(received.descriptors);
 }
 
-// The connection on which the token came, and the one descriptor beside it. RejectedConnections may have called as
-// well.
+// Returns the connection on which the token came, and the descriptor that came with it. Other processes may connect
+// too; their connections are dropped.
 std::pair<Descriptor, Descriptor> accept_with(const Descriptor& listener, std::string_view token) {
   for (int caller = 0; caller < kMaxCallers; caller++) {
     Descriptor socket = accept_from(listener);
@@ -106,7 +106,7 @@ std::pair<Descriptor, Descriptor> accept_with(const Descriptor& listener, std::s
       log(Severity::info, e.message());
     }
   }
-  throw Error(ErrorCode::network, "only strangers called on the Unix socket");
+  throw Error(ErrorCode::network, "the peer did not connect to the Unix socket; other processes did");
 }
 
 std::string random_name() {
@@ -119,40 +119,40 @@ std::string random_name() {
 }  // namespace
 
 std::string memory_domain() {
-  const std::string kernel = kernel_identity("net");
-  return kernel.empty() ? kernel : text(kernel, "/", geteuid());
+  const std::string identity = kernel_identity("net");
+  return identity.empty() ? identity : text(identity, "/", geteuid());
 }
 
 awaitable<std::unique_ptr<Link>> offer_memory(tcp::socket& connection, std::size_t pipe_bytes, int bell) {
   const std::string name = random_name(), token = random_bytes(kTokenBytes);
-  std::optional<MemoryFile> segment;
+  std::optional<MemoryFile> file;
   std::optional<Descriptor> listener;
   Descriptor fd_socket, theirs;
   const bool able = attempt([&] {
-    segment.emplace(MemoryFile::create(ShmLink::segment_bytes(pipe_bytes)));
-    std::copy(token.begin(), token.end(), begin_of_pipes(*segment));
+    file.emplace(MemoryFile::create(ShmLink::file_bytes(pipe_bytes)));
+    std::copy(token.begin(), token.end(), begin_of_pipes(*file));
     listener.emplace(listen_as(name));
   });
-  NegotiationStream talk(connection);
+  NegotiationStream stream(connection);
   Writer offer;
   offer.u64(able ? pipe_bytes : 0).raw(name).raw(token);
-  co_await talk.send(std::move(offer).take());
-  const bool called = co_await talk.hear();
+  co_await stream.send(std::move(offer).take());
+  const bool called = co_await stream.receive_answer();
   if (!called) co_return nullptr;
   const bool sent = attempt([&] {
     std::tie(fd_socket, theirs) = accept_with(*listener, token);
-    send_fd_message(fd_socket, token, std::array{segment->descriptor(), bell});
+    send_fd_message(fd_socket, token, std::array{file->descriptor(), bell});
   });
-  co_await talk.say(sent);
-  const bool taken = co_await talk.hear();
+  co_await stream.send_answer(sent);
+  const bool taken = co_await stream.receive_answer();
   if (!taken) co_return nullptr;
-  co_return std::make_unique<ShmLink>(std::move(*segment), pipe_bytes, ShmLink::Side::maker, std::move(theirs),
+  co_return std::make_unique<ShmLink>(std::move(*file), pipe_bytes, ShmLink::Side::maker, std::move(theirs),
                                       std::move(fd_socket));
 }
 
 awaitable<std::unique_ptr<Link>> take_memory(tcp::socket& connection, int bell) {
-  NegotiationStream talk(connection);
-  const std::string offer = co_await talk.receive(kOfferBytes);
+  NegotiationStream stream(connection);
+  const std::string offer = co_await stream.receive(kOfferBytes);
   Reader reader("offer of memory", offer);
   const std::size_t pipe_bytes = reader.u64();
   const std::string name(reader.raw(kNameBytes)), token(reader.raw(kTokenBytes));
@@ -163,20 +163,20 @@ awaitable<std::unique_ptr<Link>> take_memory(tcp::socket& connection, int bell) 
                         fd_socket = connect_to(name);
                         send_fd_message(fd_socket, token, std::array{bell});
                       });
-  co_await talk.say(called);
+  co_await stream.send_answer(called);
   if (!called) co_return nullptr;
-  const bool sent = co_await talk.hear();
+  const bool sent = co_await stream.receive_answer();
   std::unique_ptr<Link> link;
   const bool taken = sent && attempt([&] {
                        std::vector<Descriptor> both = receive_with(fd_socket, token, 2);
-                       MemoryFile segment = MemoryFile::adopt(std::move(both[0]), ShmLink::segment_bytes(pipe_bytes),
-                                                              MemoryFile::Access::write);
-                       if (!same_bytes({begin_of_pipes(segment), kTokenBytes}, token))
+                       MemoryFile file = MemoryFile::adopt(std::move(both[0]), ShmLink::file_bytes(pipe_bytes),
+                                                           MemoryFile::Access::write);
+                       if (!same_bytes({begin_of_pipes(file), kTokenBytes}, token))
                          throw Error(ErrorCode::protocol, "the token is not in the memory");
-                       link = std::make_unique<ShmLink>(std::move(segment), pipe_bytes, ShmLink::Side::taker,
+                       link = std::make_unique<ShmLink>(std::move(file), pipe_bytes, ShmLink::Side::taker,
                                                         std::move(both[1]), std::move(fd_socket));
                      });
-  co_await talk.say(taken);
+  co_await stream.send_answer(taken);
   co_return link;
 }
 

@@ -1,5 +1,6 @@
-// A link over several TCP connections to one peer, for networks that give a single one less than all: a stripe of bytes
-// goes over the first, the next over the second, and so round. Both sides cut alike, so nothing else is sent.
+// A link over several TCP connections to one peer, for networks where one connection does not get the full bandwidth. A
+// stripe of bytes goes over the first, the next over the second, and so on in turn. Both sides cut at the same
+// positions, so nothing else is sent.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -21,7 +22,7 @@ class StripedLink final : public Link {
 
  private:
   struct Position {
-    std::size_t lane = 0, left_bytes = kStripeBytes;  // of its stripe
+    std::size_t lane = 0, left_bytes = kStripeBytes;  // of the current stripe
   };
   template <class Piece, class Move>
   std::size_t each_stripe(Position& position, std::span<const Piece> pieces, Move move);

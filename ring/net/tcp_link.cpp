@@ -8,7 +8,7 @@
 namespace anello {
 namespace {
 
-// More at once would only wait in the kernel, cold, while the other direction could move.
+// More bytes at once would wait in the socket buffer and leave the cache, while the other direction could move.
 constexpr std::size_t kSliceBytes = 512 << 10;
 constexpr std::size_t kMaxPieces = 16;
 
@@ -36,7 +36,7 @@ TcpLink::TcpLink(asio::ip::tcp::socket socket) : socket_(std::move(socket)), des
   socket_.non_blocking(true);
 }
 
-// One piece takes the shorter way through the kernel.
+// For one piece, send() and recv() cost less than sendmsg() and recvmsg().
 std::size_t TcpLink::send_from(std::span<const ConstBytes> pieces) {
   std::array<asio::const_buffer, kMaxPieces> buffers;
   const std::size_t used = slice(pieces, buffers);

@@ -9,7 +9,7 @@ namespace anello {
 
 class TcpLink final : public Link {
  public:
-  // The socket's context is never run; it only lends the socket its type.
+  // The socket's context is never run; the socket's type only needs one.
   explicit TcpLink(asio::ip::tcp::socket socket);
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;

@@ -28,8 +28,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::size_t kBlockElems = 256;  // of half-precision numbers, widened in the first-level cache
 
-// Where there is no instruction for it, Highway 1.0 converts without rounding and knows no infinity: on a world of
-// unequal machines that would give unequal results.
+// Without an instruction for it, Highway 1.0 converts without rounding and loses infinities: a world of different CPUs
+// would then get different results.
 #undef ANELLO_HALF_INSTRUCTIONS
 #define ANELLO_HALF_INSTRUCTIONS \
   ((HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || (HWY_ARCH_ARM_A64 && HWY_TARGET <= HWY_NEON))

@@ -21,7 +21,7 @@ class Buffer {
   Buffer(std::byte* data, std::uint64_t elems) : single_{elems, data, elems} {}
   explicit Buffer(std::span<const Piece> pieces) : list_(pieces) {}
 
-  std::span<const Piece> list() const { return list_; }  // empty if it is not made of one
+  std::span<const Piece> list() const { return list_; }  // empty if the buffer is a single tensor
 
   // The memory from element `at` on, in one run: at least one and at most `elems` elements, which must exist.
   Bytes run(std::uint64_t at, std::uint64_t elems, std::uint32_t shift) const {

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::size_t kBlockBytes = 4096;  // stays in the first cache
 
-// Floats as bits: those beyond infinity, without their sign, are no numbers. Without a branch or a comparison, so that
-// compilers make it vectors.
+// Floats as bits: without their sign, values above infinity are NaNs. No branch or comparison, so that compilers
+// vectorise it.
 template <class Bits>
 bool any_nan(ConstBytes block, Bits infinity) {
   constexpr Bits kUnsigned = Bits(~Bits(0)) >> 1;

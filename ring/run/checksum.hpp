@@ -1,4 +1,4 @@
-// What ranks compare to know that they have the same. Any thread.
+// The checksum by which ranks compare their results. Any thread.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>

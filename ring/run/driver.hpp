@@ -1,5 +1,5 @@
-// Carries one execution forward over links: who is served first, and the signature that goes ahead of the data on each
-// of them. One pass at a time; it never waits and needs no clock, so it runs over simulated links as over real ones.
+// Moves one execution forward over links: decides which stream is served first, and sends the signature before the data
+// on each link. One pass at a time; it never waits and reads no clock, so it also runs over simulated links.
 #pragma once
 #include <anello/error.hpp>
 #include <array>
@@ -15,7 +15,7 @@ namespace anello {
 
 class Driver {
  public:
-  // Explains a signature other than this rank's.
+  // Makes the error for a signature that differs from this rank's.
   using Explain = std::function<Error(int peer, const Signature& theirs)>;
 
   explicit Driver(Explain explain) : explain_(std::move(explain)) {}
@@ -25,8 +25,8 @@ class Driver {
              StepTrace* trace = nullptr);
 
   // One pass: every send that can go; then the receive that is first in program order, and the others in turn until two
-  // come up empty (then somebody else should get the core); then local work. True if anything moved.
-  // Throws Error{network, protocol} with the peer's rank, and what `explain` says.
+  // find nothing (another process should get the core then); then local work. True if anything moved.
+  // Throws Error{network, protocol} with the peer's rank, and the error that `explain` returns.
   bool pass();
 
   // Calls want(link, writable) for every link on which the next pass depends.
@@ -53,7 +53,7 @@ class Driver {
   std::span<Link* const> links_;
   StepTrace* trace_ = nullptr;
   std::array<char, kSignatureBytes> outgoing_;
-  std::array<std::byte, kSignatureBytes + kSmallBytes> first_;  // a signature and data, on their way through
+  std::array<std::byte, kSignatureBytes + kSmallBytes> first_;  // a signature and the first data
   Signature signature_;
   std::vector<Peer> peers_;                             // by rank
   std::uint32_t first_receive_ = 0, end_receives_ = 0;  // the streams that receive

@@ -38,7 +38,7 @@ bool is_nan(T value) {
   else
     return false;
 }
-// A NaN on either side is the result.
+// If either is a NaN, the result is a NaN.
 struct Min {
   template <class T>
   static T apply(T a, T b) {

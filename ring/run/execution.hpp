@@ -1,6 +1,6 @@
-// The progress of one plan: knows plans, buffers and arithmetic; makes no system call and reads no clock. Whoever
-// drives it asks what can be sent or received now and says how many bytes moved. One thread at a time.
-// Reused for call after call: start() allocates only when a plan needs more than every one before it.
+// How far one plan has been carried out. Knows plans, buffers and arithmetic; makes no system call and reads no clock.
+// Its driver asks what can be sent or received now, and reports how many bytes moved. One thread at a time.
+// Reused for call after call: start() allocates only if a plan needs more memory than every plan before it.
 //
 // Elements may travel as a narrower type. Then every rank's contribution is rounded to it once, also where it is
 // reduced at home, and so is every partial sum that is sent; what is sent from the output is rounded there too, so that
@@ -49,7 +49,7 @@ class Execution {
   bool ended(std::uint32_t s) const { return cursors_[s].step == cursors_[s].end; }
   const Step& current(std::uint32_t s) const { return plan_->steps[cursors_[s].step]; }  // not of an ended stream
 
-  // How far a stream is: the current step, and complete elements of it. For whoever watches.
+  // How far a stream is: the current step, and complete elements of it. For StepTrace.
   std::pair<std::uint32_t, std::uint64_t> position(std::uint32_t s) const {
     return {cursors_[s].step, cursors_[s].elems};
   }

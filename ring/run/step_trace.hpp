@@ -1,5 +1,5 @@
 // Watches one execution and notes which step moved when: a span from the moment before a step's first bytes move to
-// the moment after its last. Used by whoever drives it; only while a timeline is on.
+// the moment after its last. Used by the thread that drives it; only while a timeline is on.
 #pragma once
 #include <span>
 #include <vector>
@@ -18,7 +18,7 @@ class StepTrace {
   void look(std::uint32_t stream);  // it may have moved since the last mark; marks
   void look_at_local();             // the same for all local streams
 
-  // What is no step: a sleep that began then, and since the last mark a pass over the result.
+  // Other than steps: a sleep that began at `from`, and a pass over the result since the last mark.
   void slept(Ticks from);
   void scaled(std::uint64_t bytes);
 

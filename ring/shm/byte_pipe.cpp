@@ -7,15 +7,15 @@
 
 namespace anello {
 
-// Aligning may have moved `written_` beyond what fits; then there is no room until the reader has followed.
+// align() may have moved `written_` beyond what fits; then there is no room until the reader has followed.
 std::size_t PipeWriter::room() const {
   const std::uint64_t used = written_ - read_;
   return used < memory_.size() ? memory_.size() - used : 0;
 }
 
-std::size_t PipeWriter::write(ConstBytes piece, std::size_t most) {
+std::size_t PipeWriter::write(ConstBytes piece, std::size_t max_bytes) {
   if (pending() > 0) return 0;
-  piece = piece.first(std::min(piece.size(), most));
+  piece = piece.first(std::min(piece.size(), max_bytes));
   if (room() < piece.size()) read_ = state_.read.load(std::memory_order_acquire);
   piece = piece.first(std::min(piece.size(), room()));
   const std::size_t at = written_ % memory_.size(), first = std::min(piece.size(), memory_.size() - at);
@@ -42,7 +42,7 @@ std::size_t PipeWriter::taken() {
   return std::size_t(taken_ - before);
 }
 
-// Whoever sees the first of these also sees the second.
+// In this order: a reader that sees the new `written` also sees the references before it.
 bool PipeWriter::publish() {
   state_.referred.store(referred_, std::memory_order_release);
   state_.written.store(written_);
@@ -57,7 +57,7 @@ bool PipeWriter::may_sleep() {
   return false;
 }
 
-// True if there is something to read; then `reference_` is the first that has not been consumed, if any stands.
+// True if there is something to read; then `reference_` is the first reference not yet consumed, if stands_.
 bool PipeReader::look() {
   if (std::int64_t(written_ - read_) <= 0) {
     written_ = state_.written.load(std::memory_order_acquire);
@@ -81,7 +81,7 @@ std::optional<Place> PipeReader::referred() {
 ConstBytes PipeReader::peek() {
   if (!look() || (stands_ && reference_.begin <= read_)) return {};
   const std::uint64_t there = (stands_ ? std::min(written_, reference_.begin) : written_) - read_;
-  if (there > memory_.size()) throw Error(ErrorCode::protocol, "shared memory: more is said to have come than fits");
+  if (there > memory_.size()) throw Error(ErrorCode::protocol, "shared memory: the writer claims more bytes than fit");
   const std::size_t at = read_ % memory_.size();
   return memory_.subspan(at, std::min<std::size_t>(there, memory_.size() - at));
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxDescriptors = 2;
 
-// A name of Linux' own kind, which begins with a zero byte and leaves no file behind.
+// An abstract name: it begins with a zero byte.
 std::pair<sockaddr_un, socklen_t> address_of(std::string_view name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

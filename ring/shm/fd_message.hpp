@@ -1,5 +1,5 @@
-// Passing descriptors to another process of this host: Unix sockets under names of Linux' own kind, which leave no file
-// behind. Nothing here waits; what is asked for has been sent before. All throw Error{network}.
+// Passing descriptors to another process of this host: Unix sockets with abstract names (unix(7)), which leave no file
+// behind. Nothing here blocks: call it when the other side has sent already. All throw Error{network}.
 #pragma once
 #include <span>
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace anello {
 
-inline constexpr int kMaxCallers = 8;  // that wait to be accepted
+inline constexpr int kMaxCallers = 8;  // the listener's backlog
 
 Descriptor listen_as(std::string_view name);
 Descriptor connect_to(std::string_view name);
 Descriptor accept_from(const Descriptor& listener);
 
-// Some bytes, few enough for any socket's buffer, and beside them two descriptors at most.
+// A few bytes, which fit any socket's buffer, and at most two descriptors.
 void send_fd_message(const Descriptor& socket, std::string_view bytes, std::span<const int> descriptors);
 
 struct FdMessage {

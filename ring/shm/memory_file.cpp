@@ -19,20 +19,20 @@ MemoryFile MemoryFile::create(std::size_t bytes) {
   if (!file) throw system_error("making shared memory", ErrorCode::network);
   if (ftruncate(file.get(), off_t(bytes)) != 0) throw system_error("sizing shared memory", ErrorCode::network);
   if (fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) throw system_error("sealing shared memory", ErrorCode::network);
-  MemoryFile segment(file.get(), bytes, Access::write);
-  segment.file_ = std::move(file);
-  return segment;
+  MemoryFile created(file.get(), bytes, Access::write);
+  created.file_ = std::move(file);
+  return created;
 }
 
 MemoryFile MemoryFile::adopt(Descriptor file, std::size_t bytes, Access access) {
   struct stat status {};
   if (fstat(file.get(), &status) != 0) throw system_error("looking at shared memory", ErrorCode::network);
   if ((fcntl(file.get(), F_GET_SEALS) & kSeals) != kSeals || std::size_t(status.st_size) != bytes)
-    throw Error(ErrorCode::protocol, text("shared memory: not a sealed segment of ", bytes, " bytes"));
+    throw Error(ErrorCode::protocol, text("shared memory: not a sealed file of ", bytes, " bytes"));
   return {file.get(), bytes, access};
 }
 
-// Populated at once: page faults now, not on the path of a collective.
+// MAP_POPULATE: page faults happen here, not in a collective.
 MemoryFile::MemoryFile(int file, std::size_t bytes, Access access) {
   const int protection = access == Access::write ? PROT_READ | PROT_WRITE : PROT_READ;
   void* memory = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_POPULATE, file, 0);

@@ -1,5 +1,6 @@
 // Memory that processes of one host share: an anonymous file (memfd), mapped. It has no name, so a crash leaves nothing
-// behind. Its size is sealed before anybody else sees it: a peer that shrank it could kill us with a bus error.
+// behind. Its size is sealed before it is sent to a peer: a peer that shrank it could kill this process with a bus
+// error.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -12,7 +13,7 @@ class MemoryFile {
  public:
   // Throws Error{network}.
   static MemoryFile create(std::size_t bytes);
-  // Of a file that another process sent. Throws Error{protocol} if it is not a sealed segment of that size.
+  // Maps a file that another process sent. Throws Error{protocol} if it is not sealed or does not have that size.
   enum class Access { read, write };
   static MemoryFile adopt(Descriptor file, std::size_t bytes, Access access);
 
@@ -25,7 +26,7 @@ class MemoryFile {
   ~MemoryFile();
 
   std::span<std::byte> memory() const { return memory_; }
-  int descriptor() const { return file_.get(); }  // to be sent; only of one that was created
+  int descriptor() const { return file_.get(); }  // to be sent to a peer; valid after create() only
 
  private:
   MemoryFile(int file, std::size_t bytes, Access access);

@@ -20,20 +20,20 @@ namespace {
 class Regions {
  public:
   void* add(std::size_t bytes) {
-    MemoryFile segment = MemoryFile::create(bytes);
-    const std::byte* begin = segment.memory().data();
+    MemoryFile file = MemoryFile::create(bytes);
+    const std::byte* begin = file.memory().data();
     const std::lock_guard lock(mutex_);
-    return regions_.emplace(begin, Region{++last_, std::move(segment)}).first->second.segment.memory().data();
+    return regions_.emplace(begin, Region{++last_, std::move(file)}).first->second.file.memory().data();
   }
 
-  // Others may have the file mapped for long: its pages go now.
+  // Peers may keep the file mapped for long, so its pages are freed here.
   void remove(const void* begin) {
     const std::lock_guard lock(mutex_);
     const auto region = regions_.find(static_cast<const std::byte*>(begin));
     ANELLO_CHECK(region != regions_.end());
-    const MemoryFile& segment = region->second.segment;
+    const MemoryFile& file = region->second.file;
     [[maybe_unused]] const int punched =
-        fallocate(segment.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, off_t(segment.memory().size()));
+        fallocate(file.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, off_t(file.memory().size()));
     regions_.erase(region);
   }
 
@@ -42,7 +42,7 @@ class Regions {
     auto region = regions_.upper_bound(run.data());
     if (region == regions_.begin()) return std::nullopt;
     --region;
-    const std::size_t offset = std::size_t(run.data() - region->first), size = region->second.segment.memory().size();
+    const std::size_t offset = std::size_t(run.data() - region->first), size = region->second.file.memory().size();
     if (offset >= size || run.size() > size - offset) return std::nullopt;
     return Place{region->second.number, offset, run.size()};
   }
@@ -52,21 +52,21 @@ class Regions {
     const auto region =
         std::ranges::find_if(regions_, [&](const auto& entry) { return entry.second.number == number; });
     ANELLO_CHECK(region != regions_.end());
-    const MemoryFile& segment = region->second.segment;
-    return {segment.descriptor(), segment.memory().size()};
+    const MemoryFile& file = region->second.file;
+    return {file.descriptor(), file.memory().size()};
   }
 
  private:
   struct Region {
     std::uint64_t number;
-    MemoryFile segment;
+    MemoryFile file;
   };
   mutable std::shared_mutex mutex_;
   std::map<const std::byte*, Region> regions_;  // by where they begin
   std::uint64_t last_ = 0;
 };
 
-// Never destroyed: a program's static tensors may go later than this would.
+// Never destroyed: a program's static tensors may be freed after static objects of the library.
 Regions& regions() {
   static Regions& all = *new Regions;
   return all;
@@ -77,7 +77,7 @@ Regions& regions() {
 void* allocate(std::size_t bytes) {
   constexpr std::size_t kMax = std::size_t(1) << 46;
   try {
-    if (bytes > kMax) throw Error(ErrorCode::unsupported, "more than there can be");
+    if (bytes > kMax) throw Error(ErrorCode::unsupported, "more than an address space holds");
     return regions().add(std::max<std::size_t>(bytes, 1));
   } catch (const Error& e) {
     throw Error(ErrorCode::unsupported, text("anello::allocate: ", bytes, " bytes: ", e.message()));

@@ -1,4 +1,4 @@
-// The memory that anello::allocate gave to this process, as others can map it. Any thread.
+// The memory that anello::allocate gave to this process, as files that other processes can map. Any thread.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,17 +7,17 @@
 
 namespace anello {
 
-// Where a run of bytes lies: so far into which region.
+// Where a run of bytes lies: in which region, and at which offset.
 struct Place {
-  std::uint64_t region = 0;  // one number for one allocation, never again for another
+  std::uint64_t region = 0;  // a number for each allocation, never used again
   std::uint64_t offset = 0, bytes = 0;
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-// Nothing for bytes that are not, all of them, in one allocation.
+// Nothing unless all of the bytes lie in one allocation.
 std::optional<Place> place_of(ConstBytes run);
 
-// Of a region that is there: its file, which stays the region's, and its size.
+// The file and the size of a region that is allocated. The descriptor stays the region's.
 struct RegionFile {
   int descriptor = -1;
   std::size_t bytes = 0;

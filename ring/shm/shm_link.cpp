@@ -18,28 +18,28 @@ static_assert(sizeof(States) % kLineBytes == 0);
 
 constexpr std::size_t kNoteBytes = 16;  // which region, and its size
 
-// A segment: the two states, the maker's pipe, the taker's pipe. Fresh memory is zero, which is how states begin.
-PipeState& state(const MemoryFile& segment, int pipe) {
-  return (*reinterpret_cast<States*>(segment.memory().data()))[std::size_t(pipe)];
+// The memory: the two states, the maker's pipe, the taker's pipe. Fresh memory is zero, as a state is at first.
+PipeState& state(const MemoryFile& file, int pipe) {
+  return (*reinterpret_cast<States*>(file.memory().data()))[std::size_t(pipe)];
 }
-Bytes memory(const MemoryFile& segment, std::size_t pipe_bytes, int pipe) {
-  return segment.memory().subspan(sizeof(States) + std::size_t(pipe) * pipe_bytes, pipe_bytes);
+Bytes memory(const MemoryFile& file, std::size_t pipe_bytes, int pipe) {
+  return file.memory().subspan(sizeof(States) + std::size_t(pipe) * pipe_bytes, pipe_bytes);
 }
 
 }  // namespace
 
-std::size_t ShmLink::segment_bytes(std::size_t pipe_bytes) {
+std::size_t ShmLink::file_bytes(std::size_t pipe_bytes) {
   return sizeof(States) + 2 * pipe_bytes;
 }
 
-ShmLink::ShmLink(MemoryFile segment, std::size_t pipe_bytes, Side side, Descriptor bell, Descriptor fd_socket)
-    : segment_(std::move(segment)),
-      out_(state(segment_, side == Side::taker), memory(segment_, pipe_bytes, side == Side::taker)),
-      in_(state(segment_, side == Side::maker), memory(segment_, pipe_bytes, side == Side::maker)),
+ShmLink::ShmLink(MemoryFile file, std::size_t pipe_bytes, Side side, Descriptor bell, Descriptor fd_socket)
+    : file_(std::move(file)),
+      out_(state(file_, side == Side::taker), memory(file_, pipe_bytes, side == Side::taker)),
+      in_(state(file_, side == Side::maker), memory(file_, pipe_bytes, side == Side::maker)),
       bell_(std::move(bell)),
-      courier_(std::move(fd_socket)) {}
+      fd_socket_(std::move(fd_socket)) {}
 
-// What was referred to earlier is still among the pieces, in front, and counts as sent once it was taken.
+// Bytes that were referred to earlier are still the first of the pieces; they count as sent once the reader took them.
 std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
   std::size_t referred = out_.pending(), moved = out_.taken(), copied = 0;
   bool news = false;
@@ -62,17 +62,17 @@ std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
   return moved + copied;
 }
 
-// The file goes first, so that it is there for whoever sees the reference.
+// The file is sent before publish(), so that it has arrived when the reader sees the reference.
 bool ShmLink::refer(const Place& place) {
-  const bool told = std::find(told_.begin(), told_.end(), place.region) != told_.end();
+  const bool is_sent = std::find(sent_files_.begin(), sent_files_.end(), place.region) != sent_files_.end();
   if (!out_.refer(place)) return false;
-  if (told) return true;
+  if (is_sent) return true;
   const RegionFile file = file_of(place.region);
   Writer note;
   note.u64(place.region).u64(file.bytes);
-  send_fd_message(courier_, note.bytes(), std::array{file.descriptor});
-  told_.push_back(place.region);
-  if (told_.size() > kMaxRegions) told_.pop_front();
+  send_fd_message(fd_socket_, note.bytes(), std::array{file.descriptor});
+  sent_files_.push_back(place.region);
+  if (sent_files_.size() > kMaxRegions) sent_files_.pop_front();
   return true;
 }
 
@@ -105,14 +105,14 @@ ConstBytes ShmLink::memory_of(const Place& place) {
     map_next();
     region = std::prev(theirs_.end());
   }
-  const ConstBytes memory = region->segment.memory();
+  const ConstBytes memory = region->file.memory();
   if (!is_it(*region) || place.offset > memory.size() || place.bytes > memory.size() - place.offset)
     throw Error(ErrorCode::protocol, "shared memory: a reference to memory that is not there");
   return memory.subspan(place.offset, place.bytes);
 }
 
 void ShmLink::map_next() {
-  FdMessage received = receive_fd_message(courier_, kNoteBytes);
+  FdMessage received = receive_fd_message(fd_socket_, kNoteBytes);
   Reader note("note of shared memory", received.bytes);
   const std::uint64_t number = note.u64(), bytes = note.u64();
   if (received.descriptors.size() != 1) throw Error(ErrorCode::protocol, "shared memory: a note without its file");

@@ -1,6 +1,6 @@
-// A link through shared memory: a pipe each way in one segment, and each side's bell (an eventfd) for when it sleeps.
-// Large runs that lie in memory from anello::allocate are referred to: the other side maps that memory when it first
-// hears of it, and reads there. A peer that dies is noticed by the control plane alone: memory has no end of file.
+// A link through shared memory: a pipe each way in one memory file, and a bell (an eventfd) to wake each side. Large
+// runs that lie in memory from anello::allocate are not copied: the link sends a reference, and the other side maps
+// that memory and reads there. Only the control plane notices that a peer died: memory has no end of file.
 #pragma once
 #include <deque>
 
@@ -12,12 +12,12 @@ namespace anello {
 
 class ShmLink final : public Link {
  public:
-  // Of a segment for pipes that hold `pipe_bytes` each, a multiple of kLineBytes.
-  static std::size_t segment_bytes(std::size_t pipe_bytes);
+  // The size of the memory for pipes that hold `pipe_bytes` each, a multiple of kLineBytes.
+  static std::size_t file_bytes(std::size_t pipe_bytes);
 
   enum class Side { maker, taker };
   // `bell` is the other side's; `fd_socket` one end of a Unix socket, on which files are passed.
-  ShmLink(MemoryFile segment, std::size_t pipe_bytes, Side side, Descriptor bell, Descriptor fd_socket);
+  ShmLink(MemoryFile file, std::size_t pipe_bytes, Side side, Descriptor bell, Descriptor fd_socket);
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
@@ -29,26 +29,26 @@ class ShmLink final : public Link {
   bool may_sleep(bool sending) override;
 
  private:
-  // Little enough for the other side to begin while this one goes on.
+  // Bytes moved at once: few, so that the other side begins while this one goes on.
   static constexpr std::size_t kBiteBytes = 32 << 10;
-  // Less is copied sooner than it is waited for.
+  // Smaller runs are copied: that is faster than to wait until the reader took them.
   static constexpr std::size_t kMinReferredBytes = 32 << 10;
-  // Of the other side that are mapped at a time; both sides forget the oldest.
+  // Regions of the other side that stay mapped; both sides forget the oldest.
   static constexpr std::size_t kMaxRegions = 64;
 
   bool refer(const Place& place);
   ConstBytes memory_of(const Place& place);
   void map_next();
 
-  MemoryFile segment_;
+  MemoryFile file_;
   PipeWriter out_;
   PipeReader in_;
-  Descriptor bell_, courier_;
+  Descriptor bell_, fd_socket_;
   bool may_refer_ = false;
-  std::deque<std::uint64_t> told_;  // our regions that the other side has mapped
+  std::deque<std::uint64_t> sent_files_;  // regions of this rank whose file the other side has
   struct Theirs {
     std::uint64_t number;
-    MemoryFile segment;
+    MemoryFile file;
   };
   std::deque<Theirs> theirs_;
 };

@@ -11,22 +11,22 @@ std::vector<std::string> InProcessExchange::exchange(int rank, std::string blob)
   std::unique_lock lock(mutex_);
   blobs_[std::size_t(rank)] = std::move(blob);
   const std::uint64_t round = round_;
-  if (++there_ == blobs_.size()) {
+  if (++arrived_ == blobs_.size()) {
     complete_ = std::exchange(blobs_, std::vector<std::string>(blobs_.size()));
-    there_ = 0;
+    arrived_ = 0;
     round_++;
     changed_.notify_all();
   }
   if (!changed_.wait_for(lock, limit_, [&] { return closed_ || round_ != round; }))
     throw Error(ErrorCode::rendezvous,
-                text("only ", there_, " of ", blobs_.size(), " ranks came before ANELLO_START_TIMEOUT ran out"));
+                text("only ", arrived_, " of ", blobs_.size(), " ranks came before ANELLO_START_TIMEOUT ran out"));
   if (round_ == round) throw Error(ErrorCode::rendezvous, "another rank failed at start");
   return complete_;
 }
 
-void InProcessExchange::check(std::chrono::milliseconds patience) {
+void InProcessExchange::check(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
-  if (changed_.wait_for(lock, patience, [&] { return closed_; }))
+  if (changed_.wait_for(lock, limit, [&] { return closed_; }))
     throw Error(ErrorCode::rendezvous, "another rank failed at start");
 }
 

@@ -1,5 +1,5 @@
-// The exchange of blobs between threads: the rendezvous of a world in one process. Any thread; each rank calls from
-// one.
+// The exchange of blobs between threads: the rendezvous of a world in one process. Any thread; one thread for each
+// rank.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -17,9 +17,9 @@ class InProcessExchange {
   // As bootstrap.hpp's Exchange, for `rank`. Throws Error{rendezvous} when the limit has passed or close() was called.
   std::vector<std::string> exchange(int rank, std::string blob);
 
-  void check(std::chrono::milliseconds patience);  // throws the same if close() is called within that time
+  void check(std::chrono::milliseconds limit);  // throws the same if close() is called within that time
 
-  // Somebody will not come: nobody need wait.
+  // A rank has failed: all waiting calls throw, and later ones too.
   void close();
 
  private:
@@ -27,7 +27,7 @@ class InProcessExchange {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> blobs_, complete_;
-  std::size_t there_ = 0;
+  std::size_t arrived_ = 0;
   std::uint64_t round_ = 0;
   bool closed_ = false;
 };

@@ -27,8 +27,9 @@ void run_world(int ranks, const std::function<void(World&)>& program, const Sett
 void run_world(int ranks, const std::function<void(World&)>& program, const Settings& given, const Seen& seen) {
   if (ranks < 1) throw Error(ErrorCode::invalid_argument, text("run_world: ", ranks, " ranks; at least one is needed"));
   Settings settings = given;
-  if (settings.flight_dir.empty()) settings.flight_dir = "none";  // no job will ever have this one's name again
-  InProcessExchange hall(ranks, settings.start_timeout);
+  if (settings.flight_dir.empty())
+    settings.flight_dir = "none";  // the job's name is random, so no later job would replace the file
+  InProcessExchange exchange(ranks, settings.start_timeout);
   std::mutex mutex;
   std::exception_ptr first;
   const auto keep_first = [&] {
@@ -48,16 +49,16 @@ void run_world(int ranks, const std::function<void(World&)>& program, const Sett
                               .host = "localhost",
                               .address = "127.0.0.1"};
       world.emplace(WorldMaker::make(
-          identity, [&](std::string blob) { return seen(rank, hall.exchange(rank, std::move(blob))); }, settings,
-          [&](std::chrono::milliseconds patience) { hall.check(patience); }));
+          identity, [&](std::string blob) { return seen(rank, exchange.exchange(rank, std::move(blob))); }, settings,
+          [&](std::chrono::milliseconds limit) { exchange.check(limit); }));
       program(*world);
     } catch (const std::exception& e) {
       keep_first();
-      hall.close();
+      exchange.close();
       if (world) world->abort(e.what());
     } catch (...) {
       keep_first();
-      hall.close();
+      exchange.close();
       if (world) world->abort("an exception of unknown type");
     }
   };

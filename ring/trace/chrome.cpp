@@ -30,7 +30,7 @@ class Writer {
   }
 
  private:
-  // Group (phases have 0), kind of row, number in it: how rows are told apart, and their order.
+  // Group (phases have 0), kind of row, number in it: this identifies a row and orders the rows.
   using Row = std::tuple<std::uint64_t, int, int>;
   static constexpr std::size_t kPieceBytes = 64 << 10;
   enum RowKind { kProgram, kOperations, kLocal, kSend, kReceive };
@@ -80,7 +80,7 @@ class Writer {
     for (std::size_t k = 0; k < operation.spans; k++) step(record, group, recording_.spans[operation.first_span + k]);
   }
 
-  // Many may be queued at once, so these are no complete events of a row, which must not overlap.
+  // Many operations may be queued at once, so these are not complete events: those of one row must not overlap.
   void queued(int row, const std::string& what, const Record& record) {
     const std::string common = "\"cat\":\"queued\",\"name\":" + json_text("queued: " + what) +
                                ",\"id\":" + std::to_string(++queued_) + ",\"tid\":" + std::to_string(row);

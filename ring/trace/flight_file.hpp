@@ -1,4 +1,4 @@
-// The flight recorder's file: what a rank's operations were, as JSON for people and programs. Pure.
+// The flight recorder's file: a rank's last operations as JSON, for people and programs. Pure.
 #pragma once
 #include <string>
 #include <string_view>
@@ -17,8 +17,8 @@ struct FlightHead {
 };
 
 // {"rank", "host", ..., "groups": [{"group", "members", "operations": [{"sequence", "operation", "name", "state",
-// "queued_us", "begun_us", "ended_us"}]}]}: oldest first; times since 1970, null if it has not come to that. The state
-// is "queued", "begun" or "done"; in a world that failed nothing was done after it did.
+// "queued_us", "begun_us", "ended_us"}]}]}: oldest first; times since 1970, null for what has not happened yet. The
+// state is "queued", "begun" or "done"; after a world has failed, no operation becomes done.
 std::string flight_json(const FlightHead& head, const TickClock::Scale& scale, const std::vector<History>& histories);
 
 }  // namespace anello

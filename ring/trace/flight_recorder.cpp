@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <new>
-#include <utility>
 
 namespace anello {
 
@@ -11,21 +10,12 @@ void FlightRecorder::Free::operator()(Record* records) const {
   std::free(records);
 }
 
-// Zero, which is no record, without a page of it being touched.
+// Zeroed, which means no record; calloc() touches no page of it.
 FlightRecorder::Records FlightRecorder::allocate(std::size_t count) {
   auto* const records = static_cast<Record*>(std::calloc(count, sizeof(Record)));
   if (!records) throw std::bad_alloc();
   return Records(records);
 }
-
-FlightRecorder::FlightRecorder(std::uint64_t group, std::string name, std::vector<int> members,
-                               std::shared_ptr<Bell> bell)
-    : group_(group),
-      name_(std::move(name)),
-      members_(std::move(members)),
-      bell_(std::move(bell)),
-      begun_(allocate(kBegun)),
-      queued_(allocate(kQueued)) {}
 
 void FlightRecorder::queue(const Signature& signature, std::string_view name, Ticks at) {
   const std::lock_guard lock(mutex_);
@@ -60,7 +50,7 @@ Record FlightRecorder::newest() const {
 std::optional<Signature> FlightRecorder::begun(std::uint64_t sequence) const {
   const std::lock_guard lock(mutex_);
   const Signature& signature = begun_[sequence % kBegun].signature;
-  if (signature.generation == 0 || signature.sequence != sequence) return std::nullopt;  // generation 0 is none
+  if (signature.generation == 0 || signature.sequence != sequence) return std::nullopt;  // generation 0: no record
   return signature;
 }
 
@@ -72,20 +62,20 @@ std::optional<Signature> FlightRecorder::ends_at(std::uint64_t sequence) {
   return begun_[newest_ % kBegun].signature;
 }
 
-History FlightRecorder::history() const {
-  History history{group_, name_, members_, {}};
+std::vector<Record> FlightRecorder::records() const {
+  std::vector<Record> all;
   const std::lock_guard lock(mutex_);
-  const auto gather = [&](const Records& records, std::size_t most, std::uint64_t first) {
-    for (std::size_t k = 0; k < most; k++)
+  const auto gather = [&](const Records& records, std::size_t max, std::uint64_t first) {
+    for (std::size_t k = 0; k < max; k++)
       if (const Record& record = records[k]; record.signature.generation != 0 && record.signature.sequence >= first)
-        history.records.push_back(record);
+        all.push_back(record);
   };
   gather(begun_, kBegun, 0);
-  for (Record& record : history.records)
+  for (Record& record : all)
     if (record.signature.sequence == newest_) record.ended = ended_.load(std::memory_order_relaxed);
-  gather(queued_, kQueued, history.records.empty() ? 0 : newest_ + 1);
-  std::ranges::sort(history.records, {}, [](const Record& record) { return record.signature.sequence; });
-  return history;
+  gather(queued_, kQueued, all.empty() ? 0 : newest_ + 1);
+  std::ranges::sort(all, {}, [](const Record& record) { return record.signature.sequence; });
+  return all;
 }
 
 }  // namespace anello

@@ -4,36 +4,38 @@
 
 namespace anello {
 
-void FlightRecorders::add(std::shared_ptr<FlightRecorder> recorder) {
+void FlightRecorders::add(std::uint64_t group, std::string name, std::vector<int> members,
+                          std::shared_ptr<FlightRecorder> recorder) {
   const std::lock_guard lock(mutex_);
-  recorders_[recorder->group()] = std::move(recorder);
+  groups_[group] = {std::move(name), std::move(members), std::move(recorder)};
 }
 
 void FlightRecorders::remove(std::uint64_t group) {
   const std::lock_guard lock(mutex_);
-  const auto found = recorders_.find(group);
-  if (found == recorders_.end()) return;
-  of_ended_ += found->second->tally.totals();
-  recorders_.erase(found);
+  const auto found = groups_.find(group);
+  if (found == groups_.end()) return;
+  of_ended_ += found->second.recorder->tally.totals();
+  groups_.erase(found);
 }
 
 std::shared_ptr<FlightRecorder> FlightRecorders::find(std::uint64_t group) const {
   const std::lock_guard lock(mutex_);
-  const auto found = recorders_.find(group);
-  return found == recorders_.end() ? nullptr : found->second;
+  const auto found = groups_.find(group);
+  return found == groups_.end() ? nullptr : found->second.recorder;
 }
 
-std::vector<std::shared_ptr<FlightRecorder>> FlightRecorders::all() const {
+std::vector<History> FlightRecorders::histories() const {
   const std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<FlightRecorder>> all;
-  for (const auto& [group, recorder] : recorders_) all.push_back(recorder);
-  return all;
+  std::vector<History> histories;
+  for (const auto& [id, group] : groups_)
+    histories.push_back({id, group.name, group.members, group.recorder->records()});
+  return histories;
 }
 
 Totals FlightRecorders::totals() const {
   const std::lock_guard lock(mutex_);
   Totals totals = of_ended_;
-  for (const auto& [group, recorder] : recorders_) totals += recorder->tally.totals();
+  for (const auto& [id, group] : groups_) totals += group.recorder->tally.totals();
   return totals;
 }
 

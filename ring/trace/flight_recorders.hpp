@@ -1,8 +1,9 @@
-// The recorders of all groups of one rank, and what those that have ended counted. Any thread.
+// The flight recorders of all groups of one rank, and the counts of groups that have ended. Any thread.
 #pragma once
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "ring/trace/flight_recorder.hpp"
@@ -11,16 +12,23 @@ namespace anello {
 
 class FlightRecorders {
  public:
-  void add(std::shared_ptr<FlightRecorder> recorder);
+  // `name` is for people: "group (0, 2)"; `members` are ranks in the world.
+  void add(std::uint64_t group, std::string name, std::vector<int> members, std::shared_ptr<FlightRecorder> recorder);
   void remove(std::uint64_t group);  // its counts stay
 
   std::shared_ptr<FlightRecorder> find(std::uint64_t group) const;  // null if there is none
-  std::vector<std::shared_ptr<FlightRecorder>> all() const;
+  std::vector<History> histories() const;                           // of all groups, by group
   Totals totals() const;
 
  private:
+  struct Group {
+    std::string name;
+    std::vector<int> members;
+    std::shared_ptr<FlightRecorder> recorder;
+  };
+
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, std::shared_ptr<FlightRecorder>> recorders_;  // by group
+  std::map<std::uint64_t, Group> groups_;
   Totals of_ended_;
 };
 

@@ -1,4 +1,4 @@
-// What a rank has counted, as a page for Prometheus. Pure.
+// A rank's counters as a page for Prometheus. Pure.
 #pragma once
 #include <string>
 #include <string_view>

@@ -34,7 +34,7 @@ void PrometheusWriter::describe(std::string_view name, std::string_view type, st
 
 void PrometheusWriter::rejected_connections(const RejectedConnections::Counts& counts) {
   describe("rejected_connections_total", "counter", "Connections that were turned away, by what was wrong with them.");
-  for (std::size_t k = 0; k < kStrangers; k++) value(counts[k], {{"kind", name(RejectReason(k))}});
+  for (std::size_t k = 0; k < kRejectReasons; k++) value(counts[k], {{"kind", name(RejectReason(k))}});
 }
 
 }  // namespace anello

@@ -18,7 +18,7 @@ class PrometheusWriter {
   // All samples have these labels.
   explicit PrometheusWriter(const std::vector<Label>& labels);
 
-  // A metric, without the prefix "anello_"; its values follow.
+  // A metric, without the prefix "anello_"; call value() next.
   void describe(std::string_view name, std::string_view type, std::string_view help);
   template <class Value>
   void value(Value value, const std::vector<Label>& more = {}) {

@@ -28,7 +28,7 @@ struct Record {
   }
 };
 
-// One group's operations, as they were when somebody looked.
+// One group's operations, as they were at one moment.
 struct History {
   std::uint64_t group = 0;
   std::string name;          // "group (0, 2)"

@@ -5,14 +5,14 @@
 namespace anello {
 
 std::string_view name(RejectReason reason) {
-  constexpr std::array<std::string_view, kStrangers> kNames{
+  constexpr std::array<std::string_view, kRejectReasons> kNames{
       "noise", "oversized", "version", "silent", "gone", "crowded_out", "job", "secret", "generation", "place"};
   return kNames[std::size_t(reason)];
 }
 
 RejectedConnections::Counts RejectedConnections::counts() const {
   Counts counts;
-  for (std::size_t k = 0; k < kStrangers; k++) counts[k] = counts_[k].load(std::memory_order_relaxed);
+  for (std::size_t k = 0; k < kRejectReasons; k++) counts[k] = counts_[k].load(std::memory_order_relaxed);
   return counts;
 }
 

@@ -1,4 +1,4 @@
-// Connections that were turned away, by what was wrong with them. Counted and read by any thread.
+// Connections that were rejected, counted by reason. Any thread.
 #pragma once
 #include <array>
 #include <atomic>
@@ -8,30 +8,30 @@
 namespace anello {
 
 enum class RejectReason : std::uint8_t {
-  noise,        // what it said is not this protocol, or not what its turn was
-  oversized,    // it announced more than is ever read
-  version,      // it speaks another version of the protocol
-  silent,       // it did not say all in time
-  gone,         // its connection ended before
-  crowded_out,  // it was the oldest of too many that had not said all
-  job,          // it belongs to another job
-  secret,       // it could not prove that it knows the secret (which a replayed proof does not either)
-  generation,   // it belongs to an earlier world of the job
-  place,        // it has no business here: another rank's listener, or a server's
+  noise,        // what it sent is not this protocol, or not the expected message
+  oversized,    // it announced a message longer than any
+  version,      // another version of the protocol
+  silent,       // its handshake was not complete in time
+  gone,         // it closed before its handshake was complete
+  crowded_out,  // it was the oldest of too many unauthenticated connections
+  job,          // of another job
+  secret,       // its proof of the secret was wrong, or a replayed one
+  generation,   // of an earlier world of the job
+  place,        // meant for another rank's listener, or for a server
 };
-inline constexpr std::size_t kStrangers = std::size_t(RejectReason::place) + 1;
+inline constexpr std::size_t kRejectReasons = std::size_t(RejectReason::place) + 1;
 std::string_view name(RejectReason reason);
 
 class RejectedConnections {
  public:
-  using Counts = std::array<std::uint64_t, kStrangers>;
+  using Counts = std::array<std::uint64_t, kRejectReasons>;
 
   void count(RejectReason reason) { counts_[std::size_t(reason)].fetch_add(1, std::memory_order_relaxed); }
   Counts counts() const;
   std::uint64_t total() const;
 
  private:
-  std::array<std::atomic<std::uint64_t>, kStrangers> counts_{};
+  std::array<std::atomic<std::uint64_t>, kRejectReasons> counts_{};
 };
 
 }  // namespace anello

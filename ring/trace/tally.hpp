@@ -1,4 +1,4 @@
-// What one group has done, counted; and sums of such. Written by one thread at a time, read by any.
+// The counters of one group, and sums of them. Written by one thread at a time, read by any.
 #pragma once
 #include <array>
 #include <atomic>
@@ -12,7 +12,7 @@ namespace anello {
 
 inline constexpr std::size_t kKinds = std::size_t(Kind::transfer) + 1;
 
-// Counts so far: a moment's picture.
+// The counters at one moment.
 struct Totals {
   struct OfKind {
     std::uint64_t operations = 0;
@@ -20,7 +20,7 @@ struct Totals {
     Ticks busy = 0;           // from beginning to end
   };
   std::array<OfKind, kKinds> kinds;                  // by Kind
-  std::uint64_t sent_bytes = 0, received_bytes = 0;  // of elements, as they travel
+  std::uint64_t sent_bytes = 0, received_bytes = 0;  // of elements, in the type they are sent as
   std::uint64_t sleeps = 0, stalls = 0;
   Ticks slept = 0;
 
@@ -68,7 +68,7 @@ class Tally {
   }
 
  private:
-  // With one writer an addition needs no lock on the bus.
+  // There is one writer at a time, so add() needs no atomic read-modify-write.
   class Count {
    public:
     void add(std::uint64_t more) { value_.store(get() + more, std::memory_order_relaxed); }

@@ -17,7 +17,7 @@ bool counts_evenly() {
 #endif
 }
 
-// Of a few tries the one in which the two readings lay closest together: between them the thread may be put to sleep.
+// The best of a few tries, with the two readings closest together: the thread may be suspended between them.
 TickClock::Moment TickClock::now() {
   constexpr int kTries = 5;
   Moment best;

@@ -1,4 +1,4 @@
-// What a rank did while its timeline was on: its operations and their steps, and the program's own phases. Any thread.
+// Records what a rank does while its timeline is on: operations, their steps, and the program's own phases. Any thread.
 // Takes no memory while it is off.
 #pragma once
 #include <atomic>
@@ -13,13 +13,13 @@
 
 namespace anello {
 
-// One thing done on the way of an operation, without a break.
+// One uninterrupted activity of an operation.
 struct Span {
   enum class What : std::uint8_t { send, receive, reduce, fold, scale, sleep };
   Ticks begin = 0, end = 0;
-  std::uint64_t bytes = 0;  // as they travel; of local work, in memory
+  std::uint64_t bytes = 0;  // as they are sent; of local work, in memory
   std::int32_t peer = -1;   // rank in the world; -1: none
-  std::uint32_t round = 0;  // the plan's step, counted in the order of its program
+  std::uint32_t round = 0;  // the number of the step in the plan's program
   What what = What::send;
 };
 
@@ -38,22 +38,22 @@ struct Recording {
     std::string name;
     std::vector<int> members;
   };
-  std::vector<Operation> operations;  // as they ended
+  std::vector<Operation> operations;  // in the order of their ends
   std::vector<Span> spans;
   std::vector<Phase> phases;
   std::map<std::uint64_t, Group> groups;
-  std::uint64_t left_out = 0;  // operations and phases for which there was no room
+  std::uint64_t left_out = 0;  // operations and phases that did not fit
 };
 
 class Timeline {
  public:
-  static constexpr std::size_t kMaxSpans = 1 << 20;  // 40 MiB; what comes later is left out
+  static constexpr std::size_t kMaxSpans = 1 << 20;  // 40 MiB; later ones are left out
 
   bool active() const { return active_.load(std::memory_order_relaxed); }
   void start();
   Recording stop();
 
-  // Forgotten if it is not active any more.
+  // No effect if it is not active any more.
   void add(const Record& operation, const std::string& group, const std::vector<int>& members,
            const std::vector<Span>& spans);
   void add(std::string_view phase, Ticks begin, Ticks end);
@@ -62,7 +62,7 @@ class Timeline {
   bool has_room(std::size_t spans);
 
   std::atomic<bool> active_ = false;
-  std::mutex mutex_;  // over what follows
+  std::mutex mutex_;  // guards what follows
   Recording recording_;
 };
 

@@ -1,4 +1,4 @@
-// How a world comes to be: listen, trade endpoints and settings, connect the control plane.
+// How a world starts: listen, exchange endpoints and settings, connect the control plane.
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -47,17 +47,17 @@ void compare_settings(const std::string& first, const std::string& theirs, int r
       rank);
 }
 
-// Throws Error{configuration} for a value that is none, or memory that cannot be.
+// Throws Error{configuration} for an unknown transport, or pipes of an impossible size.
 void check_transport(const Settings& settings) {
   const std::string& transport = settings.transport;
   if (transport != "auto" && transport != "tcp" && transport != "shm")
-    throw Error(ErrorCode::configuration, text("ANELLO_TRANSPORT='", transport, "' is none of auto, tcp, shm"));
+    throw Error(ErrorCode::configuration, text("ANELLO_TRANSPORT must be auto, tcp or shm, not '", transport, "'"));
   if (settings.shm_bytes % int(kLineBytes) != 0)
     throw Error(ErrorCode::configuration,
-                text("ANELLO_SHM_BYTES='", settings.shm_bytes, "' is no multiple of ", kLineBytes));
+                text("ANELLO_SHM_BYTES must be a multiple of ", kLineBytes, ", not ", settings.shm_bytes));
 }
 
-// Parsed here as well, so that what is wrong with it is said by the rank that read it.
+// Parsed here too, so that the rank that read the file reports its errors.
 std::string read_table(const std::string& path) {
   if (path.empty()) return {};
   const std::string what = text("ANELLO_TABLE='", path, "'");
@@ -83,8 +83,8 @@ World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Sett
   try {
     start(exchange, settings, check);
   } catch (const std::exception& e) {
-    tell_failed_start(e);
-    if (event_loop_) event_loop_->stop();  // before what its handlers use is gone
+    report_failed_start(e);
+    if (event_loop_) event_loop_->stop();  // before the objects that its handlers use are destroyed
     throw;
   }
 }
@@ -100,20 +100,20 @@ void World::Impl::start(const Exchange& exchange, const Settings& settings, cons
   if (identity_.size > 1) join(exchange, settings);
   std::vector<int> all(std::size_t(identity_.size));
   std::iota(all.begin(), all.end(), 0);
-  everybody_ = make_group(0, "the world", std::move(all));
+  all_ranks_ = make_group(0, "the world", std::move(all));
   if (identity_.size > 1) {
     control_->connect(deadline, check);
-    exchange({});  // nobody begins before everybody is connected
+    exchange({});  // no rank begins before all ranks are connected
   }
   if (event_loop_) services_ = diagnosis_.serve(*event_loop_);
 }
 
-// Or those who are connected already would take this rank's end for a death.
-void World::Impl::tell_failed_start(const std::exception& why) {
+// Otherwise the ranks that are connected already would report that this rank died.
+void World::Impl::report_failed_start(const std::exception& why) {
   constexpr std::chrono::milliseconds kLimit{200};
   if (!control_) return;
   const auto* error = dynamic_cast<const Error*>(&why);
-  control_->propose(error ? Verdict{error->code(), error->rank(), error->message()}  // unless there is a verdict
+  control_->propose(error ? Verdict{error->code(), error->rank(), error->message()}  // no effect if there is a verdict
                           : Verdict{ErrorCode::network, identity_.rank, text("cannot set up the world: ", why.what())});
   control_->leave(0, kLimit);
 }
@@ -129,7 +129,7 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   const std::vector<std::string> blobs = exchange(encode(
       {peer_connections_->endpoint(), wire_settings(settings), identity_.node_rank, available_cores(), memory, table}));
   std::string first;
-  std::map<int, HostLoad> crowds;
+  std::map<int, HostLoad> loads;
   hosts_.clear();
   nodes_.clear();
   memories_.clear();
@@ -140,14 +140,14 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
       table_ = parse_table(them.table);
     }
     compare_settings(first, them.settings, rank);
-    crowds[them.node_rank].join(them.cores);
+    loads[them.node_rank].join(them.cores);
     nodes_.push_back(them.node_rank);
     memories_.push_back(std::move(them.memory));
     hosts_.push_back(them.endpoint.host);
     peers.push_back(std::move(them.endpoint));
   }
-  for (const auto& [node, crowd] : crowds) facts_.oversubscribed |= crowd.shares_cores();
-  shares_cores_ = crowds.at(identity_.node_rank).shares_cores();
+  for (const auto& [node, load] : loads) facts_.oversubscribed |= load.shares_cores();
+  shares_cores_ = loads.at(identity_.node_rank).shares_cores();
 
   control_.emplace(context, *peer_connections_, identity_, hosts_, diagnosis_.recorders(), settings.silence_limit,
                    [this](const std::string& why) { diagnosis_.failed(why); });

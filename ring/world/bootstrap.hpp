@@ -1,5 +1,5 @@
-// What a world is given: who this rank is, and a way to trade small blobs with the others. The world does not know who
-// found them (a rendezvous client, or run_world in one process).
+// How a world is made: from this rank's identity and a function that exchanges small blobs with the other ranks. The
+// world does not know what is behind that function (a rendezvous client, or run_world in one process).
 #pragma once
 #include <anello/settings.hpp>
 #include <anello/world.hpp>
@@ -13,23 +13,23 @@
 
 namespace anello {
 
-// Entry r of the result is rank r's blob. Blocks until every rank has called it; every rank calls it equally often.
-// Throws Error{rendezvous} that names who is missing.
+// Entry r of the result is rank r's blob. Blocks until every rank has called it; every rank makes the same number of
+// calls. Throws Error{rendezvous} that names the missing ranks.
 using Exchange = std::function<std::vector<std::string>(std::string)>;
 
-// Throws if the start has failed, as exchanging would, or fails within `patience`. A rank that waits for another one to
-// connect asks it now and then: who is not there cannot be missed by those who do not know it yet.
-using StartCheck = std::function<void(std::chrono::milliseconds patience)>;
+// Throws if the start has failed, as Exchange would, or fails within `limit`. A rank that waits for another rank to
+// connect calls it now and then: a rank that never connected cannot be detected by its silence.
+using StartCheck = std::function<void(std::chrono::milliseconds limit)>;
 
 class WorldMaker {
  public:
-  // Opens the listener, trades endpoints and settings, connects the control plane. Blocks, start_timeout at most.
+  // Opens the listener, exchanges endpoints and settings, connects the control plane. Blocks, start_timeout at most.
   static World make(
       const Identity& identity, const Exchange& exchange, const Settings& settings,
       const StartCheck& check = [](auto) {});
 
   static const Settings& settings(const World& world);
-  // Where this rank listens, for other ranks and for whoever started them. 0: nowhere.
+  // The port where this rank listens for other ranks and for the launcher. 0: it does not listen.
   static std::uint16_t port(const World& world);
 };
 

@@ -14,7 +14,7 @@
 namespace anello {
 namespace {
 
-// The job's name as part of a file's.
+// The job's name as part of a file name.
 std::string in_file_names(std::string name) {
   std::ranges::replace_if(
       name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_'; }, '_');
@@ -46,7 +46,7 @@ Counters Diagnosis::counters() const {
   return counters;
 }
 
-std::string Diagnosis::page() const {
+std::string Diagnosis::metrics() const {
   return prometheus_text(recorders_.totals(), rejected_.counts(), clock_.scale(),
                          {identity_.job, identity_.host, identity_.rank, failed_.load()});
 }
@@ -61,17 +61,15 @@ void Diagnosis::write_flight(const std::string& path, std::string_view why) cons
                         .size = identity_.size,
                         .unix_us = std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count(),
                         .now = TickClock::now()};
-  std::vector<History> histories;
-  for (const auto& recorder : recorders_.all()) histories.push_back(recorder->history());
-  replace_file(path, flight_json(head, clock_.scale(), histories));
+  replace_file(path, flight_json(head, clock_.scale(), recorders_.histories()));
 }
 
 void Diagnosis::failed(std::string_view why) {
-  if (!failed_.exchange(true)) write_where_it_belongs(why);
+  if (!failed_.exchange(true)) write_flight_file(why);
 }
 
-// A file a rank, which the same job's next failure replaces.
-void Diagnosis::write_where_it_belongs(std::string_view why) const {
+// One file for each rank, which the next failure of the same job replaces.
+void Diagnosis::write_flight_file(std::string_view why) const {
   if (settings_.flight_dir == "none") return;
   try {
     const std::filesystem::path folder = settings_.flight_dir.empty() ? std::filesystem::temp_directory_path()
@@ -91,10 +89,10 @@ Diagnosis::Services Diagnosis::serve(EventLoop& background) {
   Services services;
   if (!settings_.metrics.empty())
     services.metrics = std::make_unique<Metrics>(background.context(), "ANELLO_METRICS", settings_.metrics,
-                                                 identity_.local_rank, [this] { return page(); });
+                                                 identity_.local_rank, [this] { return metrics(); });
   if (settings_.flight_signal != "none")
     services.on_signal = std::make_unique<OnSignal>(background.context(), settings_.flight_signal,
-                                                    [this] { write_where_it_belongs("a signal"); });
+                                                    [this] { write_flight_file("a signal"); });
   return services;
 }
 

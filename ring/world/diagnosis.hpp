@@ -1,5 +1,4 @@
-// What one rank knows about what it did, and how that gets out: counters, the flight recorder's file, the page for
-// Prometheus. Any thread.
+// What one rank reports about itself: counters, the flight recorder's file, the page for Prometheus. Any thread.
 #pragma once
 #include <anello/diagnosis.hpp>
 #include <anello/settings.hpp>
@@ -19,7 +18,7 @@ class OnSignal;
 
 class Diagnosis {
  public:
-  // What is registered with the event loop; goes after its thread and before itself.
+  // What is registered with the event loop. Destroy it after the loop's thread has ended, before the loop.
   struct Services {
     Services();
     Services(Services&&) noexcept;
@@ -37,17 +36,17 @@ class Diagnosis {
 
   // Throws Error{file}.
   void write_flight(const std::string& path, std::string_view why) const;
-  // The world has failed: writes it where the settings say. Errors are logged.
+  // Call when the world has failed: writes the flight recorder's file to ANELLO_FLIGHT_DIR. Logs its own errors.
   void failed(std::string_view why);
 
-  // Does anything have to be served?
+  // True if serve() would start a service.
   static bool serves(const Settings& settings) { return !settings.metrics.empty() || settings.flight_signal != "none"; }
-  // As the settings say. Throws Error{configuration, network}.
+  // Starts the services of the settings ANELLO_METRICS and ANELLO_FLIGHT_SIGNAL. Throws Error{configuration, network}.
   Services serve(EventLoop& background);
 
  private:
-  std::string page() const;
-  void write_where_it_belongs(std::string_view why) const;
+  std::string metrics() const;
+  void write_flight_file(std::string_view why) const;
 
   const Identity& identity_;
   const Settings& settings_;

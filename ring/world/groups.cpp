@@ -1,4 +1,4 @@
-// How a world makes its groups, of which the world itself is the first.
+// How a world makes its groups. The first is the world itself.
 #include <algorithm>
 #include <set>
 
@@ -46,13 +46,13 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::vector<int> members) {
 
 // One for each direction, so that two ranks that send to each other do not wait for each other.
 std::shared_ptr<Group::Impl> World::Impl::make_pair(std::uint64_t within, int from, int to) {
-  constexpr std::uint64_t kTransfers = 0x7472616e73666572;  // apart from the groups of two
+  constexpr std::uint64_t kTransfers = 0x7472616e73666572;  // so that it differs from groups of two members
   const std::uint64_t group =
       fingerprint(fingerprint(fingerprint(kTransfers, within), std::uint64_t(from)), std::uint64_t(to));
   return make_group(group, text("the transfers from rank ", from, " to rank ", to), {from, to});
 }
 
-// All members count the groups that they have made of these members, so they come to the same number without a word.
+// All members count the groups that they have made of these members, so they get the same number without a message.
 std::uint64_t World::Impl::identify(const std::vector<int>& members) {
   const std::lock_guard lock(mutex_);
   std::uint64_t group = fingerprint(0, made_[members]++);
@@ -75,30 +75,29 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
   if (group == 0) facts_ = facts;
 
   const int rank = int(std::find(members.begin(), members.end(), identity_.rank) - members.begin());
-  auto bell = std::make_shared<Bell>();
-  OperationQueue::GroupConfig config{
-      .rank = rank,
-      .generation = identity_.generation,
-      .facts = facts,
-      .table = table_,
-      .settings = settings_,
-      .patience = WaitPolicy::of(settings_.spin, settings_.yields, shares_cores_),
-      .recorder = std::make_shared<FlightRecorder>(group, std::move(name), members, bell),
-      .timeline = &timeline_collector_.timeline()};
-  const Group::Impl::Favours favours{
-      [this](std::vector<int> some) { return make_group(std::move(some)); },
-      [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); },
-      [this](std::string_view reason) { abort(reason); }};
-  if (!control_)
-    return std::make_shared<Group::Impl>(std::move(config), nullptr, Group::Impl::Surroundings{&diagnosis_.recorders()},
-                                         favours);
+  const auto info =
+      std::make_shared<const GroupInfo>(GroupInfo{.id = group, .name = std::move(name), .members = std::move(members)});
+  OperationQueue::GroupConfig config{.rank = rank,
+                                     .generation = identity_.generation,
+                                     .facts = facts,
+                                     .table = table_,
+                                     .settings = settings_,
+                                     .wait_policy = WaitPolicy::of(settings_.spin, settings_.yields, shares_cores_),
+                                     .group = info,
+                                     .recorder = std::make_shared<FlightRecorder>(),
+                                     .timeline = &timeline_collector_.timeline()};
+  Group::Impl::GroupContext context{
+      .recorders = &diagnosis_.recorders(),
+      .make_group = [this](std::vector<int> some) { return make_group(std::move(some)); },
+      .make_transfers = [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); },
+      .abort = [this](std::string_view reason) { abort(reason); }};
+  if (!control_) return std::make_shared<Group::Impl>(std::move(config), nullptr, std::move(context));
+  context.control = &*control_;
+  context.link_router = &*link_router_;
   auto links = std::make_shared<DataLinks>(
-      event_loop_->context(), *peer_connections_, DataLinks::Members{group, rank, std::move(members)}, sharing,
-      settings_.connections, std::move(bell),
+      event_loop_->context(), *peer_connections_, info, rank, sharing, settings_.connections,
       [this, group](int peer, std::string why) { control_->suspect(peer, group, std::move(why)); });
-  return std::make_shared<Group::Impl>(std::move(config), std::move(links),
-                                       Group::Impl::Surroundings{&diagnosis_.recorders(), &*control_, &*link_router_},
-                                       favours);
+  return std::make_shared<Group::Impl>(std::move(config), std::move(links), std::move(context));
 }
 
 }  // namespace anello

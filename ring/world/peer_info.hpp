@@ -1,4 +1,4 @@
-// What a rank tells the others of itself before they are connected, as bytes. Pure.
+// What a rank sends to all others before they connect, as bytes. Pure.
 #pragma once
 #include <string>
 #include <string_view>
@@ -12,11 +12,11 @@ struct PeerInfo {
   static constexpr std::size_t kMaxTableBytes = 48 << 10;
 
   Endpoint endpoint;
-  std::string settings;  // "VARIABLE=value" lines of those that must be equal on all ranks
+  std::string settings;  // those that must be equal on all ranks, as "VARIABLE=value" lines
   int node_rank = 0;
   Cores cores;
-  std::string memory;  // whom it can share memory with: those that say the same; empty: nobody
-  std::string table;   // of algorithms; of rank 0 only
+  std::string memory;  // ranks with the same text can share memory; empty: none
+  std::string table;   // the tuning table; from rank 0 only
 };
 
 std::string encode(const PeerInfo& me);

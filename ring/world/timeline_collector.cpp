@@ -25,17 +25,17 @@ std::int64_t steady_ns() {
       .count();
 }
 
-// Both read the same clock: then there is nothing to measure.
+// True if both read the same clock: then there is nothing to measure.
 bool share_clock(Group& pair) {
-  const std::string kernel = kernel_identity("time");
+  const std::string identity = kernel_identity("time");
   std::uint64_t clock = 0;
-  for (const char c : kernel) clock = fingerprint(clock, std::uint64_t(c));
+  for (const char c : identity) clock = fingerprint(clock, std::uint64_t(c));
   std::array<std::uint64_t, 2> both{};
   pair.allgather(std::span(&clock, 1), both, {.name = kOptions.name});
   return both[0] == both[1] && clock != 0;
 }
 
-// Of a pair: 0 asks, 1 answers, and is told the result.
+// For a pair: member 0 asks, member 1 answers, and both get the result.
 ClockOffset measure(Group& pair) {
   if (share_clock(pair)) return {steady_ns(), 0, 0};
   std::vector<ClockSample> samples;
@@ -53,7 +53,7 @@ ClockOffset measure(Group& pair) {
   return {result[0], result[1], result[2]};
 }
 
-// Of rank 0 with each other rank, one after another.
+// Calls use(pair) for rank 0 with each other rank, one after another.
 template <class Use>
 void each_pair(Group& world, Use use) {
   for (int peer = 1; peer < world.size(); peer++) {
@@ -65,7 +65,7 @@ void each_pair(Group& world, Use use) {
 
 }  // namespace
 
-// Its own clock is exact on rank 0.
+// On rank 0 the offset is 0: it is its own clock.
 ClockOffset TimelineCollector::align(Group& world) const {
   ClockOffset mine{steady_ns(), 0, 0};
   each_pair(world, [&](Group& pair) {
@@ -75,7 +75,7 @@ ClockOffset TimelineCollector::align(Group& world) const {
   return mine;
 }
 
-// What went wrong on rank 0 is thrown by all.
+// All ranks throw the error of rank 0.
 void TimelineCollector::agree(Group& world) {
   const std::string failure = broadcast_text(0, world, std::exchange(failure_, {}), kOptions);
   if (!failure.empty()) throw Error(ErrorCode::file, "the timeline " + failure, 0);
@@ -87,7 +87,7 @@ void TimelineCollector::open() {
   if (!file_) failure_ = system_error(text("'", path_, "' cannot be written"), ErrorCode::file).message();
 }
 
-// The others wait for what rank 0 writes, so it goes on even if it cannot.
+// After an error nothing is written, but the others still wait for rank 0, so it goes on receiving.
 void TimelineCollector::write(std::string_view bytes) {
   if (!failure_.empty()) return;
   try {
@@ -109,14 +109,14 @@ void TimelineCollector::start(Group& world, const std::string& path) {
 }
 
 void TimelineCollector::stop(Group& world, const std::string& host) {
-  if (!on()) refuse("stop_timeline", "there is none on");
+  if (!on()) refuse("stop_timeline", "no timeline is on");
   const Recording recording = timeline_.stop();
   collect(world, recording, {world.rank(), host, zero_ns_, {first_, align(world)}});
   file_ = {};
   agree(world);
 }
 
-// A piece at a time, so that rank 0 never holds what all ranks recorded; an empty one is the last.
+// A piece at a time, so that rank 0 never holds the records of all ranks; an empty piece ends them.
 void TimelineCollector::collect(Group& world, const Recording& recording, const Traced& traced) {
   const TickClock::Scale scale = clock_.scale();
   if (world.rank() == 0) {

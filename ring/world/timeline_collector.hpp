@@ -1,4 +1,4 @@
-// A world's timeline from its start to its file: aligns the ranks' clocks, and brings what they recorded to rank 0, one
+// A world's timeline from its start to its file: aligns the ranks' clocks, and sends what they recorded to rank 0, one
 // rank after another. Its calls are collective and block.
 #pragma once
 #include <anello/group.hpp>
@@ -18,7 +18,7 @@ class TimelineCollector {
   void start(Group& world, const std::string& path);
   void stop(Group& world, const std::string& host);
 
-  // A world that ended while its timeline was on: this rank's part, as a file of its own. Throws Error{file}.
+  // For a world that ended while its timeline was on: writes this rank's part to a file of its own. Throws Error{file}.
   void save_own(int rank, const std::string& host);
 
  private:
@@ -32,7 +32,7 @@ class TimelineCollector {
   TickClock clock_;
   std::string path_;
   Descriptor file_;      // on rank 0
-  std::string failure_;  // what went wrong with it first
+  std::string failure_;  // the first error with the file
   std::int64_t zero_ns_ = 0;
   ClockOffset first_;
 };

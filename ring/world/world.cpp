@@ -1,4 +1,4 @@
-// A world from its beginning to its end; the verbs are in verbs.cpp.
+// A world from its beginning to its end; its collectives are in ring/group/collectives.cpp.
 #include <anello/world.hpp>
 #include <utility>
 
@@ -13,7 +13,7 @@ namespace {
 constexpr std::chrono::milliseconds kGoodbyeLimit{500};
 }
 
-World::World(std::unique_ptr<Impl> impl) : Group(impl->everybody()), impl_(std::move(impl)) {}
+World::World(std::unique_ptr<Impl> impl) : Group(impl->all_ranks()), impl_(std::move(impl)) {}
 World::World(World&&) noexcept = default;
 World& World::operator=(World&&) noexcept = default;
 World::~World() = default;
@@ -78,17 +78,17 @@ void World::Impl::abort(std::string_view reason) {
   const int rank = identity_.rank;
   const std::string why = text("rank ", rank, " on ", identity_.host, " ended the world: ", reason);
   if (control_) return control_->abort({ErrorCode::aborted, rank, why});
-  everybody_->communicator().end({ErrorCode::aborted, why, rank});
+  all_ranks_->queue().end({ErrorCode::aborted, why, rank});
   diagnosis_.failed(why);
 }
 
 void World::Impl::finish() {
-  everybody_->communicator().run({.kind = Kind::barrier, .name = "finish"});
-  everybody_->finish();
+  all_ranks_->queue().run({.kind = Kind::barrier, .name = "finish"});
+  all_ranks_->finish();
   leave();
 }
 
-// Groups before the world, so that the others know how far each of them came.
+// Groups before the world, so that the others learn how many operations of each group were completed.
 void World::Impl::leave() {
   std::vector<std::weak_ptr<Group::Impl>> groups;
   {
@@ -97,9 +97,9 @@ void World::Impl::leave() {
     groups = groups_;
   }
   for (const auto& each : groups)
-    if (const auto group = each.lock()) group->part();
-  if (everybody_) everybody_->part();
-  if (control_ && everybody_) control_->leave(everybody_->completed(), kGoodbyeLimit);
+    if (const auto group = each.lock()) group->leave();
+  if (all_ranks_) all_ranks_->leave();
+  if (control_ && all_ranks_) control_->leave(all_ranks_->completed(), kGoodbyeLimit);
   if (event_loop_) event_loop_->stop();
   save_timeline();
 }

@@ -1,4 +1,5 @@
-// What a World owns, in the order in which it must go: first the data path, last the thread and its event loop.
+// What a World owns. Members are destroyed from the last to the first: first the data path, last the event loop and its
+// thread.
 #pragma once
 #include <anello/world.hpp>
 #include <map>
@@ -28,13 +29,13 @@ class World::Impl {
   const Facts& facts() const { return facts_; }
   const Settings& settings() const { return settings_; }
   const std::string& host(int rank) const;
-  const std::shared_ptr<Group::Impl>& everybody() const { return everybody_; }
+  const std::shared_ptr<Group::Impl>& all_ranks() const { return all_ranks_; }
   Diagnosis& diagnosis() { return diagnosis_; }
   TimelineCollector& tracing() { return timeline_collector_; }
 
  private:
   void start(const Exchange& exchange, const Settings& settings, const StartCheck& check);
-  void tell_failed_start(const std::exception& why);
+  void report_failed_start(const std::exception& why);
   void join(const Exchange& exchange, const Settings& settings);
   std::shared_ptr<Group::Impl> make_group(std::vector<int> members);
   std::shared_ptr<Group::Impl> make_group(std::uint64_t group, std::string name, std::vector<int> members);
@@ -47,11 +48,11 @@ class World::Impl {
   Settings settings_;
   Diagnosis diagnosis_{identity_, settings_};
   TimelineCollector timeline_collector_;
-  Facts facts_;                          // the same on all ranks
-  Table table_;                          // the same on all ranks
+  Facts facts_;                          // equal on all ranks
+  Table table_;                          // equal on all ranks
   std::vector<std::string> hosts_;       // by rank
   std::vector<int> nodes_;               // by rank
-  std::vector<std::string> memories_;    // by rank: whom it can share memory with; those that say the same
+  std::vector<std::string> memories_;    // by rank: ranks with the same text can share memory
   bool shares_cores_ = false;            // this host has more ranks than cores for them
   std::optional<EventLoop> event_loop_;  // not in a world of one that serves nothing, like the next three
   Diagnosis::Services services_;
@@ -59,10 +60,10 @@ class World::Impl {
   std::optional<ControlPlane> control_;
   std::optional<LinkRouter> link_router_;
 
-  std::mutex mutex_;                                // over what follows
-  std::map<std::vector<int>, std::uint64_t> made_;  // so many groups of these members
+  std::mutex mutex_;                                // guards what follows
+  std::map<std::vector<int>, std::uint64_t> made_;  // how many groups of these members were made
   std::vector<std::weak_ptr<Group::Impl>> groups_;
-  std::shared_ptr<Group::Impl> everybody_;
+  std::shared_ptr<Group::Impl> all_ranks_;
   bool left_ = false;
 };
 

@@ -53,7 +53,7 @@ void add_counts(std::uint16_t port, RejectedConnections::Counts& counts) {
   std::string page;
   asio::error_code end;
   asio::read(socket, asio::dynamic_buffer(page), end);
-  for (std::size_t k = 0; k < kStrangers; k++) {
+  for (std::size_t k = 0; k < kRejectReasons; k++) {
     const std::string label = text("kind=\"", name(RejectReason(k)), "\"} ");
     const std::size_t at = page.find(label);
     if (at == std::string::npos) throw Error(ErrorCode::protocol, text("no ", label, "at port ", port));

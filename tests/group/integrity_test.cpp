@@ -75,7 +75,7 @@ TEST(Integrity, a_damaged_checksum_is_no_divergence_if_there_is_none) {
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank;
     EXPECT_EQ(told.error->code(), ErrorCode::protocol) << told.error->what();
-    EXPECT_THAT(told.error->message(), HasSubstr("what rank 0 says of its earlier results"));
+    EXPECT_THAT(told.error->message(), HasSubstr("the checksum of earlier results that rank 0 sent is damaged"));
   }
 }
 

@@ -64,7 +64,7 @@ TEST(ControlPlane, a_verdict_rings_the_bell) {
   ControlPlanes world(2);
   world.connect();
   world[1].propose({ErrorCode::aborted, 1, "enough"});
-  pollfd polled{world.plane(0).bell->descriptor(), POLLIN, 0};
+  pollfd polled{world.plane(0).group->bell->descriptor(), POLLIN, 0};
   EXPECT_EQ(poll(&polled, 1, 10000), 1);
   EXPECT_TRUE(world[0].failed());
 }

@@ -19,7 +19,7 @@ Identity identity_of(int rank, std::uint32_t generation) {
 }
 
 struct Rank {
-  std::shared_ptr<Bell> bell = std::make_shared<Bell>();
+  std::shared_ptr<const GroupInfo> group;
   EventLoop background;
   RejectedConnections rejected_connections;
   PeerConnections peer_connections;
@@ -29,9 +29,10 @@ struct Rank {
 
   explicit Rank(int rank, std::uint32_t generation = 1, bool shares = false, std::size_t pipe_bytes = 4096,
                 int connections = 1)
-      : peer_connections(background.context(), identity_of(rank, generation), {}, rejected_connections),
-        shared(std::make_shared<DataLinks>(background.context(), peer_connections, DataLinks::Members{0, rank, {0, 1}},
-                                           Sharing{{shares, shares}, pipe_bytes}, connections, bell,
+      : group(std::make_shared<const GroupInfo>(GroupInfo{.name = "the world", .members = {0, 1}})),
+        peer_connections(background.context(), identity_of(rank, generation), {}, rejected_connections),
+        shared(std::make_shared<DataLinks>(background.context(), peer_connections, group, rank,
+                                           Sharing{{shares, shares}, pipe_bytes}, connections,
                                            [this](int peer, std::string why) {
                                              failed.set_value({peer, std::move(why)});
                                            })),
@@ -44,7 +45,7 @@ struct Rank {
         [this](const Claim& claim, PeerConnections::Socket socket) { links.accepted(claim, std::move(socket)); });
   }
   bool rings(int limit_ms = 10000) {
-    pollfd polled{bell->descriptor(), POLLIN, 0};
+    pollfd polled{group->bell->descriptor(), POLLIN, 0};
     return poll(&polled, 1, limit_ms) == 1;
   }
 };
@@ -147,7 +148,7 @@ TEST(DataLinks, asking_again_makes_no_second_connection) {
   for (int k = 0; k < 3; k++) ranks.high.links.find(0);
   ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
   ASSERT_TRUE(ranks.high.links.find(0) && ranks.low.links.find(1));
-  ranks.low.bell->hush();
+  ranks.low.group->bell->hush();
   EXPECT_FALSE(ranks.low.rings(50));
 }
 

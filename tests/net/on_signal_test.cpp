@@ -51,7 +51,7 @@ TEST(OnSignal, leaves_a_program_s_own_handler_alone) {
 }
 
 TEST(OnSignal, an_unknown_name_is_refused) {
-  EXPECT_THAT(refusal("KILL"), HasSubstr("ANELLO_FLIGHT_SIGNAL='KILL' is none of none, USR1, USR2"));
+  EXPECT_THAT(refusal("KILL"), HasSubstr("ANELLO_FLIGHT_SIGNAL must be none, USR1 or USR2, not 'KILL'"));
 }
 
 }  // namespace

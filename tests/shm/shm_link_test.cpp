@@ -31,13 +31,13 @@ std::array<int, 2> couple() {
 
 struct Pair {
   int bell_of_maker = eventfd(0, EFD_NONBLOCK), bell_of_taker = eventfd(0, EFD_NONBLOCK);
-  std::array<int, 2> couriers = couple();
-  MemoryFile segment = MemoryFile::create(ShmLink::segment_bytes(kPipe));
-  MemoryFile mapped = MemoryFile::adopt(Descriptor(dup(segment.descriptor())), ShmLink::segment_bytes(kPipe), kWrite);
-  ShmLink taker{MemoryFile::adopt(Descriptor(dup(segment.descriptor())), ShmLink::segment_bytes(kPipe), kWrite), kPipe,
-                ShmLink::Side::taker, Descriptor(dup(bell_of_maker)), Descriptor(couriers[0])};
-  ShmLink maker{std::move(segment), kPipe, ShmLink::Side::maker, Descriptor(dup(bell_of_taker)),
-                Descriptor(couriers[1])};
+  std::array<int, 2> fd_sockets = couple();
+  MemoryFile file = MemoryFile::create(ShmLink::file_bytes(kPipe));
+  MemoryFile mapped = MemoryFile::adopt(Descriptor(dup(file.descriptor())), ShmLink::file_bytes(kPipe), kWrite);
+  ShmLink taker{MemoryFile::adopt(Descriptor(dup(file.descriptor())), ShmLink::file_bytes(kPipe), kWrite), kPipe,
+                ShmLink::Side::taker, Descriptor(dup(bell_of_maker)), Descriptor(fd_sockets[0])};
+  ShmLink maker{std::move(file), kPipe, ShmLink::Side::maker, Descriptor(dup(bell_of_taker)),
+                Descriptor(fd_sockets[1])};
   ~Pair() {
     close(bell_of_maker);
     close(bell_of_taker);

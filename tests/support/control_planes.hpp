@@ -43,8 +43,8 @@ class Plane {
     if (has_control)
       control.emplace(background.context(), peer_connections, identity_of(rank_, size_), hosts, recorders,
                       silence_limit_, [](const std::string&) {});
-    recorders.add(recorder);
-    if (control) control->enroll(recorder);
+    recorders.add(group->id, group->name, group->members, recorder);
+    if (control) control->enroll(group);
     peer_connections.open(peers, [this](const Claim& claim, PeerConnections::Socket socket) {
       if (control && claim.role == Role::launcher)
         control->receive_abort(std::move(socket));
@@ -60,8 +60,8 @@ class Plane {
     return std::move(*socket);
   }
 
-  std::shared_ptr<Bell> bell = std::make_shared<Bell>();
-  std::shared_ptr<FlightRecorder> recorder = std::make_shared<FlightRecorder>(0, "the world", std::vector<int>(), bell);
+  std::shared_ptr<const GroupInfo> group = std::make_shared<const GroupInfo>(GroupInfo{.name = "the world"});
+  std::shared_ptr<FlightRecorder> recorder = std::make_shared<FlightRecorder>();
   FlightRecorders recorders;
   EventLoop background;
   RejectedConnections rejected_connections;

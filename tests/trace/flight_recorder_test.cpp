@@ -13,29 +13,23 @@ Signature operation(std::uint64_t sequence, Kind kind = Kind::allreduce) {
   return {.generation = 1, .sequence = sequence, .count = 10, .kind = kind};
 }
 
-std::shared_ptr<FlightRecorder> ledger_of(std::uint64_t group) {
-  return std::make_shared<FlightRecorder>(group, "some", std::vector<int>{0, 2}, std::make_shared<Bell>());
-}
-
-std::vector<std::uint64_t> sequences(const History& history) {
+std::vector<std::uint64_t> sequences(const std::vector<Record>& records) {
   std::vector<std::uint64_t> all;
-  for (const Record& record : history.records) all.push_back(record.signature.sequence);
+  for (const Record& record : records) all.push_back(record.signature.sequence);
   return all;
 }
 
 TEST(FlightRecorder, knows_what_is_done_what_has_begun_and_what_is_queued) {
-  const auto recorder = ledger_of(7);
-  EXPECT_TRUE(recorder->history().records.empty());
+  FlightRecorder recorder;
+  EXPECT_TRUE(recorder.records().empty());
   const Ticks before = ticks();
-  recorder->begin(operation(0), "first", before);
-  recorder->end(40, 80, 60);
-  recorder->queue(operation(2), "third", ticks());
-  recorder->begin(operation(1), "second", ticks());
-  const History history = recorder->history();
-  EXPECT_EQ(history.group, 7u);
-  EXPECT_EQ(history.members, (std::vector<int>{0, 2}));
-  ASSERT_THAT(sequences(history), ElementsAre(0, 1, 2));
-  const Record &done = history.records[0], &begun = history.records[1], &queued = history.records[2];
+  recorder.begin(operation(0), "first", before);
+  recorder.end(40, 80, 60);
+  recorder.queue(operation(2), "third", ticks());
+  recorder.begin(operation(1), "second", ticks());
+  const std::vector<Record> records = recorder.records();
+  ASSERT_THAT(sequences(records), ElementsAre(0, 1, 2));
+  const Record &done = records[0], &begun = records[1], &queued = records[2];
   EXPECT_EQ(done.title(), "first");
   EXPECT_EQ(done.queued, before);
   EXPECT_LE(done.begun, done.ended);
@@ -46,38 +40,43 @@ TEST(FlightRecorder, knows_what_is_done_what_has_begun_and_what_is_queued) {
 }
 
 TEST(FlightRecorder, the_newest_is_whole_as_soon_as_it_is_done) {
-  const auto recorder = ledger_of(7);
-  recorder->begin(operation(0), "only", ticks());
-  recorder->end(0, 0, 0);
-  EXPECT_GE(recorder->newest().ended, recorder->newest().begun);
-  EXPECT_GT(recorder->history().records.at(0).ended, 0u);
+  FlightRecorder recorder;
+  recorder.begin(operation(0), "only", ticks());
+  recorder.end(0, 0, 0);
+  EXPECT_GE(recorder.newest().ended, recorder.newest().begun);
+  EXPECT_GT(recorder.records().at(0).ended, 0u);
 }
 
 TEST(FlightRecorder, forgets_the_oldest) {
-  const auto recorder = ledger_of(7);
+  FlightRecorder recorder;
   constexpr std::uint64_t kMany = 10'000, kKept = 4096, kQueued = 1024;
   for (std::uint64_t k = 0; k < kMany; k++) {
-    recorder->begin(operation(k), "", ticks());
-    recorder->end(0, 0, 0);
+    recorder.begin(operation(k), "", ticks());
+    recorder.end(0, 0, 0);
   }
-  for (std::uint64_t k = kMany; k < 2 * kMany; k++) recorder->queue(operation(k), "", ticks());
-  const auto all = sequences(recorder->history());
+  for (std::uint64_t k = kMany; k < 2 * kMany; k++) recorder.queue(operation(k), "", ticks());
+  const auto all = sequences(recorder.records());
   ASSERT_EQ(all.size(), kKept + kQueued);
   EXPECT_EQ(all.front(), kMany - kKept);
   EXPECT_EQ(all[kKept], 2 * kMany - kQueued) << "of what is queued the last";
   EXPECT_EQ(all.back(), 2 * kMany - 1);
 }
 
-TEST(FlightRecorders, keep_the_counts_of_those_that_have_ended) {
+TEST(FlightRecorders, name_their_groups_and_keep_the_counts_of_those_that_have_ended) {
   FlightRecorders recorders;
   for (const std::uint64_t group : {1, 2}) {
-    const auto recorder = ledger_of(group);
-    recorders.add(recorder);
+    const auto recorder = std::make_shared<FlightRecorder>();
+    recorders.add(group, group == 1 ? "one" : "two", {0, int(group)}, recorder);
     recorder->begin(operation(0, Kind::broadcast), "", ticks());
     recorder->end(100 * group, 10, 20);
     recorder->tally.slept(5);
   }
-  EXPECT_EQ(recorders.all().size(), 2u);
+  const std::vector<History> histories = recorders.histories();
+  ASSERT_EQ(histories.size(), 2u);
+  EXPECT_EQ(histories[1].group, 2u);
+  EXPECT_EQ(histories[1].name, "two");
+  EXPECT_EQ(histories[1].members, (std::vector<int>{0, 2}));
+  EXPECT_EQ(histories[1].records.size(), 1u);
   EXPECT_TRUE(recorders.find(1));
   recorders.remove(1);
   recorders.remove(1);

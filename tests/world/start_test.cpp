@@ -81,12 +81,12 @@ TEST(Start, a_transport_that_cannot_be_is_refused) {
   for (Settings& each : settings) each.transport = "smoke";
   for (const Told& told : start(settings, identities(2), never)) {
     ASSERT_TRUE(told.error);
-    EXPECT_THAT(told.error->what(), HasSubstr("ANELLO_TRANSPORT='smoke' is none of auto, tcp, shm"));
+    EXPECT_THAT(told.error->what(), HasSubstr("ANELLO_TRANSPORT must be auto, tcp or shm, not 'smoke'"));
   }
   for (Settings& each : settings) each = {.shm_bytes = 100};
   for (const Told& told : start(settings, identities(2), never)) {
     ASSERT_TRUE(told.error);
-    EXPECT_THAT(told.error->what(), HasSubstr("ANELLO_SHM_BYTES='100' is no multiple of 64"));
+    EXPECT_THAT(told.error->what(), HasSubstr("ANELLO_SHM_BYTES must be a multiple of 64, not 100"));
   }
 }
 

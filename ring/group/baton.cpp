@@ -1,0 +1,40 @@
+#include "ring/group/baton.hpp"
+
+namespace anello {
+
+// The thread that has the baton may sleep: the bell makes it look at must_yield().
+void Baton::wait(Lock& lock) {
+  wanted_++;
+  waiting_++;
+  bell_.ring();
+  changed_.wait(lock);
+  waiting_--;
+  wanted_--;
+}
+
+bool Baton::wait_for(Lock& lock, std::chrono::milliseconds limit, const std::atomic<bool>& done) {
+  waiting_++;
+  const bool is_done = changed_.wait_for(lock, limit, [&] { return done.load(std::memory_order_relaxed); });
+  waiting_--;
+  leave();
+  return is_done;
+}
+
+void Baton::close() {
+  closed_ = 1;
+  wanted_++;
+  bell_.ring();
+  work_.notify_one();
+}
+
+void Baton::wait_until_free(Lock& lock) {
+  waiting_++;
+  changed_.wait(lock, [this] { return !held_; });
+  waiting_--;
+}
+
+void Baton::wait_until_unused(Lock& lock) {
+  changed_.wait(lock, [this] { return waiting_ == 0; });
+}
+
+}  // namespace anello

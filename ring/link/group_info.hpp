@@ -1,0 +1,20 @@
+// Which group of ranks this is, and the bell that wakes the thread which moves its data. Shared by everything that
+// works for the group; it does not change.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ring/link/bell.hpp"
+
+namespace anello {
+
+struct GroupInfo {
+  std::uint64_t id = 0;      // 0 is the world
+  std::string name;          // for messages: "group (0, 2)"
+  std::vector<int> members;  // their ranks in the world, by rank in the group
+  std::shared_ptr<Bell> bell = std::make_shared<Bell>();
+};
+
+}  // namespace anello

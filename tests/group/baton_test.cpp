@@ -1,0 +1,176 @@
+// The baton, with threads: one of them has it at a time, callers come before the background thread, and close() ends
+// every wait.
+#include "ring/group/baton.hpp"
+
+#include <gmock/gmock.h>
+#include <poll.h>
+
+#include <thread>
+#include <vector>
+
+namespace anello {
+namespace {
+
+using std::chrono::milliseconds;
+
+// What a queue keeps besides: the mutex, and an operation that is done at some time.
+struct Shared {
+  Bell bell;
+  std::mutex mutex;
+  Baton baton{bell};
+  std::atomic<bool> done = false;
+
+  void finish() {
+    const Baton::Lock lock(mutex);
+    done = true;
+    baton.announce();
+  }
+  bool rings(int limit_ms) const {
+    pollfd polled{bell.descriptor(), POLLIN, 0};
+    return poll(&polled, 1, limit_ms) == 1;
+  }
+};
+
+// As the thread that has it does, without the lock.
+void wait_for_nonzero(const std::atomic<int>& value) {
+  while (value == 0) std::this_thread::sleep_for(milliseconds(1));
+}
+
+TEST(Baton, a_caller_gets_a_free_baton_at_once_and_none_when_its_operation_is_done) {
+  Shared shared;
+  Baton::Lock lock(shared.mutex);
+  EXPECT_TRUE(shared.baton.acquire(lock, shared.done));
+  EXPECT_EQ(shared.baton.must_yield(), 0);
+  shared.baton.release();
+  EXPECT_TRUE(shared.baton.acquire(lock, shared.done)) << "it was released";
+  shared.baton.release();
+  shared.done = true;
+  EXPECT_FALSE(shared.baton.acquire(lock, shared.done));
+  EXPECT_FALSE(shared.rings(0)) << "nobody had to be woken";
+}
+
+TEST(Baton, one_thread_has_it_at_a_time) {
+  constexpr int kThreads = 4, kTimes = 500;
+  Shared shared;
+  int moved = 0;  // by the thread that has the baton, without the lock
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; t++)
+    threads.emplace_back([&] {
+      for (int k = 0; k < kTimes; k++) {
+        Baton::Lock lock(shared.mutex);
+        ASSERT_TRUE(shared.baton.acquire(lock, shared.done));
+        lock.unlock();
+        const int before = moved;
+        std::this_thread::yield();
+        moved = before + 1;
+        lock.lock();
+        shared.baton.release();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(moved, kThreads * kTimes);
+}
+
+TEST(Baton, the_background_thread_yields_to_a_caller_and_goes_on_when_it_is_offered_work) {
+  Shared shared;
+  bool work = true;
+  int times = 0;
+  std::thread background([&] {
+    Baton::Lock lock(shared.mutex);
+    while (shared.baton.acquire_in_background(lock, [&] { return work; })) {
+      times++;
+      lock.unlock();
+      wait_for_nonzero(shared.baton.must_yield());
+      lock.lock();
+      shared.baton.release();
+    }
+  });
+  for (bool started = false; !started; std::this_thread::sleep_for(milliseconds(1))) {
+    const Baton::Lock lock(shared.mutex);
+    started = times == 1;
+  }
+  Baton::Lock lock(shared.mutex);
+  ASSERT_TRUE(shared.baton.acquire(lock, shared.done));
+  EXPECT_TRUE(shared.rings(0)) << "the background thread could have been asleep";
+  EXPECT_EQ(shared.baton.must_yield(), 0);
+  lock.unlock();
+  std::this_thread::sleep_for(milliseconds(20));
+  lock.lock();
+  EXPECT_EQ(times, 1) << "it waits while the caller has the baton";
+  shared.baton.release();
+  shared.baton.offer();
+  while (times == 1) {
+    lock.unlock();
+    std::this_thread::sleep_for(milliseconds(1));
+    lock.lock();
+  }
+  shared.baton.close();
+  lock.unlock();
+  background.join();
+  EXPECT_EQ(times, 2);
+}
+
+TEST(Baton, a_caller_whose_operation_another_thread_completes_does_not_get_it) {
+  Shared shared;
+  Baton::Lock lock(shared.mutex);
+  ASSERT_TRUE(shared.baton.acquire(lock, shared.done));
+  std::thread other([&] {
+    Baton::Lock theirs(shared.mutex);
+    EXPECT_FALSE(shared.baton.acquire(theirs, shared.done));
+  });
+  lock.unlock();
+  wait_for_nonzero(shared.baton.must_yield());
+  shared.finish();
+  other.join();
+  EXPECT_EQ(shared.baton.must_yield(), 0);
+}
+
+TEST(Baton, waiting_with_a_limit_does_not_take_it) {
+  Shared shared;
+  Baton::Lock lock(shared.mutex);
+  EXPECT_FALSE(shared.baton.wait_for(lock, milliseconds(10), shared.done));
+  EXPECT_EQ(shared.baton.must_yield(), 0);
+  lock.unlock();
+  std::thread other([&] { shared.finish(); });
+  lock.lock();
+  EXPECT_TRUE(shared.baton.wait_for(lock, milliseconds(10'000), shared.done));
+  lock.unlock();
+  other.join();
+}
+
+TEST(Baton, close_asks_for_it_and_waits_until_no_thread_uses_it) {
+  Shared shared;
+  std::atomic<bool> has_it = false, other_is_back = false;
+  std::thread holder([&] {
+    Baton::Lock lock(shared.mutex);
+    ASSERT_TRUE(shared.baton.acquire(lock, shared.done));
+    lock.unlock();
+    has_it = true;
+    wait_for_nonzero(shared.baton.closed());
+    lock.lock();
+    shared.baton.release();
+    EXPECT_FALSE(shared.baton.acquire(lock, shared.done)) << "it was closed";
+  });
+  while (!has_it) std::this_thread::yield();
+  std::thread other([&] {
+    Baton::Lock lock(shared.mutex);
+    EXPECT_FALSE(shared.baton.acquire(lock, shared.done));
+    other_is_back = true;
+  });
+  wait_for_nonzero(shared.baton.must_yield());
+  Baton::Lock lock(shared.mutex);
+  shared.baton.close();
+  shared.baton.wait_until_free(lock);
+  EXPECT_FALSE(other_is_back);
+  lock.unlock();
+  shared.finish();
+  lock.lock();
+  shared.baton.wait_until_unused(lock);
+  EXPECT_TRUE(other_is_back);
+  lock.unlock();
+  holder.join();
+  other.join();
+}
+
+}  // namespace
+}  // namespace anello
