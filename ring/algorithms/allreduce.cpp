@@ -71,7 +71,7 @@ void one_shot(PlanBuilder& builder, Range all) {
   const int n = builder.world(), rank = builder.rank();
   for (int k = 1; k < n; k++) builder.send((rank + k) % n, all, Space::input);
   gather_and_fold(builder, all);
-  if (n == 2) builder.exchanges();
+  if (n == 2) builder.pairwise();
 }
 
 //   0 --b--> 1, 0 --c--> 2    1 --c--> 2, 1 --a--> 0    2 --a--> 0, 2 --b--> 1    each folds its own chunk

@@ -34,7 +34,7 @@ struct Places {
 void reduce_along_tree(PlanBuilder& builder, Range all, Places places) {
   const int place = places.of(builder.rank());
   const bool leaf = place % 2 != 0 || place + 1 == places.world;
-  const Operand sum = place == 0 ? builder.at(Space::output, all) : builder.window(leaf ? 0 : all.count);
+  const Operand sum = place == 0 ? builder.at(Space::output, all) : builder.scratch(leaf ? 0 : all.count);
   Operand mine = builder.at(Space::input, all);
   int distance = 1;
   for (; distance < places.world && (place & distance) == 0; distance *= 2)
@@ -48,7 +48,7 @@ void reduce_along_chain(PlanBuilder& builder, Range slab, Places places) {
   const int place = places.of(builder.rank());
   Operand mine = builder.at(Space::input, slab);
   if (place + 1 < places.world) {
-    const Operand sum = place == 0 ? builder.at(Space::output, slab) : builder.window(slab.count);
+    const Operand sum = place == 0 ? builder.at(Space::output, slab) : builder.scratch(slab.count);
     builder.reduce(places.rank_at(place + 1), slab, sum, std::exchange(mine, sum));
   }
   if (place != 0) builder.send(places.rank_at(place - 1), slab, mine);
@@ -67,7 +67,7 @@ void reduce_in_rank_order(PlanBuilder& builder, Range slab, int root) {
   const int rank = builder.rank(), last = builder.world() - 1;
   Operand mine = builder.at(Space::input, slab);
   if (rank > 0) {
-    const Operand sum = rank == last && rank == root ? builder.at(Space::output, slab) : builder.window(slab.count);
+    const Operand sum = rank == last && rank == root ? builder.at(Space::output, slab) : builder.scratch(slab.count);
     builder.reduce(rank - 1, slab, sum, std::exchange(mine, sum));
   }
   if (rank < last) builder.send(rank + 1, slab, mine);
@@ -183,8 +183,11 @@ Plan plan_allgather(const Shape& shape) {
 Plan plan_alltoall(const Shape& shape) {
   const int n = shape.world, rank = shape.rank;
   const Parts outgoing = parts_of(shape), incoming(n, shape.count, shape.received);
-  PlanBuilder builder(
-      {.rank = rank, .world = n, .input_elems = outgoing.whole(), .output_elems = incoming.whole(), .apart = true});
+  PlanBuilder builder({.rank = rank,
+                       .world = n,
+                       .input_elems = outgoing.whole(),
+                       .output_elems = incoming.whole(),
+                       .out_of_place_only = true});
   for (int distance = 1; distance < n; distance++) {
     const int next = (rank + distance) % n, previous = (rank - distance + n) % n;
     const Range to_next = outgoing.of(next), from_previous = incoming.of(previous);
@@ -196,7 +199,7 @@ Plan plan_alltoall(const Shape& shape) {
   return std::move(builder).finish();
 }
 
-// Three ranks:   0 --c--> 1 --a--> 2 --b--> 0            each adds its own, in the window
+// Three ranks:   0 --c--> 1 --a--> 2 --b--> 0            each adds its own, in the scratch
 //                0 --b2+0--> 1 --c0+1--> 2 --a1+2--> 0   the last to add is the owner
 // The first half of the ring allreduce, one place further on. A slab is the same piece of every rank's part.
 Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems, Algorithm order) {
@@ -222,7 +225,7 @@ Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems, Algorithm
       builder.send((rank + 1) % n, part((rank - round + n) % n), partial);
       const Range next = part((rank - round - 1 + n) % n);
       const bool last = round == n - 1;
-      partial = last ? builder.at(Space::output, next) : builder.window(next.count);
+      partial = last ? builder.at(Space::output, next) : builder.scratch(next.count);
       builder.reduce((rank + n - 1) % n, next, partial, builder.at(Space::input, next));
     }
   });

@@ -13,7 +13,7 @@ void gather_and_fold(PlanBuilder& builder, Range mine) {
   std::vector<Operand> sources(std::size_t(n), builder.at(Space::input, mine));
   for (int k = 1; k < n; k++) {
     const int peer = (rank - k + n) % n;
-    sources[std::size_t(peer)] = builder.window(mine.count);
+    sources[std::size_t(peer)] = builder.scratch(mine.count);
     builder.copy(peer, mine, sources[std::size_t(peer)]);
   }
   builder.fold(mine, sources);

@@ -5,7 +5,7 @@
 namespace anello {
 
 // Receives everybody's `mine`, which each of them sends from its input, and folds them in rank order into the output.
-// Two ranks need no window: one reduction is all there is.
+// Two ranks need no scratch: one reduction is all there is.
 void gather_and_fold(PlanBuilder& builder, Range mine);
 
 }  // namespace anello

@@ -52,11 +52,11 @@ void Interpreter::set_up(Rank& rank, const Plan& plan) {
   for (const Stream& stream : plan.streams)
     rank.heads.push_back({std::uint32_t(rank.heads.size()), stream.first, stream.end, 0, Clock(plan.streams.size())});
 
-  auto& [input, output, window] = rank.memory;
+  auto& [input, output, scratch] = rank.memory;
   const std::uint64_t both = std::max(plan.input_base + plan.input_elems, plan.output_base + plan.output_elems);
   input.resize(in_place_ ? 0 : plan.input_elems);
   output.resize(in_place_ ? both : plan.output_elems);
-  window.resize(plan.window_elems);
+  scratch.resize(plan.scratch_elems);
   for (std::uint64_t e = plan.input_base; e < plan.input_base + plan.input_elems; e++)
     (in_place_ ? output[e] : input[e - plan.input_base]).value = values_.input(plan.rank, e);
 }
@@ -137,7 +137,7 @@ int Interpreter::result(Rank& rank, const Head& head, int incoming) {
 }
 
 Interpreter::Cell& Interpreter::cell(Rank& rank, const Head& head, Operand operand) const {
-  const bool shared = in_place_ && operand.space != Space::window;
+  const bool shared = in_place_ && operand.space != Space::scratch;
   if (shared) return rank.memory[std::size_t(Space::output)][operand.at + rank.plan->base(operand.space) + head.elems];
   return rank.memory[std::size_t(operand.space)][operand.at + head.elems];
 }

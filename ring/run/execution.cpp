@@ -8,7 +8,7 @@
 namespace anello {
 
 namespace {
-// Small blocks of elements behind the scratch, which stay in the first-level cache.
+// Small blocks of elements behind the receive buffer, which stay in the first-level cache.
 enum Block { kPartialBlock, kIncomingBlock, kOwnBlock, kBlocks };
 }  // namespace
 
@@ -24,14 +24,14 @@ Execution::Memory Execution::allocate(std::size_t bytes) {
 void Execution::start(const Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output) {
   plan_ = &plan;
   arithmetic_ = arithmetic;
-  if (!scratch_) scratch_ = allocate(kScratchBytes + kBlocks * kBlockBytes);
-  const std::size_t bytes = plan.window_elems << arithmetic.shift;
-  if (bytes > window_bytes_) {
-    window_.reset();
-    window_ = allocate(bytes);
-    window_bytes_ = bytes;
+  if (!receive_buffer_) receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
+  const std::size_t bytes = plan.scratch_elems << arithmetic.shift;
+  if (bytes > scratch_bytes_) {
+    scratch_.reset();
+    scratch_ = allocate(bytes);
+    scratch_bytes_ = bytes;
   }
-  spaces_ = {input, output, Buffer(window_.get(), plan.window_elems)};
+  spaces_ = {input, output, Buffer(scratch_.get(), plan.scratch_elems)};
   if (cursors_.size() < plan.streams.size()) cursors_.resize(plan.streams.size());
   for (std::size_t s = 0; s < plan.streams.size(); s++) {
     Cursor& cursor = cursors_[s];
@@ -131,8 +131,8 @@ void Execution::sent(std::uint32_t s, std::size_t bytes) {
   cursor.part = std::uint32_t(bytes);
 }
 
-// A copy goes straight to its place; what is to be reduced or widened comes into the scratch, behind the part of an
-// element that an earlier call left over.
+// A copy goes straight to its place; what is to be reduced or widened comes into the receive buffer, behind the part of
+// an element that an earlier call left over.
 Bytes Execution::receivable(std::uint32_t s) {
   Cursor& cursor = cursors_[s];
   if (cursor.step == cursor.end) return {};
@@ -142,8 +142,8 @@ Bytes Execution::receivable(std::uint32_t s) {
   if (step.act == Act::copy && !arithmetic_.widen)
     return run(step.place, cursor.elems, to - cursor.elems).subspan(cursor.part);
   const std::size_t bytes = std::size_t(to - cursor.elems) << arithmetic_.wire_shift;
-  std::memcpy(scratch_.get(), cursor.carry.data(), kMaxElemBytes);
-  return {scratch_.get() + cursor.part, std::min(bytes, kScratchBytes) - cursor.part};
+  std::memcpy(receive_buffer_.get(), cursor.carry.data(), kMaxElemBytes);
+  return {receive_buffer_.get() + cursor.part, std::min(bytes, kReceiveBytes) - cursor.part};
 }
 
 void Execution::received(std::uint32_t s, std::size_t bytes) {
@@ -153,8 +153,8 @@ void Execution::received(std::uint32_t s, std::size_t bytes) {
   const std::uint64_t elems = total >> arithmetic_.wire_shift;
   cursor.part = std::uint32_t(total - (elems << arithmetic_.wire_shift));
   if (step.act == Act::reduce || arithmetic_.widen) {
-    take(step, scratch_.get(), cursor.elems, elems);
-    std::memcpy(cursor.carry.data(), scratch_.get() + (elems << arithmetic_.wire_shift), cursor.part);
+    take(step, receive_buffer_.get(), cursor.elems, elems);
+    std::memcpy(cursor.carry.data(), receive_buffer_.get() + (elems << arithmetic_.wire_shift), cursor.part);
   }
   if (elems) advance(cursor, elems);
 }

@@ -49,7 +49,7 @@ TEST(PlanText, StarInSlabs) {
 
 TEST(PlanText, TwoShotFoldsInRankOrder) {
   EXPECT_EQ(to_text(plan_allreduce(Algorithm::two_shot, {1, 3, 7}, 4)),
-            R"(rank 1 of 3: 7 in, 7 out, window 64
+            R"(rank 1 of 3: 7 in, 7 out, scratch 64
 0: send to 2 [3, 4) input@3
 1: send to 2 [2, 3) output@2 after 16
 2: send to 2 [6, 7) input@6
@@ -58,16 +58,16 @@ TEST(PlanText, TwoShotFoldsInRankOrder) {
 5: send to 0 [2, 3) output@2 after 16
 6: send to 0 [4, 5) input@4
 7: send to 0 [5, 6) output@5 after 17
-8: copy from 0 [2, 3) window@0
+8: copy from 0 [2, 3) scratch@0
 9: copy from 0 [0, 2) output@0 after 4
-10: copy from 0 [5, 6) window@32
+10: copy from 0 [5, 6) scratch@32
 11: copy from 0 [4, 5) output@4 after 6
-12: copy from 2 [2, 3) window@16
+12: copy from 2 [2, 3) scratch@16
 13: copy from 2 [3, 4) output@3 after 0
-14: copy from 2 [5, 6) window@48
+14: copy from 2 [5, 6) scratch@48
 15: copy from 2 [6, 7) output@6 after 2
-16: fold [2, 3) output@2 = window@0 + input@2 + window@16 after 8, 12
-17: fold [5, 6) output@5 = window@32 + input@5 + window@48 after 10, 14
+16: fold [2, 3) output@2 = scratch@0 + input@2 + scratch@16 after 8, 12
+17: fold [5, 6) output@5 = scratch@32 + input@5 + scratch@48 after 10, 14
 )");
 }
 
@@ -97,14 +97,14 @@ TEST(PlanText, ChainPassesBothWays) {
 
 TEST(PlanText, ReduceScatterInSlabs) {
   EXPECT_EQ(to_text(plan_reduce_scatter({1, 3, 4}, 6)),
-            R"(rank 1 of 3: 12 in, 4 out from 4, window 32
+            R"(rank 1 of 3: 12 in, 4 out from 4, scratch 32
 0: send to 2 [0, 2) input@0
-1: send to 2 [8, 10) window@0 after 4
+1: send to 2 [8, 10) scratch@0 after 4
 2: send to 2 [2, 4) input@2
-3: send to 2 [10, 12) window@16 after 6
-4: reduce from 0 [8, 10) window@0 = incoming + input@8
+3: send to 2 [10, 12) scratch@16 after 6
+4: reduce from 0 [8, 10) scratch@0 = incoming + input@8
 5: reduce from 0 [4, 6) output@0 = incoming + input@4
-6: reduce from 0 [10, 12) window@16 = incoming + input@10
+6: reduce from 0 [10, 12) scratch@16 = incoming + input@10
 7: reduce from 0 [6, 8) output@2 = incoming + input@6
 )");
 }
