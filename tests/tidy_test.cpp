@@ -65,7 +65,8 @@ TEST(TidyRules, AsioAndCudaOutside) {
 TEST(TidyRules, IncludesAgainstTheDirection) {
   const std::vector<File> tree = {
       {"ring/base/a.cpp",
-       {"#include <anello/error.hpp>", "#include <anello/world.hpp>", "#include \"ring/plan/p.hpp\""}},
+       {"#include <anello/error.hpp>", "#include <anello/world.hpp>", "#include \"ring/plan/p.hpp\"",
+        "#include \"ring/plan/table.def\""}},
       {"ring/plan/b.cpp", {"#include \"ring/base/text.hpp\"", "#include \"ring/run/r.hpp\""}},
       {"ring/link/c.cpp", {"#include \"ring/plan/p.hpp\""}},
       {"ring/net/d.cpp", {"#include \"ring/link/l.hpp\"", "#include \"ring/world/world.hpp\""}},

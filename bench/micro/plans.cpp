@@ -1,7 +1,7 @@
 // Planning: what the first call of a shape costs one rank, by algorithm and world.
 #include <benchmark/benchmark.h>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 #include "ring/algorithms/selection.hpp"
 #include "ring/base/text.hpp"
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <set>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 #include "ring/base/text.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/worlds.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 #include "ring/base/text.hpp"
 #include "ring/plan/check.hpp"
 #include "ring/plan/plan_builder.hpp"

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 
 namespace anello {
 namespace {

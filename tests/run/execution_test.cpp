@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 #include "ring/plan/plan_builder.hpp"
 #include "tests/run/by_hand.hpp"
 

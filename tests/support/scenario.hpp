@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 #include "tests/support/exercise.hpp"
 #include "tests/support/simulation.hpp"
 

@@ -1,5 +1,6 @@
-#include "ring/algorithms/fold.hpp"
+#include "ring/algorithms/building_blocks.hpp"
 
+#include <array>
 #include <vector>
 
 namespace anello {
@@ -17,6 +18,14 @@ void gather_and_fold(PlanBuilder& builder, Range mine) {
     builder.copy(peer, mine, sources[std::size_t(peer)]);
   }
   builder.fold(mine, sources);
+}
+
+void copy_input(PlanBuilder& builder, Range range) {
+  builder.fold(range, std::array{builder.at(Space::input, range)});
+}
+
+Parts parts_of(const Shape& shape) {
+  return {shape.world, shape.count, shape.counts};
 }
 
 }  // namespace anello
