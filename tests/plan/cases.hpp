@@ -13,10 +13,6 @@
 
 namespace anello {
 
-inline constexpr Algorithm kAlgorithms[] = {Algorithm::ring,     Algorithm::star,     Algorithm::tree,
-                                            Algorithm::one_shot, Algorithm::two_shot, Algorithm::halving,
-                                            Algorithm::chain};
-
 struct Case {
   std::string name;
   std::vector<Plan> plans;  // rank by rank
@@ -63,7 +59,7 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
     std::string title = text(what, ", world ", world, ", count ", count, ", slab ", slab_elems);
     cases.push_back({std::move(title), plans_of(world, build), expectation});
   };
-  for (const Algorithm algorithm : kAlgorithms)
+  for (const Algorithm algorithm : all_algorithms())
     add(name(algorithm), {Kind::allreduce, reproducible(algorithm)}, [&](int rank) {
       return plan_allreduce(algorithm, {rank, world, count}, slab_elems);
     });
@@ -71,12 +67,17 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
     add(text("reduce_scatter by ", name(order)), {Kind::reduce_scatter, order == Algorithm::two_shot}, [&](int rank) {
       return plan_reduce_scatter({rank, world, count}, slab_elems, order);
     });
-  for (int root = 0; root < world; root++)
-    for (const Algorithm order : {Algorithm::automatic, Algorithm::star, Algorithm::chain})
+  for (int root = 0; root < world; root++) {
+    const auto add_reduce = [&](Algorithm order) {
       add(text("reduce to ", root, " by ", name(order)), {Kind::reduce, order != Algorithm::automatic, root},
           [&](int rank) {
             return plan_reduce({rank, world, count, root}, slab_elems, order);
           });
+    };
+    add_reduce(Algorithm::automatic);
+    add_reduce(Algorithm::star);
+    add_reduce(Algorithm::chain);
+  }
   const std::vector<std::uint64_t> uneven = uneven_counts(world, count);
   add("reduce_scatter of unequal parts", {Kind::reduce_scatter, false, 0, uneven}, [&](int rank) {
     return plan_reduce_scatter({rank, world, count, 0, uneven}, slab_elems);

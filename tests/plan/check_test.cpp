@@ -41,7 +41,7 @@ TEST(Barrier, HearsFromEverybodyWhateverTheCount) {
 }
 
 TEST(Check, RankOrderIsKeptWhereItIsPromisedAndNotElsewhere) {
-  for (const Algorithm algorithm : kAlgorithms) {
+  for (const Algorithm algorithm : all_algorithms()) {
     const auto plans = plans_of(5, [&](int rank) { return plan_allreduce(algorithm, {rank, 5, 11}, 4); });
     EXPECT_EQ(!check(plans, {Kind::allreduce, true}), reproducible(algorithm)) << name(algorithm);
   }

@@ -11,7 +11,6 @@
 namespace anello {
 
 extern const std::vector<int> kWorlds;
-extern const std::vector<Algorithm> kAlgorithms;
 
 // One operation of all ranks: their memory, cut into pieces, their plans and their results.
 class StagedOperation {

@@ -270,6 +270,31 @@ Complaints machine_paths(const std::vector<File>& tree) {
   return out;
 }
 
+// Two names of the table one after the other: a list that a new algorithm would be missing from.
+Complaints algorithm_lists(const std::vector<File>& tree) {
+  static const std::regex row(R"(^ANELLO_ALGORITHM\((\w+))");
+  std::string names;
+  for (const File& file : tree)
+    for (const std::string& line : file.lines)
+      if (std::smatch found; file.path == "ring/algorithms/algorithms.def" && std::regex_search(line, found, row))
+        names += (names.empty() ? "" : "|") + found[1].str();
+  if (names.empty()) return {"ring/algorithms/algorithms.def: has no algorithms"};
+  const std::string name = "(?:Algorithm::(?:" + names + ")\\b|\"(?:" + names + ")\")";
+  const std::regex list(name + "\\s*,\\s*" + name);
+  Complaints out;
+  for (const File& file : tree) {
+    if (!is_cpp(file) || file.path.starts_with("ring/algorithms/")) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string lines = file.lines[i] + " " + (i + 1 < file.lines.size() ? file.lines[i + 1] : "");
+      std::smatch found;
+      if (std::regex_search(lines, found, list) && std::size_t(found.position()) < file.lines[i].size())
+        out.push_back(file.path + ":" + std::to_string(i + 1) + ": take all_algorithms(), or those that have what is " +
+                      "needed, for the list " + found.str());
+    }
+  }
+  return out;
+}
+
 Complaints long_files(const std::vector<File>& tree) {
   Complaints out;
   for (const File& file : tree) {
