@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ring/base/text.hpp"
+#include "ring/plan/limit.hpp"
 
 namespace anello {
 int Values::input(int rank, std::uint64_t element) {
@@ -78,7 +79,8 @@ bool Interpreter::advance(Rank& rank, Head& head) {
   const Step& step = plan.steps[head.step];
   const Stream& stream = plan.streams[head.stream];
   const std::span deps(plan.deps.data() + step.first_dep, step.deps);
-  if (std::any_of(deps.begin(), deps.end(), [&](Dep dep) { return held_back(rank, head, dep); })) return false;
+  const auto position_of = [&](std::uint32_t s) { return Position{rank.heads[s].step, rank.heads[s].elems}; };
+  if (limit(plan, step, position_of) <= step.range.begin + head.elems) return false;
   Link* out = stream.kind == Stream::Kind::send ? &link(plan.rank, stream.peer) : nullptr;
   Link* in = stream.kind == Stream::Kind::receive ? &link(stream.peer, plan.rank) : nullptr;
   if ((out && out->size() >= capacity_) || (in && in->empty())) return false;
@@ -95,14 +97,6 @@ bool Interpreter::advance(Rank& rank, Head& head) {
     head.step++;
   }
   return true;
-}
-
-bool Interpreter::held_back(const Rank& rank, const Head& head, Dep dep) const {
-  const Step& other = rank.plan->steps[dep.step];
-  const Head& ahead = rank.heads[other.stream];
-  if (ahead.step > dep.step) return false;
-  const std::uint64_t reached = other.range.begin + (ahead.step == dep.step ? ahead.elems : 0);
-  return dep.whole || reached <= rank.plan->steps[head.step].range.begin + head.elems;
 }
 
 // Takes over what the other stream knew at the point that the dependency waits for.

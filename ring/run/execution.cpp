@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ring/base/check.hpp"
+#include "ring/plan/limit.hpp"
 
 namespace anello {
 
@@ -51,16 +52,9 @@ void Execution::make_stages() {
 
 // How many elements of the step its dependencies let through, from its beginning.
 std::uint64_t Execution::allowed(const Step& step) const {
-  std::uint64_t end = step.range.end();
-  const Dep* dep = plan_->deps.data() + step.first_dep;
-  for (std::uint32_t k = 0; k < step.deps; k++) {
-    const Step& other = plan_->steps[dep[k].step];
-    const Cursor& cursor = cursors_[other.stream];
-    if (cursor.step > dep[k].step) continue;
-    if (dep[k].whole) return 0;
-    const std::uint64_t reached = other.range.begin + (cursor.step == dep[k].step ? cursor.elems : 0);
-    end = std::min(end, reached);
-  }
+  const std::uint64_t end = limit(*plan_, step, [this](std::uint32_t stream) {
+    return Position{cursors_[stream].step, cursors_[stream].elems};
+  });
   return end > step.range.begin ? end - step.range.begin : 0;
 }
 
