@@ -116,11 +116,8 @@ class Tuner {
   // Every algorithm once, and the good ones in other slabs; those that are far behind are left out of the rounds.
   std::vector<Candidate> trial(const Finding& finding) {
     std::vector<Candidate> field(1);
-    Algorithm algorithm;
-    std::istringstream names(algorithm_names());
-    for (std::string each; std::getline(names >> std::ws, each, ',');)
-      if (parse(each, algorithm) && algorithm != Algorithm::automatic && algorithm != finding.shipped.algorithm)
-        field.push_back({algorithm});
+    for (const Algorithm algorithm : all_algorithms())
+      if (algorithm != finding.shipped.algorithm) field.push_back({algorithm});
     drop_hopeless(field, finding.size);
     if (finding.size < kMinSlabbed) return field;
     const std::size_t algorithms = field.size();

@@ -127,13 +127,41 @@ Lines missing(const std::string& text, const fs::path& folder) {
   return complaints;
 }
 
+// What stands between <!-- what --> and <!-- end of what -->.
+std::string marked(const fs::path& file, const std::string& what) {
+  const std::string text = read(file), opening = "<!-- " + what + " -->\n";
+  const std::size_t begin = text.find(opening), end = text.find("<!-- end of " + what + " -->");
+  if (begin == std::string::npos || end == std::string::npos) return "no marks for " + what;
+  return text.substr(begin + opening.size(), end - begin - opening.size());
+}
+
+std::string row(std::initializer_list<std::string_view> cells) {
+  std::string line = "|";
+  for (const std::string_view cell : cells) line.append(" ").append(cell).append(" |");
+  return line + "\n";
+}
+
+// The index of algorithms in ring/README.md.
+std::string algorithms_index() {
+  const auto order = [](bool wide, bool narrow) { return !wide ? "no" : narrow ? "yes" : "yes, except in 16 bits"; };
+  std::string index = row({"name", "what it does", "messages", "depth", "bytes sent by the busiest rank", "rank order",
+                           "when chosen"}) +
+                      "|---|---|---|---|---|---|---|\n";
+#define ANELLO_ALGORITHM(name, value, wide, narrow, does, messages, depth, bytes, when) \
+  index += row({"`" #name "`", does, messages, depth, bytes, order(wide, narrow), when});
+#include "ring/algorithms/algorithms.def"
+  return index;
+}
+
 TEST(Readme, TheSettingsAreTheOnesOfTheTable) {
-  const std::string text = read(kRoot / "rendezvous" / "README.md"), opening = "<!-- settings -->\n";
-  const std::size_t begin = text.find(opening), end = text.find("<!-- end of settings -->");
-  ASSERT_NE(begin, std::string::npos);
-  ASSERT_NE(end, std::string::npos);
-  const std::size_t table = begin + opening.size();
-  EXPECT_EQ(text.substr(table, end - table), settings_table(true)) << "`anello settings --markdown` prints the table";
+  EXPECT_EQ(marked(kRoot / "rendezvous" / "README.md", "settings"), settings_table(true))
+      << "`anello settings --markdown` prints the table";
+}
+
+TEST(Readme, TheAlgorithmsAreTheOnesOfTheTable) {
+  EXPECT_EQ(marked(kRoot / "ring" / "README.md", "algorithms"), algorithms_index())
+      << "Between <!-- algorithms --> and <!-- end of algorithms --> of ring/README.md belongs:\n"
+      << algorithms_index();
 }
 
 TEST(Readme, EveryRoomIsOnTheMap) {

@@ -47,6 +47,9 @@ TEST(Tidy, NothingIsLeftOver) {
 TEST(Tidy, NoPathOfOneMachine) {
   EXPECT_THAT(machine_paths(project()), IsEmpty());
 }
+TEST(Tidy, AlgorithmsAreListedOnce) {
+  EXPECT_THAT(algorithm_lists(project()), IsEmpty());
+}
 TEST(Tidy, FilesAreShort) {
   EXPECT_THAT(long_files(project()), IsEmpty());
 }
@@ -65,7 +68,8 @@ TEST(TidyRules, AsioAndCudaOutside) {
 TEST(TidyRules, IncludesAgainstTheDirection) {
   const std::vector<File> tree = {
       {"ring/base/a.cpp",
-       {"#include <anello/error.hpp>", "#include <anello/world.hpp>", "#include \"ring/plan/p.hpp\""}},
+       {"#include <anello/error.hpp>", "#include <anello/world.hpp>", "#include \"ring/plan/p.hpp\"",
+        "#include \"ring/plan/table.def\""}},
       {"ring/plan/b.cpp", {"#include \"ring/base/text.hpp\"", "#include \"ring/run/r.hpp\""}},
       {"ring/link/c.cpp", {"#include \"ring/plan/p.hpp\""}},
       {"ring/net/d.cpp", {"#include \"ring/link/l.hpp\"", "#include \"ring/world/world.hpp\""}},
@@ -142,6 +146,18 @@ TEST(TidyRules, PathsOfOneMachine) {
       "me/someone/data\")";
   EXPECT_THAT(machine_paths({{"bench/a.cpp", {"a / b / c; // ring/net and/or x/y", "open(\"/dev/null\")", bad}}}),
               ElementsAre(HasSubstr("bench/a.cpp:3")));
+}
+
+TEST(TidyRules, ASecondListOfAlgorithms) {
+  const File table{"ring/algorithms/algorithms.def", {"ANELLO_ALGORITHM(ring, 1, 0)", "ANELLO_ALGORITHM(star, 2, 1)"}};
+  const std::vector<std::string> list = {"for (const Algorithm each : {Algorithm::ring,", "     Algorithm::star})"};
+  const std::vector<std::string> names = {"Values(\"star\"" + std::string(", \"ring\")")};
+  const std::vector<std::string> others = {"{\"auto\", \"ring\"}, {\"ring\", \"ring_chunked\"}",
+                                           "a == Algorithm::ring || a == Algorithm::star"};
+  EXPECT_THAT(algorithm_lists({table, {"ring/algorithms/selection.cpp", list}, {"tests/a.cpp", others}}), IsEmpty());
+  EXPECT_THAT(algorithm_lists({table, {"tests/a.cpp", list}, {"bench/b.cpp", names}}),
+              ElementsAre(HasSubstr("tests/a.cpp:1: take all_algorithms()"), HasSubstr("bench/b.cpp:1")));
+  EXPECT_THAT(algorithm_lists({{"tests/a.cpp", list}}), ElementsAre(HasSubstr("has no algorithms")));
 }
 
 TEST(TidyRules, LongFiles) {

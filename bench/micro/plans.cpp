@@ -1,7 +1,7 @@
 // Planning: what the first call of a shape costs one rank, by algorithm and world.
 #include <benchmark/benchmark.h>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 #include "ring/algorithms/selection.hpp"
 #include "ring/base/text.hpp"
 
@@ -37,8 +37,7 @@ void choice(benchmark::State& state) {
 BENCHMARK(choice);
 
 const int registered = [] {
-  for (const Algorithm algorithm :
-       {Algorithm::ring, Algorithm::star, Algorithm::tree, Algorithm::two_shot, Algorithm::halving, Algorithm::chain})
+  for (const Algorithm algorithm : all_algorithms())
     benchmark::RegisterBenchmark(text("plan/", name(algorithm)).c_str(), plan, algorithm)
         ->Arg(2)
         ->Arg(8)

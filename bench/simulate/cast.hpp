@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 
 namespace anello::bench {
 

@@ -7,6 +7,7 @@
 #include "bench/simulate/host.hpp"
 #include "bench/simulate/inflow.hpp"
 #include "ring/base/check.hpp"
+#include "ring/plan/limit.hpp"
 
 namespace anello::bench {
 namespace {
@@ -70,7 +71,9 @@ class Model {
   Host& host_of(std::uint32_t r) { return hosts_[std::size_t(ranks_[r].actor->host)]; }
 
   void happen(const Event& event);
-  std::uint64_t reached(std::uint32_t r, const Step& step, Dep dep) const;
+  auto positions(std::uint32_t r) const {
+    return [&cursors = ranks_[r].cursors](std::uint32_t s) { return Position{cursors[s].step, cursors[s].done}; };
+  }
   bool held_back(std::uint32_t r, std::uint32_t s);
   bool awaits_data(std::uint32_t r, std::uint32_t s);
   void look(std::uint32_t r, std::uint32_t s);
@@ -139,22 +142,13 @@ void Model::happen(const Event& event) {
   }
 }
 
-// Execution's rule: the element of the operation up to which the step may go, as far as this dependency says.
-std::uint64_t Model::reached(std::uint32_t r, const Step& step, Dep dep) const {
-  const Step& other = plan(r).steps[dep.step];
-  const Cursor& theirs = ranks_[r].cursors[other.stream];
-  if (theirs.step > dep.step) return step.range.end();
-  if (dep.whole) return step.range.begin;
-  return other.range.begin + (theirs.step == dep.step ? theirs.done : 0);
-}
-
 // Then the stream that it waits for will look at it again.
 bool Model::held_back(std::uint32_t r, std::uint32_t s) {
   Cursor& cursor = ranks_[r].cursors[s];
   const Step& step = plan(r).steps[cursor.step];
   for (; cursor.dep < step.deps; cursor.dep++) {
     const Dep dep = plan(r).deps[step.first_dep + cursor.dep];
-    if (reached(r, step, dep) > step.range.begin + cursor.done) continue;
+    if (limit(plan(r), step, dep, positions(r)) > step.range.begin + cursor.done) continue;
     ranks_[r].cursors[plan(r).steps[dep.step].stream].waiting.push_back(s);
     return true;
   }
@@ -193,8 +187,7 @@ void Model::look(std::uint32_t r, std::uint32_t s) {
 std::uint64_t Model::possible(std::uint32_t r, std::uint32_t s) {
   Cursor& cursor = ranks_[r].cursors[s];
   const Step& step = plan(r).steps[cursor.step];
-  std::uint64_t end = step.range.end();
-  for (std::uint32_t k = 0; k < step.deps; k++) end = std::min(end, reached(r, step, plan(r).deps[step.first_dep + k]));
+  const std::uint64_t end = limit(plan(r), step, positions(r));
   std::uint64_t elems = std::min(segment_elems_, end - step.range.begin - cursor.done);
   if (plan(r).streams[s].kind == Stream::Kind::receive) elems = std::min(elems, cursor.inflow.available(now_us_));
   return elems;

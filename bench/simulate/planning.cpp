@@ -32,7 +32,7 @@ Planning measure_planning(const Job& job) {
       min_ms = std::min(min_ms, taken.count());
       all.steps = std::max<std::uint64_t>(all.steps, plan.steps.size());
       all.plan_bytes = std::max(all.plan_bytes, memory_bytes(plan));
-      all.window_elems = std::max(all.window_elems, plan.window_elems);
+      all.scratch_elems = std::max(all.scratch_elems, plan.scratch_elems);
     }
     all.ms = std::max(all.ms, min_ms);
   }

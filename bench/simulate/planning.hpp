@@ -6,7 +6,7 @@ namespace anello::bench {
 
 struct Planning {
   double ms = 0;  // the least of a few times, of the slowest of the first, the middle and the last rank
-  std::uint64_t steps = 0, plan_bytes = 0, window_elems = 0;  // the largest of theirs
+  std::uint64_t steps = 0, plan_bytes = 0, scratch_elems = 0;  // the largest of theirs
 };
 
 Planning measure_planning(const Job& job);

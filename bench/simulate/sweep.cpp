@@ -22,13 +22,6 @@ const Cell::Row& Cell::fastest() const {
   });
 }
 
-std::vector<Algorithm> all_algorithms() {
-  std::vector<Algorithm> all;
-  for (int value = int(Algorithm::automatic) + 1; name(Algorithm(value)) != "?"; value++)
-    all.push_back(Algorithm(value));
-  return all;
-}
-
 Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes) {
   Facts facts;
   facts.world = world;

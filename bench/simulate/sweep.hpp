@@ -31,8 +31,6 @@ struct Cell {
   double loss() const { return chosen().prediction.played.us / fastest().prediction.played.us; }
 };
 
-std::vector<Algorithm> all_algorithms();
-
 // What choose() is told of this cluster, but for the bytes. Ranks of a host talk over sockets, as in the model.
 Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes);
 

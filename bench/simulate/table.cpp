@@ -100,7 +100,7 @@ std::string planning_headline() {
   return text("# what planning costs one rank (the slowest and largest of the first, middle and last)\n", "#",
               columns(std::pair("ranks", 7), std::pair("size", 12)), "  algorithm",
               columns(std::pair("plan(ms)", 11), std::pair("steps", 10), std::pair("plan(KiB)", 11),
-                      std::pair("window(KiB)", 13)),
+                      std::pair("scratch(KiB)", 13)),
               "\n");
 }
 
@@ -110,7 +110,7 @@ std::string line_of(const PlanningRow& row) {
       " ", columns(std::pair(row.job.world, 7), std::pair(row.job.count * kElemBytes, 12)), row.chosen ? " *" : "  ",
       std::left, std::setw(9), name(row.job.algorithm),
       columns(std::pair(digits(planning.ms), 11), std::pair(planning.steps, 10),
-              std::pair(planning.plan_bytes >> 10, 11), std::pair(planning.window_elems * kElemBytes >> 10, 13)),
+              std::pair(planning.plan_bytes >> 10, 11), std::pair(planning.scratch_elems * kElemBytes >> 10, 13)),
       "\n");
 }
 
@@ -124,7 +124,7 @@ nlohmann::ordered_json to_json(std::span<const PlanningRow> rows) {
                    {"plan_ms", row.planning.ms},
                    {"steps", row.planning.steps},
                    {"plan_bytes", row.planning.plan_bytes},
-                   {"window_bytes", row.planning.window_elems * kElemBytes}});
+                   {"scratch_bytes", row.planning.scratch_elems * kElemBytes}});
   return all;
 }
 

@@ -92,13 +92,23 @@ bool fits(const TableRow& row, const Facts& facts) {
          keeps_order(row.algorithm, facts);
 }
 
+// "'auto', star or two_shot".
+std::string those_that_keep_order(bool narrow) {
+  std::vector<std::string_view> names{"'auto'"};
+  for (const Algorithm each : all_algorithms())
+    if (reproducible(each, narrow)) names.push_back(name(each));
+  std::string list(names[0]);
+  for (std::size_t i = 1; i < names.size(); i++) list += text(i + 1 < names.size() ? ", " : " or ", names[i]);
+  return list;
+}
+
 void refuse_if_unable(Algorithm forced, const Facts& facts) {
   if (keeps_order(forced, facts)) return;
   const bool adds = reproducible(forced);
-  throw Error(ErrorCode::configuration,
-              text("algorithm '", name(forced), "' cannot be forced in reproducible mode, it does not ",
-                   adds ? "round alike what travels in 16 bits; take 'auto', star or two_shot"
-                        : "add in rank order; take 'auto', star, one_shot, two_shot or chain"));
+  throw Error(
+      ErrorCode::configuration,
+      text("algorithm '", name(forced), "' cannot be forced in reproducible mode, it does not ",
+           adds ? "round alike what travels in 16 bits" : "add in rank order", "; take ", those_that_keep_order(adds)));
 }
 
 // Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, 8.0 ms in slabs of 4 MiB, whose halves fall out of the

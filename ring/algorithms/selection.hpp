@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 
 namespace anello {
 

@@ -1,24 +1,35 @@
-// How a reduction over all ranks goes about it. What each of them does is in ring/plan.
+// The algorithms of allreduce by name, from the table in ring/algorithms/algorithms.def: what travels in signatures and
+// stands in settings. What each algorithm does is in ring/algorithms. Pure.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace anello {
 
-// Values are part of the wire protocol: append only.
+// Values are part of the wire protocol.
 enum class Algorithm : std::uint8_t {
-  automatic,  // let choose() decide
-  ring,       // each rank's share travels round, twice; 2(n-1)/n of the data each way
-  star,       // everybody to rank 0 and back; 2(n-1) messages
-  tree,       // the same along a binomial tree
-  one_shot,   // everybody sends everything to everybody
-  two_shot,   // each rank owns a share, gathers it from all, folds it and sends it to all
-  halving,    // recursive halving, then doubling
-  chain,      // 0 -> n-1 and back
+  automatic = 0,  // let choose() decide
+#define ANELLO_ALGORITHM(name, value, ...) name = value,
+#include "ring/algorithms/algorithms.def"
 };
-std::string_view name(Algorithm algorithm);  // "ring"; automatic is "auto"
-bool parse(std::string_view text, Algorithm&);
+
+// "auto|ring|star|...", for help.
+inline constexpr std::string_view kAlgorithmChoices = "auto"
+#define ANELLO_ALGORITHM(name, ...) "|" #name
+#include "ring/algorithms/algorithms.def"
+    ;
+
+// In the table's order, without automatic.
+std::span<const Algorithm> all_algorithms();
+
+std::string_view name(Algorithm algorithm);  // "ring"; automatic is "auto"; "?" if there is none of this value
+bool parse(std::string_view text, Algorithm& algorithm);
 std::string algorithm_names();  // "auto, ring, star, ...", for messages
+
+// Is every element ((x0 + x1) + x2) + ..., whatever the size, the slabs and the placement of ranks? If elements travel
+// as a `narrow` type: of the rounded contributions, and rounded once. Not for automatic, which promises nothing.
+bool reproducible(Algorithm algorithm, bool narrow = false);
 
 }  // namespace anello

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "ring/base/algorithm.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello {

@@ -16,62 +16,62 @@ struct Frame {
 class Sizes {
  public:
   Sizes(const Expectation& expectation, int world, std::uint64_t count)
-      : promise_(expectation), world_(world), count_(count) {}
+      : expected_(expectation), world_(world), count_(count) {}
 
   // The parts of which the whole consists; of alltoall, those that go to `rank`.
   Parts parts(int rank) const {
-    if (promise_.collective != Collective::alltoall || promise_.counts.empty())
-      return {world_, count_, promise_.counts};
+    if (expected_.kind != Kind::alltoall || expected_.counts.empty()) return {world_, count_, expected_.counts};
     std::vector<std::uint64_t> column;
-    for (int from = 0; from < world_; from++) column.push_back(promise_.counts[std::size_t(from * world_ + rank)]);
+    for (int from = 0; from < world_; from++) column.push_back(expected_.counts[std::size_t(from * world_ + rank)]);
     return {world_, 0, column};
   }
   // Of alltoall: those that `rank` sends.
   Parts outgoing(int rank) const {
-    if (promise_.counts.empty()) return {world_, count_, {}};
-    return {world_, 0, std::span(promise_.counts).subspan(std::size_t(rank * world_), std::size_t(world_))};
+    if (expected_.counts.empty()) return {world_, count_, {}};
+    return {world_, 0, std::span(expected_.counts).subspan(std::size_t(rank * world_), std::size_t(world_))};
   }
 
   Frame frame(int rank) const {
     const Parts all = parts(rank);
     const Range own = all.of(rank);
-    const bool root = rank == promise_.root;
-    switch (promise_.collective) {
-      case Collective::allreduce:
+    const bool root = rank == expected_.root;
+    switch (expected_.kind) {
+      case Kind::allreduce:
+      case Kind::barrier:
         return {count_, count_, 0, 0};
-      case Collective::broadcast:
+      case Kind::broadcast:
         return {root ? count_ : 0, count_, 0, 0};
-      case Collective::allgather:
+      case Kind::allgather:
         return {own.count, all.whole(), own.begin, 0};
-      case Collective::reduce_scatter:
+      case Kind::reduce_scatter:
         return {all.whole(), own.count, 0, own.begin};
-      case Collective::reduce:
+      case Kind::reduce:
         return {count_, root ? count_ : 0, 0, 0};
-      case Collective::gather:
+      case Kind::gather:
         return {own.count, root ? all.whole() : 0, own.begin, 0};
-      case Collective::scatter:
+      case Kind::scatter:
         return {root ? all.whole() : 0, own.count, 0, own.begin};
-      case Collective::alltoall:
+      case Kind::alltoall:
         return {outgoing(rank).whole(), all.whole(), 0, 0};
-      case Collective::transfer:
+      case Kind::transfer:
         return {root ? count_ : 0, root ? 0 : count_, 0, 0};
     }
     return {};
   }
 
  private:
-  const Expectation& promise_;
+  const Expectation& expected_;
   int world_;
   std::uint64_t count_;
 };
 
 Sizes sizes_of(std::span<const Plan> ranks, const Expectation& expectation) {
   const Plan& first = ranks[0];
-  const bool grows = expectation.collective == Collective::allgather || expectation.collective == Collective::gather ||
-                     expectation.collective == Collective::reduce;
+  const bool grows =
+      expectation.kind == Kind::allgather || expectation.kind == Kind::gather || expectation.kind == Kind::reduce;
   std::uint64_t count = grows ? first.input_elems : first.output_elems;
-  if (expectation.collective == Collective::alltoall) count /= ranks.size();
-  if (expectation.collective == Collective::transfer) count = std::max(first.input_elems, first.output_elems);
+  if (expectation.kind == Kind::alltoall) count /= ranks.size();
+  if (expectation.kind == Kind::transfer) count = std::max(first.input_elems, first.output_elems);
   return {expectation, int(ranks.size()), count};
 }
 
@@ -84,7 +84,7 @@ void check_frames(std::span<const Plan> ranks, const Expectation& expectation) {
     if (plan.rank != r || plan.world != world)
       throw Wrong(text("rank ", r, " of ", world, " has the plan of rank ", plan.rank, " of ", plan.world));
     const Frame frame{plan.input_elems, plan.output_elems, plan.input_base, plan.output_base};
-    if (frame != sizes.frame(r) || plan.apart != (expectation.collective == Collective::alltoall))
+    if (frame != sizes.frame(r) || plan.out_of_place_only != (expectation.kind == Kind::alltoall))
       throw Wrong(text("rank ", r, " has buffers that the operation has not"));
   }
 }
@@ -96,19 +96,20 @@ int exact_result(const Expectation& expectation, const Sizes& sizes, int rank, i
   const Parts parts = sizes.parts(rank);
   int owner = 0;
   while (owner + 1 < world && element >= parts.of(owner).end()) owner++;
-  switch (expectation.collective) {
-    case Collective::broadcast:
-    case Collective::transfer:
-    case Collective::scatter:
+  switch (expectation.kind) {
+    case Kind::broadcast:
+    case Kind::transfer:
+    case Kind::scatter:
       return values.input(expectation.root, element);
-    case Collective::allgather:
-    case Collective::gather:
+    case Kind::allgather:
+    case Kind::gather:
       return values.input(owner, element);
-    case Collective::alltoall:
+    case Kind::alltoall:
       return values.input(owner, sizes.outgoing(owner).of(rank).begin + element - parts.of(owner).begin);
-    case Collective::allreduce:
-    case Collective::reduce_scatter:
-    case Collective::reduce:
+    case Kind::allreduce:
+    case Kind::barrier:
+    case Kind::reduce_scatter:
+    case Kind::reduce:
       break;
   }
   if (!expectation.rank_order) return Values::kNone;
@@ -129,7 +130,8 @@ void check_results(std::span<const Plan> ranks, const Expectation& expectation, 
         if (!values.each_once(value, world, e))
           throw Wrong(
               text("rank ", plan.rank, " element ", e, ": not each contribution once, but ", values.text(value)));
-        expected = expectation.collective == Collective::allreduce ? done.output(0, e) : value;
+        const bool on_all_ranks = expectation.kind == Kind::allreduce || expectation.kind == Kind::barrier;
+        expected = on_all_ranks ? done.output(0, e) : value;
       }
       if (value != expected)
         throw Wrong(
@@ -145,7 +147,7 @@ std::optional<std::string> check(std::span<const Plan> ranks, Expectation expect
     check_frames(ranks, expectation);
     for (const Plan& plan : ranks) check_form(plan);
     for (const bool in_place : {true, false}) {
-      if (in_place && ranks[0].apart) continue;
+      if (in_place && ranks[0].out_of_place_only) continue;
       where = in_place ? "in place: " : "out of place: ";
       Values values;
       Interpreter interpreter(ranks, in_place, in_flight_elems, values);

@@ -1,10 +1,10 @@
 // Proves plans right without running them: interprets the plans of all ranks together on symbols instead of numbers.
-// For tests, and for whoever writes an algorithm; nothing on the path of a collective calls it. Meant for small counts.
+// For tests, and for authors of algorithms; nothing on the path of a collective calls it. Meant for small counts.
 //
-// Each element of a step is an event of its own and links hold next to nothing. What may happen depends on progress
-// alone and progress only grows, so one schedule that comes to its end proves that all do. Order between a rank's
-// streams counts only where a dependency promises it, at the point at which it promises it (vector clocks): a plan
-// protects its own memory, whatever its peers do.
+// Each element of a step is an event of its own and links hold very little. What may happen depends on progress alone
+// and progress only grows, so one schedule that reaches its end proves that all do. Order between a rank's streams
+// counts only where a dependency promises it, at the point at which it promises it (vector clocks): a plan protects
+// its own memory, whatever its peers do.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,33 +12,22 @@
 #include <string>
 #include <vector>
 
+#include "ring/base/signature.hpp"
 #include "ring/plan/plan.hpp"
 
 namespace anello {
 
-enum class Collective : std::uint8_t {
-  allreduce,
-  broadcast,
-  allgather,
-  reduce_scatter,
-  reduce,
-  gather,
-  scatter,
-  alltoall,
-  transfer
-};
-
 struct Expectation {
-  Collective collective = Collective::allreduce;
+  Kind kind = Kind::allreduce;
   bool rank_order = false;  // reductions: ((x0 + x1) + x2) + ... in every element
   int root = 0;             // broadcast, reduce, gather, scatter, transfer
-  // Of each rank's part, if they are not equal; of alltoall, of what goes from rank 0 to each, then from 1, and so
-  // on.
+  // Elements of each rank's part, if the parts are not equal; for alltoall, of what goes from rank 0 to each rank,
+  // then from rank 1, and so on.
   std::vector<std::uint64_t> counts = {};
 };
 
-// Nothing if the plans (entry r is rank r's) keep the expectation, out of place and (unless apart) in place, over links
-// that hold in_flight_elems; otherwise what is wrong, first found first. Right means:
+// Nothing if the plans (entry r is rank r's) keep the expectation, out of place and (unless out_of_place_only)
+// in place, over links that hold in_flight_elems; otherwise what was found wrong first. Right means:
 // - each plan is well formed, and what it touches lies within its buffers;
 // - every element sent is the one that the receiver expects, and none is left over;
 // - all accesses to the same element, one of them a write, are ordered, and nothing is read before it is written;

@@ -15,10 +15,11 @@ bool inside(std::uint64_t first, std::uint64_t count, std::uint64_t limit) {
 
 // Does the operand lie within its space, and in a caller's buffer where the range's elements are (if it must)?
 bool lies_right(const Plan& plan, Operand operand, Range range) {
-  const std::array limits = {plan.input_elems, plan.output_elems, plan.window_elems};
+  const std::array limits = {plan.input_elems, plan.output_elems, plan.scratch_elems};
   return std::size_t(operand.space) < limits.size() &&
          inside(operand.at, range.count, limits[std::size_t(operand.space)]) &&
-         (plan.apart || operand.space == Space::window || operand.at + plan.base(operand.space) == range.begin);
+         (plan.out_of_place_only || operand.space == Space::scratch ||
+          operand.at + plan.base(operand.space) == range.begin);
 }
 
 bool fits(Act act, Stream::Kind kind) {
@@ -38,7 +39,7 @@ void check_step(const Plan& plan, const Stream& stream, std::uint32_t index) {
   const auto need = [&](bool condition, const char* what) { require(condition, plan, index, what); };
   need(fits(step.act, stream.kind), "does not belong into its stream");
   need(step.range.count > 0, "is empty");
-  need(!plan.apart || step.range.begin == 0, "does not begin at 0");
+  need(!plan.out_of_place_only || step.range.begin == 0, "does not begin at 0");
   need(lies_right(plan, step.place, step.range), "does not lie where its range does");
   need(step.act == Act::send || step.place.space != Space::input, "writes to the input");
   need(index == stream.first || step.order > plan.steps[index - 1].order, "is out of program order");

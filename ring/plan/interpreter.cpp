@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ring/base/text.hpp"
+#include "ring/plan/limit.hpp"
 
 namespace anello {
 int Values::input(int rank, std::uint64_t element) {
@@ -52,11 +53,11 @@ void Interpreter::set_up(Rank& rank, const Plan& plan) {
   for (const Stream& stream : plan.streams)
     rank.heads.push_back({std::uint32_t(rank.heads.size()), stream.first, stream.end, 0, Clock(plan.streams.size())});
 
-  auto& [input, output, window] = rank.memory;
+  auto& [input, output, scratch] = rank.memory;
   const std::uint64_t both = std::max(plan.input_base + plan.input_elems, plan.output_base + plan.output_elems);
   input.resize(in_place_ ? 0 : plan.input_elems);
   output.resize(in_place_ ? both : plan.output_elems);
-  window.resize(plan.window_elems);
+  scratch.resize(plan.scratch_elems);
   for (std::uint64_t e = plan.input_base; e < plan.input_base + plan.input_elems; e++)
     (in_place_ ? output[e] : input[e - plan.input_base]).value = values_.input(plan.rank, e);
 }
@@ -78,7 +79,8 @@ bool Interpreter::advance(Rank& rank, Head& head) {
   const Step& step = plan.steps[head.step];
   const Stream& stream = plan.streams[head.stream];
   const std::span deps(plan.deps.data() + step.first_dep, step.deps);
-  if (std::any_of(deps.begin(), deps.end(), [&](Dep dep) { return held_back(rank, head, dep); })) return false;
+  const auto position_of = [&](std::uint32_t s) { return Position{rank.heads[s].step, rank.heads[s].elems}; };
+  if (limit(plan, step, position_of) <= step.range.begin + head.elems) return false;
   Link* out = stream.kind == Stream::Kind::send ? &link(plan.rank, stream.peer) : nullptr;
   Link* in = stream.kind == Stream::Kind::receive ? &link(stream.peer, plan.rank) : nullptr;
   if ((out && out->size() >= capacity_) || (in && in->empty())) return false;
@@ -95,14 +97,6 @@ bool Interpreter::advance(Rank& rank, Head& head) {
     head.step++;
   }
   return true;
-}
-
-bool Interpreter::held_back(const Rank& rank, const Head& head, Dep dep) const {
-  const Step& other = rank.plan->steps[dep.step];
-  const Head& ahead = rank.heads[other.stream];
-  if (ahead.step > dep.step) return false;
-  const std::uint64_t reached = other.range.begin + (ahead.step == dep.step ? ahead.elems : 0);
-  return dep.whole || reached <= rank.plan->steps[head.step].range.begin + head.elems;
 }
 
 // Takes over what the other stream knew at the point that the dependency waits for.
@@ -137,7 +131,7 @@ int Interpreter::result(Rank& rank, const Head& head, int incoming) {
 }
 
 Interpreter::Cell& Interpreter::cell(Rank& rank, const Head& head, Operand operand) const {
-  const bool shared = in_place_ && operand.space != Space::window;
+  const bool shared = in_place_ && operand.space != Space::scratch;
   if (shared) return rank.memory[std::size_t(Space::output)][operand.at + rank.plan->base(operand.space) + head.elems];
   return rank.memory[std::size_t(operand.space)][operand.at + head.elems];
 }

@@ -82,7 +82,6 @@ class Interpreter {
 
   void set_up(Rank& rank, const Plan& plan);
   bool advance(Rank& rank, Head& head);
-  bool held_back(const Rank& rank, const Head& head, Dep dep) const;
   void learn(const Rank& rank, Head& head, Dep dep) const;
   int incoming(Link& link, const Rank& rank, const Head& head) const;
   int result(Rank& rank, const Head& head, int incoming);

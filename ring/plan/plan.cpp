@@ -7,7 +7,7 @@ namespace anello {
 namespace {
 
 std::ostream& operator<<(std::ostream& out, Operand operand) {
-  static constexpr std::array kNames = {"input", "output", "window"};
+  static constexpr std::array kNames = {"input", "output", "scratch"};
   return out << kNames[std::size_t(operand.space)] << "@" << operand.at;
 }
 
@@ -45,7 +45,7 @@ std::string to_text(const Plan& plan) {
   if (plan.input_base != 0) out << " from " << plan.input_base;
   out << ", " << plan.output_elems << " out";
   if (plan.output_base != 0) out << " from " << plan.output_base;
-  if (plan.window_elems != 0) out << ", window " << plan.window_elems;
+  if (plan.scratch_elems != 0) out << ", scratch " << plan.scratch_elems;
   out << "\n";
   for (std::size_t i = 0; i < plan.steps.size(); i++) write_step(out, plan, i);
   return std::move(out).str();

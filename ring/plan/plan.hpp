@@ -1,11 +1,11 @@
 // A plan: one rank's part of a collective operation, as data. An algorithm emits it through a PlanBuilder
 // (plan_builder.hpp); run/ carries it out. Pure: it knows no link, no buffer, no clock and no element type. Immutable
-// once made, so it is cached and shared freely between threads.
+// once made, so it is cached, and threads share it freely.
 //
 // Counts and positions are elements. A step's range lies in the operation's own coordinates, which are those of the
 // larger of the two buffers: element e of the operation is element e - input_base of the input and element
 // e - output_base of the output. In place means that both are the same memory, element by element of the operation; a
-// plan is right in place and out of place, unless it is said to be `apart`. The input is never written.
+// plan is right in place and out of place, unless it is `out_of_place_only`. The input is never written.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -19,7 +19,7 @@ enum class Act : std::uint8_t {
   reduce,  // place = the one source combined with what the peer sends
   fold,    // local: place = the sources combined in their order; a fold of one source is a copy
 };
-enum class Space : std::uint8_t { input, output, window };  // window: scratch that lives for one plan only
+enum class Space : std::uint8_t { input, output, scratch };  // scratch: memory of the executor, for one plan only
 
 struct Range {
   std::uint64_t begin = 0, count = 0;
@@ -69,18 +69,18 @@ struct Plan {
   std::uint64_t output_elems = 0;                    // what is written of the caller's output
   std::uint64_t input_base = 0;                      // the operation's element that is element 0 of the input
   std::uint64_t output_base = 0;                     // the same for the output
-  std::uint64_t window_elems = 0;                    // scratch that the executor must provide
+  std::uint64_t scratch_elems = 0;                   // what the executor must provide
   std::uint64_t sent_elems = 0, received_elems = 0;  // by all its steps
-  bool apart = false;           // not for in place: a range begins at 0 and its operands lie anywhere
-  bool exchanges = false;       // ranks reduce into what they are sending to each other: links must hold some of it
+  bool out_of_place_only = false;                    // every range begins at 0, and its operands lie anywhere
+  bool pairwise = false;        // two ranks reduce into what they are sending to each other: links must hold some of it
   std::vector<Step> steps;      // grouped by stream, in program order within each
   std::vector<Stream> streams;  // sends, then receives, then local; one at most for each peer and kind
   std::vector<Operand> sources;
   std::vector<Dep> deps;  // never on a step of the same stream: its order is given
 
-  // Element e of the operation is element e - base(space) of the space. The window has no place in the operation.
+  // Element e of the operation is element e - base(space) of the space. Scratch has no place in the operation.
   std::uint64_t base(Space space) const {
-    if (space == Space::window) return 0;
+    if (space == Space::scratch) return 0;
     return space == Space::input ? input_base : output_base;
   }
 };

@@ -11,7 +11,7 @@
 namespace anello {
 namespace {
 
-constexpr std::uint64_t kWindowAlignElems = 16;  // operands of four bytes begin on cache lines of their own
+constexpr std::uint64_t kScratchAlignElems = 16;  // operands of four bytes begin on cache lines of their own
 
 Stream::Kind kind_of(Act act) {
   if (act == Act::send) return Stream::Kind::send;
@@ -60,22 +60,22 @@ void PlanBuilder::fold(Range range, Operand to, std::span<const Operand> sources
 }
 
 Operand PlanBuilder::at(Space space, Range range) const {
-  ANELLO_CHECK(space != Space::window);
+  ANELLO_CHECK(space != Space::scratch);
   return {space, range.begin - plan_.base(space)};
 }
-Operand PlanBuilder::window(std::uint64_t elems) {
-  const Operand fresh{Space::window, window_used_};  // in this slab's half, until place_windows()
-  window_used_ += (elems + kWindowAlignElems - 1) / kWindowAlignElems * kWindowAlignElems;
-  window_most_ = std::max(window_most_, window_used_);
+Operand PlanBuilder::scratch(std::uint64_t elems) {
+  const Operand fresh{Space::scratch, scratch_used_};  // in this slab's half, until place_scratch()
+  scratch_used_ += (elems + kScratchAlignElems - 1) / kScratchAlignElems * kScratchAlignElems;
+  scratch_max_ = std::max(scratch_max_, scratch_used_);
   return fresh;
 }
 void PlanBuilder::next_slab() {
   slab_++;
-  window_used_ = 0;
+  scratch_used_ = 0;
 }
 
 Plan PlanBuilder::finish() && {
-  place_windows();
+  place_scratch();
   number_streams();
   group_by_stream();
   derive_deps();
@@ -83,13 +83,13 @@ Plan PlanBuilder::finish() && {
   return std::move(plan_);
 }
 
-void PlanBuilder::place_windows() {
-  plan_.window_elems = slab_ == 0 ? window_most_ : 2 * window_most_;
+void PlanBuilder::place_scratch() {
+  plan_.scratch_elems = slab_ == 0 ? scratch_max_ : 2 * scratch_max_;
   for (Item& item : items_) {
     if (!item.second_half) continue;
-    if (item.step.place.space == Space::window) item.step.place.at += window_most_;
+    if (item.step.place.space == Space::scratch) item.step.place.at += scratch_max_;
     for (Operand& source : std::span(sources_).subspan(item.step.first_source, item.step.sources))
-      if (source.space == Space::window) source.at += window_most_;
+      if (source.space == Space::scratch) source.at += scratch_max_;
   }
 }
 
@@ -125,23 +125,24 @@ void PlanBuilder::group_by_stream() {
 void PlanBuilder::derive_deps() {
   // Input and output as one memory, in the operation's coordinates: in place is the strict case. Where there is none,
   // one behind the other.
-  const std::uint64_t input_base = plan_.input_base, output_base = plan_.apart ? plan_.input_elems : plan_.output_base;
+  const std::uint64_t input_base = plan_.input_base,
+                      output_base = plan_.out_of_place_only ? plan_.input_elems : plan_.output_base;
   const std::uint64_t elems = std::max(input_base + plan_.input_elems, output_base + plan_.output_elems);
   const std::array<std::uint64_t, 3> bases{input_base, output_base, 0};
-  AccessHistory buffers(elems), window(plan_.window_elems);
+  AccessHistory buffers(elems), scratch(plan_.scratch_elems);
   std::vector<Dep> deps;
   for (std::uint32_t i = 0; i < items_.size(); i++) {
     Step& step = items_[i].step;
     deps.clear();
     const auto touch = [&](Operand operand, bool writes) {
-      const bool in_window = operand.space == Space::window;
+      const bool in_scratch = operand.space == Space::scratch;
       const std::uint64_t begin = operand.at + bases[std::size_t(operand.space)];
       const AccessHistory::Touch self{i, std::int64_t(step.range.begin - begin)};
       const auto after = [&](const AccessHistory::Touch& earlier) {
         const bool same_stream = items_[earlier.item].step.stream == step.stream;
         if (!same_stream) deps.push_back({position_[earlier.item], earlier.shift != self.shift});
       };
-      AccessHistory& memory = in_window ? window : buffers;
+      AccessHistory& memory = in_scratch ? scratch : buffers;
       const std::uint64_t end = begin + step.range.count;
       return writes ? memory.write(begin, end, self, after) : memory.read(begin, end, self, after);
     };

@@ -28,11 +28,11 @@ class PlanBuilder {
   void fold(Range range, std::span<const Operand> sources) { fold(range, at(Space::output, range), sources); }
 
   Operand at(Space space, Range range) const;  // input or output
-  Operand window(std::uint64_t elems);         // fresh scratch, until next_slab()
+  Operand scratch(std::uint64_t elems);        // memory for intermediate results, until next_slab()
 
-  void exchanges() { plan_.exchanges = true; }  // Plan::exchanges
+  void pairwise() { plan_.pairwise = true; }  // Plan::pairwise
 
-  // What follows is a slab of its own. Slabs use the two halves of the window in turn, so that one can begin while the
+  // What follows is a slab of its own. Slabs use the two halves of the scratch in turn, so that one can begin while the
   // one before is still on its way.
   void next_slab();
 
@@ -42,10 +42,10 @@ class PlanBuilder {
   struct Item {
     Step step;  // its sources and dependencies are in sources_ and deps_
     std::int32_t peer = -1;
-    bool second_half = false;  // of the window
+    bool second_half = false;  // of the scratch
   };
   void add(Act act, int peer, Range range, Operand place, std::span<const Operand> sources);
-  void place_windows();
+  void place_scratch();
   void number_streams();
   void group_by_stream();
   void derive_deps();
@@ -57,7 +57,7 @@ class PlanBuilder {
   std::vector<Dep> deps_;
   std::vector<std::uint32_t> position_;   // item -> its place in the plan's steps
   std::vector<std::uint32_t> by_stream_;  // and back
-  std::uint64_t slab_ = 0, window_used_ = 0, window_most_ = 0;
+  std::uint64_t slab_ = 0, scratch_used_ = 0, scratch_max_ = 0;
 };
 
 }  // namespace anello

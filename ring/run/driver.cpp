@@ -36,7 +36,7 @@ void Driver::start(Execution& execution, const Signature& signature, std::span<L
     Peer& peer = peers_[std::size_t(stream.peer)];
     peer.signature_sent = peer.signature_received = 0;
     const bool sends = stream.kind == Stream::Kind::send;
-    links[std::size_t(stream.peer)]->begin(sends, !execution.plan().exchanges);
+    links[std::size_t(stream.peer)]->begin(sends, !execution.plan().pairwise);
     first_receive_ += sends;
     end_receives_++;
   }

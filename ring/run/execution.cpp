@@ -4,11 +4,12 @@
 #include <cstring>
 
 #include "ring/base/check.hpp"
+#include "ring/plan/limit.hpp"
 
 namespace anello {
 
 namespace {
-// Small blocks of elements behind the scratch, which stay in the first-level cache.
+// Small blocks of elements behind the receive buffer, which stay in the first-level cache.
 enum Block { kPartialBlock, kIncomingBlock, kOwnBlock, kBlocks };
 }  // namespace
 
@@ -24,14 +25,14 @@ Execution::Memory Execution::allocate(std::size_t bytes) {
 void Execution::start(const Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output) {
   plan_ = &plan;
   arithmetic_ = arithmetic;
-  if (!scratch_) scratch_ = allocate(kScratchBytes + kBlocks * kBlockBytes);
-  const std::size_t bytes = plan.window_elems << arithmetic.shift;
-  if (bytes > window_bytes_) {
-    window_.reset();
-    window_ = allocate(bytes);
-    window_bytes_ = bytes;
+  if (!receive_buffer_) receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
+  const std::size_t bytes = plan.scratch_elems << arithmetic.shift;
+  if (bytes > scratch_bytes_) {
+    scratch_.reset();
+    scratch_ = allocate(bytes);
+    scratch_bytes_ = bytes;
   }
-  spaces_ = {input, output, Buffer(window_.get(), plan.window_elems)};
+  spaces_ = {input, output, Buffer(scratch_.get(), plan.scratch_elems)};
   if (cursors_.size() < plan.streams.size()) cursors_.resize(plan.streams.size());
   for (std::size_t s = 0; s < plan.streams.size(); s++) {
     Cursor& cursor = cursors_[s];
@@ -51,16 +52,9 @@ void Execution::make_stages() {
 
 // How many elements of the step its dependencies let through, from its beginning.
 std::uint64_t Execution::allowed(const Step& step) const {
-  std::uint64_t end = step.range.end();
-  const Dep* dep = plan_->deps.data() + step.first_dep;
-  for (std::uint32_t k = 0; k < step.deps; k++) {
-    const Step& other = plan_->steps[dep[k].step];
-    const Cursor& cursor = cursors_[other.stream];
-    if (cursor.step > dep[k].step) continue;
-    if (dep[k].whole) return 0;
-    const std::uint64_t reached = other.range.begin + (cursor.step == dep[k].step ? cursor.elems : 0);
-    end = std::min(end, reached);
-  }
+  const std::uint64_t end = limit(*plan_, step, [this](std::uint32_t stream) {
+    return Position{cursors_[stream].step, cursors_[stream].elems};
+  });
   return end > step.range.begin ? end - step.range.begin : 0;
 }
 
@@ -131,8 +125,8 @@ void Execution::sent(std::uint32_t s, std::size_t bytes) {
   cursor.part = std::uint32_t(bytes);
 }
 
-// A copy goes straight to its place; what is to be reduced or widened comes into the scratch, behind the part of an
-// element that an earlier call left over.
+// A copy goes straight to its place; what is to be reduced or widened comes into the receive buffer, behind the part of
+// an element that an earlier call left over.
 Bytes Execution::receivable(std::uint32_t s) {
   Cursor& cursor = cursors_[s];
   if (cursor.step == cursor.end) return {};
@@ -142,8 +136,8 @@ Bytes Execution::receivable(std::uint32_t s) {
   if (step.act == Act::copy && !arithmetic_.widen)
     return run(step.place, cursor.elems, to - cursor.elems).subspan(cursor.part);
   const std::size_t bytes = std::size_t(to - cursor.elems) << arithmetic_.wire_shift;
-  std::memcpy(scratch_.get(), cursor.carry.data(), kMaxElemBytes);
-  return {scratch_.get() + cursor.part, std::min(bytes, kScratchBytes) - cursor.part};
+  std::memcpy(receive_buffer_.get(), cursor.carry.data(), kMaxElemBytes);
+  return {receive_buffer_.get() + cursor.part, std::min(bytes, kReceiveBytes) - cursor.part};
 }
 
 void Execution::received(std::uint32_t s, std::size_t bytes) {
@@ -153,8 +147,8 @@ void Execution::received(std::uint32_t s, std::size_t bytes) {
   const std::uint64_t elems = total >> arithmetic_.wire_shift;
   cursor.part = std::uint32_t(total - (elems << arithmetic_.wire_shift));
   if (step.act == Act::reduce || arithmetic_.widen) {
-    take(step, scratch_.get(), cursor.elems, elems);
-    std::memcpy(cursor.carry.data(), scratch_.get() + (elems << arithmetic_.wire_shift), cursor.part);
+    take(step, receive_buffer_.get(), cursor.elems, elems);
+    std::memcpy(cursor.carry.data(), receive_buffer_.get() + (elems << arithmetic_.wire_shift), cursor.part);
   }
   if (elems) advance(cursor, elems);
 }

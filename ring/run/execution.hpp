@@ -20,7 +20,7 @@ namespace anello {
 
 class Execution {
  public:
-  static constexpr std::size_t kScratchBytes = 512 << 10;  // received and reduced while it is in the second-level cache
+  static constexpr std::size_t kReceiveBytes = 512 << 10;  // received and reduced while it is in the second-level cache
   static constexpr std::size_t kBlockBytes = 8 << 10;      // folded while it is in the first
   static constexpr std::size_t kMaxElemBytes = 16;
   static constexpr std::size_t kStageBytes = 32 << 10;  // narrowed at a time, for each stream that sends
@@ -80,7 +80,7 @@ class Execution {
   void copy(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void reduce(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   const std::byte* contribution(Operand operand, const std::byte* memory, std::uint64_t elems) const;
-  std::byte* block(int which) const { return scratch_.get() + kScratchBytes + std::size_t(which) * kBlockBytes; }
+  std::byte* block(int which) const { return receive_buffer_.get() + kReceiveBytes + std::size_t(which) * kBlockBytes; }
   void fold(const Step& step, std::uint64_t from, std::uint64_t to);
   void fold_block(const Step& step, std::uint64_t from, std::uint64_t elems);
 
@@ -89,9 +89,9 @@ class Execution {
   std::array<Buffer, 3> spaces_;  // by Space
   std::vector<Cursor> cursors_;
   std::uint32_t unfinished_ = 0;
-  Memory scratch_, window_;
+  Memory receive_buffer_, scratch_;
   std::vector<Memory> stages_;  // by stream
-  std::size_t window_bytes_ = 0;
+  std::size_t scratch_bytes_ = 0;
 };
 
 }  // namespace anello

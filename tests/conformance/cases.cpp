@@ -14,8 +14,6 @@ constexpr std::array kKinds{Kind::allreduce, Kind::reduce,  Kind::broadcast,    
 constexpr std::array kDTypes{DType::f16, DType::bf16, DType::f32, DType::f64, DType::i8,  DType::u8,     DType::i16,
                              DType::u16, DType::i32,  DType::u32, DType::i64, DType::u64, DType::boolean};
 constexpr std::array kOps{Op::sum, Op::average, Op::min, Op::max, Op::product, Op::bit_and, Op::bit_or, Op::bit_xor};
-constexpr std::array kAlgorithms{Algorithm::automatic, Algorithm::ring,     Algorithm::star,    Algorithm::tree,
-                                 Algorithm::one_shot,  Algorithm::two_shot, Algorithm::halving, Algorithm::chain};
 constexpr std::array kWays{Way::tcp, Way::tcp_in_pieces, Way::memory, Way::memory_in_pieces, Way::lent_memory};
 // None, one, fewer than ranks or few, odd, and more than links and slabs hold in the ways that go in pieces.
 constexpr std::array<std::uint64_t, 5> kCounts{0, 1, 7, 1001, 20'011};
@@ -63,9 +61,12 @@ class Product {
     if (has_root(next.exercise.kind)) roots.insert({next.exercise.world / 2, next.exercise.world - 1});
     for (const int root : roots) {
       next.exercise.root = root;
-      for (const Algorithm algorithm : kAlgorithms) {
+      next.exercise.algorithm = Algorithm::automatic;
+      add_drawn(next);
+      if (next.exercise.kind != Kind::allreduce) continue;
+      for (const Algorithm algorithm : all_algorithms()) {
         next.exercise.algorithm = algorithm;
-        if (next.exercise.kind == Kind::allreduce || algorithm == Algorithm::automatic) add_drawn(next);
+        add_drawn(next);
       }
     }
   }

@@ -9,8 +9,9 @@
 #include <optional>
 #include <set>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 #include "ring/base/text.hpp"
+#include "tests/support/algorithms.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/worlds.hpp"
 
@@ -28,8 +29,7 @@ const std::vector<Reduction> kReductions = [] {
       if (can_reduce(DType(dtype), Op(op))) all.push_back({DType(dtype), Op(op)});
   return all;
 }();
-const std::vector<std::string> kAlgorithms = {"auto",     "ring",     "star",    "tree",
-                                              "one_shot", "two_shot", "halving", "chain"};
+const std::vector<std::string> kAlgorithms = and_auto(algorithms_by_name());
 constexpr int kSmallBuffers = 4096;  // every move is partial
 
 Settings with(const std::string& algorithm, int buffer_bytes = 0, int slab_bytes = Settings().slab_bytes) {
@@ -118,7 +118,9 @@ TEST(Allreduce, a_million_elements) {
 TEST(Allreduce, takes_the_algorithm_of_the_call) {
   run_world(3, [](World& world) {
     constexpr std::array<std::optional<std::int64_t>, 5> kSlabs = {std::nullopt, 0, 3000, 1LL << 40, std::nullopt};
-    for (const char* algorithm : {"auto", "ring", "tree", "", "star", "ring", "chain"})
+    std::vector<std::string> given = kAlgorithms;
+    given.insert(given.begin() + 3, {"", "ring"});
+    for (const std::string& algorithm : given)
       for (const std::optional<std::int64_t> slab_bytes : kSlabs) {
         std::vector<int> values(5000, world.rank() + 1);
         world.allreduce(values, Op::sum, {.algorithm = algorithm, .slab_bytes = slab_bytes});
@@ -242,9 +244,7 @@ TEST(Allreduce, an_unknown_algorithm_is_refused_with_those_there_are) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::configuration);
-    EXPECT_STREQ(
-        e.what(),
-        "ANELLO_ALGORITHM='rings' is no algorithm: auto, ring, star, tree, one_shot, two_shot, halving, chain");
+    EXPECT_EQ(e.what(), text("ANELLO_ALGORITHM='rings' is no algorithm: ", algorithm_names()));
   }
 }
 

@@ -119,8 +119,7 @@ TEST_P(Sound, sums_that_are_rounded) {
   expect_no_alarm([](World& world) {
     std::vector<float> values(1000);
     std::vector<double> more(300);
-    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::star, Algorithm::tree, Algorithm::one_shot,
-                                      Algorithm::two_shot, Algorithm::halving, Algorithm::chain})
+    for (const Algorithm algorithm : all_algorithms())
       for (const std::optional<DType> wire : {std::optional<DType>(), {DType::f16}, {DType::bf16}})
         for (const Op op : {Op::sum, Op::average, Op::max}) {
           for (std::size_t i = 0; i < values.size(); i++) values[i] = 1.F / float(i + 3 + std::size_t(world.rank()));
@@ -138,11 +137,11 @@ TEST_P(Sound, sums_that_are_rounded) {
 
 TEST_P(Sound, sums_that_are_no_numbers) {
   expect_no_alarm([](World& world) {
-    for (const std::string algorithm : {"ring", "star", "tree", "one_shot", "two_shot", "halving", "chain"}) {
+    for (const Algorithm algorithm : all_algorithms()) {
       std::vector<std::uint32_t> bits(2000);
       for (std::size_t i = 0; i < bits.size(); i++)
         bits[i] = (i % 2 == 0 ? 0x7fc00000U : 0xffc00000U) + std::uint32_t(i) + 5000U * std::uint32_t(world.rank());
-      world.allreduce(Tensor(bits.data(), bits.size(), DType::f32), Op::sum, {.algorithm = algorithm});
+      world.allreduce(Tensor(bits.data(), bits.size(), DType::f32), Op::sum, {.algorithm = name(algorithm)});
     }
     world.barrier();
   });

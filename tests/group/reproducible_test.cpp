@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tests/support/algorithms.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/worlds.hpp"
 
@@ -33,17 +34,22 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-Settings reproducible() {
+Settings reproducible_mode() {
   Settings settings = Settings::from_environment();
   settings.reproducible = 1;
   return settings;
+}
+
+// Those that add in rank order, also what travels in 16 bits if `narrow`.
+std::vector<std::string> in_order(bool narrow) {
+  return algorithms_if([&](Algorithm algorithm) { return reproducible(algorithm, narrow); });
 }
 
 class ReproducibleIn : public testing::TestWithParam<int> {
  protected:
   static void run(const std::function<void(World&)>& body) {
     for (const int slab_bytes : kSlowdown > 1 ? std::vector<int>{3000} : std::vector<int>{-1, 0, 3000}) {
-      Settings settings = reproducible();
+      Settings settings = reproducible_mode();
       settings.slab_bytes = slab_bytes;
       run_world(GetParam(), body, settings);
     }
@@ -58,7 +64,7 @@ constexpr std::size_t kCounts[] = {1, 5, 1000, 70'001};
 TEST_P(ReproducibleIn, allreduce_is_the_sum_in_rank_order_by_every_algorithm) {
   run([](World& world) {
     for (const std::size_t count : kCounts)
-      for (const std::string_view algorithm : {"auto", "star", "one_shot", "two_shot", "chain"}) {
+      for (const std::string& algorithm : and_auto(in_order(false))) {
         std::vector<float> values = contribution(world.rank(), count);
         world.allreduce(values, Op::sum, {.algorithm = algorithm});
         EXPECT_TRUE(same_bits(values, in_rank_order(world.size(), count))) << algorithm << " of " << count;
@@ -105,7 +111,7 @@ TEST_P(ReproducibleIn, narrow_elements_have_the_same_bits_by_every_algorithm) {
     constexpr std::size_t kCount = 70'001;
     std::vector<float> star = contribution(world.rank(), kCount);
     world.allreduce(star, Op::sum, {.algorithm = "star", .wire = DType::bf16});
-    for (const std::string_view algorithm : {"auto", "two_shot"})
+    for (const std::string& algorithm : and_auto(in_order(true)))
       for (const std::size_t count : kCounts) {
         std::vector<float> values = contribution(world.rank(), kCount);
         values.resize(count);
@@ -129,14 +135,19 @@ TEST(Reproducible, algorithms_that_cannot_are_refused_with_the_reason) {
           }
           return "none";
         };
-        for (const std::string_view algorithm : {"ring", "tree", "halving"})
-          EXPECT_THAT(told(algorithm, {}), HasSubstr("cannot be forced in reproducible mode, it does not add in rank "
-                                                     "order; take 'auto', star, one_shot, two_shot or chain"));
-        for (const std::string_view algorithm : {"one_shot", "chain"})
-          EXPECT_THAT(told(algorithm, DType::f16), HasSubstr("does not round alike what travels in 16 bits"));
+        for (const Algorithm algorithm : all_algorithms()) {
+          if (!reproducible(algorithm))
+            EXPECT_THAT(told(name(algorithm), {}), HasSubstr("cannot be forced in reproducible mode, it does not add "
+                                                             "in rank order; take 'auto', star, "));
+          else if (!reproducible(algorithm, true))
+            EXPECT_THAT(told(name(algorithm), DType::f16),
+                        HasSubstr("does not round alike what travels in 16 bits; take 'auto', star or two_shot"));
+          else
+            EXPECT_EQ(told(name(algorithm), DType::f16), "none");
+        }
         world.barrier();
       },
-      reproducible());
+      reproducible_mode());
 }
 
 // That the test can tell: a ring's sum is another one.

@@ -5,17 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 #include "ring/base/text.hpp"
 #include "ring/plan/check.hpp"
 #include "ring/plan/plan_builder.hpp"
 #include "tests/support/uneven.hpp"
 
 namespace anello {
-
-inline constexpr Algorithm kAlgorithms[] = {Algorithm::ring,     Algorithm::star,     Algorithm::tree,
-                                            Algorithm::one_shot, Algorithm::two_shot, Algorithm::halving,
-                                            Algorithm::chain};
 
 struct Case {
   std::string name;
@@ -37,21 +33,21 @@ inline void add_uneven(std::vector<Case>& cases, int world, std::uint64_t count)
     std::string title = text(what, " of unequal parts, world ", world, ", count ", count);
     cases.push_back({std::move(title), plans_of(world, build), std::move(expectation)});
   };
-  add("allgather", {Collective::allgather, false, 0, counts}, [&](int rank) {
+  add("allgather", {Kind::allgather, false, 0, counts}, [&](int rank) {
     return plan_allgather({rank, world, 0, 0, counts});
   });
   for (int root = 0; root < world; root++) {
-    add(text("gather to ", root), {Collective::gather, false, root, counts}, [&](int rank) {
+    add(text("gather to ", root), {Kind::gather, false, root, counts}, [&](int rank) {
       return plan_gather({rank, world, 0, root, counts});
     });
-    add(text("scatter from ", root), {Collective::scatter, false, root, counts}, [&](int rank) {
+    add(text("scatter from ", root), {Kind::scatter, false, root, counts}, [&](int rank) {
       return plan_scatter({rank, world, 0, root, counts});
     });
   }
   std::vector<std::uint64_t> matrix;
   for (int from = 0; from < world; from++)
     for (const std::uint64_t each : uneven_counts(world, count, from)) matrix.push_back(each);
-  add("alltoall", {Collective::alltoall, false, 0, matrix}, [&](int rank) {
+  add("alltoall", {Kind::alltoall, false, 0, matrix}, [&](int rank) {
     return plan_alltoall({rank, world, 0, 0, uneven_counts(world, count, rank), uneven_received(world, count, rank)});
   });
 }
@@ -63,51 +59,55 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
     std::string title = text(what, ", world ", world, ", count ", count, ", slab ", slab_elems);
     cases.push_back({std::move(title), plans_of(world, build), expectation});
   };
-  for (const Algorithm algorithm : kAlgorithms)
-    add(name(algorithm), {Collective::allreduce, reproducible(algorithm)}, [&](int rank) {
+  for (const Algorithm algorithm : all_algorithms())
+    add(name(algorithm), {Kind::allreduce, reproducible(algorithm)}, [&](int rank) {
       return plan_allreduce(algorithm, {rank, world, count}, slab_elems);
     });
   for (const Algorithm order : {Algorithm::automatic, Algorithm::two_shot})
-    add(text("reduce_scatter by ", name(order)), {Collective::reduce_scatter, order == Algorithm::two_shot},
-        [&](int rank) {
-          return plan_reduce_scatter({rank, world, count}, slab_elems, order);
-        });
-  for (int root = 0; root < world; root++)
-    for (const Algorithm order : {Algorithm::automatic, Algorithm::star, Algorithm::chain})
-      add(text("reduce to ", root, " by ", name(order)), {Collective::reduce, order != Algorithm::automatic, root},
+    add(text("reduce_scatter by ", name(order)), {Kind::reduce_scatter, order == Algorithm::two_shot}, [&](int rank) {
+      return plan_reduce_scatter({rank, world, count}, slab_elems, order);
+    });
+  for (int root = 0; root < world; root++) {
+    const auto add_reduce = [&](Algorithm order) {
+      add(text("reduce to ", root, " by ", name(order)), {Kind::reduce, order != Algorithm::automatic, root},
           [&](int rank) {
             return plan_reduce({rank, world, count, root}, slab_elems, order);
           });
+    };
+    add_reduce(Algorithm::automatic);
+    add_reduce(Algorithm::star);
+    add_reduce(Algorithm::chain);
+  }
   const std::vector<std::uint64_t> uneven = uneven_counts(world, count);
-  add("reduce_scatter of unequal parts", {Collective::reduce_scatter, false, 0, uneven}, [&](int rank) {
+  add("reduce_scatter of unequal parts", {Kind::reduce_scatter, false, 0, uneven}, [&](int rank) {
     return plan_reduce_scatter({rank, world, count, 0, uneven}, slab_elems);
   });
   if (slab_elems != 0) return cases;
-  add("alltoall", {Collective::alltoall}, [&](int rank) { return plan_alltoall({rank, world, count}); });
+  add("alltoall", {Kind::alltoall}, [&](int rank) { return plan_alltoall({rank, world, count}); });
   add_uneven(cases, world, count);
   for (int root = 0; root < world && world == 2; root++)
-    add(text("transfer from ", root), {Collective::transfer, false, root}, [&](int rank) {
+    add(text("transfer from ", root), {Kind::transfer, false, root}, [&](int rank) {
       return plan_transfer({rank, world, count, root});
     });
-  add("allgather", {Collective::allgather}, [&](int rank) { return plan_allgather({rank, world, count}); });
+  add("allgather", {Kind::allgather}, [&](int rank) { return plan_allgather({rank, world, count}); });
   for (int root = 0; root < world; root++) {
-    add(text("gather to ", root), {Collective::gather, false, root}, [&](int rank) {
+    add(text("gather to ", root), {Kind::gather, false, root}, [&](int rank) {
       return plan_gather({rank, world, count, root});
     });
-    add(text("scatter from ", root), {Collective::scatter, false, root}, [&](int rank) {
+    add(text("scatter from ", root), {Kind::scatter, false, root}, [&](int rank) {
       return plan_scatter({rank, world, count, root});
     });
   }
   for (int root = 0; root < world; root++)
-    add(text("broadcast from ", root), {Collective::broadcast, false, root}, [&](int rank) {
+    add(text("broadcast from ", root), {Kind::broadcast, false, root}, [&](int rank) {
       return plan_broadcast({rank, world, count, root});
     });
   return cases;
 }
 
-// Not for use: a reduce_scatter of five ranks whose partial sums take turns in this many window slots, so that later
+// Not for use: a reduce_scatter of five ranks whose partial sums take turns in this many scratch slots, so that later
 // chunks overwrite earlier ones. Two are right; with one, everybody waits for everybody.
-inline Case with_window_slots(int slots) {
+inline Case with_scratch_slots(int slots) {
   constexpr int kWorld = 5;
   constexpr std::uint64_t kCount = 3;
   const auto build = [&](int rank) {
@@ -118,7 +118,7 @@ inline Case with_window_slots(int slots) {
                          .output_base = std::uint64_t(rank) * kCount});
     const auto part = [&](int owner) { return Range{std::uint64_t((owner + kWorld) % kWorld) * kCount, kCount}; };
     std::vector<Operand> slot;
-    for (int k = 0; k < slots; k++) slot.push_back(builder.window(kCount));
+    for (int k = 0; k < slots; k++) slot.push_back(builder.scratch(kCount));
     Operand partial = builder.at(Space::input, part(rank - 1));
     for (int round = 1; round < kWorld; round++) {
       builder.send((rank + 1) % kWorld, part(rank - round), partial);
@@ -128,7 +128,7 @@ inline Case with_window_slots(int slots) {
     }
     return std::move(builder).finish();
   };
-  return {text("reduce_scatter in ", slots, " window slots"), plans_of(kWorld, build), {Collective::reduce_scatter}};
+  return {text("reduce_scatter in ", slots, " scratch slots"), plans_of(kWorld, build), {Kind::reduce_scatter}};
 }
 
 }  // namespace anello

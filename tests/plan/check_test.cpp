@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Optional;
 
-constexpr Expectation kAllreduce = {Collective::allreduce};
+constexpr Expectation kAllreduce = {Kind::allreduce};
 
 class EveryPlan : public testing::TestWithParam<int> {};
 
@@ -36,27 +36,27 @@ TEST(Barrier, HearsFromEverybodyWhateverTheCount) {
                              [&](int rank) {
                                return plan_barrier({rank, world, 0});
                              }),
-                    kAllreduce),
+                    {Kind::barrier}),
               std::nullopt);
 }
 
 TEST(Check, RankOrderIsKeptWhereItIsPromisedAndNotElsewhere) {
-  for (const Algorithm algorithm : kAlgorithms) {
+  for (const Algorithm algorithm : all_algorithms()) {
     const auto plans = plans_of(5, [&](int rank) { return plan_allreduce(algorithm, {rank, 5, 11}, 4); });
-    EXPECT_EQ(!check(plans, {Collective::allreduce, true}), reproducible(algorithm)) << name(algorithm);
+    EXPECT_EQ(!check(plans, {Kind::allreduce, true}), reproducible(algorithm)) << name(algorithm);
   }
 }
 
 TEST(Check, AnotherRootIsAnotherPromise) {
   const auto plans = plans_of(3, [](int rank) { return plan_broadcast({rank, 3, 4, 1}); });
-  EXPECT_EQ(check(plans, {Collective::broadcast, false, 1}), std::nullopt);
-  EXPECT_THAT(check(plans, {Collective::broadcast, false, 2}), Optional(HasSubstr("has buffers that")));
+  EXPECT_EQ(check(plans, {Kind::broadcast, false, 1}), std::nullopt);
+  EXPECT_THAT(check(plans, {Kind::broadcast, false, 2}), Optional(HasSubstr("has buffers that")));
 }
 
 TEST(Check, PlansOfOtherRanksOrWorldsAreRefused) {
   std::vector<Plan> plans = plans_of(2, [](int rank) { return plan_allgather({rank, 2, 3}); });
   std::swap(plans[0], plans[1]);
-  EXPECT_THAT(check(plans, {Collective::allgather}), Optional(HasSubstr("rank 0 of 2 has the plan of rank 1 of 2")));
+  EXPECT_THAT(check(plans, {Kind::allgather}), Optional(HasSubstr("rank 0 of 2 has the plan of rank 1 of 2")));
   EXPECT_THAT(check({}, {}), Optional(HasSubstr("no plans")));
 }
 
@@ -67,7 +67,7 @@ TEST(Check, RanksThatDisagreeAboutTheAlgorithmAreFound) {
 }
 
 TEST(Check, WaitingForEachOtherIsADeadlock) {
-  const Case two = with_window_slots(2), one = with_window_slots(1);
+  const Case two = with_scratch_slots(2), one = with_scratch_slots(1);
   EXPECT_EQ(check(two.plans, two.expectation), std::nullopt);
   EXPECT_THAT(check(one.plans, one.expectation), Optional(HasSubstr("waits for ever")));
 }

@@ -156,7 +156,7 @@ bool shift_all(Plan& plan, std::size_t site) {
 }
 
 bool other_space(Operand& operand) {
-  if (operand.space == Space::window) return false;
+  if (operand.space == Space::scratch) return false;
   operand.space = operand.space == Space::input ? Space::output : Space::input;
   return true;
 }
@@ -235,12 +235,12 @@ bool wait_for_ever(Plan& plan, std::size_t site) {
   return true;
 }
 
-bool shrink_window(Plan& plan, std::size_t) {
-  if (plan.window_elems == 0) return false;
+bool shrink_scratch(Plan& plan, std::size_t) {
+  if (plan.scratch_elems == 0) return false;
   std::uint64_t used = 0;
   for (const Step& step : plan.steps)
-    if (step.place.space == Space::window) used = std::max(used, step.place.at + step.range.count);
-  plan.window_elems = used - 1;
+    if (step.place.space == Space::scratch) used = std::max(used, step.place.at + step.range.count);
+  plan.scratch_elems = used - 1;
   return true;
 }
 std::size_t once(const Plan&) {
@@ -271,7 +271,7 @@ const std::vector<Mutation>& mutations() {
       {"repeat_step", steps, repeat_step},
       {"drop_step", steps, drop_step},
       {"wait_for_ever", steps, wait_for_ever},
-      {"shrink_window", once, shrink_window},
+      {"shrink_scratch", once, shrink_scratch},
   };
   return all;
 }

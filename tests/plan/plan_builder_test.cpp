@@ -4,9 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 
 namespace anello {
 namespace {
@@ -96,7 +97,7 @@ TEST(PlanBuilder, ReadersDoNotWaitForEachOtherNorStreamsForThemselves) {
 
 TEST(PlanBuilder, OtherElementsInTheSamePlaceWaitForTheEnd) {
   PlanBuilder builder = draft_of(8);
-  const Operand slot = builder.window(4);
+  const Operand slot = builder.scratch(4);
   builder.copy(0, {0, 4}, slot);  // 1
   builder.send(2, {0, 4}, slot);  // 0
   builder.copy(3, {4, 4}, slot);  // 2
@@ -107,23 +108,23 @@ TEST(PlanBuilder, OtherElementsInTheSamePlaceWaitForTheEnd) {
 
 TEST(PlanBuilder, AWholeDependencyReplacesAStreamingOne) {
   PlanBuilder builder = draft_of(8);
-  const Operand slot = builder.window(4);
+  const Operand slot = builder.scratch(4);
   builder.copy(0, {0, 4}, slot);
-  const Operand sources[] = {slot, {Space::window, slot.at + 1}};
+  const Operand sources[] = {slot, {Space::scratch, slot.at + 1}};
   builder.fold({0, 3}, sources);
   EXPECT_THAT(deps(std::move(builder).finish(), 1), ElementsAre(Dep{0, true}));
 }
 
-TEST(PlanBuilder, SlabsTakeTurnsInTheWindow) {
+TEST(PlanBuilder, SlabsTakeTurnsInTheScratch) {
   PlanBuilder builder = draft_of(30);
   for (std::uint64_t slab = 0; slab < 3; slab++) {
     if (slab > 0) builder.next_slab();
-    const Operand slot = builder.window(10);
+    const Operand slot = builder.scratch(10);
     builder.copy(0, {10 * slab, 10}, slot);
     builder.send(2, {10 * slab, 10}, slot);
   }
   const Plan plan = std::move(builder).finish();
-  EXPECT_EQ(plan.window_elems, 32U);  // two halves, each of 10 elements made up to 16
+  EXPECT_EQ(plan.scratch_elems, 32U);  // two halves, each of 10 elements made up to 16
   EXPECT_EQ(plan.steps[3].place.at, 0U);
   EXPECT_EQ(plan.steps[4].place.at, 16U);
   EXPECT_EQ(plan.steps[5].place.at, 0U);
@@ -155,11 +156,12 @@ TEST(Plans, StayInProportionToTheWorld) {
   constexpr int kWorld = 4096;
   constexpr std::uint64_t kCount = 1 << 20;
   for (const int rank : {0, 1, kWorld / 2, kWorld - 1})
-    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::star, Algorithm::tree, Algorithm::halving}) {
+    for (const Algorithm algorithm : all_algorithms()) {
       const Plan plan = plan_allreduce(algorithm, {rank, kWorld, kCount});
       EXPECT_LE(plan.steps.size(), 4U * kWorld) << name(algorithm);
       EXPECT_LE(plan.deps.size(), 5U * kWorld) << name(algorithm);
-      EXPECT_EQ(plan.window_elems, 0U) << name(algorithm);
+      const bool folds = std::ranges::any_of(plan.steps, [](const Step& step) { return step.act == Act::fold; });
+      EXPECT_EQ(plan.scratch_elems != 0, folds) << name(algorithm) << ": only a fold needs scratch";
     }
 }
 

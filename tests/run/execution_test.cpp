@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 #include "ring/plan/plan_builder.hpp"
 #include "tests/run/by_hand.hpp"
 
@@ -150,9 +150,9 @@ TEST(Execution, one_send_may_span_steps) {
   EXPECT_TRUE(execution.ended(0));
 }
 
-// Rank 1's input of both slabs has to be in the window before it is folded, and the window's halves are reused: the
-// third slab waits for the first one's fold.
-TEST(Execution, what_comes_waits_until_the_window_is_free) {
+// Rank 1's input of both slabs has to be in the scratch before it is folded, and the halves of the scratch are reused:
+// the third slab waits for the first one's fold.
+TEST(Execution, what_comes_waits_until_the_scratch_is_free) {
   const Plan plan = plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 3, .count = 6}, 2);
   Words mine = numbers(6, 100), out(6);
   const Words first = numbers(6, 7), second = numbers(6, 70);
@@ -177,16 +177,16 @@ TEST(Execution, what_comes_waits_until_the_window_is_free) {
   EXPECT_TRUE(execution.done());
 }
 
-TEST(Execution, more_than_the_scratch_holds) {
-  const std::size_t count = Execution::kScratchBytes / 4 + 1001;
+TEST(Execution, more_than_the_receive_buffer_holds) {
+  const std::size_t count = Execution::kReceiveBytes / 4 + 1001;
   const Plan plan = star(0, count);
   Words mine = numbers(count, 100), theirs = numbers(count, 7), out(count);
   Execution execution;
   execution.start(plan, kLopsided, whole(mine), whole(out));
   feed(execution, 1, raw(theirs).first(3), 3);
   const Bytes place = execution.receivable(1);
-  EXPECT_LE(place.size(), Execution::kScratchBytes);
-  EXPECT_GE(place.size(), Execution::kScratchBytes / 2);
+  EXPECT_LE(place.size(), Execution::kReceiveBytes);
+  EXPECT_GE(place.size(), Execution::kReceiveBytes / 2);
   feed(execution, 1, raw(theirs).subspan(3), SIZE_MAX);
   EXPECT_EQ(out, combined(mine, theirs));
   EXPECT_EQ(words_of(drain(execution, 0, 100001)), out);

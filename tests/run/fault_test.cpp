@@ -61,7 +61,7 @@ void call_differently(std::uint64_t seed, void (*change)(Signature&)) {
   Random random(seed);
   Scenario scenario(int(random.from(2, 9)), random);
   const Exercise exercise = scenario.draw_exercise(Kind::allreduce, random);
-  scenario.add(exercise, random.one_of(kAlgorithms), draw_slab(exercise.count, random), random);
+  scenario.add(exercise, random.one_of(all_algorithms()), draw_slab(exercise.count, random), random);
   const auto odd = random.below(std::uint64_t(scenario.world));
   change(scenario.program[odd][0].signature);
   SCOPED_TRACE(replay(seed) + "\n" + scenario.description());

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 #include "ring/run/driver.hpp"
 
 namespace anello {

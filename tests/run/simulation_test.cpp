@@ -21,7 +21,7 @@ void expect_success(Scenario& scenario, std::uint64_t seed) {
 }
 
 class EveryAlgorithm : public testing::TestWithParam<Algorithm> {};
-INSTANTIATE_TEST_SUITE_P(All, EveryAlgorithm, testing::ValuesIn(kAlgorithms),
+INSTANTIATE_TEST_SUITE_P(All, EveryAlgorithm, testing::ValuesIn(all_algorithms().begin(), all_algorithms().end()),
                          [](const auto& test) { return std::string(name(test.param)); });
 
 TEST_P(EveryAlgorithm, reduces_in_every_world) {

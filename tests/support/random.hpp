@@ -54,8 +54,8 @@ class Random {
   std::uint64_t below(std::uint64_t limit) { return next() % limit; }
   std::uint64_t from(std::uint64_t least, std::uint64_t most) { return least + below(most - least + 1); }
   bool percent(std::uint64_t chance) { return below(100) < chance; }
-  template <class T>
-  const T& one_of(const std::vector<T>& choices) {
+  template <class Choices>
+  const auto& one_of(const Choices& choices) {
     return choices[below(choices.size())];
   }
   template <class T>

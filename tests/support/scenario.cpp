@@ -6,9 +6,6 @@
 namespace anello {
 
 const std::vector<int> kWorlds = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
-const std::vector<Algorithm> kAlgorithms = {Algorithm::ring,     Algorithm::star,     Algorithm::tree,
-                                            Algorithm::one_shot, Algorithm::two_shot, Algorithm::halving,
-                                            Algorithm::chain};
 namespace {
 
 const std::vector<DType> kDTypes = {DType::u8,  DType::f16, DType::f32,
@@ -122,14 +119,14 @@ void Scenario::add(const Exercise& exercise, Algorithm algorithm, std::uint64_t 
 void Scenario::add_any_in_a_group(Random& random) {
   const std::size_t group = random.below(groups.size());
   const Exercise exercise = draw_exercise(random.one_of(kKinds), random, group);
-  const Algorithm algorithm = random.one_of(kAlgorithms);
+  const Algorithm algorithm = random.one_of(all_algorithms());
   const std::uint64_t slab = draw_slab(exercise.count, random);
   add(exercise, algorithm, slab, random, group, random.percent(40));
 }
 
 void Scenario::add_any(Random& random) {
   const Exercise exercise = draw_exercise(random.one_of(kKinds), random);
-  const Algorithm algorithm = random.one_of(kAlgorithms);
+  const Algorithm algorithm = random.one_of(all_algorithms());
   add(exercise, algorithm, draw_slab(exercise.count, random), random);
 }
 

@@ -4,14 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "ring/algorithms/algorithm.hpp"
+#include "ring/algorithms/plans.hpp"
 #include "tests/support/exercise.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace anello {
 
 extern const std::vector<int> kWorlds;
-extern const std::vector<Algorithm> kAlgorithms;
 
 // One operation of all ranks: their memory, cut into pieces, their plans and their results.
 class StagedOperation {

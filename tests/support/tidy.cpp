@@ -158,6 +158,7 @@ Complaints wrong_direction(const std::vector<File>& tree) {
     const std::set<std::string> allowed = reachable(room);
     for (std::size_t i = 0; i < file.lines.size(); ++i) {
       const std::string path = included(file.lines[i]);
+      if (path.ends_with(".def")) continue;  // a table holds data; any room may read it
       if (!path.empty() && !allowed.contains(room_of(path)))
         out.push_back(file.path + ":" + std::to_string(i + 1) + ": " + room + " may not include " + path);
     }
@@ -266,6 +267,31 @@ Complaints machine_paths(const std::vector<File>& tree) {
     for (std::size_t i = 0; i < file.lines.size(); ++i)
       if (std::smatch found; std::regex_search(file.lines[i], found, path) && !everywhere.contains(found[2].str()))
         out.push_back(file.path + ":" + std::to_string(i + 1) + ": a path of one machine: /" + found[2].str() + "/");
+  return out;
+}
+
+// Two names of the table one after the other: a list that a new algorithm would be missing from.
+Complaints algorithm_lists(const std::vector<File>& tree) {
+  static const std::regex row(R"(^ANELLO_ALGORITHM\((\w+))");
+  std::string names;
+  for (const File& file : tree)
+    for (const std::string& line : file.lines)
+      if (std::smatch found; file.path == "ring/algorithms/algorithms.def" && std::regex_search(line, found, row))
+        names += (names.empty() ? "" : "|") + found[1].str();
+  if (names.empty()) return {"ring/algorithms/algorithms.def: has no algorithms"};
+  const std::string name = "(?:Algorithm::(?:" + names + ")\\b|\"(?:" + names + ")\")";
+  const std::regex list(name + "\\s*,\\s*" + name);
+  Complaints out;
+  for (const File& file : tree) {
+    if (!is_cpp(file) || file.path.starts_with("ring/algorithms/")) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string lines = file.lines[i] + " " + (i + 1 < file.lines.size() ? file.lines[i + 1] : "");
+      std::smatch found;
+      if (std::regex_search(lines, found, list) && std::size_t(found.position()) < file.lines[i].size())
+        out.push_back(file.path + ":" + std::to_string(i + 1) + ": take all_algorithms(), or those that have what is " +
+                      "needed, for the list " + found.str());
+    }
+  }
   return out;
 }
 

@@ -26,6 +26,7 @@ Complaints unlisted_sources(const std::vector<File>& tree);   // a source no CMa
 Complaints shared_names(const std::vector<File>& tree);       // types of one full name in two files
 Complaints leftovers(const std::vector<File>& tree);          // notes to oneself
 Complaints machine_paths(const std::vector<File>& tree);      // absolute paths that exist on one machine only
+Complaints algorithm_lists(const std::vector<File>& tree);    // other than the table in ring/algorithms
 Complaints long_files(const std::vector<File>& tree);
 
 }  // namespace anello::tidy

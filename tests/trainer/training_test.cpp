@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "scratch.hpp"
+#include "tests/support/algorithms.hpp"
 #include "trainer/train.hpp"
 
 namespace anello::trainer {
@@ -115,7 +116,7 @@ TEST_F(Training, HasTheSameBitsByEveryAlgorithmBucketAndTransport) {
     const std::string hash = train_on(4, arguments).back().at("parameter_hash");
     hashes[hash] += way + "; ";
   };
-  for (const std::string algorithm : {"auto", "star", "one_shot", "two_shot", "chain"})
+  for (const std::string& algorithm : and_auto(algorithms_if([](Algorithm each) { return reproducible(each); })))
     for (const int bucket_bytes : {64 << 10, 1 << 20, 25 << 20})
       for (const std::string transport : {"tcp", "shm"}) {
         settings_.algorithm = algorithm;

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "tests/support/algorithms.hpp"
 #include "tests/support/scratch.hpp"
 #include "tests/support/timeline_file.hpp"
 #include "tests/support/worlds.hpp"
@@ -38,8 +39,7 @@ TimelineFile timeline_of(int ranks, const std::function<void(World&)>& body) {
 }
 
 class TimelineOf : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Algorithms, TimelineOf,
-                         testing::Values("ring", "star", "tree", "one_shot", "two_shot", "halving", "chain"));
+INSTANTIATE_TEST_SUITE_P(Algorithms, TimelineOf, testing::ValuesIn(algorithms_by_name()));
 
 // 25,000 elements do not fit the links at once, so that steps are carried out piece by piece.
 TEST_P(TimelineOf, has_every_message_of_every_rank) {

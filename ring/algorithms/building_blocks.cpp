@@ -1,5 +1,6 @@
-#include "ring/algorithms/fold.hpp"
+#include "ring/algorithms/building_blocks.hpp"
 
+#include <array>
 #include <vector>
 
 namespace anello {
@@ -13,10 +14,18 @@ void gather_and_fold(PlanBuilder& builder, Range mine) {
   std::vector<Operand> sources(std::size_t(n), builder.at(Space::input, mine));
   for (int k = 1; k < n; k++) {
     const int peer = (rank - k + n) % n;
-    sources[std::size_t(peer)] = builder.window(mine.count);
+    sources[std::size_t(peer)] = builder.scratch(mine.count);
     builder.copy(peer, mine, sources[std::size_t(peer)]);
   }
   builder.fold(mine, sources);
+}
+
+void copy_input(PlanBuilder& builder, Range range) {
+  builder.fold(range, std::array{builder.at(Space::input, range)});
+}
+
+Parts parts_of(const Shape& shape) {
+  return {shape.world, shape.count, shape.counts};
 }
 
 }  // namespace anello

@@ -1,0 +1,16 @@
+// Every rank sends everything to every other rank, and each folds what it has.
+//   0 --> 1, 2, 3    1 --> 2, 3, 0    2 --> 3, 0, 1    3 --> 0, 1, 2
+// One message deep, n(n-1) messages: for two ranks, or where messages cost nothing. The name is that of GPU libraries.
+#include "ring/algorithms/allreduce.hpp"
+#include "ring/algorithms/building_blocks.hpp"
+
+namespace anello::allreduce {
+
+void one_shot(PlanBuilder& builder, Range all) {
+  const int n = builder.world(), rank = builder.rank();
+  for (int k = 1; k < n; k++) builder.send((rank + k) % n, all, Space::input);
+  gather_and_fold(builder, all);
+  if (n == 2) builder.pairwise();
+}
+
+}  // namespace anello::allreduce

@@ -1,0 +1,38 @@
+// What a dependency means, for all that carry plans out: run/execution.cpp with bytes, interpreter.cpp with symbols,
+// bench/simulate/model.cpp with times. Inline, because it is on the path of every piece of data. Pure.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "ring/plan/plan.hpp"
+
+namespace anello {
+
+// How far a stream has come: all steps before `step` have ended, and so many elements of `step` are done.
+struct Position {
+  std::uint32_t step = 0;
+  std::uint64_t elems = 0;
+};
+
+// The element of the operation before which `step` must stop, as far as `dep` says: a step may go as far as the steps
+// have come that it depends on. Less than the end of its range only while the other step has not ended; it may lie
+// before the range's beginning. position_of(stream) is where a stream of the same rank is.
+template <class PositionOf>
+std::uint64_t limit(const Plan& plan, const Step& step, Dep dep, PositionOf position_of) {
+  const Step& other = plan.steps[dep.step];
+  const Position reached = position_of(other.stream);
+  if (reached.step > dep.step) return step.range.end();
+  if (dep.whole) return step.range.begin;
+  return other.range.begin + (reached.step == dep.step ? reached.elems : 0);
+}
+
+// The same for all of its dependencies.
+template <class PositionOf>
+std::uint64_t limit(const Plan& plan, const Step& step, PositionOf position_of) {
+  std::uint64_t end = step.range.end();
+  const Dep* dep = plan.deps.data() + step.first_dep;
+  for (std::uint32_t k = 0; k < step.deps; k++) end = std::min(end, limit(plan, step, dep[k], position_of));
+  return end;
+}
+
+}  // namespace anello
