@@ -1,6 +1,7 @@
 #include "bench/ours.hpp"
 
 #include <anello/memory.hpp>
+#include <anello/version.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -22,7 +23,7 @@ nlohmann::json Ours::facts() const {
   std::set<std::string> hosts;
   for (int rank = 0; rank < world_.size(); rank++) hosts.insert(world_.host(rank));
   return {{"library", "anello"},
-          {"version", ANELLO_VERSION},
+          {"version", version()},
           {"hosts", hosts},
           {"transport", settings_.transport},
           {"algorithm", settings_.algorithm},

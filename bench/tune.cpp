@@ -104,7 +104,8 @@ class Tuner {
   // Ranks that share cores take turns, and then only the mean counts all of them.
   double time_us(const Candidate& candidate, std::uint64_t size) {
     const Tensor tensor(memory_.get(), size / size_bytes(DType::f32), DType::f32);
-    const ReduceOptions options{.algorithm = name(candidate.algorithm), .slab_bytes = int(candidate.slab_bytes)};
+    ReduceOptions options{.algorithm = name(candidate.algorithm)};
+    if (candidate.slab_bytes != kSuitableSlab) options.slab_bytes = candidate.slab_bytes;
     const Timing timing = measure(
         library_, [&] { world_.allreduce(tensor, Op::sum, options); }, timing_);
     return layout_.oversubscribed ? timing.mean_us : timing.p50_us;

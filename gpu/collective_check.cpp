@@ -1,30 +1,24 @@
 #include "gpu/collective_check.hpp"
 
-#include <algorithm>
 #include <anello/error.hpp>
-#include <array>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "ring/base/text.hpp"
+#include "ring/group/consensus.hpp"
 
 namespace anello::gpu {
 
 void all_or_none(World& world, const std::function<void()>& attempt) {
-  constexpr std::size_t kRoom = 512;
-  std::array<char, kRoom> mine{};  // what went wrong; ends with a null
+  std::string failure;
   try {
     attempt();
   } catch (const Error& error) {
-    std::string_view(error.what()).copy(mine.data(), kRoom - 1);
+    failure = error.what();
   }
-  std::vector<char> all(kRoom * std::size_t(world.size()));
-  world.allgather(ConstTensor(mine.data(), kRoom, DType::u8), Tensor(all.data(), all.size(), DType::u8),
-                  {.name = "whether all have what GPUs need"});
+  const auto failures = gather_text(world, failure, {.name = "whether all ranks can use their GPU"});
   for (int rank = 0; rank < world.size(); rank++)
-    if (const std::string trouble = all.data() + kRoom * std::size_t(rank); !trouble.empty())
-      throw Error(ErrorCode::unsupported, text("rank ", rank, " on ", world.host(rank), ": ", trouble), rank);
+    if (const std::string& its = failures[std::size_t(rank)]; !its.empty())
+      throw Error(ErrorCode::unsupported, text("rank ", rank, " on ", world.host(rank), ": ", its), rank);
 }
 
 }  // namespace anello::gpu

@@ -1,12 +1,12 @@
-// What keeps one rank from using its GPU is told to all, so that none waits for it.
+// What keeps one rank from using its GPU becomes an error on all ranks, so that none waits for it.
 #pragma once
 #include <anello/world.hpp>
 #include <functional>
 
 namespace anello::gpu {
 
-// All ranks call. Throws Error{unsupported} on all of them if `attempt` throws an Error on one, with that rank, its
-// host and what it said.
+// Collective and blocking. If `attempt` throws an Error on one rank, throws Error{unsupported} on all ranks, with that
+// rank, its host and its message.
 void all_or_none(World& world, const std::function<void()>& attempt);
 
 }  // namespace anello::gpu

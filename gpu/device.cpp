@@ -9,14 +9,14 @@
 namespace anello::gpu {
 namespace {
 
-// A segment's copy takes about this long: who looks less often adds to it.
+// wait() looks often for about as long as a segment's copy takes: a nap would add to it.
 constexpr int kEagerLooks = 200;
 constexpr std::chrono::microseconds kNap{20};
 
-template <class Owned>
-Owned make(const Device& device, int (*create)(void**), std::string_view call) {
+template <class Owned, class Handle>
+Owned make(const Device& device, int (*create)(Handle*), std::string_view call) {
   const DeviceGuard guard(device);
-  void* handle = nullptr;
+  Handle handle = nullptr;
   check(device, create(&handle), call);
   return {device, handle};
 }
@@ -31,7 +31,7 @@ Owned make(const Device& device, int (*create)(void**, std::size_t), std::size_t
 
 }  // namespace
 
-void check(const Device& device, int status, std::string_view call, const void* stream) {
+void check(const Device& device, int status, std::string_view call, const GpuStream stream) {
   if (status == 0) return;
   const std::string where = stream ? text(", stream ", stream) : "";
   throw Error(ErrorCode::device, text("GPU ", int(device.id), where, ": ", call, ": ", device.table->describe(status)));
@@ -60,19 +60,19 @@ PinnedMemory make_pinned(const Device& device, std::size_t bytes) {
   return make<PinnedMemory>(device, device.table->pinned_create, bytes, "pinned host memory");
 }
 
-void record(const Device& device, const Event& event, void* stream) {
+void record(const Device& device, const Event& event, GpuStream stream) {
   check(device, device.table->event_record(event.get(), stream), "recording an event", stream);
 }
-void follow(const Device& device, void* stream, const Event& event) {
+void follow(const Device& device, GpuStream stream, const Event& event) {
   check(device, device.table->stream_wait(stream, event.get()), "waiting for an event", stream);
 }
-void copy(const Device& device, void* to, const void* from, std::size_t bytes, void* stream) {
+void copy(const Device& device, void* to, const void* from, std::size_t bytes, GpuStream stream) {
   check(device, device.table->copy(to, from, bytes, stream), "copying", stream);
 }
-void zero(const Device& device, void* memory, std::size_t bytes, void* stream) {
+void zero(const Device& device, void* memory, std::size_t bytes, GpuStream stream) {
   check(device, device.table->zero(memory, bytes, stream), "setting to zero", stream);
 }
-void order(const Device& device, const Event& event, void* earlier, void* later) {
+void order(const Device& device, const Event& event, GpuStream earlier, GpuStream later) {
   record(device, event, earlier);
   follow(device, later, event);
 }

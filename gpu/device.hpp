@@ -1,6 +1,7 @@
-// A GPU as the engine sees it, and the owners of what is made on it: move-only, and silent when they let go, since that
-// may be while the process or the device shuts down. Any thread.
+// A GPU as the engine sees it, and the owners of streams, events and memory on it. Owners are move-only. Their
+// destructors ignore errors, because the process or the device may be shutting down. Any thread.
 #pragma once
+#include <anello/gpu.hpp>
 #include <chrono>
 #include <cstddef>
 #include <string_view>
@@ -12,17 +13,18 @@ namespace anello::gpu {
 
 enum class DeviceId : int {};
 
-// A view: the table outlives it.
+// A view: the table must outlive it.
 struct Device {
   const AnelloGpuTable* table = nullptr;
   DeviceId id{0};
 };
 
-// Throws Error{device} with the call, the device, the stream if there is one, and the status in words; nothing if it is
-// 0.
-void check(const Device& device, int status, std::string_view call, const void* stream = nullptr);
+// If the status is not 0, throws Error{device} with the call, the device, the stream unless it is null, and the status
+// in words.
+void check(const Device& device, int status, std::string_view call, GpuStream stream = nullptr);
 
-// Makes the device the calling thread's current one, and the one before it again at the end, if anything is on that.
+// Makes the device the calling thread's current one. The destructor returns to the previous device, unless that has no
+// context yet, which would be made.
 class DeviceGuard {
  public:
   explicit DeviceGuard(const Device& device);
@@ -35,13 +37,11 @@ class DeviceGuard {
   int before_ = 0;
 };
 
-using Destroy = int (*AnelloGpuTable::*)(void*);
-
-template <Destroy kDestroy>
+template <class Handle, int (*AnelloGpuTable::*kDestroy)(Handle)>
 class Owner {
  public:
   Owner() = default;  // of nothing
-  Owner(const Device& device, void* handle) : device_(device), handle_(handle) {}
+  Owner(const Device& device, Handle handle) : device_(device), handle_(handle) {}
   Owner(Owner&& other) noexcept : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
   Owner& operator=(Owner&& other) noexcept {
     std::swap(device_, other.device_);
@@ -51,19 +51,19 @@ class Owner {
   ~Owner() {
     if (handle_) (device_.table->*kDestroy)(handle_);
   }
-  void* get() const { return handle_; }
-  void leak() { handle_ = nullptr; }  // where to let go would wait for ever
+  Handle get() const { return handle_; }
+  void leak() { handle_ = nullptr; }  // if destroying it would block forever
   explicit operator bool() const { return handle_ != nullptr; }
 
  private:
   Device device_;
-  void* handle_ = nullptr;
+  Handle handle_ = nullptr;
 };
 
-using Stream = Owner<&AnelloGpuTable::stream_destroy>;
-using Event = Owner<&AnelloGpuTable::event_destroy>;
-using DeviceMemory = Owner<&AnelloGpuTable::memory_destroy>;
-using PinnedMemory = Owner<&AnelloGpuTable::pinned_destroy>;  // of the host, where copies find it by themselves
+using Stream = Owner<GpuStream, &AnelloGpuTable::stream_destroy>;
+using Event = Owner<void*, &AnelloGpuTable::event_destroy>;
+using DeviceMemory = Owner<void*, &AnelloGpuTable::memory_destroy>;
+using PinnedMemory = Owner<void*, &AnelloGpuTable::pinned_destroy>;  // host memory that the device copies by itself
 
 // Throw Error{device}.
 Stream make_stream(const Device& device);
@@ -71,19 +71,21 @@ Event make_event(const Device& device);
 DeviceMemory make_memory(const Device& device, std::size_t bytes);
 PinnedMemory make_pinned(const Device& device, std::size_t bytes);
 
-// Queue on a stream; throw Error{device}. The event stands for all that is on the stream so far; what comes later on a
-// stream that follows it waits for that. Copies go between any two memories.
-void record(const Device& device, const Event& event, void* stream);
-void follow(const Device& device, void* stream, const Event& event);
-void copy(const Device& device, void* to, const void* from, std::size_t bytes, void* stream);
-void zero(const Device& device, void* memory, std::size_t bytes, void* stream);
-// What is queued on `later` from now on follows what has been queued on `earlier`; the event is used for it.
-void order(const Device& device, const Event& event, void* earlier, void* later);
+// These queue work on a stream, do not block, and throw Error{device}. record(): the event is done when everything
+// queued on the stream so far is done. follow(): work queued on the stream later waits for the event. copy() takes any
+// two memories.
+void record(const Device& device, const Event& event, GpuStream stream);
+void follow(const Device& device, GpuStream stream, const Event& event);
+void copy(const Device& device, void* to, const void* from, std::size_t bytes, GpuStream stream);
+void zero(const Device& device, void* memory, std::size_t bytes, GpuStream stream);
+// Work queued on `later` from now on waits for the work queued on `earlier` so far. Records the event.
+void order(const Device& device, const Event& event, GpuStream earlier, GpuStream later);
 
-// The longest that is waited for a device where nobody can be told that it does not answer.
+// How long destructors wait for a device, since they cannot report that it does not answer.
 inline constexpr std::chrono::milliseconds kLastWait{5000};
 
-// Blocks until what was recorded is done. Throws Error{timed_out} after `limit`, if it is not zero, naming `what`.
+// Blocks until the event is done; `what` names it in errors. Throws Error{timed_out} after `limit`, unless that is
+// zero, and Error{device}.
 void wait(const Device& device, const Event& event, std::chrono::milliseconds limit, std::string_view what);
 
 }  // namespace anello::gpu

@@ -1,5 +1,5 @@
-// What a GpuGroup can be asked to do: the arguments are checked as those of Group are, and sent the way their memory
-// says.
+// The collectives of GpuGroup. Each checks its arguments as Group does, and calls the backend for the memory in which
+// the tensors lie.
 #include <anello/gpu.hpp>
 
 #include "gpu/gpu_group.hpp"
@@ -10,22 +10,21 @@ namespace {
 
 using gpu::Collectives;
 
-RankAndSize seat_of(const Group& group) {
+RankAndSize rank_and_size_of(const Group& group) {
   return {group.rank(), group.size()};
 }
 
-// Each of a list has to be where the first is.
 std::vector<ConstTensor> read_only(std::span<const Tensor> list) {
   return {list.begin(), list.end()};
 }
 
 }  // namespace
 
-void GpuGroup::allreduce(Tensor inout, void* stream, Op op, const ReduceOptions& options) {
+void GpuGroup::allreduce(Tensor inout, GpuStream stream, Op op, const ReduceOptions& options) {
   allreduce(inout, inout, stream, op, options);
 }
 
-void GpuGroup::allreduce(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
+void GpuGroup::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
   operations::allreduce(input, output, op, options);
   impl_->carry_out(
       "allreduce", {{input, output}}, impl_->nccl_can(Kind::allreduce, input.dtype, op, options), stream,
@@ -33,7 +32,7 @@ void GpuGroup::allreduce(ConstTensor input, Tensor output, void* stream, Op op, 
       [&](Group& host) { host.allreduce(input, output, op, options); });
 }
 
-void GpuGroup::allreduce(std::span<const Tensor> list, void* stream, Op op, const ReduceOptions& options) {
+void GpuGroup::allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options) {
   std::vector<Buffer::Piece> pieces;
   const DType dtype = operations::allreduce(list, pieces, op, options).dtype;
   impl_->carry_out(
@@ -42,12 +41,13 @@ void GpuGroup::allreduce(std::span<const Tensor> list, void* stream, Op op, cons
       [&](Group& host) { host.allreduce(list, op, options); });
 }
 
-void GpuGroup::reduce(Tensor inout, int root, void* stream, Op op, const ReduceOptions& options) {
+void GpuGroup::reduce(Tensor inout, int root, GpuStream stream, Op op, const ReduceOptions& options) {
   reduce(inout, inout, root, stream, op, options);
 }
 
-void GpuGroup::reduce(ConstTensor input, Tensor output, int root, void* stream, Op op, const ReduceOptions& options) {
-  operations::reduce(seat_of(group()), input, output, root, op, options);
+void GpuGroup::reduce(ConstTensor input, Tensor output, int root, GpuStream stream, Op op,
+                      const ReduceOptions& options) {
+  operations::reduce(rank_and_size_of(group()), input, output, root, op, options);
   if (group().rank() != root) output = Tensor(nullptr, 0, input.dtype);
   impl_->carry_out(
       "reduce", {{input, output}}, impl_->nccl_can(Kind::reduce, input.dtype, op, options), stream,
@@ -55,28 +55,28 @@ void GpuGroup::reduce(ConstTensor input, Tensor output, int root, void* stream, 
       [&](Group& host) { host.reduce(input, output, root, op, options); });
 }
 
-void GpuGroup::broadcast(Tensor tensor, int root, void* stream, const Options& options) {
+void GpuGroup::broadcast(Tensor tensor, int root, GpuStream stream, const Options& options) {
   broadcast(std::span(&tensor, 1), root, stream, options);
 }
 
-void GpuGroup::broadcast(std::span<const Tensor> list, int root, void* stream, const Options& options) {
+void GpuGroup::broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options) {
   std::vector<Buffer::Piece> pieces;
-  operations::broadcast(seat_of(group()), list, pieces, root, options);
+  operations::broadcast(rank_and_size_of(group()), list, pieces, root, options);
   impl_->carry_out(
       "broadcast", read_only(list), true, stream, [&](Collectives& gpu) { gpu.broadcast(list, root, stream, options); },
       [&](Group& host) { host.broadcast(list, root, options); });
 }
 
-void GpuGroup::allgather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) {
-  operations::allgather(seat_of(group()), input, output, options);
+void GpuGroup::allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) {
+  operations::allgather(rank_and_size_of(group()), input, output, options);
   impl_->carry_out(
       "allgather", {{input, output}}, true, stream,
       [&](Collectives& gpu) { gpu.allgather(input, output, stream, options); },
       [&](Group& host) { host.allgather(input, output, options); });
 }
 
-void GpuGroup::gather(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) {
-  operations::gather(seat_of(group()), input, output, root, options);
+void GpuGroup::gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
+  operations::gather(rank_and_size_of(group()), input, output, root, options);
   if (group().rank() != root) output = Tensor(nullptr, 0, input.dtype);
   impl_->carry_out(
       "gather", {{input, output}}, true, stream,
@@ -84,8 +84,8 @@ void GpuGroup::gather(ConstTensor input, Tensor output, int root, void* stream, 
       [&](Group& host) { host.gather(input, output, root, options); });
 }
 
-void GpuGroup::scatter(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) {
-  operations::scatter(seat_of(group()), input, output, root, options);
+void GpuGroup::scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
+  operations::scatter(rank_and_size_of(group()), input, output, root, options);
   if (group().rank() != root) input = ConstTensor(nullptr, 0, output.dtype);
   impl_->carry_out(
       "scatter", {{input, output}}, true, stream,
@@ -93,16 +93,16 @@ void GpuGroup::scatter(ConstTensor input, Tensor output, int root, void* stream,
       [&](Group& host) { host.scatter(input, output, root, options); });
 }
 
-void GpuGroup::reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
-  operations::reduce_scatter(seat_of(group()), input, output, op, options);
+void GpuGroup::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
+  operations::reduce_scatter(rank_and_size_of(group()), input, output, op, options);
   impl_->carry_out(
       "reduce_scatter", {{input, output}}, impl_->nccl_can(Kind::reduce_scatter, input.dtype, op, options), stream,
       [&](Collectives& gpu) { gpu.reduce_scatter(input, output, stream, op, options); },
       [&](Group& host) { host.reduce_scatter(input, output, op, options); });
 }
 
-void GpuGroup::alltoall(ConstTensor input, Tensor output, void* stream, const Options& options) {
-  operations::alltoall(seat_of(group()), input, output, options);
+void GpuGroup::alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) {
+  operations::alltoall(rank_and_size_of(group()), input, output, options);
   impl_->carry_out(
       "alltoall", {{input, output}}, true, stream,
       [&](Collectives& gpu) { gpu.alltoall(input, output, stream, options); },
@@ -110,25 +110,25 @@ void GpuGroup::alltoall(ConstTensor input, Tensor output, void* stream, const Op
 }
 
 void GpuGroup::alltoall(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
-                        std::span<const std::uint64_t> recv_counts, void* stream, const Options& options) {
-  operations::alltoall(seat_of(group()), input, output, send_counts, recv_counts, options);
+                        std::span<const std::uint64_t> recv_counts, GpuStream stream, const Options& options) {
+  operations::alltoall(rank_and_size_of(group()), input, output, send_counts, recv_counts, options);
   impl_->carry_out(
       "alltoall", {{input, output}}, true, stream,
       [&](Collectives& gpu) { gpu.alltoall(input, output, send_counts, recv_counts, stream, options); },
       [&](Group& host) { host.alltoall(input, output, send_counts, recv_counts, options); });
 }
 
-void GpuGroup::send(ConstTensor tensor, int to, void* stream, const Options& options) {
+void GpuGroup::send(ConstTensor tensor, int to, GpuStream stream, const Options& options) {
   operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
-  check_peer("send", to, seat_of(group()));
+  check_peer("send", to, rank_and_size_of(group()));
   impl_->carry_out(
       "send", {{tensor}}, true, stream, [&](Collectives& gpu) { gpu.send(tensor, to, stream, options); },
       [&](Group& host) { host.send(tensor, to, options); });
 }
 
-void GpuGroup::recv(Tensor tensor, int from, void* stream, const Options& options) {
+void GpuGroup::recv(Tensor tensor, int from, GpuStream stream, const Options& options) {
   operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
-  check_peer("recv", from, seat_of(group()));
+  check_peer("recv", from, rank_and_size_of(group()));
   impl_->carry_out(
       "recv", {{tensor}}, true, stream, [&](Collectives& gpu) { gpu.recv(tensor, from, stream, options); },
       [&](Group& host) { host.recv(tensor, from, options); });

@@ -2,17 +2,15 @@
 #include <anello/error.hpp>
 #include <anello/gpu_gradients.hpp>
 #include <future>
-#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "gpu/gpu_group.hpp"
 #include "gpu/or_abort.hpp"
 #include "gpu/serial_executor.hpp"
-#include "ring/base/signature.hpp"
 #include "ring/base/text.hpp"
-#include "ring/gradients/buckets.hpp"
-#include "ring/group/checks.hpp"
+#include "ring/gradients/bucket_schedule.hpp"
+#include "ring/gradients/registration.hpp"
 
 namespace anello {
 
@@ -20,180 +18,136 @@ using Clock = std::chrono::steady_clock;
 
 class GpuGradients::Impl {
  public:
-  Impl(GpuGroup& group, const gpu::Device& device, std::span<const Gradient> gradients, void* stream,
+  Impl(GpuGroup& group, GpuGroupAccess::Impl& gpus, std::span<const Gradient> gradients, GpuStream stream,
        const GradientOptions& options);
 
   void begin(double factor);
   void ready(std::size_t gradient);
-  Gradients::Step finish();
-  const std::vector<Bucket>& buckets() const { return buckets_; }
+  StepStats finish();
+  std::vector<std::vector<std::size_t>> buckets() const { return schedule_.members(); }
 
  private:
-  // A staged bucket blocks who sends it.
+  // What buckets need that go through host memory: the call that carries one blocks, so another thread makes it.
   struct Staging {
     explicit Staging(std::unique_ptr<gpu::Staged> its_path) : path(std::move(its_path)) {}
 
     std::unique_ptr<gpu::Staged> path;
-    std::vector<gpu::Event> made;  // by bucket
+    std::vector<gpu::Event> made;  // by bucket: its gradients are complete
     gpu::SerialExecutor<Clock::duration> executor;
     std::vector<std::future<Clock::duration>> under_way;
   };
 
-  void compare(std::span<const Gradient> gradients, const GradientOptions& options);
-  bool complete(const Bucket& bucket) const;
-  void launch(std::size_t bucket);
-  void launch_next() { launch(launched_++); }
-  void entrust(std::size_t bucket, const std::vector<Tensor>& list, const ReduceOptions& options);
-  void await_courier();
-  void zero(std::size_t gradient);
-  void follow(void* earlier, void* later);
+  void send_complete();
+  void send(const BucketSchedule::ScheduledBucket& bucket, const ReduceOptions& options);
+  void send_staged(std::size_t number, const ReduceOptions& options);
+  void wait_for_staged();
+  void follow(GpuStream earlier, GpuStream later);
   template <class Body>
   void on_device(Body body) {
-    gpu::or_abort(same_, [&] {
+    gpu::or_abort(same_ranks_, [&] {
       const gpu::DeviceGuard guard(device_);
       body();
     });
   }
 
   GpuGroup& group_;
-  Group same_;  // for host memory
+  Group same_ranks_;  // for host memory
   gpu::Device device_;
-  void* stream_;
-  gpu::Stream travel_;
+  BucketSchedule schedule_;
+  GpuStream stream_;    // of the backward pass
+  gpu::Stream travel_;  // of the buckets
   gpu::Event order_;
-  std::vector<std::string> names_;
-  std::vector<Tensor> tensors_;
-  std::vector<Bucket> buckets_;
-  std::vector<std::string> bucket_names_;
-  std::vector<int> announced_;  // by gradient
-  std::size_t launched_ = 0;    // buckets
-  int passes_;
   Op op_;
   std::optional<DType> wire_;
-  std::optional<double> factor_;  // of the step that has begun
-  Gradients::Step step_;
-  std::optional<Staging> staging_;  // where NCCL does not carry the buckets; the last: it uses the others
+  double factor_ = 1;  // of the step
+  StepStats step_;
+  std::optional<Staging> staging_;  // if NCCL does not carry the buckets. The last member: its thread uses the others
 };
 
 namespace {
 
+constexpr std::string_view kCaller = "GpuGradients";
+
 void refuse_what_is_not_there(const GradientOptions& options) {
-  std::string what;
-  if (options.combine == GradientOptions::Combine::weighted) what = "weights";
+  std::string_view what;
+  if (options.combine == GradientOptions::Combine::weighted) what = "weighted";
   if (options.tune_buckets) what = "tune_buckets";
   if (options.error_feedback) what = "error_feedback";
-  if (options.max_norm != 0) what = "max_norm";
-  if (!what.empty()) throw Error(ErrorCode::unsupported, text("GpuGradients: there is no ", what, " for GPU memory"));
-  if (options.passes < 1) refuse("GpuGradients", text(options.passes, " passes a step; give 1 or more"));
+  if (options.max_norm) what = "max_norm";
+  if (!what.empty())
+    throw Error(ErrorCode::unsupported, text(kCaller, ": ", what, " is not available for gradients in GPU memory"));
 }
 
-std::uint64_t bucket_bytes(const GradientOptions& options, std::span<const Tensor> tensors) {
-  constexpr std::uint64_t kMin = 1 << 20, kMax = 32 << 20;
-  if (options.bucket_bytes > 0) return std::uint64_t(options.bucket_bytes);
-  std::uint64_t all = 0;
-  for (const Tensor& tensor : tensors) all += tensor.bytes();
-  return std::clamp(all / 8, kMin, kMax);
+BucketSchedule make_schedule(Group& group, std::span<const Gradient> gradients, const GradientOptions& options) {
+  refuse_what_is_not_there(options);
+  return {kCaller, gradients, options.accumulation_passes,
+          register_gradients(kCaller, group, gradients, options, kGpuBuckets)};
 }
 
 }  // namespace
 
-GpuGradients::Impl::Impl(GpuGroup& group, const gpu::Device& device, std::span<const Gradient> gradients, void* stream,
-                         const GradientOptions& options)
+GpuGradients::Impl::Impl(GpuGroup& group, GpuGroupAccess::Impl& gpus, std::span<const Gradient> gradients,
+                         GpuStream stream, const GradientOptions& options)
     : group_(group),
-      same_(group.group()),
-      device_(device),
+      same_ranks_(gpus.group()),
+      device_(gpus.device()),
+      schedule_(make_schedule(same_ranks_, gradients, options)),
       stream_(stream),
-      travel_(gpu::make_stream(device)),
-      order_(gpu::make_event(device)),
-      announced_(gradients.size()),
-      passes_(options.passes),
+      travel_(gpu::make_stream(device_)),
+      order_(gpu::make_event(device_)),
       op_(options.combine == GradientOptions::Combine::sum ? Op::sum : Op::average),
       wire_(options.wire) {
-  refuse_what_is_not_there(options);
-  for (const Gradient& gradient : gradients) {
-    if (!is_float(gradient.tensor.dtype))
-      refuse("GpuGradients", text("gradient '", gradient.name, "' is ", name(gradient.tensor.dtype), ", not a float"));
-    names_.emplace_back(gradient.name);
-    tensors_.push_back(gradient.tensor);
-  }
-  compare(gradients, options);
-  std::vector<std::uint32_t> order(gradients.size());
-  std::iota(order.rbegin(), order.rend(), 0U);
-  buckets_ = make_buckets(tensors_, order, bucket_bytes(options, tensors_));
-  for (std::size_t bucket = 1; bucket <= buckets_.size(); bucket++)
-    bucket_names_.push_back(text("bucket ", bucket, " of ", buckets_.size()));
-  const bool by_nccl = std::ranges::all_of(tensors_, [&](const Tensor& tensor) {
-    return group.impl_->nccl_can(Kind::allreduce, tensor.dtype, op_, {.wire = wire_});
+  const bool by_nccl = std::ranges::all_of(schedule_.gradients(), [&](const Tensor& gradient) {
+    return gpus.nccl_can(Kind::allreduce, gradient.dtype, op_, {.wire = wire_});
   });
   if (by_nccl) return;
-  staging_.emplace(group.impl_->another_staged());
-  for (std::size_t bucket = 0; bucket < buckets_.size(); bucket++) staging_->made.push_back(gpu::make_event(device));
-}
-
-void GpuGradients::Impl::compare(std::span<const Gradient> gradients, const GradientOptions& options) {
-  std::uint64_t all = fingerprint(std::uint64_t(options.passes), std::uint64_t(op_));
-  all = fingerprint(all, bucket_bytes(options, tensors_));
-  for (const Gradient& gradient : gradients) {
-    all = fingerprint(fingerprint(all, gradient.tensor.count), std::uint64_t(gradient.tensor.dtype));
-    for (const char letter : gradient.name) all = fingerprint(all, std::uint64_t(letter));
-    for (const std::uint64_t extent : gradient.shape) all = fingerprint(all, extent);
-  }
-  same_.barrier({.name = "the list of gradients", .agree = all});
+  staging_.emplace(gpus.another_staged());
+  while (staging_->made.size() < schedule_.buckets().size()) staging_->made.push_back(gpu::make_event(device_));
 }
 
 void GpuGradients::Impl::begin(double factor) {
-  if (factor_) refuse("GpuGradients", "a step begins before the one before it was finished");
+  schedule_.begin();
   factor_ = factor;
-  launched_ = 0;
   step_ = {};
-  std::ranges::fill(announced_, 0);
 }
 
-bool GpuGradients::Impl::complete(const Bucket& bucket) const {
-  return std::ranges::all_of(bucket,
-                             [&](const GradientPiece& piece) { return announced_[piece.parameter] == passes_; });
-}
-
-// All ranks send the buckets in the same order, whatever becomes ready first.
 void GpuGradients::Impl::ready(std::size_t gradient) {
-  if (gradient >= announced_.size())
-    refuse("GpuGradients", text("there is no gradient ", gradient, ", only ", announced_.size()));
-  if (!factor_) refuse("GpuGradients", text("'", names_[gradient], "' is ready, but no step has begun"));
-  if (announced_[gradient] == passes_)
-    refuse("GpuGradients", text("'", names_[gradient], "' has been announced as often as there are passes, ", passes_));
-  announced_[gradient]++;
-  while (launched_ < buckets_.size() && complete(buckets_[launched_])) launch_next();
+  schedule_.announce(gradient);
+  send_complete();
 }
 
-void GpuGradients::Impl::launch(std::size_t bucket) {
+void GpuGradients::Impl::send_complete() {
+  schedule_.send_complete([this](std::size_t number) {
+    const BucketSchedule::ScheduledBucket& bucket = schedule_.buckets()[number];
+    const ReduceOptions options{.name = bucket.name, .wire = wire_, .prescale = factor_};
+    if (staging_)
+      send_staged(number, options);
+    else
+      send(bucket, options);
+  });
+}
+
+void GpuGradients::Impl::send(const BucketSchedule::ScheduledBucket& bucket, const ReduceOptions& options) {
   const auto began = Clock::now();
-  std::vector<Tensor> list;
-  for (const GradientPiece& piece : buckets_[bucket]) {
-    const Tensor& tensor = tensors_[piece.parameter];
-    auto* const data = static_cast<std::byte*>(tensor.data) + piece.first * size_bytes(tensor.dtype);
-    list.emplace_back(data, piece.count, tensor.dtype);
-  }
-  const ReduceOptions options{.name = bucket_names_[bucket], .wire = wire_, .prescale = *factor_};
-  if (staging_) return entrust(bucket, list, options);
   follow(stream_, travel_.get());
-  group_.allreduce(list, travel_.get(), op_, options);
+  group_.allreduce(bucket.tensors, travel_.get(), op_, options);
   step_.exposed += Clock::now() - began;
   step_.communicated = step_.exposed;
 }
 
-void GpuGradients::Impl::entrust(std::size_t bucket, const std::vector<Tensor>& list, const ReduceOptions& options) {
-  on_device([&] { gpu::record(device_, staging_->made[bucket], stream_); });
-  const auto carry = [this, bucket, list, options] {
+void GpuGradients::Impl::send_staged(std::size_t number, const ReduceOptions& options) {
+  on_device([&] { gpu::record(device_, staging_->made[number], stream_); });
+  const auto carry = [this, number, options] {
     const auto began = Clock::now();
-    on_device([&] { gpu::follow(device_, travel_.get(), staging_->made[bucket]); });
-    staging_->path->allreduce(list, travel_.get(), op_, options);
+    on_device([&] { gpu::follow(device_, travel_.get(), staging_->made[number]); });
+    staging_->path->allreduce(schedule_.buckets()[number].tensors, travel_.get(), op_, options);
     return Clock::now() - began;
   };
-  staging_->under_way.push_back(staging_->executor.take(carry));
+  staging_->under_way.push_back(staging_->executor.submit(carry));
 }
 
-// All are through before the first failure is thrown: they use the caller's gradients.
-void GpuGradients::Impl::await_courier() {
+// Waits for all buckets before it throws the first failure: they use the caller's gradients.
+void GpuGradients::Impl::wait_for_staged() {
   const auto began = Clock::now();
   auto under_way = std::exchange(staging_->under_way, {});
   for (auto& bucket : under_way) bucket.wait();
@@ -201,29 +155,27 @@ void GpuGradients::Impl::await_courier() {
   step_.exposed = Clock::now() - began;
 }
 
-void GpuGradients::Impl::zero(std::size_t gradient) {
-  on_device([&] { gpu::zero(device_, tensors_[gradient].data, tensors_[gradient].bytes(), stream_); });
-  announced_[gradient] = passes_;
-}
-
-void GpuGradients::Impl::follow(void* earlier, void* later) {
+void GpuGradients::Impl::follow(GpuStream earlier, GpuStream later) {
   on_device([&] { gpu::order(device_, order_, earlier, later); });
 }
 
-Gradients::Step GpuGradients::Impl::finish() {
-  if (!factor_) refuse("GpuGradients", "finish() without begin()");
-  for (std::size_t gradient = 0; gradient < announced_.size(); gradient++)
-    if (announced_[gradient] == 0) zero(gradient);
-  while (launched_ < buckets_.size()) launch_next();
-  factor_.reset();
-  if (staging_) await_courier();
+StepStats GpuGradients::Impl::finish() {
+  for (const std::size_t absent : schedule_.finish()) {
+    const Tensor& gradient = schedule_.gradients()[absent];
+    on_device([&] { gpu::zero(device_, gradient.data, gradient.bytes(), stream_); });
+  }
+  send_complete();
+  if (staging_) wait_for_staged();
   follow(travel_.get(), stream_);
   return step_;
 }
 
-GpuGradients::GpuGradients(GpuGroup& group, std::span<const Gradient> gradients, void* stream,
+GpuGradients::GpuGradients(GpuGroup& group, std::span<const Gradient> gradients, GpuStream stream,
                            const GradientOptions& options)
-    : impl_(std::make_unique<Impl>(group, group.impl_->device(), gradients, stream, options)) {}
+    : impl_(std::make_unique<Impl>(group, GpuGroupAccess::impl(group), gradients, stream, options)) {}
+GpuGradients::GpuGradients(GpuGroup& group, std::initializer_list<Gradient> gradients, GpuStream stream,
+                           const GradientOptions& options)
+    : GpuGradients(group, std::span(gradients.begin(), gradients.size()), stream, options) {}
 GpuGradients::GpuGradients(GpuGradients&&) noexcept = default;
 GpuGradients& GpuGradients::operator=(GpuGradients&&) noexcept = default;
 GpuGradients::~GpuGradients() = default;
@@ -234,17 +186,12 @@ void GpuGradients::begin(double factor) {
 void GpuGradients::ready(std::size_t gradient) {
   impl_->ready(gradient);
 }
-Gradients::Step GpuGradients::finish() {
+StepStats GpuGradients::finish() {
   return impl_->finish();
 }
 
 std::vector<std::vector<std::size_t>> GpuGradients::buckets() const {
-  std::vector<std::vector<std::size_t>> all;
-  for (const Bucket& bucket : impl_->buckets()) {
-    all.emplace_back();
-    for (const GradientPiece& piece : bucket) all.back().push_back(piece.parameter);
-  }
-  return all;
+  return impl_->buckets();
 }
 
 }  // namespace anello

@@ -1,9 +1,10 @@
-// How a GpuGroup is made, and which way it takes; its verbs are in gpu_verbs.cpp.
+// How a GpuGroup is made and chooses its backend; its collectives are in gpu_collectives.cpp.
 #include "gpu/gpu_group.hpp"
 
 #include <algorithm>
 #include <anello/error.hpp>
-#include <array>
+#include <optional>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -12,89 +13,97 @@
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/group/checks.hpp"
+#include "ring/group/consensus.hpp"
 #include "ring/world/bootstrap.hpp"
 
 namespace anello {
 namespace {
 
 using gpu::DeviceId;
-using std::chrono::milliseconds;
 
-// What a rank tells the others of itself. Text ends with a null.
-struct Facts {
-  std::array<char, 256> no_nccl{};
-  std::array<char, 32> bus_id{};
-  std::array<char, 40> uuid{};
-  std::int32_t nccl_version = 0;  // 0: none
-  std::int32_t kernels = 0;
+// What a rank reports to the others about its GPU.
+struct RankGpu {
+  std::string uuid, bus_id;
+  int nccl_version = 0;  // 0: this rank has no NCCL
+  bool kernels = false;
+  std::string no_nccl;  // why it has none
 };
 
-template <std::size_t kRoom>
-void put(std::array<char, kRoom>& field, std::string_view words) {
-  words.copy(field.data(), kRoom - 1);
-}
-template <std::size_t kRoom>
-std::string words(const std::array<char, kRoom>& field) {
-  return {field.data(), std::find(field.begin(), field.end(), '\0')};
+// A field a line; the last may have several.
+std::string encode(const RankGpu& gpu) {
+  return text(gpu.uuid, '\n', gpu.bus_id, '\n', gpu.nccl_version, '\n', gpu.kernels, '\n', gpu.no_nccl);
 }
 
-gpu::Device find_device(const World& world, int wanted, const AnelloGpuTable& table) {
+RankGpu decode_rank_gpu(const std::string& encoded) {
+  std::istringstream in(encoded);
+  RankGpu gpu;
+  std::getline(in, gpu.uuid);
+  std::getline(in, gpu.bus_id);
+  in >> gpu.nccl_version >> gpu.kernels;
+  in.get();
+  std::getline(in, gpu.no_nccl, '\0');
+  return gpu;
+}
+
+gpu::Device find_device(const World& world, std::optional<int> wanted, const AnelloGpuTable& table) {
   const int count = gpu::device_count(table);
-  if (wanted >= count)
-    throw Error(ErrorCode::unsupported, text("GPU ", wanted, " is asked for, but there are ", count, ", from 0 on"));
-  return {&table, DeviceId(wanted >= 0 ? wanted : world.local_rank() % count)};
+  const int number = wanted.value_or(world.local_rank() % count);
+  if (number < 0 || number >= count)
+    throw Error(ErrorCode::unsupported, text("GPU ", number, " was asked for; it must be one of 0 to ", count - 1));
+  return {&table, DeviceId(number)};
 }
 
-const AnelloNcclTable* describe_self(const gpu::Device& device, Facts& mine) {
+const AnelloNcclTable* describe_self(const gpu::Device& device, RankGpu& mine) {
   AnelloGpuInfo info{};
   gpu::check(device, device.table->device_info(int(device.id), &info), "asking for its properties");
-  put(mine.bus_id, info.bus_id);
-  put(mine.uuid, info.uuid);
+  mine.bus_id = info.bus_id;
+  mine.uuid = info.uuid;
   const char* why_not = "";
   const AnelloNcclTable* const nccl = device.table->nccl(&why_not);
   if (nccl)
     nccl->version(&mine.nccl_version);
   else
-    put(mine.no_nccl, why_not);
+    mine.no_nccl = why_not;
   return nccl;
 }
 
 // Why NCCL cannot connect these ranks; empty if it can.
-std::string why_not_nccl(const World& world, const std::vector<Facts>& all) {
+std::string why_not_nccl(const World& world, const std::vector<RankGpu>& all) {
   for (int rank = 0; rank < world.size(); rank++) {
-    const Facts& their = all[std::size_t(rank)];
-    if (their.nccl_version == 0) return text("rank ", rank, " has no NCCL: ", words(their.no_nccl));
-    if (their.nccl_version != all[0].nccl_version)
+    const RankGpu& gpu = all[std::size_t(rank)];
+    if (gpu.nccl_version == 0) return text("rank ", rank, " has no NCCL: ", gpu.no_nccl);
+    if (gpu.nccl_version != all[0].nccl_version)
       return text("rank 0 has NCCL ", gpu::nccl_version_text(all[0].nccl_version), ", rank ", rank, " ",
-                  gpu::nccl_version_text(their.nccl_version));
+                  gpu::nccl_version_text(gpu.nccl_version));
     for (int before = 0; before < rank; before++)
-      if (all[std::size_t(before)].uuid == their.uuid)
-        return text("ranks ", before, " and ", rank, " share GPU ", words(their.bus_id), " of ", world.host(rank));
+      if (all[std::size_t(before)].uuid == gpu.uuid)
+        return text("ranks ", before, " and ", rank, " share GPU ", gpu.bus_id, " of ", world.host(rank));
   }
   return {};
 }
 
 }  // namespace
 
-GpuGroup::Impl::Impl(World& world, const Options& options, const Load& load) : group_(world), options_(options) {
+GpuGroup::Impl::Impl(World& world, const Options& options, const FindTables& find_tables)
+    : group_(world), options_(options) {
   if (options.backend != "auto" && options.backend != "nccl" && options.backend != "staged")
     throw Error(ErrorCode::configuration,
-                text("ANELLO_GPU_BACKEND='", options.backend, "' is none of auto, nccl, staged"));
-  Facts mine;
+                text("ANELLO_GPU_BACKEND must be one of auto, nccl, staged, not '", options.backend, "'"));
+  RankGpu mine;
   gpu::Nccl::Tables tables{};
   gpu::all_or_none(world, [&] {
-    const Tables loaded = load();
+    const Tables loaded = find_tables();
     device_ = find_device(world, options.device, *loaded.devices);
     tables = {describe_self(device_, mine), loaded.kernels};
-    mine.kernels = loaded.kernels ? 1 : 0;
+    mine.kernels = loaded.kernels != nullptr;
   });
-  std::vector<Facts> all(std::size_t(world.size()));
-  world.allgather(ConstTensor(&mine, sizeof mine, DType::u8), Tensor(all.data(), all.size() * sizeof(Facts), DType::u8),
-                  {.name = "facts of GPUs"});
-  if (std::ranges::any_of(all, [](const Facts& their) { return their.kernels == 0; })) tables.kernels = nullptr;
+  std::vector<RankGpu> all;
+  for (const std::string& each : gather_text(world, encode(mine), {.name = "GPUs of all ranks"}))
+    all.push_back(decode_rank_gpu(each));
+  if (!std::ranges::all_of(all, &RankGpu::kernels)) tables.kernels = nullptr;
   const std::string why_not = options.backend == "staged" ? "ANELLO_GPU_BACKEND=staged" : why_not_nccl(world, all);
   if (options.backend == "nccl" && !why_not.empty())
-    throw Error(ErrorCode::configuration, text("ANELLO_GPU_BACKEND=nccl cannot be: ", why_not));
+    throw Error(ErrorCode::configuration, text("ANELLO_GPU_BACKEND=nccl is not possible: ", why_not));
   if (why_not.empty()) nccl_ = std::make_unique<gpu::Nccl>(group_, device_, tables, options.nccl, options.compare);
   reason_ = nccl_ ? text("NCCL ", gpu::nccl_version_text(mine.nccl_version), ", and a GPU for each rank") : why_not;
   log(Severity::info,
@@ -127,13 +136,13 @@ bool GpuGroup::Impl::in_host_memory(std::string_view verb, const Tensors& tensor
     if (device != kHost && device != int(device_.id))
       refuse(verb, text("a tensor is on GPU ", device, ", but this rank's is GPU ", int(device_.id)));
     if (where != kNowhere && where != device)
-      refuse(verb, "one tensor is in the GPU's memory, another one in the host's; use the same for all");
+      refuse(verb, "one tensor is in the GPU's memory, another in the host's; all must be in the same memory");
     where = device;
   }
   return where == kHost;
 }
 
-void GpuGroup::Impl::synchronize(void* stream) {
+void GpuGroup::Impl::synchronize(GpuStream stream) {
   constexpr int kEagerLooks = 200;
   constexpr std::chrono::microseconds kNap{20};
   const gpu::DeviceGuard guard(device_);
@@ -152,9 +161,9 @@ void GpuGroup::Impl::synchronize(void* stream) {
 
 namespace {
 
-GpuGroup::Impl::Options options_of(World& world, const GpuOptions& options) {
+GpuGroupAccess::Impl::Options options_of(World& world, const GpuOptions& options) {
   const Settings& settings = WorldMaker::settings(world);
-  GpuGroup::Impl::Options all;
+  GpuGroupAccess::Impl::Options all;
   all.backend = settings.gpu_backend;
   all.staged.copy = settings.operation_limit;
   all.nccl.start = settings.start_timeout;
@@ -191,7 +200,7 @@ const Group& GpuGroup::group() const {
 GpuGroup GpuGroup::split(int colour, int key) {
   return GpuGroup(impl_->split(colour, key));
 }
-void GpuGroup::synchronize(void* stream) {
+void GpuGroup::synchronize(GpuStream stream) {
   impl_->synchronize(stream);
 }
 

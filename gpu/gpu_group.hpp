@@ -1,8 +1,9 @@
-// What a GpuGroup is made of: its ranks, this rank's GPU, and one or both ways of moving what is on it.
+// What a GpuGroup is made of: its ranks, this rank's GPU, and one or both backends that move tensors on it.
 #pragma once
 #include <anello/gpu.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,34 +18,35 @@ class GpuGroup::Impl {
   struct Options {
     std::string backend = "auto";  // as ANELLO_GPU_BACKEND
     gpu::Staged::Limits staged;
-    gpu::Communicator::Limits nccl;
-    bool compare = false;
-    int device = -1;
+    gpu::NcclCommunicator::Limits nccl;
+    bool compare = false;  // as ANELLO_GPU_CHECK
+    std::optional<int> device = {};
   };
   struct Tables {
     const AnelloGpuTable* devices;
-    const AnelloKernelTable* kernels = nullptr;  // there may be none
+    const AnelloKernelTable* kernels = nullptr;  // null without the plugin for kernels
   };
-  // Finds them; throws Error{unsupported} that says what is missing.
-  using Load = std::function<Tables()>;
+  // Finds the plugins; throws Error{unsupported}, which names the missing one.
+  using FindTables = std::function<Tables()>;
 
   // All ranks of the world call. Throws as GpuGroup's constructor.
-  Impl(World& world, const Options& options, const Load& load);
+  Impl(World& world, const Options& options, const FindTables& find_tables);
   std::unique_ptr<Impl> split(int colour, int key);
-  // For the same ranks, and for another thread. All of them call.
+  // A staged backend with the same ranks, which another thread may use. All ranks call.
   std::unique_ptr<gpu::Staged> another_staged();
 
   Group& group() { return group_; }
   const gpu::Device& device() const { return device_; }
   bool uses_nccl() const { return nccl_ != nullptr; }
   const std::string& reason() const { return reason_; }
-  void synchronize(void* stream);
+  void synchronize(GpuStream stream);
 
-  // Where the tensors are: on this rank's GPU, or, if `on_host` is called, in host memory. Null ones are nowhere.
-  // Throws Error{invalid_argument} if they are not together.
+  // Calls on_gpu(backend) if the tensors are on this rank's GPU, or synchronizes and calls on_host(group) if they are
+  // in host memory. Tensors with a null pointer do not count. Throws Error{invalid_argument} if they are in different
+  // places.
   using Tensors = std::vector<ConstTensor>;
   template <class OnGpu, class OnHost>
-  void carry_out(std::string_view verb, const Tensors& tensors, bool by_nccl, void* stream, OnGpu on_gpu,
+  void carry_out(std::string_view verb, const Tensors& tensors, bool by_nccl, GpuStream stream, OnGpu on_gpu,
                  OnHost on_host) {
     if (in_host_memory(verb, tensors)) {
       synchronize(stream);
@@ -68,7 +70,15 @@ class GpuGroup::Impl {
   gpu::Device device_;
   std::string reason_;
   std::unique_ptr<gpu::Nccl> nccl_;
-  std::unique_ptr<gpu::Staged> staged_;  // from its first use on
+  std::unique_ptr<gpu::Staged> staged_;  // made at the first call that needs it
+};
+
+// What the engine's rooms and tests may use of a GpuGroup, and its users may not.
+class GpuGroupAccess {
+ public:
+  using Impl = GpuGroup::Impl;
+  static GpuGroup make(std::unique_ptr<Impl> impl) { return GpuGroup(std::move(impl)); }
+  static Impl& impl(GpuGroup& group) { return *group.impl_; }
 };
 
 }  // namespace anello

@@ -28,7 +28,7 @@ bool is_sum(Op op) {
   return op == Op::sum || op == Op::average;
 }
 
-// A list travels as one operation; what its tensors have to agree on.
+// A list travels as one operation: adds what all ranks must have in common to the signature.
 void sign(Signature& signature, std::span<const Tensor> list) {
   signature.dtype = list[0].dtype;
   for (const Tensor& tensor : list) {
@@ -37,7 +37,7 @@ void sign(Signature& signature, std::span<const Tensor> list) {
   }
 }
 
-// Calls a table's function for 0, 1, ..., count - 1; the first that fails ends it.
+// Calls function(0), ..., function(count - 1), which return a status of the table, until one fails.
 template <class Index, class Function>
 int each_below(Index count, Function function) {
   for (Index i = 0; i < count; i++)
@@ -52,17 +52,18 @@ int each_of(const List& list, Function function) {
 
 }  // namespace
 
-Nccl::Nccl(Group group, const Device& device, const Tables& tables, const Communicator::Limits& limits, bool compare)
-    : Nccl(group, device, std::make_unique<Communicator>(group, device, *tables.nccl, limits), tables.kernels,
+Nccl::Nccl(Group group, const Device& device, const Tables& tables, const NcclCommunicator::Limits& limits,
+           bool compare)
+    : Nccl(group, device, std::make_unique<NcclCommunicator>(group, device, *tables.nccl, limits), tables.kernels,
            compare) {}
 
-Nccl::Nccl(Group group, const Device& device, std::unique_ptr<Communicator> communicator,
+Nccl::Nccl(Group group, const Device& device, std::unique_ptr<NcclCommunicator> communicator,
            const AnelloKernelTable* kernels, bool compare)
     : group_(std::move(group)),
       device_(device),
       table_(&communicator->table()),
       kernels_(kernels),
-      wire_(kernels ? std::make_unique<PackBuffer>(device, *kernels) : nullptr),
+      pack_buffer_(kernels ? std::make_unique<PackBuffer>(device, *kernels) : nullptr),
       compare_(compare),
       communicator_(std::move(communicator)) {}
 
@@ -71,31 +72,31 @@ std::unique_ptr<Nccl> Nccl::split(Group group) {
   return std::unique_ptr<Nccl>(new Nccl(std::move(group), device_, std::move(part), kernels_, compare_));
 }
 
-// No rank knows another one's factor before the reduction.
+// prescale is not looked at: it may differ between ranks, which must all come to the same answer.
 bool Nccl::can(Kind kind, DType dtype, Op op, const ReduceOptions& options) const {
-  if (options.wire) return kind == Kind::allreduce && wire_ && table_->has(int(*options.wire), int(op)) == 1;
-  const bool scales = options.postscale == 1 || wire_ || is_sum(op);
+  if (options.wire) return kind == Kind::allreduce && pack_buffer_ && table_->has(int(*options.wire), int(op)) == 1;
+  const bool scales = options.postscale == 1 || pack_buffer_ || is_sum(op);
   return scales && table_->has(int(dtype), int(op)) == 1;
 }
 
-void Nccl::run(Signature signature, std::string_view name, std::uint64_t agree, void* stream,
-               const Communicator::Call& call) {
+void Nccl::run(Signature signature, std::string_view name, std::uint64_t token, GpuStream stream,
+               const NcclCommunicator::Call& call) {
   signature.sequence = calls_++;
   const std::string what = text("NCCL ", describe(signature), name.empty() ? "" : text(" '", name, "'"));
-  if (compare_) compare(signature, what, agree);
+  if (compare_) compare(signature, what, token);
   if (signature.count > 0) or_abort(group_, [&] { communicator_->run(what, stream, call); });
 }
 
-// Nobody waits for it: a difference ends the world, and with it what NCCL waits for.
-void Nccl::compare(const Signature& signature, const std::string& what, std::uint64_t agree) {
+// Not waited for: a difference fails the world, and the watcher then aborts the communicator.
+void Nccl::compare(const Signature& signature, const std::string& what, std::uint64_t token) {
   Signature common = signature;
-  common.sequence = 0;  // a transfer is one call for two ranks only
-  std::uint64_t all = agree;
+  common.sequence = 0;  // send and recv count on two ranks only
+  std::uint64_t all = token;
   for (const char byte : encode(common)) all = fingerprint(all, std::uint64_t(byte));
-  group_.barrier_async({.name = what, .agree = all});
+  (void)group_.barrier_async({.name = what, .consistency_token = all});
 }
 
-Communicator::Call Nccl::together(Communicator::Call calls) const {
+NcclCommunicator::Call Nccl::together(NcclCommunicator::Call calls) const {
   return [this, calls = std::move(calls)](void* comm) {
     if (const int status = table_->group_start(); status != 0) return status;
     const int status = calls(comm);
@@ -104,33 +105,33 @@ Communicator::Call Nccl::together(Communicator::Call calls) const {
   };
 }
 
-// A factor may differ from rank to rank, so that what is queued must not depend on it: kernels multiply before and
-// after. Without them each sum of floats is one of NCCL's own, in which a rank multiplies what it gives.
-void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to, void* stream,
-                     const ReduceOptions& options, const Reduce& call) {
+// prescale may differ between ranks, so the NCCL call that is queued must not depend on it: kernels multiply before and
+// after. Without kernels, each sum of floats uses an NCCL operator in which every rank multiplies its own input.
+void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
+                     GpuStream stream, const ReduceOptions& options, const Reduce& call) {
   if (options.postscale != 1)
     signature.fingerprint = fingerprint(signature.fingerprint, std::bit_cast<std::uint64_t>(options.postscale));
   std::vector<const void*> inputs;
   for (const ConstTensor& tensor : from) inputs.push_back(tensor.data);
   const int op = int(signature.op);
-  if (!wire_ && is_float(signature.dtype) && is_sum(signature.op))
-    return run(signature, options.name, options.agree, stream,
+  if (!pack_buffer_ && is_float(signature.dtype) && is_sum(signature.op))
+    return run(signature, options.name, options.consistency_token, stream,
                scaled(signature, options, [&](void* comm, int sum) { return call(inputs, sum, comm); }));
-  if (!wire_ && options.prescale != 1) {
+  if (!pack_buffer_ && options.prescale != 1) {
     group_.abort(text(name(signature.kind), ": a factor before ", name(signature.op), " needs libanello_kernels.so"));
     throw *group_.failure();
   }
   or_abort(group_, [&] {
     const bool packs = options.prescale != 1 && signature.count > 0;
-    if (packs) inputs = wire_->pack(from, signature.dtype, options.prescale, stream).parts;
-    run(signature, options.name, options.agree, stream, [&](void* comm) { return call(inputs, op, comm); });
-    if (packs) wire_->release(stream);
-    if (options.postscale != 1) wire_->scale(to, options.postscale, stream);
+    if (packs) inputs = pack_buffer_->pack(from, signature.dtype, options.prescale, stream).parts;
+    run(signature, options.name, options.consistency_token, stream, [&](void* comm) { return call(inputs, op, comm); });
+    if (packs) pack_buffer_->release(stream);
+    if (options.postscale != 1) pack_buffer_->scale(to, options.postscale, stream);
   });
 }
 
-Communicator::Call Nccl::scaled(const Signature& signature, const ReduceOptions& options,
-                                std::function<int(void* comm, int op)> call) const {
+NcclCommunicator::Call Nccl::scaled(const Signature& signature, const ReduceOptions& options,
+                                    std::function<int(void* comm, int op)> call) const {
   const int dtype = int(signature.dtype);
   const double factor = options.prescale * options.postscale / (signature.op == Op::average ? group_.size() : 1);
   return [this, dtype, factor, call = std::move(call)](void* comm) {
@@ -142,12 +143,12 @@ Communicator::Call Nccl::scaled(const Signature& signature, const ReduceOptions&
   };
 }
 
-// What a rank has for itself is copied.
-Communicator::Call Nccl::moving(std::span<const Move> moves, DType dtype, void* stream) {
+// The part that a rank has for itself is copied on the device.
+NcclCommunicator::Call Nccl::moving(std::span<const Move> moves, DType dtype, GpuStream stream) {
   for (const Move& move : moves)
     if (move.peer == group_.rank() && move.from != move.to && move.to_count > 0)
       or_abort(group_, [&] {
-        const DeviceGuard guard(device_);  // whose default stream a null one is
+        const DeviceGuard guard(device_);  // a null stream is the default one of the current device
         copy(device_, move.to, move.from, move.to_count * size_bytes(dtype), stream);
       });
   return together([this, moves, dtype, stream](void* comm) {
@@ -162,22 +163,22 @@ Communicator::Call Nccl::moving(std::span<const Move> moves, DType dtype, void* 
   });
 }
 
-// Factors belong to the casts, and so does an average's division.
+// The casts multiply by the factors, and divide for an average.
 void Nccl::allreduce_packed(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
-                            void* stream, const ReduceOptions& options) {
+                            GpuStream stream, const ReduceOptions& options) {
   const bool averages = signature.op == Op::average;
   signature.wire = *options.wire;
   or_abort(group_, [&] {
-    const Tensor all = wire_->pack(from, *options.wire, options.prescale, stream).all;
-    run(signature, options.name, options.agree, stream, [&](void* comm) {
+    const Tensor all = pack_buffer_->pack(from, *options.wire, options.prescale, stream).all;
+    run(signature, options.name, options.consistency_token, stream, [&](void* comm) {
       return table_->allreduce(all.data, all.data, all.count, int(all.dtype), int(averages ? Op::sum : signature.op),
                                comm, stream);
     });
-    wire_->unpack(to, *options.wire, options.postscale / (averages ? group_.size() : 1), stream);
+    pack_buffer_->unpack(to, *options.wire, options.postscale / (averages ? group_.size() : 1), stream);
   });
 }
 
-void Nccl::allreduce_all(std::span<const ConstTensor> from, std::span<const Tensor> to, void* stream, Op op,
+void Nccl::allreduce_all(std::span<const ConstTensor> from, std::span<const Tensor> to, GpuStream stream, Op op,
                          const ReduceOptions& options) {
   Signature signature{.kind = Kind::allreduce, .op = op};
   sign(signature, to);
@@ -193,15 +194,15 @@ void Nccl::allreduce_all(std::span<const ConstTensor> from, std::span<const Tens
   });
 }
 
-void Nccl::allreduce(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
+void Nccl::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
   allreduce_all(std::span(&input, 1), std::span(&output, 1), stream, op, options);
 }
 
-void Nccl::allreduce(std::span<const Tensor> list, void* stream, Op op, const ReduceOptions& options) {
+void Nccl::allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options) {
   if (!list.empty()) allreduce_all(std::vector<ConstTensor>(list.begin(), list.end()), list, stream, op, options);
 }
 
-void Nccl::reduce(ConstTensor input, Tensor output, int root, void* stream, Op op, const ReduceOptions& options) {
+void Nccl::reduce(ConstTensor input, Tensor output, int root, GpuStream stream, Op op, const ReduceOptions& options) {
   if (group_.rank() != root) output = Tensor(nullptr, 0, input.dtype);
   reduce_by(
       {.count = input.count, .root = root, .kind = Kind::reduce, .op = op, .dtype = input.dtype}, std::span(&input, 1),
@@ -210,7 +211,7 @@ void Nccl::reduce(ConstTensor input, Tensor output, int root, void* stream, Op o
       });
 }
 
-void Nccl::broadcast(std::span<const Tensor> list, int root, void* stream, const Options& options) {
+void Nccl::broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options) {
   if (list.empty()) return;
   Signature signature{.root = root, .kind = Kind::broadcast};
   sign(signature, list);
@@ -220,18 +221,18 @@ void Nccl::broadcast(std::span<const Tensor> list, int root, void* stream, const
       return table_->broadcast(tensor.data, tensor.data, tensor.count, int(tensor.dtype), root, comm, stream);
     });
   };
-  run(signature, options.name, options.agree, stream, together(call));
+  run(signature, options.name, options.consistency_token, stream, together(call));
 }
 
-// Unequal parts are a broadcast of each.
-void Nccl::allgather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) {
+// Unequal parts: one broadcast for each part.
+void Nccl::allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) {
   const int dtype = int(input.dtype);
   const Signature signature{.count = output.count,
                             .fingerprint = fingerprint_of(options.counts),
                             .kind = Kind::allgather,
                             .dtype = input.dtype};
   if (options.counts.empty())
-    return run(signature, options.name, options.agree, stream, [&](void* comm) {
+    return run(signature, options.name, options.consistency_token, stream, [&](void* comm) {
       return table_->allgather(input.data, output.data, input.count, dtype, comm, stream);
     });
   const Parts parts(group_.size(), 0, options.counts);
@@ -244,10 +245,10 @@ void Nccl::allgather(ConstTensor input, Tensor output, void* stream, const PartO
       return table_->broadcast(from, to, part.count, dtype, rank, comm, stream);
     });
   };
-  run(signature, options.name, options.agree, stream, together(call));
+  run(signature, options.name, options.consistency_token, stream, together(call));
 }
 
-void Nccl::gather(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) {
+void Nccl::gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
   const bool is_root = group_.rank() == root;
   const Parts parts(group_.size(), input.count, options.counts);
   std::vector<Move> moves;
@@ -260,10 +261,10 @@ void Nccl::gather(ConstTensor input, Tensor output, int root, void* stream, cons
        .root = root,
        .kind = Kind::gather,
        .dtype = input.dtype},
-      options.name, options.agree, stream, moving(moves, input.dtype, stream));
+      options.name, options.consistency_token, stream, moving(moves, input.dtype, stream));
 }
 
-void Nccl::scatter(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) {
+void Nccl::scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
   const bool is_root = group_.rank() == root;
   const Parts parts(group_.size(), output.count, options.counts);
   std::vector<Move> moves;
@@ -276,11 +277,11 @@ void Nccl::scatter(ConstTensor input, Tensor output, int root, void* stream, con
        .root = root,
        .kind = Kind::scatter,
        .dtype = output.dtype},
-      options.name, options.agree, stream, moving(moves, output.dtype, stream));
+      options.name, options.consistency_token, stream, moving(moves, output.dtype, stream));
 }
 
-// Unequal parts are a reduction to each rank.
-void Nccl::reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
+// Unequal parts: one reduction to each rank.
+void Nccl::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
   const int dtype = int(input.dtype);
   const Parts parts(group_.size(), output.count, options.counts);
   const Signature signature{.count = parts.whole(),
@@ -303,19 +304,19 @@ void Nccl::reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op,
             });
 }
 
-void Nccl::alltoall(ConstTensor input, Tensor output, void* stream, const Options& options) {
+void Nccl::alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) {
   const std::uint64_t each = input.count / std::uint64_t(group_.size());
   std::vector<Move> moves;
   for (int rank = 0; rank < group_.size(); rank++) {
     const std::uint64_t begin = std::uint64_t(rank) * each;
     moves.push_back({rank, at(input.data, begin, input.dtype), each, at(output.data, begin, output.dtype), each});
   }
-  run({.count = input.count, .kind = Kind::alltoall, .dtype = input.dtype}, options.name, options.agree, stream,
-      moving(moves, input.dtype, stream));
+  run({.count = input.count, .kind = Kind::alltoall, .dtype = input.dtype}, options.name, options.consistency_token,
+      stream, moving(moves, input.dtype, stream));
 }
 
 // Ranks that do not agree on a count would wait for ever: the group exchanges them first.
-void Nccl::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, void* stream,
+void Nccl::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, GpuStream stream,
                     const Options& options) {
   std::vector<std::uint64_t> arriving(send_counts.size());
   group_.alltoall(ConstTensor(send_counts), arriving, options);
@@ -332,15 +333,15 @@ void Nccl::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts
     moves.push_back({rank, at(input.data, outgoing.of(rank).begin, input.dtype), outgoing.of(rank).count,
                      at(output.data, incoming.of(rank).begin, output.dtype), incoming.of(rank).count});
   // The same on all ranks: one that moves nothing takes part as well.
-  run({.count = 1, .kind = Kind::alltoall, .dtype = input.dtype}, options.name, options.agree, stream,
+  run({.count = 1, .kind = Kind::alltoall, .dtype = input.dtype}, options.name, options.consistency_token, stream,
       moving(moves, input.dtype, stream));
 }
 
-void Nccl::send(ConstTensor tensor, int to, void* stream, const Options& options) {
+void Nccl::send(ConstTensor tensor, int to, GpuStream stream, const Options& options) {
   const std::string what = text("NCCL send of ", tensor.count, " ", name(tensor.dtype), " to rank ", to);
   if (compare_)
-    group_.send_async(ConstTensor(nullptr, 0, tensor.dtype), to,
-                      {.name = what, .agree = fingerprint(options.agree, tensor.count)});
+    (void)group_.send_async(ConstTensor(nullptr, 0, tensor.dtype), to,
+                            {.name = what, .consistency_token = fingerprint(options.consistency_token, tensor.count)});
   if (tensor.count == 0) return;
   const auto call = [&](void* comm) {
     return table_->send(tensor.data, tensor.count, int(tensor.dtype), to, comm, stream);
@@ -348,11 +349,11 @@ void Nccl::send(ConstTensor tensor, int to, void* stream, const Options& options
   or_abort(group_, [&] { communicator_->run(what, stream, call); });
 }
 
-void Nccl::recv(Tensor tensor, int from, void* stream, const Options& options) {
+void Nccl::recv(Tensor tensor, int from, GpuStream stream, const Options& options) {
   const std::string what = text("NCCL recv of ", tensor.count, " ", name(tensor.dtype), " from rank ", from);
   if (compare_)
-    group_.recv_async(Tensor(nullptr, 0, tensor.dtype), from,
-                      {.name = what, .agree = fingerprint(options.agree, tensor.count)});
+    (void)group_.recv_async(Tensor(nullptr, 0, tensor.dtype), from,
+                            {.name = what, .consistency_token = fingerprint(options.consistency_token, tensor.count)});
   if (tensor.count == 0) return;
   const auto call = [&](void* comm) {
     return table_->recv(tensor.data, tensor.count, int(tensor.dtype), from, comm, stream);

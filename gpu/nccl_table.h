@@ -1,8 +1,8 @@
-/* What the engine asks of NCCL: a second table of C functions, of the same plugin, which loads NCCL itself, or of a
-   test's fake. Every function but the first two returns 0, ANELLO_NCCL_IN_PROGRESS or a status, which describe() puts in
-   words. Element types and reductions have the values of anello::DType and anello::Op. A communicator is made on the
-   calling thread's current device and does not block; while it is in progress nothing but state() and abort() may be
-   called with it. Between group_start() and group_end() a thread's calls are put together to one. */
+/* What the engine needs of NCCL: a table of C functions, filled by the plugin libanello_gpu.so, which loads NCCL, or by
+   a test's fake. Every function except the first two returns 0, ANELLO_NCCL_IN_PROGRESS or a status, which describe()
+   puts in words. Element types and reductions have the values of anello::DType and anello::Op. A communicator is made
+   on the calling thread's current device and does not block. While it is in progress, only state() and abort() may be
+   called with it. Between group_start() and group_end() a thread's calls are combined into one. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -10,6 +10,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct CUstream_st; /* CUstream_st* is cudaStream_t */
 
 #define ANELLO_NCCL_IN_PROGRESS (-1)
 
@@ -19,31 +21,34 @@ typedef struct AnelloNcclId {
 
 typedef struct AnelloNcclTable {
   const char* (*describe)(int status);
-  const char* (*details)(void* comm); /* of what failed last; may be null */
+  const char* (*details)(void* comm); /* of the last failure; may be null */
 
-  int (*version)(int* version); /* 22809: 2.28.9 */
-  int (*has)(int dtype, int op); /* 1: reductions of that kind; 0: none. Other calls take any type. */
+  int (*version)(int* version);  /* 22809: 2.28.9 */
+  int (*has)(int dtype, int op); /* 1: there is such a reduction. Other calls take any type. */
 
   int (*unique_id)(AnelloNcclId* id);
   int (*create)(void** comm, int size, const AnelloNcclId* id, int rank);
   int (*split)(void* comm, int colour, int key, void** child);
   int (*state)(void* comm);
-  int (*finalize)(void* comm); /* what was queued is done when it is no longer in progress */
-  int (*destroy)(void* comm);  /* after that */
+  int (*finalize)(void* comm); /* queued work is done when it is no longer in progress */
+  int (*destroy)(void* comm);  /* after finalize() */
   int (*abort)(void* comm);    /* instead of both; any thread; may block */
 
   int (*group_start)(void);
   int (*group_end)(void);
-  int (*allreduce)(const void* in, void* out, size_t count, int dtype, int op, void* comm, void* stream);
-  int (*reduce)(const void* in, void* out, size_t count, int dtype, int op, int root, void* comm, void* stream);
-  int (*broadcast)(const void* in, void* out, size_t count, int dtype, int root, void* comm, void* stream);
-  int (*allgather)(const void* in, void* out, size_t in_count, int dtype, void* comm, void* stream);
-  int (*reduce_scatter)(const void* in, void* out, size_t out_count, int dtype, int op, void* comm, void* stream);
-  int (*send)(const void* in, size_t count, int dtype, int to, void* comm, void* stream);
-  int (*recv)(void* out, size_t count, int dtype, int from, void* comm, void* stream);
+  int (*allreduce)(const void* in, void* out, size_t count, int dtype, int op, void* comm, struct CUstream_st* stream);
+  int (*reduce)(const void* in, void* out, size_t count, int dtype, int op, int root, void* comm,
+                struct CUstream_st* stream);
+  int (*broadcast)(const void* in, void* out, size_t count, int dtype, int root, void* comm,
+                   struct CUstream_st* stream);
+  int (*allgather)(const void* in, void* out, size_t in_count, int dtype, void* comm, struct CUstream_st* stream);
+  int (*reduce_scatter)(const void* in, void* out, size_t out_count, int dtype, int op, void* comm,
+                        struct CUstream_st* stream);
+  int (*send)(const void* in, size_t count, int dtype, int to, void* comm, struct CUstream_st* stream);
+  int (*recv)(void* out, size_t count, int dtype, int from, void* comm, struct CUstream_st* stream);
 
-  /* A sum of elements that are multiplied by a factor, which may differ from rank to rank; for the `op` of the above.
-     Of floats alone. It lasts until it is destroyed; calls that were queued with it may still be on their way then. */
+  /* Makes an `op` for the functions above: a sum in which each rank multiplies its elements by its own factor. For
+     floats only. It may be destroyed while calls that were queued with it are under way. */
   int (*scaled_sum_create)(int* op, double factor, int dtype, void* comm);
   int (*scaled_sum_destroy)(int op, void* comm);
 } AnelloNcclTable;

@@ -1,4 +1,5 @@
-// What fails on one rank only, on its device or for want of memory, ends the world: the others wait for this rank.
+// An error that only one rank can see, on its device or because memory has run out, aborts the world: the other ranks
+// wait for this one.
 #pragma once
 #include <anello/error.hpp>
 #include <anello/group.hpp>
@@ -6,6 +7,8 @@
 
 namespace anello::gpu {
 
+// Calls body(), and rethrows what it throws. For Error{device}, Error{timed_out} and std::bad_alloc it aborts the world
+// first.
 template <class Body>
 void or_abort(Group& group, Body body) {
   try {

@@ -8,7 +8,7 @@
 namespace anello::gpu {
 namespace {
 
-constexpr std::size_t kAligned = 8;  // elements of 16 bits, so that each tensor begins at 16 bytes
+constexpr std::size_t kAligned = 8;  // elements of 16 bits: each tensor begins at a multiple of 16 bytes
 std::size_t rounded_up(std::size_t count) {
   return (count + kAligned - 1) / kAligned * kAligned;
 }
@@ -20,32 +20,32 @@ PackBuffer::PackBuffer(const Device& device, const AnelloKernelTable& kernels)
 
 PackBuffer::~PackBuffer() {
   try {
-    wait(device_, free_, kLastWait, "the end of what was packed");
+    wait(device_, free_, kLastWait, "the last use of the pack buffer");
   } catch (const Error&) {
-    room_.leak();  // the device may still use it
+    memory_.leak();  // the device may still use it
   }
 }
 
-void PackBuffer::cast(std::span<const AnelloPart> parts, DType from, DType to, double factor, void* stream) {
+void PackBuffer::cast(std::span<const AnelloPart> parts, DType from, DType to, double factor, GpuStream stream) {
   const int status = kernels_->cast(parts.data(), parts.size(), int(from), int(to), factor, stream);
   if (status != 0)
     throw Error(ErrorCode::device, text("GPU ", int(device_.id), ", stream ", stream, ": casting ", name(from), " to ",
                                         name(to), ": ", kernels_->describe(status)));
 }
 
-PackBuffer::Packed PackBuffer::pack(std::span<const ConstTensor> list, DType as, double factor, void* stream) {
+PackBuffer::Packed PackBuffer::pack(std::span<const ConstTensor> list, DType as, double factor, GpuStream stream) {
   const DeviceGuard guard(device_);
   std::size_t count = 0;
   for (const ConstTensor& tensor : list) count += rounded_up(tensor.count);
-  if (const std::size_t bytes = count * size_bytes(as); bytes > room_bytes_) {
-    wait(device_, free_, std::chrono::milliseconds(0), "the end of what was packed");
-    room_ = make_memory(device_, bytes);
-    room_bytes_ = bytes;
+  if (const std::size_t bytes = count * size_bytes(as); bytes > memory_bytes_) {
+    wait(device_, free_, std::chrono::milliseconds(0), "the last use of the pack buffer");
+    memory_ = make_memory(device_, bytes);
+    memory_bytes_ = bytes;
   }
   follow(device_, stream, free_);
   std::vector<AnelloPart> parts;
-  Packed packed{{room_.get(), count, as}, {}};
-  auto* to = static_cast<std::byte*>(room_.get());
+  Packed packed{{memory_.get(), count, as}, {}};
+  auto* to = static_cast<std::byte*>(memory_.get());
   for (const ConstTensor& tensor : list) {
     packed.parts.push_back(to);
     if (tensor.count > 0) parts.push_back({tensor.data, to, tensor.count});
@@ -55,10 +55,10 @@ PackBuffer::Packed PackBuffer::pack(std::span<const ConstTensor> list, DType as,
   return packed;
 }
 
-void PackBuffer::unpack(std::span<const Tensor> list, DType as, double factor, void* stream) {
+void PackBuffer::unpack(std::span<const Tensor> list, DType as, double factor, GpuStream stream) {
   const DeviceGuard guard(device_);
   std::vector<AnelloPart> parts;
-  const auto* from = static_cast<const std::byte*>(room_.get());
+  const auto* from = static_cast<const std::byte*>(memory_.get());
   for (const Tensor& tensor : list) {
     if (tensor.count > 0) parts.push_back({from, tensor.data, tensor.count});
     from += rounded_up(tensor.count) * size_bytes(as);
@@ -67,11 +67,11 @@ void PackBuffer::unpack(std::span<const Tensor> list, DType as, double factor, v
   release(stream);
 }
 
-void PackBuffer::release(void* stream) {
+void PackBuffer::release(GpuStream stream) {
   record(device_, free_, stream);
 }
 
-void PackBuffer::scale(std::span<const Tensor> list, double factor, void* stream) {
+void PackBuffer::scale(std::span<const Tensor> list, double factor, GpuStream stream) {
   const DeviceGuard guard(device_);
   std::vector<AnelloPart> parts;
   for (const Tensor& tensor : list)

@@ -1,6 +1,6 @@
-// Floats that travel as others than they are: of 16 bits, or multiplied by a factor. They are packed behind each other
-// on the device and unpacked into their places. One thread; what uses the room on one stream waits for what used it on
-// another.
+// Device memory in which tensors of floats are packed one behind the other, as another type or multiplied by a factor,
+// and from which they are unpacked into their places. Grows with the largest list. One thread; a stream that uses the
+// memory waits for the stream that used it before.
 #pragma once
 #include <anello/tensor.hpp>
 #include <span>
@@ -18,28 +18,28 @@ class PackBuffer {
   PackBuffer(const PackBuffer&) = delete;
   PackBuffer& operator=(const PackBuffer&) = delete;
 
-  // What was packed: all of it, in which there is room between the parts that holds anything, and each by itself.
+  // Everything that was packed, with undefined elements between the parts, and where each part begins.
   struct Packed {
     Tensor all;
     std::vector<const void*> parts;
   };
 
-  // These queue what they do; throw Error{device}. What is packed lies there until it is unpacked, into tensors of the
-  // same counts, or released.
-  Packed pack(std::span<const ConstTensor> list, DType as, double factor, void* stream);
-  void unpack(std::span<const Tensor> list, DType as, double factor, void* stream);
-  void release(void* stream);
-  // In place.
-  void scale(std::span<const Tensor> list, double factor, void* stream);
+  // These queue work on the stream and throw Error{device}. pack() blocks only when the memory must grow. What it
+  // packed stays until unpack(), into tensors of the same counts, or release().
+  Packed pack(std::span<const ConstTensor> list, DType as, double factor, GpuStream stream);
+  void unpack(std::span<const Tensor> list, DType as, double factor, GpuStream stream);
+  void release(GpuStream stream);
+  // Multiplies each tensor in place.
+  void scale(std::span<const Tensor> list, double factor, GpuStream stream);
 
  private:
-  void cast(std::span<const AnelloPart> parts, DType from, DType to, double factor, void* stream);
+  void cast(std::span<const AnelloPart> parts, DType from, DType to, double factor, GpuStream stream);
 
   Device device_;
   const AnelloKernelTable* kernels_;
-  DeviceMemory room_;
-  std::size_t room_bytes_ = 0;
-  Event free_;  // what was packed has been unpacked
+  DeviceMemory memory_;
+  std::size_t memory_bytes_ = 0;
+  Event free_;  // the last user of the memory is done
 };
 
 }  // namespace anello::gpu

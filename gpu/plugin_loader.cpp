@@ -15,13 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Plugin kDevices{"libanello_gpu.so", "anello_gpu_table", ANELLO_GPU_TABLE_VERSION, "GPU memory",
-                          "build Anello where CUDA's toolkit is (-DANELLO_CUDA=ON), and install it with the program"};
+constexpr PluginInfo kDevices{
+    "libanello_gpu.so", "anello_gpu_table", ANELLO_GPU_TABLE_VERSION, "GPU memory",
+    "build Anello where CUDA's toolkit is (-DANELLO_CUDA=ON), and install it with the program"};
 
-constexpr Plugin kKernels{"libanello_kernels.so", "anello_kernel_table", ANELLO_KERNEL_TABLE_VERSION,
-                          "arithmetic on GPUs", "build Anello where nvcc and cuBLAS are (-DANELLO_CUDA=ON)"};
+constexpr PluginInfo kKernels{"libanello_kernels.so", "anello_kernel_table", ANELLO_KERNEL_TABLE_VERSION,
+                              "arithmetic on GPUs", "build Anello where nvcc and cuBLAS are (-DANELLO_CUDA=ON)"};
 
-fs::path first_there(const Plugin& plugin, const std::vector<fs::path>& places) {
+fs::path first_existing(const PluginInfo& plugin, const std::vector<fs::path>& places) {
   std::error_code ignored;
   const auto found =
       std::find_if(places.begin(), places.end(), [&](const auto& file) { return fs::exists(file, ignored); });
@@ -29,13 +30,13 @@ fs::path first_there(const Plugin& plugin, const std::vector<fs::path>& places) 
   std::string list;
   for (const fs::path& place : places) list += text(list.empty() ? "" : ", ", place.lexically_normal().string());
   throw Error(ErrorCode::unsupported, text(plugin.purpose, " needs the plugin ", plugin.file,
-                                           ", which is not there (looked for ", list, "); ", plugin.remedy));
+                                           ", which was not found (looked for ", list, "); ", plugin.remedy));
 }
 
 }  // namespace
 
-LoadedPlugin load(const Plugin& plugin, const std::vector<fs::path>& places) {
-  const fs::path path = first_there(plugin, places);
+LoadedPlugin load(const PluginInfo& plugin, const std::vector<fs::path>& places) {
+  const fs::path path = first_existing(plugin, places);
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) throw Error(ErrorCode::unsupported, text("the plugin cannot be loaded: ", dlerror()));
   const auto table_of = reinterpret_cast<const void* (*)()>(dlsym(handle, plugin.symbol));
@@ -43,14 +44,14 @@ LoadedPlugin load(const Plugin& plugin, const std::vector<fs::path>& places) {
   std::uint32_t version = 0;
   if (table) std::memcpy(&version, table, sizeof version);
   if (table && version == plugin.version) return {path, table};
-  const std::string other = table ? text("has version ", version) : "is no such plugin";
+  const std::string other = table ? text("has version ", version) : "is not such a plugin";
   dlclose(handle);
   throw Error(ErrorCode::unsupported,
               text("the plugin ", path.string(), " ", other, ", but this program needs version ", plugin.version,
                    "; install both from one build"));
 }
 
-Library::Library(const std::vector<fs::path>& places) : loaded_(load(kDevices, places)) {}
+DevicePlugin::DevicePlugin(const std::vector<fs::path>& places) : loaded_(load(kDevices, places)) {}
 
 int device_count(const AnelloGpuTable& table) {
   int count = 0;
@@ -62,7 +63,7 @@ int device_count(const AnelloGpuTable& table) {
   return count;
 }
 
-const Library& installed(const std::string& given) {
+const DevicePlugin& installed(const std::string& given) {
   std::vector<fs::path> places = {given};
   if (given.empty()) {
     std::error_code ignored;
@@ -70,7 +71,7 @@ const Library& installed(const std::string& given) {
     places = {folder / kDevices.file, folder / ".." / "lib" / kDevices.file, folder / ".." / "gpu" / kDevices.file,
               fs::path(ANELLO_LIBRARY_FOLDER) / kDevices.file};
   }
-  static const Library only(places);
+  static const DevicePlugin only(places);
   return only;
 }
 
@@ -92,7 +93,7 @@ std::string nccl_version_text(int version) {
   return text(version / 10000, ".", version / 100 % 100, ".", version % 100);
 }
 
-AnelloGpuInfo Library::info(DeviceId id) const {
+AnelloGpuInfo DevicePlugin::info(DeviceId id) const {
   AnelloGpuInfo info{};
   check({&table(), id}, table().device_info(int(id), &info), "asking for its properties");
   return info;

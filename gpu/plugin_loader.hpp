@@ -1,5 +1,5 @@
-// The plugins that know CUDA, loaded when a GPU is asked for: programs are linked without them, and run where there is
-// none.
+// Loads the plugins that use CUDA, when a program first needs a GPU. Programs are linked without them, and run on
+// machines that have none. Any thread.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -11,12 +11,13 @@
 
 namespace anello::gpu {
 
-// A shared library that fills a table of C functions, whose first member is its version, a uint32_t.
-struct Plugin {
+// What a plugin must be: a shared library with a function that returns a table of C functions. The table's first member
+// is its version, a uint32_t.
+struct PluginInfo {
   const char* file;    // its usual name
   const char* symbol;  // the function that returns the table
   std::uint32_t version;
-  const char* purpose;  // "GPU memory"
+  const char* purpose;  // what needs it: "GPU memory"
   const char* remedy;
 };
 
@@ -25,15 +26,15 @@ struct LoadedPlugin {
   const void* table;
 };
 
-// Loads the first of these files that is there, for as long as the process lives: CUDA's runtime does not survive being
-// unloaded. Throws Error{unsupported} if none is, naming where it was looked for, if it cannot be loaded, or if it is
-// of another version.
-LoadedPlugin load(const Plugin& plugin, const std::vector<std::filesystem::path>& places);
+// Loads the first of these files that exists. It stays loaded until the process ends, since CUDA's runtime cannot be
+// unloaded. Throws Error{unsupported} if none exists (with the list), if it cannot be loaded, or if it has another
+// version.
+LoadedPlugin load(const PluginInfo& plugin, const std::vector<std::filesystem::path>& places);
 
-// The plugin that knows devices.
-class Library {
+// The plugin for devices, streams, events and memory.
+class DevicePlugin {
  public:
-  explicit Library(const std::vector<std::filesystem::path>& places);  // throws as load()
+  explicit DevicePlugin(const std::vector<std::filesystem::path>& places);  // throws as load()
 
   const AnelloGpuTable& table() const { return *static_cast<const AnelloGpuTable*>(loaded_.table); }
   const std::filesystem::path& path() const { return loaded_.path; }
@@ -43,17 +44,18 @@ class Library {
   LoadedPlugin loaded_;
 };
 
-// That of this process: the file given, or, if that is empty, the plugin beside the program or where Anello is
-// installed. Loaded once, and kept. Throws as the constructor, each time anew until it is there.
-const Library& installed(const std::string& given);
+// This process's plugin: the given file, or, if `given` is empty, the one beside the program or where Anello is
+// installed. The first call that succeeds loads it; later calls return the same. Throws as the constructor.
+const DevicePlugin& installed(const std::string& given);
 
-// The kernels, which lie beside the plugin for devices. The first throws as load(), the second returns null.
+// The plugin for arithmetic, from the folder of the plugin for devices. If it cannot be loaded, the first function
+// throws as load(), and the second logs why and returns null.
 const AnelloKernelTable& installed_kernels(const std::string& given);
 const AnelloKernelTable* installed_kernels_if_any(const std::string& given);
 
-std::string nccl_version_text(int version);  // of 22809: "2.28.9"
+std::string nccl_version_text(int version);  // for 22809: "2.28.9"
 
-// What this process may use. Throws Error{unsupported} if that is nothing, with what the driver says.
+// The number of GPUs that this process can use. Throws Error{unsupported} with the driver's message if there is none.
 int device_count(const AnelloGpuTable& table);
 
 }  // namespace anello::gpu

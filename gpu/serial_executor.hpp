@@ -1,4 +1,5 @@
-// A thread that makes calls that block, one after the other, for a caller who goes on meanwhile.
+// A thread that makes blocking calls one after the other, in the order in which they were submitted. The thread that
+// submits them continues at once.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -15,11 +16,11 @@ template <class Result>
 class SerialExecutor {
  public:
   SerialExecutor() : thread_(quiet_thread([this] { work(); })) {}
-  // Waits for the call that has begun; those that have not are dropped.
+  // Waits for the call that has begun, and drops the calls that have not.
   ~SerialExecutor() {
     {
       const std::lock_guard lock(mutex_);
-      over_ = true;
+      stopping_ = true;
     }
     changed_.notify_one();
     thread_.join();
@@ -27,9 +28,9 @@ class SerialExecutor {
   SerialExecutor(const SerialExecutor&) = delete;
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
-  // What the call returns, or throws.
+  // Does not block. The future has what the call returns or throws; it is a broken promise if the call was dropped.
   template <class Call>
-  std::future<Result> take(Call call) {
+  std::future<Result> submit(Call call) {
     const std::lock_guard lock(mutex_);
     calls_.emplace_back(std::move(call));
     changed_.notify_one();
@@ -39,8 +40,8 @@ class SerialExecutor {
  private:
   void work() {
     for (std::unique_lock lock(mutex_);;) {
-      changed_.wait(lock, [&] { return over_ || !calls_.empty(); });
-      if (over_) return;
+      changed_.wait(lock, [&] { return stopping_ || !calls_.empty(); });
+      if (stopping_) return;
       auto call = std::exchange(calls_.front(), {});
       calls_.pop_front();
       lock.unlock();
@@ -52,8 +53,8 @@ class SerialExecutor {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::packaged_task<Result()>> calls_;
-  bool over_ = false;
-  std::thread thread_;  // the last: it uses the others
+  bool stopping_ = false;
+  std::thread thread_;  // the last member: it uses the others
 };
 
 }  // namespace anello::gpu

@@ -29,25 +29,26 @@ Staged::Staged(Group group, const Device& device, const Limits& limits)
     slot = {make_pinned(device, limits_.segment_bytes), make_event(device), make_event(device), {}};
 }
 
-// Memory that the device may still use is not given back: that would wait for it.
+// Memory that the device may still use is leaked: to free it could block forever.
 Staged::~Staged() {
-  if (settle()) return;
+  if (drain()) return;
   for (Slot& slot : slots_) slot.memory.leak();
   input_.leak();
   output_.leak();
 }
 
-// Nothing may be on its way through memory that is about to be used anew, or given back. False: something is.
-bool Staged::settle() noexcept {
+// Waits until neither the group nor the device uses the pinned memory, so that it can be reused or freed. False: the
+// device still does.
+bool Staged::drain() noexcept {
   for (Slot& slot : slots_) try {
       slot.work.wait();
     } catch (const Error&) {
-      // whoever started it has been told
+      // the call that started it has thrown this error
     }
   try {
     for (const Stream* stream : {&down_, &up_}) {
       record(device_, order_, stream->get());
-      wait(device_, order_, limits_.copy.count() > 0 ? limits_.copy : kLastWait, "the end of what is on its way");
+      wait(device_, order_, limits_.copy.count() > 0 ? limits_.copy : kLastWait, "the end of copies under way");
     }
     return true;
   } catch (const Error&) {
@@ -55,7 +56,7 @@ bool Staged::settle() noexcept {
   }
 }
 
-// What has gone wrong here must not be on its way any more when the caller has its memory back.
+// On failure, waits for outstanding copies before it rethrows: the caller may free its tensors.
 template <class Body>
 void Staged::carry_out(Body body) {
   try {
@@ -64,17 +65,17 @@ void Staged::carry_out(Body body) {
       body();
     });
   } catch (...) {
-    settle();
+    drain();
     throw;
   }
 }
 
-void Staged::begin(void* stream) {
+void Staged::begin(GpuStream stream) {
   order(device_, order_, stream, down_.get());
   order(device_, order_, stream, up_.get());
 }
 
-void Staged::end(void* stream) {
+void Staged::end(GpuStream stream) {
   order(device_, order_, up_.get(), stream);
 }
 
@@ -89,81 +90,82 @@ void Staged::upload(Slot& slot, void* to, std::size_t bytes) {
   record(device_, slot.uploaded, up_.get());
 }
 
-void Staged::pass(const Passage& passage, void* stream) {
-  const std::size_t size = size_bytes(passage.dtype);
-  const std::size_t most = std::max<std::size_t>(1, limits_.segment_bytes / size);
-  const std::size_t segments = std::max<std::size_t>(1, (passage.count + most - 1) / most);
-  const auto elems = [&](std::size_t k) { return std::min(most, passage.count - k * most); };
+void Staged::run_in_segments(const Segmented& tensor, GpuStream stream) {
+  const std::size_t size = size_bytes(tensor.dtype);
+  const std::size_t max_elems = std::max<std::size_t>(1, limits_.segment_bytes / size);
+  const std::size_t segments = std::max<std::size_t>(1, (tensor.count + max_elems - 1) / max_elems);
+  const auto elems = [&](std::size_t k) { return std::min(max_elems, tensor.count - k * max_elems); };
   begin(stream);
-  // Three stages, each a segment behind the one before.
+  // Three stages; each works on the segment behind that of the stage before it.
   for (std::size_t k = 0; k < segments + 2; k++) {
-    if (k < segments && passage.from) download(slots_[k % kSlots], at(passage.from, k * most * size), elems(k) * size);
+    if (k < segments && tensor.from)
+      download(slots_[k % kSlots], at(tensor.from, k * max_elems * size), elems(k) * size);
     if (k >= 1 && k <= segments) {
       Slot& slot = slots_[(k - 1) % kSlots];
-      // The group writes to this memory: what was in it has to be on the device.
-      if (passage.from)
+      // The group writes to this memory: the upload of its previous contents must be done.
+      if (tensor.from)
         wait(device_, slot.downloaded, limits_.copy, "copying to the host");
       else
         wait(device_, slot.uploaded, limits_.copy, "copying from the host");
-      slot.work = passage.start({slot.memory.get(), elems(k - 1), passage.dtype});
+      slot.work = tensor.start({slot.memory.get(), elems(k - 1), tensor.dtype});
     }
     if (k >= 2) {
       Slot& slot = slots_[(k - 2) % kSlots];
       slot.work.wait();
-      if (passage.to) upload(slot, at(passage.to, (k - 2) * most * size), elems(k - 2) * size);
+      if (tensor.to) upload(slot, at(tensor.to, (k - 2) * max_elems * size), elems(k - 2) * size);
     }
   }
   end(stream);
 }
 
-// A count that differs by whole segments must be no other rank's next operation.
-std::uint64_t Staged::agreed(std::uint64_t number, std::size_t count) {
-  return fingerprint(number, count);
+// Without the count, a rank whose tensor has more segments would take the others' next operation for its own.
+std::uint64_t Staged::token_of(std::uint64_t token, std::size_t count) {
+  return fingerprint(token, count);
 }
 
-void Staged::allreduce(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
-  ReduceOptions of_segments = options;
-  of_segments.agree = agreed(options.agree, input.count);
+void Staged::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
+  ReduceOptions segment_options = options;
+  segment_options.consistency_token = token_of(options.consistency_token, input.count);
   carry_out([&] {
-    pass({input.data, output.data, input.count, input.dtype,
-          [&](Tensor segment) { return group_.allreduce_async(segment, op, of_segments); }},
-         stream);
+    run_in_segments({input.data, output.data, input.count, input.dtype,
+                     [&](Tensor segment) { return group_.allreduce_async(segment, op, segment_options); }},
+                    stream);
   });
 }
 
-void Staged::allreduce(std::span<const Tensor> list, void* stream, Op op, const ReduceOptions& options) {
+void Staged::allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options) {
   for (const Tensor& tensor : list) allreduce(tensor, tensor, stream, op, options);
 }
 
-void Staged::reduce(ConstTensor input, Tensor output, int root, void* stream, Op op, const ReduceOptions& options) {
-  ReduceOptions of_segments = options;
-  of_segments.agree = agreed(options.agree, input.count);
+void Staged::reduce(ConstTensor input, Tensor output, int root, GpuStream stream, Op op, const ReduceOptions& options) {
+  ReduceOptions segment_options = options;
+  segment_options.consistency_token = token_of(options.consistency_token, input.count);
   carry_out([&] {
-    pass({input.data, group_.rank() == root ? output.data : nullptr, input.count, input.dtype,
-          [&](Tensor segment) { return group_.reduce_async(segment, root, op, of_segments); }},
-         stream);
+    run_in_segments({input.data, group_.rank() == root ? output.data : nullptr, input.count, input.dtype,
+                     [&](Tensor segment) { return group_.reduce_async(segment, root, op, segment_options); }},
+                    stream);
   });
 }
 
-void Staged::broadcast(std::span<const Tensor> list, int root, void* stream, const Options& options) {
+void Staged::broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options) {
   const bool is_root = group_.rank() == root;
   for (const Tensor& tensor : list) {
-    const Options of_segments{options.name, agreed(options.agree, tensor.count)};
+    const Options segment_options{options.name, token_of(options.consistency_token, tensor.count)};
     carry_out([&] {
-      pass({is_root ? tensor.data : nullptr, is_root ? nullptr : tensor.data, tensor.count, tensor.dtype,
-            [&](Tensor segment) { return group_.broadcast_async(segment, root, of_segments); }},
-           stream);
+      run_in_segments({is_root ? tensor.data : nullptr, is_root ? nullptr : tensor.data, tensor.count, tensor.dtype,
+                       [&](Tensor segment) { return group_.broadcast_async(segment, root, segment_options); }},
+                      stream);
     });
   }
 }
 
-// Whose parts lie where depends on their sizes, so that they go as one.
-void Staged::whole(ConstTensor input, Tensor output, void* stream,
-                   const std::function<void(ConstTensor, Tensor)>& call) {
-  const auto at_least = [&](PinnedMemory& memory, std::size_t& room, std::size_t bytes) {
-    if (bytes <= room) return;
+// For collectives in which the place of an element depends on the sizes of the parts: they are not cut into segments.
+void Staged::run_whole(ConstTensor input, Tensor output, GpuStream stream,
+                       const std::function<void(ConstTensor, Tensor)>& call) {
+  const auto at_least = [&](PinnedMemory& memory, std::size_t& capacity, std::size_t bytes) {
+    if (bytes <= capacity) return;
     memory = make_pinned(device_, bytes);
-    room = bytes;
+    capacity = bytes;
   };
   carry_out([&] {
     at_least(input_, input_bytes_, input.bytes());
@@ -175,48 +177,48 @@ void Staged::whole(ConstTensor input, Tensor output, void* stream,
     call({input_.get(), input.count, input.dtype}, {output_.get(), output.count, output.dtype});
     if (output.count > 0) copy(device_, output.data, output_.get(), output.bytes(), up_.get());
     end(stream);
-    // The next call may want the memory for something else.
+    // The next call reuses the memory.
     record(device_, order_, up_.get());
     wait(device_, order_, limits_.copy, "copying from the host");
   });
 }
 
-void Staged::allgather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) {
-  whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.allgather(in, out, options); });
+void Staged::allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) {
+  run_whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.allgather(in, out, options); });
 }
 
-void Staged::gather(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) {
+void Staged::gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
   if (group_.rank() != root) output = Tensor(nullptr, 0, input.dtype);
-  whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.gather(in, out, root, options); });
+  run_whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.gather(in, out, root, options); });
 }
 
-void Staged::scatter(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) {
+void Staged::scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
   if (group_.rank() != root) input = ConstTensor(nullptr, 0, output.dtype);
-  whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.scatter(in, out, root, options); });
+  run_whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.scatter(in, out, root, options); });
 }
 
-void Staged::reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) {
-  whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.reduce_scatter(in, out, op, options); });
+void Staged::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
+  run_whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.reduce_scatter(in, out, op, options); });
 }
 
-void Staged::alltoall(ConstTensor input, Tensor output, void* stream, const Options& options) {
-  whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.alltoall(in, out, options); });
+void Staged::alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) {
+  run_whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.alltoall(in, out, options); });
 }
 
-void Staged::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, void* stream,
+void Staged::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, GpuStream stream,
                       const Options& options) {
-  whole(input, output, stream,
-        [&](ConstTensor in, Tensor out) { group_.alltoall(in, out, send_counts, recv_counts, options); });
+  run_whole(input, output, stream,
+            [&](ConstTensor in, Tensor out) { group_.alltoall(in, out, send_counts, recv_counts, options); });
 }
 
-void Staged::send(ConstTensor tensor, int to, void* stream, const Options& options) {
-  whole(tensor, Tensor(nullptr, 0, tensor.dtype), stream,
-        [&](ConstTensor in, Tensor) { group_.send(in, to, options); });
+void Staged::send(ConstTensor tensor, int to, GpuStream stream, const Options& options) {
+  run_whole(tensor, Tensor(nullptr, 0, tensor.dtype), stream,
+            [&](ConstTensor in, Tensor) { group_.send(in, to, options); });
 }
 
-void Staged::recv(Tensor tensor, int from, void* stream, const Options& options) {
-  whole(ConstTensor(nullptr, 0, tensor.dtype), tensor, stream,
-        [&](ConstTensor, Tensor out) { group_.recv(out, from, options); });
+void Staged::recv(Tensor tensor, int from, GpuStream stream, const Options& options) {
+  run_whole(ConstTensor(nullptr, 0, tensor.dtype), tensor, stream,
+            [&](ConstTensor, Tensor out) { group_.recv(out, from, options); });
 }
 
 }  // namespace anello::gpu

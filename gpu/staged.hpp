@@ -1,10 +1,10 @@
-// Collectives on GPU memory where NCCL cannot: several ranks that share a GPU, or no NCCL at all. Tensors go through
-// pinned host memory and the group's collectives; where elements do not depend on their place (allreduce, reduce,
-// broadcast) in segments, of which one is copied from the device, one is on its way between ranks and one is copied
-// back at the same time, so that the whole takes about as long as the slowest of the three.
+// The backend for ranks that share a GPU, or have no NCCL: tensors go through pinned host memory and the group's
+// collectives. allreduce, reduce and broadcast cut them into segments; at the same time one segment is copied from the
+// device, one travels between the ranks and one is copied back, so that a call takes about as long as the slowest of
+// the three.
 //
-// Calls block until the result's last copy is queued. One thread at a time. A failure on the device ends the world,
-// since the others wait for this rank.
+// Calls block until the result's last copy is queued. One thread at a time. A failure on the device aborts the world,
+// since the other ranks wait for this one.
 #pragma once
 #include <array>
 #include <chrono>
@@ -18,8 +18,8 @@ namespace anello::gpu {
 class Staged : public Collectives {
  public:
   struct Limits {
-    std::size_t segment_bytes = 1 << 20;  // the same on all ranks
-    std::chrono::milliseconds copy{0};    // of one copy and what the stream had to do before it; 0: none
+    std::size_t segment_bytes = 1 << 20;  // equal on all ranks
+    std::chrono::milliseconds copy{0};    // for one copy and the work on the stream before it; 0: no limit
   };
 
   Staged(Group group, const Device& device, const Limits& limits);
@@ -27,47 +27,49 @@ class Staged : public Collectives {
   Staged(const Staged&) = delete;
   Staged& operator=(const Staged&) = delete;
 
-  void allreduce(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) override;
-  void allreduce(std::span<const Tensor> list, void* stream, Op op, const ReduceOptions& options) override;
-  void reduce(ConstTensor input, Tensor output, int root, void* stream, Op op, const ReduceOptions& options) override;
-  void broadcast(std::span<const Tensor> list, int root, void* stream, const Options& options) override;
-  void allgather(ConstTensor input, Tensor output, void* stream, const PartOptions& options) override;
-  void gather(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) override;
-  void scatter(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options) override;
-  void reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op, const ReduceOptions& options) override;
-  void alltoall(ConstTensor input, Tensor output, void* stream, const Options& options) override;
-  void alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, void* stream,
+  void allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) override;
+  void allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options) override;
+  void reduce(ConstTensor input, Tensor output, int root, GpuStream stream, Op op,
+              const ReduceOptions& options) override;
+  void broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options) override;
+  void allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) override;
+  void gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) override;
+  void scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) override;
+  void reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) override;
+  void alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) override;
+  void alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, GpuStream stream,
                 const Options& options) override;
-  void send(ConstTensor tensor, int to, void* stream, const Options& options) override;
-  void recv(Tensor tensor, int from, void* stream, const Options& options) override;
+  void send(ConstTensor tensor, int to, GpuStream stream, const Options& options) override;
+  void recv(Tensor tensor, int from, GpuStream stream, const Options& options) override;
 
  private:
-  // Where one of the segments in flight lies, and its two copies.
+  // Holds one of the segments in flight: its memory, its two copies and its collective.
   struct Slot {
     PinnedMemory memory;
     Event downloaded, uploaded;
     Work work;
   };
-  // Of a collective that goes in segments: null where this rank has nothing to give, or gets nothing.
-  struct Passage {
-    const void* from;
-    void* to;
+  // A tensor that goes in segments, and how the collective of one segment is started.
+  struct Segmented {
+    const void* from;  // null if this rank gives nothing
+    void* to;          // null if it receives nothing
     std::size_t count;
     DType dtype;
     std::function<Work(Tensor segment)> start;
   };
-  static constexpr std::size_t kSlots = 3;  // a segment each for the way down, the ring and the way up
+  static constexpr std::size_t kSlots = 3;  // one each for download, collective and upload
 
-  static std::uint64_t agreed(std::uint64_t number, std::size_t count);
-  void pass(const Passage& passage, void* stream);
-  void whole(ConstTensor input, Tensor output, void* stream, const std::function<void(ConstTensor, Tensor)>& call);
+  static std::uint64_t token_of(std::uint64_t token, std::size_t count);
+  void run_in_segments(const Segmented& tensor, GpuStream stream);
+  void run_whole(ConstTensor input, Tensor output, GpuStream stream,
+                 const std::function<void(ConstTensor, Tensor)>& call);
   void download(Slot& slot, const void* from, std::size_t bytes);
   void upload(Slot& slot, void* to, std::size_t bytes);
-  void begin(void* stream);
-  void end(void* stream);
+  void begin(GpuStream stream);
+  void end(GpuStream stream);
   template <class Body>
   void carry_out(Body body);
-  bool settle() noexcept;
+  bool drain() noexcept;
 
   Group group_;
   Device device_;
@@ -75,7 +77,7 @@ class Staged : public Collectives {
   Stream down_, up_;
   Event order_;
   std::array<Slot, kSlots> slots_;
-  PinnedMemory input_, output_;  // of collectives that go as a whole
+  PinnedMemory input_, output_;  // of collectives that are not cut into segments
   std::size_t input_bytes_ = 0, output_bytes_ = 0;
 };
 

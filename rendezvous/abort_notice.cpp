@@ -10,7 +10,7 @@
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/deadline.hpp"
-#include "ring/net/message.hpp"
+#include "ring/net/message_channel.hpp"
 
 namespace anello::rendezvous {
 namespace {
@@ -18,21 +18,21 @@ namespace {
 using asio::use_awaitable;
 using asio::ip::tcp;
 
-constexpr std::chrono::milliseconds kEach{300};
+constexpr std::chrono::milliseconds kLimitPerRank{300};
 
-// A rank closes the connection when it has read what it was told. Throws what goes wrong.
-asio::awaitable<void> tell(const Roster::Formed& world, const Roster::Reach& to, const Credentials& credentials,
-                           const Verdict& verdict) {
+// The rank closes the connection when it has read the verdict. Throws if that fails.
+asio::awaitable<void> send_to_rank(const Roster::Formed& world, const Roster::Reach& to, const Credentials& credentials,
+                                   const Verdict& verdict) {
   tcp::socket socket(co_await asio::this_coro::executor);
-  const Deadline deadline(socket, kEach);
+  const Deadline deadline(socket, kLimitPerRank);
   const tcp::endpoint where(asio::ip::make_address(to.address), to.port);
   co_await socket.async_connect(where, use_awaitable);
   const Claim claim{Role::launcher, world.generation, -1, to.rank};
   co_await connect_handshake(socket, credentials, claim);
-  ControlMessage frame;
-  frame.origin = to.rank;
-  frame.verdict = verdict;
-  const std::string bytes = message(MessageKind::frame, encode(frame));
+  ControlMessage notice;
+  notice.origin = to.rank;
+  notice.verdict = verdict;
+  const std::string bytes = message(MessageKind::frame, encode(notice));
   co_await asio::async_write(socket, asio::buffer(bytes), use_awaitable);
   asio::error_code end;
   char nothing = 0;
@@ -42,12 +42,12 @@ asio::awaitable<void> tell(const Roster::Formed& world, const Roster::Reach& to,
 
 }  // namespace
 
-asio::awaitable<void> command(Roster::Formed world, Credentials credentials, Verdict verdict) {
+asio::awaitable<void> send_abort_notice(Roster::Formed world, Credentials credentials, Verdict verdict) {
   for (const Roster::Reach& to : world.ranks) try {
-      co_await tell(world, to, credentials, verdict);
+      co_await send_to_rank(world, to, credentials, verdict);
       co_return;
     } catch (const std::exception& error) {
-      log(Severity::info, text("rank ", to.rank, " could not be told that the world ends: ", error.what()));
+      log(Severity::info, text("rank ", to.rank, " did not receive the abort notice: ", error.what()));
     }
 }
 

@@ -1,5 +1,5 @@
-// How whoever started a world ends it: a connection of its own to one of its ranks, which proposes the verdict to the
-// others. Coroutine of the server's loop.
+// How the launcher ends a world that runs without the server: it connects to one rank, which proposes the verdict to
+// the others. A coroutine of the server's event loop.
 #pragma once
 #include <asio/awaitable.hpp>
 
@@ -9,7 +9,7 @@
 
 namespace anello::rendezvous {
 
-// Tells the ranks, one after the other, until one has heard it; each is given a little time. Does not throw.
-asio::awaitable<void> command(Roster::Formed world, Credentials credentials, Verdict verdict);
+// Tries the ranks of `world` one after the other, 300 ms each, until one has received the verdict. Does not throw.
+asio::awaitable<void> send_abort_notice(Roster::Formed world, Credentials credentials, Verdict verdict);
 
 }  // namespace anello::rendezvous

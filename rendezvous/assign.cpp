@@ -15,7 +15,7 @@ namespace {
 // Indices into the list of joiners; the members of one host.
 using Members = std::vector<std::size_t>;
 
-// In order of their first member.
+// The hosts in order of their first member.
 std::vector<Members> hosts_of(const std::vector<Join>& joined) {
   std::vector<Members> hosts;
   std::map<std::pair<std::string, std::string>, std::size_t> known;
@@ -38,8 +38,8 @@ std::vector<int> ranks_of(const std::vector<Join>& joined, const std::vector<Mem
   }
   std::size_t free = 0;
   for (Members host : hosts) {
-    const auto wish = [&](std::size_t i) { return joined[i].local_rank < 0 ? kRanksMost : joined[i].local_rank; };
-    std::stable_sort(host.begin(), host.end(), [&](std::size_t a, std::size_t b) { return wish(a) < wish(b); });
+    const auto wanted = [&](std::size_t i) { return joined[i].local_rank < 0 ? kMaxRanks : joined[i].local_rank; };
+    std::stable_sort(host.begin(), host.end(), [&](std::size_t a, std::size_t b) { return wanted(a) < wanted(b); });
     for (const std::size_t i : host) {
       if (ranks[i] >= 0) continue;
       while (taken[free]) free++;
@@ -55,7 +55,7 @@ bool local_ranks_given(const std::vector<Join>& joined, const Members& host) {
   return given.size() == host.size() && *given.begin() == 0 && *given.rbegin() == int(host.size()) - 1;
 }
 
-// Different hosts of one name ("localhost", "localhost (node 1)") must not look like one.
+// Different hosts may have the same name: the second one is shown as "localhost (node 1)".
 std::string shown_host(const std::string& name, std::set<std::string>& used, int node) {
   if (used.insert(name).second) return name;
   std::string other = text(name, " (node ", node, ")");

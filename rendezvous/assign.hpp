@@ -1,4 +1,4 @@
-// Who gets which number, once all have joined. Pure.
+// Assigns rank numbers when all ranks have joined. Pure.
 #pragma once
 #include <vector>
 
@@ -6,11 +6,11 @@
 
 namespace anello::rendezvous {
 
-// Entry i belongs to joined[i], in order of joining. Given ranks are honoured (they are distinct and below the size);
-// the free ones go, ascending, to the others: host by host in order of their first member, on each by given local
-// rank, then in order of joining. So the ranks of a host are contiguous unless given otherwise.
-// Hosts are numbered by their lowest rank. Local ranks are as given if a host's are all given and are 0..local size-1,
-// else in order of rank.
+// `joined` is in order of joining; entry i of the result belongs to joined[i]. A joiner with a given rank keeps it;
+// given ranks must be distinct and below the size. The other joiners get the free ranks in ascending order: host by
+// host, in the order in which the hosts' first members joined; on one host by given local rank, then in order of
+// joining. So the ranks of a host are contiguous unless some were given. Hosts are numbered by their lowest rank. The
+// given local ranks of a host are kept if they are exactly 0 to local size - 1; otherwise local ranks follow the ranks.
 std::vector<Assigned> assign(const std::vector<Join>& joined, std::uint32_t generation);
 
 }  // namespace anello::rendezvous

@@ -12,13 +12,13 @@
 #include <thread>
 
 #include "rendezvous/describe.hpp"
-#include "rendezvous/frames.hpp"
 #include "rendezvous/host.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/auth.hpp"
 #include "ring/net/deadline.hpp"
 #include "ring/net/handshake.hpp"
+#include "ring/net/message_channel.hpp"
 
 namespace anello {
 
@@ -32,17 +32,18 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr milliseconds kFirstPause{50}, kLongestPause{2000};
-constexpr milliseconds kConnectLimit{5000};  // of one address; a route that swallows packets must not eat all the time
-constexpr milliseconds kGrace{5000};         // the server knows better than a rank who is missing: let it speak first
-constexpr milliseconds kSilence{5000};       // waiting for longer than this is worth a line
+constexpr milliseconds kFirstPause{50}, kMaxPause{2000};
+constexpr milliseconds kConnectLimit{
+    5000};                            // per address: a route that drops packets must not use up the time of the others
+constexpr milliseconds kGrace{5000};  // for the server to report first: it knows which rank is missing
+constexpr milliseconds kWarnAfter{5000};  // of waiting for the server
 
 milliseconds left(std::chrono::steady_clock::time_point deadline) {
   const auto time = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
   return std::max(time, milliseconds(0));
 }
 
-// Between a half and the whole of it, so that many ranks do not come at once.
+// A random time between half of `pause` and all of it, so that ranks do not connect all at once.
 milliseconds jittered(milliseconds pause) {
   const auto draw = static_cast<unsigned char>(random_bytes(1)[0]);
   return pause / 2 + pause * draw / 512;
@@ -69,22 +70,22 @@ RendezvousClient::~RendezvousClient() = default;
 
 void RendezvousClient::connect(Clock::time_point deadline) {
   milliseconds pause = kFirstPause;
-  bool said = false;
-  for (const auto began = Clock::now(); !try_all(deadline); pause = std::min(2 * pause, kLongestPause)) {
+  bool warned = false;
+  for (const auto began = Clock::now(); !try_all(deadline); pause = std::min(2 * pause, kMaxPause)) {
     const milliseconds rest = jittered(pause);
     if (left(deadline) <= rest)
       throw Error(ErrorCode::network, text("no rendezvous at ", settings_.rendezvous, " within ",
                                            rendezvous::seconds(settings_.start_timeout), "; tried ", tried_,
-                                           "; does the server run there?"));
-    if (!said && Clock::now() - began > kSilence) {
+                                           "; check that `anello rendezvous` runs there"));
+    if (!warned && Clock::now() - began > kWarnAfter) {
       log(Severity::warning, text("waiting for the rendezvous at ", settings_.rendezvous, "; tried ", tried_));
-      said = true;
+      warned = true;
     }
     std::this_thread::sleep_for(rest);
   }
 }
 
-// A name that does not resolve may do so later: a new host's name takes time to spread.
+// A name that does not resolve is tried again: the name of a new host takes time to spread.
 bool RendezvousClient::try_all(Clock::time_point deadline) {
   tried_.clear();
   tcp::resolver resolver(context_);
@@ -132,8 +133,7 @@ std::string RendezvousClient::own_address() const {
   if (identity_.secret.empty() && !is_loopback(address))
     throw Error(ErrorCode::configuration,
                 text("this rank would listen on ", address,
-                     " without a secret; set ANELLO_SECRET_FILE on all ranks (`anello secret` "
-                     "makes one)"));
+                     " without a secret; set ANELLO_SECRET_FILE on all ranks (`anello secret FILE` makes one)"));
   return address;
 }
 
@@ -145,7 +145,7 @@ void RendezvousClient::join(milliseconds patience) {
   mine.patience = patience;
   const Reply reply = ask(mine, patience);
   const auto* assigned = std::get_if<Assigned>(&reply);
-  if (!assigned) throw Error(ErrorCode::protocol, "the rendezvous answered joining with something else");
+  if (!assigned) throw Error(ErrorCode::protocol, "the rendezvous server sent a wrong reply to a request to join");
   identity_.generation = assigned->generation;
   identity_.rank = assigned->rank;
   identity_.size = assigned->size;
@@ -158,19 +158,20 @@ void RendezvousClient::join(milliseconds patience) {
 
 std::vector<std::string> RendezvousClient::exchange(std::string blob) {
   if (blob.size() > rendezvous::kMaxBlobBytes)
-    throw Error(ErrorCode::invalid_argument, text("a blob of ", blob.size(), " bytes; the rendezvous exchanges ",
-                                                  rendezvous::kMaxBlobBytes, " at most"));
+    throw Error(
+        ErrorCode::invalid_argument,
+        text("the blob has ", blob.size(), " bytes; the rendezvous exchanges at most ", rendezvous::kMaxBlobBytes));
   Reply reply = ask(rendezvous::Contribution{std::move(blob), settings_.start_timeout}, settings_.start_timeout);
   auto* gathered = std::get_if<Gathered>(&reply);
   if (!gathered || gathered->blobs.size() != std::size_t(identity_.size))
-    throw Error(ErrorCode::protocol, "the rendezvous answered an exchange with something else");
+    throw Error(ErrorCode::protocol, "the rendezvous server sent a wrong reply to an exchange");
   return std::move(gathered->blobs);
 }
 
 Reply RendezvousClient::ask(const Request& request, milliseconds patience) {
   Reply reply;
   try {
-    run(converse(request, patience + kGrace, reply));
+    run(send_and_receive(request, patience + kGrace, reply));
   } catch (Error& error) {
     throw error.within(text("rendezvous at ", settings_.rendezvous));
   }
@@ -178,33 +179,33 @@ Reply RendezvousClient::ask(const Request& request, milliseconds patience) {
   return reply;
 }
 
-// The server speaks unasked only to say that the start-up has failed.
+// Without a request, the server sends nothing except that the start-up has failed.
 void RendezvousClient::check(milliseconds patience) {
-  pollfd heard{socket_.native_handle(), POLLIN, 0};
-  if (poll(&heard, 1, int(patience.count())) == 0) return;
+  pollfd readable{socket_.native_handle(), POLLIN, 0};
+  if (poll(&readable, 1, int(patience.count())) == 0) return;
   Reply reply;
   try {
-    run(hear(kGrace, reply));
+    run(receive(kGrace, reply));
   } catch (Error& error) {
     throw error.within(text("rendezvous at ", settings_.rendezvous));
   }
   throw_if_failed(reply);
-  throw Error(ErrorCode::protocol, text("rendezvous at ", settings_.rendezvous, ": it spoke out of turn"));
+  throw Error(ErrorCode::protocol, text("rendezvous at ", settings_.rendezvous, ": it sent a reply without a request"));
 }
 
-// Reads even if it could not write: what broke the connection may have been said before.
-asio::awaitable<void> RendezvousClient::converse(const Request& request, milliseconds limit, Reply& reply) {
-  const std::string frame = rendezvous::framed(rendezvous::encode(request));
+// Reads even if writing fails: the server may have sent the reason before it closed the connection.
+asio::awaitable<void> RendezvousClient::send_and_receive(const Request& request, milliseconds limit, Reply& reply) {
+  const std::string message = framed(rendezvous::encode(request));
   asio::error_code ignored;
-  co_await asio::async_write(socket_, asio::buffer(frame), asio::redirect_error(asio::use_awaitable, ignored));
-  co_await hear(limit, reply);
+  co_await asio::async_write(socket_, asio::buffer(message), asio::redirect_error(asio::use_awaitable, ignored));
+  co_await receive(limit, reply);
 }
 
-asio::awaitable<void> RendezvousClient::hear(milliseconds limit, Reply& reply) {
+asio::awaitable<void> RendezvousClient::receive(milliseconds limit, Reply& reply) {
   const Deadline deadline(socket_, limit);
   std::string body;
   try {
-    body = co_await rendezvous::read_frame(socket_, rendezvous::kMaxReplyBytes);
+    body = co_await read_message(socket_, rendezvous::kMaxReplyBytes);
   } catch (const Error&) {
     if (deadline.passed()) throw Error(ErrorCode::timed_out, text("no answer within ", rendezvous::seconds(limit)));
     throw;
@@ -213,22 +214,22 @@ asio::awaitable<void> RendezvousClient::hear(milliseconds limit, Reply& reply) {
 }
 
 void RendezvousClient::leave(std::uint16_t port) {
-  tell(rendezvous::Leave{port});
+  send_and_close(rendezvous::Leave{port});
 }
 
 void RendezvousClient::fail(std::string_view reason) noexcept {
   try {
-    tell(rendezvous::Fail{std::string(reason)});
+    send_and_close(rendezvous::Fail{std::string(reason)});
   } catch (const std::exception& error) {
-    log(Severity::debug, text("the rendezvous could not be told: ", error.what()));
+    log(Severity::debug, text("the rendezvous server did not receive the reason: ", error.what()));
   }
 }
 
 // A few bytes into an empty socket buffer: this does not block.
-void RendezvousClient::tell(const Request& request) {
-  const std::string frame = rendezvous::framed(rendezvous::encode(request));
+void RendezvousClient::send_and_close(const Request& request) {
+  const std::string message = framed(rendezvous::encode(request));
   asio::error_code ignored;
-  asio::write(socket_, asio::buffer(frame), ignored);
+  asio::write(socket_, asio::buffer(message), ignored);
   socket_.shutdown(tcp::socket::shutdown_both, ignored);
   socket_.close(ignored);
 }

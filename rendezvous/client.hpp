@@ -1,5 +1,5 @@
-// A rank's side of the rendezvous: finds the server, joins, exchanges, leaves. Blocking; one thread. Used by init()
-// only while the world is being made.
+// A rank's side of the rendezvous: it finds the server, joins, exchanges and leaves. init() uses it while it makes the
+// world. One thread; all functions block.
 #pragma once
 #include <anello/settings.hpp>
 #include <asio/awaitable.hpp>
@@ -18,26 +18,28 @@ namespace anello {
 
 class RendezvousClient {
  public:
-  // Connects to settings.rendezvous, again and again until the server is there, and joins. Blocks until all ranks are
-  // there, start_timeout at most (and as long as the system's resolver takes).
-  // Throws Error{configuration}, {network} with every address tried, {unauthorized}, {protocol}, {rendezvous} that
-  // names who is missing or failed.
+  // Connects to settings.rendezvous, and tries again until the server is there; then joins. Blocks until all ranks have
+  // joined, for at most start_timeout plus the time that the system needs to resolve the name.
+  // Throws Error{configuration}, Error{network} with every address tried, Error{unauthorized}, Error{protocol}, and
+  // Error{rendezvous} that names the ranks that are missing or have failed.
   RendezvousClient(const Settings& settings, std::string secret);
-  ~RendezvousClient();  // without leave(): the others are told that this rank ended
+  ~RendezvousClient();  // without leave(): the server reports to the other ranks that this one ended
   RendezvousClient(const RendezvousClient&) = delete;
   RendezvousClient& operator=(const RendezvousClient&) = delete;
 
   const Identity& identity() const { return identity_; }
 
-  // As Exchange in ring/world/bootstrap.hpp; a barrier is an exchange of nothing. Blobs of 64 KiB at most.
+  // Sends this rank's blob, at most 64 KiB, and returns those of all ranks, by rank. Blocks until every rank has sent
+  // one (Exchange in ring/world/bootstrap.hpp). Exchanging empty blobs is a barrier.
   std::vector<std::string> exchange(std::string blob);
 
-  // Between exchanges: throws what the server has said meanwhile or says within `patience`, or that it is gone.
+  // Between exchanges: throws if the server has reported a failure or does so within `patience`, or if the connection
+  // with it has ended.
   void check(std::chrono::milliseconds patience);
 
-  // In good order: this rank needs the server no more. It listens at the port.
+  // This rank has started and needs the server no longer. `port` is where it listens for other ranks; 0: nowhere.
   void leave(std::uint16_t port = 0);
-  // This rank could not start: the others are told why. Never throws.
+  // This rank could not start: the server sends the reason to the other ranks. Does not throw.
   void fail(std::string_view reason) noexcept;
 
  private:
@@ -50,17 +52,17 @@ class RendezvousClient {
   void join(std::chrono::milliseconds patience);
   std::string own_address() const;
   rendezvous::Reply ask(const rendezvous::Request& request, std::chrono::milliseconds patience);
-  asio::awaitable<void> hear(std::chrono::milliseconds limit, rendezvous::Reply& reply);
-  asio::awaitable<void> converse(const rendezvous::Request& request, std::chrono::milliseconds limit,
-                                 rendezvous::Reply& reply);
-  void tell(const rendezvous::Request& request);
+  asio::awaitable<void> receive(std::chrono::milliseconds limit, rendezvous::Reply& reply);
+  asio::awaitable<void> send_and_receive(const rendezvous::Request& request, std::chrono::milliseconds limit,
+                                         rendezvous::Reply& reply);
+  void send_and_close(const rendezvous::Request& request);
   void run(asio::awaitable<void> work);
 
   const Settings settings_;
   const HostPort server_;
   asio::io_context context_{1};
   asio::ip::tcp::socket socket_{context_};
-  std::string tried_;  // what the last attempts ended in, by address
+  std::string tried_;  // the addresses of the last attempts, each with its error
   Identity identity_;
 };
 

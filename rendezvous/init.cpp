@@ -13,10 +13,10 @@ namespace {
 void check_consistent(const Settings& settings) {
   if (settings.rank >= 0 && settings.size < 0)
     throw Error(ErrorCode::configuration,
-                text("ANELLO_RANK=", settings.rank, " is set and ANELLO_SIZE is not; set both"));
+                text("ANELLO_RANK=", settings.rank, " is set, but ANELLO_SIZE is not; set both"));
   if (settings.rank >= 0 && settings.rank >= settings.size)
     throw Error(ErrorCode::configuration,
-                text("ANELLO_RANK=", settings.rank, " is not below ANELLO_SIZE=", settings.size));
+                text("ANELLO_RANK=", settings.rank, " must be less than ANELLO_SIZE=", settings.size));
   if (settings.size > 1 && settings.rendezvous.empty())
     throw Error(ErrorCode::configuration,
                 text("ANELLO_SIZE=", settings.size,
@@ -24,11 +24,11 @@ void check_consistent(const Settings& settings) {
                      "rendezvous`"));
 }
 
-Severity wanted_severity(const Settings& settings) {
+Severity log_severity(const Settings& settings) {
   Severity severity = Severity::warning;
   if (!parse(settings.log, severity))
     throw Error(ErrorCode::configuration,
-                text("ANELLO_LOG='", settings.log, "' is none of error, warning, info, debug"));
+                text("ANELLO_LOG must be error, warning, info or debug, not '", settings.log, "'"));
   return severity;
 }
 
@@ -48,7 +48,7 @@ World init() {
 }
 
 World init(const Settings& settings) {
-  const Severity severity = wanted_severity(settings);
+  const Severity severity = log_severity(settings);
   set_log(severity, settings.rank >= 0 ? text("rank ", settings.rank) : "");
   check_consistent(settings);
   if (settings.rendezvous.empty()) return world_of_one(settings);
@@ -57,8 +57,8 @@ World init(const Settings& settings) {
   const Identity& identity = client.identity();
   set_log(severity, text("rank ", identity.rank));
   if (settings.local_rank >= 0 && settings.local_rank != identity.local_rank)
-    log(Severity::warning, text("ANELLO_LOCAL_RANK=", settings.local_rank, " does not fit the ranks of ", identity.host,
-                                "; this is local rank ", identity.local_rank));
+    log(Severity::warning, text("ANELLO_LOCAL_RANK=", settings.local_rank, " contradicts the ranks of ", identity.host,
+                                "; using local rank ", identity.local_rank));
   try {
     World world = WorldMaker::make(
         identity, [&](std::string blob) { return client.exchange(std::move(blob)); }, settings,

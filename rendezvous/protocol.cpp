@@ -50,12 +50,14 @@ std::string encoded(const Message& message) {
   return std::move(out).take();
 }
 
-std::int32_t bounded(std::string_view what, std::int32_t value, std::int32_t least, std::int32_t most) {
-  if (value < least || value > most) throw Error(ErrorCode::protocol, text("rendezvous message: ", what, " ", value));
+std::int32_t bounded(std::string_view what, std::int32_t value, std::int32_t min, std::int32_t max) {
+  if (value < min || value > max)
+    throw Error(ErrorCode::protocol,
+                text("rendezvous message: ", what, " ", value, " is not between ", min, " and ", max));
   return value;
 }
 
-// A day is for ever.
+// A longer duration is read as one day.
 std::chrono::milliseconds read_duration(Reader& in) {
   constexpr std::chrono::milliseconds kDay = std::chrono::hours(24);
   const std::uint64_t count = in.u64();
@@ -68,10 +70,10 @@ Join read_join(Reader& in) {
   join.machine = in.str(kMaxNameBytes);
   join.address = printable(in.str(kMaxNameBytes));
   join.pid = in.u32();
-  join.rank = bounded("rank", in.i32(), -1, kRanksMost - 1);
+  join.rank = bounded("rank", in.i32(), -1, kMaxRanks - 1);
   join.size = in.i32();
-  if (join.size != -1) bounded("world size", join.size, 1, kRanksMost);
-  join.local_rank = bounded("local rank", in.i32(), -1, kRanksMost - 1);
+  if (join.size != -1) bounded("world size", join.size, 1, kMaxRanks);
+  join.local_rank = bounded("local rank", in.i32(), -1, kMaxRanks - 1);
   join.patience = read_duration(in);
   return join;
 }
@@ -87,7 +89,7 @@ Assigned read_assigned(Reader& in) {
   Assigned assigned;
   assigned.generation = in.u32();
   assigned.rank = in.i32();
-  assigned.size = bounded("world size", in.i32(), 1, kRanksMost);
+  assigned.size = bounded("world size", in.i32(), 1, kMaxRanks);
   bounded("rank", assigned.rank, 0, assigned.size - 1);
   assigned.local_rank = in.i32();
   assigned.local_size = bounded("local size", in.i32(), 1, assigned.size);
@@ -103,7 +105,7 @@ Gathered read_gathered(Reader& in) {
   Gathered gathered;
   const std::uint32_t count = in.u32();
   constexpr std::size_t kLengthBytes = 4;
-  if (count > kRanksMost || count > in.left() / kLengthBytes)
+  if (count > kMaxRanks || count > in.left() / kLengthBytes)
     throw Error(ErrorCode::protocol, text("rendezvous message: claims ", count, " blobs in ", in.left(), " bytes"));
   gathered.blobs.reserve(count);
   for (std::uint32_t i = 0; i < count; i++) gathered.blobs.push_back(in.str(kMaxBlobBytes));
@@ -113,7 +115,7 @@ Gathered read_gathered(Reader& in) {
 Failed read_failed(Reader& in) {
   Failed failed;
   failed.code = ErrorCode(bounded("error code", in.u8(), int(ErrorCode::invalid_argument), int(ErrorCode::device)));
-  failed.rank = bounded("rank", in.i32(), -1, kRanksMost - 1);
+  failed.rank = bounded("rank", in.i32(), -1, kMaxRanks - 1);
   failed.message = printable(in.str(kMaxReasonBytes), kMaxReasonBytes);
   return failed;
 }
@@ -130,7 +132,7 @@ Request read_request(Reader& in) {
     case Kind::fail:
       return Fail{printable(in.str(kMaxReasonBytes), kMaxReasonBytes)};
     default:
-      throw Error(ErrorCode::protocol, text("rendezvous message: no request of kind ", kind));
+      throw Error(ErrorCode::protocol, text("rendezvous message: unknown request ", kind));
   }
 }
 
@@ -144,7 +146,7 @@ Reply read_reply(Reader& in) {
     case Kind::failed:
       return read_failed(in);
     default:
-      throw Error(ErrorCode::protocol, text("rendezvous message: no reply of kind ", kind));
+      throw Error(ErrorCode::protocol, text("rendezvous message: unknown reply ", kind));
   }
 }
 

@@ -1,6 +1,6 @@
-// What ranks and the rendezvous server say to each other after the handshake, as data and as bytes. Pure: no I/O.
-// A frame on the wire is its length (u32) and a body; these functions make and read bodies. Everything that comes
-// from outside is bounded here, and names are made safe to print. Versioned by the handshake.
+// The messages between ranks and the rendezvous server after the handshake, as data and as bytes. Pure: no I/O.
+// On the wire a message is framed (ring/net/message_channel.hpp); these functions make and read its body. All input is
+// bounded here, and names are made safe to print. The handshake carries the protocol's version.
 #pragma once
 #include <anello/error.hpp>
 #include <chrono>
@@ -12,31 +12,31 @@
 
 namespace anello::rendezvous {
 
-inline constexpr int kRanksMost = 1 << 20;
+inline constexpr int kMaxRanks = 1 << 20;
 inline constexpr std::size_t kMaxNameBytes = 255;
 inline constexpr std::size_t kMaxBlobBytes = 64 << 10;
 inline constexpr std::size_t kMaxReasonBytes = 4096;
-// Whole bodies, to the server and from it.
+// Limits of a whole body: to the server, and from it.
 inline constexpr std::size_t kMaxRequestBytes = kMaxBlobBytes + 64;
 inline constexpr std::size_t kMaxReplyBytes = 256 << 20;
 
-// From a rank. -1: not given, the server decides.
+// From a rank. A rank, size or local rank of -1 is not given: the server decides.
 struct Join {
-  std::string host;     // its name, for people
-  std::string machine;  // equal where loopback is shared: one running kernel, one network namespace
+  std::string host;     // the name of the host, for messages
+  std::string machine;  // equal for ranks that share loopback (rendezvous/host.hpp)
   std::string address;  // numeric; where the rank will listen
   std::uint32_t pid = 0;
   std::int32_t rank = -1, size = -1, local_rank = -1;
-  std::chrono::milliseconds patience{60000};  // how long it waits for the others, now
+  std::chrono::milliseconds patience{60000};  // how long it waits for the other ranks, from now on
 };
-struct Contribution {  // its part of an all-gather; complete when every rank has sent one
+struct Contribution {  // to an exchange, which is complete when every rank has sent one
   std::string blob;
   std::chrono::milliseconds patience{60000};
 };
-struct Leave {             // in good order; it needs the server no more
-  std::uint16_t port = 0;  // where it listens; 0: nowhere
+struct Leave {             // the rank has started and needs the server no longer
+  std::uint16_t port = 0;  // where the rank listens; 0: nowhere
 };
-struct Fail {  // it could not start
+struct Fail {  // the rank could not start
   std::string reason;
 };
 using Request = std::variant<Join, Contribution, Leave, Fail>;
@@ -45,21 +45,21 @@ using Request = std::variant<Join, Contribution, Leave, Fail>;
 struct Assigned {
   std::uint32_t generation = 1;
   std::int32_t rank = 0, size = 1, local_rank = 0, local_size = 1, node_rank = 0, node_count = 1;
-  std::string host;  // the joiner's, made different from other hosts of the same name
+  std::string host;  // the rank's host; differs from other hosts of the same name
 };
 struct Gathered {
   std::vector<std::string> blobs;  // by rank
 };
-struct Failed {  // the start-up is over for this rank
+struct Failed {  // the start-up has failed
   ErrorCode code = ErrorCode::rendezvous;
-  std::int32_t rank = -1;  // the culprit, where it has one
+  std::int32_t rank = -1;  // the culprit; -1: none is known
   std::string message;
 };
 using Reply = std::variant<Assigned, Gathered, Failed>;
 
 std::string encode(const Request& request);
 std::string encode(const Reply& reply);
-// Throw Error{protocol} that says what does not fit.
+// Both throw Error{protocol} that names the invalid field.
 Request decode_request(std::string_view body);
 Reply decode_reply(std::string_view body);
 

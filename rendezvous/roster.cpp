@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
   if (phase_ == Phase::starting) {
     const std::string message = text("the world of ", size_, " is complete and starting; ", describe(join),
-                                     " is one too many (or was started again too early)");
+                                     " is one rank too many, or was restarted too early");
     return {{{id}, Failed{ErrorCode::rendezvous, join.rank, message}}};
   }
   if (members_.empty()) {
@@ -27,18 +27,18 @@ Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
   members_.emplace(id, Member{join, seats_++, {}});
   if (!wrong.empty()) return give_up(ErrorCode::configuration, join.rank, wrong);
   if (join.rank >= 0) ranks_.emplace(join.rank, id);
-  limit(now, join.patience);
+  limit_wait(now, join.patience);
   return members_.size() == std::size_t(size_) ? start() : Sends();
 }
 
-// Why this joiner does not fit, or an empty string.
+// Why this joiner cannot be part of the world; empty if it can.
 std::string Roster::conflict(const Join& join) const {
   if (size_ == 0)
     return text(describe(join),
-                " does not know the size of the world, nor does the rendezvous server; set ANELLO_SIZE");
+                " does not know the size of the world, and neither does the rendezvous server; set ANELLO_SIZE");
   if (join.size >= 0 && join.size != size_)
     return text(describe(join), " was started for a world of ", join.size, ", but ", size_from_, " expects ", size_);
-  if (join.rank >= size_) return text(describe(join), ": there is no such rank in a world of ", size_);
+  if (join.rank >= size_) return text(describe(join), ": the ranks of this world are 0 to ", size_ - 1);
   const auto claimed = ranks_.find(join.rank);
   if (claimed == ranks_.end()) return {};
   const Join& first = members_.at(claimed->second).join;
@@ -46,7 +46,7 @@ std::string Roster::conflict(const Join& join) const {
               " (pid ", join.pid, "); ANELLO_RANK must differ");
 }
 
-// A loopback address means nothing to other machines.
+// Which member has a loopback address although the world has several machines; empty if none has.
 std::string Roster::unreachable() const {
   std::set<std::string> machines;
   for (const auto& [id, member] : members_) machines.insert(member.join.machine);
@@ -85,16 +85,17 @@ Roster::Sends Roster::contributed(MemberId id, Contribution contribution, Time n
   const auto at = members_.find(id);
   if (at == members_.end()) return {};
   Member& member = at->second;
-  if (phase_ == Phase::gathering || member.blob) return failed(id, "it exchanged out of turn");
+  if (phase_ == Phase::gathering || member.blob) return failed(id, "it sent a contribution out of turn");
   if (!left_.empty())
-    return give_up(ErrorCode::rendezvous, -1, text(left_, " left while ", describe(member.join), " still exchanges"));
+    return give_up(ErrorCode::rendezvous, -1,
+                   text(left_, " left the rendezvous while ", describe(member.join), " still exchanges"));
   contribution_bytes_ += contribution.blob.size();
   if (contribution_bytes_ > kMaxReplyBytes / 2)
     return give_up(ErrorCode::rendezvous, member.join.rank,
-                   text("the ranks exchange more than ", kMaxReplyBytes / 2, " bytes at once"));
+                   text("the contributions to one exchange have more than ", kMaxReplyBytes / 2, " bytes together"));
   if (contributions_++ == 0) since_ = now;
   member.blob = std::move(contribution.blob);
-  limit(now, contribution.patience);
+  limit_wait(now, contribution.patience);
   return contributions_ == members_.size() ? finish_round() : Sends();
 }
 
@@ -164,14 +165,14 @@ Roster::Sends Roster::expired() {
   const auto waited = seconds(std::chrono::duration_cast<milliseconds>(*deadline_ - since_));
   if (phase_ == Phase::gathering)
     return give_up(ErrorCode::rendezvous, -1,
-                   text("only ", members_.size(), " of ", size_, " ranks came within ", waited, ": missing ", missing(),
-                        "; here: ", present_list(joins())),
+                   text("only ", members_.size(), " of ", size_, " ranks joined within ", waited, ": missing ",
+                        missing(), "; present: ", present_list(joins())),
                    hints());
   std::vector<Join> late;
   for (const auto& [rank, id] : ranks_)
     if (!members_.at(id).blob) late.push_back(members_.at(id).join);
   return give_up(ErrorCode::rendezvous, late.front().rank,
-                 text("the start-up stands still: nothing from ", present_list(late), " for ", waited));
+                 text("the start-up does not progress: waited ", waited, " for ", present_list(late)));
 }
 
 std::string Roster::missing() const {
@@ -185,8 +186,8 @@ std::string Roster::missing() const {
 
 std::string Roster::hints() const {
   std::string out;
-  if (refusals_ > 0) out += text("; connections turned away: ", refusals_, ", the last: ", last_refusal_);
-  if (!last_failure_.empty()) out += text("; the start-up before this one failed: ", last_failure_);
+  if (refusals_ > 0) out += text("; rejected connections: ", refusals_, ", the last one: ", last_refusal_);
+  if (!last_failure_.empty()) out += text("; the previous start-up failed: ", last_failure_);
   return out;
 }
 
@@ -210,7 +211,7 @@ void Roster::next_generation() {
   refusals_ = 0;
 }
 
-void Roster::limit(Time now, milliseconds patience) {
+void Roster::limit_wait(Time now, milliseconds patience) {
   const Time end = now + std::min(patience, patience_);
   if (!deadline_ || end < *deadline_) deadline_ = end;
 }

@@ -9,10 +9,7 @@
 #include <mutex>
 
 #include "rendezvous/abort_notice.hpp"
-#include "rendezvous/connection.hpp"
-#include "rendezvous/frames.hpp"
 #include "rendezvous/roster.hpp"
-#include "rendezvous/server_metrics.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/accept.hpp"
@@ -21,33 +18,52 @@
 #include "ring/net/half_open.hpp"
 #include "ring/net/handshake.hpp"
 #include "ring/net/http_page.hpp"
+#include "ring/net/message_channel.hpp"
+#include "ring/trace/prometheus_writer.hpp"
 
 namespace anello {
 
 using asio::ip::tcp;
-using rendezvous::Connection;
 using rendezvous::Roster;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 namespace {
 
+constexpr milliseconds kLastMessageLimit{5000};  // for a rank to read why its start-up failed
+
 tcp::endpoint checked_endpoint(const ServerOptions& options) {
   asio::error_code failure;
   const auto address = asio::ip::make_address(options.listen_address, failure);
   if (failure)
-    throw Error(ErrorCode::configuration, text("'", options.listen_address, "' is not a numeric address to listen on"));
+    throw Error(ErrorCode::configuration, text("the address to listen on must be numeric, such as 127.0.0.1, not '",
+                                               options.listen_address, "'"));
   if (options.secret.empty() && !is_loopback(options.listen_address))
     throw Error(ErrorCode::configuration,
                 text("listening on ", options.listen_address,
-                     " needs a secret: set ANELLO_SECRET_FILE (`anello secret` makes one), or "
-                     "listen on 127.0.0.1"));
+                     " needs a secret: set ANELLO_SECRET_FILE (`anello secret FILE` makes one), or listen on "
+                     "127.0.0.1"));
   return {address, options.port};
 }
 
 std::optional<Rejection> only_joining(const Claim& claim) {
   if (claim.role == Role::rendezvous) return {};
   return Rejection{RejectReason::place, "this is a rendezvous server, not a rank"};
+}
+
+// The server's counters as text for Prometheus.
+std::string server_metrics(std::string_view job, const ServerStats& stats) {
+  PrometheusWriter writer({{"job", job}});
+  writer.describe("rendezvous_members", "gauge", "Ranks that have joined the world that gathers or starts.");
+  writer.value(stats.members);
+  writer.describe("rendezvous_generation", "gauge", "Number of the world that gathers or starts.");
+  writer.value(stats.generation);
+  writer.describe("rendezvous_worlds_total", "counter", "Worlds that have formed.");
+  writer.value(stats.worlds_formed);
+  writer.describe("rendezvous_half_open", "gauge", "Connections that have not joined yet.");
+  writer.value(stats.half_open);
+  writer.rejected_connections(stats.rejected_connections);
+  return std::move(writer).text();
 }
 
 }  // namespace
@@ -64,28 +80,28 @@ class RendezvousServer::Impl {
   void abort(int culprit, const std::string& reason);
 
  private:
-  using Member = std::shared_ptr<Connection>;
+  using Connection = std::shared_ptr<MessageChannel>;
 
   void listen(const tcp::endpoint& where);
-  asio::awaitable<void> serve(Member connection);
-  asio::awaitable<rendezvous::Join> introduce(Connection& connection);
-  asio::awaitable<void> attend(Connection& connection, Roster::MemberId id);
-  void settle(const Roster::Sends& sends);
-  void tell_world();
-  void rearm();
-  void publish();
+  asio::awaitable<void> serve(Connection connection);
+  asio::awaitable<rendezvous::Join> receive_join(tcp::socket& socket);
+  asio::awaitable<void> receive_requests(tcp::socket& socket, Roster::MemberId id);
+  void deliver(const Roster::Sends& sends);
+  void start_abort_notice();
+  void set_alarm();
+  void publish_stats();
 
   const Credentials credentials_;
   HalfOpen half_open_;
-  // Before everything that lives in its loop. Coroutines that have not ended when it stops are destroyed with it.
+  // Declared before the members that use it: coroutines that have not ended when it stops are destroyed with it.
   EventLoop event_loop_;
   tcp::acceptor acceptor_{event_loop_.context()};
   asio::steady_timer alarm_{event_loop_.context()};  // the roster's deadline
   Roster roster_;
-  std::map<Roster::MemberId, Member> connections_;
+  std::map<Roster::MemberId, Connection> connections_;
   Roster::MemberId next_id_ = 0;
-  std::optional<Verdict> verdict_;  // of the world of that generation, which was aborted
-  std::uint32_t ended_ = 0;
+  std::optional<Verdict> abort_verdict_;  // of the newest world that was aborted
+  std::uint32_t aborted_generation_ = 0;
   RejectedConnections rejected_;
   std::uint16_t port_ = 0;
   mutable std::mutex stats_mutex_;
@@ -95,15 +111,17 @@ class RendezvousServer::Impl {
 
 RendezvousServer::Impl::Impl(const ServerOptions& options)
     : credentials_{options.job, options.secret},
-      half_open_(options.half_open_most),
+      half_open_(options.max_half_open),
       roster_(options.size, options.start_timeout) {
   require_usable(credentials_);
   listen(checked_endpoint(options));
   if (!options.metrics.empty())
     metrics_.emplace(event_loop_.context(), "--metrics", options.metrics, 0,
-                     [this] { return rendezvous::page(credentials_.job, stats()); });
+                     [this] { return server_metrics(credentials_.job, stats()); });
   const auto take = [this](tcp::socket socket) {
-    asio::co_spawn(event_loop_.context(), serve(std::make_shared<Connection>(std::move(socket))), asio::detached);
+    asio::error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    asio::co_spawn(event_loop_.context(), serve(std::make_shared<MessageChannel>(std::move(socket))), asio::detached);
   };
   const auto make_room = [this] { half_open_.close_oldest(kTimeEnough); };
   asio::co_spawn(event_loop_.context(), accept_each(acceptor_, {"the rendezvous server", make_room, take, &rejected_}),
@@ -127,69 +145,72 @@ void RendezvousServer::Impl::listen(const tcp::endpoint& where) {
   }
 }
 
-// A connection's life.
-asio::awaitable<void> RendezvousServer::Impl::serve(Member connection) {
+// Serves one connection from its handshake to its end.
+asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
   const Roster::MemberId id = next_id_++;
   connections_.emplace(id, connection);
   std::optional<rendezvous::Join> join;
   try {
-    join = co_await introduce(*connection);
+    join = co_await receive_join(connection->socket());
   } catch (const HandshakeError& error) {
     rejected_.count(error.reason());
     roster_.refused(error.what());
-    log(Severity::info, text("a connection was turned away: ", error.what()));
+    log(Severity::info, text("rejected a connection: ", error.what()));
   } catch (const std::exception& error) {
-    log(Severity::info, text("a connection was lost: ", error.what()));
+    log(Severity::info, text("lost a connection: ", error.what()));
   }
   if (join) {
-    settle(roster_.joined(id, *join, steady_clock::now()));
-    co_await attend(*connection, id);
+    deliver(roster_.joined(id, *join, steady_clock::now()));
+    co_await receive_requests(connection->socket(), id);
   }
   connection->close();
   connections_.erase(id);
-  publish();
+  publish_stats();
 }
 
 // Handshake and first request, each within kHandshakeLimit. Throws HandshakeError.
-asio::awaitable<rendezvous::Join> RendezvousServer::Impl::introduce(Connection& connection) {
-  const HalfOpen::Place place(half_open_, connection.socket());
-  publish();
-  const Claim claim = co_await accept_handshake(connection.socket(), credentials_, only_joining);
-  const Deadline deadline(connection.socket(), kHandshakeLimit);
-  const auto error = [&](RejectReason kind, std::string_view why) {
-    return HandshakeError(kind, text("connection from ", connection.peer(), ": ", why));
+asio::awaitable<rendezvous::Join> RendezvousServer::Impl::receive_join(tcp::socket& socket) {
+  const HalfOpen::Place place(half_open_, socket);
+  publish_stats();
+  asio::error_code ignored;
+  const tcp::endpoint peer = socket.remote_endpoint(ignored);
+  const Claim claim = co_await accept_handshake(socket, credentials_, only_joining);
+  const Deadline deadline(socket, kHandshakeLimit);
+  const auto error = [&](RejectReason reason, std::string_view why) {
+    return HandshakeError(reason,
+                          text("connection from ", host_port(peer.address().to_string(), peer.port()), ": ", why));
   };
   try {
-    const std::string body = co_await rendezvous::read_frame(connection.socket(), rendezvous::kMaxRequestBytes);
+    const std::string body = co_await read_message(socket, rendezvous::kMaxRequestBytes);
     rendezvous::Join join = std::get<rendezvous::Join>(rendezvous::decode_request(body));
-    if (!connection.socket().is_open()) throw error(RejectReason::crowded_out, "too many came after it");
-    if (join.rank != claim.from) throw error(RejectReason::place, "its rank is not the one it had proved");
+    if (!socket.is_open()) throw error(RejectReason::crowded_out, "closed to make room for newer connections");
+    if (join.rank != claim.from) throw error(RejectReason::place, "it joins as another rank than in its handshake");
     co_return join;
   } catch (const std::bad_variant_access&) {
-    throw error(RejectReason::noise, "it did not begin with joining");
+    throw error(RejectReason::noise, "its first message is not a request to join");
   } catch (const HandshakeError&) {
     throw;
   } catch (const Error& broken) {
     if (deadline.passed()) throw error(RejectReason::silent, "it did not join in time");
-    if (!connection.socket().is_open()) throw error(RejectReason::crowded_out, "too many came after it");
+    if (!socket.is_open()) throw error(RejectReason::crowded_out, "closed to make room for newer connections");
     throw error(broken.code() == ErrorCode::protocol ? RejectReason::noise : RejectReason::gone, broken.what());
   }
 }
 
-// A member's requests, until it leaves or its connection ends.
-asio::awaitable<void> RendezvousServer::Impl::attend(Connection& connection, Roster::MemberId id) {
+// Serves a member's requests until it leaves or its connection ends.
+asio::awaitable<void> RendezvousServer::Impl::receive_requests(tcp::socket& socket, Roster::MemberId id) {
   std::string broken;
   try {
     for (bool present = true; present;) {
-      const std::string body = co_await rendezvous::read_frame(connection.socket(), rendezvous::kMaxRequestBytes);
+      const std::string body = co_await read_message(socket, rendezvous::kMaxRequestBytes);
       rendezvous::Request request = rendezvous::decode_request(body);
       if (auto* contribution = std::get_if<rendezvous::Contribution>(&request)) {
-        settle(roster_.contributed(id, std::move(*contribution), steady_clock::now()));
+        deliver(roster_.contributed(id, std::move(*contribution), steady_clock::now()));
       } else if (const auto* fail = std::get_if<rendezvous::Fail>(&request)) {
-        settle(roster_.failed(id, fail->reason));
+        deliver(roster_.failed(id, fail->reason));
       } else if (const auto* leave = std::get_if<rendezvous::Leave>(&request)) {
-        settle(roster_.left(id, leave->port));
-        if (verdict_ && ended_ == roster_.formed().generation) tell_world();
+        deliver(roster_.left(id, leave->port));
+        if (abort_verdict_ && aborted_generation_ == roster_.formed().generation) start_abort_notice();
         present = false;
       } else {
         throw Error(ErrorCode::protocol, "it joined twice");
@@ -198,12 +219,12 @@ asio::awaitable<void> RendezvousServer::Impl::attend(Connection& connection, Ros
   } catch (const Error& error) {
     if (error.code() == ErrorCode::protocol) broken = error.what();
   }
-  settle(broken.empty() ? roster_.disconnected(id) : roster_.failed(id, broken));
+  deliver(broken.empty() ? roster_.disconnected(id) : roster_.failed(id, broken));
 }
 
-void RendezvousServer::Impl::settle(const Roster::Sends& sends) {
+void RendezvousServer::Impl::deliver(const Roster::Sends& sends) {
   for (const Roster::Send& send : sends) {
-    const auto frame = std::make_shared<const std::string>(rendezvous::framed(rendezvous::encode(send.reply)));
+    const auto message = std::make_shared<const std::string>(framed(rendezvous::encode(send.reply)));
     const auto* failed = std::get_if<rendezvous::Failed>(&send.reply);
     if (failed) log(Severity::info, text("start-up failed: ", failed->message));
     if (std::holds_alternative<rendezvous::Assigned>(send.reply) && &send == &sends.front())
@@ -211,27 +232,25 @@ void RendezvousServer::Impl::settle(const Roster::Sends& sends) {
     for (const Roster::MemberId id : send.to) {
       const auto at = connections_.find(id);
       if (at == connections_.end()) continue;
-      if (failed)
-        at->second->send_last(frame);
-      else
-        at->second->send(frame);
+      at->second->send(message);
+      if (failed) at->second->finish(kLastMessageLimit);
     }
   }
-  rearm();
-  publish();
+  set_alarm();
+  publish_stats();
 }
 
-void RendezvousServer::Impl::rearm() {
+void RendezvousServer::Impl::set_alarm() {
   alarm_.cancel();
   if (!roster_.deadline()) return;
   alarm_.expires_at(*roster_.deadline());
   alarm_.async_wait([this](asio::error_code cancelled) {
     if (cancelled || !roster_.deadline() || *roster_.deadline() > steady_clock::now()) return;
-    settle(roster_.expired());
+    deliver(roster_.expired());
   });
 }
 
-void RendezvousServer::Impl::publish() {
+void RendezvousServer::Impl::publish_stats() {
   const std::lock_guard lock(stats_mutex_);
   stats_ = {roster_.generation(),          roster_.members(),     roster_.phase() == Roster::Phase::starting,
             roster_.worlds_formed(),       rejected_.counts(),    half_open_.size(),
@@ -241,15 +260,16 @@ void RendezvousServer::Impl::publish() {
 void RendezvousServer::Impl::abort(int culprit, const std::string& reason) {
   const std::string cut = reason.substr(0, ControlMessage::kMaxMessageBytes / 2);
   asio::post(event_loop_.context(), [this, culprit, why = text("the launcher ended the world: ", cut)] {
-    settle(roster_.aborted(culprit, why));
-    verdict_ = Verdict{ErrorCode::aborted, culprit < roster_.formed().size ? culprit : -1, why};
-    ended_ = roster_.formed().generation;
-    tell_world();
+    deliver(roster_.aborted(culprit, why));
+    abort_verdict_ = Verdict{ErrorCode::aborted, culprit < roster_.formed().size ? culprit : -1, why};
+    aborted_generation_ = roster_.formed().generation;
+    start_abort_notice();
   });
 }
 
-void RendezvousServer::Impl::tell_world() {
-  asio::co_spawn(event_loop_.context(), rendezvous::command(roster_.formed(), credentials_, *verdict_), asio::detached);
+void RendezvousServer::Impl::start_abort_notice() {
+  asio::co_spawn(event_loop_.context(), rendezvous::send_abort_notice(roster_.formed(), credentials_, *abort_verdict_),
+                 asio::detached);
 }
 
 RendezvousServer::RendezvousServer(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}

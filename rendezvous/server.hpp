@@ -1,6 +1,6 @@
-// The rendezvous server: brings the ranks of one job together, then is not needed any more. Owns one thread and its
-// listener; safe to construct and destroy from any thread. Knows sockets and the roster, nothing of tensors.
-// It serves one world at a time; when all of its ranks have left, or its start-up has failed, the next may gather.
+// The rendezvous server brings the ranks of one job together. It is needed only while a world starts. It owns a thread
+// and a listener; any thread may construct and destroy it. It knows sockets and the roster, and no tensors.
+// It serves one world at a time. The next one may gather when all ranks have left, or when the start-up has failed.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -16,28 +16,29 @@ struct ServerOptions {
   std::uint16_t port = 0;                    // 0: any free one
   std::string job = "default";
   std::string secret;
-  int size = 0;                                    // expected ranks; 0: as the first to join says
-  std::chrono::milliseconds start_timeout{60000};  // bounds each wait of ranks for each other, as their own does
-  std::string metrics;                             // "host:port" where Prometheus finds the counters; empty: nowhere
-  std::size_t half_open_most = 1024;               // connections that have not joined yet; the oldest makes room
+  int size = 0;  // number of ranks; 0: the first rank to join decides
+  std::chrono::milliseconds start_timeout{
+      60000};                        // limit of each wait of ranks for each other; each rank has its own too
+  std::string metrics;               // "host:port" that serves the counters to Prometheus; empty: none
+  std::size_t max_half_open = 1024;  // connections that have not joined; one more closes the oldest
 };
 
-// A moment of the server's life.
+// The server's state and counters at one moment.
 struct ServerStats {
-  std::uint32_t generation = 1;                        // of the world that gathers or starts
+  std::uint32_t generation = 1;                        // number of the world that gathers or starts
   std::size_t members = 0;                             // ranks that have joined it and not left
-  bool starting = false;                               // all have joined
+  bool starting = false;                               // all its ranks have joined
   int worlds_formed = 0;                               // worlds whose ranks have all left in good order
   RejectedConnections::Counts rejected_connections{};  // connections that ended before they had joined
   std::size_t half_open = 0;                           // connections that have not joined yet
-  std::size_t reachable = 0;  // ranks of the newest world that have left, and can be told that it is to end
-  std::string last_failure;   // of a start-up; empty after a success
+  std::size_t reachable = 0;  // ranks of the newest world that have left the rendezvous and can receive an abort notice
+  std::string last_failure;   // why the last start-up failed; empty after a success
 };
 
 class RendezvousServer {
  public:
   // Listens when the constructor returns. Throws Error{network} that names the address and port, Error{configuration}
-  // if it would listen to more than loopback without a secret, Error{unsupported} as require_usable().
+  // if the address is not loopback and there is no secret, and Error{unsupported} as require_usable() does.
   explicit RendezvousServer(const ServerOptions& options);
   ~RendezvousServer();  // closes every connection and ends the thread
   RendezvousServer(const RendezvousServer&) = delete;
@@ -46,8 +47,8 @@ class RendezvousServer {
   std::uint16_t port() const;
   ServerStats stats() const;  // any thread
 
-  // Ends the newest world with Error{aborted}, whether it starts or runs: every rank is told the reason, and the rank
-  // that is to blame, or -1. Any thread; does not wait. False: there is no rank to tell.
+  // Ends the newest world with Error{aborted}, whether it starts or runs. Every rank receives the reason and the
+  // culprit's rank, or -1. Any thread; does not block. Returns false if there is no rank to notify.
   bool abort(int culprit, const std::string& reason);
 
  private:

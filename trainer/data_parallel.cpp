@@ -30,16 +30,15 @@ DataParallel::DataParallel(World& world, Device& device, std::span<float> parame
                                         .wire = averaging.wire,
                                         .error_feedback = averaging.error_feedback,
                                         .max_norm = averaging.max_norm,
-                                        .passes = averaging.passes})) {}
+                                        .accumulation_passes = averaging.accumulation_passes})) {}
 
-double DataParallel::step(double rate, std::uint64_t count) {
-  const Gradients::Step done = gradients_->finish();
+void DataParallel::step(double rate, std::uint64_t count) {
+  const StepStats done = gradients_->finish();
   const std::chrono::duration<double> exposed = done.exposed, all = done.communicated;
   communication_.exposed_seconds += exposed.count();
   communication_.hidden_seconds += std::max(0.0, all.count() - exposed.count());
   const Phase phase(world_, "optimizer");
   optimizer_->step(parameters_, gradient_, float(rate), count);
-  return done.norm;
 }
 
 void require_equal(World& world, std::uint64_t value, std::string_view what) {

@@ -22,8 +22,8 @@ struct Averaging {
   std::size_t global_batch = 1;
   std::optional<DType> wire = {};
   bool error_feedback = false;
-  double max_norm = 0;  // 0: no limit
-  int passes = 1;       // backward passes in each step
+  std::optional<double> max_norm = {};  // without it there is no limit
+  int accumulation_passes = 1;          // backward passes in each step
   bool tune_buckets = false;
 };
 
@@ -35,14 +35,14 @@ class DataParallel {
                std::span<const Gradient> gradients, std::unique_ptr<Optimizer> optimizer, const Averaging& averaging);
 
   // A step: begin(); in each backward pass ready() for each gradient as soon as it is complete; then step(), which
-  // blocks until all ranks have called it, and returns the gradient's norm if there is a max_norm.
+  // blocks until all ranks have called it.
   // A rank passes in gradients summed over its samples. They travel while the backward pass runs, and are replaced by
   // the sum over all ranks divided by the global batch. The smaller last batch of an epoch is divided by the same
   // number: every sample weighs the same, and a last batch of one sample does not distort the model. The division comes
   // before the rounding to 16 bits, so that large sums do not overflow. Errors as of World::allreduce.
   void begin() { gradients_->begin(1.0 / double(global_batch_)); }
   void ready(std::size_t gradient) { gradients_->ready(gradient); }
-  double step(double rate, std::uint64_t count);
+  void step(double rate, std::uint64_t count);
 
   std::vector<std::span<float>> state() { return optimizer_->state(); }
 

@@ -10,7 +10,7 @@ class HostGradients : public GradientSum {
   explicit HostGradients(Gradients gradients) : gradients_(std::move(gradients)) {}
   void begin(double factor) override { gradients_.begin(factor); }
   void ready(std::size_t gradient) override { gradients_.ready(gradient); }
-  Gradients::Step finish() override { return gradients_.finish(); }
+  StepStats finish() override { return gradients_.finish(); }
 
  private:
   Gradients gradients_;

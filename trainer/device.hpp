@@ -17,7 +17,7 @@ class GradientSum {
   virtual ~GradientSum() = default;
   virtual void begin(double factor) = 0;
   virtual void ready(std::size_t gradient) = 0;
-  virtual Gradients::Step finish() = 0;
+  virtual StepStats finish() = 0;
 };
 
 class Device {

@@ -100,8 +100,8 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
                          {.global_batch = global_batch,
                           .wire = wire_type(options.compression),
                           .error_feedback = options.feedback,
-                          .max_norm = options.clip,
-                          .passes = int(options.accumulate),
+                          .max_norm = options.clip > 0 ? std::optional(options.clip) : std::nullopt,
+                          .accumulation_passes = int(options.accumulate),
                           .tune_buckets = options.tune_buckets});
 
   // 6. Broadcast parameters and optimizer state from rank 0; only rank 0 reads the checkpoint to resume from.

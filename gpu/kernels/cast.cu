@@ -1,4 +1,4 @@
-// From one type of floats to another, times a factor: what packs and unpacks a bucket that travels in 16 bits.
+// Converts floats from one type to another, times a factor: packs and unpacks buckets that travel in 16 bits.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -12,7 +12,7 @@ namespace {
 // Values of anello::DType.
 enum { kF16 = 1, kBf16, kF32, kF64 };
 
-// Through this type, so that f64 loses nothing on its way to f64.
+// The type of the intermediate result: f64 if one side is f64, so that no bits are lost.
 template <class From, class To>
 using Between = std::conditional_t<std::is_same_v<From, double> || std::is_same_v<To, double>, double, float>;
 
@@ -49,7 +49,7 @@ struct Parts {
   AnelloPart all[kPartsALaunch];
 };
 
-// A row of blocks a part.
+// One row of blocks for each part.
 template <class From, class To>
 __global__ void cast_parts(Parts parts, Between<From, To> factor) {
   using Wide = Between<From, To>;
@@ -70,7 +70,7 @@ __global__ void cast_parts(Parts parts, Between<From, To> factor) {
 }
 
 template <class From, class To>
-int cast_all(const AnelloPart* parts, std::size_t part_count, double factor, void* stream) {
+int cast_all(const AnelloPart* parts, std::size_t part_count, double factor, cudaStream_t stream) {
   for (std::size_t begin = 0; begin < part_count; begin += kPartsALaunch) {
     const std::size_t count = std::min<std::size_t>(part_count - begin, kPartsALaunch);
     Parts some{};
@@ -78,14 +78,15 @@ int cast_all(const AnelloPart* parts, std::size_t part_count, double factor, voi
     std::size_t longest = 1;
     for (std::size_t i = 0; i < count; i++) longest = std::max(longest, some.all[i].count);
     const dim3 blocks(static_cast<unsigned>(blocks_for((longest + 7) / 8)), static_cast<unsigned>(count));
-    cast_parts<From, To><<<blocks, kThreads, 0, stream_of(stream)>>>(some, static_cast<Between<From, To>>(factor));
+    cast_parts<From, To><<<blocks, kThreads, 0, stream>>>(some, static_cast<Between<From, To>>(factor));
     if (const int status = launched()) return status;
   }
   return 0;
 }
 
 template <class From>
-int cast_from(const AnelloPart* parts, std::size_t part_count, int to_type, double factor, void* stream) {
+int cast_from(const AnelloPart* parts, std::size_t part_count, int to_type, double factor,
+                cudaStream_t stream) {
   switch (to_type) {
     case kF16: return cast_all<From, __half>(parts, part_count, factor, stream);
     case kBf16: return cast_all<From, __nv_bfloat16>(parts, part_count, factor, stream);
@@ -97,7 +98,8 @@ int cast_from(const AnelloPart* parts, std::size_t part_count, int to_type, doub
 
 }  // namespace
 
-int anello_cast(const AnelloPart* parts, std::size_t part_count, int from_type, int to_type, double factor, void* stream) {
+int anello_cast(const AnelloPart* parts, std::size_t part_count, int from_type, int to_type, double factor,
+                cudaStream_t stream) {
   switch (from_type) {
     case kF16: return cast_from<__half>(parts, part_count, to_type, factor, stream);
     case kBf16: return cast_from<__nv_bfloat16>(parts, part_count, to_type, factor, stream);

@@ -1,5 +1,5 @@
-// What goes over memory once is bound by it: 16 bytes a thread and access, a grid that walks the array in strides, one
-// launch for all parameters, which lie behind each other, or for a list of parts.
+// Kernels that go over memory once are bound by its speed. Each thread accesses 16 bytes at a time, the grid walks the
+// array in strides, and one launch takes all parameters, which are contiguous, or a list of parts.
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
@@ -21,7 +21,7 @@ const char* describe(int status) {
   return cublasGetStatusString(static_cast<cublasStatus_t>(status - kFirstCublasStatus));
 }
 
-// Four at a time, and the rest one by one; so is all of it where arrays are not aligned to 16 bytes.
+// Four elements at a time, and the rest one by one; one by one for arrays that are not aligned to 16 bytes.
 template <class Four, class One>
 __device__ void over(std::size_t count, bool aligned, Four four, One one) {
   const std::size_t fours = aligned ? count / 4 : 0;
@@ -56,9 +56,10 @@ __global__ void combine(const float* a, const float* b, float* out, std::size_t 
 }
 
 template <class Function>
-int launch_combine(const float* a, const float* b, float* out, std::size_t count, void* stream, Function function) {
+int launch_combine(const float* a, const float* b, float* out, std::size_t count, cudaStream_t stream,
+                   Function function) {
   if (count == 0) return 0;
-  combine<<<blocks_for((count + 3) / 4), kThreads, 0, stream_of(stream)>>>(a, b, out, count, aligned(a, b, out),
+  combine<<<blocks_for((count + 3) / 4), kThreads, 0, stream>>>(a, b, out, count, aligned(a, b, out),
                                                                           function);
   return launched();
 }
@@ -81,8 +82,8 @@ __global__ void add_row(const float* row, float* to, std::size_t count, std::siz
   for (std::size_t i = first(); i < count; i += stride()) to[i] += row[i % columns];
 }
 
-// A block for 32 columns: its warps take the rows in turn, each lane a column, and are added in order, so that the sum
-// is the same from run to run.
+// One block for 32 columns. Its warps take turns with the rows, and each lane has a column. The sums of the warps are
+// added in order, so that the result is the same from run to run.
 __global__ void sum_columns(const float* from, float* row, std::size_t rows, std::size_t columns) {
   __shared__ float part[kThreads / kWarp][kWarp];
   const std::size_t column = blockIdx.x * static_cast<std::size_t>(kWarp) + threadIdx.x % kWarp;
@@ -110,7 +111,7 @@ __device__ unsigned over_warp_least(unsigned value) {
   return value;
 }
 
-// A warp a row. The largest score is subtracted, so that no exponential overflows; of equal ones the first counts.
+// One warp for each row. Subtracts the largest score, so that no exponential overflows; of equal ones the first counts.
 __global__ void softmax_cross_entropy(const float* scores, const std::uint8_t* labels, float* gradient,
                                       AnelloScore* score, std::size_t rows, std::size_t columns) {
   const unsigned lane = threadIdx.x % kWarp;
@@ -143,7 +144,7 @@ __global__ void softmax_cross_entropy(const float* scores, const std::uint8_t* l
 
 constexpr int kWarps = kThreads / kWarp;
 
-// In order, so that it is the same on all ranks: of a block's threads, in its first one.
+// Sums over the threads of a block, in order, so that the result is the same on all ranks. Valid in the first thread.
 __device__ double over_block_sum(double value) {
   __shared__ double part[kWarps];
   value = over_warp_sum(value);
@@ -230,14 +231,14 @@ int destroy(void* context) {
   return status_of(cublasDestroy(static_cast<cublasHandle_t>(context)));
 }
 
-// cuBLAS has columns behind each other: to it a row-major matrix is its transpose, and product^T = b^T a^T.
+// cuBLAS is column-major: it reads a row-major matrix as its transpose, and product^T = b^T a^T.
 int multiply(void* context, const float* a, int a_transposed, const float* b, int b_transposed, float* product,
-             std::size_t rows, std::size_t inner, std::size_t columns, void* stream) {
+             std::size_t rows, std::size_t inner, std::size_t columns, cudaStream_t stream) {
   if (rows * columns == 0) return 0;
   if (inner == 0)
-    return static_cast<int>(cudaMemsetAsync(product, 0, rows * columns * sizeof(float), stream_of(stream)));
+    return static_cast<int>(cudaMemsetAsync(product, 0, rows * columns * sizeof(float), stream));
   auto* const handle = static_cast<cublasHandle_t>(context);
-  if (const int status = status_of(cublasSetStream(handle, stream_of(stream)))) return status;
+  if (const int status = status_of(cublasSetStream(handle, stream))) return status;
   const float one = 1, zero = 0;
   const auto order = [](int transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
   return status_of(cublasSgemm(handle, order(b_transposed), order(a_transposed), int(columns), int(rows), int(inner),
@@ -245,60 +246,61 @@ int multiply(void* context, const float* a, int a_transposed, const float* b, in
                                product, int(columns)));
 }
 
-int add_to_rows(const float* row, float* to, std::size_t rows, std::size_t columns, void* stream) {
+int add_to_rows(const float* row, float* to, std::size_t rows, std::size_t columns, cudaStream_t stream) {
   if (rows * columns == 0) return 0;
-  add_row<<<blocks_for(rows * columns), kThreads, 0, stream_of(stream)>>>(row, to, rows * columns, columns);
+  add_row<<<blocks_for(rows * columns), kThreads, 0, stream>>>(row, to, rows * columns, columns);
   return launched();
 }
 
-int sum_rows(const float* from, float* row, std::size_t rows, std::size_t columns, void* stream) {
+int sum_rows(const float* from, float* row, std::size_t rows, std::size_t columns, cudaStream_t stream) {
   if (columns == 0) return 0;
   const int blocks = static_cast<int>((columns + kWarp - 1) / kWarp);
-  sum_columns<<<blocks, kThreads, 0, stream_of(stream)>>>(from, row, rows, columns);
+  sum_columns<<<blocks, kThreads, 0, stream>>>(from, row, rows, columns);
   return launched();
 }
 
-int relu(const float* in, float* out, std::size_t count, void* stream) {
+int relu(const float* in, float* out, std::size_t count, cudaStream_t stream) {
   return launch_combine(in, in, out, count, stream, Relu{});
 }
-int relu_gradient(const float* out, const float* out_gradient, float* in_gradient, std::size_t count, void* stream) {
+int relu_gradient(const float* out, const float* out_gradient, float* in_gradient, std::size_t count,
+                  cudaStream_t stream) {
   return launch_combine(out, out_gradient, in_gradient, count, stream, ReluGradient{});
 }
-int add(const float* from, float* to, std::size_t count, void* stream) {
+int add(const float* from, float* to, std::size_t count, cudaStream_t stream) {
   return launch_combine(to, from, to, count, stream, Sum{});
 }
-int scale(float factor, float* values, std::size_t count, void* stream) {
+int scale(float factor, float* values, std::size_t count, cudaStream_t stream) {
   return launch_combine(values, values, values, count, stream, Scaled{factor});
 }
 
 int cross_entropy(const float* scores, const std::uint8_t* labels, float* gradient, AnelloScore* score,
-                  std::size_t rows, std::size_t columns, void* stream) {
+                  std::size_t rows, std::size_t columns, cudaStream_t stream) {
   if (rows == 0) return 0;
-  softmax_cross_entropy<<<blocks_for(rows * kWarp), kThreads, 0, stream_of(stream)>>>(scores, labels, gradient, score,
+  softmax_cross_entropy<<<blocks_for(rows * kWarp), kThreads, 0, stream>>>(scores, labels, gradient, score,
                                                                                      rows, columns);
   return launched();
 }
 
-int square_sum(const float* values, double* sum, std::size_t count, void* stream) {
+int square_sum(const float* values, double* sum, std::size_t count, cudaStream_t stream) {
   if (count == 0) return 0;
-  square_parts<<<ANELLO_SQUARE_PARTS, kThreads, 0, stream_of(stream)>>>(values, sum + 1, count, aligned(values));
+  square_parts<<<ANELLO_SQUARE_PARTS, kThreads, 0, stream>>>(values, sum + 1, count, aligned(values));
   if (const int status = launched()) return status;
-  add_parts<<<1, 1, 0, stream_of(stream)>>>(sum + 1, sum);
+  add_parts<<<1, 1, 0, stream>>>(sum + 1, sum);
   return launched();
 }
 
 int momentum_step(float* parameters, const float* gradient, float* velocity, float rate, float keep, std::size_t count,
-                  void* stream) {
+                  cudaStream_t stream) {
   if (count == 0) return 0;
-  step_with_momentum<<<blocks_for((count + 3) / 4), kThreads, 0, stream_of(stream)>>>(
+  step_with_momentum<<<blocks_for((count + 3) / 4), kThreads, 0, stream>>>(
       parameters, gradient, velocity, rate, keep, count, aligned(parameters, gradient, velocity));
   return launched();
 }
 
 int adam_step(float* parameters, const float* gradient, float* mean, float* square, float step, float beta1,
-              float beta2, float epsilon, std::size_t count, void* stream) {
+              float beta2, float epsilon, std::size_t count, cudaStream_t stream) {
   if (count == 0) return 0;
-  step_with_adam<<<blocks_for((count + 3) / 4), kThreads, 0, stream_of(stream)>>>(
+  step_with_adam<<<blocks_for((count + 3) / 4), kThreads, 0, stream>>>(
       parameters, gradient, mean, square, Adam{step, beta1, beta2, epsilon}, count,
       aligned(parameters, gradient, mean, square));
   return launched();

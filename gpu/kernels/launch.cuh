@@ -7,9 +7,9 @@
 
 #include "gpu/kernels/kernel_table.h"
 
-// The one that lies in cast.cu; as in the table.
+// Defined in cast.cu; as in the table.
 int anello_cast(const AnelloPart* parts, std::size_t part_count, int from_type, int to_type, double factor,
-                void* stream);
+                cudaStream_t stream);
 
 namespace {
 
@@ -17,9 +17,6 @@ constexpr int kThreads = 256, kWarp = 32, kMaxBlocks = 4096;
 
 inline int blocks_for(std::size_t items) {
   return static_cast<int>(std::min<std::size_t>((items + kThreads - 1) / kThreads, kMaxBlocks));
-}
-inline cudaStream_t stream_of(void* stream) {
-  return static_cast<cudaStream_t>(stream);
 }
 inline int launched() {
   return static_cast<int>(cudaGetLastError());

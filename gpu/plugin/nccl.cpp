@@ -1,4 +1,4 @@
-// The second table, over NCCL, which is loaded when somebody asks for it: the plugin runs where there is none.
+// The table over NCCL, which is loaded at the first use: the plugin also works on machines without NCCL.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -16,16 +16,18 @@
 namespace {
 
 // NCCL's functions that are called, under their own names.
-#define ANELLO_NCCL_FUNCTIONS(FUNCTION)                                                                        \
-  FUNCTION(ncclGetErrorString)                                                                                 \
-  FUNCTION(ncclGetLastError)                                                                                   \
-  FUNCTION(ncclGetVersion)                                                                                     \
-  FUNCTION(ncclGetUniqueId)                                                                                    \
-  FUNCTION(ncclCommInitRankConfig)                                                                             \
-  FUNCTION(ncclCommSplit) FUNCTION(ncclCommGetAsyncError) FUNCTION(ncclCommFinalize) FUNCTION(ncclCommDestroy) \
-      FUNCTION(ncclCommAbort) FUNCTION(ncclGroupStart) FUNCTION(ncclGroupEnd) FUNCTION(ncclAllReduce)          \
-          FUNCTION(ncclReduce) FUNCTION(ncclBroadcast) FUNCTION(ncclAllGather) FUNCTION(ncclReduceScatter)     \
-              FUNCTION(ncclSend) FUNCTION(ncclRecv) FUNCTION(ncclRedOpCreatePreMulSum) FUNCTION(ncclRedOpDestroy)
+#define ANELLO_NCCL_FUNCTIONS(FUNCTION)                                                                 \
+  FUNCTION(ncclGetErrorString)                                                                          \
+  FUNCTION(ncclGetLastError)                                                                            \
+  FUNCTION(ncclGetVersion)                                                                              \
+  FUNCTION(ncclGetUniqueId)                                                                             \
+  FUNCTION(ncclCommInitRankConfig)                                                                      \
+  FUNCTION(ncclCommSplit)                                                                               \
+  FUNCTION(ncclCommGetAsyncError)                                                                       \
+  FUNCTION(ncclCommFinalize) FUNCTION(ncclCommDestroy) FUNCTION(ncclCommAbort) FUNCTION(ncclGroupStart) \
+      FUNCTION(ncclGroupEnd) FUNCTION(ncclAllReduce) FUNCTION(ncclReduce) FUNCTION(ncclBroadcast)       \
+          FUNCTION(ncclAllGather) FUNCTION(ncclReduceScatter) FUNCTION(ncclSend) FUNCTION(ncclRecv)     \
+              FUNCTION(ncclRedOpCreatePreMulSum) FUNCTION(ncclRedOpDestroy)
 
 struct Functions {
 #define ANELLO_DECLARE(name) decltype(&::name) name = nullptr;
@@ -40,9 +42,6 @@ enum { kSum = 1, kAverage, kMin, kMax, kProduct };
 
 ncclComm_t comm_of(void* comm) {
   return static_cast<ncclComm_t>(comm);
-}
-cudaStream_t stream_of(void* stream) {
-  return static_cast<cudaStream_t>(stream);
 }
 
 int status_of(ncclResult_t result) {
@@ -77,14 +76,14 @@ bool type_of(int dtype, ncclDataType_t& type) {
   }
 }
 
-// Of what is moved as it is, only the size matters.
+// For moving elements only their size matters.
 ncclDataType_t moved_type_of(int dtype) {
   ncclDataType_t type = ncclFloat16;
-  type_of(dtype, type);  // or else it has 16 bits
+  type_of(dtype, type);  // types that NCCL lacks have 16 bits
   return type;
 }
 
-// Booleans are bytes of 0 and 1: any of them is the largest, all of them the smallest.
+// Booleans are bytes of 0 and 1: the sum (any) is the maximum, the product (all) is the minimum.
 bool reduction_of(int dtype, int op, ncclRedOp_t& reduction) {
   if (op < 0) return reduction = static_cast<ncclRedOp_t>(-op), true;  // a scaled sum
   switch (op) {
@@ -149,20 +148,20 @@ struct Reduction {
   Reduction(int dtype, int of) : known(type_of(dtype, type) && reduction_of(dtype, of, op)) {}
 };
 
-int allreduce(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, void* stream) {
+int allreduce(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, cudaStream_t stream) {
   const Reduction by(dtype, op);
   if (!by.known) return ncclInvalidArgument;
-  return status_of(nccl.ncclAllReduce(in, out, count, by.type, by.op, comm_of(comm), stream_of(stream)));
+  return status_of(nccl.ncclAllReduce(in, out, count, by.type, by.op, comm_of(comm), stream));
 }
-int reduce(const void* in, void* out, std::size_t count, int dtype, int op, int root, void* comm, void* stream) {
+int reduce(const void* in, void* out, std::size_t count, int dtype, int op, int root, void* comm, cudaStream_t stream) {
   const Reduction by(dtype, op);
   if (!by.known) return ncclInvalidArgument;
-  return status_of(nccl.ncclReduce(in, out, count, by.type, by.op, root, comm_of(comm), stream_of(stream)));
+  return status_of(nccl.ncclReduce(in, out, count, by.type, by.op, root, comm_of(comm), stream));
 }
-int reduce_scatter(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, void* stream) {
+int reduce_scatter(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, cudaStream_t stream) {
   const Reduction by(dtype, op);
   if (!by.known) return ncclInvalidArgument;
-  return status_of(nccl.ncclReduceScatter(in, out, count, by.type, by.op, comm_of(comm), stream_of(stream)));
+  return status_of(nccl.ncclReduceScatter(in, out, count, by.type, by.op, comm_of(comm), stream));
 }
 
 union Scalar {
@@ -192,7 +191,7 @@ int scaled_sum_create(int* op, double factor, int dtype, void* comm) {
   return status_of(result);
 }
 
-// Why it cannot be used; empty if it can.
+// Loads NCCL. Returns why it cannot be used; empty if it can.
 const char* load() {
   static char why[512];
   void* handle = nullptr;
@@ -202,7 +201,7 @@ const char* load() {
     std::snprintf(why, sizeof why, "%s; install NCCL (libnccl2), or set LD_LIBRARY_PATH to where it is", dlerror());
     return why;
   }
-  // Ranks may start kernels of several communicators at the same time: NCCL orders them if it is told to.
+  // Makes NCCL order the kernels of several communicators that ranks start at the same time.
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   const char* missing = nullptr;
 #define ANELLO_LOAD(name)                                                  \
@@ -236,23 +235,21 @@ const AnelloNcclTable* anello_nccl_table(const char** why_not) {
       .allreduce = allreduce,
       .reduce = reduce,
       .broadcast =
-          [](const void* in, void* out, std::size_t count, int dtype, int root, void* comm, void* stream) {
-            return status_of(
-                nccl.ncclBroadcast(in, out, count, moved_type_of(dtype), root, comm_of(comm), stream_of(stream)));
+          [](const void* in, void* out, std::size_t count, int dtype, int root, void* comm, cudaStream_t stream) {
+            return status_of(nccl.ncclBroadcast(in, out, count, moved_type_of(dtype), root, comm_of(comm), stream));
           },
       .allgather =
-          [](const void* in, void* out, std::size_t count, int dtype, void* comm, void* stream) {
-            return status_of(
-                nccl.ncclAllGather(in, out, count, moved_type_of(dtype), comm_of(comm), stream_of(stream)));
+          [](const void* in, void* out, std::size_t count, int dtype, void* comm, cudaStream_t stream) {
+            return status_of(nccl.ncclAllGather(in, out, count, moved_type_of(dtype), comm_of(comm), stream));
           },
       .reduce_scatter = reduce_scatter,
       .send =
-          [](const void* in, std::size_t count, int dtype, int to, void* comm, void* stream) {
-            return status_of(nccl.ncclSend(in, count, moved_type_of(dtype), to, comm_of(comm), stream_of(stream)));
+          [](const void* in, std::size_t count, int dtype, int to, void* comm, cudaStream_t stream) {
+            return status_of(nccl.ncclSend(in, count, moved_type_of(dtype), to, comm_of(comm), stream));
           },
       .recv =
-          [](void* out, std::size_t count, int dtype, int from, void* comm, void* stream) {
-            return status_of(nccl.ncclRecv(out, count, moved_type_of(dtype), from, comm_of(comm), stream_of(stream)));
+          [](void* out, std::size_t count, int dtype, int from, void* comm, cudaStream_t stream) {
+            return status_of(nccl.ncclRecv(out, count, moved_type_of(dtype), from, comm_of(comm), stream));
           },
       .scaled_sum_create = scaled_sum_create,
       .scaled_sum_destroy =

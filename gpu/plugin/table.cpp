@@ -1,4 +1,4 @@
-// The table over CUDA's runtime. Each function is the call of that name and nothing else.
+// The table over CUDA's runtime. Each function makes the CUDA call of its name and nothing else.
 #include "gpu/table.h"
 
 #include <cuda.h>
@@ -16,15 +16,12 @@ const char* describe(int status) {
   return cudaGetErrorString(static_cast<cudaError_t>(status));
 }
 
-// A status once returned is told again by later calls of the runtime, if it is not taken back.
+// Clears the error: later calls of the runtime would return it again.
 int taken(cudaError_t status) {
   if (status != cudaSuccess) (void)cudaGetLastError();
   return static_cast<int>(status);
 }
 
-cudaStream_t stream_of(void* stream) {
-  return static_cast<cudaStream_t>(stream);
-}
 cudaEvent_t event_of(void* event) {
   return static_cast<cudaEvent_t>(event);
 }
@@ -34,7 +31,7 @@ int versions(int* driver, int* runtime) {
   return taken(status == cudaSuccess ? cudaRuntimeGetVersion(runtime) : status);
 }
 
-// Without a driver the count is left as it was.
+// Without a driver, the runtime leaves the count as it was.
 int device_count(int* count) {
   *count = 0;
   return taken(cudaGetDeviceCount(count));
@@ -55,7 +52,7 @@ int device_info(int device, AnelloGpuInfo* info) {
   return taken(status);
 }
 
-// Asks the driver, which the runtime has loaded.
+// Whether the device has a context. Asks the driver, which the runtime has loaded.
 bool is_set_up(int device) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};
@@ -94,26 +91,21 @@ const AnelloGpuTable* anello_gpu_table() {
       .pinned_create = [](void** memory,
                           std::size_t bytes) { return taken(cudaHostAlloc(memory, bytes, cudaHostAllocPortable)); },
       .pinned_destroy = [](void* memory) { return taken(cudaFreeHost(memory)); },
-      .copy =
-          [](void* to, const void* from, std::size_t bytes, void* stream) {
-            return taken(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(stream)));
-          },
+      .copy = [](void* to, const void* from, std::size_t bytes,
+                 cudaStream_t stream) { return taken(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream)); },
       .zero = [](void* memory, std::size_t bytes,
-                 void* stream) { return taken(cudaMemsetAsync(memory, 0, bytes, stream_of(stream))); },
+                 cudaStream_t stream) { return taken(cudaMemsetAsync(memory, 0, bytes, stream)); },
       .stream_create =
-          [](void** stream) {
-            return taken(cudaStreamCreateWithFlags(reinterpret_cast<cudaStream_t*>(stream), cudaStreamNonBlocking));
-          },
-      .stream_destroy = [](void* stream) { return taken(cudaStreamDestroy(stream_of(stream))); },
-      .stream_wait = [](void* stream,
-                        void* event) { return taken(cudaStreamWaitEvent(stream_of(stream), event_of(event), 0)); },
+          [](cudaStream_t* stream) { return taken(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking)); },
+      .stream_destroy = [](cudaStream_t stream) { return taken(cudaStreamDestroy(stream)); },
+      .stream_wait = [](cudaStream_t stream,
+                        void* event) { return taken(cudaStreamWaitEvent(stream, event_of(event), 0)); },
       .event_create =
           [](void** event) {
             return taken(cudaEventCreateWithFlags(reinterpret_cast<cudaEvent_t*>(event), cudaEventDisableTiming));
           },
       .event_destroy = [](void* event) { return taken(cudaEventDestroy(event_of(event))); },
-      .event_record = [](void* event,
-                         void* stream) { return taken(cudaEventRecord(event_of(event), stream_of(stream))); },
+      .event_record = [](void* event, cudaStream_t stream) { return taken(cudaEventRecord(event_of(event), stream)); },
       .event_query =
           [](void* event) {
             const cudaError_t status = cudaEventQuery(event_of(event));

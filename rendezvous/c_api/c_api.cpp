@@ -1,4 +1,4 @@
-// The C API over the C++ one: the world, groups, operations and work. Gradients and diagnosis are in
+// The C API as calls of the C++ API: the world, groups, operations and work. Gradients and diagnosis are in
 // c_api_training.cpp.
 #include "rendezvous/c_api/c_api.hpp"
 
@@ -12,7 +12,7 @@ using namespace anello::c_api;
 
 namespace {
 
-// Options in the three forms of the C++ API; what they have no place for must be as it was initialised.
+// Makes the three kinds of options of the C++ API. Members that a kind does not have must be as initialised.
 class Given {
  public:
   explicit Given(const anello_options* options) : options_(known(options, anello_options ANELLO_OPTIONS_INIT)) {}
@@ -29,10 +29,11 @@ class Given {
   anello::ReduceOptions reduction() const {
     std::optional<anello::DType> wire;
     if (options_.wire != 0) wire = anello::DType(options_.wire);
-    if (options_.slab_bytes > INT32_MAX) refuse(text("slab_bytes ", options_.slab_bytes, " is more than 2^31 - 1"));
+    std::optional<std::int64_t> slab_bytes;
+    if (options_.slab_bytes != ANELLO_FROM_SETTINGS) slab_bytes = options_.slab_bytes;
     return {.name = view(options_.name),
             .algorithm = view(options_.algorithm),
-            .slab_bytes = int(options_.slab_bytes),
+            .slab_bytes = slab_bytes,
             .wire = wire,
             .prescale = options_.prescale,
             .postscale = options_.postscale,
@@ -48,15 +49,15 @@ class Given {
     if (options_.counts_size > 0) refuse("there are no parts that could have counts");
   }
   void check_no_reduction() const {
-    if (options_.algorithm || options_.slab_bytes != -1 || options_.wire != 0 || options_.prescale != 1 ||
-        options_.postscale != 1)
+    if (options_.algorithm || options_.slab_bytes != ANELLO_FROM_SETTINGS || options_.wire != 0 ||
+        options_.prescale != 1 || options_.postscale != 1)
       refuse("algorithm, slab_bytes, wire and factors are for reductions");
   }
 
   anello_options options_;
 };
 
-// Blocks, or starts and gives the handle away.
+// Without `work`, runs the blocking call; with it, starts the operation and gives its handle to the caller.
 template <class Run, class Start>
 anello_status carry_out(anello_group* group, anello_work** work, Run run, Start start) {
   return guarded([&] {
@@ -76,7 +77,7 @@ anello_status carry_out(anello_group* group, anello_work** work, Run run, Start 
       [&](Group& its) { return its.verb##_async(__VA_ARGS__); })
 
 const char* anello_version(void) {
-  return ANELLO_VERSION;
+  return anello::version().data();
 }
 const char* anello_status_name(anello_status status) {
   if (status == ANELLO_OK) return "ok";

@@ -1,4 +1,5 @@
-// What the files of the C API share: handles, and exceptions as codes.
+// What the files of the C API share: the handles, and how exceptions become status codes. Every function of the C API
+// runs its body in guarded(), so that no exception reaches C. The last error belongs to the thread that made the call.
 #pragma once
 #include <anello/anello.h>
 
@@ -67,18 +68,19 @@ T& required(T* pointer, const char* what) {
   return *pointer;
 }
 
-// As much of the caller's struct as both know.
+// The caller's struct, which may be shorter or longer than ours: an older or newer version. Members that it lacks keep
+// their defaults; members that we do not know are ignored.
 template <class T>
 T known(const T* given, T defaults) {
   if (!given) return defaults;
   if (given->struct_size == 0 || given->struct_size > sizeof(T) * 16)
-    refuse(text("struct_size ", given->struct_size, " is no size of the struct; initialise it with its macro"));
+    refuse(text("struct_size is ", given->struct_size, "; initialise the struct with its ..._INIT macro"));
   std::copy_n(reinterpret_cast<const char*>(given), std::min(given->struct_size, sizeof(T)),
               reinterpret_cast<char*>(&defaults));
   return defaults;
 }
 
-// The same the other way round.
+// Writes results to the caller's struct, as far as that has room for them.
 template <class T>
 void give_back(const T& ours, T& theirs) {
   std::copy_n(reinterpret_cast<const char*>(&ours), std::min(theirs.struct_size, sizeof(T)),

@@ -1,4 +1,4 @@
-// The C API over the C++ one: gradients, and what was recorded.
+// The C API as calls of the C++ API: gradients and diagnosis.
 #include "rendezvous/c_api/c_api.hpp"
 
 using anello::text;
@@ -17,11 +17,11 @@ anello_status anello_gradients_create(anello_group* group, const anello_gradient
       all.push_back({view(list[k].name), tensor_of(list[k].tensor),
                      list[k].shape ? std::span(list[k].shape, list[k].dimensions) : std::span<const std::uint64_t>()});
     anello::GradientOptions its{.combine = anello::GradientOptions::Combine(given.combine),
-                                .bucket_bytes = given.bucket_bytes,
                                 .tune_buckets = given.tune_buckets != 0,
                                 .error_feedback = given.error_feedback != 0,
-                                .max_norm = given.max_norm,
-                                .passes = given.passes};
+                                .accumulation_passes = given.accumulation_passes};
+    if (given.bucket_bytes != ANELLO_FROM_SETTINGS) its.bucket_bytes = given.bucket_bytes;
+    if (given.max_norm != 0) its.max_norm = given.max_norm;
     if (given.wire != 0) its.wire = anello::DType(given.wire);
     *gradients = new anello_gradients{{required(group, "group").group, all, its}};
   });
@@ -32,15 +32,15 @@ anello_status anello_gradients_begin(anello_gradients* gradients, double factor)
 anello_status anello_gradients_ready(anello_gradients* gradients, size_t gradient) {
   return guarded([&] { required(gradients, "gradients").gradients.ready(gradient); });
 }
-anello_status anello_gradients_finish(anello_gradients* gradients, anello_gradient_step* step) {
+anello_status anello_gradients_finish(anello_gradients* gradients, anello_step_stats* stats) {
   return guarded([&] {
-    const anello::Gradients::Step done = required(gradients, "gradients").gradients.finish();
-    if (!step) return;
-    anello_gradient_step all = known(step, anello_gradient_step ANELLO_GRADIENT_STEP_INIT);
-    all.norm = done.norm;
+    const anello::StepStats done = required(gradients, "gradients").gradients.finish();
+    if (!stats) return;
+    anello_step_stats all = known(stats, anello_step_stats ANELLO_STEP_STATS_INIT);
+    all.norm = done.norm.value_or(0);
     all.exposed_ns = std::uint64_t(done.exposed.count());
     all.communicated_ns = std::uint64_t(done.communicated.count());
-    give_back(all, *step);
+    give_back(all, *stats);
   });
 }
 void anello_gradients_free(anello_gradients* gradients) {

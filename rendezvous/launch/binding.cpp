@@ -14,7 +14,7 @@ cpu_set_t allowed() {
 
 }  // namespace
 
-int cores_to_share() {
+int allowed_core_count() {
   const cpu_set_t all = allowed();
   return CPU_COUNT(&all);
 }

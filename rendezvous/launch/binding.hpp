@@ -1,12 +1,13 @@
-// Cores of one's own for each rank.
+// Distributes the cores of this process over the ranks, for --bind.
 #pragma once
 #include <sched.h>
 
 namespace anello::launch {
 
-int cores_to_share();  // that this process may use
+int allowed_core_count();  // how many cores this process may use
 
-// Rank's part of those: contiguous, as equal as can be; at least one if there are as many cores as ranks.
+// The cores of one rank: contiguous, and as many as for each other rank, or one more or less. At least one, if there
+// are no fewer cores than ranks.
 cpu_set_t cores_of(int rank, int ranks);
 
 }  // namespace anello::launch

@@ -33,7 +33,7 @@ Words take_program(const CLI::App& app, Words& words) {
 
 std::optional<int> parse(CLI::App& app, Words words) {
   std::ranges::transform(words, words.begin(), as_registered);
-  std::ranges::reverse(words);  // as CLI11 wants them
+  std::ranges::reverse(words);  // CLI11 expects the last word first
   try {
     app.parse(std::move(words));
   } catch (const CLI::Success& asked_for) {

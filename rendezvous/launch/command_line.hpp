@@ -1,5 +1,5 @@
-// Command lines as users write them, brought into the form that CLI11 reads: `-np` for `-n`, underscores for dashes,
-// and the options cut off from the program that is to be run.
+// Turns command lines as users write them into the form that CLI11 reads: accepts `-np` for `-n` and underscores for
+// dashes, and separates the options from the program to run.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <optional>
@@ -10,15 +10,15 @@ namespace anello::launch {
 
 using Words = std::vector<std::string>;
 
-// Takes what follows `--`, or else the first word that is neither an option of `app` nor its value, and all behind it
-// off the end of `words`.
+// Removes the program and its arguments from the end of `words` and returns them. The program follows `--`, or is the
+// first word that is neither an option of `app` nor an option's value.
 Words take_program(const CLI::App& app, Words& words);
 
-// Fills in what `app` binds. Help, or one line that says what is wrong, is printed here: then the exit code is
-// returned.
+// Sets the variables that `app` binds. Prints help, or one line that describes the mistake, and then returns the exit
+// code.
 std::optional<int> parse(CLI::App& app, Words words);
 
-// One line to standard error; returns the exit code for a mistake on the command line.
+// Prints one line to standard error and returns the exit code for a mistake on the command line.
 int misused(const CLI::App& app, const std::string& what);
 
 }  // namespace anello::launch

@@ -19,11 +19,11 @@
 namespace anello::launch {
 namespace {
 
-// From "/proc/PID/stat": "PID (name) state parent ...", where the name may hold anything.
+// From "/proc/PID/stat": "PID (name) state parent ...". The name may contain any character.
 pid_t parent_of(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   std::array<char, 4096> text{};
-  file.read(text.data(), text.size() - 1);  // fails quietly when the process has gone meanwhile
+  file.read(text.data(), text.size() - 1);  // reads nothing if the process has ended
   const std::string_view line(text.data(), std::size_t(file.gcount()));
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos || name_end + 4 >= line.size()) return -1;
@@ -33,7 +33,7 @@ pid_t parent_of(const std::string& pid) {
 }  // namespace
 
 void adopt_orphans() {
-  if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) throw system_error("becoming the parent of orphans");
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) throw system_error("becoming the parent of orphaned processes");
 }
 
 std::vector<pid_t> children() {

@@ -1,5 +1,4 @@
-// The few ways in which the launcher makes file descriptors. Everything made here is close-on-exec.
-// Any thread. Knows nothing of ranks.
+// The kinds of file descriptors that the launcher makes, all close-on-exec. Any thread. Nothing here depends on ranks.
 #pragma once
 #include <string>
 #include <string_view>
@@ -14,20 +13,20 @@ struct Pipe {
 };
 
 Pipe make_pipe();
-Pipe make_channel();                                    // two ends of a local socket that keeps messages apart
-Descriptor make_memory_file(std::string_view content);  // anonymous, cannot be changed any more, stands at its start
+Pipe make_channel();                                    // a pair of local sockets that keep message boundaries
+Descriptor make_memory_file(std::string_view content);  // anonymous and read-only; its position is 0
 Descriptor open_nothing();                              // /dev/null
 void set_nonblocking(const Descriptor& fd);
-void write_all(int fd, std::string_view bytes, const std::string& name);  // blocking; Error{file} names the file
+void write_all(int fd, std::string_view bytes, const std::string& name);  // blocks; Error{file} names `name`
 
-// Standard descriptors that the caller closed become /dev/null, so that no other file ever gets their numbers.
+// Opens /dev/null for each standard descriptor that is closed, so that no other file gets its number.
 void open_missing_standard_descriptors();
-// For a new process: closes everything above standard error that is not needed.
+// For a new process: closes all descriptors above standard error, except `needed`.
 void close_all_but(const std::vector<int>& needed);
 struct OpenFilesLimit {
-  unsigned long now, most;
+  unsigned long now, max;
 };
 OpenFilesLimit open_files_limit();
-void set_open_files_limit(unsigned long now);  // up to the most
+void set_open_files_limit(unsigned long now);  // at most open_files_limit().max
 
 }  // namespace anello::launch

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <anello/error.hpp>
+#include <anello/version.hpp>
 #include <fstream>
 #include <map>
 #include <ostream>
@@ -22,11 +23,13 @@
 namespace anello::launch {
 namespace {
 
+constexpr std::size_t kColumn = 21;  // where values begin
+
 class Findings {
  public:
   explicit Findings(std::ostream& out) : out_(out) {}
   void fact(const std::string& name, const std::string& value) {
-    out_ << name << std::string(name.size() < 18 ? 18 - name.size() : 1, ' ') << value << "\n";
+    out_ << name << std::string(name.size() < kColumn ? kColumn - name.size() : 1, ' ') << value << "\n";
   }
   void problem(const std::string& sentence) { problems_.push_back(sentence); }
   int finish() {
@@ -51,7 +54,7 @@ std::string shown(rlim_t limit) {
 }
 
 void examine_build(Findings& findings) {
-  findings.fact("anello", kVersion);
+  findings.fact("anello", std::string(version()));
   for (const auto& [feature, state] : kFeatures) findings.fact(feature, state);
   try {
     require_authentication("any");
@@ -61,8 +64,8 @@ void examine_build(Findings& findings) {
 }
 
 void examine_host(Findings& findings) {
-  findings.fact("cores", text(available_cores().count(), " for this process, of ", sysconf(_SC_NPROCESSORS_ONLN),
-                              " online (affinity and control group counted)"));
+  findings.fact("cores", text(available_cores().count(), " usable by this process, of ", sysconf(_SC_NPROCESSORS_ONLN),
+                              " online (limited by affinity and control group)"));
   std::map<std::string, std::string> interfaces;
   bool loopback = false, network = false;
   for (const Interface& one : local_interfaces()) {
@@ -70,39 +73,42 @@ void examine_host(Findings& findings) {
     (is_loopback(one.address) ? loopback : network) = true;
   }
   for (const auto& [name, addresses] : interfaces) findings.fact("interface " + name, addresses);
-  if (!loopback) findings.problem("no loopback address: ranks of one host cannot meet; ip link set lo up");
-  if (!network) findings.fact("network", "loopback only: ranks of other hosts cannot reach this one");
+  if (!loopback)
+    findings.problem("there is no loopback address, so ranks of one host cannot connect; run: ip link set lo up");
+  if (!network) findings.fact("network", "loopback only: ranks of other hosts cannot reach this host");
 
   const std::string control = first_line("/proc/sys/net/ipv4/tcp_congestion_control");
-  const std::string paced = control == "bbr" ? "; it paces, so ranks of one host use reno (ANELLO_CONGESTION)" : "";
-  findings.fact("TCP congestion",
-                text(control, " of ", first_line("/proc/sys/net/ipv4/tcp_available_congestion_control"), paced));
+  const std::string paced =
+      control == "bbr" ? "; ranks of one host use reno instead, because bbr delays packets (ANELLO_CONGESTION)" : "";
+  findings.fact(
+      "TCP congestion",
+      text(control, "; available: ", first_line("/proc/sys/net/ipv4/tcp_available_congestion_control"), paced));
 }
 
 void examine_limits(Findings& findings) {
   rlimit files{}, locked{};
   getrlimit(RLIMIT_NOFILE, &files);
   getrlimit(RLIMIT_MEMLOCK, &locked);
-  findings.fact("open files", text(shown(files.rlim_cur), ", at most ", shown(files.rlim_max), " (ulimit -n)"));
+  findings.fact("open files", text(shown(files.rlim_cur), ", maximum ", shown(files.rlim_max), " (ulimit -n)"));
   findings.fact("locked memory", text(shown(locked.rlim_cur), " bytes (ulimit -l)"));
   if (files.rlim_max < 1024)
-    findings.problem(text("only ", files.rlim_max, " open files are allowed, 1024 is usual; raise ulimit -n"));
+    findings.problem(text("only ", files.rlim_max, " open files are allowed; raise the limit to 1024 (ulimit -n)"));
 }
 
 std::string version_text(int version) {
   return text(version / 1000, ".", version % 1000 / 10);
 }
 
-// What the ranks of this host would do. Without a GPU nothing is wrong.
+// Reports what the ranks of this host would use. A host without a GPU has no problem.
 void examine_gpus(Findings& findings) {
   try {
-    const gpu::Library& library = gpu::installed(Settings::from_environment().gpu_plugin);
+    const gpu::DevicePlugin& library = gpu::installed(Settings::from_environment().gpu_plugin);
     const AnelloGpuTable& table = library.table();
     findings.fact("GPU plugin", library.path().string());
     const int count = gpu::device_count(table);
     int driver = 0, runtime = 0;
     table.versions(&driver, &runtime);
-    findings.fact("CUDA", text("driver for ", version_text(driver), ", runtime ", version_text(runtime)));
+    findings.fact("CUDA", text("driver supports ", version_text(driver), ", runtime is ", version_text(runtime)));
     for (int device = 0; device < count; device++) {
       const AnelloGpuInfo info = library.info(gpu::DeviceId(device));
       findings.fact(text("GPU ", device), text(info.name, ", ", info.memory_bytes >> 30, " GiB, compute capability ",
@@ -113,9 +119,9 @@ void examine_gpus(Findings& findings) {
     int version = 0;
     if (nccl) nccl->version(&version);
     findings.fact("NCCL", nccl ? gpu::nccl_version_text(version) : why_not);
-    const std::string by_nccl = text(count, count == 1 ? " rank" : " ranks at most", " by NCCL, one a GPU; more share");
-    findings.fact("GPU tensors", nccl ? by_nccl + " GPUs and are staged through host memory"
-                                      : "staged through host memory, for want of NCCL");
+    const std::string by_nccl = text("NCCL for at most ", count, count == 1 ? " rank" : " ranks", ", one per GPU");
+    findings.fact("GPU tensors", nccl ? by_nccl + "; with more ranks, staging through host memory"
+                                      : "staging through host memory, because NCCL is not available");
   } catch (const Error& error) {
     findings.fact("GPU tensors", error.what());
   }
@@ -129,13 +135,13 @@ void examine_environment(Findings& findings) {
   for (char** entry = environ; *entry; entry++) {
     const std::string line = *entry, variable = line.substr(0, line.find('='));
     if (!variable.starts_with("ANELLO_")) continue;
-    // What is no setting of ours may be anything, a secret too.
+    // The value of an unknown variable may be a secret.
     findings.fact(variable, is_setting(variable) ? line.substr(variable.size() + 1) : "(not shown)");
-    if (!is_setting(variable)) findings.problem(variable + " is no setting; `anello settings` lists them");
+    if (!is_setting(variable)) findings.problem(variable + " is not a setting; `anello settings` lists all settings");
   }
   try {
     Settings settings = Settings::from_environment();
-    settings.secret_fd = -1;  // can be read once only, and not by us
+    settings.secret_fd = -1;  // can be read only once, and the ranks need it
     read_secret(settings);
     choose_address(settings.iface, "127.0.0.1", local_interfaces());
     parse_port_range(settings.port_range);

@@ -1,11 +1,11 @@
-// What this host and this environment look like to the engine, for a person who looks for a reason. Reads, changes
-// nothing, shows no secret.
+// `anello doctor`: reports the facts about this host and environment that the engine depends on, and problems. It only
+// reads, and shows no secret.
 #pragma once
 #include <iosfwd>
 
 namespace anello::launch {
 
-// Writes the report; the number of problems found.
+// Writes the report and returns the number of problems.
 int examine(std::ostream& out);
 
 }  // namespace anello::launch

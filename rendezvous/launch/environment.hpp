@@ -1,4 +1,5 @@
-// What a rank finds in its environment: the launcher's own, less what an outer launcher gave, plus who it is.
+// The environment of a rank: the launcher's, without the variables that an outer launcher set for its ranks, and with
+// this rank's own.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,9 +9,9 @@
 
 namespace anello::launch {
 
-inline constexpr int kSecretDescriptor = 3;  // where a rank finds the job's secret
+inline constexpr int kSecretDescriptor = 3;  // the descriptor from which a rank reads the job's secret
 
-// "NAME=value" entries for the rank whose rendezvous listens on `port` of this host.
+// Returns "NAME=value" entries. `port` is where the rendezvous listens on this host.
 std::vector<std::string> rank_environment(const Job& job, int rank, std::uint16_t port);
 
 }  // namespace anello::launch

@@ -9,10 +9,10 @@
 namespace anello::launch {
 namespace {
 
-// Nothing tells a process that it came to the foreground, so it looks now and then.
-constexpr std::chrono::milliseconds kLookAgain{500};
+// A process is not notified when it comes to the foreground, so it checks periodically.
+constexpr std::chrono::milliseconds kForegroundCheck{500};
 
-// A terminal that is not the one controlling us has no foreground that we could be in.
+// tcgetpgrp fails for a terminal that does not control this process; such a terminal may be read at any time.
 bool in_foreground() {
   const pid_t group = tcgetpgrp(STDIN_FILENO);
   return group < 0 || group == getpgrp();
@@ -40,7 +40,7 @@ void Input::watch(PollSet& polls, const std::function<void()>& line_typed) {
   if (in_foreground())
     polls.add(STDIN_FILENO, POLLIN, [this, line_typed](short) { read_some(line_typed); });
   else
-    polls.until(std::chrono::steady_clock::now() + kLookAgain);
+    polls.until(std::chrono::steady_clock::now() + kForegroundCheck);
 }
 
 void Input::read_some(const std::function<void()>& line_typed) {

@@ -1,7 +1,7 @@
-// Standard input for rank 0. Whatever is not a terminal is handed over as it is. A terminal belongs to the launcher's
-// process group, and rank 0 is in another: it gets a pipe, and the launcher reads the terminal for it, but only while
-// it is in the foreground, so that in the background it neither stops nor takes what is typed to others. Owned by the
-// launcher's loop.
+// Standard input for rank 0. If it is not a terminal, rank 0 inherits it. A terminal belongs to the launcher's process
+// group, and rank 0 is in another one: it gets a pipe, and the launcher reads the terminal for it. It does so only
+// while it is in the foreground: in the background, the kernel would stop it, or it would take input meant for other
+// programs. Owned by the launcher's loop.
 #pragma once
 #include <functional>
 #include <string>
@@ -13,14 +13,14 @@ namespace anello::launch {
 
 class Input {
  public:
-  Descriptor rank_end();  // to be called once: what becomes rank 0's standard input
+  Descriptor rank_end();  // call once; returns rank 0's standard input
   void watch(PollSet& polls, const std::function<void()>& line_typed);
 
  private:
   void read_some(const std::function<void()>& line_typed);
   void pass_on();
 
-  Descriptor to_rank_;  // none: nothing to relay, or rank 0 wants no more
+  Descriptor to_rank_;  // closed: nothing to relay, or rank 0 reads no more
   std::string bytes_;
 };
 

@@ -1,4 +1,4 @@
-// What is to be run: filled in by the command line, read by everybody here, changed by nobody.
+// What `anello run` is to run. The command line sets it; the other parts of the launcher only read it.
 #pragma once
 #include <chrono>
 #include <string>
@@ -9,12 +9,12 @@ namespace anello::launch {
 struct Job {
   std::vector<std::string> command;
   int size = 1;
-  std::string name;    // differs from run to run
-  std::string secret;  // empty: this build cannot authenticate
+  std::string name;    // different for each run
+  std::string secret;  // empty if this build cannot authenticate
   std::string output_folder;
   std::chrono::milliseconds grace{2000};
-  bool bind = false;  // each rank to cores of its own
-  int columns = 0;  // width that rank 0 may draw on; 0: standard output is no terminal
+  bool bind = false;  // each rank runs on its own cores
+  int columns = 0;    // width of the terminal for rank 0; 0: standard output is not a terminal
 };
 
 }  // namespace anello::launch

@@ -1,7 +1,8 @@
-// The keeper: a process between the launcher and the ranks. It starts the ranks, passes signals on, reports ends, and
-// when the launcher dies in whatever way it ends everything below it. It is in a session of its own (what kills the
-// launcher's process group misses it) and adopts orphans, so that a rank's children cannot get away. If the keeper
-// itself is killed, the kernel kills the ranks and the launcher adopts and ends what they leave.
+// The keeper is a process between the launcher and the ranks. It starts the ranks, passes signals on to them, and
+// reports which ranks have ended. When the launcher dies, for whatever reason, the keeper kills all processes below it.
+// It has its own session, so a signal to the launcher's process group does not reach it, and it adopts orphans, so
+// children of a rank do not survive. If the keeper itself is killed, the kernel kills the ranks, and the launcher
+// adopts and kills the processes that they leave.
 #pragma once
 #include <csignal>
 #include <vector>
@@ -11,22 +12,23 @@
 
 namespace anello::launch {
 
-// The keeper's ends of what connects a rank with the launcher.
+// The keeper's ends of the pipes between a rank and the launcher.
 struct RankEnds {
-  Descriptor in, out, err;  // no in: nothing; no err: the same as out
+  Descriptor in, out, err;  // without `in`: /dev/null; without `err`: the same pipe as `out`
 };
 
 struct KeeperConfig {
   const Job& job;
   Descriptor channel;
   std::vector<RankEnds> ranks;
-  sigset_t signal_mask;  // and the limit: as ranks are to have them
-  unsigned long open_files_limit;
-  char** argv;
+  sigset_t signal_mask;            // for the ranks
+  unsigned long open_files_limit;  // for the ranks
+  char** argv;                     // of main()
 };
 
-// Runs the keeper to its end. Called in a new process of one thread; closes every other descriptor but the standard
-// ones. It holds on to those, so that who reads our output to its end knows that no rank is left.
-[[noreturn]] void keep(KeeperConfig keeping);
+// Runs the keeper until it ends, and exits. Call it in a new process with one thread. It closes all descriptors except
+// those of `config` and the standard ones. It keeps the standard ones open until no rank is left, so that a reader sees
+// the end of this program's output only then.
+[[noreturn]] void run_keeper(KeeperConfig config);
 
 }  // namespace anello::launch

@@ -1,5 +1,5 @@
-// What the launcher and its keeper tell each other, over a socket that keeps messages apart. Both are the same program
-// on the same host, so that plain structs will do.
+// The messages between the launcher and its keeper, over a socket that keeps message boundaries. Both are the same
+// program on the same host, so plain structs suffice.
 #pragma once
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -11,10 +11,10 @@
 
 namespace anello::launch {
 
-// To the keeper. The end of the stream means that the launcher is dead.
+// To the keeper. The end of the stream means that the launcher has died.
 struct Order {
   enum class Kind { start, signal, kill } kind;
-  int value = 0;  // start: the rendezvous's port; signal: which
+  int value = 0;  // start: the rendezvous's port; signal: its number
 };
 
 // From the keeper. The end of the stream means that no process is left.
@@ -22,25 +22,25 @@ struct Report {
   enum class Kind { started, not_started, exited } kind;
   int rank;
   pid_t pid = -1;
-  int status = 0;  // not_started: errno; exited: as waitpid has it
+  int status = 0;  // not_started: errno; exited: the status of waitpid
 };
 
-// Losing a message to an end that is closed is fine: the other side is gone.
+// A message is lost without an error if the other end is closed.
 template <class Message>
-void tell(const Descriptor& channel, const Message& message) {
+void send_message(const Descriptor& channel, const Message& message) {
   send(channel.get(), &message, sizeof message, MSG_NOSIGNAL);
 }
 
-// Nothing, if there is none now or (`over`) the other end is closed. Does not block.
+// The next message, or nothing if none is there. `closed` is set if the other end is closed. Does not block.
 template <class Message>
-std::optional<Message> hear(const Descriptor& channel, bool& over) {
+std::optional<Message> receive_message(const Descriptor& channel, bool& closed) {
   Message message;
   ssize_t got;
-  // A reset says that the other end closed with messages unread; what it had sent before can still be read.
+  // ECONNRESET: the other end closed with unread messages. What it had sent can still be read.
   do got = recv(channel.get(), &message, sizeof message, MSG_DONTWAIT);
   while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got == ssize_t(sizeof message)) return message;
-  over = got >= 0 || errno != EAGAIN;
+  closed = got >= 0 || errno != EAGAIN;
   return std::nullopt;
 }
 

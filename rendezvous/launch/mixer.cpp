@@ -12,7 +12,7 @@ constexpr std::size_t kMaxPending = 64 << 10, kMaxOut = 256 << 10;
 constexpr std::chrono::milliseconds kMaxSilence{1000};
 constexpr std::string_view kEraseLine = "\r\033[K", kEraseRest = "\033[K";
 
-// Columns that a terminal uses: escape sequences take none, a UTF-8 character takes one.
+// The columns that `text` occupies on a terminal: none for an escape sequence, one for a UTF-8 character.
 int width(std::string_view text) {
   int columns = 0;
   for (std::size_t i = 0; i < text.size(); i++) {
@@ -33,7 +33,7 @@ std::string rank_label(int rank) {
 
 int Mixer::add_stream(int rank) {
   std::string label = rank < 0 ? "" : rank_label(rank);
-  if (look_.colour && rank >= 0) label = text("\033[3", 1 + rank % 6, "m[", rank, "]\033[0m ");
+  if (style_.colour && rank >= 0) label = text("\033[3", 1 + rank % 6, "m[", rank, "]\033[0m ");
   streams_.push_back({label, rank == 0});
   return int(streams_.size()) - 1;
 }
@@ -56,8 +56,8 @@ void Mixer::line_typed() {
 }
 
 bool Mixer::accepts(int stream) const {
-  const bool heard = floor_ < 0 || floor_ == stream;
-  return out_.size() < kMaxOut && (heard || streams_[std::size_t(stream)].pending.size() < kMaxPending);
+  const bool shown_now = floor_ < 0 || floor_ == stream;
+  return out_.size() < kMaxOut && (shown_now || streams_[std::size_t(stream)].pending.size() < kMaxPending);
 }
 
 void Mixer::tick(TimePoint now) {
@@ -67,11 +67,11 @@ void Mixer::tick(TimePoint now) {
 }
 
 std::optional<Mixer::TimePoint> Mixer::next_tick() const {
-  if (floor_ < 0 || !someone_waits()) return std::nullopt;
+  if (floor_ < 0 || !others_wait()) return std::nullopt;
   return floor_used_ + kMaxSilence;
 }
 
-bool Mixer::someone_waits() const {
+bool Mixer::others_wait() const {
   return std::ranges::any_of(streams_, [](const Stream& stream) {
     return stream.pending.size() >= kMaxPending || stream.pending.find('\n') != std::string::npos;
   });
@@ -92,7 +92,7 @@ void Mixer::advance_one(int id, TimePoint now) {
   keep_rest(id, now);
 }
 
-// Passes on what its owner has; true if that ended the line, and the floor is free.
+// Passes on the bytes of the stream that has the floor; returns true if its line has ended and the floor is free.
 bool Mixer::pass_floor(Stream& stream, TimePoint now) {
   const std::size_t line = std::min(stream.pending.find('\n'), stream.pending.size() - 1) + 1;
   if (line > 0) floor_used_ = now;
@@ -112,7 +112,7 @@ void Mixer::take_lines(Stream& stream) {
   stream.pending.erase(0, stream.pending.size() - left.size());
 }
 
-// What follows the last whole line.
+// Decides what happens with the bytes after the last whole line: tail, floor, or wait.
 void Mixer::keep_rest(int id, TimePoint now) {
   Stream& stream = streams_[std::size_t(id)];
   stream.pending.erase(0, std::size_t(shown(stream.pending).data() - stream.pending.data()));
@@ -127,7 +127,7 @@ void Mixer::keep_rest(int id, TimePoint now) {
   if (tail_ == id) return take_floor(id, now);
   if (stream.pending.size() < kMaxPending) return;
   const std::size_t carriage_return = stream.pending.rfind('\r', stream.pending.size() - 2);
-  if (look_.terminal || carriage_return == std::string::npos) return take_floor(id, now);
+  if (style_.terminal || carriage_return == std::string::npos) return take_floor(id, now);
   stream.pending[carriage_return] = '\n';
   take_lines(stream);
 }
@@ -150,7 +150,7 @@ void Mixer::take_floor(int id, TimePoint now) {
 }
 
 std::string_view Mixer::shown(std::string_view line) const {
-  if (!look_.terminal) return line;
+  if (!style_.terminal) return line;
   const std::size_t last = line.find_last_not_of('\r');
   if (last == std::string_view::npos) return line.substr(line.size());
   const std::size_t carriage_return = line.rfind('\r', last);
@@ -159,8 +159,8 @@ std::string_view Mixer::shown(std::string_view line) const {
 
 bool Mixer::can_be_tail(int id) const {
   const Stream& stream = streams_[std::size_t(id)];
-  return look_.terminal && stream.may_draw && (tail_ < 0 || tail_ == id) && stream.pending.size() < kMaxPending &&
-         width(stream.label) + width(stream.pending) < look_.columns;
+  return style_.terminal && stream.may_draw && (tail_ < 0 || tail_ == id) && stream.pending.size() < kMaxPending &&
+         width(stream.label) + width(stream.pending) < style_.columns;
 }
 
 void Mixer::lift_tail() {

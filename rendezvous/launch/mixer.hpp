@@ -1,12 +1,13 @@
-// Many streams into one, line by line: each line whole, behind its rank's label, in its stream's order. Pure: bytes and
-// times in, bytes out. Owned by the launcher's loop.
+// Merges streams of ranks into one, line by line. Lines are not mixed, start with their rank's label, and keep the
+// order of their stream. Pure: bytes and times in, bytes out. Owned by the launcher's loop.
 //
-// What is kept in memory is bounded: 64 KiB a stream, and what one read brings. A line that grows longer is passed on
-// as it comes, and nobody else speaks until it ends (it has the *floor*); if nothing comes of it for a second while
-// others wait, it is broken in two. A long line of carriage returns (a progress bar) is broken at a return instead.
+// Memory is bounded: 64 KiB per stream, plus the bytes of one read. A longer line is passed on as it arrives, and no
+// other stream is shown until it ends: it has the *floor*. If no more of it arrives for a second while other streams
+// wait, a line break is inserted. A long line with carriage returns (a progress bar) is broken at one of them instead.
 //
-// On a terminal only the state of a line after its last carriage return is shown, and the unfinished line of rank 0
-// (the *tail*: a progress bar, a prompt) stands below all else: lifted where a line must be written, then drawn again.
+// On a terminal, only the part of a line after its last carriage return is shown. The unfinished line of rank 0 (the
+// *tail*: a progress bar or a prompt) is drawn below all other lines: it is erased before a line is written, and then
+// drawn again.
 #pragma once
 #include <chrono>
 #include <optional>
@@ -19,7 +20,7 @@ namespace anello::launch {
 struct TerminalStyle {
   bool terminal = false;
   bool colour = false;
-  int columns = 80;  // of the terminal
+  int columns = 80;  // width of the terminal
 };
 
 std::string rank_label(int rank);  // "[3] "
@@ -27,17 +28,17 @@ std::string rank_label(int rank);  // "[3] "
 class Mixer {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  explicit Mixer(const TerminalStyle& look) : look_(look) {}
+  explicit Mixer(const TerminalStyle& style) : style_(style) {}
 
-  int add_stream(int rank);  // -1: the launcher's own, without a label
+  int add_stream(int rank);  // -1: the launcher's own messages, without a label
   void feed(int stream, std::string_view bytes, TimePoint now);
-  void end(int stream, TimePoint now);  // its last line is a line even if nothing ends it
-  void line_typed();                    // by the user, behind the tail if there is one: that line is finished
-  bool accepts(int stream) const;       // false: what it has must be heard before it may bring more
+  void end(int stream, TimePoint now);  // completes its last line even without a line break
+  void line_typed();                    // the user has typed a line; if there is a tail, this ends it
+  bool accepts(int stream) const;       // while false, do not feed() the stream
   void tick(TimePoint now);
   std::optional<TimePoint> next_tick() const;
 
-  std::string& out() { return out_; }  // for the caller to take from the front
+  std::string& out() { return out_; }  // the caller removes what it has written from the front
 
  private:
   struct Stream {
@@ -51,18 +52,18 @@ class Mixer {
   void take_lines(Stream& stream);
   void keep_rest(int stream, TimePoint now);
   void take_floor(int stream, TimePoint now);
-  bool someone_waits() const;
+  bool others_wait() const;
   std::string_view shown(std::string_view line) const;
   bool can_be_tail(int stream) const;
   void lift_tail();
   void draw_tail();
 
-  TerminalStyle look_;
+  TerminalStyle style_;
   std::vector<Stream> streams_;
   std::string out_;
-  int floor_ = -1, tail_ = -1;  // streams
+  int floor_ = -1, tail_ = -1;  // numbers of streams; -1: none
   TimePoint floor_used_{};
-  std::string tail_drawn_;  // what the screen shows of the tail
+  std::string tail_drawn_;  // the part of the tail that the terminal shows
 };
 
 }  // namespace anello::launch

@@ -1,4 +1,4 @@
-// `anello run`'s command line.
+// The command line of `anello run`.
 #pragma once
 #include <optional>
 
@@ -7,7 +7,8 @@
 
 namespace anello::launch {
 
-// Fills in `job`; or the exit code, after help or a mistake. Throws Error{configuration} that names the option.
+// Sets `job`; or returns the exit code after printing help or a mistake. Throws Error{configuration} that names the
+// option.
 std::optional<int> parse_run(Words words, Job& job);
 
 }  // namespace anello::launch

@@ -51,7 +51,7 @@ Descriptor Output::add_stream(int rank, Outlet& outlet, const char* extension) {
   return std::move(pipe.write);
 }
 
-void Output::say(const std::string& sentence) {
+void Output::print(const std::string& sentence) {
   outlets_.back()->mixer.feed(own_stream_, "anello: " + sentence + "\n", now());
 }
 
@@ -77,7 +77,7 @@ void Output::read_some(Stream& stream) {
   std::array<char, 64 << 10> bytes;
   const ssize_t got = read(stream.from.get(), bytes.data(), bytes.size());
   if (got > 0) {
-    keep(stream, {bytes.data(), std::size_t(got)});
+    write_file(stream, {bytes.data(), std::size_t(got)});
     stream.outlet->mixer.feed(stream.id, {bytes.data(), std::size_t(got)}, now());
   } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
     stream.from.close();
@@ -85,7 +85,7 @@ void Output::read_some(Stream& stream) {
   }
 }
 
-void Output::keep(Stream& stream, std::string_view bytes) try {
+void Output::write_file(Stream& stream, std::string_view bytes) try {
   if (stream.file) write_all(stream.file.get(), bytes, stream.file_name);
 } catch (const Error& error) {
   stream.file.close();

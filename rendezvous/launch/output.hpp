@@ -1,8 +1,8 @@
-// What ranks write, from their pipes to our standard output and error, and to a file a rank and stream where a folder
-// is given. Reads no faster than the reader downstream. Owned by the launcher's loop.
+// Copies the output of ranks from their pipes to the launcher's standard output and error, and with --output also to a
+// file per rank and stream. Reads only as fast as the output can be written. Owned by the launcher's loop.
 //
-// Where both standard descriptors are the same terminal or file (and no files are wanted) a rank has one pipe for both,
-// so that the order between its output and its errors is kept too.
+// If standard output and error are the same terminal or file, and --output is not used, a rank has one pipe for both,
+// so that their order is kept.
 #pragma once
 #include <memory>
 #include <string>
@@ -18,26 +18,26 @@ namespace anello::launch {
 
 class Output {
  public:
-  explicit Output(const std::string& folder);  // made if need be; empty: none
+  explicit Output(const std::string& folder);  // for --output; is created if it does not exist; empty: no files
 
   struct Ends {
-    Descriptor out, err;  // no err: the same as out
+    Descriptor out, err;  // without `err`: the same pipe as `out`
   };
-  Ends add_rank(int rank);  // returns the ends that the rank writes to
+  Ends add_rank(int rank);  // returns the ends into which the rank writes
 
-  void say(const std::string& sentence);  // the launcher's own, to standard error
-  void line_typed();                      // on the terminal, which has begun a new line then
+  void print(const std::string& sentence);  // a message of the launcher, to standard error
+  void line_typed();                        // the user has typed a line, so the terminal is at the start of a new one
   void watch(PollSet& polls);
   void tick();
-  void close_streams();         // whatever is still open, though nobody should be there to write
-  bool streams_closed() const;  // nothing more will come
-  bool written() const;         // nothing is left to write
+  void close_streams();         // stops reading streams that are still open
+  bool streams_closed() const;  // no more output can arrive
+  bool written() const;         // all output has been written
   bool reader_gone() const;
-  std::string failure() const;  // why output is being lost; empty: it is not
+  std::string failure() const;  // why output is lost; empty: none is
 
  private:
   struct Outlet {
-    explicit Outlet(int fd) : mixer(look_of(fd)), sink(fd) {}
+    explicit Outlet(int fd) : mixer(terminal_style(fd)), sink(fd) {}
     Mixer mixer;
     Sink sink;
   };
@@ -45,14 +45,14 @@ class Output {
     Descriptor from, file;
     std::string file_name;
     Outlet* outlet;
-    int id;  // in its outlet's mixer
+    int id;  // in the mixer of its outlet
   };
   Descriptor add_stream(int rank, Outlet& outlet, const char* extension);
   void read_some(Stream& stream);
-  void keep(Stream& stream, std::string_view bytes);
+  void write_file(Stream& stream, std::string_view bytes);
 
   std::string folder_;
-  std::vector<std::unique_ptr<Outlet>> outlets_;  // standard output's, and error's where it is another
+  std::vector<std::unique_ptr<Outlet>> outlets_;  // of standard output, and of standard error if that is another file
   std::vector<std::unique_ptr<Stream>> streams_;
   int own_stream_;
   std::string file_failure_;

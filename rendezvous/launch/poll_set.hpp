@@ -1,5 +1,5 @@
-// One round of poll(2): who waits for which descriptor, until when, and what is then to be called. Made anew for every
-// round. A callback must not destroy what another one of the round stands for.
+// One round of poll(2): which descriptors to wait for, until when, and what to call then. The caller makes a new one
+// for each round. A callback must not destroy an object that another callback of the same round uses.
 #pragma once
 #include <poll.h>
 
@@ -13,10 +13,10 @@ namespace anello::launch {
 class PollSet {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  // With no events asked for, only an error or the other end's closing is reported.
+  // With `events` 0, `ready` is called only for an error or when the other end is closed.
   void add(int fd, short events, std::function<void(short)> ready);
-  void until(std::optional<TimePoint> limit);  // of all that are given the earliest counts
-  void wait();                                 // without limit and descriptors: forever
+  void until(std::optional<TimePoint> limit);  // the earliest of all limits counts
+  void wait();                                 // blocks; without limits for as long as no descriptor is ready
 
  private:
   std::vector<pollfd> entries_;

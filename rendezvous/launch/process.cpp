@@ -15,7 +15,7 @@
 namespace anello::launch {
 namespace {
 
-constexpr int kClear = 16;  // above every number that the program is to find something at
+constexpr int kClear = 16;  // above all descriptor numbers that the program is given
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> out;
@@ -25,7 +25,7 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   return out;
 }
 
-// Sources first go where no target is, so that none is overwritten before its turn.
+// First moves all sources above the targets, so that no source is overwritten before it is placed.
 bool place_descriptors(const Program& program) {
   const int sources[] = {program.in, program.out, program.err, program.secret};
   int moved[4];
@@ -42,7 +42,7 @@ bool place_descriptors(const Program& program) {
 [[noreturn]] void become(const Program& program, char** argv, char** envp, pid_t parent, int failure) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before the line above
+  if (getppid() != parent) _exit(1);  // the parent died before prctl()
   failure = fcntl(failure, F_DUPFD_CLOEXEC, kClear);
   const bool bound = !program.cores || sched_setaffinity(0, sizeof *program.cores, program.cores) == 0;
   if (bound && place_descriptors(program)) {
@@ -64,7 +64,7 @@ Started start(const Program& program) {
   if (pid < 0) return {-1, errno};
   if (pid == 0)
     become(program, const_cast<char**>(argv.data()), const_cast<char**>(envp.data()), parent, failure.write.get());
-  setpgid(pid, pid);  // here too: signals to the group may come before the child has got that far
+  setpgid(pid, pid);  // here too, because a signal to the group may come before the child has called it
   failure.write.close();
   int error = 0;
   ssize_t got;

@@ -1,5 +1,5 @@
-// Starting one program: fork and exec, with the descriptors it is to have and no others. To be called in a process of
-// one thread (the keeper). Everything that needs memory is made ready before the fork.
+// Starts one program by fork and exec, with the given descriptors and no others. Only for a process with one thread
+// (the keeper). All memory is allocated before the fork.
 #pragma once
 #include <sched.h>
 #include <sys/types.h>
@@ -17,17 +17,17 @@ struct Program {
   int secret;  // becomes kSecretDescriptor; -1: none
   const sigset_t& signal_mask;
   unsigned long open_files_limit;
-  const cpu_set_t* cores;  // null: as this process
+  const cpu_set_t* cores;  // null: those of this process
 };
 
-// Leads a process group of its own, and is killed when this process dies.
+// The new process leads its own process group, and the kernel kills it when this process dies.
 struct Started {
   pid_t pid = -1;
-  int error = 0;  // why there is none
+  int error = 0;  // errno, if it could not be started
 };
 Started start(const Program& program);
 
-// What `ps` shows of this process, whose own argv starts at `argv`.
+// Changes what `ps` shows of this process. `argv` is that of main().
 void rename_process(char** argv, const std::string& name, const std::string& title);
 
 }  // namespace anello::launch

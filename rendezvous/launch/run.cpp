@@ -21,26 +21,26 @@
 namespace anello::launch {
 namespace {
 
-// Both ends of two pipes, two files, a connection to the rendezvous.
-constexpr unsigned long kFilesOfARank = 7, kOtherFiles = 32;
+// For each rank: both ends of two pipes, two files, and a connection to the rendezvous.
+constexpr unsigned long kFilesPerRank = 7, kOtherFiles = 32;
 constexpr std::chrono::milliseconds kLastBytes{1000}, kEmergency{5000};
 
 class Launcher {
  public:
-  Launcher(const Job& job, const RendezvousHooks& meeting, char** argv)
+  Launcher(const Job& job, const RendezvousHooks& hooks, char** argv)
       : job_(job),
-        strangers_(children()),
+        inherited_children_(children()),
         signals_({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}),
         output_(job.output_folder),
         supervisor_(job, rendezvous::host_name(),
-                    {.order = [this](const Order& order) { tell(channel_, order); },
-                     .abort = meeting.abort,
-                     .say = [this](const std::string& sentence) { output_.say(sentence); }}) {
-    std::signal(SIGCHLD, SIG_DFL);  // else the keeper could not be waited for
+                    {.order = [this](const Order& order) { send_message(channel_, order); },
+                     .abort = hooks.abort,
+                     .print = [this](const std::string& sentence) { output_.print(sentence); }}) {
+    std::signal(SIGCHLD, SIG_DFL);  // if SIGCHLD is ignored, waitpid() does not find the keeper
     start_keeper(argv);
   }
 
-  // The keeper goes when its work is done, or when the channel closes.
+  // The keeper ends when its work is done, or when the channel closes.
   ~Launcher() {
     channel_.close();
     waitpid(keeper_, nullptr, supervisor_.gave_up() ? WNOHANG : 0);
@@ -49,7 +49,7 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
 
   int run(std::uint16_t port) {
-    tell(channel_, Order{Order::Kind::start, port});
+    send_message(channel_, Order{Order::Kind::start, port});
     while (!finished()) {
       PollSet polls;
       watch(polls);
@@ -62,12 +62,14 @@ class Launcher {
  private:
   void start_keeper(char** argv);
 
-  bool finished() const { return supervisor_.over() && output_.streams_closed() && (output_.written() || hurried_); }
+  bool finished() const {
+    return supervisor_.over() && output_.streams_closed() && (output_.written() || discard_output_);
+  }
 
   void watch(PollSet& polls) {
     output_.watch(polls);
     if (!supervisor_.over()) input_.watch(polls, [this] { output_.line_typed(); });
-    if (!supervisor_.over()) polls.add(channel_.get(), POLLIN, [this](short) { hear_keeper(); });
+    if (!supervisor_.over()) polls.add(channel_.get(), POLLIN, [this](short) { receive_reports(); });
     polls.add(signals_.fd(), POLLIN, [this](short) { take_signals(); });
     polls.until(supervisor_.next_tick());
     if (supervisor_.over() && !output_.streams_closed()) polls.until(last_bytes_until_);
@@ -80,62 +82,63 @@ class Launcher {
     if (output_.reader_gone()) supervisor_.reader_gone(now);
     if (const std::string why = output_.failure(); !why.empty()) supervisor_.output_failed(why, now);
     if (!supervisor_.over()) return;
-    if (!ended_ && supervisor_.keeper_was_killed()) end_children(strangers_, kEmergency);
-    // Nobody is left to write: what the pipes still hold comes as fast as our reader takes it.
+    if (!ended_ && supervisor_.keeper_was_killed()) end_children(inherited_children_, kEmergency);
+    // No process writes to the pipes any more. Read what they still hold, until nothing has come for kLastBytes.
     if (!ended_ || !output_.written()) last_bytes_until_ = now + kLastBytes;
     ended_ = true;
     if (now >= last_bytes_until_) output_.close_streams();
   }
 
-  void hear_keeper() {
-    bool over = false;
-    while (const auto report = hear<Report>(channel_, over)) supervisor_.heard(*report, Clock::now());
-    if (over) supervisor_.keeper_gone();
+  void receive_reports() {
+    bool closed = false;
+    while (const auto report = receive_message<Report>(channel_, closed)) supervisor_.reported(*report, Clock::now());
+    if (closed) supervisor_.keeper_gone();
   }
 
   void take_signals() {
     while (const auto signal = signals_.next()) {
       if (*signal == SIGUSR1 || *signal == SIGUSR2)
-        tell(channel_, Order{Order::Kind::signal, *signal});
+        send_message(channel_, Order{Order::Kind::signal, *signal});
       else if (*signal == SIGTSTP)
         pause_all();
       else if (supervisor_.over())
-        hurried_ = true;
+        discard_output_ = true;
       else
         supervisor_.signalled(*signal, Clock::now());
     }
   }
 
-  // As Ctrl-Z at a terminal would, if ranks were in its foreground group. Returns when the shell lets us go on.
+  // Stops the ranks and then the launcher, as Ctrl-Z does with a foreground process group. Returns when the shell
+  // continues the launcher.
   void pause_all() {
-    tell(channel_, Order{Order::Kind::signal, SIGSTOP});
+    send_message(channel_, Order{Order::Kind::signal, SIGSTOP});
     sigset_t stop;
     sigemptyset(&stop);
     sigaddset(&stop, SIGTSTP);
     raise(SIGTSTP);
-    pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);  // stops here, unless no shell is there to continue us
+    pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);  // the process stops here, unless no shell could continue it
     pthread_sigmask(SIG_BLOCK, &stop, nullptr);
-    tell(channel_, Order{Order::Kind::signal, SIGCONT});
+    send_message(channel_, Order{Order::Kind::signal, SIGCONT});
   }
 
   const Job& job_;
-  const std::vector<pid_t> strangers_;  // children that whoever became this program already had
+  const std::vector<pid_t> inherited_children_;  // this process had them before it executed `anello`
   Signals signals_;
   Output output_;
   Input input_;
   Descriptor channel_;
   pid_t keeper_ = -1;
   Supervisor supervisor_;
-  bool ended_ = false, hurried_ = false;
+  bool ended_ = false, discard_output_ = false;
   Clock::time_point last_bytes_until_{};
 };
 
 void Launcher::start_keeper(char** argv) {
   const OpenFilesLimit files = open_files_limit();
-  const unsigned long needed = kFilesOfARank * static_cast<unsigned long>(job_.size) + kOtherFiles;
-  if (needed > files.most)
-    throw Error(ErrorCode::configuration, text(job_.size, " ranks need ", needed, " open files, ", files.most,
-                                               " are allowed; raise the limit (ulimit -n), or start fewer"));
+  const unsigned long needed = kFilesPerRank * static_cast<unsigned long>(job_.size) + kOtherFiles;
+  if (needed > files.max)
+    throw Error(ErrorCode::configuration, text(job_.size, " ranks need ", needed, " open files, but only ", files.max,
+                                               " are allowed; raise the limit (ulimit -n) or start fewer ranks"));
   set_open_files_limit(std::max(files.now, needed));
   std::vector<RankEnds> ends;
   for (int rank = 0; rank < job_.size; rank++) {
@@ -146,16 +149,17 @@ void Launcher::start_keeper(char** argv) {
   adopt_orphans();
   keeper_ = fork();
   if (keeper_ < 0) throw system_error("starting the keeper process");
-  if (keeper_ == 0) keep({job_, std::move(channel.read), std::move(ends), signals_.mask_before(), files.now, argv});
+  if (keeper_ == 0)
+    run_keeper({job_, std::move(channel.read), std::move(ends), signals_.mask_before(), files.now, argv});
   channel_ = std::move(channel.write);
 }
 
 }  // namespace
 
-int run(const Job& job, const RendezvousHooks& meeting, char** argv) {
+int run(const Job& job, const RendezvousHooks& hooks, char** argv) {
   open_missing_standard_descriptors();
-  Launcher launcher(job, meeting, argv);
-  return launcher.run(meeting.open());
+  Launcher launcher(job, hooks, argv);
+  return launcher.run(hooks.open());
 }
 
 }  // namespace anello::launch

@@ -1,4 +1,4 @@
-// One job from start to end: the keeper and the ranks, their output and input, signals, the verdict.
+// Runs one job from start to end: the keeper and the ranks, their output and input, signals, and the exit code.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,16 +8,16 @@
 
 namespace anello::launch {
 
-// Where the ranks meet.
+// What the launcher needs of the rendezvous server.
 struct RendezvousHooks {
-  std::function<std::uint16_t()> open;  // returns the port on 127.0.0.1
+  std::function<std::uint16_t()> open;  // starts the server and returns its port on 127.0.0.1
   // As RendezvousServer::abort().
   std::function<bool(int culprit, const std::string& reason)> abort;
 };
 
-// Runs the job and returns its exit code. To be called from main, in a process of one thread, whose argv starts at
-// `argv`; signals stay blocked afterwards. The meeting is opened after the processes that must not inherit its threads
-// have been made. Throws Error if the job cannot be started.
-int run(const Job& job, const RendezvousHooks& meeting, char** argv);
+// Runs the job and returns its exit code. Call it from main(), with main's `argv`, while the process has one thread;
+// signals stay blocked afterwards. hooks.open() is called after the fork of the keeper, which must not inherit the
+// server's thread. Blocks until the job has ended. Throws Error if the job cannot be started.
+int run(const Job& job, const RendezvousHooks& hooks, char** argv);
 
 }  // namespace anello::launch

@@ -42,7 +42,7 @@ void make_secret_file(const std::string& path) {
   const std::string secret = random_digits(32);
   const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file && errno == EEXIST)
-    throw Error(ErrorCode::file, text(path, " exists and is left as it is; choose another name, or remove it first"));
+    throw Error(ErrorCode::file, text(path, " exists already; choose another name or remove the file"));
   if (!file) throw system_error("making " + path, ErrorCode::file);
   try {
     if (fchmod(file.get(), 0600) < 0) throw system_error("protecting " + path, ErrorCode::file);

@@ -1,7 +1,7 @@
-// Signals as something to read. From construction on every signal is blocked in the calling thread and in the threads
-// and processes that it starts, for good (a broken pipe is then an error code, and reading a terminal from the
-// background too), and the wanted ones wait in a descriptor. A signal that whoever started this program chose to
-// ignore (nohup, a shell's background job) stays ignored.
+// Receives signals through a descriptor. The constructor blocks every signal in the calling thread, permanently;
+// threads and processes started later inherit that. So a broken pipe and reading a terminal from the background are
+// error codes. The wanted signals are queued in the descriptor. A signal that was ignored when this program started (by
+// nohup, or in a background job of a shell) stays ignored.
 #pragma once
 #include <csignal>
 #include <initializer_list>
@@ -16,8 +16,8 @@ class Signals {
  public:
   explicit Signals(std::initializer_list<int> wanted);
 
-  int fd() const { return queue_.get(); }  // readable when next() has something
-  std::optional<int> next();               // never blocks
+  int fd() const { return queue_.get(); }  // readable when next() returns a signal
+  std::optional<int> next();               // the next queued signal, if any; does not block
   const sigset_t& mask_before() const { return before_; }
 
  private:

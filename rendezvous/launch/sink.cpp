@@ -33,39 +33,39 @@ void Sink::watch(PollSet& polls, std::string& bytes) {
   if (state_ != State::open) return;
   polls.add(fd_, bytes.empty() ? 0 : POLLOUT, [this, &bytes](short events) {
     if (events & (POLLERR | POLLHUP))
-      gone();
+      close();
     else
       write_some(bytes);
   });
 }
 
 void Sink::write_some(std::string& bytes) {
-  // A pipe with room has room for this much.
-  const std::size_t most = may_block_ ? std::min<std::size_t>(bytes.size(), PIPE_BUF) : bytes.size();
+  // A pipe that poll() reports as writable has room for PIPE_BUF bytes.
+  const std::size_t count = may_block_ ? std::min<std::size_t>(bytes.size(), PIPE_BUF) : bytes.size();
   const ssize_t written =
-      socket_ ? send(fd_, bytes.data(), most, MSG_DONTWAIT | MSG_NOSIGNAL) : write(fd_, bytes.data(), most);
+      socket_ ? send(fd_, bytes.data(), count, MSG_DONTWAIT | MSG_NOSIGNAL) : write(fd_, bytes.data(), count);
   if (written >= 0) {
     bytes.erase(0, std::size_t(written));
   } else if (errno == EPIPE || errno == ECONNRESET || errno == EIO) {
-    gone();
+    close();
   } else if (errno != EAGAIN && errno != EINTR) {
     state_ = State::failed;
     failure_ = text("writing output: ", std::strerror(errno));
   }
 }
 
-// A terminal that goes tells by SIGHUP, which those who want to go on without it ignore.
-void Sink::gone() {
+// When a terminal closes, the kernel sends SIGHUP; a user who ignores SIGHUP wants the job to continue.
+void Sink::close() {
   state_ = terminal_ ? State::terminal_gone : State::reader_gone;
 }
 
-TerminalStyle look_of(int fd) {
-  TerminalStyle look;
-  look.terminal = isatty(fd) == 1 && environment("TERM").value_or("dumb") != "dumb";
-  look.colour = look.terminal && !environment("NO_COLOR");
+TerminalStyle terminal_style(int fd) {
+  TerminalStyle style;
+  style.terminal = isatty(fd) == 1 && environment("TERM").value_or("dumb") != "dumb";
+  style.colour = style.terminal && !environment("NO_COLOR");
   winsize size{};
-  if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) look.columns = size.ws_col;
-  return look;
+  if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) style.columns = size.ws_col;
+  return style;
 }
 
 bool same_file(int left, int right) {

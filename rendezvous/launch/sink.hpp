@@ -1,5 +1,5 @@
-// Where output goes: one of our standard descriptors, written to without ever blocking and without forcing that on
-// others who share the terminal or pipe. Owned by the launcher's loop.
+// Writes output to one of this process's standard descriptors without blocking, and without making the descriptor
+// non-blocking for other processes that share the terminal or pipe. Owned by the launcher's loop.
 #pragma once
 #include <string>
 
@@ -15,25 +15,26 @@ class Sink {
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
 
-  // Waits for room for `bytes` and takes what goes in from their front. Also notices a reader's going without any.
+  // Adds the descriptor to `polls`. When it has room, writes from the front of `bytes` and removes what was written.
+  // Notices that the reader has gone even if `bytes` is empty.
   void watch(PollSet& polls, std::string& bytes);
-  bool open() const { return state_ == State::open; }  // else what is given is dropped
+  bool open() const { return state_ == State::open; }  // if not, all output is dropped
   bool reader_gone() const { return state_ == State::reader_gone; }
-  const std::string& failure() const { return failure_; }  // why writing failed; empty: it has not
+  const std::string& failure() const { return failure_; }  // why writing failed; empty: it has not failed
 
  private:
   enum class State { open, reader_gone, terminal_gone, failed };
   void write_some(std::string& bytes);
-  void gone();
+  void close();
 
   int fd_;
   bool terminal_, socket_, may_block_ = false;
-  Descriptor own_;  // the same file in a description of our own, where it can be had
+  Descriptor own_;  // the same file opened again, if that is possible
   State state_ = State::open;
   std::string failure_;
 };
 
-TerminalStyle look_of(int fd);  // what a terminal at `fd` can show; NO_COLOR and TERM=dumb are heeded
+TerminalStyle terminal_style(int fd);  // what the terminal `fd` can show; respects NO_COLOR and TERM=dumb
 bool same_file(int left, int right);
 
 }  // namespace anello::launch

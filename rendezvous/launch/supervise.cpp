@@ -14,11 +14,11 @@ namespace anello::launch {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kSpeaking{1000}, kTelling{1000}, kKilling{5000};
-// A process that was killed loses its connections some time before it can be waited for; meanwhile a survivor may have
-// ended with an error that only follows from it.
+constexpr milliseconds kReporting{1000}, kAborting{1000}, kKilling{5000};
+// A killed process loses its connections some time before waitpid() returns it. Meanwhile another rank may have ended
+// with an error that is only a consequence.
 constexpr milliseconds kSearching{200};
-constexpr milliseconds kSameSignal{100};  // senders that signal a process and its group are heard twice
+constexpr milliseconds kSameSignal{100};  // some programs signal a process and its group, so a signal arrives twice
 
 int code_of(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -29,16 +29,16 @@ std::string seconds(milliseconds time) {
 
 }  // namespace
 
-// A crash or a kill comes before the errors it causes in others; an abort may be such an error.
+// A crash or a kill precedes the errors that it causes in other ranks; SIGABRT may be such an error.
 int likely_cause(int status) {
   if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGABRT ? 1 : kSurelyCause;
   return WEXITSTATUS(status) ? 1 : 0;
 }
 
-Supervisor::Supervisor(const Job& job, std::string host, Actions hands)
-    : job_(job), host_(std::move(host)), hands_(std::move(hands)), alive_(std::size_t(job.size)) {}
+Supervisor::Supervisor(const Job& job, std::string host, Actions actions)
+    : job_(job), host_(std::move(host)), actions_(std::move(actions)), alive_(std::size_t(job.size)) {}
 
-void Supervisor::heard(const Report& report, Clock::time_point now) {
+void Supervisor::reported(const Report& report, Clock::time_point now) {
   if (report.kind == Report::Kind::started) started(report.rank);
   if (report.kind == Report::Kind::not_started) not_started(report.rank, report.status, now);
   if (report.kind == Report::Kind::exited) exited(report, now);
@@ -55,14 +55,14 @@ void Supervisor::not_started(int rank, int error, Clock::time_point now) {
   const bool by_path = program.find('/') != std::string::npos;
   exit_code_ = error == ENOENT || error == ENOTDIR ? 127 : 126;
   if (exit_code_ == 127 && !by_path)
-    hands_.say(
-        text("program not found: '", program, "' is in no folder of PATH; for one in this folder write ./", program));
+    actions_.print(
+        text("program not found: '", program, "' is not in PATH; for a program in this folder write ./", program));
   else if (exit_code_ == 127)
-    hands_.say(text("program not found: '", program, "' (or the interpreter it names) is not there; check the path"));
+    actions_.print(text("program not found: '", program, "' or its interpreter does not exist; check the path"));
   else if (error == EACCES)
-    hands_.say(text("'", program, "' is not an executable file; chmod +x makes a program executable"));
+    actions_.print(text("'", program, "' is not an executable file; to make it one, run chmod +x"));
   else
-    hands_.say(text("rank ", rank, ": '", program, "' could not be started: ", std::strerror(error)));
+    actions_.print(text("rank ", rank, ": '", program, "' could not be started: ", std::strerror(error)));
   end(SIGTERM, text("rank ", rank, " could not be started"), now);
 }
 
@@ -80,9 +80,9 @@ void Supervisor::exited(const Report& report, Clock::time_point now) {
     exit_code_ = code_of(cause_->status);
     if (likely_cause(cause_->status) == kSurelyCause || alive_count_ == 0) name_cause();
   }
-  const bool failed = phase_ == Phase::named || phase_ == Phase::speaking;
+  const bool failed = phase_ == Phase::named || phase_ == Phase::reporting;
   const bool all_ended = alive_count_ == 0 && (failed || ended_count_ == job_.size);
-  if (all_ended && phase_ < Phase::ending) end(SIGTERM, "it is over", now);  // for what they left
+  if (all_ended && phase_ < Phase::ending) end(SIGTERM, "the job is over", now);  // for processes that ranks started
 }
 
 void Supervisor::name_cause() {
@@ -90,7 +90,7 @@ void Supervisor::name_cause() {
   const std::string how = WIFSIGNALED(status) ? "was killed by " + signal_text(WTERMSIG(status))
                                               : text("exited with status ", WEXITSTATUS(status));
   why_ = text("rank ", cause_->rank, " (pid ", cause_->pid, ") ", how, " on ", host_);
-  hands_.say(why_);
+  actions_.print(why_);
   enter(Phase::named, failed_at_ + kSearching);
 }
 
@@ -101,21 +101,21 @@ void Supervisor::signalled(int signal, Clock::time_point now) {
   }
   signalled_at_ = now;
   exit_code_ = 128 + signal;
-  hands_.say(text(signal_text(signal), " is passed on to all ranks, which have ", seconds(job_.grace), " to end"));
+  actions_.print(text(signal_text(signal), " is passed on to all ranks; they have ", seconds(job_.grace), " to end"));
   end(signal, text(signal_text(signal), " was passed on to all ranks, and ", seconds(job_.grace), " have passed"), now);
 }
 
 void Supervisor::reader_gone(Clock::time_point now) {
   if (phase_ != Phase::running) return;
   exit_code_ = 128 + SIGPIPE;
-  end(SIGTERM, "nobody reads its output any more", now);
+  end(SIGTERM, "the reader of its output has gone", now);
 }
 
 void Supervisor::output_failed(const std::string& why, Clock::time_point now) {
   if (phase_ != Phase::running) return;
   exit_code_ = 1;
-  const std::string sentence = text(why, "; the job ends because its output would be lost");
-  hands_.say(sentence);
+  const std::string sentence = text(why, "; the job is ended because its output would be lost");
+  actions_.print(sentence);
   end(SIGTERM, sentence, now);
 }
 
@@ -123,8 +123,7 @@ void Supervisor::keeper_gone() {
   if (phase_ == Phase::searching) name_cause();
   if (phase_ == Phase::running || alive_count_ > 0) {
     keeper_was_killed_ = true;
-    hands_.say(
-        "the keeper process ended before the ranks, which are killed with it; interrupt `anello run` to end a job");
+    actions_.print("the keeper process was ended, so all ranks are killed; to end a job, interrupt `anello run`");
     if (exit_code_ == 0) exit_code_ = 128 + SIGKILL;
   }
   phase_ = Phase::over;
@@ -136,12 +135,12 @@ void Supervisor::tick(Clock::time_point now) {
   if (phase_ == Phase::searching) return name_cause();
   if (phase_ == Phase::named) {
     abort(cause_->rank, why_);
-    return enter(Phase::speaking, failed_at_ + kSpeaking);
+    return enter(Phase::reporting, failed_at_ + kReporting);
   }
-  if (phase_ == Phase::speaking) return end(SIGTERM, why_, now);
-  if (phase_ == Phase::ending && abort(-1, why_)) return enter(Phase::telling, now + std::min(job_.grace, kTelling));
-  if (phase_ <= Phase::telling) return kill(now);
-  hands_.say(text("could not be ended within ", seconds(kKilling), " after SIGKILL: ", ranks_left()));
+  if (phase_ == Phase::reporting) return end(SIGTERM, why_, now);
+  if (phase_ == Phase::ending && abort(-1, why_)) return enter(Phase::aborting, now + std::min(job_.grace, kAborting));
+  if (phase_ <= Phase::aborting) return kill(now);
+  actions_.print(text("still running ", seconds(kKilling), " after SIGKILL: ", ranks_left()));
   if (exit_code_ == 0) exit_code_ = 1;
   gave_up_ = true;
   phase_ = Phase::over;
@@ -155,20 +154,20 @@ void Supervisor::enter(Phase phase, Clock::time_point deadline) {
 
 void Supervisor::end(int signal, const std::string& why, Clock::time_point now) {
   why_ = why;
-  hands_.order({Order::Kind::signal, signal});
+  actions_.order({Order::Kind::signal, signal});
   enter(Phase::ending, now + job_.grace);
 }
 
-// Once: what fails then has failed.
+// Only once: a second attempt would not succeed either.
 bool Supervisor::abort(int culprit, const std::string& why) {
-  return alive_count_ > 0 && !std::exchange(told_, true) && hands_.abort(culprit, why);
+  return alive_count_ > 0 && !std::exchange(abort_sent_, true) && actions_.abort(culprit, why);
 }
 
 void Supervisor::kill(Clock::time_point now) {
   if (phase_ >= Phase::killing) return;
   if (phase_ == Phase::searching) name_cause();
-  if (phase_ >= Phase::ending && alive_count_ > 0) hands_.say(text("killed, still running: ", ranks_left()));
-  hands_.order({Order::Kind::kill});
+  if (phase_ >= Phase::ending && alive_count_ > 0) actions_.print(text("still running, so killed: ", ranks_left()));
+  actions_.order({Order::Kind::kill});
   enter(Phase::killing, now + kKilling);
 }
 

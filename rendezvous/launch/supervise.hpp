@@ -1,12 +1,14 @@
-// What happens to the job when something happens: who is ended, when, how hard; what is said, and the exit code. A pure
-// state machine: it is told events and the time, and answers with orders and sentences. Owned by the launcher's loop.
+// Decides what happens to the job after each event: which ranks are ended, when, and with which signal; what is
+// printed; and the exit code. A pure state machine: events and the time in, orders and sentences out. Owned by the
+// launcher's loop.
 //
-//   running --first failure--> searching, named (0.2 s) --> speaking (0.8 s, for the others' own errors) --> ending
-//      \----signal, closed pipe, last rank ended------------------------------------------------------------->/
-//   ending (TERM, grace) --> telling (1 s, the grace at most) --> killing (5 s) --> lost
-// Named: the ranks tell each other of a failure that breaks connections, and know most. Of another one, such as the
-// exit of a rank that has left the world in good order, the launcher tells them. Telling: a world that is stuck in a
-// collective does not end when it is asked to; a call that fails with the reason is its last chance.
+//   running --first failure--> searching, named (0.2 s) --> reporting (0.8 s: errors of other ranks) --> ending
+//      \----signal, closed pipe, last rank ended---------------------------------------------------------->/
+//   ending (TERM, grace) --> aborting (1 s, at most the grace) --> killing (5 s) --> over
+// Named: if the failure breaks connections, the ranks agree on it themselves and know more than the launcher. If it
+// does not (a rank that has left the world exits with an error), the launcher aborts the world after that time.
+// Aborting: ranks that wait in a collective may not react to the signal; then the collective fails with the reason,
+// which gives the program a last chance to end by itself.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -21,7 +23,8 @@ namespace anello::launch {
 
 using Clock = std::chrono::steady_clock;
 
-// Higher is likelier to have come first, among ends (as waitpid has them) found at about the same time.
+// How likely it is that a rank with this status of waitpid() failed first, among ranks that ended at about the same
+// time. Higher is likelier.
 int likely_cause(int status);
 inline constexpr int kSurelyCause = 2;
 
@@ -29,15 +32,15 @@ class Supervisor {
  public:
   struct Actions {
     std::function<void(const Order&)> order;
-    // Ends the ranks' world with a reason that blames a rank or -1. False: there is no world.
+    // Aborts the ranks' world; `culprit` is a rank or -1. Returns false if there is no world.
     std::function<bool(int culprit, const std::string& reason)> abort;
-    std::function<void(const std::string&)> say;
+    std::function<void(const std::string&)> print;
   };
-  Supervisor(const Job& job, std::string host, Actions hands);
+  Supervisor(const Job& job, std::string host, Actions actions);
 
-  void heard(const Report& report, Clock::time_point now);
-  void signalled(int signal, Clock::time_point now);  // one that ends
-  void reader_gone(Clock::time_point now);            // whoever read our output is not there any more
+  void reported(const Report& report, Clock::time_point now);
+  void signalled(int signal, Clock::time_point now);  // a signal to end the job
+  void reader_gone(Clock::time_point now);            // the reader of the output has gone
   void output_failed(const std::string& why, Clock::time_point now);
   void keeper_gone();
 
@@ -45,12 +48,12 @@ class Supervisor {
   std::optional<Clock::time_point> next_tick() const { return deadline_; }
 
   bool over() const { return phase_ == Phase::over; }
-  bool keeper_was_killed() const { return keeper_was_killed_; }  // what was below it may still be there
-  bool gave_up() const { return gave_up_; }                      // on what survives SIGKILL
+  bool keeper_was_killed() const { return keeper_was_killed_; }  // processes below it may have survived
+  bool gave_up() const { return gave_up_; }                      // processes have survived SIGKILL
   int exit_code() const { return exit_code_; }
 
  private:
-  enum class Phase { running, searching, named, speaking, ending, telling, killing, over };
+  enum class Phase { running, searching, named, reporting, ending, aborting, killing, over };
   void enter(Phase phase, Clock::time_point deadline);
   void end(int signal, const std::string& why, Clock::time_point now);
   bool abort(int culprit, const std::string& why);
@@ -63,16 +66,16 @@ class Supervisor {
 
   const Job& job_;
   std::string host_;
-  Actions hands_;
+  Actions actions_;
   std::vector<bool> alive_;
   int alive_count_ = 0, ended_count_ = 0;
   Phase phase_ = Phase::running;
   std::optional<Clock::time_point> deadline_;
-  std::optional<Report> cause_;  // the failure that ends the job, as far as is known
-  std::string why_;              // it ends, for the ranks
+  std::optional<Report> cause_;  // the failure that ends the job, as far as known
+  std::string why_;              // why the job ends; the ranks receive it
   Clock::time_point failed_at_{}, signalled_at_{};
   int exit_code_ = 0;
-  bool keeper_was_killed_ = false, gave_up_ = false, told_ = false;
+  bool keeper_was_killed_ = false, gave_up_ = false, abort_sent_ = false;
 };
 
 }  // namespace anello::launch

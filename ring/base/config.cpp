@@ -11,11 +11,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-void assign(std::string_view variable, std::string_view value, long least, long most, int& field) {
-  field = int(parse_number(variable, value, least, most));
+void assign(std::string_view variable, std::string_view value, long min, long max, int& field) {
+  field = int(parse_number(variable, value, min, max));
 }
-void assign(std::string_view variable, std::string_view value, long least, long most, milliseconds& field) {
-  field = milliseconds(parse_number(variable, value, least, most));
+void assign(std::string_view variable, std::string_view value, long min, long max, milliseconds& field) {
+  field = milliseconds(parse_number(variable, value, min, max));
 }
 void assign(std::string_view, std::string_view value, long, long, std::string& field) {
   field = value;
@@ -39,19 +39,18 @@ std::optional<std::string> environment(const char* variable) {
   return value;
 }
 
-long parse_number(std::string_view what, std::string_view digits, long least, long most) {
+long parse_number(std::string_view what, std::string_view digits, long min, long max) {
   long value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || value < least || value > most)
-    throw Error(ErrorCode::configuration,
-                text(what, "='", digits, "' is not a whole number from ", least, " to ", most));
+  if (error != std::errc() || end != digits.data() + digits.size() || value < min || value > max)
+    throw Error(ErrorCode::configuration, text(what, "='", digits, "' is not a whole number from ", min, " to ", max));
   return value;
 }
 
 Settings Settings::from_environment() {
   Settings settings;
-#define ANELLO_SETTING(field, type, variable, value, unit, least, most, kind, sentence) \
-  if (const auto given = environment(variable)) assign(variable, *given, least, most, settings.field);
+#define ANELLO_SETTING(field, type, variable, value, unit, min, max, kind, sentence) \
+  if (const auto given = environment(variable)) assign(variable, *given, min, max, settings.field);
 #include <anello/settings.def>
 #undef ANELLO_SETTING
   return settings;
@@ -62,8 +61,8 @@ void Settings::set(std::string_view assignment) {
   if (equals == std::string_view::npos)
     throw Error(ErrorCode::configuration, text("'", assignment, "' is no setting; write VARIABLE=value"));
   const std::string_view name = assignment.substr(0, equals), given = assignment.substr(equals + 1);
-#define ANELLO_SETTING(field, type, variable, value, unit, least, most, kind, sentence) \
-  if (name == variable) return assign(variable, given, least, most, field);
+#define ANELLO_SETTING(field, type, variable, value, unit, min, max, kind, sentence) \
+  if (name == variable) return assign(variable, given, min, max, field);
 #include <anello/settings.def>
 #undef ANELLO_SETTING
   throw Error(ErrorCode::configuration, text("there is no setting ", name, "; `anello settings` lists them"));
@@ -71,7 +70,7 @@ void Settings::set(std::string_view assignment) {
 
 std::string wire_settings(const Settings& settings) {
   std::string out;
-#define ANELLO_SETTING(field, type, variable, value, unit, least, most, kind, sentence) \
+#define ANELLO_SETTING(field, type, variable, value, unit, min, max, kind, sentence) \
   if (std::string_view(#kind) == "wire") out += variable "=" + shown(settings.field) + "\n";
 #include <anello/settings.def>
 #undef ANELLO_SETTING
@@ -80,7 +79,7 @@ std::string wire_settings(const Settings& settings) {
 
 const std::vector<SettingRow>& setting_rows() {
   static const std::vector<SettingRow> rows = {
-#define ANELLO_SETTING(field, type, variable, value, unit, least, most, kind, sentence) \
+#define ANELLO_SETTING(field, type, variable, value, unit, min, max, kind, sentence) \
   {variable, #kind, unit, #value, sentence},
 #include <anello/settings.def>
 #undef ANELLO_SETTING

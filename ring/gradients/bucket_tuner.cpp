@@ -9,7 +9,7 @@
 namespace anello {
 namespace {
 
-// The first of each size plans and allocates, and does not count.
+// The first step with each size plans and allocates, and does not count.
 constexpr std::size_t kUncounted = 1, kCounted = 5;
 constexpr std::uint64_t kStep = 4;
 

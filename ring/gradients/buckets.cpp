@@ -7,18 +7,18 @@
 namespace anello {
 namespace {
 
-// What is not in a bucket yet, of a type, and the bucket that is being filled.
+// Of one element type: the elements that are in no bucket yet, and the bucket that is being filled.
 struct Open {
   std::uint64_t left = 0;
   Bucket bucket;
-  std::uint64_t elems = 0, most = 0;
-  std::size_t last = 0;  // position in the order of what came last
+  std::uint64_t elems = 0, max_elems = 0;
+  std::size_t last = 0;  // position in the order of its last gradient
 };
 
-// Nothing hides what travels once the last gradient is ready: towards the end buckets hold half of what is left, but no
-// less than is worth a message. In elements.
-std::uint64_t next_size(std::uint64_t left, std::uint64_t most, std::uint64_t worthwhile) {
-  return std::min(most, std::max(left / 2, worthwhile));
+// In elements. Nothing hides the bucket that travels after the last gradient is ready: towards the end, a bucket holds
+// half of the elements that are left, as long as that is worth a message.
+std::uint64_t next_size(std::uint64_t left, std::uint64_t max_elems, std::uint64_t worthwhile) {
+  return std::min(max_elems, std::max(left / 2, worthwhile));
 }
 
 }  // namespace
@@ -37,17 +37,17 @@ std::vector<Bucket> make_buckets(std::span<const Tensor> gradients, std::span<co
   for (std::size_t position = 0; position < order.size(); position++) {
     const Tensor& gradient = gradients[order[position]];
     Open& one = open.at(std::size_t(gradient.dtype));
-    const std::uint64_t most = std::max<std::uint64_t>(max_bytes / size_bytes(gradient.dtype), 1);
+    const std::uint64_t max_elems = std::max<std::uint64_t>(max_bytes / size_bytes(gradient.dtype), 1);
     const std::uint64_t worthwhile = kWorthwhileBucketBytes / size_bytes(gradient.dtype);
     for (std::uint64_t at = 0; at < gradient.count;) {
-      if (one.elems == 0) one.most = next_size(one.left, most, worthwhile);
-      const std::uint64_t count = std::min(gradient.count - at, one.most - one.elems);
+      if (one.elems == 0) one.max_elems = next_size(one.left, max_elems, worthwhile);
+      const std::uint64_t count = std::min(gradient.count - at, one.max_elems - one.elems);
       one.bucket.push_back({order[position], at, count});
       one.elems += count;
       one.left -= count;
       one.last = position;
       at += count;
-      if (one.elems == one.most) close(one);
+      if (one.elems == one.max_elems) close(one);
     }
   }
   std::ranges::sort(open, {}, &Open::last);

@@ -1,5 +1,5 @@
-// How gradients are put together into buckets, each of which travels as one operation: in the order in which they
-// become ready, one element type a bucket. Pure.
+// Divides gradients into buckets, each of which travels as one operation: in the order in which gradients become ready,
+// with one element type in each bucket. Pure.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace anello {
 
-// Elements of a gradient. One that is larger than a bucket may be is in several pieces.
+// Some elements of a gradient. A gradient that does not fit into one bucket has a piece in each of several.
 struct GradientPiece {
   std::size_t parameter = 0;
   std::uint64_t first = 0, count = 0;
@@ -17,9 +17,9 @@ struct GradientPiece {
 using Bucket = std::vector<GradientPiece>;
 constexpr std::uint64_t kWorthwhileBucketBytes = 256 << 10;
 
-// `order` has the number of each gradient once, as they become ready. Buckets are full at `max_bytes`, or hold one
-// element, the last ones at less and less, down to what is worthwhile; they come in the order in which their last piece
-// is ready. Gradients without elements are in none.
+// `order` has the number of each gradient once, in the order in which they become ready. A bucket has at most
+// `max_bytes`, or one element. Towards the end, buckets become smaller, down to kWorthwhileBucketBytes. They are sorted
+// by when their last piece becomes ready. Gradients without elements are in no bucket.
 std::vector<Bucket> make_buckets(std::span<const Tensor> gradients, std::span<const std::uint32_t> order,
                                  std::uint64_t max_bytes);
 

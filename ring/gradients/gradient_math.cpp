@@ -19,7 +19,7 @@ double widened(T value) {
   return double(float(value));
 }
 
-// In lanes, since a sum of one chain cannot be done by several at once.
+// In lanes: the compiler cannot vectorise a single chain of additions.
 template <class T>
 double squares(const void* data, std::size_t count) {
   constexpr std::size_t kLanes = 8;

@@ -38,13 +38,13 @@ Operation agreeing(Operation operation, std::uint64_t number) {
 Operation reduction(Operation operation, Op op, const ReduceOptions& options) {
   operation.op = op;
   operation.algorithm = options.algorithm;
-  operation.slab_bytes = options.slab_bytes;
+  operation.slab_bytes = options.slab_bytes.value_or(kSuitableSlab);
   operation.wire = options.wire;
   operation.prescale = options.prescale;
   operation.postscale = options.postscale;
   if (options.postscale != 1)
     operation.fingerprint = fingerprint(operation.fingerprint, std::bit_cast<std::uint64_t>(options.postscale));
-  return agreeing(std::move(operation), options.agree);
+  return agreeing(std::move(operation), options.consistency_token);
 }
 
 // A list of tensors as one run of elements; its pieces lie in `pieces`.
@@ -142,7 +142,7 @@ Operation broadcast(RankAndSize seat, std::span<const Tensor> tensors, std::vect
                    .input = list.buffer(),
                    .output = list.buffer(),
                    .name = options.name},
-                  options.agree);
+                  options.consistency_token);
 }
 
 Operation allgather(RankAndSize seat, ConstTensor input, Tensor output, const PartOptions& options) {
@@ -160,7 +160,7 @@ Operation allgather(RankAndSize seat, ConstTensor input, Tensor output, const Pa
                    .input = buffer(input),
                    .output = buffer(output),
                    .name = options.name},
-                  options.agree);
+                  options.consistency_token);
 }
 
 Operation gather(RankAndSize seat, ConstTensor input, Tensor output, int root, const PartOptions& options) {
@@ -183,7 +183,7 @@ Operation gather(RankAndSize seat, ConstTensor input, Tensor output, int root, c
                    .input = buffer(input),
                    .output = buffer(output),
                    .name = options.name},
-                  options.agree);
+                  options.consistency_token);
 }
 
 Operation scatter(RankAndSize seat, ConstTensor input, Tensor output, int root, const PartOptions& options) {
@@ -206,7 +206,7 @@ Operation scatter(RankAndSize seat, ConstTensor input, Tensor output, int root, 
                    .input = buffer(input),
                    .output = buffer(output),
                    .name = options.name},
-                  options.agree);
+                  options.consistency_token);
 }
 
 Operation reduce_scatter(RankAndSize seat, ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
@@ -244,7 +244,7 @@ Operation alltoall(RankAndSize seat, ConstTensor input, Tensor output, const Opt
                    .input = buffer(input),
                    .output = buffer(output),
                    .name = options.name},
-                  options.agree);
+                  options.consistency_token);
 }
 
 Operation alltoall(RankAndSize seat, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
@@ -268,7 +268,7 @@ Operation alltoall(RankAndSize seat, ConstTensor input, Tensor output, std::span
                    .input = buffer(input),
                    .output = buffer(output),
                    .name = options.name},
-                  options.agree);
+                  options.consistency_token);
 }
 
 Operation exchange_of_counts(const Operation& alltoall, std::span<std::uint64_t> arriving) {
@@ -291,11 +291,11 @@ Operation transfer(ConstTensor input, Tensor output, const Options& options) {
                    .input = buffer(input),
                    .output = buffer(output),
                    .name = options.name},
-                  options.agree);
+                  options.consistency_token);
 }
 
 Operation barrier(const Options& options) {
-  return agreeing({.kind = Kind::barrier, .name = options.name}, options.agree);
+  return agreeing({.kind = Kind::barrier, .name = options.name}, options.consistency_token);
 }
 
 }  // namespace anello::operations

@@ -99,8 +99,8 @@ void check_options(std::string_view verb, const ReduceOptions& options, DType dt
   check_factor(verb, "prescale", options.prescale, dtype);
   check_factor(verb, "postscale", options.postscale, dtype);
   if (!options.counts.empty() && verb != "reduce_scatter") refuse(verb, "there are no parts that could have counts");
-  if (options.slab_bytes < kSuitableSlab)
-    refuse(verb, text("slab_bytes ", options.slab_bytes, " is less than -1, which means as set"));
+  if (options.slab_bytes && *options.slab_bytes < 0)
+    refuse(verb, text("slab_bytes must be 0 (the whole buffer at once) or positive, not ", *options.slab_bytes));
   if (options.wire && !can_travel_as(dtype, *options.wire))
     refuse(verb, text(name(dtype), " cannot travel as ", name(*options.wire), "; f32 and f64 can as f16 and bf16"));
 }

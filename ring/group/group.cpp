@@ -1,4 +1,4 @@
-// A group's beginning and end, and groups of groups; the verbs are in verbs.cpp.
+// A group's beginning and end, and groups of groups; the operations are in collectives.cpp.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -68,7 +68,7 @@ Group::Impl::Impl(OperationQueue::GroupConfig config, std::shared_ptr<DataLinks>
                   Favours favours)
     : seat{config.rank, int(config.recorder->members().size())},
       members(config.recorder->members()),
-      bucket_bytes(config.settings.bucket_bytes),
+      settings(config.settings),
       recorder_(config.recorder),
       links_(std::move(links)),
       surroundings_(surroundings),
@@ -100,12 +100,6 @@ OperationQueue& Group::Impl::transfers(int from, int to) {
 OperationQueue& Group::Impl::communicator() {
   if (finished_) refuse("world", "used after finish()");
   return communicator_;
-}
-
-Ticks Group::Impl::busy() const {
-  Ticks busy = 0;
-  for (const Totals::OfKind& kind : recorder_->tally.totals().kinds) busy += kind.busy;
-  return busy;
 }
 
 // The world says goodbye for itself.

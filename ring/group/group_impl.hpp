@@ -45,11 +45,11 @@ class Group::Impl {
   // No operation goes on, nothing is lent any more; the others hear of it.
   void part();
   std::uint64_t completed() const { return communicator_.completed(); }
-  Ticks busy() const;  // in operations that are done
+  const FlightRecorder& recorder() const { return *recorder_; }
 
   const RankAndSize seat;
   const std::vector<int> members;
-  const std::int64_t bucket_bytes;  // as set
+  const Settings settings;
 
  private:
   std::shared_ptr<FlightRecorder> recorder_;
@@ -60,6 +60,13 @@ class Group::Impl {
   std::mutex mutex_;                                                // over what follows
   std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_;  // by sender and receiver
   std::atomic<bool> finished_ = false, parted_ = false;
+};
+
+// What rooms above this one may read of a group, and its users may not.
+class GroupAccess {
+ public:
+  static const Settings& settings(const Group& group) { return group.impl_->settings; }
+  static const FlightRecorder& recorder(const Group& group) { return group.impl_->recorder(); }
 };
 
 }  // namespace anello

@@ -4,20 +4,16 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/post.hpp>
-#include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
-#include <asio/write.hpp>
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 #include "ring/net/deadline.hpp"
-#include "ring/net/message.hpp"
 
 namespace anello {
 
 using asio::awaitable;
-using asio::redirect_error;
 using asio::use_awaitable;
 using std::chrono::steady_clock;
 
@@ -34,6 +30,7 @@ std::vector<int> neighbours_of(int rank, int size) {
 }
 
 constexpr std::chrono::milliseconds kLagPeriod{10000};
+constexpr std::size_t kMaxMessageBytes = 1 + ControlMessage::kMaxBytes;  // its kind and its body
 
 }  // namespace
 
@@ -111,7 +108,7 @@ void ControlPlane::accepted(int peer, PeerConnections::Socket socket) {
     log(Severity::info, text("dropped a second control connection of rank ", peer));
     return;
   }
-  auto neighbour = std::make_shared<Neighbour>(std::move(socket));
+  auto neighbour = std::make_shared<MessageChannel>(std::move(socket), [this] { settle(); });
   neighbours_.emplace(peer, neighbour);
   asio::co_spawn(context_, listen_to(peer, neighbour), asio::detached);
   pulse_.joined(peer, now());
@@ -139,7 +136,7 @@ void ControlPlane::take(int peer, std::string_view message) {
 awaitable<void> ControlPlane::obey(PeerConnections::Socket launcher) {
   try {
     const Deadline deadline(launcher, kHandshakeLimit);
-    const std::string message = co_await read_message(launcher);
+    const std::string message = co_await read_message(launcher, kMaxMessageBytes);
     if (message.empty() || message[0] != char(MessageKind::frame)) throw Error(ErrorCode::protocol, "not a frame");
     const ControlMessage frame = decode_control_message(std::string_view(message).substr(1), int(hosts_.size()));
     if (frame.type != ControlMessage::Type::proposal) throw Error(ErrorCode::protocol, "not a proposal");
@@ -158,24 +155,25 @@ awaitable<void> ControlPlane::listen_to(int peer, Shared neighbour) {
   std::string how;
   try {
     for (;;) {
-      const std::string message = co_await read_message(neighbour->socket);
+      const std::string message =
+          co_await read_message(neighbour->socket(), kMaxMessageBytes, "its control connection");
       pulse_.heard(peer, now());
       take(peer, message);
       settle();
     }
-  } catch (const asio::system_error& e) {
-    how = e.code() == asio::error::eof ? "its control connection was closed" : e.code().message();
   } catch (const Error& e) {
-    how = text("it sent what is no ", e.what());
-    council_.propose({e.code(), peer, text("rank ", peer, " on ", hosts_[std::size_t(peer)], ": ", how)}, now());
-    settle();  // before the connection is closed, which others may hear of first
+    how = e.what();
+    if (e.code() != ErrorCode::network) {
+      how = text("it sent an invalid ", how);
+      council_.propose({e.code(), peer, text("rank ", peer, " on ", hosts_[std::size_t(peer)], ": ", how)}, now());
+      settle();  // before the connection is closed, which others may hear of first
+    }
   }
   ended(peer, how);
 }
 
 void ControlPlane::ended(int peer, const std::string& how) {
-  asio::error_code ignored;
-  neighbours_.at(peer)->socket.close(ignored);
+  neighbours_.at(peer)->close();
   neighbours_.erase(peer);
   pulse_.left(peer);
   laggards_.left(peer);
@@ -183,31 +181,16 @@ void ControlPlane::ended(int peer, const std::string& how) {
   settle();
 }
 
-awaitable<void> ControlPlane::write_queue(Shared neighbour) {
-  asio::error_code error;
-  while (!neighbour->queue.empty() && !error) {
-    const std::string bytes = std::move(neighbour->queue.front());
-    neighbour->queue.pop_front();
-    co_await asio::async_write(neighbour->socket, asio::buffer(bytes), redirect_error(use_awaitable, error));
-  }
-  neighbour->queue.clear();  // after an error the reading side says what happened
-  neighbour->writing = false;
-  settle();
-}
-
 bool ControlPlane::all_sent() const {
-  return std::none_of(neighbours_.begin(), neighbours_.end(), [](const auto& n) { return n.second->writing; });
+  return std::none_of(neighbours_.begin(), neighbours_.end(), [](const auto& n) { return n.second->sending(); });
 }
 
 void ControlPlane::settle() {
   warn_of_parted();
-  for (const std::string& frame : council_.take_outbox())
-    for (const auto& [peer, neighbour] : neighbours_) neighbour->queue.push_back(message(MessageKind::frame, frame));
-  for (const auto& [peer, neighbour] : neighbours_)
-    if (!neighbour->queue.empty() && !neighbour->writing) {
-      neighbour->writing = true;
-      asio::co_spawn(context_, write_queue(neighbour), asio::detached);
-    }
+  for (const std::string& frame : council_.take_outbox()) {
+    const auto bytes = std::make_shared<const std::string>(message(MessageKind::frame, frame));
+    for (const auto& [peer, neighbour] : neighbours_) neighbour->send(bytes);
+  }
   for (const std::string& report : council_.take_reports())
     if (rank_ == 0) log(Severity::warning, report);
   publish();
@@ -235,8 +218,9 @@ void ControlPlane::beat() {
   const auto waited = std::chrono::milliseconds(slept_ns / 1'000'000);
   Writer body;
   body.u64(std::uint64_t(waited.count()));
+  const auto bytes = std::make_shared<const std::string>(message(MessageKind::beat, body.bytes()));
   for (const auto& [peer, neighbour] : neighbours_)
-    if (neighbour->queue.empty()) neighbour->queue.push_back(message(MessageKind::beat, body.bytes()));
+    if (!neighbour->queued()) neighbour->send(bytes);
   for (const Straggler& lag : laggards_.look(waited, now())) council_.slow(lag, now());
 }
 
@@ -330,7 +314,7 @@ void ControlPlane::leave(std::uint64_t completed, std::chrono::milliseconds limi
   post([this] {
     asio::error_code ignored;
     for (const auto& [peer, neighbour] : neighbours_)
-      neighbour->socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+      neighbour->socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   });
   changed_.wait_until(lock, deadline, [this] { return closed_; });
 }

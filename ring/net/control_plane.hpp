@@ -4,7 +4,6 @@
 #include <asio/steady_timer.hpp>
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "ring/failure/stragglers.hpp"
 #include "ring/link/waiter.hpp"
 #include "ring/net/connections.hpp"
+#include "ring/net/message_channel.hpp"
 #include "ring/trace/flight_recorders.hpp"
 
 namespace anello {
@@ -59,13 +59,7 @@ class ControlPlane {
   void leave(std::uint64_t completed, std::chrono::milliseconds limit);
 
  private:
-  struct Neighbour {
-    explicit Neighbour(PeerConnections::Socket s) : socket(std::move(s)) {}
-    PeerConnections::Socket socket;
-    std::deque<std::string> queue;
-    bool writing = false;
-  };
-  using Shared = std::shared_ptr<Neighbour>;
+  using Shared = std::shared_ptr<MessageChannel>;
 
   asio::awaitable<void> dial(int peer, std::chrono::steady_clock::time_point deadline);
   asio::awaitable<void> listen_to(int peer, Shared neighbour);
@@ -73,7 +67,6 @@ class ControlPlane {
   void take(int peer, std::string_view message);
   void beat();
   void tick();
-  asio::awaitable<void> write_queue(Shared neighbour);
   void ended(int peer, const std::string& how);
   template <class Change>
   void post(Change change);

@@ -11,7 +11,7 @@
 #include "ring/base/os.hpp"
 #include "ring/base/signature.hpp"
 #include "ring/base/text.hpp"
-#include "ring/group/broadcast_text.hpp"
+#include "ring/group/consensus.hpp"
 #include "ring/group/checks.hpp"
 
 namespace anello {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <anello/error.hpp>
 #include <anello/tensor.hpp>
+#include <anello/version.hpp>
 
 #include <array>
 #include <list>
@@ -22,6 +23,11 @@ TEST(Error, SaysItsContextsOutermostFirst) {
   EXPECT_EQ(error.code(), ErrorCode::network);
   EXPECT_EQ(error.rank(), 3);
   EXPECT_EQ(Error(ErrorCode::file, "").rank(), -1);
+}
+
+// CMake reads the version from the header.
+TEST(Version, IsThatOfThePackage) {
+  EXPECT_EQ(version(), ANELLO_PROJECT_VERSION);
 }
 
 TEST(Error, KeepsItsTypeThroughTheLayers) {

@@ -66,6 +66,7 @@ static void reductions(context* c, int started) {
   fill(c);
   options.name = "scaled";
   options.algorithm = "tree";
+  options.slab_bytes = (int64_t)1 << 40;
   options.prescale = 2;
   options.postscale = 0.5;
   OK(anello_allreduce(c->group, input(c->in, 10), tensor(c->in, 10), ANELLO_SUM, &options, handle));
@@ -204,6 +205,11 @@ static void errors(context* c) {
   EXPECT(anello_last_error_rank() == -1);
   EXPECT(anello_allreduce(NULL, input(c->in, 3), tensor(c->out, 3), ANELLO_SUM, NULL, NULL) == ANELLO_INVALID_ARGUMENT);
   EXPECT(anello_broadcast(c->group, tensor(NULL, 3), 0, NULL, NULL) == ANELLO_INVALID_ARGUMENT);
+  options.slab_bytes = -2;
+  EXPECT(anello_allreduce(c->group, input(c->in, 3), tensor(c->out, 3), ANELLO_SUM, &options, NULL) ==
+         ANELLO_INVALID_ARGUMENT);
+  EXPECT(strstr(anello_last_error(), "slab_bytes must be 0 (the whole buffer at once) or positive, not -2") != NULL);
+  options.slab_bytes = ANELLO_FROM_SETTINGS;
   options.algorithm = "ring";
   EXPECT(anello_broadcast(c->group, tensor(c->in, 3), 0, &options, NULL) == ANELLO_INVALID_ARGUMENT);
   options.struct_size = 0;
@@ -233,7 +239,7 @@ static void names(void) {
 static void gradients(context* c) {
   anello_gradient list[2];
   anello_gradient_options options = ANELLO_GRADIENT_OPTIONS_INIT;
-  anello_gradient_step step = ANELLO_GRADIENT_STEP_INIT;
+  anello_step_stats step = ANELLO_STEP_STATS_INIT;
   anello_gradients* all = NULL;
   const uint64_t shape[2] = {2, 3};
   float weight[6], bias[3];

@@ -1,4 +1,4 @@
-// Training on a fake GPU, whose kernels are the processor's: what is queued in which order, and what is waited for.
+// Training on a fake GPU, whose kernels are the CPU's: tests the order of queued work, and what is waited for.
 #include "trainer/cuda/cuda_backend.hpp"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ Dataset some_data() {
   return data;
 }
 
-// A few steps with batches of several sizes; the parameters after them, and the score of the last.
+// Runs a few steps with batches of several sizes; returns the parameters after them and the score of the last.
 struct Trained {
   std::vector<float> parameters;
   Score score;
@@ -95,7 +95,7 @@ TEST(CudaBackend, what_waits_to_be_copied_is_not_written_over) {
 
 TEST(CudaBackend, a_kernel_that_fails_is_named) {
   static AnelloKernelTable broken = *anello_kernel_table();
-  broken.relu = [](const float*, float*, std::size_t, void*) { return 700; };
+  broken.relu = [](const float*, float*, std::size_t, GpuStream) { return 700; };
   CudaBackend on_gpu(fake::device(1), broken);
   const auto memory = on_gpu.allocate(4);
   try {

@@ -1,6 +1,5 @@
-// On a real GPU, which ranks that are threads share, or which one rank has for itself: every verb, type and reduction,
-// and the kernels beside the processor's arithmetic. Started by tests/gpu.sh; a machine without a GPU has nothing to do
-// with it.
+// On a real GPU, which one rank has to itself or which ranks that are threads share: every collective, type and
+// reduction, and the kernels compared with the CPU's arithmetic. Started by tests/gpu.sh on a machine with a GPU.
 #include <gmock/gmock.h>
 
 #include <anello/gpu.hpp>
@@ -16,7 +15,7 @@
 namespace anello {
 namespace {
 
-const gpu::Library& library() {
+const gpu::DevicePlugin& library() {
   return gpu::installed(Settings::from_environment().gpu_plugin);
 }
 const AnelloKernelTable* kernels() {
@@ -29,13 +28,13 @@ gpu::Device device() {
 // A copy of host memory on the device.
 class Mirror {
  public:
-  Mirror(const void* host, std::size_t bytes, void* stream) : bytes_(bytes) {
+  Mirror(const void* host, std::size_t bytes, GpuStream stream) : bytes_(bytes) {
     if (bytes == 0) return;
     memory_ = gpu::make_memory(device(), bytes);
     gpu::copy(device(), memory_.get(), host, bytes, stream);
   }
   void* get() const { return memory_.get(); }
-  void back_to(void* host, void* stream) const {
+  void back_to(void* host, GpuStream stream) const {
     if (bytes_ > 0) gpu::copy(device(), host, memory_.get(), bytes_, stream);
   }
 
@@ -69,12 +68,12 @@ class OnTheDevice : public ::testing::TestWithParam<Way> {
  protected:
   void expect_all_right(const std::vector<Exercise>& exercises) {
     run_world(GetParam().ranks, [&](World& world) {
-      auto impl = std::make_unique<GpuGroup::Impl>(
-          world, GpuGroup::Impl::Options{.backend = GetParam().backend, .device = 0}, [] {
-            return GpuGroup::Impl::Tables{&library().table(), kernels()};
+      auto impl = std::make_unique<GpuGroupAccess::Impl>(
+          world, GpuGroupAccess::Impl::Options{.backend = GetParam().backend, .device = 0}, [] {
+            return GpuGroupAccess::Impl::Tables{&library().table(), kernels()};
           });
-      GpuGroup::Impl& inside = *impl;
-      GpuGroup gpus(std::move(impl));
+      GpuGroupAccess::Impl& inside = *impl;
+      GpuGroup gpus = GpuGroupAccess::make(std::move(impl));
       for (const Exercise& exercise : exercises)
         inside.carry_out(
             "test", {},
@@ -112,7 +111,7 @@ TEST_P(OnTheDevice, what_travels_in_16_bits_is_right) {
                       {.op = Op::average, .count = 1003, .wire = wire, .prescale = 2, .postscale = 0.5}});
 }
 
-// The processor's arithmetic and the kernels', on matrices of awkward sizes.
+// Compares the kernels with the CPU's arithmetic, on matrices of awkward sizes.
 class Kernels : public ::testing::Test {
  protected:
   using Backend = trainer::Backend;
@@ -121,7 +120,7 @@ class Kernels : public ::testing::Test {
     for (float& value : values) value = std::uniform_real_distribution<float>(-1, 1)(random_);
     return values;
   }
-  // The last of the arrays after `work`, on both.
+  // The last of the arrays must be the same after `work` on both.
   void expect_same(std::vector<std::vector<float>> arrays,
                    const std::function<void(Backend&, const std::vector<float*>&)>& work) {
     std::vector<std::vector<float>> results;

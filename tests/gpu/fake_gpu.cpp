@@ -20,13 +20,13 @@ namespace {
 
 constexpr int kDevices = 4, kNoSuchDevice = 101, kBroken = 700;
 
-std::mutex mutex;  // of all that follows
+std::mutex mutex;  // guards the variables below
 std::condition_variable changed;
 std::map<const std::byte*, std::pair<std::size_t, int>> memories;  // of devices: bytes, device
 std::set<std::byte*> pinned;
 Random delays(1);
 bool hanging = false;
-int busy = 0;  // what is queued or runs
+int busy = 0;  // functions that are queued or running
 std::atomic<int> living{0};
 
 thread_local int current = 0, pretended = -1;
@@ -75,13 +75,13 @@ struct FakeEvent {
 };
 using EventOf = std::shared_ptr<FakeEvent>;
 
-// A device has a default stream.
-FakeStream& stream_of(void* stream) {
+// A null stream is the default one of the current device.
+FakeStream& stream_of(GpuStream stream) {
   static std::array<FakeStream, kDevices> by_default;
-  return stream ? *static_cast<FakeStream*>(stream) : by_default[std::size_t(current)];
+  return stream ? *reinterpret_cast<FakeStream*>(stream) : by_default[std::size_t(current)];
 }
 
-void push(void* stream, std::function<void()> kernel) {
+void push(GpuStream stream, std::function<void()> kernel) {
   FakeStream& to = stream_of(stream);
   const std::lock_guard lock(mutex);
   if (hanging) return;
@@ -187,7 +187,7 @@ int pinned_destroy(void* memory) {
   return 0;
 }
 
-int copy(void* to, const void* from, std::size_t bytes, void* stream) {
+int copy(void* to, const void* from, std::size_t bytes, GpuStream stream) {
   if (const int status = status_of("copy")) return status;
   push(stream, [=] {
     if (bytes > 0) std::memcpy(to, from, bytes);
@@ -195,13 +195,13 @@ int copy(void* to, const void* from, std::size_t bytes, void* stream) {
   return 0;
 }
 
-int zero(void* memory, std::size_t bytes, void* stream) {
+int zero(void* memory, std::size_t bytes, GpuStream stream) {
   if (const int status = status_of("zero")) return status;
   push(stream, [=] { std::memset(memory, 0, bytes); });
   return 0;
 }
 
-int event_record(void* event, void* stream) {
+int event_record(void* event, GpuStream stream) {
   if (const int status = status_of("event_record")) return status;
   const EventOf of = *static_cast<EventOf*>(event);
   std::uint64_t mark = 0;
@@ -216,7 +216,7 @@ int event_record(void* event, void* stream) {
   return 0;
 }
 
-int stream_wait(void* stream, void* event) {
+int stream_wait(GpuStream stream, void* event) {
   if (const int status = status_of("stream_wait")) return status;
   const EventOf of = *static_cast<EventOf*>(event);
   std::uint64_t mark = 0;
@@ -257,8 +257,9 @@ const AnelloGpuTable& table() {
       .pinned_destroy = pinned_destroy,
       .copy = copy,
       .zero = zero,
-      .stream_create = [](void** stream) { return create<FakeStream>("stream_create", stream); },
-      .stream_destroy = destroy<FakeStream>,
+      .stream_create =
+          [](GpuStream* stream) { return create<FakeStream>("stream_create", reinterpret_cast<void**>(stream)); },
+      .stream_destroy = [](GpuStream stream) { return destroy<FakeStream>(stream); },
       .stream_wait = stream_wait,
       .event_create =
           [](void** event) {
@@ -278,17 +279,17 @@ Device device(int id) {
   return {&table(), DeviceId(id)};
 }
 
-void queue(void* stream, std::function<void()> kernel) {
+void queue(GpuStream stream, std::function<void()> kernel) {
   push(stream, std::move(kernel));
 }
 
-void finish(void* stream) {
+void finish(GpuStream stream) {
   FakeStream& of = stream_of(stream);
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return of.queued.empty() && !of.running; });
 }
 
-void settle_down() {
+void wait_for_all() {
   std::unique_lock lock(mutex);
   changed.wait(lock, [] { return busy == 0; });
 }

@@ -1,6 +1,6 @@
-// A GPU made of threads: a worker for each stream, so that what is not ordered does race, with delays drawn from a
-// seed; "device" memory that is the host's, but known apart. One in the process, as the table has no context. Counts
-// what is alive, and fails or hangs where a test says so.
+// A GPU made of threads: each stream is a worker thread with random delays from a seed, so that work that is not
+// ordered does race. "Device" memory is host memory that the fake has registered. There is one fake in the process, as
+// the table has no context. It counts the objects that are alive, and fails or hangs on command.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,22 +11,22 @@
 namespace anello::gpu::fake {
 
 const AnelloGpuTable& table();
-Device device(int id = 0);  // of four
+Device device(int id = 0);  // there are four
 
-// What is queued on the stream runs it in its turn.
-void queue(void* stream, std::function<void()> kernel);
-void finish(void* stream);  // blocks until all that is queued has run
-void settle_down();         // the same of all streams
+// Queues a function on the stream, which runs it in its turn.
+void queue(GpuStream stream, std::function<void()> kernel);
+void finish(GpuStream stream);  // blocks until everything queued on the stream has run
+void wait_for_all();            // blocks until everything queued on any stream has run
 
 int alive();    // streams, events and memories
-int reclaim();  // gives back the memory that was left behind, and says how much that was
+int reclaim();  // frees the memory that was leaked; returns the number of blocks
 
-// For this thread all memory that it does not know is of that device; -1: of the host, as it is.
+// For this thread, memory that is not registered counts as memory of that device; -1: as host memory.
 void pretend(int device);
 
-// The call of that name ("copy", "event_record", ...) fails once in this thread, after so many that do not.
+// The call of that name ("copy", "event_record", ...) fails once in this thread, after `after` calls that succeed.
 void fail(const std::string& call, int after = 0);
-void hang();     // from now on nothing that was queued runs, on any stream; what is queued meanwhile never does
-void recover();  // from both
+void hang();     // from now on no stream runs anything; work that is queued meanwhile is lost
+void recover();  // ends fail() and hang()
 
 }  // namespace anello::gpu::fake

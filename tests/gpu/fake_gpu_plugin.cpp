@@ -1,4 +1,4 @@
-// The GPU made of threads as a plugin, for programs; there is no NCCL in it.
+// The fake GPU as a plugin, for programs. It has no NCCL.
 #include "tests/gpu/fake_gpu.hpp"
 #include "tests/gpu/fake_nccl.hpp"
 

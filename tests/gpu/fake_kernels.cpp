@@ -1,4 +1,4 @@
-// The trainer's kernels on a GPU made of threads: the processor's backend, queued on fake streams.
+// The trainer's kernels for the fake GPU: the CPU's backend, queued on fake streams.
 #include <anello/tensor.hpp>
 #include <memory>
 #include <span>
@@ -10,14 +10,15 @@
 
 namespace {
 
+using anello::GpuStream;
 using anello::gpu::fake::queue;
 using anello::trainer::Backend;
 using anello::trainer::ConstMatrix;
 using anello::trainer::Matrix;
 
-// A backend for each kernel: streams are threads.
+// Each kernel has a backend of its own, since streams are threads.
 template <class Work>
-int queued(void* stream, Work work) {
+int queued(GpuStream stream, Work work) {
   queue(stream, [work] { work(*anello::trainer::make_cpu_backend()); });
   return 0;
 }
@@ -62,7 +63,7 @@ void write(void* to, int type, std::size_t at, double value) {
   }
 }
 
-int cast(const AnelloPart* parts, std::size_t part_count, int from_type, int to_type, double factor, void* stream) {
+int cast(const AnelloPart* parts, std::size_t part_count, int from_type, int to_type, double factor, GpuStream stream) {
   return queued(stream, [=, all = std::vector<AnelloPart>(parts, parts + part_count)](Backend&) {
     for (const AnelloPart& part : all)
       for (std::size_t i = 0; i < part.count; i++) write(part.to, to_type, i, read(part.from, from_type, i) * factor);
@@ -70,27 +71,28 @@ int cast(const AnelloPart* parts, std::size_t part_count, int from_type, int to_
 }
 
 int multiply(void*, const float* a, int a_transposed, const float* b, int b_transposed, float* product,
-             std::size_t rows, std::size_t inner, std::size_t columns, void* stream) {
+             std::size_t rows, std::size_t inner, std::size_t columns, GpuStream stream) {
   return queued(stream, [=](Backend& cpu) {
     cpu.multiply(meant(a, a_transposed, rows, inner), meant(b, b_transposed, inner, columns), {product, rows, columns});
   });
 }
-int add_to_rows(const float* row, float* to, std::size_t rows, std::size_t columns, void* stream) {
+int add_to_rows(const float* row, float* to, std::size_t rows, std::size_t columns, GpuStream stream) {
   return queued(stream, [=](Backend& cpu) { cpu.add_to_rows(of(row, columns), {to, rows, columns}); });
 }
-int sum_rows(const float* from, float* row, std::size_t rows, std::size_t columns, void* stream) {
+int sum_rows(const float* from, float* row, std::size_t rows, std::size_t columns, GpuStream stream) {
   return queued(stream, [=](Backend& cpu) { cpu.sum_rows({from, rows, columns}, of(row, columns)); });
 }
-int relu(const float* in, float* out, std::size_t count, void* stream) {
+int relu(const float* in, float* out, std::size_t count, GpuStream stream) {
   return queued(stream, [=](Backend& cpu) { cpu.relu({in, 1, count}, {out, 1, count}); });
 }
-int relu_gradient(const float* out, const float* out_gradient, float* in_gradient, std::size_t count, void* stream) {
+int relu_gradient(const float* out, const float* out_gradient, float* in_gradient, std::size_t count,
+                  GpuStream stream) {
   return queued(stream, [=](Backend& cpu) {
     cpu.relu_gradient({out, 1, count}, {out_gradient, 1, count}, {in_gradient, 1, count});
   });
 }
 int cross_entropy(const float* scores, const std::uint8_t* labels, float* gradient, AnelloScore* score,
-                  std::size_t rows, std::size_t columns, void* stream) {
+                  std::size_t rows, std::size_t columns, GpuStream stream) {
   return queued(stream, [=](Backend& cpu) {
     cpu.cross_entropy({scores, rows, columns}, {labels, rows}, {gradient, rows, columns});
     const auto sum = cpu.take_score();
@@ -98,26 +100,26 @@ int cross_entropy(const float* scores, const std::uint8_t* labels, float* gradie
     score->correct += sum.correct;
   });
 }
-int add(const float* from, float* to, std::size_t count, void* stream) {
+int add(const float* from, float* to, std::size_t count, GpuStream stream) {
   return queued(stream, [=](Backend& cpu) { cpu.add(of(from, count), of(to, count)); });
 }
-int scale(float factor, float* values, std::size_t count, void* stream) {
+int scale(float factor, float* values, std::size_t count, GpuStream stream) {
   return queued(stream, [=](Backend& cpu) { cpu.scale(factor, of(values, count)); });
 }
-int square_sum(const float* values, double* sum, std::size_t count, void* stream) {
+int square_sum(const float* values, double* sum, std::size_t count, GpuStream stream) {
   return queued(stream, [=](Backend& cpu) {
     const auto all = of(const_cast<float*>(values), count);
     *sum += cpu.square_sum(std::span(&all, 1));
   });
 }
 int momentum_step(float* parameters, const float* gradient, float* velocity, float rate, float momentum,
-                  std::size_t count, void* stream) {
+                  std::size_t count, GpuStream stream) {
   return queued(stream, [=](Backend& cpu) {
     cpu.momentum_step(of(parameters, count), of(gradient, count), of(velocity, count), rate, momentum);
   });
 }
 int adam_step(float* parameters, const float* gradient, float* mean, float* square, float step, float beta1,
-              float beta2, float epsilon, std::size_t count, void* stream) {
+              float beta2, float epsilon, std::size_t count, GpuStream stream) {
   return queued(stream, [=](Backend& cpu) {
     cpu.adam_step(of(parameters, count), of(gradient, count), of(mean, count), of(square, count),
                   {step, beta1, beta2, epsilon});

@@ -31,7 +31,7 @@ struct FakeComm {
 };
 using Comm = std::shared_ptr<FakeComm>;
 
-// Starts what the group does for one call; the memory is borrowed until that is done.
+// Starts the group's collective for one call; the memory is borrowed until it is done.
 using Start = std::function<Work(Group& group)>;
 
 std::atomic<int> living{0}, aborts{0};
@@ -39,7 +39,7 @@ thread_local std::optional<Group> next;
 thread_local NcclFaults faults_of_thread;
 thread_local Comm newest;
 thread_local int depth = 0;
-thread_local std::vector<std::tuple<Comm, void*, Start>> grouped;
+thread_local std::vector<std::tuple<Comm, GpuStream, Start>> grouped;
 
 Comm& comm_of(void* comm) {
   return *static_cast<Comm*>(comm);
@@ -51,7 +51,7 @@ void* made(Group group) {
   return new Comm(newest);
 }
 
-// Aborted, or because the world has failed, a kernel ends and leaves what it has.
+// If the communicator is aborted or the world fails, a kernel ends without a result.
 void carry_out(const Comm& comm, const std::vector<Start>& starts) {
   while (comm->faults.kernels_hang && !comm->aborted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (comm->aborted) return;
@@ -63,12 +63,12 @@ void carry_out(const Comm& comm, const std::vector<Start>& starts) {
   }
 }
 
-void launch(const Comm& comm, void* stream, std::vector<Start> starts) {
+void launch(const Comm& comm, GpuStream stream, std::vector<Start> starts) {
   comm->looks = comm->faults.looks;
   queue(stream, [comm, starts = std::move(starts)] { carry_out(comm, starts); });
 }
 
-int call(void* comm, void* stream, Start start) {
+int call(void* comm, GpuStream stream, Start start) {
   const Comm& of = comm_of(comm);
   if (of->aborted || of->broken) return kBroken;
   if (depth > 0)
@@ -95,7 +95,7 @@ Tensor output(void* data, std::size_t count, int dtype) {
   return {data, count, DType(dtype)};
 }
 
-// A reduction, or the number of a scaled sum.
+// How a call reduces: with a plain reduction, or as a scaled sum.
 struct By {
   Op op;
   ReduceOptions options;
@@ -136,37 +136,37 @@ int abort(void* comm) {
   return destroy(comm);
 }
 
-int allgather(const void* in, void* out, std::size_t count, int dtype, void* comm, void* stream) {
+int allgather(const void* in, void* out, std::size_t count, int dtype, void* comm, GpuStream stream) {
   return call(comm, stream, [=](Group& group) {
     return group.allgather_async(input(in, count, dtype), output(out, count * std::size_t(group.size()), dtype));
   });
 }
-int allreduce(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, void* stream) {
+int allreduce(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, GpuStream stream) {
   return call(comm, stream, [=, how = by(comm, op)](Group& group) {
     return group.allreduce_async(input(in, count, dtype), output(out, count, dtype), how.op, how.options);
   });
 }
-int reduce(const void* in, void* out, std::size_t count, int dtype, int op, int root, void* comm, void* stream) {
+int reduce(const void* in, void* out, std::size_t count, int dtype, int op, int root, void* comm, GpuStream stream) {
   return call(comm, stream, [=, how = by(comm, op)](Group& group) {
     return group.reduce_async(input(in, count, dtype), output(out, count, dtype), root, how.op, how.options);
   });
 }
-int broadcast(const void* in, void* out, std::size_t count, int dtype, int root, void* comm, void* stream) {
+int broadcast(const void* in, void* out, std::size_t count, int dtype, int root, void* comm, GpuStream stream) {
   return call(comm, stream, [=](Group& group) {
     if (group.rank() == root && in != out) std::memcpy(out, in, count * size_bytes(DType(dtype)));
     return group.broadcast_async(output(out, count, dtype), root);
   });
 }
-int reduce_scatter(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, void* stream) {
+int reduce_scatter(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, GpuStream stream) {
   return call(comm, stream, [=, how = by(comm, op)](Group& group) {
     return group.reduce_scatter_async(input(in, count * std::size_t(group.size()), dtype), output(out, count, dtype),
                                       how.op, how.options);
   });
 }
-int send(const void* in, std::size_t count, int dtype, int to, void* comm, void* stream) {
+int send(const void* in, std::size_t count, int dtype, int to, void* comm, GpuStream stream) {
   return call(comm, stream, [=](Group& group) { return group.send_async(input(in, count, dtype), to); });
 }
-int recv(void* out, std::size_t count, int dtype, int from, void* comm, void* stream) {
+int recv(void* out, std::size_t count, int dtype, int from, void* comm, GpuStream stream) {
   return call(comm, stream, [=](Group& group) { return group.recv_async(output(out, count, dtype), from); });
 }
 

@@ -1,5 +1,5 @@
-// NCCL made of a group's own collectives, which fake kernels carry out: right results in the stream's order, and every
-// way to go wrong that NCCL has. A rank is a thread; what is said here is about its newest communicator.
+// NCCL made of a group's own collectives, which run on fake streams: right results in the stream's order, and all ways
+// in which NCCL fails. A rank is a thread; these functions are about its newest communicator.
 #pragma once
 #include <anello/group.hpp>
 #include <string>
@@ -11,15 +11,15 @@ namespace anello::gpu::fake {
 const AnelloNcclTable* find_nccl(const char** why_not);  // as in AnelloGpuTable
 const AnelloNcclTable& nccl_table();
 
-// What this thread's next communicator moves its bytes with: a group that nothing else uses.
+// Gives this thread's next communicator the group with which it moves bytes; nothing else may use it.
 void nccl_moves_with(Group group);
 
 struct NcclFaults {
-  std::string missing;  // it cannot be loaded, and this is why
+  std::string missing;  // if not empty: NCCL cannot be loaded, for this reason
   int version = 22809;
-  int looks = 0;              // each call is in progress for so many
-  bool never_there = false;   // the communicator is not made, ever
-  bool refuses = false;       // to make a communicator
+  int looks = 0;              // number of state() calls for which each call is in progress
+  bool never_there = false;   // making a communicator never ends
+  bool refuses = false;       // making a communicator fails
   bool kernels_hang = false;  // until the communicator is aborted
   int abort_takes_ms = 0;
 };
@@ -27,6 +27,6 @@ NcclFaults& nccl_faults();  // of this thread, for communicators it makes from n
 
 void nccl_breaks();  // the newest communicator reports an error from now on
 int nccl_alive();    // communicators, of all threads
-int nccl_aborted();  // so many were, in all
+int nccl_aborted();  // number of aborted communicators, in all threads
 
 }  // namespace anello::gpu::fake

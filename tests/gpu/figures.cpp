@@ -1,4 +1,4 @@
-// Figures of a GPU, a line each: "name value unit, of what". Started by tests/gpu.sh on a machine that has one.
+// Prints figures of a GPU, one in a line: "name value unit, of what". Started by tests/gpu.sh on a machine with a GPU.
 #include <algorithm>
 #include <anello/gpu.hpp>
 #include <anello/testing.hpp>
@@ -26,15 +26,15 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-const gpu::Library& library() {
+const gpu::DevicePlugin& library() {
   return gpu::installed(Settings::from_environment().gpu_plugin);
 }
 gpu::Device device() {
   return {&library().table(), gpu::DeviceId{0}};
 }
 
-// Of one of `repeats` that are queued behind each other; the median of rounds after a first one.
-double queued_us(void* stream, int repeats, const std::function<void()>& queue) {
+// The time of one of `repeats` calls that are queued one behind the other: the median of all rounds except the first.
+double queued_us(GpuStream stream, int repeats, const std::function<void()>& queue) {
   const gpu::DeviceGuard guard(device());
   const gpu::Event done = gpu::make_event(device());
   std::vector<double> times;
@@ -48,7 +48,7 @@ double queued_us(void* stream, int repeats, const std::function<void()>& queue) 
   return median(times);
 }
 
-// Every kernel that goes over memory once, beside a copy in the same run.
+// Every kernel that goes over memory once, compared with a copy in the same run.
 void kernels(std::size_t elems) {
   trainer::CudaBackend on(device(), gpu::installed_kernels(Settings::from_environment().gpu_plugin));
   std::vector<Backend::Memory> memory;
@@ -74,11 +74,12 @@ void kernels(std::size_t elems) {
 }
 
 GpuGroup gpus_of(World& world, const std::string& backend) {
-  return GpuGroup(std::make_unique<GpuGroup::Impl>(world, GpuGroup::Impl::Options{.backend = backend, .device = 0},
-                                                   [] { return GpuGroup::Impl::Tables{&library().table()}; }));
+  return GpuGroupAccess::make(
+      std::make_unique<GpuGroupAccess::Impl>(world, GpuGroupAccess::Impl::Options{.backend = backend, .device = 0},
+                                             [] { return GpuGroupAccess::Impl::Tables{&library().table()}; }));
 }
 
-// What a call costs the host beyond NCCL's own.
+// What a call costs the host in addition to NCCL's own cost.
 void nccl() {
   run_world(1, [](World& world) {
     GpuGroup gpus = gpus_of(world, "nccl");
@@ -87,7 +88,7 @@ void nccl() {
     const Tensor tensor(memory.get(), 1, DType::f32);
     const char* why = "";
     const AnelloNcclTable& bare = *library().table().nccl(&why);
-    gpu::Communicator communicator(world, device(), bare, {});
+    gpu::NcclCommunicator communicator(world, device(), bare, {});
     const double ours = queued_us(stream.get(), 200, [&] { gpus.allreduce(tensor, stream.get()); });
     double theirs = 0;
     communicator.run("the bare call", nullptr, [&](void* comm) {
@@ -104,7 +105,7 @@ void nccl() {
   });
 }
 
-// The three stages alone, and together.
+// The three stages of a staged call, each alone and together.
 void staged(int ranks, std::size_t elems) {
   run_world(ranks, [&](World& world) {
     GpuGroup gpus = gpus_of(world, "staged");

@@ -19,16 +19,16 @@ using ::testing::HasSubstr;
 GpuGroup gpus_of(World& world, const std::string& backend) {
   fake::pretend(world.local_rank() % 4);
   fake::nccl_moves_with(world.split(0, world.rank()));
-  const GpuGroup::Impl::Options options{.backend = backend, .staged = {.copy = milliseconds(5000)}};
-  return GpuGroup(
-      std::make_unique<GpuGroup::Impl>(world, options, [] { return GpuGroup::Impl::Tables{&fake::table()}; }));
+  const GpuGroupAccess::Impl::Options options{.backend = backend, .staged = {.copy = milliseconds(5000)}};
+  return GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(
+      world, options, [] { return GpuGroupAccess::Impl::Tables{&fake::table()}; }));
 }
 
 class GpuGradientsBy : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, GpuGradientsBy, ::testing::Values("nccl", "staged"),
                          [](const auto& one) { return one.param; });
 
-// Kernels that are slow to make the gradients, announced when they are queued; in some other order on rank 1.
+// Gradients are announced when the slow kernels that make them are queued; in another order on rank 1.
 TEST_P(GpuGradientsBy, average_what_is_still_being_made) {
   for (const int passes : {1, 2})
     run_world(2, [&](World& world) {
@@ -36,7 +36,7 @@ TEST_P(GpuGradientsBy, average_what_is_still_being_made) {
       const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
       std::vector<float> a(100), b(30), c(7), none;
       GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}, {"none", none}, {"b", b}, {"c", c}}, stream.get(),
-                             {.bucket_bytes = 128, .passes = passes});
+                             {.bucket_bytes = 128, .accumulation_passes = passes});
       EXPECT_EQ(gradients.buckets().front(), (std::vector<std::size_t>{3, 2}));
       EXPECT_GT(gradients.buckets().size(), 3u);
       for (int step = 1; step <= 3; step++) {
@@ -56,7 +56,7 @@ TEST_P(GpuGradientsBy, average_what_is_still_being_made) {
           gradients.ready(1);
           if (backwards) gradients.ready(0);
         }
-        c.assign(c.size(), 5);  // but is never announced
+        c.assign(c.size(), 5);  // never announced
         gradients.finish();
         std::vector<float> seen;
         fake::queue(stream.get(), [&] { seen = a; });
@@ -67,6 +67,21 @@ TEST_P(GpuGradientsBy, average_what_is_still_being_made) {
       }
     });
   EXPECT_EQ(fake::alive(), 0);
+}
+
+TEST_P(GpuGradientsBy, take_the_size_of_buckets_from_the_setting) {
+  Settings settings = Settings::from_environment();
+  settings.bucket_bytes = 256 << 10;
+  run_world(
+      2,
+      [&](World& world) {
+        GpuGroup gpus = gpus_of(world, GetParam());
+        std::vector<float> values((1 << 20) / sizeof(float));
+        const std::vector<Gradient> list = {{"values", values}};
+        EXPECT_EQ(GpuGradients(gpus, list, nullptr).buckets().size(), 4u) << "of 256 KiB";
+        EXPECT_EQ(GpuGradients(gpus, list, nullptr, {.bucket_bytes = 0}).buckets().size(), 3u) << "512, 256, 256 KiB";
+      },
+      settings);
 }
 
 TEST_P(GpuGradientsBy, sum_and_compress) {
@@ -83,7 +98,7 @@ TEST_P(GpuGradientsBy, sum_and_compress) {
   });
 }
 
-// What makes the gradient is not done before the caller has gone on, and another collective of his has passed it.
+// The kernel that makes the gradient ends only after the caller has continued and has made another collective.
 TEST_P(GpuGradientsBy, let_the_backward_pass_go_on) {
   run_world(2, [&](World& world) {
     GpuGroup gpus = gpus_of(world, GetParam());
@@ -130,7 +145,7 @@ TEST_P(GpuGradientsBy, end_with_the_world) {
   }
 }
 
-// In the middle of a step, which the others do not wait for.
+// Destroys the gradients in the middle of a step.
 TEST(GpuGradients, may_be_given_up) {
   run_world(2, [&](World& world) {
     GpuGroup gpus = gpus_of(world, "staged");
@@ -148,11 +163,12 @@ TEST(GpuGradients, that_differ_are_a_mismatch) {
          GpuGroup gpus = gpus_of(world, "staged");
          std::vector<float> a(100), b(30);
          if (world.rank() == 1) b.resize(31);
-         GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}, {"b", b}}, nullptr);
+         GpuGradients gradients(gpus, {{"a", a}, {"b", b}}, nullptr);
        })) {
     ASSERT_TRUE(told.error);
     EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
-    EXPECT_THAT(told.error->what(), HasSubstr("the list of gradients"));
+    EXPECT_EQ(told.error->rank(), 1);
+    EXPECT_EQ(told.error->message(), "gradient 1 differs: 'b' (30 f32) on rank 0, 'b' (31 f32) on rank 1");
   }
 }
 
@@ -170,20 +186,22 @@ TEST(GpuGradients, misuse_is_refused) {
       return "accepted";
     };
     const std::vector<Gradient> list = {{"a", a}};
-    EXPECT_THAT(why([&] { GpuGradients(gpus, list, nullptr, {.max_norm = 1}); }), HasSubstr("no max_norm"));
-    EXPECT_THAT(why([&] { GpuGradients(gpus, list, nullptr, {.error_feedback = true}); }), HasSubstr("no error_feedb"));
+    EXPECT_THAT(why([&] { GpuGradients(gpus, list, nullptr, {.max_norm = 1}); }),
+                HasSubstr("max_norm is not available"));
+    EXPECT_THAT(why([&] { GpuGradients(gpus, list, nullptr, {.error_feedback = true}); }),
+                HasSubstr("error_feedback is not available"));
     EXPECT_THAT(why([&] {
                   GpuGradients(gpus, std::vector<Gradient>{{"whole", whole}}, nullptr);
                 }),
-                HasSubstr("'whole' is i32, not a float"));
+                HasSubstr("'whole' (5 i32): must be f16, bf16, f32 or f64"));
     GpuGradients gradients(gpus, list, nullptr);
-    EXPECT_THAT(why([&] { gradients.ready(0); }), HasSubstr("'a' is ready, but no step has begun"));
-    EXPECT_THAT(why([&] { gradients.finish(); }), HasSubstr("finish() without begin()"));
+    EXPECT_THAT(why([&] { gradients.ready(0); }), HasSubstr("'a' was announced outside a step"));
+    EXPECT_THAT(why([&] { gradients.finish(); }), HasSubstr("finish() was called outside a step"));
     gradients.begin();
-    EXPECT_THAT(why([&] { gradients.begin(); }), HasSubstr("before it was finished"));
+    EXPECT_THAT(why([&] { gradients.begin(); }), HasSubstr("begin() was called during a step"));
     EXPECT_THAT(why([&] { gradients.ready(1); }), HasSubstr("there is no gradient 1"));
     gradients.ready(0);
-    EXPECT_THAT(why([&] { gradients.ready(0); }), HasSubstr("as often as there are passes, 1"));
+    EXPECT_THAT(why([&] { gradients.ready(0); }), HasSubstr("'a' was announced 2 times in a step of 1 pass"));
     gradients.finish();
     gpus.synchronize(nullptr);
   });

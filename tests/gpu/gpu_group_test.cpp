@@ -1,4 +1,4 @@
-// How a GpuGroup decides, and that every call goes the way its memory says.
+// How a GpuGroup chooses its backend, and that calls follow the memory of their tensors.
 #include "gpu/gpu_group.hpp"
 
 #include <gmock/gmock.h>
@@ -16,21 +16,21 @@ namespace {
 namespace fake = gpu::fake;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
-using Choice = GpuGroup::Impl::Options;
+using Choice = GpuGroupAccess::Impl::Options;
 
-GpuGroup::Impl::Tables load() {
+GpuGroupAccess::Impl::Tables load() {
   return {&fake::table()};
 }
 
-GpuGroup gpus_of(World& world, const Choice& choice = {}, const GpuGroup::Impl::Load& from = load) {
+GpuGroup gpus_of(World& world, const Choice& choice = {}, const GpuGroupAccess::Impl::FindTables& from = load) {
   std::vector<int> all(std::size_t(world.size()));
   std::iota(all.begin(), all.end(), 0);
   fake::nccl_moves_with(world.group(all));
-  fake::pretend(choice.device >= 0 ? choice.device : world.local_rank() % 4);
-  return GpuGroup(std::make_unique<GpuGroup::Impl>(world, choice, from));
+  fake::pretend(choice.device.value_or(world.local_rank() % 4));
+  return GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(world, choice, from));
 }
 
-// Which way all ranks of such a world take; they agree on it.
+// The backend and the reason on all ranks of such a world, which must be the same.
 std::string way(int ranks, const std::function<Choice(int rank)>& choice) {
   std::vector<std::string> ways(std::size_t(ranks), "");
   run_world(ranks, [&](World& world) {
@@ -68,10 +68,10 @@ TEST(GpuGroup, stages_where_it_is_asked_to) {
   EXPECT_EQ(way(2, [](int) { return Choice{.backend = "staged"}; }), "staged: ANELLO_GPU_BACKEND=staged");
 }
 
-// All ranks are told the same.
+// Every rank throws the same error.
 void expect_refused(const std::vector<Told>& all, ErrorCode code, const std::string& what) {
   for (const Told& told : all) {
-    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " threw nothing";
     EXPECT_EQ(told.error->code(), code);
     EXPECT_THAT(told.error->what(), HasSubstr(what));
   }
@@ -79,12 +79,12 @@ void expect_refused(const std::vector<Told>& all, ErrorCode code, const std::str
 
 TEST(GpuGroup, refuses_what_cannot_be) {
   expect_refused(told_on_all_ranks(2, [](World& world) { gpus_of(world, {.backend = "cuda"}); }),
-                 ErrorCode::configuration, "ANELLO_GPU_BACKEND='cuda' is none of auto, nccl, staged");
+                 ErrorCode::configuration, "ANELLO_GPU_BACKEND must be one of auto, nccl, staged, not 'cuda'");
   expect_refused(told_on_all_ranks(5, [](World& world) { gpus_of(world, {.backend = "nccl"}); }),
-                 ErrorCode::configuration, "ANELLO_GPU_BACKEND=nccl cannot be: ranks 0 and 4 share GPU fake:0");
+                 ErrorCode::configuration, "ANELLO_GPU_BACKEND=nccl is not possible: ranks 0 and 4 share GPU fake:0");
 }
 
-// One rank's trouble is everybody's.
+// A failure on one rank is an error on all.
 TEST(GpuGroup, says_on_all_ranks_what_one_of_them_lacks) {
   const auto only_rank_1 = [](World& world, const std::function<void()>& trouble, Choice choice = {}) {
     gpus_of(world, choice, [&] {
@@ -99,22 +99,22 @@ TEST(GpuGroup, says_on_all_ranks_what_one_of_them_lacks) {
   expect_refused(told_on_all_ranks(3, [&](World& world) { only_rank_1(world, [] { fake::fail("device_count"); }); }),
                  ErrorCode::unsupported, "rank 1 on localhost: no GPU can be used: the fake is broken");
   expect_refused(
-      told_on_all_ranks(3, [&](World& world) { only_rank_1(world, [] {}, {.device = world.rank() == 1 ? 4 : -1}); }),
-      ErrorCode::unsupported, "rank 1 on localhost: GPU 4 is asked for, but there are 4, from 0 on");
+      told_on_all_ranks(3, [&](World& world) { only_rank_1(world, [] {}, {.device = world.rank() == 1 ? 4 : 0}); }),
+      ErrorCode::unsupported, "rank 1 on localhost: GPU 4 was asked for; it must be one of 0 to 3");
 }
 
 class GpuGroupBy : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Backends, GpuGroupBy, ::testing::Values("nccl", "staged"),
                          [](const auto& one) { return one.param; });
 
-// Each verb once; what they come to in all cases is looked after by the tests of the two ways.
+// Each collective once; the tests of the two backends check all cases.
 TEST_P(GpuGroupBy, has_the_verbs_of_a_group) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = GetParam()});
     EXPECT_EQ(gpus.backend(), GetParam());
     EXPECT_EQ(gpus.device(), world.rank());
     const gpu::Stream owned = gpu::make_stream(fake::device(world.rank()));
-    void* const stream = owned.get();
+    const GpuStream stream = owned.get();
     const int me = world.rank(), other = 1 - me;
     const auto filled = [](int value) { return std::vector<int>(100, value); };
     std::vector<int> a = filled(me + 1), b = filled(0), halves(200), sent = filled(me), got(100), list = filled(me);
@@ -176,13 +176,13 @@ TEST(GpuGroup, stages_the_calls_that_nccl_has_no_kernels_for) {
   });
 }
 
-// The group's own call, but not before the stream has come to it.
+// The group's own call, after the work queued on the stream.
 TEST(GpuGroup, knows_host_memory) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world);
     fake::pretend(-1);
     std::vector<int> values(100);
-    const gpu::DeviceGuard guard(fake::device(world.rank()));  // whose default stream it is
+    const gpu::DeviceGuard guard(fake::device(world.rank()));  // a null stream is its default stream
     fake::queue(nullptr, [&] {
       std::this_thread::sleep_for(milliseconds(10));
       values.assign(values.size(), 4);

@@ -19,17 +19,17 @@ using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr Communicator::Limits kLimits{};
+constexpr NcclCommunicator::Limits kLimits{};
 
-std::vector<int> everybody(const World& world) {
+std::vector<int> all_ranks(const World& world) {
   std::vector<int> all(std::size_t(world.size()));
   std::iota(all.begin(), all.end(), 0);
   return all;
 }
 
-std::unique_ptr<Nccl> nccl(World& world, const Communicator::Limits& limits = kLimits, bool compare = false,
+std::unique_ptr<Nccl> nccl(World& world, const NcclCommunicator::Limits& limits = kLimits, bool compare = false,
                            const AnelloKernelTable* kernels = nullptr) {
-  fake::nccl_moves_with(world.group(everybody(world)));
+  fake::nccl_moves_with(world.group(all_ranks(world)));
   return std::make_unique<Nccl>(world, fake::device(world.rank()), Nccl::Tables{&fake::nccl_table(), kernels}, limits,
                                 compare);
 }
@@ -132,7 +132,7 @@ TEST(Nccl, says_what_it_cannot_do) {
   });
 }
 
-// Another rank may have no factor, and is not to wait.
+// Another rank may have no factor; it must not wait forever.
 TEST(Nccl, a_factor_before_a_maximum_needs_kernels) {
   for (const Told& told : told_on_all_ranks(2, [](World& world) {
          const auto on_gpu = nccl(world);
@@ -151,13 +151,13 @@ TEST(Nccl, waits_for_what_was_queued_and_is_waited_for) {
   run_world(2, [&](World& world) { expect_the_streams_order(*nccl(world), fake::device(world.rank())); });
 }
 
-// What all ranks are told when rank 1 has these faults, and how long that took. Nothing is left then.
+// The errors of all ranks when rank 1 has these faults, and how long the ranks took. No communicator may be left.
 struct Ending {
   std::vector<Told> told;
   milliseconds took;
 };
-Ending end_of(const fake::NcclFaults& faults, const Communicator::Limits& limits,
-              const std::function<void(World&, Nccl&, void* stream)>& program, bool compare = false) {
+Ending end_of(const fake::NcclFaults& faults, const NcclCommunicator::Limits& limits,
+              const std::function<void(World&, Nccl&, GpuStream stream)>& program, bool compare = false) {
   const auto began = std::chrono::steady_clock::now();
   Ending ending;
   ending.told = told_on_all_ranks(3, [&](World& world) {
@@ -177,9 +177,9 @@ Ending end_of(const fake::NcclFaults& faults, const Communicator::Limits& limits
   return ending;
 }
 
-void expect_all_told(const Ending& ending, ErrorCode code, int culprit, const std::string& what) {
+void expect_error_on_all(const Ending& ending, ErrorCode code, int culprit, const std::string& what) {
   for (const Told& told : ending.told) {
-    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " threw nothing";
     EXPECT_EQ(told.error->code(), code) << told.error->what();
     EXPECT_EQ(told.error->rank(), culprit) << told.error->what();
     EXPECT_THAT(told.error->message(), HasSubstr(what));
@@ -188,7 +188,7 @@ void expect_all_told(const Ending& ending, ErrorCode code, int culprit, const st
   EXPECT_LT(ending.took, seconds(4));
 }
 
-void reduce_for_ever(World& world, Nccl& on_gpu, void* stream) {
+void reduce_forever(World& world, Nccl& on_gpu, GpuStream stream) {
   std::vector<int> values(100, world.rank());
   for (;;) {
     on_gpu.allreduce(values, values, stream, Op::sum, {});
@@ -197,40 +197,40 @@ void reduce_for_ever(World& world, Nccl& on_gpu, void* stream) {
 }
 
 TEST(Nccl, that_refuses_a_communicator_ends_the_world) {
-  expect_all_told(end_of({.refuses = true}, kLimits, reduce_for_ever), ErrorCode::aborted, 1,
-                  "NCCL on GPU 1: the fake refuses");
+  expect_error_on_all(end_of({.refuses = true}, kLimits, reduce_forever), ErrorCode::aborted, 1,
+                      "NCCL on GPU 1: the fake refuses");
 }
 
 TEST(Nccl, that_is_never_there_is_given_up_after_the_limit) {
-  Communicator::Limits limits;
+  NcclCommunicator::Limits limits;
   limits.start = milliseconds(200);
-  expect_all_told(end_of({.never_there = true}, limits, reduce_for_ever), ErrorCode::aborted, 1,
-                  "it took more than 200 ms");
+  expect_error_on_all(end_of({.never_there = true}, limits, reduce_forever), ErrorCode::aborted, 1,
+                      "it took more than 200 ms");
 }
 
 TEST(Nccl, an_error_that_it_finds_by_itself_ends_the_world) {
   const int before = fake::nccl_aborted();
-  const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, void* stream) {
+  const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, GpuStream stream) {
     std::vector<int> values(100, 1);
     on_gpu.allreduce(values, values, stream, Op::sum, {});
     fake::finish(stream);
     if (world.rank() == 1) fake::nccl_breaks();
     while (!world.failure()) std::this_thread::sleep_for(milliseconds(1));
-    reduce_for_ever(world, on_gpu, stream);
+    reduce_forever(world, on_gpu, stream);
   });
-  expect_all_told(ending, ErrorCode::aborted, 1, "NCCL on GPU 1: the fake is broken (a cable is loose)");
+  expect_error_on_all(ending, ErrorCode::aborted, 1, "NCCL on GPU 1: the fake is broken (a cable is loose)");
   EXPECT_EQ(fake::nccl_aborted() - before, 3);
 }
 
 TEST(Nccl, a_kernel_that_hangs_is_ended_after_the_limit) {
-  Communicator::Limits limits;
+  NcclCommunicator::Limits limits;
   limits.operation = milliseconds(300);
-  const Ending ending = end_of({.kernels_hang = true}, limits, reduce_for_ever);
-  expect_all_told(ending, ErrorCode::aborted, ending.told[0].error->rank(), "took more than 300 ms");
+  const Ending ending = end_of({.kernels_hang = true}, limits, reduce_forever);
+  expect_error_on_all(ending, ErrorCode::aborted, ending.told[0].error->rank(), "took more than 300 ms");
   EXPECT_THAT(ending.told[0].error->message(), HasSubstr("NCCL allreduce #0 (sum of 100 i32)"));
 }
 
-// Its kernels would wait for the dead rank's; what is told is the death.
+// NCCL's kernels would wait for those of the dead rank; the error is the death.
 TEST(Nccl, a_rank_that_dies_frees_the_others) {
   const std::vector<Told> told = told_on_all_ranks(3, [&](World& world) {
     if (world.rank() != 1) fake::nccl_faults().kernels_hang = true;
@@ -252,7 +252,7 @@ TEST(Nccl, a_rank_that_dies_frees_the_others) {
 }
 
 TEST(Nccl, an_abort_that_does_not_come_back_is_left_behind) {
-  Communicator::Limits limits;
+  NcclCommunicator::Limits limits;
   limits.end = milliseconds(50);
   const auto began = std::chrono::steady_clock::now();
   run_world(1, [&](World& world) {
@@ -265,7 +265,7 @@ TEST(Nccl, an_abort_that_does_not_come_back_is_left_behind) {
 }
 
 TEST(Nccl, arguments_that_differ_are_a_mismatch_where_they_are_compared) {
-  const auto with_counts = [](World& world, Nccl& on_gpu, void* stream) {
+  const auto with_counts = [](World& world, Nccl& on_gpu, GpuStream stream) {
     std::vector<int> values(world.rank() == 1 ? 101 : 100, 1);
     for (;;) on_gpu.allreduce(values, values, stream, Op::sum, {});
   };
@@ -279,11 +279,11 @@ TEST(Nccl, arguments_that_differ_are_a_mismatch_where_they_are_compared) {
 }
 
 TEST(Nccl, unequal_parts_that_do_not_fit_end_the_world) {
-  const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, void* stream) {
+  const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, GpuStream stream) {
     const std::vector<std::uint64_t> sends(3, world.rank() == 2 ? 5 : 4), expects(3, 4);
     std::vector<int> from(15), to(15);
     on_gpu.alltoall(from, to, sends, expects, stream, {});
-    reduce_for_ever(world, on_gpu, stream);
+    reduce_forever(world, on_gpu, stream);
   });
   for (const Told& told : ending.told) EXPECT_THAT(told.error->message(), HasSubstr("rank 2 sends 5 elements"));
 }

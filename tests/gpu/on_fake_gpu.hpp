@@ -1,4 +1,4 @@
-// Rows of exercises on a fake GPU.
+// Exercises on a fake GPU.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace anello::gpu {
 
-// All in a row by this rank, on one stream of its own; only then are the results looked at.
+// Queues all of them on one stream of this rank, and checks the results afterwards.
 inline void expect_right(Collectives& on_gpu, World& world, const Device& device, std::vector<Exercise> exercises) {
   const Stream stream = make_stream(device);
   std::vector<std::unique_ptr<Part>> parts;
@@ -24,7 +24,7 @@ inline void expect_right(Collectives& on_gpu, World& world, const Device& device
     EXPECT_EQ(parts[k]->wrong(), "") << describe(exercises[k]) << ", rank " << world.rank();
 }
 
-// In a world of two: what was queued before a call is waited for, and what is queued after it finds the result.
+// In a world of two: a call waits for the work queued before it, and work queued after it sees the result.
 inline void expect_the_streams_order(Collectives& on_gpu, const Device& device) {
   const Stream stream = make_stream(device);
   std::vector<int> values(1000), seen;

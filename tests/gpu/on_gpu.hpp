@@ -1,4 +1,4 @@
-// Exercises on GPU memory, a real one's or a fake one's: carrying out what a rank has to do, and rows of them.
+// Exercises on the memory of a real or a fake GPU: runs a rank's part of one, and lists of them.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ inline Tensors tensors_of(const Part& part) {
   return {part.input(), part.in_place(), part.output()};
 }
 
-inline void carry_out(Collectives& on_gpu, int rank, const Exercise& exercise, const Tensors& part, void* stream) {
+inline void carry_out(Collectives& on_gpu, int rank, const Exercise& exercise, const Tensors& part, GpuStream stream) {
   const std::vector<std::uint64_t> counts = exercise.counts(rank), received = exercise.received(rank);
   const ReduceOptions options{
       .wire = exercise.wire, .prescale = exercise.prescale, .postscale = exercise.postscale, .counts = counts};
@@ -49,7 +49,7 @@ inline void carry_out(Collectives& on_gpu, int rank, const Exercise& exercise, c
   }
 }
 
-// Every kind, equal and unequal parts, out of place and, where that is a call of its own, in place.
+// Every kind, with equal and unequal parts, out of place and, where the call differs, in place.
 inline std::vector<Exercise> exercises_of_all_kinds(std::uint64_t count, int root) {
   std::vector<Exercise> all;
   for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::broadcast, Kind::allgather, Kind::gather, Kind::scatter,

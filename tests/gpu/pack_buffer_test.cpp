@@ -1,4 +1,4 @@
-// What travels in 16 bits between GPUs, over a fake one and a fake NCCL.
+// Tensors that travel in 16 bits between GPUs, with the fake GPU and the fake NCCL.
 #include "gpu/pack_buffer.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace {
 std::unique_ptr<Nccl> nccl(World& world, const AnelloKernelTable& kernels) {
   fake::nccl_moves_with(world.split(0, world.rank()));
   return std::make_unique<Nccl>(world, fake::device(world.rank()), Nccl::Tables{&fake::nccl_table(), &kernels},
-                                Communicator::Limits{}, true);
+                                NcclCommunicator::Limits{}, true);
 }
 
 TEST(PackBuffer, carries_allreduces_of_nccl) {
@@ -37,7 +37,7 @@ TEST(PackBuffer, carries_allreduces_of_nccl) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-// Some ranks have a factor and some have none: all of them queue the same.
+// Some ranks have a factor and others do not: all must queue the same NCCL call.
 TEST(PackBuffer, multiplies_what_a_rank_gives) {
   run_world(3, [](World& world) {
     const auto on_gpu = nccl(world, *anello_kernel_table());
@@ -60,7 +60,7 @@ TEST(PackBuffer, multiplies_what_a_rank_gives) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-// The room is one, whatever the stream, and grows while the call before it is on its way, which waits for another rank.
+// All streams share the memory. It grows while the previous call is under way and waits for another rank.
 TEST(PackBuffer, is_used_by_one_call_at_a_time) {
   run_world(2, [](World& world) {
     const auto on_gpu = nccl(world, *anello_kernel_table());
@@ -82,14 +82,14 @@ TEST(PackBuffer, is_used_by_one_call_at_a_time) {
 
 TEST(PackBuffer, a_cast_that_fails_ends_the_world) {
   static AnelloKernelTable broken = *anello_kernel_table();
-  broken.cast = [](const AnelloPart*, std::size_t, int, int, double, void*) { return 700; };
+  broken.cast = [](const AnelloPart*, std::size_t, int, int, double, GpuStream) { return 700; };
   const std::vector<Told> all = told_on_all_ranks(2, [](World& world) {
     const auto on_gpu = nccl(world, world.rank() == 1 ? broken : *anello_kernel_table());
     std::vector<float> values(100, 1);
     try {
       for (;;) on_gpu->allreduce(values, values, nullptr, Op::sum, {.wire = DType::f16});
     } catch (const Error&) {
-      fake::settle_down();  // before the memory goes
+      fake::wait_for_all();  // before the memory is freed
       throw;
     }
   });

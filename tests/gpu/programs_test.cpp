@@ -1,4 +1,4 @@
-// Programs that are asked for a GPU, as a user starts them: with one that is made of threads, and with none.
+// Programs with --device cuda, as a user starts them: with a fake GPU, and without a GPU.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -36,7 +36,7 @@ std::vector<std::string> training(const std::string& device, std::vector<std::st
   return words;
 }
 
-// The losses and accuracies that were reported, in order.
+// The losses and accuracies in the output, in order.
 std::vector<double> figures(const std::string& out) {
   std::vector<double> all;
   const std::regex figure(R"(epoch \d+/\d+  loss ([0-9.]+)  test loss ([0-9.]+)  accuracy ([0-9.]+) %)");
@@ -79,7 +79,7 @@ TEST(GpuPrograms, without_the_plugins_say_what_is_missing) {
 
 TEST(GpuPrograms, say_what_a_gpu_has_not) {
   EXPECT_THAT(run(1, FAKE_GPU_PLUGIN, training("cuda", {"--compression", "fp16", "--feedback"})).err,
-              HasSubstr("there is no error_feedback for GPU memory"));
+              HasSubstr("error_feedback is not available for gradients in GPU memory"));
 }
 
 TEST(GpuPrograms, doctor_tells_of_devices_and_of_the_way_that_ranks_take) {

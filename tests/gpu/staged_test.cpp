@@ -1,4 +1,4 @@
-// The staged path over a fake GPU, whose streams race where nothing orders them.
+// The staged backend on a fake GPU, whose streams race if nothing orders them.
 #include "gpu/staged.hpp"
 
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ TEST(Staged, lists_and_transfers) {
   });
 }
 
-// The longer one's first segment is as long as the other one's only one.
+// The first segment of the longer tensor is as long as the only segment of the shorter.
 TEST(Staged, counts_that_differ_by_whole_segments_are_a_mismatch) {
   const std::vector<Told> told = told_on_all_ranks(2, [&](World& world) {
     const auto on_gpu = staged(world);
@@ -83,7 +83,7 @@ TEST(Staged, waits_for_what_was_queued_and_is_waited_for) {
   run_world(2, [&](World& world) { expect_the_streams_order(*staged(world), fake::device(world.rank() % 2)); });
 }
 
-// Who only receives copies nothing from the device, and has to wait all the same.
+// A rank that only receives copies nothing from the device, but must wait all the same.
 TEST(Staged, a_received_tensor_does_not_overtake_what_was_queued) {
   run_world(2, [&](World& world) {
     const auto on_gpu = staged(world);
@@ -115,7 +115,7 @@ TEST(Staged, a_call_that_fails_on_the_device_ends_the_world_and_says_which) {
         } catch (const Error&) {
           fake::recover();
           const std::vector<int> as_it_was = values;
-          fake::settle_down();
+          fake::wait_for_all();
           EXPECT_EQ(values, as_it_was) << "copies go on after " << call << " " << after;
           throw;
         }
@@ -145,7 +145,7 @@ TEST(Staged, a_device_that_hangs_is_given_up_after_the_limit) {
   fake::recover();
   EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(5000));
   for (const Told& each : told) EXPECT_THAT(each.error->message(), HasSubstr("took more than 100 ms"));
-  EXPECT_EQ(fake::reclaim(), 6) << "what a device may still use is not given back";
+  EXPECT_EQ(fake::reclaim(), 6) << "memory that a device may still use is leaked";
   EXPECT_EQ(fake::alive(), 0);
 }
 

@@ -9,7 +9,7 @@ using std::chrono::milliseconds;
 
 constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 
-// What it tries, told how long a step takes in buckets of a size.
+// The sizes it tries, if a step with buckets of a size takes that time.
 template <class Took>
 std::vector<std::uint64_t> tried(BucketTuner& tuner, Took took) {
   std::vector<std::uint64_t> all;

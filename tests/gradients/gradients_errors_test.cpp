@@ -1,4 +1,4 @@
-// What is wrong with gradients is said with their names, and nothing hangs.
+// Errors name the gradients, and nothing hangs.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -25,22 +25,22 @@ TEST(GradientErrors, announced_at_the_wrong_time_are_named_and_the_step_goes_on)
   with_ranks(2, [](World& world) {
     Model model(world.rank(), {10, 20});
     Gradients gradients(world, model.gradients());
-    EXPECT_THAT(refusal([&] { gradients.ready(0); }), HasSubstr("'layer 0' was announced while no step had begun"));
-    EXPECT_THAT(refusal([&] { gradients.finish(); }), HasSubstr("finish() without begin()"));
+    EXPECT_THAT(refusal([&] { gradients.ready(0); }), HasSubstr("'layer 0' was announced outside a step"));
+    EXPECT_THAT(refusal([&] { gradients.finish(); }), HasSubstr("finish() was called outside a step"));
     gradients.begin();
-    EXPECT_THAT(refusal([&] { gradients.begin(); }), HasSubstr("a step begins before the one before it was finished"));
+    EXPECT_THAT(refusal([&] { gradients.begin(); }), HasSubstr("begin() was called during a step"));
     model.backward(0), gradients.ready(0);
     EXPECT_THAT(refusal([&] { gradients.ready(0); }), HasSubstr("'layer 0' was announced 2 times in a step of 1 pass"));
     EXPECT_THAT(refusal([&] { gradients.ready(2); }), HasSubstr("there is no gradient 2; there are 2"));
     model.backward(1), gradients.ready(1);
     gradients.finish();
     model.expect([&](std::size_t k, std::size_t i) { return sum_of(2, k, i) / 2; });
-    EXPECT_THAT(refusal([&] { gradients.ready(1); }), HasSubstr("'layer 1' was announced while no step had begun"));
+    EXPECT_THAT(refusal([&] { gradients.ready(1); }), HasSubstr("'layer 1' was announced outside a step"));
     world.barrier();
   });
 }
 
-// Every rank is told the same, and the world goes on.
+// Every rank throws the same error, and the world can still be used.
 TEST(GradientErrors, that_differ_between_ranks_are_named) {
   struct Odd {
     Gradient gradient;
@@ -55,7 +55,9 @@ TEST(GradientErrors, that_differ_between_ranks_are_named) {
       {{"w", values, turned}, {}, "'w' (3 x 20 f32) on rank 0, 'w' (20 x 3 f32) on rank 2"},
       {{"w", doubles, shape}, {}, "'w' (3 x 20 f32) on rank 0, 'w' (3 x 20 f64) on rank 2"},
       {{"w", std::span(values).first(30)}, {}, "'w' (3 x 20 f32) on rank 0, 'w' (30 f32) on rank 2"},
-      {{"w", values, shape}, {.passes = 2}, "options of gradients differ: "}};
+      {{"w", values, shape},
+       {.accumulation_passes = 2},
+       "option accumulation_passes of the gradients differs: 1 on rank 0, 2 on rank 2"}};
   for (const Odd& each : odd) {
     const auto told = told_on_all_ranks(4, [&](World& world) {
       std::vector<float> own(60), first(5);
@@ -89,11 +91,14 @@ TEST(GradientErrors, that_cannot_be_are_refused) {
     };
     EXPECT_THAT(told({{"a", values}, {"a", values}}), HasSubstr("'a' (6 f32): is listed twice"));
     EXPECT_THAT(told({{"", values}}), HasSubstr("needs a name"));
-    EXPECT_THAT(told({{"a", whole}}), HasSubstr("'a' (6 i32): is no floating-point type"));
+    EXPECT_THAT(told({{"a", whole}}), HasSubstr("'a' (6 i32): must be f16, bf16, f32 or f64"));
     EXPECT_THAT(told({{"a", values, shape}}), HasSubstr("the shape does not have the tensor's 6 elements"));
-    EXPECT_THAT(told({{"a", values}}, {.bucket_bytes = -2}), HasSubstr("bucket_bytes is -2"));
-    EXPECT_THAT(told({{"a", values}}, {.max_norm = std::nan("")}), HasSubstr("max_norm is nan"));
-    EXPECT_THAT(told({{"a", values}}, {.passes = 0}), HasSubstr("passes is 0"));
+    EXPECT_THAT(told({{"a", values}}, {.bucket_bytes = -1}),
+                HasSubstr("bucket_bytes must be 0 (a suitable size) or positive, not -1"));
+    for (const double wrong : {0.0, -1.0, std::nan("")})
+      EXPECT_THAT(told({{"a", values}}, {.max_norm = wrong}), HasSubstr("max_norm must be positive, not "));
+    EXPECT_THAT(told({{"a", values}}, {.accumulation_passes = 0}),
+                HasSubstr("accumulation_passes must be at least 1, not 0"));
     EXPECT_THAT(told({{"a", values}}, {.error_feedback = true}), HasSubstr("set wire"));
     EXPECT_THAT(told({{"a", wide}}, {.wire = DType::f16, .error_feedback = true}), HasSubstr("for gradients of f32"));
     EXPECT_THAT(told({{"a", values}}, {.wire = DType::f64}), HasSubstr("'a' (6 f32) cannot travel as f64"));

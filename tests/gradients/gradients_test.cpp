@@ -1,4 +1,4 @@
-// From gradients to averaged gradients, in whole worlds.
+// Gradients and their averages, in whole worlds.
 #include <gmock/gmock.h>
 #include <anello/gradients.hpp>
 
@@ -30,9 +30,9 @@ TEST_P(GradientsOf, are_averaged) {
         model.backward(k, step);
         gradients.ready(k);
       }
-      const Gradients::Step done = gradients.finish();
+      const StepStats done = gradients.finish();
       model.expect([&](std::size_t k, std::size_t i) { return sum_of(world.size(), k, i, step) / world.size(); });
-      EXPECT_EQ(done.norm, 0);
+      EXPECT_EQ(done.norm, std::nullopt);
       if (world.size() > 1) {
         EXPECT_GT(done.communicated.count(), 0);
         EXPECT_GT(gradients.buckets().size(), 5u);
@@ -41,7 +41,7 @@ TEST_P(GradientsOf, are_averaged) {
   });
 }
 
-// In every step in another order on every rank.
+// In another order in every step and on every rank.
 TEST_P(GradientsOf, may_become_ready_in_any_order) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), kSizes);
@@ -102,7 +102,7 @@ TEST_P(GradientsOf, are_weighted_by_samples) {
 TEST_P(GradientsOf, of_several_passes_are_announced_as_often) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), {10, 20});
-    Gradients gradients(world, model.gradients(), {.passes = 3});
+    Gradients gradients(world, model.gradients(), {.accumulation_passes = 3});
     gradients.begin();
     model.backward(0), model.backward(1);
     for (int pass = 0; pass < 3; pass++)
@@ -117,7 +117,7 @@ TEST_P(GradientsOf, of_several_passes_are_announced_as_often) {
   });
 }
 
-// What a single rank would compute: the norm of the average.
+// The norm is that of the average, as a single rank would compute it.
 TEST_P(GradientsOf, are_scaled_down_to_the_norm) {
   with_ranks(GetParam(), [](World& world) {
     for (const std::int64_t bucket_bytes : {100, 3000, 1 << 20}) {
@@ -129,7 +129,7 @@ TEST_P(GradientsOf, are_scaled_down_to_the_norm) {
       for (int step = 0; step < 2; step++) {
         gradients.begin();
         for (std::size_t k = 0; k < model.count(); k++) model.backward(k), gradients.ready(k);
-        const double norm = gradients.finish().norm;
+        const double norm = gradients.finish().norm.value();
         EXPECT_NEAR(norm, std::sqrt(squares), 1e-5 * norm);
         for (std::size_t k = 0; k < model.count(); k++)
           for (std::size_t i = 0; i < model.values()[k].size(); i++)
@@ -150,7 +150,7 @@ TEST_P(GradientsOf, below_the_norm_stay_as_they_are) {
   });
 }
 
-// The second of three is used by rank 0 alone, the last by nobody.
+// Only rank 0 uses the second of three, and no rank the last.
 TEST_P(GradientsOf, that_are_not_used_count_as_zero) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), {10, 20, 30});
@@ -204,7 +204,7 @@ TEST(Gradients, follow_the_order_of_rank_0_after_the_first_step) {
   });
 }
 
-// Steps of different length on each rank: what rank 0 found is what all have.
+// Steps take a different time on each rank; all ranks must take the size that rank 0 found.
 TEST(Gradients, may_try_sizes_of_buckets_and_agree_on_one) {
   with_ranks(3, [](World& world) {
     Model model(world.rank(), {400'000, 600'000, 10});
@@ -222,15 +222,15 @@ TEST(Gradients, may_try_sizes_of_buckets_and_agree_on_one) {
         EXPECT_EQ(tried.size(), 3u) << "256 KiB, 1 MiB and all";
       }
       if (step < 20) continue;
-      std::vector<std::uint64_t> everybody(3);
+      std::vector<std::uint64_t> all(3);
       const std::uint64_t own = gradients.buckets().size();
-      world.allgather(std::span(&own, 1), everybody);
-      EXPECT_THAT(everybody, testing::Each(own));
+      world.allgather(std::span(&own, 1), all);
+      EXPECT_THAT(all, testing::Each(own));
     }
   });
 }
 
-// By the time that the last gradient is ready, the first bucket has come through.
+// The first bucket is done before the last gradient is ready.
 TEST(Gradients, travel_while_others_are_still_made) {
   with_ranks(2, [](World& world) {
     Model model(world.rank(), {1000, 1000});
@@ -273,7 +273,7 @@ TEST(Gradients, fail_with_their_world) {
 TEST(Gradients, that_rounding_loses_come_back_by_feedback) {
   for (const bool feedback : {false, true})
     with_ranks(2, [feedback](World& world) {
-      constexpr float kTiny = 1e-8F;  // f16's least is 6e-8
+      constexpr float kTiny = 1e-8F;  // the smallest number of f16 is 6e-8
       constexpr int kSteps = 1000;
       std::vector<float> gradient(100), parameter(100);
       Gradients gradients(world, {{"tiny", gradient}}, {.wire = DType::f16, .error_feedback = feedback});

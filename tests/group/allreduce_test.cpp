@@ -1,10 +1,12 @@
 // Allreduce in worlds of threads over real sockets: every size of world, every algorithm, every type and reduction.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "ring/algorithms/algorithm.hpp"
@@ -115,11 +117,12 @@ TEST(Allreduce, a_million_elements) {
 
 TEST(Allreduce, takes_the_algorithm_of_the_call) {
   run_world(3, [](World& world) {
+    constexpr std::array<std::optional<std::int64_t>, 5> kSlabs = {std::nullopt, 0, 3000, 1LL << 40, std::nullopt};
     for (const char* algorithm : {"auto", "ring", "tree", "", "star", "ring", "chain"})
-      for (const int slab_bytes : {-1, 0, 3000, -1}) {
+      for (const std::optional<std::int64_t> slab_bytes : kSlabs) {
         std::vector<int> values(5000, world.rank() + 1);
         world.allreduce(values, Op::sum, {.algorithm = algorithm, .slab_bytes = slab_bytes});
-        ASSERT_EQ(values, std::vector<int>(5000, 6)) << algorithm << " " << slab_bytes;
+        ASSERT_EQ(values, std::vector<int>(5000, 6)) << algorithm << " " << slab_bytes.value_or(-1);
       }
   });
 }

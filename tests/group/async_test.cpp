@@ -106,6 +106,39 @@ TEST(Async, wait_for_gives_up_in_time) {
   });
 }
 
+TEST(Async, wait_all_waits_for_all) {
+  run_world(2, [](World& world) {
+    std::vector<std::vector<float>> values(5, std::vector<float>(100'000, 1.F));
+    std::vector<Work> works(1);  // the first one refers to no operation
+    for (auto& each : values) works.push_back(world.allreduce_async(each));
+    wait_all(works);
+    for (const Work& work : works) EXPECT_TRUE(work.done());
+    for (const auto& each : values) EXPECT_EQ(each.back(), 2.F);
+    wait_all({});
+  });
+}
+
+TEST(Async, wait_all_throws_the_first_error_in_the_order_of_the_list) {
+  run_world(2, [](World& world) {
+    std::vector<float> a(10), b(10), c(10);
+    std::vector<Work> works = {world.allreduce_async(a)};
+    if (world.rank() == 1) {
+      works[0].wait();
+      world.abort("enough");
+      return;
+    }
+    works.push_back(world.allreduce_async(b, Op::sum, {.name = "the second"}));
+    works.push_back(world.allreduce_async(c, Op::sum, {.name = "the third"}));
+    try {
+      wait_all(works);
+      ADD_FAILURE() << "rank 1 did not call the last two";
+    } catch (const Error& e) {
+      EXPECT_THAT(e.what(), HasSubstr("'the second'"));
+    }
+    for (const Work& work : works) EXPECT_TRUE(work.done());
+  });
+}
+
 // From several threads at once, each waiting for its own.
 TEST(Async, threads_share_a_world) {
   run_world(3, [](World& world) {
@@ -194,7 +227,7 @@ TEST(Async, every_work_of_a_failed_world_says_so) {
     while (told == 0) std::this_thread::yield();
     EXPECT_EQ(told, 1);
     EXPECT_TRUE(second.error());
-    world.allreduce_async(last);
+    (void)world.allreduce_async(last);
   });
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";

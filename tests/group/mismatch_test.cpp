@@ -146,7 +146,7 @@ TEST_P(OddRank, scales_by_another_factor) {
   });
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
-    EXPECT_THAT(told.error->what(), HasSubstr("factors after the reduction, or numbers to agree on differ: rank"));
+    EXPECT_THAT(told.error->what(), HasSubstr("factors after the reduction, or consistency tokens differ: rank"));
   }
 }
 
@@ -155,16 +155,16 @@ TEST_P(OddRank, is_in_another_step) {
   const auto steps = [](World& world, bool agree) {
     const std::uint64_t step = world.rank() == GetParam() && !agree ? 8 : 7;
     std::vector<float> values(20), all(80);
-    world.allreduce(values, Op::sum, {.agree = 7});
-    world.broadcast(values, 0, {.agree = 7});
-    world.allgather(values, all, {.agree = 7});
-    world.barrier({.agree = step});
+    world.allreduce(values, Op::sum, {.consistency_token = 7});
+    world.broadcast(values, 0, {.consistency_token = 7});
+    world.allgather(values, all, {.consistency_token = 7});
+    world.barrier({.consistency_token = step});
     world.barrier();
   };
   for (const Told& told : told_on_all_ranks(kRanks, [&](World& world) { steps(world, false); })) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
     EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
-    EXPECT_THAT(told.error->what(), HasSubstr("or numbers to agree on differ: rank"));
+    EXPECT_THAT(told.error->what(), HasSubstr("or consistency tokens differ: rank"));
   }
   run_world(kRanks, [&](World& world) { steps(world, true); });
 }

@@ -62,7 +62,7 @@ TEST(Ending, SurvivorsAreAskedAndThenKilled) {
   EXPECT_EQ(outcome.code, 9);
   EXPECT_GE(seconds_since(start), 1.5);
   EXPECT_TRUE(contains(outcome.out, "[0] asked\n")) << outcome.out;
-  EXPECT_TRUE(contains(outcome.err, "killed, still running: rank 1\n")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "still running, so killed: rank 1\n")) << outcome.err;
 }
 
 TEST(Ending, AStoppedRankEndsToo) {
@@ -133,7 +133,7 @@ TEST(Ending, AWorldThatIsStuckIsToldWhyBeforeItIsKilled) {
                                            "ranks, and 2 s have passed\n"))
         << job.err();
   }
-  EXPECT_TRUE(contains(job.err(), "killed, still running: rank 0\n")) << job.err();
+  EXPECT_TRUE(contains(job.err(), "still running, so killed: rank 0\n")) << job.err();
   EXPECT_EQ(job.marked(), std::vector<pid_t>());
 }
 

@@ -110,7 +110,7 @@ TEST(Environment, BoundRanksShareNoCore) {
   }
   const Outcome refused = testing::run(ranks(cores + 1, shown, {"--bind"}));
   EXPECT_EQ(refused.code, 2);
-  EXPECT_TRUE(contains(refused.err, "leave it out")) << refused.err;
+  EXPECT_TRUE(contains(refused.err, "remove --bind")) << refused.err;
 }
 
 TEST(Environment, SixtyFourRanks) {

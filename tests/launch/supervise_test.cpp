@@ -20,55 +20,56 @@ constexpr int kExit0 = 0, kExit3 = 3 << 8;  // as waitpid has them
 class SupervisorTest : public ::testing::Test {
  protected:
   SupervisorTest() {
-    for (int rank = 0; rank < 3; rank++) supervisor_.heard({Report::Kind::started, rank, 100 + rank}, now_);
+    for (int rank = 0; rank < 3; rank++) supervisor_.reported({Report::Kind::started, rank, 100 + rank}, now_);
   }
-  void ends(int rank, int status) { supervisor_.heard({Report::Kind::exited, rank, 100 + rank, status}, now_); }
+  void ends(int rank, int status) { supervisor_.reported({Report::Kind::exited, rank, 100 + rank, status}, now_); }
   void pass(int time_ms) {
     now_ += milliseconds(time_ms);
     while (supervisor_.next_tick() && *supervisor_.next_tick() <= now_) supervisor_.tick(now_);
   }
 
   Job job_{.command = {"train"}, .size = 3};
-  std::vector<std::string> did_, said_, told_;
+  std::vector<std::string> orders_, printed_, aborts_;
   bool world_ = false;
   Clock::time_point now_ = Clock::now();
-  Supervisor supervisor_{job_,
-                         "here",
-                         {.order =
-                              [this](const Order& order) {
-                                did_.push_back(order.kind == Order::Kind::kill ? "kill" : text("signal ", order.value));
-                              },
-                          .abort =
-                              [this](int culprit, const std::string& reason) {
-                                told_.push_back(text(culprit, ": ", reason));
-                                return world_;
-                              },
-                          .say = [this](const std::string& sentence) { said_.push_back(sentence); }}};
+  Supervisor supervisor_{
+      job_,
+      "here",
+      {.order =
+           [this](const Order& order) {
+             orders_.push_back(order.kind == Order::Kind::kill ? "kill" : text("signal ", order.value));
+           },
+       .abort =
+           [this](int culprit, const std::string& reason) {
+             aborts_.push_back(text(culprit, ": ", reason));
+             return world_;
+           },
+       .print = [this](const std::string& sentence) { printed_.push_back(sentence); }}};
 };
 
 TEST_F(SupervisorTest, SuccessSaysNothing) {
   for (int rank = 0; rank < 3; rank++) ends(rank, kExit0);
-  EXPECT_THAT(did_, ElementsAre("signal 15")) << "for what ranks may have left";
+  EXPECT_THAT(orders_, ElementsAre("signal 15")) << "for what ranks may have left";
   supervisor_.keeper_gone();
   EXPECT_TRUE(supervisor_.over());
   EXPECT_EQ(supervisor_.exit_code(), 0);
-  EXPECT_THAT(said_, IsEmpty());
+  EXPECT_THAT(printed_, IsEmpty());
 }
 
 TEST_F(SupervisorTest, TheFirstFailureGivesTheCodeAndTheOthersTimeToSpeak) {
   ends(1, SIGKILL);
   ends(0, kExit3);
-  EXPECT_THAT(said_, ElementsAre("rank 1 (pid 101) was killed by signal 9 (Killed) on here"));
-  EXPECT_THAT(did_, IsEmpty());
+  EXPECT_THAT(printed_, ElementsAre("rank 1 (pid 101) was killed by signal 9 (Killed) on here"));
+  EXPECT_THAT(orders_, IsEmpty());
   pass(999);
-  EXPECT_THAT(did_, IsEmpty());
+  EXPECT_THAT(orders_, IsEmpty());
   pass(1);
-  EXPECT_THAT(did_, ElementsAre("signal 15"));
+  EXPECT_THAT(orders_, ElementsAre("signal 15"));
   pass(1999);
-  EXPECT_THAT(did_, ElementsAre("signal 15"));
+  EXPECT_THAT(orders_, ElementsAre("signal 15"));
   pass(1);
-  EXPECT_THAT(did_, ElementsAre("signal 15", "kill"));
-  EXPECT_EQ(said_.back(), "killed, still running: rank 2");
+  EXPECT_THAT(orders_, ElementsAre("signal 15", "kill"));
+  EXPECT_EQ(printed_.back(), "still running, so killed: rank 2");
   ends(2, SIGKILL);
   supervisor_.keeper_gone();
   EXPECT_EQ(supervisor_.exit_code(), 137);
@@ -77,41 +78,41 @@ TEST_F(SupervisorTest, TheFirstFailureGivesTheCodeAndTheOthersTimeToSpeak) {
 
 TEST_F(SupervisorTest, AnErrorThatFollowsFromAKillMayBeFoundFirst) {
   ends(0, kExit3);
-  EXPECT_THAT(said_, IsEmpty());
+  EXPECT_THAT(printed_, IsEmpty());
   pass(50);
   ends(1, SIGKILL);
-  EXPECT_THAT(said_, ElementsAre("rank 1 (pid 101) was killed by signal 9 (Killed) on here"));
+  EXPECT_THAT(printed_, ElementsAre("rank 1 (pid 101) was killed by signal 9 (Killed) on here"));
   EXPECT_EQ(supervisor_.exit_code(), 137);
   pass(949);
-  EXPECT_THAT(did_, IsEmpty());
+  EXPECT_THAT(orders_, IsEmpty());
   pass(1);
-  EXPECT_THAT(did_, ElementsAre("signal 15"));
+  EXPECT_THAT(orders_, ElementsAre("signal 15"));
 }
 
 TEST_F(SupervisorTest, AnErrorThatNothingExplainsIsNamedSoon) {
   ends(0, kExit3);
   pass(199);
-  EXPECT_THAT(said_, IsEmpty());
+  EXPECT_THAT(printed_, IsEmpty());
   pass(1);
-  EXPECT_THAT(said_, ElementsAre("rank 0 (pid 100) exited with status 3 on here"));
+  EXPECT_THAT(printed_, ElementsAre("rank 0 (pid 100) exited with status 3 on here"));
   ends(1, SIGKILL);
-  EXPECT_EQ(said_.size(), 1);
+  EXPECT_EQ(printed_.size(), 1);
   EXPECT_EQ(supervisor_.exit_code(), 3);
 }
 
 TEST_F(SupervisorTest, WhatIsKnownIsSaidBeforeAllAreKilled) {
   ends(0, kExit3);
   supervisor_.signalled(SIGINT, now_ + milliseconds(50));
-  EXPECT_EQ(said_.front(), "rank 0 (pid 100) exited with status 3 on here");
-  EXPECT_THAT(did_, ElementsAre("kill"));
+  EXPECT_EQ(printed_.front(), "rank 0 (pid 100) exited with status 3 on here");
+  EXPECT_THAT(orders_, ElementsAre("kill"));
 }
 
 TEST_F(SupervisorTest, NobodyIsWaitedForWhenAllHaveEnded) {
   ends(1, kExit3);
   ends(0, kExit3);
   ends(2, kExit0);
-  EXPECT_THAT(did_, ElementsAre("signal 15"));
-  EXPECT_THAT(said_, ElementsAre("rank 1 (pid 101) exited with status 3 on here"));
+  EXPECT_THAT(orders_, ElementsAre("signal 15"));
+  EXPECT_THAT(printed_, ElementsAre("rank 1 (pid 101) exited with status 3 on here"));
 }
 
 TEST_F(SupervisorTest, ARankThatEndsEarlyInGoodOrderIsNoFailure) {
@@ -124,9 +125,9 @@ TEST_F(SupervisorTest, ARankThatEndsEarlyInGoodOrderIsNoFailure) {
 TEST_F(SupervisorTest, ASignalIsPassedOnAndTheSecondKills) {
   supervisor_.signalled(SIGINT, now_);
   supervisor_.signalled(SIGINT, now_ + milliseconds(1));  // the same one, sent to the process and to its group
-  EXPECT_THAT(did_, ElementsAre("signal 2"));
+  EXPECT_THAT(orders_, ElementsAre("signal 2"));
   supervisor_.signalled(SIGINT, now_ + milliseconds(500));
-  EXPECT_THAT(did_, ElementsAre("signal 2", "kill"));
+  EXPECT_THAT(orders_, ElementsAre("signal 2", "kill"));
   for (int rank = 0; rank < 3; rank++) ends(rank, SIGKILL);
   supervisor_.keeper_gone();
   EXPECT_EQ(supervisor_.exit_code(), 130);
@@ -136,19 +137,19 @@ TEST_F(SupervisorTest, AClosedPipeEndsTheJobQuietly) {
   supervisor_.reader_gone(now_);
   supervisor_.reader_gone(now_);
   ends(0, SIGTERM);
-  EXPECT_THAT(did_, ElementsAre("signal 15"));
-  EXPECT_THAT(said_, IsEmpty());
+  EXPECT_THAT(orders_, ElementsAre("signal 15"));
+  EXPECT_THAT(printed_, IsEmpty());
   EXPECT_EQ(supervisor_.exit_code(), 141);
 }
 
 TEST_F(SupervisorTest, TheRanksAreToldWhatTheyMayNotKnow) {
   ends(0, SIGKILL);
   pass(199);
-  EXPECT_THAT(told_, IsEmpty()) << "they know more of it themselves";
+  EXPECT_THAT(aborts_, IsEmpty()) << "they know more of it themselves";
   pass(1);
-  EXPECT_THAT(told_, ElementsAre("0: rank 0 (pid 100) was killed by signal 9 (Killed) on here"));
+  EXPECT_THAT(aborts_, ElementsAre("0: rank 0 (pid 100) was killed by signal 9 (Killed) on here"));
   pass(800);
-  EXPECT_THAT(did_, ElementsAre("signal 15"));
+  EXPECT_THAT(orders_, ElementsAre("signal 15"));
 }
 
 TEST_F(SupervisorTest, AWorldThatDoesNotEndWhenAskedIsToldWhyBeforeItIsKilled) {
@@ -156,14 +157,14 @@ TEST_F(SupervisorTest, AWorldThatDoesNotEndWhenAskedIsToldWhyBeforeItIsKilled) {
   supervisor_.signalled(SIGTERM, now_);
   ends(0, kExit0);
   pass(1999);
-  EXPECT_THAT(told_, IsEmpty());
+  EXPECT_THAT(aborts_, IsEmpty());
   pass(1);
-  EXPECT_THAT(told_, ElementsAre("-1: signal 15 (Terminated) was passed on to all ranks, and 2 s have passed"));
+  EXPECT_THAT(aborts_, ElementsAre("-1: signal 15 (Terminated) was passed on to all ranks, and 2 s have passed"));
   pass(999);
-  EXPECT_THAT(did_, ElementsAre("signal 15"));
+  EXPECT_THAT(orders_, ElementsAre("signal 15"));
   pass(1);
-  EXPECT_THAT(did_, ElementsAre("signal 15", "kill"));
-  EXPECT_EQ(said_.back(), "killed, still running: ranks 1 2");
+  EXPECT_THAT(orders_, ElementsAre("signal 15", "kill"));
+  EXPECT_EQ(printed_.back(), "still running, so killed: ranks 1 2");
 }
 
 TEST_F(SupervisorTest, TheLastChanceIsNoLongerThanTheGrace) {
@@ -171,9 +172,9 @@ TEST_F(SupervisorTest, TheLastChanceIsNoLongerThanTheGrace) {
   job_.grace = milliseconds(300);
   supervisor_.signalled(SIGTERM, now_);
   pass(300);
-  EXPECT_THAT(did_, ElementsAre("signal 15"));
+  EXPECT_THAT(orders_, ElementsAre("signal 15"));
   pass(300);
-  EXPECT_THAT(did_, ElementsAre("signal 15", "kill"));
+  EXPECT_THAT(orders_, ElementsAre("signal 15", "kill"));
 }
 
 TEST_F(SupervisorTest, WhoHasBeenToldIsNotToldAgain) {
@@ -182,8 +183,8 @@ TEST_F(SupervisorTest, WhoHasBeenToldIsNotToldAgain) {
   pass(200);
   pass(800);
   pass(2000);
-  EXPECT_EQ(told_.size(), 1);
-  EXPECT_THAT(did_, ElementsAre("signal 15", "kill"));
+  EXPECT_EQ(aborts_.size(), 1);
+  EXPECT_THAT(orders_, ElementsAre("signal 15", "kill"));
 }
 
 TEST_F(SupervisorTest, AnImpatientSignalKillsAtOnce) {
@@ -191,7 +192,7 @@ TEST_F(SupervisorTest, AnImpatientSignalKillsAtOnce) {
   supervisor_.signalled(SIGTERM, now_);
   pass(2000);
   supervisor_.signalled(SIGTERM, now_);
-  EXPECT_THAT(did_, ElementsAre("signal 15", "kill"));
+  EXPECT_THAT(orders_, ElementsAre("signal 15", "kill"));
 }
 
 TEST_F(SupervisorTest, WhatSurvivesTheKillIsNamedAndGivenUp) {
@@ -202,7 +203,7 @@ TEST_F(SupervisorTest, WhatSurvivesTheKillIsNamedAndGivenUp) {
   pass(5000);
   EXPECT_TRUE(supervisor_.over());
   EXPECT_TRUE(supervisor_.gave_up());
-  EXPECT_THAT(said_.back(), HasSubstr("ranks 1 2"));
+  EXPECT_THAT(printed_.back(), HasSubstr("ranks 1 2"));
   EXPECT_EQ(supervisor_.exit_code(), 3);
 }
 

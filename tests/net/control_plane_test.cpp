@@ -6,7 +6,6 @@
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 
-#include "ring/net/message.hpp"
 #include "tests/support/control_planes.hpp"
 #include "tests/support/signatures.hpp"
 
@@ -159,8 +158,8 @@ TEST(ControlPlane, an_address_that_is_none_is_an_error_at_once) {
   }
 }
 
-std::string framed(const std::string& frame) {
-  return message(MessageKind::frame, frame);
+std::string control_message(const std::string& bytes) {
+  return message(MessageKind::frame, bytes);
 }
 
 // Rank 3 is played by the test: it says hello and then this.
@@ -181,16 +180,16 @@ void expect_named_for_saying(const std::string& bytes, bool then_closes) {
 
 TEST(ControlPlane, nonsense_is_named_after_the_one_who_said_it) {
   expect_named_for_saying("\xff\xff\xff\x7f and no end", false);
-  expect_named_for_saying(framed(""), false);
+  expect_named_for_saying(control_message(""), false);
   expect_named_for_saying(std::string(4, '\0'), false);
   expect_named_for_saying(message(MessageKind::beat, "short"), false);
   expect_named_for_saying(message(MessageKind::beat, "too long for a beat"), false);
   expect_named_for_saying(message(MessageKind(3), ""), false);
-  expect_named_for_saying(framed(std::string(4096, '\1')), false);
+  expect_named_for_saying(control_message(std::string(4096, '\1')), false);
   const std::string proposal =
       encode(ControlMessage{.origin = 3, .number = 1, .verdict = {ErrorCode::aborted, 3, "enough"}});
-  expect_named_for_saying(framed(proposal + "x"), false);
-  expect_named_for_saying(framed(proposal).substr(0, 10), true);
+  expect_named_for_saying(control_message(proposal + "x"), false);
+  expect_named_for_saying(control_message(proposal).substr(0, 10), true);
   expect_named_for_saying("", true);
 }
 
@@ -262,11 +261,12 @@ TEST(ControlPlane, the_launcher_ends_the_world_and_nonsense_of_his_does_not) {
   of_another_time.generation = 2;
   EXPECT_THROW(command(world, of_another_time, ""), HandshakeError);
   const std::string goodbye = encode(ControlMessage{.type = ControlMessage::Type::goodbye});
-  for (const std::string& bytes :
-       {framed("what?"), framed(goodbye), message(MessageKind::beat, "12345678"), message(MessageKind(3), "")})
+  for (const std::string& bytes : {control_message("what?"), control_message(goodbye),
+                                   message(MessageKind::beat, "12345678"), message(MessageKind(3), "")})
     command(world, launcher, bytes);
   EXPECT_FALSE(world.any_failed());
-  command(world, launcher, framed(encode(ControlMessage{.verdict = {ErrorCode::aborted, 2, "rank 2 was a bad one"}})));
+  command(world, launcher,
+          control_message(encode(ControlMessage{.verdict = {ErrorCode::aborted, 2, "rank 2 was a bad one"}})));
   expect_all_told(world, ErrorCode::aborted, 2, "rank 2 was a bad one");
 }
 

@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 std::string refusal(const Settings& settings) {
   try {
-    init(settings);
+    (void)init(settings);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::configuration);
     return error.what();
@@ -46,14 +46,14 @@ TEST(Init, WithNothingSetIsAWorldOfOne) {
 TEST(Init, RefusesSettingsThatDoNotFitTogether) {
   Settings settings;
   settings.rank = 0;
-  EXPECT_THAT(refusal(settings), HasSubstr("ANELLO_RANK=0 is set and ANELLO_SIZE is not"));
+  EXPECT_THAT(refusal(settings), HasSubstr("ANELLO_RANK=0 is set, but ANELLO_SIZE is not"));
   settings.size = 4;
   EXPECT_THAT(refusal(settings), AllOf(HasSubstr("ANELLO_SIZE=4 needs ANELLO_RENDEZVOUS"), HasSubstr("`anello run`")));
   settings.rank = 4;
-  EXPECT_THAT(refusal(settings), HasSubstr("ANELLO_RANK=4 is not below ANELLO_SIZE=4"));
+  EXPECT_THAT(refusal(settings), HasSubstr("ANELLO_RANK=4 must be less than ANELLO_SIZE=4"));
   settings = {};
   settings.log = "loud";
-  EXPECT_THAT(refusal(settings), HasSubstr("ANELLO_LOG='loud' is none of"));
+  EXPECT_THAT(refusal(settings), HasSubstr("ANELLO_LOG must be error, warning, info or debug, not 'loud'"));
   settings = {};
   settings.rendezvous = "nowhere";
   EXPECT_THAT(refusal(settings), HasSubstr("ANELLO_RENDEZVOUS='nowhere'"));

@@ -89,14 +89,14 @@ TEST(Protocol, EveryTruncationAndEveryExtraByteIsRefused) {
 TEST(Protocol, ValuesOutOfRangeAreRefusedByName) {
   const auto request = [](const Join& join) { return refusal(decode_request, encode(Request(join))); };
   Join join;
-  join.rank = kRanksMost;
-  EXPECT_THAT(request(join), HasSubstr("rank 1048576"));
+  join.rank = kMaxRanks;
+  EXPECT_THAT(request(join), HasSubstr("rank 1048576 is not between -1 and 1048575"));
   join.rank = -2;
   EXPECT_THAT(request(join), HasSubstr("rank -2"));
   join = {};
   join.size = 0;
   EXPECT_THAT(request(join), HasSubstr("world size 0"));
-  join.size = kRanksMost + 1;
+  join.size = kMaxRanks + 1;
   EXPECT_THAT(request(join), HasSubstr("world size 1048577"));
   join = {};
   join.host = std::string(256, 'h');
@@ -105,8 +105,8 @@ TEST(Protocol, ValuesOutOfRangeAreRefusedByName) {
   join.patience = std::chrono::hours(1000);
   EXPECT_EQ(std::get<Join>(decode_request(encode(Request(join)))).patience, std::chrono::hours(24));
 
-  EXPECT_THAT(refusal(decode_request, encode(Reply(Gathered{}))), HasSubstr("no request of kind 18"));
-  EXPECT_THAT(refusal(decode_reply, encode(Request(Leave{}))), HasSubstr("no reply of kind 3"));
+  EXPECT_THAT(refusal(decode_request, encode(Reply(Gathered{}))), HasSubstr("unknown request 18"));
+  EXPECT_THAT(refusal(decode_reply, encode(Request(Leave{}))), HasSubstr("unknown reply 3"));
   Assigned assigned;
   assigned.rank = 1;
   EXPECT_THAT(refusal(decode_reply, encode(Reply(assigned))), HasSubstr("rank 1"));
@@ -116,7 +116,7 @@ TEST(Protocol, ValuesOutOfRangeAreRefusedByName) {
 // A claimed length or count costs nothing before the bytes are there.
 TEST(Protocol, ClaimsAreCheckedBeforeMemoryIsTaken) {
   Writer blobs, blob;
-  blobs.u8(18).u32(kRanksMost).raw("only this");
+  blobs.u8(18).u32(kMaxRanks).raw("only this");
   EXPECT_THAT(refusal(decode_reply, blobs.bytes()), HasSubstr("claims 1048576 blobs in 9 bytes"));
   blob.u8(2).u32(0xffffffff).raw("only this");
   EXPECT_THAT(refusal(decode_request, blob.bytes()), HasSubstr("claims 4294967295 bytes where 65536 are allowed"));

@@ -115,7 +115,7 @@ TEST(Roster, SomebodyMustKnowTheSize) {
 
 TEST(Roster, ARankMustBeBelowTheSize) {
   Roster roster(2, kPatience);
-  EXPECT_THAT(failure(roster.joined(1, on("a", 2), kStart)).message, HasSubstr("no such rank in a world of 2"));
+  EXPECT_THAT(failure(roster.joined(1, on("a", 2), kStart)).message, HasSubstr("the ranks of this world are 0 to 1"));
 }
 
 TEST(Roster, ALoopbackAddressIsRefusedAcrossMachinesOnly) {
@@ -142,7 +142,7 @@ TEST(Roster, MissingRanksAreNamedWhenTimeIsUp) {
   const auto sends = roster.expired();
   EXPECT_THAT(sends[0].to, UnorderedElementsAre(1, 2));
   EXPECT_EQ(failure(sends).message,
-            "only 2 of 6 ranks came within 60 s: missing ranks 1-3, 5; here: a (rank 0), b (rank 4)");
+            "only 2 of 6 ranks joined within 60 s: missing ranks 1-3, 5; present: a (rank 0), b (rank 4)");
   EXPECT_EQ(failure(sends).code, ErrorCode::rendezvous);
   EXPECT_EQ(roster.deadline(), std::nullopt);
 }
@@ -152,14 +152,15 @@ TEST(Roster, UnnumberedMissingRanksAreCounted) {
   roster.joined(1, on("a"), kStart);
   roster.refused("a wrong secret");
   roster.refused("another wrong secret");
-  EXPECT_EQ(failure(roster.expired()).message,
-            "only 1 of 3 ranks came within 60 s: missing 2 ranks; here: a (1 rank); connections turned away: 2, the "
-            "last: another wrong secret");
+  EXPECT_EQ(
+      failure(roster.expired()).message,
+      "only 1 of 3 ranks joined within 60 s: missing 2 ranks; present: a (1 rank); rejected connections: 2, the last "
+      "one: another wrong secret");
   roster.joined(1, on("a"), kStart);
   roster.joined(2, on("b", 2), kStart);
   EXPECT_THAT(failure(roster.expired()).message,
-              AllOf(HasSubstr("missing 1 rank; here: a (1 rank), b (rank 2)"),
-                    HasSubstr("; the start-up before this one failed: only 1 of 3"), Not(HasSubstr("turned away"))));
+              AllOf(HasSubstr("missing 1 rank; present: a (1 rank), b (rank 2)"),
+                    HasSubstr("; the previous start-up failed: only 1 of 3"), Not(HasSubstr("rejected"))));
 }
 
 TEST(Roster, TheLeastPatientMemberSetsTheLimit) {
@@ -179,7 +180,7 @@ TEST(Roster, WhoHoldsUpAnExchangeIsNamed) {
   EXPECT_EQ(roster.deadline(), after(5100));
   const auto sends = roster.expired();
   EXPECT_THAT(sends[0].to, UnorderedElementsAre(0, 1, 2));
-  EXPECT_THAT(failure(sends).message, HasSubstr("nothing from a (ranks 0, 1) for 5 s"));
+  EXPECT_THAT(failure(sends).message, HasSubstr("waited 5 s for a (ranks 0, 1)"));
   EXPECT_EQ(failure(sends).rank, 0);
 }
 
@@ -213,15 +214,15 @@ TEST(Roster, AFailureIsPassedOnInItsOwnWords) {
 TEST(Roster, TurnsAreKept) {
   Roster early(2, kPatience);
   early.joined(1, on("a"), kStart);
-  EXPECT_THAT(failure(early.contributed(1, {""}, kStart)).message, HasSubstr("exchanged out of turn"));
+  EXPECT_THAT(failure(early.contributed(1, {""}, kStart)).message, HasSubstr("a contribution out of turn"));
   Roster twice(2, kPatience);
   form(twice, 2);
   twice.contributed(0, {""}, kStart);
-  EXPECT_THAT(failure(twice.contributed(0, {""}, kStart)).message, HasSubstr("exchanged out of turn"));
+  EXPECT_THAT(failure(twice.contributed(0, {""}, kStart)).message, HasSubstr("a contribution out of turn"));
   Roster deserted(2, kPatience);
   form(deserted, 2);
   deserted.left(0);
-  EXPECT_THAT(failure(deserted.contributed(1, {""}, kStart)).message, HasSubstr("left while rank 1"));
+  EXPECT_THAT(failure(deserted.contributed(1, {""}, kStart)).message, HasSubstr("left the rendezvous while rank 1"));
   Roster leaving(2, kPatience);
   form(leaving, 2);
   leaving.contributed(0, {""}, kStart);
@@ -234,7 +235,7 @@ TEST(Roster, ARoundIsBounded) {
   Roster::Sends sends;
   unsigned sent = 0;
   while (sends.empty() && sent < 4096) sends = roster.contributed(sent++, {std::string(kMaxBlobBytes, 'x')}, kStart);
-  EXPECT_THAT(failure(sends).message, HasSubstr("exchange more than"));
+  EXPECT_THAT(failure(sends).message, HasSubstr("the contributions to one exchange have more than"));
   EXPECT_LT(sent, 4096u);
 }
 

@@ -17,7 +17,7 @@ class CudaBackend : public Backend {
   CudaBackend(const CudaBackend&) = delete;
   CudaBackend& operator=(const CudaBackend&) = delete;
 
-  void* stream() const { return stream_.get(); }
+  GpuStream stream() const { return stream_.get(); }
 
   std::string name() const override;
   Memory allocate(std::size_t elems) override;

@@ -2,6 +2,7 @@
 #include <anello/error.hpp>
 #include <anello/gpu_gradients.hpp>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,32 +20,33 @@ class CudaGradients : public GradientSum {
  public:
   CudaGradients(GpuGroup& group, CudaBackend& backend, std::span<const Gradient> gradients, GradientOptions options)
       : backend_(backend),
-        max_norm_(std::exchange(options.max_norm, 0)),
+        max_norm_(std::exchange(options.max_norm, std::nullopt)),
         gradients_(group, gradients, backend.stream(), options) {
     for (const Gradient& gradient : gradients)
       values_.emplace_back(static_cast<float*>(gradient.tensor.data), gradient.tensor.count);
   }
   void begin(double factor) override { gradients_.begin(factor); }
   void ready(std::size_t gradient) override { gradients_.ready(gradient); }
-  Gradients::Step finish() override {
-    Gradients::Step step = gradients_.finish();
-    if (max_norm_ == 0) return step;
-    step.norm = std::sqrt(backend_.square_sum(values_));
-    if (step.norm > max_norm_)
-      for (const auto& values : values_) backend_.scale(float(max_norm_ / step.norm), values);
+  StepStats finish() override {
+    StepStats step = gradients_.finish();
+    if (!max_norm_) return step;
+    const double norm = std::sqrt(backend_.square_sum(values_));
+    step.norm = norm;
+    if (norm > *max_norm_)
+      for (const auto& values : values_) backend_.scale(float(*max_norm_ / norm), values);
     return step;
   }
 
  private:
   CudaBackend& backend_;
-  double max_norm_;
+  std::optional<double> max_norm_;
   GpuGradients gradients_;
   std::vector<std::span<float>> values_;
 };
 
 class CudaDevice : public Device {
  public:
-  CudaDevice(World& world, const gpu::Library& library, const AnelloKernelTable& kernels)
+  CudaDevice(World& world, const gpu::DevicePlugin& library, const AnelloKernelTable& kernels)
       : group_(world), backend_({&library.table(), gpu::DeviceId(group_.device())}, kernels) {}
 
   Backend& backend() override { return backend_; }
@@ -63,7 +65,7 @@ class CudaDevice : public Device {
 }  // namespace
 
 std::unique_ptr<Device> make_cuda_device(World& world) {
-  const gpu::Library* library = nullptr;
+  const gpu::DevicePlugin* library = nullptr;
   const AnelloKernelTable* kernels = nullptr;
   gpu::all_or_none(world, [&] {
     const std::string& plugin = WorldMaker::settings(world).gpu_plugin;

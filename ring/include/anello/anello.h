@@ -1,20 +1,29 @@
-/* Anello for C, and for bindings in other languages.
+/* Anello for C, and for bindings of other languages. This header is complete: no other file is needed to use it.
  *
  * Conventions:
- *  1. What can fail returns an anello_status: ANELLO_OK, or why not. Then anello_last_error() is one line that names the
- *     culprit and the remedy, and anello_last_error_rank() the rank at fault, or -1; both of the calling thread's last
- *     failure.
- *  2. Handles are opaque. What a call gives through an out parameter belongs to the caller, who frees it once; NULL may
- *     be freed. An out parameter is untouched if the call fails.
- *  3. Tensors are views: memory, a number of elements, a type. They are borrowed until the call returns, or, of calls
- *     that end in _async, until the work is done. All else that is passed is borrowed until the call returns.
- *  4. In place means that input and output are the same memory; otherwise they do not overlap. Where both stand for the
- *     whole (allreduce, reduce), pass the same pointer twice.
- *  5. A struct of options or settings begins with its own size, which the ..._init macro or function sets; it may grow at
- *     its end. A pointer to one may be NULL: the defaults.
- *  6. Any thread may call. A blocking call blocks its thread only. Order and errors are as said in group.hpp.
- *  7. Strings are UTF-8 and end with a zero byte. Those that are returned belong to the library: names for ever, others
- *     as long as their handle, the last error until the thread's next failure.
+ *  1. A call that can fail returns an anello_status: ANELLO_OK, or the kind of error. After an error,
+ *     anello_last_error() returns one line that names the culprit and the remedy, and anello_last_error_rank() the rank
+ *     at fault, or -1 if none is known. Both refer to the last failed call of the calling thread.
+ *  2. Handles are opaque. What a call returns through an out parameter belongs to the caller, who frees it once. A NULL
+ *     handle may be freed, and does nothing. If a call fails, it does not change its out parameters.
+ *  3. A tensor is a view: memory, a number of elements, a type. Its memory is borrowed until the call returns, or, if
+ *     the call returns a work, until that work is done. Everything else that is passed is borrowed until the call
+ *     returns.
+ *  4. "In place" means that input and output are the same memory; otherwise they must not overlap.
+ *  5. A struct of options, settings or results begins with its own size, which its ..._INIT macro sets. Later versions
+ *     may add members at the end. A pointer to options may be NULL, which means the defaults.
+ *  6. Any thread may call. A blocking call blocks only its own thread.
+ *  7. Strings are UTF-8 and end with a zero byte. Returned strings belong to the library. Names are valid for ever; a
+ *     string of a handle until the handle is freed; the last error until the thread's next failure.
+ *
+ * Order: every rank of a group must call the same operations in the same order with matching arguments. If one does
+ * not, the call returns ANELLO_MISMATCH on all ranks. Operations on one group run one after another; groups do not wait
+ * for each other.
+ * Errors: ANELLO_INVALID_ARGUMENT changes nothing. After ANELLO_MISMATCH, _RANK_DEAD, _RANK_SILENT, _RANK_LEFT,
+ * _DIVERGED, _ABORTED, _NETWORK or _PROTOCOL, or _TIMED_OUT of an operation, the world has failed, with all its groups:
+ * every later call returns the same error, and the contents of outputs are undefined. (ANELLO_TIMED_OUT from
+ * anello_work_wait_for only means that the work is not done yet.)
+ * Results are bitwise equal on all ranks that get them.
  */
 #ifndef ANELLO_ANELLO_H
 #define ANELLO_ANELLO_H
@@ -25,28 +34,30 @@
 extern "C" {
 #endif
 
-/* The codes of anello::Error; values never change. */
+/* The values never change. */
 typedef enum {
   ANELLO_OK = 0,
-  ANELLO_INVALID_ARGUMENT = 1,
-  ANELLO_CONFIGURATION = 2,
-  ANELLO_UNSUPPORTED = 3,
-  ANELLO_FILE = 4,
-  ANELLO_NETWORK = 5,
-  ANELLO_PROTOCOL = 6,
-  ANELLO_UNAUTHORIZED = 7,
-  ANELLO_RENDEZVOUS = 8,
-  ANELLO_MISMATCH = 9,
-  ANELLO_RANK_DEAD = 10,
-  ANELLO_RANK_LEFT = 11,
-  ANELLO_ABORTED = 12,
-  ANELLO_TIMED_OUT = 13,
-  ANELLO_RANK_SILENT = 14,
-  ANELLO_DIVERGED = 15,
-  ANELLO_DEVICE = 16,
-  ANELLO_OUT_OF_MEMORY = 100
+  ANELLO_INVALID_ARGUMENT = 1, /* an argument of the call is wrong */
+  ANELLO_CONFIGURATION = 2,    /* a setting or the environment is wrong */
+  ANELLO_UNSUPPORTED = 3,      /* this build or this machine cannot do it */
+  ANELLO_FILE = 4,             /* a file is missing or damaged, or cannot be written */
+  ANELLO_NETWORK = 5,          /* an address, a connection or a system call on a socket failed */
+  ANELLO_PROTOCOL = 6,         /* received bytes do not follow the protocol */
+  ANELLO_UNAUTHORIZED = 7,     /* the handshake was refused: the secrets differ */
+  ANELLO_RENDEZVOUS = 8,       /* the ranks did not come together at start */
+  ANELLO_MISMATCH = 9,         /* ranks called different operations, or the same one with different arguments */
+  ANELLO_RANK_DEAD = 10,       /* a rank's process ended without anello_finish */
+  ANELLO_RANK_LEFT = 11,       /* a rank left the world while others still needed it */
+  ANELLO_ABORTED = 12,         /* a rank called anello_abort, or the launcher ended the job */
+  ANELLO_TIMED_OUT = 13,       /* a time limit was exceeded */
+  ANELLO_RANK_SILENT = 14,     /* a rank's process is stopped or hangs, or its network is cut */
+  ANELLO_DIVERGED = 15,        /* ranks have different results of the same operation (ANELLO_INTEGRITY) */
+  ANELLO_DEVICE = 16,          /* a call on a GPU failed */
+  ANELLO_OUT_OF_MEMORY = 100   /* memory could not be allocated, or the language's library failed */
 } anello_status;
 
+/* The types of elements. f16 is IEEE 754 half precision, bf16 is bfloat16; both are reduced in f32. A bool is a byte
+ * that is 0 or 1. */
 typedef enum {
   ANELLO_F16 = 1,
   ANELLO_BF16,
@@ -63,6 +74,9 @@ typedef enum {
   ANELLO_BOOL
 } anello_dtype;
 
+/* The reductions. Sums and products of integers wrap around. Average divides the sum once, at the end; integers are
+ * truncated toward zero. Min and max of a NaN are NaN. For bool, sum and max mean "any is true", product and min mean
+ * "all are true", and there is no average. The bitwise reductions are for integers and bool. */
 typedef enum {
   ANELLO_SUM = 1,
   ANELLO_AVERAGE,
@@ -78,172 +92,246 @@ typedef struct anello_world anello_world;
 typedef struct anello_group anello_group;
 typedef struct anello_work anello_work;
 
-/* What is only read may be const where it comes from: an input is never written. */
+/* A tensor that is only read. */
 typedef struct {
   const void* data;
-  size_t count;
+  size_t count; /* elements */
   anello_dtype dtype;
 } anello_input;
+/* A tensor that may be written. */
 typedef struct {
   void* data;
-  size_t count;
+  size_t count; /* elements */
   anello_dtype dtype;
 } anello_tensor;
 
-/* As anello::Options, PartOptions and ReduceOptions: see group.hpp. What a call has no use for must be as it was
- * initialised. */
+/* For a number in a struct of options: the setting (an ANELLO_... variable) decides. */
+#define ANELLO_FROM_SETTINGS (-1)
+
+/* Options of one call. All ranks must give the same ones, except for name and prescale. Members that do not apply to a
+ * call must be left as ANELLO_OPTIONS_INIT sets them. "Reductions" are allreduce, reduce and reduce_scatter. */
 typedef struct {
   size_t struct_size;
-  const char* name;       /* for errors and diagnostics; NULL: none */
-  const char* algorithm;  /* allreduce: forced; NULL: as set */
-  int64_t slab_bytes;     /* reductions: forced; -1: as set */
-  int wire;               /* reductions: ANELLO_F16 or ANELLO_BF16 on the wire; 0: as they are */
-  double prescale, postscale;
-  const uint64_t* counts; /* calls with a part for every rank: one for each; NULL: equal parts */
-  size_t counts_size;     /* how many there are */
+  const char* name;      /* appears in errors and diagnostics; NULL: none */
+  const char* algorithm; /* allreduce: the algorithm, for example "ring"; NULL: ANELLO_ALGORITHM decides */
+  int64_t slab_bytes;    /* reductions: the size of the parts in which a large buffer is reduced; 0: the whole buffer at
+                            once; ANELLO_FROM_SETTINGS: ANELLO_SLAB_BYTES decides */
+  int wire;              /* reductions: ANELLO_F16 or ANELLO_BF16: elements of f32 or f64 travel rounded to this type;
+                            0: elements travel as they are */
+  double prescale;       /* reductions of floating-point types: inputs are multiplied by this finite number */
+  double postscale;      /* reductions of floating-point types: results are multiplied by this finite number */
+  const uint64_t* counts; /* allgather, gather, scatter, reduce_scatter: the elements of each rank's part, the same on
+                             all ranks; NULL: all parts have the same size */
+  size_t counts_size;     /* the length of counts: the number of ranks, or 0 */
 } anello_options;
 #define ANELLO_OPTIONS_INIT \
-  { sizeof(anello_options), NULL, NULL, -1, 0, 1.0, 1.0, NULL, 0 }
+  { sizeof(anello_options), NULL, NULL, ANELLO_FROM_SETTINGS, 0, 1.0, 1.0, NULL, 0 }
 
-/* Settings that stand above the environment's: "ANELLO_RANK=3", ... */
+/* Settings that replace those of the environment: a list of "ANELLO_RANK=3" and the like. */
 typedef struct {
   size_t struct_size;
   const char* const* settings;
-  size_t settings_size;
+  size_t settings_size; /* the length of the list */
 } anello_config;
 #define ANELLO_CONFIG_INIT \
   { sizeof(anello_config), NULL, 0 }
 
-const char* anello_version(void); /* "0.1.0" */
-const char* anello_status_name(anello_status status);
-const char* anello_dtype_name(anello_dtype dtype); /* "f32" */
-const char* anello_op_name(anello_op op);          /* "sum" */
-size_t anello_dtype_size(anello_dtype dtype);      /* bytes of an element; 0 if there is no such type */
-const char* anello_last_error(void);
+const char* anello_version(void);                     /* of the library, for example "0.2.0" */
+const char* anello_status_name(anello_status status); /* for example "rank_dead" */
+const char* anello_dtype_name(anello_dtype dtype);    /* for example "f32"; "?" if there is no such type */
+const char* anello_op_name(anello_op op);             /* for example "sum"; "?" if there is no such reduction */
+size_t anello_dtype_size(anello_dtype dtype);         /* bytes of one element; 0 if there is no such type */
+const char* anello_last_error(void);                  /* see convention 1; "" if no call has failed */
 int anello_last_error_rank(void);
 
-/* The world. anello_init blocks until all ranks are there; anello_finish until all have called it. To free a world that
- * is not finished is to leave it. */
+/* The world: all ranks of a job. */
+
+/* Joins the world that the environment and `config` describe; without any such settings, a world of one rank. Blocks
+ * until all ranks have joined, but not longer than ANELLO_START_TIMEOUT. */
 anello_status anello_init(const anello_config* config, anello_world** world);
+/* Ends the world in good order: blocks until every rank has called it. Reports it if another rank failed. */
 anello_status anello_finish(anello_world* world);
+/* Ends the world on every rank: calls in progress return ANELLO_ABORTED with this rank and the reason. Does not block.
+ */
 anello_status anello_abort(anello_world* world, const char* reason);
+/* Leaves the world if anello_finish was not called, and does not wait for other ranks. Groups and works of this world
+ * may be freed later. */
 void anello_world_free(anello_world* world);
-int anello_local_rank(const anello_world* world);
-int anello_local_size(const anello_world* world);
-int anello_node_rank(const anello_world* world);
-int anello_node_count(const anello_world* world);
+int anello_local_rank(const anello_world* world); /* this rank's number among the ranks of this host, from 0 */
+int anello_local_size(const anello_world* world); /* the number of ranks on this host */
+int anello_node_rank(const anello_world* world);  /* this host's number among the hosts, from 0 */
+int anello_node_count(const anello_world* world); /* the number of hosts */
+/* The name of the host on which a rank of the world runs, for messages. */
 anello_status anello_host(const anello_world* world, int rank, const char** host);
-anello_status anello_layout(const anello_world* world, const char** layout); /* "4 1 memory shared": see world.hpp */
+/* Four words, for example "4 1 memory shared": the number of ranks; the number of hosts; tcp or memory, which is how
+ * ranks of one host communicate; own or shared, which says whether each rank has cores of its own. */
+anello_status anello_layout(const anello_world* world, const char** layout);
 
-/* Groups. The world's own belongs to the world, and is not to be freed. */
+/* Groups: ordered sets of ranks. */
+
+/* The group of all ranks. It belongs to the world: do not free it. */
 anello_group* anello_world_group(anello_world* world);
+/* A group of `count` ranks of `group`, in the given order. Only the members call. Does not communicate or block, so
+ * each member must create the same groups of the same members equally often. */
 anello_status anello_group_create(anello_group* group, const int* members, size_t count, anello_group** created);
+/* Divides a group: ranks that give the same colour form a new group, ordered by key, then by rank. All ranks call; it
+ * blocks. */
 anello_status anello_group_split(anello_group* group, int colour, int key, anello_group** part);
+/* The group ends for this rank. If other ranks need this rank in it after that, their calls return ANELLO_RANK_LEFT. */
 void anello_group_free(anello_group* group);
-int anello_rank(const anello_group* group);
-int anello_size(const anello_group* group);
-int anello_world_rank(const anello_group* group, int rank); /* -1 if there is no such rank */
-int anello_rank_of(const anello_group* group, int world_rank); /* -1 if it is no member */
+int anello_rank(const anello_group* group);                    /* this rank's number in the group, from 0 */
+int anello_size(const anello_group* group);                    /* the number of ranks in the group */
+int anello_world_rank(const anello_group* group, int rank);    /* the world's number of a rank of the group; -1: none */
+int anello_rank_of(const anello_group* group, int world_rank); /* the group's number of a rank of the world; -1: none */
 
-/* Collectives. With a `work`, the call returns at once and the handle is the caller's; with NULL it blocks. */
+/* Collectives. If `work` is NULL, the call blocks until this rank's part is done. Otherwise it returns at once and
+ * gives the caller a handle; operations run in the order in which they were called. A list of tensors is one operation,
+ * in place, without a copy; its tensors must have the same dtype. Ignored arguments may have any tensor with count 0.
+ */
+
+/* output[i] = the reduction of input[i] over all ranks. In place: give the same memory twice. */
 anello_status anello_allreduce(anello_group* group, anello_input input, anello_tensor output, anello_op op,
                                const anello_options* options, anello_work** work);
 anello_status anello_allreduce_list(anello_group* group, const anello_tensor* tensors, size_t count, anello_op op,
                                     const anello_options* options, anello_work** work);
+/* On the root: output[i] = the reduction of input[i] over all ranks. The output of other ranks is ignored. */
 anello_status anello_reduce(anello_group* group, anello_input input, anello_tensor output, int root, anello_op op,
                             const anello_options* options, anello_work** work);
+/* Copies the root's elements to the same tensor of every other rank. */
 anello_status anello_broadcast(anello_group* group, anello_tensor tensor, int root, const anello_options* options,
                                anello_work** work);
 anello_status anello_broadcast_list(anello_group* group, const anello_tensor* tensors, size_t count, int root,
                                     const anello_options* options, anello_work** work);
+/* Part r of every rank's output = the input of rank r. The output has as many elements as all inputs together. In
+ * place: input is this rank's part of output. */
 anello_status anello_allgather(anello_group* group, anello_input input, anello_tensor output,
-                                const anello_options* options, anello_work** work);
+                               const anello_options* options, anello_work** work);
+/* As allgather, for the root's output only. The output of other ranks is ignored. */
 anello_status anello_gather(anello_group* group, anello_input input, anello_tensor output, int root,
                             const anello_options* options, anello_work** work);
+/* output = this rank's part of the root's input. The input of other ranks is ignored. In place: the root's output is
+ * its part of its input. */
 anello_status anello_scatter(anello_group* group, anello_input input, anello_tensor output, int root,
                              const anello_options* options, anello_work** work);
+/* output = the reduction over all ranks of this rank's part of their inputs. In place: output is this rank's part of
+ * input; the rest of input is undefined afterwards. */
 anello_status anello_reduce_scatter(anello_group* group, anello_input input, anello_tensor output, anello_op op,
                                     const anello_options* options, anello_work** work);
-/* Equal parts, if send_counts and recv_counts are NULL; else as many counts as the group has ranks. */
+/* Part r of output = this rank's part of the input of rank r. Not in place. If send_counts and recv_counts are NULL,
+ * all parts have the same size; otherwise both have one number of elements for each rank of the group. */
 anello_status anello_alltoall(anello_group* group, anello_input input, anello_tensor output,
-                                const uint64_t* send_counts, const uint64_t* recv_counts,
-                                const anello_options* options, anello_work** work);
+                              const uint64_t* send_counts, const uint64_t* recv_counts, const anello_options* options,
+                              anello_work** work);
+/* Between two ranks: the n-th recv from a rank gets the elements of that rank's n-th send to this one. Count and dtype
+ * must be the same. Whether a blocking send waits for the recv depends on sizes and buffers. */
 anello_status anello_send(anello_group* group, anello_input tensor, int to, const anello_options* options,
                           anello_work** work);
 anello_status anello_recv(anello_group* group, anello_tensor tensor, int from, const anello_options* options,
                           anello_work** work);
+/* Done when every rank has called it. */
 anello_status anello_barrier(anello_group* group, const anello_options* options, anello_work** work);
 
-/* Work. Waiting gives what the blocking call would have given. With a limit in milliseconds: ANELLO_TIMED_OUT if it is
- * not done by then. The callback is called once, from whichever thread moves the last byte, or at once if it is done; it
- * may neither block nor wait; `message` is NULL if all went well, and lives as long as the callback runs. */
-typedef void (*anello_callback)(void* context, anello_status status, const char* message);
-anello_status anello_work_wait(anello_work* work);
-anello_status anello_work_wait_for(anello_work* work, uint64_t limit_ms);
-int anello_work_done(const anello_work* work);
-anello_status anello_work_when_done(anello_work* work, anello_callback callback, void* context);
-void anello_work_free(anello_work* work); /* the operation goes on */
+/* Work: a handle of an operation that goes on by itself. */
 
-/* Gradients: see gradients.hpp. They travel in buckets while the backward pass runs. All ranks create them with the same
- * list; then, each step: begin, ready for each gradient as it is complete, finish, which blocks. */
-typedef enum { ANELLO_COMBINE_AVERAGE = 0, ANELLO_COMBINE_SUM = 1, ANELLO_COMBINE_WEIGHTED = 2 } anello_combine;
+/* Blocks until the operation is done, and returns what the blocking call would have returned. The calling thread moves
+ * the operation's data meanwhile. */
+anello_status anello_work_wait(anello_work* work);
+/* The same, but not longer than limit_ms milliseconds: ANELLO_TIMED_OUT if the operation is not done by then, and the
+ * world goes on. It moves no data, so anello_work_wait is faster where ranks share cores. */
+anello_status anello_work_wait_for(anello_work* work, uint64_t limit_ms);
+/* 1 if the operation is complete or has failed, otherwise 0. Does not block. */
+int anello_work_done(const anello_work* work);
+/* Has `callback` called once when the operation is done: at once if it is done already, otherwise by the thread that
+ * moves the last byte. The callback must not block or wait. `message` is NULL if the operation has succeeded, and is
+ * valid while the callback runs. */
+typedef void (*anello_callback)(void* context, anello_status status, const char* message);
+anello_status anello_work_when_done(anello_work* work, anello_callback callback, void* context);
+/* Frees the handle. The operation goes on, and still needs its tensors. */
+void anello_work_free(anello_work* work);
+
+/* Gradients, averaged over the ranks in buckets while the backward pass still runs. All ranks create them with the same
+ * list and options. In each step call begin, then ready for each gradient when it is complete, then finish. One thread
+ * at a time calls these. */
+typedef enum {
+  ANELLO_COMBINE_AVERAGE = 0, /* the sum of factor x gradient over all ranks, divided by the number of ranks */
+  ANELLO_COMBINE_SUM = 1,     /* the sum of factor x gradient */
+  ANELLO_COMBINE_WEIGHTED = 2 /* the sum of factor x gradient, divided by the sum of the factors */
+} anello_combine;
 typedef struct {
-  const char* name;
-  anello_tensor tensor;  /* borrowed as long as the handle lives */
+  const char* name;      /* one line, unique in the list */
+  anello_tensor tensor;  /* f16, bf16, f32 or f64; borrowed until the anello_gradients is freed */
   const uint64_t* shape; /* compared between ranks; NULL: none */
-  size_t dimensions;
+  size_t dimensions;     /* the length of shape */
 } anello_gradient;
 typedef struct {
   size_t struct_size;
   anello_combine combine;
-  int64_t bucket_bytes; /* -1: as set; 0: a suitable size */
-  int tune_buckets;     /* 1: the fastest of several sizes, tried in the first steps */
-  int wire;             /* ANELLO_F16 or ANELLO_BF16 on the wire; 0: as they are */
-  int error_feedback;   /* 1: what rounding takes away is added to the next step's */
-  double max_norm;     /* 0: any */
-  int passes;           /* backward passes a step */
+  int64_t bucket_bytes;    /* the maximum size of a bucket; 0: a suitable size; ANELLO_FROM_SETTINGS:
+                              ANELLO_BUCKET_BYTES decides */
+  int tune_buckets;        /* 1: try several sizes in the first steps and keep the fastest */
+  int wire;                /* ANELLO_F16 or ANELLO_BF16: gradients travel rounded to this type; 0: as they are */
+  int error_feedback;      /* 1: add what rounding takes from a gradient to that of the next step; f32 with wire only */
+  double max_norm;         /* scale gradients down to this norm of all of them together; 0: there is no maximum */
+  int accumulation_passes; /* the number of backward passes in a step: ready is called for each gradient in each */
 } anello_gradient_options;
 #define ANELLO_GRADIENT_OPTIONS_INIT \
-  { sizeof(anello_gradient_options), ANELLO_COMBINE_AVERAGE, -1, 0, 0, 0, 0.0, 1 }
+  { sizeof(anello_gradient_options), ANELLO_COMBINE_AVERAGE, ANELLO_FROM_SETTINGS, 0, 0, 0, 0.0, 1 }
+/* What finish measured in one step. */
 typedef struct {
   size_t struct_size;
-  double norm;                       /* before it was scaled down; 0 without max_norm */
-  uint64_t exposed_ns, communicated_ns;
-} anello_gradient_step;
-#define ANELLO_GRADIENT_STEP_INIT \
-  { sizeof(anello_gradient_step), 0.0, 0, 0 }
+  double norm;              /* of all gradients together, before scaling; 0 without max_norm */
+  uint64_t exposed_ns;      /* how long finish waited for operations */
+  uint64_t communicated_ns; /* how long operations took from beginning to end, hidden or not */
+} anello_step_stats;
+#define ANELLO_STEP_STATS_INIT \
+  { sizeof(anello_step_stats), 0.0, 0, 0 }
 typedef struct anello_gradients anello_gradients;
+/* Blocks until all ranks have called it. ANELLO_MISMATCH names the first gradient or option that differs. */
 anello_status anello_gradients_create(anello_group* group, const anello_gradient* list, size_t count,
                                       const anello_gradient_options* options, anello_gradients** gradients);
+/* Begins a step, in which this rank's gradients are multiplied by `factor`. Does not block. */
 anello_status anello_gradients_begin(anello_gradients* gradients, double factor);
+/* Announces that a gradient, given by its index in the list, is complete in this pass. After the last pass the program
+ * must not touch it until finish returns. Does not block, except once in a step with ANELLO_COMBINE_WEIGHTED. */
 anello_status anello_gradients_ready(anello_gradients* gradients, size_t gradient);
-anello_status anello_gradients_finish(anello_gradients* gradients, anello_gradient_step* step); /* NULL: not wanted */
+/* Blocks until all gradients are combined. Those that were never announced count as zero. Every rank must call it.
+ * `stats` may be NULL. */
+anello_status anello_gradients_finish(anello_gradients* gradients, anello_step_stats* stats);
 void anello_gradients_free(anello_gradients* gradients);
 
-/* Diagnosis. A timeline: all ranks call both; in between every rank records what it does and when, then rank 0 writes
- * `path`, for Perfetto. A phase is a stretch of the program's own time in it; it ends when it is freed. The flight
- * recorder has this rank's last operations; it is also written when the world fails (ANELLO_FLIGHT_DIR). */
+/* Diagnosis. */
+
+/* Totals of this rank since its world began. Failed operations are not counted. */
 typedef struct {
   size_t struct_size;
-  uint64_t operations;
-  uint64_t tensor_bytes;               /* of the larger of input and output */
-  uint64_t sent_bytes, received_bytes; /* of elements, as they travelled */
-  uint64_t waits;                      /* times that an operation slept until a peer had gone on */
-  uint64_t stalls;                     /* reports of operations that did not get on */
-  uint64_t busy_ns, waited_ns;         /* in operations; of that, asleep */
-  uint64_t rejected_connections;             /* connections to this rank that were turned away */
+  uint64_t operations;           /* completed operations */
+  uint64_t tensor_bytes;         /* bytes of the input or the output of each operation, whichever is larger */
+  uint64_t sent_bytes;           /* bytes of elements as they travelled */
+  uint64_t received_bytes;       /* bytes of elements as they travelled */
+  uint64_t waits;                /* how often an operation slept because a peer was late */
+  uint64_t stalls;               /* how often an operation was reported because it made no progress */
+  uint64_t busy_ns;              /* the time from the beginning to the end of each operation */
+  uint64_t waited_ns;            /* the part of busy_ns in which the operation slept */
+  uint64_t rejected_connections; /* incoming connections that this rank refused */
 } anello_counters;
 #define ANELLO_COUNTERS_INIT \
   { sizeof(anello_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-typedef struct anello_phase anello_phase;
+/* Does not block. */
 anello_status anello_get_counters(const anello_world* world, anello_counters* counters);
+/* Writes this rank's flight record to `path` as JSON: its last operations and those that are queued. With
+ * ANELLO_FLIGHT_DIR it is also written when the world fails. */
 anello_status anello_write_flight(const anello_world* world, const char* path);
+/* A timeline: all ranks call both, and both block. In between every rank records its operations and phases; stop makes
+ * rank 0 write them to `path` in Chrome's trace format, which Perfetto opens. */
 anello_status anello_start_timeline(anello_world* world, const char* path);
 anello_status anello_stop_timeline(anello_world* world);
+/* A phase: a part of the program's own work that the timeline shows. anello_phase_end also frees it. */
+typedef struct anello_phase anello_phase;
 anello_status anello_phase_begin(const anello_world* world, const char* name, anello_phase** phase);
 void anello_phase_end(anello_phase* phase);
 
-/* Memory that the ranks of one host read where it lies: see memory.hpp. */
+/* Memory for tensors that other ranks of the same host can read directly, which saves copies of tensors of 64 KiB and
+ * more. Gives at least `bytes` bytes of zeroed memory, in whole pages. No operation may use it when it is freed. */
 anello_status anello_allocate(size_t bytes, void** memory);
 void anello_deallocate(void* memory);
 

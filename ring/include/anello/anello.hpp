@@ -1,4 +1,5 @@
-// Everything a program needs.
+// All of the C++ API for host memory. <anello/gpu.hpp> and <anello/gpu_gradients.hpp> are for tensors in GPU memory,
+// <anello/testing.hpp> is for worlds of threads.
 #pragma once
 #include <anello/diagnosis.hpp>
 #include <anello/error.hpp>
@@ -8,5 +9,6 @@
 #include <anello/memory.hpp>
 #include <anello/settings.hpp>
 #include <anello/tensor.hpp>
+#include <anello/version.hpp>
 #include <anello/work.hpp>
 #include <anello/world.hpp>

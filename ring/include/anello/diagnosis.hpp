@@ -1,4 +1,4 @@
-// What a rank has done, for people who look: counters, and phases of the program's own in a timeline.
+// What a rank has done, for people and monitoring: its counters, and phases of the program for a timeline.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -10,29 +10,31 @@ namespace anello {
 class Timeline;
 class World;
 
-// Of one rank since its world began, over all groups. Failed operations are not counted.
+// Totals of one rank since its world began, over all groups. Failed operations are not counted.
 struct Counters {
-  std::uint64_t operations = 0;
-  std::uint64_t tensor_bytes = 0;                    // of the larger of input and output
-  std::uint64_t sent_bytes = 0, received_bytes = 0;  // of elements, as they travelled
-  std::uint64_t waits = 0;                           // times that an operation slept until a peer had gone on
-  std::uint64_t stalls = 0;                          // reports of operations that did not get on
-  std::uint64_t rejected_connections = 0;            // connections to this rank that were turned away
-  std::chrono::nanoseconds busy{0};                  // from the beginning to the end of each operation
-  std::chrono::nanoseconds waited{0};                // slept
+  std::uint64_t operations = 0;            // completed operations
+  std::uint64_t tensor_bytes = 0;          // bytes of the input or the output of each operation, whichever is larger
+  std::uint64_t sent_bytes = 0;            // bytes of elements as they travelled, without headers
+  std::uint64_t received_bytes = 0;        // bytes of elements as they travelled, without headers
+  std::uint64_t waits = 0;                 // how often an operation slept because a peer was late
+  std::uint64_t stalls = 0;                // how often an operation was reported because it made no progress
+  std::uint64_t rejected_connections = 0;  // incoming connections that this rank refused
+  std::chrono::nanoseconds busy{0};        // the time from the beginning to the end of each operation
+  std::chrono::nanoseconds waited{0};      // the part of `busy` in which the operation slept
 };
 
-// A stretch of the program's own time, from construction to destruction, that a timeline shows beside the operations:
-// anello::Phase phase(world, "backward"). Costs nothing while no timeline is on. Ends before its world. Any thread.
+// A part of the program's own work, from construction to destruction, which a timeline shows beside the operations:
+// `anello::Phase phase(world, "backward");`. Costs almost nothing while no timeline is recorded. It must end before its
+// world. Any thread; never blocks.
 class Phase {
  public:
-  Phase(const World& world, std::string_view name);
+  [[nodiscard]] Phase(const World& world, std::string_view name);
   ~Phase();
   Phase(const Phase&) = delete;
   Phase& operator=(const Phase&) = delete;
 
  private:
-  Timeline* timeline_;  // null: none was on
+  Timeline* timeline_;  // null: no timeline was recorded at construction
   std::string name_;
   std::uint64_t begin_ = 0;
 };

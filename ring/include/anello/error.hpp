@@ -1,6 +1,6 @@
-// The one exception of the library. Whatever goes wrong for a reason outside the program's own logic (input,
-// environment, network, another rank) arrives as an anello::Error that names the culprit and, where there is one,
-// the remedy. A broken invariant is not an error: it aborts.
+// The only exception of the library. Everything that goes wrong for a reason outside the program's own logic (input,
+// environment, network, another rank) is thrown as an anello::Error, which names the culprit and, if there is one, the
+// remedy. A broken invariant of the library is a bug and aborts the process. Objects are values; any thread.
 #pragma once
 #include <exception>
 #include <string>
@@ -8,41 +8,39 @@
 
 namespace anello {
 
-// Values are part of the wire protocol and of the C API: append only.
+// The values are part of the wire protocol and of the C API: only append.
 enum class ErrorCode : unsigned char {
-  invalid_argument = 1,  // the caller's arguments
-  configuration = 2,     // a setting, the environment, a command line
-  unsupported = 3,       // not in this build, or not on this machine
-  file = 4,              // a file that is missing, damaged or cannot be written
-  network = 5,           // an address, a connection, a system call on a socket
-  protocol = 6,          // bytes from outside that do not follow the protocol
-  unauthorized = 7,      // the handshake was refused
-  rendezvous = 8,        // the ranks did not come together
-  mismatch = 9,          // ranks called different operations, or the same with different arguments
-  rank_dead = 10,        // a rank's process ended without a goodbye
-  rank_left = 11,        // a rank finished while others still needed it
-  aborted = 12,          // a rank, or the launcher, ended the world on purpose
-  timed_out = 13,        // a limit that was set ran out
-  rank_silent = 14,      // a rank's process is stopped or hangs, or the network swallows what it says
-  diverged = 15,         // what an operation leaves the same on all ranks was not the same (ANELLO_INTEGRITY)
+  invalid_argument = 1,  // an argument of the call is wrong
+  configuration = 2,     // a setting, the environment or a command line is wrong
+  unsupported = 3,       // this build or this machine cannot do it
+  file = 4,              // a file is missing or damaged, or cannot be written
+  network = 5,           // an address, a connection or a system call on a socket failed
+  protocol = 6,          // received bytes do not follow the protocol
+  unauthorized = 7,      // the handshake was refused: the secrets differ
+  rendezvous = 8,        // the ranks did not come together at start
+  mismatch = 9,          // ranks called different operations, or the same one with different arguments
+  rank_dead = 10,        // a rank's process ended without finish()
+  rank_left = 11,        // a rank left the world while others still needed it
+  aborted = 12,          // a rank or the launcher called abort
+  timed_out = 13,        // a time limit was exceeded
+  rank_silent = 14,      // a rank's process is stopped or hangs, or its network is cut
+  diverged = 15,         // ranks have different results of the same operation (ANELLO_INTEGRITY)
   device = 16,           // a call on a GPU failed
 };
 
-std::string_view name(ErrorCode code);  // "rank_dead"
+std::string_view name(ErrorCode code);  // for example "rank_dead"
 
 class Error : public std::exception {
  public:
-  // `rank` is the culprit where one is known, -1 otherwise.
+  // `rank` is the rank at fault; -1 if none is known.
   Error(ErrorCode code, std::string message, int rank = -1);
 
   ErrorCode code() const noexcept { return code_; }
-  int rank() const noexcept { return rank_; }
-  const std::string& message() const noexcept { return message_; }
-  // One line: the contexts, outermost first, then the message.
-  const char* what() const noexcept override { return what_.c_str(); }
+  int rank() const noexcept { return rank_; }                           // the rank at fault; -1 if none is known
+  const std::string& message() const noexcept { return message_; }      // one line, without contexts
+  const char* what() const noexcept override { return what_.c_str(); }  // the contexts, outermost first; the message
 
-  // Says what was being attempted; layers add theirs while the exception passes: `catch (Error& e) { throw
-  // e.within("joining"); }`
+  // Adds a context, which says what was being done: `catch (Error& e) { throw e.within("joining"); }`.
   Error& within(std::string_view attempt);
 
  private:

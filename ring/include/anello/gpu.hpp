@@ -1,77 +1,88 @@
-// Collectives on tensors in GPU memory: the verbs of Group, and a stream. NCCL carries them out where it can, that is,
-// where each rank has a GPU of its own; where ranks share one, or there is no NCCL, they go through pinned host memory
-// and the group's own algorithms ("staged"). Both are loaded when a GpuGroup is made: programs are built without CUDA,
-// and without a GPU they are told what is missing.
+// Collectives on tensors in GPU memory: those of Group, with a stream. If every rank has a GPU of its own, NCCL carries
+// them out. If ranks share a GPU, or NCCL is missing, tensors go through pinned host memory and the group's own
+// algorithms ("staged"). CUDA and NCCL are loaded when a GpuGroup is made: programs are built without CUDA, and on a
+// machine without a GPU the error says what is missing.
 //
-// A stream is a cudaStream_t, or null for the default one. What was queued on it before a call is waited for, and what
-// is queued after it finds the result; the host may look at one after synchronize(). Calls return when everything is
-// queued: with NCCL that is soon, but for the first of a kind, which waits for the peers to connect, and for parts of
-// unequal counts in alltoall, which ranks compare first; staged, it is when the result's last copy is queued. Tensors
-// are all in the memory of this rank's GPU, on all ranks, or all in host memory: then the call is that of Group, once
-// the stream has come to it. A null pointer is taken for the GPU's: a rank without elements in a call of host memory
-// gives a pointer into that all the same. A call may leave this rank's GPU as the thread's current device.
+// A stream is a cudaStream_t, or null for the default stream. A call waits for the work that was queued on it before,
+// and work that is queued later sees the result. The host may look at a result after synchronize(). A call returns when
+// everything is queued. With NCCL this is soon, except for the first call of a kind, which waits until the peers have
+// connected, and for alltoall with counts, which ranks compare first. Staged calls block until the result's last copy
+// is queued.
 //
-// Ranks call the same in the same order, as in a Group. One thread at a time. Errors are those of Group, and
-// Error{device} with call, device and stream. NCCL itself differs in this: f16 and bf16 are added as such, min and max
-// ignore NaN, and results are the same from run to run only on the same hardware.
+// On all ranks the tensors of a call lie in the memory of the rank's GPU, or on all ranks in host memory. In host
+// memory the call synchronizes the stream and is then that of Group. A null pointer counts as GPU memory: in a call on
+// host memory, a rank without elements must still give a pointer into host memory. A call may leave this rank's GPU as
+// the thread's current device.
+//
+// Ranks make the same calls in the same order, as in a Group. One thread at a time. Errors are those of Group, and
+// Error{device} with the CUDA call, the device and the stream. NCCL differs from Group: it adds f16 and bf16 in their
+// own type, its min and max ignore NaN, and results are the same from run to run only on the same hardware.
 #pragma once
 #include <anello/world.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+struct CUstream_st;
+
 namespace anello {
 
+using GpuStream = CUstream_st*;  // the same type as cudaStream_t, without CUDA's headers
+
 struct GpuOptions {
-  int device =
-      -1;  // which of those that the process sees; -1: this rank's number on its host, modulo how many there are
+  // The number of the GPU among those that the process sees. Not given: this rank's number on its host, modulo their
+  // number.
+  std::optional<int> device = {};
 };
 
 class GpuGroup {
  public:
-  // All ranks of the world call. Blocks until all are there, ANELLO_START_TIMEOUT at most. Throws on all ranks
-  // Error{unsupported}, which says what one of them lacks, and how to get it; Error{configuration} if
-  // ANELLO_GPU_BACKEND asks for what cannot be. The world must outlive it.
+  // All ranks of the world call. Blocks until all have called, but not longer than ANELLO_START_TIMEOUT. Throws on all
+  // ranks: Error{unsupported} if one of them lacks something, with what it lacks and how to get it;
+  // Error{configuration} if ANELLO_GPU_BACKEND asks for a backend that is not possible. The world must outlive the
+  // GpuGroup.
   explicit GpuGroup(World& world, const GpuOptions& options = {});
   GpuGroup(GpuGroup&&) noexcept;
   GpuGroup& operator=(GpuGroup&&) noexcept;
-  // What was queued and not waited for has five seconds to be done; then it is ended, and said so in the log.
+  // Waits up to five seconds for queued work, then aborts it and logs a warning.
   ~GpuGroup();
 
-  int device() const;
-  std::string_view backend() const;         // "nccl" or "staged"; single calls that NCCL has no kernels for are staged
-  const std::string& reason() const;        // why that one
-  const Group& group() const;               // the same ranks, for host memory
-  GpuGroup split(int colour, int key = 0);  // as Group's
+  int device() const;                 // the number of this rank's GPU
+  std::string_view backend() const;   // "nccl" or "staged"; with "nccl", calls that NCCL has no kernels for are staged
+  const std::string& reason() const;  // why this backend was chosen
+  const Group& group() const;         // the same ranks, for host memory
+  [[nodiscard]] GpuGroup split(int colour, int key = 0);  // as Group's
 
-  void allreduce(Tensor inout, void* stream, Op op = Op::sum, const ReduceOptions& options = {});
-  void allreduce(std::span<const Tensor> list, void* stream, Op op = Op::sum, const ReduceOptions& options = {});
-  void allreduce(ConstTensor input, Tensor output, void* stream, Op op = Op::sum, const ReduceOptions& options = {});
-  void reduce(Tensor inout, int root, void* stream, Op op = Op::sum, const ReduceOptions& options = {});
-  void reduce(ConstTensor input, Tensor output, int root, void* stream, Op op = Op::sum,
+  // As those of Group, queued on a stream.
+  void allreduce(Tensor inout, GpuStream stream, Op op = Op::sum, const ReduceOptions& options = {});
+  void allreduce(std::span<const Tensor> list, GpuStream stream, Op op = Op::sum, const ReduceOptions& options = {});
+  void allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op = Op::sum,
+                 const ReduceOptions& options = {});
+  void reduce(Tensor inout, int root, GpuStream stream, Op op = Op::sum, const ReduceOptions& options = {});
+  void reduce(ConstTensor input, Tensor output, int root, GpuStream stream, Op op = Op::sum,
               const ReduceOptions& options = {});
-  void broadcast(Tensor tensor, int root, void* stream, const Options& options = {});
-  void broadcast(std::span<const Tensor> list, int root, void* stream, const Options& options = {});
-  void allgather(ConstTensor input, Tensor output, void* stream, const PartOptions& options = {});
-  void gather(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options = {});
-  void scatter(ConstTensor input, Tensor output, int root, void* stream, const PartOptions& options = {});
-  void reduce_scatter(ConstTensor input, Tensor output, void* stream, Op op = Op::sum,
+  void broadcast(Tensor tensor, int root, GpuStream stream, const Options& options = {});
+  void broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options = {});
+  void allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options = {});
+  void gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options = {});
+  void scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options = {});
+  void reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op = Op::sum,
                       const ReduceOptions& options = {});
-  void alltoall(ConstTensor input, Tensor output, void* stream, const Options& options = {});
+  void alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options = {});
   void alltoall(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
-                std::span<const std::uint64_t> recv_counts, void* stream, const Options& options = {});
-  void send(ConstTensor tensor, int to, void* stream, const Options& options = {});
-  void recv(Tensor tensor, int from, void* stream, const Options& options = {});
+                std::span<const std::uint64_t> recv_counts, GpuStream stream, const Options& options = {});
+  void send(ConstTensor tensor, int to, GpuStream stream, const Options& options = {});
+  void recv(Tensor tensor, int from, GpuStream stream, const Options& options = {});
 
-  // Blocks until everything that has been queued on the stream is done. Throws the world's failure, also while it
-  // waits; what is in the tensors is worth nothing then.
-  void synchronize(void* stream);
-
-  class Impl;  // the library's own, as is this constructor
-  explicit GpuGroup(std::unique_ptr<Impl> impl);
+  // Blocks until everything that was queued on the stream is done. Throws the world's failure, also while it waits; the
+  // contents of the tensors are then undefined.
+  void synchronize(GpuStream stream);
 
  private:
-  friend class GpuGradients;
+  friend class GpuGroupAccess;  // for the engine's own rooms
+  class Impl;
+  explicit GpuGroup(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,14 +1,14 @@
-// From gradients to averaged gradients, while the backward pass still runs: what Horovod's DistributedOptimizer and
-// PyTorch's DistributedDataParallel do between backward and the optimizer's step.
+// Averages gradients over the ranks while the backward pass still runs, like Horovod's DistributedOptimizer and
+// PyTorch's DistributedDataParallel between the backward pass and the optimizer's step.
 //
-//   anello::Gradients gradients(world, {{"weight", weight_gradient}, {"bias", bias_gradient}});   // once
-//   gradients.begin();                                                                            // each step
-//   ... backward: gradients.ready(1); ... gradients.ready(0);   as each of them is complete
-//   gradients.finish();                                                                           // blocks
+//   anello::Gradients gradients(world, {{"weight", weight_gradient}, {"bias", bias_gradient}});  // once
+//   gradients.begin();                                                                           // in each step
+//   // backward pass: gradients.ready(1); ... gradients.ready(0);   each when it is complete
+//   gradients.finish();                                                                          // blocks
 //
-// Gradients travel in buckets, in place and without a copy, each as one operation that starts when the last gradient
-// in it is ready on this rank; operations of an own group, which go on beside those of others. Buckets follow the order
-// in which gradients became ready on rank 0 in the first step.
+// Gradients are sent in buckets, in place and without a copy. A bucket is one allreduce; it starts when its last
+// gradient is ready on this rank. Buckets use a group and connections of their own, so they do not wait for other
+// operations. They follow the order in which gradients became ready on rank 0 in the first step.
 // Source: Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", 2020.
 #pragma once
 #include <anello/group.hpp>
@@ -23,63 +23,75 @@
 
 namespace anello {
 
-// A parameter's gradient: f16, bf16, f32 or f64, borrowed as long as the Gradients live. The shape, if given, is only
-// compared between ranks.
+// The gradient of one parameter: elements of f16, bf16, f32 or f64, borrowed until the Gradients object is destroyed.
 struct Gradient {
-  std::string_view name;
+  std::string_view name;  // one line, not empty, unique in the list
   Tensor tensor;
-  std::span<const std::uint64_t> shape = {};
+  std::span<const std::uint64_t> shape = {};  // optional; only compared between ranks
 };
 
-// Equal on all ranks.
+// All ranks must give the same options.
 struct GradientOptions {
+  // What finish() leaves in each gradient, from `factor` x gradient of every rank:
   enum class Combine {
-    average,   // sum over ranks of factor x gradient, divided by their number
-    sum,       // not divided
-    weighted,  // divided by the sum of the factors: with a rank's samples as its factor every sample counts the same
+    average,   // their sum divided by the number of ranks
+    sum,       // their sum
+    weighted,  // their sum divided by the sum of the factors. If a rank's factor is its number of samples, every sample
+               // counts the same
   };
   Combine combine = Combine::average;
-  std::int64_t bucket_bytes = -1;  // a bucket's most; 0: a suitable one; -1: ANELLO_BUCKET_BYTES
-  // Tries several sizes of buckets in the first steps (six of each) and goes on with the one that was the fastest on
-  // rank 0; bucket_bytes is not regarded. Sums then round differently from run to run, but in reproducible mode.
+  // The maximum size of a bucket. 0: a suitable size. Not given: ANELLO_BUCKET_BYTES decides.
+  std::optional<std::int64_t> bucket_bytes = {};
+  // Tries several bucket sizes in the first steps, six steps each, and keeps the one that was the fastest on rank 0;
+  // bucket_bytes is then ignored. Rounding may vary from run to run, except in reproducible mode.
   bool tune_buckets = false;
-  std::optional<DType> wire = {};  // as in ReduceOptions
-  // Of f32 with `wire`: what rounding takes from a gradient is added to the next step's, so that it is not lost.
-  // Source: Seide et al., "1-bit stochastic gradient descent", 2014. Costs as much memory as the gradients.
+  std::optional<DType> wire = {};  // f16 or bf16: the type that gradients travel as; see ReduceOptions
+  // Only for f32 with `wire`: what rounding takes from a gradient is added to the same gradient of the next step, so
+  // that it is not lost. Needs as much memory as the gradients.
+  // Source: Seide et al., "1-bit stochastic gradient descent", 2014.
   bool error_feedback = false;
-  double max_norm = 0;  // gradients are scaled down to this global norm, if they have more; 0: they are not
-  int passes = 1;       // backward passes a step: a gradient is ready when it has been announced as often
+  // The maximum norm of all gradients together. If their norm is larger, all are scaled down to it. Must be positive.
+  // Not given: there is no maximum.
+  std::optional<double> max_norm = {};
+  // The number of backward passes in a step. A gradient is complete when ready() was called for it in each of them.
+  int accumulation_passes = 1;
+};
+
+// What finish() measured in one step.
+struct StepStats {
+  std::optional<double> norm = {};           // of all gradients together, before scaling; only with max_norm
+  std::chrono::nanoseconds exposed{0};       // how long finish() waited for operations
+  std::chrono::nanoseconds communicated{0};  // how long operations took from beginning to end, hidden or not
 };
 
 class Gradients {
  public:
-  // All ranks of the group call, with the same gradients: Error{mismatch} on all of them names the first parameter that
-  // differs, both ranks and both values.
+  // A collective: all ranks of the group call it with the same list and the same options. Blocks. Error{mismatch} on
+  // all ranks names the first gradient or option that differs, both ranks and both values. Error{invalid_argument} if
+  // the list or an option is wrong.
   Gradients(Group& group, std::span<const Gradient> gradients, const GradientOptions& options = {});
   Gradients(Group& group, std::initializer_list<Gradient> gradients, const GradientOptions& options = {});
   Gradients(Gradients&&) noexcept;
   Gradients& operator=(Gradients&&) noexcept;
   ~Gradients();
 
-  // A step begins, in which this rank's gradients are multiplied by `factor`. One thread at a time calls these three.
-  // Error{invalid_argument} if one has begun already.
+  // begin(), ready() and finish() may be called by any thread, by one at a time.
+
+  // Begins a step. This rank's gradients will be multiplied by `factor`. Does not block. Error{invalid_argument} if
+  // the step before it was not finished.
   void begin(double factor = 1);
 
-  // This gradient, by its place in the list, is complete, and not to be touched until finish() returns. Waits for
-  // nobody, but once a step for the sum of the factors, where they are weights. Error{invalid_argument} that names it,
-  // if it has been announced as often as it may or no step has begun; the step goes on.
+  // Announces that a gradient, given by its index in the list, is complete in this pass. After the last pass the
+  // program must not touch it until finish() returns. Does not block, except once in a step with Combine::weighted,
+  // for the sum of the factors. Error{invalid_argument} names the gradient if it was announced more often than there
+  // are passes, or if no step has begun; a step that has begun goes on.
   void ready(std::size_t gradient);
 
-  struct Step {
-    double norm = 0;  // of all gradients together, before they were scaled down; 0 if there is no max_norm
-    std::chrono::nanoseconds exposed{0};       // that finish() waited for operations
-    std::chrono::nanoseconds communicated{0};  // that operations took, from beginning to end, hidden or not
-  };
-  // Blocks until all gradients are what they were to become. Those that were never announced count as zero on this
-  // rank. Every rank calls it, also after an error of ready(). Errors as of allreduce.
-  Step finish();
+  // Blocks until all gradients are combined. Gradients that were never announced count as zero on this rank. Every rank
+  // must call it, also after an error of ready(). Throws the errors of allreduce.
+  StepStats finish();
 
-  // The gradients in each bucket, by their place in the list, in the order in which they travel.
+  // For each bucket, in the order of sending: the indices of the gradients in it. One that is split is in several.
   std::vector<std::vector<std::size_t>> buckets() const;
 
  private:

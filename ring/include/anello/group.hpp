@@ -1,15 +1,16 @@
 // A group: an ordered set of ranks, and the collective operations between them. The world is the group of all ranks.
 //
-// Every rank of a group calls the same operations in the same order with matching arguments; a rank that does not is
-// told so, on all ranks, by an Error{mismatch}. Calls block until the caller's part is done: outputs are complete,
-// inputs may be reused; those that end in _async return at once, with a handle. Any thread may call; calls of several
-// threads on one group are taken one after another, in an order that must be the same on all its ranks. Groups do not
-// wait for each other: two that have ranks in common can be used by two threads at once, in any order. After any
-// Error{mismatch, rank_dead, rank_silent, rank_left, diverged, aborted, network, protocol, timed_out} the world has
-// failed, with all groups: every later call throws the same error. Error{invalid_argument} leaves it untouched.
-//
-// Counts are elements, 64 bits; zero is a count. In place means that input and output are the same memory; they must
-// otherwise not overlap. Results are bitwise equal on all ranks.
+// Order: every rank of a group must call the same operations in the same order with matching arguments. If one does
+// not, the call throws Error{mismatch} on all ranks, and the error names the ranks that differ.
+// Blocking: a call blocks until this rank's part is done. Then the output is complete and the input may be changed.
+// Calls that end in _async return at once, with a handle of the work.
+// Threads: any thread may call. Calls on one group run one after another, in an order that must be the same on all its
+// ranks. Groups do not wait for each other: two groups with ranks in common can be used by two threads at once.
+// Errors: Error{invalid_argument} names the wrong argument and changes nothing. After Error{mismatch, rank_dead,
+// rank_silent, rank_left, diverged, aborted, network, protocol, timed_out} the world has failed, with all its groups:
+// every later call throws the same error, and the contents of outputs are undefined.
+// Tensors: counts are numbers of elements and have 64 bits; zero elements are allowed. "In place" means that input and
+// output are the same memory; otherwise they must not overlap. Results are bitwise equal on all ranks that get them.
 #pragma once
 #include <anello/error.hpp>
 #include <anello/tensor.hpp>
@@ -23,131 +24,149 @@
 
 namespace anello {
 
-// Per-call options, equal on all ranks but for the name, which appears in errors and diagnostics. `agree` is any number
-// of the program's own (a step, a checksum): where it is not the same on all ranks, that is a mismatch.
+// Options of one call. All ranks must give the same ones, except for the name.
 struct Options {
-  std::string_view name = {};
-  std::uint64_t agree = 0;
+  std::string_view name = {};  // appears in errors and diagnostics; may be empty
+  // Any number of the program's own, for example a step or a checksum. If it differs between ranks, the call throws
+  // Error{mismatch}.
+  std::uint64_t consistency_token = 0;
 };
 
-// Of calls with a part for every rank. `counts` gives the elements of each rank's part, the same list on all ranks, and
-// lives until the call is over; without it all parts are equal.
+// Options of calls in which every rank has a part of one tensor.
 struct PartOptions {
   std::string_view name = {};
+  // The number of elements of each rank's part, in rank order, the same list on all ranks. Borrowed until the call
+  // returns, also by _async calls. Empty: all parts have the same size.
   std::span<const std::uint64_t> counts = {};
-  std::uint64_t agree = 0;  // as in Options
+  std::uint64_t consistency_token = 0;  // as in Options
 };
 
-// Of calls that reduce. `algorithm` (of allreduce only) and `slab_bytes` force for this call what ANELLO_ALGORITHM and
-// ANELLO_SLAB_BYTES force for all. `wire` sends f32 or f64 as f16 or bf16, in half or a quarter of the bytes: each
-// rank's elements are rounded to that, and so is every partial result on its way; what is added is f32 or f64. Beware
-// of sums beyond f16's 65504. Of floats, what goes in is multiplied by `prescale` (which may differ from rank to rank,
-// to weigh them), and what comes out by `postscale`. `counts` is of reduce_scatter only, as in PartOptions.
+// Options of calls that reduce.
 struct ReduceOptions {
   std::string_view name = {};
-  std::string_view algorithm = {};  // "ring", ...; empty: as set
-  int slab_bytes = -1;              // -1: as set
-  std::optional<DType> wire = {};   // empty: elements travel as they are
+  // allreduce only: the algorithm of this call, for example "ring". Empty: ANELLO_ALGORITHM decides.
+  std::string_view algorithm = {};
+  // The size of the parts (slabs) in which a large buffer is reduced, in bytes. 0: the whole buffer at once. Not given:
+  // ANELLO_SLAB_BYTES decides.
+  std::optional<std::int64_t> slab_bytes = {};
+  // f16 or bf16: elements of f32 or f64 travel rounded to this type, in a half or a quarter of the bytes. Each rank's
+  // elements are rounded to it, and so is every partial result that travels; additions are done in f32 or f64. Sums
+  // beyond 65504 overflow f16. Not given: elements travel as they are.
+  std::optional<DType> wire = {};
+  // Floating-point types only: inputs are multiplied by prescale, which may differ between ranks (a weight for each
+  // rank), and results by postscale. Both must be finite.
   double prescale = 1, postscale = 1;
-  std::span<const std::uint64_t> counts = {};
-  std::uint64_t agree = 0;  // as in Options
+  std::span<const std::uint64_t> counts = {};  // reduce_scatter only: as in PartOptions
+  std::uint64_t consistency_token = 0;         // as in Options
 };
 
 class Group {
  public:
-  // A handle: copies stand for the same group. It ends with the last of them, or with its world; whoever still needs
-  // this rank then is told that it left.
+  // A Group is a handle: copies refer to the same group. The group ends with its last handle, or with its world. If
+  // other ranks need this rank in the group after that, their calls throw Error{rank_left}.
   Group(const Group&) = default;
   Group& operator=(const Group&) = default;
   Group(Group&&) noexcept = default;
   Group& operator=(Group&&) noexcept = default;
 
-  int rank() const;                             // in this group
-  int size() const;                             // of this group
-  std::span<const int> members() const;         // their ranks in the world, by rank in this group
-  std::optional<int> rank_of(int world) const;  // in this group, of a rank in the world
+  // These four never block or throw.
+  int rank() const;                             // this rank's number in this group, from 0 to size() - 1
+  int size() const;                             // the number of ranks in this group
+  std::span<const int> members() const;         // world ranks, in the order of the ranks of this group
+  std::optional<int> rank_of(int world) const;  // the rank in this group of a rank of the world, if it is a member
 
-  // The group of those members, given by their ranks in this group, in that order; this rank is one of them. The others
-  // need not call. Nothing is sent: each member makes the same groups of the same members equally often.
-  Group group(std::span<const int> members) const;
-  Group group(std::initializer_list<int> members) const;
-  // All ranks call: those with the same colour make a group, ordered by key, then by rank.
-  Group split(int colour, int key = 0);
+  // The group of the given members, which are ranks of this group; their order becomes the order of the new group. This
+  // rank must be one of them. Only members call. Does not communicate or block, so each member must make the same
+  // groups of the same members equally often. Error{invalid_argument} if a member is wrong or listed twice.
+  [[nodiscard]] Group group(std::span<const int> members) const;
+  [[nodiscard]] Group group(std::initializer_list<int> members) const;
+  // Divides this group: ranks that give the same colour form a new group, ordered by key, then by rank. A collective:
+  // all ranks call, it blocks, and it throws the errors of allgather.
+  [[nodiscard]] Group split(int colour, int key = 0);
 
-  // output[i] = reduction over ranks of input[i]. The first form is in place, and so is that of a list, which travels
-  // as one operation, without a copy; its tensors share one dtype.
+  // output[i] = the reduction of input[i] over all ranks. All ranks give the same count and dtype. With one tensor, in
+  // place. A list is reduced in place as one operation, without a copy; its tensors must have the same dtype.
   void allreduce(Tensor inout, Op op = Op::sum, const ReduceOptions& options = {});
   void allreduce(std::span<const Tensor> list, Op op = Op::sum, const ReduceOptions& options = {});
   void allreduce(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
 
-  // The root's output[i] = reduction over ranks of input[i]. The first form is in place, on the root; the other ranks'
-  // tensors stay as they are, and their output is not looked at.
+  // On the root: output[i] = the reduction of input[i] over all ranks. The output of other ranks is ignored. With one
+  // tensor, in place on the root; the tensors of the other ranks do not change.
   void reduce(Tensor inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
   void reduce(ConstTensor input, Tensor output, int root, Op op = Op::sum, const ReduceOptions& options = {});
 
-  // Root's elements to everybody, in place; the list travels as one operation. The list's tensors share one dtype.
+  // Copies the root's elements to the same tensor of every other rank. A list is sent as one operation; its tensors
+  // must have the same dtype.
   void broadcast(Tensor tensor, int root, const Options& options = {});
   void broadcast(std::span<const Tensor> tensors, int root, const Options& options = {});
 
-  // output's part r = rank r's input; output holds size() times as much, or the sum of the counts.
-  // In place: input is output's own part.
+  // Part r of every rank's output = the input of rank r. The output has size() times as many elements as the input, or
+  // the sum of the counts. In place: input is this rank's part of output.
   void allgather(ConstTensor input, Tensor output, const PartOptions& options = {});
 
-  // The same, for the root's output alone; that of the others is not looked at.
+  // As allgather, for the root's output only. The output of other ranks is ignored.
   void gather(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
 
-  // output = this rank's part of the root's input, which holds size() times as much, or the sum of the counts; that of
-  // the others is not looked at. In place: the root's output is its input's own part.
+  // output = this rank's part of the root's input, which has size() times as many elements as an output, or the sum of
+  // the counts. The input of other ranks is ignored. In place: the root's output is its part of its input.
   void scatter(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
 
-  // output = reduction over ranks of this rank's part of input, which holds size() times as much, or the sum of the
-  // counts. In place: output is input's own part, and the rest of input is left undefined.
+  // output = the reduction over all ranks of this rank's part of their inputs. The input has size() times as many
+  // elements as an output, or the sum of the counts. In place: output is this rank's part of input; the rest of input
+  // is undefined afterwards.
   void reduce_scatter(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
 
-  // output's part r = this rank's part of rank r's input. Both hold size() equal parts. Not in place.
+  // Part r of output = this rank's part of the input of rank r. Both tensors have size() parts of equal size. Not in
+  // place.
   void alltoall(ConstTensor input, Tensor output, const Options& options = {});
-  // The same with send_counts[r] elements for rank r and recv_counts[r] from it. The counts travel ahead, in an
-  // operation of their own, so that ranks that do not agree are told which ones.
+  // As above with parts of different sizes: send_counts[r] elements go to rank r, and recv_counts[r] come from it. The
+  // counts are exchanged first, in an operation of their own; if two ranks disagree, Error{mismatch} names them.
   void alltoall(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
                 std::span<const std::uint64_t> recv_counts, const Options& options = {});
 
-  // From one rank to another: what the n-th send to a rank has is what the n-th recv from it on that rank gets; count
-  // and dtype must be the same. They travel on a connection of their own for each direction, beside everything else.
-  // send returns when the tensor may be used again; whether it waits for the peer's recv depends on sizes and buffers.
+  // Between two ranks: the n-th recv from a rank gets the elements of that rank's n-th send to this one. Count and
+  // dtype must be the same. Each direction has a connection of its own, so other operations are not delayed. send
+  // returns when the tensor may be changed; whether it waits for the recv depends on sizes and buffers.
   void send(ConstTensor tensor, int to, const Options& options = {});
   void recv(Tensor tensor, int from, const Options& options = {});
 
-  // Returns when every rank has called it.
+  // Blocks until every rank has called it.
   void barrier(const Options& options = {});
 
-  // The same, started and not waited for: tensors are borrowed until the work is done, everything else is copied. They
-  // are carried out in the order in which they were started, like calls that block, and mix with those.
-  Work allreduce_async(Tensor inout, Op op = Op::sum, const ReduceOptions& options = {});
-  Work allreduce_async(std::span<const Tensor> list, Op op = Op::sum, const ReduceOptions& options = {});
-  Work allreduce_async(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
-  Work reduce_async(Tensor inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
-  Work reduce_async(ConstTensor input, Tensor output, int root, Op op = Op::sum, const ReduceOptions& options = {});
-  Work broadcast_async(Tensor tensor, int root, const Options& options = {});
-  Work broadcast_async(std::span<const Tensor> tensors, int root, const Options& options = {});
-  Work allgather_async(ConstTensor input, Tensor output, const PartOptions& options = {});
-  Work gather_async(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
-  Work scatter_async(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
-  Work reduce_scatter_async(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
-  Work alltoall_async(ConstTensor input, Tensor output, const Options& options = {});
-  Work alltoall_async(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
-                      std::span<const std::uint64_t> recv_counts, const Options& options = {});
-  Work send_async(ConstTensor tensor, int to, const Options& options = {});
-  Work recv_async(Tensor tensor, int from, const Options& options = {});
-  Work barrier_async(const Options& options = {});
+  // These start an operation and return without waiting for it. Tensors are borrowed until the work is done; all other
+  // arguments are copied. Operations run in the order in which they were started; blocking calls take their place in
+  // that order. Errors in arguments are thrown at once, all others by the work. Keep the handle: without it nothing
+  // reports when the tensors may be used again, or that the operation has failed.
+  [[nodiscard]] Work allreduce_async(Tensor inout, Op op = Op::sum, const ReduceOptions& options = {});
+  [[nodiscard]] Work allreduce_async(std::span<const Tensor> list, Op op = Op::sum, const ReduceOptions& options = {});
+  [[nodiscard]] Work allreduce_async(ConstTensor input, Tensor output, Op op = Op::sum,
+                                     const ReduceOptions& options = {});
+  [[nodiscard]] Work reduce_async(Tensor inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
+  [[nodiscard]] Work reduce_async(ConstTensor input, Tensor output, int root, Op op = Op::sum,
+                                  const ReduceOptions& options = {});
+  [[nodiscard]] Work broadcast_async(Tensor tensor, int root, const Options& options = {});
+  [[nodiscard]] Work broadcast_async(std::span<const Tensor> tensors, int root, const Options& options = {});
+  [[nodiscard]] Work allgather_async(ConstTensor input, Tensor output, const PartOptions& options = {});
+  [[nodiscard]] Work gather_async(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
+  [[nodiscard]] Work scatter_async(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
+  [[nodiscard]] Work reduce_scatter_async(ConstTensor input, Tensor output, Op op = Op::sum,
+                                          const ReduceOptions& options = {});
+  [[nodiscard]] Work alltoall_async(ConstTensor input, Tensor output, const Options& options = {});
+  [[nodiscard]] Work alltoall_async(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+                                    std::span<const std::uint64_t> recv_counts, const Options& options = {});
+  [[nodiscard]] Work send_async(ConstTensor tensor, int to, const Options& options = {});
+  [[nodiscard]] Work recv_async(Tensor tensor, int from, const Options& options = {});
+  [[nodiscard]] Work barrier_async(const Options& options = {});
 
-  // The mean of `value` over the ranks.
+  // The mean of `value` over all ranks, the same on all of them. A collective: it blocks and throws as allreduce does.
   double average(double value);
 
-  // Ends the world on every rank, from any thread, also while calls are in progress: they throw Error{aborted} with
-  // this rank and `reason`. Returns at once.
+  // Ends the world on every rank. May be called from any thread, also while calls are in progress: those throw
+  // Error{aborted} with this rank and `reason`. Does not block.
   void abort(std::string_view reason);
-  // Why the world has failed, if it has. Any thread; waits two seconds at most while the ranks agree on the reason.
-  std::optional<Error> failure() const;
+  // The error that ended the world; empty while the world is in order. Any thread. While the world is in order it
+  // returns at once; just after a failure it may block for up to two seconds, until the ranks agree on the reason.
+  [[nodiscard]] std::optional<Error> failure() const;
 
  protected:
   class Impl;
@@ -155,7 +174,7 @@ class Group {
 
  private:
   friend class World;
-  friend class Gradients;
+  friend class GroupAccess;  // for the engine's own rooms
   std::shared_ptr<Impl> impl_;
 };
 

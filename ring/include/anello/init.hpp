@@ -1,14 +1,15 @@
-// From the environment to a World. Defined in rendezvous/init.cpp.
+// How a process becomes a rank of a World. Defined in rendezvous/init.cpp.
 #pragma once
 #include <anello/settings.hpp>
 #include <anello/world.hpp>
 
 namespace anello {
 
-// Joins the ranks that a launcher (or a person) started: rank, size and the rendezvous come from ANELLO_* variables.
-// With none of them set the program is a world of one. Blocks until every rank is there, ANELLO_START_TIMEOUT at most.
-// Throws Error{configuration, rendezvous, network, unauthorized, protocol}.
-World init();
-World init(const Settings& settings);
+// Joins the world that the environment describes: a launcher, or a person, sets ANELLO_SIZE, ANELLO_RENDEZVOUS and the
+// other variables. If they are not set, the result is a world of one rank. Blocks until all ranks have joined, but not
+// longer than ANELLO_START_TIMEOUT. Throws Error{configuration, rendezvous, network, unauthorized, protocol}.
+[[nodiscard]] World init();
+// The same with these settings instead of the environment's.
+[[nodiscard]] World init(const Settings& settings);
 
 }  // namespace anello

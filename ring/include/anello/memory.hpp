@@ -1,5 +1,5 @@
-// Memory for tensors that the ranks of one host read where it lies: a collective on tensors in it copies nothing into
-// memory shared for the purpose. Worth it for large tensors, 64 KiB and more; everything works without it.
+// Memory for tensors that other ranks of the same host can read directly. A collective on such tensors needs no copy
+// through shared buffers. That is faster for tensors of 64 KiB and more. All operations also work on other memory.
 //
 //   std::vector<float, anello::Allocator<float>> gradients(parameters);
 #pragma once
@@ -7,21 +7,21 @@
 
 namespace anello {
 
-// Zeroed pages of `bytes` in all, or more, that other processes map when a collective first uses them there. Takes
-// time, so not for every step. Throws Error{unsupported} if there is not as much. Any thread.
-void* allocate(std::size_t bytes);
+// At least `bytes` bytes of zeroed memory, in whole pages. Other processes map it when a collective first uses it.
+// Allocate once, not in every step: it takes time. Throws Error{unsupported} if there is not enough memory. Any thread.
+[[nodiscard]] void* allocate(std::size_t bytes);
 
-// Gives back what allocate() gave, or nothing for null. No call may be using it. Any thread.
+// Frees memory from allocate(); does nothing for null. No operation may be using the memory. Any thread.
 void deallocate(void* memory) noexcept;
 
-// For containers.
+// The two functions as an allocator for containers.
 template <class T>
 struct Allocator {
   using value_type = T;
   Allocator() = default;
   template <class U>
   Allocator(const Allocator<U>&) {}
-  T* allocate(std::size_t count) { return static_cast<T*>(anello::allocate(count * sizeof(T))); }
+  [[nodiscard]] T* allocate(std::size_t count) { return static_cast<T*>(anello::allocate(count * sizeof(T))); }
   void deallocate(T* memory, std::size_t) noexcept { anello::deallocate(memory); }
   friend bool operator==(Allocator, Allocator) { return true; }
 };

@@ -1,5 +1,5 @@
-// The settings of a world, from the table in settings.def: a struct with one field a row, read from the environment
-// or filled in by a program. Reading the environment is not thread-safe against setenv.
+// The settings of a world: a struct with one field for each row of the table in settings.def. It is read from the
+// environment or filled in by the program. A number of -1 whose row has no default means "not set". Objects are values.
 #pragma once
 #include <chrono>
 #include <string>
@@ -20,15 +20,17 @@ struct SettingDefault<std::chrono::milliseconds> {
 }  // namespace detail
 
 struct Settings {
-#define ANELLO_SETTING(field, type, variable, value, unit, least, most, kind, sentence) \
+#define ANELLO_SETTING(field, type, variable, value, unit, min, max, kind, sentence) \
   type field = detail::SettingDefault<type>::of(value);
 #include <anello/settings.def>
 #undef ANELLO_SETTING
 
-  // Throws Error{configuration} that names the variable, its value and what is expected.
-  static Settings from_environment();
+  // The settings of this process's environment; an empty variable counts as not set. Throws Error{configuration}, which
+  // names the variable, its value and what is expected. No other thread may call setenv meanwhile.
+  [[nodiscard]] static Settings from_environment();
 
-  // "ANELLO_RANK=3". Throws the same, and if there is no such variable.
+  // Changes one setting, given as text: "ANELLO_RANK=3". Throws Error{configuration} if the value is wrong or there is
+  // no such variable.
   void set(std::string_view assignment);
 };
 
@@ -36,6 +38,7 @@ struct Settings {
 struct SettingRow {
   std::string_view variable, kind, unit, fallback, sentence;
 };
+// All rows, in the table's order. Any thread.
 const std::vector<SettingRow>& setting_rows();
 
 }  // namespace anello

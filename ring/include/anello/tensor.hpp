@@ -1,5 +1,6 @@
-// Element types, reductions, and the views through which tensors are handed over. Views own nothing: the caller's
-// memory is borrowed until the call returns (or, for asynchronous work, until wait() does).
+// Element types, reductions, and views of tensors, which are how tensors are passed to a call. A view owns nothing: the
+// caller's memory is borrowed until the call returns, or, in an _async call, until the work is done. The functions here
+// are pure: any thread, no blocking, no errors.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -11,24 +12,26 @@
 
 namespace anello {
 
-// Values are part of the wire protocol and of the C API: append only.
-// A boolean is a byte that is 0 or 1.
+// The values are part of the wire protocol and of the C API: only append. A boolean is a byte that is 0 or 1.
 enum class DType : std::uint8_t { f16 = 1, bf16, f32, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean };
 
-// Sums and products of integers wrap. Average divides once, at the end (integers truncate toward zero). Min and max
-// propagate NaN. f16 and bf16 are reduced in f32. Of booleans, sum and max mean "any", product and min "all"; they have
-// no average. The bitwise ones are for integers and booleans.
+// Sums and products of integers wrap around. Average divides the sum once, at the end; integers are truncated toward
+// zero. Min and max of a NaN are NaN. f16 and bf16 are reduced in f32. For booleans, sum and max mean "any is true",
+// product and min mean "all are true", and there is no average. The bitwise reductions are for integers and booleans.
+// There are no user-defined reductions.
 enum class Op : std::uint8_t { sum = 1, average, min, max, product, bit_and, bit_or, bit_xor };
 
-std::string_view name(DType dtype);         // "f32"
-std::string_view name(Op op);               // "sum"
-std::size_t size_bytes(DType dtype);        // of one element
-bool parse(std::string_view text, DType&);  // false if there is no such type
-bool parse(std::string_view text, Op&);
-bool is_float(DType dtype);
-bool can_reduce(DType dtype, Op op);
+std::string_view name(DType dtype);   // for example "f32"; "?" if the value is not a DType
+std::string_view name(Op op);         // for example "sum"; "?" if the value is not an Op
+std::size_t size_bytes(DType dtype);  // the size of one element
+// Sets the second argument to what the name stands for. Returns false, and sets nothing, if there is no such name.
+[[nodiscard]] bool parse(std::string_view name, DType& dtype);
+[[nodiscard]] bool parse(std::string_view name, Op& op);
+bool is_float(DType dtype);           // f16, bf16, f32 or f64
+bool can_reduce(DType dtype, Op op);  // whether elements of this type have this reduction
 
-// IEEE 754 half precision and bfloat16, as storage: convert to float to compute. Rounds to nearest even.
+// IEEE 754 half precision and bfloat16. They only store a value: convert to float to compute. Converting from float
+// rounds to nearest even.
 struct f16 {
   std::uint16_t bits = 0;
   f16() = default;
@@ -73,8 +76,8 @@ template <class R>
 concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
     Element<std::remove_cv_t<std::ranges::range_value_t<R>>>;
 
-// A mutable view of `count` elements. Made from any contiguous range (vector, array, span) or from pointer, count,
-// type.
+// A view of `count` elements that may be written. Made from a contiguous range (vector, array, span), or from pointer,
+// count and type.
 struct Tensor {
   void* data = nullptr;
   std::size_t count = 0;
@@ -89,7 +92,7 @@ struct Tensor {
   std::size_t bytes() const { return count * size_bytes(dtype); }
 };
 
-// The same, read only.
+// A view of `count` elements that are only read.
 struct ConstTensor {
   const void* data = nullptr;
   std::size_t count = 0;
@@ -105,7 +108,7 @@ struct ConstTensor {
   std::size_t bytes() const { return count * size_bytes(dtype); }
 };
 
-// Element-wise conversion, for gradients that travel in half precision. Both spans have the same length.
+// Converts element by element; to 16 bits it rounds to nearest even. Spans of different lengths abort the process.
 void convert(std::span<const float> from, std::span<f16> to);
 void convert(std::span<const float> from, std::span<bf16> to);
 void convert(std::span<const f16> from, std::span<float> to);

@@ -1,15 +1,15 @@
-// Multi-process code on one machine, in one process: n ranks as threads, over shared memory or real sockets on
-// loopback, as ANELLO_TRANSPORT says.
-// Link anello::testing.
+// A world inside one process, for tests and experiments: each rank is a thread. The ranks communicate through shared
+// memory or through real sockets on loopback; ANELLO_TRANSPORT decides. Link anello::testing.
 #pragma once
 #include <anello/world.hpp>
 #include <functional>
 
 namespace anello {
 
-// Runs `program` on `ranks` threads, each with its own World, and waits for all of them. An exception in one of them
-// aborts the world of the others; the first one thrown is thrown again here, after every thread has ended.
-// Ranks, addresses and sizes in `settings` are ignored; the flight recorder is written to a given folder only.
+// Runs `program` on `ranks` threads, each with its own World, and blocks until all threads have ended. If one of them
+// throws, the world of the others is aborted, and the first exception is thrown again here. Rank, size, rendezvous and
+// the other settings of the kind "given" are ignored. Flight recorder files are written only if `settings` name a
+// folder for them.
 void run_world(int ranks, const std::function<void(World&)>& program,
                const Settings& settings = Settings::from_environment());
 

@@ -1,12 +1,14 @@
-// A handle of an operation that was started and goes on by itself. Copies stand for the same operation. To destroy the
-// last one is safe at any time: the operation goes on all the same, and needs its tensors until it is done; so does a
-// handle that outlives its world, whose operations are done, or have failed, when it ends. Any thread.
+// A handle of an operation that was started and goes on by itself. Copies refer to the same operation. Any thread.
+//
+// The last handle may be destroyed at any time: the operation goes on, and needs its tensors until it is done. A handle
+// may outlive its world: when the world ends, its operations are done or have failed.
 #pragma once
 #include <anello/error.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 
 namespace anello {
 
@@ -14,19 +16,24 @@ struct AsyncOperation;
 
 class Work {
  public:
-  Work() = default;  // of nothing, which is done
+  Work() = default;  // refers to no operation, and is done
 
-  // Blocks until it is done; the caller moves its bytes meanwhile. Throws what the blocking call would have thrown.
-  void wait();
-  // The same, no longer than `limit`: false if it is not done by then. Only waits, and moves nothing.
-  bool wait_for(std::chrono::milliseconds limit);
+  // Blocks until the operation is done. Meanwhile the calling thread moves the operation's data itself. Throws the
+  // error of the operation, which is what the blocking call would have thrown; Error{invalid_argument} if it is called
+  // by a callback of when_done.
+  void wait() const;
+  // Blocks until the operation is done, but not longer than `limit`; false if it is not done by then. Errors as wait().
+  // Unlike wait() it moves no data: the group's own thread does, which costs thread switches. When nothing else is left
+  // to do, call wait(), which is faster; do not call wait_for() in a loop.
+  [[nodiscard]] bool wait_for(std::chrono::milliseconds limit) const;
 
-  bool done() const;                   // or failed; never blocks
-  std::optional<Error> error() const;  // why, if it has failed
+  [[nodiscard]] bool done() const;                   // true if the operation is complete or has failed; does not block
+  [[nodiscard]] std::optional<Error> error() const;  // the error, if the operation has failed; does not block
 
-  // Calls `callback` once when it is done, with the error or null; at once if it is done already. Otherwise it is
-  // called by the thread that moves the last byte; it may start further work, but neither block nor throw, nor hold the
-  // last handle of its group. One callback: a later one takes the place of an earlier one that has not been called.
+  // Has `callback` called once when the operation is done, with its error, or null. If it is done already, the callback
+  // runs at once; otherwise the thread that moves the last byte calls it. A callback may start operations. It must not
+  // block, throw, or destroy the last handle of its group. There is one callback: a second call of when_done replaces
+  // the first one's, unless that has run.
   void when_done(std::function<void(const Error*)> callback);
 
  private:
@@ -34,5 +41,9 @@ class Work {
   explicit Work(std::shared_ptr<AsyncOperation> pending);
   std::shared_ptr<AsyncOperation> operation_;
 };
+
+// Blocks until all of the operations are done, like wait() on each. Then throws the error of the first one, in list
+// order, that has failed. So no tensor is in use when it returns or throws (except in a callback: see wait()).
+void wait_all(std::span<const Work> works);
 
 }  // namespace anello

@@ -1,4 +1,6 @@
-// The world: all ranks of a job. What they can do together is in group.hpp; here is how a world is known and ended.
+// The world: all ranks of a job. It is a Group, so all collectives of group.hpp are calls on it. This header has what
+// only a world has: where its ranks run, how it ends, and records of what it did. One World object in each process
+// (or in each thread of run_world).
 #pragma once
 #include <anello/diagnosis.hpp>
 #include <anello/group.hpp>
@@ -13,34 +15,39 @@ class World : public Group {
  public:
   World(World&&) noexcept;
   World& operator=(World&&) noexcept;
-  // Says goodbye, if finish() has not, without waiting for anybody; never throws.
+  // Leaves the world if finish() was not called. Never throws, and does not wait for other ranks.
   ~World();
 
-  int local_rank() const;  // among the ranks of this host
-  int local_size() const;
-  int node_rank() const;  // of this host among the hosts
-  int node_count() const;
-  const std::string& host(int rank) const;  // for people: where that rank runs
-  // "4 1 memory shared": ranks, hosts, tcp or memory between them, cores of their own or shared ones. The choice of
-  // algorithms depends on it and on sizes; a table (ANELLO_TABLE) is for layouts written like this.
+  // These never block. host() throws Error{invalid_argument} if there is no such rank.
+  int local_rank() const;  // this rank's number among the ranks of this host, from 0 to local_size() - 1
+  int local_size() const;  // the number of ranks on this host
+  int node_rank() const;   // this host's number among the hosts, from 0 to node_count() - 1
+  int node_count() const;  // the number of hosts
+  const std::string& host(int rank) const;  // the name of the host on which a rank runs, for messages
+  // Four words, for example "4 1 memory shared": the number of ranks; the number of hosts; tcp or memory, which is how
+  // ranks of one host communicate; own or shared, which says whether each rank has cores of its own. The choice of
+  // algorithms depends on the layout, and a tuning table (ANELLO_TABLE) names the layout that it was measured on.
   std::string layout() const;
 
-  // Waits until every rank has called it, then leaves in good order. Errors as in barrier(). Not needed: the
-  // destructor leaves too, but cannot report that another rank failed. A timeline that is on is written first.
+  // Ends the world in good order: blocks until every rank has called it, then leaves. Throws the errors of barrier().
+  // The destructor also leaves, but cannot report that another rank failed. If a timeline is recorded, it is written
+  // first.
   void finish();
 
-  // All ranks call these two, like collectives; they throw as those do, and Error{file} on all ranks if the file
-  // cannot be written. In between every rank records its operations, with all that it sends, receives and reduces and
-  // when, and the program's phases; then rank 0 writes what all ranks recorded to `path`, as JSON in Chrome's trace
-  // format, which Perfetto opens. Times are those of rank 0's clock, with which the others are compared at start and
-  // end. Operations that are underway at either end are left out, and so are those beyond a million steps a rank.
+  // Record a timeline of all ranks. Both are collectives: all ranks call them, they block, and they throw the errors of
+  // barrier(); Error{file} on all ranks if the file cannot be written. In between every rank records its operations,
+  // the steps in which it sends, receives and reduces, and the program's phases. stop_timeline() makes rank 0 write the
+  // records of all ranks to `path`, as JSON in Chrome's trace format, which Perfetto opens. Times are those of rank 0's
+  // clock; the other clocks are compared with it at start and end. The timeline does not contain operations that were
+  // running at either end, nor more than a million steps of each rank.
   void start_timeline(const std::string& path);
   void stop_timeline();
 
-  // Any thread; neither blocks.
-  Counters counters() const;
-  // Writes this rank's last 4,096 operations of each group, and what is queued, to `path` as JSON. Throws Error{file}.
-  // ANELLO_FLIGHT_DIR has it done when the world fails, ANELLO_FLIGHT_SIGNAL upon a signal.
+  // This rank's totals. Any thread; does not block.
+  [[nodiscard]] Counters counters() const;
+  // Writes this rank's flight record to `path` as JSON: the last 4,096 operations of each group, and those that are
+  // queued. Throws Error{file}. Any thread; does not wait for operations. With ANELLO_FLIGHT_DIR it is also written
+  // when the world fails, with ANELLO_FLIGHT_SIGNAL when the process receives a signal.
   void write_flight(const std::string& path) const;
 
  private:

@@ -1,0 +1,82 @@
+// Which bucket of gradients is sent next. Counts how often each gradient was announced in a step, checks the order of
+// the calls, and gives out the buckets in one order, the same on all ranks, in whichever order their gradients become
+// ready. Gradients in host memory and in GPU memory both follow it, and so have the same rules and messages. One
+// thread; owned by the gradients of that thread. Pure: it neither sends nor touches the gradients.
+#pragma once
+#include <anello/gradients.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ring/gradients/buckets.hpp"
+
+namespace anello {
+
+class BucketSchedule {
+ public:
+  struct ScheduledBucket {
+    Bucket pieces;
+    std::vector<Tensor> tensors;  // the memory of each piece
+    std::string name;             // "bucket 2 of 5"
+    std::size_t incomplete = 0;   // number of pieces whose gradient is not complete in this step
+  };
+
+  // Each error's message begins with `caller`, for example "gradients". The gradients' memory is borrowed. A gradient
+  // is complete when it has been announced `passes` times. Buckets have at most `max_bytes` and follow the list from
+  // its end to its beginning, as a backward pass does.
+  BucketSchedule(std::string_view caller, std::span<const Gradient> gradients, int passes, std::uint64_t max_bytes);
+
+  // Between steps: makes other buckets, in which gradients follow `order` (the number of each gradient once).
+  void arrange(std::span<const std::uint32_t> order, std::uint64_t max_bytes);
+
+  // These throw Error{invalid_argument}, and then change nothing. begin() starts a step, in which no gradient has been
+  // announced. announce() counts that `gradient`, by its place in the list, is ready. finish() ends the step and
+  // completes all gradients; it returns those that were never announced and so count as zero.
+  void begin();
+  void announce(std::size_t gradient);
+  std::vector<std::size_t> finish();
+
+  // Calls send(number) for each bucket whose turn it is and whose gradients are all complete; each once in a step. A
+  // bucket whose send() throws keeps its turn.
+  template <class Send>
+  void send_complete(Send send) {
+    for (; next_ < buckets_.size() && buckets_[next_].incomplete == 0; next_++) send(next_);
+  }
+
+  const std::vector<ScheduledBucket>& buckets() const { return buckets_; }
+  // For each bucket, the numbers of its gradients.
+  std::vector<std::vector<std::size_t>> members() const;
+  const std::vector<Tensor>& gradients() const { return gradients_; }
+  std::size_t pieces_of(std::size_t gradient) const { return buckets_of_[gradient].size(); }
+  // The order in which gradients became complete in this step, or in the last one.
+  const std::vector<std::uint32_t>& completed() const { return completed_; }
+
+ private:
+  void complete(std::size_t gradient);
+
+  const std::string caller_;
+  const int passes_;
+  std::vector<std::string> names_;
+  std::vector<Tensor> gradients_;
+  std::vector<ScheduledBucket> buckets_;
+  std::vector<std::vector<std::size_t>> buckets_of_;  // by gradient; it has one piece in each
+
+  bool begun_ = false;
+  std::vector<int> announced_;  // by gradient
+  std::vector<std::uint32_t> completed_;
+  std::size_t next_ = 0;
+};
+
+// The range of the sizes that are chosen for buckets if neither options nor settings give one. A bucket in GPU memory
+// is larger: an operation takes longer to start on a GPU, and moves faster.
+struct BucketRange {
+  std::uint64_t min_bytes, max_bytes;
+};
+inline constexpr BucketRange kHostBuckets{kWorthwhileBucketBytes, 4 << 20};
+inline constexpr BucketRange kGpuBuckets{1 << 20, 32 << 20};
+
+// An eighth of all gradients, within the range: several buckets, so that the first travels early and the last is small,
+// but no more messages than that needs.
+std::uint64_t suitable_bucket_bytes(std::span<const Gradient> gradients, const BucketRange& range);
+
+}  // namespace anello

@@ -1,0 +1,89 @@
+#include "ring/group/consensus.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <cstring>
+#include <numeric>
+
+#include "ring/base/text.hpp"
+
+namespace anello {
+namespace {
+
+// As text, each with its length before it: names and values may contain any byte.
+std::string encode(std::span<const NamedValue> values) {
+  std::string all;
+  const auto append = [&](std::string_view field) {
+    const std::uint64_t bytes = field.size();
+    all.append(reinterpret_cast<const char*>(&bytes), sizeof bytes).append(field);
+  };
+  for (const NamedValue& each : values) append(each.name), append(each.value);
+  return all;
+}
+
+std::vector<NamedValue> decode(std::string_view all) {
+  const auto take = [&] {
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, all.data(), sizeof bytes);
+    std::string field(all.substr(sizeof bytes, bytes));
+    all.remove_prefix(sizeof bytes + bytes);
+    return field;
+  };
+  std::vector<NamedValue> values;
+  while (!all.empty()) {
+    NamedValue& value = values.emplace_back();
+    value.name = take();
+    value.value = take();
+  }
+  return values;
+}
+
+// How this rank's list differs from rank 0's; empty if they are equal.
+std::string first_difference(std::span<const NamedValue> first, std::span<const NamedValue> mine, int rank) {
+  const auto [theirs, own] = std::ranges::mismatch(first, mine);
+  if (theirs == first.end() && own == mine.end()) return {};
+  const bool both = theirs != first.end() && own != mine.end();
+  const std::string& name = theirs != first.end() ? theirs->name : own->name;
+  // Where the names differ, the lists do: the value alone could be the same.
+  const auto shown = [&](const NamedValue& value) {
+    return both && theirs->name != own->name ? text(value.name, " ", value.value) : value.value;
+  };
+  return text(name, " differs: ", theirs != first.end() ? shown(*theirs) : "none", " on rank 0, ",
+              own != mine.end() ? shown(*own) : "none", " on rank ", rank);
+}
+
+}  // namespace
+
+std::string broadcast_text(int root, Group& group, std::string mine, const Options& options) {
+  std::uint64_t bytes = mine.size();
+  group.broadcast(std::span(&bytes, 1), root, options);
+  mine.resize(bytes);
+  group.broadcast(mine, root, options);
+  return mine;
+}
+
+std::vector<std::string> gather_text(Group& group, std::string_view mine, const Options& options) {
+  const std::uint64_t own_bytes = mine.size();
+  std::vector<std::uint64_t> bytes(std::size_t(group.size()));
+  group.allgather(std::span(&own_bytes, 1), bytes,
+                  {.name = options.name, .consistency_token = options.consistency_token});
+  std::string all(std::accumulate(bytes.begin(), bytes.end(), std::size_t(0)), '\0');
+  if (!all.empty())
+    group.allgather(mine, all, {.name = options.name, .counts = bytes, .consistency_token = options.consistency_token});
+  std::vector<std::string> texts;
+  for (std::size_t at = 0; const std::uint64_t part : bytes) {
+    texts.push_back(all.substr(at, part));
+    at += part;
+  }
+  return texts;
+}
+
+void require_same(Group& group, std::span<const NamedValue> mine, const Options& options) {
+  const std::vector<NamedValue> first = decode(broadcast_text(0, group, encode(mine), options));
+  const auto differences = gather_text(group, first_difference(first, mine, group.rank()), options);
+  for (int rank = 0; rank < group.size(); rank++)
+    if (const std::string& difference = differences[std::size_t(rank)]; !difference.empty())
+      throw Error(ErrorCode::mismatch, difference, group.members()[std::size_t(rank)]);
+}
+
+}  // namespace anello

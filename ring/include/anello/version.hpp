@@ -1,0 +1,15 @@
+// The version of Anello. CMake reads it from here: this is the only place that has it.
+#pragma once
+#include <string_view>
+
+// Of the headers that a program is compiled with, for #if.
+#define ANELLO_VERSION_MAJOR 0
+#define ANELLO_VERSION_MINOR 2
+#define ANELLO_VERSION_PATCH 0
+
+namespace anello {
+
+// Of the library that the program runs with, for example "0.2.0"; a zero byte follows. Any thread; never blocks.
+std::string_view version();
+
+}  // namespace anello

@@ -1,0 +1,82 @@
+#include "ring/group/consensus.hpp"
+
+#include <gmock/gmock.h>
+
+#include <anello/error.hpp>
+
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+using Values = std::vector<NamedValue>;
+
+constexpr Options kName{.name = "the test's values"};
+
+TEST(Consensus, BroadcastsTextOfAnyRank) {
+  run_world(3, [](World& world) {
+    for (int root = 0; root < 3; root++) {
+      const std::string sent = root == 1 ? "" : "rank " + std::to_string(root);
+      EXPECT_EQ(broadcast_text(root, world, world.rank() == root ? sent : "another", kName), sent);
+    }
+  });
+}
+
+TEST(Consensus, GathersTextsOfDifferentLengths) {
+  run_world(4, [](World& world) {
+    const std::string mine(std::size_t(3 * world.rank()), char('a' + world.rank()));
+    EXPECT_EQ(gather_text(world, mine, kName), (std::vector<std::string>{"", "bbb", "cccccc", "ddddddddd"}));
+    EXPECT_EQ(gather_text(world, "", kName), std::vector<std::string>(4, ""));
+  });
+}
+
+// Checks that every rank of four throws the same error when rank 2 has other values, and that the world goes on.
+void expect_named(const Values& usual, const Values& odd, const std::string& message) {
+  for (const Told& told : told_on_all_ranks(4, [&](World& world) {
+         try {
+           require_same(world, world.rank() == 2 ? odd : usual, kName);
+         } catch (const Error&) {
+           world.barrier();
+           throw;
+         }
+       })) {
+    ASSERT_TRUE(told.error) << message;
+    EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
+    EXPECT_EQ(told.error->rank(), 2);
+    EXPECT_EQ(told.error->message(), message);
+  }
+}
+
+TEST(Consensus, NamesTheFirstDifferenceOnAllRanks) {
+  const Values usual = {{"size", "3"}, {"colour", "red"}, {"weight", "1"}};
+  expect_named(usual, {{"size", "3"}, {"colour", "blue"}, {"weight", "2"}},
+               "colour differs: red on rank 0, blue on rank 2");
+  expect_named(usual, {{"size", "3"}}, "colour differs: red on rank 0, none on rank 2");
+  expect_named({}, usual, "size differs: none on rank 0, 3 on rank 2");
+  expect_named(usual, {{"size", "3"}, {"taste", "red"}, {"weight", "1"}},
+               "colour differs: colour red on rank 0, taste red on rank 2");
+}
+
+TEST(Consensus, EqualValuesPass) {
+  run_world(3, [](World& world) {
+    require_same(world, Values{{"size", ""}, {"", std::string("a\0b", 3)}}, kName);
+    require_same(world, Values{}, kName);
+  });
+}
+
+// Of a part of the world, the error's rank is that of the world.
+TEST(Consensus, NamesTheRankOfTheWorld) {
+  for (const Told& told : told_on_all_ranks(4, [](World& world) {
+         if (world.rank() < 2) return;
+         Group group = world.group({2, 3});
+         require_same(group, Values{{"rank", std::to_string(group.rank())}}, kName);
+       })) {
+    if (told.rank < 2) continue;
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->rank(), 3);
+    EXPECT_EQ(told.error->message(), "rank differs: 0 on rank 0, 1 on rank 1");
+  }
+}
+
+}  // namespace
+}  // namespace anello
