@@ -1,4 +1,4 @@
-// One run of one operation over all sizes, types and reductions asked for. Called by all ranks alike; rank 0 writes.
+// Runs one operation for all sizes, types and reductions of the options. All ranks call; rank 0 writes.
 #pragma once
 #include <iosfwd>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace anello::bench {
 
-// Returns the program's exit code: 1 if any element was wrong, on whatever rank. Throws Error{file} if the JSON file
+// Returns the program's exit code: 1 if any element was wrong on any rank. Throws Error{file} if the JSON file
 // cannot be written, before anything is measured.
 int run_benchmark(Library& library, const Collective& collective, const Options& options, std::ostream& out);
 

@@ -1,4 +1,4 @@
-// The operations that can be measured, a row each. Pure data.
+// The operations that can be measured, one row for each. Pure data.
 #pragma once
 #include <span>
 #include <string>
@@ -10,7 +10,8 @@ namespace anello::bench {
 
 struct Collective {
   std::string_view name, sentence;
-  // busbw / algbw: what the busiest wire carries for every byte of the buffer, so that worlds of all sizes compare.
+  // busbw / algbw: the bytes that the busiest link carries for each byte of the buffer, so that worlds of different
+  // sizes can be compared.
   double (*bus_factor)(int world);
   Library::Call (*prepare)(Library& library, ConstTensor input, Tensor output, Op op);
 };

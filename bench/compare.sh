@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Our allreduce beside its peers', each in its best algorithm: the same timing loop, the same machine, pair after pair in
-# turn, because a machine's own speed changes by more than they differ. Only the ratios within a pair mean anything.
+# Compares our allreduce with that of other libraries ("peers"), each with its best algorithm, in the same timing loop on
+# the same machine. The runs alternate in pairs, because the speed of a machine changes by more than the libraries differ.
+# Only the ratios within a pair are meaningful.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 source "$bench_root/bench/peers.sh"
@@ -15,14 +16,14 @@ usage: bench/compare.sh [-n WORLDS] [-s SIZES] [-r ROUNDS] [-t tcp|any] [-p PEER
                         [-B DIR]
   -n WORLDS  list of numbers of ranks on this machine ($worlds)
   -s SIZES   list of sizes such as 4,64K,64M ($sizes)
-  -r ROUNDS  in each, every peer runs once in each algorithm that may be its best, next to us ($rounds)
-  -t WHICH   tcp: TCP against TCP; any: best against best, shared memory too ($transport)
+  -r ROUNDS  in each, every peer runs once with each algorithm that may be its best, next to ours ($rounds)
+  -t WHICH   tcp: TCP against TCP; any: best against best, including shared memory ($transport)
   -p PEERS   only these of ${peers[*]} (all that are here)
-  -m MS      time of the calls of one size, of three at least ($budget_ms)
+  -m MS      time of the calls of one size, which are at least three ($budget_ms)
   -a         our tensors in memory from anello::allocate
   -o FILE    also write the results as JSON
   -g FILE    also draw the ratios, as SVG
-  -B DIR     where the programs are (the release build, which is made if it is not there, or PATH)
+  -B DIR     where the programs are (the release build, which is built if it does not exist, or PATH)
 TEXT
 }
 
@@ -52,8 +53,8 @@ for file in "$json" "$picture"; do
   [[ -z $file ]] || : >"$file" || fail "$file cannot be written"
 done
 
-# Peers take the system's TCP congestion control, and one that paces (BBR) slows them on loopback for nothing. So all
-# run in a network of their own, where that is reno, if this system lets us make one.
+# Peers use the system's TCP congestion control, and one with pacing (BBR) slows them down on loopback. So all run in a
+# network namespace with reno, if this system allows that.
 own_network='ip link set lo up && echo reno >/proc/sys/net/ipv4/tcp_congestion_control'
 if [[ -z ${ANELLO_COMPARE_NETWORK-} ]]; then
   export ANELLO_COMPARE_NETWORK=system

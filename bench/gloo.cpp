@@ -1,5 +1,5 @@
-// anello-bench-gloo: the same measurements of Gloo, on the same machine, in the same columns. Started like
-// anello-bench; the ranks meet in a folder (--store).
+// anello-bench-gloo: the same measurements of Gloo, with the same output. Started like anello-bench; the ranks find
+// each other through a folder (--store).
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/allreduce_ring.h>
@@ -148,15 +148,16 @@ Library::Call Gloo::allreduce(ConstTensor input, Tensor output, Op op) {
 int main(int argc, char** argv) {
   std::string folder, interface = "lo", algorithm = "ring";
   const auto flags = [&](CLI::App& app) {
-    app.add_option("--store", folder, "an empty folder that all ranks see, where they meet")->type_name("DIR");
+    app.add_option("--store", folder, "an empty folder that all ranks can access, where they find each other")
+        ->type_name("DIR");
     app.add_option("--interface", interface, "network interface (lo)")->type_name("NAME");
-    app.add_option("--algorithm", algorithm,
-                   "one of its own: ring, bcube, ring_classic, ring_chunked, halving_doubling")
+    app.add_option("--algorithm", algorithm, "one of Gloo's: ring, bcube, ring_classic, ring_chunked, halving_doubling")
         ->check(CLI::IsMember({"ring", "bcube", "ring_classic", "ring_chunked", "halving_doubling"}));
   };
   const auto join = [&](const std::function<int(Library&)>& run) {
     const Settings settings = Settings::from_environment();
-    if (folder.empty()) throw Error(ErrorCode::configuration, "give --store DIR, an empty folder where the ranks meet");
+    if (folder.empty())
+      throw Error(ErrorCode::configuration, "give --store DIR, an empty folder where the ranks find each other");
     Gloo library(std::max(settings.rank, 0), std::max(settings.size, 1), folder, interface, algorithm);
     return run(library);
   };

@@ -1,9 +1,9 @@
-# Hosts on one machine, for netns.sh: network namespaces h0, h1, ... behind a switch, each on a link of its own with MTU
-# 1500 that carries so many bits a second each way. They live in namespaces of processes and mounts that end with the
-# script, however it ends: nothing of them is seen outside, and nothing has to be removed.
+# Hosts on one machine, for netns.sh: network namespaces h0, h1, ... behind a switch, each with its own link, which has MTU
+# 1500 and a given rate each way. They are in namespaces of processes and mounts that end with the script, however it
+# ends: they are not visible outside, and nothing has to be removed.
 # shellcheck shell=bash disable=SC2016,SC2093,SC2154
 
-# enter_private_namespaces SCRIPT ARGUMENTS...: does not return, but runs the script again, inside.
+# enter_private_namespaces SCRIPT ARGUMENTS...: runs the script again, inside; does not return.
 enter_private_namespaces() {
   local unshare
   for unshare in 'unshare' 'unshare -r'; do
@@ -13,10 +13,10 @@ enter_private_namespaces() {
   fail "this system lets us make no network namespaces; try it as root"
 }
 
-# make_hosts COUNT MBIT CONGESTION [GSO]. A link that was idle may send a burst at once. That has to hold the largest packet
-# that the stack leaves to be cut up late (gso), and what the link carries while a timer is 100 us late; it may not hold
-# more, or the link would be faster than it is said to be. Small packets make short messages travel as on a real link, large
-# ones leave the cores to the programs: each packet is timed by them, not by a network card.
+# make_hosts COUNT MBIT CONGESTION [GSO]. A link that was idle may send a burst at once. The burst must allow the
+# largest packet that the network stack splits late (gso), and the bytes of the link in 100 us, by which a timer may be
+# late; no more, or the link would be faster than its rate. With small packets short messages travel as on a real link;
+# large ones leave the cores to the programs, because here cores time each packet, not a network card.
 make_hosts() {
   local i end gso=${4:-16384}
   (($2 <= 1000)) || gso=65536
@@ -43,9 +43,8 @@ make_hosts() {
   [[ ! -e /etc/hosts ]] || mount --bind "$scratch/hosts" /etc/hosts  # for who looks names up: MPI
 }
 
-# limit_connections MBIT LINK_MBIT: each connection between hosts 0 and 1, told from others by four bits of its port on
-# host 1, which is the one that connects, carries so much at most. Clouds have such limits. Two connections that meet in
-# these bits share one limit.
+# limit_connections MBIT LINK_MBIT: limits each connection between hosts 0 and 1, as clouds do. Connections are
+# distinguished by four bits of the port on host 1, which connects; two with the same bits share one limit.
 limit_connections() {
   local end tc port class
   for end in 0:dport 1:sport; do
@@ -64,10 +63,10 @@ on_host() {
   nsenter --net="/run/netns/h$1" unshare --uts sh -c 'hostname "$0" && exec "$@"' "h$1" "${@:2}"
 }
 
-# ranks_on_hosts WORLD COMMAND...: rank I on host I; ours meet at a server on the first.
+# ranks_on_hosts WORLD COMMAND...: rank I on host I; ours find each other through a server on the first.
 ranks_on_hosts() {
   local rank ranks=() server code=0
-  # In place of the subshell, so that to end the one is to end the other.
+  # exec replaces the subshell, so that ending it ends the program.
   (exec nsenter --net=/run/netns/h0 "$anello" rendezvous --listen 10.77.0.1 --port 4711 --secret-file "$scratch/secret") \
     >/dev/null &
   server=$!

@@ -1,4 +1,4 @@
-// The file that -J names: opened before a long run, so that it fails first, and written at its end.
+// The file that -J names. It is opened before a long run, so that an error shows at once, and written at the end.
 #pragma once
 #include <fstream>
 #include <nlohmann/json_fwd.hpp>
@@ -10,7 +10,7 @@ class JsonFile {
  public:
   JsonFile() = default;
   explicit JsonFile(const std::string& path);      // empty: no file. Throws Error{file}
-  void write(const nlohmann::ordered_json& json);  // the same
+  void write(const nlohmann::ordered_json& json);  // throws Error{file}
 
  private:
   std::string path_;

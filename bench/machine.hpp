@@ -1,4 +1,4 @@
-// What the figures were measured on, in the few words that matter.
+// Describes the machine on which figures were measured.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,14 +1,11 @@
-// anello-bench: how fast the collective operations are, here and now. Started on every rank, or alone.
+// anello-bench: measures the collective operations on this machine. Started on every rank, or alone.
 #include <CLI/CLI.hpp>
 #include <anello/anello.hpp>
 
+#include "bench/commands.hpp"
 #include "bench/options.hpp"
 #include "bench/ours_on_gpu.hpp"
 #include "bench/program.hpp"
-#include "bench/session.hpp"
-#include "bench/simulate/simulate.hpp"
-#include "bench/step.hpp"
-#include "bench/tune.hpp"
 
 using namespace anello;
 using namespace anello::bench;
@@ -31,7 +28,7 @@ int main(int argc, char** argv) {
   const auto add_flags = [&](CLI::App& app) {
     app.add_option_function<std::string>(
            "--device", [&](const std::string& given) { options.on_gpu = given == "cuda"; },
-           "whose memory tensors lie in: the host's or a GPU's")
+           "memory of the tensors: the host's or a GPU's")
         ->check(CLI::IsMember({"cpu", "cuda"}))
         ->type_name("cpu|cuda");
     app.add_flag("--allocate", options.shareable,

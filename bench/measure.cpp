@@ -10,7 +10,8 @@
 namespace anello::bench {
 namespace {
 
-constexpr int kFewest = 3, kMax = 20'000, kMaxWarmup = 200;
+constexpr int kMinCalls = 3, kMaxCalls = 20'000, kMaxWarmup = 200;
+constexpr double kMaxOverBudget = 2;
 
 double now_us() {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -27,22 +28,32 @@ double duration_us(const Library::Call& call) {
   return now_us() - start;
 }
 
-// As many calls as fit the budget. One that is timed alone may have been held up, so short ones are tried three times.
+int calls_in(double budget_us, double call_us) {
+  return int(std::clamp<double>(budget_us / call_us, kMinCalls, kMaxCalls));
+}
+
+// The number of calls that fit the budget. The scheduler may delay a single call, so short ones are timed three times.
 int fitting(Library& library, const Library::Call& call, double budget_us) {
   double min_us = over_ranks(library, duration_us(call), Op::max);
-  for (int i = 0; i < 2 && min_us * kFewest < budget_us; i++)
+  for (int i = 0; i < 2 && min_us * kMinCalls < budget_us; i++)
     min_us = std::min(min_us, over_ranks(library, duration_us(call), Op::max));
-  return int(std::clamp<double>(budget_us / min_us, kFewest, kMax));
+  return calls_in(budget_us, min_us);
 }
 
 }  // namespace
 
 Timing measure(Library& library, const Library::Call& call, const Options& options) {
-  call();  // connections and caches are made by the first
-  const int iterations = options.iterations > 0 ? options.iterations : fitting(library, call, options.budget_ms * 1e3);
+  call();  // makes connections and fills caches
+  const double budget_us = options.budget_ms * 1e3;
+  int iterations = options.iterations > 0 ? options.iterations : fitting(library, call, budget_us);
   const int warmup = options.warmup >= 0 ? options.warmup : std::clamp(iterations / 10, 1, kMaxWarmup);
-  std::vector<double> durations(std::size_t(iterations), 0.0);
+  const double warmup_start = now_us();
   for (int i = 0; i < warmup; i++) call();
+  if (options.iterations == 0 && warmup > 0) {  // on a busy machine most calls take far longer than the best one
+    const double call_us = over_ranks(library, now_us() - warmup_start, Op::max) / warmup;
+    iterations = std::min(iterations, calls_in(kMaxOverBudget * budget_us, call_us));
+  }
+  std::vector<double> durations(std::size_t(iterations), 0.0);
 
   const double start = now_us();
   double before = start;

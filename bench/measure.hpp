@@ -1,7 +1,7 @@
-// One operation on one pair of buffers: how long it takes, and whether it is right. Called by all ranks alike.
+// Measures and checks one operation on one pair of buffers. All ranks call.
 //
-// The calls follow each other without a pause, and each rank stamps its own. What an iteration took is what its slowest
-// rank took. The ranks' figures come together by the library's own allreduce, outside of the timed loop.
+// The calls follow each other without a pause, and each rank takes the time of its own. The time of an iteration is
+// that of its slowest rank. The library's own allreduce combines the ranks' times, outside of the timed loop.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,10 +12,12 @@
 
 namespace anello::bench {
 
-// Equal on all ranks.
+// The same on all ranks. Takes about options.budget_ms unless options.iterations is given; on a busy machine somewhat
+// more.
 Timing measure(Library& library, const Library::Call& call, const Options& options);
 
-// Fills the input, calls, and counts the output's wrong elements over all ranks, `times` times. Nothing for 0 times.
+// `times` times, fills the input, calls, and counts wrong elements of the output. Returns the sum over all ranks;
+// nothing for 0 times.
 std::optional<std::uint64_t> check(Library& library, const Library::Call& call, Tensor input, ConstTensor output, Op op,
                                    int times);
 

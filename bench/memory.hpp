@@ -1,4 +1,4 @@
-// What a benchmark works on: pages straight from the system, all touched.
+// Memory for a benchmark: pages directly from the system, all touched.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -8,10 +8,10 @@ namespace anello::bench {
 
 using Memory = std::unique_ptr<std::byte[], std::function<void(std::byte*)>>;
 
-// Throws Error{configuration} if the host has not as much.
+// Throws Error{configuration} if the host has less memory available.
 void refuse_if_short(std::size_t bytes);
 
-// The same.
+// Throws as refuse_if_short().
 Memory pages(std::size_t bytes);
 
 }  // namespace anello::bench

@@ -1,5 +1,5 @@
-// anello-bench-openmpi and anello-bench-mpich: the same measurements of an MPI, from this one source, in the same
-// columns. Each is started by its own MPI's launcher, which also takes what chooses transport and algorithm.
+// anello-bench-openmpi and anello-bench-mpich: the same measurements of an MPI, from this one source, with the same
+// output. Each is started by the launcher of its MPI, which also takes the options for transport and algorithm.
 #include <mpi.h>
 
 #include <CLI/CLI.hpp>
@@ -62,7 +62,7 @@ MPI_Op reduction(Op op) {
   }
 }
 
-// An error inside MPI ends the job by MPI's own message: its default, which the benchmark keeps.
+// An error inside MPI ends the job with MPI's own message. That is MPI's default.
 class Mpi : public Library {
  public:
   int rank() const override {

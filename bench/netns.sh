@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Our allreduce beside its peers' where the network is what bounds it: hosts in network namespaces of this machine, a rank
-# on each, links of a given rate. Beside the ratios it prints how far we are from the time the payload alone takes on a
-# link, 2(n-1)/n x bytes / rate. Headers at MTU 1500 cost 4.5 % of that.
+# Compares our allreduce with its peers where the network is the limit: hosts in network namespaces of this machine, one
+# rank on each, links of a given rate. Apart from the ratios it prints how close we are to the time that the payload alone
+# takes on a link, 2(n-1)/n x bytes / rate. Headers at MTU 1500 cost 4.5 % of that.
 # shellcheck disable=SC2016,SC2034,SC2086
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
@@ -19,11 +19,11 @@ usage: bench/netns.sh [-n WORLDS] [-l RATE] [-s SIZES] [-r ROUNDS] [-p PEERS] [-
   -n WORLDS  list of numbers of hosts, with a rank on each ($worlds)
   -l RATE    of each host's link, each way: 100mbit, 1gbit, 10gbit ($rate)
   -s SIZES   list of sizes ($sizes)
-  -r ROUNDS  in each, every peer runs once in each algorithm that may be its best, next to us ($rounds)
+  -r ROUNDS  in each, every peer runs once with each algorithm that may be its best, next to ours ($rounds)
   -p PEERS   only these of ${peers[*]} (all that are here), or none
-  -m MS      time of the calls of one size, of three at least ($budget_ms)
+  -m MS      time of the calls of one size, which are at least three ($budget_ms)
   -c NAME    TCP congestion control of the hosts ($congestion)
-  -f RATE    of each connection at most, on a world of 2
+  -f RATE    limit for each connection, with 2 hosts
   -w TYPE    our floats travel as half or bfloat16
   -o FILE    also write the results as JSON
   -B DIR     where the programs are (the release build, or PATH)
@@ -76,7 +76,7 @@ make_hosts "$(printf '%s\n' ${worlds//,/ } | sort -n | tail -n 1)" "$mbit" "$con
 [[ -z $connection_mbit ]] || limit_connections "$connection_mbit" "$mbit"
 "$anello" secret "$scratch/secret" >/dev/null
 
-# MPI's launchers reach the other hosts by this, which looks like ssh to them.
+# MPI's launchers reach the other hosts through this replacement for ssh.
 {
   echo '#!/usr/bin/env bash'
   declare -f on_host
@@ -88,7 +88,7 @@ place_ranks() {
   local hosts
   hosts=$(seq -s, -f 'h%g' 0 $((world - 1)))
   launched=(bash -c 'ranks_on_hosts "$@"' ranks_on_hosts "$world")
-  # Our ranks cannot see that these hosts share their cores; Open MPI is told as well.
+  # Our ranks cannot see that these hosts share their cores; Open MPI gets the same information.
   ((world <= cores)) || launched=(env ANELLO_SPIN=0 "${launched[@]}")
   bound=("${launched[@]}")
   mpi_from=(bash -c 'on_host 0 "$@"' on_host)
@@ -106,7 +106,7 @@ measure_alone() {
   done
 }
 
-# Of all pairs: how long we take, by the mean, beside the payload alone.
+# From all pairs: our mean time relative to that of the payload alone.
 bound_table() {
   printf '\n%6s %-13s %10s %12s %12s %9s\n' ranks '' bytes 'payload (us)' 'anello (us)' times
   awk -v mbit="$mbit" "$awk_quantile"'

@@ -24,7 +24,7 @@ constexpr std::array kTypes = {
 constexpr std::array kOps = {Named<Op>{"sum", Op::sum}, Named<Op>{"prod", Op::product}, Named<Op>{"min", Op::min},
                              Named<Op>{"max", Op::max}, Named<Op>{"avg", Op::average}};
 
-// The values that `given` stands for: one by its short or its full name, or all of them.
+// The values that `given` names: one by its short or its full name, or all of them.
 template <class Table>
 auto select(std::string_view flag, std::string_view given, const Table& table) {
   std::vector<decltype(table[0].second)> values;
@@ -47,16 +47,16 @@ std::string_view short_of(T wanted, const Table& table) {
 }  // namespace
 
 void add_size_flags(CLI::App& command, std::vector<std::uint64_t>& to) {
-  const auto sweep = std::make_shared<Sweep>();
+  const auto range = std::make_shared<SizeRange>();
   const auto size = [&command](const std::string& flags, std::uint64_t& field, const std::string& sentence) {
     const std::string flag = flags.substr(0, flags.find(','));
     return command.add_option_function<std::string>(
         flags, [flag, &field](const std::string& given) { field = parse_size(flag, given); }, sentence);
   };
-  auto* begin = size("-b,--minbytes", sweep->begin, "first size: 4, 64K, 256M, 1G (4)")->type_name("SIZE");
-  auto* end = size("-e,--maxbytes", sweep->end, "last size (64M, or the first if that is given)")->type_name("SIZE");
-  auto* factor = command.add_option("-f,--stepfactor", sweep->factor, "each size is so many times the one before (4)");
-  auto* step = size("-i,--stepbytes", sweep->increment, "or so many bytes more")->type_name("SIZE");
+  auto* begin = size("-b,--minbytes", range->begin, "first size: 4, 64K, 256M, 1G (4)")->type_name("SIZE");
+  auto* end = size("-e,--maxbytes", range->end, "last size (64M, or the first if that is given)")->type_name("SIZE");
+  auto* factor = command.add_option("-f,--stepfactor", range->factor, "factor from one size to the next (4)");
+  auto* step = size("-i,--stepbytes", range->increment, "or bytes from one size to the next")->type_name("SIZE");
   const auto list = std::make_shared<std::vector<std::uint64_t>>();
   command
       .add_option_function<std::vector<std::string>>(
@@ -69,20 +69,20 @@ void add_size_flags(CLI::App& command, std::vector<std::uint64_t>& to) {
       ->type_name("LIST")
       ->excludes(begin, end, factor, step);
   command.final_callback([=, &to] {
-    if (begin->count() > 0 && end->count() == 0) sweep->end = sweep->begin;
-    if (step->count() > 0 && sweep->increment == 0) throw Error(ErrorCode::configuration, "-i 0: sizes must grow");
-    to = list->empty() ? sizes(*sweep) : *list;
+    if (begin->count() > 0 && end->count() == 0) range->end = range->begin;
+    if (step->count() > 0 && range->increment == 0) throw Error(ErrorCode::configuration, "-i 0: sizes must grow");
+    to = list->empty() ? sizes(*range) : *list;
   });
 }
 
 namespace {
 
-void add_number(CLI::App& command, const std::string& flags, int& to, long least, const std::string& sentence) {
+void add_number(CLI::App& command, const std::string& flags, int& to, long min, const std::string& sentence) {
   constexpr long kMax = 100'000'000;
   const std::string flag = flags.substr(0, flags.find(','));
   command
       .add_option_function<std::string>(
-          flags, [flag, least, &to](const std::string& given) { to = int(parse_number(flag, given, least, kMax)); },
+          flags, [flag, min, &to](const std::string& given) { to = int(parse_number(flag, given, min, kMax)); },
           sentence)
       ->type_name("N");
 }
@@ -92,9 +92,10 @@ void add_number(CLI::App& command, const std::string& flags, int& to, long least
 void add_flags(CLI::App& command, Options& options) {
   add_size_flags(command, options.sizes);
   add_number(command, "-n,--iters", options.iterations, 1, "timed calls (as many as fit the budget)");
-  add_number(command, "--budget_ms", options.budget_ms, 1, "time of the timed calls, unless -n says how many (500)");
-  add_number(command, "-w,--warmup_iters", options.warmup, 0, "calls before them (a tenth as many)");
-  add_number(command, "-c,--check", options.checks, 0, "calls whose every element is checked (1)");
+  add_number(command, "--budget_ms", options.budget_ms, 1,
+             "time for the timed calls, unless -n gives their number (500)");
+  add_number(command, "-w,--warmup_iters", options.warmup, 0, "calls before the timed ones (a tenth of them)");
+  add_number(command, "-c,--check", options.checks, 0, "calls of which every element is checked (1)");
   command
       .add_option_function<std::string>(
           "-d,--datatype", [&](const std::string& given) { options.dtypes = select("-d", given, kTypes); },
@@ -111,7 +112,7 @@ void add_flags(CLI::App& command, Options& options) {
 DType wire_type(const std::string& given) {
   const std::vector<DType> types = select("--wire", given, kTypes);
   if (types.size() != 1 || (types[0] != DType::f16 && types[0] != DType::bf16))
-    throw Error(ErrorCode::configuration, text("--wire '", given, "' is neither half nor bfloat16"));
+    throw Error(ErrorCode::configuration, text("--wire '", given, "' must be half or bfloat16"));
   return types[0];
 }
 

@@ -1,4 +1,4 @@
-// The command line of a benchmark program: the flags of nccl-tests, so that nobody learns new ones. Pure.
+// The command line of a benchmark program. It has the flags of nccl-tests, which many users know. Pure.
 #pragma once
 #include <anello/tensor.hpp>
 #include <string>
@@ -19,16 +19,16 @@ struct Options {
   std::vector<Op> ops{Op::sum};
   int iterations = 0;  // 0: as many as fit the budget
   int budget_ms = 500;
-  int warmup = -1;   // -1: a tenth of them
-  int checks = 1;    // calls whose every element is checked
+  int warmup = -1;   // -1: a tenth of the iterations
+  int checks = 1;    // calls of which every element is checked
   std::string json;  // file; empty: none
 };
 
-// Adds the flags of one operation to its subcommand. `options` is filled when that is parsed, and lives until then;
-// what is wrong with a value ends the parsing in Error{configuration}.
+// Adds the flags of one operation to its subcommand. Parsing fills `options`, which must live until then; a wrong value
+// ends the parsing with Error{configuration}.
 void add_flags(CLI::App& command, Options& options);
 
-// -b, -e, -f, -i and -s alone. `sizes` is filled when the command is parsed, and lives until then.
+// The same for -b, -e, -f, -i and -s alone.
 void add_size_flags(CLI::App& command, std::vector<std::uint64_t>& sizes);
 
 DType wire_type(const std::string& given);  // of --wire: half or bfloat16

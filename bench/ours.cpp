@@ -7,6 +7,18 @@
 
 namespace anello::bench {
 
+int in_world(const Settings& settings, const std::function<int(World&)>& run) {
+  World world = init(settings);
+  try {
+    const int code = run(world);
+    world.finish();
+    return code;
+  } catch (const std::exception& error) {
+    world.abort(error.what());  // all ranks then report this reason
+    throw;
+  }
+}
+
 nlohmann::json Ours::facts() const {
   std::set<std::string> hosts;
   for (int rank = 0; rank < world_.size(); rank++) hosts.insert(world_.host(rank));

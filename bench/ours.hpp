@@ -1,21 +1,26 @@
 // This library, under test by its own benchmarks.
 #pragma once
+#include <anello/init.hpp>
 #include <anello/world.hpp>
+#include <functional>
 #include <optional>
 
 #include "bench/library.hpp"
 
 namespace anello::bench {
 
+// Joins the world, calls `run`, and finishes. If `run` throws on one rank, all ranks throw. Returns what `run` returns.
+int in_world(const Settings& settings, const std::function<int(World&)>& run);
+
 struct OurOptions {
   bool on_gpu = false;             // tensors lie in the memory of this rank's GPU
   bool shareable = false;          // or in memory from anello::allocate
-  std::optional<DType> wire = {};  // as what they travel
+  std::optional<DType> wire = {};  // the type in which they travel
 };
 
 class Ours : public Library {
  public:
-  // Borrows the world. The settings are those it was made with, for the report.
+  // Borrows the world. `settings` are those that it was made with, for the report.
   Ours(World& world, const Settings& settings, const OurOptions& options = {})
       : world_(world), settings_(settings), options_(options) {}
 

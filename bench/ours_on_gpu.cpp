@@ -23,7 +23,7 @@ nlohmann::json OursOnGpu::facts() const {
   return all;
 }
 
-// Done when the host may look at the result, as a blocking call would be.
+// Returns when the host may read the result, like a blocking call.
 Library::Call OursOnGpu::allreduce(ConstTensor input, Tensor output, Op op) {
   return [this, input, output, op, options = ReduceOptions{.wire = options_.wire}] {
     gpus_.allreduce(input, output, stream_.get(), op, options);

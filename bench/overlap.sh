@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What of the communication a backward pass does not hide, ours beside PyTorch's DistributedDataParallel (Debian:
-# python3-torch), in turn: two hosts in network namespaces of this machine, a rank on each, on links of a given rate; or two
-# ranks over loopback, where communication is work for the same cores.
+# Compares how much communication a backward pass does not hide, with our buckets and with PyTorch's
+# DistributedDataParallel (Debian: python3-torch), alternating: on two hosts in network namespaces of this machine with links
+# of a given rate; or between two ranks over loopback, where communication needs the same cores.
 # shellcheck disable=SC2016,SC2034
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
@@ -13,10 +13,10 @@ usage() {
   cat <<TEXT
 usage: bench/overlap.sh [-l RATE | -l loopback] [-t MS] [-r ROUNDS] [-s STEPS] [-b BYTES,...] [-i] [-B DIR]
   -l RATE    of each host's link: 100mbit, 1gbit; or loopback ($where)
-  -t MS      that the backward pass computes ($backward)
+  -t MS      time that the backward pass computes ($backward)
   -r ROUNDS  in each, ours and PyTorch's run once ($rounds)
   -s STEPS   of each kind in a run ($steps)
-  -b BYTES   most of our buckets, a list; 0: the library's own ($buckets)
+  -b BYTES   maximum of our buckets, a list; 0: the library's own choice ($buckets)
   -i         the backward pass leaves the core free, as one on a GPU does
   -B DIR     where the programs are (the release build, or PATH)
 TEXT

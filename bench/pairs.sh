@@ -1,10 +1,10 @@
-# The measurement itself, after peers.sh: of the world $world, over the list $sizes in bytes, in $rounds rounds, calls for
-# $budget_ms, with $sentinel. Appends to the files pairs (what summary.sh reads) and states of the folder $scratch.
+# The measurement itself, sourced after peers.sh: in a world of $world ranks, for the list $sizes in bytes, in $rounds
+# rounds, with calls for $budget_ms, and with $sentinel. Appends to the files pairs (what summary.sh reads) and states of the folder $scratch.
 # shellcheck shell=bash disable=SC2154
 
 say() { printf '%s\n' "$*" >&2; }
 
-# Others' work on these cores disturbs those the most who count on a core for each rank.
+# Other work on these cores disturbs most those programs that expect one core for each rank.
 warn_if_busy() {
   awk -v cores="$cores" '$1 > cores / 2 {
     print "careful: the load average is " $1 " on " cores " cores; others are at work here, and what is measured is how we share with them"
@@ -27,7 +27,7 @@ run() {
     END { exit found != split(list, sizes, ",") }' || fail "$contender did not print figures of $list bytes on $world ranks"
 }
 
-# A short run of every contender, its results checked; prints "peer algorithm SIZES": where it may be its peer's best.
+# A short run of every contender, its results checked; prints "peer algorithm SIZES" with the sizes at which it may be its peer's best.
 try_all() {
   local contender
   for contender in "${contenders[@]}"; do
@@ -35,9 +35,9 @@ try_all() {
     sed "s/^/$contender /" "$scratch/trial"
   done | awk -v all_sizes="$sizes" -v column=$((world > mean_above ? 6 : 5)) '
     { key = $3 " " $4 " " $1; time[$1 " " $2, $3, $4] = $column; named[$1 " " $2]; peer[$1 " " $2] = $1
-      if (!(key in least) || $column < least[key]) least[key] = $column }
+      if (!(key in min) || $column < min[key]) min[key] = $column }
     function close_to_best(name, placement, size) {
-      return time[name, placement, size] <= 1.5 * least[placement " " size " " peer[name]]
+      return time[name, placement, size] <= 1.5 * min[placement " " size " " peer[name]]
     }
     END {
       total = split(all_sizes, sizes, ",")
@@ -60,7 +60,7 @@ measure() {
 # note ENTRANT FILE STATES...: the pair of its run and ours, with the machine's states before, between and after.
 note() {
   local steady
-  steady=$(printf '%s\n' "${@:3}" | sort -n | awk 'NR == 1 { least = $1 } END { print $1 <= 1.25 * least ? 1 : 0 }')
+  steady=$(printf '%s\n' "${@:3}" | sort -n | awk 'NR == 1 { min = $1 } END { print $1 <= 1.25 * min ? 1 : 0 }')
   printf '%s %s\n' "$steady" "${*:3}" >>"$scratch/states"
   awk -v head="$world" -v tail="${1% *} $steady" '
     NR == FNR { ours[$1, $2] = $3 " " $4; next }
@@ -81,7 +81,7 @@ neighbours() {
 }
 
 # measure_world WANTED: a trial, then the rounds, with the peers of the list WANTED (empty: all). Every other round goes
-# backwards, so that who comes before us in one comes after us in the next.
+# backwards, so that a contender that runs before ours in one round runs after it in the next.
 measure_world() {
   local round i entrants
   find_contenders "$1"

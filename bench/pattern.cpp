@@ -10,22 +10,22 @@
 namespace anello::bench {
 namespace {
 
-constexpr int kLargest = 127;   // fits i8, and bf16 has no gaps below it
-constexpr int kMaxDoubled = 6;  // 2^6 is below it
+constexpr int kMaxValue = 127;  // fits i8, and bf16 has all whole numbers up to it
+constexpr int kMaxDoubled = 6;  // 2^6 is below kMaxValue
 
-// Which rank takes part at a position changes from one to the next, so that all are seen to.
+// If not all ranks can contribute without overflow, other ranks do at the next position, so that each has its turn.
 double contribution(Op op, int rank, int world, std::size_t position) {
   const int turn = int((position + std::size_t(rank)) % std::size_t(world));
   const std::uint32_t mixed = (std::uint32_t(position) * 2654435761U + std::uint32_t(rank) * 2246822519U) >> 12;
   switch (op) {
     case Op::sum:
     case Op::average:
-      return turn < kLargest ? 1 + mixed % unsigned(kLargest / std::min(world, kLargest)) : 0;
+      return turn < kMaxValue ? 1 + mixed % unsigned(kMaxValue / std::min(world, kMaxValue)) : 0;
     case Op::product:
       return turn < kMaxDoubled ? 1 + mixed % 2 : 1;
     case Op::min:
     case Op::max:
-      return mixed % (kLargest + 1);
+      return mixed % (kMaxValue + 1);
     case Op::bit_and:
     case Op::bit_or:
     case Op::bit_xor:

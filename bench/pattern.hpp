@@ -1,7 +1,7 @@
-// What goes into a rank's buffer, and what must come out of a reduction over all of them. The numbers are small and
-// whole, so that every reduction of every element type is exact in whatever order; their period is a prime, so that
-// buffers are filled and checked at the speed of memory and yet a displaced chunk shows. Knows nothing of the engine's
-// arithmetic, which it checks. One thread.
+// The input of each rank, and the expected result of a reduction over all ranks. The numbers are small and whole, so
+// that every reduction of every element type is exact in any order. They repeat with a prime period: buffers are filled
+// and checked at the speed of memory, and a displaced chunk still shows. Does not use the engine's arithmetic, which it
+// checks. One thread.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>

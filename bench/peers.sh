@@ -1,6 +1,6 @@
-# The peers: what each needs to be here, its algorithms, and how it is started. Sourced after programs.sh by scripts that
-# set $world, $cores, $transport (tcp, or any: whatever the peer is fastest with), $anello, $ours with $our_flags, and $scratch. A peer NAME
-# is three functions: NAME_missing says why it is not here and how to get it, and nothing if all is there;
+# The peers: what each needs, its algorithms, and how it is started. Sourced after programs.sh by scripts that
+# set $world, $cores, $transport (tcp, or any: the fastest of the peer), $anello, $ours with $our_flags, and $scratch. A peer NAME
+# is three functions: NAME_missing prints why it cannot run and how to install it, and nothing if it can;
 # NAME_algorithms lists those that are worth a trial; NAME_command sets `command` to a program with anello-bench's flags.
 # shellcheck shell=bash disable=SC2034,SC2154
 
@@ -11,7 +11,7 @@ get_it() {
     "cmake --build build/release"
 }
 
-# known_peers LIST: fails if one of them is no peer.
+# known_peers LIST: fails if one of them is not a peer.
 known_peers() {
   local peer
   for peer in ${1//,/ }; do
@@ -105,8 +105,8 @@ torch_command() {
     "$bench_root/bench/torch_peer.py" --store "$(mktemp -d -p "$scratch")" allreduce)
 }
 
-# find_contenders WANTED: fills `contenders` with "peer algorithm" for those of the list WANTED (empty: all) that are here,
-# and says of the others why not.
+# find_contenders WANTED: fills `contenders` with "peer algorithm" for those of the list WANTED (empty: all) that can run,
+# and prints why the others cannot.
 find_contenders() {
   local peer missing algorithm
   contenders=()

@@ -11,13 +11,13 @@
 namespace anello::bench {
 namespace {
 
-// Every rank has the same command line: one of them says what is wrong with it.
-bool speaks() {
+// Every rank has the same command line, so only one reports what is wrong with it.
+bool reports() {
   return Settings::from_environment().rank <= 0;
 }
 
 int usage(const Program& program, const std::string& what) {
-  if (speaks()) std::cerr << text(program.name, ": ", what, "; see ", program.name, " --help\n");
+  if (reports()) std::cerr << text(program.name, ": ", what, "; see ", program.name, " --help\n");
   return 2;
 }
 
@@ -39,7 +39,7 @@ int parse_and_run(const Program& program, int argc, char** argv) {
         return program.join([&](Library& library) { return run_benchmark(library, collective, options, std::cout); });
       };
     });
-    subcommand->fallthrough();  // to the library's own flags
+    subcommand->fallthrough();  // to the flags of the library
     add_flags(*subcommand, options);
   }
   for (const Command& command : program.alone) {
@@ -49,7 +49,7 @@ int parse_and_run(const Program& program, int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return speaks() ? app.exit(help) : 0;
+    return reports() ? app.exit(help) : 0;
   } catch (const CLI::ParseError& error) {
     return usage(program, error.what());
   } catch (const Error& error) {

@@ -1,5 +1,5 @@
-// What the benchmark programs have in common, whatever library they measure: the command line with a subcommand for
-// each operation, the run, and the exit code.
+// What all benchmark programs share, whichever library they measure: the command line with a subcommand for each
+// operation, the run, and the exit code.
 #pragma once
 #include <functional>
 #include <string>
@@ -13,16 +13,17 @@ class App;
 
 namespace anello::bench {
 
-// A subcommand that sees to its world itself, if it needs one.
+// A subcommand that joins a world itself, if it needs one.
 struct Command {
   std::string name, sentence;
-  std::function<std::function<int()>(CLI::App&)> add;  // its flags; returns what then carries it out: the exit code
+  std::function<std::function<int()>(CLI::App&)>
+      add;  // adds its flags; returns a function that runs it and returns the exit code
 };
 
 struct Program {
   std::string name, sentence;
-  std::function<void(CLI::App&)> add_flags;  // the library's own
-  // Joins the world, once the command line is right, and calls `run` with it.
+  std::function<void(CLI::App&)> add_flags;  // those of the library
+  // After the command line was parsed, joins the world and calls `run` with it.
   std::function<int(const std::function<int(Library&)>& run)> join;
   std::vector<Command> alone;
 };

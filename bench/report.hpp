@@ -1,4 +1,4 @@
-// Results as people and programs read them: the columns of nccl-tests, and JSON. Pure.
+// Results as text in the columns of nccl-tests, and as JSON. Pure.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Result {
   Figures out_of_place, in_place;
 };
 
-// Three or more digits that count, whatever the magnitude.
+// At least three significant digits from 1 on; two decimals below 10.
 std::string digits(double value);
 
 // Pairs of a value and the width of its column.

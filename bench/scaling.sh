@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How the trainer scales: samples a second, efficiency and the share of time spent communicating, in worlds of several
-# sizes on this machine. Weak: every rank keeps its batch. Strong: the ranks share one batch.
+# Measures how the trainer scales: samples per second, efficiency and the share of time spent communicating, for several
+# numbers of ranks on this machine. Weak: every rank keeps its batch. Strong: the ranks share one batch.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
 
@@ -10,7 +10,7 @@ usage() {
 usage: bench/scaling.sh [-n 1,2,4] [-e EPOCHS] [-b BATCH] [-B DIR] [-- anello-train arguments]
   -n LIST    numbers of ranks ($worlds); efficiency is relative to the first
   -e EPOCHS  of each run ($epochs); the first is not counted unless it is the only one
-  -b BATCH   samples a step: of each rank when weak, of all together when strong ($batch)
+  -b BATCH   samples in a step: of each rank when weak, of all together when strong ($batch)
   -B DIR     where anello and anello-train are (the release build, or PATH)
 TEXT
 }

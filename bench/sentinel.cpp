@@ -1,6 +1,7 @@
-// anello-bench-sentinel: the state of this machine in one number, in 20 ms: nanoseconds of a cache line's way from one
-// core to another, or 0 where there is only one. A virtual machine's cores move nearer to each other and farther apart,
-// and its neighbours come and go: figures that were taken in two states do not compare.
+// anello-bench-sentinel: prints the state of this machine as one number, measured in 20 ms: the nanoseconds that a
+// cache line needs from one core to another, or 0 if there is only one core. The cores of a virtual machine may be
+// moved closer together or farther apart, and its neighbours change: figures from two different states cannot be
+// compared.
 #include <pthread.h>
 #include <sched.h>
 
@@ -20,7 +21,7 @@ double since_ns(Clock::time_point start) {
   return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
 }
 
-// What is hardly disturbed by the scheduler, yet is no single lucky one.
+// Hardly influenced by the scheduler, and not by a single lucky value.
 double lower_quartile(std::vector<double>& values) {
   std::ranges::sort(values);
   return values.empty() ? 0 : values[values.size() / 4];

@@ -33,21 +33,21 @@ std::uint64_t parse_size(std::string_view what, std::string_view given) {
   return value << shift;
 }
 
-std::vector<std::uint64_t> sizes(const Sweep& sweep) {
-  if (sweep.end < sweep.begin)
+std::vector<std::uint64_t> sizes(const SizeRange& range) {
+  if (range.end < range.begin)
     throw Error(ErrorCode::configuration,
-                text("the last size, ", sweep.end, " bytes, is smaller than the first, ", sweep.begin, " bytes"));
-  if (sweep.increment == 0 && !(sweep.factor > 1 && std::isfinite(sweep.factor)))
+                text("the last size, ", range.end, " bytes, is smaller than the first, ", range.begin, " bytes"));
+  if (range.increment == 0 && !(range.factor > 1 && std::isfinite(range.factor)))
     throw Error(ErrorCode::configuration,
-                text("-f ", sweep.factor, ": sizes must grow; give a factor above 1, or -i BYTES"));
+                text("-f ", range.factor, ": sizes must grow; give a factor above 1, or -i BYTES"));
   std::vector<std::uint64_t> all;
-  for (std::uint64_t size = sweep.begin; size <= sweep.end;) {
+  for (std::uint64_t size = range.begin; size <= range.end;) {
     if (all.size() == kMaxSizes)
       throw Error(ErrorCode::configuration, text("more than ", kMaxSizes, " sizes; give a larger -f or -i"));
     all.push_back(size);
-    const double grown = std::floor(double(size) * sweep.factor);
-    if (sweep.increment == 0 && grown > double(sweep.end)) break;
-    const std::uint64_t next = sweep.increment ? size + sweep.increment : std::uint64_t(grown);
+    const double grown = std::floor(double(size) * range.factor);
+    if (range.increment == 0 && grown > double(range.end)) break;
+    const std::uint64_t next = range.increment ? size + range.increment : std::uint64_t(grown);
     size = next > size ? next : size + 1;
   }
   return all;

@@ -1,4 +1,4 @@
-// Sizes as people write them, and the sequence of sizes that a benchmark walks. Pure.
+// Sizes as text, and the sequence of sizes that a benchmark goes through. Pure.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -10,13 +10,12 @@ namespace anello::bench {
 // that names `what`.
 std::uint64_t parse_size(std::string_view what, std::string_view text);
 
-struct Sweep {
+struct SizeRange {
   std::uint64_t begin = 4, end = 64 << 20;
-  double factor = 4;            // from one size to the next, unless
-  std::uint64_t increment = 0;  // this is set: then so many bytes more
+  double factor = 4;            // each size is this times the one before, unless
+  std::uint64_t increment = 0;  // this is not 0: then it is this many bytes larger
 };
-// begin, and what follows it up to end. Throws Error{configuration} if it does not grow or is longer than anybody
-// waits.
-std::vector<std::uint64_t> sizes(const Sweep& sweep);
+// The sizes from begin to end. Throws Error{configuration} if they do not grow, or are more than 10,000.
+std::vector<std::uint64_t> sizes(const SizeRange& range);
 
 }  // namespace anello::bench

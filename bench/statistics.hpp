@@ -1,4 +1,4 @@
-// From the stamps of one timed loop to the figures that are reported. Pure.
+// The reported figures, from the times of one timed loop. Pure.
 #pragma once
 #include <span>
 #include <vector>
@@ -7,16 +7,17 @@ namespace anello::bench {
 
 // Microseconds.
 struct Timing {
-  double p50_us = 0, p99_us = 0;  // over iterations, of each iteration's slowest rank
-  double mean_us = 0;             // wall time of the loop by its iterations
+  double p50_us = 0, p99_us = 0;  // over iterations, of the slowest rank in each
+  double mean_us = 0;             // wall time of the loop divided by its iterations
 };
 
-// The smallest value that at least `share` of all are not above (nearest rank). `sorted` is not empty.
+// The nearest-rank percentile: the smallest value such that at least `share` of all values are not above it. `sorted`
+// must not be empty.
 double percentile(std::span<const double> sorted, double share);
 
 double median(std::vector<double> values);
 
-// `slowest_us` has one duration an iteration, in any order, and is sorted on the way.
+// `slowest_us` has one duration for each iteration, in any order; it is sorted in place.
 Timing summarize(std::span<double> slowest_us, double wall_us);
 
 }  // namespace anello::bench

@@ -1,5 +1,3 @@
-#include "bench/step.hpp"
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <anello/anello.hpp>
@@ -12,7 +10,8 @@
 #include <numeric>
 #include <thread>
 
-#include "bench/session.hpp"
+#include "bench/commands.hpp"
+#include "bench/ours.hpp"
 #include "bench/statistics.hpp"
 #include "ring/base/text.hpp"
 
@@ -25,16 +24,16 @@ struct Request {
   std::size_t parameters = 25'000'000, tensors = 60;
   int rounds = 9;
   bool idle = false;
-  double backward_ms = 0;                    // 0: as long as the blocking allreduce takes
-  std::vector<std::uint64_t> buckets = {0};  // 0: the library's own
+  double backward_ms = 0;                    // 0: the time of the blocking allreduce
+  std::vector<std::uint64_t> buckets = {0};  // 0: the library's own choice
 };
 
 double ms_since(steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(steady_clock::now() - start).count();
 }
 
-// Like a residual network's: weights that grow sixteenfold from the first layer to the last, and between them the small
-// ones of normalisation.
+// Sizes as in a residual network: weights that grow sixteenfold from the first layer to the last, and between them the
+// small tensors of normalisation.
 std::vector<std::size_t> sizes_of(const Request& request) {
   std::vector<double> weights;
   for (std::size_t k = 0; k < request.tensors; k++) {
@@ -48,8 +47,8 @@ std::vector<std::size_t> sizes_of(const Request& request) {
   return sizes;
 }
 
-// Arithmetic in registers, so many rounds of it: what a backward pass is to the core; or on a GPU, which leaves the
-// core free for so many nanoseconds.
+// Stands for a part of a backward pass: rounds of arithmetic in registers; or, idle, as many nanoseconds of sleep,
+// since a backward pass on a GPU leaves the core free.
 double compute(std::uint64_t rounds, bool idle) {
   if (idle) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(rounds));
@@ -77,11 +76,11 @@ class Step {
     std::vector<Gradients> buckets;
     for (const std::uint64_t bytes : request_.buckets)
       buckets.emplace_back(world_, named_, GradientOptions{.bucket_bytes = std::int64_t(bytes)});
-    // What is exposed is the difference within a round, since the machine's speed changes between rounds.
+    // Exposed time is a difference within one round, because the machine's speed changes between rounds.
     std::vector<double> alone, blocking;
     std::vector<std::vector<double>> bucketed(buckets.size());
     for (int round = 0; round <= request_.rounds; round++) {
-      const bool counts = round > 0;  // the first learns the order of the buckets
+      const bool counts = round > 0;  // in the first round Gradients learns the order of the gradients
       const auto note = [&](std::vector<double>& times, double ms) {
         if (counts) times.push_back(ms);
       };
@@ -101,7 +100,7 @@ class Step {
     for (int k = 0; k < 2; k++) reduce_all();
   }
 
-  // The slowest rank's.
+  // The time of the slowest rank.
   template <class Body>
   double timed(Body body) {
     world_.barrier();
@@ -112,7 +111,7 @@ class Step {
     return ms;
   }
 
-  // All ranks compute at once, as in training.
+  // Sets rounds_each_. All ranks compute at the same time, as in training.
   void calibrate() {
     constexpr std::uint64_t kGuess = 100'000;
     constexpr int kTrials = 4;
@@ -154,8 +153,8 @@ class Step {
     std::cout << text("backward alone ", alone, " ms, and one blocking allreduce: exposed ", blocking, " ms\n");
     for (std::size_t k = 0; k < bucketed.size(); k++) {
       const double exposed = median(bucketed[k]);
-      const std::string most = request_.buckets[k] == 0 ? "suitable size" : text(request_.buckets[k], " bytes");
-      std::cout << text(buckets[k].buckets().size(), " buckets of ", most, ": exposed ", exposed, " ms, ",
+      const std::string size = request_.buckets[k] == 0 ? "suitable size" : text(request_.buckets[k], " bytes");
+      std::cout << text(buckets[k].buckets().size(), " buckets of ", size, ": exposed ", exposed, " ms, ",
                         100 * exposed / blocking, " % of the blocking one\n");
     }
   }
@@ -179,14 +178,18 @@ int run(const Request& request) {
 }
 
 void add_flags(CLI::App& command, Request& request) {
-  command.add_option("--parameters", request.parameters, "of all tensors together (25000000)")
+  command.add_option("--parameters", request.parameters, "number of parameters in all tensors together (25000000)")
       ->check(CLI::PositiveNumber);
-  command.add_option("--tensors", request.tensors, "that have a gradient each (60)")->check(CLI::PositiveNumber);
+  command.add_option("--tensors", request.tensors, "number of tensors, each with a gradient (60)")
+      ->check(CLI::PositiveNumber);
   command
-      .add_option("--backward", request.backward_ms, "milliseconds that the backward pass computes (as the allreduce)")
+      .add_option("--backward", request.backward_ms,
+                  "milliseconds of computing in the backward pass (the time of the allreduce)")
       ->check(CLI::NonNegativeNumber);
   command.add_flag("--idle", request.idle, "the backward pass leaves the core free, as one on a GPU does");
-  command.add_option("--buckets", request.buckets, "most bytes of a bucket, several to compare; 0: the library's own")
+  command
+      .add_option("--buckets", request.buckets,
+                  "largest bytes of a bucket, several to compare; 0: the library's own choice")
       ->delimiter(',');
   command.add_option("-r", request.rounds, "steps of each kind, in turn (9)")->check(CLI::PositiveNumber);
 }
@@ -194,7 +197,7 @@ void add_flags(CLI::App& command, Request& request) {
 }  // namespace
 
 Command step_command() {
-  return {"step", "a training step: what of the communication the backward pass does not hide",
+  return {"step", "a training step: how much communication the backward pass does not hide",
           [](CLI::App& command) -> std::function<int()> {
             const auto request = std::make_shared<Request>();
             add_flags(command, *request);

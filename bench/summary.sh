@@ -1,8 +1,8 @@
-# From the pairs that pairs.sh measured to ratios, as a table, JSON and a plot. Sourced after programs.sh.
+# Turns the pairs that pairs.sh measured into ratios, as a table, JSON and a plot. Sourced after programs.sh.
 # A pair is a line "world placement size peer algorithm steady our_p50 our_mean peer_p50 peer_mean".
 # shellcheck shell=bash disable=SC2154
 
-# Each peer by the algorithm that is best against us. Pairs that are not steady count only where no other is. Prints
+# Each peer by the algorithm that is best against us. Pairs that are not steady count only where there is no steady one. Prints
 # "world placement size peer algorithm ours peers ratio low high other pairs best": medians and quartiles of p50, or
 # of the mean in worlds of more than $mean_above ranks; `other` is the ratio by the other of the two; best: 1 for the best peer.
 summarize() {
@@ -59,7 +59,7 @@ to_json() {
     END { print "\n]}" }'
 }
 
-# plot SUMMARY FILE: ratios over size as SVG, a panel a world, if gnuplot is here.
+# plot SUMMARY FILE: ratios over size as SVG, with a panel for each world, if gnuplot is installed.
 plot() {
   if ! command -v gnuplot >/dev/null; then
     echo "no plot: gnuplot is not here (Debian: apt-get install gnuplot-nox)"

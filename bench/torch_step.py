@@ -16,7 +16,7 @@ def sizes_of(parameters, tensors):
     return [max(1, int(weight / sum(weights) * parameters)) for weight in weights]
 
 
-# Small enough for the first-level cache, so that it is the core that it keeps busy.
+# Small enough for the first-level cache, so that it keeps the core busy, not memory.
 SMALL = torch.full((48, 48), 1e-3)
 
 
@@ -100,7 +100,7 @@ def main():
         alone()
         dist.all_reduce(whole)
 
-    # What is exposed is the difference within a turn, since the machine's speed changes between turns.
+    # Exposed time is a difference within one turn, because the machine's speed changes between turns.
     times = {"alone": [], "blocking": [], "buckets": []}
     for turn in range(arguments.r + 2):
         base = 0

@@ -1,5 +1,3 @@
-#include "bench/tune.hpp"
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <anello/anello.hpp>
@@ -12,11 +10,11 @@
 #include <set>
 #include <sstream>
 
+#include "bench/commands.hpp"
 #include "bench/measure.hpp"
 #include "bench/options.hpp"
 #include "bench/ours.hpp"
 #include "bench/report.hpp"
-#include "bench/session.hpp"
 #include "bench/statistics.hpp"
 #include "ring/algorithms/tuning_table.hpp"
 #include "ring/base/config.hpp"
@@ -25,9 +23,9 @@
 namespace anello::bench {
 namespace {
 
-constexpr double kHopeless = 1.5;    // times the best in the trial: not measured further
+constexpr double kHopeless = 1.5;    // times the best time of the trial: not measured further
 constexpr double kWorthARow = 1.05;  // times faster than the library's own choice
-constexpr double kClose = 1.10;      // what the library's own choice is meant to be within
+constexpr double kClose = 1.10;      // the library's own choice should be within this of the best
 constexpr std::uint64_t kMinSlabbed = 1 << 20;
 constexpr std::array<std::int64_t, 6> kSlabs = {256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 0};
 
@@ -37,11 +35,11 @@ struct Request {
   std::string file;
 };
 
-// A way to go about it; the first of a list is always the library's own.
+// An algorithm and slab size to measure; the first of a list is always the library's own choice.
 struct Candidate {
   Algorithm algorithm = Algorithm::automatic;
   std::int64_t slab_bytes = kSuitableSlab;
-  std::vector<double> times_us;  // a round each
+  std::vector<double> times_us;  // one for each round
 };
 
 struct Finding {
@@ -52,7 +50,7 @@ struct Finding {
   double best_us = 0;
 };
 
-// The facts that a layout stands for.
+// The facts that a layout describes.
 TableRow row_for(const std::string& layout) {
   return parse_table(layout + " any auto suitable").at(0);
 }
@@ -82,10 +80,10 @@ class Tuner {
     finding.size = size;
     finding.shipped = choose(facts_of(layout_, size));
     std::vector<Candidate> field = trial(finding);
-    play(field, size);
+    measure_rounds(field, size);
     const auto best = std::ranges::min_element(field, {}, [](const Candidate& each) { return median(each.times_us); });
     std::vector<Candidate> finalists{field[0], *best};
-    if (best != field.begin()) play(finalists, size);
+    if (best != field.begin()) measure_rounds(finalists, size);
     finding.shipped_us = median(finalists[0].times_us);
     finding.best_us = median(finalists[1].times_us);
     finding.best = *best;
@@ -93,8 +91,8 @@ class Tuner {
   }
 
  private:
-  // The best of many owes some of it to luck, so what it is worth is told by rounds of its own.
-  void play(std::vector<Candidate>& field, std::uint64_t size) {
+  // Measures all candidates in turn. find() repeats this for the best one, because the best of many was partly lucky.
+  void measure_rounds(std::vector<Candidate>& field, std::uint64_t size) {
     for (Candidate& candidate : field) candidate.times_us.clear();
     for (int round = 0; round < request_.rounds; round++)
       for (std::size_t i = 0; i < field.size(); i++) {
@@ -103,7 +101,7 @@ class Tuner {
       }
   }
 
-  // Ranks that share cores take turns, and then only the mean tells the whole.
+  // Ranks that share cores take turns, and then only the mean counts all of them.
   double time_us(const Candidate& candidate, std::uint64_t size) {
     const Tensor tensor(memory_.get(), size / size_bytes(DType::f32), DType::f32);
     ReduceOptions options{.algorithm = name(candidate.algorithm)};
@@ -113,7 +111,7 @@ class Tuner {
     return layout_.oversubscribed ? timing.mean_us : timing.p50_us;
   }
 
-  // Every algorithm once, and the good ones in other slabs; those that are far behind are left out of the rounds.
+  // Measures every algorithm once, and the good ones with other slab sizes. Returns those worth measuring in rounds.
   std::vector<Candidate> trial(const Finding& finding) {
     std::vector<Candidate> field(1);
     for (const Algorithm algorithm : all_algorithms())
@@ -129,7 +127,7 @@ class Tuner {
     return field;
   }
 
-  // Those that make another plan than the library's own slab, and than each other.
+  // Adds the slab sizes whose plans differ from that of the library's own slab size, and from each other.
   void add_slabs(std::vector<Candidate>& field, Algorithm algorithm, std::uint64_t size) {
     Facts facts = facts_of(layout_, size);
     std::set<std::uint64_t> known{slab_elems(facts)};
@@ -184,7 +182,7 @@ std::string verdict(const std::vector<Finding>& findings) {
               " sizes; farthest from it: ", digits(ratio(worst)), " at ", worst.size, " bytes\n");
 }
 
-// A row up to the geometric mean with the next size; neighbours that say the same become one.
+// Each row ends at the geometric mean of its size and the next; equal neighbours become one row.
 Table rows_of(const TableRow& layout, const std::vector<Finding>& findings) {
   Table rows;
   for (std::size_t i = 0; i < findings.size(); i++) {
@@ -206,7 +204,7 @@ Table rows_of(const TableRow& layout, const std::vector<Finding>& findings) {
   return rows;
 }
 
-// What the file already says of other layouts stays.
+// The rows for other layouts that the file already has; they stay.
 Table rows_of_others(const std::string& file, const std::string& layout_of_ours) {
   std::ifstream old(file);
   std::ostringstream all;
@@ -265,8 +263,8 @@ void add_flags(CLI::App& command, Request& request) {
             sentence)
         ->type_name("N");
   };
-  number("-r", request.rounds, "in each, every candidate is measured once (10)");
-  number("--budget_ms", request.budget_ms, "time of each measurement, of three calls at least (20)");
+  number("-r", request.rounds, "rounds, in each of which every candidate is measured once (10)");
+  number("--budget_ms", request.budget_ms, "time of each measurement, which has at least three calls (20)");
   command.add_option("-o,--output", request.file, "table for ANELLO_TABLE; rows of other layouts stay")
       ->type_name("FILE");
 }
@@ -274,7 +272,7 @@ void add_flags(CLI::App& command, Request& request) {
 }  // namespace
 
 Command tune_command() {
-  return {"tune", "which algorithm is the fastest, by size: beside the library's own choice, and as a table for it",
+  return {"tune", "finds the fastest algorithm for each size, and writes a table for ANELLO_TABLE",
           [](CLI::App& command) -> std::function<int()> {
             const auto request = std::make_shared<Request>();
             add_flags(command, *request);

@@ -74,7 +74,10 @@ TEST(TidyRules, IncludesAgainstTheDirection) {
       {"ring/link/c.cpp", {"#include \"ring/plan/p.hpp\""}},
       {"ring/net/d.cpp", {"#include \"ring/link/l.hpp\"", "#include \"ring/world/world.hpp\""}},
       {"ring/world/e.cpp", {"#include \"ring/net/n.hpp\"", "#include \"rendezvous/client.hpp\""}},
-      {"trainer/f.cpp", {"#include <anello/anello.hpp>", "#include \"bench/b.hpp\""}},
+      {"trainer/cuda/b.cpp", {"#include \"gpu/device.hpp\"", "#include \"trainer/f.hpp\""}},
+      {"trainer/f.cpp",
+       {"#include <anello/gpu.hpp>", "#include \"trainer/g.hpp\"", "#include \"ring/base/text.hpp\"",
+        "#include \"gpu/device.hpp\"", "#include \"trainer/cuda/b.hpp\""}},
       {"tests/g.cpp", {"#include \"bench/b.hpp\""}}};
   EXPECT_THAT(wrong_direction(tree),
               ElementsAre("ring/base/a.cpp:2: base may not include ring/include/anello/world.hpp",
@@ -83,7 +86,9 @@ TEST(TidyRules, IncludesAgainstTheDirection) {
                           "ring/link/c.cpp:1: link may not include ring/plan/p.hpp",
                           "ring/net/d.cpp:2: net may not include ring/world/world.hpp",
                           "ring/world/e.cpp:2: world may not include rendezvous/client.hpp",
-                          "trainer/f.cpp:2: trainer may not include bench/b.hpp"));
+                          "trainer/f.cpp:3: trainer may not include ring/base/text.hpp",
+                          "trainer/f.cpp:4: trainer may not include gpu/device.hpp",
+                          "trainer/f.cpp:5: trainer may not include trainer/cuda/b.hpp"));
 }
 
 TEST(TidyRules, SourcesAtTheTopOfTheRing) {

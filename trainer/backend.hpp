@@ -1,7 +1,7 @@
-// The arithmetic of training: what a device must be able to do. Layers, optimizers and the model are written in these
-// few words and never touch a number themselves, so that a device joins by implementing them. Matrices are row-major
-// floats in memory that the backend allocated; a batch is a matrix with one row a sample. Matrices of no rows are
-// legal. Not thread-safe; one a rank. A backend knows nothing of ranks.
+// The arithmetic of training: what a device must offer. Layers, optimizers and the model use only these functions and
+// never touch a number themselves, so a new device only has to implement them. Matrices are row-major floats in memory
+// that the backend allocated; a batch is a matrix with one row for each sample. Matrices may have no rows. Not
+// thread-safe; each rank has its own. A backend does not know ranks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Matrix {
 struct ConstMatrix {
   const float* data = nullptr;
   std::size_t rows = 0, columns = 0;
-  bool transposed = false;  // rows and columns say what is meant; the memory holds columns x rows
+  bool transposed = false;  // rows and columns are those after transposing; the memory holds columns x rows
   ConstMatrix(const float* data_, std::size_t rows_, std::size_t columns_, bool transposed_ = false)
       : data(data_), rows(rows_), columns(columns_), transposed(transposed_) {}
   ConstMatrix(Matrix m) : data(m.data), rows(m.rows), columns(m.columns) {}
@@ -37,13 +37,13 @@ struct Score {
 };
 
 struct AdamRates {
-  float step, beta1, beta2, epsilon;  // `step` with both bias corrections in it, `epsilon` likewise
+  float step, beta1, beta2, epsilon;  // `step` and `epsilon` include both bias corrections
 };
 
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string name() const = 0;  // for people
+  virtual std::string name() const = 0;  // for messages
 
   using Memory = std::unique_ptr<float[], std::function<void(float*)>>;
   virtual Memory allocate(std::size_t elems) = 0;  // zeroed
@@ -55,8 +55,9 @@ class Backend {
   virtual void sum_rows(ConstMatrix from, std::span<float> row) = 0;
   virtual void relu(ConstMatrix in, Matrix out) = 0;
   virtual void relu_gradient(ConstMatrix out, ConstMatrix out_gradient, Matrix in_gradient) = 0;
-  // Of softmax(scores) against the labels: the gradient of the loss with respect to the scores. The score is added to
-  // one that take_score() returns and sets back; only that waits for a device that computes by itself.
+  // Of softmax(scores) against the labels: writes the gradient of the loss with respect to the scores, and adds loss
+  // and correct answers to a sum. take_score() returns that sum and clears it, and is the only one that waits for a
+  // GPU.
   virtual void cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) = 0;
   virtual Score take_score() = 0;
 

@@ -10,42 +10,85 @@
 #include <cstring>
 #include <fstream>
 
-#include "ring/base/text.hpp"
-#include "ring/base/wire.hpp"
-
 namespace anello::trainer {
 namespace {
 
 namespace fs = std::filesystem;
+using std::to_string;
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kMagic = "ANELLOCK";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kHeaderBytes = 8 + 4 + 8, kChecksumBytes = 4;
-constexpr std::size_t kMaxText = 4096;
 
-[[noreturn]] void refuse(const fs::path& path, std::string_view why) {
-  throw Error(ErrorCode::file, text("checkpoint '", path.string(), "' ", why));
+[[noreturn]] void refuse(const fs::path& path, const std::string& why) {
+  throw Error(ErrorCode::file, "checkpoint '" + path.string() + "' " + why);
 }
 
 std::uint32_t checksum(std::string_view bytes, std::uint32_t before = 0) {
   return std::uint32_t(crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
+// Numbers are written as they lie in memory.
+template <class Number>
+void append(std::string& bytes, Number value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+void append_string(std::string& bytes, std::string_view value) {
+  append(bytes, std::uint32_t(value.size()));
+  bytes.append(value);
+}
+
+// Takes values off the front of a checkpoint's content; refuses a checkpoint whose content ends too early.
+class Content {
+ public:
+  Content(const fs::path& path, std::string_view bytes) : path_(path), left_(bytes) {}
+
+  std::string_view take_bytes(std::size_t count) {
+    if (count > left_.size()) refuse(path_, "does not follow its format: its content ends too early");
+    const std::string_view bytes = left_.substr(0, count);
+    left_.remove_prefix(count);
+    return bytes;
+  }
+  template <class Number>
+  Number take() {
+    Number value;
+    std::memcpy(&value, take_bytes(sizeof value).data(), sizeof value);
+    return value;
+  }
+  std::string take_string() { return std::string(take_bytes(take<std::uint32_t>())); }
+  void finish() const {
+    if (!left_.empty())
+      refuse(path_, "does not follow its format: " + to_string(left_.size()) + " bytes are left over");
+  }
+
+ private:
+  const fs::path& path_;
+  std::string_view left_;
+};
+
 std::string encode(const Facts& facts, std::uint64_t epoch, Backend& backend,
                    std::span<const std::span<float>> tensors) {
-  Writer body;
-  body.u32(std::uint32_t(facts.size()));
-  for (const auto& [option, value] : facts) body.str(option).str(value);
-  body.u64(epoch).u32(std::uint32_t(tensors.size()));
+  std::string body;
+  append(body, std::uint32_t(facts.size()));
+  for (const auto& [option, value] : facts) {
+    append_string(body, option);
+    append_string(body, value);
+  }
+  append(body, epoch);
+  append(body, std::uint32_t(tensors.size()));
   for (const auto& tensor : tensors) {
     std::vector<float> host(tensor.size());
     backend.copy_out(tensor.data(), host);
-    body.u64(host.size()).raw({reinterpret_cast<const char*>(host.data()), tensor.size_bytes()});
+    append(body, std::uint64_t(host.size()));
+    body.append(reinterpret_cast<const char*>(host.data()), tensor.size_bytes());
   }
-  Writer whole;
-  whole.raw(kMagic).u32(kVersion).u64(body.bytes().size()).raw(body.bytes());
-  return std::move(whole.u32(checksum(whole.bytes()))).take();
+  std::string file(kMagic);
+  append(file, kVersion);
+  append(file, std::uint64_t(body.size()));
+  file += body;
+  append(file, checksum(file));
+  return file;
 }
 
 // Owns a descriptor; every failure names the checkpoint and the call.
@@ -67,39 +110,40 @@ class Descriptor {
     }
   }
   void to_disk() {
-    if (fsync(descriptor_) != 0 && errno != EINVAL)  // which says that this file system has nothing to sync
+    if (fsync(descriptor_) != 0 && errno != EINVAL)  // EINVAL: this file system has nothing to sync
       fail("cannot be written: syncing", checkpoint_);
   }
 
  private:
-  [[noreturn]] void fail(std::string_view what, const fs::path& path) const {
-    refuse(checkpoint_, text(what, " '", path.string(), "': ", std::strerror(errno)));
+  [[noreturn]] void fail(const std::string& what, const fs::path& path) const {
+    refuse(checkpoint_, what + " '" + path.string() + "': " + std::strerror(errno));
   }
   const fs::path& checkpoint_;
   int descriptor_;
 };
 
-// What lies between header and checksum, once nothing about the frame is doubtful.
+// The content between header and checksum, after both have been checked.
 std::string read_body(const fs::path& path) {
   std::error_code error;
   const std::uint64_t size = fs::file_size(path, error);
   std::ifstream file(path, std::ios::binary);
-  if (error || !file) refuse(path, text("cannot be opened: ", error ? error.message() : std::strerror(errno)));
+  if (error || !file) refuse(path, "cannot be opened: " + (error ? error.message() : std::strerror(errno)));
 
   std::string header(kHeaderBytes, '\0');
   if (size < kHeaderBytes + kChecksumBytes || !file.read(header.data(), kHeaderBytes) || !header.starts_with(kMagic))
     refuse(path, "is not a checkpoint, or only the beginning of one");
-  Reader fields("header", std::string_view(header).substr(kMagic.size()));
-  if (const auto version = fields.u32(); version != kVersion)
-    refuse(path, text("has format version ", version, ", this program reads version ", kVersion));
-  const std::uint64_t body_bytes = fields.u64(), actual = size - kHeaderBytes - kChecksumBytes;
+  Content fields(path, std::string_view(header).substr(kMagic.size()));
+  if (const auto version = fields.take<std::uint32_t>(); version != kVersion)
+    refuse(path, "has format version " + to_string(version) + ", this program reads version " + to_string(kVersion));
+  const std::uint64_t body_bytes = fields.take<std::uint64_t>(), actual = size - kHeaderBytes - kChecksumBytes;
   if (body_bytes != actual)
-    refuse(path, text("is damaged or cut off: ", body_bytes, " bytes of content expected, ", actual, " found"));
+    refuse(path, "is damaged or cut off: " + to_string(body_bytes) + " bytes of content expected, " +
+                     to_string(actual) + " found");
 
   std::string body(body_bytes, '\0'), sum(kChecksumBytes, '\0');
   if (!file.read(body.data(), std::streamsize(body_bytes)) || !file.read(sum.data(), kChecksumBytes))
-    refuse(path, text("cannot be read: ", std::strerror(errno)));
-  if (Reader("checksum", sum).u32() != checksum(body, checksum(header)))
+    refuse(path, std::string("cannot be read: ") + std::strerror(errno));
+  if (Content(path, sum).take<std::uint32_t>() != checksum(body, checksum(header)))
     refuse(path, "is damaged: its checksum does not match its content");
   return body;
 }
@@ -107,18 +151,18 @@ std::string read_body(const fs::path& path) {
 void require_same_run(const fs::path& path, const Facts& written, const Facts& expected) {
   for (std::size_t i = 0; i < expected.size(); i++) {
     const auto& [option, value] = expected[i];
-    if (i >= written.size() || written[i].first != option) refuse(path, text("does not say its ", option));
+    if (i >= written.size() || written[i].first != option) refuse(path, "does not say its " + option);
     if (written[i].second != value)
-      refuse(path, text("was written with ", option, " ", written[i].second, ", this run has ", option, " ", value,
-                        "; use the same, or leave out --resume to start anew"));
+      refuse(path, "was written with " + option + " " + written[i].second + ", this run has " + option + " " + value +
+                       "; use the same, or leave out --resume to start anew");
   }
 }
 
-Facts read_facts(Reader& reader) {
+Facts read_facts(Content& content) {
   Facts facts;
-  for (std::uint32_t left = reader.u32(); left > 0; left--) {
-    std::string option = reader.str(kMaxText);
-    facts.emplace_back(std::move(option), reader.str(kMaxText));
+  for (auto left = content.take<std::uint32_t>(); left > 0; left--) {
+    std::string option = content.take_string();
+    facts.emplace_back(std::move(option), content.take_string());
   }
   return facts;
 }
@@ -132,7 +176,7 @@ fs::path directory_of(const fs::path& path) {
 void require_writable(const fs::path& path) {
   if (fs::is_directory(path)) refuse(path, "cannot be written: it is a directory");
   if (access(directory_of(path).c_str(), W_OK | X_OK) != 0)
-    refuse(path, text("cannot be written: directory '", directory_of(path).string(), "': ", std::strerror(errno)));
+    refuse(path, "cannot be written: directory '" + directory_of(path).string() + "': " + std::strerror(errno));
 }
 
 void write_checkpoint(const fs::path& path, const Facts& facts, std::uint64_t epoch, Backend& backend,
@@ -143,7 +187,7 @@ void write_checkpoint(const fs::path& path, const Facts& facts, std::uint64_t ep
     file.write_all(encode(facts, epoch, backend, tensors));
     file.to_disk();
     if (std::rename(fresh.c_str(), path.c_str()) != 0)
-      refuse(path, text("cannot be written: renaming '", fresh.string(), "': ", std::strerror(errno)));
+      refuse(path, "cannot be written: renaming '" + fresh.string() + "': " + std::strerror(errno));
   } catch (...) {
     std::error_code ignored;
     fs::remove(fresh, ignored);
@@ -155,26 +199,21 @@ void write_checkpoint(const fs::path& path, const Facts& facts, std::uint64_t ep
 std::uint64_t read_checkpoint(const fs::path& path, const Facts& facts, Backend& backend,
                               std::span<const std::span<float>> tensors) {
   const std::string bytes = read_body(path);
-  try {
-    Reader body("checkpoint", bytes);
-    require_same_run(path, read_facts(body), facts);
-    const std::uint64_t epoch = body.u64();
-    if (const auto count = body.u32(); count != tensors.size())
-      refuse(path, text("holds ", count, " tensors, ", tensors.size(), " expected"));
-    std::vector<std::vector<float>> contents;
-    for (const auto& tensor : tensors) {
-      if (const auto count = body.u64(); count != tensor.size())
-        refuse(path, text("holds a tensor of ", count, " elements, ", tensor.size(), " expected"));
-      std::memcpy(contents.emplace_back(tensor.size()).data(), body.raw(tensor.size_bytes()).data(),
-                  tensor.size_bytes());
-    }
-    body.finish();
-    for (std::size_t i = 0; i < tensors.size(); i++) backend.copy_in(contents[i], tensors[i].data());
-    return epoch;
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::protocol) throw;
-    refuse(path, text("does not follow its format: ", error.message()));
+  Content body(path, bytes);
+  require_same_run(path, read_facts(body), facts);
+  const auto epoch = body.take<std::uint64_t>();
+  if (const auto count = body.take<std::uint32_t>(); count != tensors.size())
+    refuse(path, "holds " + to_string(count) + " tensors, " + to_string(tensors.size()) + " expected");
+  std::vector<std::vector<float>> contents;
+  for (const auto& tensor : tensors) {
+    if (const auto count = body.take<std::uint64_t>(); count != tensor.size())
+      refuse(path, "holds a tensor of " + to_string(count) + " elements, " + to_string(tensor.size()) + " expected");
+    std::memcpy(contents.emplace_back(tensor.size()).data(), body.take_bytes(tensor.size_bytes()).data(),
+                tensor.size_bytes());
   }
+  body.finish();
+  for (std::size_t i = 0; i < tensors.size(); i++) backend.copy_in(contents[i], tensors[i].data());
+  return epoch;
 }
 
 }  // namespace anello::trainer

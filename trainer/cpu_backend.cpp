@@ -1,14 +1,14 @@
-// The host's processor: matrix products by OpenBLAS on one thread a rank, the rest in loops that compilers vectorize.
+// The processor: matrix products by OpenBLAS on one thread for each rank, the rest in loops that compilers vectorize.
 #include <cblas.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <mutex>
 #include <new>
 #include <utility>
 
-#include "ring/base/check.hpp"
 #include "trainer/backend.hpp"
 
 namespace anello::trainer {
@@ -19,7 +19,7 @@ constexpr std::align_val_t kAlignment{64};
 class CpuBackend : public Backend {
  public:
   CpuBackend() {
-    static std::once_flag once;  // process-wide in OpenBLAS, and ranks can be threads
+    static std::once_flag once;  // OpenBLAS has one number for the whole process, and ranks can be threads
     std::call_once(once, [] { openblas_set_num_threads(1); });
   }
   std::string name() const override { return "cpu"; }
@@ -52,7 +52,7 @@ class CpuBackend : public Backend {
 };
 
 void CpuBackend::multiply(ConstMatrix a, ConstMatrix b, Matrix product) {
-  ANELLO_CHECK(a.columns == b.rows && product.rows == a.rows && product.columns == b.columns);
+  assert(a.columns == b.rows && product.rows == a.rows && product.columns == b.columns);
   if (product.size() == 0) return;
   if (a.columns == 0) return std::fill_n(product.data, product.size(), 0.0F), void();
   const auto order = [](const ConstMatrix& m) { return m.transposed ? CblasTrans : CblasNoTrans; };

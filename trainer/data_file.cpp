@@ -9,16 +9,15 @@
 #include <cstring>
 #include <fstream>
 
-#include "ring/base/text.hpp"
-
 namespace anello::trainer {
 namespace {
+using std::to_string;
 constexpr std::uint64_t kMaxInflation = 1032;  // deflate's best ratio: 258 bytes from two bits
 constexpr std::array<std::uint8_t, 2> kGzipMagic = {0x1f, 0x8b};
 constexpr std::size_t kPiece = std::size_t(1) << 20;
 }  // namespace
 
-// The bytes as they are on disk, inflated on the way if they are gzip.
+// The bytes on disk, inflated if they are gzip.
 class DataFile::Source {
  public:
   explicit Source(const DataFile& file);
@@ -43,9 +42,9 @@ DataFile::Source::Source(const DataFile& file) : file_(file) {
   const auto status = std::filesystem::status(file.path_, error);
   if (!error && !is_regular_file(status)) file.refuse("is not a regular file");  // opening a pipe could block
   disk_.open(file.path_, std::ios::binary);
-  if (!disk_) file.refuse(text("cannot be opened: ", std::strerror(errno)));
+  if (!disk_) file.refuse(std::string("cannot be opened: ") + std::strerror(errno));
   size_bytes_ = std::filesystem::file_size(file.path_, error);
-  if (error) file.refuse(text("has no size: ", error.message()));
+  if (error) file.refuse("has no size: " + error.message());
   stream_.next_in = packed_.data();
   stream_.avail_in = uInt(read_disk(packed_));
   gzip_ = stream_.avail_in >= 2 && std::equal(kGzipMagic.begin(), kGzipMagic.end(), packed_.begin());
@@ -58,7 +57,7 @@ DataFile::Source::~Source() {
 
 std::size_t DataFile::Source::read_disk(std::span<std::uint8_t> to) {
   disk_.read(reinterpret_cast<char*>(to.data()), std::streamsize(to.size()));
-  if (disk_.bad()) file_.refuse(text("cannot be read: ", std::strerror(errno)));
+  if (disk_.bad()) file_.refuse(std::string("cannot be read: ") + std::strerror(errno));
   return std::size_t(disk_.gcount());
 }
 
@@ -83,13 +82,13 @@ std::size_t DataFile::Source::inflate_into(std::span<std::uint8_t> to) {
       if (!ended_) file_.refuse("is a gzip file that has been cut off");
       break;
     }
-    if (ended_) {  // gzip files may be joined
+    if (ended_) {  // a gzip file may consist of several
       if (*stream_.next_in != kGzipMagic[0]) file_.refuse("holds more bytes after its gzip end");
       inflateReset(&stream_);
     }
     const int result = inflate(&stream_, Z_NO_FLUSH);
     if (result != Z_OK && result != Z_STREAM_END)
-      file_.refuse(text("is a damaged gzip file", stream_.msg ? text(" (", stream_.msg, ")") : ""));
+      file_.refuse("is a damaged gzip file" + (stream_.msg ? " (" + std::string(stream_.msg) + ")" : ""));
     ended_ = result == Z_STREAM_END;
   }
   return to.size() - stream_.avail_out;
@@ -98,8 +97,8 @@ std::size_t DataFile::Source::inflate_into(std::span<std::uint8_t> to) {
 DataFile::DataFile(const std::filesystem::path& path) : path_(path), source_(std::make_unique<Source>(*this)) {}
 DataFile::~DataFile() = default;
 
-void DataFile::refuse(std::string_view why) const {
-  throw Error(ErrorCode::file, text("data file '", path_.string(), "' ", why));
+void DataFile::refuse(const std::string& why) const {
+  throw Error(ErrorCode::file, "data file '" + path_.string() + "' " + why);
 }
 
 std::size_t DataFile::fill(std::span<std::uint8_t> to) {
@@ -114,14 +113,16 @@ std::uint64_t DataFile::max_left() const {
 
 std::vector<std::uint8_t> DataFile::read(std::uint64_t bytes, std::string_view what) {
   if (bytes > max_left())
-    refuse(text("is too short: ", bytes, " bytes of ", what, " expected, ", max_left(), " left at most"));
+    refuse("is too short: " + to_string(bytes) + " bytes of " + std::string(what) + " expected, " +
+           to_string(max_left()) + " left at most");
   std::vector<std::uint8_t> result;
   while (result.size() < bytes) {
     const std::size_t done = result.size();
     const std::size_t piece = std::size_t(std::min<std::uint64_t>(kPiece, bytes - done));
     result.resize(done + piece);
     if (const std::size_t got = fill(std::span(result).subspan(done)); got < piece)
-      refuse(text("is too short: ", bytes, " bytes of ", what, " expected, ", done + got, " found"));
+      refuse("is too short: " + to_string(bytes) + " bytes of " + std::string(what) + " expected, " +
+             to_string(done + got) + " found");
   }
   return result;
 }
@@ -131,20 +132,20 @@ std::uint32_t DataFile::read_big_endian(std::string_view what) {
   return std::uint32_t(bytes[0]) << 24 | std::uint32_t(bytes[1]) << 16 | std::uint32_t(bytes[2]) << 8 | bytes[3];
 }
 
-std::vector<std::uint8_t> DataFile::read_rest(std::uint64_t most) {
+std::vector<std::uint8_t> DataFile::read_rest(std::uint64_t max_bytes) {
   std::vector<std::uint8_t> result;
   for (std::size_t got = kPiece, done = 0; got == kPiece; done += got) {
     result.resize(done + kPiece);
     got = fill(std::span(result).subspan(done));
     result.resize(done + got);
-    if (result.size() > most) refuse(text("is too long: at most ", most, " bytes expected"));
+    if (result.size() > max_bytes) refuse("is too long: at most " + to_string(max_bytes) + " bytes expected");
   }
   return result;
 }
 
 void DataFile::finish() {
   std::uint8_t extra = 0;
-  if (fill({&extra, 1}) != 0) refuse(text("is too long: its end expected after ", taken_bytes_ - 1, " bytes"));
+  if (fill({&extra, 1}) != 0) refuse("is too long: its end expected after " + to_string(taken_bytes_ - 1) + " bytes");
 }
 
 }  // namespace anello::trainer

@@ -1,11 +1,12 @@
-// A data file, plain or gzip (told by its first bytes, not by its name), read from front to back. What a file claims
-// about itself is never believed: memory grows with the bytes that are really there. Every refusal is an Error{file}
-// that names the file and what was expected. One owner, one thread.
+// Reads a data file from front to back, plain or gzip (its first bytes decide, not its name). It trusts no size that
+// the file claims: memory grows with the bytes that are there. Every refusal is an Error{file} that names the file and
+// what was expected. One owner, one thread.
 #pragma once
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,15 +19,15 @@ class DataFile {
   DataFile(const DataFile&) = delete;
   DataFile& operator=(const DataFile&) = delete;
 
-  // Exactly so many bytes; `what` says in errors what they are. Refuses at once what the file cannot possibly hold.
+  // Returns exactly `bytes` bytes; `what` names them in errors. Refuses at once if the file cannot hold that many.
   std::vector<std::uint8_t> read(std::uint64_t bytes, std::string_view what);
   std::uint32_t read_big_endian(std::string_view what);
-  // All that is left, `most` bytes at most.
-  std::vector<std::uint8_t> read_rest(std::uint64_t most);
+  // Returns all that is left; refuses more than `max_bytes`.
+  std::vector<std::uint8_t> read_rest(std::uint64_t max_bytes);
   // Refuses bytes left over, and a gzip file whose end (checksum and length) is missing or wrong.
   void finish();
 
-  [[noreturn]] void refuse(std::string_view why) const;
+  [[noreturn]] void refuse(const std::string& why) const;
 
  private:
   class Source;

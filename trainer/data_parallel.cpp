@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
-#include "ring/base/check.hpp"
-#include "ring/base/text.hpp"
+#include "trainer/hash.hpp"
 
 namespace anello::trainer {
 
 std::optional<DType> wire_type(std::string_view compression) {
   if (compression == "fp16") return DType::f16;
   if (compression == "bf16") return DType::bf16;
-  ANELLO_CHECK(compression == "none");
+  if (compression != "none") throw std::logic_error("unknown compression");
   return std::nullopt;
 }
 
@@ -47,8 +48,9 @@ void require_equal(World& world, std::uint64_t value, std::string_view what) {
   for (int rank = 1; rank < world.size(); rank++)
     if (all[std::size_t(rank)] != all[0])
       throw Error(ErrorCode::mismatch,
-                  text(what, " of rank ", rank, " (", world.host(rank), ") differ from those of rank 0 (",
-                       world.host(0), "): ", std::hex, all[std::size_t(rank)], " there, ", all[0], " here"),
+                  std::string(what) + " of rank " + std::to_string(rank) + " (" + world.host(rank) +
+                      ") differ from those of rank 0 (" + world.host(0) + "): " +
+                      hex(std::uint64_t(all[std::size_t(rank)])) + " there, " + hex(std::uint64_t(all[0])) + " here",
                   rank);
 }
 

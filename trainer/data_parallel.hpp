@@ -1,5 +1,5 @@
-// What makes training data-parallel: an optimizer that steps along the gradient averaged over all ranks, and the check
-// that the ranks agree. One rank, one thread; every call but ready() is collective.
+// Data-parallel training: an optimizer that steps along the gradient averaged over all ranks, and a check that the
+// ranks agree. Used by one thread of each rank. Every call except ready() is collective.
 #pragma once
 #include <anello/gradients.hpp>
 #include <anello/world.hpp>
@@ -15,7 +15,7 @@
 
 namespace anello::trainer {
 
-// "none", "fp16" or "bf16": as what gradients travel; none if as they are.
+// The type in which gradients travel: of "fp16" and "bf16"; nothing for "none", which sends them as they are.
 std::optional<DType> wire_type(std::string_view compression);
 
 struct Averaging {
@@ -29,23 +29,24 @@ struct Averaging {
 
 class DataParallel {
  public:
-  // `gradients` are the parts of `gradient`, which is that of `parameters`. All memory, the device's, outlives this.
+  // `gradient` belongs to `parameters`, and `gradients` are its parts. All of it is memory of the device, and must
+  // outlive this.
   DataParallel(World& world, Device& device, std::span<float> parameters, std::span<float> gradient,
                std::span<const Gradient> gradients, std::unique_ptr<Optimizer> optimizer, const Averaging& averaging);
 
-  // A step: begin(), then ready() for each of the gradients when it is complete, once in each accumulation pass;
-  // then step(), which blocks until all ranks have called it. Gradients are summed over this rank's samples; they are
-  // replaced by the sum over all ranks divided by the global batch, and travel meanwhile. An epoch's last batch, if
-  // smaller, is divided by as much: every sample weighs the same, and a last batch of one does not throw the model
-  // about. Dividing comes before rounding to 16 bits, so that large sums do not overflow them. Errors as of
-  // World::allreduce.
+  // A step: begin(); in each backward pass ready() for each gradient as soon as it is complete; then step(), which
+  // blocks until all ranks have called it.
+  // A rank passes in gradients summed over its samples. They travel while the backward pass runs, and are replaced by
+  // the sum over all ranks divided by the global batch. The smaller last batch of an epoch is divided by the same
+  // number: every sample weighs the same, and a last batch of one sample does not distort the model. The division comes
+  // before the rounding to 16 bits, so that large sums do not overflow. Errors as of World::allreduce.
   void begin() { gradients_->begin(1.0 / double(global_batch_)); }
   void ready(std::size_t gradient) { gradients_->ready(gradient); }
   void step(double rate, std::uint64_t count);
 
   std::vector<std::span<float>> state() { return optimizer_->state(); }
 
-  // Since construction: waited for, and gone on while this rank computed.
+  // Since construction: communication that this rank waited for, and that ran while it computed.
   struct Communication {
     double exposed_seconds = 0, hidden_seconds = 0;
   };
@@ -60,7 +61,7 @@ class DataParallel {
   Communication communication_;
 };
 
-// Error{mismatch} on every rank if one has another value than rank 0, with that rank, its host and `what` in it.
+// Throws Error{mismatch} on every rank if a rank has a different value than rank 0; it names `what`, rank and host.
 void require_equal(World& world, std::uint64_t value, std::string_view what);
 
 }  // namespace anello::trainer

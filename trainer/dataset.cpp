@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <anello/error.hpp>
 #include <cmath>
+#include <stdexcept>
 
-#include "ring/base/check.hpp"
-#include "ring/base/text.hpp"
 #include "trainer/hash.hpp"
 
 namespace anello::trainer {
@@ -13,7 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where `digits` may lie: installed beside this program (wherever it was moved to), as installed, or in the sources.
+// Where `digits` may lie: installed beside this program (also if both were moved), where it was installed, or in the
+// sources.
 std::vector<fs::path> own_data() {
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
@@ -26,15 +26,15 @@ std::vector<fs::path> own_data() {
 
 }  // namespace
 
-fs::path find_data_file(const std::vector<fs::path>& directories, const std::string& name, std::string_view remedy) {
+fs::path find_data_file(const std::vector<fs::path>& directories, const std::string& name, const std::string& remedy) {
   std::string looked;
   for (const fs::path& directory : directories) {
     std::error_code missing;
     for (const char* ending : {"", ".gz"})
       if (const fs::path path = directory / (name + ending); fs::exists(path, missing)) return path;
-    looked += text(looked.empty() ? "" : ", ", "'", directory.string(), "'");
+    looked += (looked.empty() ? "'" : ", '") + directory.string() + "'";
   }
-  throw Error(ErrorCode::file, text("data file ", name, " (or ", name, ".gz) is not in ", looked, "; ", remedy));
+  throw Error(ErrorCode::file, "data file " + name + " (or " + name + ".gz) is not in " + looked + "; " + remedy);
 }
 
 Dataset load_dataset(std::string_view name, const std::optional<fs::path>& directory) {
@@ -42,7 +42,7 @@ Dataset load_dataset(std::string_view name, const std::optional<fs::path>& direc
     const auto places = directory ? std::vector{*directory} : own_data();
     return load_digits(find_data_file(places, "digits.csv", "--data DIR says where it is"));
   }
-  ANELLO_CHECK(name == "mnist");
+  if (name != "mnist") throw std::logic_error("unknown dataset");
   if (!directory)
     throw Error(ErrorCode::configuration,
                 "--dataset mnist needs --data DIR, the directory with its four files; "
@@ -60,7 +60,7 @@ std::uint64_t Dataset::hash() const {
   return hash;
 }
 
-// In whole numbers, so that the result is the same whatever computes it.
+// In whole numbers, so that the result is the same on every processor.
 void Dataset::measure() {
   std::uint64_t sum = 0, squares = 0;
   for (const std::uint64_t pixel : train.pixels) {

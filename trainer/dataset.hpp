@@ -1,6 +1,6 @@
-// Labelled images, and where they come from. Pixels stay bytes as the files hold them (a float each would be four times
-// the memory in every rank); gather() makes the floats of one batch. Every file is checked against its own claims;
-// what does not fit is an Error{file} that names the file and what was expected.
+// Labelled images, and their files. Pixels stay bytes as in the files (floats would take four times the memory in every
+// rank); gather() makes the floats of one batch. A file whose content does not match what it claims is an Error{file}
+// that names the file and what was expected.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -28,21 +28,21 @@ struct Dataset {
   std::size_t image_size() const { return rows * columns; }
   std::uint64_t hash() const;  // of everything above
   void measure();              // sets mean and deviation
-  // The chosen samples as rows of floats, shifted and scaled to mean 0 and deviation 1 over the training set, and their
-  // labels. `images` holds indices.size() * image_size().
+  // Writes the chosen samples as rows of floats, shifted and scaled to mean 0 and deviation 1 over the training set,
+  // and their labels. `images` has indices.size() * image_size() elements.
   void gather(const Samples& from, std::span<const std::uint32_t> indices, std::span<float> images,
               std::span<std::uint8_t> labels) const;
 };
 
-// "digits", from the directory if one is given and else from where this program's own data lies, or "mnist", from the
+// Loads "digits", from the directory if one is given and otherwise from this program's own data, or "mnist", from the
 // directory.
 Dataset load_dataset(std::string_view name, const std::optional<std::filesystem::path>& directory);
 
 Dataset load_digits(const std::filesystem::path& csv);
 Dataset load_mnist(const std::filesystem::path& directory);
 
-// directory/name, or directory/name.gz; Error{file} that says where it was looked for, and the remedy.
+// The first directory/name or directory/name.gz that exists. Throws Error{file} with all places and the remedy.
 std::filesystem::path find_data_file(const std::vector<std::filesystem::path>& directories, const std::string& name,
-                                     std::string_view remedy);
+                                     const std::string& remedy);
 
 }  // namespace anello::trainer

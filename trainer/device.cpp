@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "trainer/cuda_device.hpp"
-
 namespace anello::trainer {
 namespace {
 

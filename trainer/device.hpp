@@ -1,5 +1,5 @@
-// What a rank trains on: where its tensors lie and what computes on them, and how they get to the other ranks. One
-// thread a rank.
+// The device that a rank trains on: where its tensors lie, what computes on them, and how they reach the other ranks.
+// Used by one thread of each rank.
 #pragma once
 #include <anello/gradients.hpp>
 #include <anello/world.hpp>
@@ -11,7 +11,7 @@
 
 namespace anello::trainer {
 
-// Gradients that are summed over the ranks while they are made; as anello::Gradients does.
+// Sums gradients over the ranks while the backward pass makes them; see anello::Gradients.
 class GradientSum {
  public:
   virtual ~GradientSum() = default;
@@ -24,16 +24,20 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual Backend& backend() = 0;
-  // Collective, of tensors in the backend's memory.
+  // Collective. The tensors lie in the backend's memory.
   virtual void broadcast(std::span<const Tensor> list, int root, const Options& options) = 0;
   virtual std::unique_ptr<GradientSum> sum(std::span<const Gradient> gradients, const GradientOptions& options) = 0;
 };
 
-// The processor. The world outlives it.
+// The processor. The world must outlive it.
 std::unique_ptr<Device> make_host_device(World& world);
 
-// "cpu", "cuda", or "auto", which is the processor. All ranks call. Error{unsupported} on all of them that says what is
-// missing, and on which.
+// This rank's GPU: its number on the host, modulo the GPUs there. All ranks call; the world must outlive the device.
+// Throws Error{unsupported} on all ranks if one of them has no GPU or no kernels, and says which rank and what is
+// missing.
+std::unique_ptr<Device> make_cuda_device(World& world);
+
+// "cpu", "cuda", or "auto", which is the processor. All ranks call. Errors as of make_cuda_device().
 std::unique_ptr<Device> pick_device(std::string_view device, World& world);
 
 }  // namespace anello::trainer

@@ -2,29 +2,31 @@
 #include <anello/error.hpp>
 #include <charconv>
 
-#include "ring/base/text.hpp"
 #include "trainer/data_file.hpp"
 #include "trainer/dataset.hpp"
 
 namespace anello::trainer {
 namespace {
 
+using std::to_string;
+
 constexpr std::size_t kSamples = 1797, kSide = 8;
-constexpr unsigned kBrightest = 16, kClasses = 10;
+constexpr unsigned kMaxPixel = 16, kClasses = 10;
 constexpr std::uint64_t kMaxBytes = 4 << 20;
 
-// Takes one number of the file's text, and the separator after it, off its front.
-class Line {
+// Takes numbers, each with its separator, off the front of the file's text.
+class Numbers {
  public:
-  Line(const DataFile& file, std::string_view left) : file_(file), left_(left) {}
-  std::uint8_t number(std::string_view what, unsigned most, char separator) {
+  Numbers(const DataFile& file, std::string_view left) : file_(file), left_(left) {}
+  std::uint8_t number(const std::string& what, unsigned max, char separator) {
     unsigned value = 0;
     const auto [end, error] = std::from_chars(left_.data(), left_.data() + left_.size(), value);
-    if (error != std::errc() || value > most)
-      file_.refuse(text("line ", line_, ": a ", what, " from 0 to ", most, " expected"));
+    if (error != std::errc() || value > max)
+      file_.refuse("line " + to_string(line_) + ": a " + what + " from 0 to " + to_string(max) + " expected");
     left_.remove_prefix(std::size_t(end - left_.data()));
     if (left_.empty() || left_[0] != separator)
-      file_.refuse(text("line ", line_, ": ", kSide * kSide, " pixels and a label expected, separated by commas"));
+      file_.refuse("line " + to_string(line_) + ": " + to_string(kSide * kSide) +
+                   " pixels and a label expected, separated by commas");
     left_.remove_prefix(1);
     line_ += separator == '\n';
     return std::uint8_t(value);
@@ -43,14 +45,15 @@ Dataset load_digits(const std::filesystem::path& csv) {
   Dataset data{"digits", kSide, kSide, kClasses, {}, {}};
   DataFile file(csv);
   const std::vector<std::uint8_t> bytes = file.read_rest(kMaxBytes);
-  Line line(file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  Numbers numbers(file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   std::size_t samples = 0;
-  for (; !line.empty(); samples++) {
+  for (; !numbers.empty(); samples++) {
     Samples& part = samples % 5 == 4 ? data.test : data.train;
-    for (std::size_t i = 0; i < kSide * kSide; i++) part.pixels.push_back(line.number("pixel", kBrightest, ','));
-    part.labels.push_back(line.number("label", kClasses - 1, '\n'));
+    for (std::size_t i = 0; i < kSide * kSide; i++) part.pixels.push_back(numbers.number("pixel", kMaxPixel, ','));
+    part.labels.push_back(numbers.number("label", kClasses - 1, '\n'));
   }
-  if (samples != kSamples) file.refuse(text("holds ", samples, " samples, ", kSamples, " expected"));
+  if (samples != kSamples)
+    file.refuse("holds " + to_string(samples) + " samples, " + to_string(kSamples) + " expected");
   data.measure();
   return data;
 }

@@ -1,10 +1,12 @@
-// A 64-bit hash of bytes, to see whether two ranks hold the same. It steps through words in the manner of FNV-1a with a
-// fold that lets high bits reach low ones; each step can be undone, so one changed word always shows. Not for secrets.
+// A 64-bit hash of bytes, to compare what two ranks hold. It steps through words like FNV-1a, with a fold that lets
+// high bits reach low ones. Each step can be inverted, so one changed word always changes the hash. Not for secrets.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 
 namespace anello::trainer {
 
@@ -21,6 +23,12 @@ inline std::uint64_t hash64(std::span<const std::byte> bytes, std::uint64_t hash
     step(word);
   }
   return hash;
+}
+
+inline std::string hex(std::uint64_t value) {
+  std::string digits(16, '0');
+  for (auto digit = digits.rbegin(); value > 0; value >>= 4) *digit++ = "0123456789abcdef"[value & 15];
+  return digits;
 }
 
 }  // namespace anello::trainer

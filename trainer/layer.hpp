@@ -14,7 +14,7 @@ namespace anello::trainer {
 class Layer {
  public:
   virtual ~Layer() = default;
-  virtual std::size_t output_size() const = 0;  // floats a sample
+  virtual std::size_t output_size() const = 0;  // floats for each sample
   virtual std::size_t parameter_count() const { return 0; }
   virtual void initialise(std::span<float> /*parameters, on the host*/, Random&) const {}
 

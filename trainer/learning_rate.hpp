@@ -1,6 +1,6 @@
-// The learning rate of each step. A batch that is k times larger averages away noise and takes k times fewer steps, so
-// its rate is k times the base rate (Goyal et al. 2017). It is reached in a straight line, since the first steps of a
-// fresh model do not bear it yet.
+// The learning rate of each step. A batch that is k times larger averages out noise and takes k times fewer steps, so
+// its rate is k times the base rate (Goyal et al. 2017). The rate rises to that in a straight line, because the first
+// steps of a new model would diverge with it.
 #pragma once
 #include <algorithm>
 #include <cstddef>

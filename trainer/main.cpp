@@ -1,5 +1,5 @@
-// anello-train: data-parallel training, told in the eight steps that turn a training program for one process into one
-// for many. Every rank runs this same program; nothing but the calls on `world` joins them.
+// anello-train: the eight steps that turn a training program for one process into data-parallel training on many.
+// Every rank runs this same program; only the calls on `world` connect them.
 #include <anello/anello.hpp>
 #include <chrono>
 #include <cmath>
@@ -7,7 +7,6 @@
 #include <numeric>
 #include <optional>
 
-#include "ring/base/text.hpp"
 #include "trainer/checkpoint.hpp"
 #include "trainer/data_parallel.hpp"
 #include "trainer/dataset.hpp"
@@ -23,7 +22,7 @@ using namespace anello;
 using namespace anello::trainer;
 
 int main(int argc, char** argv) {
-  std::string who = "anello-train";
+  std::string program = "anello-train";  // and the rank, once it is known
   int given_rank = -1;
   try {
     const Settings settings = Settings::from_environment();
@@ -32,20 +31,21 @@ int main(int argc, char** argv) {
 
     // 1. Initialise: join the ranks that a launcher started; alone, this is a world of one.
     World world = init(settings);
-    who += text(": rank ", world.rank());
+    program += ": rank " + std::to_string(world.rank());
     try {
       train(world, options, std::cout, terminal_columns(settings));
       world.finish();
     } catch (const std::exception& error) {
-      world.abort(error.what());  // the other ranks then say why as well
+      world.abort(error.what());  // all ranks then report this reason
       throw;
     }
     return 0;
   } catch (const Usage& usage) {
-    if (given_rank <= 0) (usage.exit_code == 0 ? std::cout : std::cerr) << usage.text + "\n";  // once, not on each rank
+    if (given_rank <= 0)
+      (usage.exit_code == 0 ? std::cout : std::cerr) << usage.text + "\n";  // once, not on every rank
     return usage.exit_code;
   } catch (const std::exception& error) {
-    std::cerr << text(who, ": ", error.what(), "\n");
+    std::cerr << program + ": " + error.what() + "\n";
     return 1;
   }
 }
@@ -57,7 +57,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// This rank's part of the test samples, a few at a time.
+// Evaluates this rank's part of the test samples, a few at a time.
 Metrics evaluate(Model& model, const Dataset& data, const World& world) {
   constexpr std::size_t kBatch = 256;
   const auto [first, last] = part_of(data.test.size(), world.rank(), world.size());
@@ -77,10 +77,10 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
   Report report(world, options, out, columns);
   require_equal(world, options.hash(world.size()), "training options");
 
-  // 2. Pick the device by local rank, so that the ranks of one host share its devices out.
+  // 2. Pick the device by local rank, so that each rank of a host has its own as far as there are enough.
   const auto device = pick_device(options.device, world);
 
-  // 3. Shard the data: all ranks shuffle alike, and each takes its share of every global batch.
+  // 3. Shard the data: all ranks shuffle in the same way, and each takes its share of every global batch.
   const Dataset data = load_dataset(options.dataset, options.data);
   require_equal(world, data.hash(), "training data");
   const std::size_t global_batch = options.global_batch_of(world.size());
@@ -89,7 +89,7 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
   // 4. Scale the learning rate with the batch of the whole world.
   const LearningRate rate{options.base_rate(), global_batch, options.warmup_epochs * sampler.steps()};
 
-  // 5. Wrap the optimizer: it steps along the gradient averaged over all ranks, which travels while it is made.
+  // 5. Wrap the optimizer: it steps along the gradient averaged over all ranks, which travels during the backward pass.
   Backend& backend = device->backend();
   Model model(backend, data.image_size(), make_mlp(data.image_size(), options.hidden, data.classes), options.seed);
   const auto layers = model.layer_gradients();
@@ -104,7 +104,7 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
                           .accumulation_passes = int(options.accumulate),
                           .tune_buckets = options.tune_buckets});
 
-  // 6. Broadcast parameters and optimizer state from rank 0, which alone reads the checkpoint when resuming.
+  // 6. Broadcast parameters and optimizer state from rank 0; only rank 0 reads the checkpoint to resume from.
   auto state = optimizer.state();
   state.insert(state.begin(), model.parameters());
   const bool saves = world.rank() == 0 && !options.checkpoint.empty();
@@ -152,9 +152,10 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
     }
     epoch++;
     if (!std::isfinite(trained.loss_sum + tested->loss_sum))
-      throw Error(ErrorCode::configuration, text("training diverged in epoch ", epoch, "; give a smaller --lr"));
+      throw Error(ErrorCode::configuration,
+                  "training diverged in epoch " + std::to_string(epoch) + "; give a smaller --lr");
 
-    // 7. Checkpoint on rank 0 only: all ranks hold the same.
+    // 7. Write a checkpoint on rank 0 only: all ranks hold the same parameters.
     if (saves) write_checkpoint(options.checkpoint, options.lasting(world.size()), epoch, backend, state);
 
     // 8. Average the metrics over all ranks.

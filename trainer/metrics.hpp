@@ -1,5 +1,5 @@
-// Sums over samples and their averages, of this rank or, after over_ranks(), of all: ranks with more samples weigh
-// more.
+// Sums over samples and their averages, of this rank or, after over_ranks(), of all ranks: a rank with more samples has
+// more weight.
 #pragma once
 #include <anello/world.hpp>
 

@@ -1,16 +1,17 @@
-// `mnist`: the original IDX files, plain or .gz. Big-endian: a magic number that tells type (8: bytes) and dimensions,
-// the size of each dimension, then the bytes.
+// `mnist`: the original IDX files, plain or .gz. Big-endian: a magic number with type (8: bytes) and number of
+// dimensions, the size of each dimension, then the bytes.
 #include <anello/error.hpp>
 
-#include "ring/base/text.hpp"
 #include "trainer/data_file.hpp"
 #include "trainer/dataset.hpp"
 
 namespace anello::trainer {
 namespace {
 
+using std::to_string;
+
 constexpr std::uint32_t kImagesMagic = 0x803, kLabelsMagic = 0x801;
-constexpr std::uint32_t kMaxPixels = 4096;  // a side; the product of three claims then fits 64 bits
+constexpr std::uint32_t kMaxPixels = 4096;  // of a side; the product of count, rows and columns then fits 64 bits
 constexpr std::uint8_t kClasses = 10;
 
 struct Images {
@@ -18,22 +19,23 @@ struct Images {
   std::vector<std::uint8_t> pixels;
 };
 
-void expect_magic(DataFile& file, std::uint32_t magic, std::string_view what) {
+void expect_magic(DataFile& file, std::uint32_t magic, const std::string& what) {
   if (const auto found = file.read_big_endian("magic number"); found != magic)
-    file.refuse(text("is no IDX file of ", what, ": magic number ", magic, " expected, ", found, " found"));
+    file.refuse("is not an IDX file of " + what + ": magic number " + to_string(magic) + " expected, " +
+                to_string(found) + " found");
 }
 
 Images read_images(const std::filesystem::path& path) {
   DataFile file(path);
   expect_magic(file, kImagesMagic, "images");
   Images images{file.read_big_endian("image count"), file.read_big_endian("rows"), file.read_big_endian("columns"), {}};
+  const std::string shape = to_string(images.rows) + "x" + to_string(images.columns);
   for (const std::size_t side : {images.rows, images.columns})
     if (side < 1 || side > kMaxPixels)
-      file.refuse(text("claims images of ", images.rows, "x", images.columns, ", sides from 1 to ", kMaxPixels,
-                       " pixels expected"));
+      file.refuse("claims images of " + shape + ", sides from 1 to " + to_string(kMaxPixels) + " pixels expected");
   if (images.count < 1) file.refuse("holds no images, at least one expected");
   images.pixels = file.read(std::uint64_t(images.count) * images.rows * images.columns,
-                            text("pixels (", images.count, " images of ", images.rows, "x", images.columns, ")"));
+                            "pixels (" + to_string(images.count) + " images of " + shape + ")");
   file.finish();
   return images;
 }
@@ -42,29 +44,30 @@ std::vector<std::uint8_t> read_labels(const std::filesystem::path& path, std::si
   DataFile file(path);
   expect_magic(file, kLabelsMagic, "labels");
   if (const auto count = file.read_big_endian("label count"); count != images)
-    file.refuse(text("claims ", count, " labels, but there are ", images, " images: as many labels expected"));
+    file.refuse("claims " + to_string(count) + " labels, but there are " + to_string(images) +
+                " images; one label for each is expected");
   auto labels = file.read(images, "labels");
   file.finish();
   for (std::size_t i = 0; i < labels.size(); i++)
     if (labels[i] >= kClasses)
-      file.refuse(text("label ", i, " is ", int(labels[i]), ", 0 to ", kClasses - 1, " expected"));
+      file.refuse("label " + to_string(i) + " is " + to_string(labels[i]) + ", 0 to " + to_string(kClasses - 1) +
+                  " expected");
   return labels;
 }
 
 }  // namespace
 
 Dataset load_mnist(const std::filesystem::path& directory) {
-  constexpr std::string_view kRemedy =
-      "--data names the directory; 'bash trainer/fetch_mnist.sh DIR' fetches the files";
-  const auto find = [&](const char* name) { return find_data_file({directory}, name, kRemedy); };
+  const std::string remedy = "--data names the directory; 'bash trainer/fetch_mnist.sh DIR' fetches the files";
+  const auto find = [&](const char* name) { return find_data_file({directory}, name, remedy); };
   const auto train_labels = find("train-labels-idx1-ubyte"), test_labels = find("t10k-labels-idx1-ubyte");
   const auto test_path = find("t10k-images-idx3-ubyte");
 
   Images train = read_images(find("train-images-idx3-ubyte")), test = read_images(test_path);
   if (test.rows != train.rows || test.columns != train.columns)
-    throw Error(ErrorCode::file,
-                text("data file '", test_path.string(), "' holds images of ", test.rows, "x", test.columns, ", ",
-                     train.rows, "x", train.columns, " expected as in the training images"));
+    throw Error(ErrorCode::file, "data file '" + test_path.string() + "' holds images of " + to_string(test.rows) +
+                                     "x" + to_string(test.columns) + ", " + to_string(train.rows) + "x" +
+                                     to_string(train.columns) + " expected as in the training images");
   Dataset data{"mnist", train.rows, train.columns, kClasses, {}, {}};
   data.train = {std::move(train.pixels), read_labels(train_labels, train.count)};
   data.test = {std::move(test.pixels), read_labels(test_labels, test.count)};

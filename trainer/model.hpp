@@ -1,6 +1,6 @@
-// A stack of layers with its numbers. All parameters lie in one buffer, layer after layer, and all gradients in another
-// of the same shape: what a collective, an optimizer, a checkpoint or a hash takes is one span. Owned by one rank, one
-// thread; knows nothing of the world.
+// A stack of layers with its parameters. All parameters lie in one buffer, layer after layer, and all gradients in
+// another of the same shape, so a collective, an optimizer, a checkpoint or a hash takes one span. Used by one thread
+// of one rank; does not know the world.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,29 +16,29 @@ namespace anello::trainer {
 
 class Model {
  public:
-  // The weights follow from the seed alone, in a world of any size. The backend must outlive the model.
+  // The weights depend only on the seed, not on the number of ranks. The backend must outlive the model.
   Model(Backend& backend, std::size_t inputs, Layers layers, std::uint64_t seed);
 
   std::span<float> parameters() { return {parameters_.get(), parameter_count_}; }
   std::uint64_t parameter_hash() const;
   std::span<float> gradient() { return {gradient_.get(), parameter_count_}; }
 
-  // The same by layer, of those that have any.
+  // The gradients of the layers that have parameters.
   struct LayerGradient {
     std::string name;
     std::span<float> values;
   };
   std::vector<LayerGradient> layer_gradients();
 
-  // Runs the samples through the layers. train() also leaves in gradient() the gradient of their loss, summed over them
-  // (none: zero), or adds it to what is there; it calls `ready` with the place of each layer gradient as soon as it is
-  // complete, the last layer's first. Labels are below the number of classes.
+  // Both run the samples through the layers. train() also writes the gradient of their loss, summed over the samples
+  // (zero without samples), to gradient(), or adds it there. It calls `ready` with the index of each layer gradient as
+  // soon as that is complete, the last layer first. Labels are below the number of classes.
   enum class Into { fresh, sum };
   using Ready = std::function<void(std::size_t layer_gradient)>;
   void train(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices, const Ready& ready,
              Into into = Into::fresh);
   void evaluate(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices);
-  // Of all samples since it was asked last.
+  // Of all samples since the last call.
   Score take_score() { return backend_.take_score(); }
 
  private:

@@ -1,8 +1,7 @@
 #include "trainer/optimizer.hpp"
 
 #include <cmath>
-
-#include "ring/base/check.hpp"
+#include <stdexcept>
 
 namespace anello::trainer {
 namespace {
@@ -30,7 +29,7 @@ class Adam : public Optimizer {
         size_(parameters),
         mean_(backend.allocate(parameters)),
         square_(backend.allocate(parameters)) {}
-  // mean and square start at zero and are too small at first, by 1 - beta^count; the rates carry the correction.
+  // mean and square start at zero and are too small at first, by a factor of 1 - beta^count; the rates correct that.
   void step(std::span<float> parameters, std::span<const float> gradient, float rate, std::uint64_t count) override {
     constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-6;
     const double mean_part = 1 - std::pow(kBeta1, double(count));
@@ -51,7 +50,7 @@ class Adam : public Optimizer {
 
 std::unique_ptr<Optimizer> make_optimizer(std::string_view name, Backend& backend, std::size_t parameters) {
   if (name == "adam") return std::make_unique<Adam>(backend, parameters);
-  ANELLO_CHECK(name == "sgd");
+  if (name != "sgd") throw std::logic_error("unknown optimizer");
   return std::make_unique<Sgd>(backend, parameters);
 }
 

@@ -2,34 +2,35 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <anello/error.hpp>
+#include <charconv>
 #include <cmath>
 #include <limits>
+#include <sstream>
 
-#include "ring/base/config.hpp"
-#include "ring/base/text.hpp"
 #include "trainer/hash.hpp"
 #include "trainer/learning_rate.hpp"
 
 namespace anello::trainer {
 namespace {
 
-// CLI11 by itself reads -1 as a very large number, and takes nan for positive.
-CLI::Validator whole(long least, long most) {
-  const auto check = [=](std::string& value) -> std::string {
-    try {
-      return parse_number("value", value, least, most), "";
-    } catch (const Error& error) {
-      return error.message();
-    }
+using std::to_string;
+
+// CLI11 by itself reads -1 as a very large number, and accepts nan as a positive one.
+CLI::Validator whole(long min, long max) {
+  const auto check = [=](std::string& given) -> std::string {
+    long value = 0;
+    const char* const end = given.data() + given.size();
+    const auto [after, error] = std::from_chars(given.data(), end, value);
+    if (error == std::errc() && after == end && value >= min && value <= max) return "";
+    return "'" + given + "' is not a whole number from " + to_string(min) + " to " + to_string(max);
   };
   return {check, "NUMBER"};
 }
 CLI::Validator positive_real() {
-  const auto check = [](std::string& value) -> std::string {
-    double number = 0;
-    if (CLI::detail::lexical_cast(value, number) && number > 0 && std::isfinite(number)) return "";
-    return "value='" + value + "' is not a positive number";
+  const auto check = [](std::string& given) -> std::string {
+    double value = 0;
+    if (CLI::detail::lexical_cast(given, value) && value > 0 && std::isfinite(value)) return "";
+    return "'" + given + "' is not a positive number";
   };
   return {check, "NUMBER"};
 }
@@ -48,15 +49,16 @@ void declare(CLI::App& app, TrainOptions& o) {
   const auto choice = [&](const char* name, std::string& value, std::vector<std::string> of, const char* sentence) {
     app.add_option(name, value, sentence)->check(CLI::IsMember(std::move(of)))->capture_default_str();
   };
-  choice("--dataset", o.dataset, {"digits", "mnist"}, "digits comes with this program, mnist is read from --data");
+  choice("--dataset", o.dataset, {"digits", "mnist"}, "digits comes with this program; mnist is read from --data");
   app.add_option("--data", o.data, "directory of the dataset's files");
   app.add_option("--hidden", o.hidden, "widths of the hidden layers, separated by commas (digits: 256,128, mnist: 512)")
       ->delimiter(',')
       ->check(whole(1, 65536));
   app.add_option("--epochs", o.epochs, "passes over the training samples (digits: 20, mnist: 5)")->check(positive);
-  app.add_option("--batch", o.batch, "samples a step on each rank (32); the learning rate grows with the world")
+  app.add_option("--batch", o.batch,
+                 "samples in a step on each rank (32); the learning rate grows with the number of ranks")
       ->check(positive);
-  app.add_option("--global-batch", o.global_batch, "samples a step on all ranks together")->check(positive);
+  app.add_option("--global-batch", o.global_batch, "samples in a step on all ranks together")->check(positive);
   app.add_option("--lr", o.learning_rate,
                  "learning rate for a batch of 32, scaled to the global batch (sgd: 0.005, adam: 0.00025)")
       ->check(positive_real());
@@ -64,22 +66,24 @@ void declare(CLI::App& app, TrainOptions& o) {
       ->check(whole(0, 1000000))
       ->capture_default_str();
   choice("--optimizer", o.optimizer, {"sgd", "adam"}, "sgd has momentum 0.9");
-  app.add_option("--seed", o.seed, "of the first weights and of the order of the samples")
+  app.add_option("--seed", o.seed, "seed of the initial weights and of the order of the samples")
       ->check(whole(0, std::numeric_limits<long>::max()))
       ->capture_default_str();
-  choice("--sampling", o.sampling, {"shard", "random"},
-         "shard: every sample once an epoch, shared out; random: each rank draws from all with a seed of its own");
-  choice("--compression", o.compression, {"none", "fp16", "bf16"}, "of gradients on the wire");
-  app.add_flag("--feedback", o.feedback, "what --compression takes from a gradient is added to the next step's");
+  choice(
+      "--sampling", o.sampling, {"shard", "random"},
+      "shard: every sample once in an epoch, on one rank; random: each rank draws from all samples with its own seed");
+  choice("--compression", o.compression, {"none", "fp16", "bf16"}, "type in which gradients travel");
+  app.add_flag("--feedback", o.feedback,
+               "add what --compression rounds off a gradient to the gradient of the next step");
   app.add_option("--accumulate", o.accumulate, "backward passes over parts of the batch in each step")->check(positive);
-  app.add_option("--clip", o.clip, "largest norm of a step's gradient; 0: any")->check(CLI::NonNegativeNumber);
+  app.add_option("--clip", o.clip, "largest norm of a step's gradient; 0: no limit")->check(CLI::NonNegativeNumber);
   app.add_flag("--tune-buckets", o.tune_buckets,
-               "try sizes of gradients' buckets in the first steps, keep the fastest");
+               "try several bucket sizes for gradients in the first steps, and keep the fastest");
   app.add_option("--checkpoint", o.checkpoint, "FILE that rank 0 writes after each epoch");
-  app.add_flag("--resume", o.resume, "go on from the checkpoint, on any number of ranks");
-  choice("--device", o.device, {"auto", "cpu", "cuda"}, "what trains");
-  app.add_option("--timeline", o.timeline, "FILE for what all ranks did and when, step by step; for Perfetto");
-  app.add_option("--log", o.log, "FILE for one JSON object an epoch and one at the end");
+  app.add_flag("--resume", o.resume, "continue from the checkpoint, on any number of ranks");
+  choice("--device", o.device, {"auto", "cpu", "cuda"}, "device to train on");
+  app.add_option("--timeline", o.timeline, "FILE for a timeline of all ranks, for Perfetto");
+  app.add_option("--log", o.log, "FILE for JSON lines: one for each epoch, and one at the end");
 }
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -98,16 +102,21 @@ double TrainOptions::base_rate() const {
 
 Facts TrainOptions::lasting(int world_size) const {
   std::string widths;
-  for (const std::size_t width : hidden) widths += text(widths.empty() ? "" : ",", width);
-  return {{"--dataset", dataset},     {"--hidden", widths},   {"--global-batch", text(global_batch_of(world_size))},
-          {"--optimizer", optimizer}, {"--seed", text(seed)}, {"--sampling", sampling}};
+  for (const std::size_t width : hidden) widths += (widths.empty() ? "" : ",") + to_string(width);
+  return {{"--dataset", dataset},
+          {"--hidden", widths},
+          {"--global-batch", to_string(global_batch_of(world_size))},
+          {"--optimizer", optimizer},
+          {"--seed", to_string(seed)},
+          {"--sampling", sampling}};
 }
 
 std::uint64_t TrainOptions::hash(int world_size) const {
-  std::string all = text(epochs, ' ', base_rate(), ' ', warmup_epochs, ' ', compression, ' ', resume, ' ', timeline,
-                         ' ', accumulate, ' ', clip, ' ', feedback, ' ', tune_buckets);
-  for (const auto& [option, value] : lasting(world_size)) all += text(' ', option, ' ', value);
-  return hash64(std::as_bytes(std::span(all)));
+  std::ostringstream all;
+  all << epochs << ' ' << base_rate() << ' ' << warmup_epochs << ' ' << compression << ' ' << resume << ' ' << timeline
+      << ' ' << accumulate << ' ' << clip << ' ' << feedback << ' ' << tune_buckets;
+  for (const auto& [option, value] : lasting(world_size)) all << ' ' << option << ' ' << value;
+  return hash64(std::as_bytes(std::span(all.view())));
 }
 
 TrainOptions parse_options(int argc, const char* const* argv) {
@@ -124,10 +133,11 @@ TrainOptions parse_options(int argc, const char* const* argv) {
     refuse(std::string(error.what()) + "; see anello-train --help");
   }
   if (options.batch && options.global_batch)
-    refuse("--batch (per rank) and --global-batch (all ranks together) exclude each other; give one of them");
+    refuse("--batch (per rank) and --global-batch (all ranks together) cannot both be given; give one of them");
   if (options.feedback && options.compression == "none")
-    refuse("--feedback is for gradients that travel rounded; give --compression too");
-  if (options.resume && options.checkpoint.empty()) refuse("--resume needs --checkpoint FILE, the file to go on from");
+    refuse("--feedback needs gradients that are rounded; give --compression too");
+  if (options.resume && options.checkpoint.empty())
+    refuse("--resume needs --checkpoint FILE, the file to continue from");
   const bool digits = options.dataset == "digits";
   if (options.hidden.empty())
     options.hidden = digits ? std::vector<std::size_t>{256, 128} : std::vector<std::size_t>{512};

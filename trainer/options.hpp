@@ -1,5 +1,5 @@
-// anello-train's command line. Names of choices (a dataset, an optimizer) stay text: checked here, understood where
-// they are made.
+// anello-train's command line. Choices (a dataset, an optimizer) stay text: they are checked here, and understood by
+// the function that makes the thing.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,19 +15,19 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 struct TrainOptions {
   std::string dataset = "digits";
   std::optional<std::string> data;                 // directory
-  std::vector<std::size_t> hidden;                 // widths; empty: as the dataset needs
-  std::size_t epochs = 0;                          // 0: as the dataset needs
-  std::optional<std::size_t> batch, global_batch;  // one of them at most
+  std::vector<std::size_t> hidden;                 // widths; empty: those for the dataset
+  std::size_t epochs = 0;                          // 0: those for the dataset
+  std::optional<std::size_t> batch, global_batch;  // at most one of them
   std::optional<double> learning_rate;             // base rate
   std::size_t warmup_epochs = 1;
   std::string optimizer = "sgd";
   std::uint64_t seed = 1;
   std::string sampling = "shard";
   std::string compression = "none";
-  std::size_t accumulate = 1;  // backward passes a step
+  std::size_t accumulate = 1;  // backward passes in each step
   bool feedback = false;
   bool tune_buckets = false;
-  double clip = 0;  // the gradient's largest norm; 0: any
+  double clip = 0;  // the gradient's largest norm; 0: no limit
   std::string checkpoint;
   std::string timeline;
   bool resume = false;
@@ -36,13 +36,13 @@ struct TrainOptions {
 
   std::size_t global_batch_of(int world_size) const;
   double base_rate() const;
-  // What two runs must share for one to continue the other.
+  // The options that two runs must share for one to continue the other.
   Facts lasting(int world_size) const;
-  // What all ranks of a run must share: the above and more.
+  // Of the options that all ranks of a run must share: those and more.
   std::uint64_t hash(int world_size) const;
 };
 
-// Thrown by parse_options when there is nothing to run: help, or a command line that makes no sense.
+// Thrown by parse_options when there is nothing to run: --help, or a wrong command line.
 struct Usage {
   int exit_code;     // 0 or 2
   std::string text;  // for standard output or, if the code is 2, one line for standard error

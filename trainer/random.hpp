@@ -1,5 +1,5 @@
-// Random numbers that are the same on every machine and standard library: of the standard's parts only
-// std::mt19937_64 promises its outputs; the distributions and std::shuffle do not. One owner, one thread.
+// Random numbers that are the same on every machine and standard library. The standard fixes the outputs of
+// std::mt19937_64, but not those of the distributions and of std::shuffle. One thread.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace anello::trainer {
 
-// What numbers are drawn for. Streams of one seed are unrelated, so that drawing more in one changes nothing elsewhere.
+// The purpose of the numbers. Streams of one seed are unrelated: drawing more in one does not change another.
 enum class Stream : std::uint64_t { weights = 1, permutation, draws };
 
 class Random {
  public:
-  // `index` and `part` number the stream's own parts: the epoch, the rank.
+  // `index` and `part` distinguish parts of a stream, such as the epoch and the rank.
   Random(std::uint64_t seed, Stream stream, std::uint64_t index = 0, std::uint64_t part = 0)
       : engine_(mix(mix(mix(mix(seed) + std::uint64_t(stream)) + index) + part)) {}
 
   // In [0, 1), all multiples of 2^-53 equally likely.
   double uniform() { return double(engine_() >> 11) * 0x1p-53; }
 
-  // In [0, bound), exactly uniform: what the bound does not divide evenly is drawn again.
+  // In [0, bound), exactly uniform: the values that would favour small numbers are drawn again.
   std::uint64_t below(std::uint64_t bound) {
     const std::uint64_t uneven = (0 - bound) % bound;  // 2^64 mod bound
     std::uint64_t value = engine_();

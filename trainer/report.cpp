@@ -8,22 +8,23 @@
 #include <cstring>
 #include <iomanip>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
-#include "ring/base/text.hpp"
+#include "trainer/hash.hpp"
 
 namespace anello::trainer {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using std::to_string;
 
 std::string fixed(double value, int digits) {
-  return text(std::fixed, std::setprecision(digits), value);
-}
-std::string hex(std::uint64_t value) {
-  return text(std::hex, std::setw(16), std::setfill('0'), value);
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(digits) << value;
+  return std::move(out).str();
 }
 std::string counted(std::size_t count, const std::string& noun) {
-  return text(count, ' ', noun, count == 1 ? "" : "s");
+  return to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -38,31 +39,34 @@ Report::Report(World& world, const TrainOptions& options, std::ostream& out, int
     : world_(world), options_(options), out_(out), columns_(columns) {
   if (world_.rank() != 0 || options_.log.empty()) return;
   log_.open(options_.log, options_.resume ? std::ios::app : std::ios::trunc);
-  if (!log_) throw Error(ErrorCode::file, text("log '", options_.log, "' cannot be written: ", std::strerror(errno)));
+  if (!log_) throw Error(ErrorCode::file, "log '" + options_.log + "' cannot be written: " + std::strerror(errno));
 }
 
-void Report::line(const std::string& line) {
-  if (world_.rank() != 0) return;
-  out_ << (columns_ > 0 ? "\r\x1b[K" : "") << line << std::endl;
+// The line overwrites the progress bar, if there is one.
+std::ostream& Report::begin_line() {
+  return out_ << (columns_ > 0 ? "\r\x1b[K" : "");
 }
 
 void Report::start(const std::string& device, const Dataset& data, std::size_t parameters, const LearningRate& rate) {
-  std::string layers = text(data.image_size());
-  for (const std::size_t width : options_.hidden) layers += text('-', width);
-  line(text("training on ", counted(std::size_t(world_.size()), "rank"), ", ",
-            counted(std::size_t(world_.node_count()), "host"), ", device ", device,
-            options_.device == "auto" ? " (chosen by --device auto)" : ""));
-  line(text("  data           ", data.name, ", ", data.train.size(), " images of ", data.rows, 'x', data.columns,
-            " to train on, ", data.test.size(), " to test on"));
-  line(text("  model          ", layers, '-', data.classes, ", ", parameters, " parameters; gradients travel as ",
-            options_.compression == "none" ? "fp32" : options_.compression));
-  line(text("  learning rate  ", rate.base, " x ", rate.global_batch, "/", kReferenceBatch, " = ", rate.scaled(),
-            " (global batch over reference batch), reached in ", counted(options_.warmup_epochs, "epoch"), "; ",
-            options_.optimizer));
+  if (world_.rank() != 0) return;
+  std::string layers = to_string(data.image_size());
+  for (const std::size_t width : options_.hidden) layers += '-' + to_string(width);
+  begin_line() << "training on " << counted(std::size_t(world_.size()), "rank") << ", "
+               << counted(std::size_t(world_.node_count()), "host") << ", device " << device
+               << (options_.device == "auto" ? " (chosen by --device auto)" : "") << std::endl;
+  begin_line() << "  data           " << data.name << ", " << data.train.size() << " images of " << data.rows << 'x'
+               << data.columns << " to train on, " << data.test.size() << " to test on" << std::endl;
+  begin_line() << "  model          " << layers << '-' << data.classes << ", " << parameters
+               << " parameters; gradients travel as "
+               << (options_.compression == "none" ? "fp32" : options_.compression) << std::endl;
+  begin_line() << "  learning rate  " << rate.base << " x " << rate.global_batch << '/' << kReferenceBatch << " = "
+               << rate.scaled() << " (global batch over reference batch), reached in "
+               << counted(options_.warmup_epochs, "epoch") << "; " << options_.optimizer << std::endl;
 }
 
 void Report::resumed(std::size_t epochs_done) {
-  line(text("going on after epoch ", epochs_done, " from '", options_.checkpoint, "'"));
+  if (world_.rank() != 0) return;
+  begin_line() << "continuing after epoch " << epochs_done << " from '" << options_.checkpoint << "'" << std::endl;
 }
 
 void Report::step(std::size_t epoch, std::size_t step, std::size_t steps) {
@@ -71,8 +75,8 @@ void Report::step(std::size_t epoch, std::size_t step, std::size_t steps) {
   const auto now = std::chrono::steady_clock::now();
   if (now - last_drawn_ < 100ms) return;
   last_drawn_ = now;
-  const std::string before = text("epoch ", epoch, '/', options_.epochs, " ["),
-                    after = text("] ", 100 * step / steps, " %");
+  const std::string before = "epoch " + to_string(epoch) + '/' + to_string(options_.epochs) + " [",
+                    after = "] " + to_string(100 * step / steps) + " %";
   const std::size_t taken = before.size() + after.size() + 1, width = std::size_t(columns_);
   if (taken >= width) return;
   const std::size_t room = std::min<std::size_t>(width - taken, 50), filled = room * step / steps;
@@ -85,11 +89,11 @@ void Report::epoch(const EpochResult& result) {
   const auto& [epoch, train, test, learning_rate] = result;
   const double rate = train.samples / (train.seconds / world_.size());
   const double exposed = 1e3 * train.exposed_seconds / train.steps, hidden = 1e3 * train.hidden_seconds / train.steps;
-  line(text("epoch ", std::setw(int(text(options_.epochs).size())), epoch, '/', options_.epochs, "  loss ",
-            fixed(train.loss(), 4), "  test loss ", fixed(test.loss(), 4), "  accuracy ",
-            fixed(100 * test.accuracy(), 2), " %  ", fixed(rate, 0), " samples/s  communication ",
-            fixed(100 * train.exposed_share(), 0), " %, a step ", fixed(exposed, 2), " ms exposed, ", fixed(hidden, 2),
-            " ms hidden"));
+  begin_line() << "epoch " << std::setw(int(to_string(options_.epochs).size())) << epoch << '/' << options_.epochs
+               << "  loss " << fixed(train.loss(), 4) << "  test loss " << fixed(test.loss(), 4) << "  accuracy "
+               << fixed(100 * test.accuracy(), 2) << " %  " << fixed(rate, 0) << " samples/s  communication "
+               << fixed(100 * train.exposed_share(), 0) << " %, a step " << fixed(exposed, 2) << " ms exposed, "
+               << fixed(hidden, 2) << " ms hidden" << std::endl;
   const Json entry = {{"event", "epoch"},
                       {"epoch", epoch},
                       {"train_loss", train.loss()},
@@ -105,8 +109,9 @@ void Report::epoch(const EpochResult& result) {
 
 void Report::end(const Metrics& test, std::uint64_t parameter_hash) {
   if (world_.rank() != 0) return;
-  line(text("done: test accuracy ", fixed(100 * test.accuracy(), 2), " %, parameters ", hex(parameter_hash), " on ",
-            world_.size() == 1 ? "the only rank" : text("all ", world_.size(), " ranks")));
+  begin_line() << "done: test accuracy " << fixed(100 * test.accuracy(), 2) << " %, parameters " << hex(parameter_hash)
+               << " on " << (world_.size() == 1 ? "the only rank" : "all " + to_string(world_.size()) + " ranks")
+               << std::endl;
   const Json entry = {{"event", "end"},
                       {"test_accuracy", test.accuracy()},
                       {"parameter_hash", hex(parameter_hash)},

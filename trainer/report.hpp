@@ -1,5 +1,5 @@
-// What the user sees of a training: rank 0's lines, its progress bar where there is a terminal, and its log of JSON
-// lines. On other ranks every call does nothing. One thread.
+// The output of a training: rank 0 writes lines, a progress bar if there is a terminal, and a log of JSON lines. On
+// other ranks every call does nothing. One thread.
 #pragma once
 #include <anello/world.hpp>
 #include <chrono>
@@ -20,7 +20,7 @@ struct EpochResult {
   double learning_rate;  // at the epoch's end
 };
 
-// Columns of the terminal that rank 0 may draw on: the launcher's, or this process's own; 0 if there is none.
+// Columns of the terminal that rank 0 may draw on: the launcher's, or that of this process; 0 if there is none.
 int terminal_columns(const Settings& settings);
 
 class Report {
@@ -36,7 +36,7 @@ class Report {
   void end(const Metrics& test, std::uint64_t parameter_hash);
 
  private:
-  void line(const std::string& text);
+  std::ostream& begin_line();
 
   World& world_;
   const TrainOptions& options_;

@@ -1,9 +1,9 @@
 #include "trainer/sampler.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 
-#include "ring/base/check.hpp"
 #include "trainer/random.hpp"
 
 namespace anello::trainer {
@@ -22,7 +22,7 @@ Sampler::Sampler(std::size_t samples, std::size_t global_batch, std::string_view
       seed_(seed),
       rank_(rank),
       size_(size) {
-  ANELLO_CHECK(samples > 0 && global_batch > 0);
+  assert(samples > 0 && global_batch > 0);
   permutation_.resize(random_ ? 0 : samples);
 }
 

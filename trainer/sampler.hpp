@@ -1,7 +1,8 @@
-// Which samples a rank takes in each step. "shard": one permutation of all samples an epoch, from the seed and the
-// epoch alone, cut into global batches and each of those into one share a rank; so every sample is used once an epoch
-// and the batches are the same in a world of any size. "random": each rank draws its shares, with a seed of its own,
-// from all. Either way all ranks take equally many steps; a share may be empty. One owner, one thread.
+// The samples that a rank takes in each step. "shard": each epoch has one permutation of all samples, made from the
+// seed and the epoch alone; it is cut into global batches, and each of those into one share for each rank. So every
+// sample is used once in an epoch, and the batches are the same on any number of ranks. "random": each rank draws its
+// shares from all samples, with its own seed. In both, all ranks take the same number of steps; a share may be empty.
+// One thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace anello::trainer {
 
-// [first, last) of `total` things for `rank` of `size`: contiguous, together complete, sizes differ by one at most.
+// [first, last): the part of `rank` out of `total` items. The parts of all `size` ranks are contiguous and together
+// complete; their sizes differ by at most one.
 std::pair<std::size_t, std::size_t> part_of(std::size_t total, int rank, int size);
 
 class Sampler {
@@ -20,9 +22,9 @@ class Sampler {
   Sampler(std::size_t samples, std::size_t global_batch, std::string_view sampling, std::uint64_t seed, int rank,
           int size);
 
-  std::size_t steps() const;                               // an epoch: ceil(samples / global batch)
+  std::size_t steps() const;                               // of an epoch: ceil(samples / global batch)
   std::size_t batch_size(std::size_t step) const;          // of all ranks together; the last may be smaller
-  void begin_epoch(std::size_t epoch);                     // to be called before its shares are asked for
+  void begin_epoch(std::size_t epoch);                     // call it before share()
   std::span<const std::uint32_t> share(std::size_t step);  // of this rank; valid until the next call
 
  private:

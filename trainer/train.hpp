@@ -1,4 +1,4 @@
-// The training itself, as a function of a world; it is told in main.cpp.
+// The training as a function of a world. main.cpp defines it.
 #pragma once
 #include <anello/world.hpp>
 #include <ostream>
@@ -8,7 +8,7 @@
 namespace anello::trainer {
 
 // Called by every rank with the same options; returns when all have finished. Rank 0 reports to `out`, whose terminal
-// is `columns` wide (0: none). Errors as of the world, and of files, data and devices.
+// has `columns` columns (0: it is not a terminal). Errors as of the world, and of files, data and devices.
 void train(World& world, const TrainOptions& options, std::ostream& out, int columns);
 
 }  // namespace anello::trainer

@@ -1,4 +1,4 @@
-// Two links that are the ends of one loopback connection, for whoever measures links by themselves.
+// The two links of one loopback connection, for measurements of single links.
 #pragma once
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
@@ -24,7 +24,7 @@ struct LinkPair {
   std::unique_ptr<Link> a, b;
 };
 
-// Each moves what it can of what is left; true when nothing is left.
+// Move as much as possible of `left`; return true when nothing is left.
 inline bool send_part(Link& link, ConstBytes& left) {
   const std::size_t sent = link.send_from({&left, 1});
   left = left.subspan(sent);
@@ -36,7 +36,7 @@ inline bool receive_part(Link& link, Bytes& left) {
   return left.empty();
 }
 
-// `bytes` each way at once, driven by this thread alone.
+// Moves the bytes in both directions at once, driven by this thread alone.
 inline void move_both_ways(LinkPair& pair, ConstBytes from, Bytes to) {
   ConstBytes a_out = from, b_out = from;
   Bytes a_in = to, b_in = to;

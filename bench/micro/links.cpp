@@ -1,5 +1,5 @@
-// A link by itself, over a pair of loopback sockets: how long a message takes there and back, and how much one thread
-// moves when it drives both ends.
+// A single link over a pair of loopback sockets: the time of a message there and back, and how much one thread moves
+// when it drives both ends.
 #include <benchmark/benchmark.h>
 
 #include <thread>

@@ -22,10 +22,11 @@ double latency_us(const Cluster& cluster, int world, int hosts) {
 }  // namespace
 
 double spread_us(int nodes, double gap_us, double delay_us) {
-  std::priority_queue<double, std::vector<double>, std::greater<>> next;  // when each who knows has told one more
+  std::priority_queue<double, std::vector<double>, std::greater<>>
+      next;  // when the next messages of the nodes that have the data arrive
   next.push(delay_us);
   double now_us = 0;
-  for (int know = 1; know < nodes; know++) {
+  for (int reached = 1; reached < nodes; reached++) {
     now_us = next.top();
     next.pop();
     next.push(now_us + gap_us);

@@ -15,23 +15,32 @@
 namespace anello::bench {
 namespace {
 
-constexpr int kRounds = 200, kCalls = 20;
-constexpr std::size_t kCopied = 64 << 10, kReduced = 256 << 10;  // one message; what the second-level cache holds
+using Clock = std::chrono::steady_clock;
 
-constexpr double kMinCopyUs = 0.1;  // no machine is faster; less is noise
+constexpr int kMaxRounds = 200, kCalls = 20;
+constexpr std::chrono::seconds kBudget{1};   // of one measurement: kMaxRounds take less, except on a busy machine
+constexpr std::size_t kCopied = 64 << 10;    // one message
+constexpr std::size_t kReduced = 256 << 10;  // fits the second-level cache
+constexpr double kMinCopyUs = 0.1;           // no machine is faster; less is noise
 
-// Of a call, in the best of some rounds: what is not the machine's own only adds.
-template <class Call>
-double min_us(int calls, Call call) {
-  using Clock = std::chrono::steady_clock;
-  double least = std::numeric_limits<double>::max();
-  for (int round = 0; round < kRounds; round++) {
+// The time of a call, in the best of several rounds: other work on the machine only adds to it. After each round `ends`
+// gets whether the budget is spent, and returns whether this was the last round.
+template <class Call, class Ends>
+double min_us(Call call, Ends ends) {
+  const auto begin = Clock::now();
+  double min = std::numeric_limits<double>::max();
+  for (int round = 0; round < kMaxRounds; round++) {
     const auto start = Clock::now();
-    for (int i = 0; i < calls; i++) call();
+    for (int i = 0; i < kCalls; i++) call();
     const std::chrono::duration<double, std::micro> taken = Clock::now() - start;
-    least = std::min(least, taken.count() / calls);
+    min = std::min(min, taken.count() / kCalls);
+    if (ends(Clock::now() - begin > kBudget)) break;
   }
-  return least;
+  return min;
+}
+template <class Call>
+double min_us(Call call) {
+  return min_us(call, [](bool spent) { return spent; });
 }
 
 double allreduce_us(int ranks, const char* algorithm) {
@@ -43,14 +52,19 @@ double allreduce_us(int ranks, const char* algorithm) {
       ranks,
       [&](World& world) {
         float value = 0;
-        const double mine = min_us(kCalls, [&] { world.allreduce(std::span(&value, 1), Op::max); });
-        if (world.rank() == 0) us = mine;
+        const auto call = [&] { world.allreduce(std::span(&value, 1), Op::max); };
+        const double own_us = min_us(call, [&](bool spent) {
+          value = spent ? 1 : 0;
+          call();  // all ranks end after the same round
+          return value > 0;
+        });
+        if (world.rank() == 0) us = own_us;
       },
       settings);
   return us;
 }
 
-// This thread, and those that it makes, on the first `cores` of its cores, until this is gone.
+// Keeps this thread, and the threads that it starts, on the first `cores` of its cores, until this is destroyed.
 class OnFewCores {
  public:
   explicit OnFewCores(int cores) {
@@ -75,10 +89,10 @@ class OnFewCores {
 double predicted_us(Cluster cluster, int ranks, int cores, Algorithm algorithm) {
   cluster.ranks_per_host = ranks;
   cluster.cores = cores;
-  return predict({algorithm, ranks, ranks, 1, 0}, cluster, sizeof(float)).played.us;
+  return predict({algorithm, ranks, ranks, 1, 0}, cluster, sizeof(float)).result.us;
 }
 
-// What the model needs to take as long as was measured, where it takes longer by a multiple of `part`; at least 0.
+// Sets `part` so that the model takes as long as was measured; its time grows linearly with `part`. At least 0.
 void fit(Cluster& cluster, double Cluster::*part, double measured_us, int ranks, int cores, Algorithm algorithm) {
   const auto with = [&](double us) {
     cluster.*part = us;
@@ -94,13 +108,13 @@ void calibrate(Cluster& cluster) {
   LinkPair pair;
   std::vector<std::byte> from(kReduced), to(kReduced);
   const auto message_us = [&](std::size_t bytes) {  // two are sent, two received
-    return min_us(kCalls, [&] { move_both_ways(pair, std::span(from).first(bytes), std::span(to).first(bytes)); }) / 4;
+    return min_us([&] { move_both_ways(pair, std::span(from).first(bytes), std::span(to).first(bytes)); }) / 4;
   };
   cluster.message_us = message_us(sizeof(float));
   cluster.copy_rate = kCopied / std::max(message_us(kCopied) - cluster.message_us, kMinCopyUs);
   const Arithmetic sum = arithmetic(DType::f32, Op::sum);
   cluster.reduce_rate =
-      kReduced / min_us(kCalls, [&] { sum.combine(to.data(), to.data(), from.data(), kReduced >> sum.shift); });
+      kReduced / min_us([&] { sum.combine(to.data(), to.data(), from.data(), kReduced >> sum.shift); });
 
   const OnFewCores two(2);
   if (two.cores() == 2)

@@ -33,11 +33,12 @@ constexpr std::array kQuantities = {
              parse_rate, rate_text},
     Quantity{"--message", "message_us", "a core's time for a message, at each end", &Cluster::message_us, parse_time_us,
              time_text},
-    Quantity{"--copy", "copy_bytes_per_us", "what a core moves into or out of a link", &Cluster::copy_rate, parse_rate,
+    Quantity{"--copy", "copy_bytes_per_us", "rate at which a core moves bytes into or out of a link",
+             &Cluster::copy_rate, parse_rate, rate_text},
+    Quantity{"--reduce", "reduce_bytes_per_us", "rate at which a core reduces", &Cluster::reduce_rate, parse_rate,
              rate_text},
-    Quantity{"--reduce", "reduce_bytes_per_us", "what a core reduces", &Cluster::reduce_rate, parse_rate, rate_text},
-    Quantity{"--switch", "switch_us", "a core's time to turn from one rank to another", &Cluster::switch_us,
-             parse_time_us, time_text},
+    Quantity{"--switch", "switch_us", "a core's time to switch to another rank", &Cluster::switch_us, parse_time_us,
+             time_text},
 };
 
 void add_count(CLI::App& command, const std::string& flag, int& to, const std::string& sentence) {
@@ -61,7 +62,8 @@ void add_size(CLI::App& command, const std::string& flag, std::uint64_t& to, con
 
 void add_flags(CLI::App& command, Cluster& cluster) {
   const Cluster defaults;
-  add_count(command, "--ranks-per-host", cluster.ranks_per_host, "neighbouring ranks that share a host (1)");
+  add_count(command, "--ranks-per-host", cluster.ranks_per_host,
+            "ranks that share a host, with consecutive numbers (1)");
   add_count(command, "--cores", cluster.cores, "cores of a host (one for each of its ranks)");
   for (const Quantity& each : kQuantities)
     command
@@ -70,8 +72,8 @@ void add_flags(CLI::App& command, Cluster& cluster) {
             [&each, &cluster](const std::string& given) { cluster.*each.field = each.parse(each.flag, given); },
             text(each.sentence, " (", each.text(defaults.*each.field), ")"))
         ->type_name(each.parse == parse_rate ? "RATE" : "TIME");
-  add_size(command, "--segment", cluster.segment_bytes, "the most that a rank moves at once (512K)");
-  add_size(command, "--grain", cluster.grain_bytes, "the least, while more is on its way (16K)");
+  add_size(command, "--segment", cluster.segment_bytes, "maximum that a rank moves at once (512K)");
+  add_size(command, "--grain", cluster.grain_bytes, "minimum that a rank moves, while more is on its way (16K)");
 }
 
 std::string flags_of(const Cluster& cluster) {

@@ -1,5 +1,5 @@
-// The machines that the simulator supposes: a few numbers, given by flags or measured (calibrate.hpp). All hosts are
-// alike and full; between any two of them the network is as good as their interfaces. Pure.
+// The machines in a simulation: a few numbers, given by flags or measured (calibrate.hpp). All hosts are alike and
+// full; between any two of them the network is limited by their interfaces only. Pure.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -13,29 +13,29 @@ class App;
 namespace anello::bench {
 
 struct Cluster {
-  int ranks_per_host = 1;  // of neighbouring numbers
+  int ranks_per_host = 1;  // with consecutive numbers
   int cores = 0;           // of a host; 0: one for each of its ranks
 
-  double network_latency_us = 15;                               // of a message between hosts, on its way
-  double network_rate = 3125;                                   // of a host's interface, each way at once; 25 Gbit/s
-  double local_latency_us = 1;                                  // of a message within a host
-  double local_rate = std::numeric_limits<double>::infinity();  // of two of its ranks, each way; cores limit it anyway
-  double message_us = 1;                                        // of a core, for each message at each of its ends
-  double copy_rate = 15e3;                                      // of a core, moving bytes into a link or out of it
-  double reduce_rate = 20e3;                                    // of a core, bytes of one operand
-  double switch_us = 2;                                         // of a core, when it turns from one rank to another
-  std::uint64_t segment_bytes = 512 << 10;                      // the most that a rank moves at once
-  std::uint64_t grain_bytes = 16 << 10;                         // the least, while more is on its way
+  double network_latency_us = 15;  // of a message between hosts
+  double network_rate = 3125;      // of a host's interface, each way at once; 25 Gbit/s
+  double local_latency_us = 1;     // of a message within a host
+  double local_rate =
+      std::numeric_limits<double>::infinity();  // between two of its ranks, each way; cores limit it as well
+  double message_us = 1;                        // of a core, for each message at each of its ends
+  double copy_rate = 15e3;                      // of a core, moving bytes into a link or out of it
+  double reduce_rate = 20e3;                    // of a core, in bytes of one operand
+  double switch_us = 2;                         // of a core, when it switches to another rank
+  std::uint64_t segment_bytes = 512 << 10;      // maximum that a rank moves at once
+  std::uint64_t grain_bytes = 16 << 10;         // minimum, while more is on its way
 
   int cores_used() const { return cores == 0 || cores > ranks_per_host ? ranks_per_host : cores; }
   bool oversubscribed() const { return cores_used() < ranks_per_host; }
 };
 
-// Adds the flags that fill `cluster` when they are parsed; what is wrong with a value ends the parsing in
-// Error{configuration}.
+// Adds the flags. Parsing fills `cluster`; a wrong value ends the parsing with Error{configuration}.
 void add_flags(CLI::App& command, Cluster& cluster);
 
-std::string flags_of(const Cluster& cluster);  // what add_flags would read, for use again
+std::string flags_of(const Cluster& cluster);  // as add_flags() reads them
 nlohmann::ordered_json to_json(const Cluster& cluster);
 
 }  // namespace anello::bench

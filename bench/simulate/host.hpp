@@ -12,25 +12,25 @@ namespace anello::bench {
 // A rank keeps its core until it leaves; then the rank that has waited longest takes it.
 class Cores {
  public:
-  struct Place {
+  struct Assignment {
     std::uint32_t core;
-    bool turned;  // the core had another rank before
+    bool switched;  // another rank had the core before
   };
 
   explicit Cores(int count) : cores_(std::size_t(count)) {}
   std::size_t count() const { return cores_.size(); }
 
-  // Best where the rank was, else where nobody was. Nothing: it waits for leave().
-  std::optional<Place> enter(std::uint32_t rank) {
+  // Prefers the core that the rank had last, then one that no rank has had. Nothing: it waits for leave().
+  std::optional<Assignment> enter(std::uint32_t rank) {
     const auto best = std::ranges::min_element(cores_, {}, [rank](const Core& core) {
-      return core.busy ? 3 : core.last == rank ? 0 : core.last == kNobody ? 1 : 2;
+      return core.busy ? 3 : core.last == rank ? 0 : core.last == kNoRank ? 1 : 2;
     });
     if (!best->busy) return take(std::uint32_t(best - cores_.begin()), rank);
     waiting_.push_back(rank);
     return std::nullopt;
   }
 
-  // The rank that takes the core now, if one waits.
+  // Returns the rank that gets the core now, if one waits.
   std::optional<std::uint32_t> leave(std::uint32_t core) {
     cores_[core].busy = false;
     if (waiting_.empty()) return std::nullopt;
@@ -39,26 +39,26 @@ class Cores {
     return next;
   }
 
-  Place take(std::uint32_t core, std::uint32_t rank) {
+  Assignment take(std::uint32_t core, std::uint32_t rank) {
     const std::uint32_t last = std::exchange(cores_[core].last, rank);
     cores_[core].busy = true;
-    return {core, last != rank && last != kNobody};
+    return {core, last != rank && last != kNoRank};
   }
 
  private:
-  static constexpr std::uint32_t kNobody = UINT32_MAX;
+  static constexpr std::uint32_t kNoRank = UINT32_MAX;
   struct Core {
     bool busy = false;
-    std::uint32_t last = kNobody;
+    std::uint32_t last = kNoRank;
   };
   std::vector<Core> cores_;
   std::deque<std::uint32_t> waiting_;
 };
 
-// Something that carries one transfer after another.
+// Carries one transfer after another.
 class Lane {
  public:
-  // When a transfer that is ready now begins.
+  // Returns the time at which a transfer that is ready now begins.
   double carry(double now_us, double us) {
     const double begins_us = std::max(now_us, free_us_);
     free_us_ = begins_us + us;

@@ -1,4 +1,5 @@
-// What is arriving on one stream: pieces that follow each other, each at a constant rate. Pure; time never goes back.
+// The data that arrive on one stream: pieces that follow each other, each at a constant rate. Pure; time only goes
+// forward.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +10,7 @@ namespace anello::bench {
 
 class Inflow {
  public:
-  // A piece begins to arrive, now or later, but not before the one before it has come.
+  // Adds a piece that begins to arrive now or later, after the piece before it.
   void add(double begins_us, std::uint64_t elems, double elem_us) { pieces_.push_back({begins_us, elems, elem_us}); }
 
   std::uint64_t available(double now_us) {
@@ -21,7 +22,7 @@ class Inflow {
   }
   void take(std::uint64_t elems) { taken_ += elems; }
 
-  // When so many will be available; nothing if not that many are known of. To be called after available().
+  // The time at which `elems` will be available; nothing if fewer are known of. Call available() first.
   std::optional<double> when(std::uint64_t elems) const {
     std::uint64_t wanted = taken_ + elems - complete_;
     for (std::size_t i = first_; i < pieces_.size(); wanted -= pieces_[i++].elems)
@@ -37,7 +38,7 @@ class Inflow {
 
     double ends_us() const { return begins_us + double(elems) * elem_us; }
     std::uint64_t elems_by(double now_us) const {
-      constexpr double kRounding = 1e-2;  // so that at when() there is what was promised, after hours too
+      constexpr double kRounding = 1e-2;  // so that at when() the elements are there, even after hours
       if (now_us <= begins_us) return 0;
       return std::min(elems, std::uint64_t((now_us - begins_us) / elem_us + kRounding));
     }

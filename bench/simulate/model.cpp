@@ -14,42 +14,42 @@ namespace {
 
 struct Event {
   enum class Kind : std::uint8_t {
-    worked,      // a rank has done so much of a stream's step
-    departs,     // a transfer, while its sender still copies its rest
-    first_byte,  // of a transfer, at the receiver's interface
-    look,        // something has arrived
+    worked,      // a rank has finished a piece of a stream's step
+    departs,     // a transfer begins, while its sender still copies the rest of it
+    first_byte,  // a transfer reaches the receiver's interface
+    look,        // data have arrived, or will have: a stream may be able to continue
   };
   double at_us;
-  std::uint64_t number;  // of two at one time, the one made first comes first
+  std::uint64_t number;  // of two events at the same time, the one made first happens first
   Kind kind;
   std::uint32_t rank, stream;
   std::uint64_t elems;
   bool operator>(const Event& other) const { return std::tie(at_us, number) > std::tie(other.at_us, other.number); }
 };
 
-// Where a stream stands, as Execution's cursor.
+// How far a stream has come, as in Execution.
 struct Cursor {
   std::uint32_t step = 0, end = 0;
-  std::uint32_t dep = 0;               // of the step's dependencies, those before this one do not stop it
-  bool ready = false;                  // it waits for the rank's time
+  std::uint32_t dep = 0;               // the step's dependencies before this one are satisfied
+  bool ready = false;                  // in the rank's queue
   std::uint64_t done = 0;              // elements of the current step
   Inflow inflow;                       // of a stream that receives
-  double looks_us = -1;                // when it will be looked at
+  double looks_us = -1;                // time of its next look event
   Lane local;                          // of a stream that sends within the host
-  std::vector<std::uint32_t> waiting;  // streams that can go on only when this one has
+  std::vector<std::uint32_t> waiting;  // streams that depend on this one's progress
 };
 
 struct Ready {
   bool sends;
   std::uint32_t order, stream;
-  bool operator<(const Ready& other) const {  // less urgent
+  bool operator<(const Ready& other) const {  // is less urgent than
     return sends != other.sends ? other.sends : order > other.order;
   }
 };
 
 struct Rank {
   enum class State : std::uint8_t { idle, waiting, running };
-  const SimulatedRank* actor = nullptr;
+  const SimulatedRank* simulated = nullptr;
   std::vector<Cursor> cursors;
   std::priority_queue<Ready> ready;
   State state = State::idle;
@@ -58,7 +58,7 @@ struct Rank {
 
 class Model {
  public:
-  Model(const SimulatedRanks& cast, const Cluster& cluster, std::uint64_t elem_bytes);
+  Model(const SimulatedRanks& all, const Cluster& cluster, std::uint64_t elem_bytes);
   SimulationResult run();
 
  private:
@@ -67,8 +67,8 @@ class Model {
   }
   double took_us(std::uint64_t elems, double rate) const { return double(elems * elem_bytes_) / rate; }
   std::uint64_t elems_of(std::uint64_t bytes) const { return std::max<std::uint64_t>(1, bytes / elem_bytes_); }
-  const Plan& plan(std::uint32_t r) const { return ranks_[r].actor->plan; }
-  Host& host_of(std::uint32_t r) { return hosts_[std::size_t(ranks_[r].actor->host)]; }
+  const Plan& plan(std::uint32_t r) const { return ranks_[r].simulated->plan; }
+  Host& host_of(std::uint32_t r) { return hosts_[std::size_t(ranks_[r].simulated->host)]; }
 
   void happen(const Event& event);
   auto positions(std::uint32_t r) const {
@@ -78,7 +78,7 @@ class Model {
   bool awaits_data(std::uint32_t r, std::uint32_t s);
   void look(std::uint32_t r, std::uint32_t s);
   std::uint64_t possible(std::uint32_t r, std::uint32_t s);
-  void begin(std::uint32_t r, Cores::Place place);
+  void begin(std::uint32_t r, Cores::Assignment assigned);
   void work(std::uint32_t r, double already_us);
   void worked(std::uint32_t r, std::uint32_t s, std::uint64_t elems);
   void depart(std::uint32_t r, std::uint32_t s, std::uint64_t elems);
@@ -94,16 +94,16 @@ class Model {
   std::uint64_t made_ = 0;
 };
 
-Model::Model(const SimulatedRanks& cast, const Cluster& cluster, std::uint64_t elem_bytes)
+Model::Model(const SimulatedRanks& all, const Cluster& cluster, std::uint64_t elem_bytes)
     : cluster_(cluster),
       elem_bytes_(elem_bytes),
       segment_elems_(elems_of(cluster.segment_bytes)),
       grain_elems_(elems_of(std::min(cluster.grain_bytes, cluster.segment_bytes))),
-      hosts_(std::size_t(cast.hosts), Host(cluster.cores_used())),
-      ranks_(cast.actors.size()) {
+      hosts_(std::size_t(all.hosts), Host(cluster.cores_used())),
+      ranks_(all.ranks.size()) {
   for (std::size_t r = 0; r < ranks_.size(); r++) {
-    const Plan& plan = cast.actors[r].plan;
-    ranks_[r].actor = &cast.actors[r];
+    const Plan& plan = all.ranks[r].plan;
+    ranks_[r].simulated = &all.ranks[r];
     ranks_[r].cursors.resize(plan.streams.size());
     for (std::size_t s = 0; s < plan.streams.size(); s++) {
       ranks_[r].cursors[s].step = plan.streams[s].first;
@@ -142,7 +142,7 @@ void Model::happen(const Event& event) {
   }
 }
 
-// Then the stream that it waits for will look at it again.
+// If so, the stream that it waits for will look at it again.
 bool Model::held_back(std::uint32_t r, std::uint32_t s) {
   Cursor& cursor = ranks_[r].cursors[s];
   const Step& step = plan(r).steps[cursor.step];
@@ -155,7 +155,7 @@ bool Model::held_back(std::uint32_t r, std::uint32_t s) {
   return false;
 }
 
-// Then an event will look again, or the first byte of what is not yet known of.
+// If so, an event will look again: one made here, or the next arrival.
 bool Model::awaits_data(std::uint32_t r, std::uint32_t s) {
   Cursor& cursor = ranks_[r].cursors[s];
   const std::uint64_t enough = std::min(grain_elems_, plan(r).steps[cursor.step].range.count - cursor.done);
@@ -168,7 +168,7 @@ bool Model::awaits_data(std::uint32_t r, std::uint32_t s) {
   return true;
 }
 
-// Can the stream go on? Then it queues for the rank's time.
+// Queues the stream for its rank's time if it can continue.
 void Model::look(std::uint32_t r, std::uint32_t s) {
   Rank& rank = ranks_[r];
   Cursor& cursor = rank.cursors[s];
@@ -180,10 +180,10 @@ void Model::look(std::uint32_t r, std::uint32_t s) {
   rank.ready.push({step.act == Act::send, step.order, s});
   if (rank.state != Rank::State::idle) return;
   rank.state = Rank::State::waiting;
-  if (const auto place = host_of(r).cores.enter(r)) begin(r, *place);
+  if (const auto assigned = host_of(r).cores.enter(r)) begin(r, *assigned);
 }
 
-// Elements that can be done at once now, of a stream that is ready.
+// The elements that a ready stream can process now, in one go.
 std::uint64_t Model::possible(std::uint32_t r, std::uint32_t s) {
   Cursor& cursor = ranks_[r].cursors[s];
   const Step& step = plan(r).steps[cursor.step];
@@ -193,10 +193,10 @@ std::uint64_t Model::possible(std::uint32_t r, std::uint32_t s) {
   return elems;
 }
 
-void Model::begin(std::uint32_t r, Cores::Place place) {
+void Model::begin(std::uint32_t r, Cores::Assignment assigned) {
   ranks_[r].state = Rank::State::running;
-  ranks_[r].core = place.core;
-  work(r, place.turned ? cluster_.switch_us : 0);
+  ranks_[r].core = assigned.core;
+  work(r, assigned.switched ? cluster_.switch_us : 0);
 }
 
 void Model::work(std::uint32_t r, double already_us) {
@@ -230,15 +230,15 @@ void Model::worked(std::uint32_t r, std::uint32_t s, std::uint64_t elems) {
 }
 
 void Model::depart(std::uint32_t r, std::uint32_t s, std::uint64_t elems) {
-  const SimulatedRank::Target& target = ranks_[r].actor->targets[s];
+  const SimulatedRank::Target& target = ranks_[r].simulated->targets[s];
   const double rate = std::min(target.remote ? cluster_.network_rate : cluster_.local_rate, cluster_.copy_rate);
   Lane& lane = target.remote ? host_of(r).out : ranks_[r].cursors[s].local;
   const double begins_us = lane.carry(now_us_, took_us(elems, rate));
   if (target.remote)
-    after(begins_us - now_us_ + cluster_.network_latency_us, Event::Kind::first_byte, target.actor, target.stream,
+    after(begins_us - now_us_ + cluster_.network_latency_us, Event::Kind::first_byte, target.rank, target.stream,
           elems);
   else
-    arrive(target.actor, target.stream, begins_us + cluster_.local_latency_us, elems, rate);
+    arrive(target.rank, target.stream, begins_us + cluster_.local_latency_us, elems, rate);
 }
 
 void Model::arrive(std::uint32_t r, std::uint32_t s, double begins_us, std::uint64_t elems, double rate) {
@@ -247,13 +247,13 @@ void Model::arrive(std::uint32_t r, std::uint32_t s, double begins_us, std::uint
 }
 
 SimulationResult Model::outcome() const {
-  SimulationResult played{now_us_};
-  if (now_us_ == 0) return played;
+  SimulationResult result{now_us_};
+  if (now_us_ == 0) return result;
   for (const Host& host : hosts_) {
-    played.core_share = std::max(played.core_share, host.cores_busy_us / double(host.cores.count()) / now_us_);
-    played.nic_share = std::max({played.nic_share, host.out.busy_us() / now_us_, host.in.busy_us() / now_us_});
+    result.core_share = std::max(result.core_share, host.cores_busy_us / double(host.cores.count()) / now_us_);
+    result.nic_share = std::max({result.nic_share, host.out.busy_us() / now_us_, host.in.busy_us() / now_us_});
   }
-  return played;
+  return result;
 }
 
 }  // namespace
@@ -264,8 +264,8 @@ double core_us(const Cluster& cluster, const Step& step, double bytes) {
   return cluster.message_us + copied_us + (step.act == Act::reduce ? reduced_us : 0);
 }
 
-SimulationResult play(const SimulatedRanks& cast, const Cluster& cluster, std::uint64_t elem_bytes) {
-  return Model(cast, cluster, elem_bytes).run();
+SimulationResult simulate(const SimulatedRanks& ranks, const Cluster& cluster, std::uint64_t elem_bytes) {
+  return Model(ranks, cluster, elem_bytes).run();
 }
 
 }  // namespace anello::bench

@@ -14,73 +14,74 @@ class Predictor {
         limits_(limits),
         in_slabs_(job.slab_elems > 0 && job.count > job.slab_elems),
         unit_(in_slabs_ ? job.slab_elems : std::max<std::uint64_t>(1, cluster.grain_bytes / elem_bytes)),
-        least_(std::min(job.count, unit_ * (in_slabs_ ? kFewestSlabs : kFewestGrains))) {}
+        min_(std::min(job.count, unit_ * (in_slabs_ ? kMinSlabs : kMinGrains))) {}
 
   Prediction predict() {
-    choose_players();
-    const std::uint64_t most = affordable();
+    choose_symmetry();
+    const std::uint64_t max = affordable();
     const SimulationResult at_least = busiest();
-    if (work(most) > kFarTooMany * limits_.messages) return {at_least, players_, 0};
-    Prediction prediction{run(most), players_, most};
-    if (most == job_.count) return prediction;
-    const std::uint64_t half = most / 2 / unit_ * unit_;
-    const double slope = (prediction.played.us - run(half).us) / double(most - half);
-    prediction.played.us = std::max(at_least.us, prediction.played.us + slope * double(job_.count - most));
+    if (work(max) > kFarTooMany * limits_.messages) return {at_least, symmetry_, 0};
+    Prediction prediction{run(max), symmetry_, max};
+    if (max == job_.count) return prediction;
+    const std::uint64_t half = max / 2 / unit_ * unit_;
+    const double slope = (prediction.result.us - run(half).us) / double(max - half);
+    prediction.result.us = std::max(at_least.us, prediction.result.us + slope * double(job_.count - max));
     return prediction;
   }
 
  private:
-  static constexpr std::uint64_t kFewestSlabs = 2, kFewestGrains = 16;  // for a pipe to fill
-  static constexpr double kFarTooMany = 10;                             // times the limit
+  static constexpr std::uint64_t kMinSlabs = 2, kMinGrains = 16;  // for the pipeline to fill
+  static constexpr double kFarTooMany = 10;                       // times the limit
 
-  std::optional<SimulatedRanks> cast_of(std::uint64_t count, Symmetry players) const {
+  std::optional<SimulatedRanks> ranks_for(std::uint64_t count, Symmetry symmetry) const {
     Job job = job_;
     job.count = count;
-    return cast(job, players);
+    return simulated_ranks(job, symmetry);
   }
-  SimulationResult run(std::uint64_t count) const { return play(*cast_of(count, players_), cluster_, elem_bytes_); }
+  SimulationResult run(std::uint64_t count) const {
+    return simulate(*ranks_for(count, symmetry_), cluster_, elem_bytes_);
+  }
 
-  bool try_players(Symmetry players) {
-    std::optional<SimulatedRanks> some = cast_of(least_, players);
-    if (!some) return false;
-    players_ = players;
-    small_ = *std::move(some);
+  bool try_symmetry(Symmetry symmetry) {
+    std::optional<SimulatedRanks> ranks = ranks_for(min_, symmetry);
+    if (!ranks) return false;
+    symmetry_ = symmetry;
+    small_ = *std::move(ranks);
     return true;
   }
-  void choose_players() {
-    if (job_.world > limits_.literal_world && try_players(Symmetry::rotating_host)) return;
-    try_players(Symmetry::everybody);
-    if (job_.world > limits_.literal_world && work(job_.count) > limits_.messages) try_players(Symmetry::mirrored_host);
+  void choose_symmetry() {
+    if (job_.world > limits_.literal_world && try_symmetry(Symmetry::rotating_host)) return;
+    try_symmetry(Symmetry::everybody);
   }
 
-  // Messages of so many elements, by the plans of few.
+  // The number of messages for `count` elements, estimated from the plans for a few.
   double work(std::uint64_t count) const {
-    const double scale = double(count) / double(least_);
+    const double scale = double(count) / double(min_);
     const double grain = std::max(1.0, double(cluster_.grain_bytes) / double(elem_bytes_));
     return in_slabs_ ? scale * messages(small_, grain, 1) : messages(small_, grain, scale);
   }
 
-  // The job's count, or the largest of its halves that is not too much work, or the least.
+  // The job's count, halved until it is not too much work, but no less than the smallest that can be simulated.
   std::uint64_t affordable() const {
     std::uint64_t count = job_.count;
-    while (work(count) > limits_.messages && count / 2 >= least_) count = count / 2 / unit_ * unit_;
+    while (work(count) > limits_.messages && count / 2 >= min_) count = count / 2 / unit_ * unit_;
     return count;
   }
 
-  // How long the host with the most to do works, if it never waits.
+  // The result for the host with the most work, if it never waits.
   SimulationResult busiest() const {
     struct Work {
       double core_us = 0, out = 0, in = 0;
     };
-    const double scale = double(job_.count) / double(least_);
+    const double scale = double(job_.count) / double(min_);
     std::vector<Work> hosts(std::size_t(small_.hosts), Work{});
-    for (const SimulatedRank& actor : small_.actors) {
-      Work& host = hosts[std::size_t(actor.host)];
-      for (const Step& step : actor.plan.steps) {
+    for (const SimulatedRank& rank : small_.ranks) {
+      Work& host = hosts[std::size_t(rank.host)];
+      for (const Step& step : rank.plan.steps) {
         const double bytes = double(step.range.count * elem_bytes_) * scale;
-        const int peer = actor.plan.streams[step.stream].peer;
+        const int peer = rank.plan.streams[step.stream].peer;
         host.core_us += core_us(cluster_, step, bytes);
-        if (peer < 0 || peer / job_.ranks_per_host == actor.host) continue;
+        if (peer < 0 || peer / job_.ranks_per_host == rank.host) continue;
         (step.act == Act::send ? host.out : host.in) += bytes;
       }
     }
@@ -98,9 +99,10 @@ class Predictor {
   std::uint64_t elem_bytes_;
   const Limits& limits_;
   bool in_slabs_;
-  std::uint64_t unit_, least_;  // of what is left out; that a simulation needs
-  Symmetry players_ = Symmetry::everybody;
-  SimulatedRanks small_;  // for the least
+  std::uint64_t unit_;  // elements of a slab or a grain; what is left out is a multiple of it
+  std::uint64_t min_;   // elements that a simulation needs
+  Symmetry symmetry_ = Symmetry::everybody;
+  SimulatedRanks small_;  // for min_ elements
 };
 
 }  // namespace

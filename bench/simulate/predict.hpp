@@ -1,13 +1,12 @@
-// How long an algorithm takes in a world of a size, by simulation of its real plans. Pure.
+// Predicts how long an algorithm takes in a world of a given size, by simulating its real plans. Pure.
 //
-// All worlds of 2 to 16,384 ranks within minutes takes short cuts, and each prediction says which it took:
-// - by symmetry one host stands for all, where the plans allow it (cast.hpp). If it rotates that is exact but for
-//   roundings; a mirrored one, which is within a tenth, is taken only where everybody would be too much work.
-// - of a large buffer only the first part is simulated, at two sizes, and the rest goes on at the rate between them:
-//   once every link and rank has something to do at all times, time is linear in bytes. The parts are whole slabs, or
-//   many grains of a single one.
-// - what would still be far too many messages is not simulated: the busiest host's work alone says at least how long it
-//   takes. Only hopeless algorithms come to that, a star of a thousand ranks for megabytes.
+// To predict all worlds of 2 to 16,384 ranks within minutes it takes short cuts, and each prediction says which:
+// - by symmetry one host stands for all, if the plans allow it (simulated_ranks.hpp). That is exact except for
+// rounding.
+// - of a large buffer only the first part is simulated, at two sizes, and extended at the rate between them: once every
+//   link and rank is busy all the time, time is linear in bytes. The parts are whole slabs, or many grains of one slab.
+// - what would still be far too many messages is not simulated: the work of the busiest host alone is a lower bound.
+//   That happens to hopeless algorithms only, such as a star of a thousand ranks for megabytes.
 // A closed formula for each algorithm would be a second copy of what the plans say, and wrong when they change.
 #pragma once
 #include <string>
@@ -17,14 +16,15 @@
 namespace anello::bench {
 
 struct Limits {
-  int literal_world = 128;  // to this size every rank plays, symmetry or not
-  double messages = 400e3;  // that are simulated; more are extrapolated
+  int literal_world = 128;  // up to this size every rank is simulated, symmetry or not
+  double messages = 400e3;  // to simulate; the time of more is extrapolated
 };
 
 struct Prediction {
-  SimulationResult played;
-  Symmetry players = Symmetry::everybody;
-  std::uint64_t simulated_elems = 0;  // of the job's; fewer: the rest is extrapolated; 0: it takes at least so long
+  SimulationResult result;
+  Symmetry symmetry = Symmetry::everybody;
+  std::uint64_t simulated_elems =
+      0;  // of the job's; if fewer, the rest is extrapolated; if 0, the result is a lower bound
   bool simulated() const { return simulated_elems > 0; }
 };
 

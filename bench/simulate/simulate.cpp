@@ -1,11 +1,10 @@
-#include "bench/simulate/simulate.hpp"
-
 #include <CLI/CLI.hpp>
 #include <anello/error.hpp>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench/commands.hpp"
 #include "bench/json_file.hpp"
 #include "bench/machine.hpp"
 #include "bench/options.hpp"
@@ -29,7 +28,7 @@ struct Request {
   std::string json;
 };
 
-// "2,4,12": these; "2-16384": the first and its doubles up to the last.
+// "2,4,12": these; "2-16384": the first, then twice that, and so on up to the last.
 std::vector<int> parse_worlds(const std::string& given) {
   const auto number = [](const std::string& digits) { return int(parse_number("-n", digits, 2, kMaxRanks)); };
   std::vector<int> worlds;
@@ -41,7 +40,7 @@ std::vector<int> parse_worlds(const std::string& given) {
     for (long world = first; world <= last; world *= 2) worlds.push_back(int(world));
   }
   if (worlds.empty())
-    throw Error(ErrorCode::configuration, text("-n '", given, "' names no world; give 2,4,12 or 2-16384"));
+    throw Error(ErrorCode::configuration, text("-n '", given, "' names no numbers of ranks; give 2,4,12 or 2-16384"));
   return worlds;
 }
 
@@ -49,7 +48,7 @@ void add_flags(CLI::App& command, Request& request) {
   command
       .add_option_function<std::string>(
           "-n,--ranks", [&](const std::string& given) { request.worlds = parse_worlds(given); },
-          "worlds: 2,4,12; or 2-16384 by doubling (2-16384)")
+          "numbers of ranks: 2,4,12; or 2-16384 by doubling (2-16384)")
       ->type_name("LIST");
   add_size_flags(command, request.sizes);
   add_flags(command, request.cluster);
@@ -64,7 +63,7 @@ void add_flags(CLI::App& command, Request& request) {
           [&](const std::string& given) {
             request.limits.literal_world = int(parse_number("--literal", given, 0, kMaxRanks));
           },
-          "simulate every rank of worlds up to this size, one host of larger ones where that is the same (128)")
+          "simulate every rank up to this number of ranks; above it one host, if all hosts do the same (128)")
       ->type_name("N");
   command
       .add_option_function<std::string>(
@@ -72,11 +71,12 @@ void add_flags(CLI::App& command, Request& request) {
           [&](const std::string& given) {
             request.limits.messages = double(parse_number("--messages", given, 1, kMaxMessages));
           },
-          "simulate about so many; if a buffer is longer, time goes on as over its first part (400000)")
+          "number of messages to simulate; of a longer buffer only the first part is simulated (400000)")
       ->type_name("N");
-  command.add_flag("--calibrate", request.calibrates,
-                   "measure this machine first: cores, messages within a host; the network's flags stay as given");
-  command.add_flag("--planning", request.plans_only, "instead show what planning costs one rank");
+  command.add_flag(
+      "--calibrate", request.calibrates,
+      "first measure this machine: its cores, and messages within a host; the network is as given by flags");
+  command.add_flag("--planning", request.plans_only, "show the cost of planning for one rank instead");
   command.add_option("-J,--json", request.json, "also write the results to this file")->type_name("FILE");
 }
 
@@ -114,7 +114,7 @@ nlohmann::ordered_json simulate_all(const Request& request) {
   return to_json(cells);
 }
 
-int simulate(Request& request) {
+int run_command(Request& request) {
   JsonFile file(request.json);
   nlohmann::ordered_json config;
   if (request.calibrates) {
@@ -132,12 +132,12 @@ int simulate(Request& request) {
 }  // namespace
 
 Command simulate_command() {
-  return {"simulate", "allreduce on paper: the real plans of worlds that are not here, on machines given by flags",
+  return {"simulate", "predicts allreduce times by simulating the real plans on machines that the flags describe",
           [](CLI::App& command) -> std::function<int()> {
             const auto request = std::make_shared<Request>();
             request->worlds = parse_worlds("2-16384");
             add_flags(command, *request);
-            return [request] { return simulate(*request); };
+            return [request] { return run_command(*request); };
           }};
 }
 

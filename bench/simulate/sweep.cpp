@@ -18,7 +18,7 @@ const Cell::Row& Cell::chosen() const {
 
 const Cell::Row& Cell::fastest() const {
   return *std::ranges::min_element(rows, {}, [](const Row& row) {
-    return row.prediction.simulated() ? row.prediction.played.us : std::numeric_limits<double>::infinity();
+    return row.prediction.simulated() ? row.prediction.result.us : std::numeric_limits<double>::infinity();
   });
 }
 

@@ -1,4 +1,4 @@
-// All algorithms over worlds and sizes: what each would take, and which of them choose() takes. Pure.
+// All algorithms for one number of ranks and one size: the time that each would take, and the choice of choose(). Pure.
 #pragma once
 #include <functional>
 #include <string_view>
@@ -11,7 +11,7 @@ namespace anello::bench {
 
 inline constexpr std::size_t kElemBytes = 4;  // f32
 
-// One world and size.
+// One number of ranks and one size.
 struct Cell {
   struct Row {
     Algorithm algorithm;
@@ -27,14 +27,14 @@ struct Cell {
   std::uint64_t bytes() const { return count * kElemBytes; }
   const Row& chosen() const;
   const Row& fastest() const;  // of those that were simulated
-  // What choose() loses: its algorithm's time by the fastest one's.
-  double loss() const { return chosen().prediction.played.us / fastest().prediction.played.us; }
+  // The loss of choose(): the time of its algorithm divided by that of the fastest.
+  double loss() const { return chosen().prediction.result.us / fastest().prediction.result.us; }
 };
 
-// What choose() is told of this cluster, but for the bytes. Ranks of a host talk over sockets, as in the model.
+// The facts for choose() about this cluster, except the bytes. Ranks of a host use sockets, as in the model.
 Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes);
 
-// `facts` with its bytes. Throws Error{configuration} if the ranks do not fill their hosts.
+// `facts` includes the bytes. Throws Error{configuration} if the ranks do not fill their hosts.
 Cell simulate_cell(const Cluster& cluster, const Facts& facts, const Limits& limits);
 Job job_of(const Cluster& cluster, const Facts& facts, Algorithm algorithm);
 

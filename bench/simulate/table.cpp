@@ -10,33 +10,32 @@
 namespace anello::bench {
 namespace {
 
-constexpr double kWorthTelling = 1.1;  // what choose() may lose
+constexpr double kMaxLoss = 1.1;  // of choose(); more is reported
 
 std::string percent(double share) {
   return text(std::lround(share * 100), "%");
 }
 
-std::string_view words_for(Symmetry players) {
-  if (players == Symmetry::everybody) return "every rank";
-  return players == Symmetry::rotating_host ? "one host for all" : "one host for nearly all";
+std::string_view words_for(Symmetry symmetry) {
+  return symmetry == Symmetry::everybody ? "every rank" : "one host for all";
 }
 
 std::string how(const Cell& cell, const Prediction& prediction) {
-  if (!prediction.simulated()) return "not simulated, its work alone: at least";
-  std::string words(words_for(prediction.players));
+  if (!prediction.simulated()) return "not simulated; at least this, by its work alone";
+  std::string words(words_for(prediction.symmetry));
   if (prediction.simulated_elems < cell.count)
     words += text(", from ", prediction.simulated_elems * kElemBytes, " bytes on");
   return words;
 }
 
 std::string line_of(const Cell& cell, const Cell::Row& row) {
-  const SimulationResult& played = row.prediction.played;
+  const SimulationResult& result = row.prediction.result;
   const bool chosen = row.algorithm == cell.choice.algorithm;
   std::string line = text(" ", columns(std::pair(cell.world, 7), std::pair(cell.bytes(), 12)), chosen ? " *" : "  ",
                           std::left, std::setw(9), name(row.algorithm),
-                          columns(std::pair(digits(played.us), 11), std::pair(digits(cell.bound_us), 11),
-                                  std::pair(digits(played.us / cell.bound_us), 8),
-                                  std::pair(percent(played.core_share), 7), std::pair(percent(played.nic_share), 6)),
+                          columns(std::pair(digits(result.us), 11), std::pair(digits(cell.bound_us), 11),
+                                  std::pair(digits(result.us / cell.bound_us), 8),
+                                  std::pair(percent(result.core_share), 7), std::pair(percent(result.nic_share), 6)),
                           "  ", how(cell, row.prediction));
   if (chosen) line += text("; taken: ", cell.choice.reason);
   return line + "\n";
@@ -45,7 +44,7 @@ std::string line_of(const Cell& cell, const Cell::Row& row) {
 }  // namespace
 
 std::string cells_headline() {
-  return text("# * is what choose() takes; cores and nic: how busy those of the busiest host are\n", "#",
+  return text("# * is the choice of choose(); cores and nic: how busy those of the busiest host are\n", "#",
               columns(std::pair("ranks", 7), std::pair("size", 12)), "  algorithm",
               columns(std::pair("time(us)", 11), std::pair("bound(us)", 11), std::pair("ratio", 8),
                       std::pair("cores", 7), std::pair("nic", 6)),
@@ -61,7 +60,7 @@ std::string lines_of(const Cell& cell) {
 std::string verdict(std::span<const Cell> cells) {
   std::string lines;
   for (const Cell& cell : cells) {
-    if (cell.loss() <= kWorthTelling) continue;
+    if (cell.loss() <= kMaxLoss) continue;
     lines +=
         text("# ", cell.world, " ranks, ", cell.bytes(), " bytes: ", name(cell.fastest().algorithm), " is ",
              digits(cell.loss()), " times as fast as ", name(cell.choice.algorithm), " (", cell.choice.reason, ")\n");
@@ -82,14 +81,14 @@ nlohmann::ordered_json to_json(std::span<const Cell> cells) {
                       {"count", cell.count},
                       {"algorithm", name(row.algorithm)},
                       {"slab_elems", row.slab_elems},
-                      {"time_us", prediction.played.us},
+                      {"time_us", prediction.result.us},
                       {"bound_us", cell.bound_us},
-                      {"ratio", prediction.played.us / cell.bound_us},
-                      {"core_share", prediction.played.core_share},
-                      {"nic_share", prediction.played.nic_share},
+                      {"ratio", prediction.result.us / cell.bound_us},
+                      {"core_share", prediction.result.core_share},
+                      {"nic_share", prediction.result.nic_share},
                       {"chosen", chosen},
                       {"reason", chosen ? cell.choice.reason : ""},
-                      {"players", words_for(prediction.players)},
+                      {"symmetry", words_for(prediction.symmetry)},
                       {"at_least", !prediction.simulated()},
                       {"simulated_size", prediction.simulated_elems * kElemBytes}});
     }
@@ -97,7 +96,7 @@ nlohmann::ordered_json to_json(std::span<const Cell> cells) {
 }
 
 std::string planning_headline() {
-  return text("# what planning costs one rank (the slowest and largest of the first, middle and last)\n", "#",
+  return text("# cost of planning for one rank (the slowest and largest of the first, middle and last)\n", "#",
               columns(std::pair("ranks", 7), std::pair("size", 12)), "  algorithm",
               columns(std::pair("plan(ms)", 11), std::pair("steps", 10), std::pair("plan(KiB)", 11),
                       std::pair("scratch(KiB)", 13)),

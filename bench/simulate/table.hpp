@@ -1,4 +1,4 @@
-// Simulated cells as people and programs read them. Pure.
+// Simulated cells as text and as JSON. Pure.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -10,9 +10,9 @@
 namespace anello::bench {
 
 std::string cells_headline();
-std::string lines_of(const Cell& cell);                       // one an algorithm
-std::string verdict(std::span<const Cell> cells);             // where choose() takes another than the fastest
-nlohmann::ordered_json to_json(std::span<const Cell> cells);  // a row an algorithm
+std::string lines_of(const Cell& cell);                       // one for each algorithm
+std::string verdict(std::span<const Cell> cells);             // where choose() does not take the fastest
+nlohmann::ordered_json to_json(std::span<const Cell> cells);  // a row for each algorithm
 
 struct PlanningRow {
   Job job;

@@ -1,5 +1,6 @@
 #include "bench/simulate/units.hpp"
 
+#include <algorithm>
 #include <anello/error.hpp>
 #include <array>
 #include <cmath>
@@ -18,7 +19,7 @@ constexpr std::array kTimes = {Unit{"ns", 1e-3}, Unit{"us", 1}, Unit{"ms", 1e3},
 constexpr std::array kRates = {Unit{"Mbit", 0.125}, Unit{"Gbit", 125}, Unit{"MB", 1}, Unit{"GB", 1e3}};
 constexpr std::string_view kUnlimited = "unlimited";
 
-// A number of at least 0 and one of the units, with nothing before, between or after.
+// A number of at least 0 and a unit, with nothing before, between or after them.
 template <class Units>
 std::optional<double> parse(std::string_view given, const Units& units) {
   const std::size_t digits = std::min(given.find_first_not_of("0123456789."), given.size());
@@ -31,10 +32,16 @@ std::optional<double> parse(std::string_view given, const Units& units) {
   return std::nullopt;
 }
 
+// Four digits that count, and never an exponent, which parse() refuses.
 std::string short_number(double value) {
+  if (value == 0) return "0";
   std::ostringstream out;
-  out << std::setprecision(4) << value;
-  return out.str();
+  out << std::fixed << std::setprecision(std::clamp(3 - int(std::floor(std::log10(value))), 0, 12)) << value;
+  std::string digits = out.str();
+  if (digits.find('.') == std::string::npos) return digits;
+  digits.erase(digits.find_last_not_of('0') + 1);
+  if (digits.ends_with('.')) digits.pop_back();
+  return digits;
 }
 
 }  // namespace
@@ -45,7 +52,8 @@ double parse_time_us(std::string_view what, std::string_view given) {
 }
 
 std::string time_text(double us) {
-  return us < 1 ? text(short_number(us * 1e3), "ns") : text(short_number(us), "us");
+  const std::string ns = short_number(us * 1e3);
+  return us < 1 && ns != "1000" ? ns + "ns" : short_number(us) + "us";
 }
 
 double parse_rate(std::string_view what, std::string_view given) {

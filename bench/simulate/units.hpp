@@ -1,5 +1,5 @@
-// Durations and rates as people write them. Inside the simulator time is microseconds and a rate is bytes per
-// microsecond, which is megabytes per second. Pure.
+// Durations and rates as text. Inside the simulator a time is in microseconds and a rate in bytes per microsecond,
+// which is megabytes per second. Pure.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,10 +8,10 @@ namespace anello::bench {
 
 // "15us", "800ns", "1.5ms", "1s". Throws Error{configuration} that names `what`.
 double parse_time_us(std::string_view what, std::string_view given);
-std::string time_text(double us);
+std::string time_text(double us);  // parse_time_us() accepts it
 
 // "25Gbit", "100Mbit/s", "9.3GB", "unlimited"; powers of 1000. Throws Error{configuration} that names `what`.
 double parse_rate(std::string_view what, std::string_view given);
-std::string rate_text(double bytes_per_us);
+std::string rate_text(double bytes_per_us);  // parse_rate() accepts it
 
 }  // namespace anello::bench

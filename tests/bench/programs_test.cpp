@@ -80,7 +80,7 @@ TEST(Programs, OursSendsInHalfTheBytes) {
   const Outcome outcome = launch({BENCH, "--wire", "bfloat16", "allreduce", "-s", "4,64K", "-n", "3"});
   expect_rows(outcome, 2);
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("\"wire\":\"bf16\""), ::testing::Not(HasSubstr("inf"))));
-  EXPECT_THAT(run({BENCH, "--wire", "int8", "allreduce"}).err, HasSubstr("--wire 'int8' is neither half nor bfloat16"));
+  EXPECT_THAT(run({BENCH, "--wire", "int8", "allreduce"}).err, HasSubstr("--wire 'int8' must be half or bfloat16"));
 }
 
 TEST(Programs, AWorldOfOneNeedsNoLauncher) {

@@ -1,4 +1,4 @@
-# Anello from outside: cmake -DWAY=installed|embedded|bare -DSOURCE=... -DBUILD=... -DWORK=... -DCOMPILER=...
+# Anello from outside: cmake -DWAY=installed|embedded|bare|trainer -DSOURCE=... -DBUILD=... -DWORK=... -DCOMPILER=...
 # [-DCOMPILER_LAUNCHER=...] [-DLAUNCHER=ON] -P consumer_test.cmake. WORK is made afresh; its path has a space.
 # The consumers are the programs of the README files, from their own text: the code below each <!-- program: name -->.
 
@@ -51,6 +51,17 @@ elseif(WAY STREQUAL "embedded")
       message(FATAL_ERROR "${room} is part of the embedded build")
     endif()
   endforeach()
+elseif(WAY STREQUAL "trainer")
+  # The example, copied out of the tree and built against the installed library.
+  run(${CMAKE_COMMAND} --install "${BUILD}" --prefix "${WORK}/anello")
+  file(COPY "${SOURCE}/trainer" DESTINATION "${WORK}/copy")
+  run(${configure} -S "${WORK}/copy/trainer" -B "${WORK}/build" "-DCMAKE_PREFIX_PATH=${WORK}/anello"
+    -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0)
+  run(${CMAKE_COMMAND} --build "${WORK}/build")
+  run("${WORK}/anello/bin/anello" run -n 2 -- "${WORK}/build/anello-train" --epochs 1)
+  expect("epoch 1/1")
+  expect("on all 2 ranks")
+  return()
 else()
   # By itself, with nothing but what the engine needs: each missing library turns named features off.
   set(without)

@@ -64,7 +64,7 @@ TEST(Checkpoint, SurvivesThatItsWriterIsKilled) {
     in_the_middle += std::filesystem::exists(fresh);
     const testing::Outcome after = testing::run(train("1"));
     EXPECT_EQ(after.code, 0) << after.err;
-    EXPECT_THAT(after.out, ::testing::HasSubstr("going on after epoch"));
+    EXPECT_THAT(after.out, ::testing::HasSubstr("continuing after epoch"));
   }
   EXPECT_GT(in_the_middle, 0) << "no trial met a checkpoint that was being written";
 }

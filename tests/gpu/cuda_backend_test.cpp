@@ -1,5 +1,5 @@
 // Training on a fake GPU, whose kernels are the CPU's: tests the order of queued work, and what is waited for.
-#include "trainer/cuda_backend.hpp"
+#include "trainer/cuda/cuda_backend.hpp"
 
 #include <gmock/gmock.h>
 

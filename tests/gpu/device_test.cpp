@@ -10,7 +10,7 @@
 #include "gpu/gpu_group.hpp"
 #include "gpu/plugin_loader.hpp"
 #include "tests/gpu/on_gpu.hpp"
-#include "trainer/cuda_backend.hpp"
+#include "trainer/cuda/cuda_backend.hpp"
 
 namespace anello {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "gpu/gpu_group.hpp"
 #include "gpu/plugin_loader.hpp"
-#include "trainer/cuda_backend.hpp"
+#include "trainer/cuda/cuda_backend.hpp"
 
 namespace {
 

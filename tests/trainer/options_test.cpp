@@ -47,7 +47,7 @@ TEST(Options, RefuseNonsenseInOneLine) {
   EXPECT_THAT(refusal({"--batch", "32", "--global-batch", "96"}), HasSubstr("give one of them"));
   EXPECT_THAT(refusal({"--resume"}), HasSubstr("--resume needs --checkpoint FILE"));
   EXPECT_THAT(refusal({"--feedback"}),
-              HasSubstr("--feedback is for gradients that travel rounded; give --compression"));
+              HasSubstr("--feedback needs gradients that are rounded; give --compression"));
   EXPECT_THAT(refusal({"--epochs", "0"}), HasSubstr("--epochs"));
   EXPECT_THAT(refusal({"--epochs", "4x"}), HasSubstr("4x"));
   EXPECT_THAT(refusal({"--epochs", "-1"}), HasSubstr("--epochs"));

@@ -115,7 +115,7 @@ TEST(Program, ResumesOnAnotherNumberOfRanks) {
   EXPECT_EQ(part(3, {"--epochs", "1"}).code, 0);
   const Outcome resumed = part(2, {"--epochs", "2", "--resume"});
   EXPECT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_THAT(resumed.out, HasSubstr("going on after epoch 1"));
+  EXPECT_THAT(resumed.out, HasSubstr("continuing after epoch 1"));
   fs::resize_file(file, fs::file_size(file) - 1);
   const Outcome refused = part(2, {"--epochs", "3", "--resume"});
   EXPECT_EQ(refused.code, 1);

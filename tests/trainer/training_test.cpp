@@ -195,7 +195,7 @@ TEST_F(Training, GoesOnFromACheckpointOnAnotherNumberOfRanks) {
     const auto resumed = train_on(4, rest);  // adds to the log of the first part, less its end
     ASSERT_EQ(resumed.size(), 6U);
     expect_same_curve({resumed[0], resumed[1], resumed[3], resumed[4], resumed[5]}, whole);
-    EXPECT_THAT(said_, HasSubstr("going on after epoch 2"));
+    EXPECT_THAT(said_, HasSubstr("continuing after epoch 2"));
 
     const auto nothing_left = train_on(2, rest);
     EXPECT_EQ(nothing_left.size(), 7U);

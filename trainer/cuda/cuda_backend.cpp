@@ -1,4 +1,4 @@
-#include "trainer/cuda_backend.hpp"
+#include "trainer/cuda/cuda_backend.hpp"
 
 #include <anello/error.hpp>
 #include <cstring>
@@ -24,7 +24,7 @@ CudaBackend::CudaBackend(const gpu::Device& device, const AnelloKernelTable& ker
                 text("GPU ", int(device.id), ": making a cuBLAS handle: ", kernels_->describe(status)));
 }
 
-// What is queued may still use the memory that is about to be given back. False: it does so still.
+// Waits for all that is queued, because it may use memory that is about to be released. False: it is not done in time.
 bool CudaBackend::drain() noexcept {
   try {
     gpu::record(device_, arrival_, stream());
@@ -45,7 +45,7 @@ CudaBackend::~CudaBackend() {
     const gpu::DeviceGuard guard(device_);
     kernels_->destroy(context_);
   } catch (const Error&) {
-    // neither does it hold a handle
+    // The device is lost, and the handle with it.
   }
 }
 
@@ -77,17 +77,17 @@ Backend::Memory CudaBackend::allocate(std::size_t elems) {
           }};
 }
 
-void CudaBackend::send(Lock& lock, void* to, const void* from, std::size_t bytes) {
+void CudaBackend::send(Staging& staging, void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   const gpu::DeviceGuard guard(device_);
-  if (lock.bytes > 0) gpu::wait(device_, lock.passed, kForever, "copying to the device");
-  if (bytes > lock.bytes) {
-    lock.memory = gpu::make_pinned(device_, bytes);
-    lock.bytes = bytes;
+  if (staging.bytes > 0) gpu::wait(device_, staging.passed, kForever, "copying to the device");
+  if (bytes > staging.bytes) {
+    staging.memory = gpu::make_pinned(device_, bytes);
+    staging.bytes = bytes;
   }
-  std::memcpy(lock.memory.get(), from, bytes);
-  gpu::copy(device_, to, lock.memory.get(), bytes, stream());
-  gpu::record(device_, lock.passed, stream());
+  std::memcpy(staging.memory.get(), from, bytes);
+  gpu::copy(device_, to, staging.memory.get(), bytes, stream());
+  gpu::record(device_, staging.passed, stream());
 }
 
 void CudaBackend::receive(const void* from, void* to, std::size_t bytes) {

@@ -1,5 +1,4 @@
-#include "trainer/cuda_device.hpp"
-
+// Training on this rank's GPU, through the plugins for devices and for kernels.
 #include <anello/error.hpp>
 #include <anello/gpu_gradients.hpp>
 #include <cmath>
@@ -10,12 +9,13 @@
 #include "gpu/collective_check.hpp"
 #include "gpu/plugin_loader.hpp"
 #include "ring/world/bootstrap.hpp"
-#include "trainer/cuda_backend.hpp"
+#include "trainer/cuda/cuda_backend.hpp"
+#include "trainer/device.hpp"
 
 namespace anello::trainer {
 namespace {
 
-// The norm is taken of the sums, when they are there.
+// Takes the norm of the sums after finish(): GpuGradients has no max_norm.
 class CudaGradients : public GradientSum {
  public:
   CudaGradients(GpuGroup& group, CudaBackend& backend, std::span<const Gradient> gradients, GradientOptions options)

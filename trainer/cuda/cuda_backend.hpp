@@ -1,5 +1,5 @@
-// The arithmetic of training on a GPU: every word of Backend is a kernel that is queued on one stream. The host waits
-// for it only where it is told numbers: copy_out(), take_score(), square_sum(). One thread; knows nothing of ranks.
+// The arithmetic of training on a GPU: every function of Backend queues a kernel on one stream. The host waits only in
+// functions that return numbers: copy_out(), take_score(), square_sum(). One thread; does not know ranks.
 #pragma once
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace anello::trainer {
 
 class CudaBackend : public Backend {
  public:
-  // The tables outlive it. Throws Error{device}.
+  // The tables must outlive it. Throws Error{device}.
   CudaBackend(const gpu::Device& device, const AnelloKernelTable& kernels);
   ~CudaBackend() override;
   CudaBackend(const CudaBackend&) = delete;
@@ -39,8 +39,8 @@ class CudaBackend : public Backend {
                  std::span<float> square, const AdamRates& rates) override;
 
  private:
-  // Pinned memory of the host through which bytes go to the device: it may be written again when the copy is done.
-  struct Lock {
+  // Pinned host memory through which bytes go to the device. It may be written again once `passed` is done.
+  struct Staging {
     gpu::PinnedMemory memory;
     std::size_t bytes = 0;
     gpu::Event passed;
@@ -49,14 +49,14 @@ class CudaBackend : public Backend {
   void queue(std::string_view what, Kernel kernel, Arguments... arguments);
   bool drain() noexcept;
   void clear(const gpu::DeviceMemory& memory, std::size_t bytes);
-  void send(Lock& lock, void* to, const void* from, std::size_t bytes);
+  void send(Staging& staging, void* to, const void* from, std::size_t bytes);
   void receive(const void* from, void* to, std::size_t bytes);
 
   gpu::Device device_;
   const AnelloKernelTable* kernels_;
   gpu::Stream stream_;
   void* context_ = nullptr;
-  Lock images_, labels_;
+  Staging images_, labels_;
   gpu::PinnedMemory arrived_;
   std::size_t arrived_bytes_ = 0;
   gpu::Event arrival_;

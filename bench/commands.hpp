@@ -1,0 +1,18 @@
+// The subcommands of anello-bench that do not measure one collective operation.
+#pragma once
+#include "bench/program.hpp"
+
+namespace anello::bench {
+
+// `tune`: measures every algorithm at every size in the world in which it is started, compares it with the library's
+// own choice, and writes the table for ANELLO_TABLE. All ranks run it; rank 0 writes.
+Command tune_command();
+
+// `step`: a training step whose backward pass is calibrated arithmetic. Measures how much of the communication stays
+// exposed: with one blocking allreduce after the backward pass, and with buckets during it.
+Command step_command();
+
+// `simulate`: predicts times on machines that the flags describe. Runs alone, without a world.
+Command simulate_command();
+
+}  // namespace anello::bench

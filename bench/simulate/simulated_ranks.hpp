@@ -1,0 +1,49 @@
+// The ranks of a simulation, with their real plans, and the target of each of their messages. Pure.
+//
+// everybody: every rank of the world is simulated.
+// rotating_host: one host is simulated and stands for all, because at every moment every other host does the same. A
+// message that leaves for another host arrives at the rank of this host that stands for its receiver, as if it came
+// from the rank that stands for its sender. That is exact for plans that differ between hosts only in the peers'
+// numbers, as those of ring, one_shot and two_shot do; then a world of 16,384 ranks costs no more than one host of it.
+// The real plans of a few hosts far apart are compared, to see whether that is so.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ring/algorithms/plans.hpp"
+
+namespace anello::bench {
+
+struct Job {
+  Algorithm algorithm = Algorithm::ring;
+  int world = 2, ranks_per_host = 1;  // divides the world, or is larger
+  std::uint64_t count = 0, slab_elems = 0;
+};
+
+struct SimulatedRank {
+  struct Target {
+    std::uint32_t rank = 0, stream = 0;
+    bool remote = false;  // through the network, even if the simulated host stands for the other one
+  };
+  Plan plan;
+  int host = 0;
+  std::vector<Target> targets;  // of the plan's streams that send
+};
+
+enum class Symmetry { everybody, rotating_host };
+
+struct SimulatedRanks {
+  std::vector<SimulatedRank> ranks;
+  int hosts = 1;  // simulated
+};
+
+// Nothing if the hosts' plans differ. If one host stands for all, count and slab are rounded up to multiples of the
+// number of ranks where that makes the plans alike: at most one element for each rank; for tiny counts the result is an
+// upper estimate.
+std::optional<SimulatedRanks> simulated_ranks(const Job& job, Symmetry symmetry);
+
+// The number of messages if everything is `scale` times as long as in the plans, and longer messages are sent in parts.
+double messages(const SimulatedRanks& all, double part_elems, double scale);
+
+}  // namespace anello::bench

@@ -1,0 +1,13 @@
+// Takes the place of trainer/cuda where that is not built: outside of Anello's own tree.
+#include <anello/error.hpp>
+
+#include "trainer/device.hpp"
+
+namespace anello::trainer {
+
+std::unique_ptr<Device> make_cuda_device(World&) {
+  throw Error(ErrorCode::unsupported,
+              "--device cuda: this anello-train was built without it; use the one that Anello's own build makes");
+}
+
+}  // namespace anello::trainer
