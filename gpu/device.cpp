@@ -11,7 +11,7 @@ namespace {
 
 // A segment's copy takes about this long: who looks less often adds to it.
 constexpr int kEagerLooks = 200;
-constexpr std::chrono::microseconds kNap{20};
+constexpr std::chrono::microseconds kPollNap{20};
 
 template <class Owned>
 Owned make(const Device& device, int (*create)(void**), std::string_view call) {
@@ -88,7 +88,7 @@ void wait(const Device& device, const Event& event, std::chrono::milliseconds li
     if (look < kEagerLooks)
       std::this_thread::yield();
     else
-      std::this_thread::sleep_for(kNap);
+      std::this_thread::sleep_for(kPollNap);
   }
 }
 

@@ -21,7 +21,7 @@ using gpu::DeviceId;
 using std::chrono::milliseconds;
 
 // What a rank tells the others of itself. Text ends with a null.
-struct Facts {
+struct DeviceFacts {
   std::array<char, 256> no_nccl{};
   std::array<char, 32> bus_id{};
   std::array<char, 40> uuid{};
@@ -45,7 +45,7 @@ gpu::Device find_device(const World& world, int wanted, const AnelloGpuTable& ta
   return {&table, DeviceId(wanted >= 0 ? wanted : world.local_rank() % count)};
 }
 
-const AnelloNcclTable* describe_self(const gpu::Device& device, Facts& mine) {
+const AnelloNcclTable* describe_self(const gpu::Device& device, DeviceFacts& mine) {
   AnelloGpuInfo info{};
   gpu::check(device, device.table->device_info(int(device.id), &info), "asking for its properties");
   put(mine.bus_id, info.bus_id);
@@ -60,9 +60,9 @@ const AnelloNcclTable* describe_self(const gpu::Device& device, Facts& mine) {
 }
 
 // Why NCCL cannot connect these ranks; empty if it can.
-std::string why_not_nccl(const World& world, const std::vector<Facts>& all) {
+std::string why_not_nccl(const World& world, const std::vector<DeviceFacts>& all) {
   for (int rank = 0; rank < world.size(); rank++) {
-    const Facts& their = all[std::size_t(rank)];
+    const DeviceFacts& their = all[std::size_t(rank)];
     if (their.nccl_version == 0) return text("rank ", rank, " has no NCCL: ", words(their.no_nccl));
     if (their.nccl_version != all[0].nccl_version)
       return text("rank 0 has NCCL ", gpu::nccl_version_text(all[0].nccl_version), ", rank ", rank, " ",
@@ -80,7 +80,7 @@ GpuGroup::Impl::Impl(World& world, const Options& options, const Load& load) : g
   if (options.backend != "auto" && options.backend != "nccl" && options.backend != "staged")
     throw Error(ErrorCode::configuration,
                 text("ANELLO_GPU_BACKEND='", options.backend, "' is none of auto, nccl, staged"));
-  Facts mine;
+  DeviceFacts mine;
   gpu::Nccl::Tables tables{};
   gpu::all_or_none(world, [&] {
     const Tables loaded = load();
@@ -88,10 +88,10 @@ GpuGroup::Impl::Impl(World& world, const Options& options, const Load& load) : g
     tables = {describe_self(device_, mine), loaded.kernels};
     mine.kernels = loaded.kernels ? 1 : 0;
   });
-  std::vector<Facts> all(std::size_t(world.size()));
-  world.allgather(ConstTensor(&mine, sizeof mine, DType::u8), Tensor(all.data(), all.size() * sizeof(Facts), DType::u8),
-                  {.name = "facts of GPUs"});
-  if (std::ranges::any_of(all, [](const Facts& their) { return their.kernels == 0; })) tables.kernels = nullptr;
+  std::vector<DeviceFacts> all(std::size_t(world.size()));
+  world.allgather(ConstTensor(&mine, sizeof mine, DType::u8),
+                  Tensor(all.data(), all.size() * sizeof(DeviceFacts), DType::u8), {.name = "facts of GPUs"});
+  if (std::ranges::any_of(all, [](const DeviceFacts& their) { return their.kernels == 0; })) tables.kernels = nullptr;
   const std::string why_not = options.backend == "staged" ? "ANELLO_GPU_BACKEND=staged" : why_not_nccl(world, all);
   if (options.backend == "nccl" && !why_not.empty())
     throw Error(ErrorCode::configuration, text("ANELLO_GPU_BACKEND=nccl cannot be: ", why_not));

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kImagesMagic = 0x803, kLabelsMagic = 0x801;
 constexpr std::uint32_t kMaxPixels = 4096;  // a side; the product of three claims then fits 64 bits
-constexpr std::uint8_t kClasses = 10;
+constexpr std::uint8_t kDigits = 10;
 
 struct Images {
   std::size_t count, rows, columns;
@@ -46,8 +46,8 @@ std::vector<std::uint8_t> read_labels(const std::filesystem::path& path, std::si
   auto labels = file.read(images, "labels");
   file.finish();
   for (std::size_t i = 0; i < labels.size(); i++)
-    if (labels[i] >= kClasses)
-      file.refuse(text("label ", i, " is ", int(labels[i]), ", 0 to ", kClasses - 1, " expected"));
+    if (labels[i] >= kDigits)
+      file.refuse(text("label ", i, " is ", int(labels[i]), ", 0 to ", kDigits - 1, " expected"));
   return labels;
 }
 
@@ -65,7 +65,7 @@ Dataset load_mnist(const std::filesystem::path& directory) {
     throw Error(ErrorCode::file,
                 text("data file '", test_path.string(), "' holds images of ", test.rows, "x", test.columns, ", ",
                      train.rows, "x", train.columns, " expected as in the training images"));
-  Dataset data{"mnist", train.rows, train.columns, kClasses, {}, {}};
+  Dataset data{"mnist", train.rows, train.columns, kDigits, {}, {}};
   data.train = {std::move(train.pixels), read_labels(train_labels, train.count)};
   data.test = {std::move(test.pixels), read_labels(test_labels, test.count)};
   data.measure();

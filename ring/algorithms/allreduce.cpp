@@ -136,19 +136,19 @@ void chain(PlanBuilder& builder, Range all) {
 
 // What is sent as a narrower type is rounded: each contribution once; in a chain also the sums on their way, and by
 // some algorithms the result.
-struct Row {
+struct Form {
   Algorithm algorithm;
   void (*emit)(PlanBuilder&, Range);
   bool reproducible, reproducible_if_narrow;
 };
-constexpr std::array kRows = {
-    Row{Algorithm::ring, ring, false, false},       Row{Algorithm::star, star, true, true},
-    Row{Algorithm::tree, tree, false, false},       Row{Algorithm::one_shot, one_shot, true, false},
-    Row{Algorithm::two_shot, two_shot, true, true}, Row{Algorithm::halving, halving, false, false},
-    Row{Algorithm::chain, chain, true, false}};
-const Row& row(Algorithm algorithm) {
-  const auto found = std::ranges::find(kRows, algorithm, &Row::algorithm);
-  ANELLO_CHECK(found != kRows.end());
+constexpr std::array kForms = {
+    Form{Algorithm::ring, ring, false, false},       Form{Algorithm::star, star, true, true},
+    Form{Algorithm::tree, tree, false, false},       Form{Algorithm::one_shot, one_shot, true, false},
+    Form{Algorithm::two_shot, two_shot, true, true}, Form{Algorithm::halving, halving, false, false},
+    Form{Algorithm::chain, chain, true, false}};
+const Form& form(Algorithm algorithm) {
+  const auto found = std::ranges::find(kForms, algorithm, &Form::algorithm);
+  ANELLO_CHECK(found != kForms.end());
   return *found;
 }
 
@@ -156,7 +156,7 @@ const Row& row(Algorithm algorithm) {
 
 bool reproducible(Algorithm algorithm, bool narrow) {
   if (algorithm == Algorithm::automatic) return false;
-  return narrow ? row(algorithm).reproducible_if_narrow : row(algorithm).reproducible;
+  return narrow ? form(algorithm).reproducible_if_narrow : form(algorithm).reproducible;
 }
 
 Plan plan_allreduce(Algorithm algorithm, const Shape& shape, std::uint64_t slab_elems) {
@@ -166,7 +166,7 @@ Plan plan_allreduce(Algorithm algorithm, const Shape& shape, std::uint64_t slab_
     if (shape.world == 1)
       builder.fold(slab, std::array{builder.at(Space::input, slab)});
     else
-      row(algorithm).emit(builder, slab);
+      form(algorithm).emit(builder, slab);
   });
   return std::move(builder).finish();
 }

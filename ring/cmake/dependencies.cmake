@@ -6,7 +6,7 @@ if(NOT ANELLO_ASIO_INCLUDE)
   message(FATAL_ERROR "Asio's headers were not found. Install them (Debian: apt-get install libasio-dev) or set ANELLO_ASIO_INCLUDE.")
 endif()
 add_library(anello_asio INTERFACE)
-target_include_directories(anello_asio SYSTEM INTERFACE $<BUILD_INTERFACE:${ANELLO_ASIO_INCLUDE}>)
+target_include_directories(anello_asio SYSTEM INTERFACE ${ANELLO_ASIO_INCLUDE})
 # Asio 1.22 finds std::aligned_alloc only where a standard header came before it: files would allocate and free one
 # block differently. Said here, they agree.
 target_compile_definitions(anello_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_HAS_STD_ALIGNED_ALLOC=1)
@@ -18,7 +18,6 @@ if(ANELLO_SANITIZE MATCHES thread)
   target_compile_definitions(anello_asio INTERFACE ASIO_DISABLE_FENCED_BLOCK)
 endif()
 target_link_libraries(anello_asio INTERFACE Threads::Threads)
-set_property(GLOBAL APPEND PROPERTY ANELLO_ROOMS anello_asio)
 
 find_package(hwy QUIET)
 if(NOT hwy_FOUND)
