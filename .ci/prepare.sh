@@ -105,7 +105,7 @@ show_progress() {
 
 # build PRESET [CMAKE ARGUMENTS] -- [TARGET...]: no target is all of them. Says which features were left out.
 build() {
-  local preset=$1 log=build/$1.log start=$SECONDS line configure=()
+  local preset=$1 log=build/$1.log start=$SECONDS line list='' configure=()
   shift
   while [[ $1 != -- ]]; do configure+=("$1") && shift; done
   shift
@@ -121,7 +121,11 @@ build() {
     cmake --preset "$preset" --fresh "${configure[@]}" >"$log" 2>&1 ||
     fail_with_log "build: cmake could not configure '$preset'" "$log"
   while IFS= read -r line; do
-    [[ $line != '-- anello: '* ]] || say "${line#-- anello: }"
+    case $line in  # what is built and what is not: two lists, each ends with an empty line
+      '-- anello: '*) list=1 && say "${line#-- anello: }" ;;
+      ' * '*) [[ -z $list ]] || say "$line" ;;
+      *) list='' ;;
+    esac
   done <"$log"
   (
     set -o pipefail
