@@ -36,7 +36,7 @@ void choice(benchmark::State& state) {
 }
 BENCHMARK(choice);
 
-const int registered = [] {
+const int plans_registered = [] {
   for (const Algorithm algorithm :
        {Algorithm::ring, Algorithm::star, Algorithm::tree, Algorithm::two_shot, Algorithm::halving, Algorithm::chain})
     benchmark::RegisterBenchmark(text("plan/", name(algorithm)).c_str(), plan, algorithm)

@@ -25,7 +25,10 @@ endif()
 function(anello_library name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;LINKS;PRIVATE" ${ARGN})
   add_library(${name}_objects OBJECT ${ROOM_SOURCES})
-  set_target_properties(${name}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(${name}_objects PROPERTIES
+    POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
   target_link_libraries(${name}_objects PUBLIC anello_options ${ROOM_LINKS} PRIVATE ${ROOM_PRIVATE})
   list(TRANSFORM ROOM_PRIVATE REPLACE "(.+)" "$<LINK_ONLY:\\1>")
   # Objects reach a program through an interface only: an object library that is linked itself does not pass them on.

@@ -3,26 +3,36 @@
 include(CMakePackageConfigHelpers)
 
 set(rooms base plan algorithms link trace run shm failure net group gradients world testing gpu rendezvous)
-list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_OBJECTS:anello_\\1_objects>" OUTPUT_VARIABLE objects)
-add_library(libanello ${objects})
+list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_OBJECTS:anello_\\1_objects>" OUTPUT_VARIABLE anello_objects)
+
+# Before 1.0 each minor version has an ABI of its own, and so a SONAME of its own.
+function(anello_make_library name)
+  add_library(${name} ${ARGN} ${anello_objects})
+  set_target_properties(${name} PROPERTIES
+    OUTPUT_NAME anello
+    LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/ring/cmake/anello.map)
+  target_compile_features(${name} INTERFACE cxx_std_20)
+  target_include_directories(${name} INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/ring/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${name} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} hwy::hwy)
+  if(OpenSSL_FOUND)
+    target_link_libraries(${name} PRIVATE OpenSSL::Crypto)
+  endif()
+  if(ANELLO_SANITIZE)
+    target_link_options(${name} PUBLIC -fsanitize=${ANELLO_SANITIZE})
+  else()
+    # Templates of the standard library are compiled into each library that uses them; they are no part of its interface.
+    target_link_options(${name} PRIVATE
+      $<$<STREQUAL:$<TARGET_PROPERTY:${name},TYPE>,SHARED_LIBRARY>:-Wl,--version-script=${PROJECT_SOURCE_DIR}/ring/cmake/anello.map>)
+  endif()
+endfunction()
+anello_make_library(libanello)
 add_library(anello::anello ALIAS libanello)
-set_target_properties(libanello PROPERTIES
-  OUTPUT_NAME anello
-  EXPORT_NAME anello
-  LINKER_LANGUAGE CXX
-  VERSION ${PROJECT_VERSION}
-  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-target_compile_features(libanello INTERFACE cxx_std_20)
-target_include_directories(libanello INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/ring/include>
-  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(libanello PRIVATE Threads::Threads ${CMAKE_DL_LIBS} hwy::hwy)
-if(OpenSSL_FOUND)
-  target_link_libraries(libanello PRIVATE OpenSSL::Crypto)
-endif()
-if(ANELLO_SANITIZE)
-  target_link_options(libanello PUBLIC -fsanitize=${ANELLO_SANITIZE})
-endif()
+set_target_properties(libanello PROPERTIES EXPORT_NAME anello)
 
 # The world of threads needs the engine's hidden parts: it is in the library, and this target says who uses it.
 add_library(libanello_testing INTERFACE)
@@ -31,6 +41,7 @@ set_target_properties(libanello_testing PROPERTIES EXPORT_NAME testing)
 target_link_libraries(libanello_testing INTERFACE libanello)
 
 install(TARGETS libanello libanello_testing EXPORT anello
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ring/include/anello DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -40,3 +51,22 @@ configure_package_config_file(ring/cmake/anelloConfig.cmake.in anelloConfig.cmak
 write_basic_package_version_file(anelloConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/anelloConfig.cmake ${PROJECT_BINARY_DIR}/anelloConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/anello)
+
+# pkg-config reads the prefix from where the file lies, so an installed tree may be moved. A program that
+# links the archive also links what the archive uses.
+file(RELATIVE_PATH ANELLO_PREFIX_FROM_PC "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" ANELLO_PREFIX_FROM_PC "${ANELLO_PREFIX_FROM_PC}")
+set(ANELLO_PC_REQUIRES libhwy)
+if(OpenSSL_FOUND)
+  list(APPEND ANELLO_PC_REQUIRES libcrypto)
+endif()
+list(JOIN ANELLO_PC_REQUIRES " " ANELLO_PC_REQUIRES)
+get_target_property(anello_type libanello TYPE)
+if(anello_type STREQUAL "SHARED_LIBRARY")
+  set(ANELLO_PC_PRIVATE .private)
+  set(ANELLO_PC_LIBS_PRIVATE "-pthread -lstdc++")
+else()
+  set(ANELLO_PC_LIBS "-pthread -lstdc++")  # there is an archive only, and every program needs what it uses
+endif()
+configure_file(ring/cmake/anello.pc.in anello.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/anello.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,10 +1,12 @@
 // What a rank has done, for people who look: counters, and phases of the program's own in a timeline.
 #pragma once
+#include <anello/export.h>
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 class Timeline;
@@ -38,3 +40,4 @@ class Phase {
 };
 
 }  // namespace anello
+ANELLO_API_END

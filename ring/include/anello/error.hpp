@@ -2,10 +2,12 @@
 // environment, network, another rank) arrives as an anello::Error that names the culprit and, where there is one,
 // the remedy. A broken invariant is not an error: it aborts.
 #pragma once
+#include <anello/export.h>
 #include <exception>
 #include <string>
 #include <string_view>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // Values are part of the wire protocol and of the C API: append only.
@@ -52,3 +54,4 @@ class Error : public std::exception {
 };
 
 }  // namespace anello
+ANELLO_API_END

@@ -15,11 +15,13 @@
 // Error{device} with call, device and stream. NCCL itself differs in this: f16 and bf16 are added as such, min and max
 // ignore NaN, and results are the same from run to run only on the same hardware.
 #pragma once
+#include <anello/export.h>
 #include <anello/world.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 struct GpuOptions {
@@ -76,3 +78,4 @@ class GpuGroup {
 };
 
 }  // namespace anello
+ANELLO_API_END

@@ -8,12 +8,14 @@
 //   ... backward on the stream: gradients.ready(1); ... gradients.ready(0);   when the last kernel is queued
 //   gradients.finish();                            // what is queued on the stream from now on finds the averages
 #pragma once
+#include <anello/export.h>
 #include <anello/gpu.hpp>
 #include <anello/gradients.hpp>
 #include <memory>
 #include <span>
 #include <vector>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 class GpuGradients {
@@ -42,3 +44,4 @@ class GpuGradients {
 };
 
 }  // namespace anello
+ANELLO_API_END

@@ -11,6 +11,7 @@
 // in which gradients became ready on rank 0 in the first step.
 // Source: Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", 2020.
 #pragma once
+#include <anello/export.h>
 #include <anello/group.hpp>
 #include <chrono>
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // A parameter's gradient: f16, bf16, f32 or f64, borrowed as long as the Gradients live. The shape, if given, is only
@@ -88,3 +90,4 @@ class Gradients {
 };
 
 }  // namespace anello
+ANELLO_API_END

@@ -11,6 +11,7 @@
 // Counts are elements, 64 bits; zero is a count. In place means that input and output are the same memory; they must
 // otherwise not overlap. Results are bitwise equal on all ranks.
 #pragma once
+#include <anello/export.h>
 #include <anello/error.hpp>
 #include <anello/tensor.hpp>
 #include <anello/work.hpp>
@@ -21,6 +22,7 @@
 #include <span>
 #include <string_view>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // Per-call options, equal on all ranks but for the name, which appears in errors and diagnostics. `agree` is any number
@@ -160,3 +162,4 @@ class Group {
 };
 
 }  // namespace anello
+ANELLO_API_END

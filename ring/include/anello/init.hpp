@@ -1,8 +1,10 @@
 // From the environment to a World. Defined in rendezvous/init.cpp.
 #pragma once
+#include <anello/export.h>
 #include <anello/settings.hpp>
 #include <anello/world.hpp>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // Joins the ranks that a launcher (or a person) started: rank, size and the rendezvous come from ANELLO_* variables.
@@ -12,3 +14,4 @@ World init();
 World init(const Settings& settings);
 
 }  // namespace anello
+ANELLO_API_END

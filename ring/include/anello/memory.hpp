@@ -3,8 +3,10 @@
 //
 //   std::vector<float, anello::Allocator<float>> gradients(parameters);
 #pragma once
+#include <anello/export.h>
 #include <cstddef>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // Zeroed pages of `bytes` in all, or more, that other processes map when a collective first uses them there. Takes
@@ -27,3 +29,4 @@ struct Allocator {
 };
 
 }  // namespace anello
+ANELLO_API_END

@@ -1,11 +1,13 @@
 // The settings of a world, from the table in settings.def: a struct with one field a row, read from the environment
 // or filled in by a program. Reading the environment is not thread-safe against setenv.
 #pragma once
+#include <anello/export.h>
 #include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 namespace detail {
@@ -39,3 +41,4 @@ struct SettingRow {
 const std::vector<SettingRow>& setting_rows();
 
 }  // namespace anello
+ANELLO_API_END

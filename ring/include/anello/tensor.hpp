@@ -1,6 +1,7 @@
 // Element types, reductions, and the views through which tensors are handed over. Views own nothing: the caller's
 // memory is borrowed until the call returns (or, for asynchronous work, until wait() does).
 #pragma once
+#include <anello/export.h>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // Values are part of the wire protocol and of the C API: append only.
@@ -112,3 +114,4 @@ void convert(std::span<const f16> from, std::span<float> to);
 void convert(std::span<const bf16> from, std::span<float> to);
 
 }  // namespace anello
+ANELLO_API_END

@@ -2,9 +2,11 @@
 // loopback, as ANELLO_TRANSPORT says.
 // Link anello::testing.
 #pragma once
+#include <anello/export.h>
 #include <anello/world.hpp>
 #include <functional>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // Runs `program` on `ranks` threads, each with its own World, and waits for all of them. An exception in one of them
@@ -14,3 +16,4 @@ void run_world(int ranks, const std::function<void(World&)>& program,
                const Settings& settings = Settings::from_environment());
 
 }  // namespace anello
+ANELLO_API_END

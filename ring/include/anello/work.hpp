@@ -2,12 +2,14 @@
 // last one is safe at any time: the operation goes on all the same, and needs its tensors until it is done; so does a
 // handle that outlives its world, whose operations are done, or have failed, when it ends. Any thread.
 #pragma once
+#include <anello/export.h>
 #include <anello/error.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 struct AsyncOperation;
@@ -36,3 +38,4 @@ class Work {
 };
 
 }  // namespace anello
+ANELLO_API_END

@@ -1,5 +1,6 @@
 // The world: all ranks of a job. What they can do together is in group.hpp; here is how a world is known and ended.
 #pragma once
+#include <anello/export.h>
 #include <anello/diagnosis.hpp>
 #include <anello/group.hpp>
 #include <anello/settings.hpp>
@@ -7,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 class World : public Group {
@@ -52,3 +54,4 @@ class World : public Group {
 };
 
 }  // namespace anello
+ANELLO_API_END
