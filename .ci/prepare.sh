@@ -76,9 +76,36 @@ fail_with_log() {
   fail "$1 (all of its output: $2)"
 }
 
+# show_progress LOG: passes ninja's output on to the log. A terminal shows its `[41/120]` in one line that is rewritten;
+# elsewhere a line appears every five seconds, also while nothing ends.
+show_progress() {
+  local log=$1 line='' part='' state='[0/?] starting' shown=$SECONDS status width terminal=0
+  [[ ! -t 1 ]] || terminal=1
+  width=$(tput cols 2>/dev/null) || width=80
+  while :; do
+    status=0
+    IFS= read -r -t 1 part || status=$?
+    line+=$part
+    if ((status == 0)); then
+      printf '%s\n' "$line" >>"$log"
+      [[ $line != '['*/*'] '* ]] || state=$line
+      line=''
+      ((terminal == 0)) || printf '\r\033[K%s' "${state:0:width-1}"
+    elif ((status <= 128)); then  # the end, not the second's
+      break
+    fi
+    if ((terminal == 0 && SECONDS - shown >= 5)); then
+      say "build: $state"
+      shown=$SECONDS
+    fi
+  done
+  [[ -z $line ]] || printf '%s\n' "$line" >>"$log"
+  ((terminal == 0)) || printf '\r\033[K'
+}
+
 # build PRESET [CMAKE ARGUMENTS] -- [TARGET...]: no target is all of them. Says which features were left out.
 build() {
-  local preset=$1 log=build/$1.log start=$SECONDS line configure=()
+  local preset=$1 log=build/$1.log start=$SECONDS line list='' configure=()
   shift
   while [[ $1 != -- ]]; do configure+=("$1") && shift; done
   shift
@@ -94,9 +121,16 @@ build() {
     cmake --preset "$preset" --fresh "${configure[@]}" >"$log" 2>&1 ||
     fail_with_log "build: cmake could not configure '$preset'" "$log"
   while IFS= read -r line; do
-    [[ $line != '-- anello: '* ]] || say "${line#-- anello: }"
+    case $line in  # what is built and what is not: two lists, each ends with an empty line
+      '-- anello: '*) list=1 && say "${line#-- anello: }" ;;
+      ' * '*) [[ -z $list ]] || say "$line" ;;
+      *) list='' ;;
+    esac
   done <"$log"
-  cmake --build "build/$preset" -j "$(nproc)" ${1:+--target "$@"} >>"$log" 2>&1 ||
+  (
+    set -o pipefail
+    NINJA_STATUS='[%f/%t] ' cmake --build "build/$preset" -j "$(nproc)" ${1:+--target "$@"} 2>&1 | show_progress "$log"
+  ) ||
     fail_with_log "build: compiling '$preset' failed" "$log"
   say "build: $preset done in $((SECONDS - start)) s"
 }

@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-struct Request {
+struct StepRequest {
   std::size_t parameters = 25'000'000, tensors = 60;
   int rounds = 9;
   bool idle = false;
@@ -34,7 +34,7 @@ double ms_since(steady_clock::time_point start) {
 
 // Sizes as in a residual network: weights that grow sixteenfold from the first layer to the last, and between them the
 // small tensors of normalisation.
-std::vector<std::size_t> sizes_of(const Request& request) {
+std::vector<std::size_t> sizes_of(const StepRequest& request) {
   std::vector<double> weights;
   for (std::size_t k = 0; k < request.tensors; k++) {
     const double depth = double(k) / double(request.tensors);
@@ -62,7 +62,7 @@ double compute(std::uint64_t rounds, bool idle) {
 
 class Step {
  public:
-  Step(World& world, const Request& request) : world_(world), request_(request), sizes_(sizes_of(request)) {
+  Step(World& world, const StepRequest& request) : world_(world), request_(request), sizes_(sizes_of(request)) {
     for (const std::size_t size : sizes_) gradients_.emplace_back(size);
     for (std::size_t k = 0; k < sizes_.size(); k++) {
       tensors_.emplace_back(gradients_[k]);
@@ -160,7 +160,7 @@ class Step {
   }
 
   World& world_;
-  const Request& request_;
+  const StepRequest& request_;
   std::vector<std::size_t> sizes_;
   std::vector<std::vector<float>> gradients_;
   std::vector<Tensor> tensors_;
@@ -170,14 +170,14 @@ class Step {
   volatile double sink_ = 0;
 };
 
-int run(const Request& request) {
+int run(const StepRequest& request) {
   return in_world(Settings::from_environment(), [&](World& world) {
     Step(world, request).run();
     return 0;
   });
 }
 
-void add_flags(CLI::App& command, Request& request) {
+void add_step_flags(CLI::App& command, StepRequest& request) {
   command.add_option("--parameters", request.parameters, "number of parameters in all tensors together (25000000)")
       ->check(CLI::PositiveNumber);
   command.add_option("--tensors", request.tensors, "number of tensors, each with a gradient (60)")
@@ -199,8 +199,8 @@ void add_flags(CLI::App& command, Request& request) {
 Command step_command() {
   return {"step", "a training step: how much communication the backward pass does not hide",
           [](CLI::App& command) -> std::function<int()> {
-            const auto request = std::make_shared<Request>();
-            add_flags(command, *request);
+            const auto request = std::make_shared<StepRequest>();
+            add_step_flags(command, *request);
             return [request] { return run(*request); };
           }};
 }

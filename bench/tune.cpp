@@ -29,7 +29,7 @@ constexpr double kClose = 1.10;      // the library's own choice should be withi
 constexpr std::uint64_t kMinSlabbed = 1 << 20;
 constexpr std::array<std::int64_t, 6> kSlabs = {256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 0};
 
-struct Request {
+struct TuneRequest {
   std::vector<std::uint64_t> sizes;
   int rounds = 10, budget_ms = 20;
   std::string file;
@@ -66,7 +66,7 @@ Facts facts_of(const TableRow& row, std::uint64_t bytes) {
 
 class Tuner {
  public:
-  Tuner(World& world, const Settings& settings, const Request& request)
+  Tuner(World& world, const Settings& settings, const TuneRequest& request)
       : world_(world),
         library_(world, settings),
         request_(request),
@@ -147,7 +147,7 @@ class Tuner {
 
   World& world_;
   Ours library_;
-  const Request& request_;
+  const TuneRequest& request_;
   TableRow layout_;
   Memory memory_;
   Options timing_;
@@ -221,7 +221,7 @@ void write(const std::string& file, const Table& rows) {
   if (!out.flush()) throw Error(ErrorCode::file, text("-o ", file, ": cannot be written"));
 }
 
-void tune_in(World& world, const Settings& settings, const Request& request) {
+void tune_in(World& world, const Settings& settings, const TuneRequest& request) {
   const bool writes = world.rank() == 0;
   Table rows;
   if (writes && !request.file.empty()) rows = rows_of_others(request.file, world.layout());
@@ -239,7 +239,7 @@ void tune_in(World& world, const Settings& settings, const Request& request) {
   write(request.file, rows);
 }
 
-int tune(Request& request) {
+int tune(TuneRequest& request) {
   for (std::uint64_t& size : request.sizes) size = std::max<std::uint64_t>(4, size / 4 * 4);
   std::ranges::sort(request.sizes);
   Settings settings = Settings::from_environment();
@@ -254,7 +254,7 @@ int tune(Request& request) {
   });
 }
 
-void add_flags(CLI::App& command, Request& request) {
+void add_tune_flags(CLI::App& command, TuneRequest& request) {
   add_size_flags(command, request.sizes);
   const auto number = [&command](const std::string& flag, int& to, const std::string& sentence) {
     command
@@ -274,8 +274,8 @@ void add_flags(CLI::App& command, Request& request) {
 Command tune_command() {
   return {"tune", "finds the fastest algorithm for each size, and writes a table for ANELLO_TABLE",
           [](CLI::App& command) -> std::function<int()> {
-            const auto request = std::make_shared<Request>();
-            add_flags(command, *request);
+            const auto request = std::make_shared<TuneRequest>();
+            add_tune_flags(command, *request);
             return [request] { return tune(*request); };
           }};
 }

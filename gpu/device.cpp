@@ -11,7 +11,7 @@ namespace {
 
 // wait() looks often for about as long as a segment's copy takes: a nap would add to it.
 constexpr int kEagerLooks = 200;
-constexpr std::chrono::microseconds kNap{20};
+constexpr std::chrono::microseconds kPollNap{20};
 
 template <class Owned, class Handle>
 Owned make(const Device& device, int (*create)(Handle*), std::string_view call) {
@@ -88,7 +88,7 @@ void wait(const Device& device, const Event& event, std::chrono::milliseconds li
     if (look < kEagerLooks)
       std::this_thread::yield();
     else
-      std::this_thread::sleep_for(kNap);
+      std::this_thread::sleep_for(kPollNap);
   }
 }
 

@@ -111,7 +111,7 @@ TEST(TidyRules, AClockThatMayBeSet) {
 }
 
 TEST(TidyRules, SourcesThatNobodyKnows) {
-  const std::vector<File> tree = {{"ring/CMakeLists.txt", {"anello_room(world", "  SOURCES world.cpp sub/listed.cpp)"}},
+  const std::vector<File> tree = {{"ring/CMakeLists.txt", {"anello_library(anello_world", "  SOURCES world.cpp sub/listed.cpp)"}},
                                   {"ring/world.cpp", {"#include \"ring/used.hpp\""}},
                                   {"ring/sub/listed.cpp", {}},
                                   {"ring/sub/forgotten.cpp", {}},

@@ -12,7 +12,7 @@ using std::to_string;
 
 constexpr std::uint32_t kImagesMagic = 0x803, kLabelsMagic = 0x801;
 constexpr std::uint32_t kMaxPixels = 4096;  // of a side; the product of count, rows and columns then fits 64 bits
-constexpr std::uint8_t kClasses = 10;
+constexpr std::uint8_t kDigits = 10;
 
 struct Images {
   std::size_t count, rows, columns;
@@ -49,8 +49,8 @@ std::vector<std::uint8_t> read_labels(const std::filesystem::path& path, std::si
   auto labels = file.read(images, "labels");
   file.finish();
   for (std::size_t i = 0; i < labels.size(); i++)
-    if (labels[i] >= kClasses)
-      file.refuse("label " + to_string(i) + " is " + to_string(labels[i]) + ", 0 to " + to_string(kClasses - 1) +
+    if (labels[i] >= kDigits)
+      file.refuse("label " + to_string(i) + " is " + to_string(labels[i]) + ", 0 to " + to_string(kDigits - 1) +
                   " expected");
   return labels;
 }
@@ -68,7 +68,7 @@ Dataset load_mnist(const std::filesystem::path& directory) {
     throw Error(ErrorCode::file, "data file '" + test_path.string() + "' holds images of " + to_string(test.rows) +
                                      "x" + to_string(test.columns) + ", " + to_string(train.rows) + "x" +
                                      to_string(train.columns) + " expected as in the training images");
-  Dataset data{"mnist", train.rows, train.columns, kClasses, {}, {}};
+  Dataset data{"mnist", train.rows, train.columns, kDigits, {}, {}};
   data.train = {std::move(train.pixels), read_labels(train_labels, train.count)};
   data.test = {std::move(test.pixels), read_labels(test_labels, test.count)};
   data.measure();

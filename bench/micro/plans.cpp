@@ -36,7 +36,7 @@ void choice(benchmark::State& state) {
 }
 BENCHMARK(choice);
 
-const int registered = [] {
+const int plans_registered = [] {
   for (const Algorithm algorithm : all_algorithms())
     benchmark::RegisterBenchmark(text("plan/", name(algorithm)).c_str(), plan, algorithm)
         ->Arg(2)

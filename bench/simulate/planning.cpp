@@ -7,7 +7,7 @@
 namespace anello::bench {
 namespace {
 
-constexpr int kTimes = 3;
+constexpr int kRepetitions = 3;
 
 template <class T>
 std::uint64_t bytes_of(const std::vector<T>& all) {
@@ -25,7 +25,7 @@ Planning measure_planning(const Job& job) {
   Planning all;
   for (const int rank : {0, job.world / 2, job.world - 1}) {
     double min_ms = std::numeric_limits<double>::max();
-    for (int i = 0; i < kTimes; i++) {
+    for (int i = 0; i < kRepetitions; i++) {
       const auto start = Clock::now();
       const Plan plan = plan_allreduce(job.algorithm, {rank, job.world, job.count}, job.slab_elems);
       const std::chrono::duration<double, std::milli> taken = Clock::now() - start;

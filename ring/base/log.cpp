@@ -9,7 +9,7 @@
 
 namespace anello {
 namespace {
-constexpr std::array<std::string_view, 4> kNames = {"error", "warning", "info", "debug"};
+constexpr std::array<std::string_view, 4> kSeverityNames = {"error", "warning", "info", "debug"};
 
 std::atomic<Severity> min_severity = Severity::warning;
 std::mutex speaker_mutex;
@@ -36,13 +36,13 @@ void log(Severity severity, std::string_view message) {
     const std::lock_guard lock(speaker_mutex);
     if (!speaker().empty()) line.append(speaker()).append(": ");
   }
-  line.append(kNames[static_cast<std::size_t>(severity)]).append(": ").append(message).append("\n");
+  line.append(kSeverityNames[static_cast<std::size_t>(severity)]).append(": ").append(message).append("\n");
   if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nothing can be done about it
 }
 
 bool parse(std::string_view text, Severity& severity) {
-  for (std::size_t i = 0; i < kNames.size(); i++)
-    if (text == kNames[i]) return severity = Severity(i), true;
+  for (std::size_t i = 0; i < kSeverityNames.size(); i++)
+    if (text == kSeverityNames[i]) return severity = Severity(i), true;
   return false;
 }
 

@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "ring/base/check.hpp"
+#include "ring/base/descriptor.hpp"
 #include "ring/base/text.hpp"
 #ifdef ANELLO_HAS_OPENSSL
 #include <openssl/evp.h>
@@ -25,18 +26,6 @@ namespace {
 
 using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPipeLimit{2000};
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() { close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 void await_readable(int fd, steady_clock::time_point deadline, const std::string& source) {
   pollfd entry{fd, POLLIN, 0};

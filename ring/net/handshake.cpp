@@ -17,7 +17,7 @@ namespace {
 
 using asio::ip::tcp;
 
-enum class Kind : std::uint8_t { hello = 1, challenge, proof, accepted, refused };
+enum class HandshakeStep : std::uint8_t { hello = 1, challenge, proof, accepted, refused };
 
 // A frame: magic, version (u16), kind (u8), length of the body (u16), body.
 constexpr std::string_view kMagic = "ANLO";
@@ -79,7 +79,7 @@ class HandshakeStream {
     return {reason, text(with_, ": ", message)};
   }
 
-  asio::awaitable<void> send(Kind kind, std::string_view body) {
+  asio::awaitable<void> send(HandshakeStep kind, std::string_view body) {
     Writer frame;
     frame.raw(kMagic).u16(kProtocolVersion).u8(std::uint8_t(kind)).u16(std::uint16_t(body.size())).raw(body);
     asio::error_code failure;
@@ -89,20 +89,20 @@ class HandshakeStream {
   }
 
   // The body of the next frame, which must be of this kind.
-  asio::awaitable<std::string> receive(Kind expected) {
+  asio::awaitable<std::string> receive(HandshakeStep expected) {
     std::string header(kHeaderBytes, '\0');
     co_await fill(header);
     Reader reader("handshake", header);
     if (reader.raw(kMagic.size()) != kMagic)
       throw error(RejectReason::noise, "the other side does not speak this protocol");
     const unsigned version = reader.u16();
-    const Kind kind{reader.u8()};
+    const HandshakeStep kind{reader.u8()};
     const std::size_t bytes = reader.u16();
     if (bytes > kMaxBodyBytes)
       throw error(RejectReason::oversized, text("claims ", bytes, " bytes where ", kMaxBodyBytes, " are allowed"));
     std::string body(bytes, '\0');
     co_await fill(body);
-    if (kind == Kind::refused)
+    if (kind == HandshakeStep::refused)
       throw error(version == kProtocolVersion ? RejectReason::place : RejectReason::version,
                   "refused: " + printable(body));
     if (version != kProtocolVersion) {
@@ -114,7 +114,7 @@ class HandshakeStream {
   }
 
   asio::awaitable<void> refuse(const Rejection& rejection) {
-    co_await send(Kind::refused, std::string_view(rejection.why).substr(0, kMaxReasonBytes));
+    co_await send(HandshakeStep::refused, std::string_view(rejection.why).substr(0, kMaxReasonBytes));
     throw error(rejection.kind, rejection.why);
   }
 
@@ -207,11 +207,11 @@ asio::awaitable<void> connect_handshake(tcp::socket& socket, const Credentials& 
   require_usable(credentials);
   HandshakeStream talk(socket, kConnectHandshakeLimit);
   const Hello hello{claim, !credentials.secret.empty(), credentials.job, random_bytes(kNonceBytes)};
-  co_await talk.send(Kind::hello, encode(hello));
-  const std::string nonce = co_await talk.receive(Kind::challenge);
+  co_await talk.send(HandshakeStep::hello, encode(hello));
+  const std::string nonce = co_await talk.receive(HandshakeStep::challenge);
   if (nonce.size() != kNonceBytes) throw talk.error(RejectReason::noise, text("a nonce of ", nonce.size(), " bytes"));
-  co_await talk.send(Kind::proof, proof(kConnecting, credentials.secret, hello, nonce));
-  const std::string theirs = co_await talk.receive(Kind::accepted);
+  co_await talk.send(HandshakeStep::proof, proof(kConnecting, credentials.secret, hello, nonce));
+  const std::string theirs = co_await talk.receive(HandshakeStep::accepted);
   if (!same_bytes(theirs, proof(kAccepting, credentials.secret, hello, nonce)))
     throw talk.error(RejectReason::secret, "the accepting side does not know the job's secret");
   talk.throw_if_closed();
@@ -220,16 +220,16 @@ asio::awaitable<void> connect_handshake(tcp::socket& socket, const Credentials& 
 asio::awaitable<Claim> accept_handshake(tcp::socket& socket, const Credentials& credentials, Check acceptable) {
   require_usable(credentials);
   HandshakeStream talk(socket, kHandshakeLimit);
-  const std::string first = co_await talk.receive(Kind::hello);
+  const std::string first = co_await talk.receive(HandshakeStep::hello);
   const Hello hello = talk.decoded(first);
   if (const auto why = rejection(hello, credentials)) co_await talk.refuse(*why);
   const std::string nonce = random_bytes(kNonceBytes);
-  co_await talk.send(Kind::challenge, nonce);
-  const std::string theirs = co_await talk.receive(Kind::proof);
+  co_await talk.send(HandshakeStep::challenge, nonce);
+  const std::string theirs = co_await talk.receive(HandshakeStep::proof);
   const Rejection unproved{RejectReason::secret, "the secrets of the two sides differ"};
   if (!same_bytes(theirs, proof(kConnecting, credentials.secret, hello, nonce))) co_await talk.refuse(unproved);
   if (const auto why = acceptable(hello.claim)) co_await talk.refuse(*why);
-  co_await talk.send(Kind::accepted, proof(kAccepting, credentials.secret, hello, nonce));
+  co_await talk.send(HandshakeStep::accepted, proof(kAccepting, credentials.secret, hello, nonce));
   talk.throw_if_closed();
   co_return hello.claim;
 }

@@ -22,7 +22,7 @@ using asio::ip::tcp;
 
 namespace {
 
-constexpr std::chrono::milliseconds kLimit{2000};
+constexpr std::chrono::milliseconds kPageLimit{2000};
 
 std::string response(std::string_view status, std::string_view type, std::string_view body) {
   return text("HTTP/1.1 ", status, "\r\nContent-Type: ", type, "\r\nContent-Length: ", body.size(),
@@ -61,7 +61,7 @@ Metrics::Metrics(asio::io_context& context, std::string_view setting, std::strin
 
 asio::awaitable<void> Metrics::serve(tcp::socket socket) {
   const HalfOpen::Place place(clients_, socket);
-  const Deadline deadline(socket, kLimit);
+  const Deadline deadline(socket, kPageLimit);
   std::string request;
   asio::error_code error;
   co_await asio::async_read_until(socket, asio::dynamic_buffer(request, kMaxRequestBytes), "\r\n\r\n",

@@ -29,7 +29,7 @@ namespace {
 using asio::awaitable;
 using asio::ip::tcp;
 
-constexpr std::chrono::milliseconds kLimit{5000};
+constexpr std::chrono::milliseconds kNegotiationLimit{5000};
 constexpr std::size_t kNameBytes = 32, kTokenBytes = 32;
 constexpr std::size_t kOfferBytes = 8 + kNameBytes + kTokenBytes;
 constexpr std::size_t kMaxPipeBytes = std::size_t(1) << 30;
@@ -37,7 +37,7 @@ constexpr std::size_t kMaxPipeBytes = std::size_t(1) << 30;
 // The connection, under one deadline.
 class NegotiationStream {
  public:
-  explicit NegotiationStream(tcp::socket& connection) : connection_(connection), deadline_(connection, kLimit) {}
+  explicit NegotiationStream(tcp::socket& connection) : connection_(connection), deadline_(connection, kNegotiationLimit) {}
 
   awaitable<void> send(std::string bytes) {
     asio::error_code error;

@@ -6,12 +6,12 @@
 namespace anello {
 namespace {
 
-constexpr std::size_t kMaxPieces = 16;
+constexpr std::size_t kMaxStripePieces = 16;
 
 // What lies `skip` bytes behind the beginning, `most` bytes of it; cut short when there are too many pieces.
 template <class Piece>
 std::span<const Piece> part(std::span<const Piece> pieces, std::size_t skip, std::size_t most,
-                            std::array<Piece, kMaxPieces>& out) {
+                            std::array<Piece, kMaxStripePieces>& out) {
   std::size_t used = 0;
   for (const Piece& piece : pieces) {
     if (most == 0 || used == out.size()) break;
@@ -43,7 +43,7 @@ StripedLink::StripedLink(std::vector<asio::ip::tcp::socket> sockets) {
 // Goes on to the next lane only with a stripe that is complete, until one takes or has less than it could.
 template <class Piece, class Move>
 std::size_t StripedLink::each_stripe(Position& position, std::span<const Piece> pieces, Move move) {
-  std::array<Piece, kMaxPieces> memory;
+  std::array<Piece, kMaxStripePieces> memory;
   std::size_t moved = 0;
   for (;;) {
     const std::span<const Piece> now = part(pieces, moved, position.left_bytes, memory);

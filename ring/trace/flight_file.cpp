@@ -7,9 +7,9 @@
 namespace anello {
 namespace {
 
-class Writer {
+class FlightWriter {
  public:
-  Writer(const FlightHead& head, const TickClock::Scale& scale) : head_(head), scale_(scale) {}
+  FlightWriter(const FlightHead& head, const TickClock::Scale& scale) : head_(head), scale_(scale) {}
 
   std::string all(const std::vector<History>& histories) {
     out_ << "{\"rank\":" << head_.rank << ",\"size\":" << head_.size << ",\"host\":" << json_text(head_.host)
@@ -61,7 +61,7 @@ class Writer {
 }  // namespace
 
 std::string flight_json(const FlightHead& head, const TickClock::Scale& scale, const std::vector<History>& histories) {
-  return Writer(head, scale).all(histories);
+  return FlightWriter(head, scale).all(histories);
 }
 
 }  // namespace anello

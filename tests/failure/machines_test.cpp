@@ -19,7 +19,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using Type = ControlMessage::Type;
 
-constexpr milliseconds kStart{1000};
+constexpr milliseconds kFirstMoment{1000};
 
 std::vector<ControlMessage> sent(Flood& flood) {
   std::vector<ControlMessage> messages;
@@ -72,10 +72,10 @@ TEST(Flood, does_not_take_its_own_message_for_a_new_one) {
 TEST(FailureAgreementAlone, only_the_arbiter_decides_at_once) {
   Flood flood(1, 4);
   FailureAgreement agreement(1, 4, flood);
-  agreement.receive_proposal(2, aborted_by(2), kStart);
+  agreement.receive_proposal(2, aborted_by(2), kFirstMoment);
   EXPECT_FALSE(agreement.verdict());
   agreement.exclude(0);
-  agreement.receive_proposal(3, aborted_by(3), kStart);
+  agreement.receive_proposal(3, aborted_by(3), kFirstMoment);
   EXPECT_EQ(agreement.verdict().value().culprit, 3) << "the proposal that came when rank 1 was the arbiter";
   const auto messages = sent(flood);
   ASSERT_THAT(messages, SizeIs(1));
@@ -86,10 +86,10 @@ TEST(FailureAgreementAlone, only_the_arbiter_decides_at_once) {
 TEST(FailureAgreementAlone, decides_for_the_lowest_rank_when_the_limit_is_over) {
   Flood flood(3, 4);
   FailureAgreement agreement(3, 4, flood);
-  agreement.propose(aborted_by(3), kStart);
-  agreement.propose(aborted_by(3), kStart + milliseconds(1));
-  agreement.receive_proposal(2, aborted_by(2), kStart + milliseconds(200));
-  EXPECT_EQ(agreement.due(), kStart + FailureAgreement::kArbiterLimit);
+  agreement.propose(aborted_by(3), kFirstMoment);
+  agreement.propose(aborted_by(3), kFirstMoment + milliseconds(1));
+  agreement.receive_proposal(2, aborted_by(2), kFirstMoment + milliseconds(200));
+  EXPECT_EQ(agreement.due(), kFirstMoment + FailureAgreement::kArbiterLimit);
   agreement.tick(*agreement.due() - milliseconds(1));
   EXPECT_FALSE(agreement.verdict());
   agreement.tick(*agreement.due());
@@ -112,7 +112,7 @@ TEST(DeparturesAlone, a_goodbye_describes_the_last_operations) {
 
   ControlMessage theirs = goodbye;
   theirs.origin = 2;
-  departures.receive_goodbye(theirs, kStart);
+  departures.receive_goodbye(theirs, kFirstMoment);
   EXPECT_TRUE(departures.has_left(2));
   EXPECT_EQ(departures.ends_at(0), 20u);
   EXPECT_EQ(departures.last_called(2, 0, 19), operation(19, 100));
@@ -130,16 +130,16 @@ TEST(StallReportsAlone, an_absent_rank_answers_once) {
   Flood flood(1, 4);
   const Departures departures(view, flood);
   StallReports stalls(view, departures, flood);
-  stalls.receive_stalled(0, operation(7, 100), kStart);
-  stalls.receive_stalled(2, operation(7, 100), kStart + milliseconds(5));
+  stalls.receive_stalled(0, operation(7, 100), kFirstMoment);
+  stalls.receive_stalled(2, operation(7, 100), kFirstMoment + milliseconds(5));
   const auto messages = sent(flood);
   ASSERT_THAT(messages, SizeIs(1));
   EXPECT_EQ(messages[0].type, Type::absent);
   EXPECT_EQ(messages[0].sequence, 7u);
   EXPECT_THAT(messages[0].signatures, ElementsAre(operation(3, 5)));
-  stalls.receive_stalled(0, operation(3, 5), kStart + milliseconds(6));
+  stalls.receive_stalled(0, operation(3, 5), kFirstMoment + milliseconds(6));
   EXPECT_THAT(sent(flood), IsEmpty()) << "this rank has begun #3";
-  EXPECT_EQ(stalls.due(), kStart + StallReports::kReportAfter);
+  EXPECT_EQ(stalls.due(), kFirstMoment + StallReports::kReportAfter);
   EXPECT_THAT(stalls.tick(*stalls.due()).reports,
               ElementsAre("allreduce #7 (sum of 100 f32) has stalled: ranks 0, 2 wait; rank 1 on b has not come, and "
                           "called last allreduce #3 (sum of 5 f32)"));
@@ -151,7 +151,7 @@ TEST(StallReportsAlone, an_answer_alone_is_not_reported) {
   Flood flood(1, 4);
   const Departures departures(view, flood);
   StallReports stalls(view, departures, flood);
-  stalls.receive_absent({.origin = 2, .type = Type::absent, .sequence = 7}, kStart);
+  stalls.receive_absent({.origin = 2, .type = Type::absent, .sequence = 7}, kFirstMoment);
   EXPECT_THAT(stalls.tick(stalls.due().value()).reports, IsEmpty());
   EXPECT_FALSE(stalls.due());
 }

@@ -14,11 +14,11 @@ namespace {
 
 const std::vector<DType> kDTypes = {DType::u8, DType::bf16, DType::f32, DType::i64};
 
-void expect_right(World& world, const Exercise& exercise) {
+void expect_right_collective(World& world, const Exercise& exercise) {
   EXPECT_EQ(carry_out(world, exercise), "");
 }
 
-class InWorldsOf : public testing::TestWithParam<int> {
+class CollectivesInWorldsOf : public testing::TestWithParam<int> {
  protected:
   // body in a world with small buffers and in one without.
   void run(const std::function<void(World&)>& body) const {
@@ -34,110 +34,111 @@ class InWorldsOf : public testing::TestWithParam<int> {
     return {0, 1, n - 1, n, n + 1, 1000, 10'007};
   }
 };
-INSTANTIATE_TEST_SUITE_P(Ranks, InWorldsOf, testing::ValuesIn(world_sizes()));
+INSTANTIATE_TEST_SUITE_P(Ranks, CollectivesInWorldsOf, testing::ValuesIn(world_sizes()));
 
-TEST_P(InWorldsOf, broadcast_from_every_root) {
+TEST_P(CollectivesInWorldsOf, broadcast_from_every_root) {
   run([&](World& world) {
     for (int root = 0; root < world.size(); root++)
       for (const std::uint64_t count : counts())
-        expect_right(world, {.kind = Kind::broadcast,
-                             .dtype = kDTypes[(count + std::uint64_t(root)) % kDTypes.size()],
-                             .count = count,
-                             .root = root});
+        expect_right_collective(world, {.kind = Kind::broadcast,
+                                        .dtype = kDTypes[(count + std::uint64_t(root)) % kDTypes.size()],
+                                        .count = count,
+                                        .root = root});
   });
 }
 
-TEST_P(InWorldsOf, reduce_to_every_root) {
+TEST_P(CollectivesInWorldsOf, reduce_to_every_root) {
   run([&](World& world) {
     for (int root = 0; root < world.size(); root++)
       for (const bool in_place : {false, true})
         for (const std::uint64_t count : counts())
-          expect_right(world, {.kind = Kind::reduce,
-                               .op = count % 2 ? Op::average : Op::max,
-                               .dtype = kDTypes[(count + std::uint64_t(root)) % kDTypes.size()],
-                               .count = count,
-                               .root = root,
-                               .in_place = in_place});
+          expect_right_collective(world, {.kind = Kind::reduce,
+                                          .op = count % 2 ? Op::average : Op::max,
+                                          .dtype = kDTypes[(count + std::uint64_t(root)) % kDTypes.size()],
+                                          .count = count,
+                                          .root = root,
+                                          .in_place = in_place});
   });
 }
 
-TEST_P(InWorldsOf, gather_to_and_scatter_from_every_root) {
+TEST_P(CollectivesInWorldsOf, gather_to_and_scatter_from_every_root) {
   run([&](World& world) {
     for (const Kind kind : {Kind::gather, Kind::scatter})
       for (int root = 0; root < world.size(); root++)
         for (const std::uint64_t count : counts())
-          expect_right(world, {.kind = kind,
-                               .dtype = kDTypes[(count + std::uint64_t(root)) % kDTypes.size()],
-                               .count = count,
-                               .root = root,
-                               .in_place = count % 2 == 0});
+          expect_right_collective(world, {.kind = kind,
+                                          .dtype = kDTypes[(count + std::uint64_t(root)) % kDTypes.size()],
+                                          .count = count,
+                                          .root = root,
+                                          .in_place = count % 2 == 0});
   });
 }
 
-TEST_P(InWorldsOf, allgather) {
+TEST_P(CollectivesInWorldsOf, allgather) {
   run([&](World& world) {
     for (const bool in_place : {false, true})
       for (const std::uint64_t count : counts())
-        expect_right(
+        expect_right_collective(
             world,
             {.kind = Kind::allgather, .dtype = kDTypes[count % kDTypes.size()], .count = count, .in_place = in_place});
   });
 }
 
-TEST_P(InWorldsOf, reduce_scatter) {
+TEST_P(CollectivesInWorldsOf, reduce_scatter) {
   static const std::vector<Op> kOps = {Op::sum, Op::average, Op::min, Op::max, Op::product};
   run([&](World& world) {
     for (const bool in_place : {false, true})
       for (const std::uint64_t count : counts())
-        expect_right(world, {.kind = Kind::reduce_scatter,
-                             .op = kOps[count % kOps.size()],
-                             .dtype = kDTypes[count % kDTypes.size()],
-                             .count = count,
-                             .in_place = in_place});
+        expect_right_collective(world, {.kind = Kind::reduce_scatter,
+                                        .op = kOps[count % kOps.size()],
+                                        .dtype = kDTypes[count % kDTypes.size()],
+                                        .count = count,
+                                        .in_place = in_place});
   });
 }
 
-TEST_P(InWorldsOf, parts_that_are_not_equal) {
+TEST_P(CollectivesInWorldsOf, parts_that_are_not_equal) {
   run([&](World& world) {
     for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::gather, Kind::scatter, Kind::alltoall})
       for (const bool in_place : {false, true})
         for (const std::uint64_t count : {0, 1, 5, 1000, 1501})
-          expect_right(world, {.kind = kind,
-                               .op = count % 2 ? Op::average : Op::max,
-                               .dtype = kDTypes[count % kDTypes.size()],
-                               .count = count,
-                               .root = int(count % std::uint64_t(world.size())),
-                               .in_place = in_place && kind != Kind::alltoall,
-                               .uneven = true});
+          expect_right_collective(world, {.kind = kind,
+                                          .op = count % 2 ? Op::average : Op::max,
+                                          .dtype = kDTypes[count % kDTypes.size()],
+                                          .count = count,
+                                          .root = int(count % std::uint64_t(world.size())),
+                                          .in_place = in_place && kind != Kind::alltoall,
+                                          .uneven = true});
   });
 }
 
-TEST_P(InWorldsOf, alltoall) {
+TEST_P(CollectivesInWorldsOf, alltoall) {
   run([&](World& world) {
     for (const std::uint64_t count : {0, 1, 7, 1000, 3001})
-      expect_right(world, {.kind = Kind::alltoall, .dtype = kDTypes[count % kDTypes.size()], .count = count});
+      expect_right_collective(world,
+                              {.kind = Kind::alltoall, .dtype = kDTypes[count % kDTypes.size()], .count = count});
   });
 }
 
 // Numbers that every type has, so that all results are exact.
-TEST_P(InWorldsOf, factors_before_and_after_the_reduction) {
+TEST_P(CollectivesInWorldsOf, factors_before_and_after_the_reduction) {
   run([&](World& world) {
     for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::reduce_scatter})
       for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64})
         for (const Op op : {Op::sum, Op::min, Op::max})
           for (const bool in_place : {false, true})
-            expect_right(world, {.kind = kind,
-                                 .op = op,
-                                 .dtype = dtype,
-                                 .count = 1003,
-                                 .root = world.size() - 1,
-                                 .in_place = in_place,
-                                 .prescale = 4,
-                                 .postscale = op == Op::max ? 1 : 0.5});
+            expect_right_collective(world, {.kind = kind,
+                                            .op = op,
+                                            .dtype = dtype,
+                                            .count = 1003,
+                                            .root = world.size() - 1,
+                                            .in_place = in_place,
+                                            .prescale = 4,
+                                            .postscale = op == Op::max ? 1 : 0.5});
   });
 }
 
-TEST_P(InWorldsOf, average_with_a_factor) {
+TEST_P(CollectivesInWorldsOf, average_with_a_factor) {
   run([](World& world) {
     std::vector<float> values(1000, float(world.rank() + 1));
     world.allreduce(values, Op::average, {.prescale = 2, .postscale = 3});
@@ -145,7 +146,7 @@ TEST_P(InWorldsOf, average_with_a_factor) {
   });
 }
 
-TEST_P(InWorldsOf, each_rank_weighs_its_own) {
+TEST_P(CollectivesInWorldsOf, each_rank_weighs_its_own) {
   run([](World& world) {
     const std::vector<float> ones(5, 1.F);
     std::vector<float> sums(5);
@@ -155,7 +156,7 @@ TEST_P(InWorldsOf, each_rank_weighs_its_own) {
   });
 }
 
-TEST_P(InWorldsOf, allreduce_of_a_list) {
+TEST_P(CollectivesInWorldsOf, allreduce_of_a_list) {
   run([](World& world) {
     const std::vector<std::size_t> counts = {0, 3, 1, 0, 5000, 2, 0};
     for (const Op op : {Op::sum, Op::average}) {
@@ -173,12 +174,12 @@ TEST_P(InWorldsOf, allreduce_of_a_list) {
   });
 }
 
-TEST_P(InWorldsOf, memory_that_peers_can_map) {
+TEST_P(CollectivesInWorldsOf, memory_that_peers_can_map) {
   run([](World& world) {
     for (const Kind kind : {Kind::broadcast, Kind::allgather, Kind::reduce_scatter})
       for (const bool in_place : {false, true})
-        expect_right(world,
-                     {.kind = kind, .dtype = DType::f32, .count = 30'011, .in_place = in_place, .shareable = true});
+        expect_right_collective(
+            world, {.kind = kind, .dtype = DType::f32, .count = 30'011, .in_place = in_place, .shareable = true});
   });
 }
 
@@ -187,7 +188,7 @@ TEST(Collectives, memory_comes_and_goes) {
   run_world(2, [](World& world) {
     const std::ptrdiff_t before = open_descriptors();
     for (int k = 0; k < 200; k++)
-      expect_right(world, {.dtype = DType::f32, .count = 30'011, .in_place = k % 2 == 0, .shareable = true});
+      expect_right_collective(world, {.dtype = DType::f32, .count = 30'011, .in_place = k % 2 == 0, .shareable = true});
     world.barrier();
     EXPECT_LE(open_descriptors(), before + 8) << "each rank of this process may be ahead by an exercise";
     world.barrier();
@@ -195,7 +196,7 @@ TEST(Collectives, memory_comes_and_goes) {
 }
 
 // A list travels as one operation; each of its tensors has memory of its own, and some are empty.
-TEST_P(InWorldsOf, broadcast_of_a_list) {
+TEST_P(CollectivesInWorldsOf, broadcast_of_a_list) {
   run([](World& world) {
     for (int root = 0; root < world.size(); root++) {
       const std::vector<std::size_t> counts = {0, 3, 1, 0, 1000, 2, 0};
@@ -215,7 +216,7 @@ TEST_P(InWorldsOf, broadcast_of_a_list) {
   });
 }
 
-TEST_P(InWorldsOf, nobody_leaves_a_barrier_before_all_have_come) {
+TEST_P(CollectivesInWorldsOf, nobody_leaves_a_barrier_before_all_have_come) {
   std::atomic<int> came = 0;
   run([&](World& world) {
     for (int round = 0; round < 20; round++) {
@@ -229,13 +230,14 @@ TEST_P(InWorldsOf, nobody_leaves_a_barrier_before_all_have_come) {
 }
 
 // One after another, so that ranks are in different operations at the same time.
-TEST_P(InWorldsOf, a_program_of_all_kinds) {
+TEST_P(CollectivesInWorldsOf, a_program_of_all_kinds) {
   run([](World& world) {
     for (std::uint64_t k = 0; k < 20; k++) {
-      expect_right(world, {.kind = Kind::allreduce, .dtype = DType::f32, .count = 17 * k});
-      expect_right(world, {.kind = Kind::broadcast, .dtype = DType::u8, .count = 1 + k, .root = int(k) % world.size()});
-      expect_right(world, {.kind = Kind::allgather, .dtype = DType::i16, .count = 3 + k});
-      expect_right(world, {.kind = Kind::reduce_scatter, .op = Op::max, .dtype = DType::f64, .count = k});
+      expect_right_collective(world, {.kind = Kind::allreduce, .dtype = DType::f32, .count = 17 * k});
+      expect_right_collective(
+          world, {.kind = Kind::broadcast, .dtype = DType::u8, .count = 1 + k, .root = int(k) % world.size()});
+      expect_right_collective(world, {.kind = Kind::allgather, .dtype = DType::i16, .count = 3 + k});
+      expect_right_collective(world, {.kind = Kind::reduce_scatter, .op = Op::max, .dtype = DType::f64, .count = k});
       if (k % 3 == 0) world.barrier();
     }
     world.finish();

@@ -6,26 +6,26 @@
 namespace anello::launch {
 namespace {
 
-const Surroundings kTerminal{.environment = {"TERM=xterm", "NO_COLOR=1"}, .terminal_columns = 60};
+const Surroundings kOnTerminal{.environment = {"TERM=xterm", "NO_COLOR=1"}, .terminal_columns = 60};
 
 TEST(Terminal, RankZeroLearnsItsWidthAndNobodyElse) {
-  const Outcome outcome = testing::run(ranks(2, "echo width $ANELLO_TTY."), kTerminal);
+  const Outcome outcome = testing::run(ranks(2, "echo width $ANELLO_TTY."), kOnTerminal);
   EXPECT_TRUE(contains(outcome.out, "[0] width 55.")) << outcome.out;
   EXPECT_TRUE(contains(outcome.out, "[1] width .")) << outcome.out;
 }
 
 TEST(Terminal, LabelsHaveColoursUnlessThatIsUnwanted) {
-  Surroundings surroundings = kTerminal;
+  Surroundings surroundings = kOnTerminal;
   surroundings.environment = {"TERM=xterm", "NO_COLOR"};
   EXPECT_TRUE(contains(testing::run(ranks(2, "echo x"), surroundings).out, "\033[32m[1]\033[0m x"));
-  EXPECT_TRUE(contains(testing::run(ranks(2, "echo x"), kTerminal).out, "[1] x"));
+  EXPECT_TRUE(contains(testing::run(ranks(2, "echo x"), kOnTerminal).out, "[1] x"));
 }
 
 TEST(Terminal, AProgressBarIsSeenWhileItMoves) {
   Process job(ranks(2,
                     "if [ $ANELLO_RANK = 0 ]; then printf '25%%\\r'; sleep 1; printf '50%%\\r'; sleep 1; echo done; "
                     "else sleep 0.5; echo between; fi"),
-              kTerminal);
+              kOnTerminal);
   ASSERT_TRUE(job.says("[0] 25%"));
   EXPECT_FALSE(contains(job.out(), "done"));
   EXPECT_EQ(job.wait(), 0);
@@ -36,7 +36,7 @@ TEST(Terminal, AProgressBarIsSeenWhileItMoves) {
 
 TEST(Terminal, WhatIsTypedGoesToRankZero) {
   Process job(ranks(2, "[ $ANELLO_RANK = 0 ] || exit 0; printf 'name? '; read name; echo hello $name; cat; echo end"),
-              kTerminal);
+              kOnTerminal);
   ASSERT_TRUE(job.says("[0] name? "));
   job.type("anello\n");
   ASSERT_TRUE(job.says("[0] hello anello"));
@@ -46,7 +46,7 @@ TEST(Terminal, WhatIsTypedGoesToRankZero) {
 }
 
 TEST(Terminal, CtrlCEndsAll) {
-  Process job(ranks(2, "echo ready; exec sleep 300"), kTerminal);
+  Process job(ranks(2, "echo ready; exec sleep 300"), kOnTerminal);
   ASSERT_TRUE(job.says("[0] ready") && job.says("[1] ready"));
   job.type("\003");
   EXPECT_EQ(job.wait(), 130);
@@ -54,7 +54,7 @@ TEST(Terminal, CtrlCEndsAll) {
 }
 
 TEST(Terminal, ALauncherInTheBackgroundIsNotStoppedByItsInput) {
-  Surroundings surroundings = kTerminal;
+  Surroundings surroundings = kOnTerminal;
   surroundings.background = true;
   Process job(ranks(2, "echo ready; sleep 1; echo done"), surroundings);
   ASSERT_TRUE(job.says("[0] ready"));
@@ -64,7 +64,7 @@ TEST(Terminal, ALauncherInTheBackgroundIsNotStoppedByItsInput) {
 }
 
 TEST(Terminal, CtrlZStopsRanksToo) {
-  Surroundings surroundings = kTerminal;
+  Surroundings surroundings = kOnTerminal;
   surroundings.background = true;  // so that its process group has somebody to continue it
   Process job(ranks(1, "echo pid $$ launcher $(awk '/PPid/ {print $2}' /proc/$PPID/status).; exec sleep 300"),
               surroundings);

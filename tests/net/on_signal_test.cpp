@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string refusal(std::string_view name) {
+std::string refusal_of_signal(std::string_view name) {
   EventLoop background;
   try {
     const OnSignal waits(background.context(), name, [] {});
@@ -37,21 +37,21 @@ TEST(OnSignal, calls_for_every_world_that_waits) {
     first.stop();
     second.stop();
   }
-  EXPECT_EQ(refusal("USR2"), "none") << "the next world may wait for it too";
+  EXPECT_EQ(refusal_of_signal("USR2"), "none") << "the next world may wait for it too";
 }
 
 TEST(OnSignal, leaves_a_program_s_own_handler_alone) {
   signal(SIGUSR1, [](int) {});
-  EXPECT_THAT(refusal("USR1"), HasSubstr("ANELLO_FLIGHT_SIGNAL=USR1: the program has a handler of its own"));
+  EXPECT_THAT(refusal_of_signal("USR1"), HasSubstr("ANELLO_FLIGHT_SIGNAL=USR1: the program has a handler of its own"));
   signal(SIGUSR1, SIG_DFL);
-  EXPECT_EQ(refusal("USR1"), "none");
+  EXPECT_EQ(refusal_of_signal("USR1"), "none");
   signal(SIGUSR1, [](int) {});
-  EXPECT_NE(refusal("USR1"), "none") << "also after a world that waited for it";
+  EXPECT_NE(refusal_of_signal("USR1"), "none") << "also after a world that waited for it";
   signal(SIGUSR1, SIG_DFL);
 }
 
 TEST(OnSignal, an_unknown_name_is_refused) {
-  EXPECT_THAT(refusal("KILL"), HasSubstr("ANELLO_FLIGHT_SIGNAL must be none, USR1 or USR2, not 'KILL'"));
+  EXPECT_THAT(refusal_of_signal("KILL"), HasSubstr("ANELLO_FLIGHT_SIGNAL must be none, USR1 or USR2, not 'KILL'"));
 }
 
 }  // namespace

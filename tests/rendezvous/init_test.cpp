@@ -18,7 +18,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-std::string refusal(const Settings& settings) {
+std::string refusal_of(const Settings& settings) {
   try {
     (void)init(settings);
   } catch (const Error& error) {
@@ -46,20 +46,20 @@ TEST(Init, WithNothingSetIsAWorldOfOne) {
 TEST(Init, RefusesSettingsThatDoNotFitTogether) {
   Settings settings;
   settings.rank = 0;
-  EXPECT_THAT(refusal(settings), HasSubstr("ANELLO_RANK=0 is set, but ANELLO_SIZE is not"));
+  EXPECT_THAT(refusal_of(settings), HasSubstr("ANELLO_RANK=0 is set, but ANELLO_SIZE is not"));
   settings.size = 4;
-  EXPECT_THAT(refusal(settings), AllOf(HasSubstr("ANELLO_SIZE=4 needs ANELLO_RENDEZVOUS"), HasSubstr("`anello run`")));
+  EXPECT_THAT(refusal_of(settings), AllOf(HasSubstr("ANELLO_SIZE=4 needs ANELLO_RENDEZVOUS"), HasSubstr("`anello run`")));
   settings.rank = 4;
-  EXPECT_THAT(refusal(settings), HasSubstr("ANELLO_RANK=4 must be less than ANELLO_SIZE=4"));
+  EXPECT_THAT(refusal_of(settings), HasSubstr("ANELLO_RANK=4 must be less than ANELLO_SIZE=4"));
   settings = {};
   settings.log = "loud";
-  EXPECT_THAT(refusal(settings), HasSubstr("ANELLO_LOG must be error, warning, info or debug, not 'loud'"));
+  EXPECT_THAT(refusal_of(settings), HasSubstr("ANELLO_LOG must be error, warning, info or debug, not 'loud'"));
   settings = {};
   settings.rendezvous = "nowhere";
-  EXPECT_THAT(refusal(settings), HasSubstr("ANELLO_RENDEZVOUS='nowhere'"));
+  EXPECT_THAT(refusal_of(settings), HasSubstr("ANELLO_RENDEZVOUS='nowhere'"));
   settings = {};
   settings.size = 1;
-  EXPECT_EQ(refusal(settings), "accepted");
+  EXPECT_EQ(refusal_of(settings), "accepted");
 }
 
 TEST(Init, MakesAWorldOfTheRanksThatTheServerBringsTogether) {

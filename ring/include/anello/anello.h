@@ -27,9 +27,11 @@
  */
 #ifndef ANELLO_ANELLO_H
 #define ANELLO_ANELLO_H
+#include <anello/export.h>
 #include <stddef.h>
 #include <stdint.h>
 
+ANELLO_API_BEGIN
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -338,4 +340,5 @@ void anello_deallocate(void* memory);
 #ifdef __cplusplus
 }
 #endif
+ANELLO_API_END
 #endif

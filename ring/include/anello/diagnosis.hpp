@@ -1,10 +1,12 @@
 // What a rank has done, for people and monitoring: its counters, and phases of the program for a timeline.
 #pragma once
+#include <anello/export.h>
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 class Timeline;
@@ -40,3 +42,4 @@ class Phase {
 };
 
 }  // namespace anello
+ANELLO_API_END

@@ -2,10 +2,12 @@
 // environment, network, another rank) is thrown as an anello::Error, which names the culprit and, if there is one, the
 // remedy. A broken invariant of the library is a bug and aborts the process. Objects are values; any thread.
 #pragma once
+#include <anello/export.h>
 #include <exception>
 #include <string>
 #include <string_view>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // The values are part of the wire protocol and of the C API: only append.
@@ -50,3 +52,4 @@ class Error : public std::exception {
 };
 
 }  // namespace anello
+ANELLO_API_END

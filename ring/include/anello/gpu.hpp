@@ -18,6 +18,7 @@
 // Error{device} with the CUDA call, the device and the stream. NCCL differs from Group: it adds f16 and bf16 in their
 // own type, its min and max ignore NaN, and results are the same from run to run only on the same hardware.
 #pragma once
+#include <anello/export.h>
 #include <anello/world.hpp>
 #include <memory>
 #include <optional>
@@ -26,6 +27,7 @@
 
 struct CUstream_st;
 
+ANELLO_API_BEGIN
 namespace anello {
 
 using GpuStream = CUstream_st*;  // the same type as cudaStream_t, without CUDA's headers
@@ -87,3 +89,4 @@ class GpuGroup {
 };
 
 }  // namespace anello
+ANELLO_API_END

@@ -8,6 +8,7 @@
 //   // backward on the stream: gradients.ready(1); ... gradients.ready(0);   when the last kernel of each is queued
 //   gradients.finish();                                // work queued on the stream from now on sees the averages
 #pragma once
+#include <anello/export.h>
 #include <anello/gpu.hpp>
 #include <anello/gradients.hpp>
 #include <initializer_list>
@@ -15,6 +16,7 @@
 #include <span>
 #include <vector>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 class GpuGradients {
@@ -49,3 +51,4 @@ class GpuGradients {
 };
 
 }  // namespace anello
+ANELLO_API_END

@@ -11,6 +11,7 @@
 // operations. They follow the order in which gradients became ready on rank 0 in the first step.
 // Source: Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", 2020.
 #pragma once
+#include <anello/export.h>
 #include <anello/group.hpp>
 #include <chrono>
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // The gradient of one parameter: elements of f16, bf16, f32 or f64, borrowed until the Gradients object is destroyed.
@@ -100,3 +102,4 @@ class Gradients {
 };
 
 }  // namespace anello
+ANELLO_API_END

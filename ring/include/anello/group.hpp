@@ -12,6 +12,7 @@
 // Tensors: counts are numbers of elements and have 64 bits; zero elements are allowed. "In place" means that input and
 // output are the same memory; otherwise they must not overlap. Results are bitwise equal on all ranks that get them.
 #pragma once
+#include <anello/export.h>
 #include <anello/error.hpp>
 #include <anello/tensor.hpp>
 #include <anello/work.hpp>
@@ -22,6 +23,7 @@
 #include <span>
 #include <string_view>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // Options of one call. All ranks must give the same ones, except for the name.
@@ -179,3 +181,4 @@ class Group {
 };
 
 }  // namespace anello
+ANELLO_API_END

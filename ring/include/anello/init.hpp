@@ -1,8 +1,10 @@
 // How a process becomes a rank of a World. Defined in rendezvous/init.cpp.
 #pragma once
+#include <anello/export.h>
 #include <anello/settings.hpp>
 #include <anello/world.hpp>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // Joins the world that the environment describes: a launcher, or a person, sets ANELLO_SIZE, ANELLO_RENDEZVOUS and the
@@ -13,3 +15,4 @@ namespace anello {
 [[nodiscard]] World init(const Settings& settings);
 
 }  // namespace anello
+ANELLO_API_END

@@ -3,8 +3,10 @@
 //
 //   std::vector<float, anello::Allocator<float>> gradients(parameters);
 #pragma once
+#include <anello/export.h>
 #include <cstddef>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // At least `bytes` bytes of zeroed memory, in whole pages. Other processes map it when a collective first uses it.
@@ -27,3 +29,4 @@ struct Allocator {
 };
 
 }  // namespace anello
+ANELLO_API_END

@@ -1,11 +1,13 @@
 // The settings of a world: a struct with one field for each row of the table in settings.def. It is read from the
 // environment or filled in by the program. A number of -1 whose row has no default means "not set". Objects are values.
 #pragma once
+#include <anello/export.h>
 #include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 namespace detail {
@@ -42,3 +44,4 @@ struct SettingRow {
 const std::vector<SettingRow>& setting_rows();
 
 }  // namespace anello
+ANELLO_API_END

@@ -2,6 +2,7 @@
 // caller's memory is borrowed until the call returns, or, in an _async call, until the work is done. The functions here
 // are pure: any thread, no blocking, no errors.
 #pragma once
+#include <anello/export.h>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // The values are part of the wire protocol and of the C API: only append. A boolean is a byte that is 0 or 1.
@@ -115,3 +117,4 @@ void convert(std::span<const f16> from, std::span<float> to);
 void convert(std::span<const bf16> from, std::span<float> to);
 
 }  // namespace anello
+ANELLO_API_END

@@ -1,9 +1,11 @@
 // A world inside one process, for tests and experiments: each rank is a thread. The ranks communicate through shared
 // memory or through real sockets on loopback; ANELLO_TRANSPORT decides. Link anello::testing.
 #pragma once
+#include <anello/export.h>
 #include <anello/world.hpp>
 #include <functional>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // Runs `program` on `ranks` threads, each with its own World, and blocks until all threads have ended. If one of them
@@ -14,3 +16,4 @@ void run_world(int ranks, const std::function<void(World&)>& program,
                const Settings& settings = Settings::from_environment());
 
 }  // namespace anello
+ANELLO_API_END

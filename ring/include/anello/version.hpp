@@ -1,5 +1,6 @@
 // The version of Anello. CMake reads it from here: this is the only place that has it.
 #pragma once
+#include <anello/export.h>
 #include <string_view>
 
 // Of the headers that a program is compiled with, for #if.
@@ -7,9 +8,11 @@
 #define ANELLO_VERSION_MINOR 2
 #define ANELLO_VERSION_PATCH 0
 
+ANELLO_API_BEGIN
 namespace anello {
 
 // Of the library that the program runs with, for example "0.2.0"; a zero byte follows. Any thread; never blocks.
 std::string_view version();
 
 }  // namespace anello
+ANELLO_API_END

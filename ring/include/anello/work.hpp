@@ -3,6 +3,7 @@
 // The last handle may be destroyed at any time: the operation goes on, and needs its tensors until it is done. A handle
 // may outlive its world: when the world ends, its operations are done or have failed.
 #pragma once
+#include <anello/export.h>
 #include <anello/error.hpp>
 #include <chrono>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <span>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 struct AsyncOperation;
@@ -47,3 +49,4 @@ class Work {
 void wait_all(std::span<const Work> works);
 
 }  // namespace anello
+ANELLO_API_END

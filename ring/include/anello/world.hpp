@@ -2,6 +2,7 @@
 // only a world has: where its ranks run, how it ends, and records of what it did. One World object in each process
 // (or in each thread of run_world).
 #pragma once
+#include <anello/export.h>
 #include <anello/diagnosis.hpp>
 #include <anello/group.hpp>
 #include <anello/settings.hpp>
@@ -9,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+ANELLO_API_BEGIN
 namespace anello {
 
 class World : public Group {
@@ -59,3 +61,4 @@ class World : public Group {
 };
 
 }  // namespace anello
+ANELLO_API_END

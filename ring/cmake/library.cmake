@@ -1,0 +1,42 @@
+# anello_library(NAME SOURCES ... [LINKS ...] [PRIVATE ...]): one target for each room. Who links NAME links the room's
+# objects (the target NAME_objects compiles them) and those of the rooms in LINKS; the link graph is the picture of the
+# house. LINKS also gives the room's users its include folders and definitions, PRIVATE does not.
+
+add_library(anello_options INTERFACE)
+target_compile_features(anello_options INTERFACE cxx_std_20)
+target_compile_options(anello_options INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
+target_include_directories(anello_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/ring/include)
+if(ANELLO_SANITIZE)
+  # The vptr check opens a pipe to see whether memory can be read, and fails in tests that use up all descriptors.
+  set(_sanitize -fsanitize=${ANELLO_SANITIZE} -fno-sanitize=vptr -fno-omit-frame-pointer -fno-sanitize-recover=all
+    # What Clang 14 puts before each function for this check does not work with coroutines.
+    $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
+  target_compile_options(anello_options INTERFACE ${_sanitize})
+  target_link_options(anello_options INTERFACE ${_sanitize})
+endif()
+
+# With CMAKE_UNITY_BUILD a room is one translation unit: its headers are read once, and its templates compiled once.
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 0)
+if(CMAKE_UNITY_BUILD)
+  # g++ takes the sources that the unit includes for headers, whose types should not be local.
+  target_compile_options(anello_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
+
+function(anello_library name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;LINKS;PRIVATE" ${ARGN})
+  add_library(${name}_objects OBJECT ${ROOM_SOURCES})
+  set_target_properties(${name}_objects PROPERTIES
+    POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
+  target_link_libraries(${name}_objects PUBLIC anello_options ${ROOM_LINKS} PRIVATE ${ROOM_PRIVATE})
+  list(TRANSFORM ROOM_PRIVATE REPLACE "(.+)" "$<LINK_ONLY:\\1>")
+  # Objects reach a program through an interface only: an object library that is linked itself does not pass them on.
+  add_library(${name} INTERFACE)
+  target_link_libraries(${name} INTERFACE anello_options ${ROOM_LINKS} ${ROOM_PRIVATE} $<TARGET_OBJECTS:${name}_objects>)
+endfunction()
+
+# For code that runs once in a job, such as the reading of options: less optimisation, half the time to compile.
+function(anello_compile_quickly target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()

@@ -1,0 +1,72 @@
+# The library as it is shipped: one `anello` made of all rooms, static or (BUILD_SHARED_LIBS) shared; how it is installed;
+# and what find_package and pkg-config read. find_package(anello) gives anello::anello, and anello::testing for run_world.
+include(CMakePackageConfigHelpers)
+
+set(rooms base plan algorithms link trace run shm failure net group gradients world testing gpu rendezvous)
+list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_OBJECTS:anello_\\1_objects>" OUTPUT_VARIABLE anello_objects)
+
+# Before 1.0 each minor version has an ABI of its own, and so a SONAME of its own.
+function(anello_make_library name)
+  add_library(${name} ${ARGN} ${anello_objects})
+  set_target_properties(${name} PROPERTIES
+    OUTPUT_NAME anello
+    LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/ring/cmake/anello.map)
+  target_compile_features(${name} INTERFACE cxx_std_20)
+  target_include_directories(${name} INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/ring/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${name} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} hwy::hwy)
+  if(OpenSSL_FOUND)
+    target_link_libraries(${name} PRIVATE OpenSSL::Crypto)
+  endif()
+  if(ANELLO_SANITIZE)
+    target_link_options(${name} PUBLIC -fsanitize=${ANELLO_SANITIZE})
+  else()
+    # Templates of the standard library are compiled into each library that uses them; they are no part of its interface.
+    target_link_options(${name} PRIVATE
+      $<$<STREQUAL:$<TARGET_PROPERTY:${name},TYPE>,SHARED_LIBRARY>:-Wl,--version-script=${PROJECT_SOURCE_DIR}/ring/cmake/anello.map>)
+  endif()
+endfunction()
+anello_make_library(libanello)
+add_library(anello::anello ALIAS libanello)
+set_target_properties(libanello PROPERTIES EXPORT_NAME anello)
+
+# The world of threads needs the engine's hidden parts: it is in the library, and this target says who uses it.
+add_library(libanello_testing INTERFACE)
+add_library(anello::testing ALIAS libanello_testing)
+set_target_properties(libanello_testing PROPERTIES EXPORT_NAME testing)
+target_link_libraries(libanello_testing INTERFACE libanello)
+
+install(TARGETS libanello libanello_testing EXPORT anello
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ring/include/anello DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT anello NAMESPACE anello:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/anello FILE anelloTargets.cmake)
+configure_package_config_file(ring/cmake/anelloConfig.cmake.in anelloConfig.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/anello)
+write_basic_package_version_file(anelloConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/anelloConfig.cmake ${PROJECT_BINARY_DIR}/anelloConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/anello)
+
+# pkg-config reads the prefix from where the file lies, so an installed tree may be moved. A program that
+# links the archive also links what the archive uses.
+file(RELATIVE_PATH ANELLO_PREFIX_FROM_PC "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" ANELLO_PREFIX_FROM_PC "${ANELLO_PREFIX_FROM_PC}")
+set(ANELLO_PC_REQUIRES libhwy)
+if(OpenSSL_FOUND)
+  list(APPEND ANELLO_PC_REQUIRES libcrypto)
+endif()
+list(JOIN ANELLO_PC_REQUIRES " " ANELLO_PC_REQUIRES)
+get_target_property(anello_type libanello TYPE)
+if(anello_type STREQUAL "SHARED_LIBRARY")
+  set(ANELLO_PC_PRIVATE .private)
+  set(ANELLO_PC_LIBS_PRIVATE "-pthread -lstdc++")
+else()
+  set(ANELLO_PC_LIBS "-pthread -lstdc++")  # there is an archive only, and every program needs what it uses
+endif()
+configure_file(ring/cmake/anello.pc.in anello.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/anello.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
