@@ -38,24 +38,24 @@ struct TuneRequest {
 // An algorithm and slab size to measure; the first of a list is always the library's own choice.
 struct Candidate {
   Algorithm algorithm = Algorithm::automatic;
-  std::int64_t slab_bytes = kSuitableSlab;
+  std::int64_t slab_bytes = algorithms::kSuitableSlab;
   std::vector<double> times_us;  // one for each round
 };
 
 struct Finding {
   std::uint64_t size = 0;
-  Choice shipped;
+  algorithms::Choice shipped;
   double shipped_us = 0;
   Candidate best;
   double best_us = 0;
 };
 
 // The facts that a layout describes.
-TableRow row_for(const std::string& layout) {
-  return parse_table(layout + " any auto suitable").at(0);
+algorithms::TableRow row_for(const std::string& layout) {
+  return algorithms::parse_table(layout + " any auto suitable").at(0);
 }
 
-Facts facts_of(const TableRow& row, std::uint64_t bytes) {
+algorithms::Facts facts_of(const algorithms::TableRow& row, std::uint64_t bytes) {
   return {.world = row.world,
           .oversubscribed = row.oversubscribed,
           .memory = row.memory,
@@ -105,7 +105,7 @@ class Tuner {
   double time_us(const Candidate& candidate, std::uint64_t size) {
     const Tensor tensor(memory_.get(), size / size_bytes(DType::f32), DType::f32);
     ReduceOptions options{.algorithm = name(candidate.algorithm)};
-    if (candidate.slab_bytes != kSuitableSlab) options.slab_bytes = candidate.slab_bytes;
+    if (candidate.slab_bytes != algorithms::kSuitableSlab) options.slab_bytes = candidate.slab_bytes;
     const Timing timing = measure(
         library_, [&] { world_.allreduce(tensor, Op::sum, options); }, timing_);
     return layout_.oversubscribed ? timing.mean_us : timing.p50_us;
@@ -129,7 +129,7 @@ class Tuner {
 
   // Adds the slab sizes whose plans differ from that of the library's own slab size, and from each other.
   void add_slabs(std::vector<Candidate>& field, Algorithm algorithm, std::uint64_t size) {
-    Facts facts = facts_of(layout_, size);
+    algorithms::Facts facts = facts_of(layout_, size);
     std::set<std::uint64_t> known{slab_elems(facts)};
     for (const std::int64_t slab_bytes : kSlabs) {
       facts.slab_bytes = slab_bytes;
@@ -148,20 +148,21 @@ class Tuner {
   World& world_;
   Ours library_;
   const TuneRequest& request_;
-  TableRow layout_;
+  algorithms::TableRow layout_;
   Memory memory_;
   Options timing_;
 };
 
 std::string shown(Algorithm algorithm, std::int64_t slab_bytes) {
-  return slab_bytes == kSuitableSlab ? std::string(name(algorithm)) : text(name(algorithm), " in ", slab_bytes);
+  return slab_bytes == algorithms::kSuitableSlab ? std::string(name(algorithm))
+                                                 : text(name(algorithm), " in ", slab_bytes);
 }
 
 std::string line_of(const Finding& finding) {
   const Candidate& best = finding.best;
   const bool own = best.algorithm == Algorithm::automatic;
   return text(
-      columns(std::pair(finding.size, 12), std::pair(shown(finding.shipped.algorithm, kSuitableSlab), 10),
+      columns(std::pair(finding.size, 12), std::pair(shown(finding.shipped.algorithm, algorithms::kSuitableSlab), 10),
               std::pair(digits(finding.shipped_us), 10),
               std::pair(own ? "the same" : shown(best.algorithm, best.slab_bytes), 20),
               std::pair(digits(finding.best_us), 10), std::pair(digits(finding.shipped_us / finding.best_us), 7)),
@@ -183,11 +184,11 @@ std::string verdict(const std::vector<Finding>& findings) {
 }
 
 // Each row ends at the geometric mean of its size and the next; equal neighbours become one row.
-Table rows_of(const TableRow& layout, const std::vector<Finding>& findings) {
-  Table rows;
+algorithms::Table rows_of(const algorithms::TableRow& layout, const std::vector<Finding>& findings) {
+  algorithms::Table rows;
   for (std::size_t i = 0; i < findings.size(); i++) {
     const Finding& finding = findings[i];
-    TableRow row = layout;
+    algorithms::TableRow row = layout;
     if (i + 1 < findings.size())
       row.max_bytes = std::uint64_t(std::sqrt(double(finding.size)) * std::sqrt(double(findings[i + 1].size)));
     if (finding.shipped_us > kWorthARow * finding.best_us) {
@@ -205,25 +206,26 @@ Table rows_of(const TableRow& layout, const std::vector<Finding>& findings) {
 }
 
 // The rows for other layouts that the file already has; they stay.
-Table rows_of_others(const std::string& file, const std::string& layout_of_ours) {
+algorithms::Table rows_of_others(const std::string& file, const std::string& layout_of_ours) {
   std::ifstream old(file);
   std::ostringstream all;
   if (old) all << old.rdbuf();
-  Table others = parse_table(all.str());
-  std::erase_if(others, [&](const TableRow& row) { return to_text(row).starts_with(layout_of_ours + " "); });
+  algorithms::Table others = algorithms::parse_table(all.str());
+  std::erase_if(others,
+                [&](const algorithms::TableRow& row) { return to_text(row).starts_with(layout_of_ours + " "); });
   return others;
 }
 
-void write(const std::string& file, const Table& rows) {
+void write(const std::string& file, const algorithms::Table& rows) {
   std::ofstream out(file);
-  out << table_headline();
-  for (const TableRow& row : rows) out << to_text(row);
+  out << algorithms::table_headline();
+  for (const algorithms::TableRow& row : rows) out << to_text(row);
   if (!out.flush()) throw Error(ErrorCode::file, text("-o ", file, ": cannot be written"));
 }
 
 void tune_in(World& world, const Settings& settings, const TuneRequest& request) {
   const bool writes = world.rank() == 0;
-  Table rows;
+  algorithms::Table rows;
   if (writes && !request.file.empty()) rows = rows_of_others(request.file, world.layout());
   if (writes) std::cout << "# " << world.layout() << ", " << request.rounds << " rounds\n" << headline() << std::flush;
   Tuner tuner(world, settings, request);
@@ -235,7 +237,7 @@ void tune_in(World& world, const Settings& settings, const TuneRequest& request)
   if (!writes) return;
   std::cout << verdict(findings);
   if (request.file.empty()) return;
-  for (const TableRow& row : rows_of(row_for(world.layout()), findings)) rows.push_back(row);
+  for (const algorithms::TableRow& row : rows_of(row_for(world.layout()), findings)) rows.push_back(row);
   write(request.file, rows);
 }
 
@@ -243,7 +245,7 @@ int tune(TuneRequest& request) {
   for (std::uint64_t& size : request.sizes) size = std::max<std::uint64_t>(4, size / 4 * 4);
   std::ranges::sort(request.sizes);
   Settings settings = Settings::from_environment();
-  if (settings.algorithm != "auto" || settings.slab_bytes != kSuitableSlab || !settings.table.empty())
+  if (settings.algorithm != "auto" || settings.slab_bytes != algorithms::kSuitableSlab || !settings.table.empty())
     throw Error(ErrorCode::configuration,
                 "tune compares with the library's own choice; unset ANELLO_ALGORITHM, ANELLO_SLAB_BYTES, ANELLO_TABLE");
   return in_world(settings, [&](World& world) {

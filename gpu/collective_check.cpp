@@ -15,7 +15,7 @@ void all_or_none(World& world, const std::function<void()>& attempt) {
   } catch (const Error& error) {
     failure = error.what();
   }
-  const auto failures = gather_text(world, failure, {.name = "whether all ranks can use their GPU"});
+  const auto failures = group::gather_text(world, failure, {.name = "whether all ranks can use their GPU"});
   for (int rank = 0; rank < world.size(); rank++)
     if (const std::string& its = failures[std::size_t(rank)]; !its.empty())
       throw Error(ErrorCode::unsupported, text("rank ", rank, " on ", world.host(rank), ": ", its), rank);

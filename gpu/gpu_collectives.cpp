@@ -10,7 +10,7 @@ namespace {
 
 using gpu::Collectives;
 
-RankAndSize rank_and_size_of(const Group& group) {
+group::RankAndSize rank_and_size_of(const Group& group) {
   return {group.rank(), group.size()};
 }
 
@@ -25,7 +25,7 @@ void GpuGroup::allreduce(Tensor inout, GpuStream stream, Op op, const ReduceOpti
 }
 
 void GpuGroup::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
-  operations::allreduce(input, output, op, options);
+  group::operations::allreduce(input, output, op, options);
   impl_->carry_out(
       "allreduce", {{input, output}}, impl_->nccl_can(Kind::allreduce, input.dtype, op, options), stream,
       [&](Collectives& gpu) { gpu.allreduce(input, output, stream, op, options); },
@@ -33,8 +33,8 @@ void GpuGroup::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op 
 }
 
 void GpuGroup::allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options) {
-  std::vector<Buffer::Piece> pieces;
-  const DType dtype = operations::allreduce(list, pieces, op, options).dtype;
+  std::vector<run::Buffer::Piece> pieces;
+  const DType dtype = group::operations::allreduce(list, pieces, op, options).dtype;
   impl_->carry_out(
       "allreduce", read_only(list), impl_->nccl_can(Kind::allreduce, dtype, op, options), stream,
       [&](Collectives& gpu) { gpu.allreduce(list, stream, op, options); },
@@ -47,7 +47,7 @@ void GpuGroup::reduce(Tensor inout, int root, GpuStream stream, Op op, const Red
 
 void GpuGroup::reduce(ConstTensor input, Tensor output, int root, GpuStream stream, Op op,
                       const ReduceOptions& options) {
-  operations::reduce(rank_and_size_of(group()), input, output, root, op, options);
+  group::operations::reduce(rank_and_size_of(group()), input, output, root, op, options);
   if (group().rank() != root) output = Tensor(nullptr, 0, input.dtype);
   impl_->carry_out(
       "reduce", {{input, output}}, impl_->nccl_can(Kind::reduce, input.dtype, op, options), stream,
@@ -60,15 +60,15 @@ void GpuGroup::broadcast(Tensor tensor, int root, GpuStream stream, const Option
 }
 
 void GpuGroup::broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options) {
-  std::vector<Buffer::Piece> pieces;
-  operations::broadcast(rank_and_size_of(group()), list, pieces, root, options);
+  std::vector<run::Buffer::Piece> pieces;
+  group::operations::broadcast(rank_and_size_of(group()), list, pieces, root, options);
   impl_->carry_out(
       "broadcast", read_only(list), true, stream, [&](Collectives& gpu) { gpu.broadcast(list, root, stream, options); },
       [&](Group& host) { host.broadcast(list, root, options); });
 }
 
 void GpuGroup::allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) {
-  operations::allgather(rank_and_size_of(group()), input, output, options);
+  group::operations::allgather(rank_and_size_of(group()), input, output, options);
   impl_->carry_out(
       "allgather", {{input, output}}, true, stream,
       [&](Collectives& gpu) { gpu.allgather(input, output, stream, options); },
@@ -76,7 +76,7 @@ void GpuGroup::allgather(ConstTensor input, Tensor output, GpuStream stream, con
 }
 
 void GpuGroup::gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
-  operations::gather(rank_and_size_of(group()), input, output, root, options);
+  group::operations::gather(rank_and_size_of(group()), input, output, root, options);
   if (group().rank() != root) output = Tensor(nullptr, 0, input.dtype);
   impl_->carry_out(
       "gather", {{input, output}}, true, stream,
@@ -85,7 +85,7 @@ void GpuGroup::gather(ConstTensor input, Tensor output, int root, GpuStream stre
 }
 
 void GpuGroup::scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
-  operations::scatter(rank_and_size_of(group()), input, output, root, options);
+  group::operations::scatter(rank_and_size_of(group()), input, output, root, options);
   if (group().rank() != root) input = ConstTensor(nullptr, 0, output.dtype);
   impl_->carry_out(
       "scatter", {{input, output}}, true, stream,
@@ -94,7 +94,7 @@ void GpuGroup::scatter(ConstTensor input, Tensor output, int root, GpuStream str
 }
 
 void GpuGroup::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
-  operations::reduce_scatter(rank_and_size_of(group()), input, output, op, options);
+  group::operations::reduce_scatter(rank_and_size_of(group()), input, output, op, options);
   impl_->carry_out(
       "reduce_scatter", {{input, output}}, impl_->nccl_can(Kind::reduce_scatter, input.dtype, op, options), stream,
       [&](Collectives& gpu) { gpu.reduce_scatter(input, output, stream, op, options); },
@@ -102,7 +102,7 @@ void GpuGroup::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream
 }
 
 void GpuGroup::alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) {
-  operations::alltoall(rank_and_size_of(group()), input, output, options);
+  group::operations::alltoall(rank_and_size_of(group()), input, output, options);
   impl_->carry_out(
       "alltoall", {{input, output}}, true, stream,
       [&](Collectives& gpu) { gpu.alltoall(input, output, stream, options); },
@@ -111,7 +111,7 @@ void GpuGroup::alltoall(ConstTensor input, Tensor output, GpuStream stream, cons
 
 void GpuGroup::alltoall(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
                         std::span<const std::uint64_t> recv_counts, GpuStream stream, const Options& options) {
-  operations::alltoall(rank_and_size_of(group()), input, output, send_counts, recv_counts, options);
+  group::operations::alltoall(rank_and_size_of(group()), input, output, send_counts, recv_counts, options);
   impl_->carry_out(
       "alltoall", {{input, output}}, true, stream,
       [&](Collectives& gpu) { gpu.alltoall(input, output, send_counts, recv_counts, stream, options); },
@@ -119,7 +119,7 @@ void GpuGroup::alltoall(ConstTensor input, Tensor output, std::span<const std::u
 }
 
 void GpuGroup::send(ConstTensor tensor, int to, GpuStream stream, const Options& options) {
-  operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
+  group::operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
   check_peer("send", to, rank_and_size_of(group()));
   impl_->carry_out(
       "send", {{tensor}}, true, stream, [&](Collectives& gpu) { gpu.send(tensor, to, stream, options); },
@@ -127,7 +127,7 @@ void GpuGroup::send(ConstTensor tensor, int to, GpuStream stream, const Options&
 }
 
 void GpuGroup::recv(Tensor tensor, int from, GpuStream stream, const Options& options) {
-  operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
+  group::operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
   check_peer("recv", from, rank_and_size_of(group()));
   impl_->carry_out(
       "recv", {{tensor}}, true, stream, [&](Collectives& gpu) { gpu.recv(tensor, from, stream, options); },

@@ -38,7 +38,7 @@ class GpuGradients::Impl {
   };
 
   void send_complete();
-  void send(const BucketSchedule::ScheduledBucket& bucket, const ReduceOptions& options);
+  void send(const gradients::BucketSchedule::ScheduledBucket& bucket, const ReduceOptions& options);
   void send_staged(std::size_t number, const ReduceOptions& options);
   void wait_for_staged();
   void follow(GpuStream earlier, GpuStream later);
@@ -53,7 +53,7 @@ class GpuGradients::Impl {
   GpuGroup& group_;
   Group same_ranks_;  // for host memory
   gpu::Device device_;
-  BucketSchedule schedule_;
+  gradients::BucketSchedule schedule_;
   GpuStream stream_;    // of the backward pass
   gpu::Stream travel_;  // of the buckets
   gpu::Event order_;
@@ -78,10 +78,11 @@ void refuse_what_is_not_there(const GradientOptions& options) {
     throw Error(ErrorCode::unsupported, text(kCaller, ": ", what, " is not available for gradients in GPU memory"));
 }
 
-BucketSchedule make_schedule(Group& group, std::span<const Gradient> gradients, const GradientOptions& options) {
+gradients::BucketSchedule make_schedule(Group& group, std::span<const Gradient> gradients,
+                                        const GradientOptions& options) {
   refuse_what_is_not_there(options);
   return {kCaller, gradients, options.accumulation_passes,
-          register_gradients(kCaller, group, gradients, options, kGpuBuckets)};
+          register_gradients(kCaller, group, gradients, options, gradients::kGpuBuckets)};
 }
 
 }  // namespace
@@ -118,7 +119,7 @@ void GpuGradients::Impl::ready(std::size_t gradient) {
 
 void GpuGradients::Impl::send_complete() {
   schedule_.send_complete([this](std::size_t number) {
-    const BucketSchedule::ScheduledBucket& bucket = schedule_.buckets()[number];
+    const gradients::BucketSchedule::ScheduledBucket& bucket = schedule_.buckets()[number];
     const ReduceOptions options{.name = bucket.name, .wire = wire_, .prescale = factor_};
     if (staging_)
       send_staged(number, options);
@@ -127,7 +128,7 @@ void GpuGradients::Impl::send_complete() {
   });
 }
 
-void GpuGradients::Impl::send(const BucketSchedule::ScheduledBucket& bucket, const ReduceOptions& options) {
+void GpuGradients::Impl::send(const gradients::BucketSchedule::ScheduledBucket& bucket, const ReduceOptions& options) {
   const auto began = Clock::now();
   follow(stream_, travel_.get());
   group_.allreduce(bucket.tensors, travel_.get(), op_, options);

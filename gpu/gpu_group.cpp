@@ -98,7 +98,7 @@ GpuGroup::Impl::Impl(World& world, const Options& options, const FindTables& fin
     mine.kernels = loaded.kernels != nullptr;
   });
   std::vector<RankGpu> all;
-  for (const std::string& each : gather_text(world, encode(mine), {.name = "GPUs of all ranks"}))
+  for (const std::string& each : group::gather_text(world, encode(mine), {.name = "GPUs of all ranks"}))
     all.push_back(decode_rank_gpu(each));
   if (!std::ranges::all_of(all, &RankGpu::kernels)) tables.kernels = nullptr;
   const std::string why_not = options.backend == "staged" ? "ANELLO_GPU_BACKEND=staged" : why_not_nccl(world, all);
@@ -134,9 +134,9 @@ bool GpuGroup::Impl::in_host_memory(std::string_view verb, const Tensors& tensor
     int device = kHost;
     gpu::check(device_, device_.table->device_of(tensor.data, &device), text(verb, ": asking where a tensor is"));
     if (device != kHost && device != int(device_.id))
-      refuse(verb, text("a tensor is on GPU ", device, ", but this rank's is GPU ", int(device_.id)));
+      group::refuse(verb, text("a tensor is on GPU ", device, ", but this rank's is GPU ", int(device_.id)));
     if (where != kNowhere && where != device)
-      refuse(verb, "one tensor is in the GPU's memory, another in the host's; all must be in the same memory");
+      group::refuse(verb, "one tensor is in the GPU's memory, another in the host's; all must be in the same memory");
     where = device;
   }
   return where == kHost;
@@ -162,7 +162,7 @@ void GpuGroup::Impl::synchronize(GpuStream stream) {
 namespace {
 
 GpuGroupAccess::Impl::Options options_of(World& world, const GpuOptions& options) {
-  const Settings& settings = WorldMaker::settings(world);
+  const Settings& settings = world::WorldMaker::settings(world);
   GpuGroupAccess::Impl::Options all;
   all.backend = settings.gpu_backend;
   all.staged.copy = settings.operation_limit;
@@ -177,7 +177,7 @@ GpuGroupAccess::Impl::Options options_of(World& world, const GpuOptions& options
 
 GpuGroup::GpuGroup(World& world, const GpuOptions& options)
     : GpuGroup(std::make_unique<Impl>(world, options_of(world, options), [&] {
-        const std::string& plugin = WorldMaker::settings(world).gpu_plugin;
+        const std::string& plugin = world::WorldMaker::settings(world).gpu_plugin;
         return Impl::Tables{&gpu::installed(plugin).table(), gpu::installed_kernels_if_any(plugin)};
       })) {}
 GpuGroup::GpuGroup(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

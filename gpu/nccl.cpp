@@ -235,10 +235,10 @@ void Nccl::allgather(ConstTensor input, Tensor output, GpuStream stream, const P
     return run(signature, options.name, options.consistency_token, stream, [&](void* comm) {
       return table_->allgather(input.data, output.data, input.count, dtype, comm, stream);
     });
-  const Parts parts(group_.size(), 0, options.counts);
+  const plan::Parts parts(group_.size(), 0, options.counts);
   const auto call = [&](void* comm) {
     return each_below(group_.size(), [&](int rank) {
-      const Range part = parts.of(rank);
+      const plan::Range part = parts.of(rank);
       if (part.count == 0) return 0;
       void* const to = at(output.data, part.begin, output.dtype);
       const void* const from = rank == group_.rank() ? input.data : to;
@@ -250,7 +250,7 @@ void Nccl::allgather(ConstTensor input, Tensor output, GpuStream stream, const P
 
 void Nccl::gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
   const bool is_root = group_.rank() == root;
-  const Parts parts(group_.size(), input.count, options.counts);
+  const plan::Parts parts(group_.size(), input.count, options.counts);
   std::vector<Move> moves;
   if (!is_root) moves.push_back({root, input.data, input.count, nullptr, 0});
   for (int rank = 0; is_root && rank < group_.size(); rank++)
@@ -266,7 +266,7 @@ void Nccl::gather(ConstTensor input, Tensor output, int root, GpuStream stream, 
 
 void Nccl::scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
   const bool is_root = group_.rank() == root;
-  const Parts parts(group_.size(), output.count, options.counts);
+  const plan::Parts parts(group_.size(), output.count, options.counts);
   std::vector<Move> moves;
   if (!is_root) moves.push_back({root, nullptr, 0, output.data, output.count});
   for (int rank = 0; is_root && rank < group_.size(); rank++)
@@ -283,7 +283,7 @@ void Nccl::scatter(ConstTensor input, Tensor output, int root, GpuStream stream,
 // Unequal parts: one reduction to each rank.
 void Nccl::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
   const int dtype = int(input.dtype);
-  const Parts parts(group_.size(), output.count, options.counts);
+  const plan::Parts parts(group_.size(), output.count, options.counts);
   const Signature signature{.count = parts.whole(),
                             .fingerprint = fingerprint_of(options.counts),
                             .kind = Kind::reduce_scatter,
@@ -295,7 +295,7 @@ void Nccl::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op
                 return table_->reduce_scatter(inputs[0], output.data, output.count, dtype, reduction, all, stream);
               return together([&](void* comm) {
                 return each_below(group_.size(), [&](int rank) {
-                  const Range part = parts.of(rank);
+                  const plan::Range part = parts.of(rank);
                   if (part.count == 0) return 0;
                   const void* const from = at(inputs[0], part.begin, input.dtype);
                   return table_->reduce(from, output.data, part.count, dtype, reduction, rank, comm, stream);
@@ -327,7 +327,7 @@ void Nccl::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts
                         " expects ", expected));
       throw *group_.failure();
     }
-  const Parts outgoing(group_.size(), 0, send_counts), incoming(group_.size(), 0, recv_counts);
+  const plan::Parts outgoing(group_.size(), 0, send_counts), incoming(group_.size(), 0, recv_counts);
   std::vector<Move> moves;
   for (int rank = 0; rank < group_.size(); rank++)
     moves.push_back({rank, at(input.data, outgoing.of(rank).begin, input.dtype), outgoing.of(rank).count,

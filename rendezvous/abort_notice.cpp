@@ -21,18 +21,18 @@ using asio::ip::tcp;
 constexpr std::chrono::milliseconds kLimitPerRank{300};
 
 // The rank closes the connection when it has read the verdict. Throws if that fails.
-asio::awaitable<void> send_to_rank(const Roster::Formed& world, const Roster::Reach& to, const Credentials& credentials,
-                                   const Verdict& verdict) {
+asio::awaitable<void> send_to_rank(const Roster::Formed& world, const Roster::Reach& to,
+                                   const net::Credentials& credentials, const failure::Verdict& verdict) {
   tcp::socket socket(co_await asio::this_coro::executor);
-  const Deadline deadline(socket, kLimitPerRank);
+  const net::Deadline deadline(socket, kLimitPerRank);
   const tcp::endpoint where(asio::ip::make_address(to.address), to.port);
   co_await socket.async_connect(where, use_awaitable);
-  const Claim claim{Role::launcher, world.generation, -1, to.rank};
+  const net::Claim claim{net::Role::launcher, world.generation, -1, to.rank};
   co_await connect_handshake(socket, credentials, claim);
-  ControlMessage notice;
+  failure::ControlMessage notice;
   notice.origin = to.rank;
   notice.verdict = verdict;
-  const std::string bytes = message(MessageKind::frame, encode(notice));
+  const std::string bytes = message(net::MessageKind::frame, encode(notice));
   co_await asio::async_write(socket, asio::buffer(bytes), use_awaitable);
   asio::error_code end;
   char nothing = 0;
@@ -42,7 +42,7 @@ asio::awaitable<void> send_to_rank(const Roster::Formed& world, const Roster::Re
 
 }  // namespace
 
-asio::awaitable<void> send_abort_notice(Roster::Formed world, Credentials credentials, Verdict verdict) {
+asio::awaitable<void> send_abort_notice(Roster::Formed world, net::Credentials credentials, failure::Verdict verdict) {
   for (const Roster::Reach& to : world.ranks) try {
       co_await send_to_rank(world, to, credentials, verdict);
       co_return;

@@ -10,6 +10,6 @@
 namespace anello::rendezvous {
 
 // Tries the ranks of `world` one after the other, 300 ms each, until one has received the verdict. Does not throw.
-asio::awaitable<void> send_abort_notice(Roster::Formed world, Credentials credentials, Verdict verdict);
+asio::awaitable<void> send_abort_notice(Roster::Formed world, net::Credentials credentials, failure::Verdict verdict);
 
 }  // namespace anello::rendezvous

@@ -45,7 +45,7 @@ milliseconds left(std::chrono::steady_clock::time_point deadline) {
 
 // A random time between half of `pause` and all of it, so that ranks do not connect all at once.
 milliseconds jittered(milliseconds pause) {
-  const auto draw = static_cast<unsigned char>(random_bytes(1)[0]);
+  const auto draw = static_cast<unsigned char>(net::random_bytes(1)[0]);
   return pause / 2 + pause * draw / 512;
 }
 
@@ -56,10 +56,10 @@ void throw_if_failed(const Reply& reply) {
 }  // namespace
 
 RendezvousClient::RendezvousClient(const Settings& settings, std::string secret)
-    : settings_(settings), server_(parse_host_port("ANELLO_RENDEZVOUS", settings.rendezvous)) {
+    : settings_(settings), server_(net::parse_host_port("ANELLO_RENDEZVOUS", settings.rendezvous)) {
   identity_.job = settings.job;
   identity_.secret = std::move(secret);
-  require_usable({identity_.job, identity_.secret});
+  net::require_usable({identity_.job, identity_.secret});
   const auto deadline = Clock::now() + settings.start_timeout;
   connect(deadline);
   identity_.address = own_address();
@@ -104,7 +104,7 @@ bool RendezvousClient::try_one(const tcp::endpoint& where, Clock::time_point dea
     return true;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::network && error.code() != ErrorCode::timed_out) throw;
-    tried_ += text(tried_.empty() ? "" : ", ", host_port(where.address().to_string(), where.port()), " (",
+    tried_ += text(tried_.empty() ? "" : ", ", net::host_port(where.address().to_string(), where.port()), " (",
                    error.message(), ")");
     return false;
   }
@@ -114,14 +114,14 @@ asio::awaitable<void> RendezvousClient::open(const tcp::endpoint& where, millise
   socket_ = tcp::socket(context_);
   asio::error_code failure;
   {
-    const Deadline deadline(socket_, std::min(limit, kConnectLimit));
+    const net::Deadline deadline(socket_, std::min(limit, kConnectLimit));
     co_await socket_.async_connect(where, asio::redirect_error(asio::use_awaitable, failure));
     if (deadline.passed()) throw Error(ErrorCode::timed_out, "no answer");
   }
   if (failure) throw Error(ErrorCode::network, failure.message());
   socket_.set_option(tcp::no_delay(true), failure);
-  const Credentials credentials{identity_.job, identity_.secret};
-  const Claim claim{Role::rendezvous, 0, settings_.rank, -1};
+  const net::Credentials credentials{identity_.job, identity_.secret};
+  const net::Claim claim{net::Role::rendezvous, 0, settings_.rank, -1};
   co_await connect_handshake(socket_, credentials, claim);
 }
 
@@ -129,8 +129,8 @@ std::string RendezvousClient::own_address() const {
   asio::error_code failure;
   const tcp::endpoint local = socket_.local_endpoint(failure);
   if (failure) throw Error(ErrorCode::network, text("the connection to the rendezvous broke: ", failure.message()));
-  std::string address = choose_address(settings_.iface, local.address().to_string(), local_interfaces());
-  if (identity_.secret.empty() && !is_loopback(address))
+  std::string address = net::choose_address(settings_.iface, local.address().to_string(), net::local_interfaces());
+  if (identity_.secret.empty() && !net::is_loopback(address))
     throw Error(ErrorCode::configuration,
                 text("this rank would listen on ", address,
                      " without a secret; set ANELLO_SECRET_FILE on all ranks (`anello secret FILE` makes one)"));
@@ -195,17 +195,17 @@ void RendezvousClient::check(milliseconds patience) {
 
 // Reads even if writing fails: the server may have sent the reason before it closed the connection.
 asio::awaitable<void> RendezvousClient::send_and_receive(const Request& request, milliseconds limit, Reply& reply) {
-  const std::string message = framed(rendezvous::encode(request));
+  const std::string message = net::framed(rendezvous::encode(request));
   asio::error_code ignored;
   co_await asio::async_write(socket_, asio::buffer(message), asio::redirect_error(asio::use_awaitable, ignored));
   co_await receive(limit, reply);
 }
 
 asio::awaitable<void> RendezvousClient::receive(milliseconds limit, Reply& reply) {
-  const Deadline deadline(socket_, limit);
+  const net::Deadline deadline(socket_, limit);
   std::string body;
   try {
-    body = co_await read_message(socket_, rendezvous::kMaxReplyBytes);
+    body = co_await net::read_message(socket_, rendezvous::kMaxReplyBytes);
   } catch (const Error&) {
     if (deadline.passed()) throw Error(ErrorCode::timed_out, text("no answer within ", rendezvous::seconds(limit)));
     throw;
@@ -227,7 +227,7 @@ void RendezvousClient::fail(std::string_view reason) noexcept {
 
 // A few bytes into an empty socket buffer: this does not block.
 void RendezvousClient::send_and_close(const Request& request) {
-  const std::string message = framed(rendezvous::encode(request));
+  const std::string message = net::framed(rendezvous::encode(request));
   asio::error_code ignored;
   asio::write(socket_, asio::buffer(message), ignored);
   socket_.shutdown(tcp::socket::shutdown_both, ignored);

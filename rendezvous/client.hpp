@@ -59,7 +59,7 @@ class RendezvousClient {
   void run(asio::awaitable<void> work);
 
   const Settings settings_;
-  const HostPort server_;
+  const net::HostPort server_;
   asio::io_context context_{1};
   asio::ip::tcp::socket socket_{context_};
   std::string tried_;  // the addresses of the last attempts, each with its error

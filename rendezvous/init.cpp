@@ -37,7 +37,7 @@ World world_of_one(const Settings& settings) {
   identity.job = settings.job;
   identity.host = rendezvous::host_name();
   identity.address = "127.0.0.1";
-  return WorldMaker::make(
+  return world::WorldMaker::make(
       identity, [](std::string blob) { return std::vector<std::string>{std::move(blob)}; }, settings);
 }
 
@@ -53,17 +53,17 @@ World init(const Settings& settings) {
   check_consistent(settings);
   if (settings.rendezvous.empty()) return world_of_one(settings);
 
-  RendezvousClient client(settings, read_secret(settings));
+  RendezvousClient client(settings, net::read_secret(settings));
   const Identity& identity = client.identity();
   set_log(severity, text("rank ", identity.rank));
   if (settings.local_rank >= 0 && settings.local_rank != identity.local_rank)
     log(Severity::warning, text("ANELLO_LOCAL_RANK=", settings.local_rank, " contradicts the ranks of ", identity.host,
                                 "; using local rank ", identity.local_rank));
   try {
-    World world = WorldMaker::make(
+    World world = world::WorldMaker::make(
         identity, [&](std::string blob) { return client.exchange(std::move(blob)); }, settings,
         [&](std::chrono::milliseconds patience) { client.check(patience); });
-    client.leave(WorldMaker::port(world));
+    client.leave(world::WorldMaker::port(world));
     return world;
   } catch (const std::exception& error) {
     client.fail(error.what());

@@ -50,7 +50,7 @@ void serve(const ServerOptions& options) {
   open_missing_standard_descriptors();
   Signals signals({SIGINT, SIGTERM, SIGHUP});  // before the server's thread, which inherits the blocked signals
   const RendezvousServer server(options);
-  write_all(STDOUT_FILENO, "ANELLO_RENDEZVOUS=" + host_port(options.listen_address, server.port()) + "\n",
+  write_all(STDOUT_FILENO, "ANELLO_RENDEZVOUS=" + net::host_port(options.listen_address, server.port()) + "\n",
             "standard output");
   while (!signals.next()) {
     pollfd entry{signals.fd(), POLLIN, 0};
@@ -80,7 +80,7 @@ int rendezvous_command(const Words& words, char**) {
   options.port = std::uint16_t(parse_number("--port", port, 0, 65535));
   options.size = int(parse_number("--size", size, 0, 1048576));
   options.job = settings.job;
-  options.secret = read_secret(settings);
+  options.secret = net::read_secret(settings);
   options.start_timeout = settings.start_timeout;
   serve(options);
   return 0;

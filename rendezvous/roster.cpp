@@ -52,7 +52,7 @@ std::string Roster::unreachable() const {
   for (const auto& [id, member] : members_) machines.insert(member.join.machine);
   if (machines.size() < 2) return {};
   for (const auto& [id, member] : members_)
-    if (is_loopback(member.join.address))
+    if (net::is_loopback(member.join.address))
       return text(describe(member.join), " is on the loopback address ", member.join.address,
                   ", where ranks of other hosts cannot reach it; give it the rendezvous server's network address in "
                   "ANELLO_RENDEZVOUS, or set ANELLO_IFACE");

@@ -38,7 +38,7 @@ tcp::endpoint checked_endpoint(const ServerOptions& options) {
   if (failure)
     throw Error(ErrorCode::configuration, text("the address to listen on must be numeric, such as 127.0.0.1, not '",
                                                options.listen_address, "'"));
-  if (options.secret.empty() && !is_loopback(options.listen_address))
+  if (options.secret.empty() && !net::is_loopback(options.listen_address))
     throw Error(ErrorCode::configuration,
                 text("listening on ", options.listen_address,
                      " needs a secret: set ANELLO_SECRET_FILE (`anello secret FILE` makes one), or listen on "
@@ -46,14 +46,14 @@ tcp::endpoint checked_endpoint(const ServerOptions& options) {
   return {address, options.port};
 }
 
-std::optional<Rejection> only_joining(const Claim& claim) {
-  if (claim.role == Role::rendezvous) return {};
-  return Rejection{RejectReason::place, "this is a rendezvous server, not a rank"};
+std::optional<net::Rejection> only_joining(const net::Claim& claim) {
+  if (claim.role == net::Role::rendezvous) return {};
+  return net::Rejection{trace::RejectReason::place, "this is a rendezvous server, not a rank"};
 }
 
 // The server's counters as text for Prometheus.
 std::string server_metrics(std::string_view job, const ServerStats& stats) {
-  PrometheusWriter writer({{"job", job}});
+  trace::PrometheusWriter writer({{"job", job}});
   writer.describe("rendezvous_members", "gauge", "Ranks that have joined the world that gathers or starts.");
   writer.value(stats.members);
   writer.describe("rendezvous_generation", "gauge", "Number of the world that gathers or starts.");
@@ -80,7 +80,7 @@ class RendezvousServer::Impl {
   void abort(int culprit, const std::string& reason);
 
  private:
-  using Connection = std::shared_ptr<MessageChannel>;
+  using Connection = std::shared_ptr<net::MessageChannel>;
 
   void listen(const tcp::endpoint& where);
   asio::awaitable<void> serve(Connection connection);
@@ -91,21 +91,21 @@ class RendezvousServer::Impl {
   void set_alarm();
   void publish_stats();
 
-  const Credentials credentials_;
-  HalfOpen half_open_;
+  const net::Credentials credentials_;
+  net::HalfOpen half_open_;
   // Declared before the members that use it: coroutines that have not ended when it stops are destroyed with it.
-  EventLoop event_loop_;
+  net::EventLoop event_loop_;
   tcp::acceptor acceptor_{event_loop_.context()};
   asio::steady_timer alarm_{event_loop_.context()};  // the roster's deadline
   Roster roster_;
   std::map<Roster::MemberId, Connection> connections_;
   Roster::MemberId next_id_ = 0;
-  std::optional<Verdict> abort_verdict_;  // of the newest world that was aborted
+  std::optional<failure::Verdict> abort_verdict_;  // of the newest world that was aborted
   std::uint32_t aborted_generation_ = 0;
-  RejectedConnections rejected_;
+  trace::RejectedConnections rejected_;
   std::uint16_t port_ = 0;
   mutable std::mutex stats_mutex_;
-  std::optional<Metrics> metrics_;
+  std::optional<net::Metrics> metrics_;
   ServerStats stats_;
 };
 
@@ -121,11 +121,12 @@ RendezvousServer::Impl::Impl(const ServerOptions& options)
   const auto take = [this](tcp::socket socket) {
     asio::error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
-    asio::co_spawn(event_loop_.context(), serve(std::make_shared<MessageChannel>(std::move(socket))), asio::detached);
+    asio::co_spawn(event_loop_.context(), serve(std::make_shared<net::MessageChannel>(std::move(socket))),
+                   asio::detached);
   };
-  const auto make_room = [this] { half_open_.close_oldest(kTimeEnough); };
-  asio::co_spawn(event_loop_.context(), accept_each(acceptor_, {"the rendezvous server", make_room, take, &rejected_}),
-                 asio::detached);
+  const auto make_room = [this] { half_open_.close_oldest(net::kTimeEnough); };
+  asio::co_spawn(event_loop_.context(),
+                 net::accept_each(acceptor_, {"the rendezvous server", make_room, take, &rejected_}), asio::detached);
 }
 
 RendezvousServer::Impl::~Impl() {
@@ -140,7 +141,7 @@ void RendezvousServer::Impl::listen(const tcp::endpoint& where) {
     acceptor_.listen();
     port_ = acceptor_.local_endpoint().port();
   } catch (const asio::system_error& error) {
-    throw Error(ErrorCode::network, text("cannot listen on ", host_port(where.address().to_string(), where.port()),
+    throw Error(ErrorCode::network, text("cannot listen on ", net::host_port(where.address().to_string(), where.port()),
                                          ": ", error.code().message()));
   }
 }
@@ -152,7 +153,7 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
   std::optional<rendezvous::Join> join;
   try {
     join = co_await receive_join(connection->socket());
-  } catch (const HandshakeError& error) {
+  } catch (const net::HandshakeError& error) {
     rejected_.count(error.reason());
     roster_.refused(error.what());
     log(Severity::info, text("rejected a connection: ", error.what()));
@@ -170,30 +171,32 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
 
 // Handshake and first request, each within kHandshakeLimit. Throws HandshakeError.
 asio::awaitable<rendezvous::Join> RendezvousServer::Impl::receive_join(tcp::socket& socket) {
-  const HalfOpen::Place place(half_open_, socket);
+  const net::HalfOpen::Place place(half_open_, socket);
   publish_stats();
   asio::error_code ignored;
   const tcp::endpoint peer = socket.remote_endpoint(ignored);
-  const Claim claim = co_await accept_handshake(socket, credentials_, only_joining);
-  const Deadline deadline(socket, kHandshakeLimit);
-  const auto error = [&](RejectReason reason, std::string_view why) {
-    return HandshakeError(reason,
-                          text("connection from ", host_port(peer.address().to_string(), peer.port()), ": ", why));
+  const net::Claim claim = co_await accept_handshake(socket, credentials_, only_joining);
+  const net::Deadline deadline(socket, net::kHandshakeLimit);
+  const auto error = [&](trace::RejectReason reason, std::string_view why) {
+    return net::HandshakeError(
+        reason, text("connection from ", net::host_port(peer.address().to_string(), peer.port()), ": ", why));
   };
   try {
-    const std::string body = co_await read_message(socket, rendezvous::kMaxRequestBytes);
+    const std::string body = co_await net::read_message(socket, rendezvous::kMaxRequestBytes);
     rendezvous::Join join = std::get<rendezvous::Join>(rendezvous::decode_request(body));
-    if (!socket.is_open()) throw error(RejectReason::crowded_out, "closed to make room for newer connections");
-    if (join.rank != claim.from) throw error(RejectReason::place, "it joins as another rank than in its handshake");
+    if (!socket.is_open()) throw error(trace::RejectReason::crowded_out, "closed to make room for newer connections");
+    if (join.rank != claim.from)
+      throw error(trace::RejectReason::place, "it joins as another rank than in its handshake");
     co_return join;
   } catch (const std::bad_variant_access&) {
-    throw error(RejectReason::noise, "its first message is not a request to join");
-  } catch (const HandshakeError&) {
+    throw error(trace::RejectReason::noise, "its first message is not a request to join");
+  } catch (const net::HandshakeError&) {
     throw;
   } catch (const Error& broken) {
-    if (deadline.passed()) throw error(RejectReason::silent, "it did not join in time");
-    if (!socket.is_open()) throw error(RejectReason::crowded_out, "closed to make room for newer connections");
-    throw error(broken.code() == ErrorCode::protocol ? RejectReason::noise : RejectReason::gone, broken.what());
+    if (deadline.passed()) throw error(trace::RejectReason::silent, "it did not join in time");
+    if (!socket.is_open()) throw error(trace::RejectReason::crowded_out, "closed to make room for newer connections");
+    throw error(broken.code() == ErrorCode::protocol ? trace::RejectReason::noise : trace::RejectReason::gone,
+                broken.what());
   }
 }
 
@@ -202,7 +205,7 @@ asio::awaitable<void> RendezvousServer::Impl::receive_requests(tcp::socket& sock
   std::string broken;
   try {
     for (bool present = true; present;) {
-      const std::string body = co_await read_message(socket, rendezvous::kMaxRequestBytes);
+      const std::string body = co_await net::read_message(socket, rendezvous::kMaxRequestBytes);
       rendezvous::Request request = rendezvous::decode_request(body);
       if (auto* contribution = std::get_if<rendezvous::Contribution>(&request)) {
         deliver(roster_.contributed(id, std::move(*contribution), steady_clock::now()));
@@ -224,7 +227,7 @@ asio::awaitable<void> RendezvousServer::Impl::receive_requests(tcp::socket& sock
 
 void RendezvousServer::Impl::deliver(const Roster::Sends& sends) {
   for (const Roster::Send& send : sends) {
-    const auto message = std::make_shared<const std::string>(framed(rendezvous::encode(send.reply)));
+    const auto message = std::make_shared<const std::string>(net::framed(rendezvous::encode(send.reply)));
     const auto* failed = std::get_if<rendezvous::Failed>(&send.reply);
     if (failed) log(Severity::info, text("start-up failed: ", failed->message));
     if (std::holds_alternative<rendezvous::Assigned>(send.reply) && &send == &sends.front())
@@ -258,10 +261,10 @@ void RendezvousServer::Impl::publish_stats() {
 }
 
 void RendezvousServer::Impl::abort(int culprit, const std::string& reason) {
-  const std::string cut = reason.substr(0, ControlMessage::kMaxMessageBytes / 2);
+  const std::string cut = reason.substr(0, failure::ControlMessage::kMaxMessageBytes / 2);
   asio::post(event_loop_.context(), [this, culprit, why = text("the launcher ended the world: ", cut)] {
     deliver(roster_.aborted(culprit, why));
-    abort_verdict_ = Verdict{ErrorCode::aborted, culprit < roster_.formed().size ? culprit : -1, why};
+    abort_verdict_ = failure::Verdict{ErrorCode::aborted, culprit < roster_.formed().size ? culprit : -1, why};
     aborted_generation_ = roster_.formed().generation;
     start_abort_notice();
   });

@@ -25,12 +25,12 @@ struct ServerOptions {
 
 // The server's state and counters at one moment.
 struct ServerStats {
-  std::uint32_t generation = 1;                        // number of the world that gathers or starts
-  std::size_t members = 0;                             // ranks that have joined it and not left
-  bool starting = false;                               // all its ranks have joined
-  int worlds_formed = 0;                               // worlds whose ranks have all left in good order
-  RejectedConnections::Counts rejected_connections{};  // connections that ended before they had joined
-  std::size_t half_open = 0;                           // connections that have not joined yet
+  std::uint32_t generation = 1;                               // number of the world that gathers or starts
+  std::size_t members = 0;                                    // ranks that have joined it and not left
+  bool starting = false;                                      // all its ranks have joined
+  int worlds_formed = 0;                                      // worlds whose ranks have all left in good order
+  trace::RejectedConnections::Counts rejected_connections{};  // connections that ended before they had joined
+  std::size_t half_open = 0;                                  // connections that have not joined yet
   std::size_t reachable = 0;  // ranks of the newest world that have left the rendezvous and can receive an abort notice
   std::string last_failure;   // why the last start-up failed; empty after a success
 };

@@ -29,6 +29,9 @@ TEST(Tidy, IncludesFollowTheDirectionOfTheRooms) {
 TEST(Tidy, EverySourceOfTheRingLiesInARoom) {
   EXPECT_THAT(loose_sources(project()), IsEmpty());
 }
+TEST(Tidy, EachRoomHasItsNamespace) {
+  EXPECT_THAT(wrong_namespaces(project()), IsEmpty());
+}
 TEST(Tidy, TheEnvironmentIsReadInOnePlace) {
   EXPECT_THAT(environment_reads(project()), IsEmpty());
 }
@@ -96,6 +99,16 @@ TEST(TidyRules, SourcesAtTheTopOfTheRing) {
               ElementsAre("ring/a.cpp: belongs in a room of ring/"));
 }
 
+TEST(TidyRules, ARoomOutsideItsNamespace) {
+  const auto file = [](const char* path, const char* line) { return File{path, {"#pragma once", line}}; };
+  EXPECT_THAT(
+      wrong_namespaces({file("ring/net/a.hpp", "namespace anello {"), file("ring/net/b.hpp", "namespace anello::net {"),
+                        file("ring/base/c.hpp", "namespace anello {"),
+                        file("ring/group/group_impl.hpp", "namespace anello {"),
+                        file("ring/include/anello/d.hpp", "namespace anello {")}),
+      ElementsAre("ring/net/a.hpp:2: belongs in namespace anello::net"));
+}
+
 TEST(TidyRules, ASecondReadOfTheEnvironment) {
   const File one{"ring/base/config.cpp", {"const char* value = std::getenv(variable);"}};
   EXPECT_THAT(environment_reads({one}), IsEmpty());
@@ -111,13 +124,14 @@ TEST(TidyRules, AClockThatMayBeSet) {
 }
 
 TEST(TidyRules, SourcesThatNobodyKnows) {
-  const std::vector<File> tree = {{"ring/CMakeLists.txt", {"anello_library(anello_world", "  SOURCES world.cpp sub/listed.cpp)"}},
-                                  {"ring/world.cpp", {"#include \"ring/used.hpp\""}},
-                                  {"ring/sub/listed.cpp", {}},
-                                  {"ring/sub/forgotten.cpp", {}},
-                                  {"ring/orld.cpp", {}},
-                                  {"ring/used.hpp", {}},
-                                  {"ring/unused.hpp", {}}};
+  const std::vector<File> tree = {
+      {"ring/CMakeLists.txt", {"anello_library(anello_world", "  SOURCES world.cpp sub/listed.cpp)"}},
+      {"ring/world.cpp", {"#include \"ring/used.hpp\""}},
+      {"ring/sub/listed.cpp", {}},
+      {"ring/sub/forgotten.cpp", {}},
+      {"ring/orld.cpp", {}},
+      {"ring/used.hpp", {}},
+      {"ring/unused.hpp", {}}};
   EXPECT_THAT(unlisted_sources(tree),
               ElementsAre("ring/sub/forgotten.cpp: no CMakeLists.txt lists it",
                           "ring/orld.cpp: no CMakeLists.txt lists it", "ring/unused.hpp: nobody includes it"));

@@ -14,7 +14,7 @@ constexpr std::int64_t kInFirstCache = 8 << 10, kInSecondCache = 256 << 10, kInM
 
 // Bytes a second are those of one buffer, as in an allreduce; three are touched.
 void combine(benchmark::State& state, DType dtype, Op op) {
-  const Arithmetic kernel = arithmetic(dtype, op);
+  const run::Arithmetic kernel = run::arithmetic(dtype, op);
   const auto bytes = std::size_t(state.range(0));
   std::vector<std::byte> local(bytes), incoming(bytes);
   for (auto _ : state) {

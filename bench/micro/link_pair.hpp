@@ -17,20 +17,20 @@ struct LinkPair {
     dialled.connect(acceptor.local_endpoint());
     tcp::socket accepted = acceptor.accept();
     for (tcp::socket* socket : {&dialled, &accepted}) socket->set_option(tcp::no_delay(true));
-    a = std::make_unique<TcpLink>(std::move(dialled));
-    b = std::make_unique<TcpLink>(std::move(accepted));
+    a = std::make_unique<net::TcpLink>(std::move(dialled));
+    b = std::make_unique<net::TcpLink>(std::move(accepted));
   }
   asio::io_context context;
-  std::unique_ptr<Link> a, b;
+  std::unique_ptr<link::Link> a, b;
 };
 
 // Move as much as possible of `left`; return true when nothing is left.
-inline bool send_part(Link& link, ConstBytes& left) {
+inline bool send_part(link::Link& link, ConstBytes& left) {
   const std::size_t sent = link.send_from({&left, 1});
   left = left.subspan(sent);
   return left.empty();
 }
-inline bool receive_part(Link& link, Bytes& left) {
+inline bool receive_part(link::Link& link, Bytes& left) {
   const std::size_t got = link.recv_into({&left, 1});
   left = left.subspan(got);
   return left.empty();

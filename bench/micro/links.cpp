@@ -15,10 +15,10 @@ using bench::move_both_ways;
 using bench::receive_part;
 using bench::send_part;
 
-void send_all(Link& link, ConstBytes bytes) {
+void send_all(link::Link& link, ConstBytes bytes) {
   while (!send_part(link, bytes)) std::this_thread::yield();
 }
-void receive_all(Link& link, Bytes bytes) {
+void receive_all(link::Link& link, Bytes bytes) {
   while (!receive_part(link, bytes)) std::this_thread::yield();
 }
 

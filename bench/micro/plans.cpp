@@ -12,8 +12,8 @@ constexpr std::uint64_t kElems = 16 << 20, kElemBytes = 4, kSlabBytes = 4 << 20;
 
 void plan(benchmark::State& state, Algorithm algorithm) {
   const int world = int(state.range(0));
-  const Shape shape{world / 2, world, kElems, 0};
-  Facts facts;
+  const algorithms::Shape shape{world / 2, world, kElems, 0};
+  algorithms::Facts facts;
   facts.world = world;
   facts.bytes = kElems * kElemBytes;
   facts.elem_bytes = kElemBytes;
@@ -25,7 +25,7 @@ void plan(benchmark::State& state, Algorithm algorithm) {
 }
 
 void choice(benchmark::State& state) {
-  Facts facts;
+  algorithms::Facts facts;
   facts.world = 8;
   facts.elem_bytes = kElemBytes;
   facts.slab_bytes = kSlabBytes;

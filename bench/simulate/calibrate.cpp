@@ -112,7 +112,7 @@ void calibrate(Cluster& cluster) {
   };
   cluster.message_us = message_us(sizeof(float));
   cluster.copy_rate = kCopied / std::max(message_us(kCopied) - cluster.message_us, kMinCopyUs);
-  const Arithmetic sum = arithmetic(DType::f32, Op::sum);
+  const run::Arithmetic sum = run::arithmetic(DType::f32, Op::sum);
   cluster.reduce_rate =
       kReduced / min_us([&] { sum.combine(to.data(), to.data(), from.data(), kReduced >> sum.shift); });
 

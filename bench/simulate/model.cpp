@@ -67,12 +67,12 @@ class Model {
   }
   double took_us(std::uint64_t elems, double rate) const { return double(elems * elem_bytes_) / rate; }
   std::uint64_t elems_of(std::uint64_t bytes) const { return std::max<std::uint64_t>(1, bytes / elem_bytes_); }
-  const Plan& plan(std::uint32_t r) const { return ranks_[r].simulated->plan; }
+  const plan::Plan& plan(std::uint32_t r) const { return ranks_[r].simulated->plan; }
   Host& host_of(std::uint32_t r) { return hosts_[std::size_t(ranks_[r].simulated->host)]; }
 
   void happen(const Event& event);
   auto positions(std::uint32_t r) const {
-    return [&cursors = ranks_[r].cursors](std::uint32_t s) { return Position{cursors[s].step, cursors[s].done}; };
+    return [&cursors = ranks_[r].cursors](std::uint32_t s) { return plan::Position{cursors[s].step, cursors[s].done}; };
   }
   bool held_back(std::uint32_t r, std::uint32_t s);
   bool awaits_data(std::uint32_t r, std::uint32_t s);
@@ -102,7 +102,7 @@ Model::Model(const SimulatedRanks& all, const Cluster& cluster, std::uint64_t el
       hosts_(std::size_t(all.hosts), Host(cluster.cores_used())),
       ranks_(all.ranks.size()) {
   for (std::size_t r = 0; r < ranks_.size(); r++) {
-    const Plan& plan = all.ranks[r].plan;
+    const plan::Plan& plan = all.ranks[r].plan;
     ranks_[r].simulated = &all.ranks[r];
     ranks_[r].cursors.resize(plan.streams.size());
     for (std::size_t s = 0; s < plan.streams.size(); s++) {
@@ -145,9 +145,9 @@ void Model::happen(const Event& event) {
 // If so, the stream that it waits for will look at it again.
 bool Model::held_back(std::uint32_t r, std::uint32_t s) {
   Cursor& cursor = ranks_[r].cursors[s];
-  const Step& step = plan(r).steps[cursor.step];
+  const plan::Step& step = plan(r).steps[cursor.step];
   for (; cursor.dep < step.deps; cursor.dep++) {
-    const Dep dep = plan(r).deps[step.first_dep + cursor.dep];
+    const plan::Dep dep = plan(r).deps[step.first_dep + cursor.dep];
     if (limit(plan(r), step, dep, positions(r)) > step.range.begin + cursor.done) continue;
     ranks_[r].cursors[plan(r).steps[dep.step].stream].waiting.push_back(s);
     return true;
@@ -173,11 +173,11 @@ void Model::look(std::uint32_t r, std::uint32_t s) {
   Rank& rank = ranks_[r];
   Cursor& cursor = rank.cursors[s];
   if (cursor.ready || cursor.step == cursor.end) return;
-  const Step& step = plan(r).steps[cursor.step];
-  if (plan(r).streams[s].kind == Stream::Kind::receive && awaits_data(r, s)) return;
+  const plan::Step& step = plan(r).steps[cursor.step];
+  if (plan(r).streams[s].kind == plan::Stream::Kind::receive && awaits_data(r, s)) return;
   if (held_back(r, s)) return;
   cursor.ready = true;
-  rank.ready.push({step.act == Act::send, step.order, s});
+  rank.ready.push({step.act == plan::Act::send, step.order, s});
   if (rank.state != Rank::State::idle) return;
   rank.state = Rank::State::waiting;
   if (const auto assigned = host_of(r).cores.enter(r)) begin(r, *assigned);
@@ -186,10 +186,10 @@ void Model::look(std::uint32_t r, std::uint32_t s) {
 // The elements that a ready stream can process now, in one go.
 std::uint64_t Model::possible(std::uint32_t r, std::uint32_t s) {
   Cursor& cursor = ranks_[r].cursors[s];
-  const Step& step = plan(r).steps[cursor.step];
+  const plan::Step& step = plan(r).steps[cursor.step];
   const std::uint64_t end = limit(plan(r), step, positions(r));
   std::uint64_t elems = std::min(segment_elems_, end - step.range.begin - cursor.done);
-  if (plan(r).streams[s].kind == Stream::Kind::receive) elems = std::min(elems, cursor.inflow.available(now_us_));
+  if (plan(r).streams[s].kind == plan::Stream::Kind::receive) elems = std::min(elems, cursor.inflow.available(now_us_));
   return elems;
 }
 
@@ -203,17 +203,18 @@ void Model::work(std::uint32_t r, double already_us) {
   const std::uint32_t s = ranks_[r].ready.top().stream;
   ranks_[r].ready.pop();
   const std::uint64_t elems = possible(r, s);
-  const Step& step = plan(r).steps[ranks_[r].cursors[s].step];
+  const plan::Step& step = plan(r).steps[ranks_[r].cursors[s].step];
   const double us = already_us + core_us(cluster_, step, double(elems * elem_bytes_));
   host_of(r).cores_busy_us += us;
   const double first_us = took_us(std::min(elems, grain_elems_), cluster_.copy_rate);
-  if (step.act == Act::send) after(already_us + cluster_.message_us + first_us, Event::Kind::departs, r, s, elems);
+  if (step.act == plan::Act::send)
+    after(already_us + cluster_.message_us + first_us, Event::Kind::departs, r, s, elems);
   after(us, Event::Kind::worked, r, s, elems);
 }
 
 void Model::worked(std::uint32_t r, std::uint32_t s, std::uint64_t elems) {
   Cursor& cursor = ranks_[r].cursors[s];
-  if (plan(r).streams[s].kind == Stream::Kind::receive) cursor.inflow.take(elems);
+  if (plan(r).streams[s].kind == plan::Stream::Kind::receive) cursor.inflow.take(elems);
   cursor.ready = false;
   cursor.dep = 0;
   cursor.done += elems;
@@ -258,10 +259,10 @@ SimulationResult Model::outcome() const {
 
 }  // namespace
 
-double core_us(const Cluster& cluster, const Step& step, double bytes) {
+double core_us(const Cluster& cluster, const plan::Step& step, double bytes) {
   const double copied_us = bytes / cluster.copy_rate, reduced_us = bytes / cluster.reduce_rate;
-  if (step.act == Act::fold) return step.sources == 1 ? copied_us : (step.sources - 1) * reduced_us;
-  return cluster.message_us + copied_us + (step.act == Act::reduce ? reduced_us : 0);
+  if (step.act == plan::Act::fold) return step.sources == 1 ? copied_us : (step.sources - 1) * reduced_us;
+  return cluster.message_us + copied_us + (step.act == plan::Act::reduce ? reduced_us : 0);
 }
 
 SimulationResult simulate(const SimulatedRanks& ranks, const Cluster& cluster, std::uint64_t elem_bytes) {

@@ -24,7 +24,7 @@ struct SimulationResult {
 };
 
 // The time that a core needs for `bytes` of a step.
-double core_us(const Cluster& cluster, const Step& step, double bytes);
+double core_us(const Cluster& cluster, const plan::Step& step, double bytes);
 
 SimulationResult simulate(const SimulatedRanks& ranks, const Cluster& cluster, std::uint64_t elem_bytes);
 

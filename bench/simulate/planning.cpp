@@ -16,7 +16,7 @@ std::uint64_t bytes_of(const std::vector<T>& all) {
 
 }  // namespace
 
-std::uint64_t memory_bytes(const Plan& plan) {
+std::uint64_t memory_bytes(const plan::Plan& plan) {
   return sizeof plan + bytes_of(plan.steps) + bytes_of(plan.streams) + bytes_of(plan.sources) + bytes_of(plan.deps);
 }
 
@@ -27,7 +27,7 @@ Planning measure_planning(const Job& job) {
     double min_ms = std::numeric_limits<double>::max();
     for (int i = 0; i < kRepetitions; i++) {
       const auto start = Clock::now();
-      const Plan plan = plan_allreduce(job.algorithm, {rank, job.world, job.count}, job.slab_elems);
+      const plan::Plan plan = algorithms::plan_allreduce(job.algorithm, {rank, job.world, job.count}, job.slab_elems);
       const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
       min_ms = std::min(min_ms, taken.count());
       all.steps = std::max<std::uint64_t>(all.steps, plan.steps.size());

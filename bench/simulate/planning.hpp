@@ -11,6 +11,6 @@ struct Planning {
 
 Planning measure_planning(const Job& job);
 
-std::uint64_t memory_bytes(const Plan& plan);
+std::uint64_t memory_bytes(const plan::Plan& plan);
 
 }  // namespace anello::bench

@@ -77,12 +77,12 @@ class Predictor {
     std::vector<Work> hosts(std::size_t(small_.hosts), Work{});
     for (const SimulatedRank& rank : small_.ranks) {
       Work& host = hosts[std::size_t(rank.host)];
-      for (const Step& step : rank.plan.steps) {
+      for (const plan::Step& step : rank.plan.steps) {
         const double bytes = double(step.range.count * elem_bytes_) * scale;
         const int peer = rank.plan.streams[step.stream].peer;
         host.core_us += core_us(cluster_, step, bytes);
         if (peer < 0 || peer / job_.ranks_per_host == rank.host) continue;
-        (step.act == Act::send ? host.out : host.in) += bytes;
+        (step.act == plan::Act::send ? host.out : host.in) += bytes;
       }
     }
     SimulationResult all;

@@ -23,7 +23,7 @@ struct Request {
   Limits limits;
   std::vector<int> worlds;
   std::vector<std::uint64_t> sizes;
-  std::int64_t slab_bytes = kSuitableSlab;
+  std::int64_t slab_bytes = algorithms::kSuitableSlab;
   bool calibrates = false, plans_only = false;
   std::string json;
 };
@@ -84,7 +84,7 @@ template <class Use>
 void each_case(const Request& request, Use use) {
   for (const int world : request.worlds)
     for (const std::uint64_t size : request.sizes) {
-      Facts facts = facts_of(request.cluster, world, request.slab_bytes);
+      algorithms::Facts facts = facts_of(request.cluster, world, request.slab_bytes);
       facts.bytes = size / kElemBytes * kElemBytes;
       use(facts);
     }
@@ -93,7 +93,7 @@ void each_case(const Request& request, Use use) {
 nlohmann::ordered_json plan_all(const Request& request) {
   std::cout << planning_headline();
   std::vector<PlanningRow> rows;
-  each_case(request, [&](const Facts& facts) {
+  each_case(request, [&](const algorithms::Facts& facts) {
     for (const Algorithm algorithm : all_algorithms()) {
       const Job job = job_of(request.cluster, facts, algorithm);
       rows.push_back({job, choose(facts).algorithm == algorithm, measure_planning(job)});
@@ -106,7 +106,7 @@ nlohmann::ordered_json plan_all(const Request& request) {
 nlohmann::ordered_json simulate_all(const Request& request) {
   std::cout << cells_headline();
   std::vector<Cell> cells;
-  each_case(request, [&](const Facts& facts) {
+  each_case(request, [&](const algorithms::Facts& facts) {
     cells.push_back(simulate_cell(request.cluster, facts, request.limits));
     std::cout << lines_of(cells.back()) << std::flush;
   });

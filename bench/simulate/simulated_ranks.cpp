@@ -19,36 +19,38 @@ struct Rotation {
   }
 };
 
-bool same(const Step& a, const Step& b) {
+bool same(const plan::Step& a, const plan::Step& b) {
   return a.range.count == b.range.count && a.act == b.act && a.stream == b.stream && a.order == b.order &&
          a.sources == b.sources && a.deps == b.deps;
 }
 
 // Do the steps wait for the same steps, up to the same point? The ranges begin elsewhere, but are equally far apart.
-bool same_waits(const Plan& a, const Step& a_step, const Plan& b, const Step& b_step) {
-  const auto distance = [](const Plan& plan, const Step& step, Dep dep) {
+bool same_waits(const plan::Plan& a, const plan::Step& a_step, const plan::Plan& b, const plan::Step& b_step) {
+  const auto distance = [](const plan::Plan& plan, const plan::Step& step, plan::Dep dep) {
     return dep.whole ? 0 : plan.steps[dep.step].range.begin - step.range.begin;
   };
   for (std::uint32_t k = 0; k < a_step.deps; k++) {
-    const Dep a_dep = a.deps[a_step.first_dep + k], b_dep = b.deps[b_step.first_dep + k];
+    const plan::Dep a_dep = a.deps[a_step.first_dep + k], b_dep = b.deps[b_step.first_dep + k];
     if (a_dep != b_dep || distance(a, a_step, a_dep) != distance(b, b_step, b_dep)) return false;
   }
   return true;
 }
 
 // Is `there` the plan `here`, with the peers rotated?
-bool is_image(const Plan& here, const Plan& there, const Rotation& rotation, int by) {
-  const auto same_stream = [&](const Stream& a, const Stream& b) {
+bool is_image(const plan::Plan& here, const plan::Plan& there, const Rotation& rotation, int by) {
+  const auto same_stream = [&](const plan::Stream& a, const plan::Stream& b) {
     const int peer = a.peer < 0 ? a.peer : rotation.rotated(a.peer, by);
     return a.kind == b.kind && a.first == b.first && a.end == b.end && peer == b.peer;
   };
-  const auto same_step = [&](const Step& a, const Step& b) { return same(a, b) && same_waits(here, a, there, b); };
+  const auto same_step = [&](const plan::Step& a, const plan::Step& b) {
+    return same(a, b) && same_waits(here, a, there, b);
+  };
   return std::ranges::equal(here.streams, there.streams, same_stream) &&
          std::ranges::equal(here.steps, there.steps, same_step);
 }
 
-Plan plan_of(const Job& job, int rank) {
-  return plan_allreduce(job.algorithm, {rank, job.world, job.count}, job.slab_elems);
+plan::Plan plan_of(const Job& job, int rank) {
+  return algorithms::plan_allreduce(job.algorithm, {rank, job.world, job.count}, job.slab_elems);
 }
 
 bool holds(const Rotation& rotation, const Job& job, const std::vector<SimulatedRank>& first_host) {
@@ -76,15 +78,15 @@ std::uint64_t key(int from, int to) {
 template <class StandsFor>
 SimulatedRanks with_targets(std::vector<SimulatedRank> ranks, const Job& job, int hosts, StandsFor stands_for) {
   std::unordered_map<std::uint64_t, SimulatedRank::Target> receiver;
-  const auto each_stream = [&](Stream::Kind kind, auto use) {
+  const auto each_stream = [&](plan::Stream::Kind kind, auto use) {
     for (std::uint32_t r = 0; r < ranks.size(); r++)
       for (std::uint32_t s = 0; s < ranks[r].plan.streams.size(); s++)
-        if (const Stream& stream = ranks[r].plan.streams[s]; stream.kind == kind) use(r, s, stream.peer);
+        if (const plan::Stream& stream = ranks[r].plan.streams[s]; stream.kind == kind) use(r, s, stream.peer);
   };
-  each_stream(Stream::Kind::receive, [&](std::uint32_t r, std::uint32_t s, int peer) {
+  each_stream(plan::Stream::Kind::receive, [&](std::uint32_t r, std::uint32_t s, int peer) {
     receiver[key(peer, ranks[r].plan.rank)] = {r, s, peer / job.ranks_per_host != ranks[r].host};
   });
-  each_stream(Stream::Kind::send, [&](std::uint32_t r, std::uint32_t, int peer) {
+  each_stream(plan::Stream::Kind::send, [&](std::uint32_t r, std::uint32_t, int peer) {
     const int host = peer / job.ranks_per_host;
     ranks[r].targets.push_back(receiver.at(key(stands_for(ranks[r].plan.rank, host), stands_for(peer, host))));
   });
@@ -123,8 +125,8 @@ std::optional<SimulatedRanks> simulated_ranks(const Job& job, Symmetry symmetry)
 double messages(const SimulatedRanks& all, double part_elems, double scale) {
   double sum = 0;
   for (const SimulatedRank& rank : all.ranks)
-    for (const Step& step : rank.plan.steps)
-      if (step.act == Act::send) sum += std::ceil(double(step.range.count) * scale / part_elems);
+    for (const plan::Step& step : rank.plan.steps)
+      if (step.act == plan::Act::send) sum += std::ceil(double(step.range.count) * scale / part_elems);
   return sum;
 }
 

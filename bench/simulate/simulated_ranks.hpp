@@ -26,7 +26,7 @@ struct SimulatedRank {
     std::uint32_t rank = 0, stream = 0;
     bool remote = false;  // through the network, even if the simulated host stands for the other one
   };
-  Plan plan;
+  plan::Plan plan;
   int host = 0;
   std::vector<Target> targets;  // of the plan's streams that send
 };

@@ -22,8 +22,8 @@ const Cell::Row& Cell::fastest() const {
   });
 }
 
-Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes) {
-  Facts facts;
+algorithms::Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes) {
+  algorithms::Facts facts;
   facts.world = world;
   facts.oversubscribed = std::min(world, cluster.ranks_per_host) > cluster.cores_used();
   facts.hosts = (world + cluster.ranks_per_host - 1) / cluster.ranks_per_host;
@@ -32,14 +32,14 @@ Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes) {
   return facts;
 }
 
-Job job_of(const Cluster& cluster, const Facts& facts, Algorithm algorithm) {
-  Facts forced = facts;
+Job job_of(const Cluster& cluster, const algorithms::Facts& facts, Algorithm algorithm) {
+  algorithms::Facts forced = facts;
   forced.forced = algorithm;
   return {algorithm, facts.world, std::min(facts.world, cluster.ranks_per_host), facts.bytes / kElemBytes,
           choose(forced).slab_elems};
 }
 
-Cell simulate_cell(const Cluster& cluster, const Facts& facts, const Limits& limits) {
+Cell simulate_cell(const Cluster& cluster, const algorithms::Facts& facts, const Limits& limits) {
   const int per_host = std::min(facts.world, cluster.ranks_per_host);
   if (facts.world % per_host != 0)
     throw Error(ErrorCode::configuration, text("-n ", facts.world, ": hosts of --ranks-per-host ", per_host,

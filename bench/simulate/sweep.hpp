@@ -21,7 +21,7 @@ struct Cell {
   int world = 0, hosts = 0;
   std::uint64_t count = 0;
   double bound_us = 0;
-  Choice choice;
+  algorithms::Choice choice;
   std::vector<Row> rows;  // of every algorithm
 
   std::uint64_t bytes() const { return count * kElemBytes; }
@@ -32,10 +32,10 @@ struct Cell {
 };
 
 // The facts for choose() about this cluster, except the bytes. Ranks of a host use sockets, as in the model.
-Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes);
+algorithms::Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes);
 
 // `facts` includes the bytes. Throws Error{configuration} if the ranks do not fill their hosts.
-Cell simulate_cell(const Cluster& cluster, const Facts& facts, const Limits& limits);
-Job job_of(const Cluster& cluster, const Facts& facts, Algorithm algorithm);
+Cell simulate_cell(const Cluster& cluster, const algorithms::Facts& facts, const Limits& limits);
+Job job_of(const Cluster& cluster, const algorithms::Facts& facts, Algorithm algorithm);
 
 }  // namespace anello::bench

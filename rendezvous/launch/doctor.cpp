@@ -57,7 +57,7 @@ void examine_build(Findings& findings) {
   findings.fact("anello", std::string(version()));
   for (const auto& [feature, state] : kFeatures) findings.fact(feature, state);
   try {
-    require_authentication("any");
+    net::require_authentication("any");
   } catch (const Error& error) {
     findings.problem(error.what());
   }
@@ -68,9 +68,9 @@ void examine_host(Findings& findings) {
                               " online (limited by affinity and control group)"));
   std::map<std::string, std::string> interfaces;
   bool loopback = false, network = false;
-  for (const Interface& one : local_interfaces()) {
+  for (const net::Interface& one : net::local_interfaces()) {
     interfaces[one.name] += one.address + " ";
-    (is_loopback(one.address) ? loopback : network) = true;
+    (net::is_loopback(one.address) ? loopback : network) = true;
   }
   for (const auto& [name, addresses] : interfaces) findings.fact("interface " + name, addresses);
   if (!loopback)
@@ -142,9 +142,9 @@ void examine_environment(Findings& findings) {
   try {
     Settings settings = Settings::from_environment();
     settings.secret_fd = -1;  // can be read only once, and the ranks need it
-    read_secret(settings);
-    choose_address(settings.iface, "127.0.0.1", local_interfaces());
-    parse_port_range(settings.port_range);
+    net::read_secret(settings);
+    net::choose_address(settings.iface, "127.0.0.1", net::local_interfaces());
+    net::parse_port_range(settings.port_range);
   } catch (const Error& error) {
     findings.problem(error.what());
   }

@@ -16,7 +16,7 @@ namespace {
 std::string random_digits(std::size_t bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;
-  for (const char byte : random_bytes(bytes)) {
+  for (const char byte : net::random_bytes(bytes)) {
     out += kDigits[static_cast<unsigned char>(byte) >> 4];
     out += kDigits[static_cast<unsigned char>(byte) & 15];
   }
@@ -27,7 +27,7 @@ std::string random_digits(std::size_t bytes) {
 
 std::string make_secret() try {
   std::string secret = random_digits(32);
-  require_authentication(secret);
+  net::require_authentication(secret);
   return secret;
 } catch (const Error& error) {
   if (error.code() != ErrorCode::unsupported) throw;

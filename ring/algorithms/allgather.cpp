@@ -5,7 +5,7 @@
 
 #include "ring/algorithms/building_blocks.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 
 Plan plan_allgather(const Shape& shape) {
   const int n = shape.world, rank = shape.rank;
@@ -21,4 +21,4 @@ Plan plan_allgather(const Shape& shape) {
   return std::move(builder).finish();
 }
 
-}  // namespace anello
+}  // namespace anello::algorithms

@@ -6,7 +6,7 @@
 #include "ring/algorithms/building_blocks.hpp"
 #include "ring/base/check.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 namespace {
 
 void emit(Algorithm algorithm, PlanBuilder& builder, Range slab) {
@@ -39,4 +39,4 @@ Plan plan_barrier(const Shape& shape) {
   return plan_allreduce(Algorithm::tree, {.rank = shape.rank, .world = shape.world, .count = 1});
 }
 
-}  // namespace anello
+}  // namespace anello::algorithms

@@ -4,9 +4,9 @@
 #include "ring/plan/plan_builder.hpp"
 #include "ring/plan/slabs.hpp"
 
-namespace anello::allreduce {
+namespace anello::algorithms::allreduce {
 
 #define ANELLO_ALGORITHM(name, ...) void name(PlanBuilder& builder, Range slab);
 #include "ring/algorithms/algorithms.def"
 
-}  // namespace anello::allreduce
+}  // namespace anello::algorithms::allreduce

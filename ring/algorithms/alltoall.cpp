@@ -6,7 +6,7 @@
 
 #include "ring/algorithms/building_blocks.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 
 Plan plan_alltoall(const Shape& shape) {
   const int n = shape.world, rank = shape.rank;
@@ -27,4 +27,4 @@ Plan plan_alltoall(const Shape& shape) {
   return std::move(builder).finish();
 }
 
-}  // namespace anello
+}  // namespace anello::algorithms

@@ -8,7 +8,7 @@
 
 #include "ring/algorithms/building_blocks.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 
 Plan plan_broadcast(const Shape& shape) {
   const int n = shape.world;
@@ -40,4 +40,4 @@ Plan plan_transfer(const Shape& shape) {
   return std::move(builder).finish();
 }
 
-}  // namespace anello
+}  // namespace anello::algorithms

@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-namespace anello {
+namespace anello::algorithms {
 
 void gather_and_fold(PlanBuilder& builder, Range mine) {
   const int n = builder.world(), rank = builder.rank();
@@ -28,4 +28,4 @@ Parts parts_of(const Shape& shape) {
   return {shape.world, shape.count, shape.counts};
 }
 
-}  // namespace anello
+}  // namespace anello::algorithms

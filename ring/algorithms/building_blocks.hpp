@@ -4,7 +4,7 @@
 #include "ring/plan/parts.hpp"
 #include "ring/plan/plan_builder.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 
 // Receives `mine` from every other rank, which sends it from its input, and folds all in rank order into the output.
 // Two ranks need no scratch: one reduction does it.
@@ -22,4 +22,4 @@ struct Places {
   int rank_at(int place) const { return (place + root) % world; }
 };
 
-}  // namespace anello
+}  // namespace anello::algorithms

@@ -4,7 +4,7 @@
 // The way to rank order for large data.
 #include "ring/algorithms/allreduce.hpp"
 
-namespace anello::allreduce {
+namespace anello::algorithms::allreduce {
 
 void chain(PlanBuilder& builder, Range all) {
   const int rank = builder.rank(), last = builder.world() - 1;
@@ -16,4 +16,4 @@ void chain(PlanBuilder& builder, Range all) {
   if (rank > 0) builder.send(rank - 1, all, Space::output);
 }
 
-}  // namespace anello::allreduce
+}  // namespace anello::algorithms::allreduce

@@ -4,7 +4,7 @@
 
 #include "ring/algorithms/building_blocks.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 
 Plan plan_gather(const Shape& shape) {
   const int n = shape.world;
@@ -38,4 +38,4 @@ Plan plan_scatter(const Shape& shape) {
   return std::move(builder).finish();
 }
 
-}  // namespace anello
+}  // namespace anello::algorithms

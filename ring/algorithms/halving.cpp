@@ -9,7 +9,7 @@
 
 #include "ring/algorithms/allreduce.hpp"
 
-namespace anello::allreduce {
+namespace anello::algorithms::allreduce {
 
 void halving(PlanBuilder& builder, Range all) {
   const int n = builder.world(), rank = builder.rank();
@@ -39,4 +39,4 @@ void halving(PlanBuilder& builder, Range all) {
   if (rank + power < n) builder.send(rank + power, all, Space::output);
 }
 
-}  // namespace anello::allreduce
+}  // namespace anello::algorithms::allreduce

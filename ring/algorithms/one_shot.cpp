@@ -4,7 +4,7 @@
 #include "ring/algorithms/allreduce.hpp"
 #include "ring/algorithms/building_blocks.hpp"
 
-namespace anello::allreduce {
+namespace anello::algorithms::allreduce {
 
 void one_shot(PlanBuilder& builder, Range all) {
   const int n = builder.world(), rank = builder.rank();
@@ -13,4 +13,4 @@ void one_shot(PlanBuilder& builder, Range all) {
   if (n == 2) builder.pairwise();
 }
 
-}  // namespace anello::allreduce
+}  // namespace anello::algorithms::allreduce

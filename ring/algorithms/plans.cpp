@@ -2,7 +2,7 @@
 
 #include "ring/base/check.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 
 Plan plan_of(const Signature& signature, const Shape& shape) {
   switch (signature.kind) {
@@ -30,4 +30,4 @@ Plan plan_of(const Signature& signature, const Shape& shape) {
   ANELLO_CHECK(!"a known kind");
 }
 
-}  // namespace anello
+}  // namespace anello::algorithms

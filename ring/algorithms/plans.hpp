@@ -10,7 +10,9 @@
 #include "ring/base/signature.hpp"
 #include "ring/plan/plan.hpp"
 
-namespace anello {
+namespace anello::algorithms {
+
+using namespace plan;  // an algorithm is written in the words of a plan
 
 struct Shape {
   int rank = 0, world = 1;
@@ -64,4 +66,4 @@ Plan plan_barrier(const Shape& shape);
 // The plan of the operation that the signature describes: by its kind, algorithm and slabs.
 Plan plan_of(const Signature& signature, const Shape& shape);
 
-}  // namespace anello
+}  // namespace anello::algorithms

@@ -4,7 +4,7 @@
 #include "ring/algorithms/building_blocks.hpp"
 #include "ring/plan/slabs.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 namespace {
 
 // Root 0:   1 --> 0    3 --> 2    5 --> 4
@@ -75,4 +75,4 @@ Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems, Algorithm order) 
   return std::move(builder).finish();
 }
 
-}  // namespace anello
+}  // namespace anello::algorithms

@@ -8,7 +8,7 @@
 #include "ring/algorithms/building_blocks.hpp"
 #include "ring/plan/slabs.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 
 Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems, Algorithm order) {
   const int n = shape.world, rank = shape.rank;
@@ -40,4 +40,4 @@ Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems, Algorithm
   return std::move(builder).finish();
 }
 
-}  // namespace anello
+}  // namespace anello::algorithms

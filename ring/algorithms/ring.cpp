@@ -7,7 +7,7 @@
 // Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 #include "ring/algorithms/allreduce.hpp"
 
-namespace anello::allreduce {
+namespace anello::algorithms::allreduce {
 
 void ring(PlanBuilder& builder, Range all) {
   const int n = builder.world(), rank = builder.rank();
@@ -23,4 +23,4 @@ void ring(PlanBuilder& builder, Range all) {
   }
 }
 
-}  // namespace anello::allreduce
+}  // namespace anello::algorithms::allreduce

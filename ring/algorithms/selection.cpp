@@ -9,7 +9,7 @@
 #include "ring/base/check.hpp"
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 namespace {
 
 constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
@@ -162,4 +162,4 @@ Choice choose(const Facts& facts, std::span<const TableRow> table) {
   return {row->algorithm, slab_elems(facts), row->reason};
 }
 
-}  // namespace anello
+}  // namespace anello::algorithms

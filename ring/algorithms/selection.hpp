@@ -10,7 +10,7 @@
 
 #include "ring/algorithms/plans.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 
 inline constexpr std::int64_t kSuitableSlab = -1;  // for what the bytes go through
 
@@ -54,4 +54,4 @@ Algorithm order_of(Kind kind, const Facts& facts);
 // message for each rank, and no more than a signature can say. 0: all at once.
 std::uint32_t slab_elems(const Facts& facts);
 
-}  // namespace anello
+}  // namespace anello::algorithms

@@ -4,7 +4,7 @@
 // The fewest messages there can be, 2(n-1): for small data if ranks share cores.
 #include "ring/algorithms/allreduce.hpp"
 
-namespace anello::allreduce {
+namespace anello::algorithms::allreduce {
 
 void star(PlanBuilder& builder, Range all) {
   if (builder.rank() != 0) {
@@ -17,4 +17,4 @@ void star(PlanBuilder& builder, Range all) {
   for (int peer = 1; peer < builder.world(); peer++) builder.send(peer, all, Space::output);
 }
 
-}  // namespace anello::allreduce
+}  // namespace anello::algorithms::allreduce

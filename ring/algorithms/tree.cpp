@@ -7,7 +7,7 @@
 
 #include "ring/algorithms/allreduce.hpp"
 
-namespace anello::allreduce {
+namespace anello::algorithms::allreduce {
 
 void tree(PlanBuilder& builder, Range all) {
   const int n = builder.world(), rank = builder.rank();
@@ -23,4 +23,4 @@ void tree(PlanBuilder& builder, Range all) {
     if (rank + distance < n) builder.send(rank + distance, all, Space::output);
 }
 
-}  // namespace anello::allreduce
+}  // namespace anello::algorithms::allreduce

@@ -8,7 +8,7 @@
 
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 namespace {
 
 constexpr std::string_view kAny = "any", kSuitable = "suitable";
@@ -82,4 +82,4 @@ std::string table_headline() {
   return "# world hosts medium cores bytes algorithm slab\n";
 }
 
-}  // namespace anello
+}  // namespace anello::algorithms

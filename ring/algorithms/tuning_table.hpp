@@ -11,7 +11,7 @@
 
 #include "ring/algorithms/selection.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 
 // "4 1 memory shared".
 std::string layout(const Facts& facts);
@@ -22,4 +22,4 @@ Table parse_table(std::string_view text);
 std::string to_text(const TableRow& row);  // a line
 std::string table_headline();              // a comment
 
-}  // namespace anello
+}  // namespace anello::algorithms

@@ -5,7 +5,7 @@
 #include "ring/algorithms/allreduce.hpp"
 #include "ring/algorithms/building_blocks.hpp"
 
-namespace anello::allreduce {
+namespace anello::algorithms::allreduce {
 
 void two_shot(PlanBuilder& builder, Range all) {
   const int n = builder.world(), rank = builder.rank();
@@ -18,4 +18,4 @@ void two_shot(PlanBuilder& builder, Range all) {
   for (int k = 1; k < n; k++) builder.copy(from(k), chunk(all, from(k), n));
 }
 
-}  // namespace anello::allreduce
+}  // namespace anello::algorithms::allreduce

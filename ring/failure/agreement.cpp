@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace anello {
+namespace anello::failure {
 
 FailureAgreement::FailureAgreement(int rank, int size, Flood& flood) : rank_(rank), size_(size), flood_(flood) {}
 
@@ -50,4 +50,4 @@ std::optional<FailureAgreement::Time> FailureAgreement::due() const {
   return verdict_ ? std::nullopt : decide_by_;
 }
 
-}  // namespace anello
+}  // namespace anello::failure

@@ -13,7 +13,7 @@
 
 #include "ring/failure/flood.hpp"
 
-namespace anello {
+namespace anello::failure {
 
 class FailureAgreement {
  public:
@@ -47,4 +47,4 @@ class FailureAgreement {
   std::optional<Verdict> verdict_;
 };
 
-}  // namespace anello
+}  // namespace anello::failure

@@ -3,7 +3,7 @@
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 
-namespace anello {
+namespace anello::failure {
 namespace {
 
 constexpr std::string_view kWhat = "control";
@@ -90,4 +90,4 @@ ControlMessage decode_control_message(std::string_view bytes, int world) {
   return message;
 }
 
-}  // namespace anello
+}  // namespace anello::failure

@@ -9,7 +9,7 @@
 #include "ring/base/signature.hpp"
 #include "ring/failure/stragglers.hpp"
 
-namespace anello {
+namespace anello::failure {
 
 // The failure that all ranks agree on: why the world ends.
 struct Verdict {
@@ -43,4 +43,4 @@ std::string encode(const ControlMessage& message);
 // Throws Error{protocol} if the bytes are not a message of a world of that size.
 ControlMessage decode_control_message(std::string_view bytes, int world);
 
-}  // namespace anello
+}  // namespace anello::failure

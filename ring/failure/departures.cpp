@@ -4,7 +4,7 @@
 
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::failure {
 
 Departures::Departures(const LocalView& view, Flood& flood)
     : view_(view), flood_(flood), departures_(std::size_t(view.size())) {}
@@ -83,4 +83,4 @@ std::optional<Departures::Time> Departures::due() const {
   return first;
 }
 
-}  // namespace anello
+}  // namespace anello::failure

@@ -15,7 +15,7 @@
 #include "ring/failure/flood.hpp"
 #include "ring/failure/local_view.hpp"
 
-namespace anello {
+namespace anello::failure {
 
 class Departures {
  public:
@@ -64,4 +64,4 @@ class Departures {
   std::vector<MissingGoodbye> missing_;
 };
 
-}  // namespace anello
+}  // namespace anello::failure

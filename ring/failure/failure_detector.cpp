@@ -5,7 +5,7 @@
 
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::failure {
 
 FailureDetector::FailureDetector(int rank, std::vector<std::string> hosts, LocalView::Recall recall)
     : view_(rank, std::move(hosts), std::move(recall)),
@@ -139,4 +139,4 @@ std::vector<std::string> FailureDetector::take_reports() {
   return std::exchange(reports_, {});
 }
 
-}  // namespace anello
+}  // namespace anello::failure

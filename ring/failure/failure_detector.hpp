@@ -19,7 +19,7 @@
 #include "ring/failure/stall_reports.hpp"
 #include "ring/failure/stragglers.hpp"
 
-namespace anello {
+namespace anello::failure {
 
 class FailureDetector {
  public:
@@ -81,4 +81,4 @@ class FailureDetector {
   std::vector<std::string> reports_;
 };
 
-}  // namespace anello
+}  // namespace anello::failure

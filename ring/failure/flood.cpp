@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace anello {
+namespace anello::failure {
 
 std::vector<int> control_neighbours(int rank, int size) {
   std::vector<int> ranks;
@@ -47,4 +47,4 @@ std::vector<std::string> Flood::take_outbox() {
   return std::exchange(outbox_, {});
 }
 
-}  // namespace anello
+}  // namespace anello::failure

@@ -12,7 +12,7 @@
 
 #include "ring/failure/control_message.hpp"
 
-namespace anello {
+namespace anello::failure {
 
 // The control graph: the ranks 2^i away in both directions, in order. Few connections, few hops, and no single rank
 // whose death separates others.
@@ -48,4 +48,4 @@ class Flood {
   std::vector<std::string> outbox_;
 };
 
-}  // namespace anello
+}  // namespace anello::failure

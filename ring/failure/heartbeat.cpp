@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace anello {
+namespace anello::failure {
 namespace {
 
 // TCP does not lose a heartbeat, but it may be late: a core is busy, or a segment was sent again.
@@ -56,4 +56,4 @@ std::optional<HeartbeatMonitor::Time> HeartbeatMonitor::due() const {
   return first;
 }
 
-}  // namespace anello
+}  // namespace anello::failure

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-namespace anello {
+namespace anello::failure {
 
 class HeartbeatMonitor {
  public:
@@ -36,4 +36,4 @@ class HeartbeatMonitor {
   std::map<int, Time> last_received_;
 };
 
-}  // namespace anello
+}  // namespace anello::failure

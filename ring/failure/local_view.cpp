@@ -6,7 +6,7 @@
 
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::failure {
 
 bool LocalView::Group::contains(int rank) const {
   return std::find(members.begin(), members.end(), rank) != members.end();
@@ -32,4 +32,4 @@ const LocalView::Group* LocalView::group(std::uint64_t id) const {
   return found == groups_.end() ? nullptr : &found->second;
 }
 
-}  // namespace anello
+}  // namespace anello::failure

@@ -10,7 +10,7 @@
 
 #include "ring/base/signature.hpp"
 
-namespace anello {
+namespace anello::failure {
 
 class LocalView {
  public:
@@ -43,4 +43,4 @@ class LocalView {
   std::map<std::uint64_t, Group> groups_;
 };
 
-}  // namespace anello
+}  // namespace anello::failure

@@ -4,7 +4,7 @@
 
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::failure {
 namespace {
 
 constexpr std::uint64_t kMaxLookBack = 100;  // operations in which the last called one is searched
@@ -152,4 +152,4 @@ std::optional<StallReports::Time> StallReports::due() const {
   return first;
 }
 
-}  // namespace anello
+}  // namespace anello::failure

@@ -19,7 +19,7 @@
 #include "ring/failure/flood.hpp"
 #include "ring/failure/local_view.hpp"
 
-namespace anello {
+namespace anello::failure {
 
 class StallReports {
  public:
@@ -71,4 +71,4 @@ class StallReports {
   std::map<std::pair<std::uint64_t, std::uint64_t>, Stall> stalls_;  // by group and number
 };
 
-}  // namespace anello
+}  // namespace anello::failure

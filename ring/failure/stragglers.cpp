@@ -2,7 +2,7 @@
 
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::failure {
 namespace {
 // Shares of the time: a rank that sleeps for more than the first names a peer that sleeps for less than the second.
 constexpr double kMuch = 0.5, kLittle = 0.1;
@@ -47,4 +47,4 @@ std::optional<std::string> StragglerReports::report(int complainant, const Strag
               straggler.rank, " only ", straggler.theirs.count());
 }
 
-}  // namespace anello
+}  // namespace anello::failure

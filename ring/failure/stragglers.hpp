@@ -9,7 +9,7 @@
 
 #include "ring/failure/local_view.hpp"
 
-namespace anello {
+namespace anello::failure {
 
 // A rank that keeps another one waiting: how long each slept in operations within the period.
 struct Straggler {
@@ -59,4 +59,4 @@ class StragglerReports {
   std::map<int, Time> reported_;  // by straggler
 };
 
-}  // namespace anello
+}  // namespace anello::failure

@@ -8,7 +8,7 @@
 #include "ring/base/text.hpp"
 #include "ring/group/checks.hpp"
 
-namespace anello {
+namespace anello::gradients {
 namespace {
 
 Tensor memory_of(const Tensor& gradient, const GradientPiece& piece) {
@@ -47,7 +47,7 @@ void BucketSchedule::arrange(std::span<const std::uint32_t> order, std::uint64_t
 }
 
 void BucketSchedule::begin() {
-  if (begun_) refuse(caller_, "begin() was called during a step; call finish() first");
+  if (begun_) group::refuse(caller_, "begin() was called during a step; call finish() first");
   begun_ = true;
   next_ = 0;
   completed_.clear();
@@ -57,12 +57,12 @@ void BucketSchedule::begin() {
 
 void BucketSchedule::announce(std::size_t gradient) {
   if (gradient >= gradients_.size())
-    refuse(caller_, text("there is no gradient ", gradient, "; there are ", gradients_.size()));
+    group::refuse(caller_, text("there is no gradient ", gradient, "; there are ", gradients_.size()));
   const std::string& name = names_[gradient];
-  if (!begun_) refuse(caller_, text("'", name, "' was announced outside a step; call begin() first"));
+  if (!begun_) group::refuse(caller_, text("'", name, "' was announced outside a step; call begin() first"));
   if (announced_[gradient] == passes_)
-    refuse(caller_, text("'", name, "' was announced ", passes_ + 1, " times in a step of ", passes_,
-                         passes_ == 1 ? " pass" : " passes"));
+    group::refuse(caller_, text("'", name, "' was announced ", passes_ + 1, " times in a step of ", passes_,
+                                passes_ == 1 ? " pass" : " passes"));
   if (++announced_[gradient] == passes_) complete(gradient);
 }
 
@@ -72,7 +72,7 @@ void BucketSchedule::complete(std::size_t gradient) {
 }
 
 std::vector<std::size_t> BucketSchedule::finish() {
-  if (!begun_) refuse(caller_, "finish() was called outside a step; call begin() first");
+  if (!begun_) group::refuse(caller_, "finish() was called outside a step; call begin() first");
   begun_ = false;
   std::vector<std::size_t> absent;
   for (std::size_t gradient = 0; gradient < gradients_.size(); gradient++) {
@@ -98,4 +98,4 @@ std::uint64_t suitable_bucket_bytes(std::span<const Gradient> gradients, const B
   return std::clamp(all / kBuckets, range.min_bytes, range.max_bytes);
 }
 
-}  // namespace anello
+}  // namespace anello::gradients

@@ -10,7 +10,7 @@
 
 #include "ring/gradients/buckets.hpp"
 
-namespace anello {
+namespace anello::gradients {
 
 class BucketSchedule {
  public:
@@ -79,4 +79,4 @@ inline constexpr BucketRange kGpuBuckets{1 << 20, 32 << 20};
 // but no more messages than that needs.
 std::uint64_t suitable_bucket_bytes(std::span<const Gradient> gradients, const BucketRange& range);
 
-}  // namespace anello
+}  // namespace anello::gradients

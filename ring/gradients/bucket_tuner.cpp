@@ -6,7 +6,7 @@
 #include "ring/base/check.hpp"
 #include "ring/gradients/buckets.hpp"
 
-namespace anello {
+namespace anello::gradients {
 namespace {
 
 // The first step with each size plans and allocates, and does not count.
@@ -44,4 +44,4 @@ std::uint64_t BucketTuner::fastest() const {
   return sizes_[std::size_t(std::ranges::min_element(medians) - medians.begin())];
 }
 
-}  // namespace anello
+}  // namespace anello::gradients

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace anello {
+namespace anello::gradients {
 
 class BucketTuner {
  public:
@@ -28,4 +28,4 @@ class BucketTuner {
   std::size_t steps_ = 0;
 };
 
-}  // namespace anello
+}  // namespace anello::gradients

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-namespace anello {
+namespace anello::gradients {
 namespace {
 
 // Of one element type: the elements that are in no bucket yet, and the bucket that is being filled.
@@ -55,4 +55,4 @@ std::vector<Bucket> make_buckets(std::span<const Tensor> gradients, std::span<co
   return full;
 }
 
-}  // namespace anello
+}  // namespace anello::gradients

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace anello {
+namespace anello::gradients {
 
 // Some elements of a gradient. A gradient that does not fit into one bucket has a piece in each of several.
 struct GradientPiece {
@@ -23,4 +23,4 @@ constexpr std::uint64_t kWorthwhileBucketBytes = 256 << 10;
 std::vector<Bucket> make_buckets(std::span<const Tensor> gradients, std::span<const std::uint32_t> order,
                                  std::uint64_t max_bytes);
 
-}  // namespace anello
+}  // namespace anello::gradients

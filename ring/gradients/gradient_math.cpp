@@ -6,7 +6,7 @@
 
 #include "ring/run/arithmetic.hpp"
 
-namespace anello {
+namespace anello::gradients {
 namespace {
 
 constexpr std::size_t kBlock = 1024;
@@ -58,7 +58,7 @@ double squared_norm(const Tensor& gradient) {
 
 void multiply(const Tensor& gradient, double factor) {
   const Bytes bytes(static_cast<std::byte*>(gradient.data), gradient.bytes());
-  scale(gradient.dtype, bytes, bytes, factor);
+  run::scale(gradient.dtype, bytes, bytes, factor);
 }
 
 void round_with_feedback(std::span<float> gradient, double factor, DType wire, std::span<float> lost) {
@@ -71,4 +71,4 @@ void round_with_feedback(std::span<float> gradient, double factor, DType wire, s
   }
 }
 
-}  // namespace anello
+}  // namespace anello::gradients

@@ -3,7 +3,7 @@
 #include <anello/tensor.hpp>
 #include <span>
 
-namespace anello {
+namespace anello::gradients {
 
 // The sum of the squares, in f64, always added in the same order.
 double squared_norm(const Tensor& gradient);
@@ -14,4 +14,4 @@ void multiply(const Tensor& gradient, double factor);
 // same length. `lost` is zero before the first step.
 void round_with_feedback(std::span<float> gradient, double factor, DType wire, std::span<float> lost);
 
-}  // namespace anello
+}  // namespace anello::gradients

@@ -29,9 +29,9 @@ Group own_group(const Group& group) {
 }
 
 // How long the group's finished operations took.
-Ticks time_in_operations(const Group& group) {
-  Ticks busy = 0;
-  for (const Totals::OfKind& kind : GroupAccess::recorder(group).tally.totals().kinds) busy += kind.busy;
+trace::Ticks time_in_operations(const Group& group) {
+  trace::Ticks busy = 0;
+  for (const trace::Totals::OfKind& kind : GroupAccess::recorder(group).tally.totals().kinds) busy += kind.busy;
   return busy;
 }
 
@@ -68,12 +68,12 @@ class Gradients::Impl {
   Group group_;
   GradientOptions options_;
   std::uint64_t max_bytes_;  // of a bucket
-  BucketSchedule schedule_;
+  gradients::BucketSchedule schedule_;
   std::vector<Work> works_;               // by bucket
   std::vector<std::vector<float>> lost_;  // by gradient, with error_feedback
   std::vector<std::uint32_t> order_;      // in which gradients became ready in rank 0's first step
   bool learnt_ = false;
-  std::optional<BucketTuner> tuner_;  // until it has tried all sizes
+  std::optional<gradients::BucketTuner> tuner_;  // until it has tried all sizes
 
   // Of the step.
   steady_clock::time_point begun_at_;
@@ -82,14 +82,14 @@ class Gradients::Impl {
   Work totalling_;
   std::vector<std::size_t> missing_;   // by gradient: pieces whose operation is not done
   std::vector<double> squared_norms_;  // by gradient
-  TickClock clock_;
-  Ticks busy_before_ = 0;
+  trace::TickClock clock_;
+  trace::Ticks busy_before_ = 0;
 };
 
 Gradients::Impl::Impl(Group& group, std::span<const Gradient> gradients, const GradientOptions& options)
     : group_(own_group(group)),
       options_(options),
-      max_bytes_(register_gradients(kCaller, group_, gradients, options, kHostBuckets)),
+      max_bytes_(register_gradients(kCaller, group_, gradients, options, gradients::kHostBuckets)),
       schedule_(kCaller, gradients, options.accumulation_passes, max_bytes_),
       works_(schedule_.buckets().size()),
       missing_(gradients.size()),
@@ -133,14 +133,14 @@ double Gradients::Impl::prescale() {
 }
 
 void Gradients::Impl::start(std::size_t number) {
-  const BucketSchedule::ScheduledBucket& bucket = schedule_.buckets()[number];
+  const gradients::BucketSchedule::ScheduledBucket& bucket = schedule_.buckets()[number];
   double factor = prescale();
   if (options_.error_feedback) {
     for (std::size_t k = 0; k < bucket.pieces.size(); k++) {
-      const GradientPiece& piece = bucket.pieces[k];
+      const gradients::GradientPiece& piece = bucket.pieces[k];
       const std::span values(static_cast<float*>(bucket.tensors[k].data), piece.count);
-      round_with_feedback(values, factor, *options_.wire,
-                          std::span(lost_[piece.parameter]).subspan(piece.first, piece.count));
+      gradients::round_with_feedback(values, factor, *options_.wire,
+                                     std::span(lost_[piece.parameter]).subspan(piece.first, piece.count));
     }
     factor = 1;
   }
@@ -159,7 +159,7 @@ StepStats Gradients::Impl::finish() {
     finish_alone();
   else
     for (std::size_t bucket = 0; bucket < works_.size(); bucket++) wait_for(bucket, step);
-  const Ticks busy = time_in_operations(group_);
+  const trace::Ticks busy = time_in_operations(group_);
   step.communicated = std::chrono::nanoseconds(clock_.scale().nanoseconds(busy - std::exchange(busy_before_, busy)));
   if (options_.max_norm) limit_norm(step);
   if (!learnt_)
@@ -174,14 +174,14 @@ void Gradients::Impl::wait_for(std::size_t bucket, StepStats& step) {
   const auto before = steady_clock::now();
   works_[bucket].wait();
   step.exposed += steady_clock::now() - before;
-  for (const GradientPiece& piece : schedule_.buckets()[bucket].pieces) note_piece(piece.parameter);
+  for (const gradients::GradientPiece& piece : schedule_.buckets()[bucket].pieces) note_piece(piece.parameter);
 }
 
 void Gradients::Impl::finish_alone() {
   const double factor = options_.combine == Combine::weighted ? 1 : factor_;
   const std::vector<Tensor>& gradients = schedule_.gradients();
   for (std::size_t k = 0; k < gradients.size(); k++) {
-    if (factor != 1) multiply(gradients[k], factor);
+    if (factor != 1) gradients::multiply(gradients[k], factor);
     while (missing_[k] > 0) note_piece(k);
   }
 }
@@ -189,14 +189,14 @@ void Gradients::Impl::finish_alone() {
 // The norm is added up by gradient, so that it does not depend on the buckets.
 void Gradients::Impl::note_piece(std::size_t gradient) {
   if (--missing_[gradient] == 0 && options_.max_norm)
-    squared_norms_[gradient] = squared_norm(schedule_.gradients()[gradient]);
+    squared_norms_[gradient] = gradients::squared_norm(schedule_.gradients()[gradient]);
 }
 
 void Gradients::Impl::limit_norm(StepStats& step) {
   const double norm = std::sqrt(std::accumulate(squared_norms_.begin(), squared_norms_.end(), 0.0));
   step.norm = norm;
   if (!(norm > *options_.max_norm) || std::isinf(norm)) return;
-  for (const Tensor& gradient : schedule_.gradients()) multiply(gradient, *options_.max_norm / norm);
+  for (const Tensor& gradient : schedule_.gradients()) gradients::multiply(gradient, *options_.max_norm / norm);
 }
 
 // All ranks take rank 0's order, so that buckets are the same on all ranks.

@@ -11,7 +11,7 @@
 #include "ring/group/group_impl.hpp"
 #include "ring/run/arithmetic.hpp"
 
-namespace anello {
+namespace anello::gradients {
 namespace {
 
 constexpr Options kName{.name = "gradients' registration"};
@@ -31,8 +31,8 @@ std::string_view name_of(GradientOptions::Combine combine) {
   return combine == average ? "average" : combine == sum ? "sum" : "weighted";
 }
 
-std::vector<NamedValue> values_of(std::span<const Gradient> gradients, const GradientOptions& options) {
-  std::vector<NamedValue> all;
+std::vector<group::NamedValue> values_of(std::span<const Gradient> gradients, const GradientOptions& options) {
+  std::vector<group::NamedValue> all;
   const auto add_option = [&](std::string_view option, const auto& value) {
     all.push_back({text("option ", option, " of the gradients"), text(value)});
   };
@@ -50,8 +50,8 @@ std::vector<NamedValue> values_of(std::span<const Gradient> gradients, const Gra
 void check_list(std::string_view caller, std::span<const Gradient> gradients) {
   std::set<std::string_view> names;
   for (const Gradient& gradient : gradients) {
-    const auto wrong = [&](const std::string& why) { refuse(caller, text(described(gradient), ": ", why)); };
-    check_tensor(caller, gradient.name, gradient.tensor);
+    const auto wrong = [&](const std::string& why) { group::refuse(caller, text(described(gradient), ": ", why)); };
+    group::check_tensor(caller, gradient.name, gradient.tensor);
     if (gradient.name.empty()) wrong("needs a name");
     if (!names.insert(gradient.name).second) wrong("is listed twice");
     if (!is_float(gradient.tensor.dtype)) wrong("must be f16, bf16, f32 or f64");
@@ -67,17 +67,17 @@ void check_options(std::string_view caller, std::span<const Gradient> gradients,
     return std::ranges::all_of(gradients, [](const Gradient& each) { return each.tensor.dtype == DType::f32; });
   };
   if (options.accumulation_passes < 1)
-    refuse(caller, text("accumulation_passes must be at least 1, not ", options.accumulation_passes));
+    group::refuse(caller, text("accumulation_passes must be at least 1, not ", options.accumulation_passes));
   if (options.max_norm && !(*options.max_norm > 0))
-    refuse(caller, text("max_norm must be positive, not ", *options.max_norm, "; without it there is no limit"));
+    group::refuse(caller, text("max_norm must be positive, not ", *options.max_norm, "; without it there is no limit"));
   if (options.bucket_bytes && *options.bucket_bytes < 0)
-    refuse(caller, text("bucket_bytes must be 0 (a suitable size) or positive, not ", *options.bucket_bytes));
+    group::refuse(caller, text("bucket_bytes must be 0 (a suitable size) or positive, not ", *options.bucket_bytes));
   if (options.error_feedback && (!options.wire || !all_f32()))
-    refuse(caller, "error_feedback is for gradients of f32 that travel as f16 or bf16; set wire");
+    group::refuse(caller, "error_feedback is for gradients of f32 that travel as f16 or bf16; set wire");
   if (!options.wire) return;
   for (const Gradient& each : gradients)
-    if (!can_travel_as(each.tensor.dtype, *options.wire))
-      refuse(caller, text(described(each), " cannot travel as ", name(*options.wire)));
+    if (!run::can_travel_as(each.tensor.dtype, *options.wire))
+      group::refuse(caller, text(described(each), " cannot travel as ", name(*options.wire)));
 }
 
 }  // namespace
@@ -92,4 +92,4 @@ std::uint64_t register_gradients(std::string_view caller, Group& group, std::spa
   return *resolved.bucket_bytes > 0 ? std::uint64_t(*resolved.bucket_bytes) : suitable_bucket_bytes(gradients, range);
 }
 
-}  // namespace anello
+}  // namespace anello::gradients

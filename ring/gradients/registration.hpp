@@ -6,7 +6,7 @@
 
 #include "ring/gradients/bucket_schedule.hpp"
 
-namespace anello {
+namespace anello::gradients {
 
 // All ranks of the group call. Returns the maximum size of a bucket in bytes: bucket_bytes of the options, otherwise
 // ANELLO_BUCKET_BYTES, otherwise a suitable size within `range`. Throws Error{invalid_argument}, which begins with
@@ -15,4 +15,4 @@ namespace anello {
 std::uint64_t register_gradients(std::string_view caller, Group& group, std::span<const Gradient> gradients,
                                  const GradientOptions& options, const BucketRange& range);
 
-}  // namespace anello
+}  // namespace anello::gradients

@@ -6,7 +6,7 @@
 #include "ring/base/text.hpp"
 #include "ring/group/checks.hpp"
 
-namespace anello::operations {
+namespace anello::group::operations {
 namespace {
 
 // Where this rank's part of a larger buffer begins.
@@ -25,7 +25,7 @@ const std::byte* at(const void* data, std::size_t bytes) {
   return static_cast<const std::byte*>(data) + bytes;
 }
 
-Buffer buffer(const ConstTensor& tensor) {
+run::Buffer buffer(const ConstTensor& tensor) {
   return {static_cast<std::byte*>(const_cast<void*>(tensor.data)), tensor.count};  // an input is never written
 }
 
@@ -38,7 +38,7 @@ Operation agreeing(Operation operation, std::uint64_t number) {
 Operation reduction(Operation operation, Op op, const ReduceOptions& options) {
   operation.op = op;
   operation.algorithm = options.algorithm;
-  operation.slab_bytes = options.slab_bytes.value_or(kSuitableSlab);
+  operation.slab_bytes = options.slab_bytes.value_or(algorithms::kSuitableSlab);
   operation.wire = options.wire;
   operation.prescale = options.prescale;
   operation.postscale = options.postscale;
@@ -50,7 +50,8 @@ Operation reduction(Operation operation, Op op, const ReduceOptions& options) {
 // A list of tensors as one run of elements; its pieces lie in `pieces`.
 class List {
  public:
-  List(std::string_view call, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces) : pieces_(pieces) {
+  List(std::string_view call, std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces)
+      : pieces_(pieces) {
     pieces.clear();
     if (!tensors.empty()) dtype_ = tensors[0].dtype;
     for (const Tensor& tensor : tensors) {
@@ -65,12 +66,12 @@ class List {
   DType dtype() const { return dtype_; }
   std::uint64_t count() const { return count_; }
   std::uint64_t fingerprint_of_counts() const { return fingerprint_; }
-  Buffer buffer() const { return Buffer(pieces_); }
+  run::Buffer buffer() const { return run::Buffer(pieces_); }
 
  private:
   DType dtype_ = DType::u8;
   std::uint64_t count_ = 0, fingerprint_ = 0;
-  const std::vector<Buffer::Piece>& pieces_;
+  const std::vector<run::Buffer::Piece>& pieces_;
 };
 
 }  // namespace
@@ -92,7 +93,7 @@ Operation allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions
                    op, options);
 }
 
-Operation allreduce(std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, Op op,
+Operation allreduce(std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces, Op op,
                     const ReduceOptions& options) {
   constexpr std::string_view kCall = "allreduce";
   const List list(kCall, tensors, pieces);
@@ -129,8 +130,8 @@ Operation reduce(RankAndSize self, ConstTensor input, Tensor output, int root, O
                    op, options);
 }
 
-Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, int root,
-                    const Options& options) {
+Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces,
+                    int root, const Options& options) {
   constexpr std::string_view kCall = "broadcast";
   check_root(kCall, root, self.size);
   const List list(kCall, tensors, pieces);
@@ -298,4 +299,4 @@ Operation barrier(const Options& options) {
   return agreeing({.kind = Kind::barrier, .name = options.name}, options.consistency_token);
 }
 
-}  // namespace anello::operations
+}  // namespace anello::group::operations

@@ -7,15 +7,15 @@
 #include "ring/group/checks.hpp"
 #include "ring/group/operation.hpp"
 
-namespace anello::operations {
+namespace anello::group::operations {
 
 Operation allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions& options);
 // In place; writes the pieces of the list to `pieces`, which the operation borrows.
-Operation allreduce(std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, Op op,
+Operation allreduce(std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces, Op op,
                     const ReduceOptions& options);
 Operation reduce(RankAndSize self, ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options);
-Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vector<Buffer::Piece>& pieces, int root,
-                    const Options& options);
+Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces,
+                    int root, const Options& options);
 Operation allgather(RankAndSize self, ConstTensor input, Tensor output, const PartOptions& options);
 Operation gather(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options);
 Operation scatter(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options);
@@ -31,4 +31,4 @@ Operation exchange_of_counts(const Operation& alltoall, std::span<std::uint64_t>
 Operation transfer(ConstTensor input, Tensor output, const Options& options);
 Operation barrier(const Options& options);
 
-}  // namespace anello::operations
+}  // namespace anello::group::operations

@@ -1,6 +1,6 @@
 #include "ring/group/baton.hpp"
 
-namespace anello {
+namespace anello::group {
 
 // The thread that has the baton may sleep: the bell makes it look at must_yield().
 void Baton::wait(Lock& lock) {
@@ -37,4 +37,4 @@ void Baton::wait_until_unused(Lock& lock) {
   changed_.wait(lock, [this] { return waiting_ == 0; });
 }
 
-}  // namespace anello
+}  // namespace anello::group

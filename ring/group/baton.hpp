@@ -11,14 +11,14 @@
 
 #include "ring/link/bell.hpp"
 
-namespace anello {
+namespace anello::group {
 
 class Baton {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
   // `bell` wakes the thread that has the baton, if it sleeps.
-  explicit Baton(Bell& bell) : bell_(bell) {}
+  explicit Baton(link::Bell& bell) : bell_(bell) {}
 
   // For a caller. True: the caller has the baton and must release() it. False: `done` is true. Blocks while another
   // thread has the baton or the baton is closed, and makes the background thread yield meanwhile.
@@ -78,7 +78,7 @@ class Baton {
     if (closed_ != 0) changed_.notify_all();  // wait_until_unused() may wait for this
   }
 
-  Bell& bell_;
+  link::Bell& bell_;
   std::atomic<int> wanted_ = 0;             // callers that wait for the baton; never 0 again once it is closed
   std::atomic<int> closed_ = 0;             // 0 or 1
   std::condition_variable changed_, work_;  // for callers; for the background thread
@@ -86,4 +86,4 @@ class Baton {
   int waiting_ = 0;  // threads that wait for `changed_`
 };
 
-}  // namespace anello
+}  // namespace anello::group

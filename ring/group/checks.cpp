@@ -8,7 +8,7 @@
 #include "ring/base/text.hpp"
 #include "ring/run/arithmetic.hpp"
 
-namespace anello {
+namespace anello::group {
 
 void refuse(std::string_view call, const std::string& why) {
   throw Error(ErrorCode::invalid_argument, text(call, ": ", why));
@@ -101,8 +101,8 @@ void check_options(std::string_view verb, const ReduceOptions& options, DType dt
   if (!options.counts.empty() && verb != "reduce_scatter") refuse(verb, "there are no parts that could have counts");
   if (options.slab_bytes && *options.slab_bytes < 0)
     refuse(verb, text("slab_bytes must be 0 (the whole buffer at once) or positive, not ", *options.slab_bytes));
-  if (options.wire && !can_travel_as(dtype, *options.wire))
+  if (options.wire && !run::can_travel_as(dtype, *options.wire))
     refuse(verb, text(name(dtype), " cannot travel as ", name(*options.wire), "; f32 and f64 can as f16 and bf16"));
 }
 
-}  // namespace anello
+}  // namespace anello::group

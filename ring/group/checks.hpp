@@ -3,7 +3,7 @@
 #pragma once
 #include <anello/group.hpp>
 
-namespace anello {
+namespace anello::group {
 
 // The calling rank, and the number of ranks in its group.
 struct RankAndSize {
@@ -43,4 +43,4 @@ void check_peer(std::string_view call, int peer, RankAndSize self);
 void check_op(std::string_view call, Op op, DType dtype);
 void check_options(std::string_view call, const ReduceOptions& options, DType dtype);
 
-}  // namespace anello
+}  // namespace anello::group

@@ -33,130 +33,135 @@ void Group::allreduce(Tensor inout, Op op, const ReduceOptions& options) {
   allreduce(inout, inout, op, options);
 }
 void Group::allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
-  impl_->queue().run(operations::allreduce(input, output, op, options));
+  impl_->queue().run(group::operations::allreduce(input, output, op, options));
 }
 void Group::allreduce(std::span<const Tensor> tensors, Op op, const ReduceOptions& options) {
-  ScratchList<Buffer::Piece> pieces;
-  impl_->queue().run(operations::allreduce(tensors, pieces, op, options));
+  ScratchList<run::Buffer::Piece> pieces;
+  impl_->queue().run(group::operations::allreduce(tensors, pieces, op, options));
 }
 
 void Group::reduce(Tensor inout, int root, Op op, const ReduceOptions& options) {
   reduce(inout, inout, root, op, options);
 }
 void Group::reduce(ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
-  impl_->queue().run(operations::reduce(impl_->self, input, output, root, op, options));
+  impl_->queue().run(group::operations::reduce(impl_->self, input, output, root, op, options));
 }
 
 void Group::broadcast(Tensor tensor, int root, const Options& options) {
   broadcast({&tensor, 1}, root, options);
 }
 void Group::broadcast(std::span<const Tensor> tensors, int root, const Options& options) {
-  ScratchList<Buffer::Piece> pieces;
-  impl_->queue().run(operations::broadcast(impl_->self, tensors, pieces, root, options));
+  ScratchList<run::Buffer::Piece> pieces;
+  impl_->queue().run(group::operations::broadcast(impl_->self, tensors, pieces, root, options));
 }
 
 void Group::allgather(ConstTensor input, Tensor output, const PartOptions& options) {
-  impl_->queue().run(operations::allgather(impl_->self, input, output, options));
+  impl_->queue().run(group::operations::allgather(impl_->self, input, output, options));
 }
 void Group::gather(ConstTensor input, Tensor output, int root, const PartOptions& options) {
-  impl_->queue().run(operations::gather(impl_->self, input, output, root, options));
+  impl_->queue().run(group::operations::gather(impl_->self, input, output, root, options));
 }
 void Group::scatter(ConstTensor input, Tensor output, int root, const PartOptions& options) {
-  impl_->queue().run(operations::scatter(impl_->self, input, output, root, options));
+  impl_->queue().run(group::operations::scatter(impl_->self, input, output, root, options));
 }
 void Group::reduce_scatter(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
-  impl_->queue().run(operations::reduce_scatter(impl_->self, input, output, op, options));
+  impl_->queue().run(group::operations::reduce_scatter(impl_->self, input, output, op, options));
 }
 
 void Group::alltoall(ConstTensor input, Tensor output, const Options& options) {
-  impl_->queue().run(operations::alltoall(impl_->self, input, output, options));
+  impl_->queue().run(group::operations::alltoall(impl_->self, input, output, options));
 }
 void Group::alltoall(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
                      std::span<const std::uint64_t> recv_counts, const Options& options) {
-  const Operation operation = operations::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
+  const group::Operation operation =
+      group::operations::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
   ScratchList<std::uint64_t> lent;
   std::vector<std::uint64_t>& arriving = lent;
   arriving.resize(send_counts.size());
-  impl_->queue().run(operations::exchange_of_counts(operation, arriving));
+  impl_->queue().run(group::operations::exchange_of_counts(operation, arriving));
   impl_->queue().run(operation);
 }
 
 void Group::send(ConstTensor tensor, int to, const Options& options) {
   check_peer("send", to, impl_->self);
-  const Operation operation = operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
+  const group::Operation operation = group::operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
   impl_->transfers(rank(), to).run(operation);
 }
 void Group::recv(Tensor tensor, int from, const Options& options) {
   check_peer("recv", from, impl_->self);
-  const Operation operation = operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
+  const group::Operation operation =
+      group::operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
   impl_->transfers(from, rank()).run(operation);
 }
 
 void Group::barrier(const Options& options) {
-  impl_->queue().run(operations::barrier(options));
+  impl_->queue().run(group::operations::barrier(options));
 }
 
 Work Group::allreduce_async(Tensor inout, Op op, const ReduceOptions& options) {
   return allreduce_async(inout, inout, op, options);
 }
 Work Group::allreduce_async(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
-  return Work(impl_->queue().submit(operations::allreduce(input, output, op, options)));
+  return Work(impl_->queue().submit(group::operations::allreduce(input, output, op, options)));
 }
 Work Group::allreduce_async(std::span<const Tensor> tensors, Op op, const ReduceOptions& options) {
-  ScratchList<Buffer::Piece> pieces;
-  return Work(impl_->queue().submit(operations::allreduce(tensors, pieces, op, options)));
+  ScratchList<run::Buffer::Piece> pieces;
+  return Work(impl_->queue().submit(group::operations::allreduce(tensors, pieces, op, options)));
 }
 
 Work Group::reduce_async(Tensor inout, int root, Op op, const ReduceOptions& options) {
   return reduce_async(inout, inout, root, op, options);
 }
 Work Group::reduce_async(ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
-  return Work(impl_->queue().submit(operations::reduce(impl_->self, input, output, root, op, options)));
+  return Work(impl_->queue().submit(group::operations::reduce(impl_->self, input, output, root, op, options)));
 }
 
 Work Group::broadcast_async(Tensor tensor, int root, const Options& options) {
   return broadcast_async({&tensor, 1}, root, options);
 }
 Work Group::broadcast_async(std::span<const Tensor> tensors, int root, const Options& options) {
-  ScratchList<Buffer::Piece> pieces;
-  return Work(impl_->queue().submit(operations::broadcast(impl_->self, tensors, pieces, root, options)));
+  ScratchList<run::Buffer::Piece> pieces;
+  return Work(impl_->queue().submit(group::operations::broadcast(impl_->self, tensors, pieces, root, options)));
 }
 
 Work Group::allgather_async(ConstTensor input, Tensor output, const PartOptions& options) {
-  return Work(impl_->queue().submit(operations::allgather(impl_->self, input, output, options)));
+  return Work(impl_->queue().submit(group::operations::allgather(impl_->self, input, output, options)));
 }
 Work Group::gather_async(ConstTensor input, Tensor output, int root, const PartOptions& options) {
-  return Work(impl_->queue().submit(operations::gather(impl_->self, input, output, root, options)));
+  return Work(impl_->queue().submit(group::operations::gather(impl_->self, input, output, root, options)));
 }
 Work Group::scatter_async(ConstTensor input, Tensor output, int root, const PartOptions& options) {
-  return Work(impl_->queue().submit(operations::scatter(impl_->self, input, output, root, options)));
+  return Work(impl_->queue().submit(group::operations::scatter(impl_->self, input, output, root, options)));
 }
 Work Group::reduce_scatter_async(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
-  return Work(impl_->queue().submit(operations::reduce_scatter(impl_->self, input, output, op, options)));
+  return Work(impl_->queue().submit(group::operations::reduce_scatter(impl_->self, input, output, op, options)));
 }
 
 Work Group::alltoall_async(ConstTensor input, Tensor output, const Options& options) {
-  return Work(impl_->queue().submit(operations::alltoall(impl_->self, input, output, options)));
+  return Work(impl_->queue().submit(group::operations::alltoall(impl_->self, input, output, options)));
 }
 Work Group::alltoall_async(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
                            std::span<const std::uint64_t> recv_counts, const Options& options) {
-  const Operation operation = operations::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
-  return Work(impl_->queue().submit(operations::exchange_of_counts(operation, std::span<std::uint64_t>()), operation));
+  const group::Operation operation =
+      group::operations::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
+  return Work(
+      impl_->queue().submit(group::operations::exchange_of_counts(operation, std::span<std::uint64_t>()), operation));
 }
 
 Work Group::send_async(ConstTensor tensor, int to, const Options& options) {
   check_peer("send", to, impl_->self);
-  const Operation operation = operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
+  const group::Operation operation = group::operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
   return Work(impl_->transfers(rank(), to).submit(operation));
 }
 Work Group::recv_async(Tensor tensor, int from, const Options& options) {
   check_peer("recv", from, impl_->self);
-  const Operation operation = operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
+  const group::Operation operation =
+      group::operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
   return Work(impl_->transfers(from, rank()).submit(operation));
 }
 
 Work Group::barrier_async(const Options& options) {
-  return Work(impl_->queue().submit(operations::barrier(options)));
+  return Work(impl_->queue().submit(group::operations::barrier(options)));
 }
 
 double Group::average(double value) {

@@ -7,7 +7,7 @@
 
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 // As text, each with its length before it: names and values may contain any byte.
@@ -86,4 +86,4 @@ void require_same(Group& group, std::span<const NamedValue> mine, const Options&
       throw Error(ErrorCode::mismatch, difference, group.members()[std::size_t(rank)]);
 }
 
-}  // namespace anello
+}  // namespace anello::group

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace anello {
+namespace anello::group {
 
 // Returns the root's text on every rank; the texts of the other ranks are ignored.
 std::string broadcast_text(int root, Group& group, std::string mine, const Options& options);
@@ -26,4 +26,4 @@ struct NamedValue {
 // value "none". The group can be used afterwards.
 void require_same(Group& group, std::span<const NamedValue> mine, const Options& options);
 
-}  // namespace anello
+}  // namespace anello::group

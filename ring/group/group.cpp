@@ -41,14 +41,14 @@ Group Group::group(std::span<const int> members) const {
   std::vector<int> ranks;
   for (const int member : members) {
     if (member < 0 || member >= size())
-      refuse("group", text("member ", member, " is not a rank of this group of ", size()));
+      group::refuse("group", text("member ", member, " is not a rank of this group of ", size()));
     const int world = impl_->members[std::size_t(member)];
     if (std::find(ranks.begin(), ranks.end(), world) != ranks.end())
-      refuse("group", text("member ", member, " is listed twice"));
+      group::refuse("group", text("member ", member, " is listed twice"));
     ranks.push_back(world);
   }
   if (std::find(members.begin(), members.end(), rank()) == members.end())
-    refuse("group", text("rank ", rank(), " makes a group that it is not a member of"));
+    group::refuse("group", text("rank ", rank(), " makes a group that it is not a member of"));
   return Group(impl_->make(std::move(ranks)));
 }
 
@@ -64,7 +64,8 @@ Group Group::split(int colour, int key) {
   return group(members);
 }
 
-Group::Impl::Impl(OperationQueue::GroupConfig config, std::shared_ptr<DataLinks> links, GroupContext context)
+Group::Impl::Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net::DataLinks> links,
+                  GroupContext context)
     : self{config.rank, int(config.group->members.size())},
       members(config.group->members),
       settings(config.settings),
@@ -84,20 +85,20 @@ void Group::Impl::abort(std::string_view reason) const {
 }
 
 std::shared_ptr<Group::Impl> Group::Impl::make(std::vector<int> ranks) const {
-  if (left_) refuse("group", "this rank's world has ended");
+  if (left_) group::refuse("group", "this rank's world has ended");
   return context_.make_group(std::move(ranks));
 }
 
-OperationQueue& Group::Impl::transfers(int from, int to) {
+group::OperationQueue& Group::Impl::transfers(int from, int to) {
   const std::lock_guard lock(mutex_);
-  if (left_) refuse("transfer", "this rank's world has ended");
+  if (left_) group::refuse("transfer", "this rank's world has ended");
   auto& pair = transfers_[{from, to}];
   if (!pair) pair = context_.make_transfers(group_->id, members[std::size_t(from)], members[std::size_t(to)]);
   return pair->queue();
 }
 
-OperationQueue& Group::Impl::queue() {
-  if (finished_) refuse("world", "used after finish()");
+group::OperationQueue& Group::Impl::queue() {
+  if (finished_) group::refuse("world", "used after finish()");
   return queue_;
 }
 

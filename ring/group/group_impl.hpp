@@ -20,42 +20,42 @@ class Group::Impl {
   // What a world gives its groups: services, and calls back into the world. Valid until leave() has returned; the world
   // calls that for each group before it ends.
   struct GroupContext {
-    FlightRecorders* recorders = nullptr;
-    ControlPlane* control = nullptr;                                          // null in a world of one
-    LinkRouter* link_router = nullptr;                                        // null in a world of one
+    trace::FlightRecorders* recorders = nullptr;
+    net::ControlPlane* control = nullptr;                                     // null in a world of one
+    net::LinkRouter* link_router = nullptr;                                   // null in a world of one
     std::function<std::shared_ptr<Impl>(std::vector<int> ranks)> make_group;  // of ranks of the world
     // The group that carries what rank `from` of the world sends to rank `to` in group `within`.
     std::function<std::shared_ptr<Impl>(std::uint64_t within, int from, int to)> make_transfers;
     std::function<void(std::string_view reason)> abort;
   };
 
-  Impl(OperationQueue::GroupConfig config, std::shared_ptr<DataLinks> links, GroupContext context);
+  Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net::DataLinks> links, GroupContext context);
   ~Impl() { leave(); }
 
-  OperationQueue& queue();  // throws Error{invalid_argument} after finish()
+  group::OperationQueue& queue();  // throws Error{invalid_argument} after finish()
   std::shared_ptr<Impl> make(std::vector<int> ranks) const;
   void abort(std::string_view reason) const;  // no effect once the world has ended
   std::optional<Error> failure() const { return queue_.failure(); }
   // The queue of what member `from` sends to member `to`.
-  OperationQueue& transfers(int from, int to);
+  group::OperationQueue& transfers(int from, int to);
 
   void finish() { finished_ = true; }
   // Ends all operations, and sends the other members that this rank has left the group. Blocks until no thread waits
   // for an operation.
   void leave();
   std::uint64_t completed() const { return queue_.completed(); }
-  const FlightRecorder& recorder() const { return *recorder_; }
+  const trace::FlightRecorder& recorder() const { return *recorder_; }
 
-  const RankAndSize self;
+  const group::RankAndSize self;
   const std::vector<int> members;
   const Settings settings;
 
  private:
-  std::shared_ptr<const GroupInfo> group_;
-  std::shared_ptr<FlightRecorder> recorder_;
-  std::shared_ptr<DataLinks> links_;
+  std::shared_ptr<const link::GroupInfo> group_;
+  std::shared_ptr<trace::FlightRecorder> recorder_;
+  std::shared_ptr<net::DataLinks> links_;
   GroupContext context_;
-  OperationQueue queue_;
+  group::OperationQueue queue_;
   std::mutex mutex_;                                                // guards the next line
   std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_;  // by sender and receiver
   std::atomic<bool> finished_ = false, left_ = false;
@@ -65,7 +65,7 @@ class Group::Impl {
 class GroupAccess {
  public:
   static const Settings& settings(const Group& group) { return group.impl_->settings; }
-  static const FlightRecorder& recorder(const Group& group) { return group.impl_->recorder(); }
+  static const trace::FlightRecorder& recorder(const Group& group) { return group.impl_->recorder(); }
 };
 
 }  // namespace anello

@@ -10,7 +10,7 @@
 #include "ring/base/signature.hpp"
 #include "ring/run/buffer.hpp"
 
-namespace anello {
+namespace anello::group {
 
 inline constexpr std::uint32_t kCountShift = 3;  // counts are exchanged as u64
 
@@ -23,12 +23,12 @@ struct Operation {
   std::uint64_t fingerprint = 0;                    // as in Signature
   std::span<const std::uint64_t> counts, received;  // as in Shape
   std::span<const std::uint64_t> agreed;            // of an alltoall of counts: the result that must be received
-  Buffer input, output;
+  run::Buffer input, output;
   std::string_view name;
-  std::string_view algorithm = {};          // forced; empty: ANELLO_ALGORITHM
-  std::int64_t slab_bytes = kSuitableSlab;  // forced; kSuitableSlab: ANELLO_SLAB_BYTES
-  std::optional<DType> wire = {};           // the type that elements are sent as; empty: their own
+  std::string_view algorithm = {};                      // forced; empty: ANELLO_ALGORITHM
+  std::int64_t slab_bytes = algorithms::kSuitableSlab;  // forced; kSuitableSlab: ANELLO_SLAB_BYTES
+  std::optional<DType> wire = {};                       // the type that elements are sent as; empty: their own
   double prescale = 1, postscale = 1;
 };
 
-}  // namespace anello
+}  // namespace anello::group

@@ -5,19 +5,19 @@
 #include "ring/base/text.hpp"
 #include "ring/base/thread.hpp"
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 thread_local bool in_callback = false;
 
-WaitPolicy never_spins(WaitPolicy policy) {
+link::WaitPolicy never_spins(link::WaitPolicy policy) {
   policy.spin = std::chrono::microseconds(0);
   return policy;
 }
 
 }  // namespace
 
-OperationQueue::OperationQueue(const GroupConfig& config, ControlPlane* control, DataLinks* links)
+OperationQueue::OperationQueue(const GroupConfig& config, net::ControlPlane* control, net::DataLinks* links)
     : world_rank_(config.group->members[std::size_t(config.rank)]),
       control_(control),
       group_(config.group),
@@ -57,7 +57,7 @@ void OperationQueue::enqueue(PendingOperation& pending, const Operation& operati
   if (!failure_ && control_ && control_->failed()) failure_ = control_->error();
   if (failure_) throw Error(*failure_).within(describe(pending, *group_));
   submitted_++;
-  pending.queued = ticks();
+  pending.queued = trace::ticks();
   if (head_ || pending.async) recorder_->queue(pending.signature, operation.name, pending.queued);
   pending.next = nullptr;
   (head_ ? tail_->next : head_) = &pending;
@@ -121,13 +121,14 @@ bool OperationQueue::when_done(AsyncOperation& operation, std::function<void(con
 
 // The caller has the baton.
 template <class Until>
-void OperationQueue::drive(Lock& lock, Waiter& waiter, const std::atomic<int>& interrupt, Until until) {
+void OperationQueue::drive(Lock& lock, link::Waiter& waiter, const std::atomic<int>& interrupt, Until until) {
   while (head_ && baton_.closed() == 0 && !until())
     if (advance(lock, *head_, waiter, interrupt)) complete(lock);
 }
 
 // True if the head is complete. If it failed, the queue is empty.
-bool OperationQueue::advance(Lock& lock, PendingOperation& head, Waiter& waiter, const std::atomic<int>& interrupt) {
+bool OperationQueue::advance(Lock& lock, PendingOperation& head, link::Waiter& waiter,
+                             const std::atomic<int>& interrupt) {
   const bool begun = std::exchange(begun_, true);
   lock.unlock();
   try {
@@ -232,4 +233,4 @@ std::uint64_t OperationQueue::completed() const {
   return completed_;
 }
 
-}  // namespace anello
+}  // namespace anello::group

@@ -13,23 +13,23 @@
 #include "ring/group/operation_runner.hpp"
 #include "ring/group/planner.hpp"
 
-namespace anello {
+namespace anello::group {
 
 class OperationQueue {
  public:
   struct GroupConfig {
     int rank = 0;  // this rank's, in the group
     std::uint32_t generation = 0;
-    Facts facts;  // equal on all members
-    Table table;  // equal on all members
+    algorithms::Facts facts;  // equal on all members
+    algorithms::Table table;  // equal on all members
     Settings settings;
-    WaitPolicy wait_policy;  // of callers; the background thread never spins
-    std::shared_ptr<const GroupInfo> group;
-    std::shared_ptr<FlightRecorder> recorder;
-    Timeline* timeline = nullptr;  // outlives this
+    link::WaitPolicy wait_policy;  // of callers; the background thread never spins
+    std::shared_ptr<const link::GroupInfo> group;
+    std::shared_ptr<trace::FlightRecorder> recorder;
+    trace::Timeline* timeline = nullptr;  // outlives this
   };
   // `control` and `links` are null in a world of one.
-  OperationQueue(const GroupConfig& config, ControlPlane* control, DataLinks* links);
+  OperationQueue(const GroupConfig& config, net::ControlPlane* control, net::DataLinks* links);
   ~OperationQueue() { close(); }
 
   // Blocks until this rank's part is done. Throws the world's verdict, with the operation and how far it got, and
@@ -68,8 +68,8 @@ class OperationQueue {
   std::shared_ptr<AsyncOperation> submit_locked(const Operation& operation);
   void wait_until_done(Lock& lock, const PendingOperation& pending);
   template <class Until>
-  void drive(Lock& lock, Waiter& waiter, const std::atomic<int>& interrupt, Until until);
-  bool advance(Lock& lock, PendingOperation& head, Waiter& waiter, const std::atomic<int>& interrupt);
+  void drive(Lock& lock, link::Waiter& waiter, const std::atomic<int>& interrupt, Until until);
+  bool advance(Lock& lock, PendingOperation& head, link::Waiter& waiter, const std::atomic<int>& interrupt);
   void complete(Lock& lock);
   void complete_async(Lock& lock, AsyncOperation& operation);
   void fail_all(Lock& lock, const Error& cause);
@@ -78,14 +78,14 @@ class OperationQueue {
   void offer_work();
 
   int world_rank_;
-  ControlPlane* control_;
-  std::shared_ptr<const GroupInfo> group_;
-  std::shared_ptr<FlightRecorder> recorder_;
+  net::ControlPlane* control_;
+  std::shared_ptr<const link::GroupInfo> group_;
+  std::shared_ptr<trace::FlightRecorder> recorder_;
 
   mutable std::mutex mutex_;  // guards what follows, except what the thread with the baton uses
   Baton baton_;
-  Waiter callers_waiter_, threads_waiter_;  // used by the thread with the baton
-  OperationRunner runner_;                  // used by the thread with the baton
+  link::Waiter callers_waiter_, threads_waiter_;  // used by the thread with the baton
+  OperationRunner runner_;                        // used by the thread with the baton
   Planner planner_;
   PendingOperation *head_ = nullptr, *tail_ = nullptr;
   bool begun_ = false;  // the head
@@ -95,4 +95,4 @@ class OperationQueue {
   std::thread thread_;
 };
 
-}  // namespace anello
+}  // namespace anello::group

@@ -9,7 +9,7 @@
 #include "ring/base/text.hpp"
 #include "ring/run/checksum.hpp"
 
-namespace anello {
+namespace anello::group {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
@@ -30,8 +30,9 @@ bool has_equal_results(Kind kind) {
 
 }  // namespace
 
-OperationRunner::OperationRunner(int rank, const GroupInfo& group, FlightRecorder& recorder, ControlPlane* control,
-                                 DataLinks* links, Timeline* timeline, const OperationLimits& limits, bool compares)
+OperationRunner::OperationRunner(int rank, const link::GroupInfo& group, trace::FlightRecorder& recorder,
+                                 net::ControlPlane* control, net::DataLinks* links, trace::Timeline* timeline,
+                                 const OperationLimits& limits, bool compares)
     : rank_(rank),
       size_(int(group.members.size())),
       group_(group),
@@ -52,32 +53,32 @@ void OperationRunner::start(const PendingOperation& pending) {
   const Operation& operation = *pending.operation;
   if (!recorder_.begin(pending.signature, operation.name, pending.queued)) control_->needs(pending.signature);
   if (has_elements(operation)) {
-    const Buffer input = operation.prescale == 1 ? operation.input : prescaled(pending);
+    const run::Buffer input = operation.prescale == 1 ? operation.input : prescaled(pending);
     execution_.start(*pending.plan, pending.arithmetic, input, operation.output);
   } else {
-    const Buffer nothing(nothing_.data(), 1);
-    execution_.start(*pending.plan, arithmetic(DType::u8, Op::max), nothing, nothing);
+    const run::Buffer nothing(nothing_.data(), 1);
+    execution_.start(*pending.plan, run::arithmetic(DType::u8, Op::max), nothing, nothing);
   }
   traced_ = timeline_->active();
   if (traced_) trace_.start(execution_, group_.members, pending.arithmetic.wire_shift, pending.arithmetic.shift);
 }
 
 // Written to the output if that is large enough, so that it costs no memory.
-Buffer OperationRunner::prescaled(const PendingOperation& pending) {
+run::Buffer OperationRunner::prescaled(const PendingOperation& pending) {
   const Operation& operation = *pending.operation;
   const std::uint32_t shift = pending.arithmetic.shift;
   const std::uint64_t elems = pending.plan->input_elems;
-  Buffer to = operation.output;
+  run::Buffer to = operation.output;
   if (pending.plan->output_elems < elems) {
     prescaled_.resize(std::max(prescaled_.size(), std::size_t(elems << shift)));
-    to = Buffer(prescaled_.data(), elems);
+    to = run::Buffer(prescaled_.data(), elems);
   }
   each_run(to, operation.input, elems, shift,
-           [&](Bytes out, Bytes in) { scale(operation.dtype, out, in, operation.prescale); });
+           [&](Bytes out, Bytes in) { run::scale(operation.dtype, out, in, operation.prescale); });
   return to;
 }
 
-bool OperationRunner::advance(Waiter& waiter, const std::atomic<int>& interrupt) {
+bool OperationRunner::advance(link::Waiter& waiter, const std::atomic<int>& interrupt) {
   if (size_ == 1)
     execution_.compute();
   else if (!move(waiter, interrupt))
@@ -91,8 +92,8 @@ bool OperationRunner::advance(Waiter& waiter, const std::atomic<int>& interrupt)
 }
 
 void OperationRunner::note_end() {
-  const Plan& plan = *operation_->plan;
-  const Arithmetic& arithmetic = operation_->arithmetic;
+  const plan::Plan& plan = *operation_->plan;
+  const run::Arithmetic& arithmetic = operation_->arithmetic;
   if (has_elements(*operation_->operation))
     recorder_.end(std::max(plan.input_elems, plan.output_elems) << arithmetic.shift,
                   plan.sent_elems << arithmetic.wire_shift, plan.received_elems << arithmetic.wire_shift);
@@ -101,7 +102,7 @@ void OperationRunner::note_end() {
   if (traced_) timeline_->add(recorder_.newest(), group_.name, group_.members, trace_.spans());
 }
 
-bool OperationRunner::move(Waiter& waiter, const std::atomic<int>& interrupt) {
+bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interrupt) {
   const auto interrupted = [&] { return interrupt.load(std::memory_order_relaxed) != 0; };
   while (!moving_) {
     if (interrupted()) return false;
@@ -141,7 +142,7 @@ bool OperationRunner::pass() {
 }
 
 // After kDiagnosisAfter the control plane is sent which operation this is. Throws the verdict if there is one.
-void OperationRunner::sleep(Waiter& waiter) {
+void OperationRunner::sleep(link::Waiter& waiter) {
   if (control_->failed()) throw control_->error();
   const auto now = steady_clock::now();
   if (!sleeping_since_) sleeping_since_ = now;
@@ -150,9 +151,9 @@ void OperationRunner::sleep(Waiter& waiter) {
   milliseconds limit = sent_waiting_ ? kLongSleep : kDiagnosisAfter - slept;
   if (limits_.report.count() > 0) limit = std::min(limit, report_stall(slept));
   if (limits_.end.count() > 0) limit = std::min(limit, end_world(slept));
-  const Ticks from = ticks();
+  const trace::Ticks from = trace::ticks();
   waiter.sleep(limit);
-  recorder_.tally.slept(ticks() - from);
+  recorder_.tally.slept(trace::ticks() - from);
   if (traced_) trace_.slept(from);
 }
 
@@ -174,10 +175,10 @@ milliseconds OperationRunner::end_world(milliseconds slept) {
 }
 
 // Gives the waiter the descriptors to wait for. False if something can move already.
-bool OperationRunner::may_sleep(Waiter& waiter) {
+bool OperationRunner::may_sleep(link::Waiter& waiter) {
   bool may = true;
   waiter.forget();
-  driver_.each_wanted([&](Link& link, bool writable) {
+  driver_.each_wanted([&](link::Link& link, bool writable) {
     if (const int descriptor = link.descriptor(writable); descriptor >= 0)
       waiter.want(descriptor, writable ? POLLOUT : POLLIN);
     else
@@ -188,9 +189,9 @@ bool OperationRunner::may_sleep(Waiter& waiter) {
 
 bool OperationRunner::links_ready() {
   bool ready = true;
-  for (const Stream& stream : operation_->plan->streams) {
+  for (const plan::Stream& stream : operation_->plan->streams) {
     if (stream.peer < 0) continue;
-    Link*& link = link_of_[std::size_t(stream.peer)];
+    link::Link*& link = link_of_[std::size_t(stream.peer)];
     if (!link) link = links_->find(stream.peer);
     ready &= link != nullptr;
   }
@@ -218,8 +219,8 @@ void OperationRunner::finish() {
   if (!has_elements(operation) || (!averages && !scales)) return;
   const std::uint32_t shift = operation_->arithmetic.shift;
   each_run(operation.output, operation.output, operation_->plan->output_elems, shift, [&](Bytes run, Bytes) {
-    if (averages) divide(operation.dtype, run, size_);
-    if (scales) scale(operation.dtype, run, run, operation.postscale);
+    if (averages) run::divide(operation.dtype, run, size_);
+    if (scales) run::scale(operation.dtype, run, run, operation.postscale);
   });
   if (traced_) trace_.scaled(operation_->plan->output_elems << shift);
 }
@@ -227,7 +228,7 @@ void OperationRunner::finish() {
 void OperationRunner::remember_results() {
   const Operation& operation = *operation_->operation;
   if (!has_elements(operation) || !has_equal_results(operation.kind)) return;
-  const Nans nans = operation.kind == Kind::allreduce ? Nans::alike : Nans::as_they_are;
+  const run::Nans nans = operation.kind == Kind::allreduce ? run::Nans::alike : run::Nans::as_they_are;
   results_ = {operation_->signature.sequence,
               checksum(operation.dtype, operation.output, operation_->plan->output_elems, nans)};
 }
@@ -271,4 +272,4 @@ std::string OperationRunner::how_far() const {
   return text(all ? 100 * moved / all : 0, " % done");
 }
 
-}  // namespace anello
+}  // namespace anello::group

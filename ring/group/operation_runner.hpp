@@ -14,7 +14,7 @@
 #include "ring/run/driver.hpp"
 #include "ring/run/step_trace.hpp"
 
-namespace anello {
+namespace anello::group {
 
 class OperationRunner {
  public:
@@ -26,15 +26,15 @@ class OperationRunner {
 
   // `rank` is this one in the group; errors name ranks in the world. `control` and `links` are null in a world of one.
   // `compares`: check that the results which must be equal on all ranks are. Everything passed outlives this.
-  OperationRunner(int rank, const GroupInfo& group, FlightRecorder& recorder, ControlPlane* control, DataLinks* links,
-                  Timeline* timeline, const OperationLimits& limits, bool compares);
+  OperationRunner(int rank, const link::GroupInfo& group, trace::FlightRecorder& recorder, net::ControlPlane* control,
+                  net::DataLinks* links, trace::Timeline* timeline, const OperationLimits& limits, bool compares);
 
   // The pending operation outlives the operation.
   void start(const PendingOperation& pending);
 
   // Moves data, and blocks until the operation is complete: true; or `interrupt` is not 0: false. Throws the error that
   // ends the world.
-  bool advance(Waiter& waiter, const std::atomic<int>& interrupt);
+  bool advance(link::Waiter& waiter, const std::atomic<int>& interrupt);
 
   // "37 % done": the operation that was started last.
   std::string how_far() const;
@@ -46,15 +46,15 @@ class OperationRunner {
     std::uint32_t checksum = 0;  // 0: none yet
   };
 
-  Buffer prescaled(const PendingOperation& pending);
+  run::Buffer prescaled(const PendingOperation& pending);
   void begin_to_move();
   bool pass();
   int world_rank(int member) const { return group_.members[std::size_t(member)]; }
-  bool move(Waiter& waiter, const std::atomic<int>& interrupt);
-  void sleep(Waiter& waiter);
+  bool move(link::Waiter& waiter, const std::atomic<int>& interrupt);
+  void sleep(link::Waiter& waiter);
   std::chrono::milliseconds report_stall(std::chrono::milliseconds slept);
   std::chrono::milliseconds end_world(std::chrono::milliseconds slept);
-  bool may_sleep(Waiter& waiter);
+  bool may_sleep(link::Waiter& waiter);
   bool links_ready();
   void check_agreed() const;
   void finish();
@@ -64,22 +64,22 @@ class OperationRunner {
   Error divergence(int peer, std::uint32_t theirs) const;
 
   int rank_, size_;  // in the group
-  const GroupInfo& group_;
-  FlightRecorder& recorder_;
-  ControlPlane* control_;
-  DataLinks* links_;
-  Timeline* timeline_;
+  const link::GroupInfo& group_;
+  trace::FlightRecorder& recorder_;
+  net::ControlPlane* control_;
+  net::DataLinks* links_;
+  trace::Timeline* timeline_;
   OperationLimits limits_;
   bool compares_;
   Results results_;
   const PendingOperation* operation_ = nullptr;
   bool moving_ = false;  // its links are open
-  std::vector<Link*> link_of_;
-  Execution execution_;
-  Driver driver_;
+  std::vector<link::Link*> link_of_;
+  run::Execution execution_;
+  run::Driver driver_;
   std::vector<std::byte> prescaled_;
   std::array<std::byte, 16> nothing_{};  // sent by an operation without elements
-  StepTrace trace_;
+  run::StepTrace trace_;
   bool traced_ = false;  // this operation
 
   // Of this operation: when its first sleep began, and what the control plane has been sent about it.
@@ -88,4 +88,4 @@ class OperationRunner {
   int stalls_ = 0;
 };
 
-}  // namespace anello
+}  // namespace anello::group

@@ -5,7 +5,7 @@
 
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 // "counts 3, 0, 5"; at most the first 16.
@@ -22,13 +22,13 @@ std::span<const T> copied(std::span<const T> from, std::vector<T>& to) {
   return to;
 }
 
-Buffer copied(const Buffer& from, std::vector<Buffer::Piece>& to) {
-  return from.list().empty() ? from : Buffer(copied(from.list(), to));
+run::Buffer copied(const run::Buffer& from, std::vector<run::Buffer::Piece>& to) {
+  return from.list().empty() ? from : run::Buffer(copied(from.list(), to));
 }
 
 }  // namespace
 
-std::string describe(const PendingOperation& pending, const GroupInfo& group) {
+std::string describe(const PendingOperation& pending, const link::GroupInfo& group) {
   const Operation& operation = *pending.operation;
   std::string what = describe(pending.signature);
   if (!operation.name.empty()) what += text(" '", operation.name, "'");
@@ -54,8 +54,8 @@ void AsyncOperation::keep(const Operation& asked) {
   const auto* const sent = reinterpret_cast<const std::uint64_t*>(asked.input.run(0, 1, kCountShift).data());
   sent_.assign(sent, sent + asked.agreed.size());
   arriving_.resize(sent_.size());
-  operation_.input = Buffer(reinterpret_cast<std::byte*>(sent_.data()), sent_.size());
-  operation_.output = Buffer(reinterpret_cast<std::byte*>(arriving_.data()), arriving_.size());
+  operation_.input = run::Buffer(reinterpret_cast<std::byte*>(sent_.data()), sent_.size());
+  operation_.output = run::Buffer(reinterpret_cast<std::byte*>(arriving_.data()), arriving_.size());
 }
 
 std::shared_ptr<AsyncOperation> AsyncOperationPool::take(OperationQueue& owner) {
@@ -71,4 +71,4 @@ std::shared_ptr<AsyncOperation> AsyncOperationPool::take(OperationQueue& owner) 
   return operation;
 }
 
-}  // namespace anello
+}  // namespace anello::group

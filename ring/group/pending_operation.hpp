@@ -16,7 +16,7 @@
 #include "ring/run/arithmetic.hpp"
 #include "ring/trace/ticks.hpp"
 
-namespace anello {
+namespace anello::group {
 
 class OperationQueue;
 
@@ -25,9 +25,9 @@ struct AsyncOperation;
 struct PendingOperation {
   const Operation* operation = nullptr;
   Signature signature;
-  const Plan* plan = nullptr;
-  Arithmetic arithmetic;
-  Ticks queued = 0;
+  const plan::Plan* plan = nullptr;
+  run::Arithmetic arithmetic;
+  trace::Ticks queued = 0;
   std::optional<Error> error;
   std::atomic<bool> done = false;
   PendingOperation* next = nullptr;  // in the queue
@@ -35,7 +35,7 @@ struct PendingOperation {
 };
 
 // For messages: "allreduce #3 (sum of 100 f32) 'loss' in group (0, 2)".
-std::string describe(const PendingOperation& pending, const GroupInfo& group);
+std::string describe(const PendingOperation& pending, const link::GroupInfo& group);
 
 struct AsyncOperation : PendingOperation {
   explicit AsyncOperation(OperationQueue& its_owner) : owner(its_owner) { async = this; }
@@ -51,7 +51,7 @@ struct AsyncOperation : PendingOperation {
   Operation operation_;
   std::string name_;
   std::vector<std::uint64_t> counts_, received_, agreed_, sent_, arriving_;
-  std::vector<Buffer::Piece> input_, output_;
+  std::vector<run::Buffer::Piece> input_, output_;
 };
 
 // Asynchronous operations that are done, for reuse without allocation.
@@ -69,4 +69,4 @@ class AsyncOperationPool {
   std::vector<std::shared_ptr<AsyncOperation>> spare_;
 };
 
-}  // namespace anello
+}  // namespace anello::group

@@ -6,7 +6,7 @@
 
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 Algorithm algorithm_named(ErrorCode code, std::string_view what, std::string_view given) {
@@ -15,7 +15,7 @@ Algorithm algorithm_named(ErrorCode code, std::string_view what, std::string_vie
   return algorithm;
 }
 
-Facts with_settings(Facts facts, const Settings& settings) {
+algorithms::Facts with_settings(algorithms::Facts facts, const Settings& settings) {
   facts.slab_bytes = settings.slab_bytes;
   facts.rank_order = settings.reproducible != 0;
   facts.forced = algorithm_named(ErrorCode::configuration, "ANELLO_ALGORITHM", settings.algorithm);
@@ -24,7 +24,8 @@ Facts with_settings(Facts facts, const Settings& settings) {
 
 }  // namespace
 
-Planner::Planner(int rank, std::uint32_t generation, const Facts& facts, Table table, const Settings& settings)
+Planner::Planner(int rank, std::uint32_t generation, const algorithms::Facts& facts, algorithms::Table table,
+                 const Settings& settings)
     : rank_(rank),
       size_(facts.world),
       generation_(generation),
@@ -45,7 +46,7 @@ const Planner::Planned& Planner::plan(const Operation& operation) {
   shape_.counts.assign(operation.counts.begin(), operation.counts.end());
   shape_.received.assign(operation.received.begin(), operation.received.end());
   planned_.signature = with_choice(asked);
-  planned_.arithmetic = arithmetic(operation.dtype, operation.op, operation.wire.value_or(operation.dtype));
+  planned_.arithmetic = run::arithmetic(operation.dtype, operation.op, operation.wire.value_or(operation.dtype));
   planned_.plan = &plan_for(planned_.signature);
   return planned_;
 }
@@ -73,9 +74,9 @@ Signature Planner::with_choice(const Asked& asked) const {
   const bool reduces =
       signature.kind == Kind::allreduce || signature.kind == Kind::reduce_scatter || signature.kind == Kind::reduce;
   if (!reduces) return signature;
-  Facts facts = facts_;
+  algorithms::Facts facts = facts_;
   if (forced != Algorithm::automatic) facts.forced = forced;
-  if (asked.slab_bytes != kSuitableSlab) facts.slab_bytes = asked.slab_bytes;
+  if (asked.slab_bytes != algorithms::kSuitableSlab) facts.slab_bytes = asked.slab_bytes;
   facts.elem_bytes = size_bytes(signature.dtype);
   const bool scatters = signature.kind == Kind::reduce_scatter && shape_.counts.empty();  // `count` is that of one part
   facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
@@ -85,21 +86,21 @@ Signature Planner::with_choice(const Asked& asked) const {
     signature.slab_elems = slab_elems(facts);
     return signature;
   }
-  const Choice choice = choose(facts, table_);
+  const algorithms::Choice choice = choose(facts, table_);
   signature.algorithm = choice.algorithm;
   signature.slab_elems = choice.slab_elems;
   return signature;
 }
 
 // Without elements no data would move, and a rank that has some would go unnoticed. So it becomes a barrier.
-Plan Planner::make_plan(const Signature& signature) const {
+plan::Plan Planner::make_plan(const Signature& signature) const {
   if (signature.count == 0 && shape_.received.empty() && size_ > 1) return plan_barrier(shape_);
   return plan_of(signature, shape_);
 }
 
-const Plan& Planner::plan_for(const Signature& signature) {
-  const std::tuple<Kind, Algorithm, const Shape&, std::uint32_t> key{signature.kind, signature.algorithm, shape_,
-                                                                     signature.slab_elems};
+const plan::Plan& Planner::plan_for(const Signature& signature) {
+  const std::tuple<Kind, Algorithm, const algorithms::Shape&, std::uint32_t> key{signature.kind, signature.algorithm,
+                                                                                 shape_, signature.slab_elems};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
   return plans_.emplace(Key(key), make_plan(signature)).first->second;
 }
@@ -109,4 +110,4 @@ void Planner::forget() {
   planned_.plan = nullptr;
 }
 
-}  // namespace anello
+}  // namespace anello::group

@@ -10,17 +10,18 @@
 #include "ring/group/operation.hpp"
 #include "ring/run/arithmetic.hpp"
 
-namespace anello {
+namespace anello::group {
 
 class Planner {
  public:
   // `facts` and `table` are equal on all ranks. The settings are added to the facts.
-  Planner(int rank, std::uint32_t generation, const Facts& facts, Table table, const Settings& settings);
+  Planner(int rank, std::uint32_t generation, const algorithms::Facts& facts, algorithms::Table table,
+          const Settings& settings);
 
   struct Planned {
     Signature signature;  // without its sequence number
-    const Plan* plan = nullptr;
-    Arithmetic arithmetic;
+    const plan::Plan* plan = nullptr;
+    run::Arithmetic arithmetic;
   };
   // The result is valid until the next call, its plan until the next tidy(). Throws Error{invalid_argument,
   // configuration}.
@@ -33,30 +34,30 @@ class Planner {
 
  private:
   static constexpr std::size_t kManyPlans = 1024;
-  using Key = std::tuple<Kind, Algorithm, Shape, std::uint32_t>;
+  using Key = std::tuple<Kind, Algorithm, algorithms::Shape, std::uint32_t>;
 
   // What the choice depends on.
   struct Asked {
     Signature signature;  // with the forced algorithm
-    std::int64_t slab_bytes = kSuitableSlab;
+    std::int64_t slab_bytes = algorithms::kSuitableSlab;
 
     friend bool operator==(const Asked&, const Asked&) = default;
   };
   Asked what_is_asked(const Operation& operation) const;
   Signature with_choice(const Asked& asked) const;
-  const Plan& plan_for(const Signature& signature);
+  const plan::Plan& plan_for(const Signature& signature);
   void forget();
-  Plan make_plan(const Signature& signature) const;
+  plan::Plan make_plan(const Signature& signature) const;
 
   int rank_, size_;
   std::uint32_t generation_;
-  Facts facts_;
-  Table table_;
-  std::map<Key, Plan, std::less<>> plans_;
+  algorithms::Facts facts_;
+  algorithms::Table table_;
+  std::map<Key, plan::Plan, std::less<>> plans_;
   // Of the last call; without a plan if there was none, or it failed.
   Asked asked_;
-  Shape shape_;
+  algorithms::Shape shape_;
   Planned planned_;
 };
 
-}  // namespace anello
+}  // namespace anello::group

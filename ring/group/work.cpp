@@ -6,7 +6,7 @@
 
 namespace anello {
 
-Work::Work(std::shared_ptr<AsyncOperation> pending) : operation_(std::move(pending)) {}
+Work::Work(std::shared_ptr<group::AsyncOperation> pending) : operation_(std::move(pending)) {}
 
 bool Work::done() const {
   return !operation_ || operation_->done.load(std::memory_order_acquire);

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace anello {
+namespace anello::link {
 
 // Any thread, and any process that has the descriptor.
 inline void ring_bell(int descriptor) noexcept {
@@ -28,4 +28,4 @@ class Bell {
   int descriptor_;
 };
 
-}  // namespace anello
+}  // namespace anello::link

@@ -8,7 +8,7 @@
 
 #include "ring/link/bell.hpp"
 
-namespace anello {
+namespace anello::link {
 
 struct GroupInfo {
   std::uint64_t id = 0;      // 0 is the world
@@ -17,4 +17,4 @@ struct GroupInfo {
   std::shared_ptr<Bell> bell = std::make_shared<Bell>();
 };
 
-}  // namespace anello
+}  // namespace anello::link

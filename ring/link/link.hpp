@@ -7,7 +7,7 @@
 
 #include "ring/base/bytes.hpp"
 
-namespace anello {
+namespace anello::link {
 
 class Link {
  public:
@@ -35,4 +35,4 @@ class Link {
   virtual bool may_sleep(bool /*sending*/) { return true; }
 };
 
-}  // namespace anello
+}  // namespace anello::link

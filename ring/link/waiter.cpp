@@ -11,7 +11,7 @@
 
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::link {
 namespace {
 
 constexpr std::chrono::microseconds kSpin{200};
@@ -76,4 +76,4 @@ void Waiter::sleep(std::chrono::milliseconds limit) {
   moved();
 }
 
-}  // namespace anello
+}  // namespace anello::link

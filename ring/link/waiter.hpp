@@ -8,7 +8,7 @@
 
 #include "ring/link/bell.hpp"
 
-namespace anello {
+namespace anello::link {
 
 struct WaitPolicy {
   std::chrono::microseconds spin{0};
@@ -49,4 +49,4 @@ class Waiter {
   std::vector<pollfd> polled_;
 };
 
-}  // namespace anello
+}  // namespace anello::link

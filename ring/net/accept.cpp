@@ -13,7 +13,7 @@
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::net {
 
 using asio::awaitable;
 using asio::redirect_error;
@@ -82,4 +82,4 @@ awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, AcceptOptions opt
   }
 }
 
-}  // namespace anello
+}  // namespace anello::net

@@ -8,7 +8,7 @@
 
 #include "ring/trace/rejected_connections.hpp"
 
-namespace anello {
+namespace anello::net {
 
 struct AcceptOptions {
   std::string name;  // in the log: "rank 3" cannot accept connections
@@ -16,7 +16,7 @@ struct AcceptOptions {
   std::function<void()> make_room;
   std::function<void(asio::ip::tcp::socket)> take;
   // Counts the connections rejected here. While it grows, connections are accepted in batches, every kGathering.
-  const RejectedConnections* rejected_connections = nullptr;
+  const trace::RejectedConnections* rejected_connections = nullptr;
 };
 inline constexpr std::chrono::milliseconds kGathering{20};
 
@@ -26,4 +26,4 @@ asio::awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, AcceptOptio
 
 asio::awaitable<void> pause(std::chrono::steady_clock::duration time);
 
-}  // namespace anello
+}  // namespace anello::net

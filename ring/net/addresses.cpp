@@ -13,7 +13,7 @@
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 using asio::ip::address;
@@ -165,4 +165,4 @@ std::string choose_address(std::string_view iface, std::string_view usual, const
   return best->address;
 }
 
-}  // namespace anello
+}  // namespace anello::net

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace anello {
+namespace anello::net {
 
 struct HostPort {
   std::string host;  // a name or a numeric address, without brackets
@@ -41,4 +41,4 @@ std::vector<Interface> local_interfaces();
 // Throws Error{configuration} that lists the interfaces if none matches.
 std::string choose_address(std::string_view iface, std::string_view usual, const std::vector<Interface>& interfaces);
 
-}  // namespace anello
+}  // namespace anello::net

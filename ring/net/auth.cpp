@@ -21,7 +21,7 @@
 #include <openssl/hmac.h>
 #endif
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 using std::chrono::steady_clock;
@@ -147,4 +147,4 @@ std::string hmac_sha256(std::string_view, std::string_view) {
 }
 #endif
 
-}  // namespace anello
+}  // namespace anello::net

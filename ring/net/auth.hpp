@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace anello {
+namespace anello::net {
 
 inline constexpr std::size_t kMaxSecretBytes = 4096;
 inline constexpr std::size_t kNonceBytes = 32, kProofBytes = 32;
@@ -29,4 +29,4 @@ std::string hmac_sha256(std::string_view secret, std::string_view message);
 // Takes the same time for all contents of one length.
 bool same_bytes(std::string_view left, std::string_view right);
 
-}  // namespace anello
+}  // namespace anello::net

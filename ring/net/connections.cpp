@@ -16,7 +16,7 @@
 #include "ring/net/accept.hpp"
 #include "ring/net/addresses.hpp"
 
-namespace anello {
+namespace anello::net {
 
 using asio::awaitable;
 using asio::redirect_error;
@@ -41,7 +41,7 @@ std::string congestion_for(const Identity& identity, const Settings& settings) {
 }  // namespace
 
 PeerConnections::PeerConnections(asio::io_context& context, const Identity& identity, const Settings& settings,
-                                 RejectedConnections& rejected_connections)
+                                 trace::RejectedConnections& rejected_connections)
     : context_(context),
       rank_(identity.rank),
       generation_(identity.generation),
@@ -135,10 +135,10 @@ awaitable<void> PeerConnections::let_in(Socket socket) {
 }
 
 std::optional<Rejection> PeerConnections::acceptable(const Claim& claim) const {
-  const auto misplaced = [](std::string why) { return Rejection{RejectReason::place, std::move(why)}; };
+  const auto misplaced = [](std::string why) { return Rejection{trace::RejectReason::place, std::move(why)}; };
   if (claim.role == Role::rendezvous) return misplaced("this is a rank, not a rendezvous");
   if (claim.generation != generation_)
-    return Rejection{RejectReason::generation,
+    return Rejection{trace::RejectReason::generation,
                      text("generation ", claim.generation, " is not the current one, ", generation_)};
   if (claim.to != rank_) return misplaced(text("this is rank ", rank_, ", not ", claim.to));
   if (claim.role == Role::launcher) return {};
@@ -187,4 +187,4 @@ awaitable<PeerConnections::Socket> PeerConnections::connect(int peer, Role role,
   }
 }
 
-}  // namespace anello
+}  // namespace anello::net

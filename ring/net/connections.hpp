@@ -19,7 +19,7 @@
 #include "ring/net/handshake.hpp"
 #include "ring/trace/rejected_connections.hpp"
 
-namespace anello {
+namespace anello::net {
 
 // Where a rank can be reached.
 struct Endpoint {
@@ -61,7 +61,7 @@ class PeerConnections {
   // Listens at identity.address when it returns, and counts the connections it rejects. Throws Error{network,
   // configuration}. Any thread.
   PeerConnections(asio::io_context& context, const Identity& identity, const Settings& settings,
-                  RejectedConnections& rejected_connections);
+                  trace::RejectedConnections& rejected_connections);
 
   Endpoint endpoint() const;
 
@@ -100,7 +100,7 @@ class PeerConnections {
   Exhausted exhausted_;
   SpareDescriptor spare_;
   HalfOpen handshakes_{kMaxHandshakes};
-  RejectedConnections& rejected_;
+  trace::RejectedConnections& rejected_;
 };
 
-}  // namespace anello
+}  // namespace anello::net

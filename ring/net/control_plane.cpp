@@ -11,7 +11,7 @@
 #include "ring/base/wire.hpp"
 #include "ring/net/deadline.hpp"
 
-namespace anello {
+namespace anello::net {
 
 using asio::awaitable;
 using asio::use_awaitable;
@@ -20,12 +20,12 @@ using std::chrono::steady_clock;
 namespace {
 
 constexpr std::chrono::milliseconds kStragglerPeriod{10000};
-constexpr std::size_t kMaxMessageBytes = 1 + ControlMessage::kMaxBytes;  // its kind and its body
+constexpr std::size_t kMaxMessageBytes = 1 + failure::ControlMessage::kMaxBytes;  // its kind and its body
 
 }  // namespace
 
 ControlPlane::ControlPlane(asio::io_context& context, PeerConnections& peer_connections, const Identity& identity,
-                           std::vector<std::string> hosts, FlightRecorders& recorders,
+                           std::vector<std::string> hosts, trace::FlightRecorders& recorders,
                            std::chrono::milliseconds silence_limit, WhenFailed when_failed)
     : context_(context),
       peer_connections_(peer_connections),
@@ -37,11 +37,11 @@ ControlPlane::ControlPlane(asio::io_context& context, PeerConnections& peer_conn
                 [this](std::uint64_t group, std::uint64_t sequence) { return recall(group, sequence); }),
       heartbeats_(silence_limit),
       stragglers_(kStragglerPeriod),
-      expected_(control_neighbours(identity.rank, identity.size)),
+      expected_(failure::control_neighbours(identity.rank, identity.size)),
       timer_(context) {}
 
-FailureDetector::Time ControlPlane::now() const {
-  return std::chrono::duration_cast<FailureDetector::Time>(steady_clock::now().time_since_epoch());
+failure::FailureDetector::Time ControlPlane::now() const {
+  return std::chrono::duration_cast<failure::FailureDetector::Time>(steady_clock::now().time_since_epoch());
 }
 
 template <class Change>
@@ -129,8 +129,9 @@ awaitable<void> ControlPlane::read_abort(PeerConnections::Socket launcher) {
     const std::string message = co_await read_message(launcher, kMaxMessageBytes);
     if (message.empty() || message[0] != char(MessageKind::frame))
       throw Error(ErrorCode::protocol, "not a control message");
-    const ControlMessage abort = decode_control_message(std::string_view(message).substr(1), int(hosts_.size()));
-    if (abort.type != ControlMessage::Type::proposal) throw Error(ErrorCode::protocol, "not a proposal");
+    const failure::ControlMessage abort =
+        failure::decode_control_message(std::string_view(message).substr(1), int(hosts_.size()));
+    if (abort.type != failure::ControlMessage::Type::proposal) throw Error(ErrorCode::protocol, "not a proposal");
     detector_.propose(abort.verdict, now());
     flush();
   } catch (const std::exception& e) {
@@ -185,7 +186,7 @@ void ControlPlane::flush() {
   for (const std::string& report : detector_.take_reports())
     if (rank_ == 0) log(Severity::warning, report);
   publish();
-  constexpr auto kNever = FailureDetector::Time::max();
+  constexpr auto kNever = failure::FailureDetector::Time::max();
   const auto due = std::min(detector_.due().value_or(kNever), heartbeats_.due().value_or(kNever));
   if (due == kNever) return;
   timer_.expires_at(steady_clock::time_point(due));
@@ -195,8 +196,8 @@ void ControlPlane::flush() {
 }
 
 void ControlPlane::tick() {
-  const FailureDetector::Time time = now();
-  const HeartbeatMonitor::Due due = heartbeats_.tick(time);
+  const failure::FailureDetector::Time time = now();
+  const failure::HeartbeatMonitor::Due due = heartbeats_.tick(time);
   for (const int peer : due.silent) detector_.silent(peer, heartbeats_.limit(), time);
   if (due.heartbeat) send_heartbeats();
   detector_.tick(time);
@@ -212,7 +213,7 @@ void ControlPlane::send_heartbeats() {
   const auto bytes = std::make_shared<const std::string>(message(MessageKind::beat, body.bytes()));
   for (const auto& [peer, neighbour] : neighbours_)
     if (!neighbour->queued()) neighbour->send(bytes);
-  for (const Straggler& straggler : stragglers_.check(slept, now())) detector_.slow(straggler, now());
+  for (const failure::Straggler& straggler : stragglers_.check(slept, now())) detector_.slow(straggler, now());
 }
 
 void ControlPlane::publish() {
@@ -251,7 +252,7 @@ Error ControlPlane::error() const {
   return Error(ErrorCode::network, "a connection was lost, and the ranks did not agree on why");
 }
 
-void ControlPlane::enroll(std::shared_ptr<const GroupInfo> group) {
+void ControlPlane::enroll(std::shared_ptr<const link::GroupInfo> group) {
   {
     const std::lock_guard lock(mutex_);
     groups_[group->id] = group;
@@ -259,9 +260,9 @@ void ControlPlane::enroll(std::shared_ptr<const GroupInfo> group) {
   if (group->id != 0) post([this, group] { detector_.enroll(group->id, group->name, group->members, now()); });
 }
 
-std::vector<std::shared_ptr<const GroupInfo>> ControlPlane::groups() const {
+std::vector<std::shared_ptr<const link::GroupInfo>> ControlPlane::groups() const {
   const std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<const GroupInfo>> all;
+  std::vector<std::shared_ptr<const link::GroupInfo>> all;
   for (const auto& [id, group] : groups_) all.push_back(group);
   return all;
 }
@@ -296,10 +297,10 @@ void ControlPlane::overdue(const Signature& signature) {
 void ControlPlane::suspect(int peer, std::uint64_t group, std::string how) {
   post([this, peer, group, how = std::move(how)] { detector_.suspect(peer, group, how, now()); });
 }
-void ControlPlane::propose(Verdict verdict) {
+void ControlPlane::propose(failure::Verdict verdict) {
   post([this, verdict = std::move(verdict)] { detector_.propose(verdict, now()); });
 }
-void ControlPlane::abort(Verdict verdict) {
+void ControlPlane::abort(failure::Verdict verdict) {
   failed_.store(true, std::memory_order_release);
   propose(std::move(verdict));
 }
@@ -323,4 +324,4 @@ void ControlPlane::leave(std::uint64_t completed, std::chrono::milliseconds limi
   changed_.wait_until(lock, deadline, [this] { return closed_; });
 }
 
-}  // namespace anello
+}  // namespace anello::net

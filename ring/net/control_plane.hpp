@@ -19,7 +19,7 @@
 #include "ring/net/message_channel.hpp"
 #include "ring/trace/flight_recorders.hpp"
 
-namespace anello {
+namespace anello::net {
 
 class ControlPlane {
  public:
@@ -28,8 +28,8 @@ class ControlPlane {
 
   // A neighbour from which nothing was received for `silence_limit` ends the world; 0: never.
   ControlPlane(asio::io_context& context, PeerConnections& peer_connections, const Identity& identity,
-               std::vector<std::string> hosts, FlightRecorders& recorders, std::chrono::milliseconds silence_limit,
-               WhenFailed when_failed);
+               std::vector<std::string> hosts, trace::FlightRecorders& recorders,
+               std::chrono::milliseconds silence_limit, WhenFailed when_failed);
 
   // Connects to the neighbours of lower rank and waits for those of higher rank. Any thread except the background one.
   // Throws Error{network, unauthorized, rendezvous}, which names the missing ranks at `deadline`, and what `check`
@@ -45,15 +45,15 @@ class ControlPlane {
   bool failed() const { return failed_.load(std::memory_order_acquire); }  // error() will not wait for long
   // The verdict. Waits for it for at most 2 s, and for the end of WhenFailed for at most 1 s.
   Error error() const;
-  void enroll(std::shared_ptr<const GroupInfo> group);  // this rank joined the group; it is among the recorders
+  void enroll(std::shared_ptr<const link::GroupInfo> group);  // this rank joined the group; it is among the recorders
   void leave_group(std::uint64_t group, std::uint64_t completed);  // after that number of operations
   void needs(const Signature& signature);    // the operation began: did a member leave the group before it?
   void waiting(const Signature& signature);  // it makes no progress: do other ranks wait in a different one?
   void stalled(const Signature& signature);  // for so long that rank 0 should report it
   void overdue(const Signature& signature);  // for so long that the world should end
   void suspect(int peer, std::uint64_t group, std::string how);  // the data connection with it ended
-  void propose(Verdict verdict);
-  void abort(Verdict verdict);  // proposes it, and failed() is true on this rank from now on
+  void propose(failure::Verdict verdict);
+  void abort(failure::Verdict verdict);  // proposes it, and failed() is true on this rank from now on
 
   // Sends the goodbye to the world and closes every connection when the neighbours have read it; blocks for at most
   // `limit`. Any thread except the background one; the last call.
@@ -75,21 +75,21 @@ class ControlPlane {
   void publish();
   void fail();
   void check_departures();
-  std::vector<std::shared_ptr<const GroupInfo>> groups() const;
+  std::vector<std::shared_ptr<const link::GroupInfo>> groups() const;
   std::optional<Signature> recall(std::uint64_t group, std::uint64_t sequence) const;
-  FailureDetector::Time now() const;
+  failure::FailureDetector::Time now() const;
   bool all_sent() const;
 
   asio::io_context& context_;
   PeerConnections& peer_connections_;
   int rank_;
   std::vector<std::string> hosts_;
-  FlightRecorders& recorders_;
+  trace::FlightRecorders& recorders_;
   WhenFailed when_failed_;
-  FailureDetector detector_;
-  HeartbeatMonitor heartbeats_;
-  StragglerDetector stragglers_;
-  TickClock clock_;
+  failure::FailureDetector detector_;
+  failure::HeartbeatMonitor heartbeats_;
+  failure::StragglerDetector stragglers_;
+  trace::TickClock clock_;
   std::vector<int> expected_;  // the neighbours' ranks
   std::map<int, Shared> neighbours_;
   asio::steady_timer timer_;
@@ -98,11 +98,11 @@ class ControlPlane {
 
   mutable std::mutex mutex_;  // guards the members below, which other threads read
   mutable std::condition_variable changed_;
-  std::optional<Verdict> verdict_;
+  std::optional<failure::Verdict> verdict_;
   std::optional<Error> start_error_;
   std::vector<int> connected_;
-  std::map<std::uint64_t, std::shared_ptr<const GroupInfo>> groups_;  // of this rank, by id
+  std::map<std::uint64_t, std::shared_ptr<const link::GroupInfo>> groups_;  // of this rank, by id
   bool sent_ = false, closed_ = false, handled_ = false;
 };
 
-}  // namespace anello
+}  // namespace anello::net

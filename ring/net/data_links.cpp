@@ -9,7 +9,7 @@
 #include "ring/net/shm_negotiation.hpp"
 #include "ring/net/striped_link.hpp"
 
-namespace anello {
+namespace anello::net {
 
 using asio::ip::tcp;
 
@@ -18,7 +18,8 @@ constexpr std::chrono::seconds kConnectLimit{10};
 }
 
 DataLinks::DataLinks(asio::io_context& context, PeerConnections& peer_connections,
-                     std::shared_ptr<const GroupInfo> group, int rank, Sharing sharing, int connections, Failed failed)
+                     std::shared_ptr<const link::GroupInfo> group, int rank, Sharing sharing, int connections,
+                     Failed failed)
     : context_(context),
       peer_connections_(peer_connections),
       group_(std::move(group)),
@@ -31,7 +32,7 @@ DataLinks::DataLinks(asio::io_context& context, PeerConnections& peer_connection
   asked_.resize(sharing_.with.size());
 }
 
-Link* DataLinks::find(int peer) {
+link::Link* DataLinks::find(int peer) {
   auto& link = links_[std::size_t(peer)];
   if (link) return link.get();
   collect();
@@ -105,7 +106,7 @@ void DataLinks::add_lane(int peer, std::uint32_t lane, PeerConnections::Socket s
     arrive(peer, std::make_unique<StripedLink>(std::move(sockets)));
 }
 
-void DataLinks::arrive(int peer, std::unique_ptr<Link> link) {
+void DataLinks::arrive(int peer, std::unique_ptr<link::Link> link) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
@@ -132,7 +133,7 @@ asio::awaitable<void> DataLinks::dial(int peer) {
 asio::awaitable<bool> DataLinks::agree(int peer, PeerConnections::Socket socket) {
   const auto alive = shared_from_this();
   try {
-    std::unique_ptr<Link> link;
+    std::unique_ptr<link::Link> link;
     if (sharing_.with[std::size_t(peer)]) {
       if (dials(peer))
         link = co_await offer_memory(socket, sharing_.pipe_bytes, group_->bell->descriptor());
@@ -153,4 +154,4 @@ asio::awaitable<bool> DataLinks::agree(int peer, PeerConnections::Socket socket)
   }
 }
 
-}  // namespace anello
+}  // namespace anello::net

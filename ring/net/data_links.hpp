@@ -13,7 +13,7 @@
 #include "ring/link/link.hpp"
 #include "ring/net/connections.hpp"
 
-namespace anello {
+namespace anello::net {
 
 // Where shared memory is tried.
 struct Sharing {
@@ -29,7 +29,7 @@ class DataLinks : public std::enable_shared_from_this<DataLinks> {
 
   // Make it shared: connecting goes on for a while after close(). `rank` is this one in the group, `sharing` is by rank
   // in the group. The group's bell rings when a link is ready, and when a peer moved data in shared memory.
-  DataLinks(asio::io_context& context, PeerConnections& peer_connections, std::shared_ptr<const GroupInfo> group,
+  DataLinks(asio::io_context& context, PeerConnections& peer_connections, std::shared_ptr<const link::GroupInfo> group,
             int rank, Sharing sharing, int connections, Failed failed);
   DataLinks(const DataLinks&) = delete;
   DataLinks& operator=(const DataLinks&) = delete;
@@ -37,7 +37,7 @@ class DataLinks : public std::enable_shared_from_this<DataLinks> {
   std::uint64_t group() const { return group_->id; }
 
   // By the thread that moves data: the link to the group's `peer`, or null while it is being made.
-  Link* find(int peer);
+  link::Link* find(int peer);
   void accepted(const Claim& claim, PeerConnections::Socket socket);  // on the background thread
   // Closes all links. Call from the thread that moves data, after the last operation.
   void close();
@@ -46,7 +46,7 @@ class DataLinks : public std::enable_shared_from_this<DataLinks> {
   asio::awaitable<void> dial(int peer);
   asio::awaitable<bool> agree(int peer, PeerConnections::Socket socket);
   void add_lane(int peer, std::uint32_t lane, PeerConnections::Socket socket);
-  void arrive(int peer, std::unique_ptr<Link> link);
+  void arrive(int peer, std::unique_ptr<link::Link> link);
   void report(int peer, const std::exception& why);
   void collect();
   int world_rank(int peer) const { return group_->members[std::size_t(peer)]; }
@@ -55,23 +55,23 @@ class DataLinks : public std::enable_shared_from_this<DataLinks> {
 
   asio::io_context& context_;
   PeerConnections& peer_connections_;
-  std::shared_ptr<const GroupInfo> group_;
+  std::shared_ptr<const link::GroupInfo> group_;
   int rank_;
   Sharing sharing_;
   std::size_t connections_;
   Failed failed_;
   asio::io_context never_run_;  // gives the sockets their type; no thread runs it
-  std::vector<std::unique_ptr<Link>> links_;
+  std::vector<std::unique_ptr<link::Link>> links_;
   std::vector<bool> asked_;
   std::map<int, std::map<std::uint32_t, asio::ip::tcp::socket>> lanes_;  // of links that are not complete, by peer
 
   struct Arrival {
     int peer;
-    std::unique_ptr<Link> link;
+    std::unique_ptr<link::Link> link;
   };
   std::mutex mutex_;  // guards what follows
   std::vector<Arrival> arrivals_;
   bool closed_ = false;
 };
 
-}  // namespace anello
+}  // namespace anello::net

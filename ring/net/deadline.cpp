@@ -1,6 +1,6 @@
 #include "ring/net/deadline.hpp"
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 std::chrono::steady_clock::time_point on_a_grid(std::chrono::steady_clock::time_point time) {
@@ -24,4 +24,4 @@ Deadline::~Deadline() {
   state_->over = true;
 }
 
-}  // namespace anello
+}  // namespace anello::net

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace anello {
+namespace anello::net {
 
 class Deadline {
  public:
@@ -32,4 +32,4 @@ class Deadline {
   asio::steady_timer timer_;
 };
 
-}  // namespace anello
+}  // namespace anello::net

@@ -7,7 +7,7 @@
 
 #include "ring/base/thread.hpp"
 
-namespace anello {
+namespace anello::net {
 
 class EventLoop {
  public:
@@ -30,4 +30,4 @@ class EventLoop {
   std::thread thread_;
 };
 
-}  // namespace anello
+}  // namespace anello::net

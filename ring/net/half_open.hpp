@@ -8,7 +8,7 @@
 #include <map>
 #include <memory>
 
-namespace anello {
+namespace anello::net {
 
 // What a legitimate peer needs at most, on a busy machine.
 inline constexpr std::chrono::milliseconds kTimeEnough{200};
@@ -58,4 +58,4 @@ class HalfOpen {
   std::shared_ptr<Sockets> sockets_ = std::make_shared<Sockets>();
 };
 
-}  // namespace anello
+}  // namespace anello::net

@@ -12,7 +12,7 @@
 #include "ring/net/auth.hpp"
 #include "ring/net/deadline.hpp"
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 using asio::ip::tcp;
@@ -75,7 +75,7 @@ class HandshakeStream {
     with_ = text("handshake with ", socket.remote_endpoint(ignored));
   }
 
-  HandshakeError error(RejectReason reason, const std::string& message) const {
+  HandshakeError error(trace::RejectReason reason, const std::string& message) const {
     return {reason, text(with_, ": ", message)};
   }
 
@@ -94,22 +94,23 @@ class HandshakeStream {
     co_await fill(header);
     Reader reader("handshake", header);
     if (reader.raw(kMagic.size()) != kMagic)
-      throw error(RejectReason::noise, "the other side does not speak this protocol");
+      throw error(trace::RejectReason::noise, "the other side does not speak this protocol");
     const unsigned version = reader.u16();
     const HandshakeStep kind{reader.u8()};
     const std::size_t bytes = reader.u16();
     if (bytes > kMaxBodyBytes)
-      throw error(RejectReason::oversized, text("claims ", bytes, " bytes where ", kMaxBodyBytes, " are allowed"));
+      throw error(trace::RejectReason::oversized,
+                  text("claims ", bytes, " bytes where ", kMaxBodyBytes, " are allowed"));
     std::string body(bytes, '\0');
     co_await fill(body);
     if (kind == HandshakeStep::refused)
-      throw error(version == kProtocolVersion ? RejectReason::place : RejectReason::version,
+      throw error(version == kProtocolVersion ? trace::RejectReason::place : trace::RejectReason::version,
                   "refused: " + printable(body));
     if (version != kProtocolVersion) {
-      const Rejection rejection{RejectReason::version, versions(version)};  // g++ 12 destroys a temporary twice
+      const Rejection rejection{trace::RejectReason::version, versions(version)};  // g++ 12 destroys a temporary twice
       co_await refuse(rejection);
     }
-    if (kind != expected) throw error(RejectReason::noise, text("unexpected message of kind ", int(kind)));
+    if (kind != expected) throw error(trace::RejectReason::noise, text("unexpected message of kind ", int(kind)));
     co_return body;
   }
 
@@ -122,16 +123,17 @@ class HandshakeStream {
     try {
       return decode_hello(hello);
     } catch (const Error& malformed) {
-      throw error(RejectReason::noise, malformed.what());
+      throw error(trace::RejectReason::noise, malformed.what());
     }
   }
 
   // Call at the end, before the socket is used for anything else: the last operation may have succeeded just before the
   // socket was closed.
   void throw_if_closed() const {
-    if (deadline_.passed()) throw error(RejectReason::silent, text("not complete within ", limit_.count(), " ms"));
+    if (deadline_.passed())
+      throw error(trace::RejectReason::silent, text("not complete within ", limit_.count(), " ms"));
     if (!socket_.is_open())
-      throw error(RejectReason::crowded_out, "too many unauthenticated connections came after it");
+      throw error(trace::RejectReason::crowded_out, "too many unauthenticated connections came after it");
   }
 
  private:
@@ -142,8 +144,8 @@ class HandshakeStream {
   }
   void throw_if(asio::error_code failure) const {
     throw_if_closed();
-    if (failure == asio::error::eof) throw error(RejectReason::gone, "the other side closed the connection");
-    if (failure) throw error(RejectReason::gone, failure.message());
+    if (failure == asio::error::eof) throw error(trace::RejectReason::gone, "the other side closed the connection");
+    if (failure) throw error(trace::RejectReason::gone, failure.message());
   }
 
   tcp::socket& socket_;
@@ -164,29 +166,29 @@ constexpr std::string_view kConnecting = "connecting", kAccepting = "accepting";
 // Why this hello is refused before any proof.
 std::optional<Rejection> rejection(const Hello& hello, const Credentials& credentials) {
   if (hello.job != credentials.job)
-    return Rejection{RejectReason::job, text("this is not job '", printable(hello.job), "'; see ANELLO_JOB")};
+    return Rejection{trace::RejectReason::job, text("this is not job '", printable(hello.job), "'; see ANELLO_JOB")};
   if (credentials.secret.empty() && hello.secret)
-    return Rejection{RejectReason::secret, "no secret is set on the accepting side; see ANELLO_SECRET_FILE"};
+    return Rejection{trace::RejectReason::secret, "no secret is set on the accepting side; see ANELLO_SECRET_FILE"};
   if (!credentials.secret.empty() && !hello.secret)
-    return Rejection{RejectReason::secret, "the job has a secret; see ANELLO_SECRET_FILE"};
+    return Rejection{trace::RejectReason::secret, "the job has a secret; see ANELLO_SECRET_FILE"};
   return {};
 }
 
-ErrorCode code_of(RejectReason reason) {
+ErrorCode code_of(trace::RejectReason reason) {
   switch (reason) {
-    case RejectReason::noise:
-    case RejectReason::oversized:
-    case RejectReason::version:
+    case trace::RejectReason::noise:
+    case trace::RejectReason::oversized:
+    case trace::RejectReason::version:
       return ErrorCode::protocol;
-    case RejectReason::silent:
+    case trace::RejectReason::silent:
       return ErrorCode::timed_out;
-    case RejectReason::gone:
-    case RejectReason::crowded_out:
+    case trace::RejectReason::gone:
+    case trace::RejectReason::crowded_out:
       return ErrorCode::network;
-    case RejectReason::job:
-    case RejectReason::secret:
-    case RejectReason::generation:
-    case RejectReason::place:
+    case trace::RejectReason::job:
+    case trace::RejectReason::secret:
+    case trace::RejectReason::generation:
+    case trace::RejectReason::place:
       break;
   }
   return ErrorCode::unauthorized;
@@ -194,7 +196,7 @@ ErrorCode code_of(RejectReason reason) {
 
 }  // namespace
 
-HandshakeError::HandshakeError(RejectReason reason, const std::string& message)
+HandshakeError::HandshakeError(trace::RejectReason reason, const std::string& message)
     : Error(code_of(reason), message), reason_(reason) {}
 
 void require_usable(const Credentials& credentials) {
@@ -209,11 +211,12 @@ asio::awaitable<void> connect_handshake(tcp::socket& socket, const Credentials& 
   const Hello hello{claim, !credentials.secret.empty(), credentials.job, random_bytes(kNonceBytes)};
   co_await talk.send(HandshakeStep::hello, encode(hello));
   const std::string nonce = co_await talk.receive(HandshakeStep::challenge);
-  if (nonce.size() != kNonceBytes) throw talk.error(RejectReason::noise, text("a nonce of ", nonce.size(), " bytes"));
+  if (nonce.size() != kNonceBytes)
+    throw talk.error(trace::RejectReason::noise, text("a nonce of ", nonce.size(), " bytes"));
   co_await talk.send(HandshakeStep::proof, proof(kConnecting, credentials.secret, hello, nonce));
   const std::string theirs = co_await talk.receive(HandshakeStep::accepted);
   if (!same_bytes(theirs, proof(kAccepting, credentials.secret, hello, nonce)))
-    throw talk.error(RejectReason::secret, "the accepting side does not know the job's secret");
+    throw talk.error(trace::RejectReason::secret, "the accepting side does not know the job's secret");
   talk.throw_if_closed();
 }
 
@@ -226,7 +229,7 @@ asio::awaitable<Claim> accept_handshake(tcp::socket& socket, const Credentials& 
   const std::string nonce = random_bytes(kNonceBytes);
   co_await talk.send(HandshakeStep::challenge, nonce);
   const std::string theirs = co_await talk.receive(HandshakeStep::proof);
-  const Rejection unproved{RejectReason::secret, "the secrets of the two sides differ"};
+  const Rejection unproved{trace::RejectReason::secret, "the secrets of the two sides differ"};
   if (!same_bytes(theirs, proof(kConnecting, credentials.secret, hello, nonce))) co_await talk.refuse(unproved);
   if (const auto why = acceptable(hello.claim)) co_await talk.refuse(*why);
   co_await talk.send(HandshakeStep::accepted, proof(kAccepting, credentials.secret, hello, nonce));
@@ -234,4 +237,4 @@ asio::awaitable<Claim> accept_handshake(tcp::socket& socket, const Credentials& 
   co_return hello.claim;
 }
 
-}  // namespace anello
+}  // namespace anello::net

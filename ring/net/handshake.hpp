@@ -23,7 +23,7 @@
 
 #include "ring/trace/rejected_connections.hpp"
 
-namespace anello {
+namespace anello::net {
 
 inline constexpr std::uint16_t kProtocolVersion = 1;
 inline constexpr std::chrono::milliseconds kHandshakeLimit{2000};
@@ -55,7 +55,7 @@ struct Claim {
 
 // Why a connection is refused.
 struct Rejection {
-  RejectReason kind;
+  trace::RejectReason kind;
   std::string why;
 };
 using Check = std::function<std::optional<Rejection>(const Claim&)>;
@@ -64,11 +64,11 @@ using Check = std::function<std::optional<Rejection>(const Claim&)>;
 class HandshakeError : public Error {
  public:
   // The error code is coarser: {network}, {timed_out}, {protocol} or {unauthorized}.
-  HandshakeError(RejectReason reason, const std::string& message);
-  RejectReason reason() const { return reason_; }
+  HandshakeError(trace::RejectReason reason, const std::string& message);
+  trace::RejectReason reason() const { return reason_; }
 
  private:
-  RejectReason reason_;
+  trace::RejectReason reason_;
 };
 
 // Connecting side. Throws HandshakeError (with the other side's reason), and what require_usable() throws.
@@ -79,4 +79,4 @@ asio::awaitable<void> connect_handshake(asio::ip::tcp::socket& socket, const Cre
 asio::awaitable<Claim> accept_handshake(asio::ip::tcp::socket& socket, const Credentials& credentials,
                                         Check acceptable);
 
-}  // namespace anello
+}  // namespace anello::net

@@ -14,7 +14,7 @@
 #include "ring/net/addresses.hpp"
 #include "ring/net/deadline.hpp"
 
-namespace anello {
+namespace anello::net {
 
 using asio::redirect_error;
 using asio::use_awaitable;
@@ -79,4 +79,4 @@ std::string Metrics::answer(std::string_view request) const {
   return response("200 OK", "text/plain; version=0.0.4; charset=utf-8", page_());
 }
 
-}  // namespace anello
+}  // namespace anello::net

@@ -11,7 +11,7 @@
 
 #include "ring/net/half_open.hpp"
 
-namespace anello {
+namespace anello::net {
 
 class Metrics {
  public:
@@ -34,4 +34,4 @@ class Metrics {
   HalfOpen clients_{kMaxClients};
 };
 
-}  // namespace anello
+}  // namespace anello::net

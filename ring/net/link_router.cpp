@@ -6,7 +6,7 @@
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::net {
 
 void LinkRouter::enroll(std::shared_ptr<DataLinks> links) {
   asio::post(context_, [this, links = std::move(links)] {
@@ -34,4 +34,4 @@ void LinkRouter::accepted(const Claim& claim, PeerConnections::Socket socket) {
                              " wait already for groups that this rank has not made"));
 }
 
-}  // namespace anello
+}  // namespace anello::net

@@ -7,7 +7,7 @@
 
 #include "ring/net/data_links.hpp"
 
-namespace anello {
+namespace anello::net {
 
 class LinkRouter {
  public:
@@ -32,4 +32,4 @@ class LinkRouter {
   std::vector<Waiting> waiting_;
 };
 
-}  // namespace anello
+}  // namespace anello::net

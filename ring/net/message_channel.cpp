@@ -13,7 +13,7 @@
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 
-namespace anello {
+namespace anello::net {
 
 using asio::redirect_error;
 using asio::use_awaitable;
@@ -92,4 +92,4 @@ void MessageChannel::close() {
   end_.reset();
 }
 
-}  // namespace anello
+}  // namespace anello::net

@@ -15,7 +15,7 @@
 
 #include "ring/net/deadline.hpp"
 
-namespace anello {
+namespace anello::net {
 
 // The first byte of a control plane's message. Values are part of the protocol.
 enum class MessageKind : std::uint8_t { frame = 1, beat };
@@ -61,4 +61,4 @@ class MessageChannel : public std::enable_shared_from_this<MessageChannel> {
   std::optional<Deadline> end_;
 };
 
-}  // namespace anello
+}  // namespace anello::net

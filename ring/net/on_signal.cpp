@@ -9,7 +9,7 @@
 
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 int number_of(std::string_view name) {
@@ -56,4 +56,4 @@ void OnSignal::wait() {
   });
 }
 
-}  // namespace anello
+}  // namespace anello::net

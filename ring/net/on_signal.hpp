@@ -6,7 +6,7 @@
 #include <functional>
 #include <string_view>
 
-namespace anello {
+namespace anello::net {
 
 class OnSignal {
  public:
@@ -25,4 +25,4 @@ class OnSignal {
   asio::signal_set signals_;
 };
 
-}  // namespace anello
+}  // namespace anello::net

@@ -23,7 +23,7 @@
 #include "ring/shm/fd_message.hpp"
 #include "ring/shm/shm_link.hpp"
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 using asio::awaitable;
@@ -37,7 +37,8 @@ constexpr std::size_t kMaxPipeBytes = std::size_t(1) << 30;
 // The connection, under one deadline.
 class NegotiationStream {
  public:
-  explicit NegotiationStream(tcp::socket& connection) : connection_(connection), deadline_(connection, kNegotiationLimit) {}
+  explicit NegotiationStream(tcp::socket& connection)
+      : connection_(connection), deadline_(connection, kNegotiationLimit) {}
 
   awaitable<void> send(std::string bytes) {
     asio::error_code error;
@@ -81,13 +82,13 @@ bool attempt(Work work) {
   }
 }
 
-char* begin_of_pipes(const MemoryFile& file) {
-  return reinterpret_cast<char*>(file.memory().data() + ShmLink::file_bytes(0));
+char* begin_of_pipes(const shm::MemoryFile& file) {
+  return reinterpret_cast<char*>(file.memory().data() + shm::ShmLink::file_bytes(0));
 }
 
 // Returns the descriptors that came with the token.
 std::vector<Descriptor> receive_with(const Descriptor& socket, std::string_view token, std::size_t expected) {
-  FdMessage received = receive_fd_message(socket, token.size());
+  shm::FdMessage received = shm::receive_fd_message(socket, token.size());
   if (received.descriptors.size() != expected || received.bytes.size() != token.size() ||
       !same_bytes(received.bytes, token))
     throw Error(ErrorCode::protocol, "another process sent something on the Unix socket");
@@ -97,8 +98,8 @@ std::vector<Descriptor> receive_with(const Descriptor& socket, std::string_view 
 // Returns the connection on which the token came, and the descriptor that came with it. Other processes may connect
 // too; their connections are dropped.
 std::pair<Descriptor, Descriptor> accept_with(const Descriptor& listener, std::string_view token) {
-  for (int caller = 0; caller < kMaxCallers; caller++) {
-    Descriptor socket = accept_from(listener);
+  for (int caller = 0; caller < shm::kMaxCallers; caller++) {
+    Descriptor socket = shm::accept_from(listener);
     try {
       std::vector<Descriptor> bell = receive_with(socket, token, 1);
       return {std::move(socket), std::move(bell[0])};
@@ -123,15 +124,15 @@ std::string memory_domain() {
   return identity.empty() ? identity : text(identity, "/", geteuid());
 }
 
-awaitable<std::unique_ptr<Link>> offer_memory(tcp::socket& connection, std::size_t pipe_bytes, int bell) {
+awaitable<std::unique_ptr<link::Link>> offer_memory(tcp::socket& connection, std::size_t pipe_bytes, int bell) {
   const std::string name = random_name(), token = random_bytes(kTokenBytes);
-  std::optional<MemoryFile> file;
+  std::optional<shm::MemoryFile> file;
   std::optional<Descriptor> listener;
   Descriptor fd_socket, theirs;
   const bool able = attempt([&] {
-    file.emplace(MemoryFile::create(ShmLink::file_bytes(pipe_bytes)));
+    file.emplace(shm::MemoryFile::create(shm::ShmLink::file_bytes(pipe_bytes)));
     std::copy(token.begin(), token.end(), begin_of_pipes(*file));
-    listener.emplace(listen_as(name));
+    listener.emplace(shm::listen_as(name));
   });
   NegotiationStream stream(connection);
   Writer offer;
@@ -141,43 +142,43 @@ awaitable<std::unique_ptr<Link>> offer_memory(tcp::socket& connection, std::size
   if (!called) co_return nullptr;
   const bool sent = attempt([&] {
     std::tie(fd_socket, theirs) = accept_with(*listener, token);
-    send_fd_message(fd_socket, token, std::array{file->descriptor(), bell});
+    shm::send_fd_message(fd_socket, token, std::array{file->descriptor(), bell});
   });
   co_await stream.send_answer(sent);
   const bool taken = co_await stream.receive_answer();
   if (!taken) co_return nullptr;
-  co_return std::make_unique<ShmLink>(std::move(*file), pipe_bytes, ShmLink::Side::maker, std::move(theirs),
-                                      std::move(fd_socket));
+  co_return std::make_unique<shm::ShmLink>(std::move(*file), pipe_bytes, shm::ShmLink::Side::maker, std::move(theirs),
+                                           std::move(fd_socket));
 }
 
-awaitable<std::unique_ptr<Link>> take_memory(tcp::socket& connection, int bell) {
+awaitable<std::unique_ptr<link::Link>> take_memory(tcp::socket& connection, int bell) {
   NegotiationStream stream(connection);
   const std::string offer = co_await stream.receive(kOfferBytes);
   Reader reader("offer of memory", offer);
   const std::size_t pipe_bytes = reader.u64();
   const std::string name(reader.raw(kNameBytes)), token(reader.raw(kTokenBytes));
-  if (pipe_bytes > kMaxPipeBytes || pipe_bytes % kLineBytes != 0)
+  if (pipe_bytes > kMaxPipeBytes || pipe_bytes % shm::kLineBytes != 0)
     throw Error(ErrorCode::protocol, text("memory was offered in pipes of ", pipe_bytes, " bytes"));
   Descriptor fd_socket;
   const bool called = pipe_bytes > 0 && attempt([&] {
-                        fd_socket = connect_to(name);
-                        send_fd_message(fd_socket, token, std::array{bell});
+                        fd_socket = shm::connect_to(name);
+                        shm::send_fd_message(fd_socket, token, std::array{bell});
                       });
   co_await stream.send_answer(called);
   if (!called) co_return nullptr;
   const bool sent = co_await stream.receive_answer();
-  std::unique_ptr<Link> link;
+  std::unique_ptr<link::Link> link;
   const bool taken = sent && attempt([&] {
                        std::vector<Descriptor> both = receive_with(fd_socket, token, 2);
-                       MemoryFile file = MemoryFile::adopt(std::move(both[0]), ShmLink::file_bytes(pipe_bytes),
-                                                           MemoryFile::Access::write);
+                       shm::MemoryFile file = shm::MemoryFile::adopt(
+                           std::move(both[0]), shm::ShmLink::file_bytes(pipe_bytes), shm::MemoryFile::Access::write);
                        if (!same_bytes({begin_of_pipes(file), kTokenBytes}, token))
                          throw Error(ErrorCode::protocol, "the token is not in the memory");
-                       link = std::make_unique<ShmLink>(std::move(file), pipe_bytes, ShmLink::Side::taker,
-                                                        std::move(both[1]), std::move(fd_socket));
+                       link = std::make_unique<shm::ShmLink>(std::move(file), pipe_bytes, shm::ShmLink::Side::taker,
+                                                             std::move(both[1]), std::move(fd_socket));
                      });
   co_await stream.send_answer(taken);
   co_return link;
 }
 
-}  // namespace anello
+}  // namespace anello::net

@@ -18,7 +18,7 @@
 
 #include "ring/link/link.hpp"
 
-namespace anello {
+namespace anello::net {
 
 // A text that is equal for two processes if they probably can share memory: same boot of the same kernel, same network
 // namespace (which holds the names of Unix sockets), same user. Empty if that cannot be found out.
@@ -26,8 +26,8 @@ std::string memory_domain();
 
 // Each side sends its `bell`, which the other rings to wake it. Null if they do not share. Throws Error{network,
 // protocol, timed_out} if the connection itself fails.
-asio::awaitable<std::unique_ptr<Link>> offer_memory(asio::ip::tcp::socket& connection, std::size_t pipe_bytes,
-                                                    int bell);
-asio::awaitable<std::unique_ptr<Link>> take_memory(asio::ip::tcp::socket& connection, int bell);
+asio::awaitable<std::unique_ptr<link::Link>> offer_memory(asio::ip::tcp::socket& connection, std::size_t pipe_bytes,
+                                                          int bell);
+asio::awaitable<std::unique_ptr<link::Link>> take_memory(asio::ip::tcp::socket& connection, int bell);
 
-}  // namespace anello
+}  // namespace anello::net

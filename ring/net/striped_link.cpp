@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 constexpr std::size_t kMaxStripePieces = 16;
@@ -70,4 +70,4 @@ int StripedLink::descriptor(bool sending) const {
   return lanes_[(sending ? sending_ : receiving_).lane].descriptor(sending);
 }
 
-}  // namespace anello
+}  // namespace anello::net

@@ -7,9 +7,9 @@
 
 #include "ring/net/tcp_link.hpp"
 
-namespace anello {
+namespace anello::net {
 
-class StripedLink final : public Link {
+class StripedLink final : public link::Link {
  public:
   static constexpr std::size_t kStripeBytes = 64 << 10;
 
@@ -31,4 +31,4 @@ class StripedLink final : public Link {
   Position sending_, receiving_;
 };
 
-}  // namespace anello
+}  // namespace anello::net

@@ -5,7 +5,7 @@
 #include <array>
 #include <asio/buffer.hpp>
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 // More bytes at once would wait in the socket buffer and leave the cache, while the other direction could move.
@@ -55,4 +55,4 @@ std::size_t TcpLink::recv_into(std::span<const Bytes> pieces) {
   return moved_or_throw(bytes, error);
 }
 
-}  // namespace anello
+}  // namespace anello::net

@@ -5,9 +5,9 @@
 
 #include "ring/link/link.hpp"
 
-namespace anello {
+namespace anello::net {
 
-class TcpLink final : public Link {
+class TcpLink final : public link::Link {
  public:
   // The socket's context is never run; the socket's type only needs one.
   explicit TcpLink(asio::ip::tcp::socket socket);
@@ -21,4 +21,4 @@ class TcpLink final : public Link {
   int descriptor_;
 };
 
-}  // namespace anello
+}  // namespace anello::net

@@ -9,7 +9,7 @@
 
 #include "ring/base/check.hpp"
 
-namespace anello {
+namespace anello::plan {
 
 class AccessHistory {
  public:
@@ -63,4 +63,4 @@ class AccessHistory {
   Pieces pieces_;
 };
 
-}  // namespace anello
+}  // namespace anello::plan

@@ -4,7 +4,7 @@
 #include "ring/plan/interpreter.hpp"
 #include "ring/plan/parts.hpp"
 
-namespace anello {
+namespace anello::plan {
 namespace {
 
 struct Frame {
@@ -160,4 +160,4 @@ std::optional<std::string> check(std::span<const Plan> ranks, Expectation expect
   }
 }
 
-}  // namespace anello
+}  // namespace anello::plan

@@ -15,7 +15,7 @@
 #include "ring/base/signature.hpp"
 #include "ring/plan/plan.hpp"
 
-namespace anello {
+namespace anello::plan {
 
 struct Expectation {
   Kind kind = Kind::allreduce;
@@ -35,4 +35,4 @@ struct Expectation {
 std::optional<std::string> check(std::span<const Plan> ranks, Expectation expectation,
                                  std::uint64_t in_flight_elems = 1);
 
-}  // namespace anello
+}  // namespace anello::plan

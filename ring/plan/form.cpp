@@ -2,7 +2,7 @@
 #include "ring/base/text.hpp"
 #include "ring/plan/interpreter.hpp"
 
-namespace anello {
+namespace anello::plan {
 namespace {
 
 void require(bool condition, const Plan& plan, std::size_t step, const char* what) {
@@ -87,4 +87,4 @@ void check_form(const Plan& plan) {
   for (std::size_t s = 0; s < plan.streams.size(); s++) check_stream(plan, s);
 }
 
-}  // namespace anello
+}  // namespace anello::plan

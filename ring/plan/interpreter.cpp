@@ -5,7 +5,7 @@
 #include "ring/base/text.hpp"
 #include "ring/plan/limit.hpp"
 
-namespace anello {
+namespace anello::plan {
 int Values::input(int rank, std::uint64_t element) {
   const auto [found, fresh] = inputs_.try_emplace({rank, element}, int(values_.size()));
   if (fresh) values_.push_back({kNone, kNone, rank, element});
@@ -182,4 +182,4 @@ int Interpreter::output(int rank, std::uint64_t element) const {
   return state.memory[std::size_t(Space::output)][in_place_ ? element : element - state.plan->output_base].value;
 }
 
-}  // namespace anello
+}  // namespace anello::plan

@@ -13,7 +13,7 @@
 
 #include "ring/plan/plan.hpp"
 
-namespace anello {
+namespace anello::plan {
 
 class Wrong : public std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -99,4 +99,4 @@ class Interpreter {
   std::vector<Link> links_;
 };
 
-}  // namespace anello
+}  // namespace anello::plan

@@ -6,7 +6,7 @@
 
 #include "ring/plan/plan.hpp"
 
-namespace anello {
+namespace anello::plan {
 
 // How far a stream has come: all steps before `step` have ended, and so many elements of `step` are done.
 struct Position {
@@ -35,4 +35,4 @@ std::uint64_t limit(const Plan& plan, const Step& step, PositionOf position_of) 
   return end;
 }
 
-}  // namespace anello
+}  // namespace anello::plan

@@ -7,7 +7,7 @@
 
 #include "ring/plan/plan.hpp"
 
-namespace anello {
+namespace anello::plan {
 
 class Parts {
  public:
@@ -32,4 +32,4 @@ class Parts {
   std::vector<std::uint64_t> ends_;
 };
 
-}  // namespace anello
+}  // namespace anello::plan

@@ -3,7 +3,7 @@
 #include <array>
 #include <sstream>
 
-namespace anello {
+namespace anello::plan {
 namespace {
 
 std::ostream& operator<<(std::ostream& out, Operand operand) {
@@ -51,4 +51,4 @@ std::string to_text(const Plan& plan) {
   return std::move(out).str();
 }
 
-}  // namespace anello
+}  // namespace anello::plan

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace anello {
+namespace anello::plan {
 
 enum class Act : std::uint8_t {
   send,    // place goes to the stream's peer
@@ -89,4 +89,4 @@ struct Plan {
 // on step 3, "after 3!" one on its end.
 std::string to_text(const Plan& plan);
 
-}  // namespace anello
+}  // namespace anello::plan

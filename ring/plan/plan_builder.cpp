@@ -8,7 +8,7 @@
 #include "ring/base/check.hpp"
 #include "ring/plan/access_history.hpp"
 
-namespace anello {
+namespace anello::plan {
 namespace {
 
 constexpr std::uint64_t kScratchAlignElems = 16;  // operands of four bytes begin on cache lines of their own
@@ -174,4 +174,4 @@ void PlanBuilder::assemble() {
   }
 }
 
-}  // namespace anello
+}  // namespace anello::plan

@@ -6,7 +6,7 @@
 
 #include "ring/plan/plan.hpp"
 
-namespace anello {
+namespace anello::plan {
 
 class PlanBuilder {
  public:
@@ -60,4 +60,4 @@ class PlanBuilder {
   std::uint64_t slab_ = 0, scratch_used_ = 0, scratch_max_ = 0;
 };
 
-}  // namespace anello
+}  // namespace anello::plan

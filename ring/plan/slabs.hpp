@@ -4,7 +4,7 @@
 
 #include "ring/plan/plan_builder.hpp"
 
-namespace anello {
+namespace anello::plan {
 
 // Part `index` of `parts`; sizes differ by one at most.
 inline Range chunk(Range whole, int index, int parts) {
@@ -22,4 +22,4 @@ void each_slab(PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_ele
   }
 }
 
-}  // namespace anello
+}  // namespace anello::plan

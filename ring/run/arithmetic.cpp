@@ -22,7 +22,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace anello::HWY_NAMESPACE {
+namespace anello::run::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -200,11 +200,11 @@ void narrow_bf16(const float* from, bf16* to, std::size_t elems) {
   narrow(from, to, elems);
 }
 
-}  // namespace anello::HWY_NAMESPACE
+}  // namespace anello::run::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace anello {
+namespace anello::run {
 
 HWY_EXPORT(find_combine);
 HWY_EXPORT(find_conversions);
@@ -244,19 +244,27 @@ void scale(DType dtype, Bytes to, ConstBytes from, double factor) {
   HWY_DYNAMIC_DISPATCH(scale)(dtype, to.data(), from.data(), to.size(), factor);
 }
 
+}  // namespace anello::run
+
+namespace anello {
+
 void convert(std::span<const float> from, std::span<f16> to) {
+  using namespace run;  // Highway's tables
   ANELLO_CHECK(from.size() == to.size());
   HWY_DYNAMIC_DISPATCH(narrow_f16)(from.data(), to.data(), from.size());
 }
 void convert(std::span<const float> from, std::span<bf16> to) {
+  using namespace run;  // Highway's tables
   ANELLO_CHECK(from.size() == to.size());
   HWY_DYNAMIC_DISPATCH(narrow_bf16)(from.data(), to.data(), from.size());
 }
 void convert(std::span<const f16> from, std::span<float> to) {
+  using namespace run;  // Highway's tables
   ANELLO_CHECK(from.size() == to.size());
   HWY_DYNAMIC_DISPATCH(widen_f16)(from.data(), to.data(), from.size());
 }
 void convert(std::span<const bf16> from, std::span<float> to) {
+  using namespace run;  // Highway's tables
   ANELLO_CHECK(from.size() == to.size());
   HWY_DYNAMIC_DISPATCH(widen_bf16)(from.data(), to.data(), from.size());
 }

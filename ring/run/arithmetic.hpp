@@ -7,7 +7,7 @@
 
 #include "ring/base/bytes.hpp"
 
-namespace anello {
+namespace anello::run {
 
 struct Arithmetic {
   using Combine = void (*)(void* out, const void* left, const void* right, std::size_t elems);
@@ -31,4 +31,4 @@ void divide(DType dtype, Bytes elements, std::int64_t divisor);
 // to[i] = from[i] * factor, of floats; both have the same length, and may be the same.
 void scale(DType dtype, Bytes to, ConstBytes from, double factor);
 
-}  // namespace anello
+}  // namespace anello::run

@@ -7,7 +7,7 @@
 
 #include "ring/base/bytes.hpp"
 
-namespace anello {
+namespace anello::run {
 
 class Buffer {
  public:
@@ -49,4 +49,4 @@ void each_run(const Buffer& to, const Buffer& from, std::uint64_t elems, std::ui
   }
 }
 
-}  // namespace anello
+}  // namespace anello::run

@@ -12,7 +12,7 @@
 #error "XXH3 is the same everywhere only since xxHash 0.8.0"
 #endif
 
-namespace anello {
+namespace anello::run {
 namespace {
 
 constexpr std::size_t kBlockBytes = 4096;  // stays in the first cache
@@ -86,4 +86,4 @@ std::uint32_t checksum(DType dtype, const Buffer& buffer, std::uint64_t elems, N
   return digest == 0 ? 1 : digest;
 }
 
-}  // namespace anello
+}  // namespace anello::run

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace anello {
+namespace anello::run {
 namespace {
 
 constexpr int kMisses = 2;
@@ -22,7 +22,8 @@ auto with_rank(int peer, Work work) {
 
 }  // namespace
 
-void Driver::start(Execution& execution, const Signature& signature, std::span<Link* const> links, StepTrace* trace) {
+void Driver::start(Execution& execution, const Signature& signature, std::span<link::Link* const> links,
+                   StepTrace* trace) {
   trace_ = trace;
   execution_ = &execution;
   links_ = links;
@@ -31,11 +32,11 @@ void Driver::start(Execution& execution, const Signature& signature, std::span<L
   if (peers_.size() < links.size()) peers_.resize(links.size());
   const auto& streams = execution.plan().streams;
   first_receive_ = end_receives_ = 0;
-  for (const Stream& stream : streams) {
-    if (stream.kind == Stream::Kind::local) break;
+  for (const plan::Stream& stream : streams) {
+    if (stream.kind == plan::Stream::Kind::local) break;
     Peer& peer = peers_[std::size_t(stream.peer)];
     peer.signature_sent = peer.signature_received = 0;
-    const bool sends = stream.kind == Stream::Kind::send;
+    const bool sends = stream.kind == plan::Stream::Kind::send;
     links[std::size_t(stream.peer)]->begin(sends, !execution.plan().pairwise);
     first_receive_ += sends;
     end_receives_++;
@@ -61,7 +62,7 @@ bool Driver::send_some(std::uint32_t s) {
   if (count == 0) return false;
   const int rank = execution_->plan().streams[s].peer;
   Peer& peer = peers_[std::size_t(rank)];
-  Link& link = *links_[std::size_t(rank)];
+  link::Link& link = *links_[std::size_t(rank)];
   const std::size_t ahead = kSignatureBytes - peer.signature_sent;
   std::span<const ConstBytes> all = std::span(pieces).subspan(1, count);
   if (ahead > 0) all = put_signature_first(peer, pieces, count);
@@ -108,7 +109,7 @@ std::size_t Driver::receive(std::uint32_t s, int rank, Bytes place) {
 }
 
 // Straight from the link's memory: what is reduced there is never copied.
-std::size_t Driver::receive_in_place(std::uint32_t s, int rank, Link& link) {
+std::size_t Driver::receive_in_place(std::uint32_t s, int rank, link::Link& link) {
   Peer& peer = peers_[std::size_t(rank)];
   ConstBytes run = with_rank(rank, [&] { return link.peek(); });
   const std::size_t of_signature = std::min(run.size(), kSignatureBytes - peer.signature_received);
@@ -126,7 +127,7 @@ std::size_t Driver::receive_in_place(std::uint32_t s, int rank, Link& link) {
 bool Driver::receive_some(std::uint32_t s, int& misses) {
   if (execution_->ended(s)) return false;
   const int rank = execution_->plan().streams[s].peer;
-  Link& link = *links_[std::size_t(rank)];
+  link::Link& link = *links_[std::size_t(rank)];
   std::size_t bytes = 0;
   if (link.peeks()) {
     bytes = receive_in_place(s, rank, link);
@@ -168,4 +169,4 @@ bool Driver::pass() {
   return moved;
 }
 
-}  // namespace anello
+}  // namespace anello::run

@@ -11,7 +11,7 @@
 #include "ring/run/execution.hpp"
 #include "ring/run/step_trace.hpp"
 
-namespace anello {
+namespace anello::run {
 
 class Driver {
  public:
@@ -21,7 +21,7 @@ class Driver {
   explicit Driver(Explain explain) : explain_(std::move(explain)) {}
 
   // `links` by rank, those of the plan's peers set. The execution has been started. `trace`, if any, watches it.
-  void start(Execution& execution, const Signature& signature, std::span<Link* const> links,
+  void start(Execution& execution, const Signature& signature, std::span<link::Link* const> links,
              StepTrace* trace = nullptr);
 
   // One pass: every send that can go; then the receive that is first in program order, and the others in turn until two
@@ -42,7 +42,7 @@ class Driver {
   std::span<const ConstBytes> put_signature_first(const Peer& peer, std::span<ConstBytes> pieces, std::size_t count);
   std::size_t receive_first(Peer& peer, int rank, Bytes place);
   std::size_t receive(std::uint32_t s, int rank, Bytes place);
-  std::size_t receive_in_place(std::uint32_t s, int rank, Link& link);
+  std::size_t receive_in_place(std::uint32_t s, int rank, link::Link& link);
   void check_signature(const Peer& peer, int rank) const;
   bool send_some(std::uint32_t s);
   bool receive_some(std::uint32_t s, int& misses);
@@ -50,7 +50,7 @@ class Driver {
 
   Explain explain_;
   Execution* execution_ = nullptr;
-  std::span<Link* const> links_;
+  std::span<link::Link* const> links_;
   StepTrace* trace_ = nullptr;
   std::array<char, kSignatureBytes> outgoing_;
   std::array<std::byte, kSignatureBytes + kSmallBytes> first_;  // a signature and the first data
@@ -65,10 +65,10 @@ void Driver::each_wanted(Want want) {
   const auto& streams = execution_->plan().streams;
   std::array<ConstBytes, 1> piece;
   for (std::uint32_t s = 0; s < end_receives_; s++) {
-    Link& link = *links_[std::size_t(streams[s].peer)];
+    link::Link& link = *links_[std::size_t(streams[s].peer)];
     if (s < first_receive_ && execution_->sendable(s, piece) > 0) want(link, true);
     if (s >= first_receive_ && !execution_->receivable(s).empty()) want(link, false);
   }
 }
 
-}  // namespace anello
+}  // namespace anello::run

@@ -7,7 +7,7 @@
 
 #include "ring/base/check.hpp"
 
-namespace anello {
+namespace anello::run {
 
 // Integers are added and multiplied as unsigned numbers of at least 32 bits, so that they wrap.
 template <class T>
@@ -131,4 +131,4 @@ auto with_reduction(Op op, Use&& use) {
   ANELLO_CHECK(!"a known reduction");
 }
 
-}  // namespace anello
+}  // namespace anello::run

@@ -6,7 +6,7 @@
 #include "ring/base/check.hpp"
 #include "ring/plan/limit.hpp"
 
-namespace anello {
+namespace anello::run {
 
 namespace {
 // Small blocks of elements behind the receive buffer, which stay in the first-level cache.
@@ -22,7 +22,7 @@ Execution::Memory Execution::allocate(std::size_t bytes) {
   return Memory(memory);
 }
 
-void Execution::start(const Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output) {
+void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output) {
   plan_ = &plan;
   arithmetic_ = arithmetic;
   if (!receive_buffer_) receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
@@ -47,18 +47,18 @@ void Execution::start(const Plan& plan, const Arithmetic& arithmetic, const Buff
 void Execution::make_stages() {
   if (stages_.size() < plan_->streams.size()) stages_.resize(plan_->streams.size());
   for (std::size_t s = 0; s < plan_->streams.size(); s++)
-    if (plan_->streams[s].kind == Stream::Kind::send && !stages_[s]) stages_[s] = allocate(kStageBytes);
+    if (plan_->streams[s].kind == plan::Stream::Kind::send && !stages_[s]) stages_[s] = allocate(kStageBytes);
 }
 
 // How many elements of the step its dependencies let through, from its beginning.
-std::uint64_t Execution::allowed(const Step& step) const {
+std::uint64_t Execution::allowed(const plan::Step& step) const {
   const std::uint64_t end = limit(*plan_, step, [this](std::uint32_t stream) {
-    return Position{cursors_[stream].step, cursors_[stream].elems};
+    return plan::Position{cursors_[stream].step, cursors_[stream].elems};
   });
   return end > step.range.begin ? end - step.range.begin : 0;
 }
 
-Bytes Execution::run(Operand operand, std::uint64_t offset, std::uint64_t elems) const {
+Bytes Execution::run(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const {
   return spaces_[std::size_t(operand.space)].run(operand.at + offset, elems, arithmetic_.shift);
 }
 
@@ -75,7 +75,7 @@ std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces) {
   std::uint64_t from = cursor.elems;
   std::size_t part = cursor.part, filled = 0;
   for (std::uint32_t i = cursor.step; i < cursor.end; i++, from = 0) {
-    const Step& step = plan_->steps[i];
+    const plan::Step& step = plan_->steps[i];
     const std::uint64_t to = allowed(step);
     while (from < to) {
       if (filled == pieces.size()) return filled;
@@ -95,14 +95,14 @@ std::size_t Execution::narrowed(std::uint32_t s, ConstBytes& piece) {
   if (cursor.step == cursor.end) return 0;
   std::byte* const stage = stages_[s].get();
   if (cursor.stage_sent == cursor.staged) {
-    const Step& step = plan_->steps[cursor.step];
+    const plan::Step& step = plan_->steps[cursor.step];
     const std::uint64_t to = allowed(step);
     if (to <= cursor.elems) return 0;
     const std::uint64_t most = kStageBytes >> arithmetic_.wire_shift;
     const Bytes memory = run(step.place, cursor.elems, std::min(to - cursor.elems, most));
     const std::size_t elems = memory.size() >> arithmetic_.shift;
     arithmetic_.narrow(stage, memory.data(), elems);
-    if (step.place.space == Space::output) arithmetic_.widen(memory.data(), stage, elems);
+    if (step.place.space == plan::Space::output) arithmetic_.widen(memory.data(), stage, elems);
     cursor.staged = std::uint32_t(elems);
     cursor.stage_sent = 0;
   }
@@ -130,10 +130,10 @@ void Execution::sent(std::uint32_t s, std::size_t bytes) {
 Bytes Execution::receivable(std::uint32_t s) {
   Cursor& cursor = cursors_[s];
   if (cursor.step == cursor.end) return {};
-  const Step& step = plan_->steps[cursor.step];
+  const plan::Step& step = plan_->steps[cursor.step];
   const std::uint64_t to = allowed(step);
   if (to <= cursor.elems) return {};
-  if (step.act == Act::copy && !arithmetic_.widen)
+  if (step.act == plan::Act::copy && !arithmetic_.widen)
     return run(step.place, cursor.elems, to - cursor.elems).subspan(cursor.part);
   const std::size_t bytes = std::size_t(to - cursor.elems) << arithmetic_.wire_shift;
   std::memcpy(receive_buffer_.get(), cursor.carry.data(), kMaxElemBytes);
@@ -142,11 +142,11 @@ Bytes Execution::receivable(std::uint32_t s) {
 
 void Execution::received(std::uint32_t s, std::size_t bytes) {
   Cursor& cursor = cursors_[s];
-  const Step& step = plan_->steps[cursor.step];
+  const plan::Step& step = plan_->steps[cursor.step];
   const std::size_t total = cursor.part + bytes;
   const std::uint64_t elems = total >> arithmetic_.wire_shift;
   cursor.part = std::uint32_t(total - (elems << arithmetic_.wire_shift));
-  if (step.act == Act::reduce || arithmetic_.widen) {
+  if (step.act == plan::Act::reduce || arithmetic_.widen) {
     take(step, receive_buffer_.get(), cursor.elems, elems);
     std::memcpy(cursor.carry.data(), receive_buffer_.get() + (elems << arithmetic_.wire_shift), cursor.part);
   }
@@ -156,7 +156,7 @@ void Execution::received(std::uint32_t s, std::size_t bytes) {
 std::size_t Execution::accept(std::uint32_t s, ConstBytes incoming) {
   Cursor& cursor = cursors_[s];
   if (cursor.step == cursor.end) return 0;
-  const Step& step = plan_->steps[cursor.step];
+  const plan::Step& step = plan_->steps[cursor.step];
   const std::uint64_t to = allowed(step);
   if (to <= cursor.elems) return 0;
   const std::uint64_t elems = std::min<std::uint64_t>(to - cursor.elems, incoming.size() >> arithmetic_.wire_shift);
@@ -167,7 +167,7 @@ std::size_t Execution::accept(std::uint32_t s, ConstBytes incoming) {
 }
 
 // Elements as they travel, to where the step wants them.
-void Execution::take(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
+void Execution::take(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   const std::uint64_t most = arithmetic_.widen ? kBlockBytes >> arithmetic_.shift : elems;
   while (elems > 0) {
     const std::uint64_t count = std::min(elems, most);
@@ -176,7 +176,7 @@ void Execution::take(const Step& step, const std::byte* incoming, std::uint64_t 
       arithmetic_.widen(block(kIncomingBlock), incoming, count);
       whole = block(kIncomingBlock);
     }
-    if (step.act == Act::reduce)
+    if (step.act == plan::Act::reduce)
       reduce(step, whole, from, count);
     else
       copy(step, whole, from, count);
@@ -187,15 +187,15 @@ void Execution::take(const Step& step, const std::byte* incoming, std::uint64_t 
 }
 
 // What this rank puts in, as the others would see it. A block at most, where it must be rounded.
-const std::byte* Execution::contribution(Operand operand, const std::byte* memory, std::uint64_t elems) const {
-  if (!arithmetic_.narrow || operand.space != Space::input) return memory;
+const std::byte* Execution::contribution(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const {
+  if (!arithmetic_.narrow || operand.space != plan::Space::input) return memory;
   std::array<std::byte, kBlockBytes> narrow;
   arithmetic_.narrow(narrow.data(), memory, elems);
   arithmetic_.widen(block(kOwnBlock), narrow.data(), elems);
   return block(kOwnBlock);
 }
 
-void Execution::copy(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
+void Execution::copy(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   while (elems) {
     const Bytes place = run(step.place, from, elems);
     std::memcpy(place.data(), incoming, place.size());
@@ -205,8 +205,8 @@ void Execution::copy(const Step& step, const std::byte* incoming, std::uint64_t 
   }
 }
 
-void Execution::reduce(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
-  const Operand source = plan_->sources[step.first_source];
+void Execution::reduce(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
+  const plan::Operand source = plan_->sources[step.first_source];
   while (elems) {
     const Bytes place = run(step.place, from, elems);
     const Bytes local = run(source, from, place.size() >> arithmetic_.shift);
@@ -222,10 +222,10 @@ void Execution::reduce(const Step& step, const std::byte* incoming, std::uint64_
 
 bool Execution::compute() {
   bool worked = false;
-  for (std::size_t s = plan_->streams.size(); s-- > 0 && plan_->streams[s].kind == Stream::Kind::local;) {
+  for (std::size_t s = plan_->streams.size(); s-- > 0 && plan_->streams[s].kind == plan::Stream::Kind::local;) {
     Cursor& cursor = cursors_[s];
     while (cursor.step < cursor.end) {
-      const Step& step = plan_->steps[cursor.step];
+      const plan::Step& step = plan_->steps[cursor.step];
       const std::uint64_t to = allowed(step);
       if (to <= cursor.elems) break;
       fold(step, cursor.elems, to);
@@ -237,7 +237,7 @@ bool Execution::compute() {
 }
 
 // Block by block, so that what is between two sources stays in the first-level cache.
-void Execution::fold(const Step& step, std::uint64_t from, std::uint64_t to) {
+void Execution::fold(const plan::Step& step, std::uint64_t from, std::uint64_t to) {
   while (from < to) {
     const std::uint64_t most = step.sources == 1 ? to - from : std::min(to - from, kBlockBytes >> arithmetic_.shift);
     std::uint64_t elems = run(step.place, from, most).size() >> arithmetic_.shift;
@@ -249,8 +249,8 @@ void Execution::fold(const Step& step, std::uint64_t from, std::uint64_t to) {
 }
 
 // The place may be one of the sources, so it is written last.
-void Execution::fold_block(const Step& step, std::uint64_t from, std::uint64_t elems) {
-  const Operand* source = plan_->sources.data() + step.first_source;
+void Execution::fold_block(const plan::Step& step, std::uint64_t from, std::uint64_t elems) {
+  const plan::Operand* source = plan_->sources.data() + step.first_source;
   const Bytes place = run(step.place, from, elems);
   const std::byte* left = run(source[0], from, elems).data();
   if (step.sources == 1 && left != place.data()) std::memcpy(place.data(), left, place.size());
@@ -266,7 +266,7 @@ void Execution::fold_block(const Step& step, std::uint64_t from, std::uint64_t e
 std::pair<std::uint64_t, std::uint64_t> Execution::progress() const {
   std::uint64_t moved = 0, all = 0;
   for (std::size_t s = 0; s < plan_->streams.size(); s++) {
-    const Stream& stream = plan_->streams[s];
+    const plan::Stream& stream = plan_->streams[s];
     for (std::uint32_t i = stream.first; i < stream.end; i++) {
       const std::uint64_t count = plan_->steps[i].range.count;
       all += count;
@@ -279,4 +279,4 @@ std::pair<std::uint64_t, std::uint64_t> Execution::progress() const {
   return {moved, all};
 }
 
-}  // namespace anello
+}  // namespace anello::run

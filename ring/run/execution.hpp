@@ -16,7 +16,7 @@
 #include "ring/run/arithmetic.hpp"
 #include "ring/run/buffer.hpp"
 
-namespace anello {
+namespace anello::run {
 
 class Execution {
  public:
@@ -27,9 +27,9 @@ class Execution {
 
   // The buffers hold plan.input_elems and plan.output_elems: the same memory, as the plan allows, or apart. The plan
   // and all memory outlive the execution.
-  void start(const Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output);
+  void start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output);
   bool done() const { return unfinished_ == 0; }
-  const Plan& plan() const { return *plan_; }
+  const plan::Plan& plan() const { return *plan_; }
 
   // What stream `s` could send now, in order; at most pieces.size() pieces are filled in. Returns how many.
   std::size_t sendable(std::uint32_t s, std::span<ConstBytes> pieces);
@@ -47,7 +47,7 @@ class Execution {
   bool compute();
 
   bool ended(std::uint32_t s) const { return cursors_[s].step == cursors_[s].end; }
-  const Step& current(std::uint32_t s) const { return plan_->steps[cursors_[s].step]; }  // not of an ended stream
+  const plan::Step& current(std::uint32_t s) const { return plan_->steps[cursors_[s].step]; }  // not of an ended stream
 
   // How far a stream is: the current step, and complete elements of it. For StepTrace.
   std::pair<std::uint32_t, std::uint64_t> position(std::uint32_t s) const {
@@ -73,18 +73,18 @@ class Execution {
 
   void make_stages();
   std::size_t narrowed(std::uint32_t s, ConstBytes& piece);
-  std::uint64_t allowed(const Step& step) const;
-  Bytes run(Operand operand, std::uint64_t offset, std::uint64_t elems) const;
+  std::uint64_t allowed(const plan::Step& step) const;
+  Bytes run(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const;
   void advance(Cursor& cursor, std::uint64_t elems);
-  void take(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
-  void copy(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
-  void reduce(const Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
-  const std::byte* contribution(Operand operand, const std::byte* memory, std::uint64_t elems) const;
+  void take(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
+  void copy(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
+  void reduce(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
+  const std::byte* contribution(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const;
   std::byte* block(int which) const { return receive_buffer_.get() + kReceiveBytes + std::size_t(which) * kBlockBytes; }
-  void fold(const Step& step, std::uint64_t from, std::uint64_t to);
-  void fold_block(const Step& step, std::uint64_t from, std::uint64_t elems);
+  void fold(const plan::Step& step, std::uint64_t from, std::uint64_t to);
+  void fold_block(const plan::Step& step, std::uint64_t from, std::uint64_t elems);
 
-  const Plan* plan_ = nullptr;
+  const plan::Plan* plan_ = nullptr;
   Arithmetic arithmetic_;
   std::array<Buffer, 3> spaces_;  // by Space
   std::vector<Cursor> cursors_;
@@ -94,4 +94,4 @@ class Execution {
   std::size_t scratch_bytes_ = 0;
 };
 
-}  // namespace anello
+}  // namespace anello::run

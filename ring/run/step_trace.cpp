@@ -1,6 +1,6 @@
 #include "ring/run/step_trace.hpp"
 
-namespace anello {
+namespace anello::run {
 
 void StepTrace::start(const Execution& execution, std::span<const int> members, std::uint32_t wire_shift,
                       std::uint32_t shift) {
@@ -9,20 +9,20 @@ void StepTrace::start(const Execution& execution, std::span<const int> members, 
   wire_shift_ = wire_shift;
   shift_ = shift;
   positions_.clear();
-  for (const Stream& stream : execution.plan().streams) positions_.push_back({.step = stream.first});
+  for (const plan::Stream& stream : execution.plan().streams) positions_.push_back({.step = stream.first});
   spans_.clear();
   mark();
 }
 
 // Steps that ended at once went in one system call, so they have the same time.
 void StepTrace::look(std::uint32_t stream) {
-  const Ticks now = ticks();
+  const trace::Ticks now = trace::ticks();
   Position& before = positions_[stream];
   const auto [step, elems] = execution_->position(stream);
   if (step != before.step || elems != before.elems) {
     if (before.begun == 0) before.begun = last_;
     for (std::uint32_t k = before.step; k < step; k++) ended(k, before.begun, now);
-    const Ticks begun = step == before.step ? before.begun : elems > 0 ? now : 0;
+    const trace::Ticks begun = step == before.step ? before.begun : elems > 0 ? now : 0;
     before = {step, elems, begun};
   }
   last_ = now;
@@ -30,14 +30,15 @@ void StepTrace::look(std::uint32_t stream) {
 
 void StepTrace::look_at_local() {
   const auto& streams = execution_->plan().streams;
-  for (std::size_t s = streams.size(); s-- > 0 && streams[s].kind == Stream::Kind::local;) look(std::uint32_t(s));
+  for (std::size_t s = streams.size(); s-- > 0 && streams[s].kind == plan::Stream::Kind::local;) look(std::uint32_t(s));
 }
 
-void StepTrace::ended(std::uint32_t step, Ticks begin, Ticks end) {
-  const Step& what = execution_->plan().steps[step];
+void StepTrace::ended(std::uint32_t step, trace::Ticks begin, trace::Ticks end) {
+  const plan::Step& what = execution_->plan().steps[step];
   const std::int32_t peer = execution_->plan().streams[what.stream].peer;
   const std::uint32_t shift = peer < 0 ? shift_ : wire_shift_;
-  constexpr std::array kWhats{Span::What::send, Span::What::receive, Span::What::reduce, Span::What::fold};
+  constexpr std::array kWhats{trace::Span::What::send, trace::Span::What::receive, trace::Span::What::reduce,
+                              trace::Span::What::fold};
   spans_.push_back({.begin = begin,
                     .end = end,
                     .bytes = what.range.count << shift,
@@ -46,15 +47,15 @@ void StepTrace::ended(std::uint32_t step, Ticks begin, Ticks end) {
                     .what = kWhats[std::size_t(what.act)]});
 }
 
-void StepTrace::slept(Ticks from) {
+void StepTrace::slept(trace::Ticks from) {
   mark();
-  spans_.push_back({.begin = from, .end = last_, .what = Span::What::sleep});
+  spans_.push_back({.begin = from, .end = last_, .what = trace::Span::What::sleep});
 }
 
 void StepTrace::scaled(std::uint64_t bytes) {
-  const Ticks from = last_;
+  const trace::Ticks from = last_;
   mark();
-  spans_.push_back({.begin = from, .end = last_, .bytes = bytes, .what = Span::What::scale});
+  spans_.push_back({.begin = from, .end = last_, .bytes = bytes, .what = trace::Span::What::scale});
 }
 
-}  // namespace anello
+}  // namespace anello::run

@@ -7,37 +7,37 @@
 #include "ring/run/execution.hpp"
 #include "ring/trace/timeline.hpp"
 
-namespace anello {
+namespace anello::run {
 
 class StepTrace {
  public:
   // The execution has been started. `members` are ranks in the world, by rank in the group.
   void start(const Execution& execution, std::span<const int> members, std::uint32_t wire_shift, std::uint32_t shift);
 
-  void mark() { last_ = ticks(); }  // what moves next begins now
-  void look(std::uint32_t stream);  // it may have moved since the last mark; marks
-  void look_at_local();             // the same for all local streams
+  void mark() { last_ = trace::ticks(); }  // what moves next begins now
+  void look(std::uint32_t stream);         // it may have moved since the last mark; marks
+  void look_at_local();                    // the same for all local streams
 
   // Other than steps: a sleep that began at `from`, and a pass over the result since the last mark.
-  void slept(Ticks from);
+  void slept(trace::Ticks from);
   void scaled(std::uint64_t bytes);
 
-  const std::vector<Span>& spans() const { return spans_; }
+  const std::vector<trace::Span>& spans() const { return spans_; }
 
  private:
   struct Position {
     std::uint32_t step = 0;
     std::uint64_t elems = 0;
-    Ticks begun = 0;  // the step; 0: not yet
+    trace::Ticks begun = 0;  // the step; 0: not yet
   };
-  void ended(std::uint32_t step, Ticks begin, Ticks end);
+  void ended(std::uint32_t step, trace::Ticks begin, trace::Ticks end);
 
   const Execution* execution_ = nullptr;
   std::span<const int> members_;
   std::uint32_t wire_shift_ = 0, shift_ = 0;
-  Ticks last_ = 0;
+  trace::Ticks last_ = 0;
   std::vector<Position> positions_;  // by stream
-  std::vector<Span> spans_;
+  std::vector<trace::Span> spans_;
 };
 
-}  // namespace anello
+}  // namespace anello::run

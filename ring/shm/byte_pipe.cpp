@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-namespace anello {
+namespace anello::shm {
 
 // align() may have moved `written_` beyond what fits; then there is no room until the reader has followed.
 std::size_t PipeWriter::room() const {
@@ -101,4 +101,4 @@ bool PipeReader::may_sleep() {
   return false;
 }
 
-}  // namespace anello
+}  // namespace anello::shm

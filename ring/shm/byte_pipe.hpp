@@ -13,7 +13,7 @@
 #include "ring/base/bytes.hpp"
 #include "ring/shm/region.hpp"
 
-namespace anello {
+namespace anello::shm {
 
 inline constexpr std::size_t kLineBytes = 64;
 
@@ -90,4 +90,4 @@ class PipeReader {
   PipeState::Reference reference_{};      // the current one
 };
 
-}  // namespace anello
+}  // namespace anello::shm

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace anello {
+namespace anello::shm {
 namespace {
 
 constexpr std::size_t kMaxDescriptors = 2;
@@ -92,4 +92,4 @@ FdMessage receive_fd_message(const Descriptor& socket, std::size_t bytes) {
   return received;
 }
 
-}  // namespace anello
+}  // namespace anello::shm

@@ -8,7 +8,7 @@
 
 #include "ring/base/descriptor.hpp"
 
-namespace anello {
+namespace anello::shm {
 
 inline constexpr int kMaxCallers = 8;  // the listener's backlog
 
@@ -25,4 +25,4 @@ struct FdMessage {
 };
 FdMessage receive_fd_message(const Descriptor& socket, std::size_t bytes);
 
-}  // namespace anello
+}  // namespace anello::shm

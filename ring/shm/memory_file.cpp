@@ -7,7 +7,7 @@
 
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::shm {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -44,4 +44,4 @@ MemoryFile::~MemoryFile() {
   if (!memory_.empty()) munmap(memory_.data(), memory_.size());
 }
 
-}  // namespace anello
+}  // namespace anello::shm

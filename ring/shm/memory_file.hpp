@@ -7,7 +7,7 @@
 
 #include "ring/base/descriptor.hpp"
 
-namespace anello {
+namespace anello::shm {
 
 class MemoryFile {
  public:
@@ -35,4 +35,4 @@ class MemoryFile {
   std::span<std::byte> memory_;
 };
 
-}  // namespace anello
+}  // namespace anello::shm

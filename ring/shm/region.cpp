@@ -14,7 +14,7 @@
 #include "ring/base/text.hpp"
 #include "ring/shm/memory_file.hpp"
 
-namespace anello {
+namespace anello::shm {
 namespace {
 
 class Regions {
@@ -74,26 +74,30 @@ Regions& regions() {
 
 }  // namespace
 
-void* allocate(std::size_t bytes) {
-  constexpr std::size_t kMax = std::size_t(1) << 46;
-  try {
-    if (bytes > kMax) throw Error(ErrorCode::unsupported, "more than an address space holds");
-    return regions().add(std::max<std::size_t>(bytes, 1));
-  } catch (const Error& e) {
-    throw Error(ErrorCode::unsupported, text("anello::allocate: ", bytes, " bytes: ", e.message()));
-  }
-}
-
-void deallocate(void* memory) noexcept {
-  if (memory) regions().remove(memory);
-}
-
 std::optional<Place> place_of(ConstBytes run) {
   return regions().place_of(run);
 }
 
 RegionFile file_of(std::uint64_t region) {
   return regions().file_of(region);
+}
+
+}  // namespace anello::shm
+
+namespace anello {
+
+void* allocate(std::size_t bytes) {
+  constexpr std::size_t kMax = std::size_t(1) << 46;
+  try {
+    if (bytes > kMax) throw Error(ErrorCode::unsupported, "more than an address space holds");
+    return shm::regions().add(std::max<std::size_t>(bytes, 1));
+  } catch (const Error& e) {
+    throw Error(ErrorCode::unsupported, text("anello::allocate: ", bytes, " bytes: ", e.message()));
+  }
+}
+
+void deallocate(void* memory) noexcept {
+  if (memory) shm::regions().remove(memory);
 }
 
 }  // namespace anello

@@ -5,7 +5,7 @@
 
 #include "ring/base/bytes.hpp"
 
-namespace anello {
+namespace anello::shm {
 
 // Where a run of bytes lies: in which region, and at which offset.
 struct Place {
@@ -24,4 +24,4 @@ struct RegionFile {
 };
 RegionFile file_of(std::uint64_t region);
 
-}  // namespace anello
+}  // namespace anello::shm

@@ -10,7 +10,7 @@
 #include "ring/link/bell.hpp"
 #include "ring/shm/fd_message.hpp"
 
-namespace anello {
+namespace anello::shm {
 namespace {
 
 using States = std::array<PipeState, 2>;
@@ -58,7 +58,7 @@ std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
       if (bytes < piece.size()) break;
     }
   }
-  if ((news || copied > 0) && out_.publish()) ring_bell(bell_.get());
+  if ((news || copied > 0) && out_.publish()) link::ring_bell(bell_.get());
   return moved + copied;
 }
 
@@ -121,7 +121,7 @@ void ShmLink::map_next() {
 }
 
 void ShmLink::consume(std::size_t bytes) {
-  if (in_.consume(bytes)) ring_bell(bell_.get());
+  if (in_.consume(bytes)) link::ring_bell(bell_.get());
 }
 
 void ShmLink::begin(bool sending, bool may_refer) {
@@ -136,4 +136,4 @@ bool ShmLink::may_sleep(bool sending) {
   return sending ? out_.may_sleep() : in_.may_sleep();
 }
 
-}  // namespace anello
+}  // namespace anello::shm

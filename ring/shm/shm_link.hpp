@@ -8,9 +8,9 @@
 #include "ring/shm/byte_pipe.hpp"
 #include "ring/shm/memory_file.hpp"
 
-namespace anello {
+namespace anello::shm {
 
-class ShmLink final : public Link {
+class ShmLink final : public link::Link {
  public:
   // The size of the memory for pipes that hold `pipe_bytes` each, a multiple of kLineBytes.
   static std::size_t file_bytes(std::size_t pipe_bytes);
@@ -53,4 +53,4 @@ class ShmLink final : public Link {
   std::deque<Theirs> theirs_;
 };
 
-}  // namespace anello
+}  // namespace anello::shm

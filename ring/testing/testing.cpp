@@ -48,7 +48,7 @@ void run_world(int ranks, const std::function<void(World&)>& program, const Sett
                               .local_size = ranks,
                               .host = "localhost",
                               .address = "127.0.0.1"};
-      world.emplace(WorldMaker::make(
+      world.emplace(world::WorldMaker::make(
           identity, [&](std::string blob) { return seen(rank, exchange.exchange(rank, std::move(blob))); }, settings,
           [&](std::chrono::milliseconds limit) { exchange.check(limit); }));
       program(*world);

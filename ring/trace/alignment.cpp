@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace anello {
+namespace anello::trace {
 
 ClockOffset estimate(std::span<const ClockSample> samples) {
   const auto took = [](const ClockSample& sample) { return sample.back_ns - sample.sent_ns; };
@@ -18,4 +18,4 @@ std::int64_t Alignment::translate(std::int64_t steady_ns) const {
   return steady_ns + first.behind_ns + std::llround(drift * double(steady_ns - first.at_ns));
 }
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-namespace anello {
+namespace anello::trace {
 
 // A question and its answer, by the steady clocks of the asking rank (sent, back) and the answering rank (theirs).
 struct ClockSample {
@@ -29,4 +29,4 @@ struct Alignment {
   std::int64_t translate(std::int64_t steady_ns) const;
 };
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -8,7 +8,7 @@
 
 #include "ring/trace/json_text.hpp"
 
-namespace anello {
+namespace anello::trace {
 namespace {
 
 constexpr std::array<std::string_view, 6> kWhat{"send", "receive", "reduce", "fold", "scale", "sleep"};
@@ -157,4 +157,4 @@ std::string chrome_tail() {
   return "\n]}\n";
 }
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -8,7 +8,7 @@
 #include "ring/trace/alignment.hpp"
 #include "ring/trace/timeline.hpp"
 
-namespace anello {
+namespace anello::trace {
 
 struct Traced {
   int rank = 0;
@@ -27,4 +27,4 @@ void chrome_events(const Recording& recording, const Traced& traced, const TickC
 std::string chrome_head();
 std::string chrome_tail();
 
-}  // namespace anello
+}  // namespace anello::trace

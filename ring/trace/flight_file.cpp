@@ -4,7 +4,7 @@
 
 #include "ring/trace/json_text.hpp"
 
-namespace anello {
+namespace anello::trace {
 namespace {
 
 class FlightWriter {
@@ -64,4 +64,4 @@ std::string flight_json(const FlightHead& head, const TickClock::Scale& scale, c
   return FlightWriter(head, scale).all(histories);
 }
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -6,7 +6,7 @@
 
 #include "ring/trace/record.hpp"
 
-namespace anello {
+namespace anello::trace {
 
 struct FlightHead {
   std::string_view job, host, why;
@@ -21,4 +21,4 @@ struct FlightHead {
 // state is "queued", "begun" or "done"; after a world has failed, no operation becomes done.
 std::string flight_json(const FlightHead& head, const TickClock::Scale& scale, const std::vector<History>& histories);
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <new>
 
-namespace anello {
+namespace anello::trace {
 
 void FlightRecorder::Free::operator()(Record* records) const {
   std::free(records);
@@ -78,4 +78,4 @@ std::vector<Record> FlightRecorder::records() const {
   return all;
 }
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -12,7 +12,7 @@
 #include "ring/trace/record.hpp"
 #include "ring/trace/tally.hpp"
 
-namespace anello {
+namespace anello::trace {
 
 class FlightRecorder {
  public:
@@ -55,4 +55,4 @@ class FlightRecorder {
   std::atomic<Ticks> ended_ = 0;  // the newest; goes into its record when the next one begins
 };
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace anello {
+namespace anello::trace {
 
 void FlightRecorders::add(std::uint64_t group, std::string name, std::vector<int> members,
                           std::shared_ptr<FlightRecorder> recorder) {
@@ -39,4 +39,4 @@ Totals FlightRecorders::totals() const {
   return totals;
 }
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -8,7 +8,7 @@
 
 #include "ring/trace/flight_recorder.hpp"
 
-namespace anello {
+namespace anello::trace {
 
 class FlightRecorders {
  public:
@@ -32,4 +32,4 @@ class FlightRecorders {
   Totals of_ended_;
 };
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 
-namespace anello {
+namespace anello::trace {
 namespace {
 
 // The length of the well-formed character at the beginning; 0 if there is none (RFC 3629, section 4).
@@ -45,4 +45,4 @@ std::string json_text(std::string_view text) {
   return out + '"';
 }
 
-}  // namespace anello
+}  // namespace anello::trace

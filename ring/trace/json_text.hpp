@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-namespace anello {
+namespace anello::trace {
 
 // In quotes. Bytes that are not UTF-8 become U+FFFD.
 std::string json_text(std::string_view text);
 
-}  // namespace anello
+}  // namespace anello::trace

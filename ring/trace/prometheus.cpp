@@ -3,7 +3,7 @@
 #include "ring/base/text.hpp"
 #include "ring/trace/prometheus_writer.hpp"
 
-namespace anello {
+namespace anello::trace {
 namespace {
 
 template <class Of>
@@ -39,4 +39,4 @@ std::string prometheus_text(const Totals& totals, const RejectedConnections::Cou
   return std::move(page).text();
 }
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -6,7 +6,7 @@
 #include "ring/trace/rejected_connections.hpp"
 #include "ring/trace/tally.hpp"
 
-namespace anello {
+namespace anello::trace {
 
 struct Scraped {
   std::string_view job, host;
@@ -17,4 +17,4 @@ struct Scraped {
 std::string prometheus_text(const Totals& totals, const RejectedConnections::Counts& rejected_connections,
                             const TickClock::Scale& scale, const Scraped& scraped);
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -1,6 +1,6 @@
 #include "ring/trace/prometheus_writer.hpp"
 
-namespace anello {
+namespace anello::trace {
 namespace {
 
 std::string escaped(std::string_view value) {
@@ -37,4 +37,4 @@ void PrometheusWriter::rejected_connections(const RejectedConnections::Counts& c
   for (std::size_t k = 0; k < kRejectReasons; k++) value(counts[k], {{"kind", name(RejectReason(k))}});
 }
 
-}  // namespace anello
+}  // namespace anello::trace

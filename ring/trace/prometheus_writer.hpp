@@ -9,7 +9,7 @@
 
 #include "ring/trace/rejected_connections.hpp"
 
-namespace anello {
+namespace anello::trace {
 
 class PrometheusWriter {
  public:
@@ -36,4 +36,4 @@ class PrometheusWriter {
   std::ostringstream out_;
 };
 
-}  // namespace anello
+}  // namespace anello::trace

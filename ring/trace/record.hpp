@@ -9,7 +9,7 @@
 #include "ring/base/signature.hpp"
 #include "ring/trace/ticks.hpp"
 
-namespace anello {
+namespace anello::trace {
 
 struct Record {
   static constexpr std::size_t kNameBytes = 40;
@@ -36,4 +36,4 @@ struct History {
   std::vector<Record> records;
 };
 
-}  // namespace anello
+}  // namespace anello::trace

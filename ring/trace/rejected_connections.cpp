@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-namespace anello {
+namespace anello::trace {
 
 std::string_view name(RejectReason reason) {
   constexpr std::array<std::string_view, kRejectReasons> kNames{
@@ -21,4 +21,4 @@ std::uint64_t RejectedConnections::total() const {
   return std::accumulate(all.begin(), all.end(), std::uint64_t(0));
 }
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace anello {
+namespace anello::trace {
 
 enum class RejectReason : std::uint8_t {
   noise,        // what it sent is not this protocol, or not the expected message
@@ -34,4 +34,4 @@ class RejectedConnections {
   std::array<std::atomic<std::uint64_t>, kRejectReasons> counts_{};
 };
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -8,7 +8,7 @@
 #include "ring/base/signature.hpp"
 #include "ring/trace/ticks.hpp"
 
-namespace anello {
+namespace anello::trace {
 
 inline constexpr std::size_t kKinds = std::size_t(Kind::transfer) + 1;
 
@@ -84,4 +84,4 @@ class Tally {
   Count sent_bytes_, received_bytes_, sleeps_, stalls_, slept_;
 };
 
-}  // namespace anello
+}  // namespace anello::trace

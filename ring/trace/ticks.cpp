@@ -5,7 +5,7 @@
 #include <cpuid.h>
 #endif
 
-namespace anello {
+namespace anello::trace {
 
 bool counts_evenly() {
 #if defined(__x86_64__)
@@ -45,4 +45,4 @@ std::int64_t TickClock::Scale::steady_ns(Ticks at) const {
   return from_.steady_ns + nanoseconds(at - from_.ticks);
 }
 
-}  // namespace anello
+}  // namespace anello::trace

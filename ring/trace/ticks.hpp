@@ -7,7 +7,7 @@
 #include <x86intrin.h>
 #endif
 
-namespace anello {
+namespace anello::trace {
 
 using Ticks = std::uint64_t;  // 0: not set
 
@@ -48,4 +48,4 @@ class TickClock {
   Moment from_;
 };
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace anello {
+namespace anello::trace {
 
 void Timeline::start() {
   const std::lock_guard lock(mutex_);
@@ -38,4 +38,4 @@ void Timeline::add(std::string_view phase, Ticks begin, Ticks end) {
   recording_.phases.push_back({std::string(phase), std::this_thread::get_id(), begin, end});
 }
 
-}  // namespace anello
+}  // namespace anello::trace

@@ -11,7 +11,7 @@
 
 #include "ring/trace/record.hpp"
 
-namespace anello {
+namespace anello::trace {
 
 // One uninterrupted activity of an operation.
 struct Span {
@@ -66,4 +66,4 @@ class Timeline {
   Recording recording_;
 };
 
-}  // namespace anello
+}  // namespace anello::trace

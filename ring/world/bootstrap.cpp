@@ -52,9 +52,9 @@ void check_transport(const Settings& settings) {
   const std::string& transport = settings.transport;
   if (transport != "auto" && transport != "tcp" && transport != "shm")
     throw Error(ErrorCode::configuration, text("ANELLO_TRANSPORT must be auto, tcp or shm, not '", transport, "'"));
-  if (settings.shm_bytes % int(kLineBytes) != 0)
+  if (settings.shm_bytes % int(shm::kLineBytes) != 0)
     throw Error(ErrorCode::configuration,
-                text("ANELLO_SHM_BYTES must be a multiple of ", kLineBytes, ", not ", settings.shm_bytes));
+                text("ANELLO_SHM_BYTES must be a multiple of ", shm::kLineBytes, ", not ", settings.shm_bytes));
 }
 
 // Parsed here too, so that the rank that read the file reports its errors.
@@ -66,10 +66,10 @@ std::string read_table(const std::string& path) {
   if (!file || !(all << file.rdbuf()))
     throw Error(ErrorCode::configuration, text(what, " cannot be read, or is empty"));
   const std::string table = std::move(all).str();
-  if (table.size() > PeerInfo::kMaxTableBytes)
-    throw Error(ErrorCode::configuration, text(what, " has more than ", PeerInfo::kMaxTableBytes, " bytes"));
+  if (table.size() > world::PeerInfo::kMaxTableBytes)
+    throw Error(ErrorCode::configuration, text(what, " has more than ", world::PeerInfo::kMaxTableBytes, " bytes"));
   try {
-    parse_table(table);
+    algorithms::parse_table(table);
   } catch (Error& e) {
     throw e.within(what);
   }
@@ -78,7 +78,8 @@ std::string read_table(const std::string& path) {
 
 }  // namespace
 
-World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Settings& settings, const StartCheck& check)
+World::Impl::Impl(const Identity& identity, const world::Exchange& exchange, const Settings& settings,
+                  const world::StartCheck& check)
     : identity_(identity), settings_(settings) {
   try {
     start(exchange, settings, check);
@@ -89,14 +90,14 @@ World::Impl::Impl(const Identity& identity, const Exchange& exchange, const Sett
   }
 }
 
-void World::Impl::start(const Exchange& exchange, const Settings& settings, const StartCheck& check) {
+void World::Impl::start(const world::Exchange& exchange, const Settings& settings, const world::StartCheck& check) {
   const auto deadline = std::chrono::steady_clock::now() + settings.start_timeout;
   facts_.world = identity_.size;
   facts_.hosts = identity_.node_count;
   hosts_ = {identity_.host};
   nodes_ = {0};
   memories_ = {""};
-  if (identity_.size > 1 || Diagnosis::serves(settings)) event_loop_.emplace();
+  if (identity_.size > 1 || world::Diagnosis::serves(settings)) event_loop_.emplace();
   if (identity_.size > 1) join(exchange, settings);
   std::vector<int> all(std::size_t(identity_.size));
   std::iota(all.begin(), all.end(), 0);
@@ -113,20 +114,21 @@ void World::Impl::report_failed_start(const std::exception& why) {
   constexpr std::chrono::milliseconds kLimit{200};
   if (!control_) return;
   const auto* error = dynamic_cast<const Error*>(&why);
-  control_->propose(error ? Verdict{error->code(), error->rank(), error->message()}  // no effect if there is a verdict
-                          : Verdict{ErrorCode::network, identity_.rank, text("cannot set up the world: ", why.what())});
+  control_->propose(
+      error ? failure::Verdict{error->code(), error->rank(), error->message()}  // no effect if there is a verdict
+            : failure::Verdict{ErrorCode::network, identity_.rank, text("cannot set up the world: ", why.what())});
   control_->leave(0, kLimit);
 }
 
-void World::Impl::join(const Exchange& exchange, const Settings& settings) {
+void World::Impl::join(const world::Exchange& exchange, const Settings& settings) {
   auto& context = event_loop_->context();
   peer_connections_.emplace(context, identity_, settings, diagnosis_.rejected_connections());
 
-  std::vector<Endpoint> peers;
+  std::vector<net::Endpoint> peers;
   check_transport(settings);
-  const std::string memory = settings.transport == "tcp" ? "" : memory_domain();
+  const std::string memory = settings.transport == "tcp" ? "" : net::memory_domain();
   const std::string table = identity_.rank == 0 ? read_table(settings.table) : "";
-  const std::vector<std::string> blobs = exchange(encode(
+  const std::vector<std::string> blobs = exchange(world::encode(
       {peer_connections_->endpoint(), wire_settings(settings), identity_.node_rank, available_cores(), memory, table}));
   std::string first;
   std::map<int, HostLoad> loads;
@@ -134,10 +136,10 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   nodes_.clear();
   memories_.clear();
   for (int rank = 0; rank < identity_.size; rank++) {
-    PeerInfo them = decode_peer_info(blobs.at(std::size_t(rank)));
+    world::PeerInfo them = world::decode_peer_info(blobs.at(std::size_t(rank)));
     if (rank == 0) {
       first = them.settings;
-      table_ = parse_table(them.table);
+      table_ = algorithms::parse_table(them.table);
     }
     compare_settings(first, them.settings, rank);
     loads[them.node_rank].join(them.cores);
@@ -152,10 +154,10 @@ void World::Impl::join(const Exchange& exchange, const Settings& settings) {
   control_.emplace(context, *peer_connections_, identity_, hosts_, diagnosis_.recorders(), settings.silence_limit,
                    [this](const std::string& why) { diagnosis_.failed(why); });
   link_router_.emplace(context);
-  const auto accepted = [this](const Claim& claim, PeerConnections::Socket socket) {
-    if (claim.role == Role::control)
+  const auto accepted = [this](const net::Claim& claim, net::PeerConnections::Socket socket) {
+    if (claim.role == net::Role::control)
       control_->accepted(claim.from, std::move(socket));
-    else if (claim.role == Role::launcher)
+    else if (claim.role == net::Role::launcher)
       control_->receive_abort(std::move(socket));
     else
       link_router_->accepted(claim, std::move(socket));
@@ -173,15 +175,15 @@ std::uint16_t World::Impl::port() const {
   return peer_connections_ ? peer_connections_->endpoint().port : 0;
 }
 
-const Settings& WorldMaker::settings(const World& world) {
+const Settings& world::WorldMaker::settings(const World& world) {
   return world.impl_->settings();
 }
-std::uint16_t WorldMaker::port(const World& world) {
+std::uint16_t world::WorldMaker::port(const World& world) {
   return world.impl_->port();
 }
 
-World WorldMaker::make(const Identity& identity, const Exchange& exchange, const Settings& settings,
-                       const StartCheck& check) {
+World world::WorldMaker::make(const Identity& identity, const world::Exchange& exchange, const Settings& settings,
+                              const world::StartCheck& check) {
   try {
     World world(std::make_unique<World::Impl>(identity, exchange, settings, check));
     if (!settings.timeline.empty()) world.start_timeline(settings.timeline);

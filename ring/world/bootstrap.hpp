@@ -11,7 +11,7 @@
 
 #include "ring/base/identity.hpp"
 
-namespace anello {
+namespace anello::world {
 
 // Entry r of the result is rank r's blob. Blocks until every rank has called it; every rank makes the same number of
 // calls. Throws Error{rendezvous} that names the missing ranks.
@@ -33,4 +33,4 @@ class WorldMaker {
   static std::uint16_t port(const World& world);
 };
 
-}  // namespace anello
+}  // namespace anello::world

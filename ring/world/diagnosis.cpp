@@ -11,7 +11,7 @@
 #include "ring/trace/flight_file.hpp"
 #include "ring/trace/prometheus.hpp"
 
-namespace anello {
+namespace anello::world {
 namespace {
 
 // The job's name as part of a file name.
@@ -29,16 +29,16 @@ Diagnosis::Services& Diagnosis::Services::operator=(Services&&) noexcept = defau
 Diagnosis::Services::~Services() = default;
 
 Counters Diagnosis::counters() const {
-  const Totals totals = recorders_.totals();
-  const TickClock::Scale scale = clock_.scale();
-  const auto time = [&](Ticks ticks) { return std::chrono::nanoseconds(scale.nanoseconds(ticks)); };
+  const trace::Totals totals = recorders_.totals();
+  const trace::TickClock::Scale scale = clock_.scale();
+  const auto time = [&](trace::Ticks ticks) { return std::chrono::nanoseconds(scale.nanoseconds(ticks)); };
   Counters counters{.sent_bytes = totals.sent_bytes,
                     .received_bytes = totals.received_bytes,
                     .waits = totals.sleeps,
                     .stalls = totals.stalls,
                     .rejected_connections = rejected_.total(),
                     .waited = time(totals.slept)};
-  for (const Totals::OfKind& kind : totals.kinds) {
+  for (const trace::Totals::OfKind& kind : totals.kinds) {
     counters.operations += kind.operations;
     counters.tensor_bytes += kind.bytes;
     counters.busy += time(kind.busy);
@@ -53,14 +53,14 @@ std::string Diagnosis::metrics() const {
 
 void Diagnosis::write_flight(const std::string& path, std::string_view why) const {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-  const FlightHead head{.job = identity_.job,
-                        .host = identity_.host,
-                        .why = why,
-                        .generation = identity_.generation,
-                        .rank = identity_.rank,
-                        .size = identity_.size,
-                        .unix_us = std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count(),
-                        .now = TickClock::now()};
+  const trace::FlightHead head{.job = identity_.job,
+                               .host = identity_.host,
+                               .why = why,
+                               .generation = identity_.generation,
+                               .rank = identity_.rank,
+                               .size = identity_.size,
+                               .unix_us = std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count(),
+                               .now = trace::TickClock::now()};
   replace_file(path, flight_json(head, clock_.scale(), recorders_.histories()));
 }
 
@@ -85,15 +85,15 @@ void Diagnosis::write_flight_file(std::string_view why) const {
   }
 }
 
-Diagnosis::Services Diagnosis::serve(EventLoop& background) {
+Diagnosis::Services Diagnosis::serve(net::EventLoop& background) {
   Services services;
   if (!settings_.metrics.empty())
-    services.metrics = std::make_unique<Metrics>(background.context(), "ANELLO_METRICS", settings_.metrics,
-                                                 identity_.local_rank, [this] { return metrics(); });
+    services.metrics = std::make_unique<net::Metrics>(background.context(), "ANELLO_METRICS", settings_.metrics,
+                                                      identity_.local_rank, [this] { return metrics(); });
   if (settings_.flight_signal != "none")
-    services.on_signal = std::make_unique<OnSignal>(background.context(), settings_.flight_signal,
-                                                    [this] { write_flight_file("a signal"); });
+    services.on_signal = std::make_unique<net::OnSignal>(background.context(), settings_.flight_signal,
+                                                         [this] { write_flight_file("a signal"); });
   return services;
 }
 
-}  // namespace anello
+}  // namespace anello::world

@@ -11,10 +11,12 @@
 #include "ring/trace/flight_recorders.hpp"
 #include "ring/trace/rejected_connections.hpp"
 
-namespace anello {
-
+namespace anello::net {
 class Metrics;
 class OnSignal;
+}  // namespace anello::net
+
+namespace anello::world {
 
 class Diagnosis {
  public:
@@ -24,14 +26,14 @@ class Diagnosis {
     Services(Services&&) noexcept;
     Services& operator=(Services&&) noexcept;
     ~Services();
-    std::unique_ptr<Metrics> metrics;
-    std::unique_ptr<OnSignal> on_signal;
+    std::unique_ptr<net::Metrics> metrics;
+    std::unique_ptr<net::OnSignal> on_signal;
   };
 
   Diagnosis(const Identity& identity, const Settings& settings) : identity_(identity), settings_(settings) {}
 
-  FlightRecorders& recorders() { return recorders_; }
-  RejectedConnections& rejected_connections() { return rejected_; }
+  trace::FlightRecorders& recorders() { return recorders_; }
+  trace::RejectedConnections& rejected_connections() { return rejected_; }
   Counters counters() const;
 
   // Throws Error{file}.
@@ -42,7 +44,7 @@ class Diagnosis {
   // True if serve() would start a service.
   static bool serves(const Settings& settings) { return !settings.metrics.empty() || settings.flight_signal != "none"; }
   // Starts the services of the settings ANELLO_METRICS and ANELLO_FLIGHT_SIGNAL. Throws Error{configuration, network}.
-  Services serve(EventLoop& background);
+  Services serve(net::EventLoop& background);
 
  private:
   std::string metrics() const;
@@ -50,10 +52,10 @@ class Diagnosis {
 
   const Identity& identity_;
   const Settings& settings_;
-  FlightRecorders recorders_;
-  RejectedConnections rejected_;
-  TickClock clock_;
+  trace::FlightRecorders recorders_;
+  trace::RejectedConnections rejected_;
+  trace::TickClock clock_;
   std::atomic<bool> failed_ = false;
 };
 
-}  // namespace anello
+}  // namespace anello::world

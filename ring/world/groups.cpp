@@ -9,9 +9,9 @@
 namespace anello {
 namespace {
 
-Sharing sharing_of(const std::vector<int>& members, const std::vector<std::string>& memories, int rank,
-                   const Settings& settings) {
-  Sharing sharing{{}, std::size_t(settings.shm_bytes), settings.transport == "shm"};
+net::Sharing sharing_of(const std::vector<int>& members, const std::vector<std::string>& memories, int rank,
+                        const Settings& settings) {
+  net::Sharing sharing{{}, std::size_t(settings.shm_bytes), settings.transport == "shm"};
   const std::string& mine = memories[std::size_t(rank)];
   for (const int member : members) {
     const bool shared = !mine.empty() && memories[std::size_t(member)] == mine;
@@ -38,7 +38,7 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::vector<int> members) {
   std::string name = name_of(members);
   auto made = make_group(group, std::move(name), std::move(members));
   const std::lock_guard lock(mutex_);
-  if (left_) refuse("group", "this rank's world has ended");
+  if (left_) group::refuse("group", "this rank's world has ended");
   std::erase_if(groups_, [](const auto& each) { return each.expired(); });
   groups_.push_back(made);
   return made;
@@ -61,31 +61,32 @@ std::uint64_t World::Impl::identify(const std::vector<int>& members) {
 }
 
 std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::string name, std::vector<int> members) {
-  const Sharing sharing = sharing_of(members, memories_, identity_.rank, settings_);
+  const net::Sharing sharing = sharing_of(members, memories_, identity_.rank, settings_);
   std::set<int> nodes;
   std::set<std::string> memories;
   for (const int member : members) {
     nodes.insert(nodes_[std::size_t(member)]);
     memories.insert(memories_[std::size_t(member)]);
   }
-  Facts facts = facts_;
+  algorithms::Facts facts = facts_;
   facts.world = int(members.size());
   facts.hosts = int(nodes.size());
   facts.memory = memories.size() == 1 && !memories.contains("");
   if (group == 0) facts_ = facts;
 
   const int rank = int(std::find(members.begin(), members.end(), identity_.rank) - members.begin());
-  const auto info =
-      std::make_shared<const GroupInfo>(GroupInfo{.id = group, .name = std::move(name), .members = std::move(members)});
-  OperationQueue::GroupConfig config{.rank = rank,
-                                     .generation = identity_.generation,
-                                     .facts = facts,
-                                     .table = table_,
-                                     .settings = settings_,
-                                     .wait_policy = WaitPolicy::of(settings_.spin, settings_.yields, shares_cores_),
-                                     .group = info,
-                                     .recorder = std::make_shared<FlightRecorder>(),
-                                     .timeline = &timeline_collector_.timeline()};
+  const auto info = std::make_shared<const link::GroupInfo>(
+      link::GroupInfo{.id = group, .name = std::move(name), .members = std::move(members)});
+  group::OperationQueue::GroupConfig config{
+      .rank = rank,
+      .generation = identity_.generation,
+      .facts = facts,
+      .table = table_,
+      .settings = settings_,
+      .wait_policy = link::WaitPolicy::of(settings_.spin, settings_.yields, shares_cores_),
+      .group = info,
+      .recorder = std::make_shared<trace::FlightRecorder>(),
+      .timeline = &timeline_collector_.timeline()};
   Group::Impl::GroupContext context{
       .recorders = &diagnosis_.recorders(),
       .make_group = [this](std::vector<int> some) { return make_group(std::move(some)); },
@@ -94,7 +95,7 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
   if (!control_) return std::make_shared<Group::Impl>(std::move(config), nullptr, std::move(context));
   context.control = &*control_;
   context.link_router = &*link_router_;
-  auto links = std::make_shared<DataLinks>(
+  auto links = std::make_shared<net::DataLinks>(
       event_loop_->context(), *peer_connections_, info, rank, sharing, settings_.connections,
       [this, group](int peer, std::string why) { control_->suspect(peer, group, std::move(why)); });
   return std::make_shared<Group::Impl>(std::move(config), std::move(links), std::move(context));

@@ -2,7 +2,7 @@
 
 #include "ring/base/wire.hpp"
 
-namespace anello {
+namespace anello::world {
 namespace {
 
 constexpr std::size_t kMaxHostBytes = 255, kMaxSettingsBytes = 4096, kMaxMemoryBytes = 255, kMaxCoreBytes = 8192;
@@ -34,4 +34,4 @@ PeerInfo decode_peer_info(std::string_view bytes) {
   return them;
 }
 
-}  // namespace anello
+}  // namespace anello::world

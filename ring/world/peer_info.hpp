@@ -6,12 +6,12 @@
 #include "ring/base/cores.hpp"
 #include "ring/net/connections.hpp"
 
-namespace anello {
+namespace anello::world {
 
 struct PeerInfo {
   static constexpr std::size_t kMaxTableBytes = 48 << 10;
 
-  Endpoint endpoint;
+  net::Endpoint endpoint;
   std::string settings;  // those that must be equal on all ranks, as "VARIABLE=value" lines
   int node_rank = 0;
   Cores cores;
@@ -23,4 +23,4 @@ std::string encode(const PeerInfo& me);
 // Throws Error{protocol}.
 PeerInfo decode_peer_info(std::string_view bytes);
 
-}  // namespace anello
+}  // namespace anello::world

@@ -11,10 +11,10 @@
 #include "ring/base/os.hpp"
 #include "ring/base/signature.hpp"
 #include "ring/base/text.hpp"
-#include "ring/group/consensus.hpp"
 #include "ring/group/checks.hpp"
+#include "ring/group/consensus.hpp"
 
-namespace anello {
+namespace anello::world {
 namespace {
 
 constexpr int kQuestions = 64;
@@ -36,9 +36,9 @@ bool share_clock(Group& pair) {
 }
 
 // For a pair: member 0 asks, member 1 answers, and both get the result.
-ClockOffset measure(Group& pair) {
+trace::ClockOffset measure(Group& pair) {
   if (share_clock(pair)) return {steady_ns(), 0, 0};
-  std::vector<ClockSample> samples;
+  std::vector<trace::ClockSample> samples;
   std::int64_t word = 0;
   for (int k = 0; k < kQuestions; k++) {
     const std::int64_t sent = steady_ns();
@@ -47,7 +47,7 @@ ClockOffset measure(Group& pair) {
     pair.broadcast(std::span(&word, 1), 1, kOptions);
     samples.push_back({sent, word, steady_ns()});
   }
-  ClockOffset offset = estimate(samples);
+  trace::ClockOffset offset = estimate(samples);
   std::array<std::int64_t, 3> result{offset.at_ns, offset.behind_ns, offset.within_ns};
   pair.broadcast(result, 0, kOptions);
   return {result[0], result[1], result[2]};
@@ -66,10 +66,10 @@ void each_pair(Group& world, Use use) {
 }  // namespace
 
 // On rank 0 the offset is 0: it is its own clock.
-ClockOffset TimelineCollector::align(Group& world) const {
-  ClockOffset mine{steady_ns(), 0, 0};
+trace::ClockOffset TimelineCollector::align(Group& world) const {
+  trace::ClockOffset mine{steady_ns(), 0, 0};
   each_pair(world, [&](Group& pair) {
-    const ClockOffset measured = measure(pair);
+    const trace::ClockOffset measured = measure(pair);
     if (pair.rank() == 1) mine = measured;
   });
   return mine;
@@ -77,7 +77,7 @@ ClockOffset TimelineCollector::align(Group& world) const {
 
 // All ranks throw the error of rank 0.
 void TimelineCollector::agree(Group& world) {
-  const std::string failure = broadcast_text(0, world, std::exchange(failure_, {}), kOptions);
+  const std::string failure = group::broadcast_text(0, world, std::exchange(failure_, {}), kOptions);
   if (!failure.empty()) throw Error(ErrorCode::file, "the timeline " + failure, 0);
 }
 
@@ -98,8 +98,8 @@ void TimelineCollector::write(std::string_view bytes) {
 }
 
 void TimelineCollector::start(Group& world, const std::string& path) {
-  if (on()) refuse("start_timeline", text("the timeline '", path_, "' is on already"));
-  path_ = broadcast_text(0, world, path, kOptions);
+  if (on()) group::refuse("start_timeline", text("the timeline '", path_, "' is on already"));
+  path_ = group::broadcast_text(0, world, path, kOptions);
   if (world.rank() == 0) open();
   agree(world);
   first_ = align(world);
@@ -109,38 +109,40 @@ void TimelineCollector::start(Group& world, const std::string& path) {
 }
 
 void TimelineCollector::stop(Group& world, const std::string& host) {
-  if (!on()) refuse("stop_timeline", "no timeline is on");
-  const Recording recording = timeline_.stop();
+  if (!on()) group::refuse("stop_timeline", "no timeline is on");
+  const trace::Recording recording = timeline_.stop();
   collect(world, recording, {world.rank(), host, zero_ns_, {first_, align(world)}});
   file_ = {};
   agree(world);
 }
 
 // A piece at a time, so that rank 0 never holds the records of all ranks; an empty piece ends them.
-void TimelineCollector::collect(Group& world, const Recording& recording, const Traced& traced) {
-  const TickClock::Scale scale = clock_.scale();
+void TimelineCollector::collect(Group& world, const trace::Recording& recording, const trace::Traced& traced) {
+  const trace::TickClock::Scale scale = clock_.scale();
   if (world.rank() == 0) {
-    write(chrome_head());
+    write(trace::chrome_head());
     chrome_events(recording, traced, scale, true, [&](std::string_view piece) { write(piece); });
   }
   each_pair(world, [&](Group& pair) {
-    const auto pass_on = [&](std::string_view piece) { return broadcast_text(1, pair, std::string(piece), kOptions); };
+    const auto pass_on = [&](std::string_view piece) {
+      return group::broadcast_text(1, pair, std::string(piece), kOptions);
+    };
     if (pair.rank() == 0)
       for (std::string piece = pass_on(""); !piece.empty(); piece = pass_on("")) write(piece);
     else
       chrome_events(recording, traced, scale, false, pass_on), pass_on("");
   });
-  if (world.rank() == 0) write(chrome_tail());
+  if (world.rank() == 0) write(trace::chrome_tail());
 }
 
 void TimelineCollector::save_own(int rank, const std::string& host) {
-  const Recording recording = timeline_.stop();
-  std::string all = chrome_head();
+  const trace::Recording recording = timeline_.stop();
+  std::string all = trace::chrome_head();
   chrome_events(recording, {rank, host, zero_ns_, {first_, first_}}, clock_.scale(), true,
                 [&](std::string_view piece) { all += piece; });
   const std::string path = text(path_, ".rank", rank);
-  replace_file(path, all + chrome_tail());
+  replace_file(path, all + trace::chrome_tail());
   log(Severity::warning, text("the world ended while its timeline was on: this rank's part is in '", path, "'"));
 }
 
-}  // namespace anello
+}  // namespace anello::world

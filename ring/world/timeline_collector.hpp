@@ -7,11 +7,11 @@
 #include "ring/base/descriptor.hpp"
 #include "ring/trace/chrome.hpp"
 
-namespace anello {
+namespace anello::world {
 
 class TimelineCollector {
  public:
-  Timeline& timeline() { return timeline_; }
+  trace::Timeline& timeline() { return timeline_; }
   bool on() const { return timeline_.active(); }
 
   // As in world.hpp. `world` is all ranks.
@@ -22,19 +22,19 @@ class TimelineCollector {
   void save_own(int rank, const std::string& host);
 
  private:
-  ClockOffset align(Group& world) const;
+  trace::ClockOffset align(Group& world) const;
   void agree(Group& world);
   void open();
   void write(std::string_view bytes);
-  void collect(Group& world, const Recording& recording, const Traced& traced);
+  void collect(Group& world, const trace::Recording& recording, const trace::Traced& traced);
 
-  Timeline timeline_;
-  TickClock clock_;
+  trace::Timeline timeline_;
+  trace::TickClock clock_;
   std::string path_;
   Descriptor file_;      // on rank 0
   std::string failure_;  // the first error with the file
   std::int64_t zero_ns_ = 0;
-  ClockOffset first_;
+  trace::ClockOffset first_;
 };
 
-}  // namespace anello
+}  // namespace anello::world

@@ -34,7 +34,7 @@ const std::string& World::host(int rank) const {
   return impl_->host(rank);
 }
 std::string World::layout() const {
-  return anello::layout(impl_->facts());
+  return algorithms::layout(impl_->facts());
 }
 
 void World::finish() {
@@ -58,10 +58,10 @@ Phase::Phase(const World& world, std::string_view name)
     : timeline_(world.impl_->tracing().on() ? &world.impl_->tracing().timeline() : nullptr) {
   if (!timeline_) return;
   name_ = name;
-  begin_ = ticks();
+  begin_ = trace::ticks();
 }
 Phase::~Phase() {
-  if (timeline_) timeline_->add(name_, begin_, ticks());
+  if (timeline_) timeline_->add(name_, begin_, trace::ticks());
 }
 
 World::Impl::~Impl() {
@@ -70,7 +70,7 @@ World::Impl::~Impl() {
 
 const std::string& World::Impl::host(int rank) const {
   if (rank < 0 || std::size_t(rank) >= hosts_.size())
-    refuse("host", text("rank ", rank, " is not in this world of ", hosts_.size()));
+    group::refuse("host", text("rank ", rank, " is not in this world of ", hosts_.size()));
   return hosts_[std::size_t(rank)];
 }
 

@@ -19,24 +19,25 @@ namespace anello {
 
 class World::Impl {
  public:
-  Impl(const Identity& identity, const Exchange& exchange, const Settings& settings, const StartCheck& check);
+  Impl(const Identity& identity, const world::Exchange& exchange, const Settings& settings,
+       const world::StartCheck& check);
   ~Impl();
 
   void abort(std::string_view reason);
   std::uint16_t port() const;
   void finish();
   const Identity& identity() const { return identity_; }
-  const Facts& facts() const { return facts_; }
+  const algorithms::Facts& facts() const { return facts_; }
   const Settings& settings() const { return settings_; }
   const std::string& host(int rank) const;
   const std::shared_ptr<Group::Impl>& all_ranks() const { return all_ranks_; }
-  Diagnosis& diagnosis() { return diagnosis_; }
-  TimelineCollector& tracing() { return timeline_collector_; }
+  world::Diagnosis& diagnosis() { return diagnosis_; }
+  world::TimelineCollector& tracing() { return timeline_collector_; }
 
  private:
-  void start(const Exchange& exchange, const Settings& settings, const StartCheck& check);
+  void start(const world::Exchange& exchange, const Settings& settings, const world::StartCheck& check);
   void report_failed_start(const std::exception& why);
-  void join(const Exchange& exchange, const Settings& settings);
+  void join(const world::Exchange& exchange, const Settings& settings);
   std::shared_ptr<Group::Impl> make_group(std::vector<int> members);
   std::shared_ptr<Group::Impl> make_group(std::uint64_t group, std::string name, std::vector<int> members);
   std::shared_ptr<Group::Impl> make_pair(std::uint64_t within, int from, int to);
@@ -46,19 +47,19 @@ class World::Impl {
 
   Identity identity_;
   Settings settings_;
-  Diagnosis diagnosis_{identity_, settings_};
-  TimelineCollector timeline_collector_;
-  Facts facts_;                          // equal on all ranks
-  Table table_;                          // equal on all ranks
-  std::vector<std::string> hosts_;       // by rank
-  std::vector<int> nodes_;               // by rank
-  std::vector<std::string> memories_;    // by rank: ranks with the same text can share memory
-  bool shares_cores_ = false;            // this host has more ranks than cores for them
-  std::optional<EventLoop> event_loop_;  // not in a world of one that serves nothing, like the next three
-  Diagnosis::Services services_;
-  std::optional<PeerConnections> peer_connections_;
-  std::optional<ControlPlane> control_;
-  std::optional<LinkRouter> link_router_;
+  world::Diagnosis diagnosis_{identity_, settings_};
+  world::TimelineCollector timeline_collector_;
+  algorithms::Facts facts_;                   // equal on all ranks
+  algorithms::Table table_;                   // equal on all ranks
+  std::vector<std::string> hosts_;            // by rank
+  std::vector<int> nodes_;                    // by rank
+  std::vector<std::string> memories_;         // by rank: ranks with the same text can share memory
+  bool shares_cores_ = false;                 // this host has more ranks than cores for them
+  std::optional<net::EventLoop> event_loop_;  // not in a world of one that serves nothing, like the next three
+  world::Diagnosis::Services services_;
+  std::optional<net::PeerConnections> peer_connections_;
+  std::optional<net::ControlPlane> control_;
+  std::optional<net::LinkRouter> link_router_;
 
   std::mutex mutex_;                                // guards what follows
   std::map<std::vector<int>, std::uint64_t> made_;  // how many groups of these members were made

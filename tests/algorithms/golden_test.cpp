@@ -21,7 +21,7 @@
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 namespace {
 
 namespace fs = std::filesystem;
@@ -191,4 +191,4 @@ TEST(GoldenRules, CommentsAreKept) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::algorithms

@@ -8,7 +8,7 @@
 
 #include "tests/plan/cases.hpp"
 
-namespace anello {
+namespace anello::algorithms {
 namespace {
 
 constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
@@ -181,4 +181,4 @@ TEST(Shape, IsAKey) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::algorithms

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace anello {
+namespace anello::algorithms {
 namespace {
 
 using testing::HasSubstr;
@@ -106,4 +106,4 @@ TEST(Table, SaysWhichLineIsWrongAndWhy) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::algorithms

@@ -23,11 +23,11 @@ std::uint64_t wrong(const std::vector<std::byte>& bytes, DType dtype, Op op, int
 }
 
 std::vector<std::byte> reduced(DType dtype, Op op, int world) {
-  const Arithmetic kernel = arithmetic(dtype, op);
+  const run::Arithmetic kernel = run::arithmetic(dtype, op);
   std::vector<std::byte> sum = contribution(dtype, op, 0, world);
   for (int rank = 1; rank < world; rank++)
     kernel.combine(sum.data(), sum.data(), contribution(dtype, op, rank, world).data(), kCount);
-  if (op == Op::average) divide(dtype, sum, world);
+  if (op == Op::average) run::divide(dtype, sum, world);
   return sum;
 }
 

@@ -192,7 +192,7 @@ TEST(ShortCuts, WhatIsFarTooMuchIsBoundedByItsWork) {
 
 TEST(Sweep, MarksWhatChooseTakesAndWhatIsFastest) {
   const Cluster cluster = round_numbers();
-  Facts facts = facts_of(cluster, 8, 0);
+  algorithms::Facts facts = facts_of(cluster, 8, 0);
   facts.bytes = 4;
   const Cell cell = simulate_cell(cluster, facts, {});
   EXPECT_EQ(cell.rows.size(), all_algorithms().size());
@@ -204,7 +204,7 @@ TEST(Sweep, MarksWhatChooseTakesAndWhatIsFastest) {
 TEST(Sweep, HostsMustBeFull) {
   Cluster cluster;
   cluster.ranks_per_host = 8;
-  Facts facts = facts_of(cluster, 12, 0);
+  algorithms::Facts facts = facts_of(cluster, 12, 0);
   facts.bytes = 4;
   EXPECT_THROW(simulate_cell(cluster, facts, {}), Error);
 }

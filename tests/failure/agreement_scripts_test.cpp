@@ -8,7 +8,7 @@
 #include "tests/failure/script.hpp"
 #include "tests/support/random.hpp"
 
-namespace anello {
+namespace anello::failure {
 namespace {
 
 using testing::HasSubstr;
@@ -77,4 +77,4 @@ TEST(AgreementScripts, fail_at_a_line_that_is_not_understood) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::failure

@@ -8,7 +8,7 @@
 #include "tests/support/agreement_worlds.hpp"
 #include "tests/support/signatures.hpp"
 
-namespace anello {
+namespace anello::failure {
 namespace {
 
 using std::chrono::milliseconds;
@@ -258,4 +258,4 @@ TEST(FailureAgreement, a_rank_that_has_left_may_be_silent) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::failure

@@ -6,7 +6,7 @@
 #include "tests/support/assembly.hpp"
 #include "tests/support/signatures.hpp"
 
-namespace anello {
+namespace anello::failure {
 namespace {
 
 using std::chrono::milliseconds;
@@ -76,4 +76,4 @@ TEST(FailureDetector, flipped_bits_and_noise_are_harmless) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::failure

@@ -8,7 +8,7 @@
 #include "ring/base/text.hpp"
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::failure {
 namespace {
 
 using std::chrono::milliseconds;
@@ -289,4 +289,4 @@ TEST_P(InWorldsOf, threads_are_all_told) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::failure

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace anello {
+namespace anello::failure {
 namespace {
 
 using std::chrono::milliseconds;
@@ -79,4 +79,4 @@ TEST(HeartbeatMonitor, without_a_limit_it_sends_heartbeats_and_nobody_is_silent)
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::failure

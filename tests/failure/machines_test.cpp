@@ -9,7 +9,7 @@
 #include "ring/failure/stall_reports.hpp"
 #include "tests/support/signatures.hpp"
 
-namespace anello {
+namespace anello::failure {
 namespace {
 
 using std::chrono::milliseconds;
@@ -168,4 +168,4 @@ TEST(StallReportsAlone, a_mismatch_is_the_higher_ranks) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::failure

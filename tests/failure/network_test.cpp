@@ -5,7 +5,7 @@
 #include "tests/support/proxied.hpp"
 #include "tests/support/random.hpp"
 
-namespace anello {
+namespace anello::failure {
 namespace {
 
 using std::chrono::milliseconds;
@@ -159,4 +159,4 @@ TEST(Network, that_damages_a_handshake_is_tried_again_or_a_clear_error) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::failure

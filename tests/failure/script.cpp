@@ -14,7 +14,7 @@
 #include "tests/support/assembly.hpp"
 #include "tests/support/signatures.hpp"
 
-namespace anello {
+namespace anello::failure {
 namespace {
 
 using std::chrono::milliseconds;
@@ -294,4 +294,4 @@ std::optional<std::string> run_script(std::string_view script, std::uint64_t see
   return std::nullopt;
 }
 
-}  // namespace anello
+}  // namespace anello::failure

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-namespace anello {
+namespace anello::failure {
 
 // Runs all worlds of the script with messages delivered in an order that follows from the seed. Returns the first line
 // that fails, as "line 12: expected a verdict, rank 3 has none"; nothing if all is as expected.
 std::optional<std::string> run_script(std::string_view script, std::uint64_t seed);
 
-}  // namespace anello
+}  // namespace anello::failure

@@ -7,7 +7,7 @@
 
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::failure {
 namespace {
 
 using std::chrono::milliseconds;
@@ -117,4 +117,4 @@ TEST(Stall, is_not_reported_of_what_gets_on) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::failure

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace anello {
+namespace anello::failure {
 namespace {
 
 using std::chrono::milliseconds;
@@ -47,4 +47,4 @@ TEST(StragglerDetector, judges_only_ranks_known_since_the_period_began) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::failure

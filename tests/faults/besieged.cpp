@@ -45,7 +45,7 @@ long memory_kib(pid_t pid) {
 }
 
 // Adds what the page at this port says of strangers.
-void add_counts(std::uint16_t port, RejectedConnections::Counts& counts) {
+void add_counts(std::uint16_t port, trace::RejectedConnections::Counts& counts) {
   asio::io_context context;
   tcp::socket socket(context);
   socket.connect({asio::ip::address_v4::loopback(), port});
@@ -53,8 +53,8 @@ void add_counts(std::uint16_t port, RejectedConnections::Counts& counts) {
   std::string page;
   asio::error_code end;
   asio::read(socket, asio::dynamic_buffer(page), end);
-  for (std::size_t k = 0; k < kRejectReasons; k++) {
-    const std::string label = text("kind=\"", name(RejectReason(k)), "\"} ");
+  for (std::size_t k = 0; k < trace::kRejectReasons; k++) {
+    const std::string label = text("kind=\"", name(trace::RejectReason(k)), "\"} ");
     const std::size_t at = page.find(label);
     if (at == std::string::npos) throw Error(ErrorCode::protocol, text("no ", label, "at port ", port));
     counts[k] += std::stoull(page.substr(at + label.size()));
@@ -159,19 +159,20 @@ Outcome carry_out(const Job& job) {
 
 std::string miscounted(const Outcome& outcome) {
   const auto made = [&](Hostile kind) { return outcome.made[std::size_t(kind)]; };
-  const auto counted = [&](RejectReason kind) { return long(outcome.counted[std::size_t(kind)]); };
+  const auto counted = [&](trace::RejectReason kind) { return long(outcome.counted[std::size_t(kind)]); };
   struct Pair {
     std::string_view what;
     long made, counted;
   };
   const Pair pairs[] = {
-      {"noise", made(Hostile::noise), counted(RejectReason::noise)},
-      {"oversized", made(Hostile::oversized), counted(RejectReason::oversized)},
+      {"noise", made(Hostile::noise), counted(trace::RejectReason::noise)},
+      {"oversized", made(Hostile::oversized), counted(trace::RejectReason::oversized)},
       {"silence", made(Hostile::prefix) + made(Hostile::half_open),
-       counted(RejectReason::silent) + counted(RejectReason::crowded_out)},
-      {"secret", made(Hostile::replayed) + made(Hostile::wrong_secret), counted(RejectReason::secret)},
-      {"job", made(Hostile::wrong_job), counted(RejectReason::job)},
-      {"generation", made(Hostile::old_generation), counted(RejectReason::generation) + counted(RejectReason::place)},
+       counted(trace::RejectReason::silent) + counted(trace::RejectReason::crowded_out)},
+      {"secret", made(Hostile::replayed) + made(Hostile::wrong_secret), counted(trace::RejectReason::secret)},
+      {"job", made(Hostile::wrong_job), counted(trace::RejectReason::job)},
+      {"generation", made(Hostile::old_generation),
+       counted(trace::RejectReason::generation) + counted(trace::RejectReason::place)},
   };
   std::string all;
   for (const Pair& pair : pairs)

@@ -21,7 +21,7 @@ struct Outcome {
   long max_kib = 0;    // of memory, the largest of them
   long grown_kib = 0;  // from the siege's first quarter to its end, the most of any
   std::array<long, kHostiles> made{};
-  RejectedConnections::Counts counted{};  // by the server and all ranks
+  trace::RejectedConnections::Counts counted{};  // by the server and all ranks
 };
 Outcome carry_out(const Job& job);
 

@@ -80,7 +80,8 @@ int run_siege(long of_each_kind, long rounds) {
              tenths(war.wall_s), " s (", tenths(cost.back()), " % more), memory grew by ", war.grown_kib, " KiB of ",
              war.max_kib, complaint.empty() ? "" : "; wrong: ", complaint));
     std::string counts = "  counted:";
-    for (std::size_t k = 0; k < kRejectReasons; k++) counts += text(" ", name(RejectReason(k)), " ", war.counted[k]);
+    for (std::size_t k = 0; k < trace::kRejectReasons; k++)
+      counts += text(" ", name(trace::RejectReason(k)), " ", war.counted[k]);
     say(counts);
   }
   std::ranges::nth_element(cost, cost.begin() + std::ptrdiff_t(cost.size() / 2));

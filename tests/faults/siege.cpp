@@ -50,21 +50,21 @@ struct Recording {
 
 awaitable<void> overhear(tcp::socket& socket, Recording& recording) {
   recording.hello = co_await read_frame(socket);
-  const std::string nonce = random_bytes(kNonceBytes);
+  const std::string nonce = net::random_bytes(net::kNonceBytes);
   std::string challenge = recording.hello.substr(0, 6) + '\2' + char(nonce.size()) + '\0' + nonce;
   co_await say(socket, challenge);
   recording.proof = co_await read_frame(socket);
   socket.close();
 }
 
-awaitable<void> try_to_greet(tcp::socket& socket, Credentials credentials, Claim claim) {
+awaitable<void> try_to_greet(tcp::socket& socket, net::Credentials credentials, net::Claim claim) {
   try {
     co_await connect_handshake(socket, credentials, claim);
   } catch (const Error&) {  // as it should be
   }
 }
 
-Recording record(const Credentials& credentials, const Claim& claim) {
+Recording record(const net::Credentials& credentials, const net::Claim& claim) {
   Loopback pair;
   Recording recording;
   asio::co_spawn(pair.context, try_to_greet(pair.a, credentials, claim), asio::detached);
@@ -99,7 +99,7 @@ class Siege::Impl {
   std::array<std::atomic<long>, kHostiles> made{};
 
  private:
-  static Claim rank() { return {Role::data, 1, 3, 0}; }
+  static net::Claim rank() { return {net::Role::data, 1, 3, 0}; }
 
   awaitable<void> come_in_turn() {
     constexpr milliseconds kBetween{10};
@@ -123,7 +123,7 @@ class Siege::Impl {
       co_await socket.async_connect(door, redirect_error(use_awaitable, refused));
       if (!refused) break;
       socket = tcp::socket(context_);
-      co_await pause(milliseconds(100));
+      co_await net::pause(milliseconds(100));
     }
     made[std::size_t(kind)]++;
     co_await behave(kind, socket);
@@ -133,11 +133,11 @@ class Siege::Impl {
   }
 
   awaitable<void> behave(Hostile kind, tcp::socket& socket) {
-    Credentials credentials = plan_.credentials;
-    Claim claim = rank();
+    net::Credentials credentials = plan_.credentials;
+    net::Claim claim = rank();
     switch (kind) {
       case Hostile::noise:
-        return say(socket, random_bytes(100));
+        return say(socket, net::random_bytes(100));
       case Hostile::oversized:
         return say(socket, recording_.hello.substr(0, 7) + "\xff\xff");
       case Hostile::prefix:

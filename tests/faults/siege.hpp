@@ -28,7 +28,7 @@ std::string_view name(Hostile kind);
 class Siege {
  public:
   struct Plan {
-    Credentials credentials;           // those of the job
+    net::Credentials credentials;      // those of the job
     std::vector<std::uint16_t> doors;  // ports of loopback, in turn
     long of_each_kind = 0;
     long a_second = 0;  // of all kinds together

@@ -29,13 +29,14 @@ constexpr int kWorld = 4;
 
 void control(std::string_view bytes) {
   expect_value_or_error<ErrorCode::protocol>([&] {
-    const std::string again = encode(decode_control_message(bytes, kWorld));
+    const std::string again = encode(failure::decode_control_message(bytes, kWorld));
     require(again == bytes);
   });
-  FailureDetector detector(1, std::vector<std::string>(kWorld, "host"), [](auto, auto) { return std::nullopt; });
-  expect_value_or_error<ErrorCode::protocol>([&] { detector.receive(bytes, FailureDetector::Time(0)); });
-  detector.tick(FailureDetector::Time(1'000'000));
-  for (const std::string& message : detector.take_outbox()) decode_control_message(message, kWorld);
+  failure::FailureDetector detector(1, std::vector<std::string>(kWorld, "host"),
+                                    [](auto, auto) { return std::nullopt; });
+  expect_value_or_error<ErrorCode::protocol>([&] { detector.receive(bytes, failure::FailureDetector::Time(0)); });
+  detector.tick(failure::FailureDetector::Time(1'000'000));
+  for (const std::string& message : detector.take_outbox()) failure::decode_control_message(message, kWorld);
 }
 
 void handshake(std::string_view bytes) {
@@ -45,11 +46,11 @@ void handshake(std::string_view bytes) {
   shutdown(ends[0], SHUT_WR);
   asio::io_context context;
   asio::ip::tcp::socket socket(context, asio::ip::tcp::v4(), ends[1]);
-  const Credentials credentials{"job", ""};
+  const net::Credentials credentials{"job", ""};
   const auto welcomed = [&]() -> asio::awaitable<void> {
     try {
-      co_await accept_handshake(socket, credentials, [](const Claim&) { return std::nullopt; });
-    } catch (const HandshakeError&) {
+      co_await accept_handshake(socket, credentials, [](const net::Claim&) { return std::nullopt; });
+    } catch (const net::HandshakeError&) {
     }
   };
   std::exception_ptr thrown;
@@ -79,22 +80,22 @@ void signature(std::string_view bytes) {
 void peer_info(std::string_view bytes) {
   expect_value_or_error<ErrorCode::protocol>([&] {
     Cores all = available_cores();
-    all.unite(decode_peer_info(bytes).cores);
+    all.unite(world::decode_peer_info(bytes).cores);
     require(all.count() >= 0);
   });
 }
 
 void addresses(std::string_view bytes) {
   expect_value_or_error<ErrorCode::configuration>([&] {
-    const HostPort first = parse_host_port("fuzz", bytes);
-    const HostPort second = parse_host_port("fuzz", host_port(first.host, first.port));
+    const net::HostPort first = net::parse_host_port("fuzz", bytes);
+    const net::HostPort second = net::parse_host_port("fuzz", net::host_port(first.host, first.port));
     require(first.host == second.host && first.port == second.port);
   });
   expect_value_or_error<ErrorCode::configuration>([&] {
-    const PortRange range = parse_port_range(bytes);
+    const net::PortRange range = net::parse_port_range(bytes);
     require(range.first <= range.last);
   });
-  const std::vector<Interface> interfaces{{"lo", "127.0.0.1"}, {"eth0", "10.0.0.1"}, {"eth1", "fe80::1%eth1"}};
+  const std::vector<net::Interface> interfaces{{"lo", "127.0.0.1"}, {"eth0", "10.0.0.1"}, {"eth1", "fe80::1%eth1"}};
   expect_value_or_error<ErrorCode::configuration>(
       [&] { require(!choose_address(bytes, "10.0.0.1", interfaces).empty()); });
 }
@@ -102,9 +103,9 @@ void addresses(std::string_view bytes) {
 void table(std::string_view bytes) {
   expect_value_or_error<ErrorCode::configuration>([&] {
     std::string text;
-    for (const TableRow& row : parse_table(bytes)) text += to_text(row);
+    for (const algorithms::TableRow& row : algorithms::parse_table(bytes)) text += to_text(row);
     std::string again;
-    for (const TableRow& row : parse_table(text)) again += to_text(row);
+    for (const algorithms::TableRow& row : algorithms::parse_table(text)) again += to_text(row);
     require(text == again);
   });
 }

@@ -5,7 +5,7 @@
 #include <anello/error.hpp>
 #include <functional>
 
-namespace anello {
+namespace anello::gradients {
 namespace {
 
 using ::testing::ElementsAre;
@@ -127,4 +127,4 @@ TEST(SuitableBucketBytes, AreAnEighthWithinTheRange) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::gradients

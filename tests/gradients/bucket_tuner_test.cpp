@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace anello {
+namespace anello::gradients {
 namespace {
 
 using std::chrono::milliseconds;
@@ -49,4 +49,4 @@ TEST(BucketTuner, little_is_one_bucket) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::gradients

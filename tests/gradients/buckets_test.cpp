@@ -4,7 +4,7 @@
 
 #include "tests/support/random.hpp"
 
-namespace anello {
+namespace anello::gradients {
 namespace {
 
 using testing::ElementsAre;
@@ -87,4 +87,4 @@ TEST(Buckets, have_every_element_once) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::gradients

@@ -6,7 +6,7 @@
 #include "tests/support/gradient_model.hpp"
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::gradients {
 namespace {
 
 using testing::HasSubstr;
@@ -106,4 +106,4 @@ TEST(GradientErrors, that_cannot_be_are_refused) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::gradients

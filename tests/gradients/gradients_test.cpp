@@ -11,7 +11,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::gradients {
 namespace {
 
 using testing::ElementsAre;
@@ -294,4 +294,4 @@ TEST(Gradients, that_rounding_loses_come_back_by_feedback) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::gradients

@@ -15,7 +15,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 struct Reduction {
@@ -249,4 +249,4 @@ TEST(Allreduce, an_unknown_algorithm_is_refused_with_those_there_are) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::group

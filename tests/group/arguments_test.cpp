@@ -5,7 +5,7 @@
 
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 using testing::HasSubstr;
@@ -224,4 +224,4 @@ TEST(Arguments, a_world_needs_a_rank) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::group

@@ -10,7 +10,7 @@
 #include "tests/support/started.hpp"
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 using std::chrono::milliseconds;
@@ -268,4 +268,4 @@ TEST(Async, an_abort_ends_work_that_nobody_waits_for) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::group

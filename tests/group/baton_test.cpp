@@ -8,14 +8,14 @@
 #include <thread>
 #include <vector>
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 using std::chrono::milliseconds;
 
 // What a queue keeps besides: the mutex, and an operation that is done at some time.
 struct Shared {
-  Bell bell;
+  link::Bell bell;
   std::mutex mutex;
   Baton baton{bell};
   std::atomic<bool> done = false;
@@ -173,4 +173,4 @@ TEST(Baton, close_asks_for_it_and_waits_until_no_thread_uses_it) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::group

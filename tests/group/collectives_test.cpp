@@ -9,7 +9,7 @@
 #include "tests/support/resources.hpp"
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 const std::vector<DType> kDTypes = {DType::u8, DType::bf16, DType::f32, DType::i64};
@@ -265,4 +265,4 @@ TEST(World, moves) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::group

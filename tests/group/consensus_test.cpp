@@ -6,7 +6,7 @@
 
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 using Values = std::vector<NamedValue>;
@@ -79,4 +79,4 @@ TEST(Consensus, NamesTheRankOfTheWorld) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::group

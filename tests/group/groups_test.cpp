@@ -9,7 +9,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 using std::chrono::milliseconds;
@@ -291,4 +291,4 @@ TEST(Groups, outlive_their_world_without_working) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::group

@@ -8,7 +8,7 @@
 #include "tests/support/proxied.hpp"
 #include "tests/support/started.hpp"
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 using ::testing::AllOf;
@@ -147,8 +147,9 @@ TEST_P(Sound, sums_that_are_no_numbers) {
   });
 }
 
-std::uint32_t checksum_of(std::vector<float> values, Nans nans = Nans::alike) {
-  return checksum(DType::f32, Buffer(reinterpret_cast<std::byte*>(values.data()), values.size()), values.size(), nans);
+std::uint32_t checksum_of(std::vector<float> values, run::Nans nans = run::Nans::alike) {
+  return checksum(DType::f32, run::Buffer(reinterpret_cast<std::byte*>(values.data()), values.size()), values.size(),
+                  nans);
 }
 std::vector<float> with_bit_flipped(std::vector<float> values, std::size_t at, int bit) {
   values[at] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(values[at]) ^ 1U << bit);
@@ -168,8 +169,8 @@ TEST(Checksum, is_the_same_however_a_buffer_is_made_up) {
   std::vector<float> values(3000);
   for (std::size_t i = 0; i < values.size(); i++) values[i] = float(i);
   auto* const bytes = reinterpret_cast<std::byte*>(values.data());
-  const std::vector<Buffer::Piece> pieces{{7, bytes, 7}, {2000, bytes + 28, 1993}, {3000, bytes + 8000, 1000}};
-  EXPECT_EQ(checksum(DType::f32, Buffer(pieces), 3000, Nans::alike), checksum_of(values));
+  const std::vector<run::Buffer::Piece> pieces{{7, bytes, 7}, {2000, bytes + 28, 1993}, {3000, bytes + 8000, 1000}};
+  EXPECT_EQ(checksum(DType::f32, run::Buffer(pieces), 3000, run::Nans::alike), checksum_of(values));
 }
 
 TEST(Checksum, one_nan_is_like_another_if_asked) {
@@ -182,16 +183,16 @@ TEST(Checksum, one_nan_is_like_another_if_asked) {
         Case{DType::f32, 0x7fc00000, 0xff800001, 0x7f800000},
         Case{DType::f64, 0x7ff8000000000000, 0xfff0000000000001, 0x7ff0000000000000}}) {
     const std::size_t bytes = size_bytes(dtype), elems = 3000;
-    const auto of = [&](std::uint64_t bits, Nans nans) {
+    const auto of = [&](std::uint64_t bits, run::Nans nans) {
       std::vector<std::byte> values(elems * bytes);
       for (const std::size_t at : {std::size_t(0), elems - 1}) std::memcpy(values.data() + at * bytes, &bits, bytes);
-      return checksum(dtype, Buffer(values.data(), elems), elems, nans);
+      return checksum(dtype, run::Buffer(values.data(), elems), elems, nans);
     };
-    EXPECT_EQ(of(one, Nans::alike), of(other, Nans::alike)) << name(dtype);
-    EXPECT_NE(of(one, Nans::as_they_are), of(other, Nans::as_they_are)) << name(dtype);
-    EXPECT_NE(of(one, Nans::alike), of(infinity, Nans::alike)) << name(dtype);
+    EXPECT_EQ(of(one, run::Nans::alike), of(other, run::Nans::alike)) << name(dtype);
+    EXPECT_NE(of(one, run::Nans::as_they_are), of(other, run::Nans::as_they_are)) << name(dtype);
+    EXPECT_NE(of(one, run::Nans::alike), of(infinity, run::Nans::alike)) << name(dtype);
   }
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::group

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 TEST(Large, allreduce_of_more_than_two_gigabytes) {
@@ -25,4 +25,4 @@ TEST(Large, allreduce_of_more_than_two_gigabytes) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::group

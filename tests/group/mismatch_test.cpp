@@ -4,7 +4,7 @@
 #include "ring/base/text.hpp"
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 using testing::AllOf;
@@ -219,4 +219,4 @@ TEST_P(OddRank, leaves_through_something_else) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::group

@@ -8,7 +8,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 using testing::HasSubstr;
@@ -163,4 +163,4 @@ TEST(Reproducible, without_it_a_ring_has_other_bits) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::group

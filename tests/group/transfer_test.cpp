@@ -8,7 +8,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::group {
 namespace {
 
 using std::chrono::seconds;
@@ -133,4 +133,4 @@ TEST(Transfers, to_nobody_are_refused) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::group

@@ -59,7 +59,7 @@ TEST(Environment, EveryRunIsAnotherJob) {
 
 TEST(Environment, TheSecretIsInADescriptorAndNowhereElse) {
   try {
-    require_authentication("any");
+    net::require_authentication("any");
   } catch (const Error&) {
     GTEST_SKIP() << "this build has no authentication, so that ranks get no secret";
   }

@@ -14,7 +14,7 @@
 #include <deque>
 #include <optional>
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 using asio::ip::tcp;
@@ -24,7 +24,7 @@ struct Doorstep {
   asio::io_context context;
   tcp::acceptor acceptor{context, {asio::ip::address_v4::loopback(), 0}};
   std::deque<tcp::socket> clients;
-  RejectedConnections rejected_connections;
+  trace::RejectedConnections rejected_connections;
   std::size_t inside = 0, max_inside = 0;
   std::string heard;
 
@@ -40,7 +40,7 @@ struct Doorstep {
     co_await asio::async_read(client, asio::buffer(&says, 1), asio::redirect_error(asio::use_awaitable, error));
     inside--;
     heard += says;
-    if (says == '?') rejected_connections.count(RejectReason::noise);
+    if (says == '?') rejected_connections.count(trace::RejectReason::noise);
   }
 
   // Until so many were heard.
@@ -122,4 +122,4 @@ TEST(Accept, the_last_descriptor_is_enough_for_the_last_connection) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::net

@@ -4,7 +4,7 @@
 
 #include <anello/error.hpp>
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 using testing::AllOf;
@@ -116,4 +116,4 @@ TEST(ChooseAddress, ListsWhatThereIsWhenNothingMatches) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::net

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 using testing::HasSubstr;
@@ -142,4 +142,4 @@ TEST(Auth, HmacFollowsItsStandard) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::net

@@ -9,7 +9,7 @@
 #include "tests/support/control_planes.hpp"
 #include "tests/support/signatures.hpp"
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 using testing::AllOf;
@@ -187,7 +187,7 @@ TEST(ControlPlane, invalid_messages_name_their_sender) {
   expect_named_for_sending(message(MessageKind(3), ""), false);
   expect_named_for_sending(control_message(std::string(4096, '\1')), false);
   const std::string proposal =
-      encode(ControlMessage{.origin = 3, .number = 1, .verdict = {ErrorCode::aborted, 3, "enough"}});
+      encode(failure::ControlMessage{.origin = 3, .number = 1, .verdict = {ErrorCode::aborted, 3, "enough"}});
   expect_named_for_sending(control_message(proposal + "x"), false);
   expect_named_for_sending(control_message(proposal).substr(0, 10), true);
   expect_named_for_sending("", true);
@@ -260,13 +260,14 @@ TEST(ControlPlane, the_launcher_ends_the_world_and_its_invalid_messages_do_not) 
   Claim of_another_generation = launcher;
   of_another_generation.generation = 2;
   EXPECT_THROW(send_as_launcher(world, of_another_generation, ""), HandshakeError);
-  const std::string goodbye = encode(ControlMessage{.type = ControlMessage::Type::goodbye});
+  const std::string goodbye = encode(failure::ControlMessage{.type = failure::ControlMessage::Type::goodbye});
   for (const std::string& bytes : {control_message("what?"), control_message(goodbye),
                                    message(MessageKind::beat, "12345678"), message(MessageKind(3), "")})
     send_as_launcher(world, launcher, bytes);
   EXPECT_FALSE(world.any_failed());
-  send_as_launcher(world, launcher,
-                   control_message(encode(ControlMessage{.verdict = {ErrorCode::aborted, 2, "rank 2 was a bad one"}})));
+  send_as_launcher(
+      world, launcher,
+      control_message(encode(failure::ControlMessage{.verdict = {ErrorCode::aborted, 2, "rank 2 was a bad one"}})));
   expect_errors(world, ErrorCode::aborted, 2, "rank 2 was a bad one");
 }
 
@@ -285,15 +286,15 @@ TEST(ControlPlane, rejected_connections_change_nothing) {
   others.front().close();
   EXPECT_THROW(world.plane(0).dial(1), Error) << "the lower rank does not connect to the higher";
   world.connect();
-  const auto counted = [&](int rank, RejectReason kind) {
+  const auto counted = [&](int rank, trace::RejectReason kind) {
     return world.plane(rank).rejected_connections.counts()[std::size_t(kind)];
   };
-  EXPECT_EQ(counted(0, RejectReason::gone), 1u);
-  EXPECT_EQ(counted(0, RejectReason::noise), 2u);
-  EXPECT_EQ(counted(1, RejectReason::place), 1u);
+  EXPECT_EQ(counted(0, trace::RejectReason::gone), 1u);
+  EXPECT_EQ(counted(0, trace::RejectReason::noise), 2u);
+  EXPECT_EQ(counted(1, trace::RejectReason::place), 1u);
   world[0].propose({ErrorCode::aborted, 0, "enough"});
   expect_errors(world, ErrorCode::aborted, 0, "enough");
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::net

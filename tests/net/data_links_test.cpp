@@ -9,7 +9,7 @@
 #include "ring/net/event_loop.hpp"
 #include "tests/support/resources.hpp"
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 using testing::HasSubstr;
@@ -19,9 +19,9 @@ Identity identity_of(int rank, std::uint32_t generation) {
 }
 
 struct Rank {
-  std::shared_ptr<const GroupInfo> group;
+  std::shared_ptr<const link::GroupInfo> group;
   EventLoop background;
-  RejectedConnections rejected_connections;
+  trace::RejectedConnections rejected_connections;
   PeerConnections peer_connections;
   std::promise<std::pair<int, std::string>> failed;
   std::shared_ptr<DataLinks> shared;
@@ -29,7 +29,7 @@ struct Rank {
 
   explicit Rank(int rank, std::uint32_t generation = 1, bool shares = false, std::size_t pipe_bytes = 4096,
                 int connections = 1)
-      : group(std::make_shared<const GroupInfo>(GroupInfo{.name = "the world", .members = {0, 1}})),
+      : group(std::make_shared<const link::GroupInfo>(link::GroupInfo{.name = "the world", .members = {0, 1}})),
         peer_connections(background.context(), identity_of(rank, generation), {}, rejected_connections),
         shared(std::make_shared<DataLinks>(background.context(), peer_connections, group, rank,
                                            Sharing{{shares, shares}, pipe_bytes}, connections,
@@ -64,8 +64,8 @@ TEST(DataLinks, the_higher_rank_connects_when_it_needs_the_link) {
   TwoRanks ranks;
   EXPECT_EQ(ranks.high.links.find(0), nullptr) << "it takes a while";
   ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
-  Link* const up = ranks.high.links.find(0);
-  Link* const down = ranks.low.links.find(1);
+  link::Link* const up = ranks.high.links.find(0);
+  link::Link* const down = ranks.low.links.find(1);
   ASSERT_TRUE(up && down);
   EXPECT_EQ(ranks.high.links.find(0), up);
 
@@ -93,8 +93,8 @@ TEST(DataLinks, ranks_that_may_go_over_to_shared_memory) {
     TwoRanks ranks(1, true);
     ranks.high.links.find(0);
     ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
-    Link* const up = ranks.high.links.find(0);
-    Link* const down = ranks.low.links.find(1);
+    link::Link* const up = ranks.high.links.find(0);
+    link::Link* const down = ranks.low.links.find(1);
     ASSERT_TRUE(up && down);
     EXPECT_TRUE(up->peeks() && down->peeks());
     const ConstBytes word = std::as_bytes(std::span("word"));
@@ -112,8 +112,8 @@ TEST(DataLinks, several_connections_make_one_link) {
     const std::ptrdiff_t without = open_descriptors();
     ranks.high.links.find(0);
     ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
-    Link* const up = ranks.high.links.find(0);
-    Link* const down = ranks.low.links.find(1);
+    link::Link* const up = ranks.high.links.find(0);
+    link::Link* const down = ranks.low.links.find(1);
     ASSERT_TRUE(up && down);
     EXPECT_EQ(open_descriptors(), without + 6);
     const ConstBytes word = std::as_bytes(std::span("word"));
@@ -137,7 +137,7 @@ TEST(DataLinks, without_memory_tcp_is_used) {
     TwoRanks ranks(1, true, pipe_bytes);
     ranks.high.links.find(0);
     ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
-    Link* const up = ranks.high.links.find(0);
+    link::Link* const up = ranks.high.links.find(0);
     ASSERT_TRUE(up && ranks.low.links.find(1));
     EXPECT_FALSE(up->peeks() || ranks.low.links.find(1)->peeks());
   }
@@ -177,7 +177,7 @@ TEST(PeerConnections, without_descriptors_it_cannot_listen_and_says_so) {
   const asio::ip::tcp::socket first(background.context());  // Asio's own descriptors are there
   const FewDescriptors limit(0);
   try {
-    RejectedConnections rejected_connections;
+    trace::RejectedConnections rejected_connections;
     PeerConnections peer_connections(background.context(), identity_of(0, 1), {}, rejected_connections);
     FAIL() << "a socket was to be had";
   } catch (const Error& e) {
@@ -190,7 +190,7 @@ TEST(PeerConnections, listens_within_the_range_of_ports_or_says_which_it_tried) 
   EventLoop background;
   Settings settings;
   settings.port_range = "47101-47103";
-  RejectedConnections rejected_connections;
+  trace::RejectedConnections rejected_connections;
   std::vector<std::unique_ptr<PeerConnections>> taken;
   try {
     for (int k = 0; k < 4; k++) {
@@ -206,4 +206,4 @@ TEST(PeerConnections, listens_within_the_range_of_ports_or_says_which_it_tried) 
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::net

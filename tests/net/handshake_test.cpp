@@ -12,7 +12,7 @@
 
 #include "ring/base/wire.hpp"
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 using asio::ip::tcp;
@@ -23,7 +23,7 @@ struct Result {
   ErrorCode code{};  // of what was thrown; none if the handshake held
   std::string message;
   Claim claim;
-  std::optional<RejectReason> reason;
+  std::optional<trace::RejectReason> reason;
   bool held() const { return code == ErrorCode{}; }
 };
 
@@ -148,7 +148,7 @@ TEST(Handshake, RefusesWhoDoesNotKnowTheSecretAndTellsBoth) {
   const auto acceptable = [&](const Claim&) { return asked = true, std::optional<Rejection>(); };
   const Both both = shake({"job", "open barley"}, kSecret, {}, acceptable);
   EXPECT_EQ(both.welcomed.code, ErrorCode::unauthorized);
-  EXPECT_EQ(both.welcomed.reason, RejectReason::secret);
+  EXPECT_EQ(both.welcomed.reason, trace::RejectReason::secret);
   EXPECT_EQ(both.greeted.code, ErrorCode::unauthorized);
   EXPECT_THAT(both.greeted.message, AllOf(HasSubstr("handshake with 127.0.0.1:"), HasSubstr("the secrets of the two")));
   EXPECT_THAT(both.greeted.message, Not(HasSubstr("barley")));
@@ -160,26 +160,26 @@ TEST(Handshake, RefusesASecretOnOneSideOnly) {
   EXPECT_EQ(with.greeted.code, ErrorCode::unauthorized);
   EXPECT_THAT(with.greeted.message, HasSubstr("no secret is set on the accepting side"));
   EXPECT_EQ(without.greeted.code, ErrorCode::unauthorized);
-  EXPECT_EQ(with.welcomed.reason, RejectReason::secret);
-  EXPECT_EQ(without.welcomed.reason, RejectReason::secret);
+  EXPECT_EQ(with.welcomed.reason, trace::RejectReason::secret);
+  EXPECT_EQ(without.welcomed.reason, trace::RejectReason::secret);
   EXPECT_THAT(without.greeted.message, HasSubstr("the job has a secret; see ANELLO_SECRET_FILE"));
 }
 
 TEST(Handshake, RefusesAnotherJob) {
   const Both both = shake({"theirs\n", "open sesame"}, kSecret);
   EXPECT_EQ(both.welcomed.code, ErrorCode::unauthorized);
-  EXPECT_EQ(both.welcomed.reason, RejectReason::job);
+  EXPECT_EQ(both.welcomed.reason, trace::RejectReason::job);
   EXPECT_THAT(both.greeted.message, HasSubstr("this is not job 'theirs?'"));
   EXPECT_EQ(shake({std::string(256, 'j'), ""}, kOpen).greeted.code, ErrorCode::configuration);
   EXPECT_TRUE(shake({std::string(255, 'j'), ""}, {std::string(255, 'j'), ""}).greeted.held());
 }
 
 TEST(Handshake, TheRefusalOfAClaimReachesTheConnectingSide) {
-  const auto full = [](const Claim&) { return Rejection{RejectReason::generation, "rank 3 is already here"}; };
+  const auto full = [](const Claim&) { return Rejection{trace::RejectReason::generation, "rank 3 is already here"}; };
   const Both both = shake(kSecret, kSecret, {Role::control, 1, 3, 0}, full);
   EXPECT_THAT(both.greeted.message, HasSubstr("refused: rank 3 is already here"));
   EXPECT_THAT(both.welcomed.message, HasSubstr("rank 3 is already here"));
-  EXPECT_EQ(both.welcomed.reason, RejectReason::generation);
+  EXPECT_EQ(both.welcomed.reason, trace::RejectReason::generation);
 }
 
 // Whoever closed it did so to make room; the handshake must not be taken for one that held.
@@ -193,7 +193,7 @@ TEST(Handshake, AConnectionThatIsClosedMeanwhileIsCrowdedOut) {
   start(pair.context, connect_handshake(pair.connecting, kSecret, {}), pair.connecting, other);
   start(pair.context, accept_side(pair.accepting, kSecret, close_it, result), pair.accepting, result);
   pair.context.run();
-  EXPECT_EQ(result.reason, RejectReason::crowded_out);
+  EXPECT_EQ(result.reason, trace::RejectReason::crowded_out);
   EXPECT_EQ(result.code, ErrorCode::network);
   EXPECT_FALSE(other.held());
 }
@@ -205,7 +205,7 @@ TEST(Handshake, AnUnknownVersionIsRefusedByNameOnBothSides) {
     answer = hear_all(socket);
   });
   EXPECT_EQ(welcomed.code, ErrorCode::protocol);
-  EXPECT_EQ(welcomed.reason, RejectReason::version);
+  EXPECT_EQ(welcomed.reason, trace::RejectReason::version);
   EXPECT_THAT(welcomed.message, AllOf(HasSubstr("version 9 is not spoken here"), HasSubstr("only version 1")));
   EXPECT_THAT(answer, AllOf(HasSubstr("version 9 is not spoken here"), HasSubstr("only version 1")));
 
@@ -240,7 +240,7 @@ TEST(Handshake, ARecordedConversationIsOfNoUse) {
     EXPECT_THAT(hear_all(socket), HasSubstr("the secrets of the two sides differ"));
   });
   EXPECT_EQ(again.code, ErrorCode::unauthorized);
-  EXPECT_EQ(again.reason, RejectReason::secret);
+  EXPECT_EQ(again.reason, trace::RejectReason::secret);
   const auto answer_with = [&](bool reflect) {
     return greet_against(kSecret, [&, reflect](tcp::socket& socket) {
       hear_frame(socket);
@@ -285,7 +285,7 @@ TEST(Handshake, StrangersAreDroppedWithoutAnAnswer) {
       answer = hear_all(socket);
     });
     EXPECT_EQ(result.code, ErrorCode::protocol);
-    EXPECT_EQ(result.reason, RejectReason::noise);
+    EXPECT_EQ(result.reason, trace::RejectReason::noise);
     EXPECT_EQ(answer, "");
   }
 }
@@ -299,9 +299,9 @@ TEST(Handshake, MalformedMessagesAreProtocolErrors) {
   };
   const std::string large = std::string("ANLO\1\0\1", 7) + "\xff\xff";
   EXPECT_THAT(hears(large).message, HasSubstr("claims 65535 bytes where 1024 are allowed"));
-  EXPECT_EQ(hears(large).reason, RejectReason::oversized);
-  EXPECT_EQ(hears(frame(3, "")).reason, RejectReason::noise);
-  EXPECT_EQ(hears(hello_frame("job", 0)).reason, RejectReason::noise);
+  EXPECT_EQ(hears(large).reason, trace::RejectReason::oversized);
+  EXPECT_EQ(hears(frame(3, "")).reason, trace::RejectReason::noise);
+  EXPECT_EQ(hears(hello_frame("job", 0)).reason, trace::RejectReason::noise);
   EXPECT_THAT(hears(frame(3, "")).message, HasSubstr("unexpected message of kind 3"));
   EXPECT_THAT(hears(frame(200, "")).message, HasSubstr("unexpected message of kind 200"));
   EXPECT_THAT(hears(hello_frame("job", 0)).message, HasSubstr("no role 0"));
@@ -323,7 +323,7 @@ TEST(Handshake, EveryTruncationIsAnError) {
       socket.shutdown(tcp::socket::shutdown_send);
       hear_all(socket);
     });
-    EXPECT_EQ(result.reason, RejectReason::gone);
+    EXPECT_EQ(result.reason, trace::RejectReason::gone);
     EXPECT_EQ(result.code, ErrorCode::network) << bytes << " bytes: " << result.message;
   }
   // A hello whose length is right for less than a hello.
@@ -347,7 +347,7 @@ TEST(Handshake, ASlowSenderIsDroppedAtTheLimit) {
     hear_all(socket);
   });
   EXPECT_EQ(result.code, ErrorCode::timed_out);
-  EXPECT_EQ(result.reason, RejectReason::silent);
+  EXPECT_EQ(result.reason, trace::RejectReason::silent);
   EXPECT_THAT(result.message, HasSubstr("not complete within 2000 ms"));
   EXPECT_GE(std::chrono::steady_clock::now() - started, kHandshakeLimit);
 }
@@ -362,4 +362,4 @@ TEST(Handshake, MayBeAbandoned) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::net

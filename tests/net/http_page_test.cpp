@@ -12,7 +12,7 @@
 #include "ring/base/text.hpp"
 #include "ring/net/event_loop.hpp"
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 using asio::ip::tcp;
@@ -122,4 +122,4 @@ TEST(Metrics, what_cannot_be_is_said) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::net

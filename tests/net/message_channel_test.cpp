@@ -14,7 +14,7 @@
 
 #include "ring/base/text.hpp"
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 using asio::ip::tcp;
@@ -144,4 +144,4 @@ TEST_F(MessageChannelTest, messages_that_cannot_be_sent_are_dropped) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::net

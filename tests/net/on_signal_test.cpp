@@ -8,7 +8,7 @@
 
 #include "ring/net/event_loop.hpp"
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 using testing::HasSubstr;
@@ -55,4 +55,4 @@ TEST(OnSignal, an_unknown_name_is_refused) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::net

@@ -11,7 +11,7 @@
 
 #include "tests/support/loopback.hpp"
 
-namespace anello {
+namespace anello::net {
 namespace {
 
 using testing::HasSubstr;
@@ -22,14 +22,14 @@ std::vector<std::byte> pattern(std::size_t count) {
   return bytes;
 }
 
-std::size_t send(Link& link, ConstBytes bytes) {
+std::size_t send(link::Link& link, ConstBytes bytes) {
   return link.send_from({&bytes, 1});
 }
-std::size_t receive(Link& link, Bytes bytes) {
+std::size_t receive(link::Link& link, Bytes bytes) {
   return link.recv_into({&bytes, 1});
 }
 
-bool ready(const Link& link, short events, int limit_ms) {
+bool ready(const link::Link& link, short events, int limit_ms) {
   pollfd polled{link.descriptor(events == POLLOUT), events, 0};
   return poll(&polled, 1, limit_ms) > 0;
 }
@@ -40,7 +40,8 @@ struct Linked : Loopback {
 };
 
 // Everything, in whatever parts it moves; pieces of `piece_bytes` on both sides.
-std::vector<std::byte> carry(Link& from, Link& to, const std::vector<std::byte>& bytes, std::size_t piece_bytes) {
+std::vector<std::byte> carry(link::Link& from, link::Link& to, const std::vector<std::byte>& bytes,
+                             std::size_t piece_bytes) {
   std::vector<std::byte> out(bytes.size());
   const auto cut = [&](auto all) {
     std::vector<decltype(all)> pieces;
@@ -187,4 +188,4 @@ TEST(TcpLink, a_reset_is_an_error_of_both_directions) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::net

@@ -11,7 +11,7 @@
 #include "ring/plan/plan_builder.hpp"
 #include "tests/support/uneven.hpp"
 
-namespace anello {
+namespace anello::plan {
 
 struct Case {
   std::string name;
@@ -34,21 +34,22 @@ inline void add_uneven(std::vector<Case>& cases, int world, std::uint64_t count)
     cases.push_back({std::move(title), plans_of(world, build), std::move(expectation)});
   };
   add("allgather", {Kind::allgather, false, 0, counts}, [&](int rank) {
-    return plan_allgather({rank, world, 0, 0, counts});
+    return algorithms::plan_allgather({rank, world, 0, 0, counts});
   });
   for (int root = 0; root < world; root++) {
     add(text("gather to ", root), {Kind::gather, false, root, counts}, [&](int rank) {
-      return plan_gather({rank, world, 0, root, counts});
+      return algorithms::plan_gather({rank, world, 0, root, counts});
     });
     add(text("scatter from ", root), {Kind::scatter, false, root, counts}, [&](int rank) {
-      return plan_scatter({rank, world, 0, root, counts});
+      return algorithms::plan_scatter({rank, world, 0, root, counts});
     });
   }
   std::vector<std::uint64_t> matrix;
   for (int from = 0; from < world; from++)
     for (const std::uint64_t each : uneven_counts(world, count, from)) matrix.push_back(each);
   add("alltoall", {Kind::alltoall, false, 0, matrix}, [&](int rank) {
-    return plan_alltoall({rank, world, 0, 0, uneven_counts(world, count, rank), uneven_received(world, count, rank)});
+    return algorithms::plan_alltoall(
+        {rank, world, 0, 0, uneven_counts(world, count, rank), uneven_received(world, count, rank)});
   });
 }
 
@@ -61,17 +62,17 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
   };
   for (const Algorithm algorithm : all_algorithms())
     add(name(algorithm), {Kind::allreduce, reproducible(algorithm)}, [&](int rank) {
-      return plan_allreduce(algorithm, {rank, world, count}, slab_elems);
+      return algorithms::plan_allreduce(algorithm, {rank, world, count}, slab_elems);
     });
   for (const Algorithm order : {Algorithm::automatic, Algorithm::two_shot})
     add(text("reduce_scatter by ", name(order)), {Kind::reduce_scatter, order == Algorithm::two_shot}, [&](int rank) {
-      return plan_reduce_scatter({rank, world, count}, slab_elems, order);
+      return algorithms::plan_reduce_scatter({rank, world, count}, slab_elems, order);
     });
   for (int root = 0; root < world; root++) {
     const auto add_reduce = [&](Algorithm order) {
       add(text("reduce to ", root, " by ", name(order)), {Kind::reduce, order != Algorithm::automatic, root},
           [&](int rank) {
-            return plan_reduce({rank, world, count, root}, slab_elems, order);
+            return algorithms::plan_reduce({rank, world, count, root}, slab_elems, order);
           });
     };
     add_reduce(Algorithm::automatic);
@@ -80,27 +81,27 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
   }
   const std::vector<std::uint64_t> uneven = uneven_counts(world, count);
   add("reduce_scatter of unequal parts", {Kind::reduce_scatter, false, 0, uneven}, [&](int rank) {
-    return plan_reduce_scatter({rank, world, count, 0, uneven}, slab_elems);
+    return algorithms::plan_reduce_scatter({rank, world, count, 0, uneven}, slab_elems);
   });
   if (slab_elems != 0) return cases;
-  add("alltoall", {Kind::alltoall}, [&](int rank) { return plan_alltoall({rank, world, count}); });
+  add("alltoall", {Kind::alltoall}, [&](int rank) { return algorithms::plan_alltoall({rank, world, count}); });
   add_uneven(cases, world, count);
   for (int root = 0; root < world && world == 2; root++)
     add(text("transfer from ", root), {Kind::transfer, false, root}, [&](int rank) {
-      return plan_transfer({rank, world, count, root});
+      return algorithms::plan_transfer({rank, world, count, root});
     });
-  add("allgather", {Kind::allgather}, [&](int rank) { return plan_allgather({rank, world, count}); });
+  add("allgather", {Kind::allgather}, [&](int rank) { return algorithms::plan_allgather({rank, world, count}); });
   for (int root = 0; root < world; root++) {
     add(text("gather to ", root), {Kind::gather, false, root}, [&](int rank) {
-      return plan_gather({rank, world, count, root});
+      return algorithms::plan_gather({rank, world, count, root});
     });
     add(text("scatter from ", root), {Kind::scatter, false, root}, [&](int rank) {
-      return plan_scatter({rank, world, count, root});
+      return algorithms::plan_scatter({rank, world, count, root});
     });
   }
   for (int root = 0; root < world; root++)
     add(text("broadcast from ", root), {Kind::broadcast, false, root}, [&](int rank) {
-      return plan_broadcast({rank, world, count, root});
+      return algorithms::plan_broadcast({rank, world, count, root});
     });
   return cases;
 }
@@ -131,4 +132,4 @@ inline Case with_scratch_slots(int slots) {
   return {text("reduce_scatter in ", slots, " scratch slots"), plans_of(kWorld, build), {Kind::reduce_scatter}};
 }
 
-}  // namespace anello
+}  // namespace anello::plan

@@ -8,7 +8,7 @@
 
 #include "tests/plan/cases.hpp"
 
-namespace anello {
+namespace anello::plan {
 namespace {
 
 using testing::HasSubstr;
@@ -34,7 +34,7 @@ TEST(Barrier, HearsFromEverybodyWhateverTheCount) {
   for (const int world : {1, 2, 3, 7, 16})
     EXPECT_EQ(check(plans_of(world,
                              [&](int rank) {
-                               return plan_barrier({rank, world, 0});
+                               return algorithms::plan_barrier({rank, world, 0});
                              }),
                     {Kind::barrier}),
               std::nullopt);
@@ -42,27 +42,29 @@ TEST(Barrier, HearsFromEverybodyWhateverTheCount) {
 
 TEST(Check, RankOrderIsKeptWhereItIsPromisedAndNotElsewhere) {
   for (const Algorithm algorithm : all_algorithms()) {
-    const auto plans = plans_of(5, [&](int rank) { return plan_allreduce(algorithm, {rank, 5, 11}, 4); });
+    const auto plans = plans_of(5, [&](int rank) { return algorithms::plan_allreduce(algorithm, {rank, 5, 11}, 4); });
     EXPECT_EQ(!check(plans, {Kind::allreduce, true}), reproducible(algorithm)) << name(algorithm);
   }
 }
 
 TEST(Check, AnotherRootIsAnotherPromise) {
-  const auto plans = plans_of(3, [](int rank) { return plan_broadcast({rank, 3, 4, 1}); });
+  const auto plans = plans_of(3, [](int rank) { return algorithms::plan_broadcast({rank, 3, 4, 1}); });
   EXPECT_EQ(check(plans, {Kind::broadcast, false, 1}), std::nullopt);
   EXPECT_THAT(check(plans, {Kind::broadcast, false, 2}), Optional(HasSubstr("has buffers that")));
 }
 
 TEST(Check, PlansOfOtherRanksOrWorldsAreRefused) {
-  std::vector<Plan> plans = plans_of(2, [](int rank) { return plan_allgather({rank, 2, 3}); });
+  std::vector<Plan> plans = plans_of(2, [](int rank) { return algorithms::plan_allgather({rank, 2, 3}); });
   std::swap(plans[0], plans[1]);
   EXPECT_THAT(check(plans, {Kind::allgather}), Optional(HasSubstr("rank 0 of 2 has the plan of rank 1 of 2")));
   EXPECT_THAT(check({}, {}), Optional(HasSubstr("no plans")));
 }
 
 TEST(Check, RanksThatDisagreeAboutTheAlgorithmAreFound) {
-  std::vector<Plan> plans = plans_of(4, [](int rank) { return plan_allreduce(Algorithm::ring, {rank, 4, 8}); });
-  plans[2] = plan_allreduce(Algorithm::star, {2, 4, 8});
+  std::vector<Plan> plans = plans_of(4, [](int rank) {
+    return algorithms::plan_allreduce(Algorithm::ring, {rank, 4, 8});
+  });
+  plans[2] = algorithms::plan_allreduce(Algorithm::star, {2, 4, 8});
   EXPECT_NE(check(plans, kAllreduce), std::nullopt);
 }
 
@@ -74,7 +76,9 @@ TEST(Check, WaitingForEachOtherIsADeadlock) {
 
 // Two ranks that take nothing before all is sent: right if the link can hold it, and only then.
 TEST(Check, WhatALinkHoldsDecides) {
-  std::vector<Plan> plans = plans_of(2, [](int rank) { return plan_allreduce(Algorithm::one_shot, {rank, 2, 4}); });
+  std::vector<Plan> plans = plans_of(2, [](int rank) {
+    return algorithms::plan_allreduce(Algorithm::one_shot, {rank, 2, 4});
+  });
   for (Plan& plan : plans) plan.deps.at(0).whole = true;
   EXPECT_THAT(check(plans, kAllreduce, 1), Optional(HasSubstr("waits for ever")));
   EXPECT_THAT(check(plans, kAllreduce, 3), Optional(HasSubstr("waits for ever")));
@@ -82,18 +86,22 @@ TEST(Check, WhatALinkHoldsDecides) {
 }
 
 TEST(Check, SaysWhichRankAndStepAndWhat) {
-  std::vector<Plan> plans = plans_of(2, [](int rank) { return plan_allreduce(Algorithm::one_shot, {rank, 2, 4}); });
+  std::vector<Plan> plans = plans_of(2, [](int rank) {
+    return algorithms::plan_allreduce(Algorithm::one_shot, {rank, 2, 4});
+  });
   plans[1].steps.at(1).deps = 0;
   EXPECT_THAT(check(plans, kAllreduce),
               Optional(HasSubstr("in place: rank 1 step 1 element 0: overwrites what may still be read")));
 }
 
 TEST(Check, AWrongResultIsShown) {
-  std::vector<Plan> plans = plans_of(2, [](int rank) { return plan_allreduce(Algorithm::one_shot, {rank, 2, 1}); });
+  std::vector<Plan> plans = plans_of(2, [](int rank) {
+    return algorithms::plan_allreduce(Algorithm::one_shot, {rank, 2, 1});
+  });
   plans[0].steps.at(1).act = Act::copy;
   plans[0].steps.at(1).sources = 0;
   EXPECT_THAT(check(plans, kAllreduce), Optional(HasSubstr("rank 0 element 0: not each contribution once, but x1[0]")));
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::plan

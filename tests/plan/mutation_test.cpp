@@ -6,7 +6,7 @@
 #include "tests/plan/cases.hpp"
 #include "tests/plan/mutations.hpp"
 
-namespace anello {
+namespace anello::plan {
 
 std::ostream& operator<<(std::ostream& out, const Mutation& mutation) {
   return out << mutation.name;
@@ -49,4 +49,4 @@ INSTANTIATE_TEST_SUITE_P(All, MutationTest, testing::ValuesIn(mutations()),
                          [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::plan

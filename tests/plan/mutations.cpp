@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace anello {
+namespace anello::plan {
 namespace {
 
 std::size_t steps(const Plan& plan) {
@@ -276,4 +276,4 @@ const std::vector<Mutation>& mutations() {
   return all;
 }
 
-}  // namespace anello
+}  // namespace anello::plan

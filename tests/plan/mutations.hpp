@@ -8,7 +8,7 @@
 
 #include "ring/plan/plan.hpp"
 
-namespace anello {
+namespace anello::plan {
 
 struct Mutation {
   const char* name;
@@ -17,4 +17,4 @@ struct Mutation {
 };
 const std::vector<Mutation>& mutations();
 
-}  // namespace anello
+}  // namespace anello::plan

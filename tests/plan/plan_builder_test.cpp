@@ -9,7 +9,7 @@
 
 #include "ring/algorithms/plans.hpp"
 
-namespace anello {
+namespace anello::plan {
 namespace {
 
 using testing::ElementsAre;
@@ -157,7 +157,7 @@ TEST(Plans, StayInProportionToTheWorld) {
   constexpr std::uint64_t kCount = 1 << 20;
   for (const int rank : {0, 1, kWorld / 2, kWorld - 1})
     for (const Algorithm algorithm : all_algorithms()) {
-      const Plan plan = plan_allreduce(algorithm, {rank, kWorld, kCount});
+      const Plan plan = algorithms::plan_allreduce(algorithm, {rank, kWorld, kCount});
       EXPECT_LE(plan.steps.size(), 4U * kWorld) << name(algorithm);
       EXPECT_LE(plan.deps.size(), 5U * kWorld) << name(algorithm);
       const bool folds = std::ranges::any_of(plan.steps, [](const Step& step) { return step.act == Act::fold; });
@@ -167,12 +167,12 @@ TEST(Plans, StayInProportionToTheWorld) {
 
 TEST(Plans, CountsAreSixtyFourBitsWide) {
   constexpr std::uint64_t kCount = std::uint64_t(1) << 40;
-  const Plan ring = plan_allreduce(Algorithm::ring, {2, 3, kCount});
+  const Plan ring = algorithms::plan_allreduce(Algorithm::ring, {2, 3, kCount});
   EXPECT_EQ(ring.steps[0].range.end(), kCount);
   EXPECT_EQ(ring.steps[0].range.count, kCount / 3);
-  const Plan gather = plan_allgather({2, 3, kCount});
+  const Plan gather = algorithms::plan_allgather({2, 3, kCount});
   EXPECT_EQ(gather.steps[0].range.begin, 2 * kCount);
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::plan

@@ -275,24 +275,25 @@ TEST(Rendezvous, StrangersNeverCostARankItsPlace) {
   done = true;
   noise.join();
   EXPECT_TRUE(eventually([&] { return server.stats().half_open == 0; }));
-  const RejectedConnections::Counts counts = server.stats().rejected_connections;
-  for (const RejectReason kind : {RejectReason::noise, RejectReason::oversized, RejectReason::gone})
+  const trace::RejectedConnections::Counts counts = server.stats().rejected_connections;
+  for (const trace::RejectReason kind :
+       {trace::RejectReason::noise, trace::RejectReason::oversized, trace::RejectReason::gone})
     EXPECT_GT(counts[std::size_t(kind)], 0u) << name(kind);
-  EXPECT_EQ(counts[std::size_t(RejectReason::silent)], 20u);
-  EXPECT_EQ(counts[std::size_t(RejectReason::job)], 1u);
+  EXPECT_EQ(counts[std::size_t(trace::RejectReason::silent)], 20u);
+  EXPECT_EQ(counts[std::size_t(trace::RejectReason::job)], 1u);
 }
 
 TEST(Rendezvous, OfTooManyThatSayNothingTheOldestMakesRoom) {
   RendezvousServer server({.size = 1, .max_half_open = 4});
   const auto silent = silent_strangers(6, server.port());
-  EXPECT_TRUE(
-      eventually([&] { return server.stats().rejected_connections[std::size_t(RejectReason::crowded_out)] == 2; }));
+  EXPECT_TRUE(eventually(
+      [&] { return server.stats().rejected_connections[std::size_t(trace::RejectReason::crowded_out)] == 2; }));
   EXPECT_EQ(server.stats().half_open, 4u);
   const auto begun = std::chrono::steady_clock::now();
   RendezvousClient client(joining(server.port(), 1), "");
   client.leave();
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, kHandshakeLimit) << "it waited for the silent ones";
-  EXPECT_EQ(server.stats().rejected_connections[std::size_t(RejectReason::crowded_out)], 3u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, net::kHandshakeLimit) << "it waited for the silent ones";
+  EXPECT_EQ(server.stats().rejected_connections[std::size_t(trace::RejectReason::crowded_out)], 3u);
 }
 
 // Lowers the limit on descriptors to what is open, until it is destroyed.

@@ -15,7 +15,7 @@
 #include "ring/run/elementwise.hpp"
 #include "tests/support/random.hpp"
 
-namespace anello {
+namespace anello::run {
 namespace {
 
 // All but booleans, of which there is no array in a vector.
@@ -295,4 +295,4 @@ TEST(Convert, every_half_widens_exactly_and_returns) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::run

@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-namespace anello {
+namespace anello::run {
 namespace {
 
 TEST(Buffer, one_run_of_memory) {
@@ -45,4 +45,4 @@ TEST_F(BufferOfPieces, the_element_behind_a_border_is_the_next_piece) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::run

@@ -12,7 +12,7 @@
 
 #include "ring/run/execution.hpp"
 
-namespace anello {
+namespace anello::run {
 
 using Words = std::vector<std::uint32_t>;
 
@@ -115,4 +115,4 @@ inline Words combined(const Words& left, const Words& right) {
   return out;
 }
 
-}  // namespace anello
+}  // namespace anello::run

@@ -9,20 +9,20 @@
 #include "ring/plan/plan_builder.hpp"
 #include "tests/run/by_hand.hpp"
 
-namespace anello {
+namespace anello::run {
 namespace {
 
 // The star's centre of two ranks: stream 0 sends the result, stream 1 receives and reduces. The leaf: stream 0 sends
 // the input, stream 1 copies the result.
-Plan star(int rank, std::uint64_t count) {
-  return plan_allreduce(Algorithm::star, {.rank = rank, .world = 2, .count = count});
+plan::Plan star(int rank, std::uint64_t count) {
+  return algorithms::plan_allreduce(Algorithm::star, {.rank = rank, .world = 2, .count = count});
 }
 
 class InShreds : public testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Bytes, InShreds, testing::Values(1, 3, 5, 1000));
 
 TEST_P(InShreds, reduces_out_of_place_and_sends_the_result) {
-  const Plan plan = star(0, 9);
+  const plan::Plan plan = star(0, 9);
   Words mine = numbers(9, 100), out(9), theirs = numbers(9, 7);
   const Words before = mine;
   Execution execution;
@@ -35,7 +35,7 @@ TEST_P(InShreds, reduces_out_of_place_and_sends_the_result) {
 }
 
 TEST_P(InShreds, reduces_in_place) {
-  const Plan plan = star(0, 9);
+  const plan::Plan plan = star(0, 9);
   Words mine = numbers(9, 100), theirs = numbers(9, 7);
   const Words expected = combined(mine, theirs);
   Execution execution;
@@ -47,7 +47,7 @@ TEST_P(InShreds, reduces_in_place) {
 }
 
 TEST_P(InShreds, sends_the_input_and_copies_the_result) {
-  const Plan plan = star(1, 9);
+  const plan::Plan plan = star(1, 9);
   Words mine = numbers(9, 100), out(9), result = numbers(9, 7);
   Execution execution;
   execution.start(plan, kLopsided, whole(mine), whole(out));
@@ -60,7 +60,7 @@ TEST_P(InShreds, sends_the_input_and_copies_the_result) {
 
 // Input and output are lists whose borders lie in different places.
 TEST_P(InShreds, pieces_of_reduce_and_send) {
-  const Plan plan = star(0, 10);
+  const plan::Plan plan = star(0, 10);
   Pieces in({3, 1, 2, 4}, 50), out({1, 5, 3, 1}, 0);
   const Words theirs = numbers(10, 7), expected = combined(in.values(), theirs);
   Execution execution;
@@ -72,7 +72,7 @@ TEST_P(InShreds, pieces_of_reduce_and_send) {
 }
 
 TEST_P(InShreds, pieces_of_copy) {
-  const Plan plan = plan_broadcast({.rank = 1, .world = 2, .count = 10});
+  const plan::Plan plan = algorithms::plan_broadcast({.rank = 1, .world = 2, .count = 10});
   Pieces out({1, 5, 3, 1}, 0);
   const Words data = numbers(10, 7);
   Execution execution;
@@ -83,7 +83,7 @@ TEST_P(InShreds, pieces_of_copy) {
 }
 
 TEST_P(InShreds, sends_pieces_and_copies_them_to_its_own_output) {
-  const Plan plan = plan_broadcast({.rank = 0, .world = 2, .count = 10});
+  const plan::Plan plan = algorithms::plan_broadcast({.rank = 0, .world = 2, .count = 10});
   Pieces in({2, 2, 6}, 40), out({1, 5, 3, 1}, 0);
   Execution execution;
   execution.start(plan, kLopsided, in.buffer(), out.buffer());
@@ -97,7 +97,7 @@ TEST_P(InShreds, sends_pieces_and_copies_them_to_its_own_output) {
 TEST(Execution, the_lower_rank_is_the_left_operand) {
   for (const int rank : {0, 1}) {
     Words mine = {10}, theirs = {20}, out(1);
-    const Plan plan = plan_allreduce(Algorithm::one_shot, {.rank = rank, .world = 2, .count = 1});
+    const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = rank, .world = 2, .count = 1});
     Execution execution;
     execution.start(plan, kLopsided, whole(mine), whole(out));
     EXPECT_EQ(feed(execution, 1, raw(theirs), 4), 0) << "in place this would overwrite what is still to be sent";
@@ -108,7 +108,7 @@ TEST(Execution, the_lower_rank_is_the_left_operand) {
 }
 
 TEST(Execution, half_an_element_cannot_be_sent_on) {
-  const Plan plan = star(0, 4);
+  const plan::Plan plan = star(0, 4);
   Words mine = numbers(4, 100), theirs = numbers(4, 7);
   Execution execution;
   execution.start(plan, kLopsided, whole(mine), whole(mine));
@@ -123,7 +123,7 @@ TEST(Execution, half_an_element_cannot_be_sent_on) {
 }
 
 TEST(Execution, fills_no_more_pieces_than_there_is_room_for) {
-  const Plan plan = plan_broadcast({.rank = 0, .world = 2, .count = 10});
+  const plan::Plan plan = algorithms::plan_broadcast({.rank = 0, .world = 2, .count = 10});
   Pieces in({2, 2, 6}, 40);
   Execution execution;
   execution.start(plan, kLopsided, in.buffer(), in.buffer());
@@ -134,7 +134,7 @@ TEST(Execution, fills_no_more_pieces_than_there_is_room_for) {
 
 // Two ranks' ring in slabs: stream 0 has many steps, and a send may span several of them.
 TEST(Execution, one_send_may_span_steps) {
-  const Plan plan = plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 2, .count = 10}, 3);
+  const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 2, .count = 10}, 3);
   ASSERT_EQ(plan.streams[0].end - plan.streams[0].first, 4);
   Words mine = numbers(10, 100), out(10);
   Execution execution;
@@ -153,19 +153,19 @@ TEST(Execution, one_send_may_span_steps) {
 // Rank 1's input of both slabs has to be in the scratch before it is folded, and the halves of the scratch are reused:
 // the third slab waits for the first one's fold.
 TEST(Execution, what_comes_waits_until_the_scratch_is_free) {
-  const Plan plan = plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 3, .count = 6}, 2);
+  const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 3, .count = 6}, 2);
   Words mine = numbers(6, 100), out(6);
   const Words first = numbers(6, 7), second = numbers(6, 70);
   Execution execution;
   execution.start(plan, kLopsided, whole(mine), whole(out));
-  const auto stream = [&](Stream::Kind kind, int peer) {
+  const auto stream = [&](plan::Stream::Kind kind, int peer) {
     for (std::uint32_t s = 0; s < plan.streams.size(); s++)
       if (plan.streams[s].kind == kind && plan.streams[s].peer == peer) return s;
     return 0U;
   };
   drain(execution, 0, 100);
   drain(execution, 1, 100);
-  const std::uint32_t from_1 = stream(Stream::Kind::receive, 1), from_2 = stream(Stream::Kind::receive, 2);
+  const std::uint32_t from_1 = stream(plan::Stream::Kind::receive, 1), from_2 = stream(plan::Stream::Kind::receive, 2);
   EXPECT_EQ(feed(execution, from_1, raw(first), 100), 16) << "two slabs of two";
   EXPECT_FALSE(execution.compute()) << "a source is missing";
   EXPECT_EQ(feed(execution, from_2, raw(second).first(8), 8), 8);
@@ -179,7 +179,7 @@ TEST(Execution, what_comes_waits_until_the_scratch_is_free) {
 
 TEST(Execution, more_than_the_receive_buffer_holds) {
   const std::size_t count = Execution::kReceiveBytes / 4 + 1001;
-  const Plan plan = star(0, count);
+  const plan::Plan plan = star(0, count);
   Words mine = numbers(count, 100), theirs = numbers(count, 7), out(count);
   Execution execution;
   execution.start(plan, kLopsided, whole(mine), whole(out));
@@ -196,15 +196,15 @@ TEST(Execution, more_than_the_receive_buffer_holds) {
 // A fold of many blocks, over sources that lie in pieces.
 TEST(Execution, folds_more_than_a_block) {
   const std::size_t count = Execution::kBlockBytes / 4 * 3 + 5;
-  const Plan plan = plan_allreduce(Algorithm::one_shot, {.rank = 1, .world = 3, .count = count});
+  const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = 1, .world = 3, .count = count});
   Pieces in({1000, count - 1000}, 100);
   Words out(count);
   const Words from_0 = numbers(count, 7), from_2 = numbers(count, 70);
   Execution execution;
   execution.start(plan, kLopsided, in.buffer(), whole(out));
   for (std::uint32_t s = 0; s < plan.streams.size(); s++) {
-    if (plan.streams[s].kind == Stream::Kind::send) drain(execution, s, 5000);
-    if (plan.streams[s].kind == Stream::Kind::receive)
+    if (plan.streams[s].kind == plan::Stream::Kind::send) drain(execution, s, 5000);
+    if (plan.streams[s].kind == plan::Stream::Kind::receive)
       feed(execution, s, raw(plan.streams[s].peer == 0 ? from_0 : from_2), 5001);
   }
   EXPECT_TRUE(execution.compute());
@@ -215,13 +215,13 @@ TEST(Execution, folds_more_than_a_block) {
 TEST(Execution, is_used_again_for_larger_and_smaller_plans) {
   Execution execution;
   for (const std::uint64_t count : {3, 30, 1, 300}) {
-    const Plan plan = plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 3, .count = count});
+    const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 3, .count = count});
     Words mine = numbers(count, 100), out(count);
     const Words theirs = numbers(count, 7);
     execution.start(plan, kLopsided, whole(mine), whole(out));
     for (std::uint32_t s = 0; s < plan.streams.size(); s++) {
-      if (plan.streams[s].kind == Stream::Kind::send) drain(execution, s, 100);
-      if (plan.streams[s].kind == Stream::Kind::receive) feed(execution, s, raw(theirs), 100);
+      if (plan.streams[s].kind == plan::Stream::Kind::send) drain(execution, s, 100);
+      if (plan.streams[s].kind == plan::Stream::Kind::receive) feed(execution, s, raw(theirs), 100);
     }
     execution.compute();
     EXPECT_TRUE(execution.done());
@@ -231,7 +231,7 @@ TEST(Execution, is_used_again_for_larger_and_smaller_plans) {
 
 // A start in the middle of an operation leaves nothing of it behind.
 TEST(Execution, starts_anew_after_half_an_operation) {
-  const Plan plan = star(0, 4);
+  const plan::Plan plan = star(0, 4);
   Words mine = numbers(4, 100), out(4);
   const Words theirs = numbers(4, 7);
   Execution execution;
@@ -243,7 +243,7 @@ TEST(Execution, starts_anew_after_half_an_operation) {
 }
 
 TEST(Execution, nothing_to_do_is_done_at_once) {
-  const Plan plan = plan_allreduce(Algorithm::ring, {.rank = 0, .world = 1, .count = 0});
+  const plan::Plan plan = algorithms::plan_allreduce(Algorithm::ring, {.rank = 0, .world = 1, .count = 0});
   Execution execution;
   execution.start(plan, kLopsided, {}, {});
   EXPECT_TRUE(execution.done());
@@ -251,7 +251,7 @@ TEST(Execution, nothing_to_do_is_done_at_once) {
 }
 
 TEST(Execution, a_world_of_one_copies) {
-  const Plan plan = plan_allreduce(Algorithm::ring, {.rank = 0, .world = 1, .count = 9});
+  const plan::Plan plan = algorithms::plan_allreduce(Algorithm::ring, {.rank = 0, .world = 1, .count = 9});
   Pieces in({4, 5}, 10), out({7, 2}, 0);
   Execution execution;
   execution.start(plan, kLopsided, in.buffer(), out.buffer());
@@ -262,7 +262,7 @@ TEST(Execution, a_world_of_one_copies) {
 
 TEST(Execution, reports_how_far_it_is) {
   using Driver = std::pair<std::uint64_t, std::uint64_t>;
-  const Plan plan = star(0, 8);
+  const plan::Plan plan = star(0, 8);
   Words mine = numbers(8, 100);
   const Words theirs = numbers(8, 7);
   Execution execution;
@@ -280,7 +280,7 @@ TEST(Execution, reports_how_far_it_is) {
 template <class T>
 void reduce_byte_by_byte() {
   constexpr std::uint64_t kCount = 5;
-  const Plan plan = star(0, kCount);
+  const plan::Plan plan = star(0, kCount);
   std::vector<T> mine = {1, 2, 3, 4, 5}, theirs = {10, 20, 30, 40, 50}, out(kCount);
   const auto buffer = [](std::vector<T>& v) { return Buffer(reinterpret_cast<std::byte*>(v.data()), v.size()); };
   Execution execution;
@@ -299,4 +299,4 @@ TEST(Execution, every_size_of_element_byte_by_byte) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::run

@@ -5,7 +5,7 @@
 #include "ring/base/text.hpp"
 #include "tests/support/scenario.hpp"
 
-namespace anello {
+namespace anello::run {
 namespace {
 
 // Where the fault strikes may lie behind the last byte; then nothing goes wrong.
@@ -87,4 +87,4 @@ TEST(Simulation, a_signature_of_one_rank_that_differs_is_found) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::run

@@ -10,7 +10,7 @@
 #include "ring/algorithms/plans.hpp"
 #include "ring/run/driver.hpp"
 
-namespace anello {
+namespace anello::run {
 namespace {
 
 // One way between two ranks. Only the signature, which goes ahead of the payload, is really carried.
@@ -32,7 +32,7 @@ struct Pipe {
   }
 };
 
-class PipeLink final : public Link {
+class PipeLink final : public link::Link {
  public:
   PipeLink(Pipe& out, Pipe& in) : out_(out), in_(in) {}
   std::size_t send_from(std::span<const ConstBytes> pieces) override {
@@ -52,10 +52,10 @@ class PipeLink final : public Link {
 };
 
 struct Rank {
-  Plan plan;
+  plan::Plan plan;
   std::vector<std::byte> memory;
   std::vector<std::unique_ptr<PipeLink>> owned;
-  std::vector<Link*> links;
+  std::vector<link::Link*> links;
   Execution execution;
   Driver progress{[](int, const Signature&) { return Error(ErrorCode::mismatch, "signatures differ"); }};
 };
@@ -72,7 +72,7 @@ struct Ranks {
     };
     for (int r = 0; r < world; r++) {
       Rank& rank = *all.emplace_back(std::make_unique<Rank>());
-      rank.plan = plan_allreduce(algorithm, {r, world, signature.count});
+      rank.plan = algorithms::plan_allreduce(algorithm, {r, world, signature.count});
       rank.memory.resize(bytes);
       for (int other = 0; other < world; other++) {
         rank.owned.push_back(std::make_unique<PipeLink>(pipe(r, other), pipe(other, r)));
@@ -100,10 +100,10 @@ struct Ranks {
 };
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::run
 
 // By this name the instructions of what happens inside are told from those before and after.
-extern "C" [[gnu::noinline]] void counted(anello::Ranks& ranks, int operations) {
+extern "C" [[gnu::noinline]] void counted(anello::run::Ranks& ranks, int operations) {
   for (int i = 0; i < operations; i++) ranks.allreduce();
 }
 
@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
     std::cerr << "usage: instructions ALGORITHM RANKS BYTES OPERATIONS\n";
     return 2;
   }
-  anello::Ranks ranks(algorithm, std::atoi(argv[2]), std::strtoull(argv[3], nullptr, 10));
+  anello::run::Ranks ranks(algorithm, std::atoi(argv[2]), std::strtoull(argv[3], nullptr, 10));
   ranks.allreduce();  // memory and caches are made by the first
   counted(ranks, std::atoi(argv[4]));
 }

@@ -7,7 +7,7 @@
 #include "ring/base/text.hpp"
 #include "tests/support/process.hpp"
 
-namespace anello {
+namespace anello::run {
 namespace {
 
 constexpr double kAllowed = 1.1;
@@ -68,4 +68,4 @@ TEST(Instructions, AnOperationTakesNoMoreThanIsOnRecord) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::run

@@ -9,7 +9,7 @@
 
 #include "tests/support/scenario.hpp"
 
-namespace anello {
+namespace anello::run {
 namespace {
 
 void expect_success(Scenario& scenario, std::uint64_t seed) {
@@ -52,10 +52,10 @@ void add_up_floats(Algorithm algorithm, int world, std::uint64_t seed, DType wir
   Random random(seed);
   const std::uint64_t count = random.from(1, 300), slab = draw_slab(count, random);
   std::vector<std::vector<float>> in(static_cast<std::size_t>(world), std::vector<float>(count)), out = in;
-  std::vector<Plan> plans;
+  std::vector<plan::Plan> plans;
   std::vector<std::vector<Task>> program(in.size());
   for (int rank = 0; rank < world; rank++)
-    plans.push_back(plan_allreduce(algorithm, {.rank = rank, .world = world, .count = count}, slab));
+    plans.push_back(algorithms::plan_allreduce(algorithm, {.rank = rank, .world = world, .count = count}, slab));
   const auto buffer = [](std::vector<float>& v) { return Buffer(reinterpret_cast<std::byte*>(v.data()), v.size()); };
   for (std::size_t r = 0; r < in.size(); r++) {
     for (float& x : in[r]) x = std::ldexp(float(random.below(1 << 24)), int(random.below(30)) - 15);
@@ -197,4 +197,4 @@ TEST(Simulation, the_same_seed_gives_the_same_world) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::run

@@ -12,7 +12,7 @@
 
 #include "tests/support/random.hpp"
 
-namespace anello {
+namespace anello::shm {
 namespace {
 
 constexpr std::size_t kCapacity = 192;
@@ -187,4 +187,4 @@ TEST(BytePipe, carries_messages_between_threads) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::shm

@@ -8,7 +8,7 @@
 
 #include "tests/support/resources.hpp"
 
-namespace anello {
+namespace anello::shm {
 namespace {
 
 constexpr auto kWrite = MemoryFile::Access::write;
@@ -45,4 +45,4 @@ TEST(MemoryFile, another_size_or_one_that_may_shrink_is_refused) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::shm

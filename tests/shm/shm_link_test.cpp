@@ -16,7 +16,7 @@
 
 #include "tests/support/resources.hpp"
 
-namespace anello {
+namespace anello::shm {
 namespace {
 
 constexpr std::size_t kPipe = 4096;
@@ -49,11 +49,11 @@ bool rang(int bell) {
   return read(bell, &rings, sizeof rings) > 0;
 }
 
-std::size_t send(Link& link, std::string_view text) {
+std::size_t send(link::Link& link, std::string_view text) {
   const ConstBytes piece = std::as_bytes(std::span(text));
   return link.send_from({&piece, 1});
 }
-std::string receive(Link& link, std::size_t most) {
+std::string receive(link::Link& link, std::size_t most) {
   std::string text(most, '\0');
   const Bytes piece = std::as_writable_bytes(std::span(text));
   text.resize(link.recv_into({&piece, 1}));
@@ -144,4 +144,4 @@ TEST(ShmLink, leaves_no_descriptor_behind) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::shm

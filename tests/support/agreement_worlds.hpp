@@ -8,9 +8,9 @@
 namespace anello {
 
 // The verdict of all ranks that are alive; a test failure if one has none or a different one.
-inline Verdict common_verdict(Assembly& assembly) {
+inline failure::Verdict common_verdict(Assembly& assembly) {
   const std::vector<int> ranks = assembly.alive();
-  Verdict first;
+  failure::Verdict first;
   for (const int rank : ranks) {
     const auto& verdict = assembly[rank].verdict();
     if (!verdict) {

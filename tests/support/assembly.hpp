@@ -16,7 +16,7 @@ namespace anello {
 
 class Assembly {
  public:
-  using Time = FailureDetector::Time;
+  using Time = failure::FailureDetector::Time;
 
   Assembly(int size, std::uint64_t seed) : random_(seed) {
     const std::vector<std::string> hosts = host_names(size);
@@ -30,7 +30,7 @@ class Assembly {
 
   int size() const { return int(ranks_.size()); }
   Time now() const { return now_; }
-  FailureDetector& operator[](int rank) { return at(rank).detector; }
+  failure::FailureDetector& operator[](int rank) { return at(rank).detector; }
   Random& random() { return random_; }
 
   // The rank begins its next operation.
@@ -93,7 +93,7 @@ class Assembly {
           }) {}
     std::vector<Signature> begun;
     bool is_down = false;
-    FailureDetector detector;
+    failure::FailureDetector detector;
   };
   struct InFlight {
     int to;
@@ -106,7 +106,7 @@ class Assembly {
   Rank& at(int rank) { return *ranks_[std::size_t(rank)]; }
 
   std::vector<int> neighbours(int rank) const {
-    std::vector<int> ranks = control_neighbours(rank, size());
+    std::vector<int> ranks = failure::control_neighbours(rank, size());
     std::erase_if(ranks, [&](int other) { return cut_.contains(std::minmax(rank, other)); });
     return ranks;
   }

@@ -37,16 +37,16 @@ class Plane {
   ~Plane() { background.stop(); }
 
   // With a control plane of its own; without one the test sends in its place.
-  void open(const std::vector<Endpoint>& peers, bool has_control = true) {
+  void open(const std::vector<net::Endpoint>& peers, bool has_control = true) {
     std::vector<std::string> hosts;
-    for (const Endpoint& peer : peers) hosts.push_back(peer.host);
+    for (const net::Endpoint& peer : peers) hosts.push_back(peer.host);
     if (has_control)
       control.emplace(background.context(), peer_connections, identity_of(rank_, size_), hosts, recorders,
                       silence_limit_, [](const std::string&) {});
     recorders.add(group->id, group->name, group->members, recorder);
     if (control) control->enroll(group);
-    peer_connections.open(peers, [this](const Claim& claim, PeerConnections::Socket socket) {
-      if (control && claim.role == Role::launcher)
+    peer_connections.open(peers, [this](const net::Claim& claim, net::PeerConnections::Socket socket) {
+      if (control && claim.role == net::Role::launcher)
         control->receive_abort(std::move(socket));
       else if (control)
         control->accepted(claim.from, std::move(socket));
@@ -54,23 +54,24 @@ class Plane {
   }
 
   // A control connection on which the test sends.
-  PeerConnections::Socket dial(int peer) {
-    std::optional<PeerConnections::Socket> socket;
+  net::PeerConnections::Socket dial(int peer) {
+    std::optional<net::PeerConnections::Socket> socket;
     asio::co_spawn(background.context(), dial(peer, socket), asio::use_future).get();
     return std::move(*socket);
   }
 
-  std::shared_ptr<const GroupInfo> group = std::make_shared<const GroupInfo>(GroupInfo{.name = "the world"});
-  std::shared_ptr<FlightRecorder> recorder = std::make_shared<FlightRecorder>();
-  FlightRecorders recorders;
-  EventLoop background;
-  RejectedConnections rejected_connections;
-  PeerConnections peer_connections;
-  std::optional<ControlPlane> control;
+  std::shared_ptr<const link::GroupInfo> group =
+      std::make_shared<const link::GroupInfo>(link::GroupInfo{.name = "the world"});
+  std::shared_ptr<trace::FlightRecorder> recorder = std::make_shared<trace::FlightRecorder>();
+  trace::FlightRecorders recorders;
+  net::EventLoop background;
+  trace::RejectedConnections rejected_connections;
+  net::PeerConnections peer_connections;
+  std::optional<net::ControlPlane> control;
 
  private:
-  asio::awaitable<void> dial(int peer, std::optional<PeerConnections::Socket>& socket) {
-    socket.emplace(co_await peer_connections.connect(peer, Role::control, 0, 0, in(milliseconds(5000))));
+  asio::awaitable<void> dial(int peer, std::optional<net::PeerConnections::Socket>& socket) {
+    socket.emplace(co_await peer_connections.connect(peer, net::Role::control, 0, 0, in(milliseconds(5000))));
   }
 
   int rank_, size_;
@@ -81,7 +82,7 @@ class ControlPlanes {
  public:
   // The last `silent` ranks have no control plane of their own.
   explicit ControlPlanes(int size, int silent = 0, milliseconds silence_limit = milliseconds(60000)) {
-    std::vector<Endpoint> peers;
+    std::vector<net::Endpoint> peers;
     for (int rank = 0; rank < size; rank++) {
       planes_.push_back(std::make_unique<Plane>(rank, size, silence_limit));
       peers.push_back(planes_.back()->peer_connections.endpoint());
@@ -101,7 +102,7 @@ class ControlPlanes {
 
   int size() const { return int(planes_.size()); }
   Plane& plane(int rank) { return *planes_[std::size_t(rank)]; }
-  ControlPlane& operator[](int rank) { return *plane(rank).control; }
+  net::ControlPlane& operator[](int rank) { return *plane(rank).control; }
   // As OperationRunner does.
   void begin(int rank, const Signature& signature) {
     if (!plane(rank).recorder->begin(signature, "", 0)) plane(rank).control->needs(signature);

@@ -13,7 +13,7 @@ namespace {
 constexpr std::byte kGuard{0xa5};
 
 bool can_be_negative(DType dtype) {
-  return with_type(dtype, []<class T>() { return !std::is_unsigned_v<T>; });
+  return run::with_type(dtype, []<class T>() { return !std::is_unsigned_v<T>; });
 }
 
 template <class T>
@@ -99,7 +99,7 @@ Part::Part(const Exercise& exercise, int rank)
              exercise.kind == Kind::alltoall ? exercise.received(rank) : exercise.counts(rank)),
       first_(resource_for(exercise)),
       second_(resource_for(exercise)) {
-  const Range own = parts_.of(rank);
+  const plan::Range own = parts_.of(rank);
   const bool root = rank == exercise.root;
   const bool gathers = exercise.kind == Kind::allgather || exercise.kind == Kind::gather;
   const bool scatters = exercise.kind == Kind::reduce_scatter || exercise.kind == Kind::scatter;
@@ -108,7 +108,7 @@ Part::Part(const Exercise& exercise, int rank)
   input_elems_ = whole ? exercise.count : scatters ? parts_.whole() : own.count;
   output_elems_ = whole ? exercise.count : gathers ? parts_.whole() : own.count;
   if (exercise.kind == Kind::alltoall) {
-    input_elems_ = Parts(exercise.world, exercise.count, exercise.counts(rank)).whole();
+    input_elems_ = plan::Parts(exercise.world, exercise.count, exercise.counts(rank)).whole();
     output_elems_ = parts_.whole();
   }
   if (exercise.kind == Kind::scatter && !root) input_elems_ = 0;
@@ -132,7 +132,7 @@ std::byte* Part::claim(Memory& memory, std::uint64_t elems) const {
 
 void Part::fill() {
   const bool has_input = exercise_.kind != Kind::broadcast || exercise_.root == rank_;
-  with_type(exercise_.dtype, [&]<class T>() {
+  run::with_type(exercise_.dtype, [&]<class T>() {
     std::fill_n(reinterpret_cast<T*>(output_), output_elems_, number<T>(99));
     for (std::uint64_t i = 0; has_input && i < input_elems_; i++)
       reinterpret_cast<T*>(input_)[i] = number<T>(contribution(rank_, i));
@@ -164,7 +164,8 @@ int Part::source(std::uint64_t at) const {
   while (at >= parts_.of(owner).end()) owner++;
   const std::uint64_t within = at - parts_.of(owner).begin;
   if (exercise_.kind != Kind::alltoall) return contribution(owner, within);
-  return contribution(owner, Parts(exercise_.world, exercise_.count, exercise_.counts(owner)).of(rank_).begin + within);
+  return contribution(owner,
+                      plan::Parts(exercise_.world, exercise_.count, exercise_.counts(owner)).of(rank_).begin + within);
 }
 
 template <class T>
@@ -180,7 +181,7 @@ T Part::expected(std::uint64_t at) const {
 
 // The first element of the result that is not what it should be; how many there are, if all is right.
 std::uint64_t Part::first_wrong() const {
-  return with_type(exercise_.dtype, [&]<class T>() {
+  return run::with_type(exercise_.dtype, [&]<class T>() {
     std::uint64_t at = 0;
     while (at < output_elems_ && reinterpret_cast<const T*>(output_)[at] == expected<T>(at)) at++;
     return at;

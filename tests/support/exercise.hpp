@@ -63,7 +63,7 @@ class Part {
 
   Exercise exercise_;
   int rank_;
-  Parts parts_;  // of the larger buffer; of alltoall, of the output
+  plan::Parts parts_;  // of the larger buffer; of alltoall, of the output
   std::uint64_t input_elems_ = 0, output_elems_ = 0;
   Memory first_, second_, original_;  // memory of both or of the input; of the output; the input before
   std::byte *input_ = nullptr, *output_ = nullptr;

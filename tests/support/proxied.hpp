@@ -50,8 +50,8 @@ class Proxied {
     for (int peer = 0; peer < rank; peer++) {
       std::string& blob = blobs[std::size_t(peer)];
       if (blob.empty()) continue;
-      PeerInfo peer_info = decode_peer_info(blob);
-      Endpoint& endpoint = peer_info.endpoint;
+      world::PeerInfo peer_info = world::decode_peer_info(blob);
+      net::Endpoint& endpoint = peer_info.endpoint;
       const auto proxy =
           std::make_shared<Proxy>(context_, Proxy::Endpoint(asio::ip::make_address(endpoint.address), endpoint.port));
       proxy->fault(faults_[{peer, rank}]);

@@ -32,7 +32,7 @@ Proxy::Proxy(asio::io_context& context, const Endpoint& target)
       listener_(context, {asio::ip::address_v4::loopback(), 0}),
       port_(listener_.local_endpoint().port()) {
   const auto take = [this](Socket client) { asio::co_spawn(context_, connect(std::move(client)), asio::detached); };
-  asio::co_spawn(context, accept_each(listener_, {"a proxy", [] {}, take}), asio::detached);
+  asio::co_spawn(context, net::accept_each(listener_, {"a proxy", [] {}, take}), asio::detached);
 }
 
 void Proxy::fault(const Fault& fault) {
@@ -47,7 +47,7 @@ bool Proxy::cut_off() const {
 
 awaitable<void> Proxy::connect(Socket client) {
   const auto pair = std::make_shared<Pair>(Pair{std::move(client), Socket(context_)});
-  while (cut_off()) co_await pause(std::chrono::milliseconds(5));
+  while (cut_off()) co_await net::pause(std::chrono::milliseconds(5));
   asio::error_code refused;
   co_await pair->server.async_connect(target_, redirect_error(use_awaitable, refused));
   if (refused) co_return pair->close();
@@ -65,10 +65,10 @@ awaitable<void> Proxy::pass_on(std::shared_ptr<Pair> pair, Socket& from, Socket&
     asio::error_code ended, broken, ignored;
     const std::size_t came = co_await from.async_read_some(asio::buffer(bytes), redirect_error(use_awaitable, ended));
     bytes.resize(came);
-    while (cut_off()) co_await pause(std::chrono::milliseconds(5));
+    while (cut_off()) co_await net::pause(std::chrono::milliseconds(5));
     const Fate fate = meddle(position, bytes, &from == &pair->server);
     position += came;
-    if (fate.wait.count() > 0) co_await pause(fate.wait);
+    if (fate.wait.count() > 0) co_await net::pause(fate.wait);
     if (!bytes.empty()) co_await asio::async_write(to, asio::buffer(bytes), redirect_error(use_awaitable, broken));
     if (fate.truncate || broken || (ended && ended != asio::error::eof)) co_return pair->close();
     if (!ended && !fate.half_close) continue;

@@ -20,8 +20,8 @@ bool has_root(Kind kind) {
 }
 
 // The same memory as a list of a few pieces.
-std::vector<Buffer::Piece> cut(ConstTensor tensor, Random& random) {
-  std::vector<Buffer::Piece> pieces;
+std::vector<run::Buffer::Piece> cut(ConstTensor tensor, Random& random) {
+  std::vector<run::Buffer::Piece> pieces;
   auto* data = static_cast<std::byte*>(const_cast<void*>(tensor.data));
   for (std::uint64_t at = 0; at < tensor.count;) {
     const std::uint64_t left = tensor.count - at;
@@ -64,16 +64,16 @@ StagedOperation::StagedOperation(const Exercise& exercise, Algorithm algorithm, 
   }
 }
 
-Plan StagedOperation::plan(int rank) const {
-  const Shape shape{rank,           exercise_.world,        exercise_.count,
-                    exercise_.root, exercise_.counts(rank), exercise_.received(rank)};
+plan::Plan StagedOperation::plan(int rank) const {
+  const algorithms::Shape shape{rank,           exercise_.world,        exercise_.count,
+                                exercise_.root, exercise_.counts(rank), exercise_.received(rank)};
   return plan_of(signature_, shape);
 }
 
 Task StagedOperation::task(int rank) const {
   const auto r = std::size_t(rank);
-  return {&plans_[r], arithmetic(exercise_.dtype, exercise_.op, exercise_.wire.value_or(exercise_.dtype)),
-          Buffer(inputs_[r]), Buffer(outputs_[r]), signature_};
+  return {&plans_[r], run::arithmetic(exercise_.dtype, exercise_.op, exercise_.wire.value_or(exercise_.dtype)),
+          run::Buffer(inputs_[r]), run::Buffer(outputs_[r]), signature_};
 }
 
 std::string StagedOperation::wrong(int rank) const {

@@ -23,13 +23,13 @@ class StagedOperation {
   std::string description() const;
 
  private:
-  using Pieces = std::vector<Buffer::Piece>;
-  Plan plan(int rank) const;
+  using Pieces = std::vector<run::Buffer::Piece>;
+  plan::Plan plan(int rank) const;
 
   Exercise exercise_;
   Signature signature_;
   std::vector<std::unique_ptr<Part>> parts_;
-  std::vector<Plan> plans_;
+  std::vector<plan::Plan> plans_;
   std::vector<Pieces> inputs_, outputs_;
 };
 

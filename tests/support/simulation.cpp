@@ -9,7 +9,7 @@
 namespace anello {
 namespace {
 
-constexpr std::uint64_t kMinCapacity = kSignatureBytes + Execution::kMaxElemBytes;  // what Link promises
+constexpr std::uint64_t kMinCapacity = kSignatureBytes + run::Execution::kMaxElemBytes;  // what Link promises
 constexpr std::uint64_t kForever = std::numeric_limits<std::uint64_t>::max();
 
 template <class Piece>
@@ -36,7 +36,7 @@ Weather draw_weather(Random& random) {
   return weather;
 }
 
-class Simulation::MemoryLink final : public Link {
+class Simulation::MemoryLink final : public link::Link {
  public:
   MemoryLink(Simulation& world, Pipe& out, Pipe& in) : world_(world), out_(out), in_(in) {}
   std::size_t send_from(std::span<const ConstBytes> pieces) override { return world_.send(out_, pieces); }
@@ -61,9 +61,9 @@ struct Simulation::Seat {
   std::deque<std::size_t> queue;  // of the rank's tasks
   const Task* task = nullptr;     // underway
   std::vector<std::unique_ptr<MemoryLink>> owned;
-  std::vector<Link*> links;
-  Execution execution;
-  Driver progress{[this](int peer, const Signature& theirs) {
+  std::vector<link::Link*> links;
+  run::Execution execution;
+  run::Driver progress{[this](int peer, const Signature& theirs) {
     return Error(ErrorCode::mismatch, difference(member, task->signature, peer, theirs), peer);
   }};
 };

@@ -46,9 +46,9 @@ struct Fault {
 
 // One rank's part of an operation. What it points to outlives the simulation.
 struct Task {
-  const Plan* plan = nullptr;
-  Arithmetic arithmetic;
-  Buffer input, output;
+  const plan::Plan* plan = nullptr;
+  run::Arithmetic arithmetic;
+  run::Buffer input, output;
   Signature signature;
   std::size_t group = 0;
   bool blocks = true;  // the rank's next task is submitted when this one is done; otherwise at once

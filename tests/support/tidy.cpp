@@ -177,6 +177,23 @@ Complaints loose_sources(const std::vector<File>& tree) {
   return out;
 }
 
+// Every room uses base, and the members of public classes (..._impl.hpp) are in the namespace of their class.
+Complaints wrong_namespaces(const std::vector<File>& tree) {
+  static const std::regex opening(R"(^namespace (anello[\w:]*) \{)");
+  Complaints out;
+  for (const File& file : tree) {
+    const std::string room = room_of(file.path);
+    const bool of_a_room = file.path.starts_with("ring/") && file.path.ends_with(".hpp") && kUses.contains(room);
+    if (!of_a_room || file.path.starts_with("ring/include/") || file.path.ends_with("_impl.hpp")) continue;
+    if (room == "base" || room == "testing") continue;
+    std::smatch found;
+    for (std::size_t i = 0; i < file.lines.size(); ++i)
+      if (std::regex_search(file.lines[i], found, opening) && found[1].str() == "anello")
+        out.push_back(file.path + ":" + std::to_string(i + 1) + ": belongs in namespace anello::" + room);
+  }
+  return out;
+}
+
 Complaints environment_reads(const std::vector<File>& tree) {
   Complaints out =
       matches(tree, R"(\b(secure_)?getenv\s*\()", "the environment is read by environment() only", is_product);

@@ -20,6 +20,7 @@ std::vector<File> read_tree(const std::filesystem::path& root);
 Complaints foreign_names(const std::vector<File>& tree);      // Asio and CUDA outside their rooms
 Complaints wrong_direction(const std::vector<File>& tree);    // includes against the direction of the rooms
 Complaints loose_sources(const std::vector<File>& tree);      // at the top of ring/
+Complaints wrong_namespaces(const std::vector<File>& tree);   // headers of a room outside the room's namespace
 Complaints environment_reads(const std::vector<File>& tree);  // other than the one in ring/base/config.cpp
 Complaints wall_clocks(const std::vector<File>& tree);        // read by anything but the flight recorder's date
 Complaints unlisted_sources(const std::vector<File>& tree);   // a source no CMakeLists names, a header nobody includes

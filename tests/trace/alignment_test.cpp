@@ -7,7 +7,7 @@
 
 #include "tests/support/random.hpp"
 
-namespace anello {
+namespace anello::trace {
 namespace {
 
 TEST(ClockOffset, is_of_the_fastest_answer) {
@@ -51,4 +51,4 @@ TEST(Alignment, of_two_follows_clocks_that_drift_apart) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::trace

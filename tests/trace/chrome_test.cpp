@@ -4,7 +4,7 @@
 
 #include "tests/support/timeline_file.hpp"
 
-namespace anello {
+namespace anello::trace {
 namespace {
 
 const TickClock::Scale kMicroseconds({0, 0}, {1, 1000});  // a tick is one
@@ -72,4 +72,4 @@ TEST(Chrome, goes_out_in_pieces) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::trace

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace anello {
+namespace anello::trace {
 namespace {
 
 TEST(Flight, says_what_was_done_and_what_was_not) {
@@ -49,4 +49,4 @@ TEST(Flight, says_what_was_done_and_what_was_not) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::trace

@@ -4,7 +4,7 @@
 
 #include "ring/trace/flight_recorders.hpp"
 
-namespace anello {
+namespace anello::trace {
 namespace {
 
 using testing::ElementsAre;
@@ -92,4 +92,4 @@ TEST(FlightRecorders, name_their_groups_and_keep_the_counts_of_those_that_have_e
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::trace

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace anello {
+namespace anello::trace {
 namespace {
 
 TEST(JsonText, is_read_back_as_it_was) {
@@ -35,4 +35,4 @@ TEST(JsonText, is_always_json) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::trace

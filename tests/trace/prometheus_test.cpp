@@ -5,7 +5,7 @@
 #include <regex>
 #include <sstream>
 
-namespace anello {
+namespace anello::trace {
 namespace {
 
 using testing::HasSubstr;
@@ -61,4 +61,4 @@ TEST(Prometheus, keeps_to_the_format) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::trace

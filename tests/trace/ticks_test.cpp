@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace anello {
+namespace anello::trace {
 namespace {
 
 std::int64_t steady_ns() {
@@ -55,4 +55,4 @@ TEST(Ticks, a_clock_takes_its_time_from_the_system) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::trace

@@ -50,7 +50,7 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
   std::free(memory);
 }
 
-namespace anello {
+namespace anello::world {
 namespace {
 
 struct Buffers {
@@ -140,4 +140,4 @@ TEST(Allocations, are_seen) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::world

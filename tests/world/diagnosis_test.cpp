@@ -7,7 +7,7 @@
 #include "tests/support/scratch.hpp"
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::world {
 namespace {
 
 using nlohmann::json;
@@ -207,4 +207,4 @@ TEST(Flight, a_folder_that_is_none_is_a_warning) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::world

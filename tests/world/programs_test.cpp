@@ -10,7 +10,7 @@
 #include "tests/support/started.hpp"
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::world {
 namespace {
 
 class Program {
@@ -92,4 +92,4 @@ TEST_P(ProgramsInWorldsOf, come_to_their_end) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::world

@@ -10,7 +10,7 @@
 #include "tests/support/resources.hpp"
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::world {
 namespace {
 
 using std::chrono::milliseconds;
@@ -247,4 +247,4 @@ TEST(Start, the_table_of_rank_0_counts_for_all) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::world

@@ -8,7 +8,7 @@
 #include "tests/support/timeline_file.hpp"
 #include "tests/support/worlds.hpp"
 
-namespace anello {
+namespace anello::world {
 namespace {
 
 using testing::ElementsAre;
@@ -227,4 +227,4 @@ TEST(Timeline, is_on_once_or_not_at_all) {
 }
 
 }  // namespace
-}  // namespace anello
+}  // namespace anello::world

@@ -68,7 +68,7 @@ std::unique_ptr<Device> make_cuda_device(World& world) {
   const gpu::DevicePlugin* library = nullptr;
   const AnelloKernelTable* kernels = nullptr;
   gpu::all_or_none(world, [&] {
-    const std::string& plugin = WorldMaker::settings(world).gpu_plugin;
+    const std::string& plugin = world::WorldMaker::settings(world).gpu_plugin;
     library = &gpu::installed(plugin);
     kernels = &gpu::installed_kernels(plugin);
   });

@@ -9,7 +9,9 @@
 ANELLO_API_BEGIN
 namespace anello {
 
+namespace trace {
 class Timeline;
+}
 class World;
 
 // Totals of one rank since its world began, over all groups. Failed operations are not counted.
@@ -36,7 +38,7 @@ class Phase {
   Phase& operator=(const Phase&) = delete;
 
  private:
-  Timeline* timeline_;  // null: no timeline was recorded at construction
+  trace::Timeline* timeline_;  // null: no timeline was recorded at construction
   std::string name_;
   std::uint64_t begin_ = 0;
 };

@@ -14,7 +14,9 @@
 ANELLO_API_BEGIN
 namespace anello {
 
+namespace group {
 struct AsyncOperation;
+}
 
 class Work {
  public:
@@ -40,8 +42,8 @@ class Work {
 
  private:
   friend class Group;
-  explicit Work(std::shared_ptr<AsyncOperation> pending);
-  std::shared_ptr<AsyncOperation> operation_;
+  explicit Work(std::shared_ptr<group::AsyncOperation> pending);
+  std::shared_ptr<group::AsyncOperation> operation_;
 };
 
 // Blocks until all of the operations are done, like wait() on each. Then throws the error of the first one, in list

@@ -12,6 +12,9 @@
 
 ANELLO_API_BEGIN
 namespace anello {
+namespace world {
+class WorldMaker;
+}
 
 class World : public Group {
  public:
@@ -53,7 +56,7 @@ class World : public Group {
   void write_flight(const std::string& path) const;
 
  private:
-  friend class WorldMaker;
+  friend class world::WorldMaker;
   friend class Phase;
   class Impl;
   explicit World(std::unique_ptr<Impl> impl);
