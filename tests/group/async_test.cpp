@@ -119,16 +119,20 @@ TEST(Async, wait_all_waits_for_all) {
 }
 
 TEST(Async, wait_all_throws_the_first_error_in_the_order_of_the_list) {
-  run_world(2, [](World& world) {
+  std::atomic<bool> started = false;  // rank 0 is done with the first and has started the others
+  run_world(2, [&](World& world) {
     std::vector<float> a(10), b(10), c(10);
     std::vector<Work> works = {world.allreduce_async(a)};
+    works[0].wait();
     if (world.rank() == 1) {
-      works[0].wait();
+      started.wait(false);
       world.abort("enough");
       return;
     }
     works.push_back(world.allreduce_async(b, Op::sum, {.name = "the second"}));
     works.push_back(world.allreduce_async(c, Op::sum, {.name = "the third"}));
+    started = true;
+    started.notify_all();
     try {
       wait_all(works);
       ADD_FAILURE() << "rank 1 did not call the last two";
