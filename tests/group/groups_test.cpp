@@ -251,27 +251,34 @@ TEST(Groups, an_abort_reaches_all_of_them) {
 }
 
 // The world ends while another thread waits in a group: that call fails, and then the world is gone.
+// On a busy machine the call may come after finish(), which is another error: then once more.
 TEST(Groups, a_call_in_progress_fails_when_the_world_ends) {
-  for (const int how : {0, 1, 2})
-    run_world(2, [&](World& world) {
-      Group group = world.group({0, 1});
-      group.barrier();
-      std::thread waits([&] {
-        std::vector<float> values(10);
-        if (world.rank() == 1) return;
-        try {
-          if (how == 0) group.allreduce(values);
-          if (how == 1) group.allreduce_async(values).wait();
-          if (how == 2) (void)group.allreduce_async(values).wait_for(seconds(20));
-          ADD_FAILURE() << "nobody else called it";
-        } catch (const Error& e) {
-          EXPECT_EQ(e.code(), ErrorCode::aborted) << e.what();
-        }
+  for (const int how : {0, 1, 2}) {
+    bool late = true;
+    for (int trial = 0; late && trial < 50; trial++)
+      run_world(2, [&](World& world) {
+        Group group = world.group({0, 1});
+        group.barrier();
+        std::thread waits([&] {
+          std::vector<float> values(10);
+          if (world.rank() == 1) return;
+          late = false;
+          try {
+            if (how == 0) group.allreduce(values);
+            if (how == 1) group.allreduce_async(values).wait();
+            if (how == 2) (void)group.allreduce_async(values).wait_for(seconds(20));
+            ADD_FAILURE() << "nobody else called it";
+          } catch (const Error& e) {
+            late = e.code() == ErrorCode::invalid_argument;
+            EXPECT_TRUE(late || e.code() == ErrorCode::aborted) << e.what();
+          }
+        });
+        std::this_thread::sleep_for(milliseconds(30));
+        world.finish();
+        waits.join();
       });
-      std::this_thread::sleep_for(milliseconds(30));
-      world.finish();
-      waits.join();
-    });
+    EXPECT_FALSE(late) << how;
+  }
 }
 
 TEST(Groups, outlive_their_world_without_working) {
