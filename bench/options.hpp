@@ -20,7 +20,7 @@ struct Options {
   int iterations = 0;  // 0: as many as fit the budget
   int budget_ms = 500;
   int warmup = -1;   // -1: a tenth of the iterations
-  int checks = 1;    // calls of which every element is checked
+  int checks = 1;    // calls whose result is checked element by element
   std::string json;  // file; empty: none
 };
 

@@ -41,7 +41,7 @@ class FailureDetector {
 
   // This rank's groups and operations. The world is there from the beginning, as group 0.
   void enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now);  // this rank joined it
-  void leave(std::uint64_t group, std::uint64_t completed);  // this rank leaves it after so many operations
+  void leave(std::uint64_t group, std::uint64_t completed);  // `completed`: operations of the group before it left
   void needs(const Signature& mine, Time now);               // it began: did a member leave the group before it?
   void waiting(const Signature& mine, Time now);  // it makes no progress: do other ranks wait in a different one?
   void stalled(const Signature& mine, Time now);  // for long enough to report it

@@ -1,5 +1,5 @@
-// Divides gradients into buckets, each of which travels as one operation: in the order in which gradients become ready,
-// with one element type in each bucket. Pure.
+// Divides gradients into buckets. Each bucket travels as one operation and has one element type. Buckets follow the
+// order in which gradients become ready. Pure.
 #pragma once
 #include <anello/tensor.hpp>
 #include <cstdint>

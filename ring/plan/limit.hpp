@@ -8,7 +8,7 @@
 
 namespace anello::plan {
 
-// How far a stream has come: all steps before `step` have ended, and so many elements of `step` are done.
+// How far a stream has come: all steps before `step` have ended, and `elems` elements of `step`.
 struct Position {
   std::uint32_t step = 0;
   std::uint64_t elems = 0;
