@@ -7,8 +7,8 @@
 
 #include "ring/base/text.hpp"
 #include "ring/group/checks.hpp"
-#include "ring/group/consensus.hpp"
 #include "ring/group/group_impl.hpp"
+#include "ring/group/text_exchange.hpp"
 #include "ring/run/arithmetic.hpp"
 
 namespace anello::gradients {
@@ -52,7 +52,7 @@ void check_list(std::string_view caller, std::span<const Gradient> gradients) {
   for (const Gradient& gradient : gradients) {
     const auto wrong = [&](const std::string& why) { group::refuse(caller, text(described(gradient), ": ", why)); };
     group::check_tensor(caller, gradient.name, gradient.tensor);
-    if (gradient.name.empty()) wrong("needs a name");
+    if (gradient.name.empty() || gradient.name.find('\n') != std::string_view::npos) wrong("needs a name of one line");
     if (!names.insert(gradient.name).second) wrong("is listed twice");
     if (!is_float(gradient.tensor.dtype)) wrong("must be f16, bf16, f32 or f64");
     std::uint64_t elems = 1;

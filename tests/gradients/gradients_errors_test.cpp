@@ -90,7 +90,8 @@ TEST(GradientErrors, that_cannot_be_are_refused) {
       return refusal([&] { Gradients gradients(world, list, options); });
     };
     EXPECT_THAT(told({{"a", values}, {"a", values}}), HasSubstr("'a' (6 f32): is listed twice"));
-    EXPECT_THAT(told({{"", values}}), HasSubstr("needs a name"));
+    EXPECT_THAT(told({{"", values}}), HasSubstr("needs a name of one line"));
+    EXPECT_THAT(told({{"a\nb", values}}), HasSubstr("needs a name of one line"));
     EXPECT_THAT(told({{"a", whole}}), HasSubstr("'a' (6 i32): must be f16, bf16, f32 or f64"));
     EXPECT_THAT(told({{"a", values, shape}}), HasSubstr("the shape does not have the tensor's 6 elements"));
     EXPECT_THAT(told({{"a", values}}, {.bucket_bytes = -1}),
