@@ -4,7 +4,7 @@
 #include <string>
 
 #include "ring/base/text.hpp"
-#include "ring/group/consensus.hpp"
+#include "ring/group/text_exchange.hpp"
 
 namespace anello::gpu {
 

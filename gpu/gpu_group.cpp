@@ -13,7 +13,7 @@
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/group/checks.hpp"
-#include "ring/group/consensus.hpp"
+#include "ring/group/text_exchange.hpp"
 #include "ring/world/bootstrap.hpp"
 
 namespace anello {

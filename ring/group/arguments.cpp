@@ -29,9 +29,28 @@ run::Buffer buffer(const ConstTensor& tensor) {
   return {static_cast<std::byte*>(const_cast<void*>(tensor.data)), tensor.count};  // an input is never written
 }
 
-Operation agreeing(Operation operation, std::uint64_t number) {
-  if (number != 0) operation.fingerprint = fingerprint(operation.fingerprint, number);
+Operation with_token(Operation operation, std::uint64_t token) {
+  if (token != 0) operation.fingerprint = fingerprint(operation.fingerprint, token);
   return operation;
+}
+
+Operation operation(Kind kind, const ConstTensor& input, const Tensor& output, std::uint64_t count,
+                    std::string_view name) {
+  return {.kind = kind,
+          .dtype = input.dtype,
+          .count = count,
+          .input = buffer(input),
+          .output = buffer(output),
+          .name = name};
+}
+
+// Where each rank has a part of `equal_count` elements, unless `counts` says otherwise.
+Operation operation_of_parts(Kind kind, const ConstTensor& input, const Tensor& output, std::uint64_t equal_count,
+                             Counts counts, std::string_view name) {
+  Operation result = operation(kind, input, output, counts.empty() ? equal_count : sum(counts), name);
+  result.fingerprint = fingerprint_of(counts);
+  result.counts = counts;
+  return result;
 }
 
 // Sets the options that all reductions have. A factor has no field in a signature, so it goes into the fingerprint.
@@ -44,7 +63,7 @@ Operation reduction(Operation operation, Op op, const ReduceOptions& options) {
   operation.postscale = options.postscale;
   if (options.postscale != 1)
     operation.fingerprint = fingerprint(operation.fingerprint, std::bit_cast<std::uint64_t>(options.postscale));
-  return agreeing(std::move(operation), options.consistency_token);
+  return with_token(std::move(operation), options.consistency_token);
 }
 
 // A list of tensors as one run of elements; its pieces lie in `pieces`.
@@ -84,13 +103,7 @@ Operation allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions
     refuse(kCall, text("the input has ", input.count, " elements but the output ", output.count));
   check_overlap(kCall, input, output, input.data, output.data);
   check_options(kCall, options, input.dtype);
-  return reduction({.kind = Kind::allreduce,
-                    .dtype = input.dtype,
-                    .count = input.count,
-                    .input = buffer(input),
-                    .output = buffer(output),
-                    .name = options.name},
-                   op, options);
+  return reduction(operation(Kind::allreduce, input, output, input.count, options.name), op, options);
 }
 
 Operation allreduce(std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces, Op op,
@@ -119,15 +132,10 @@ Operation reduce(RankAndSize self, ConstTensor input, Tensor output, int root, O
     refuse(kCall, text("the input has ", input.count, " elements but the output ", output.count));
   check_overlap(kCall, input, output, input.data, output.data);
   check_options(kCall, options, input.dtype);
-  if (!options.algorithm.empty()) refuse(kCall, "there is no algorithm to force, only a slab");
-  return reduction({.kind = Kind::reduce,
-                    .dtype = input.dtype,
-                    .count = input.count,
-                    .root = root,
-                    .input = buffer(input),
-                    .output = buffer(output),
-                    .name = options.name},
-                   op, options);
+  if (!options.algorithm.empty()) refuse(kCall, "algorithm must be empty: reduce chooses its own");
+  Operation result = operation(Kind::reduce, input, output, input.count, options.name);
+  result.root = root;
+  return reduction(std::move(result), op, options);
 }
 
 Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces,
@@ -135,15 +143,15 @@ Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vect
   constexpr std::string_view kCall = "broadcast";
   check_root(kCall, root, self.size);
   const List list(kCall, tensors, pieces);
-  return agreeing({.kind = Kind::broadcast,
-                   .dtype = list.dtype(),
-                   .count = list.count(),
-                   .root = root,
-                   .fingerprint = list.fingerprint_of_counts(),
-                   .input = list.buffer(),
-                   .output = list.buffer(),
-                   .name = options.name},
-                  options.consistency_token);
+  return with_token({.kind = Kind::broadcast,
+                     .dtype = list.dtype(),
+                     .count = list.count(),
+                     .root = root,
+                     .fingerprint = list.fingerprint_of_counts(),
+                     .input = list.buffer(),
+                     .output = list.buffer(),
+                     .name = options.name},
+                    options.consistency_token);
 }
 
 Operation allgather(RankAndSize self, ConstTensor input, Tensor output, const PartOptions& options) {
@@ -153,15 +161,8 @@ Operation allgather(RankAndSize self, ConstTensor input, Tensor output, const Pa
   check_own(kCall, "input", input.count, input.dtype, counts, self);
   check_whole(kCall, "output", output.count, "input", input.count, counts, self.size);
   check_overlap(kCall, input, output, input.data, at(output.data, own_offset(counts, input, self.rank)));
-  return agreeing({.kind = Kind::allgather,
-                   .dtype = input.dtype,
-                   .count = counts.empty() ? input.count : sum(counts),
-                   .fingerprint = fingerprint_of(counts),
-                   .counts = counts,
-                   .input = buffer(input),
-                   .output = buffer(output),
-                   .name = options.name},
-                  options.consistency_token);
+  return with_token(operation_of_parts(Kind::allgather, input, output, input.count, counts, options.name),
+                    options.consistency_token);
 }
 
 Operation gather(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options) {
@@ -175,16 +176,9 @@ Operation gather(RankAndSize self, ConstTensor input, Tensor output, int root, c
     check_whole(kCall, "output", output.count, "input", input.count, counts, self.size);
     check_overlap(kCall, input, output, input.data, at(output.data, own_offset(counts, input, self.rank)));
   }
-  return agreeing({.kind = Kind::gather,
-                   .dtype = input.dtype,
-                   .count = counts.empty() ? input.count : sum(counts),
-                   .root = root,
-                   .fingerprint = fingerprint_of(counts),
-                   .counts = counts,
-                   .input = buffer(input),
-                   .output = buffer(output),
-                   .name = options.name},
-                  options.consistency_token);
+  Operation result = operation_of_parts(Kind::gather, input, output, input.count, counts, options.name);
+  result.root = root;
+  return with_token(std::move(result), options.consistency_token);
 }
 
 Operation scatter(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options) {
@@ -198,16 +192,9 @@ Operation scatter(RankAndSize self, ConstTensor input, Tensor output, int root, 
     check_whole(kCall, "input", input.count, "output", output.count, counts, self.size);
     check_overlap(kCall, input, output, at(input.data, own_offset(counts, output, self.rank)), output.data);
   }
-  return agreeing({.kind = Kind::scatter,
-                   .dtype = output.dtype,
-                   .count = counts.empty() ? output.count : sum(counts),
-                   .root = root,
-                   .fingerprint = fingerprint_of(counts),
-                   .counts = counts,
-                   .input = buffer(input),
-                   .output = buffer(output),
-                   .name = options.name},
-                  options.consistency_token);
+  Operation result = operation_of_parts(Kind::scatter, input, output, output.count, counts, options.name);
+  result.root = root;
+  return with_token(std::move(result), options.consistency_token);
 }
 
 Operation reduce_scatter(RankAndSize self, ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
@@ -219,16 +206,9 @@ Operation reduce_scatter(RankAndSize self, ConstTensor input, Tensor output, Op 
   check_whole(kCall, "input", input.count, "output", output.count, counts, self.size);
   check_overlap(kCall, input, output, at(input.data, own_offset(counts, output, self.rank)), output.data);
   check_options(kCall, options, input.dtype);
-  if (!options.algorithm.empty()) refuse(kCall, "it always goes round the ring; there is no algorithm to force");
-  return reduction({.kind = Kind::reduce_scatter,
-                    .dtype = input.dtype,
-                    .count = counts.empty() ? output.count : sum(counts),
-                    .fingerprint = fingerprint_of(counts),
-                    .counts = counts,
-                    .input = buffer(input),
-                    .output = buffer(output),
-                    .name = options.name},
-                   op, options);
+  if (!options.algorithm.empty()) refuse(kCall, "algorithm must be empty: reduce_scatter chooses its own");
+  return reduction(operation_of_parts(Kind::reduce_scatter, input, output, output.count, counts, options.name), op,
+                   options);
 }
 
 Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, const Options& options) {
@@ -239,13 +219,8 @@ Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, const Opt
   if (input.count % std::size_t(self.size) != 0)
     refuse(kCall, text("the ", input.count, " elements cannot be divided among ", self.size, " ranks"));
   check_overlap(kCall, input, output, nullptr, &output);
-  return agreeing({.kind = Kind::alltoall,
-                   .dtype = input.dtype,
-                   .count = input.count / std::size_t(self.size),
-                   .input = buffer(input),
-                   .output = buffer(output),
-                   .name = options.name},
-                  options.consistency_token);
+  return with_token(operation(Kind::alltoall, input, output, input.count / std::size_t(self.size), options.name),
+                    options.consistency_token);
 }
 
 Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
@@ -261,15 +236,11 @@ Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, std::span
   if (to_itself != from_itself)
     refuse(kCall, text("this rank sends ", to_itself, " elements to itself, but expects ", from_itself));
   check_overlap(kCall, input, output, nullptr, &output);
-  return agreeing({.kind = Kind::alltoall,
-                   .dtype = input.dtype,
-                   .fingerprint = 1,  // not the one of equal parts
-                   .counts = send_counts,
-                   .received = recv_counts,
-                   .input = buffer(input),
-                   .output = buffer(output),
-                   .name = options.name},
-                  options.consistency_token);
+  Operation result = operation(Kind::alltoall, input, output, 0, options.name);
+  result.fingerprint = 1;  // not the one of equal parts
+  result.counts = send_counts;
+  result.received = recv_counts;
+  return with_token(std::move(result), options.consistency_token);
 }
 
 Operation exchange_of_counts(const Operation& alltoall, std::span<std::uint64_t> arriving) {
@@ -285,18 +256,13 @@ Operation exchange_of_counts(const Operation& alltoall, std::span<std::uint64_t>
 Operation transfer(ConstTensor input, Tensor output, const Options& options) {
   check_tensor("send", "tensor", input);
   check_tensor("recv", "tensor", output);
-  return agreeing({.kind = Kind::transfer,
-                   .dtype = input.dtype,
-                   .count = std::max(input.count, output.count),
-                   .root = 0,
-                   .input = buffer(input),
-                   .output = buffer(output),
-                   .name = options.name},
-                  options.consistency_token);
+  Operation result = operation(Kind::transfer, input, output, std::max(input.count, output.count), options.name);
+  result.root = 0;
+  return with_token(std::move(result), options.consistency_token);
 }
 
 Operation barrier(const Options& options) {
-  return agreeing({.kind = Kind::barrier, .name = options.name}, options.consistency_token);
+  return with_token({.kind = Kind::barrier, .name = options.name}, options.consistency_token);
 }
 
 }  // namespace anello::group::operations

@@ -95,14 +95,15 @@ static void check_factor(std::string_view call, std::string_view which, double f
   if (!std::isfinite(factor)) refuse(call, text("the ", which, " ", factor, " is not finite"));
 }
 
-void check_options(std::string_view verb, const ReduceOptions& options, DType dtype) {
-  check_factor(verb, "prescale", options.prescale, dtype);
-  check_factor(verb, "postscale", options.postscale, dtype);
-  if (!options.counts.empty() && verb != "reduce_scatter") refuse(verb, "there are no parts that could have counts");
+void check_options(std::string_view call, const ReduceOptions& options, DType dtype) {
+  check_factor(call, "prescale", options.prescale, dtype);
+  check_factor(call, "postscale", options.postscale, dtype);
+  if (!options.counts.empty() && call != "reduce_scatter")
+    refuse(call, "counts are for allgather, gather, scatter and reduce_scatter");
   if (options.slab_bytes && *options.slab_bytes < 0)
-    refuse(verb, text("slab_bytes must be 0 (the whole buffer at once) or positive, not ", *options.slab_bytes));
+    refuse(call, text("slab_bytes must be 0 (the whole buffer at once) or positive, not ", *options.slab_bytes));
   if (options.wire && !run::can_travel_as(dtype, *options.wire))
-    refuse(verb, text(name(dtype), " cannot travel as ", name(*options.wire), "; f32 and f64 can as f16 and bf16"));
+    refuse(call, text(name(dtype), " cannot travel as ", name(*options.wire), "; f32 and f64 can as f16 and bf16"));
 }
 
 }  // namespace anello::group

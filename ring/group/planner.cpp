@@ -11,7 +11,8 @@ namespace {
 
 Algorithm algorithm_named(ErrorCode code, std::string_view what, std::string_view given) {
   Algorithm algorithm;
-  if (!parse(given, algorithm)) throw Error(code, text(what, "='", given, "' is no algorithm: ", algorithm_names()));
+  if (!parse(given, algorithm))
+    throw Error(code, text(what, " must be one of ", algorithm_names(), "; not '", given, "'"));
   return algorithm;
 }
 

@@ -1,4 +1,4 @@
-#include "ring/group/consensus.hpp"
+#include "ring/group/text_exchange.hpp"
 
 #include <algorithm>
 #include <anello/error.hpp>
@@ -38,8 +38,9 @@ std::vector<NamedValue> decode(std::string_view all) {
   return values;
 }
 
-// How this rank's list differs from rank 0's; empty if they are equal.
-std::string first_difference(std::span<const NamedValue> first, std::span<const NamedValue> mine, int rank) {
+// How this rank's list differs from the first member's; empty if they are equal. The ranks are those of the world.
+std::string first_difference(std::span<const NamedValue> first, std::span<const NamedValue> mine, int first_rank,
+                             int rank) {
   const auto [theirs, own] = std::ranges::mismatch(first, mine);
   if (theirs == first.end() && own == mine.end()) return {};
   const bool both = theirs != first.end() && own != mine.end();
@@ -48,7 +49,7 @@ std::string first_difference(std::span<const NamedValue> first, std::span<const 
   const auto shown = [&](const NamedValue& value) {
     return both && theirs->name != own->name ? text(value.name, " ", value.value) : value.value;
   };
-  return text(name, " differs: ", theirs != first.end() ? shown(*theirs) : "none", " on rank 0, ",
+  return text(name, " differs: ", theirs != first.end() ? shown(*theirs) : "none", " on rank ", first_rank, ", ",
               own != mine.end() ? shown(*own) : "none", " on rank ", rank);
 }
 
@@ -80,7 +81,8 @@ std::vector<std::string> gather_text(Group& group, std::string_view mine, const 
 
 void require_same(Group& group, std::span<const NamedValue> mine, const Options& options) {
   const std::vector<NamedValue> first = decode(broadcast_text(0, group, encode(mine), options));
-  const auto differences = gather_text(group, first_difference(first, mine, group.rank()), options);
+  const auto differences = gather_text(
+      group, first_difference(first, mine, group.members()[0], group.members()[std::size_t(group.rank())]), options);
   for (int rank = 0; rank < group.size(); rank++)
     if (const std::string& difference = differences[std::size_t(rank)]; !difference.empty())
       throw Error(ErrorCode::mismatch, difference, group.members()[std::size_t(rank)]);

@@ -12,7 +12,7 @@
 #include "ring/base/signature.hpp"
 #include "ring/base/text.hpp"
 #include "ring/group/checks.hpp"
-#include "ring/group/consensus.hpp"
+#include "ring/group/text_exchange.hpp"
 
 namespace anello::world {
 namespace {

@@ -1,4 +1,4 @@
-#include "ring/group/consensus.hpp"
+#include "ring/group/text_exchange.hpp"
 
 #include <gmock/gmock.h>
 
@@ -13,7 +13,7 @@ using Values = std::vector<NamedValue>;
 
 constexpr Options kName{.name = "the test's values"};
 
-TEST(Consensus, BroadcastsTextOfAnyRank) {
+TEST(TextExchange, BroadcastsTextOfAnyRank) {
   run_world(3, [](World& world) {
     for (int root = 0; root < 3; root++) {
       const std::string sent = root == 1 ? "" : "rank " + std::to_string(root);
@@ -22,7 +22,7 @@ TEST(Consensus, BroadcastsTextOfAnyRank) {
   });
 }
 
-TEST(Consensus, GathersTextsOfDifferentLengths) {
+TEST(TextExchange, GathersTextsOfDifferentLengths) {
   run_world(4, [](World& world) {
     const std::string mine(std::size_t(3 * world.rank()), char('a' + world.rank()));
     EXPECT_EQ(gather_text(world, mine, kName), (std::vector<std::string>{"", "bbb", "cccccc", "ddddddddd"}));
@@ -47,7 +47,7 @@ void expect_named(const Values& usual, const Values& odd, const std::string& mes
   }
 }
 
-TEST(Consensus, NamesTheFirstDifferenceOnAllRanks) {
+TEST(TextExchange, NamesTheFirstDifferenceOnAllRanks) {
   const Values usual = {{"size", "3"}, {"colour", "red"}, {"weight", "1"}};
   expect_named(usual, {{"size", "3"}, {"colour", "blue"}, {"weight", "2"}},
                "colour differs: red on rank 0, blue on rank 2");
@@ -57,7 +57,7 @@ TEST(Consensus, NamesTheFirstDifferenceOnAllRanks) {
                "colour differs: colour red on rank 0, taste red on rank 2");
 }
 
-TEST(Consensus, EqualValuesPass) {
+TEST(TextExchange, EqualValuesPass) {
   run_world(3, [](World& world) {
     require_same(world, Values{{"size", ""}, {"", std::string("a\0b", 3)}}, kName);
     require_same(world, Values{}, kName);
@@ -65,7 +65,7 @@ TEST(Consensus, EqualValuesPass) {
 }
 
 // Of a part of the world, the error's rank is that of the world.
-TEST(Consensus, NamesTheRankOfTheWorld) {
+TEST(TextExchange, NamesTheRankOfTheWorld) {
   for (const Told& told : told_on_all_ranks(4, [](World& world) {
          if (world.rank() < 2) return;
          Group group = world.group({2, 3});
@@ -74,7 +74,7 @@ TEST(Consensus, NamesTheRankOfTheWorld) {
     if (told.rank < 2) continue;
     ASSERT_TRUE(told.error);
     EXPECT_EQ(told.error->rank(), 3);
-    EXPECT_EQ(told.error->message(), "rank differs: 0 on rank 0, 1 on rank 1");
+    EXPECT_EQ(told.error->message(), "rank differs: 0 on rank 2, 1 on rank 3");
   }
 }
 
