@@ -131,8 +131,8 @@ std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) {
 std::uint32_t slab_elems(const Facts& facts) {
   ANELLO_CHECK(facts.elem_bytes > 0);
   if (facts.slab_bytes == 0 || facts.world == 1) return 0;
-  const std::uint64_t least = facts.hosts > 1 ? kMinChunkBytesBetweenHosts : kMinChunkBytes;
-  const std::uint64_t slab_bytes = std::max(wanted_slab(facts), std::uint64_t(facts.world) * least);
+  const std::uint64_t min_chunk_bytes = facts.hosts > 1 ? kMinChunkBytesBetweenHosts : kMinChunkBytes;
+  const std::uint64_t slab_bytes = std::max(wanted_slab(facts), std::uint64_t(facts.world) * min_chunk_bytes);
   if (facts.bytes <= slab_bytes) return 0;
   const std::uint64_t elems = divide_up(facts.bytes / facts.elem_bytes, divide_up(facts.bytes, slab_bytes));
   return std::uint32_t(std::min<std::uint64_t>(elems, UINT32_MAX));  // as many as a signature has room for

@@ -1,6 +1,6 @@
-// Which algorithm an allreduce takes, and in what slabs. A table of rows, shipped with the library and so the same from
-// run to run, or one of the user's before that (table.hpp); it looks at nothing but facts that are equal on all ranks,
-// so that all ranks choose alike. Pure.
+// Which algorithm an allreduce takes, and in what slabs: the first row that matches in the user's table
+// (tuning_table.hpp), if there is one, or else in the table shipped with the library. The rows depend only on facts
+// that are equal on all ranks, so all ranks choose the same. Pure.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -18,11 +18,11 @@ constexpr std::array<std::string_view, 2> kMedia = {"tcp", "memory"}, kCores = {
   throw Error(ErrorCode::configuration, text(what, " '", printable(word), "' is not ", wanted));
 }
 
-std::uint64_t number(std::string_view what, std::string_view word, std::uint64_t least, std::uint64_t most) {
+std::uint64_t number(std::string_view what, std::string_view word, std::uint64_t min, std::uint64_t max) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size() || value < least || value > most)
-    refuse(what, word, text("a whole number from ", least, " to ", most));
+  if (error != std::errc() || end != word.data() + word.size() || value < min || value > max)
+    refuse(what, word, text("a whole number from ", min, " to ", max));
   return value;
 }
 

@@ -24,7 +24,7 @@ inline constexpr std::string_view kAlgorithmChoices = "auto"
 // In the table's order, without automatic.
 std::span<const Algorithm> all_algorithms();
 
-std::string_view name(Algorithm algorithm);  // "ring"; automatic is "auto"; "?" if there is none of this value
+std::string_view name(Algorithm algorithm);  // "ring"; automatic is "auto"; "?" if no algorithm has this value
 bool parse(std::string_view text, Algorithm& algorithm);
 std::string algorithm_names();  // "auto, ring, star, ...", for messages
 

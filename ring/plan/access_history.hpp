@@ -30,7 +30,7 @@ class AccessHistory {
     }
   }
 
-  // The same for a write. Whoever waits for the readers need not wait for what they have read.
+  // The same for a write. Waiting for the readers implies waiting for the writer they read from.
   template <class After>
   void write(std::uint64_t begin, std::uint64_t end, Touch self, After after) {
     const auto last = split(end);

@@ -14,9 +14,9 @@ struct Position {
   std::uint64_t elems = 0;
 };
 
-// The element of the operation before which `step` must stop, as far as `dep` says: a step may go as far as the steps
-// have come that it depends on. Less than the end of its range only while the other step has not ended; it may lie
-// before the range's beginning. position_of(stream) is where a stream of the same rank is.
+// The first element that `step` must not process yet because of `dep`: a step may process element e once each step that
+// it depends on has processed e. The end of the step's range once the other step has ended; it may lie before the
+// range's beginning. position_of(stream) is where a stream of the same rank is.
 template <class PositionOf>
 std::uint64_t limit(const Plan& plan, const Step& step, Dep dep, PositionOf position_of) {
   const Step& other = plan.steps[dep.step];

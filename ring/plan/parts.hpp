@@ -23,9 +23,9 @@ class Parts {
   }
   std::uint64_t whole() const { return ends_.back(); }
   std::uint64_t largest() const {
-    std::uint64_t most = 0;
-    for (int rank = 0; rank < int(ends_.size()); rank++) most = std::max(most, of(rank).count);
-    return most;
+    std::uint64_t max_count = 0;
+    for (int rank = 0; rank < int(ends_.size()); rank++) max_count = std::max(max_count, of(rank).count);
+    return max_count;
   }
 
  private:

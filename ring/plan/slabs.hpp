@@ -8,8 +8,8 @@ namespace anello::plan {
 
 // Part `index` of `parts`; sizes differ by one at most.
 inline Range chunk(Range whole, int index, int parts) {
-  const std::uint64_t least = whole.count / parts, longer = whole.count % parts, i = index;
-  return {whole.begin + i * least + std::min(i, longer), least + (i < longer)};
+  const std::uint64_t shorter = whole.count / parts, longer = whole.count % parts, i = index;
+  return {whole.begin + i * shorter + std::min(i, longer), shorter + (i < longer)};
 }
 
 // Calls emit(slab) for each slab of [0, count); slab_elems 0 makes one of all.
