@@ -45,6 +45,7 @@ install(TARGETS libanello libanello_testing EXPORT anello
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ring/include/anello DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT anello NAMESPACE anello:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/anello FILE anelloTargets.cmake)
 configure_package_config_file(ring/cmake/anelloConfig.cmake.in anelloConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/anello)
@@ -52,21 +53,33 @@ write_basic_package_version_file(anelloConfigVersion.cmake COMPATIBILITY SameMin
 install(FILES ${PROJECT_BINARY_DIR}/anelloConfig.cmake ${PROJECT_BINARY_DIR}/anelloConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/anello)
 
-# pkg-config reads the prefix from where the file lies, so an installed tree may be moved. A program that
-# links the archive also links what the archive uses.
-file(RELATIVE_PATH ANELLO_PREFIX_FROM_PC "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
-string(REGEX REPLACE "/$" "" ANELLO_PREFIX_FROM_PC "${ANELLO_PREFIX_FROM_PC}")
-set(ANELLO_PC_REQUIRES libhwy)
-if(OpenSSL_FOUND)
-  list(APPEND ANELLO_PC_REQUIRES libcrypto)
+# pkg-config reads the prefix from where the file lies, so an installed tree may be moved, unless its folders are
+# absolute paths. A program that links the archive also links what the archive uses. One that links the shared library
+# does not, and pkg-config would look for what is only named under Requires.private.
+set(ANELLO_PC_LIBDIR "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+set(ANELLO_PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+file(RELATIVE_PATH prefix_from_pc "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" prefix_from_pc "${prefix_from_pc}")
+set(ANELLO_PC_PREFIX "\${pcfiledir}/${prefix_from_pc}")
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(ANELLO_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+  set(ANELLO_PC_LIBDIR "${CMAKE_INSTALL_LIBDIR}")
 endif()
-list(JOIN ANELLO_PC_REQUIRES " " ANELLO_PC_REQUIRES)
+if(IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+  set(ANELLO_PC_INCLUDEDIR "${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+set(ANELLO_PC_REQUIRES "")
+set(ANELLO_PC_LIBS "")
 get_target_property(anello_type libanello TYPE)
-if(anello_type STREQUAL "SHARED_LIBRARY")
-  set(ANELLO_PC_PRIVATE .private)
-  set(ANELLO_PC_LIBS_PRIVATE "-pthread -lstdc++")
-else()
-  set(ANELLO_PC_LIBS "-pthread -lstdc++")  # there is an archive only, and every program needs what it uses
+if(anello_type STREQUAL "STATIC_LIBRARY")
+  set(ANELLO_PC_REQUIRES "libhwy")
+  if(OpenSSL_FOUND)
+    string(APPEND ANELLO_PC_REQUIRES " libcrypto")
+  endif()
+  set(ANELLO_PC_LIBS "-pthread -lstdc++")
+  foreach(library IN LISTS CMAKE_DL_LIBS)
+    string(APPEND ANELLO_PC_LIBS " -l${library}")
+  endforeach()
 endif()
 configure_file(ring/cmake/anello.pc.in anello.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/anello.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -48,7 +48,7 @@ elseif(WAY STREQUAL "embedded")
   # Inside another project, without OpenSSL: the engine only, no programs and no tests. All of it is compiled once more:
   # without optimisation and each room at once, because this is the longest test.
   run(${project} "-DANELLO_SOURCES=${SOURCE}" -DCMAKE_DISABLE_FIND_PACKAGE_OpenSSL=ON
-    -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0 -DCMAKE_UNITY_BUILD=ON)
+    -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0)
   expect_not_built(authentication)
   foreach(room IN ITEMS trainer bench tests)
     file(GLOB_RECURSE found "${WORK}/build/*/${room}/CMakeFiles")
