@@ -44,9 +44,9 @@ while getopts :n:s:r:t:p:m:ao:g:B:h option; do
     *) usage >&2 && exit 2 ;;
   esac
 done
-((OPTIND > $#)) || fail "'${!OPTIND}' is no option"
+((OPTIND > $#)) || fail "unknown option '${!OPTIND}'"
 [[ $worlds =~ ^[1-9][0-9]{0,3}(,[1-9][0-9]{0,3})*$ ]] || fail "-n '$worlds' is not a list of numbers such as 2,4,8"
-[[ $transport == tcp || $transport == any ]] || fail "-t '$transport' is neither tcp nor any"
+[[ $transport == tcp || $transport == any ]] || fail "-t must be tcp or any, not '$transport'"
 known_peers "$wanted"
 sizes=$(bytes_of -s "$sizes")
 for file in "$json" "$picture"; do

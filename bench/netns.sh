@@ -54,10 +54,10 @@ while getopts :n:l:s:r:p:m:c:f:w:o:B:h option; do
     *) usage >&2 && exit 2 ;;
   esac
 done
-((OPTIND > $#)) || fail "'${!OPTIND}' is no option"
+((OPTIND > $#)) || fail "unknown option '${!OPTIND}'"
 [[ $worlds =~ ^([2-9]|[1-9][0-9])(,([2-9]|[1-9][0-9]))*$ ]] || fail "-n '$worlds' is not a list of numbers from 2 to 99"
 [[ -z $connection_mbit || $worlds == 2 ]] || fail "-f needs -n 2"
-[[ $congestion =~ ^[a-z]+$ ]] || fail "-c '$congestion' is no congestion control"
+[[ $congestion =~ ^[a-z]+$ ]] || fail "-c must be the name of a congestion control such as reno, not '$congestion'"
 [[ $wanted == none ]] || known_peers "$wanted"
 sizes=$(bytes_of -s "$sizes")
 [[ -z $json ]] || : >"$json" || fail "$json cannot be written"

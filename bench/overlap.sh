@@ -36,8 +36,8 @@ while getopts :l:t:r:s:b:iB:h option; do
     *) usage >&2 && exit 2 ;;
   esac
 done
-((OPTIND > $#)) || fail "'${!OPTIND}' is no option"
-[[ $where == loopback || $where =~ ^([1-9][0-9]{0,4})(m|g)bit$ ]] || fail "-l '$where' is no rate such as 1gbit, nor loopback"
+((OPTIND > $#)) || fail "unknown option '${!OPTIND}'"
+[[ $where == loopback || $where =~ ^([1-9][0-9]{0,4})(m|g)bit$ ]] || fail "-l must be loopback or a rate such as 1gbit, not '$where'"
 anello=$(need_program anello)
 ours=$(need_program anello-bench)
 torch_python=$(find_torch_python) || echo "PyTorch: $(torch_missing)" >&2

@@ -44,6 +44,9 @@ TEST(Tidy, EverySourceIsListed) {
 TEST(Tidy, NoTwoTypesShareAName) {
   EXPECT_THAT(shared_names(project()), IsEmpty());
 }
+TEST(Tidy, TheWordsArePlain) {
+  EXPECT_THAT(private_words(project()), IsEmpty());
+}
 TEST(Tidy, NothingIsLeftOver) {
   EXPECT_THAT(leftovers(project()), IsEmpty());
 }
@@ -101,12 +104,13 @@ TEST(TidyRules, SourcesAtTheTopOfTheRing) {
 
 TEST(TidyRules, ARoomOutsideItsNamespace) {
   const auto file = [](const char* path, const char* line) { return File{path, {"#pragma once", line}}; };
-  EXPECT_THAT(
-      wrong_namespaces({file("ring/net/a.hpp", "namespace anello {"), file("ring/net/b.hpp", "namespace anello::net {"),
-                        file("ring/base/c.hpp", "namespace anello {"),
-                        file("ring/group/group_impl.hpp", "namespace anello {"),
-                        file("ring/include/anello/d.hpp", "namespace anello {")}),
-      ElementsAre("ring/net/a.hpp:2: belongs in namespace anello::net"));
+  EXPECT_THAT(wrong_namespaces(
+                  {file("ring/net/a.hpp", "namespace anello {"), file("ring/net/b.hpp", "namespace anello::net {"),
+                   file("ring/base/c.hpp", "namespace anello {"), file("ring/net/e.hpp", "namespace anello::shm {"),
+                   file("ring/group/group_impl.hpp", "namespace anello {"),
+                   file("ring/include/anello/d.hpp", "namespace anello {")}),
+              ElementsAre("ring/net/a.hpp:2: belongs in namespace anello::net",
+                          "ring/net/e.hpp:2: belongs in namespace anello::net"));
 }
 
 TEST(TidyRules, ASecondReadOfTheEnvironment) {
@@ -115,6 +119,14 @@ TEST(TidyRules, ASecondReadOfTheEnvironment) {
   EXPECT_THAT(environment_reads({one, {"trainer/a.cpp", {"auto* home = getenv (\"HOME\");"}}}),
               ElementsAre(HasSubstr("trainer/a.cpp:1")));
   EXPECT_THAT(environment_reads({{"ring/base/config.cpp", {}}}), ElementsAre(HasSubstr("is not there")));
+}
+
+TEST(TidyRules, WordsThatAreNotPlain) {
+  EXPECT_THAT(private_words({{"ring/a.hpp", {"// Whoever waits, drives.", "// Waits."}},
+                             {"gpu/README.md", {"`anello_strangers_total` counts connections", "strangers knock"}},
+                             {"ring/README.md", {"No \"whoever\"."}},
+                             {"tests/a.cpp", {"// nobody"}}}),
+              ElementsAre(HasSubstr("ring/a.hpp:1"), HasSubstr("gpu/README.md:2")));
 }
 
 TEST(TidyRules, AClockThatMayBeSet) {

@@ -51,7 +51,7 @@ class Predictor {
   }
   void choose_symmetry() {
     if (job_.world > limits_.literal_world && try_symmetry(Symmetry::rotating_host)) return;
-    try_symmetry(Symmetry::everybody);
+    try_symmetry(Symmetry::every_rank);
   }
 
   // The number of messages for `count` elements, estimated from the plans for a few.
@@ -101,7 +101,7 @@ class Predictor {
   bool in_slabs_;
   std::uint64_t unit_;  // elements of a slab or a grain; what is left out is a multiple of it
   std::uint64_t min_;   // elements that a simulation needs
-  Symmetry symmetry_ = Symmetry::everybody;
+  Symmetry symmetry_ = Symmetry::every_rank;
   SimulatedRanks small_;  // for min_ elements
 };
 

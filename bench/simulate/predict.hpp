@@ -22,7 +22,7 @@ struct Limits {
 
 struct Prediction {
   SimulationResult result;
-  Symmetry symmetry = Symmetry::everybody;
+  Symmetry symmetry = Symmetry::every_rank;
   std::uint64_t simulated_elems =
       0;  // of the job's; if fewer, the rest is extrapolated; if 0, the result is a lower bound
   bool simulated() const { return simulated_elems > 0; }

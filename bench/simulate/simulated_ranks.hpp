@@ -1,6 +1,6 @@
 // The ranks of a simulation, with their real plans, and the target of each of their messages. Pure.
 //
-// everybody: every rank of the world is simulated.
+// every_rank: every rank of the world is simulated.
 // rotating_host: one host is simulated and stands for all, because at every moment every other host does the same. A
 // message that leaves for another host arrives at the rank of this host that stands for its receiver, as if it came
 // from the rank that stands for its sender. That is exact for plans that differ between hosts only in the peers'
@@ -31,7 +31,7 @@ struct SimulatedRank {
   std::vector<Target> targets;  // of the plan's streams that send
 };
 
-enum class Symmetry { everybody, rotating_host };
+enum class Symmetry { every_rank, rotating_host };
 
 struct SimulatedRanks {
   std::vector<SimulatedRank> ranks;

@@ -17,7 +17,7 @@ std::string percent(double share) {
 }
 
 std::string_view words_for(Symmetry symmetry) {
-  return symmetry == Symmetry::everybody ? "every rank" : "one host for all";
+  return symmetry == Symmetry::every_rank ? "every rank" : "one host for all";
 }
 
 std::string how(const Cell& cell, const Prediction& prediction) {

@@ -46,7 +46,7 @@ class Given {
     return {options_.counts, options_.counts_size};
   }
   void check_no_counts() const {
-    if (options_.counts_size > 0) refuse("there are no parts that could have counts");
+    if (options_.counts_size > 0) refuse("counts are for allgather, gather, scatter and reduce_scatter");
   }
   void check_no_reduction() const {
     if (options_.algorithm || options_.slab_bytes != ANELLO_FROM_SETTINGS || options_.wire != 0 ||
@@ -108,8 +108,8 @@ anello_status anello_init(const anello_config* config, anello_world** world) {
     anello::Settings settings = anello::Settings::from_environment();
     for (std::size_t k = 0; k < given.settings_size; k++) settings.set(view(given.settings[k]));
     anello::World made = anello::init(settings);
-    const Group everybody = made;
-    *world = new anello_world{std::move(made), {everybody}};
+    const Group all_ranks = made;
+    *world = new anello_world{std::move(made), {all_ranks}};
   });
 }
 anello_status anello_finish(anello_world* world) {
@@ -141,7 +141,7 @@ anello_status anello_layout(const anello_world* world, const char** layout) {
 }
 
 anello_group* anello_world_group(anello_world* world) {
-  return &world->everybody;
+  return &world->all_ranks;
 }
 anello_status anello_group_create(anello_group* group, const int* members, size_t count, anello_group** created) {
   return guarded([&] {

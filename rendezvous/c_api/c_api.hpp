@@ -20,7 +20,7 @@ struct anello_work {
 };
 struct anello_world {
   anello::World world;
-  anello_group everybody;
+  anello_group all_ranks;
   std::string layout = world.layout();
 };
 struct anello_gradients {

@@ -11,7 +11,7 @@ anello_status anello_gradients_create(anello_group* group, const anello_gradient
     if (count > 0 && !list) refuse("the list of gradients is NULL");
     const anello_gradient_options given = known(options, anello_gradient_options ANELLO_GRADIENT_OPTIONS_INIT);
     if (given.combine < ANELLO_COMBINE_AVERAGE || given.combine > ANELLO_COMBINE_WEIGHTED)
-      refuse(text("combine ", int(given.combine), " is none of anello_combine"));
+      refuse(text("combine must be one of anello_combine, not ", int(given.combine)));
     std::vector<anello::Gradient> all;
     for (std::size_t k = 0; k < count; k++)
       all.push_back({view(list[k].name), tensor_of(list[k].tensor),

@@ -60,7 +60,7 @@ Settings Settings::from_environment() {
 void Settings::set(std::string_view assignment) {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string_view::npos)
-    throw Error(ErrorCode::configuration, text("'", assignment, "' is no setting; write VARIABLE=value"));
+    throw Error(ErrorCode::configuration, text("a setting must be VARIABLE=value, not '", assignment, "'"));
   const std::string_view name = assignment.substr(0, equals), given = assignment.substr(equals + 1);
 #define ANELLO_SETTING(field, type, variable, value, unit, min, max, kind, sentence) \
   if (name == variable) return assign(variable, given, min, max, field);

@@ -59,7 +59,7 @@ void FailureDetector::silent(int rank, Time since, Time now) {
            text(view_.named(rank),
                 " is silent: its process is stopped or hangs, or the network between it and "
                 "rank ",
-                view_.rank(), " is cut; nothing was heard for ", since.count(), " ms (ANELLO_SILENCE_LIMIT)")},
+                view_.rank(), " is cut; nothing was received for ", since.count(), " ms (ANELLO_SILENCE_LIMIT)")},
           now);
 }
 

@@ -89,7 +89,7 @@ std::string StallReports::report(const Stall& stall) const {
   for (const auto& [rank, last] : stall.absent)
     line += text("; ", view_.named(rank), " has not come, and called ",
                  last.empty() ? std::string("nothing before") : "last " + last);
-  if (stall.absent.empty()) line += "; everybody has come, so a network or a process is slow";
+  if (stall.absent.empty()) line += "; all ranks have called it, so a network or a process is slow";
   return line;
 }
 

@@ -27,11 +27,11 @@ std::string prometheus_text(const Totals& totals, const RejectedConnections::Cou
   page.value(totals.sent_bytes);
   page.describe("received_bytes_total", "counter", "Bytes of elements received by completed operations.");
   page.value(totals.received_bytes);
-  page.describe("waits_total", "counter", "Times that an operation slept until a peer had gone on.");
+  page.describe("waits_total", "counter", "Number of times that an operation slept because a peer was late.");
   page.value(totals.sleeps);
-  page.describe("wait_seconds_total", "counter", "Time so slept.");
+  page.describe("wait_seconds_total", "counter", "Time that operations slept.");
   page.value(seconds(totals.slept));
-  page.describe("stalls_total", "counter", "Operations that were reported as stalled, each time.");
+  page.describe("stalls_total", "counter", "Reports of stalled operations.");
   page.value(totals.stalls);
   page.rejected_connections(rejected_connections);
   page.describe("failed", "gauge", "1 once the world has failed.");

@@ -197,9 +197,9 @@ TEST_F(Scripts, CompareSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(compare("-s 4X").err, HasSubstr("-s '4X' is not a list of sizes"));
   EXPECT_THAT(compare("-s 6").err, HasSubstr("-s '6' is not a number of floats"));
   EXPECT_THAT(compare("-n 2,0").err, HasSubstr("-n '2,0' is not a list of numbers"));
-  EXPECT_THAT(compare("-t udp").err, HasSubstr("-t 'udp' is neither tcp nor any"));
+  EXPECT_THAT(compare("-t udp").err, HasSubstr("-t must be tcp or any, not 'udp'"));
   EXPECT_THAT(compare("-p nccl").err, HasSubstr("-p 'nccl' is not one of openmpi mpich gloo torch"));
-  EXPECT_THAT(compare("-r 3 more").err, HasSubstr("'more' is no option"));
+  EXPECT_THAT(compare("-r 3 more").err, HasSubstr("unknown option 'more'"));
   program("anello-bench-gloo", "echo 'connect: refused' >&2; exit 1");
   const Outcome failed = compare("-p gloo -r 1");
   EXPECT_EQ(failed.code, 2);
@@ -223,9 +223,9 @@ TEST_F(Scripts, OverlapRunsOursAndPyTorchInTurn) {
 
 TEST_F(Scripts, OverlapSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(overlap("").err, HasSubstr("anello-bench was not found"));
-  EXPECT_THAT(overlap("-l fast").err, HasSubstr("-l 'fast' is no rate such as 1gbit, nor loopback"));
+  EXPECT_THAT(overlap("-l fast").err, HasSubstr("-l must be loopback or a rate such as 1gbit, not 'fast'"));
   EXPECT_THAT(overlap("-t 0").err, HasSubstr("-t '0' is not a whole number"));
-  EXPECT_THAT(overlap("more").err, HasSubstr("'more' is no option"));
+  EXPECT_THAT(overlap("more").err, HasSubstr("unknown option 'more'"));
 }
 
 TEST_F(Scripts, NetnsPutsARankOnEachHostBehindALimitedLink) {
@@ -254,7 +254,7 @@ TEST_F(Scripts, NetnsSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(netns("-f 1kbit").err, HasSubstr("-f '1kbit' is not a rate"));
   EXPECT_THAT(netns("-f 1gbit -n 4").err, HasSubstr("-f needs -n 2"));
   EXPECT_THAT(netns("-p nccl").err, HasSubstr("-p 'nccl' is not one of"));
-  EXPECT_THAT(netns("-c 'reno;'").err, HasSubstr("is no congestion control"));
+  EXPECT_THAT(netns("-c 'reno;'").err, HasSubstr("must be the name of a congestion control"));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ Cluster round_numbers() {
 SimulationResult simulated(const Cluster& cluster, Algorithm algorithm, int world, std::uint64_t count,
                            std::uint64_t slab = 0) {
   const int per_host = std::min(world, cluster.ranks_per_host);
-  return simulate(*simulated_ranks({algorithm, world, per_host, count, slab}, Symmetry::everybody), cluster, 4);
+  return simulate(*simulated_ranks({algorithm, world, per_host, count, slab}, Symmetry::every_rank), cluster, 4);
 }
 
 constexpr double kBytes = 6400, kWire = 800, kLocalWire = 400, kCopy = 100, kReduce = 200, kMessage = 1;
@@ -137,7 +137,7 @@ TEST(Bound, NoAlgorithmIsFaster) {
 
 // What is simulated less than literally, against all ranks and all bytes of it.
 void expect_agreement(const Job& job, const Cluster& cluster, const Limits& limits, Symmetry symmetry) {
-  const double literal = simulate(*simulated_ranks(job, Symmetry::everybody), cluster, 4).us;
+  const double literal = simulate(*simulated_ranks(job, Symmetry::every_rank), cluster, 4).us;
   const Prediction prediction = predict(job, cluster, 4, limits);
   EXPECT_EQ(prediction.symmetry, symmetry) << name(job.algorithm);
   EXPECT_NEAR(prediction.result.us / literal, 1, 0.03)
@@ -167,7 +167,7 @@ TEST(ShortCuts, WhereHostsDifferEverybodyIsSimulated) {
   const Limits limits{.literal_world = 0};
   for (const Algorithm algorithm : all_algorithms())
     if (!rotates(algorithm))
-      expect_agreement({algorithm, 32, 2, 10000, 0}, Cluster{.ranks_per_host = 2}, limits, Symmetry::everybody);
+      expect_agreement({algorithm, 32, 2, 10000, 0}, Cluster{.ranks_per_host = 2}, limits, Symmetry::every_rank);
 }
 
 TEST(ShortCuts, TheRestOfALargeBufferGoesOnAtTheSameRate) {
@@ -175,7 +175,7 @@ TEST(ShortCuts, TheRestOfALargeBufferGoesOnAtTheSameRate) {
   for (const Algorithm algorithm : all_algorithms())
     for (const std::uint64_t slab : {0, 1 << 19}) {
       const Job job{algorithm, 8, 2, 1 << 23, slab};
-      expect_agreement(job, Cluster{.ranks_per_host = 2}, limits, Symmetry::everybody);
+      expect_agreement(job, Cluster{.ranks_per_host = 2}, limits, Symmetry::every_rank);
       EXPECT_LT(predict(job, Cluster{.ranks_per_host = 2}, 4, limits).simulated_elems, job.count) << name(algorithm);
     }
 }
@@ -185,7 +185,7 @@ TEST(ShortCuts, WhatIsFarTooMuchIsBoundedByItsWork) {
   const Cluster cluster{.ranks_per_host = 2};
   const Prediction least = predict(job, cluster, 4, {.literal_world = 0, .messages = 10});
   EXPECT_EQ(least.simulated_elems, 0U);
-  const double literal = simulate(*simulated_ranks(job, Symmetry::everybody), cluster, 4).us;
+  const double literal = simulate(*simulated_ranks(job, Symmetry::every_rank), cluster, 4).us;
   EXPECT_LE(least.result.us, literal);
   EXPECT_GE(least.result.us, 0.8 * literal);
 }

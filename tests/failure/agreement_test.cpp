@@ -243,7 +243,7 @@ TEST(FailureAgreement, a_silent_rank_is_found_and_named) {
     EXPECT_EQ(verdict.code, ErrorCode::rank_silent);
     EXPECT_EQ(verdict.culprit, silent);
     EXPECT_THAT(verdict.message, AllOf(HasSubstr(text("rank ", silent, " on host", silent, " is silent")),
-                                       HasSubstr(text("and rank ", finder, " is cut; nothing was heard for 3000 ms"))));
+                                       HasSubstr(text("and rank ", finder, " is cut; nothing was received for 3000 ms"))));
   });
 }
 

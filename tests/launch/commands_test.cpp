@@ -88,7 +88,7 @@ TEST(Version, IsSaid) {
 TEST(Doctor, ShowsTheHostAndTheEnvironmentWithoutSecrets) {
   const Outcome outcome =
       testing::run(anello({"doctor"}), {.environment = {"ANELLO_SECRET=opensesame", "ANELLO_START_TIMEOUT=5000"}});
-  EXPECT_EQ(outcome.code, 1) << "a variable that is no setting is a problem";
+  EXPECT_EQ(outcome.code, 1) << "an unknown variable is a problem";
   for (const char* part :
        {version().data(), "launcher", "cores", "interface lo", "127.0.0.1", "TCP congestion", "open files",
         "locked memory", "ANELLO_START_TIMEOUT", "5000", "ANELLO_SECRET is not a setting"})

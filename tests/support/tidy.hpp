@@ -25,6 +25,7 @@ Complaints environment_reads(const std::vector<File>& tree);  // other than the 
 Complaints wall_clocks(const std::vector<File>& tree);        // read by anything but the flight recorder's date
 Complaints unlisted_sources(const std::vector<File>& tree);   // a source no CMakeLists names, a header nobody includes
 Complaints shared_names(const std::vector<File>& tree);       // types of one full name in two files
+Complaints private_words(const std::vector<File>& tree);      // in the product and the README files
 Complaints leftovers(const std::vector<File>& tree);          // notes to oneself
 Complaints machine_paths(const std::vector<File>& tree);      // absolute paths that exist on one machine only
 Complaints algorithm_lists(const std::vector<File>& tree);    // other than the table in ring/algorithms

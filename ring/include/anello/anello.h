@@ -1,4 +1,4 @@
-/* Anello for C, and for bindings of other languages. This header is complete: no other file is needed to use it.
+/* Anello for C, and for bindings of other languages. It is all that a C program has to include.
  *
  * Conventions:
  *  1. A call that can fail returns an anello_status: ANELLO_OK, or the kind of error. After an error,
@@ -173,8 +173,9 @@ anello_status anello_layout(const anello_world* world, const char** layout);
 
 /* The group of all ranks. It belongs to the world: do not free it. */
 anello_group* anello_world_group(anello_world* world);
-/* A group of `count` ranks of `group`, in the given order. Only the members call. Does not communicate or block, so
- * each member must create the same groups of the same members equally often. */
+/* A group of `count` ranks of `group`, in the given order. Only the members call. Does not communicate or block. Each
+ * member must create the same groups of the same members; one that is created several times must be created as many
+ * times by every member. */
 anello_status anello_group_create(anello_group* group, const int* members, size_t count, anello_group** created);
 /* Divides a group: ranks that give the same colour form a new group, ordered by key, then by rank. All ranks call; it
  * blocks. */
@@ -320,8 +321,8 @@ typedef struct {
   { sizeof(anello_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* Does not block. */
 anello_status anello_get_counters(const anello_world* world, anello_counters* counters);
-/* Writes this rank's flight record to `path` as JSON: its last operations and those that are queued. With
- * ANELLO_FLIGHT_DIR it is also written when the world fails. */
+/* Writes this rank's flight record to `path` as JSON: its last operations and those that are queued. When the
+ * world fails it is also written to ANELLO_FLIGHT_DIR, or to the system's folder for temporary files. */
 anello_status anello_write_flight(const anello_world* world, const char* path);
 /* A timeline: all ranks call both, and both block. In between every rank records its operations and phases; stop makes
  * rank 0 write them to `path` in Chrome's trace format, which Perfetto opens. */

@@ -9,10 +9,10 @@
 // connected, and for alltoall with counts, which ranks compare first. Staged calls block until the result's last copy
 // is queued.
 //
-// On all ranks the tensors of a call lie in the memory of the rank's GPU, or on all ranks in host memory. In host
-// memory the call synchronizes the stream and is then that of Group. A null pointer counts as GPU memory: in a call on
-// host memory, a rank without elements must still give a pointer into host memory. A call may leave this rank's GPU as
-// the thread's current device.
+// In one call either all ranks give tensors in the memory of their own GPU, or all give tensors in host memory. For
+// host memory the call synchronizes the stream, and then does what Group does. A null pointer counts as GPU memory: in
+// a call on host memory, a rank without elements must still give a pointer into host memory. A call may make this
+// rank's GPU the thread's current device.
 //
 // Ranks make the same calls in the same order, as in a Group. One thread at a time. Errors are those of Group, and
 // Error{device} with the CUDA call, the device and the stream. NCCL differs from Group: it adds f16 and bf16 in their

@@ -34,7 +34,7 @@ struct Gradient {
 
 // All ranks must give the same options.
 struct GradientOptions {
-  // What finish() leaves in each gradient, from `factor` x gradient of every rank:
+  // The value of each gradient after finish(). `their` means `factor` x gradient of every rank.
   enum class Combine {
     average,   // their sum divided by the number of ranks
     sum,       // their sum

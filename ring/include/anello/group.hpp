@@ -78,8 +78,9 @@ class Group {
   std::optional<int> rank_of(int world) const;  // the rank in this group of a rank of the world, if it is a member
 
   // The group of the given members, which are ranks of this group; their order becomes the order of the new group. This
-  // rank must be one of them. Only members call. Does not communicate or block, so each member must make the same
-  // groups of the same members equally often. Error{invalid_argument} if a member is wrong or listed twice.
+  // rank must be one of them. Only members call. Does not communicate or block. Each member must make the same groups
+  // of the same members; a group that is made several times must be made as many times by every member.
+  // Error{invalid_argument} if a member is wrong or listed twice.
   [[nodiscard]] Group group(std::span<const int> members) const;
   [[nodiscard]] Group group(std::initializer_list<int> members) const;
   // Divides this group: ranks that give the same colour form a new group, ordered by key, then by rank. A collective:

@@ -1,5 +1,6 @@
 // The settings of a world: a struct with one field for each row of the table in settings.def. It is read from the
-// environment or filled in by the program. A number of -1 whose row has no default means "not set". Objects are values.
+// environment or filled in by the program. A number is -1 if it is not set and its row has no default. Objects are
+// values.
 #pragma once
 #include <anello/export.h>
 #include <chrono>

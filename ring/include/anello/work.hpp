@@ -34,10 +34,10 @@ class Work {
   [[nodiscard]] bool done() const;                   // true if the operation is complete or has failed; does not block
   [[nodiscard]] std::optional<Error> error() const;  // the error, if the operation has failed; does not block
 
-  // Has `callback` called once when the operation is done, with its error, or null. If it is done already, the callback
-  // runs at once; otherwise the thread that moves the last byte calls it. A callback may start operations. It must not
-  // block, throw, or destroy the last handle of its group. There is one callback: a second call of when_done replaces
-  // the first one's, unless that has run.
+  // Registers `callback`, which is called once, when the operation is done, with a pointer to its error, or null. If
+  // the operation is already done, this thread calls it at once; otherwise the thread that moves the last byte does. A
+  // callback may start operations. It must not block, throw, or destroy the last handle of its group. A second call of
+  // when_done replaces a callback that has not run.
   void when_done(std::function<void(const Error*)> callback);
 
  private:

@@ -51,8 +51,9 @@ class World : public Group {
   // This rank's totals. Any thread; does not block.
   [[nodiscard]] Counters counters() const;
   // Writes this rank's flight record to `path` as JSON: the last 4,096 operations of each group, and those that are
-  // queued. Throws Error{file}. Any thread; does not wait for operations. With ANELLO_FLIGHT_DIR it is also written
-  // when the world fails, with ANELLO_FLIGHT_SIGNAL when the process receives a signal.
+  // queued. Throws Error{file}. Any thread; does not wait for operations. When the world fails it is also written to
+  // ANELLO_FLIGHT_DIR, or to the system's folder for temporary files (`none` turns that off); with
+  // ANELLO_FLIGHT_SIGNAL also when the process receives a signal.
   void write_flight(const std::string& path) const;
 
  private:
