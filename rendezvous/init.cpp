@@ -6,6 +6,7 @@
 #include "ring/base/text.hpp"
 #include "ring/net/auth.hpp"
 #include "ring/world/bootstrap.hpp"
+#include "ring/world/last_word.hpp"
 
 namespace anello {
 namespace {
@@ -41,18 +42,8 @@ World world_of_one(const Settings& settings) {
       identity, [](std::string blob) { return std::vector<std::string>{std::move(blob)}; }, settings);
 }
 
-}  // namespace
-
-World init() {
-  return init(Settings::from_environment());
-}
-
-World init(const Settings& settings) {
-  const Severity severity = log_severity(settings);
-  set_log(severity, settings.rank >= 0 ? text("rank ", settings.rank) : "");
-  check_consistent(settings);
-  if (settings.rendezvous.empty()) return world_of_one(settings);
-
+// Joins the ranks that the server brings together.
+World join(const Settings& settings, Severity severity) {
   RendezvousClient client(settings, net::read_secret(settings));
   const Identity& identity = client.identity();
   set_log(severity, text("rank ", identity.rank));
@@ -67,6 +58,25 @@ World init(const Settings& settings) {
     return world;
   } catch (const std::exception& error) {
     client.fail(error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+World init() {
+  return init(Settings::from_environment());
+}
+
+World init(const Settings& settings) {
+  const Severity severity = log_severity(settings);
+  set_log(severity, settings.rank >= 0 ? text("rank ", settings.rank) : "");
+  check_consistent(settings);
+  if (settings.rendezvous.empty()) return world_of_one(settings);
+  try {
+    return join(settings, severity);
+  } catch (const Error& error) {
+    world::send_last_word(settings.report_fd, {settings.rank, error.rank(), error.message()});
     throw;
   }
 }

@@ -76,13 +76,23 @@ void Supervisor::exited(const Report& report, Clock::time_point now) {
     enter(Phase::searching, now + kSearching);
   }
   if (phase_ == Phase::searching) {
-    if (likely_cause(report.status) > likely_cause(cause_->status)) cause_ = report;
+    if (likelihood(report) > likelihood(*cause_)) cause_ = report;
     exit_code_ = code_of(cause_->status);
     if (likely_cause(cause_->status) == kSurelyCause || alive_count_ == 0) name_cause();
   }
-  const bool failed = phase_ == Phase::named || phase_ == Phase::reporting;
-  const bool all_ended = alive_count_ == 0 && (failed || ended_count_ == job_.size);
+  // The culprit may take longer to exit than the ranks that it made fail.
+  const bool named = phase_ == Phase::named || phase_ == Phase::reporting;
+  if (named && report.rank == culprit_ && report.status != 0) exit_code_ = code_of(report.status);
+  const bool all_ended = alive_count_ == 0 && (named || ended_count_ == job_.size);
   if (all_ended && phase_ < Phase::ending) end(SIGTERM, "the job is over", now);  // for processes that ranks started
+}
+
+void Supervisor::received(const world::LastWord& word) {
+  if (!word_ && word.culprit >= 0 && word.culprit < job_.size) word_ = word;
+}
+
+int Supervisor::likelihood(const Report& end) const {
+  return 2 * likely_cause(end.status) + (end.status != 0 && is_culprit(end.rank));
 }
 
 void Supervisor::name_cause() {
@@ -90,6 +100,11 @@ void Supervisor::name_cause() {
   const std::string how = WIFSIGNALED(status) ? "was killed by " + signal_text(WTERMSIG(status))
                                               : text("exited with status ", WEXITSTATUS(status));
   why_ = text("rank ", cause_->rank, " (pid ", cause_->pid, ") ", how, " on ", host_);
+  culprit_ = cause_->rank;
+  if (word_ && likely_cause(status) < kSurelyCause && !is_culprit(cause_->rank)) {
+    culprit_ = word_->culprit;
+    why_ = text("rank ", culprit_, " failed first: ", word_->message, "; because of that ", why_);
+  }
   actions_.print(why_);
   enter(Phase::named, failed_at_ + kSearching);
 }
@@ -134,7 +149,7 @@ void Supervisor::tick(Clock::time_point now) {
   if (!deadline_ || now < *deadline_) return;
   if (phase_ == Phase::searching) return name_cause();
   if (phase_ == Phase::named) {
-    abort(cause_->rank, why_);
+    abort(culprit_, why_);
     return enter(Phase::reporting, failed_at_ + kReporting);
   }
   if (phase_ == Phase::reporting) return end(SIGTERM, why_, now);

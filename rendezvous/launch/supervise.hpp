@@ -7,6 +7,8 @@
 //   ending (TERM, grace) --> aborting (1 s, at most the grace) --> killing (5 s) --> over
 // Named: if the failure breaks connections, the ranks agree on it themselves and know more than the launcher. If it
 // does not (a rank that has left the world exits with an error), the launcher aborts the world after that time.
+// The cause is the exit of the rank that the ranks themselves blame (LastWord), or else the likeliest of those that
+// end while the launcher searches.
 // Aborting: ranks that wait in a collective may not react to the signal; then the collective fails with the reason,
 // which gives the program a last chance to end by itself.
 #pragma once
@@ -39,6 +41,7 @@ class Supervisor {
   Supervisor(const Job& job, std::string host, Actions actions);
 
   void reported(const Report& report, Clock::time_point now);
+  void received(const world::LastWord& word);  // call it before the exits that were reported later
   void signalled(int signal, Clock::time_point now);  // a signal to end the job
   void reader_gone(Clock::time_point now);            // the reader of the output has gone
   void output_failed(const std::string& why, Clock::time_point now);
@@ -61,6 +64,8 @@ class Supervisor {
   void started(int rank);
   void not_started(int rank, int error, Clock::time_point now);
   void exited(const Report& report, Clock::time_point now);
+  int likelihood(const Report& end) const;
+  bool is_culprit(int rank) const { return word_ && word_->culprit == rank; }
   void name_cause();
   std::string ranks_left() const;
 
@@ -72,6 +77,8 @@ class Supervisor {
   Phase phase_ = Phase::running;
   std::optional<Clock::time_point> deadline_;
   std::optional<Report> cause_;  // the failure that ends the job, as far as known
+  int culprit_ = -1;             // the rank of that failure, or the one that made it fail
+  std::optional<world::LastWord> word_;  // the first that names a culprit
   std::string why_;              // why the job ends; the ranks receive it
   Clock::time_point failed_at_{}, signalled_at_{};
   int exit_code_ = 0;

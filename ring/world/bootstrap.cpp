@@ -152,7 +152,7 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
   shares_cores_ = loads.at(identity_.node_rank).shares_cores();
 
   control_.emplace(context, *peer_connections_, identity_, hosts_, diagnosis_.recorders(), settings.silence_limit,
-                   [this](const std::string& why) { diagnosis_.failed(why); });
+                   [this](const failure::Verdict& why) { diagnosis_.failed(why); });
   link_router_.emplace(context);
   const auto accepted = [this](const net::Claim& claim, net::PeerConnections::Socket socket) {
     if (claim.role == net::Role::control)

@@ -10,6 +10,7 @@
 #include "ring/net/on_signal.hpp"
 #include "ring/trace/flight_file.hpp"
 #include "ring/trace/prometheus.hpp"
+#include "ring/world/last_word.hpp"
 
 namespace anello::world {
 namespace {
@@ -64,8 +65,10 @@ void Diagnosis::write_flight(const std::string& path, std::string_view why) cons
   replace_file(path, flight_json(head, clock_.scale(), recorders_.histories()));
 }
 
-void Diagnosis::failed(std::string_view why) {
-  if (!failed_.exchange(true)) write_flight_file(why);
+void Diagnosis::failed(const failure::Verdict& why) {
+  if (failed_.exchange(true)) return;
+  send_last_word(settings_.report_fd, {identity_.rank, why.culprit, why.message});
+  write_flight_file(why.message);
 }
 
 // One file for each rank, which the next failure of the same job replaces.

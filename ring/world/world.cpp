@@ -79,7 +79,7 @@ void World::Impl::abort(std::string_view reason) {
   const std::string why = text("rank ", rank, " on ", identity_.host, " ended the world: ", reason);
   if (control_) return control_->abort({ErrorCode::aborted, rank, why});
   all_ranks_->queue().end({ErrorCode::aborted, why, rank});
-  diagnosis_.failed(why);
+  diagnosis_.failed({ErrorCode::aborted, rank, why});
 }
 
 void World::Impl::finish() {

@@ -100,6 +100,52 @@ TEST_F(SupervisorTest, AnErrorThatNothingExplainsIsNamedSoon) {
   EXPECT_EQ(supervisor_.exit_code(), 3);
 }
 
+TEST_F(SupervisorTest, TheRankThatTheOthersBlameIsNamed) {
+  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations"});
+  ends(2, kExit3);
+  ends(1, kExit0);
+  pass(200);
+  EXPECT_THAT(printed_,
+              ElementsAre("rank 1 failed first: rank 1 on here left the world after 0 operations; because of that rank "
+                          "2 (pid 102) exited with status 3 on here"));
+  EXPECT_THAT(aborts_, ElementsAre(HasSubstr("1: rank 1 failed first")));
+  EXPECT_EQ(supervisor_.exit_code(), 3);
+}
+
+TEST_F(SupervisorTest, TheExitOfTheRankThatTheOthersBlameIsTheCause) {
+  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations"});
+  ends(2, kExit3);
+  ends(1, 5 << 8);
+  pass(200);
+  EXPECT_THAT(printed_, ElementsAre("rank 1 (pid 101) exited with status 5 on here"));
+  EXPECT_EQ(supervisor_.exit_code(), 5);
+}
+
+TEST_F(SupervisorTest, TheRankThatTheOthersBlameMayExitLast) {
+  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations"});
+  supervisor_.received({0, 2, "a later one"});
+  ends(2, kExit3);
+  pass(200);
+  ends(1, 5 << 8);
+  EXPECT_THAT(printed_, ElementsAre(HasSubstr("rank 1 failed first")));
+  EXPECT_EQ(supervisor_.exit_code(), 5);
+}
+
+TEST_F(SupervisorTest, ACrashIsTheCauseEvenIfAnotherRankIsBlamed) {
+  supervisor_.received({2, 1, "rank 1 on here is silent"});
+  ends(2, kExit3);
+  ends(0, SIGSEGV);
+  EXPECT_THAT(printed_, ElementsAre(HasSubstr("rank 0 (pid 100) was killed by signal 11")));
+}
+
+TEST_F(SupervisorTest, ALastWordThatBlamesNobodyChangesNothing) {
+  supervisor_.received({2, -1, "the ranks did not agree"});
+  supervisor_.received({2, 3, "there is no rank 3"});
+  ends(2, kExit3);
+  pass(200);
+  EXPECT_THAT(printed_, ElementsAre("rank 2 (pid 102) exited with status 3 on here"));
+}
+
 TEST_F(SupervisorTest, WhatIsKnownIsSaidBeforeAllAreKilled) {
   ends(0, kExit3);
   supervisor_.signalled(SIGINT, now_ + milliseconds(50));
