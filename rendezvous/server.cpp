@@ -6,6 +6,7 @@
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
+#include <cstring>
 #include <mutex>
 
 #include "rendezvous/abort_notice.hpp"
@@ -14,6 +15,7 @@
 #include "ring/base/text.hpp"
 #include "ring/net/accept.hpp"
 #include "ring/net/addresses.hpp"
+#include "ring/net/auth.hpp"
 #include "ring/net/event_loop.hpp"
 #include "ring/net/half_open.hpp"
 #include "ring/net/handshake.hpp"
@@ -44,6 +46,12 @@ tcp::endpoint checked_endpoint(const ServerOptions& options) {
                      " needs a secret: set ANELLO_SECRET_FILE (`anello secret FILE` makes one), or listen on "
                      "127.0.0.1"));
   return {address, options.port};
+}
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  std::memcpy(&number, net::random_bytes(sizeof number).data(), sizeof number);
+  return number;
 }
 
 std::optional<net::Rejection> only_joining(const net::Claim& claim) {
@@ -84,7 +92,7 @@ class RendezvousServer::Impl {
 
   void listen(const tcp::endpoint& where);
   asio::awaitable<void> serve(Connection connection);
-  asio::awaitable<rendezvous::Join> receive_join(tcp::socket& socket);
+  asio::awaitable<std::optional<rendezvous::Join>> receive_join(tcp::socket& socket);
   asio::awaitable<void> receive_requests(tcp::socket& socket, Roster::MemberId id);
   void deliver(const Roster::Sends& sends);
   void start_abort_notice();
@@ -92,6 +100,7 @@ class RendezvousServer::Impl {
   void publish_stats();
 
   const net::Credentials credentials_;
+  const milliseconds join_limit_;
   net::HalfOpen half_open_;
   // Declared before the members that use it: coroutines that have not ended when it stops are destroyed with it.
   net::EventLoop event_loop_;
@@ -111,8 +120,9 @@ class RendezvousServer::Impl {
 
 RendezvousServer::Impl::Impl(const ServerOptions& options)
     : credentials_{options.job, options.secret},
+      join_limit_(options.start_timeout),
       half_open_(options.max_half_open),
-      roster_(options.size, options.start_timeout) {
+      roster_(options.size, options.start_timeout, random_number()) {
   require_usable(credentials_);
   listen(checked_endpoint(options));
   if (!options.metrics.empty())
@@ -169,21 +179,24 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
   publish_stats();
 }
 
-// Handshake and first request, each within kHandshakeLimit. Throws HandshakeError.
-asio::awaitable<rendezvous::Join> RendezvousServer::Impl::receive_join(tcp::socket& socket) {
+// Handshake, within kHandshakeLimit, and first request. Who has proved the secret may take longer: a loaded host may stop
+// it for seconds. Nothing if it only tried the server. Throws HandshakeError.
+asio::awaitable<std::optional<rendezvous::Join>> RendezvousServer::Impl::receive_join(tcp::socket& socket) {
   const net::HalfOpen::Place place(half_open_, socket);
   publish_stats();
   asio::error_code ignored;
   const tcp::endpoint peer = socket.remote_endpoint(ignored);
   const net::Claim claim = co_await accept_handshake(socket, credentials_, only_joining);
-  const net::Deadline deadline(socket, net::kHandshakeLimit);
+  const net::Deadline deadline(socket, std::max(net::kHandshakeLimit, join_limit_));
   const auto error = [&](trace::RejectReason reason, std::string_view why) {
     return net::HandshakeError(
         reason, text("connection from ", net::host_port(peer.address().to_string(), peer.port()), ": ", why));
   };
   try {
     const std::string body = co_await net::read_message(socket, rendezvous::kMaxRequestBytes);
-    rendezvous::Join join = std::get<rendezvous::Join>(rendezvous::decode_request(body));
+    const rendezvous::Request request = rendezvous::decode_request(body);
+    if (std::holds_alternative<rendezvous::Leave>(request)) co_return std::nullopt;
+    rendezvous::Join join = std::get<rendezvous::Join>(request);
     if (!socket.is_open()) throw error(trace::RejectReason::crowded_out, "closed to make room for newer connections");
     if (join.rank != claim.from)
       throw error(trace::RejectReason::place, "it joins as another rank than in its handshake");
@@ -212,7 +225,7 @@ asio::awaitable<void> RendezvousServer::Impl::receive_requests(tcp::socket& sock
       } else if (const auto* fail = std::get_if<rendezvous::Fail>(&request)) {
         deliver(roster_.failed(id, fail->reason));
       } else if (const auto* leave = std::get_if<rendezvous::Leave>(&request)) {
-        deliver(roster_.left(id, leave->port));
+        deliver(roster_.left(id, steady_clock::now(), leave->port));
         if (abort_verdict_ && aborted_generation_ == roster_.formed().generation) start_abort_notice();
         present = false;
       } else {

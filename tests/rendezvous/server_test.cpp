@@ -202,7 +202,9 @@ TEST(Rendezvous, TheServersEndIsAnErrorNotAHang) {
     EXPECT_TRUE(eventually([&] { return server->stats().members == 2; }));
     server.reset();
   });
-  EXPECT_THAT(together(2, [&](int) { RendezvousClient client(joining(port, 3), ""); }),
+  Settings settings = joining(port, 3);
+  settings.start_timeout = milliseconds(1000);
+  EXPECT_THAT(together(2, [&](int) { RendezvousClient client(settings, ""); }),
               Each(HasSubstr(text("rendezvous at 127.0.0.1:", port))));
   ending.join();
 }
