@@ -1,7 +1,9 @@
 #include <anello/init.hpp>
 
+#include "rendezvous/check_settings.hpp"
 #include "rendezvous/client.hpp"
 #include "rendezvous/host.hpp"
+#include "ring/base/config.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/auth.hpp"
@@ -10,28 +12,6 @@
 
 namespace anello {
 namespace {
-
-void check_consistent(const Settings& settings) {
-  if (settings.rank >= 0 && settings.size < 0)
-    throw Error(ErrorCode::configuration,
-                text("ANELLO_RANK=", settings.rank, " is set, but ANELLO_SIZE is not; set both"));
-  if (settings.rank >= 0 && settings.rank >= settings.size)
-    throw Error(ErrorCode::configuration,
-                text("ANELLO_RANK=", settings.rank, " must be less than ANELLO_SIZE=", settings.size));
-  if (settings.size > 1 && settings.rendezvous.empty())
-    throw Error(ErrorCode::configuration,
-                text("ANELLO_SIZE=", settings.size,
-                     " needs ANELLO_RENDEZVOUS=host:port; start the ranks with `anello run`, or a server with `anello "
-                     "rendezvous`"));
-}
-
-Severity log_severity(const Settings& settings) {
-  Severity severity = Severity::warning;
-  if (!parse(settings.log, severity))
-    throw Error(ErrorCode::configuration,
-                text("ANELLO_LOG must be error, warning, info or debug, not '", settings.log, "'"));
-  return severity;
-}
 
 World world_of_one(const Settings& settings) {
   Identity identity;
@@ -69,10 +49,14 @@ World init() {
 }
 
 World init(const Settings& settings) {
-  const Severity severity = log_severity(settings);
+  const Severity severity = rendezvous::log_severity(settings);
   set_log(severity, settings.rank >= 0 ? text("rank ", settings.rank) : "");
-  check_consistent(settings);
+  if (settings.local_rank <= 0)
+    for (const std::string& sentence : misspelt_settings()) log(Severity::warning, sentence);
+  const auto refuse = [](const Error& error) { throw error; };
+  rendezvous::check_settings(settings, refuse);
   if (settings.rendezvous.empty()) return world_of_one(settings);
+  rendezvous::check_joining(settings, refuse);
   try {
     return join(settings, severity);
   } catch (const Error& error) {

@@ -98,12 +98,43 @@ TEST(Doctor, ShowsTheHostAndTheEnvironmentWithoutSecrets) {
 
 TEST(Doctor, FindsProblemsInSettings) {
   for (const char* setting :
-       {"ANELLO_START_TIMEOUT=soon", "ANELLO_IFACE=none0", "ANELLO_SECRET_FILE=/nowhere", "ANELLO_PORT_RANGE=9-1"}) {
+       {"ANELLO_START_TIMEOUT=soon", "ANELLO_IFACE=none0", "ANELLO_SECRET_FILE=/nowhere", "ANELLO_PORT_RANGE=9-1",
+        "ANELLO_TRANSPORT=tpc", "ANELLO_ALGORITHM=rong", "ANELLO_LOG=verbose", "ANELLO_TABLE=/nope",
+        "ANELLO_METRICS=9400", "ANELLO_SHM_BYTES=100", "ANELLO_SIZE=4", "ANELLO_FLIGHT_SIGNAL=USR3",
+        "ANELLO_RENDEZVOUS=nowhere", "ANELLO_SIZ=2"}) {
     const std::string name(setting, std::strchr(setting, '='));
     const Outcome outcome = testing::run(anello({"doctor"}), {.environment = {setting}});
     EXPECT_EQ(outcome.code, 1) << setting;
     EXPECT_TRUE(contains(outcome.out.substr(outcome.out.find("problems:")), name)) << outcome.out;
   }
+}
+
+TEST(Doctor, FindsAllProblemsAtOnce) {
+  const Outcome outcome = testing::run(
+      anello({"doctor"}), {.environment = {"ANELLO_TRANSPORT=tpc", "ANELLO_LOG=verbose", "ANELLO_STALL_TIME=soon"}});
+  for (const char* part : {"ANELLO_TRANSPORT must be auto", "ANELLO_LOG must be error", "ANELLO_STALL_TIME='soon'"})
+    EXPECT_TRUE(contains(outcome.out, part)) << outcome.out;
+}
+
+TEST(Doctor, TriesTheRendezvous) {
+  Process server(anello({"rendezvous", "--port", "0"}));
+  ASSERT_TRUE(server.says("\n"));
+  const std::string setting = testing::lines(server.out()).at(0), address = setting.substr(setting.find('=') + 1);
+  const Outcome well = testing::run(anello({"doctor"}), {.environment = {setting}});
+  EXPECT_TRUE(contains(well.out, address + " answers, for job 'default'")) << well.out;
+  const Outcome other = testing::run(anello({"doctor"}), {.environment = {setting, "ANELLO_JOB=another"}});
+  EXPECT_TRUE(contains(other.out, "this is not job 'another'")) << other.out;
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 0);
+  const Outcome gone = testing::run(anello({"doctor"}), {.environment = {setting, "ANELLO_START_TIMEOUT=200"}});
+  EXPECT_EQ(gone.code, 1);
+  EXPECT_TRUE(contains(gone.out, "no rendezvous at " + address)) << gone.out;
+}
+
+TEST(Settings, ThatAreMisspeltAreWarnedOf) {
+  const Outcome outcome = testing::run({WAITER, "early"}, {.environment = {"ANELLO_SIZ=2"}});
+  EXPECT_TRUE(contains(outcome.err, "warning: ANELLO_SIZ is not a setting and is ignored; ANELLO_SIZE is one\n"))
+      << outcome.err;
 }
 
 }  // namespace
