@@ -3,6 +3,7 @@
 #include "rendezvous/check_settings.hpp"
 #include "rendezvous/client.hpp"
 #include "rendezvous/host.hpp"
+#include "rendezvous/start_log.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
@@ -18,8 +19,10 @@ World world_of_one(const Settings& settings) {
   identity.job = settings.job;
   identity.host = rendezvous::host_name();
   identity.address = "127.0.0.1";
-  return world::WorldMaker::make(
+  World world = world::WorldMaker::make(
       identity, [](std::string blob) { return std::vector<std::string>{std::move(blob)}; }, settings);
+  rendezvous::log_start(world, settings, identity.address);
+  return world;
 }
 
 // Joins the ranks that the server brings together.
@@ -35,6 +38,7 @@ World join(const Settings& settings, Severity severity) {
         identity, [&](std::string blob) { return client.exchange(std::move(blob)); }, settings,
         [&](std::chrono::milliseconds patience) { client.check(patience); });
     client.leave(world::WorldMaker::port(world));
+    rendezvous::log_start(world, settings, identity.address);
     return world;
   } catch (const std::exception& error) {
     client.fail(error.what());

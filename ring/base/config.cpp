@@ -131,6 +131,17 @@ std::string wire_settings(const Settings& settings) {
   return out;
 }
 
+std::string changed_settings(const Settings& settings) {
+  const Settings usual;
+  std::string out;
+#define ANELLO_SETTING(field, type, variable, value, unit, min, max, kind, sentence)     \
+  if (std::string_view(#kind) != "given" && shown(settings.field) != shown(usual.field)) \
+    out += text(out.empty() ? "" : ", ", variable, "=", shown(settings.field));
+#include <anello/settings.def>
+#undef ANELLO_SETTING
+  return out;
+}
+
 const std::vector<SettingRow>& setting_rows() {
   static const std::vector<SettingRow> rows = {
 #define ANELLO_SETTING(field, type, variable, value, unit, min, max, kind, sentence) \

@@ -9,12 +9,14 @@
 
 namespace anello {
 
-// The variable's value; nothing if unset or empty. The only getenv in the tree, and environment_settings() the only
-// other reader.
+// The variable's value; nothing if unset or empty. The only getenv in the tree.
 std::optional<std::string> environment(const char* variable);
 
 // The settings that must agree between ranks, as "VARIABLE=value" lines, to be compared at start.
 std::string wire_settings(const Settings& settings);
+
+// The settings that differ from their defaults, as "VARIABLE=value, ..."; without those that a launcher sets.
+std::string changed_settings(const Settings& settings);
 
 // The names of all ANELLO_ variables of the environment that are not empty, and their values.
 std::vector<std::pair<std::string, std::string>> environment_settings();

@@ -148,6 +148,9 @@ std::uint16_t World::Impl::port() const {
 const Settings& world::WorldMaker::settings(const World& world) {
   return world.impl_->settings();
 }
+world::WorldMaker::Layout world::WorldMaker::layout(const World& world) {
+  return {world.impl_->facts(), world.impl_->table(), world.impl_->memories()};
+}
 std::uint16_t world::WorldMaker::port(const World& world) {
   return world.impl_->port();
 }

@@ -49,7 +49,7 @@ void check_settings(const Settings& settings, int rank, const Refuse& refuse) {
   attempt(refuse, [&] { check_transport(settings.transport); });
   attempt(refuse, [&] { check_pipes(settings.shm_bytes); });
   attempt(refuse, [&] { net::parse_port_range(settings.port_range); });
-  attempt(refuse, [&] { group::Planner(0, 1, {}, {}, settings); });  // ANELLO_ALGORITHM
+  attempt(refuse, [&] { group::with_settings({}, settings); });
   attempt(refuse, [&] {
     if (!settings.metrics.empty()) net::parse_host_port("ANELLO_METRICS", settings.metrics);
   });

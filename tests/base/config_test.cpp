@@ -97,6 +97,15 @@ TEST_F(SettingsTest, VariablesAreRead) {
   EXPECT_EQ(settings.iface, "");
 }
 
+TEST_F(SettingsTest, WhatDiffersFromTheDefaultsIsListed) {
+  EXPECT_EQ(changed_settings(Settings()), "");
+  Settings settings;
+  settings.rank = 3;  // a launcher's
+  settings.transport = "tcp";
+  settings.spin = 20;
+  EXPECT_EQ(changed_settings(settings), "ANELLO_TRANSPORT=tcp, ANELLO_SPIN=20");
+}
+
 TEST_F(SettingsTest, MisspeltVariablesAreFoundWithTheNearestName) {
   setenv("ANELLO_SIZ", "2", 1);
   setenv("ANELLO_RANKS", "2", 1);

@@ -139,3 +139,16 @@ TEST(Settings, ThatAreMisspeltAreWarnedOf) {
 
 }  // namespace
 }  // namespace anello::launch
+TEST(Start, IsLoggedWithWhatRunsWhereAndHow) {
+  const Outcome outcome = testing::run(anello({"run", "-n", "3", "--", WAITER, "early"}),
+                                       {.environment = {"ANELLO_LOG=info", "ANELLO_STALL_TIME=5000"}});
+  for (const std::string& part :
+       {"rank 1: info: anello " + std::string(version()) + ": rank 1 of 3 is pid ", std::string("local rank 2 of 3, "),
+        std::string("it listens at 127.0.0.1:"), std::string("(lo)"),
+        std::string("info: settings that differ from their defaults: ANELLO_STALL_TIME=5000, ANELLO_LOG=info\n"),
+        std::string("info: hosts: "), std::string(" (ranks 0-2)\n"),
+        std::string("info: transport: shared memory between all ranks\n"), std::string("info: allreduce: "),
+        std::string(" above; layout 3 1 memory ")})
+    EXPECT_TRUE(contains(outcome.err, part)) << part << " is not in\n" << outcome.err;
+}
+
