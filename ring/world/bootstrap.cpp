@@ -159,7 +159,8 @@ World world::WorldMaker::make(const Identity& identity, const world::Exchange& e
                               const world::StartCheck& check) {
   try {
     World world(std::make_unique<World::Impl>(identity, exchange, settings, check));
-    if (!settings.timeline.empty()) world.start_timeline(settings.timeline);
+    if (!settings.timeline.empty())
+      world.impl_->tracing().try_to([&] { world.start_timeline(settings.timeline); }, world);
     return world;
   } catch (const std::system_error& e) {
     throw Error(ErrorCode::network, text("cannot set up the world: ", e.what()));

@@ -90,9 +90,13 @@ void Diagnosis::write_flight_file(std::string_view why) const {
 
 Diagnosis::Services Diagnosis::serve(net::EventLoop& background) {
   Services services;
-  if (!settings_.metrics.empty())
-    services.metrics = std::make_unique<net::Metrics>(background.context(), "ANELLO_METRICS", settings_.metrics,
-                                                      identity_.local_rank, [this] { return metrics(); });
+  if (!settings_.metrics.empty()) try {
+      services.metrics = std::make_unique<net::Metrics>(background.context(), "ANELLO_METRICS", settings_.metrics,
+                                                        identity_.local_rank, [this] { return metrics(); });
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::network) throw;
+      log(Severity::warning, error.message() + "; this rank goes on without that page");
+    }
   if (settings_.flight_signal != "none")
     services.on_signal = std::make_unique<net::OnSignal>(background.context(), settings_.flight_signal,
                                                          [this] { write_flight_file("a signal"); });

@@ -45,7 +45,8 @@ class Diagnosis {
 
   // True if serve() would start a service.
   static bool serves(const Settings& settings) { return !settings.metrics.empty() || settings.flight_signal != "none"; }
-  // Starts the services of the settings ANELLO_METRICS and ANELLO_FLIGHT_SIGNAL. Throws Error{configuration, network}.
+  // Starts the services of the settings ANELLO_METRICS and ANELLO_FLIGHT_SIGNAL. A port that is taken is a warning.
+  // Throws Error{configuration}.
   Services serve(net::EventLoop& background);
 
  private:

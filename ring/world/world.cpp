@@ -38,7 +38,7 @@ std::string World::layout() const {
 }
 
 void World::finish() {
-  if (impl_->tracing().on()) stop_timeline();
+  if (impl_->tracing().on()) impl_->tracing().try_to([this] { stop_timeline(); }, *this);
   impl_->finish();
 }
 void World::start_timeline(const std::string& path) {

@@ -1,9 +1,11 @@
 // Counters and the flight recorder, of whole worlds.
 #include <gmock/gmock.h>
 
+#include <asio/ip/tcp.hpp>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "ring/base/text.hpp"
 #include "tests/support/scratch.hpp"
 #include "tests/support/worlds.hpp"
 
@@ -83,6 +85,19 @@ TEST(Counters, waits_are_counted_with_their_time) {
         EXPECT_GT(counters.stalls, 0u);
       },
       settings);
+}
+
+TEST(Metrics, a_port_that_is_taken_is_a_warning) {
+  asio::io_context context;
+  const asio::ip::tcp::acceptor taken(context, {asio::ip::address_v4::loopback(), 0});
+  Settings settings = Settings::from_environment();
+  settings.metrics = text("127.0.0.1:", taken.local_endpoint().port());
+  testing::internal::CaptureStderr();
+  const auto told = told_on_all_ranks(
+      1, [](World& world) { world.barrier(), world.finish(); }, settings);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("warning: ANELLO_METRICS='" + settings.metrics + "': cannot listen at"));
+  EXPECT_FALSE(told[0].error) << told[0].error->what();
 }
 
 const json& operations(const json& flight, std::size_t group = 0) {
