@@ -6,6 +6,7 @@
 #include <anello/version.hpp>
 #include <csignal>
 #include <iostream>
+#include <filesystem>
 
 #include "rendezvous/launch/command_line.hpp"
 #include "rendezvous/launch/descriptor.hpp"
@@ -13,6 +14,7 @@
 #include "rendezvous/launch/options.hpp"
 #include "rendezvous/launch/run.hpp"
 #include "rendezvous/launch/secret.hpp"
+#include "rendezvous/launch/flight.hpp"
 #include "rendezvous/launch/signals.hpp"
 #include "rendezvous/server.hpp"
 #include "ring/base/config.hpp"
@@ -132,6 +134,29 @@ std::string usage() {
   for (const Command& command : kCommands)
     out += text("  ", command.name, std::string(12 - command.name.size(), ' '), command.summary, "\n");
   return out + "\n`anello COMMAND --help` lists the options of a command. `anello --version` prints the version.\n";
+int flight_command(const Words& words, char**) {
+  CLI::App app(
+      "Reads the flight recorder's files of all ranks, and says which rank did not come to which operation, which "
+      "ranks "
+      "wait for it, and what each rank did last.",
+      "anello flight");
+  const Settings settings = Settings::from_environment();
+  std::string folder = settings.flight_dir.empty() || settings.flight_dir == "none"
+                           ? std::filesystem::temp_directory_path().string()
+                           : settings.flight_dir;
+  std::string job;
+  app.add_option("folder", folder, "the folder of the files (ANELLO_FLIGHT_DIR)")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_option("--job", job, "the job's name; otherwise the newest file's job")->type_name("NAME");
+  if (const auto exit_code = parse(app, words)) return *exit_code;
+  std::vector<std::string> skipped;
+  const std::vector<Flight> flights = read_flights(folder, job, skipped);
+  for (const std::string& file : skipped) std::cerr << "anello: left out " << file << "\n";
+  std::cout << explain(flights);
+  return 0;
+}
+
 }
 
 int dispatch(int argc, char** argv) {
@@ -141,6 +166,7 @@ int dispatch(int argc, char** argv) {
   if (name == "--version") return std::cout << "anello " << version() << "\n", 0;
   for (const Command& command : kCommands)
     if (command.name == name) return command.run({words.begin() + 1, words.end()}, argv);
+    {"flight", "read the flight recorder's files: which rank did not come to which operation", flight_command},
   std::cerr << "anello: " << (name.empty() ? "no command is given" : text("'", name, "' is not a command"))
             << "; `anello --help` lists all commands\n";
   return 2;

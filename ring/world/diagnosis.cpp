@@ -58,6 +58,7 @@ void Diagnosis::write_flight(const std::string& path, std::string_view why) cons
                                .host = identity_.host,
                                .why = why,
                                .generation = identity_.generation,
+                               .incarnation = identity_.incarnation,
                                .rank = identity_.rank,
                                .size = identity_.size,
                                .unix_us = std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count(),
@@ -68,7 +69,8 @@ void Diagnosis::write_flight(const std::string& path, std::string_view why) cons
 void Diagnosis::failed(const failure::Verdict& why) {
   if (failed_.exchange(true)) return;
   send_last_word(settings_.report_fd, {identity_.rank, why.culprit, why.message});
-  write_flight_file(why.message);
+  const bool by_a_program = why.code == ErrorCode::aborted && why.culprit >= 0;  // it knows what was wrong
+  if (!by_a_program) write_flight_file(why.message);
 }
 
 // One file for each rank, which the next failure of the same job replaces.

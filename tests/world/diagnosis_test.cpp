@@ -193,7 +193,7 @@ TEST(Flight, has_what_is_queued) {
       [&](World& world) {
         if (world.rank() == 1) {
           std::this_thread::sleep_for(std::chrono::milliseconds(50));
-          world.abort("enough");
+          world.barrier();
           return;
         }
         std::vector<float> a(10), b(20);
@@ -210,13 +210,38 @@ TEST(Flight, has_what_is_queued) {
   EXPECT_EQ(operations(flight)[1]["state"], "queued");
 }
 
+// The program knows what was wrong, and says so.
+TEST(Flight, is_not_written_when_the_program_ends_the_world) {
+  const Scratch scratch;
+  Settings settings = Settings::from_environment();
+  settings.flight_dir = scratch.path();
+  for (const int ranks : {1, 2}) {
+    testing::internal::CaptureStderr();
+    const auto told = told_on_all_ranks(
+        ranks,
+        [](World& world) {
+          if (world.rank() == 0) world.abort("there is no such data");
+          world.barrier();
+        },
+        settings);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    EXPECT_EQ(told[0].error->code(), ErrorCode::aborted);
+    EXPECT_EQ(flight_in(scratch.path(), 0), "");
+  }
+}
+
 TEST(Flight, a_folder_that_is_none_is_a_warning) {
   Settings settings = Settings::from_environment();
   settings.flight_dir = "/dev/null";
   testing::internal::CaptureStderr();
   const auto told = told_on_all_ranks(
-      1, [](World& world) { world.abort("enough"), world.barrier(); }, settings);
-  EXPECT_EQ(told[0].error->code(), ErrorCode::aborted);
+      2,
+      [](World& world) {
+        std::vector<float> values(world.rank() == 1 ? 9 : 10);
+        world.allreduce(values);
+      },
+      settings);
+  EXPECT_EQ(told[0].error->code(), ErrorCode::mismatch);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("the last operations are lost (ANELLO_FLIGHT_DIR): '/dev/null/anello-flight."));
 }
