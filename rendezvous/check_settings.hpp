@@ -1,4 +1,5 @@
-// Checks this process's settings before it joins a world, in the words of init(). `anello doctor` uses it too. Any thread.
+// Checks this process's settings before it joins a world, in the words of init(). `anello doctor` uses it too. Any
+// thread.
 #pragma once
 #include "ring/base/log.hpp"
 #include "ring/world/check_settings.hpp"

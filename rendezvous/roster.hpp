@@ -4,9 +4,9 @@
 //
 // There is one generation at a time. Members gather. When as many have joined as the world's size, all are assigned
 // ranks and the world starts: rounds of exchange, until every member has left. If anything fails before that, the
-// start-up ends for all members with one message that names the culprit. If some members have left and the others neither
-// leave nor end in time, the world counts as started: its ranks watch each other. In all cases the next member to join
-// begins the next generation, so a member that vanishes cannot block the server.
+// start-up ends for all members with one message that names the culprit. If some members have left and the others
+// neither leave nor end in time, the world counts as started: its ranks watch each other. In all cases the next member
+// to join begins the next generation, so a member that vanishes cannot block the server.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -103,7 +103,7 @@ class Roster {
   int size_ = 0;           // 0: not known yet
   std::string size_from_;  // the source of size_, for messages
   std::map<MemberId, Member> members_;
-  std::map<int, MemberId> ranks_;     // given ranks; after start() all ranks
+  std::map<int, MemberId> ranks_;        // given ranks; after start() all ranks
   std::map<MemberId, Join> unfinished_;  // members of the newest start-up that had not left when it was over
   std::uint64_t seats_ = 0;
   std::size_t contributions_ = 0, contribution_bytes_ = 0;

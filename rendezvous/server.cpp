@@ -35,17 +35,31 @@ namespace {
 constexpr milliseconds kLastMessageLimit{5000};  // for a rank to read why its start-up failed
 
 tcp::endpoint checked_endpoint(const ServerOptions& options) {
+  asio::io_context context;
   asio::error_code failure;
-  const auto address = asio::ip::make_address(options.listen_address, failure);
-  if (failure)
-    throw Error(ErrorCode::configuration, text("the address to listen on must be numeric, such as 127.0.0.1, not '",
-                                               options.listen_address, "'"));
-  if (options.secret.empty() && !net::is_loopback(options.listen_address))
+  const auto found = tcp::resolver(context).resolve(options.listen_address, std::to_string(options.port),
+                                                    tcp::resolver::numeric_service, failure);
+  if (failure || found.empty())
+    throw Error(ErrorCode::configuration, text("the address to listen on must be one of this host, or a name that it "
+                                               "resolves, not '",
+                                               options.listen_address, "' (", failure.message(), ")"));
+  const tcp::endpoint where = *found.begin();
+  if (options.secret.empty() && !net::is_loopback(where.address().to_string()))
     throw Error(ErrorCode::configuration,
                 text("listening on ", options.listen_address,
                      " needs a secret: set ANELLO_SECRET_FILE (`anello secret FILE` makes one), or listen on "
                      "127.0.0.1"));
-  return {address, options.port};
+  return where;
+}
+
+// Of a listener on all addresses: one that other hosts can use, if this host has one.
+std::string usable_address(const asio::ip::address& listening) {
+  if (!listening.is_unspecified()) return listening.to_string();
+  try {
+    return net::choose_address("^lo,docker", listening.to_string(), net::local_interfaces());
+  } catch (const Error&) {
+    return listening.is_v6() ? "::1" : "127.0.0.1";
+  }
 }
 
 std::uint64_t random_number() {
@@ -80,7 +94,8 @@ class RendezvousServer::Impl {
  public:
   explicit Impl(const ServerOptions& options);
   ~Impl();
-  std::uint16_t port() const { return port_; }
+  std::uint16_t port() const { return listening_.port(); }
+  std::string address() const { return usable_address(listening_.address()); }
   ServerStats stats() const {
     const std::lock_guard lock(stats_mutex_);
     return stats_;
@@ -112,7 +127,7 @@ class RendezvousServer::Impl {
   std::optional<failure::Verdict> abort_verdict_;  // of the newest world that was aborted
   std::uint32_t aborted_generation_ = 0;
   trace::RejectedConnections rejected_;
-  std::uint16_t port_ = 0;
+  tcp::endpoint listening_;
   mutable std::mutex stats_mutex_;
   std::optional<net::Metrics> metrics_;
   ServerStats stats_;
@@ -149,7 +164,7 @@ void RendezvousServer::Impl::listen(const tcp::endpoint& where) {
     acceptor_.set_option(tcp::acceptor::reuse_address(true));
     acceptor_.bind(where);
     acceptor_.listen();
-    port_ = acceptor_.local_endpoint().port();
+    listening_ = acceptor_.local_endpoint();
   } catch (const asio::system_error& error) {
     throw Error(ErrorCode::network, text("cannot listen on ", net::host_port(where.address().to_string(), where.port()),
                                          ": ", error.code().message()));
@@ -179,8 +194,8 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
   publish_stats();
 }
 
-// Handshake, within kHandshakeLimit, and first request. Who has proved the secret may take longer: a loaded host may stop
-// it for seconds. Nothing if it only tried the server. Throws HandshakeError.
+// Handshake, within kHandshakeLimit, and first request. Who has proved the secret may take longer: a loaded host may
+// stop it for seconds. Nothing if it only tried the server. Throws HandshakeError.
 asio::awaitable<std::optional<rendezvous::Join>> RendezvousServer::Impl::receive_join(tcp::socket& socket) {
   const net::HalfOpen::Place place(half_open_, socket);
   publish_stats();
@@ -292,6 +307,9 @@ RendezvousServer::RendezvousServer(const ServerOptions& options) : impl_(std::ma
 RendezvousServer::~RendezvousServer() = default;
 std::uint16_t RendezvousServer::port() const {
   return impl_->port();
+}
+std::string RendezvousServer::address() const {
+  return impl_->address();
 }
 ServerStats RendezvousServer::stats() const {
   return impl_->stats();

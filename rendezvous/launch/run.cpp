@@ -10,6 +10,7 @@
 #include "rendezvous/launch/descendants.hpp"
 #include "rendezvous/launch/input.hpp"
 #include "rendezvous/launch/keeper.hpp"
+#include "rendezvous/launch/memory_events.hpp"
 #include "rendezvous/launch/messages.hpp"
 #include "rendezvous/launch/output.hpp"
 #include "rendezvous/launch/poll_set.hpp"
@@ -35,7 +36,8 @@ class Launcher {
         supervisor_(job, rendezvous::host_name(),
                     {.order = [this](const Order& order) { send_message(channel_, order); },
                      .abort = hooks.abort,
-                     .print = [this](const std::string& sentence) { output_.print(sentence); }}) {
+                     .print = [this](const std::string& sentence) { output_.print(sentence); },
+                     .out_of_memory_kills = out_of_memory_kills}) {
     std::signal(SIGCHLD, SIG_DFL);  // if SIGCHLD is ignored, waitpid() does not find the keeper
     start_keeper(argv);
   }

@@ -36,7 +36,11 @@ int likely_cause(int status) {
 }
 
 Supervisor::Supervisor(const Job& job, std::string host, Actions actions)
-    : job_(job), host_(std::move(host)), actions_(std::move(actions)), alive_(std::size_t(job.size)) {}
+    : job_(job),
+      host_(std::move(host)),
+      actions_(std::move(actions)),
+      kills_before_(actions_.out_of_memory_kills()),
+      alive_(std::size_t(job.size)) {}
 
 void Supervisor::reported(const Report& report, Clock::time_point now) {
   if (report.kind == Report::Kind::started) started(report.rank);
@@ -97,9 +101,7 @@ int Supervisor::likelihood(const Report& end) const {
 
 void Supervisor::name_cause() {
   const int status = cause_->status;
-  const std::string how = WIFSIGNALED(status) ? "was killed by " + signal_text(WTERMSIG(status))
-                                              : text("exited with status ", WEXITSTATUS(status));
-  why_ = text("rank ", cause_->rank, " (pid ", cause_->pid, ") ", how, " on ", host_);
+  why_ = text("rank ", cause_->rank, " (pid ", cause_->pid, ") ", describe_end(status));
   culprit_ = cause_->rank;
   if (word_ && likely_cause(status) < kSurelyCause && !is_culprit(cause_->rank)) {
     culprit_ = word_->culprit;
@@ -107,6 +109,13 @@ void Supervisor::name_cause() {
   }
   actions_.print(why_);
   enter(Phase::named, failed_at_ + kSearching);
+}
+
+std::string Supervisor::describe_end(int status) const {
+  if (!WIFSIGNALED(status)) return text("exited with status ", WEXITSTATUS(status), " on ", host_);
+  const std::string how = text("was killed by ", signal_text(WTERMSIG(status)), " on ", host_);
+  if (WTERMSIG(status) != SIGKILL || !kills_before_ || actions_.out_of_memory_kills() <= kills_before_) return how;
+  return how + "; meanwhile the kernel killed a process for lack of memory: start fewer ranks, or let each use less";
 }
 
 void Supervisor::signalled(int signal, Clock::time_point now) {

@@ -11,7 +11,8 @@ namespace anello::world {
 // Receives each Error; may throw it, which ends the check.
 using Refuse = std::function<void(const Error&)>;
 
-// Calls `refuse` for each setting that a world cannot use. `rank` is this rank: the tuning table is read by rank 0 only.
+// Calls `refuse` for each setting that a world cannot use. `rank` is this rank: the tuning table is read by rank 0
+// only.
 void check_settings(const Settings& settings, int rank, const Refuse& refuse);
 
 // The tuning table's text; empty if `path` is. Throws Error{configuration}. Parsed here too, so that the rank that read

@@ -1,6 +1,6 @@
-// What a rank reports to the launcher that started it when its world has failed: which rank is at fault. Ranks that fail
-// because of another rank may exit before that rank does, so the launcher cannot find it by the order of exits alone.
-// A message on a local socket that the rank inherits (ANELLO_REPORT_FD). Any thread.
+// What a rank reports to the launcher that started it when its world has failed: which rank is at fault. Ranks that
+// fail because of another rank may exit before that rank does, so the launcher cannot find it by the order of exits
+// alone. A message on a local socket that the rank inherits (ANELLO_REPORT_FD). Any thread.
 #pragma once
 #include <cstdint>
 #include <optional>

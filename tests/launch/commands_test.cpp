@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "tests/launch/launched.hpp"
+#include "tests/support/scratch.hpp"
 
 namespace anello::launch {
 namespace {
@@ -74,6 +75,41 @@ TEST(RendezvousAlone, APortInUseIsNamed) {
   EXPECT_TRUE(contains(second.err, port) && testing::lines(second.err).size() == 1) << second.err;
 }
 
+TEST(RendezvousAlone, PrintsAnAddressThatRanksCanUse) {
+  Process local(anello({"rendezvous", "--listen", "localhost"}));
+  ASSERT_TRUE(local.says("\n"));
+  EXPECT_TRUE(contains(local.out(), "=127.0.0.1:") || contains(local.out(), "=[::1]:")) << local.out();
+  local.signal(SIGTERM);
+  EXPECT_EQ(local.wait(), 0);
+  const Scratch scratch;
+  const std::string secret = scratch / "secret";
+  if (testing::run(anello({"secret", secret})).code != 0) GTEST_SKIP() << "this build has no authentication";
+  Process everywhere(anello({"rendezvous", "--listen", "0.0.0.0", "--secret-file", secret}));
+  ASSERT_TRUE(everywhere.says("\n")) << everywhere.err();
+  EXPECT_FALSE(contains(everywhere.out(), "0.0.0.0")) << everywhere.out();
+  everywhere.signal(SIGTERM);
+  EXPECT_EQ(everywhere.wait(), 0);
+}
+
+TEST(RendezvousAlone, MayEndWhenOneWorldHasFormed) {
+  Process server(anello({"rendezvous", "--once"}));
+  ASSERT_TRUE(server.says("\n"));
+  const std::string setting = testing::lines(server.out()).at(0);
+  EXPECT_EQ(testing::run({WAITER, "early"}, {.environment = {setting, "ANELLO_SIZE=1"}}).code, 3);
+  EXPECT_EQ(server.wait(), 0) << server.err();
+}
+
+TEST(RendezvousAlone, MayEndWhenAStartHasFailed) {
+  Process server(anello({"rendezvous", "--once"}));
+  ASSERT_TRUE(server.says("\n"));
+  const std::string setting = testing::lines(server.out()).at(0);
+  const Outcome rank =
+      testing::run({WAITER, "early"}, {.environment = {setting, "ANELLO_SIZE=2", "ANELLO_START_TIMEOUT=300"}});
+  EXPECT_TRUE(contains(rank.err, "only 1 of 2 ranks joined")) << rank.err;
+  EXPECT_EQ(server.wait(), 1);
+  EXPECT_TRUE(contains(server.err(), "only 1 of 2 ranks joined")) << server.err();
+}
+
 TEST(Settings, AreListed) {
   const Outcome plain = testing::run(anello({"settings"})), markdown = testing::run(anello({"settings", "--markdown"}));
   EXPECT_TRUE(contains(plain.out, "  ANELLO_IFACE ")) << plain.out;
@@ -131,14 +167,6 @@ TEST(Doctor, TriesTheRendezvous) {
   EXPECT_TRUE(contains(gone.out, "no rendezvous at " + address)) << gone.out;
 }
 
-TEST(Settings, ThatAreMisspeltAreWarnedOf) {
-  const Outcome outcome = testing::run({WAITER, "early"}, {.environment = {"ANELLO_SIZ=2"}});
-  EXPECT_TRUE(contains(outcome.err, "warning: ANELLO_SIZ is not a setting and is ignored; ANELLO_SIZE is one\n"))
-      << outcome.err;
-}
-
-}  // namespace
-}  // namespace anello::launch
 TEST(Start, IsLoggedWithWhatRunsWhereAndHow) {
   const Outcome outcome = testing::run(anello({"run", "-n", "3", "--", WAITER, "early"}),
                                        {.environment = {"ANELLO_LOG=info", "ANELLO_STALL_TIME=5000"}});
@@ -152,3 +180,11 @@ TEST(Start, IsLoggedWithWhatRunsWhereAndHow) {
     EXPECT_TRUE(contains(outcome.err, part)) << part << " is not in\n" << outcome.err;
 }
 
+TEST(Settings, ThatAreMisspeltAreWarnedOf) {
+  const Outcome outcome = testing::run({WAITER, "early"}, {.environment = {"ANELLO_SIZ=2"}});
+  EXPECT_TRUE(contains(outcome.err, "warning: ANELLO_SIZ is not a setting and is ignored; ANELLO_SIZE is one\n"))
+      << outcome.err;
+}
+
+}  // namespace
+}  // namespace anello::launch

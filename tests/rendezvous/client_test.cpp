@@ -1,4 +1,4 @@
-// The client against servers and hosts that are slow, mute or interrupted.
+// The client against servers and hosts that are slow, mute or interrupted; the launcher's notice against mute ranks.
 #include "rendezvous/client.hpp"
 
 #include <gmock/gmock.h>
@@ -11,6 +11,7 @@
 #include <functional>
 #include <thread>
 
+#include "rendezvous/abort_notice.hpp"
 #include "rendezvous/server.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/handshake.hpp"
@@ -81,7 +82,8 @@ TEST(Client, JoinsAgainIfTheConnectionEndsBefore) {
       tcp::socket socket = co_await accept_one(server.acceptor());
       const std::string body = co_await net::read_message(socket, rendezvous::kMaxRequestBytes);
       EXPECT_TRUE(std::holds_alternative<rendezvous::Join>(rendezvous::decode_request(body)));
-      const std::string reply = net::framed(rendezvous::encode(rendezvous::Reply(rendezvous::Assigned{.generation = 5})));
+      const std::string reply =
+          net::framed(rendezvous::encode(rendezvous::Reply(rendezvous::Assigned{.generation = 5})));
       co_await asio::async_write(socket, asio::buffer(reply), asio::use_awaitable);
     });
   });
@@ -141,6 +143,24 @@ TEST(Client, MayTryTheServerAndLeaveNoTrace) {
   Settings other = alone(server.port());
   other.job = "another";
   EXPECT_THAT(thrown_by([&] { RendezvousClient::try_server(other, ""); }), HasSubstr("this is not job 'another'"));
+}
+
+TEST(AbortNotice, IsNotDelayedByEachRankThatIsStopped) {
+  constexpr int kMute = 40;
+  Listener mute, alive;
+  rendezvous::Roster::Formed world{1, kMute + 1, {}};
+  for (int rank = 0; rank < kMute; rank++) world.ranks.push_back({rank, "127.0.0.1", mute.port()});
+  world.ranks.push_back({kMute, "127.0.0.1", alive.port()});
+  std::thread stopped([&, began = std::chrono::steady_clock::now()] {
+    alive.run([&]() -> asio::awaitable<void> {
+      tcp::socket socket = co_await accept_one(alive.acceptor());
+      const std::string notice = co_await net::read_message(socket, 8192);
+      EXPECT_THAT(notice, HasSubstr("enough"));
+      EXPECT_LT(std::chrono::steady_clock::now() - began, kMute * milliseconds(300)) << "one after another";
+    });
+  });
+  mute.run([&] { return rendezvous::send_abort_notice(world, kCredentials, {ErrorCode::aborted, -1, "enough"}); });
+  stopped.join();
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ std::vector<std::string> request_bodies() {
           encode(Request(Leave{41234})), encode(Request(Fail{"no luck"}))};
 }
 std::vector<std::string> reply_bodies() {
-  return {encode(Reply(Assigned{2, 3, 8, 1, 4, 1, 2, "node-a", 0x0123456789abcdef})), encode(Reply(Gathered{{"a", "", "ccc"}})),
+  return {encode(Reply(Assigned{2, 3, 8, 1, 4, 1, 2, "node-a", 0x0123456789abcdef})),
+          encode(Reply(Gathered{{"a", "", "ccc"}})),
           encode(Reply(Failed{ErrorCode::configuration, 3, "rank 3 failed"}))};
 }
 
