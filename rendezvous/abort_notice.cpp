@@ -1,11 +1,15 @@
 #include "rendezvous/abort_notice.hpp"
 
 #include <asio/buffer.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
+#include <asio/steady_timer.hpp>
 #include <asio/this_coro.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
+#include <memory>
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
@@ -18,7 +22,7 @@ namespace {
 using asio::use_awaitable;
 using asio::ip::tcp;
 
-constexpr std::chrono::milliseconds kLimitPerRank{300};
+constexpr std::chrono::milliseconds kLimitPerRank{300}, kBetweenRanks{10};
 
 // The rank closes the connection when it has read the verdict. Throws if that fails.
 asio::awaitable<void> send_to_rank(const Roster::Formed& world, const Roster::Reach& to,
@@ -27,7 +31,7 @@ asio::awaitable<void> send_to_rank(const Roster::Formed& world, const Roster::Re
   const net::Deadline deadline(socket, kLimitPerRank);
   const tcp::endpoint where(asio::ip::make_address(to.address), to.port);
   co_await socket.async_connect(where, use_awaitable);
-  const net::Claim claim{net::Role::launcher, world.generation, -1, to.rank};
+  const net::Claim claim{net::Role::launcher, world.generation, -1, to.rank, 0, 0, world.incarnation};
   co_await connect_handshake(socket, credentials, claim);
   failure::ControlMessage notice;
   notice.origin = to.rank;
@@ -40,15 +44,35 @@ asio::awaitable<void> send_to_rank(const Roster::Formed& world, const Roster::Re
   if (end != asio::error::eof) throw Error(ErrorCode::network, end.message());
 }
 
+struct Notice {
+  const Roster::Formed world;
+  const net::Credentials credentials;
+  const failure::Verdict verdict;
+  bool received = false;
+};
+
+asio::awaitable<void> try_rank(std::shared_ptr<Notice> notice, std::size_t index) {
+  const Roster::Reach& to = notice->world.ranks[index];
+  try {
+    co_await send_to_rank(notice->world, to, notice->credentials, notice->verdict);
+    notice->received = true;
+  } catch (const std::exception& error) {
+    log(Severity::info, text("rank ", to.rank, " did not receive the abort notice: ", error.what()));
+  }
+}
+
 }  // namespace
 
 asio::awaitable<void> send_abort_notice(Roster::Formed world, net::Credentials credentials, failure::Verdict verdict) {
-  for (const Roster::Reach& to : world.ranks) try {
-      co_await send_to_rank(world, to, credentials, verdict);
-      co_return;
-    } catch (const std::exception& error) {
-      log(Severity::info, text("rank ", to.rank, " did not receive the abort notice: ", error.what()));
-    }
+  const auto notice = std::make_shared<Notice>(Notice{std::move(world), std::move(credentials), std::move(verdict)});
+  const auto executor = co_await asio::this_coro::executor;
+  asio::steady_timer pause(executor);
+  for (std::size_t index = 0; index < notice->world.ranks.size() && !notice->received; index++) {
+    asio::co_spawn(executor, try_rank(notice, index), asio::detached);
+    pause.expires_after(kBetweenRanks);
+    asio::error_code ignored;
+    co_await pause.async_wait(asio::redirect_error(use_awaitable, ignored));
+  }
 }
 
 }  // namespace anello::rendezvous

@@ -9,7 +9,8 @@
 
 namespace anello::rendezvous {
 
-// Tries the ranks of `world` one after the other, 300 ms each, until one has received the verdict. Does not throw.
+// Tries the ranks of `world`, one every 10 ms and each for at most 300 ms, until one has received the verdict: stopped
+// ranks delay it little. Does not throw.
 asio::awaitable<void> send_abort_notice(Roster::Formed world, net::Credentials credentials, failure::Verdict verdict);
 
 }  // namespace anello::rendezvous

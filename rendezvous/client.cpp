@@ -9,6 +9,7 @@
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
+#include <cerrno>
 #include <thread>
 
 #include "rendezvous/describe.hpp"
@@ -33,6 +34,7 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr milliseconds kFirstPause{50}, kMaxPause{2000};
+constexpr milliseconds kTryLimit{5000};
 constexpr milliseconds kConnectLimit{
     5000};                            // per address: a route that drops packets must not use up the time of the others
 constexpr milliseconds kGrace{5000};  // for the server to report first: it knows which rank is missing
@@ -49,21 +51,59 @@ milliseconds jittered(milliseconds pause) {
   return pause / 2 + pause * draw / 512;
 }
 
+// A signal does not end the wait.
+bool readable(int socket, milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  pollfd entry{socket, POLLIN, 0};
+  for (;;) {
+    const int ready = poll(&entry, 1, int(left(deadline).count()));
+    if (ready >= 0 || errno != EINTR) return ready != 0;
+  }
+}
+
 void throw_if_failed(const Reply& reply) {
   if (const auto* failed = std::get_if<Failed>(&reply)) throw Error(failed->code, failed->message, failed->rank);
 }
 
 }  // namespace
 
-RendezvousClient::RendezvousClient(const Settings& settings, std::string secret)
-    : settings_(settings), server_(net::parse_host_port("ANELLO_RENDEZVOUS", settings.rendezvous)) {
+RendezvousClient::RendezvousClient(const Settings& settings, std::string secret, NotJoined)
+    : settings_(settings),
+      server_(net::parse_host_port("ANELLO_RENDEZVOUS", settings.rendezvous)),
+      interfaces_(net::local_interfaces()) {
   identity_.job = settings.job;
   identity_.secret = std::move(secret);
   net::require_usable({identity_.job, identity_.secret});
-  const auto deadline = Clock::now() + settings.start_timeout;
-  connect(deadline);
-  identity_.address = own_address();
-  join(left(deadline));
+}
+
+RendezvousClient::RendezvousClient(const Settings& settings, std::string secret)
+    : RendezvousClient(settings, std::move(secret), NotJoined()) {
+  connect_and_join(Clock::now() + settings.start_timeout);
+}
+
+void RendezvousClient::try_server(const Settings& settings, std::string secret) {
+  Settings impatient = settings;
+  impatient.start_timeout = std::min(settings.start_timeout, kTryLimit);
+  RendezvousClient client(impatient, std::move(secret), NotJoined());
+  client.connect(Clock::now() + impatient.start_timeout);
+  client.leave();
+}
+
+// The server drops a connection that does not join soon after its handshake, and drops the oldest of too many.
+void RendezvousClient::connect_and_join(Clock::time_point deadline) {
+  for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kMaxPause)) {
+    connect(deadline);
+    identity_.address = own_address();
+    try {
+      return join(left(deadline));
+    } catch (const Error& error) {
+      const bool may_be_tried_again = error.code() == ErrorCode::network || error.code() == ErrorCode::timed_out;
+      const milliseconds rest = jittered(pause);
+      if (!may_be_tried_again || left(deadline) <= rest) throw;
+      log(Severity::info, text("joining again: ", error.what()));
+      std::this_thread::sleep_for(rest);
+    }
+  }
 }
 
 RendezvousClient::~RendezvousClient() = default;
@@ -112,24 +152,32 @@ bool RendezvousClient::try_one(const tcp::endpoint& where, Clock::time_point dea
 
 asio::awaitable<void> RendezvousClient::open(const tcp::endpoint& where, milliseconds limit) {
   socket_ = tcp::socket(context_);
-  asio::error_code failure;
-  {
-    const net::Deadline deadline(socket_, std::min(limit, kConnectLimit));
-    co_await socket_.async_connect(where, asio::redirect_error(asio::use_awaitable, failure));
-    if (deadline.passed()) throw Error(ErrorCode::timed_out, "no answer");
+  const net::Deadline deadline(socket_, limit);
+  try {
+    co_await connect_socket(where);
+    const net::Credentials credentials{identity_.job, identity_.secret};
+    const net::Claim claim{net::Role::rendezvous, 0, settings_.rank, -1};
+    co_await connect_handshake(socket_, credentials, claim);
+  } catch (const Error&) {
+    if (deadline.passed()) throw Error(ErrorCode::timed_out, text("no answer within ", rendezvous::seconds(limit)));
+    throw;
   }
+}
+
+asio::awaitable<void> RendezvousClient::connect_socket(const tcp::endpoint& where) {
+  const net::Deadline deadline(socket_, kConnectLimit);
+  asio::error_code failure;
+  co_await socket_.async_connect(where, asio::redirect_error(asio::use_awaitable, failure));
+  if (deadline.passed()) throw Error(ErrorCode::timed_out, "no answer");
   if (failure) throw Error(ErrorCode::network, failure.message());
   socket_.set_option(tcp::no_delay(true), failure);
-  const net::Credentials credentials{identity_.job, identity_.secret};
-  const net::Claim claim{net::Role::rendezvous, 0, settings_.rank, -1};
-  co_await connect_handshake(socket_, credentials, claim);
 }
 
 std::string RendezvousClient::own_address() const {
   asio::error_code failure;
   const tcp::endpoint local = socket_.local_endpoint(failure);
   if (failure) throw Error(ErrorCode::network, text("the connection to the rendezvous broke: ", failure.message()));
-  std::string address = net::choose_address(settings_.iface, local.address().to_string(), net::local_interfaces());
+  std::string address = net::choose_address(settings_.iface, local.address().to_string(), interfaces_);
   if (identity_.secret.empty() && !net::is_loopback(address))
     throw Error(ErrorCode::configuration,
                 text("this rank would listen on ", address,
@@ -147,6 +195,7 @@ void RendezvousClient::join(milliseconds patience) {
   const auto* assigned = std::get_if<Assigned>(&reply);
   if (!assigned) throw Error(ErrorCode::protocol, "the rendezvous server sent a wrong reply to a request to join");
   identity_.generation = assigned->generation;
+  identity_.incarnation = assigned->incarnation;
   identity_.rank = assigned->rank;
   identity_.size = assigned->size;
   identity_.local_rank = assigned->local_rank;
@@ -181,8 +230,7 @@ Reply RendezvousClient::ask(const Request& request, milliseconds patience) {
 
 // Without a request, the server sends nothing except that the start-up has failed.
 void RendezvousClient::check(milliseconds patience) {
-  pollfd readable{socket_.native_handle(), POLLIN, 0};
-  if (poll(&readable, 1, int(patience.count())) == 0) return;
+  if (!readable(socket_.native_handle(), patience)) return;
   Reply reply;
   try {
     run(receive(kGrace, reply));

@@ -20,9 +20,13 @@ class RendezvousClient {
  public:
   // Connects to settings.rendezvous, and tries again until the server is there; then joins. Blocks until all ranks have
   // joined, for at most start_timeout plus the time that the system needs to resolve the name.
-  // Throws Error{configuration}, Error{network} with every address tried, Error{unauthorized}, Error{protocol}, and
-  // Error{rendezvous} that names the ranks that are missing or have failed.
+  // Connects and joins again if the connection ends before that. Throws Error{configuration}, Error{network} with every
+  // address tried, Error{unauthorized}, Error{protocol}, and Error{rendezvous} that names the ranks that are missing or
+  // have failed.
   RendezvousClient(const Settings& settings, std::string secret);
+  // Connects and proves the secret, but does not join. Gives up after 5 s, or after start_timeout if that is less.
+  // Throws as the constructor does.
+  static void try_server(const Settings& settings, std::string secret);
   ~RendezvousClient();  // without leave(): the server reports to the other ranks that this one ended
   RendezvousClient(const RendezvousClient&) = delete;
   RendezvousClient& operator=(const RendezvousClient&) = delete;
@@ -44,11 +48,15 @@ class RendezvousClient {
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct NotJoined {};
 
+  RendezvousClient(const Settings& settings, std::string secret, NotJoined);
+  void connect_and_join(Clock::time_point deadline);
   void connect(Clock::time_point deadline);
   bool try_all(Clock::time_point deadline);
   bool try_one(const asio::ip::tcp::endpoint& where, Clock::time_point deadline);
   asio::awaitable<void> open(const asio::ip::tcp::endpoint& where, std::chrono::milliseconds limit);
+  asio::awaitable<void> connect_socket(const asio::ip::tcp::endpoint& where);
   void join(std::chrono::milliseconds patience);
   std::string own_address() const;
   rendezvous::Reply ask(const rendezvous::Request& request, std::chrono::milliseconds patience);
@@ -60,6 +68,7 @@ class RendezvousClient {
 
   const Settings settings_;
   const net::HostPort server_;
+  const std::vector<net::Interface> interfaces_;  // listed before the server waits for this rank to join
   asio::io_context context_{1};
   asio::ip::tcp::socket socket_{context_};
   std::string tried_;  // the addresses of the last attempts, each with its error

@@ -1,58 +1,32 @@
 #include <anello/init.hpp>
 
+#include "rendezvous/check_settings.hpp"
 #include "rendezvous/client.hpp"
 #include "rendezvous/host.hpp"
+#include "rendezvous/start_log.hpp"
+#include "ring/base/config.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/auth.hpp"
 #include "ring/world/bootstrap.hpp"
+#include "ring/world/last_word.hpp"
 
 namespace anello {
 namespace {
-
-void check_consistent(const Settings& settings) {
-  if (settings.rank >= 0 && settings.size < 0)
-    throw Error(ErrorCode::configuration,
-                text("ANELLO_RANK=", settings.rank, " is set, but ANELLO_SIZE is not; set both"));
-  if (settings.rank >= 0 && settings.rank >= settings.size)
-    throw Error(ErrorCode::configuration,
-                text("ANELLO_RANK=", settings.rank, " must be less than ANELLO_SIZE=", settings.size));
-  if (settings.size > 1 && settings.rendezvous.empty())
-    throw Error(ErrorCode::configuration,
-                text("ANELLO_SIZE=", settings.size,
-                     " needs ANELLO_RENDEZVOUS=host:port; start the ranks with `anello run`, or a server with `anello "
-                     "rendezvous`"));
-}
-
-Severity log_severity(const Settings& settings) {
-  Severity severity = Severity::warning;
-  if (!parse(settings.log, severity))
-    throw Error(ErrorCode::configuration,
-                text("ANELLO_LOG must be error, warning, info or debug, not '", settings.log, "'"));
-  return severity;
-}
 
 World world_of_one(const Settings& settings) {
   Identity identity;
   identity.job = settings.job;
   identity.host = rendezvous::host_name();
   identity.address = "127.0.0.1";
-  return world::WorldMaker::make(
+  World world = world::WorldMaker::make(
       identity, [](std::string blob) { return std::vector<std::string>{std::move(blob)}; }, settings);
+  rendezvous::log_start(world, settings, identity.address);
+  return world;
 }
 
-}  // namespace
-
-World init() {
-  return init(Settings::from_environment());
-}
-
-World init(const Settings& settings) {
-  const Severity severity = log_severity(settings);
-  set_log(severity, settings.rank >= 0 ? text("rank ", settings.rank) : "");
-  check_consistent(settings);
-  if (settings.rendezvous.empty()) return world_of_one(settings);
-
+// Joins the ranks that the server brings together.
+World join(const Settings& settings, Severity severity) {
   RendezvousClient client(settings, net::read_secret(settings));
   const Identity& identity = client.identity();
   set_log(severity, text("rank ", identity.rank));
@@ -64,9 +38,33 @@ World init(const Settings& settings) {
         identity, [&](std::string blob) { return client.exchange(std::move(blob)); }, settings,
         [&](std::chrono::milliseconds patience) { client.check(patience); });
     client.leave(world::WorldMaker::port(world));
+    rendezvous::log_start(world, settings, identity.address);
     return world;
   } catch (const std::exception& error) {
     client.fail(error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+World init() {
+  return init(Settings::from_environment());
+}
+
+World init(const Settings& settings) {
+  const Severity severity = rendezvous::log_severity(settings);
+  set_log(severity, settings.rank >= 0 ? text("rank ", settings.rank) : "");
+  if (settings.local_rank <= 0)
+    for (const std::string& sentence : misspelt_settings()) log(Severity::warning, sentence);
+  const auto refuse = [](const Error& error) { throw error; };
+  rendezvous::check_settings(settings, refuse);
+  if (settings.rendezvous.empty()) return world_of_one(settings);
+  rendezvous::check_joining(settings, refuse);
+  try {
+    return join(settings, severity);
+  } catch (const Error& error) {
+    world::send_last_word(settings.report_fd, {settings.rank, error.rank(), error.message()});
     throw;
   }
 }

@@ -4,12 +4,17 @@
 
 #include <anello/error.hpp>
 #include <anello/version.hpp>
+#include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
+#include <thread>
 
+#include "rendezvous/check_settings.hpp"
 #include "rendezvous/launch/command_line.hpp"
 #include "rendezvous/launch/descriptor.hpp"
 #include "rendezvous/launch/doctor.hpp"
+#include "rendezvous/launch/flight.hpp"
 #include "rendezvous/launch/options.hpp"
 #include "rendezvous/launch/run.hpp"
 #include "rendezvous/launch/secret.hpp"
@@ -24,6 +29,9 @@ namespace {
 
 using namespace anello;
 using namespace anello::launch;
+
+constexpr std::chrono::milliseconds kBetweenLooks{50};   // of a server that ends when one world has formed
+constexpr std::chrono::milliseconds kLastMessages{500};  // for ranks to read why their start has failed
 
 int run_command(const Words& words, char** argv) {
   Job job;
@@ -45,16 +53,26 @@ int run_command(const Words& words, char** argv) {
   return launch::run(job, hooks, argv);
 }
 
-// Prints "ANELLO_RENDEZVOUS=address:port" and serves until SIGINT, SIGTERM or SIGHUP.
-void serve(const ServerOptions& options) {
+// Whether one world has formed. Throws the reason if its start has failed.
+bool formed_one(const ServerStats& stats) {
+  if (stats.worlds_formed > 0) return true;
+  if (stats.last_failure.empty()) return false;
+  std::this_thread::sleep_for(kLastMessages);
+  throw Error(ErrorCode::rendezvous, stats.last_failure);
+}
+
+// Prints "ANELLO_RENDEZVOUS=address:port" and serves until SIGINT, SIGTERM or SIGHUP; with `once`, until one world has
+// formed.
+void serve(const ServerOptions& options, bool once) {
   open_missing_standard_descriptors();
-  Signals signals({SIGINT, SIGTERM, SIGHUP});  // before the server's thread, which inherits the blocked signals
+  set_open_files_limit(open_files_limit().max);  // one for each rank
+  Signals signals({SIGINT, SIGTERM, SIGHUP});    // before the server's thread, which inherits the blocked signals
   const RendezvousServer server(options);
-  write_all(STDOUT_FILENO, "ANELLO_RENDEZVOUS=" + net::host_port(options.listen_address, server.port()) + "\n",
+  write_all(STDOUT_FILENO, "ANELLO_RENDEZVOUS=" + net::host_port(server.address(), server.port()) + "\n",
             "standard output");
-  while (!signals.next()) {
+  while (!signals.next() && !(once && formed_one(server.stats()))) {
     pollfd entry{signals.fd(), POLLIN, 0};
-    poll(&entry, 1, -1);
+    poll(&entry, 1, once ? int(kBetweenLooks.count()) : -1);
   }
 }
 
@@ -65,7 +83,7 @@ int rendezvous_command(const Words& words, char**) {
   ServerOptions options;
   std::string port = "0", size = "0";
   app.add_option("--port", port, "port to listen on; 0: any free port")->type_name("PORT")->capture_default_str();
-  app.add_option("--listen", options.listen_address, "numeric address to listen on")
+  app.add_option("--listen", options.listen_address, "address or name of this host to listen on")
       ->type_name("ADDRESS")
       ->capture_default_str();
   app.add_option("--size", size, "number of ranks; 0: the first rank to join decides")
@@ -76,13 +94,16 @@ int rendezvous_command(const Words& words, char**) {
       ->type_name("FILE");
   app.add_option("--metrics", options.metrics, "address at which counters are served to Prometheus")
       ->type_name("HOST:PORT");
+  bool once = false;
+  app.add_flag("--once", once, "end when one world has formed; if its start fails, with exit code 1");
   if (const auto exit_code = parse(app, words)) return *exit_code;
+  set_log(rendezvous::log_severity(settings), "rendezvous");
   options.port = std::uint16_t(parse_number("--port", port, 0, 65535));
   options.size = int(parse_number("--size", size, 0, 1048576));
   options.job = settings.job;
   options.secret = net::read_secret(settings);
   options.start_timeout = settings.start_timeout;
-  serve(options);
+  serve(options, once);
   return 0;
 }
 
@@ -113,6 +134,29 @@ int doctor_command(const Words& words, char**) {
   return examine(std::cout) == 0 ? 0 : 1;
 }
 
+int flight_command(const Words& words, char**) {
+  CLI::App app(
+      "Reads the flight recorder's files of all ranks, and says which rank did not come to which operation, which "
+      "ranks "
+      "wait for it, and what each rank did last.",
+      "anello flight");
+  const Settings settings = Settings::from_environment();
+  std::string folder = settings.flight_dir.empty() || settings.flight_dir == "none"
+                           ? std::filesystem::temp_directory_path().string()
+                           : settings.flight_dir;
+  std::string job;
+  app.add_option("folder", folder, "the folder of the files (ANELLO_FLIGHT_DIR)")
+      ->type_name("DIR")
+      ->capture_default_str();
+  app.add_option("--job", job, "the job's name; otherwise the newest file's job")->type_name("NAME");
+  if (const auto exit_code = parse(app, words)) return *exit_code;
+  std::vector<std::string> skipped;
+  const std::vector<Flight> flights = read_flights(folder, job, skipped);
+  for (const std::string& file : skipped) std::cerr << "anello: left out " << file << "\n";
+  std::cout << explain(flights);
+  return 0;
+}
+
 struct Command {
   std::string_view name, summary;
   int (*run)(const Words& words, char** argv);
@@ -122,6 +166,7 @@ constexpr Command kCommands[] = {
     {"rendezvous", "run the rendezvous server, for ranks that something else starts", rendezvous_command},
     {"secret", "make a file with a new secret, for jobs on several hosts", secret_command},
     {"settings", "list the settings (environment variables)", settings_command},
+    {"flight", "read the flight recorder's files: which rank did not come to which operation", flight_command},
     {"doctor", "report facts and problems of this host and its settings", doctor_command},
 };
 

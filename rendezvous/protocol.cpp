@@ -32,7 +32,7 @@ void write(Writer& out, const Fail& fail) {
 void write(Writer& out, const Assigned& assigned) {
   out.u8(std::uint8_t(Kind::assigned)).u32(assigned.generation).i32(assigned.rank).i32(assigned.size);
   out.i32(assigned.local_rank).i32(assigned.local_size).i32(assigned.node_rank).i32(assigned.node_count);
-  out.str(assigned.host);
+  out.str(assigned.host).u64(assigned.incarnation);
 }
 void write(Writer& out, const Gathered& gathered) {
   out.u8(std::uint8_t(Kind::gathered)).u32(std::uint32_t(gathered.blobs.size()));
@@ -98,6 +98,7 @@ Assigned read_assigned(Reader& in) {
   assigned.node_count = bounded("node count", in.i32(), 1, assigned.size);
   bounded("node rank", assigned.node_rank, 0, assigned.node_count - 1);
   assigned.host = printable(in.str(2 * kMaxNameBytes));
+  assigned.incarnation = in.u64();
   return assigned;
 }
 

@@ -45,7 +45,8 @@ using Request = std::variant<Join, Contribution, Leave, Fail>;
 struct Assigned {
   std::uint32_t generation = 1;
   std::int32_t rank = 0, size = 1, local_rank = 0, local_size = 1, node_rank = 0, node_count = 1;
-  std::string host;  // the rank's host; differs from other hosts of the same name
+  std::string host;               // the rank's host; differs from other hosts of the same name
+  std::uint64_t incarnation = 0;  // of the server; random
 };
 struct Gathered {
   std::vector<std::string> blobs;  // by rank

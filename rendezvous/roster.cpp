@@ -28,7 +28,7 @@ Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
   if (!wrong.empty()) return give_up(ErrorCode::configuration, join.rank, wrong);
   if (join.rank >= 0) ranks_.emplace(join.rank, id);
   limit_wait(now, join.patience);
-  return members_.size() == std::size_t(size_) ? start() : Sends();
+  return members_.size() == std::size_t(size_) ? start(now) : Sends();
 }
 
 // Why this joiner cannot be part of the world; empty if it can.
@@ -59,15 +59,16 @@ std::string Roster::unreachable() const {
   return {};
 }
 
-Roster::Sends Roster::start() {
+Roster::Sends Roster::start(Time now) {
   if (const std::string why = unreachable(); !why.empty()) return give_up(ErrorCode::configuration, -1, why);
   std::map<std::uint64_t, MemberId> seats;
   for (const auto& [id, member] : members_) seats.emplace(member.seat, id);
-  const std::vector<Assigned> assigned = assign(joins(), generation_);
+  std::vector<Assigned> assigned = assign(joins(), generation_);
   Sends sends;
   ranks_.clear();
   for (const auto& [seat, id] : seats) {
-    const Assigned& mine = assigned[sends.size()];
+    Assigned& mine = assigned[sends.size()];
+    mine.incarnation = incarnation_;
     Join& join = members_.at(id).join;
     join.rank = mine.rank;
     join.host = mine.host;
@@ -75,9 +76,9 @@ Roster::Sends Roster::start() {
     sends.push_back({{id}, mine});
   }
   phase_ = Phase::starting;
-  formed_ = {generation_, size_, {}};
-  aborted_.clear();
-  deadline_.reset();
+  formed_ = {generation_, size_, {}, incarnation_};
+  unfinished_.clear();
+  wait_for_next_step(now);
   return sends;
 }
 
@@ -93,13 +94,16 @@ Roster::Sends Roster::contributed(MemberId id, Contribution contribution, Time n
   if (contribution_bytes_ > kMaxReplyBytes / 2)
     return give_up(ErrorCode::rendezvous, member.join.rank,
                    text("the contributions to one exchange have more than ", kMaxReplyBytes / 2, " bytes together"));
-  if (contributions_++ == 0) since_ = now;
+  if (contributions_++ == 0) {
+    since_ = now;
+    deadline_.reset();
+  }
   member.blob = std::move(contribution.blob);
   limit_wait(now, contribution.patience);
-  return contributions_ == members_.size() ? finish_round() : Sends();
+  return contributions_ == members_.size() ? finish_round(now) : Sends();
 }
 
-Roster::Sends Roster::finish_round() {
+Roster::Sends Roster::finish_round(Time now) {
   Send send;
   Gathered gathered;
   for (const auto& [rank, id] : ranks_) {
@@ -110,22 +114,36 @@ Roster::Sends Roster::finish_round() {
   }
   send.reply = std::move(gathered);
   contributions_ = contribution_bytes_ = 0;
-  deadline_.reset();
+  wait_for_next_step(now);
   return {std::move(send)};
 }
 
-Roster::Sends Roster::left(MemberId id, std::uint16_t port) {
+// Between two rounds ranks connect to each other, and report first if that takes too long.
+void Roster::wait_for_next_step(Time now) {
+  constexpr milliseconds kForRanksToReport{5000};
+  since_ = now;
+  deadline_ = now + patience_ + kForRanksToReport;
+}
+
+Roster::Sends Roster::left(MemberId id, Time now, std::uint16_t port) {
   const auto at = members_.find(id);
-  if (const auto late = aborted_.find(id); late != aborted_.end() && port != 0)
+  if (const auto late = unfinished_.find(id); late != unfinished_.end() && port != 0)
     formed_.ranks.push_back({late->second.rank, late->second.address, port});
   if (at == members_.end()) return {};
   if (phase_ == Phase::gathering || contributions_ > 0) return failed(id, "it left too early");
   const Join& join = at->second.join;
-  if (left_.empty()) left_ = describe(join);
+  if (left_.empty()) {
+    left_ = describe(join);
+    wait_for_next_step(now);
+  }
   if (port != 0) formed_.ranks.push_back({join.rank, join.address, port});
   ranks_.erase(join.rank);
   members_.erase(at);
-  if (!members_.empty()) return {};
+  return members_.empty() ? form() : Sends();
+}
+
+Roster::Sends Roster::form() {
+  for (const auto& [id, member] : members_) unfinished_.emplace(id, member.join);
   worlds_formed_++;
   last_failure_.clear();
   next_generation();
@@ -151,7 +169,7 @@ Roster::Sends Roster::disconnected(MemberId id) {
 Roster::Sends Roster::aborted(int culprit, const std::string& reason) {
   if (members_.empty()) return {};
   if (phase_ == Phase::starting)
-    for (const auto& [id, member] : members_) aborted_.emplace(id, member.join);
+    for (const auto& [id, member] : members_) unfinished_.emplace(id, member.join);
   return give_up(ErrorCode::aborted, culprit, reason);
 }
 
@@ -168,10 +186,11 @@ Roster::Sends Roster::expired() {
                    text("only ", members_.size(), " of ", size_, " ranks joined within ", waited, ": missing ",
                         missing(), "; present: ", present_list(joins())),
                    hints());
+  if (!left_.empty()) return form();
   std::vector<Join> late;
   for (const auto& [rank, id] : ranks_)
     if (!members_.at(id).blob) late.push_back(members_.at(id).join);
-  return give_up(ErrorCode::rendezvous, late.front().rank,
+  return give_up(ErrorCode::rendezvous, contributions_ > 0 ? late.front().rank : -1,
                  text("the start-up does not progress: waited ", waited, " for ", present_list(late)));
 }
 

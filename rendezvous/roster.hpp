@@ -4,8 +4,9 @@
 //
 // There is one generation at a time. Members gather. When as many have joined as the world's size, all are assigned
 // ranks and the world starts: rounds of exchange, until every member has left. If anything fails before that, the
-// start-up ends for all members with one message that names the culprit. In both cases the next member to join begins
-// the next generation.
+// start-up ends for all members with one message that names the culprit. If some members have left and the others
+// neither leave nor end in time, the world counts as started: its ranks watch each other. In all cases the next member
+// to join begins the next generation, so a member that vanishes cannot block the server.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -35,6 +36,7 @@ class Roster {
     std::uint32_t generation = 0;
     int size = 0;
     std::vector<Reach> ranks;  // those that have left the rendezvous
+    std::uint64_t incarnation = 0;
   };
 
   // After a Failed its receivers are no longer members, and the roster ignores their later events.
@@ -46,11 +48,13 @@ class Roster {
 
   // `size` is the number of ranks; 0: the first rank to join decides. No wait of members for each other is longer than
   // `patience`, or than the patience of any of them.
-  Roster(int size, std::chrono::milliseconds patience) : expected_(size), patience_(patience) {}
+  // `incarnation` is a random number that tells its generations from those of other rosters.
+  Roster(int size, std::chrono::milliseconds patience, std::uint64_t incarnation = 0)
+      : expected_(size), patience_(patience), incarnation_(incarnation) {}
 
   Sends joined(MemberId id, const Join& join, Time now);
   Sends contributed(MemberId id, Contribution contribution, Time now);
-  Sends left(MemberId id, std::uint16_t port = 0);
+  Sends left(MemberId id, Time now, std::uint16_t port = 0);
   Sends failed(MemberId id, const std::string& reason);
   Sends disconnected(MemberId id);
   // The launcher ends the job and names the culprit's rank, or -1. A member that had already started, and leaves
@@ -79,8 +83,10 @@ class Roster {
 
   std::string conflict(const Join& join) const;
   std::string unreachable() const;
-  Sends start();
-  Sends finish_round();
+  Sends start(Time now);
+  Sends finish_round(Time now);
+  void wait_for_next_step(Time now);
+  Sends form();
   // Ends the start-up for all members. `hint` is added to what they receive, and not to last_failure().
   Sends give_up(ErrorCode code, int culprit, const std::string& message, const std::string& hint = {});
   void next_generation();
@@ -91,13 +97,14 @@ class Roster {
 
   const int expected_;
   const std::chrono::milliseconds patience_;
+  const std::uint64_t incarnation_;
   std::uint32_t generation_ = 1;
   Phase phase_ = Phase::gathering;
   int size_ = 0;           // 0: not known yet
   std::string size_from_;  // the source of size_, for messages
   std::map<MemberId, Member> members_;
-  std::map<int, MemberId> ranks_;     // given ranks; after start() all ranks
-  std::map<MemberId, Join> aborted_;  // members when the newest start-up was aborted
+  std::map<int, MemberId> ranks_;        // given ranks; after start() all ranks
+  std::map<MemberId, Join> unfinished_;  // members of the newest start-up that had not left when it was over
   std::uint64_t seats_ = 0;
   std::size_t contributions_ = 0, contribution_bytes_ = 0;
   std::string left_;  // the first member that left, for messages

@@ -6,6 +6,7 @@
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
+#include <cstring>
 #include <mutex>
 
 #include "rendezvous/abort_notice.hpp"
@@ -14,6 +15,7 @@
 #include "ring/base/text.hpp"
 #include "ring/net/accept.hpp"
 #include "ring/net/addresses.hpp"
+#include "ring/net/auth.hpp"
 #include "ring/net/event_loop.hpp"
 #include "ring/net/half_open.hpp"
 #include "ring/net/handshake.hpp"
@@ -33,17 +35,37 @@ namespace {
 constexpr milliseconds kLastMessageLimit{5000};  // for a rank to read why its start-up failed
 
 tcp::endpoint checked_endpoint(const ServerOptions& options) {
+  asio::io_context context;
   asio::error_code failure;
-  const auto address = asio::ip::make_address(options.listen_address, failure);
-  if (failure)
-    throw Error(ErrorCode::configuration, text("the address to listen on must be numeric, such as 127.0.0.1, not '",
-                                               options.listen_address, "'"));
-  if (options.secret.empty() && !net::is_loopback(options.listen_address))
+  const auto found = tcp::resolver(context).resolve(options.listen_address, std::to_string(options.port),
+                                                    tcp::resolver::numeric_service, failure);
+  if (failure || found.empty())
+    throw Error(ErrorCode::configuration, text("the address to listen on must be one of this host, or a name that it "
+                                               "resolves, not '",
+                                               options.listen_address, "' (", failure.message(), ")"));
+  const tcp::endpoint where = *found.begin();
+  if (options.secret.empty() && !net::is_loopback(where.address().to_string()))
     throw Error(ErrorCode::configuration,
                 text("listening on ", options.listen_address,
                      " needs a secret: set ANELLO_SECRET_FILE (`anello secret FILE` makes one), or listen on "
                      "127.0.0.1"));
-  return {address, options.port};
+  return where;
+}
+
+// Of a listener on all addresses: one that other hosts can use, if this host has one.
+std::string usable_address(const asio::ip::address& listening) {
+  if (!listening.is_unspecified()) return listening.to_string();
+  try {
+    return net::choose_address("^lo,docker", listening.to_string(), net::local_interfaces());
+  } catch (const Error&) {
+    return listening.is_v6() ? "::1" : "127.0.0.1";
+  }
+}
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  std::memcpy(&number, net::random_bytes(sizeof number).data(), sizeof number);
+  return number;
 }
 
 std::optional<net::Rejection> only_joining(const net::Claim& claim) {
@@ -72,7 +94,8 @@ class RendezvousServer::Impl {
  public:
   explicit Impl(const ServerOptions& options);
   ~Impl();
-  std::uint16_t port() const { return port_; }
+  std::uint16_t port() const { return listening_.port(); }
+  std::string address() const { return usable_address(listening_.address()); }
   ServerStats stats() const {
     const std::lock_guard lock(stats_mutex_);
     return stats_;
@@ -84,7 +107,7 @@ class RendezvousServer::Impl {
 
   void listen(const tcp::endpoint& where);
   asio::awaitable<void> serve(Connection connection);
-  asio::awaitable<rendezvous::Join> receive_join(tcp::socket& socket);
+  asio::awaitable<std::optional<rendezvous::Join>> receive_join(tcp::socket& socket);
   asio::awaitable<void> receive_requests(tcp::socket& socket, Roster::MemberId id);
   void deliver(const Roster::Sends& sends);
   void start_abort_notice();
@@ -92,6 +115,7 @@ class RendezvousServer::Impl {
   void publish_stats();
 
   const net::Credentials credentials_;
+  const milliseconds join_limit_;
   net::HalfOpen half_open_;
   // Declared before the members that use it: coroutines that have not ended when it stops are destroyed with it.
   net::EventLoop event_loop_;
@@ -103,7 +127,7 @@ class RendezvousServer::Impl {
   std::optional<failure::Verdict> abort_verdict_;  // of the newest world that was aborted
   std::uint32_t aborted_generation_ = 0;
   trace::RejectedConnections rejected_;
-  std::uint16_t port_ = 0;
+  tcp::endpoint listening_;
   mutable std::mutex stats_mutex_;
   std::optional<net::Metrics> metrics_;
   ServerStats stats_;
@@ -111,8 +135,9 @@ class RendezvousServer::Impl {
 
 RendezvousServer::Impl::Impl(const ServerOptions& options)
     : credentials_{options.job, options.secret},
+      join_limit_(options.start_timeout),
       half_open_(options.max_half_open),
-      roster_(options.size, options.start_timeout) {
+      roster_(options.size, options.start_timeout, random_number()) {
   require_usable(credentials_);
   listen(checked_endpoint(options));
   if (!options.metrics.empty())
@@ -139,7 +164,7 @@ void RendezvousServer::Impl::listen(const tcp::endpoint& where) {
     acceptor_.set_option(tcp::acceptor::reuse_address(true));
     acceptor_.bind(where);
     acceptor_.listen();
-    port_ = acceptor_.local_endpoint().port();
+    listening_ = acceptor_.local_endpoint();
   } catch (const asio::system_error& error) {
     throw Error(ErrorCode::network, text("cannot listen on ", net::host_port(where.address().to_string(), where.port()),
                                          ": ", error.code().message()));
@@ -169,21 +194,24 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
   publish_stats();
 }
 
-// Handshake and first request, each within kHandshakeLimit. Throws HandshakeError.
-asio::awaitable<rendezvous::Join> RendezvousServer::Impl::receive_join(tcp::socket& socket) {
+// Handshake, within kHandshakeLimit, and first request. Who has proved the secret may take longer: a loaded host may
+// stop it for seconds. Nothing if it only tried the server. Throws HandshakeError.
+asio::awaitable<std::optional<rendezvous::Join>> RendezvousServer::Impl::receive_join(tcp::socket& socket) {
   const net::HalfOpen::Place place(half_open_, socket);
   publish_stats();
   asio::error_code ignored;
   const tcp::endpoint peer = socket.remote_endpoint(ignored);
   const net::Claim claim = co_await accept_handshake(socket, credentials_, only_joining);
-  const net::Deadline deadline(socket, net::kHandshakeLimit);
+  const net::Deadline deadline(socket, std::max(net::kHandshakeLimit, join_limit_));
   const auto error = [&](trace::RejectReason reason, std::string_view why) {
     return net::HandshakeError(
         reason, text("connection from ", net::host_port(peer.address().to_string(), peer.port()), ": ", why));
   };
   try {
     const std::string body = co_await net::read_message(socket, rendezvous::kMaxRequestBytes);
-    rendezvous::Join join = std::get<rendezvous::Join>(rendezvous::decode_request(body));
+    const rendezvous::Request request = rendezvous::decode_request(body);
+    if (std::holds_alternative<rendezvous::Leave>(request)) co_return std::nullopt;
+    rendezvous::Join join = std::get<rendezvous::Join>(request);
     if (!socket.is_open()) throw error(trace::RejectReason::crowded_out, "closed to make room for newer connections");
     if (join.rank != claim.from)
       throw error(trace::RejectReason::place, "it joins as another rank than in its handshake");
@@ -212,7 +240,7 @@ asio::awaitable<void> RendezvousServer::Impl::receive_requests(tcp::socket& sock
       } else if (const auto* fail = std::get_if<rendezvous::Fail>(&request)) {
         deliver(roster_.failed(id, fail->reason));
       } else if (const auto* leave = std::get_if<rendezvous::Leave>(&request)) {
-        deliver(roster_.left(id, leave->port));
+        deliver(roster_.left(id, steady_clock::now(), leave->port));
         if (abort_verdict_ && aborted_generation_ == roster_.formed().generation) start_abort_notice();
         present = false;
       } else {
@@ -279,6 +307,9 @@ RendezvousServer::RendezvousServer(const ServerOptions& options) : impl_(std::ma
 RendezvousServer::~RendezvousServer() = default;
 std::uint16_t RendezvousServer::port() const {
   return impl_->port();
+}
+std::string RendezvousServer::address() const {
+  return impl_->address();
 }
 ServerStats RendezvousServer::stats() const {
   return impl_->stats();

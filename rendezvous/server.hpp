@@ -12,7 +12,7 @@
 namespace anello {
 
 struct ServerOptions {
-  std::string listen_address = "127.0.0.1";  // numeric; without a secret only loopback is accepted
+  std::string listen_address = "127.0.0.1";  // or a name; without a secret only loopback is accepted
   std::uint16_t port = 0;                    // 0: any free one
   std::string job = "default";
   std::string secret;
@@ -45,6 +45,8 @@ class RendezvousServer {
   RendezvousServer& operator=(const RendezvousServer&) = delete;
 
   std::uint16_t port() const;
+  // Numeric, for ranks. If the server listens on all addresses: one that other hosts can use, if there is one.
+  std::string address() const;
   ServerStats stats() const;  // any thread
 
   // Ends the newest world with Error{aborted}, whether it starts or runs. Every rank receives the reason and the

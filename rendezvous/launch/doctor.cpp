@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "gpu/plugin_loader.hpp"
+#include "rendezvous/check_settings.hpp"
+#include "rendezvous/client.hpp"
 #include "rendezvous/launch/build_info.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/cores.hpp"
@@ -102,7 +104,7 @@ std::string version_text(int version) {
 // Reports what the ranks of this host would use. A host without a GPU has no problem.
 void examine_gpus(Findings& findings) {
   try {
-    const gpu::DevicePlugin& library = gpu::installed(Settings::from_environment().gpu_plugin);
+    const gpu::DevicePlugin& library = gpu::installed(environment("ANELLO_GPU_PLUGIN").value_or(""));
     const AnelloGpuTable& table = library.table();
     findings.fact("GPU plugin", library.path().string());
     const int count = gpu::device_count(table);
@@ -127,27 +129,48 @@ void examine_gpus(Findings& findings) {
   }
 }
 
-bool is_setting(const std::string& variable) {
-  return std::ranges::any_of(setting_rows(), [&](const SettingRow& row) { return row.variable == variable; });
+// Every variable, and every problem with one, not only the first.
+Settings examine_variables(Findings& findings) {
+  Settings settings;
+  for (const auto& [variable, value] : environment_settings()) {
+    // The value of an unknown variable may be a secret.
+    findings.fact(variable, is_setting(variable) ? value : "(not shown)");
+    const std::string_view nearest = nearest_setting(variable);
+    if (!is_setting(variable))
+      findings.problem(text(variable, " is not a setting; ",
+                            nearest.empty() ? "`anello settings` lists all settings" : text(nearest, " is one")));
+    else
+      world::attempt([&](const Error& error) { findings.problem(error.what()); },
+                     [&] { settings.set(text(variable, "=", value)); });
+  }
+  return settings;
 }
 
-void examine_environment(Findings& findings) {
-  for (char** entry = environ; *entry; entry++) {
-    const std::string line = *entry, variable = line.substr(0, line.find('='));
-    if (!variable.starts_with("ANELLO_")) continue;
-    // The value of an unknown variable may be a secret.
-    findings.fact(variable, is_setting(variable) ? line.substr(variable.size() + 1) : "(not shown)");
-    if (!is_setting(variable)) findings.problem(variable + " is not a setting; `anello settings` lists all settings");
-  }
-  try {
-    Settings settings = Settings::from_environment();
-    settings.secret_fd = -1;  // can be read only once, and the ranks need it
-    net::read_secret(settings);
-    net::choose_address(settings.iface, "127.0.0.1", net::local_interfaces());
-    net::parse_port_range(settings.port_range);
-  } catch (const Error& error) {
+// A secret in a pipe can be read only once, and the ranks need it.
+bool secret_can_be_read(const Settings& settings) {
+  return settings.secret_fd < 0 || lseek(settings.secret_fd, 0, SEEK_CUR) >= 0;
+}
+
+void examine_settings(Findings& findings) {
+  Settings settings = examine_variables(findings);
+  int problems = 0;
+  const auto refuse = [&](const Error& error) {
     findings.problem(error.what());
-  }
+    problems++;
+  };
+  const bool readable = secret_can_be_read(settings);
+  if (!readable) settings.secret_fd = -1;
+  rendezvous::check_settings(settings, refuse);
+  rendezvous::check_joining(settings, refuse);
+  world::check_settings(settings, std::max(settings.rank, 0), refuse);
+  if (settings.rendezvous.empty()) return;
+  if (problems > 0 || !readable)
+    return findings.fact("rendezvous", problems > 0 ? "not tried, because of the problems with settings"
+                                                    : "not tried, because the secret can be read only once");
+  world::attempt(refuse, [&] {
+    RendezvousClient::try_server(settings, net::read_secret(settings));
+    findings.fact("rendezvous", text(settings.rendezvous, " answers, for job '", settings.job, "'"));
+  });
 }
 
 }  // namespace
@@ -158,7 +181,7 @@ int examine(std::ostream& out) {
   examine_host(findings);
   examine_limits(findings);
   examine_gpus(findings);
-  examine_environment(findings);
+  examine_settings(findings);
   return findings.finish();
 }
 

@@ -30,6 +30,7 @@ std::vector<std::string> rank_environment(const Job& job, int rank, std::uint16_
   out.push_back(text("ANELLO_RENDEZVOUS=127.0.0.1:", port));
   out.push_back("ANELLO_JOB=" + job.name);
   if (!job.secret.empty()) out.push_back(text("ANELLO_SECRET_FD=", kSecretDescriptor));
+  out.push_back(text("ANELLO_REPORT_FD=", kLastWordsDescriptor));
   if (rank == 0 && job.columns > 0) out.push_back(text("ANELLO_TTY=", job.columns));
   // Without these, OpenMP and OpenBLAS start a thread per core in every rank. OpenBLAS uses OMP_NUM_THREADS if its own
   // variable is not set.

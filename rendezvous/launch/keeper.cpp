@@ -54,6 +54,7 @@ class Keeper {
     for (int rank = 0; rank < config_.job.size; rank++)
       if (!start_rank(rank, port)) break;
     config_.ranks.clear();  // closes the pipes here, so that they end with the ranks
+    config_.last_words.close();
   }
 
   bool start_rank(int rank, std::uint16_t port) {
@@ -67,6 +68,7 @@ class Keeper {
                                         .out = ends.out.get(),
                                         .err = (ends.err ? ends.err : ends.out).get(),
                                         .secret = secret.get(),
+                                        .last_words = config_.last_words.get(),
                                         .signal_mask = config_.signal_mask,
                                         .open_files_limit = config_.open_files_limit,
                                         .cores = config_.job.bind ? &cores : nullptr});
@@ -118,7 +120,7 @@ class Keeper {
 };
 
 std::vector<int> descriptors_of(const KeeperConfig& config) {
-  std::vector<int> out = {config.channel.get()};
+  std::vector<int> out = {config.channel.get(), config.last_words.get()};
   for (const RankEnds& ends : config.ranks)
     for (const Descriptor* end : {&ends.in, &ends.out, &ends.err})
       if (*end) out.push_back(end->get());

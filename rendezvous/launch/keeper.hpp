@@ -20,6 +20,7 @@ struct RankEnds {
 struct KeeperConfig {
   const Job& job;
   Descriptor channel;
+  Descriptor last_words;  // all ranks write to it
   std::vector<RankEnds> ranks;
   sigset_t signal_mask;            // for the ranks
   unsigned long open_files_limit;  // for the ranks

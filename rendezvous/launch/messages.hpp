@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "rendezvous/launch/descriptor.hpp"
+#include "ring/world/last_word.hpp"
 
 namespace anello::launch {
 
@@ -42,6 +43,16 @@ std::optional<Message> receive_message(const Descriptor& channel, bool& closed) 
   if (got == ssize_t(sizeof message)) return message;
   closed = got >= 0 || errno != EAGAIN;
   return std::nullopt;
+}
+
+// The next last word of a rank, or nothing. Messages that are none are skipped. Does not block.
+inline std::optional<world::LastWord> receive_last_word(const Descriptor& last_words) {
+  char bytes[world::LastWord::kMaxMessageBytes + 64];
+  for (;;) {
+    const ssize_t got = recv(last_words.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got <= 0) return std::nullopt;
+    if (auto word = world::decode_last_word({bytes, std::size_t(got)})) return word;
+  }
 }
 
 }  // namespace anello::launch

@@ -45,7 +45,8 @@ std::optional<int> parse_run(Words words, Job& job) {
       "signal n killed it, 127 if the program was not found, 126 if it is not executable. 2 is wrong usage.\n"
       "OMP_NUM_THREADS and OPENBLAS_NUM_THREADS are 1 unless you set them.\n"
       "Ranks inherit standard input, output and error, and no other open file.\n\n"
-      "Environment variables (`anello run` sets ANELLO_RANK to ANELLO_SECRET_FD, and ANELLO_TTY, for the ranks):\n" +
+      "Environment variables (`anello run` sets ANELLO_RANK to ANELLO_SECRET_FD, ANELLO_REPORT_FD and ANELLO_TTY for "
+      "the ranks):\n" +
       settings_table(false));
   job.command = take_program(app, words);
   if (const auto exit_code = parse(app, words)) return exit_code;

@@ -27,14 +27,15 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 
 // First moves all sources above the targets, so that no source is overwritten before it is placed.
 bool place_descriptors(const Program& program) {
-  const int sources[] = {program.in, program.out, program.err, program.secret};
-  int moved[4];
-  for (int i = 0; i < 4; i++) {
+  constexpr int kCount = 5;
+  const int sources[kCount] = {program.in, program.out, program.err, program.secret, program.last_words};
+  int moved[kCount];
+  for (int i = 0; i < kCount; i++) {
     moved[i] = sources[i] < 0 ? -1 : fcntl(sources[i], F_DUPFD_CLOEXEC, kClear);
     if (sources[i] >= 0 && moved[i] < 0) return false;
   }
-  static_assert(kSecretDescriptor == 3);
-  for (int i = 0; i < 4; i++)
+  static_assert(kSecretDescriptor == 3 && kLastWordsDescriptor == 4);
+  for (int i = 0; i < kCount; i++)
     if (moved[i] >= 0 && dup2(moved[i], i) < 0) return false;
   return true;
 }

@@ -14,7 +14,8 @@ struct Program {
   const std::vector<std::string>& command;      // looked up in PATH
   const std::vector<std::string>& environment;  // "NAME=value"
   int in, out, err;
-  int secret;  // becomes kSecretDescriptor; -1: none
+  int secret;      // becomes kSecretDescriptor; -1: none
+  int last_words;  // becomes kLastWordsDescriptor
   const sigset_t& signal_mask;
   unsigned long open_files_limit;
   const cpu_set_t* cores;  // null: those of this process

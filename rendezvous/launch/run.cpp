@@ -10,6 +10,7 @@
 #include "rendezvous/launch/descendants.hpp"
 #include "rendezvous/launch/input.hpp"
 #include "rendezvous/launch/keeper.hpp"
+#include "rendezvous/launch/memory_events.hpp"
 #include "rendezvous/launch/messages.hpp"
 #include "rendezvous/launch/output.hpp"
 #include "rendezvous/launch/poll_set.hpp"
@@ -35,7 +36,8 @@ class Launcher {
         supervisor_(job, rendezvous::host_name(),
                     {.order = [this](const Order& order) { send_message(channel_, order); },
                      .abort = hooks.abort,
-                     .print = [this](const std::string& sentence) { output_.print(sentence); }}) {
+                     .print = [this](const std::string& sentence) { output_.print(sentence); },
+                     .out_of_memory_kills = out_of_memory_kills}) {
     std::signal(SIGCHLD, SIG_DFL);  // if SIGCHLD is ignored, waitpid() does not find the keeper
     start_keeper(argv);
   }
@@ -91,6 +93,8 @@ class Launcher {
 
   void receive_reports() {
     bool closed = false;
+    // A rank sends its last word before it exits.
+    while (const auto word = receive_last_word(last_words_)) supervisor_.received(*word);
     while (const auto report = receive_message<Report>(channel_, closed)) supervisor_.reported(*report, Clock::now());
     if (closed) supervisor_.keeper_gone();
   }
@@ -126,7 +130,7 @@ class Launcher {
   Signals signals_;
   Output output_;
   Input input_;
-  Descriptor channel_;
+  Descriptor channel_, last_words_;
   pid_t keeper_ = -1;
   Supervisor supervisor_;
   bool ended_ = false, discard_output_ = false;
@@ -145,13 +149,15 @@ void Launcher::start_keeper(char** argv) {
     Output::Ends out = output_.add_rank(rank);
     ends.push_back({rank == 0 ? input_.rank_end() : Descriptor(), std::move(out.out), std::move(out.err)});
   }
-  Pipe channel = make_channel();
+  Pipe channel = make_channel(), last_words = make_channel();
   adopt_orphans();
   keeper_ = fork();
   if (keeper_ < 0) throw system_error("starting the keeper process");
   if (keeper_ == 0)
-    run_keeper({job_, std::move(channel.read), std::move(ends), signals_.mask_before(), files.now, argv});
+    run_keeper({job_, std::move(channel.read), std::move(last_words.write), std::move(ends), signals_.mask_before(),
+                files.now, argv});
   channel_ = std::move(channel.write);
+  last_words_ = std::move(last_words.read);
 }
 
 }  // namespace

@@ -36,7 +36,11 @@ int likely_cause(int status) {
 }
 
 Supervisor::Supervisor(const Job& job, std::string host, Actions actions)
-    : job_(job), host_(std::move(host)), actions_(std::move(actions)), alive_(std::size_t(job.size)) {}
+    : job_(job),
+      host_(std::move(host)),
+      actions_(std::move(actions)),
+      kills_before_(actions_.out_of_memory_kills()),
+      alive_(std::size_t(job.size)) {}
 
 void Supervisor::reported(const Report& report, Clock::time_point now) {
   if (report.kind == Report::Kind::started) started(report.rank);
@@ -76,22 +80,42 @@ void Supervisor::exited(const Report& report, Clock::time_point now) {
     enter(Phase::searching, now + kSearching);
   }
   if (phase_ == Phase::searching) {
-    if (likely_cause(report.status) > likely_cause(cause_->status)) cause_ = report;
+    if (likelihood(report) > likelihood(*cause_)) cause_ = report;
     exit_code_ = code_of(cause_->status);
     if (likely_cause(cause_->status) == kSurelyCause || alive_count_ == 0) name_cause();
   }
-  const bool failed = phase_ == Phase::named || phase_ == Phase::reporting;
-  const bool all_ended = alive_count_ == 0 && (failed || ended_count_ == job_.size);
+  // The culprit may take longer to exit than the ranks that it made fail.
+  const bool named = phase_ == Phase::named || phase_ == Phase::reporting;
+  if (named && report.rank == culprit_ && report.status != 0) exit_code_ = code_of(report.status);
+  const bool all_ended = alive_count_ == 0 && (named || ended_count_ == job_.size);
   if (all_ended && phase_ < Phase::ending) end(SIGTERM, "the job is over", now);  // for processes that ranks started
+}
+
+void Supervisor::received(const world::LastWord& word) {
+  if (!word_ && word.culprit >= 0 && word.culprit < job_.size) word_ = word;
+}
+
+int Supervisor::likelihood(const Report& end) const {
+  return 2 * likely_cause(end.status) + (end.status != 0 && is_culprit(end.rank));
 }
 
 void Supervisor::name_cause() {
   const int status = cause_->status;
-  const std::string how = WIFSIGNALED(status) ? "was killed by " + signal_text(WTERMSIG(status))
-                                              : text("exited with status ", WEXITSTATUS(status));
-  why_ = text("rank ", cause_->rank, " (pid ", cause_->pid, ") ", how, " on ", host_);
+  why_ = text("rank ", cause_->rank, " (pid ", cause_->pid, ") ", describe_end(status));
+  culprit_ = cause_->rank;
+  if (word_ && likely_cause(status) < kSurelyCause && !is_culprit(cause_->rank)) {
+    culprit_ = word_->culprit;
+    why_ = text("rank ", culprit_, " failed first: ", word_->message, "; because of that ", why_);
+  }
   actions_.print(why_);
   enter(Phase::named, failed_at_ + kSearching);
+}
+
+std::string Supervisor::describe_end(int status) const {
+  if (!WIFSIGNALED(status)) return text("exited with status ", WEXITSTATUS(status), " on ", host_);
+  const std::string how = text("was killed by ", signal_text(WTERMSIG(status)), " on ", host_);
+  if (WTERMSIG(status) != SIGKILL || !kills_before_ || actions_.out_of_memory_kills() <= kills_before_) return how;
+  return how + "; meanwhile the kernel killed a process for lack of memory: start fewer ranks, or let each use less";
 }
 
 void Supervisor::signalled(int signal, Clock::time_point now) {
@@ -134,7 +158,7 @@ void Supervisor::tick(Clock::time_point now) {
   if (!deadline_ || now < *deadline_) return;
   if (phase_ == Phase::searching) return name_cause();
   if (phase_ == Phase::named) {
-    abort(cause_->rank, why_);
+    abort(culprit_, why_);
     return enter(Phase::reporting, failed_at_ + kReporting);
   }
   if (phase_ == Phase::reporting) return end(SIGTERM, why_, now);

@@ -7,10 +7,13 @@
 //   ending (TERM, grace) --> aborting (1 s, at most the grace) --> killing (5 s) --> over
 // Named: if the failure breaks connections, the ranks agree on it themselves and know more than the launcher. If it
 // does not (a rank that has left the world exits with an error), the launcher aborts the world after that time.
+// The cause is the exit of the rank that the ranks themselves blame (LastWord), or else the likeliest of those that
+// end while the launcher searches.
 // Aborting: ranks that wait in a collective may not react to the signal; then the collective fails with the reason,
 // which gives the program a last chance to end by itself.
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -35,10 +38,13 @@ class Supervisor {
     // Aborts the ranks' world; `culprit` is a rank or -1. Returns false if there is no world.
     std::function<bool(int culprit, const std::string& reason)> abort;
     std::function<void(const std::string&)> print;
+    // How often the kernel has killed a process here for lack of memory, if that is known.
+    std::function<std::optional<std::uint64_t>()> out_of_memory_kills = [] { return std::nullopt; };
   };
   Supervisor(const Job& job, std::string host, Actions actions);
 
   void reported(const Report& report, Clock::time_point now);
+  void received(const world::LastWord& word);         // call it before the exits that were reported later
   void signalled(int signal, Clock::time_point now);  // a signal to end the job
   void reader_gone(Clock::time_point now);            // the reader of the output has gone
   void output_failed(const std::string& why, Clock::time_point now);
@@ -61,18 +67,24 @@ class Supervisor {
   void started(int rank);
   void not_started(int rank, int error, Clock::time_point now);
   void exited(const Report& report, Clock::time_point now);
+  int likelihood(const Report& end) const;
+  bool is_culprit(int rank) const { return word_ && word_->culprit == rank; }
   void name_cause();
+  std::string describe_end(int status) const;
   std::string ranks_left() const;
 
   const Job& job_;
   std::string host_;
   Actions actions_;
+  const std::optional<std::uint64_t> kills_before_;  // for lack of memory
   std::vector<bool> alive_;
   int alive_count_ = 0, ended_count_ = 0;
   Phase phase_ = Phase::running;
   std::optional<Clock::time_point> deadline_;
-  std::optional<Report> cause_;  // the failure that ends the job, as far as known
-  std::string why_;              // why the job ends; the ranks receive it
+  std::optional<Report> cause_;          // the failure that ends the job, as far as known
+  int culprit_ = -1;                     // the rank of that failure, or the one that made it fail
+  std::optional<world::LastWord> word_;  // the first that names a culprit
+  std::string why_;                      // why the job ends; the ranks receive it
   Clock::time_point failed_at_{}, signalled_at_{};
   int exit_code_ = 0;
   bool keeper_was_killed_ = false, gave_up_ = false, abort_sent_ = false;

@@ -1,8 +1,12 @@
 #include "ring/base/config.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <anello/error.hpp>
 #include <charconv>
 #include <cstdlib>
+#include <numeric>
 
 #include "ring/base/algorithm.hpp"
 #include "ring/base/text.hpp"
@@ -30,6 +34,21 @@ std::string shown(int value) {
 }
 std::string shown(milliseconds value) {
   return std::to_string(value.count());
+}
+
+// How many letters must be replaced, inserted or removed to get from one to the other (Levenshtein's distance).
+std::size_t distance(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 0; i < from.size(); i++) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t k = 0; k < to.size(); k++) {
+      const std::size_t replaced = diagonal + (from[i] != to[k]);
+      diagonal = row[k + 1];
+      row[k + 1] = std::min({replaced, row[k] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
 }
 
 }  // namespace
@@ -69,10 +88,55 @@ void Settings::set(std::string_view assignment) {
   throw Error(ErrorCode::configuration, text("there is no setting ", name, "; `anello settings` lists them"));
 }
 
+std::vector<std::pair<std::string, std::string>> environment_settings() {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (char** entry = environ; *entry; entry++) {
+    const std::string_view line = *entry;
+    const std::size_t equals = line.find('=');
+    if (!line.starts_with("ANELLO_") || equals == std::string_view::npos || equals + 1 == line.size()) continue;
+    found.emplace_back(line.substr(0, equals), line.substr(equals + 1));
+  }
+  return found;
+}
+
+bool is_setting(std::string_view variable) {
+  return std::ranges::any_of(setting_rows(), [&](const SettingRow& row) { return row.variable == variable; });
+}
+
+std::string_view nearest_setting(std::string_view variable) {
+  std::string_view nearest;
+  std::size_t min = 3;
+  for (const SettingRow& row : setting_rows())
+    if (const std::size_t letters = distance(variable, row.variable); letters < min) {
+      min = letters;
+      nearest = row.variable;
+    }
+  return nearest;
+}
+
+std::vector<std::string> misspelt_settings() {
+  std::vector<std::string> sentences;
+  for (const auto& [variable, value] : environment_settings())
+    if (const std::string_view nearest = nearest_setting(variable); !is_setting(variable) && !nearest.empty())
+      sentences.push_back(text(variable, " is not a setting and is ignored; ", nearest, " is one"));
+  return sentences;
+}
+
 std::string wire_settings(const Settings& settings) {
   std::string out;
 #define ANELLO_SETTING(field, type, variable, value, unit, min, max, kind, sentence) \
   if (std::string_view(#kind) == "wire") out += variable "=" + shown(settings.field) + "\n";
+#include <anello/settings.def>
+#undef ANELLO_SETTING
+  return out;
+}
+
+std::string changed_settings(const Settings& settings) {
+  const Settings usual;
+  std::string out;
+#define ANELLO_SETTING(field, type, variable, value, unit, min, max, kind, sentence)     \
+  if (std::string_view(#kind) != "given" && shown(settings.field) != shown(usual.field)) \
+    out += text(out.empty() ? "" : ", ", variable, "=", shown(settings.field));
 #include <anello/settings.def>
 #undef ANELLO_SETTING
   return out;

@@ -14,6 +14,8 @@ struct Identity {
   std::string host;     // for messages; the same string on all ranks of one host
   std::string address;  // numeric ("127.0.0.1", "fe80::1%eth0"): this rank listens there, and the others connect to it
   std::string secret;   // empty: no authentication
+  // Random, of the rendezvous server: generations of two servers are told apart by it.
+  std::uint64_t incarnation = 0;
 };
 
 }  // namespace anello

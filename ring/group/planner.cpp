@@ -16,14 +16,14 @@ Algorithm algorithm_named(ErrorCode code, std::string_view what, std::string_vie
   return algorithm;
 }
 
+}  // namespace
+
 algorithms::Facts with_settings(algorithms::Facts facts, const Settings& settings) {
   facts.slab_bytes = settings.slab_bytes;
   facts.rank_order = settings.reproducible != 0;
   facts.forced = algorithm_named(ErrorCode::configuration, "ANELLO_ALGORITHM", settings.algorithm);
   return facts;
 }
-
-}  // namespace
 
 Planner::Planner(int rank, std::uint32_t generation, const algorithms::Facts& facts, algorithms::Table table,
                  const Settings& settings)

@@ -12,6 +12,9 @@
 
 namespace anello::group {
 
+// The facts with what the settings want. Throws Error{configuration} that names ANELLO_ALGORITHM.
+algorithms::Facts with_settings(algorithms::Facts facts, const Settings& settings);
+
 class Planner {
  public:
   // `facts` and `table` are equal on all ranks. The settings are added to the facts.

@@ -45,6 +45,7 @@ PeerConnections::PeerConnections(asio::io_context& context, const Identity& iden
     : context_(context),
       rank_(identity.rank),
       generation_(identity.generation),
+      incarnation_(identity.incarnation),
       credentials_{identity.job, identity.secret},
       congestion_(congestion_for(identity, settings)),
       buffer_bytes_(settings.socket_buffer_bytes),
@@ -140,6 +141,8 @@ std::optional<Rejection> PeerConnections::acceptable(const Claim& claim) const {
   if (claim.generation != generation_)
     return Rejection{trace::RejectReason::generation,
                      text("generation ", claim.generation, " is not the current one, ", generation_)};
+  if (claim.incarnation != incarnation_)
+    return Rejection{trace::RejectReason::generation, "it belongs to another run of this job; end that run first"};
   if (claim.to != rank_) return misplaced(text("this is rank ", rank_, ", not ", claim.to));
   if (claim.role == Role::launcher) return {};
   if (claim.from <= rank_ || claim.from >= int(peers_.size()))
@@ -162,7 +165,7 @@ awaitable<PeerConnections::Socket> PeerConnections::try_connect(Claim claim) {
 
 awaitable<PeerConnections::Socket> PeerConnections::connect(int peer, Role role, std::uint32_t lane,
                                                             std::uint64_t group, steady_clock::time_point deadline) {
-  const Claim claim{role, generation_, rank_, peer, lane, group};
+  const Claim claim{role, generation_, rank_, peer, lane, group, incarnation_};
   steady_clock::duration backoff = std::chrono::milliseconds(20);
   for (;;) {
     std::string why;

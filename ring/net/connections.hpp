@@ -90,6 +90,7 @@ class PeerConnections {
   asio::io_context& context_;
   int rank_;
   std::uint32_t generation_;
+  std::uint64_t incarnation_;
   Credentials credentials_;
   std::string congestion_;
   int buffer_bytes_;

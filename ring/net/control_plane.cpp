@@ -232,7 +232,7 @@ void ControlPlane::publish() {
 void ControlPlane::fail() {
   failed_.store(true, std::memory_order_release);
   for (const auto& group : groups()) group->bell->ring();
-  when_failed_(detector_.verdict()->message);
+  when_failed_(*detector_.verdict());
   const std::lock_guard lock(mutex_);
   handled_ = true;
 }

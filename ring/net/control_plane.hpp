@@ -24,7 +24,7 @@ namespace anello::net {
 class ControlPlane {
  public:
   // Called once with the verdict's message, on the background thread.
-  using WhenFailed = std::function<void(const std::string& why)>;
+  using WhenFailed = std::function<void(const failure::Verdict& why)>;
 
   // A neighbour from which nothing was received for `silence_limit` ends the world; 0: never.
   ControlPlane(asio::io_context& context, PeerConnections& peer_connections, const Identity& identity,

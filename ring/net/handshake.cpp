@@ -40,7 +40,7 @@ std::string encode(const Hello& hello) {
   Writer out;
   out.u8(std::uint8_t(hello.claim.role)).u32(hello.claim.generation).i32(hello.claim.from).i32(hello.claim.to);
   out.u32(hello.claim.lane);
-  out.u64(hello.claim.group);
+  out.u64(hello.claim.group).u64(hello.claim.incarnation);
   out.u8(hello.secret).raw(hello.nonce).str(hello.job);
   return std::move(out).take();
 }
@@ -55,6 +55,7 @@ Hello decode_hello(std::string_view bytes) {
   hello.claim.to = reader.i32();
   hello.claim.lane = reader.u32();
   hello.claim.group = reader.u64();
+  hello.claim.incarnation = reader.u64();
   hello.secret = reader.u8() != 0;
   hello.nonce = reader.raw(kNonceBytes);
   hello.job = reader.str(kMaxJobBytes);

@@ -4,7 +4,7 @@
 // at a time. Close a socket whose handshake failed.
 //
 //   connecting                         accepting
-//   hello: role, job, generation, from, to, lane, group, nonce  ->
+//   hello: role, job, generation, incarnation, from, to, lane, group, nonce  ->
 //                                      <- challenge: nonce
 //   proof                              ->
 //                                      <- accepted: proof
@@ -51,6 +51,7 @@ struct Claim {
   std::int32_t from = -1, to = -1;
   std::uint32_t lane = 0;   // which of several connections between the two
   std::uint64_t group = 0;  // whose data it is for; 0 is the world
+  std::uint64_t incarnation = 0;
 };
 
 // Why a connection is refused.

@@ -12,12 +12,6 @@
 namespace anello::net {
 namespace {
 
-int number_of(std::string_view name) {
-  if (name == "USR1") return SIGUSR1;
-  if (name == "USR2") return SIGUSR2;
-  throw Error(ErrorCode::configuration, text("ANELLO_FLIGHT_SIGNAL must be none, USR1 or USR2, not '", name, "'"));
-}
-
 // How many objects of this process wait for a signal: while there are any, the handler is the event loop's.
 std::mutex mutex;
 std::map<int, int> waiting;
@@ -30,8 +24,14 @@ bool has_handler(int number) {
 
 }  // namespace
 
+int signal_number(std::string_view name) {
+  if (name == "USR1") return SIGUSR1;
+  if (name == "USR2") return SIGUSR2;
+  throw Error(ErrorCode::configuration, text("ANELLO_FLIGHT_SIGNAL must be none, USR1 or USR2, not '", name, "'"));
+}
+
 OnSignal::OnSignal(asio::io_context& context, std::string_view name, std::function<void()> call)
-    : number_(number_of(name)), call_(std::move(call)), signals_(context) {
+    : number_(signal_number(name)), call_(std::move(call)), signals_(context) {
   const std::lock_guard lock(mutex);
   if (waiting[number_] == 0 && has_handler(number_))
     throw Error(ErrorCode::configuration,

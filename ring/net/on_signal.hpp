@@ -8,10 +8,12 @@
 
 namespace anello::net {
 
+// "USR1" or "USR2". Throws Error{configuration} that names ANELLO_FLIGHT_SIGNAL.
+int signal_number(std::string_view name);
+
 class OnSignal {
  public:
-  // "USR1" or "USR2". Throws Error{configuration} that names ANELLO_FLIGHT_SIGNAL, also if the program has a handler
-  // of its own for it.
+  // Throws as signal_number() does, also if the program has a handler of its own for the signal.
   OnSignal(asio::io_context& context, std::string_view name, std::function<void()> call);
   ~OnSignal();
   OnSignal(const OnSignal&) = delete;

@@ -13,7 +13,8 @@ class FlightWriter {
 
   std::string all(const std::vector<History>& histories) {
     out_ << "{\"rank\":" << head_.rank << ",\"size\":" << head_.size << ",\"host\":" << json_text(head_.host)
-         << ",\"job\":" << json_text(head_.job) << ",\"generation\":" << head_.generation
+         << ",\"job\":" << json_text(head_.job) << ",\"generation\":" << head_.generation << ",\"incarnation\":\""
+         << std::hex << head_.incarnation << std::dec << "\""
          << ",\"why\":" << json_text(head_.why) << ",\"written_us\":" << head_.unix_us << ",\"groups\":[";
     for (const History& history : histories) {
       out_ << (&history == histories.data() ? "\n" : ",\n");
@@ -25,7 +26,8 @@ class FlightWriter {
 
  private:
   void group(const History& history) {
-    out_ << " {\"group\":" << json_text(history.name) << ",\"members\":[";
+    out_ << " {\"id\":\"" << std::hex << history.group << std::dec << "\",\"group\":" << json_text(history.name)
+         << ",\"members\":[";
     for (std::size_t k = 0; k < history.members.size(); k++) out_ << (k ? "," : "") << history.members[k];
     out_ << "],\"operations\":[";
     for (const Record& record : history.records) {

@@ -11,12 +11,13 @@ namespace anello::trace {
 struct FlightHead {
   std::string_view job, host, why;
   std::uint32_t generation = 1;
+  std::uint64_t incarnation = 0;
   int rank = 0, size = 1;
   std::int64_t unix_us = 0;  // the time at `now`
   TickClock::Moment now;
 };
 
-// {"rank", "host", ..., "groups": [{"group", "members", "operations": [{"sequence", "operation", "name", "state",
+// {"rank", "host", ..., "groups": [{"id", "group", "members", "operations": [{"sequence", "operation", "name", "state",
 // "queued_us", "begun_us", "ended_us"}]}]}: oldest first; times since 1970, null for what has not happened yet. The
 // state is "queued", "begun" or "done"; after a world has failed, no operation becomes done.
 std::string flight_json(const FlightHead& head, const TickClock::Scale& scale, const std::vector<History>& histories);

@@ -1,6 +1,5 @@
 // How a world starts: listen, exchange endpoints and settings, connect the control plane.
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <numeric>
 #include <sstream>
@@ -11,7 +10,7 @@
 #include "ring/base/cores.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/shm_negotiation.hpp"
-#include "ring/shm/byte_pipe.hpp"
+#include "ring/world/check_settings.hpp"
 #include "ring/world/peer_info.hpp"
 #include "ring/world/world_impl.hpp"
 
@@ -47,35 +46,6 @@ void compare_settings(const std::string& first, const std::string& theirs, int r
       rank);
 }
 
-// Throws Error{configuration} for an unknown transport, or pipes of an impossible size.
-void check_transport(const Settings& settings) {
-  const std::string& transport = settings.transport;
-  if (transport != "auto" && transport != "tcp" && transport != "shm")
-    throw Error(ErrorCode::configuration, text("ANELLO_TRANSPORT must be auto, tcp or shm, not '", transport, "'"));
-  if (settings.shm_bytes % int(shm::kLineBytes) != 0)
-    throw Error(ErrorCode::configuration,
-                text("ANELLO_SHM_BYTES must be a multiple of ", shm::kLineBytes, ", not ", settings.shm_bytes));
-}
-
-// Parsed here too, so that the rank that read the file reports its errors.
-std::string read_table(const std::string& path) {
-  if (path.empty()) return {};
-  const std::string what = text("ANELLO_TABLE='", path, "'");
-  std::ifstream file(path);
-  std::ostringstream all;
-  if (!file || !(all << file.rdbuf()))
-    throw Error(ErrorCode::configuration, text(what, " cannot be read, or is empty"));
-  const std::string table = std::move(all).str();
-  if (table.size() > world::PeerInfo::kMaxTableBytes)
-    throw Error(ErrorCode::configuration, text(what, " has more than ", world::PeerInfo::kMaxTableBytes, " bytes"));
-  try {
-    algorithms::parse_table(table);
-  } catch (Error& e) {
-    throw e.within(what);
-  }
-  return table;
-}
-
 }  // namespace
 
 World::Impl::Impl(const Identity& identity, const world::Exchange& exchange, const Settings& settings,
@@ -92,6 +62,7 @@ World::Impl::Impl(const Identity& identity, const world::Exchange& exchange, con
 
 void World::Impl::start(const world::Exchange& exchange, const Settings& settings, const world::StartCheck& check) {
   const auto deadline = std::chrono::steady_clock::now() + settings.start_timeout;
+  world::check_settings(settings, identity_.rank, [](const Error& error) { throw error; });
   facts_.world = identity_.size;
   facts_.hosts = identity_.node_count;
   hosts_ = {identity_.host};
@@ -125,9 +96,8 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
   peer_connections_.emplace(context, identity_, settings, diagnosis_.rejected_connections());
 
   std::vector<net::Endpoint> peers;
-  check_transport(settings);
   const std::string memory = settings.transport == "tcp" ? "" : net::memory_domain();
-  const std::string table = identity_.rank == 0 ? read_table(settings.table) : "";
+  const std::string table = identity_.rank == 0 ? world::read_table(settings.table) : "";
   const std::vector<std::string> blobs = exchange(world::encode(
       {peer_connections_->endpoint(), wire_settings(settings), identity_.node_rank, available_cores(), memory, table}));
   std::string first;
@@ -152,7 +122,7 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
   shares_cores_ = loads.at(identity_.node_rank).shares_cores();
 
   control_.emplace(context, *peer_connections_, identity_, hosts_, diagnosis_.recorders(), settings.silence_limit,
-                   [this](const std::string& why) { diagnosis_.failed(why); });
+                   [this](const failure::Verdict& why) { diagnosis_.failed(why); });
   link_router_.emplace(context);
   const auto accepted = [this](const net::Claim& claim, net::PeerConnections::Socket socket) {
     if (claim.role == net::Role::control)
@@ -178,6 +148,9 @@ std::uint16_t World::Impl::port() const {
 const Settings& world::WorldMaker::settings(const World& world) {
   return world.impl_->settings();
 }
+world::WorldMaker::Layout world::WorldMaker::layout(const World& world) {
+  return {world.impl_->facts(), world.impl_->table(), world.impl_->memories()};
+}
 std::uint16_t world::WorldMaker::port(const World& world) {
   return world.impl_->port();
 }
@@ -186,7 +159,8 @@ World world::WorldMaker::make(const Identity& identity, const world::Exchange& e
                               const world::StartCheck& check) {
   try {
     World world(std::make_unique<World::Impl>(identity, exchange, settings, check));
-    if (!settings.timeline.empty()) world.start_timeline(settings.timeline);
+    if (!settings.timeline.empty())
+      world.impl_->tracing().try_to([&] { world.start_timeline(settings.timeline); }, world);
     return world;
   } catch (const std::system_error& e) {
     throw Error(ErrorCode::network, text("cannot set up the world: ", e.what()));

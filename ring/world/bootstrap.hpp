@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ring/algorithms/selection.hpp"
 #include "ring/base/identity.hpp"
 
 namespace anello::world {
@@ -29,6 +30,13 @@ class WorldMaker {
       const StartCheck& check = [](auto) {});
 
   static const Settings& settings(const World& world);
+  // What the ranks found out about each other at start. Valid as long as the world.
+  struct Layout {
+    const algorithms::Facts& facts;
+    const algorithms::Table& table;
+    const std::vector<std::string>& memories;  // by rank: ranks with the same text can share memory; empty: none
+  };
+  static Layout layout(const World& world);
   // The port where this rank listens for other ranks and for the launcher. 0: it does not listen.
   static std::uint16_t port(const World& world);
 };

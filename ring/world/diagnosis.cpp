@@ -10,6 +10,7 @@
 #include "ring/net/on_signal.hpp"
 #include "ring/trace/flight_file.hpp"
 #include "ring/trace/prometheus.hpp"
+#include "ring/world/last_word.hpp"
 
 namespace anello::world {
 namespace {
@@ -57,6 +58,7 @@ void Diagnosis::write_flight(const std::string& path, std::string_view why) cons
                                .host = identity_.host,
                                .why = why,
                                .generation = identity_.generation,
+                               .incarnation = identity_.incarnation,
                                .rank = identity_.rank,
                                .size = identity_.size,
                                .unix_us = std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count(),
@@ -64,8 +66,11 @@ void Diagnosis::write_flight(const std::string& path, std::string_view why) cons
   replace_file(path, flight_json(head, clock_.scale(), recorders_.histories()));
 }
 
-void Diagnosis::failed(std::string_view why) {
-  if (!failed_.exchange(true)) write_flight_file(why);
+void Diagnosis::failed(const failure::Verdict& why) {
+  if (failed_.exchange(true)) return;
+  send_last_word(settings_.report_fd, {identity_.rank, why.culprit, why.message});
+  const bool by_a_program = why.code == ErrorCode::aborted && why.culprit >= 0;  // it knows what was wrong
+  if (!by_a_program) write_flight_file(why.message);
 }
 
 // One file for each rank, which the next failure of the same job replaces.
@@ -87,9 +92,13 @@ void Diagnosis::write_flight_file(std::string_view why) const {
 
 Diagnosis::Services Diagnosis::serve(net::EventLoop& background) {
   Services services;
-  if (!settings_.metrics.empty())
-    services.metrics = std::make_unique<net::Metrics>(background.context(), "ANELLO_METRICS", settings_.metrics,
-                                                      identity_.local_rank, [this] { return metrics(); });
+  if (!settings_.metrics.empty()) try {
+      services.metrics = std::make_unique<net::Metrics>(background.context(), "ANELLO_METRICS", settings_.metrics,
+                                                        identity_.local_rank, [this] { return metrics(); });
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::network) throw;
+      log(Severity::warning, error.message() + "; this rank goes on without that page");
+    }
   if (settings_.flight_signal != "none")
     services.on_signal = std::make_unique<net::OnSignal>(background.context(), settings_.flight_signal,
                                                          [this] { write_flight_file("a signal"); });

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "ring/base/identity.hpp"
+#include "ring/failure/control_message.hpp"
 #include "ring/net/event_loop.hpp"
 #include "ring/trace/flight_recorders.hpp"
 #include "ring/trace/rejected_connections.hpp"
@@ -38,12 +39,14 @@ class Diagnosis {
 
   // Throws Error{file}.
   void write_flight(const std::string& path, std::string_view why) const;
-  // Call when the world has failed: writes the flight recorder's file to ANELLO_FLIGHT_DIR. Logs its own errors.
-  void failed(std::string_view why);
+  // Call when the world has failed: reports it to the launcher, and writes the flight recorder's file to
+  // ANELLO_FLIGHT_DIR, unless a program, or a rank's exit, ended the world. Logs its own errors.
+  void failed(const failure::Verdict& why);
 
   // True if serve() would start a service.
   static bool serves(const Settings& settings) { return !settings.metrics.empty() || settings.flight_signal != "none"; }
-  // Starts the services of the settings ANELLO_METRICS and ANELLO_FLIGHT_SIGNAL. Throws Error{configuration, network}.
+  // Starts the services of the settings ANELLO_METRICS and ANELLO_FLIGHT_SIGNAL. A port that is taken is a warning.
+  // Throws Error{configuration}.
   Services serve(net::EventLoop& background);
 
  private:

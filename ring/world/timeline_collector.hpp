@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ring/base/descriptor.hpp"
+#include "ring/base/log.hpp"
 #include "ring/trace/chrome.hpp"
 
 namespace anello::world {
@@ -17,6 +18,17 @@ class TimelineCollector {
   // As in world.hpp. `world` is all ranks.
   void start(Group& world, const std::string& path);
   void stop(Group& world, const std::string& host);
+
+  // Calls start() or stop() where a failure must not end the program: a file that cannot be written is a warning.
+  template <class Change>
+  static void try_to(Change change, const Group& world) {
+    try {
+      change();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::file) throw;
+      if (world.rank() == 0) log(Severity::warning, error.message());
+    }
+  }
 
   // For a world that ended while its timeline was on: writes this rank's part to a file of its own. Throws Error{file}.
   void save_own(int rank, const std::string& host);

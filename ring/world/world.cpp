@@ -38,7 +38,7 @@ std::string World::layout() const {
 }
 
 void World::finish() {
-  if (impl_->tracing().on()) stop_timeline();
+  if (impl_->tracing().on()) impl_->tracing().try_to([this] { stop_timeline(); }, *this);
   impl_->finish();
 }
 void World::start_timeline(const std::string& path) {
@@ -79,7 +79,7 @@ void World::Impl::abort(std::string_view reason) {
   const std::string why = text("rank ", rank, " on ", identity_.host, " ended the world: ", reason);
   if (control_) return control_->abort({ErrorCode::aborted, rank, why});
   all_ranks_->queue().end({ErrorCode::aborted, why, rank});
-  diagnosis_.failed(why);
+  diagnosis_.failed({ErrorCode::aborted, rank, why});
 }
 
 void World::Impl::finish() {

@@ -97,6 +97,28 @@ TEST_F(SettingsTest, VariablesAreRead) {
   EXPECT_EQ(settings.iface, "");
 }
 
+TEST_F(SettingsTest, WhatDiffersFromTheDefaultsIsListed) {
+  EXPECT_EQ(changed_settings(Settings()), "");
+  Settings settings;
+  settings.rank = 3;  // a launcher's
+  settings.transport = "tcp";
+  settings.spin = 20;
+  EXPECT_EQ(changed_settings(settings), "ANELLO_TRANSPORT=tcp, ANELLO_SPIN=20");
+}
+
+TEST_F(SettingsTest, MisspeltVariablesAreFoundWithTheNearestName) {
+  setenv("ANELLO_SIZ", "2", 1);
+  setenv("ANELLO_RANKS", "2", 1);
+  setenv("ANELLO_NETNS", "a program's own", 1);
+  setenv("ANELLO_LOK", "", 1);
+  EXPECT_THAT(misspelt_settings(),
+              testing::UnorderedElementsAre("ANELLO_SIZ is not a setting and is ignored; ANELLO_SIZE is one",
+                                            "ANELLO_RANKS is not a setting and is ignored; ANELLO_RANK is one"));
+  EXPECT_EQ(nearest_setting("ANELLO_TRANSPROT"), "ANELLO_TRANSPORT");
+  EXPECT_EQ(nearest_setting("ANELLO_NETNS"), "");
+  for (const char* variable : {"ANELLO_SIZ", "ANELLO_RANKS", "ANELLO_NETNS", "ANELLO_LOK"}) unsetenv(variable);
+}
+
 TEST_F(SettingsTest, EveryNumberRefusesWhatIsNone) {
   int numbers = 0;
   for (const SettingRow& row : setting_rows()) {

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "tests/launch/launched.hpp"
+#include "tests/support/scratch.hpp"
 
 namespace anello::launch {
 namespace {
@@ -74,6 +75,41 @@ TEST(RendezvousAlone, APortInUseIsNamed) {
   EXPECT_TRUE(contains(second.err, port) && testing::lines(second.err).size() == 1) << second.err;
 }
 
+TEST(RendezvousAlone, PrintsAnAddressThatRanksCanUse) {
+  Process local(anello({"rendezvous", "--listen", "localhost"}));
+  ASSERT_TRUE(local.says("\n"));
+  EXPECT_TRUE(contains(local.out(), "=127.0.0.1:") || contains(local.out(), "=[::1]:")) << local.out();
+  local.signal(SIGTERM);
+  EXPECT_EQ(local.wait(), 0);
+  const Scratch scratch;
+  const std::string secret = scratch / "secret";
+  if (testing::run(anello({"secret", secret})).code != 0) GTEST_SKIP() << "this build has no authentication";
+  Process everywhere(anello({"rendezvous", "--listen", "0.0.0.0", "--secret-file", secret}));
+  ASSERT_TRUE(everywhere.says("\n")) << everywhere.err();
+  EXPECT_FALSE(contains(everywhere.out(), "0.0.0.0")) << everywhere.out();
+  everywhere.signal(SIGTERM);
+  EXPECT_EQ(everywhere.wait(), 0);
+}
+
+TEST(RendezvousAlone, MayEndWhenOneWorldHasFormed) {
+  Process server(anello({"rendezvous", "--once"}));
+  ASSERT_TRUE(server.says("\n"));
+  const std::string setting = testing::lines(server.out()).at(0);
+  EXPECT_EQ(testing::run({WAITER, "early"}, {.environment = {setting, "ANELLO_SIZE=1"}}).code, 3);
+  EXPECT_EQ(server.wait(), 0) << server.err();
+}
+
+TEST(RendezvousAlone, MayEndWhenAStartHasFailed) {
+  Process server(anello({"rendezvous", "--once"}));
+  ASSERT_TRUE(server.says("\n"));
+  const std::string setting = testing::lines(server.out()).at(0);
+  const Outcome rank =
+      testing::run({WAITER, "early"}, {.environment = {setting, "ANELLO_SIZE=2", "ANELLO_START_TIMEOUT=300"}});
+  EXPECT_TRUE(contains(rank.err, "only 1 of 2 ranks joined")) << rank.err;
+  EXPECT_EQ(server.wait(), 1);
+  EXPECT_TRUE(contains(server.err(), "only 1 of 2 ranks joined")) << server.err();
+}
+
 TEST(Settings, AreListed) {
   const Outcome plain = testing::run(anello({"settings"})), markdown = testing::run(anello({"settings", "--markdown"}));
   EXPECT_TRUE(contains(plain.out, "  ANELLO_IFACE ")) << plain.out;
@@ -98,12 +134,56 @@ TEST(Doctor, ShowsTheHostAndTheEnvironmentWithoutSecrets) {
 
 TEST(Doctor, FindsProblemsInSettings) {
   for (const char* setting :
-       {"ANELLO_START_TIMEOUT=soon", "ANELLO_IFACE=none0", "ANELLO_SECRET_FILE=/nowhere", "ANELLO_PORT_RANGE=9-1"}) {
+       {"ANELLO_START_TIMEOUT=soon", "ANELLO_IFACE=none0", "ANELLO_SECRET_FILE=/nowhere", "ANELLO_PORT_RANGE=9-1",
+        "ANELLO_TRANSPORT=tpc", "ANELLO_ALGORITHM=rong", "ANELLO_LOG=verbose", "ANELLO_TABLE=/nope",
+        "ANELLO_METRICS=9400", "ANELLO_SHM_BYTES=100", "ANELLO_SIZE=4", "ANELLO_FLIGHT_SIGNAL=USR3",
+        "ANELLO_RENDEZVOUS=nowhere", "ANELLO_SIZ=2"}) {
     const std::string name(setting, std::strchr(setting, '='));
     const Outcome outcome = testing::run(anello({"doctor"}), {.environment = {setting}});
     EXPECT_EQ(outcome.code, 1) << setting;
     EXPECT_TRUE(contains(outcome.out.substr(outcome.out.find("problems:")), name)) << outcome.out;
   }
+}
+
+TEST(Doctor, FindsAllProblemsAtOnce) {
+  const Outcome outcome = testing::run(
+      anello({"doctor"}), {.environment = {"ANELLO_TRANSPORT=tpc", "ANELLO_LOG=verbose", "ANELLO_STALL_TIME=soon"}});
+  for (const char* part : {"ANELLO_TRANSPORT must be auto", "ANELLO_LOG must be error", "ANELLO_STALL_TIME='soon'"})
+    EXPECT_TRUE(contains(outcome.out, part)) << outcome.out;
+}
+
+TEST(Doctor, TriesTheRendezvous) {
+  Process server(anello({"rendezvous", "--port", "0"}));
+  ASSERT_TRUE(server.says("\n"));
+  const std::string setting = testing::lines(server.out()).at(0), address = setting.substr(setting.find('=') + 1);
+  const Outcome well = testing::run(anello({"doctor"}), {.environment = {setting}});
+  EXPECT_TRUE(contains(well.out, address + " answers, for job 'default'")) << well.out;
+  const Outcome other = testing::run(anello({"doctor"}), {.environment = {setting, "ANELLO_JOB=another"}});
+  EXPECT_TRUE(contains(other.out, "this is not job 'another'")) << other.out;
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 0);
+  const Outcome gone = testing::run(anello({"doctor"}), {.environment = {setting, "ANELLO_START_TIMEOUT=200"}});
+  EXPECT_EQ(gone.code, 1);
+  EXPECT_TRUE(contains(gone.out, "no rendezvous at " + address)) << gone.out;
+}
+
+TEST(Start, IsLoggedWithWhatRunsWhereAndHow) {
+  const Outcome outcome = testing::run(anello({"run", "-n", "3", "--", WAITER, "early"}),
+                                       {.environment = {"ANELLO_LOG=info", "ANELLO_STALL_TIME=5000"}});
+  for (const std::string& part :
+       {"rank 1: info: anello " + std::string(version()) + ": rank 1 of 3 is pid ", std::string("local rank 2 of 3, "),
+        std::string("it listens at 127.0.0.1:"), std::string("(lo)"),
+        std::string("info: settings that differ from their defaults: ANELLO_STALL_TIME=5000, ANELLO_LOG=info\n"),
+        std::string("info: hosts: "), std::string(" (ranks 0-2)\n"),
+        std::string("info: transport: shared memory between all ranks\n"), std::string("info: allreduce: "),
+        std::string(" above; layout 3 1 memory ")})
+    EXPECT_TRUE(contains(outcome.err, part)) << part << " is not in\n" << outcome.err;
+}
+
+TEST(Settings, ThatAreMisspeltAreWarnedOf) {
+  const Outcome outcome = testing::run({WAITER, "early"}, {.environment = {"ANELLO_SIZ=2"}});
+  EXPECT_TRUE(contains(outcome.err, "warning: ANELLO_SIZ is not a setting and is ignored; ANELLO_SIZE is one\n"))
+      << outcome.err;
 }
 
 }  // namespace

@@ -147,6 +147,15 @@ TEST(Ending, RanksAreToldOfAFailureThatTheyCannotSee) {
   EXPECT_TRUE(contains(outcome.err, ") exited with status 3 on ")) << outcome.err;
 }
 
+// Ranks 1 and 2 exit with an error before rank 0, which made them fail, ends at all.
+TEST(Ending, TheRankThatMadeOthersFailIsNamed) {
+  const Outcome outcome = testing::run(anello({"run", "-n", "3", "--", WAITER, "gone"}));
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_TRUE(contains(outcome.err, "anello: rank 0 failed first: rank 0 on ")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, " left the world ")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "; because of that rank ")) << outcome.err;
+}
+
 TEST(Ending, OtherSignalsPassAndEndNothing) {
   Process job(ranks(2, "trap 'echo saved; exit 0' USR1; echo ready; while :; do sleep 0.05; done"));
   ASSERT_TRUE(job.says("[0] ready") && job.says("[1] ready"));

@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "rendezvous/launch/memory_events.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::launch {
@@ -31,6 +32,7 @@ class SupervisorTest : public ::testing::Test {
   Job job_{.command = {"train"}, .size = 3};
   std::vector<std::string> orders_, printed_, aborts_;
   bool world_ = false;
+  std::uint64_t kills_ = 7;
   Clock::time_point now_ = Clock::now();
   Supervisor supervisor_{
       job_,
@@ -44,7 +46,8 @@ class SupervisorTest : public ::testing::Test {
              aborts_.push_back(text(culprit, ": ", reason));
              return world_;
            },
-       .print = [this](const std::string& sentence) { printed_.push_back(sentence); }}};
+       .print = [this](const std::string& sentence) { printed_.push_back(sentence); },
+       .out_of_memory_kills = [this] { return kills_; }}};
 };
 
 TEST_F(SupervisorTest, SuccessSaysNothing) {
@@ -98,6 +101,65 @@ TEST_F(SupervisorTest, AnErrorThatNothingExplainsIsNamedSoon) {
   ends(1, SIGKILL);
   EXPECT_EQ(printed_.size(), 1);
   EXPECT_EQ(supervisor_.exit_code(), 3);
+}
+
+TEST_F(SupervisorTest, AKillForLackOfMemoryIsSuggested) {
+  kills_++;
+  ends(1, SIGKILL);
+  EXPECT_THAT(printed_, ElementsAre("rank 1 (pid 101) was killed by signal 9 (Killed) on here; meanwhile the kernel "
+                                    "killed a process for lack of memory: start fewer ranks, or let each use less"));
+}
+
+TEST(MemoryEvents, AreCounted) {
+  EXPECT_EQ(kills_in("low 0\nhigh 1\noom 4\noom_kill 3\noom_group_kill 0\n"), 3u);
+  EXPECT_EQ(kills_in("nr_free_pages 100\n"), std::nullopt);
+  EXPECT_EQ(kills_in(""), std::nullopt);
+}
+
+TEST_F(SupervisorTest, TheRankThatTheOthersBlameIsNamed) {
+  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations"});
+  ends(2, kExit3);
+  ends(1, kExit0);
+  pass(200);
+  EXPECT_THAT(printed_,
+              ElementsAre("rank 1 failed first: rank 1 on here left the world after 0 operations; because of that rank "
+                          "2 (pid 102) exited with status 3 on here"));
+  EXPECT_THAT(aborts_, ElementsAre(HasSubstr("1: rank 1 failed first")));
+  EXPECT_EQ(supervisor_.exit_code(), 3);
+}
+
+TEST_F(SupervisorTest, TheExitOfTheRankThatTheOthersBlameIsTheCause) {
+  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations"});
+  ends(2, kExit3);
+  ends(1, 5 << 8);
+  pass(200);
+  EXPECT_THAT(printed_, ElementsAre("rank 1 (pid 101) exited with status 5 on here"));
+  EXPECT_EQ(supervisor_.exit_code(), 5);
+}
+
+TEST_F(SupervisorTest, TheRankThatTheOthersBlameMayExitLast) {
+  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations"});
+  supervisor_.received({0, 2, "a later one"});
+  ends(2, kExit3);
+  pass(200);
+  ends(1, 5 << 8);
+  EXPECT_THAT(printed_, ElementsAre(HasSubstr("rank 1 failed first")));
+  EXPECT_EQ(supervisor_.exit_code(), 5);
+}
+
+TEST_F(SupervisorTest, ACrashIsTheCauseEvenIfAnotherRankIsBlamed) {
+  supervisor_.received({2, 1, "rank 1 on here is silent"});
+  ends(2, kExit3);
+  ends(0, SIGSEGV);
+  EXPECT_THAT(printed_, ElementsAre(HasSubstr("rank 0 (pid 100) was killed by signal 11")));
+}
+
+TEST_F(SupervisorTest, ALastWordThatBlamesNobodyChangesNothing) {
+  supervisor_.received({2, -1, "the ranks did not agree"});
+  supervisor_.received({2, 3, "there is no rank 3"});
+  ends(2, kExit3);
+  pass(200);
+  EXPECT_THAT(printed_, ElementsAre("rank 2 (pid 102) exited with status 3 on here"));
 }
 
 TEST_F(SupervisorTest, WhatIsKnownIsSaidBeforeAllAreKilled) {

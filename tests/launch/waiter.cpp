@@ -1,18 +1,25 @@
 // Ranks that do not end when they are asked to: they wait in a barrier for rank 0, and say why it failed. As "asleep"
-// rank 0 never comes; as "early" it leaves the world in good order and exits with status 3.
+// rank 0 never comes; as "early" it leaves the world in good order and exits with status 3; as "gone" it leaves it
+// while the others wait, and exits with status 0 only when they have ended.
 #include <anello/anello.hpp>
 #include <csignal>
 #include <cstdio>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 namespace {
 
 constexpr std::chrono::seconds kLong{300};
-constexpr std::chrono::milliseconds kUntilTold{1500};
+constexpr std::chrono::milliseconds kUntilTold{1500}, kUntilOthersEnd{600};
 
-int rank_0(bool early) {
-  if (early) return 3;
+int rank_0(std::string_view how, anello::World& world) {
+  if (how == "early") return 3;
+  if (how == "gone") {
+    { const anello::World left = std::move(world); }
+    std::this_thread::sleep_for(kUntilOthersEnd);
+    return 0;
+  }
   std::puts("asleep");
   std::fflush(stdout);
   std::this_thread::sleep_for(kLong);
@@ -23,11 +30,11 @@ int rank_0(bool early) {
 
 int main(int argc, char** argv) {
   std::signal(SIGTERM, SIG_IGN);
-  const bool early = argc == 2 && argv[1] == std::string_view("early");
+  const std::string_view how = argc == 2 ? argv[1] : "";
   try {
     anello::World world = anello::init();
-    if (world.rank() == 0) return rank_0(early);
-    if (early) std::this_thread::sleep_for(kUntilTold);
+    if (world.rank() == 0) return rank_0(how, world);
+    if (how == "early") std::this_thread::sleep_for(kUntilTold);
     world.barrier();
   } catch (const anello::Error& error) {
     std::printf("code %d, rank %d: %s\n", int(error.code()), error.rank(), error.what());

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "rendezvous/server.hpp"
+#include "rendezvous/start_log.hpp"
 #include "ring/base/text.hpp"
 #include "tests/support/scratch.hpp"
 
@@ -48,7 +49,8 @@ TEST(Init, RefusesSettingsThatDoNotFitTogether) {
   settings.rank = 0;
   EXPECT_THAT(refusal_of(settings), HasSubstr("ANELLO_RANK=0 is set, but ANELLO_SIZE is not"));
   settings.size = 4;
-  EXPECT_THAT(refusal_of(settings), AllOf(HasSubstr("ANELLO_SIZE=4 needs ANELLO_RENDEZVOUS"), HasSubstr("`anello run`")));
+  EXPECT_THAT(refusal_of(settings),
+              AllOf(HasSubstr("ANELLO_SIZE=4 needs ANELLO_RENDEZVOUS"), HasSubstr("`anello run`")));
   settings.rank = 4;
   EXPECT_THAT(refusal_of(settings), HasSubstr("ANELLO_RANK=4 must be less than ANELLO_SIZE=4"));
   settings = {};
@@ -60,6 +62,16 @@ TEST(Init, RefusesSettingsThatDoNotFitTogether) {
   settings = {};
   settings.size = 1;
   EXPECT_EQ(refusal_of(settings), "accepted");
+}
+
+TEST(Init, SaysBetweenWhichRanksMemoryIsShared) {
+  Settings settings;
+  using rendezvous::describe_transport;
+  EXPECT_EQ(describe_transport({"a", "a", "a"}, settings), "shared memory between all ranks");
+  EXPECT_EQ(describe_transport({"a", "a", "b", "b"}, settings),
+            "shared memory for 2 pairs of ranks, TCP for the other 4");
+  settings.connections = 2;
+  EXPECT_EQ(describe_transport({"", "", "b"}, settings), "TCP (2 connections) between all ranks");
 }
 
 TEST(Init, MakesAWorldOfTheRanksThatTheServerBringsTogether) {

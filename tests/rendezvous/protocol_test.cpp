@@ -18,7 +18,8 @@ std::vector<std::string> request_bodies() {
           encode(Request(Leave{41234})), encode(Request(Fail{"no luck"}))};
 }
 std::vector<std::string> reply_bodies() {
-  return {encode(Reply(Assigned{2, 3, 8, 1, 4, 1, 2, "node-a"})), encode(Reply(Gathered{{"a", "", "ccc"}})),
+  return {encode(Reply(Assigned{2, 3, 8, 1, 4, 1, 2, "node-a", 0x0123456789abcdef})),
+          encode(Reply(Gathered{{"a", "", "ccc"}})),
           encode(Reply(Failed{ErrorCode::configuration, 3, "rank 3 failed"}))};
 }
 
@@ -49,6 +50,7 @@ TEST(Protocol, RepliesComeBackAsTheyWere) {
   EXPECT_EQ(assigned.node_rank, 1);
   EXPECT_EQ(assigned.node_count, 2);
   EXPECT_EQ(assigned.host, "node-a");
+  EXPECT_EQ(assigned.incarnation, 0x0123456789abcdef);
   EXPECT_EQ(std::get<Gathered>(decode_reply(bodies[1])).blobs, (std::vector<std::string>{"a", "", "ccc"}));
   const auto failed = std::get<Failed>(decode_reply(bodies[2]));
   EXPECT_EQ(failed.code, ErrorCode::configuration);

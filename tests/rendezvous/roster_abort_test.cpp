@@ -14,8 +14,8 @@ TEST(Roster, KnowsWhereTheRanksOfTheNewestWorldListen) {
   EXPECT_EQ(roster.formed().generation, 1u);
   EXPECT_EQ(roster.formed().size, 2);
   EXPECT_TRUE(roster.formed().ranks.empty());
-  roster.left(1, 5001);
-  roster.left(0, 5000);
+  roster.left(1, kStart, 5001);
+  roster.left(0, kStart, 5000);
   ASSERT_EQ(roster.formed().ranks.size(), 2u);
   EXPECT_EQ(roster.formed().ranks[0].rank, 1);
   EXPECT_EQ(roster.formed().ranks[0].address, "10.0.0.1");
@@ -26,7 +26,7 @@ TEST(Roster, KnowsWhereTheRanksOfTheNewestWorldListen) {
   roster.joined(1, on("a", -1, 2), kStart);
   EXPECT_EQ(roster.formed().generation, 2u);
   EXPECT_TRUE(roster.formed().ranks.empty());
-  roster.left(0);
+  roster.left(0, kStart);
   EXPECT_TRUE(roster.formed().ranks.empty()) << "it said that it listens nowhere";
 }
 
@@ -34,14 +34,43 @@ TEST(Roster, KnowsWhereTheRanksOfTheNewestWorldListen) {
 TEST(Roster, WhoWasThroughWhenTheStartUpWasAbortedCanBeReached) {
   Roster roster(2, kPatience);
   form(roster, 2);
-  roster.left(0, 5000);
+  roster.left(0, kStart, 5000);
   roster.aborted(-1, "enough");
   EXPECT_EQ(roster.formed().ranks.size(), 1u);
-  roster.left(1, 5001);
+  roster.left(1, kStart, 5001);
   ASSERT_EQ(roster.formed().ranks.size(), 2u);
   EXPECT_EQ(roster.formed().ranks[1].port, 5001);
   form(roster, 2);
   EXPECT_TRUE(roster.formed().ranks.empty());
+}
+
+// Its host has lost power, or its process is stopped: no event says so.
+TEST(Roster, WhoVanishesAfterTheLastRoundDoesNotKeepTheNextWorldOut) {
+  Roster roster(2, kPatience);
+  form(roster, 2);
+  roster.left(0, kStart, 5000);
+  ASSERT_TRUE(roster.deadline());
+  EXPECT_GE(*roster.deadline(), kStart + kPatience);
+  EXPECT_TRUE(roster.expired().empty());
+  EXPECT_EQ(roster.worlds_formed(), 1);
+  EXPECT_EQ(roster.phase(), Roster::Phase::gathering);
+  roster.left(1, kStart, 5001);  // it was stopped only
+  ASSERT_EQ(roster.formed().ranks.size(), 2u);
+  EXPECT_EQ(roster.formed().ranks[1].port, 5001);
+}
+
+TEST(Roster, WhoVanishesBetweenTwoRoundsDoesNotKeepTheNextWorldOut) {
+  for (const int rounds : {0, 1}) {
+    Roster roster(2, kPatience);
+    form(roster, 2);
+    for (int round = 0; round < rounds; round++)
+      for (const Roster::MemberId id : {0, 1}) roster.contributed(id, {"", kPatience}, kStart);
+    ASSERT_TRUE(roster.deadline());
+    const auto sends = roster.expired();
+    EXPECT_EQ(failure(sends).rank, -1);
+    EXPECT_THAT(failure(sends).message, testing::HasSubstr("the start-up does not progress"));
+    EXPECT_EQ(roster.phase(), Roster::Phase::gathering);
+  }
 }
 
 TEST(Roster, AnAbortEndsTheStartUpForThoseWhoAreThere) {

@@ -32,7 +32,6 @@ TEST(Roster, AssignsWhenTheLastHasJoined) {
     EXPECT_EQ(std::get<Assigned>(sends[i].reply).generation, 1u);
   }
   EXPECT_EQ(roster.phase(), Roster::Phase::starting);
-  EXPECT_EQ(roster.deadline(), std::nullopt);
 }
 
 TEST(Roster, AssignsInOrderOfJoiningNotOfConnecting) {
@@ -64,9 +63,9 @@ TEST(Roster, ExchangesRoundAfterRoundInOrderOfRank) {
 TEST(Roster, TheNextGenerationBeginsWhenAllHaveLeft) {
   Roster roster(2, kPatience);
   form(roster, 2);
-  EXPECT_TRUE(roster.left(0).empty());
+  EXPECT_TRUE(roster.left(0, kStart).empty());
   EXPECT_EQ(roster.worlds_formed(), 0);
-  EXPECT_TRUE(roster.left(1).empty());
+  EXPECT_TRUE(roster.left(1, kStart).empty());
   EXPECT_EQ(roster.worlds_formed(), 1);
   EXPECT_EQ(std::get<Assigned>(form(roster, 2)[1].reply).generation, 2u);
 }
@@ -221,12 +220,12 @@ TEST(Roster, TurnsAreKept) {
   EXPECT_THAT(failure(twice.contributed(0, {""}, kStart)).message, HasSubstr("a contribution out of turn"));
   Roster deserted(2, kPatience);
   form(deserted, 2);
-  deserted.left(0);
+  deserted.left(0, kStart);
   EXPECT_THAT(failure(deserted.contributed(1, {""}, kStart)).message, HasSubstr("left the rendezvous while rank 1"));
   Roster leaving(2, kPatience);
   form(leaving, 2);
   leaving.contributed(0, {""}, kStart);
-  EXPECT_THAT(failure(leaving.left(1)).message, HasSubstr("left too early"));
+  EXPECT_THAT(failure(leaving.left(1, kStart)).message, HasSubstr("left too early"));
 }
 
 TEST(Roster, ARoundIsBounded) {
@@ -258,7 +257,7 @@ class Life {
     for (int step = 0; step < 200; step++) {
       now_ += milliseconds(random_() % 3000);
       if (roster_.deadline() && *roster_.deadline() <= now_)
-        take(roster_.expired());
+        expire();
       else
         act();
       ASSERT_EQ(roster_.members(), members_.size());
@@ -274,6 +273,12 @@ class Life {
     bool contributed = false;
   };
 
+  // Without a message the world counts as started.
+  void expire() {
+    const auto sends = roster_.expired();
+    if (sends.empty()) members_.clear();
+    take(sends);
+  }
   Roster::MemberId any() { return std::next(members_.begin(), int(random_() % members_.size()))->first; }
   void act() {
     if (members_.empty() || random_() % 3 == 0) {
@@ -291,7 +296,7 @@ class Life {
       members_.erase(id);
       take(roster_.disconnected(id));
     } else if (random_() % 4 == 0) {
-      const auto sends = roster_.left(id);
+      const auto sends = roster_.left(id, now_);
       if (sends.empty()) members_.erase(id);
       take(sends);
     }

@@ -21,14 +21,17 @@ TEST(Flight, says_what_was_done_and_what_was_not) {
                         .host = "here",
                         .why = "rank 1 died",
                         .generation = 1,
+                        .incarnation = 0xab,
                         .rank = 2,
                         .size = 3,
                         .unix_us = 1'000'000,
                         .now = {10'000, 10'000'000}};
-  const auto json = nlohmann::json::parse(flight_json(head, microseconds, {world, {5, "group (0, 2)", {0, 2}, {}}}));
+  const auto json = nlohmann::json::parse(flight_json(head, microseconds, {world, {31, "group (0, 2)", {0, 2}, {}}}));
   EXPECT_EQ(json["job"], "a \"job\"");
   EXPECT_EQ(json["why"], "rank 1 died");
   EXPECT_EQ(json["rank"], 2);
+  EXPECT_EQ(json["incarnation"], "ab");
+  EXPECT_EQ(json["groups"][1]["id"], "1f");
   EXPECT_EQ(json["groups"][1]["group"], "group (0, 2)");
   EXPECT_EQ(json["groups"][1]["members"], (std::vector<int>{0, 2}));
   EXPECT_TRUE(json["groups"][1]["operations"].empty());

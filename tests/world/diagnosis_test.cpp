@@ -1,9 +1,11 @@
 // Counters and the flight recorder, of whole worlds.
 #include <gmock/gmock.h>
 
+#include <asio/ip/tcp.hpp>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "ring/base/text.hpp"
 #include "tests/support/scratch.hpp"
 #include "tests/support/worlds.hpp"
 
@@ -83,6 +85,19 @@ TEST(Counters, waits_are_counted_with_their_time) {
         EXPECT_GT(counters.stalls, 0u);
       },
       settings);
+}
+
+TEST(Metrics, a_port_that_is_taken_is_a_warning) {
+  asio::io_context context;
+  const asio::ip::tcp::acceptor taken(context, {asio::ip::address_v4::loopback(), 0});
+  Settings settings = Settings::from_environment();
+  settings.metrics = text("127.0.0.1:", taken.local_endpoint().port());
+  testing::internal::CaptureStderr();
+  const auto told = told_on_all_ranks(
+      1, [](World& world) { world.barrier(), world.finish(); }, settings);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("warning: ANELLO_METRICS='" + settings.metrics + "': cannot listen at"));
+  EXPECT_FALSE(told[0].error) << told[0].error->what();
 }
 
 const json& operations(const json& flight, std::size_t group = 0) {
@@ -178,7 +193,7 @@ TEST(Flight, has_what_is_queued) {
       [&](World& world) {
         if (world.rank() == 1) {
           std::this_thread::sleep_for(std::chrono::milliseconds(50));
-          world.abort("enough");
+          world.barrier();
           return;
         }
         std::vector<float> a(10), b(20);
@@ -195,13 +210,38 @@ TEST(Flight, has_what_is_queued) {
   EXPECT_EQ(operations(flight)[1]["state"], "queued");
 }
 
+// The program knows what was wrong, and says so.
+TEST(Flight, is_not_written_when_the_program_ends_the_world) {
+  const Scratch scratch;
+  Settings settings = Settings::from_environment();
+  settings.flight_dir = scratch.path();
+  for (const int ranks : {1, 2}) {
+    testing::internal::CaptureStderr();
+    const auto told = told_on_all_ranks(
+        ranks,
+        [](World& world) {
+          if (world.rank() == 0) world.abort("there is no such data");
+          world.barrier();
+        },
+        settings);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    EXPECT_EQ(told[0].error->code(), ErrorCode::aborted);
+    EXPECT_EQ(flight_in(scratch.path(), 0), "");
+  }
+}
+
 TEST(Flight, a_folder_that_is_none_is_a_warning) {
   Settings settings = Settings::from_environment();
   settings.flight_dir = "/dev/null";
   testing::internal::CaptureStderr();
   const auto told = told_on_all_ranks(
-      1, [](World& world) { world.abort("enough"), world.barrier(); }, settings);
-  EXPECT_EQ(told[0].error->code(), ErrorCode::aborted);
+      2,
+      [](World& world) {
+        std::vector<float> values(world.rank() == 1 ? 9 : 10);
+        world.allreduce(values);
+      },
+      settings);
+  EXPECT_EQ(told[0].error->code(), ErrorCode::mismatch);
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("the last operations are lost (ANELLO_FLIGHT_DIR): '/dev/null/anello-flight."));
 }

@@ -1,6 +1,7 @@
 // How worlds come to be and go: what does not fit is refused by name, and nothing is left behind.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <fstream>
 #include <future>
 
@@ -118,18 +119,20 @@ TEST(Start, a_rank_that_cannot_listen_says_so) {
   EXPECT_THAT(all[1].error->what(), HasSubstr("cannot listen on 192.0.2.1"));
 }
 
-TEST(Start, ranks_of_another_job_generation_or_secret_are_not_let_in) {
-  for (int field = 0; field < 2; field++) {
+TEST(Start, ranks_of_another_job_generation_or_run_are_not_let_in) {
+  const std::array reasons = {"this is not job 'another'", "generation 2", "it belongs to another run of this job"};
+  for (std::size_t field = 0; field < reasons.size(); field++) {
     std::vector<Identity> ranks = identities(2);
     if (field == 0) ranks[1].job = "another";
     if (field == 1) ranks[1].generation = 2;
+    if (field == 2) ranks[1].incarnation = 77;
     std::vector<Settings> settings(2);
     for (Settings& s : settings) s.start_timeout = milliseconds(300);
     const std::vector<Told> all = start(settings, ranks, never);
     ASSERT_TRUE(all[0].error && all[1].error);
     EXPECT_THAT(all[0].error->what(), HasSubstr("no connection with rank 1 on host1"));
     EXPECT_EQ(all[1].error->code(), ErrorCode::unauthorized);
-    EXPECT_THAT(all[1].error->what(), HasSubstr(field == 0 ? "this is not job 'another'" : "generation 2"));
+    EXPECT_THAT(all[1].error->what(), HasSubstr(reasons[field]));
   }
 }
 

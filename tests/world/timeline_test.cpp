@@ -206,6 +206,19 @@ TEST(Timeline, a_file_that_cannot_be_written_is_told_to_all) {
   }
 }
 
+TEST(Timeline, of_the_settings_that_cannot_be_written_is_a_warning) {
+  for (const std::string path : {"/dev/null/timeline.json", "/dev/full"}) {
+    Settings settings = Settings::from_environment();
+    settings.timeline = path;
+    testing::internal::CaptureStderr();
+    const auto told = told_on_all_ranks(
+        2, [](World& world) { world.barrier(), world.finish(); }, settings);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                HasSubstr("warning: the timeline '" + path + "' cannot be written: No"));
+    for (const Told& each : told) EXPECT_FALSE(each.error) << each.error->what();
+  }
+}
+
 TEST(Timeline, is_on_once_or_not_at_all) {
   const Scratch scratch;
   run_world(

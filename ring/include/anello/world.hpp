@@ -36,7 +36,7 @@ class World : public Group {
 
   // Ends the world in good order: blocks until every rank has called it, then leaves. Throws the errors of barrier().
   // The destructor also leaves, but cannot report that another rank failed. If a timeline is recorded, it is written
-  // first.
+  // first; if that fails, a warning is logged.
   void finish();
 
   // Record a timeline of all ranks. Both are collectives: all ranks call them, they block, and they throw the errors of

@@ -1,0 +1,20 @@
+// Checks this process's settings before it joins a world, in the words of init(). `anello doctor` uses it too. Any
+// thread.
+#pragma once
+#include "ring/base/log.hpp"
+#include "ring/world/check_settings.hpp"
+
+namespace anello::rendezvous {
+
+// ANELLO_LOG. Throws Error{configuration}.
+Severity log_severity(const Settings& settings);
+
+// Calls `refuse` for each setting that init() refuses whatever the world: the log's severity, ranks and sizes that
+// contradict each other.
+void check_settings(const Settings& settings, const world::Refuse& refuse);
+
+// The same for what is used only to join a world of several ranks: the server's address, the job's name, the secret,
+// which it reads, and the interface.
+void check_joining(const Settings& settings, const world::Refuse& refuse);
+
+}  // namespace anello::rendezvous

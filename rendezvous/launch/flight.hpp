@@ -1,0 +1,45 @@
+// `anello flight`: reads the flight recorder's files of all ranks, and says in words which rank did not come to which
+// operation, which ranks wait for it, and what each rank did last.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace anello::launch {
+
+// One rank's file (ring/trace/flight_file.hpp).
+struct Flight {
+  enum class State { queued, begun, done };
+  struct Operation {
+    std::uint64_t sequence = 0;
+    std::string text;  // "allreduce #7 (sum of 100 f32)"
+    std::string name;
+    State state = State::queued;
+    std::int64_t since_us = 0;  // when it came into that state
+  };
+  struct Group {
+    std::string id, name;
+    std::vector<int> members;
+    std::vector<Operation> operations;  // oldest first
+  };
+  int rank = 0, size = 1;
+  std::string host, job, why;
+  std::string world;  // equal in the files of one world
+  std::int64_t written_us = 0;
+  std::vector<Group> groups;
+};
+
+// Throws Error{file} that says what is wrong.
+Flight parse_flight(std::string_view json);
+
+// The files in `folder` of the world whose file is the newest; of job `job`, unless that is empty. Adds a sentence to
+// `skipped` for each file that cannot be used. Throws Error{file} if none is left.
+std::vector<Flight> read_flights(const std::filesystem::path& folder, const std::string& job,
+                                 std::vector<std::string>& skipped);
+
+// For people. `flights` are of one world, and at least one.
+std::string explain(const std::vector<Flight>& flights);
+
+}  // namespace anello::launch

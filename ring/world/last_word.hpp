@@ -1,0 +1,26 @@
+// What a rank reports to the launcher that started it when its world has failed: which rank is at fault. Ranks that
+// fail because of another rank may exit before that rank does, so the launcher cannot find it by the order of exits
+// alone. A message on a local socket that the rank inherits (ANELLO_REPORT_FD). Any thread.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace anello::world {
+
+struct LastWord {
+  static constexpr std::size_t kMaxMessageBytes = 2048;
+
+  std::int32_t rank = 0, culprit = -1;  // who reports, and who is at fault; -1: no single rank
+  std::string message;                  // the failure
+};
+
+std::string encode(const LastWord& word);
+// Nothing if the bytes are not a last word.
+std::optional<LastWord> decode_last_word(std::string_view bytes);
+
+// Does not block. No effect if `descriptor` is not a socket, or if nobody reads it.
+void send_last_word(int descriptor, const LastWord& word);
+
+}  // namespace anello::world
