@@ -15,6 +15,8 @@
 
 // This file is compiled anew for each instruction set: Highway includes it again with other target options, and the
 // plain loops below are vectorised by the compiler for each.
+// Processors from 2008 on that have SSSE3 have SSE4 too.
+#define HWY_DISABLED_TARGETS HWY_SSSE3
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ring/run/arithmetic.cpp"
 #include <hwy/foreach_target.h>

@@ -20,7 +20,7 @@ std::string encode(const LastWord& word);
 // Nothing if the bytes are not a last word.
 std::optional<LastWord> decode_last_word(std::string_view bytes);
 
-// Does not block. No effect if `descriptor` is not a socket, or if nobody reads it.
+// Does not block. No effect if `descriptor` is not a socket, or if its other end is closed.
 void send_last_word(int descriptor, const LastWord& word);
 
 }  // namespace anello::world
