@@ -92,7 +92,7 @@ bool fits(const TableRow& row, const Facts& facts) {
          keeps_order(row.algorithm, facts);
 }
 
-// "'auto', star or two_shot".
+// "'auto', one_shot or star".
 std::string those_that_keep_order(bool narrow) {
   std::vector<std::string_view> names{"'auto'"};
   for (const Algorithm each : all_algorithms())
@@ -105,10 +105,9 @@ std::string those_that_keep_order(bool narrow) {
 void refuse_if_unable(Algorithm forced, const Facts& facts) {
   if (keeps_order(forced, facts)) return;
   const bool adds = reproducible(forced);
-  throw Error(
-      ErrorCode::configuration,
-      text("algorithm '", name(forced), "' cannot be forced in reproducible mode, it does not ",
-           adds ? "round alike what travels in 16 bits" : "add in rank order", "; take ", those_that_keep_order(adds)));
+  throw Error(ErrorCode::configuration,
+              text("algorithm '", name(forced), "' cannot be forced in reproducible mode, it does not ",
+                   adds ? "round 16-bit sums once" : "add in rank order", "; take ", those_that_keep_order(adds)));
 }
 
 // Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, 8.0 ms in slabs of 4 MiB, whose halves fall out of the

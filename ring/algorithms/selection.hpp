@@ -24,7 +24,7 @@ struct Facts {
   Algorithm forced = Algorithm::automatic;
   std::int64_t slab_bytes = kSuitableSlab;  // wanted; 0: everything at once
   bool rank_order = false;                  // reproducible mode: results must not depend on the algorithm
-  bool narrow = false;                      // elements travel as a narrower type
+  bool narrow = false;                      // elements travel as f16 or bf16
 };
 
 struct Choice {

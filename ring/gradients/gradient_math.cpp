@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 
 #include "ring/run/arithmetic.hpp"
@@ -61,13 +62,18 @@ void multiply(const Tensor& gradient, double factor) {
   run::scale(gradient.dtype, bytes, bytes, factor);
 }
 
+// After an infinity or a NaN there is no error that could be added later: it would make every later gradient a NaN too.
 void round_with_feedback(std::span<float> gradient, double factor, DType wire, std::span<float> lost) {
+  constexpr float kMax = std::numeric_limits<float>::max();
   for (std::size_t at = 0; at < gradient.size(); at += kBlock) {
     const std::size_t count = std::min(kBlock, gradient.size() - at);
     const auto values = gradient.subspan(at, count), rest = lost.subspan(at, count);
     for (std::size_t k = 0; k < count; k++) rest[k] = values[k] = float(factor * double(values[k])) + rest[k];
     wire == DType::f16 ? round_as<f16>(values) : round_as<bf16>(values);
-    for (std::size_t k = 0; k < count; k++) rest[k] -= values[k];
+    for (std::size_t k = 0; k < count; k++) {
+      const float error = rest[k] - values[k];
+      rest[k] = error >= -kMax && error <= kMax ? error : 0;
+    }
   }
 }
 

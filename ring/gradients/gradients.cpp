@@ -134,8 +134,10 @@ double Gradients::Impl::prescale() {
 
 void Gradients::Impl::start(std::size_t number) {
   const gradients::BucketSchedule::ScheduledBucket& bucket = schedule_.buckets()[number];
+  bool averages = options_.combine == Combine::average;
   double factor = prescale();
   if (options_.error_feedback) {
+    if (std::exchange(averages, false)) factor /= group_.size();  // what is rounded here is what travels
     for (std::size_t k = 0; k < bucket.pieces.size(); k++) {
       const gradients::GradientPiece& piece = bucket.pieces[k];
       const std::span values(static_cast<float*>(bucket.tensors[k].data), piece.count);
@@ -144,7 +146,7 @@ void Gradients::Impl::start(std::size_t number) {
     }
     factor = 1;
   }
-  works_[number] = group_.allreduce_async(bucket.tensors, options_.combine == Combine::average ? Op::average : Op::sum,
+  works_[number] = group_.allreduce_async(bucket.tensors, averages ? Op::average : Op::sum,
                                           {.name = bucket.name, .wire = options_.wire, .prescale = factor});
 }
 

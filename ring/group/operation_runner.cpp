@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -22,6 +23,13 @@ constexpr milliseconds kLongSleep{1000};
 // An operation without elements is carried out as a barrier.
 bool has_elements(const Operation& operation) {
   return operation.count > 0 || !operation.received.empty();
+}
+
+// What an average is divided by before it travels: in f16 the sum may overflow where the mean does not. A power of two
+// changes no bits, except of the smallest numbers. The rest of the division follows at the end.
+double early_divisor(const Operation& operation, int size) {
+  const bool may_overflow = operation.op == Op::average && operation.wire.value_or(operation.dtype) == DType::f16;
+  return may_overflow ? std::bit_ceil(unsigned(size)) : 1;
 }
 
 bool has_equal_results(Kind kind) {
@@ -53,7 +61,8 @@ void OperationRunner::start(const PendingOperation& pending) {
   const Operation& operation = *pending.operation;
   if (!recorder_.begin(pending.signature, operation.name, pending.queued)) control_->needs(pending.signature);
   if (has_elements(operation)) {
-    const run::Buffer input = operation.prescale == 1 ? operation.input : prescaled(pending);
+    const double factor = operation.prescale / early_divisor(operation, size_);
+    const run::Buffer input = factor == 1 ? operation.input : prescaled(pending, factor);
     execution_.start(*pending.plan, pending.arithmetic, input, operation.output);
   } else {
     const run::Buffer nothing(nothing_.data(), 1);
@@ -64,7 +73,7 @@ void OperationRunner::start(const PendingOperation& pending) {
 }
 
 // Written to the output if that is large enough, so that it costs no memory.
-run::Buffer OperationRunner::prescaled(const PendingOperation& pending) {
+run::Buffer OperationRunner::prescaled(const PendingOperation& pending, double factor) {
   const Operation& operation = *pending.operation;
   const std::uint32_t shift = pending.arithmetic.shift;
   const std::uint64_t elems = pending.plan->input_elems;
@@ -74,7 +83,7 @@ run::Buffer OperationRunner::prescaled(const PendingOperation& pending) {
     to = run::Buffer(prescaled_.data(), elems);
   }
   each_run(to, operation.input, elems, shift,
-           [&](Bytes out, Bytes in) { run::scale(operation.dtype, out, in, operation.prescale); });
+           [&](Bytes out, Bytes in) { run::scale(operation.dtype, out, in, factor); });
   return to;
 }
 
@@ -215,11 +224,12 @@ void OperationRunner::check_agreed() const {
 // After the reduction, on this rank's part of the result: an average is divided once, then scaled.
 void OperationRunner::finish() {
   const Operation& operation = *operation_->operation;
-  const bool averages = operation.op == Op::average, scales = operation.postscale != 1;
+  const double divisor = operation.op == Op::average ? size_ / early_divisor(operation, size_) : 1;
+  const bool averages = divisor != 1, scales = operation.postscale != 1;
   if (!has_elements(operation) || (!averages && !scales)) return;
   const std::uint32_t shift = operation_->arithmetic.shift;
   each_run(operation.output, operation.output, operation_->plan->output_elems, shift, [&](Bytes run, Bytes) {
-    if (averages) run::divide(operation.dtype, run, size_);
+    if (averages) run::divide(operation.dtype, run, divisor);
     if (scales) run::scale(operation.dtype, run, run, operation.postscale);
   });
   if (traced_) trace_.scaled(operation_->plan->output_elems << shift);

@@ -46,7 +46,7 @@ class OperationRunner {
     std::uint32_t checksum = 0;  // 0: none yet
   };
 
-  run::Buffer prescaled(const PendingOperation& pending);
+  run::Buffer prescaled(const PendingOperation& pending, double factor);
   void begin_to_move();
   bool pass();
   int world_rank(int member) const { return group_.members[std::size_t(member)]; }

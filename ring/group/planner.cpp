@@ -81,7 +81,7 @@ Signature Planner::with_choice(const Asked& asked) const {
   facts.elem_bytes = size_bytes(signature.dtype);
   const bool scatters = signature.kind == Kind::reduce_scatter && shape_.counts.empty();  // `count` is that of one part
   facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
-  facts.narrow = signature.wire != kAsTheyAre;
+  facts.narrow = signature.wire != kAsTheyAre || signature.dtype == DType::f16 || signature.dtype == DType::bf16;
   if (signature.kind != Kind::allreduce) {
     signature.algorithm = order_of(signature.kind, facts);
     signature.slab_elems = slab_elems(facts);

@@ -94,6 +94,16 @@ void combine_half(void* out, const void* left, const void* right, std::size_t el
   }
 }
 
+template <class Half, class Reduction>
+void add_half(void* out, const void* left, const void* right, std::size_t elems) {
+  std::array<float, kBlockElems> b;
+  for (std::size_t i = 0; i < elems; i += kBlockElems) {
+    const std::size_t count = std::min(kBlockElems, elems - i);
+    widen(static_cast<const Half*>(right) + i, b.data(), count);
+    combine<float, Reduction>(static_cast<float*>(out) + i, static_cast<const float*>(left) + i, b.data(), count);
+  }
+}
+
 Arithmetic::Combine find_combine(DType dtype, Op op) {
   return with_type(dtype, [op]<class T>() {
     return with_reduction(op, []<class Reduction>() -> Arithmetic::Combine {
@@ -139,6 +149,23 @@ void widen_as(void* out, const void* from, std::size_t elems) {
   }
 }
 
+template <class Half>
+void set_fold(Arithmetic& arithmetic, Op op) {
+  arithmetic.to_f32 = widen_as<float, Half>;
+  arithmetic.from_f32 = narrow_as<float, Half>;
+  arithmetic.add_to_f32 = with_reduction(op, []<class Reduction>() -> Arithmetic::Combine {
+    if constexpr (kBitwise<Reduction>)
+      return nullptr;
+    else
+      return add_half<Half, Reduction>;
+  });
+}
+
+void find_fold(Arithmetic& arithmetic, DType dtype, Op op) {
+  if (dtype == DType::f16) set_fold<f16>(arithmetic, op);
+  if (dtype == DType::bf16) set_fold<bf16>(arithmetic, op);
+}
+
 template <class T>
 void set_conversions(Arithmetic& arithmetic, DType wire) {
   const bool brain = wire == DType::bf16;
@@ -153,33 +180,46 @@ void find_conversions(Arithmetic& arithmetic, DType dtype, DType wire) {
     set_conversions<float>(arithmetic, wire);
 }
 
-template <class T>
-void divide_all(T* x, std::size_t elems, std::int64_t divisor) {
-  for (std::size_t i = 0; i < elems; i++) {
-    if constexpr (std::is_floating_point_v<T>)
-      x[i] /= T(divisor);
-    else if constexpr (std::is_unsigned_v<T>)
-      x[i] = T(std::uint64_t(x[i]) / std::uint64_t(divisor));
-    else if constexpr (std::is_signed_v<T>)
-      x[i] = T(std::int64_t(x[i]) / divisor);
-    else
-      x[i] = T(float(x[i]) / float(divisor));
+// to[i] = compute(from[i]); of halves compute(float), block by block.
+template <class T, class Compute>
+void each_elem(T* to, const T* from, std::size_t elems, Compute compute) {
+  ANELLO_INDEPENDENT_LOOP
+  for (std::size_t i = 0; i < elems; i++) to[i] = compute(from[i]);
+}
+template <class Half, class Compute>
+void each_half(Half* to, const Half* from, std::size_t elems, Compute compute) {
+  std::array<float, kBlockElems> block;
+  for (std::size_t i = 0; i < elems; i += kBlockElems) {
+    const std::size_t count = std::min(kBlockElems, elems - i);
+    widen(from + i, block.data(), count);
+    each_elem(block.data(), block.data(), count, compute);
+    narrow(block.data(), to + i, count);
   }
 }
 
-void divide(DType dtype, std::byte* data, std::size_t bytes, std::int64_t divisor) {
+template <class T>
+void divide_all(T* x, std::size_t elems, double divisor) {
+  const auto whole = std::int64_t(divisor);
+  if constexpr (std::is_floating_point_v<T>)
+    each_elem(x, x, elems, [=](T value) { return value / T(divisor); });
+  else if constexpr (std::is_unsigned_v<T>)
+    each_elem(x, x, elems, [=](T value) { return T(std::uint64_t(value) / std::uint64_t(whole)); });
+  else if constexpr (std::is_signed_v<T>)
+    each_elem(x, x, elems, [=](T value) { return T(std::int64_t(value) / whole); });
+  else
+    each_half(x, x, elems, [=](float value) { return value / float(divisor); });
+}
+
+void divide(DType dtype, std::byte* data, std::size_t bytes, double divisor) {
   with_type(dtype, [=]<class T>() { divide_all(reinterpret_cast<T*>(data), bytes / sizeof(T), divisor); });
 }
 
 template <class T>
 void scale_all(T* to, const T* from, std::size_t elems, double factor) {
-  ANELLO_INDEPENDENT_LOOP
-  for (std::size_t i = 0; i < elems; i++) {
-    if constexpr (std::is_floating_point_v<T>)
-      to[i] = from[i] * T(factor);
-    else
-      to[i] = T(float(from[i]) * float(factor));
-  }
+  if constexpr (std::is_floating_point_v<T>)
+    each_elem(to, from, elems, [=](T value) { return value * T(factor); });
+  else
+    each_half(to, from, elems, [=](float value) { return value * float(factor); });
 }
 
 void scale(DType dtype, std::byte* to, const std::byte* from, std::size_t bytes, double factor) {
@@ -209,6 +249,7 @@ HWY_AFTER_NAMESPACE();
 namespace anello::run {
 
 HWY_EXPORT(find_combine);
+HWY_EXPORT(find_fold);
 HWY_EXPORT(find_conversions);
 HWY_EXPORT(divide);
 HWY_EXPORT(scale);
@@ -220,7 +261,9 @@ HWY_EXPORT(narrow_bf16);
 Arithmetic arithmetic(DType dtype, Op op) {
   ANELLO_CHECK(can_reduce(dtype, op));
   const auto shift = std::uint32_t(std::countr_zero(size_bytes(dtype)));
-  return {shift, HWY_DYNAMIC_DISPATCH(find_combine)(dtype, op), shift};
+  Arithmetic result{shift, HWY_DYNAMIC_DISPATCH(find_combine)(dtype, op), shift};
+  HWY_DYNAMIC_DISPATCH(find_fold)(result, dtype, op);
+  return result;
 }
 
 bool can_travel_as(DType dtype, DType wire) {
@@ -237,7 +280,7 @@ Arithmetic arithmetic(DType dtype, Op op, DType wire) {
   return result;
 }
 
-void divide(DType dtype, Bytes elements, std::int64_t divisor) {
+void divide(DType dtype, Bytes elements, double divisor) {
   HWY_DYNAMIC_DISPATCH(divide)(dtype, elements.data(), elements.size(), divisor);
 }
 

@@ -238,8 +238,10 @@ bool Execution::compute() {
 
 // Block by block, so that what is between two sources stays in the first-level cache.
 void Execution::fold(const plan::Step& step, std::uint64_t from, std::uint64_t to) {
+  constexpr std::uint32_t kF32Shift = 2;
+  const std::uint64_t block = kBlockBytes >> (arithmetic_.add_to_f32 ? kF32Shift : arithmetic_.shift);
   while (from < to) {
-    const std::uint64_t most = step.sources == 1 ? to - from : std::min(to - from, kBlockBytes >> arithmetic_.shift);
+    const std::uint64_t most = step.sources == 1 ? to - from : std::min(to - from, block);
     std::uint64_t elems = run(step.place, from, most).size() >> arithmetic_.shift;
     for (std::uint32_t k = 0; k < step.sources; k++)
       elems = run(plan_->sources[step.first_source + k], from, elems).size() >> arithmetic_.shift;
@@ -254,6 +256,7 @@ void Execution::fold_block(const plan::Step& step, std::uint64_t from, std::uint
   const Bytes place = run(step.place, from, elems);
   const std::byte* left = run(source[0], from, elems).data();
   if (step.sources == 1 && left != place.data()) std::memcpy(place.data(), left, place.size());
+  if (step.sources > 1 && arithmetic_.add_to_f32) return fold_in_f32(step, from, elems);
   for (std::uint32_t k = 1; k < step.sources; k++) {
     if (k == 1) left = contribution(source[0], left, elems);
     const std::byte* right = contribution(source[k], run(source[k], from, elems).data(), elems);
@@ -261,6 +264,15 @@ void Execution::fold_block(const plan::Step& step, std::uint64_t from, std::uint
     arithmetic_.combine(out, left, right, elems);
     left = out;
   }
+}
+
+void Execution::fold_in_f32(const plan::Step& step, std::uint64_t from, std::uint64_t elems) {
+  const plan::Operand* source = plan_->sources.data() + step.first_source;
+  std::byte* const sum = block(kPartialBlock);
+  arithmetic_.to_f32(sum, run(source[0], from, elems).data(), elems);
+  for (std::uint32_t k = 1; k < step.sources; k++)
+    arithmetic_.add_to_f32(sum, sum, run(source[k], from, elems).data(), elems);
+  arithmetic_.from_f32(run(step.place, from, elems).data(), sum, elems);
 }
 
 std::pair<std::uint64_t, std::uint64_t> Execution::progress() const {

@@ -4,7 +4,8 @@
 //
 // Elements may travel as a narrower type. Then every rank's contribution is rounded to it once, also where it is
 // reduced at home, and so is every partial sum that is sent; what is sent from the output is rounded there too, so that
-// its owner ends up with the same bits as the others. All arithmetic is in the elements' own type.
+// its owner ends up with the same bits as the others. All arithmetic is in the elements' own type, except that a fold
+// of f16 or bf16 adds up in f32.
 #pragma once
 #include <array>
 #include <cstdlib>
@@ -83,6 +84,7 @@ class Execution {
   std::byte* block(int which) const { return receive_buffer_.get() + kReceiveBytes + std::size_t(which) * kBlockBytes; }
   void fold(const plan::Step& step, std::uint64_t from, std::uint64_t to);
   void fold_block(const plan::Step& step, std::uint64_t from, std::uint64_t elems);
+  void fold_in_f32(const plan::Step& step, std::uint64_t from, std::uint64_t elems);
 
   const plan::Plan* plan_ = nullptr;
   Arithmetic arithmetic_;

@@ -3,6 +3,7 @@
 #include <anello/gradients.hpp>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -289,6 +290,27 @@ TEST(Gradients, that_rounding_loses_come_back_by_feedback) {
           EXPECT_NEAR(value, kTiny * kSteps, 0.01 * kTiny * kSteps);
         else
           EXPECT_EQ(value, 0);
+      }
+    });
+}
+
+// In one step one rank has a gradient that 16 bits cannot hold: the next step is as if it had not been.
+TEST(Gradients, that_are_not_finite_do_not_come_back_by_feedback) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const auto& [wire, wrong] : std::vector<std::pair<DType, float>>{
+           {DType::f16, 1e6F}, {DType::f16, -kInfinity}, {DType::f16, NAN}, {DType::bf16, 3.4e38F}, {DType::bf16, NAN}})
+    with_ranks(2, [&, wire = wire, wrong = wrong](World& world) {
+      std::vector<float> gradient(1);
+      Gradients gradients(world, {{"one", gradient}}, {.combine = Combine::sum, .wire = wire, .error_feedback = true});
+      for (int step = 0; step < 3; step++) {
+        gradient[0] = step == 1 && world.rank() == 0 ? wrong : 1.F;
+        gradients.begin();
+        gradients.ready(0);
+        gradients.finish();
+        if (step == 1)
+          EXPECT_FALSE(std::isfinite(gradient[0])) << wrong << " as " << name(wire);
+        else
+          EXPECT_EQ(gradient[0], 2.F) << "step " << step << ", " << wrong << " as " << name(wire);
       }
     });
 }

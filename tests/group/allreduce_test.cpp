@@ -90,6 +90,26 @@ TEST_P(InWorldsOf, memory_that_peers_can_map) {
         with(algorithm, 0, 1 << 18));
 }
 
+// The sum does not fit f16.
+TEST_P(InWorldsOf, an_average_in_f16_overflows_only_if_the_mean_does) {
+  run_world(GetParam(), [](World& world) {
+    constexpr float kEach = 40'000, kNear = kEach / 256;
+    for (const std::string& algorithm : kAlgorithms) {
+      std::vector<f16> halves(1000, f16(kEach));
+      world.allreduce(halves, Op::average, {.algorithm = algorithm});
+      EXPECT_NEAR(float(halves[999]), kEach, kNear) << algorithm;
+      std::vector<float> floats(1000, kEach);
+      world.allreduce(floats, Op::average, {.algorithm = algorithm, .wire = DType::f16});
+      EXPECT_NEAR(floats[999], kEach, kNear) << algorithm << ", floats";
+    }
+    std::vector<f16> input(10 * std::size_t(world.size()), f16(kEach)), output(10);
+    world.reduce_scatter(input, output, Op::average);
+    EXPECT_NEAR(float(output[9]), kEach, kNear);
+    world.reduce(input, 0, Op::average, {.prescale = 0.5});
+    EXPECT_NEAR(float(input[9]), world.rank() == 0 ? kEach / 2 : kEach, kNear);
+  });
+}
+
 TEST(Allreduce, every_type_with_every_reduction) {
   run_world(3, [](World& world) {
     for (std::size_t k = 0; k < kReductions.size(); k++)

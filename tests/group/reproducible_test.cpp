@@ -1,6 +1,7 @@
 // Reproducible mode: the bits of a reduction are those of adding up in rank order, whatever carries it out.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -109,16 +110,74 @@ TEST_P(ReproducibleIn, lists_and_their_pieces_have_the_same_bits) {
 TEST_P(ReproducibleIn, narrow_elements_have_the_same_bits_by_every_algorithm) {
   run([](World& world) {
     constexpr std::size_t kCount = 70'001;
-    std::vector<float> star = contribution(world.rank(), kCount);
-    world.allreduce(star, Op::sum, {.algorithm = "star", .wire = DType::bf16});
+    std::vector<float> two_shot = contribution(world.rank(), kCount);
+    world.allreduce(two_shot, Op::sum, {.algorithm = "two_shot", .wire = DType::bf16});
     for (const std::string& algorithm : and_auto(in_order(true)))
       for (const std::size_t count : kCounts) {
         std::vector<float> values = contribution(world.rank(), kCount);
         values.resize(count);
         world.allreduce(values, Op::sum, {.algorithm = algorithm, .wire = DType::bf16});
-        EXPECT_TRUE(same_bits(values, std::span(star).first(count))) << algorithm << " of " << count;
+        EXPECT_TRUE(same_bits(values, std::span(two_shot).first(count))) << algorithm << " of " << count;
       }
   });
+}
+
+// Numbers of 16 bits, their sum in f32 in rank order, and its nearest number of 16 bits.
+template <class Half>
+std::vector<Half> halves(int rank, std::size_t count) {
+  std::vector<float> values = contribution(rank, count);
+  for (float& value : values) value = std::ldexp(value, -22);
+  std::vector<Half> narrow(count);
+  convert(values, std::span(narrow));
+  return narrow;
+}
+template <class Half>
+std::vector<Half> rounded_once(int ranks, std::size_t count) {
+  std::vector<float> sum(count), next(count);
+  convert(halves<Half>(0, count), std::span(sum));
+  for (int rank = 1; rank < ranks; rank++) {
+    convert(halves<Half>(rank, count), std::span(next));
+    for (std::size_t i = 0; i < count; i++) sum[i] += next[i];
+  }
+  std::vector<Half> result(count);
+  convert(sum, std::span(result));
+  return result;
+}
+template <class Half>
+bool same_halves(std::span<const Half> a, std::span<const Half> b) {
+  return std::ranges::equal(a, b, {}, &Half::bits, &Half::bits);
+}
+
+template <class Half>
+void expect_one_rounding(World& world) {
+  for (const std::size_t count : {5, 3'001}) {
+    const auto n = std::size_t(world.size());
+    const std::vector<Half> expected = rounded_once<Half>(world.size(), count * n);
+    const std::span<const Half> first = std::span(expected).first(count);
+    for (const std::string& algorithm : and_auto(in_order(true))) {
+      std::vector<Half> values = halves<Half>(world.rank(), count);
+      world.allreduce(values, Op::sum, {.algorithm = algorithm});
+      EXPECT_TRUE(same_halves<Half>(values, first)) << algorithm << " of " << count;
+    }
+    std::vector<Half> values = halves<Half>(world.rank(), count);
+    world.reduce(values, 1);
+    const bool right = world.rank() != 1 || same_halves<Half>(values, first);
+    EXPECT_TRUE(right) << "reduce of " << count;
+    std::vector<Half> all = halves<Half>(world.rank(), count * n), part(count);
+    world.reduce_scatter(all, part);
+    const std::span<const Half> own = std::span(expected).subspan(count * std::size_t(world.rank()), count);
+    EXPECT_TRUE(same_halves<Half>(part, own)) << "reduce_scatter of " << count;
+  }
+}
+
+TEST_P(ReproducibleIn, sums_of_halves_are_rounded_once) {
+  run_world(
+      GetParam(),
+      [](World& world) {
+        expect_one_rounding<f16>(world);
+        expect_one_rounding<bf16>(world);
+      },
+      reproducible_mode());
 }
 
 TEST(Reproducible, algorithms_that_cannot_are_refused_with_the_reason) {
@@ -141,10 +200,12 @@ TEST(Reproducible, algorithms_that_cannot_are_refused_with_the_reason) {
                                                              "in rank order; take 'auto', star, "));
           else if (!reproducible(algorithm, true))
             EXPECT_THAT(told(name(algorithm), DType::f16),
-                        HasSubstr("does not round alike what travels in 16 bits; take 'auto', star or two_shot"));
+                        HasSubstr("does not round 16-bit sums once; take 'auto' or two_shot"));
           else
             EXPECT_EQ(told(name(algorithm), DType::f16), "none");
         }
+        std::vector<bf16> halves(10);
+        EXPECT_THROW(world.allreduce(halves, Op::sum, {.algorithm = "star"}), Error) << "it rounds after each addition";
         world.barrier();
       },
       reproducible_mode());

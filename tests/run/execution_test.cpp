@@ -212,6 +212,22 @@ TEST(Execution, folds_more_than_a_block) {
   EXPECT_EQ(out, combined(combined(from_0, in.values()), from_2));
 }
 
+// 256 + 1 is 256 in bf16, so it shows whether the sum is rounded between two additions.
+TEST(Execution, a_fold_of_halves_is_rounded_once) {
+  const std::size_t count = Execution::kBlockBytes + 5;
+  const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 3, .count = count});
+  std::vector<bf16> mine(count, bf16(256.F)), one(count, bf16(1.F));
+  const Buffer buffer(reinterpret_cast<std::byte*>(mine.data()), count);
+  Execution execution;
+  execution.start(plan, arithmetic(DType::bf16, Op::sum), buffer, buffer);
+  for (std::uint32_t s = 0; s < plan.streams.size(); s++) {
+    if (plan.streams[s].kind == plan::Stream::Kind::send) drain(execution, s, 5000);
+    if (plan.streams[s].kind == plan::Stream::Kind::receive) feed(execution, s, std::as_bytes(std::span(one)), 5001);
+  }
+  EXPECT_TRUE(execution.compute());
+  for (const bf16 sum : mine) ASSERT_EQ(float(sum), 258.F);
+}
+
 TEST(Execution, is_used_again_for_larger_and_smaller_plans) {
   Execution execution;
   for (const std::uint64_t count : {3, 30, 1, 300}) {

@@ -47,9 +47,11 @@ struct GradientOptions {
   // Tries several bucket sizes in the first steps, six steps each, and keeps the one that was the fastest on rank 0;
   // bucket_bytes is then ignored. Rounding may vary from run to run, except in reproducible mode.
   bool tune_buckets = false;
-  std::optional<DType> wire = {};  // f16 or bf16: the type that gradients travel as; see ReduceOptions
+  // f16 or bf16: the type that gradients travel as. f16 holds numbers up to 65504: with average the mean must not be
+  // larger, with sum the sum; see ReduceOptions and Op.
+  std::optional<DType> wire = {};
   // Only for f32 with `wire`: what rounding takes from a gradient is added to the same gradient of the next step, so
-  // that it is not lost. Needs as much memory as the gradients.
+  // that it is not lost; nothing, if the rounded gradient is not finite. Needs as much memory as the gradients.
   // Source: Seide et al., "1-bit stochastic gradient descent", 2014.
   bool error_feedback = false;
   // The maximum norm of all gradients together. If their norm is larger, all are scaled down to it. Must be positive.
