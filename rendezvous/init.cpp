@@ -2,6 +2,7 @@
 
 #include "rendezvous/client.hpp"
 #include "rendezvous/host.hpp"
+#include "rendezvous/uncaught.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/auth.hpp"
@@ -48,6 +49,7 @@ World init() {
 }
 
 World init(const Settings& settings) {
+  rendezvous::handle_uncaught_exceptions();
   const Severity severity = log_severity(settings);
   set_log(severity, settings.rank >= 0 ? text("rank ", settings.rank) : "");
   check_consistent(settings);

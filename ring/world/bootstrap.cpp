@@ -107,6 +107,7 @@ void World::Impl::start(const world::Exchange& exchange, const Settings& setting
     exchange({});  // no rank begins before all ranks are connected
   }
   if (event_loop_) services_ = diagnosis_.serve(*event_loop_);
+  enlist();
 }
 
 // Otherwise the ranks that are connected already would report that this rank died.

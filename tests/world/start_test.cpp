@@ -76,6 +76,37 @@ TEST(Start, settings_that_must_be_equal_are_named_with_the_rank) {
   }
 }
 
+TEST(Start, an_exception_is_why_a_rank_left) {
+  const std::vector<Told> all = start(std::vector<Settings>(3), identities(3), [](World& world) {
+    world.barrier();
+    if (world.rank() == 1) throw Error(ErrorCode::file, "cannot read part-0007.h5");
+    world.barrier();
+  });
+  for (const int rank : {0, 2}) {
+    const Told& told = all[std::size_t(rank)];
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->code(), ErrorCode::rank_left);
+    EXPECT_EQ(told.error->rank(), 1);
+    EXPECT_THAT(told.error->message(), HasSubstr("rank 1 on host1 left the world after 1 operations, because of an "
+                                                 "exception that its own output may name, but rank "));
+  }
+}
+
+// Also while the stack of an earlier exception is unwound.
+TEST(Start, a_world_that_ends_in_good_order_during_an_exception_says_nothing) {
+  const std::vector<Told> all = start(std::vector<Settings>(2), identities(2), [](World& world) {
+    struct AtEnd {
+      ~AtEnd() {
+        run_world(2, [](World& inner) { inner.barrier(); });
+      }
+    };
+    world.finish();
+    const AtEnd at_end;
+    throw Error(ErrorCode::file, "after the end");
+  });
+  for (const Told& told : all) EXPECT_STREQ(told.error->what(), "after the end");
+}
+
 TEST(Start, a_transport_that_cannot_be_is_refused) {
   std::vector<Settings> settings(2);
   for (Settings& each : settings) each.transport = "smoke";
