@@ -1,11 +1,13 @@
 // How a world starts: listen, exchange endpoints and settings, connect the control plane.
 #include <algorithm>
+#include <anello/version.hpp>
 #include <fstream>
 #include <map>
 #include <numeric>
 #include <sstream>
 #include <system_error>
 
+#include "ring/algorithms/fingerprint.hpp"
 #include "ring/algorithms/tuning_table.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/cores.hpp"
@@ -129,8 +131,10 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
   check_transport(settings);
   const std::string memory = settings.transport == "tcp" ? "" : net::memory_domain();
   const std::string table = identity_.rank == 0 ? read_table(settings.table) : "";
-  const std::vector<std::string> blobs = exchange(world::encode(
-      {peer_connections_->endpoint(), wire_settings(settings), identity_.node_rank, available_cores(), memory, table}));
+  const std::vector<std::string> blobs =
+      exchange(world::encode({std::string(version()), algorithms::build_fingerprint(), peer_connections_->endpoint(),
+                              wire_settings(settings), identity_.node_rank, available_cores(), memory, table}));
+  world::compare_builds(blobs);
   std::string first;
   std::map<int, HostLoad> loads;
   hosts_.clear();
