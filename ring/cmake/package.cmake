@@ -64,9 +64,9 @@ list(JOIN ANELLO_PC_REQUIRES " " ANELLO_PC_REQUIRES)
 get_target_property(anello_type libanello TYPE)
 if(anello_type STREQUAL "SHARED_LIBRARY")
   set(ANELLO_PC_PRIVATE .private)
-  set(ANELLO_PC_LIBS_PRIVATE "-pthread -lstdc++")
+  set(ANELLO_PC_LIBS_PRIVATE "-pthread -lstdc++ -lm")
 else()
-  set(ANELLO_PC_LIBS "-pthread -lstdc++")  # there is an archive only, and every program needs what it uses
+  set(ANELLO_PC_LIBS "-pthread -lstdc++ -lm")  # there is an archive only, and every program needs what it uses
 endif()
 configure_file(ring/cmake/anello.pc.in anello.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/anello.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
