@@ -41,6 +41,7 @@ class GpuGradients::Impl {
   void send(const gradients::BucketSchedule::ScheduledBucket& bucket, const ReduceOptions& options);
   void send_staged(std::size_t number, const ReduceOptions& options);
   void wait_for_staged();
+  void check_omissions();
   void follow(GpuStream earlier, GpuStream later);
   template <class Body>
   void on_device(Body body) {
@@ -59,6 +60,7 @@ class GpuGradients::Impl {
   gpu::Event order_;
   Op op_;
   std::optional<DType> wire_;
+  bool zero_unannounced_;
   double factor_ = 1;  // of the step
   StepStats step_;
   std::optional<Staging> staging_;  // if NCCL does not carry the buckets. The last member: its thread uses the others
@@ -97,7 +99,8 @@ GpuGradients::Impl::Impl(GpuGroup& group, GpuGroupAccess::Impl& gpus, std::span<
       travel_(gpu::make_stream(device_)),
       order_(gpu::make_event(device_)),
       op_(options.combine == GradientOptions::Combine::sum ? Op::sum : Op::average),
-      wire_(options.wire) {
+      wire_(options.wire),
+      zero_unannounced_(options.unannounced == GradientOptions::Unannounced::zero) {
   const bool by_nccl = std::ranges::all_of(schedule_.gradients(), [&](const Tensor& gradient) {
     return gpus.nccl_can(Kind::allreduce, gradient.dtype, op_, {.wire = wire_});
   });
@@ -160,8 +163,19 @@ void GpuGradients::Impl::follow(GpuStream earlier, GpuStream later) {
   on_device([&] { gpu::order(device_, order_, earlier, later); });
 }
 
+void GpuGradients::Impl::check_omissions() {
+  const std::string omissions = schedule_.omissions();
+  if (omissions.empty()) return;
+  gradients::refuse_omissions(same_ranks_, omissions, [this] {
+    if (!staging_) return;
+    for (auto& bucket : std::exchange(staging_->under_way, {})) bucket.wait();
+  });
+}
+
 StepStats GpuGradients::Impl::finish() {
-  for (const std::size_t absent : schedule_.finish()) {
+  const std::vector<std::size_t> absents = schedule_.finish();
+  if (!zero_unannounced_) check_omissions();
+  for (const std::size_t absent : absents) {
     const Tensor& gradient = schedule_.gradients()[absent];
     on_device([&] { gpu::zero(device_, gradient.data, gradient.bytes(), stream_); });
   }

@@ -4,6 +4,7 @@
 #include "rendezvous/client.hpp"
 #include "rendezvous/host.hpp"
 #include "rendezvous/start_log.hpp"
+#include "rendezvous/uncaught.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
@@ -53,6 +54,7 @@ World init() {
 }
 
 World init(const Settings& settings) {
+  rendezvous::handle_uncaught_exceptions();
   const Severity severity = rendezvous::log_severity(settings);
   set_log(severity, settings.rank >= 0 ? text("rank ", settings.rank) : "");
   if (settings.local_rank <= 0)

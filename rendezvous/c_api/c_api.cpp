@@ -20,11 +20,11 @@ class Given {
   anello::Options plain() const {
     check_no_counts();
     check_no_reduction();
-    return {.name = view(options_.name)};
+    return {.name = view(options_.name), .consistency_token = options_.consistency_token};
   }
   anello::PartOptions parts() const {
     check_no_reduction();
-    return {.name = view(options_.name), .counts = counts()};
+    return {.name = view(options_.name), .counts = counts(), .consistency_token = options_.consistency_token};
   }
   anello::ReduceOptions reduction() const {
     std::optional<anello::DType> wire;
@@ -37,7 +37,8 @@ class Given {
             .wire = wire,
             .prescale = options_.prescale,
             .postscale = options_.postscale,
-            .counts = counts()};
+            .counts = counts(),
+            .consistency_token = options_.consistency_token};
   }
 
  private:
@@ -94,7 +95,7 @@ size_t anello_dtype_size(anello_dtype dtype) {
   return name(anello::DType(dtype)) == "?" ? 0 : size_bytes(anello::DType(dtype));
 }
 const char* anello_last_error(void) {
-  return last_error.message.c_str();
+  return last_error.message.data();
 }
 int anello_last_error_rank(void) {
   return last_error.rank;
@@ -117,6 +118,11 @@ anello_status anello_finish(anello_world* world) {
 }
 anello_status anello_abort(anello_world* world, const char* reason) {
   return guarded([&] { required(world, "world").world.abort(view(reason)); });
+}
+anello_status anello_failure(const anello_world* world) {
+  return guarded([&] {
+    if (const auto failure = required(world, "world").world.failure()) throw *failure;
+  });
 }
 void anello_world_free(anello_world* world) {
   delete world;
@@ -174,6 +180,12 @@ int anello_rank_of(const anello_group* group, int world_rank) {
   return group->group.rank_of(world_rank).value_or(-1);
 }
 
+anello_status anello_average(anello_group* group, double value, double* mean) {
+  return guarded([&] {
+    required(mean, "out parameter");
+    *mean = required(group, "group").group.average(value);
+  });
+}
 anello_status anello_allreduce(anello_group* group, anello_input input, anello_tensor output, anello_op op,
                                const anello_options* options, anello_work** work) {
   return ANELLO_CARRY_OUT(allreduce, input_of(input), tensor_of(output), anello::Op(op), Given(options).reduction());
@@ -246,6 +258,14 @@ anello_status anello_work_wait_for(anello_work* work, uint64_t limit_ms) {
   });
   if (status != ANELLO_OK || done) return status;
   return failed(ANELLO_TIMED_OUT, text("the work is not done after ", limit_ms, " ms"));
+}
+anello_status anello_wait_all(anello_work* const* works, size_t count) {
+  return guarded([&] {
+    if (count > 0 && !works) refuse("the list of works is NULL");
+    std::vector<anello::Work> all;
+    for (std::size_t k = 0; k < count; k++) all.push_back(required(works[k], "work").work);
+    anello::wait_all(all);
+  });
 }
 int anello_work_done(const anello_work* work) {
   return work->work.done();

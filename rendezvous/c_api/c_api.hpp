@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <anello/anello.hpp>
+#include <array>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "ring/base/text.hpp"
@@ -35,14 +35,18 @@ namespace anello::c_api {
 static_assert(int(anello::ErrorCode::device) == ANELLO_DEVICE && int(anello::DType::boolean) == ANELLO_BOOL &&
               int(anello::Op::bit_xor) == ANELLO_BIT_XOR);
 
+// In place: a caller may hold the pointer to the text while the thread's next call fails.
 struct LastError {
-  std::string message;
+  std::array<char, 4096> message{};
   int rank = -1;
 };
 inline thread_local LastError last_error;
 
-inline anello_status failed(anello_status status, std::string message, int rank = -1) {
-  last_error = {std::move(message), rank};
+inline anello_status failed(anello_status status, std::string_view message, int rank = -1) {
+  const std::size_t length = std::min(message.size(), last_error.message.size() - 1);
+  std::copy_n(message.begin(), length, last_error.message.begin());
+  last_error.message[length] = '\0';
+  last_error.rank = rank;
   return status;
 }
 

@@ -12,6 +12,8 @@ anello_status anello_gradients_create(anello_group* group, const anello_gradient
     const anello_gradient_options given = known(options, anello_gradient_options ANELLO_GRADIENT_OPTIONS_INIT);
     if (given.combine < ANELLO_COMBINE_AVERAGE || given.combine > ANELLO_COMBINE_WEIGHTED)
       refuse(text("combine must be one of anello_combine, not ", int(given.combine)));
+    if (given.unannounced != ANELLO_UNANNOUNCED_ERROR && given.unannounced != ANELLO_UNANNOUNCED_ZERO)
+      refuse(text("unannounced must be ANELLO_UNANNOUNCED_ERROR or ANELLO_UNANNOUNCED_ZERO, not ", given.unannounced));
     std::vector<anello::Gradient> all;
     for (std::size_t k = 0; k < count; k++)
       all.push_back({view(list[k].name), tensor_of(list[k].tensor),
@@ -19,7 +21,8 @@ anello_status anello_gradients_create(anello_group* group, const anello_gradient
     anello::GradientOptions its{.combine = anello::GradientOptions::Combine(given.combine),
                                 .tune_buckets = given.tune_buckets != 0,
                                 .error_feedback = given.error_feedback != 0,
-                                .accumulation_passes = given.accumulation_passes};
+                                .accumulation_passes = given.accumulation_passes,
+                                .unannounced = anello::GradientOptions::Unannounced(given.unannounced)};
     if (given.bucket_bytes != ANELLO_FROM_SETTINGS) its.bucket_bytes = given.bucket_bytes;
     if (given.max_norm != 0) its.max_norm = given.max_norm;
     if (given.wire != 0) its.wire = anello::DType(given.wire);

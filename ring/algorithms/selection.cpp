@@ -144,6 +144,23 @@ Algorithm order_of(Kind kind, const Facts& facts) {
   return facts.narrow || facts.bytes <= kMaxAtRoot ? Algorithm::star : Algorithm::chain;
 }
 
+std::uint64_t fingerprint_of_choices() {
+  std::uint64_t all = 0;
+  for (const Row& row : kRows)
+    for (const std::uint64_t value : {std::uint64_t(row.medium), std::uint64_t(row.cores), std::uint64_t(row.min_world),
+                                      std::uint64_t(row.max_world), std::uint64_t(row.worlds), row.max_bytes,
+                                      row.max_chunk_bytes, std::uint64_t(row.algorithm)})
+      all = fingerprint(all, value);
+  for (const int hosts : {1, 2})
+    for (const bool memory : {false, true})
+      for (const int world : {2, 4, 64})
+        all = fingerprint(all, slab_elems({.world = world, .memory = memory, .hosts = hosts, .bytes = 1000 * kMiB}));
+  for (const Kind kind : {Kind::reduce, Kind::reduce_scatter})
+    for (const std::uint64_t bytes : {kKiB, 256 * kKiB, kMiB})
+      all = fingerprint(all, std::uint64_t(order_of(kind, {.bytes = bytes, .rank_order = true})));
+  return all;
+}
+
 Choice choose(const Facts& facts, std::span<const TableRow> table) {
   if (facts.world == 1) return {Algorithm::ring, 0, "one rank, a copy"};
   if (facts.forced != Algorithm::automatic) {

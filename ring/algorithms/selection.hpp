@@ -54,4 +54,7 @@ Algorithm order_of(Kind kind, const Facts& facts);
 // message for each rank, and no more than a signature can say. 0: all at once.
 std::uint32_t slab_elems(const Facts& facts);
 
+// A number for the shipped table and the sizes of slabs: it differs where choose() would.
+std::uint64_t fingerprint_of_choices();
+
 }  // namespace anello::algorithms

@@ -55,7 +55,8 @@ std::string encode(const ControlMessage& message) {
   if (has_verdict(message.type))
     writer.u8(std::uint8_t(message.verdict.code)).i32(message.verdict.culprit).str(message.verdict.message);
   if (message.type == Type::slow) encode(message.straggler, writer);
-  if (names_a_group(message.type)) writer.u64(message.group).u64(message.completed).u64(message.sequence);
+  if (names_a_group(message.type))
+    writer.u64(message.group).u64(message.completed).u64(message.sequence).u8(message.by_exception);
   for (const Signature& signature : message.signatures) {
     writer.u64(signature.group);
     const auto bytes = encode(signature);
@@ -78,6 +79,9 @@ ControlMessage decode_control_message(std::string_view bytes, int world) {
     message.group = reader.u64();
     message.completed = reader.u64();
     message.sequence = reader.u64();
+    const unsigned by_exception = reader.u8();
+    if (by_exception > 1) reject(text("1 and 0 say whether an exception was why, not ", by_exception));
+    message.by_exception = by_exception == 1;
   }
   while (reader.left() > 0 && message.signatures.size() < max_signatures(message.type)) {
     const std::uint64_t group = reader.u64();

@@ -10,14 +10,16 @@ Departures::Departures(const LocalView& view, Flood& flood)
     : view_(view), flood_(flood), departures_(std::size_t(view.size())) {}
 
 void Departures::leave(std::uint64_t group, std::uint64_t completed) {
-  ControlMessage goodbye{.type = ControlMessage::Type::goodbye, .group = group, .completed = completed};
+  ControlMessage goodbye{
+      .type = ControlMessage::Type::goodbye, .group = group, .completed = completed, .by_exception = by_exception_};
   for (std::uint64_t sequence = completed - std::min(completed, kLastSent); sequence < completed; sequence++)
     if (const auto operation = view_.operation(group, sequence)) goodbye.signatures.push_back(*operation);
   flood_.send(std::move(goodbye));
 }
 
 void Departures::receive_goodbye(const ControlMessage& goodbye, Time now) {
-  departures_[std::size_t(goodbye.origin)][goodbye.group] = {goodbye.completed, goodbye.signatures};
+  departures_[std::size_t(goodbye.origin)][goodbye.group] = {goodbye.completed, goodbye.signatures,
+                                                             goodbye.by_exception};
   if (goodbye.group != 0) return;
   for (const auto& [group, ignored] : view_.groups()) await_goodbye(goodbye.origin, group, now);
 }
@@ -64,8 +66,10 @@ std::optional<Verdict> Departures::left_before(const Signature& mine) const {
 Verdict Departures::left(int rank, std::uint64_t group, std::string_view conflict) const {
   const LocalView::Group* known = view_.group(group);
   const std::string& name = (known ? known : view_.group(0))->name;
+  const bool by_exception = departures_[std::size_t(rank)].at(group).by_exception;
   return {ErrorCode::rank_left, rank,
-          text(view_.named(rank), " left ", name, " after ", *completed(rank, group), " operations, but rank ",
+          text(view_.named(rank), " left ", name, " after ", *completed(rank, group), " operations",
+               by_exception ? ", because of an exception that its own output may name" : "", ", but rank ",
                view_.rank(), " ", conflict)};
 }
 

@@ -26,6 +26,7 @@ class Departures {
 
   // This rank leaves the group (0 is the world): sends the goodbye.
   void leave(std::uint64_t group, std::uint64_t completed);
+  void note_exception() { by_exception_ = true; }  // it is why this rank leaves: its goodbyes say so from now on
   void receive_goodbye(const ControlMessage& goodbye, Time now);
   // This rank has joined the group; members of it may have left the world before.
   void joined(std::uint64_t group, Time now);
@@ -50,6 +51,7 @@ class Departures {
   struct Departure {
     std::uint64_t completed = 0;
     std::vector<Signature> last;
+    bool by_exception = false;
   };
   struct MissingGoodbye {
     int rank = -1;
@@ -62,6 +64,7 @@ class Departures {
   Flood& flood_;
   std::vector<std::map<std::uint64_t, Departure>> departures_;  // by rank, then by group
   std::vector<MissingGoodbye> missing_;
+  bool by_exception_ = false;
 };
 
 }  // namespace anello::failure

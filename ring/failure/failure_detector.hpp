@@ -41,8 +41,9 @@ class FailureDetector {
 
   // This rank's groups and operations. The world is there from the beginning, as group 0.
   void enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now);  // this rank joined it
-  void leave(std::uint64_t group, std::uint64_t completed);  // `completed`: operations of the group before it left
-  void needs(const Signature& mine, Time now);               // it began: did a member leave the group before it?
+  void leave(std::uint64_t group, std::uint64_t completed);     // `completed`: operations of the group before it left
+  void leaves_by_exception() { departures_.note_exception(); }  // before leave()
+  void needs(const Signature& mine, Time now);                  // it began: did a member leave the group before it?
   void waiting(const Signature& mine, Time now);  // it makes no progress: do other ranks wait in a different one?
   void stalled(const Signature& mine, Time now);  // for long enough to report it
   void overdue(const Signature& mine, Time now);  // for so long that the world should end

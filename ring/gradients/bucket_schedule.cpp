@@ -82,6 +82,19 @@ std::vector<std::size_t> BucketSchedule::finish() {
   return absent;
 }
 
+std::string BucketSchedule::omissions() const {
+  constexpr std::size_t kMaxNames = 8;
+  std::string list;
+  std::size_t count = 0;
+  for (std::size_t gradient = 0; gradient < gradients_.size(); gradient++)
+    if (announced_[gradient] < passes_ && count++ < kMaxNames)
+      list += text(list.empty() ? "" : ", ", "'", names_[gradient], "'");
+  if (count == 0) return {};
+  if (count > kMaxNames) list += text(" and ", count - kMaxNames, " more");
+  return text(caller_, ": ready() was not called ", passes_ == 1 ? "" : text("in each of ", passes_, " passes "),
+              "for ", list, "; call it before finish(), or set the option unannounced to zero");
+}
+
 std::vector<std::vector<std::size_t>> BucketSchedule::members() const {
   std::vector<std::vector<std::size_t>> all;
   for (const ScheduledBucket& bucket : buckets_) {

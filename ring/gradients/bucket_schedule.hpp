@@ -31,10 +31,12 @@ class BucketSchedule {
 
   // These throw Error{invalid_argument}, and then change nothing. begin() starts a step, in which no gradient has been
   // announced. announce() counts that `gradient`, by its place in the list, is ready. finish() ends the step and
-  // completes all gradients; it returns those that were never announced and so count as zero.
+  // completes all gradients; it returns those that were never announced.
   void begin();
   void announce(std::size_t gradient);
   std::vector<std::size_t> finish();
+  // After finish(): which gradients were not announced in each pass, and the remedy. Empty: all of them were.
+  std::string omissions() const;
 
   // Calls send(number) for each bucket whose turn it is and whose gradients are all complete; each once in a step. A
   // bucket whose send() throws keeps its turn.

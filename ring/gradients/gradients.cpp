@@ -59,6 +59,7 @@ class Gradients::Impl {
   void start(std::size_t bucket);
   double prescale();
   void wait_for(std::size_t bucket, StepStats& step);
+  void check_omissions();
   void finish_alone();
   void note_piece(std::size_t gradient);
   void limit_norm(StepStats& step);
@@ -151,7 +152,9 @@ void Gradients::Impl::start(std::size_t number) {
 }
 
 StepStats Gradients::Impl::finish() {
-  for (const std::size_t absent : schedule_.finish()) {
+  const std::vector<std::size_t> absents = schedule_.finish();
+  if (options_.unannounced == GradientOptions::Unannounced::error) check_omissions();
+  for (const std::size_t absent : absents) {
     const Tensor& gradient = schedule_.gradients()[absent];
     std::fill_n(static_cast<std::byte*>(gradient.data), gradient.bytes(), std::byte());
   }
@@ -169,6 +172,17 @@ StepStats Gradients::Impl::finish() {
   else if (tuner_)
     tune();
   return step;
+}
+
+void Gradients::Impl::check_omissions() {
+  const std::string omissions = schedule_.omissions();
+  if (omissions.empty()) return;
+  gradients::refuse_omissions(group_, omissions, [this] {
+    try {
+      wait_all(works_);
+    } catch (const Error&) {  // of the world that ended
+    }
+  });
 }
 
 // While the norms of the gradients that have arrived are computed, the group's thread moves the others.

@@ -43,6 +43,7 @@ std::vector<group::NamedValue> values_of(std::span<const Gradient> gradients, co
   add_option("error_feedback", options.error_feedback);
   add_option("max_norm", options.max_norm ? text(*options.max_norm) : "none");
   add_option("accumulation_passes", options.accumulation_passes);
+  add_option("unannounced", options.unannounced == GradientOptions::Unannounced::zero ? "zero" : "error");
   for (std::size_t k = 0; k < gradients.size(); k++) all.push_back({text("gradient ", k), described(gradients[k])});
   return all;
 }

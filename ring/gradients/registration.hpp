@@ -1,7 +1,8 @@
-// The start of Gradients and of GpuGradients: checks that the gradients and options are valid, and the same on all
-// ranks. Collective.
+// The rules that Gradients and GpuGradients share and that concern all ranks: at the start, that the gradients and
+// options are valid, and the same on all ranks; at the end of a step, that every gradient was announced.
 #pragma once
 #include <anello/gradients.hpp>
+#include <string>
 #include <string_view>
 
 #include "ring/gradients/bucket_schedule.hpp"
@@ -14,5 +15,16 @@ namespace anello::gradients {
 // with the first option or gradient that differs, both ranks and both values. Blocks until all ranks have called.
 std::uint64_t register_gradients(std::string_view caller, Group& group, std::span<const Gradient> gradients,
                                  const GradientOptions& options, const BucketRange& range);
+
+// Ends the world because of BucketSchedule::omissions(): the other ranks wait for buckets that will not be sent, and
+// throw what this rank throws. In a group of one rank it only throws. Calls settle() before it throws: it must wait
+// until no operation uses the gradients, and throw nothing.
+template <class Settle>
+[[noreturn]] void refuse_omissions(Group& group, const std::string& omissions, Settle settle) {
+  if (group.size() == 1) throw Error(ErrorCode::invalid_argument, omissions);
+  group.abort(omissions);
+  settle();
+  throw group.failure().value();
+}
 
 }  // namespace anello::gradients

@@ -276,6 +276,10 @@ void ControlPlane::leave_group(std::uint64_t group, std::uint64_t completed) {
   });
 }
 
+void ControlPlane::leaves_by_exception() {
+  post([this] { detector_.leaves_by_exception(); });
+}
+
 void ControlPlane::needs(const Signature& signature) {
   post([this, signature] { detector_.needs(signature, now()); });
 }

@@ -47,6 +47,7 @@ class ControlPlane {
   Error error() const;
   void enroll(std::shared_ptr<const link::GroupInfo> group);  // this rank joined the group; it is among the recorders
   void leave_group(std::uint64_t group, std::uint64_t completed);  // after that number of operations
+  void leaves_by_exception();                                      // why this rank will leave its groups and the world
   void needs(const Signature& signature);    // the operation began: did a member leave the group before it?
   void waiting(const Signature& signature);  // it makes no progress: do other ranks wait in a different one?
   void stalled(const Signature& signature);  // for so long that rank 0 should report it

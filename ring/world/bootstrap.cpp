@@ -1,10 +1,12 @@
 // How a world starts: listen, exchange endpoints and settings, connect the control plane.
 #include <algorithm>
+#include <anello/version.hpp>
 #include <map>
 #include <numeric>
 #include <sstream>
 #include <system_error>
 
+#include "ring/algorithms/fingerprint.hpp"
 #include "ring/algorithms/tuning_table.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/cores.hpp"
@@ -78,6 +80,7 @@ void World::Impl::start(const world::Exchange& exchange, const Settings& setting
     exchange({});  // no rank begins before all ranks are connected
   }
   if (event_loop_) services_ = diagnosis_.serve(*event_loop_);
+  enlist();
 }
 
 // Otherwise the ranks that are connected already would report that this rank died.
@@ -98,8 +101,10 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
   std::vector<net::Endpoint> peers;
   const std::string memory = settings.transport == "tcp" ? "" : net::memory_domain();
   const std::string table = identity_.rank == 0 ? world::read_table(settings.table) : "";
-  const std::vector<std::string> blobs = exchange(world::encode(
-      {peer_connections_->endpoint(), wire_settings(settings), identity_.node_rank, available_cores(), memory, table}));
+  const std::vector<std::string> blobs =
+      exchange(world::encode({std::string(version()), algorithms::build_fingerprint(), peer_connections_->endpoint(),
+                              wire_settings(settings), identity_.node_rank, available_cores(), memory, table}));
+  world::compare_builds(blobs);
   std::string first;
   std::map<int, HostLoad> loads;
   hosts_.clear();

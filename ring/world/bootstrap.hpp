@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ring/algorithms/selection.hpp"
@@ -28,6 +29,10 @@ class WorldMaker {
   static World make(
       const Identity& identity, const Exchange& exchange, const Settings& settings,
       const StartCheck& check = [](auto) {});
+
+  // For a process that is about to end: aborts each of its worlds, and blocks until the other ranks have received that,
+  // for 500 ms a world at most. The worlds cannot be used after it.
+  static void abort_all(std::string_view reason);
 
   static const Settings& settings(const World& world);
   // What the ranks found out about each other at start. Valid as long as the world.

@@ -1,10 +1,14 @@
 #include "ring/world/peer_info.hpp"
 
+#include <anello/error.hpp>
+
+#include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 
 namespace anello::world {
 namespace {
 
+constexpr std::size_t kMaxVersionBytes = 64;
 constexpr std::size_t kMaxHostBytes = 255, kMaxSettingsBytes = 4096, kMaxMemoryBytes = 255, kMaxCoreBytes = 8192;
 constexpr double kQuotaUnits = 1000;  // of a core
 
@@ -12,18 +16,46 @@ constexpr double kQuotaUnits = 1000;  // of a core
 
 std::string encode(const PeerInfo& me) {
   Writer writer;
-  writer.str(me.endpoint.address).u16(me.endpoint.port).str(me.endpoint.host.substr(0, kMaxHostBytes)).str(me.settings);
+  writer.str(me.version).u64(me.plans).str(me.endpoint.host.substr(0, kMaxHostBytes));
+  writer.str(me.endpoint.address).u16(me.endpoint.port).str(me.settings);
   writer.i32(me.node_rank).str(me.cores.allowed).u64(std::uint64_t(me.cores.quota * kQuotaUnits)).str(me.memory);
   writer.str(me.table);
   return std::move(writer).take();
 }
 
+Build decode_build(std::string_view bytes) {
+  Reader reader("peer_info", bytes);
+  Build build{.version = reader.str(kMaxVersionBytes), .plans = reader.u64()};
+  build.host = reader.str(kMaxHostBytes);
+  return build;
+}
+
+void compare_builds(const std::vector<std::string>& blobs) {
+  const Build first = decode_build(blobs.front());
+  for (std::size_t rank = 1; rank < blobs.size(); rank++) {
+    const Build other = decode_build(blobs[rank]);
+    const bool versions = first.version != other.version;
+    if (!versions && first.plans == other.plans) continue;
+    const auto build = [versions](const Build& its) {
+      return text("Anello ", printable(its.version), versions ? "" : text(" (plans ", its.plans, ")"));
+    };
+    throw Error(
+        ErrorCode::mismatch,
+        text(versions ? "the library's versions differ" : "the library's algorithms differ, in spite of one version",
+             ": rank 0 on ", printable(first.host), " has ", build(first), ", rank ", rank, " on ",
+             printable(other.host), " has ", build(other), "; use the same build on all ranks"),
+        int(rank));
+  }
+}
+
 PeerInfo decode_peer_info(std::string_view bytes) {
   Reader reader("peer_info", bytes);
   PeerInfo them;
+  them.version = reader.str(kMaxVersionBytes);
+  them.plans = reader.u64();
+  them.endpoint.host = reader.str(kMaxHostBytes);
   them.endpoint.address = reader.str(kMaxHostBytes);
   them.endpoint.port = reader.u16();
-  them.endpoint.host = reader.str(kMaxHostBytes);
   them.settings = reader.str(kMaxSettingsBytes);
   them.node_rank = reader.i32();
   them.cores.allowed = reader.str(kMaxCoreBytes);

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ring/base/cores.hpp"
 #include "ring/net/connections.hpp"
@@ -11,6 +12,8 @@ namespace anello::world {
 struct PeerInfo {
   static constexpr std::size_t kMaxTableBytes = 48 << 10;
 
+  std::string version;      // of the library
+  std::uint64_t plans = 0;  // algorithms::build_fingerprint()
   net::Endpoint endpoint;
   std::string settings;  // those that must be equal on all ranks, as "VARIABLE=value" lines
   int node_rank = 0;
@@ -19,8 +22,19 @@ struct PeerInfo {
   std::string table;   // the tuning table; from rank 0 only
 };
 
+// The first three members: what any version of the library can decode of any other's message.
+struct Build {
+  std::string version;
+  std::uint64_t plans = 0;
+  std::string host;
+};
+
 std::string encode(const PeerInfo& me);
-// Throws Error{protocol}.
+// These throw Error{protocol}.
+Build decode_build(std::string_view bytes);
 PeerInfo decode_peer_info(std::string_view bytes);
+
+// Throws Error{mismatch} that names both ranks, hosts and builds, if a rank's library is not that of rank 0. By rank.
+void compare_builds(const std::vector<std::string>& blobs);
 
 }  // namespace anello::world

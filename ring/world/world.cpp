@@ -9,14 +9,13 @@
 #include "ring/world/world_impl.hpp"
 
 namespace anello {
-namespace {
-constexpr std::chrono::milliseconds kGoodbyeLimit{500};
-}
 
 World::World(std::unique_ptr<Impl> impl) : Group(impl->all_ranks()), impl_(std::move(impl)) {}
 World::World(World&&) noexcept = default;
 World& World::operator=(World&&) noexcept = default;
-World::~World() = default;
+World::~World() {
+  if (impl_) impl_->note_exception();
+}
 
 int World::local_rank() const {
   return impl_->identity().local_rank;
@@ -96,6 +95,7 @@ void World::Impl::leave() {
     if (std::exchange(left_, true)) return;
     groups = groups_;
   }
+  delist();
   for (const auto& each : groups)
     if (const auto group = each.lock()) group->leave();
   if (all_ranks_) all_ranks_->leave();

@@ -2,6 +2,7 @@
 // thread.
 #pragma once
 #include <anello/world.hpp>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,11 +20,15 @@ namespace anello {
 
 class World::Impl {
  public:
+  static constexpr std::chrono::milliseconds kGoodbyeLimit{500};
+
   Impl(const Identity& identity, const world::Exchange& exchange, const Settings& settings,
        const world::StartCheck& check);
   ~Impl();
 
   void abort(std::string_view reason);
+  void note_exception();                           // if one destroys the World now
+  static void abort_all(std::string_view reason);  // see WorldMaker
   std::uint16_t port() const;
   void finish();
   const Identity& identity() const { return identity_; }
@@ -44,9 +49,14 @@ class World::Impl {
   std::shared_ptr<Group::Impl> make_group(std::uint64_t group, std::string name, std::vector<int> members);
   std::shared_ptr<Group::Impl> make_pair(std::uint64_t within, int from, int to);
   std::uint64_t identify(const std::vector<int>& members);
+  struct Alive;
+  static Alive& alive();
+  void enlist();
+  void delist();
   void leave();
   void save_timeline();
 
+  const int exceptions_ = std::uncaught_exceptions();
   Identity identity_;
   Settings settings_;
   world::Diagnosis diagnosis_{identity_, settings_};

@@ -5,16 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int failures = 0;
-
-#define EXPECT(condition)                                                          \
-  do {                                                                             \
-    if (!(condition)) {                                                            \
-      fprintf(stderr, "line %d: %s; %s\n", __LINE__, #condition, anello_last_error()); \
-      failures++;                                                                  \
-    }                                                                              \
-  } while (0)
-#define OK(call) EXPECT((call) == ANELLO_OK)
+#include "expect.h"
 
 enum { kMax = 64 };
 typedef struct {
@@ -193,6 +184,43 @@ static void groups_and_work(context* c) {
   EXPECT(called == 1);
 }
 
+static void waits_and_tokens(context* c) {
+  anello_work* works[3];
+  anello_options options = ANELLO_OPTIONS_INIT;
+  double mean = -1;
+  int k;
+  fill(c);
+  for (k = 0; k < 3; k++) {
+    options.consistency_token = (uint64_t)k;
+    OK(anello_allreduce(c->group, input(c->in + 10 * k, 10), tensor(c->out + 10 * k, 10), ANELLO_SUM, &options, works + k));
+  }
+  OK(anello_wait_all(works, 3));
+  OK(anello_wait_all(NULL, 0));
+  for (k = 0; k < 3; k++) {
+    EXPECT(anello_work_done(works[k]) && c->out[10 * k] == sum(c, 10 * k));
+    anello_work_free(works[k]);
+  }
+  works[1] = NULL;
+  EXPECT(anello_wait_all(works + 1, 1) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(anello_wait_all(NULL, 1) == ANELLO_INVALID_ARGUMENT);
+  OK(anello_average(c->group, (double)c->rank, &mean));
+  EXPECT(mean == (c->size - 1) / 2.0);
+  EXPECT(anello_average(c->group, 1.0, NULL) == ANELLO_INVALID_ARGUMENT);
+}
+
+/* The pointer to the last error stays valid, and the next failure overwrites the text. */
+static void last_error_in_place(context* c) {
+  char name[6000];
+  const char* first;
+  EXPECT(anello_broadcast(c->group, tensor(NULL, 3), 0, NULL, NULL) == ANELLO_INVALID_ARGUMENT);
+  first = anello_last_error();
+  EXPECT(anello_barrier(NULL, NULL, NULL) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(first == anello_last_error() && strcmp(first, "the group is NULL") == 0);
+  memset(name, 'x', sizeof name - 1);
+  name[sizeof name - 1] = 0;
+  EXPECT(anello_phase_begin(NULL, name, NULL) == ANELLO_INVALID_ARGUMENT && first == anello_last_error());
+}
+
 static void errors(context* c) {
   anello_options options = ANELLO_OPTIONS_INIT;
   anello_world* none = NULL;
@@ -267,6 +295,23 @@ static void gradients(context* c) {
   EXPECT(c->size == 1 || (step.norm > 0 && step.communicated_ns > 0));
   anello_gradients_free(all);
   anello_gradients_free(NULL);
+  options.unannounced = ANELLO_UNANNOUNCED_ZERO;
+  OK(anello_gradients_create(c->group, list, 2, &options, &all));
+  OK(anello_gradients_begin(all, 1.0));
+  for (k = 0; k < 3; k++) bias[k] = 3;
+  OK(anello_gradients_ready(all, 1));
+  OK(anello_gradients_finish(all, NULL));
+  EXPECT(weight[5] == 0 && bias[2] == 3);
+  anello_gradients_free(all);
+  options.unannounced = 2;
+  EXPECT(anello_gradients_create(c->group, list, 2, &options, &all) == ANELLO_INVALID_ARGUMENT);
+  {
+    /* An older program's struct ends before `unannounced`. What is behind its last member is not read. */
+    options.struct_size = offsetof(anello_gradient_options, unannounced);
+    OK(anello_gradients_create(c->group, list, 2, &options, &all));
+    EXPECT(offsetof(anello_gradient_options, unannounced) == offsetof(anello_gradient_options, accumulation_passes) + 8);
+    anello_gradients_free(all);
+  }
   list[1].name = "weight";
   all = NULL;
   EXPECT(anello_gradients_create(c->group, list, 2, NULL, &all) == ANELLO_INVALID_ARGUMENT && all == NULL);
@@ -331,7 +376,9 @@ int main(int argc, char** argv) {
     movements(&c, started);
   }
   groups_and_work(&c);
+  waits_and_tokens(&c);
   errors(&c);
+  last_error_in_place(&c);
   gradients(&c);
   diagnosis(&c, world, argv[argc - 1]);
   OK(anello_finish(world));

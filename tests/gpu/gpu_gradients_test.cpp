@@ -35,8 +35,9 @@ TEST_P(GpuGradientsBy, average_what_is_still_being_made) {
       GpuGroup gpus = gpus_of(world, GetParam());
       const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
       std::vector<float> a(100), b(30), c(7), none;
-      GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}, {"none", none}, {"b", b}, {"c", c}}, stream.get(),
-                             {.bucket_bytes = 128, .accumulation_passes = passes});
+      GpuGradients gradients(
+          gpus, std::vector<Gradient>{{"a", a}, {"none", none}, {"b", b}, {"c", c}}, stream.get(),
+          {.bucket_bytes = 128, .accumulation_passes = passes, .unannounced = GradientOptions::Unannounced::zero});
       EXPECT_EQ(gradients.buckets().front(), (std::vector<std::size_t>{3, 2}));
       EXPECT_GT(gradients.buckets().size(), 3u);
       for (int step = 1; step <= 3; step++) {
@@ -142,6 +143,25 @@ TEST_P(GpuGradientsBy, end_with_the_world) {
     ASSERT_TRUE(told.error);
     EXPECT_EQ(told.error->code(), ErrorCode::aborted);
     EXPECT_THAT(told.error->what(), HasSubstr("enough"));
+  }
+}
+
+TEST_P(GpuGradientsBy, are_named_on_all_ranks_if_they_are_not_announced) {
+  for (const Told& told : told_on_all_ranks(2, [&](World& world) {
+         GpuGroup gpus = gpus_of(world, GetParam());
+         const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
+         std::vector<float> a(100), b(100);
+         GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}, {"b", b}}, stream.get(), {.bucket_bytes = 400});
+         gradients.begin();
+         gradients.ready(1);
+         if (world.rank() == 0) gradients.ready(0);
+         gradients.finish();
+         gpus.synchronize(stream.get());
+       })) {
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->code(), ErrorCode::aborted);
+    EXPECT_EQ(told.error->rank(), 1);
+    EXPECT_THAT(told.error->what(), HasSubstr("GpuGradients: ready() was not called for 'a'; call it"));
   }
 }
 

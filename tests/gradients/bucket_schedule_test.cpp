@@ -62,6 +62,7 @@ TEST_F(ScheduledGradients, BucketsGoInTheirOrderWhateverIsReadyFirst) {
     all.announce(3);
     EXPECT_THAT(all_ready(all), ElementsAre(0, 1));
     EXPECT_THAT(all.finish(), IsEmpty());
+    EXPECT_EQ(all.omissions(), "");
     EXPECT_THAT(all_ready(all), IsEmpty()) << "each goes once in a step";
     EXPECT_THAT(all.completed(), ElementsAre(0, 1, 2, 3));
   }
@@ -76,14 +77,20 @@ TEST_F(ScheduledGradients, AreCompleteAfterAllPasses) {
   EXPECT_THAT(all_ready(all), ElementsAre(0));
   all.announce(1);
   EXPECT_THAT(all.finish(), ElementsAre(0)) << "one that was announced too rarely is not zero";
+  EXPECT_EQ(all.omissions(),
+            "test: ready() was not called in each of 2 passes for 'a', 'b'; call it before finish(), or set the option "
+            "unannounced to zero");
   EXPECT_THAT(all_ready(all), ElementsAre(1));
 }
 
-TEST_F(ScheduledGradients, ThatWereNeverAnnouncedCountAsZero) {
+TEST_F(ScheduledGradients, ThatWereNeverAnnouncedAreNamed) {
   BucketSchedule all = schedule();
   all.begin();
   all.announce(1);
   EXPECT_THAT(all.finish(), ElementsAre(0, 2, 3));
+  EXPECT_EQ(all.omissions(),
+            "test: ready() was not called for 'a', 'c', 'd'; call it before finish(), or set the option unannounced to "
+            "zero");
   EXPECT_THAT(all_ready(all), ElementsAre(0, 1));
 }
 

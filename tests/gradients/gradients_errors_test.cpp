@@ -57,7 +57,10 @@ TEST(GradientErrors, that_differ_between_ranks_are_named) {
       {{"w", std::span(values).first(30)}, {}, "'w' (3 x 20 f32) on rank 0, 'w' (30 f32) on rank 2"},
       {{"w", values, shape},
        {.accumulation_passes = 2},
-       "option accumulation_passes of the gradients differs: 1 on rank 0, 2 on rank 2"}};
+       "option accumulation_passes of the gradients differs: 1 on rank 0, 2 on rank 2"},
+      {{"w", values, shape},
+       {.unannounced = GradientOptions::Unannounced::zero},
+       "option unannounced of the gradients differs: error on rank 0, zero on rank 2"}};
   for (const Odd& each : odd) {
     const auto told = told_on_all_ranks(4, [&](World& world) {
       std::vector<float> own(60), first(5);
@@ -78,6 +81,45 @@ TEST(GradientErrors, that_differ_between_ranks_are_named) {
       EXPECT_LT(one.after, std::chrono::seconds(1));
     }
   }
+}
+
+// Rank 1 forgets two of three; the others wait for a bucket that rank 1 never sends.
+TEST(GradientErrors, that_are_not_announced_are_named_on_all_ranks) {
+  for (const std::int64_t bucket_bytes : {4, 1 << 20}) {
+    const auto told = told_on_all_ranks(3, [&](World& world) {
+      Model model(world.rank(), {10, 20, 30});
+      Gradients gradients(world, model.gradients(), {.bucket_bytes = bucket_bytes});
+      for (int step = 0; step < 3; step++) {
+        gradients.begin();
+        for (std::size_t k = 3; k-- > 0;)
+          if (step < 2 || world.rank() != 1 || k == 2) model.backward(k), gradients.ready(k);
+        gradients.finish();
+        EXPECT_LT(step, 2);
+      }
+    });
+    for (const Told& one : told) {
+      ASSERT_TRUE(one.error) << "rank " << one.rank;
+      EXPECT_EQ(one.error->code(), ErrorCode::aborted);
+      EXPECT_EQ(one.error->rank(), 1);
+      EXPECT_THAT(one.error->message(), HasSubstr("gradients: ready() was not called for 'layer 0', 'layer 1'; call it "
+                                                  "before finish(), or set the option unannounced to zero"));
+    }
+  }
+}
+
+TEST(GradientErrors, that_are_announced_in_too_few_passes_are_named) {
+  run_world(1, [](World& world) {
+    Model model(0, std::vector<std::size_t>(12, 3));
+    Gradients gradients(world, model.gradients(), {.accumulation_passes = 2});
+    gradients.begin();
+    gradients.ready(0), gradients.ready(0), gradients.ready(1);
+    EXPECT_THAT(refusal([&] { gradients.finish(); }),
+                HasSubstr("ready() was not called in each of 2 passes for 'layer 1', 'layer 2', 'layer 3', 'layer 4', "
+                          "'layer 5', 'layer 6', 'layer 7', 'layer 8' and 3 more; call it"));
+    gradients.begin();  // the next step is a step like any other
+    for (std::size_t k = 0; k < 12; k++) gradients.ready(k), gradients.ready(k);
+    gradients.finish();
+  });
 }
 
 TEST(GradientErrors, that_cannot_be_are_refused) {

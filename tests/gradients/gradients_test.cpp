@@ -155,7 +155,7 @@ TEST_P(GradientsOf, below_the_norm_stay_as_they_are) {
 TEST_P(GradientsOf, that_are_not_used_count_as_zero) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), {10, 20, 30});
-    Gradients gradients(world, model.gradients());
+    Gradients gradients(world, model.gradients(), {.unannounced = GradientOptions::Unannounced::zero});
     for (int step = 0; step < 3; step++) {
       for (auto& values : model.values()) std::fill(values.begin(), values.end(), 77.0F);
       gradients.begin();

@@ -268,5 +268,30 @@ TEST(Allreduce, an_unknown_algorithm_is_refused_with_those_there_are) {
   }
 }
 
+// The shorter ways to call it.
+TEST(Allreduce, of_numbers_of_lists_and_with_options_only) {
+  run_world(3, [](World& world) {
+    EXPECT_EQ(world.sum(world.rank() + 1), 6);
+    EXPECT_EQ(world.max(double(world.rank())), 2.0);
+    EXPECT_EQ(world.min(std::uint8_t(world.rank() + 5)), 5);
+    EXPECT_TRUE(world.sum(world.rank() == 2)) << "any";
+    std::vector<float> a(3, 1), b(5, 2), c(3);
+    world.allreduce({a, b});
+    EXPECT_EQ(a[2] + b[4], 9.0F);
+    world.allreduce_async({a, b}, Op::average).wait();
+    EXPECT_EQ(a[2] + b[4], 9.0F);
+    world.broadcast({a, b}, 1);
+    world.broadcast_async({a, b}, 1).wait();
+    world.allreduce(a, {.name = "named", .wire = DType::f16});
+    EXPECT_EQ(a[0], 9.0F);
+    world.allreduce(a, c, {.postscale = 2});
+    EXPECT_EQ(c[0], 54.0F);
+    world.allreduce_async(c, {.prescale = 0.5}).wait();
+    EXPECT_EQ(c[0], 81.0F);
+    world.allreduce(Tensor(c.data(), 2));
+    EXPECT_EQ(c[1] + c[2], 243.0F + 81.0F);
+  });
+}
+
 }  // namespace
 }  // namespace anello::group

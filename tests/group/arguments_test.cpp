@@ -1,7 +1,9 @@
 // Wrong arguments are refused at once, on the rank that has them, and leave the world as it was.
 #include <gmock/gmock.h>
 
+#include <deque>
 #include <limits>
+#include <span>
 
 #include "tests/support/worlds.hpp"
 
@@ -24,21 +26,24 @@ void expect_refused(const std::function<void(World&)>& call, const std::string& 
   });
 }
 
-std::vector<float> floats(std::size_t count) {
-  return std::vector<float>(count, 1.F);
+// In memory that lives as long as the thread.
+template <class T = float>
+std::span<T> ones(std::size_t count) {
+  static thread_local std::deque<std::vector<T>> all;
+  return all.emplace_back(count, T(1));
 }
 
 TEST(Arguments, null_pointers) {
   const Tensor nothing(nullptr, 10, DType::f32);
   expect_refused([&](World& w) { w.allreduce(nothing); }, "allreduce: the input is a null pointer with 10 elements");
-  expect_refused([&](World& w) { w.allreduce(floats(10), nothing); }, "the output is a null pointer with 10 elements");
+  expect_refused([&](World& w) { w.allreduce(ones(10), nothing); }, "the output is a null pointer with 10 elements");
   expect_refused([&](World& w) { w.broadcast(nothing, 0); }, "broadcast: the tensor is a null pointer");
-  expect_refused([&](World& w) { w.allgather(nothing, floats(20)); }, "allgather: the input is a null pointer");
-  expect_refused([&](World& w) { w.reduce_scatter(nothing, floats(5)); }, "reduce_scatter: the input is a null");
+  expect_refused([&](World& w) { w.allgather(nothing, ones(20)); }, "allgather: the input is a null pointer");
+  expect_refused([&](World& w) { w.reduce_scatter(nothing, ones(5)); }, "reduce_scatter: the input is a null");
 }
 
 TEST(Arguments, reductions_that_a_type_has_not) {
-  expect_refused([](World& w) { w.allreduce(floats(10), Op::bit_or); },
+  expect_refused([](World& w) { w.allreduce(ones(10), Op::bit_or); },
                  "allreduce: there is no bit_or of f32; the bitwise reductions are for integers");
   expect_refused(
       [](World& w) {
@@ -49,85 +54,84 @@ TEST(Arguments, reductions_that_a_type_has_not) {
 }
 
 TEST(Arguments, algorithms_that_there_are_not) {
-  expect_refused([](World& w) { w.allreduce(floats(10), Op::sum, {.algorithm = "rong"}); },
+  expect_refused([](World& w) { w.allreduce(ones(10), Op::sum, {.algorithm = "rong"}); },
                  "algorithm must be one of auto, ring");
-  expect_refused([](World& w) { w.allreduce(floats(10), Op::sum, {.slab_bytes = -1}); },
+  expect_refused([](World& w) { w.allreduce(ones(10), Op::sum, {.slab_bytes = -1}); },
                  "allreduce: slab_bytes must be 0 (the whole buffer at once) or positive, not -1");
 }
 
 TEST(Arguments, roots_and_what_only_they_have) {
-  expect_refused([](World& w) { w.reduce(floats(10), 2); }, "reduce: root 2 is not one of 2 ranks");
-  expect_refused([](World& w) { w.gather(floats(10), floats(20), -1); }, "gather: root -1 is not one of 2 ranks");
-  expect_refused([](World& w) { w.scatter(floats(20), floats(10), 2); }, "scatter: root 2 is not one of 2 ranks");
-  expect_refused([](World& w) { w.reduce(floats(10), floats(11), w.rank()); },
+  expect_refused([](World& w) { w.reduce(ones(10), 2); }, "reduce: root 2 is not one of 2 ranks");
+  expect_refused([](World& w) { w.gather(ones(10), ones(20), -1); }, "gather: root -1 is not one of 2 ranks");
+  expect_refused([](World& w) { w.scatter(ones(20), ones(10), 2); }, "scatter: root 2 is not one of 2 ranks");
+  expect_refused([](World& w) { w.reduce(ones(10), ones(11), w.rank()); },
                  "reduce: the input has 10 elements but the output 11");
-  expect_refused([](World& w) { w.gather(floats(10), floats(19), w.rank()); },
+  expect_refused([](World& w) { w.gather(ones(10), ones(19), w.rank()); },
                  "gather: the output has 19 elements, not 2 times the input's 10");
-  expect_refused([](World& w) { w.scatter(floats(19), floats(10), w.rank()); },
+  expect_refused([](World& w) { w.scatter(ones(19), ones(10), w.rank()); },
                  "scatter: the input has 19 elements, not 2 times the output's 10");
 }
 
 TEST(Arguments, types_that_cannot_travel) {
-  expect_refused([](World& w) { w.allreduce(std::vector<int>(10), Op::sum, {.wire = DType::f16}); },
+  expect_refused([](World& w) { w.allreduce(ones<int>(10), Op::sum, {.wire = DType::f16}); },
                  "allreduce: i32 cannot travel as f16; f32 and f64 can as f16 and bf16");
-  expect_refused([](World& w) { w.allreduce(floats(10), Op::sum, {.wire = DType::f64}); }, "f32 cannot travel as f64");
-  expect_refused([](World& w) { w.reduce_scatter(floats(20), floats(10), Op::sum, {.algorithm = "tree"}); },
+  expect_refused([](World& w) { w.allreduce(ones(10), Op::sum, {.wire = DType::f64}); }, "f32 cannot travel as f64");
+  expect_refused([](World& w) { w.reduce_scatter(ones(20), ones(10), Op::sum, {.algorithm = "tree"}); },
                  "reduce_scatter: algorithm must be empty");
 }
 
 TEST(Arguments, counts_that_do_not_fit) {
-  expect_refused([](World& w) { w.allreduce(floats(10), floats(11)); },
+  expect_refused([](World& w) { w.allreduce(ones(10), ones(11)); },
                  "allreduce: the input has 10 elements but the output 11");
-  expect_refused([](World& w) { w.allgather(floats(10), floats(19)); },
+  expect_refused([](World& w) { w.allgather(ones(10), ones(19)); },
                  "allgather: the output has 19 elements, not 2 times the input's 10");
-  expect_refused([](World& w) { w.reduce_scatter(floats(19), floats(10)); },
+  expect_refused([](World& w) { w.reduce_scatter(ones(19), ones(10)); },
                  "reduce_scatter: the input has 19 elements, not 2 times the output's 10");
 }
 
 TEST(Arguments, counts_of_parts_that_do_not_fit) {
   const std::vector<std::uint64_t> three = {1, 2, 3}, equal = {5, 5}, vast = {std::uint64_t(1) << 63, 5};
-  expect_refused([&](World& w) { w.allgather(floats(5), floats(10), {.counts = three}); },
+  expect_refused([&](World& w) { w.allgather(ones(5), ones(10), {.counts = three}); },
                  "allgather: there are 3 counts for 2 ranks");
-  expect_refused([&](World& w) { w.allgather(floats(5), floats(11), {.counts = equal}); },
+  expect_refused([&](World& w) { w.allgather(ones(5), ones(11), {.counts = equal}); },
                  "allgather: the output has 11 elements, but the counts add up to 10");
-  expect_refused([&](World& w) { w.allgather(floats(4), floats(10), {.counts = equal}); },
+  expect_refused([&](World& w) { w.allgather(ones(4), ones(10), {.counts = equal}); },
                  "allgather: the input has 4 elements, but the counts give rank ");
-  expect_refused([&](World& w) { w.scatter(floats(10), floats(4), w.rank(), {.counts = equal}); },
+  expect_refused([&](World& w) { w.scatter(ones(10), ones(4), w.rank(), {.counts = equal}); },
                  "scatter: the output has 4 elements, but the counts give rank ");
-  expect_refused([&](World& w) { w.gather(floats(5), floats(9), w.rank(), {.counts = equal}); },
+  expect_refused([&](World& w) { w.gather(ones(5), ones(9), w.rank(), {.counts = equal}); },
                  "gather: the output has 9 elements, but the counts add up to 10");
-  expect_refused([&](World& w) { w.reduce_scatter(floats(9), floats(5), Op::sum, {.counts = equal}); },
+  expect_refused([&](World& w) { w.reduce_scatter(ones(9), ones(5), Op::sum, {.counts = equal}); },
                  "reduce_scatter: the input has 9 elements, but the counts add up to 10");
-  expect_refused([&](World& w) { w.allgather(floats(5), floats(10), {.counts = vast}); },
+  expect_refused([&](World& w) { w.allgather(ones(5), ones(10), {.counts = vast}); },
                  "allgather: the buffer of the counts has 9223372036854775808 elements, more than any memory holds");
-  expect_refused([&](World& w) { w.allreduce(floats(5), Op::sum, {.counts = equal}); },
+  expect_refused([&](World& w) { w.allreduce(ones(5), Op::sum, {.counts = equal}); },
                  "allreduce: counts are for allgather, gather, scatter and reduce_scatter");
 }
 
 TEST(Arguments, what_all_to_all_cannot_divide) {
   const std::vector<std::uint64_t> equal = {5, 5}, other = {4, 6}, three = {1, 2, 3};
-  expect_refused([](World& w) { w.alltoall(floats(3), floats(3)); },
+  expect_refused([](World& w) { w.alltoall(ones(3), ones(3)); },
                  "alltoall: the 3 elements cannot be divided among 2 ranks");
-  expect_refused([](World& w) { w.alltoall(floats(4), floats(6)); },
-                 "alltoall: the input has 4 elements but the output 6");
+  expect_refused([](World& w) { w.alltoall(ones(4), ones(6)); }, "alltoall: the input has 4 elements but the output 6");
   expect_refused(
       [](World& w) {
         std::vector<float> both(4);
         w.alltoall(both, both);
       },
       "alltoall: input and output overlap");
-  expect_refused([&](World& w) { w.alltoall(floats(10), floats(10), three, equal); },
+  expect_refused([&](World& w) { w.alltoall(ones(10), ones(10), three, equal); },
                  "alltoall: there are 3 send counts for 2 ranks");
-  expect_refused([&](World& w) { w.alltoall(floats(10), floats(9), equal, equal); },
+  expect_refused([&](World& w) { w.alltoall(ones(10), ones(9), equal, equal); },
                  "alltoall: the output has 9 elements, but the counts add up to 10");
-  expect_refused([&](World& w) { w.alltoall(floats(10), floats(10), equal, other); },
+  expect_refused([&](World& w) { w.alltoall(ones(10), ones(10), equal, other); },
                  "alltoall: this rank sends 5 elements to itself, but expects ");
 }
 
 TEST(Arguments, factors_that_are_none) {
-  expect_refused([](World& w) { w.allreduce(std::vector<int>(3), Op::sum, {.prescale = 2}); },
+  expect_refused([](World& w) { w.allreduce(ones<int>(3), Op::sum, {.prescale = 2}); },
                  "allreduce: a prescale is for floats, not for i32");
-  expect_refused([](World& w) { w.reduce(floats(3), 0, Op::sum, {.postscale = 1 / 0.0}); },
+  expect_refused([](World& w) { w.reduce(ones(3), 0, Op::sum, {.postscale = 1 / 0.0}); },
                  "reduce: the postscale inf is not finite");
 }
 
@@ -145,7 +149,7 @@ TEST(Arguments, counts_beyond_memory) {
 
 TEST(Arguments, dtypes_that_differ_or_are_none) {
   std::vector<double> doubles(10);
-  expect_refused([&](World& w) { w.allreduce(floats(10), doubles); },
+  expect_refused([&](World& w) { w.allreduce(ones(10), doubles); },
                  "allreduce: the input is f32 but the output is f64");
   std::vector<float> data(10);
   expect_refused([&](World& w) { w.allreduce(Tensor(data.data(), 10, DType(99))); }, "dtype 99 is not one of");

@@ -48,10 +48,9 @@ TEST(Groups, have_ranks_of_their_own) {
     EXPECT_THAT(group.rank_of(1), Optional(2));
     EXPECT_EQ(group.rank_of(2), std::nullopt);
     // The root and the order of parts are the group's.
-    std::vector<int> all(3);
-    group.allgather(std::vector<int>{world.rank()}, all);
+    std::vector<int> all(3), value{world.rank()};
+    group.allgather(value, all);
     EXPECT_THAT(all, ElementsAre(3, 0, 1));
-    std::vector<int> value{world.rank()};
     group.broadcast(value, 0);
     EXPECT_EQ(value[0], 3);
   });

@@ -1,6 +1,7 @@
 // How worlds come to be and go: what does not fit is refused by name, and nothing is left behind.
 #include <gmock/gmock.h>
 
+#include <anello/version.hpp>
 #include <array>
 #include <fstream>
 #include <future>
@@ -8,6 +9,7 @@
 #include "ring/base/text.hpp"
 #include "ring/testing/in_process_exchange.hpp"
 #include "ring/world/bootstrap.hpp"
+#include "ring/world/peer_info.hpp"
 #include "tests/support/resources.hpp"
 #include "tests/support/worlds.hpp"
 
@@ -29,17 +31,22 @@ Identity identity_of(int rank, int size) {
           .address = "127.0.0.1"};
 }
 
+// Changes what a rank sends to the others before they connect.
+using Change = std::function<std::string(std::size_t rank, std::string blob)>;
+
 // What each rank is told when it comes with these settings and this identity; the program runs where none is told
 // anything.
 std::vector<Told> start(const std::vector<Settings>& settings, const std::vector<Identity>& identities,
-                        const std::function<void(World&)>& program) {
+                        const std::function<void(World&)>& program, const Change& change = {}) {
   InProcessExchange hall(int(settings.size()), milliseconds(20000));
   std::vector<std::future<Told>> ranks;
   for (std::size_t r = 0; r < settings.size(); r++)
     ranks.push_back(std::async(std::launch::async, [&, r] {
       Told told{.rank = int(r)};
       const auto began = std::chrono::steady_clock::now();
-      const Exchange exchange = [&hall, r](std::string blob) { return hall.exchange(int(r), std::move(blob)); };
+      const Exchange exchange = [&, r](std::string blob) {
+        return hall.exchange(int(r), change && !blob.empty() ? change(r, std::move(blob)) : std::move(blob));
+      };
       try {
         World world = WorldMaker::make(identities[r], exchange, settings[r]);
         program(world);
@@ -75,6 +82,69 @@ TEST(Start, settings_that_must_be_equal_are_named_with_the_rank) {
     EXPECT_THAT(told.error->what(),
                 AllOf(HasSubstr("rank 0 has ANELLO_SLAB_BYTES=-1"), HasSubstr("rank 2 has ANELLO_SLAB_BYTES=1000")));
   }
+}
+
+// The first bytes that ranks exchange are the version and the number for their plans; the rest may have another form.
+TEST(Start, another_build_of_the_library_is_named_with_its_rank) {
+  const auto refused = [](const Change& change) {
+    const std::vector<Told> all = start(std::vector<Settings>(3), identities(3), never, change);
+    for (const Told& told : all) {
+      EXPECT_TRUE(told.error);
+      if (!told.error) return std::string();
+      EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
+      EXPECT_EQ(told.error->rank(), 2);
+      EXPECT_STREQ(told.error->what(), all.front().error->what());
+    }
+    return all.front().error->message();
+  };
+  const std::string ours(version());
+  const std::string older = refused([&](std::size_t rank, std::string blob) {
+    if (rank != 2) return blob;
+    const PeerInfo info = decode_peer_info(blob);
+    return encode({.version = "0.1.99", .plans = info.plans, .endpoint = info.endpoint}).substr(0, 40);
+  });
+  EXPECT_EQ(older, text("the library's versions differ: rank 0 on host0 has Anello ", ours,
+                        ", rank 2 on host2 has Anello 0.1.99; use the same build on all ranks"));
+  const std::string other_plans = refused([&](std::size_t rank, std::string blob) {
+    PeerInfo info = decode_peer_info(blob);
+    info.plans = rank + 7 - rank % 2;
+    return encode(info);
+  });
+  EXPECT_EQ(other_plans, text("the library's algorithms differ, in spite of one version: rank 0 on host0 has Anello ",
+                              ours, " (plans 7), rank 2 on host2 has Anello ", ours,
+                              " (plans 9); use the same build on all "
+                              "ranks"));
+}
+
+TEST(Start, an_exception_is_why_a_rank_left) {
+  const std::vector<Told> all = start(std::vector<Settings>(3), identities(3), [](World& world) {
+    world.barrier();
+    if (world.rank() == 1) throw Error(ErrorCode::file, "cannot read part-0007.h5");
+    world.barrier();
+  });
+  for (const int rank : {0, 2}) {
+    const Told& told = all[std::size_t(rank)];
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->code(), ErrorCode::rank_left);
+    EXPECT_EQ(told.error->rank(), 1);
+    EXPECT_THAT(told.error->message(), HasSubstr("rank 1 on host1 left the world after 1 operations, because of an "
+                                                 "exception that its own output may name, but rank "));
+  }
+}
+
+// Also while the stack of an earlier exception is unwound.
+TEST(Start, a_world_that_ends_in_good_order_during_an_exception_says_nothing) {
+  const std::vector<Told> all = start(std::vector<Settings>(2), identities(2), [](World& world) {
+    struct AtEnd {
+      ~AtEnd() {
+        run_world(2, [](World& inner) { inner.barrier(); });
+      }
+    };
+    world.finish();
+    const AtEnd at_end;
+    throw Error(ErrorCode::file, "after the end");
+  });
+  for (const Told& told : all) EXPECT_STREQ(told.error->what(), "after the end");
 }
 
 TEST(Start, a_transport_that_cannot_be_is_refused) {

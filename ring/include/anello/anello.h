@@ -14,7 +14,8 @@
  *     may add members at the end. A pointer to options may be NULL, which means the defaults.
  *  6. Any thread may call. A blocking call blocks only its own thread.
  *  7. Strings are UTF-8 and end with a zero byte. Returned strings belong to the library. Names are valid for ever; a
- *     string of a handle until the handle is freed; the last error until the thread's next failure.
+ *     string of a handle until the handle is freed. The pointer to the last error is valid until the thread ends; the
+ *     thread's next failure overwrites the text.
  *
  * Order: every rank of a group must call the same operations in the same order with matching arguments. If one does
  * not, the call returns ANELLO_MISMATCH on all ranks. Operations on one group run one after another; groups do not wait
@@ -125,9 +126,11 @@ typedef struct {
   const uint64_t* counts; /* allgather, gather, scatter, reduce_scatter: the elements of each rank's part, the same on
                              all ranks; NULL: all parts have the same size */
   size_t counts_size;     /* the length of counts: the number of ranks, or 0 */
+  uint64_t consistency_token; /* any number of the program's own, for example a step; if it differs between ranks, the
+                                 call returns ANELLO_MISMATCH */
 } anello_options;
 #define ANELLO_OPTIONS_INIT \
-  { sizeof(anello_options), NULL, NULL, ANELLO_FROM_SETTINGS, 0, 1.0, 1.0, NULL, 0 }
+  { sizeof(anello_options), NULL, NULL, ANELLO_FROM_SETTINGS, 0, 1.0, 1.0, NULL, 0, 0 }
 
 /* Settings that replace those of the environment: a list of "ANELLO_RANK=3" and the like. */
 typedef struct {
@@ -156,6 +159,9 @@ anello_status anello_finish(anello_world* world);
 /* Ends the world on every rank: calls in progress return ANELLO_ABORTED with this rank and the reason. Does not block.
  */
 anello_status anello_abort(anello_world* world, const char* reason);
+/* The error that ended the world, as a status and the thread's last error; ANELLO_OK while the world is in order. Just
+ * after a failure it may block for up to two seconds, until the ranks agree on the reason. */
+anello_status anello_failure(const anello_world* world);
 /* Leaves the world if anello_finish was not called, and does not wait for other ranks. Groups and works of this world
  * may be freed later. */
 void anello_world_free(anello_world* world);
@@ -192,6 +198,8 @@ int anello_rank_of(const anello_group* group, int world_rank); /* the group's nu
  * in place, without a copy; its tensors must have the same dtype. Ignored arguments may have any tensor with count 0.
  */
 
+/* Sets `mean` to the mean of `value` over all ranks, the same on all of them. Blocks. */
+anello_status anello_average(anello_group* group, double value, double* mean);
 /* output[i] = the reduction of input[i] over all ranks. In place: give the same memory twice. */
 anello_status anello_allreduce(anello_group* group, anello_input input, anello_tensor output, anello_op op,
                                const anello_options* options, anello_work** work);
@@ -242,6 +250,9 @@ anello_status anello_work_wait(anello_work* work);
 /* The same, but not longer than limit_ms milliseconds: ANELLO_TIMED_OUT if the operation is not done by then, and the
  * world goes on. It moves no data, so anello_work_wait is faster where ranks share cores. */
 anello_status anello_work_wait_for(anello_work* work, uint64_t limit_ms);
+/* Blocks until all of the operations are done, also if one of them fails. Then returns the error of the first one in
+ * the list that has failed. */
+anello_status anello_wait_all(anello_work* const* works, size_t count);
 /* 1 if the operation is complete or has failed, otherwise 0. Does not block. */
 int anello_work_done(const anello_work* work);
 /* Has `callback` called once when the operation is done: at once if it is done already, otherwise by the thread that
@@ -260,6 +271,11 @@ typedef enum {
   ANELLO_COMBINE_SUM = 1,     /* the sum of factor x gradient */
   ANELLO_COMBINE_WEIGHTED = 2 /* the sum of factor x gradient, divided by the sum of the factors */
 } anello_combine;
+/* What anello_gradients_finish does if anello_gradients_ready was not called for a gradient in each pass. */
+enum {
+  ANELLO_UNANNOUNCED_ERROR = 0, /* it fails on all ranks, and names the gradient and a rank that did not announce it */
+  ANELLO_UNANNOUNCED_ZERO = 1   /* the gradient counts as zero on this rank, if it was never announced */
+};
 typedef struct {
   const char* name;      /* one line, unique in the list */
   anello_tensor tensor;  /* f16, bf16, f32 or f64; borrowed until the anello_gradients is freed */
@@ -276,9 +292,13 @@ typedef struct {
   int error_feedback;      /* 1: add what rounding takes from a gradient to that of the next step; f32 with wire only */
   double max_norm;         /* scale gradients down to this norm of all of them together; 0: there is no maximum */
   int accumulation_passes; /* the number of backward passes in a step: ready is called for each gradient in each */
+  int64_t unannounced;     /* ANELLO_UNANNOUNCED_ERROR or ANELLO_UNANNOUNCED_ZERO */
 } anello_gradient_options;
-#define ANELLO_GRADIENT_OPTIONS_INIT \
-  { sizeof(anello_gradient_options), ANELLO_COMBINE_AVERAGE, ANELLO_FROM_SETTINGS, 0, 0, 0, 0.0, 1 }
+#define ANELLO_GRADIENT_OPTIONS_INIT                                                                \
+  {                                                                                                 \
+    sizeof(anello_gradient_options), ANELLO_COMBINE_AVERAGE, ANELLO_FROM_SETTINGS, 0, 0, 0, 0.0, 1, \
+        ANELLO_UNANNOUNCED_ERROR                                                                    \
+  }
 /* What finish measured in one step. */
 typedef struct {
   size_t struct_size;
@@ -297,8 +317,9 @@ anello_status anello_gradients_begin(anello_gradients* gradients, double factor)
 /* Announces that a gradient, given by its index in the list, is complete in this pass. After the last pass the program
  * must not touch it until finish returns. Does not block, except once in a step with ANELLO_COMBINE_WEIGHTED. */
 anello_status anello_gradients_ready(anello_gradients* gradients, size_t gradient);
-/* Blocks until all gradients are combined. Those that were never announced count as zero. Every rank must call it.
- * `stats` may be NULL. */
+/* Blocks until all gradients are combined. Every rank must call it. If this rank did not announce all gradients (see
+ * unannounced), the world ends: ANELLO_ABORTED on all ranks, and the message names the gradients and this rank; in a
+ * group of one rank it is ANELLO_INVALID_ARGUMENT. `stats` may be NULL. */
 anello_status anello_gradients_finish(anello_gradients* gradients, anello_step_stats* stats);
 void anello_gradients_free(anello_gradients* gradients);
 

@@ -3,6 +3,11 @@
 #ifndef ANELLO_EXPORT_H
 #define ANELLO_EXPORT_H
 
+/* The first thing that every header includes. The C API also compiles in older languages. */
+#if defined(__cplusplus) && __cplusplus <= 201703L && !defined(ANELLO_ANELLO_H)
+#error "Anello's C++ headers need C++20: compile with -std=c++20, or use the C API, <anello/anello.h>"
+#endif
+
 #ifdef __GNUC__
 #define ANELLO_API_BEGIN _Pragma("GCC visibility push(default)")
 #define ANELLO_API_END _Pragma("GCC visibility pop")

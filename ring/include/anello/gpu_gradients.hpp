@@ -38,8 +38,8 @@ class GpuGradients {
   // As those of Gradients. Errors as of GpuGroup::allreduce.
   void begin(double factor = 1);
   void ready(std::size_t gradient);
-  // Gradients that were never announced count as zero. If the buckets are staged, the times are those of Gradients;
-  // with NCCL, both are the time that queueing took on the host.
+  // If the buckets are staged, the times are those of Gradients; with NCCL, both are the time that queueing took on the
+  // host.
   StepStats finish();
 
   // The gradients in each bucket, by their place in the list, in the order in which they travel.

@@ -59,6 +59,13 @@ struct GradientOptions {
   std::optional<double> max_norm = {};
   // The number of backward passes in a step. A gradient is complete when ready() was called for it in each of them.
   int accumulation_passes = 1;
+  // What finish() does if ready() was not called for a gradient in each pass:
+  enum class Unannounced {
+    error,  // it throws on all ranks, and names the gradient and a rank that did not announce it
+    zero,   // a gradient that was never announced counts as zero on this rank; one that was announced too rarely is
+            // taken as it is. For models that do not use all parameters in every step
+  };
+  Unannounced unannounced = Unannounced::error;
 };
 
 // What finish() measured in one step.
@@ -91,8 +98,9 @@ class Gradients {
   // are passes, or if no step has begun; a step that has begun goes on.
   void ready(std::size_t gradient);
 
-  // Blocks until all gradients are combined. Gradients that were never announced count as zero on this rank. Every rank
-  // must call it, also after an error of ready(). Throws the errors of allreduce.
+  // Blocks until all gradients are combined. Every rank must call it, also after an error of ready(). Throws the errors
+  // of allreduce. If this rank did not announce all gradients (see GradientOptions::Unannounced), the world ends:
+  // Error{aborted} on all ranks names them and this rank. In a group of one rank it is Error{invalid_argument}.
   StepStats finish();
 
   // For each bucket, in the order of sending: the indices of the gradients in it. One that is split is in several.

@@ -92,6 +92,15 @@ class Group {
   void allreduce(Tensor inout, Op op = Op::sum, const ReduceOptions& options = {});
   void allreduce(std::span<const Tensor> list, Op op = Op::sum, const ReduceOptions& options = {});
   void allreduce(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
+  void allreduce(std::initializer_list<Tensor> list, Op op = Op::sum, const ReduceOptions& options = {}) {
+    allreduce(std::span(list.begin(), list.size()), op, options);
+  }
+  // A sum with options.
+  void allreduce(Tensor inout, const ReduceOptions& options) { allreduce(inout, Op::sum, options); }
+  void allreduce(std::span<const Tensor> list, const ReduceOptions& options) { allreduce(list, Op::sum, options); }
+  void allreduce(ConstTensor input, Tensor output, const ReduceOptions& options) {
+    allreduce(input, output, Op::sum, options);
+  }
 
   // On the root: output[i] = the reduction of input[i] over all ranks. The output of other ranks is ignored. With one
   // tensor, in place on the root; the tensors of the other ranks do not change.
@@ -102,6 +111,9 @@ class Group {
   // must have the same dtype.
   void broadcast(Tensor tensor, int root, const Options& options = {});
   void broadcast(std::span<const Tensor> tensors, int root, const Options& options = {});
+  void broadcast(std::initializer_list<Tensor> tensors, int root, const Options& options = {}) {
+    broadcast(std::span(tensors.begin(), tensors.size()), root, options);
+  }
 
   // Part r of every rank's output = the input of rank r. The output has size() times as many elements as the input, or
   // the sum of the counts. In place: input is this rank's part of output.
@@ -144,11 +156,27 @@ class Group {
   [[nodiscard]] Work allreduce_async(std::span<const Tensor> list, Op op = Op::sum, const ReduceOptions& options = {});
   [[nodiscard]] Work allreduce_async(ConstTensor input, Tensor output, Op op = Op::sum,
                                      const ReduceOptions& options = {});
+  [[nodiscard]] Work allreduce_async(std::initializer_list<Tensor> list, Op op = Op::sum,
+                                     const ReduceOptions& options = {}) {
+    return allreduce_async(std::span(list.begin(), list.size()), op, options);
+  }
+  [[nodiscard]] Work allreduce_async(Tensor inout, const ReduceOptions& options) {
+    return allreduce_async(inout, Op::sum, options);
+  }
+  [[nodiscard]] Work allreduce_async(std::span<const Tensor> list, const ReduceOptions& options) {
+    return allreduce_async(list, Op::sum, options);
+  }
+  [[nodiscard]] Work allreduce_async(ConstTensor input, Tensor output, const ReduceOptions& options) {
+    return allreduce_async(input, output, Op::sum, options);
+  }
   [[nodiscard]] Work reduce_async(Tensor inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
   [[nodiscard]] Work reduce_async(ConstTensor input, Tensor output, int root, Op op = Op::sum,
                                   const ReduceOptions& options = {});
   [[nodiscard]] Work broadcast_async(Tensor tensor, int root, const Options& options = {});
   [[nodiscard]] Work broadcast_async(std::span<const Tensor> tensors, int root, const Options& options = {});
+  [[nodiscard]] Work broadcast_async(std::initializer_list<Tensor> tensors, int root, const Options& options = {}) {
+    return broadcast_async(std::span(tensors.begin(), tensors.size()), root, options);
+  }
   [[nodiscard]] Work allgather_async(ConstTensor input, Tensor output, const PartOptions& options = {});
   [[nodiscard]] Work gather_async(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
   [[nodiscard]] Work scatter_async(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
@@ -163,6 +191,19 @@ class Group {
 
   // The mean of `value` over all ranks, the same on all of them. A collective: it blocks and throws as allreduce does.
   double average(double value);
+  // Its sum, minimum or maximum, likewise.
+  template <Element T>
+  T sum(T value) {
+    return reduced(value, Op::sum);
+  }
+  template <Element T>
+  T min(T value) {
+    return reduced(value, Op::min);
+  }
+  template <Element T>
+  T max(T value) {
+    return reduced(value, Op::max);
+  }
 
   // Ends the world on every rank. May be called from any thread, also while calls are in progress: those throw
   // Error{aborted} with this rank and `reason`. Does not block.
@@ -178,6 +219,11 @@ class Group {
  private:
   friend class World;
   friend class GroupAccess;  // for the engine's own rooms
+  template <class T>
+  T reduced(T value, Op op) {
+    allreduce(Tensor(&value, 1), op, {.name = name(op)});
+    return value;
+  }
   std::shared_ptr<Impl> impl_;
 };
 

@@ -54,9 +54,14 @@ struct bf16 {
   friend bool operator==(bf16, bf16) = default;
 };
 
+template <class T, class... Types>
+inline constexpr bool kIsOneOf = (std::is_same_v<T, Types> || ...);
+// The types of elements; no other type is taken for one of them. char is i8 or u8, as the compiler has it.
 template <class T>
-inline constexpr bool kNoDType = false;
-template <class T>
+concept Element = kIsOneOf<T, f16, bf16, float, double, bool, char, signed char, unsigned char, short, unsigned short,
+                           int, unsigned, long, unsigned long, long long, unsigned long long>;
+
+template <Element T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, f16>)
     return DType::f16;
@@ -68,34 +73,43 @@ constexpr DType dtype_of() {
     return DType::f64;
   else if constexpr (std::is_same_v<T, bool>)
     return DType::boolean;
-  else if constexpr (std::is_integral_v<T>) {
-    constexpr int kLogSize = std::countr_zero(sizeof(T));
-    return DType(int(DType::i8) + 2 * kLogSize + std::is_unsigned_v<T>);
-  } else {
-    static_assert(kNoDType<T>, "not an element type: see anello::DType");
-  }
+  else
+    return DType(int(DType::i8) + 2 * std::countr_zero(sizeof(T)) + std::is_unsigned_v<T>);
 }
-template <class T>
-concept Element = std::is_same_v<T, f16> || std::is_same_v<T, bf16> || std::is_same_v<T, float> ||
-    std::is_same_v<T, double> || std::is_integral_v<T>;
 
 template <class R>
 concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
     Element<std::remove_cv_t<std::ranges::range_value_t<R>>>;
+// A container that is destroyed at the end of the statement. A view of it, such as a span, is not one.
+template <class R>
+concept TemporaryRange = ElementRange<R> && !std::ranges::borrowed_range<R>;
 
-// A view of `count` elements that may be written. Made from a contiguous range (vector, array, span), or from pointer,
-// count and type.
+struct Tensor;
+// A range of something that no tensor can view. A list of tensors is not meant.
+template <class R>
+concept OtherRange =
+    std::ranges::range<R> && !ElementRange<R> && !std::is_same_v<std::ranges::range_value_t<R>, Tensor>;
+
+// A view of `count` elements that may be written. Made from a contiguous range (vector, array, span), from pointer and
+// count, or from pointer, count and type. Not from a temporary container: an _async call would use it when it is gone.
 struct Tensor {
   void* data = nullptr;
   std::size_t count = 0;
   DType dtype = DType::f32;
 
   Tensor(void* memory, std::size_t elems, DType type) : data(memory), count(elems), dtype(type) {}
+  template <Element T>
+  Tensor(T* memory, std::size_t elems) : Tensor(memory, elems, dtype_of<T>()) {}
   template <ElementRange R>
-  requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>) Tensor(R&& range)
-      : data(std::ranges::data(range)),
-        count(std::ranges::size(range)),
-        dtype(dtype_of<std::ranges::range_value_t<R>>()) {}
+  requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>> && !TemporaryRange<R>)
+      Tensor(R&& range)
+      : Tensor(std::ranges::data(range), std::ranges::size(range)) {}
+  template <TemporaryRange R>
+  Tensor(R&& temporary) = delete;  // give the container a name: it must live until the operation is done
+  template <OtherRange R>
+  Tensor(R&& range) = delete;  // must be contiguous (not std::list, not std::vector<bool>), of a type in anello::DType
+  template <Element T>
+  Tensor(const T& number) = delete;  // for one number: Tensor(&number, 1), or sum(), min(), max() and average()
   std::size_t bytes() const { return count * size_bytes(dtype); }
 };
 
@@ -107,11 +121,17 @@ struct ConstTensor {
 
   ConstTensor(const void* memory, std::size_t elems, DType type) : data(memory), count(elems), dtype(type) {}
   ConstTensor(Tensor t) : data(t.data), count(t.count), dtype(t.dtype) {}
+  template <Element T>
+  ConstTensor(const T* memory, std::size_t elems) : ConstTensor(memory, elems, dtype_of<T>()) {}
   template <ElementRange R>
-  ConstTensor(R&& range)
-      : data(std::ranges::data(range)),
-        count(std::ranges::size(range)),
-        dtype(dtype_of<std::remove_cv_t<std::ranges::range_value_t<R>>>()) {}
+  requires(!TemporaryRange<R>) ConstTensor(R&& range)
+      : ConstTensor(std::ranges::data(range), std::ranges::size(range)) {}
+  template <TemporaryRange R>
+  ConstTensor(R&& temporary) = delete;  // give the container a name: it must live until the operation is done
+  template <OtherRange R>
+  ConstTensor(R&& range) = delete;  // must be contiguous, of a type in anello::DType
+  template <Element T>
+  ConstTensor(const T& number) = delete;  // for one number: ConstTensor(&number, 1)
   std::size_t bytes() const { return count * size_bytes(dtype); }
 };
 

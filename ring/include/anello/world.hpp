@@ -20,7 +20,9 @@ class World : public Group {
  public:
   World(World&&) noexcept;
   World& operator=(World&&) noexcept;
-  // Leaves the world if finish() was not called. Never throws, and does not wait for other ranks.
+  // Leaves the world if finish() was not called. Never throws, and does not wait for other ranks. If an exception
+  // destroys the World, the errors of the ranks that still need this one say so. They can have its text only if you
+  // catch it where the World still is, and call abort(e.what()).
   ~World();
 
   // These never block. host() throws Error{invalid_argument} if there is no such rank.

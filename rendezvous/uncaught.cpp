@@ -1,0 +1,68 @@
+#include "rendezvous/uncaught.hpp"
+
+#include <anello/error.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/world/bootstrap.hpp"
+
+namespace anello::rendezvous {
+namespace {
+
+const std::terminate_handler by_default = std::get_terminate();
+std::terminate_handler previous = nullptr;
+
+struct Reason {
+  std::string text = "std::terminate was called";
+  bool is_error = false;  // an anello::Error
+};
+
+Reason reason() {
+  const std::exception_ptr current = std::current_exception();
+  if (!current) return {};
+  try {
+    std::rethrow_exception(current);
+  } catch (const Error& error) {
+    return {error.what(), true};
+  } catch (const std::exception& other) {
+    return {text("uncaught exception: ", other.what())};
+  } catch (...) {
+    return {"uncaught exception of unknown type"};
+  }
+}
+
+// A second thread waits until the first has ended the process. A second time in one thread is an error in here.
+[[noreturn]] void end_process() {
+  static thread_local bool ending = false;
+  if (std::exchange(ending, true)) std::abort();
+  static std::mutex once;
+  once.lock();
+  const Reason why = reason();
+  world::WorldMaker::abort_all(why.text);
+  if (previous != by_default || !why.is_error) {
+    previous();
+    std::abort();
+  }
+  log(Severity::error, why.text);
+  std::fflush(stdout);
+  std::_Exit(1);
+}
+
+}  // namespace
+
+void handle_uncaught_exceptions() {
+  static const bool installed = [] {
+    previous = std::get_terminate();
+    std::set_terminate(end_process);
+    return true;
+  }();
+  (void)installed;
+}
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,9 @@
+// What happens when an exception is not caught.
+#pragma once
+
+namespace anello::rendezvous {
+
+// Installs the terminate handler that the header of init() describes; once in a process. Any thread.
+void handle_uncaught_exceptions();
+
+}  // namespace anello::rendezvous

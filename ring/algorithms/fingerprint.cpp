@@ -1,0 +1,67 @@
+#include "ring/algorithms/fingerprint.hpp"
+
+#include <algorithm>
+
+#include "ring/algorithms/selection.hpp"
+
+namespace anello::algorithms {
+namespace {
+
+std::uint64_t add(std::uint64_t before, Operand operand) {
+  return fingerprint(fingerprint(before, std::uint64_t(operand.space)), operand.at);
+}
+
+// Of the plans of all ranks.
+std::uint64_t add(std::uint64_t before, const Signature& signature, Shape shape) {
+  for (shape.rank = 0; shape.rank < shape.world; shape.rank++)
+    before = fingerprint_of(plan_of(signature, shape), before);
+  return before;
+}
+
+// Worlds with and without a power of two, fewer elements than ranks, and several slabs.
+std::uint64_t of_allreduces(std::uint64_t before) {
+  for (const Algorithm algorithm : all_algorithms())
+    for (const int world : {2, 3, 4})
+      for (const std::uint64_t count : {2, 7})
+        before = add(before, {.slab_elems = count == 7 ? 4U : 0U, .kind = Kind::allreduce, .algorithm = algorithm},
+                     {.world = world, .count = count});
+  return before;
+}
+
+std::uint64_t of_other_kinds(std::uint64_t before) {
+  for (int kind = int(Kind::allreduce) + 1; name(Kind(kind)) != "?"; kind++) {
+    const int world = Kind(kind) == Kind::transfer ? 2 : 3;
+    before = add(before, {.kind = Kind(kind)}, {.world = world, .count = 7, .root = 1});
+  }
+  for (const Kind kind : {Kind::reduce, Kind::reduce_scatter}) {
+    const auto in_order = {kind == Kind::reduce ? Algorithm::star : Algorithm::two_shot,
+                           kind == Kind::reduce ? Algorithm::chain : Algorithm::two_shot};
+    for (const Algorithm order : in_order)
+      before = add(before, {.slab_elems = 6, .kind = kind, .algorithm = order}, {.world = 3, .count = 7, .root = 1});
+    before = add(before, {.slab_elems = 6, .kind = kind}, {.world = 3, .count = 7, .root = 1});
+  }
+  return before;
+}
+
+}  // namespace
+
+std::uint64_t fingerprint_of(const Plan& plan, std::uint64_t before) {
+  for (const std::uint64_t elems : {plan.input_elems, plan.output_elems, plan.input_base, plan.output_base})
+    before = fingerprint(before, elems);
+  for (const Step& step : plan.steps) {
+    const Stream& stream = plan.streams[step.stream];
+    for (const std::uint64_t value : {std::uint64_t(stream.kind), std::uint64_t(stream.peer), std::uint64_t(step.act),
+                                      step.range.begin, step.range.count, std::uint64_t(step.incoming_left)})
+      before = fingerprint(before, value);
+    before = add(before, step.place);
+    for (std::uint32_t k = 0; k < step.sources; k++) before = add(before, plan.sources[step.first_source + k]);
+  }
+  return before;
+}
+
+std::uint64_t build_fingerprint() {
+  static const std::uint64_t value = of_other_kinds(of_allreduces(fingerprint_of_choices()));
+  return value;
+}
+
+}  // namespace anello::algorithms

@@ -1,0 +1,49 @@
+// Exceptions that end a rank: what the other ranks are sent. One that unwinds the stack destroys the World, and its
+// text cannot be read then; the goodbye says that there was one. One that nobody catches ends the process, and a
+// terminate handler can read its text; it calls abort_all().
+#include <exception>
+#include <set>
+
+#include "ring/base/text.hpp"
+#include "ring/world/world_impl.hpp"
+
+namespace anello {
+
+// The worlds of this process that have started and have not left.
+struct World::Impl::Alive {
+  std::mutex mutex;
+  std::set<Impl*> worlds;
+};
+World::Impl::Alive& World::Impl::alive() {
+  static auto* all = new Alive;  // outlives static objects, one of which may be a World
+  return *all;
+}
+
+void World::Impl::enlist() {
+  const std::lock_guard lock(alive().mutex);
+  alive().worlds.insert(this);
+}
+void World::Impl::delist() {
+  const std::lock_guard lock(alive().mutex);
+  alive().worlds.erase(this);
+}
+
+void World::Impl::note_exception() {
+  if (control_ && std::uncaught_exceptions() > exceptions_) control_->leaves_by_exception();
+}
+
+// No world leaves meanwhile. Nothing is locked that the thread of the exception may hold.
+void World::Impl::abort_all(std::string_view reason) {
+  const std::lock_guard lock(alive().mutex);
+  for (Impl* world : alive().worlds) {
+    if (!world->control_) continue;
+    world->abort(reason);
+    world->control_->leave(0, kGoodbyeLimit);
+  }
+}
+
+void world::WorldMaker::abort_all(std::string_view reason) {
+  World::Impl::abort_all(reason);
+}
+
+}  // namespace anello
