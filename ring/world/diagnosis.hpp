@@ -38,7 +38,8 @@ class Diagnosis {
 
   // Throws Error{file}.
   void write_flight(const std::string& path, std::string_view why) const;
-  // Call when the world has failed: writes the flight recorder's file to ANELLO_FLIGHT_DIR. Logs its own errors.
+  // Call when the world has failed: writes the flight recorder's file to ANELLO_FLIGHT_DIR. Waits for that for at most
+  // 1 s. Logs its own errors.
   void failed(std::string_view why);
 
   // True if serve() would start a service.
@@ -48,6 +49,7 @@ class Diagnosis {
 
  private:
   std::string metrics() const;
+  std::string flight(std::string_view why) const;
   void write_flight_file(std::string_view why) const;
 
   const Identity& identity_;

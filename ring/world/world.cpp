@@ -10,7 +10,7 @@
 
 namespace anello {
 namespace {
-constexpr std::chrono::milliseconds kGoodbyeLimit{500};
+constexpr std::chrono::milliseconds kGoodbyeLimit{500}, kLogLimit{200};
 }
 
 World::World(std::unique_ptr<Impl> impl) : Group(impl->all_ranks()), impl_(std::move(impl)) {}
@@ -102,6 +102,7 @@ void World::Impl::leave() {
   if (control_ && all_ranks_) control_->leave(all_ranks_->completed(), kGoodbyeLimit);
   if (event_loop_) event_loop_->stop();
   save_timeline();
+  flush_log(kLogLimit);
 }
 
 void World::Impl::save_timeline() {
