@@ -1,5 +1,7 @@
 #include "ring/world/diagnosis.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -23,15 +25,16 @@ std::string in_file_names(std::string name) {
   return name;
 }
 
-// One file for each rank, which the next failure of the same job replaces.
+// One file for each rank, which the next failure of the same user's job of that name replaces.
 void save(const std::string& flight, const std::string& flight_dir, const Identity& identity) {
   try {
     const std::filesystem::path folder =
         flight_dir.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(flight_dir);
     const auto file = [&](const auto& rank) {
-      return (folder / text("anello-flight.", in_file_names(identity.job), ".rank", rank, ".json")).string();
+      return (folder / text("anello-flight.", geteuid(), ".", in_file_names(identity.job), ".rank", rank, ".json"))
+          .string();
     };
-    replace_file(file(identity.rank), flight);
+    replace_file(file(identity.rank), flight, ReadableBy::owner);
     if (identity.local_rank == 0)
       log(Severity::warning, text("the last operations of the ranks on ", identity.host, " are in ", file("*")));
   } catch (const std::exception& e) {
@@ -93,7 +96,7 @@ std::string Diagnosis::flight(std::string_view why) const {
 }
 
 void Diagnosis::write_flight(const std::string& path, std::string_view why) const {
-  replace_file(path, flight(why));
+  replace_file(path, flight(why), ReadableBy::owner);
 }
 
 void Diagnosis::failed(std::string_view why) {
