@@ -141,6 +141,24 @@ TEST(FailureAgreement, a_goodbye_is_not_a_death) {
   });
 }
 
+// Some of them at once, so that goodbyes are lost.
+TEST(FailureAgreement, ranks_that_remain_name_the_rank_that_died) {
+  in_many_worlds(4, [](Assembly& assembly) {
+    for (int rank = 0; rank < assembly.size(); rank++) {
+      if (assembly.alive().size() == 2) break;
+      if (assembly.random().percent(60)) assembly.depart(any_of(assembly));
+      if (assembly.random().percent(30)) assembly.deliver_some();
+      if (assembly.random().percent(20)) assembly.advance(ControlGraph::kMendAfter);
+    }
+    assembly.advance(ControlGraph::kMendAfter);
+    expect_no_verdict(assembly);
+    const int dead = any_of(assembly);
+    assembly.kill(dead);
+    assembly.advance(FailureAgreement::kArbiterLimit);
+    EXPECT_EQ(common_verdict(assembly).culprit, dead);
+  });
+}
+
 TEST(FailureAgreement, an_operation_that_needs_a_departed_rank_ends_the_world) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int gone = any_rank(assembly), caller = (gone + 1) % assembly.size();

@@ -20,7 +20,10 @@ class Assembly {
 
   Assembly(int size, std::uint64_t seed) : random_(seed) {
     const std::vector<std::string> hosts = host_names(size);
-    for (int rank = 0; rank < size; rank++) ranks_.push_back(std::make_unique<Rank>(rank, hosts));
+    for (int rank = 0; rank < size; rank++) {
+      ranks_.push_back(std::make_unique<Rank>(rank, hosts));
+      for (const int other : failure::control_neighbours(rank, size)) connections_.insert(std::minmax(rank, other));
+    }
   }
   static std::vector<std::string> host_names(int size) {
     std::vector<std::string> hosts;
@@ -41,12 +44,19 @@ class Assembly {
     at(rank).is_down = true;
     for (const int other : neighbours(rank)) notices_.push_back({other, rank});
   }
+  // Leaves the world, and ends as soon as its goodbye is on its way: it passes nothing on any more.
+  void depart(int rank, std::uint64_t completed = 0) {
+    at(rank).detector.leave(0, completed);
+    collect();
+    at(rank).is_down = true;
+  }
   void stop(int rank) { at(rank).is_down = true; }  // nobody notices
   void cut(int a, int b) { cut_.insert(std::minmax(a, b)); }
 
   // Delivers one message or notice, drawn at random. False if there is none.
   bool step() {
     collect();
+    connect();
     const std::size_t pending = in_flight_.size() + notices_.size();
     if (pending == 0) return false;
     const std::size_t pick = random_.below(pending);
@@ -106,9 +116,23 @@ class Assembly {
   Rank& at(int rank) { return *ranks_[std::size_t(rank)]; }
 
   std::vector<int> neighbours(int rank) const {
-    std::vector<int> ranks = failure::control_neighbours(rank, size());
-    std::erase_if(ranks, [&](int other) { return cut_.contains(std::minmax(rank, other)); });
+    std::vector<int> ranks;
+    for (const auto& [a, b] : connections_)
+      if ((a == rank || b == rank) && !cut_.contains({a, b})) ranks.push_back(a == rank ? b : a);
     return ranks;
+  }
+
+  // What ranks ask for after others left.
+  void connect() {
+    for (const int rank : alive())
+      for (std::vector<int> calls; !(calls = at(rank).detector.take_calls(now_)).empty();)
+        for (const int peer : calls) connect(rank, peer);
+  }
+  void connect(int rank, int peer) {
+    if (at(peer).is_down || cut_.contains(std::minmax(rank, peer))) return at(rank).detector.unreachable(peer);
+    connections_.insert(std::minmax(rank, peer));
+    at(rank).detector.connected(peer);
+    at(peer).detector.connected(rank);
   }
 
   void collect() {
@@ -134,7 +158,7 @@ class Assembly {
 
   Random random_;
   std::vector<std::unique_ptr<Rank>> ranks_;
-  std::set<std::pair<int, int>> cut_;
+  std::set<std::pair<int, int>> connections_, cut_;  // lower rank first
   std::vector<InFlight> in_flight_;
   std::vector<Notice> notices_;
   Time now_{1000};
