@@ -104,8 +104,8 @@ void FailureDetector::propose_suspects(Time now) {
   suspects_.erase(first, suspects_.end());
 }
 
-void FailureDetector::propose(const Verdict& verdict, Time now) {
-  agreement_.propose(verdict, now);
+void FailureDetector::propose(const Verdict& verdict, Time now, Time limit) {
+  agreement_.propose(verdict, now, limit);
 }
 void FailureDetector::propose_if_any(const std::optional<Verdict>& verdict, Time now) {
   if (verdict) agreement_.propose(*verdict, now);

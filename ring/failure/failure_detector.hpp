@@ -41,7 +41,9 @@ class FailureDetector {
   void silent(int rank, Time since, Time now);          // no message from it for so long
   void slow(const Straggler& straggler, Time now);      // it keeps this rank waiting
   void suspect(int rank, std::uint64_t group, std::string_view how, Time now);  // a data connection of the group ended
-  void propose(const Verdict& verdict, Time now);                               // the world should end
+  // The world should end. `limit`: for the arbiter's decision.
+  void propose(const Verdict& verdict, Time now, Time limit = FailureAgreement::kArbiterLimit);
+  void stood_still(Time now) { agreement_.stood_still(now); }  // this process did not run for some time
 
   // This rank's groups and operations. The world is there from the beginning, as group 0.
   void enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now);  // this rank joined it
@@ -55,7 +57,7 @@ class FailureDetector {
   std::optional<Time> due() const;  // nothing: nothing is pending
 
   std::vector<int> take_calls(Time now) { return graph_.take_calls(now); }  // ranks that this one should connect to
-  std::vector<std::string> take_outbox() { return flood_.take_outbox(); }  // for every neighbour
+  std::vector<std::string> take_outbox() { return flood_.take_outbox(); }   // for every neighbour
   std::vector<std::string> take_reports();  // stalls and stragglers, one line each, the same on all ranks
   const std::optional<Verdict>& verdict() const { return agreement_.verdict(); }
   bool has_left(int rank) const { return departures_.has_left(rank); }

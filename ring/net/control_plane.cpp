@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::chrono::milliseconds kStragglerPeriod{10000}, kMendLimit{100};
+constexpr std::chrono::milliseconds kStragglerPeriod{10000}, kMendLimit{100}, kLate{300};
 constexpr std::size_t kMaxMessageBytes = 1 + failure::ControlMessage::kMaxBytes;  // its kind and its body
 
 MessageChannel::Message heartbeat(std::chrono::milliseconds slept) {
@@ -112,7 +112,8 @@ awaitable<void> ControlPlane::mend(int peer) {
 // both sides send a heartbeat at once.
 void ControlPlane::accepted(int peer, PeerConnections::Socket socket) {
   if (leaving_) return;
-  if (neighbours_.contains(peer)) return log(Severity::info, text("dropped a second control connection of rank ", peer));
+  if (neighbours_.contains(peer))
+    return log(Severity::info, text("dropped a second control connection of rank ", peer));
   auto neighbour = std::make_shared<MessageChannel>(std::move(socket), [this] { flush(); });
   neighbours_.emplace(peer, neighbour);
   asio::co_spawn(context_, receive_messages(peer, neighbour), asio::detached);
@@ -141,7 +142,8 @@ void ControlPlane::handle(int peer, std::string_view message) {
   }
 }
 
-// This rank proposes the launcher's verdict as its own. The connection is closed when that is done.
+// This rank proposes the launcher's verdict as its own. The connection is closed when that is done. The launcher tries
+// the lower ranks first, so the arbiter did not answer, unless this rank is the arbiter.
 awaitable<void> ControlPlane::read_abort(PeerConnections::Socket launcher) {
   try {
     const Deadline deadline(launcher, kHandshakeLimit);
@@ -151,7 +153,7 @@ awaitable<void> ControlPlane::read_abort(PeerConnections::Socket launcher) {
     const failure::ControlMessage abort =
         failure::decode_control_message(std::string_view(message).substr(1), int(hosts_.size()));
     if (abort.type != failure::ControlMessage::Type::proposal) throw Error(ErrorCode::protocol, "not a proposal");
-    detector_.propose(abort.verdict, now());
+    detector_.propose(abort.verdict, now(), failure::FailureAgreement::kSilentArbiterLimit);
     flush();
   } catch (const std::exception& e) {
     log(Severity::warning, text("ignored an invalid message of the launcher: ", e.what()));
@@ -168,6 +170,7 @@ awaitable<void> ControlPlane::receive_messages(int peer, Shared neighbour) {
     for (;;) {
       const std::string message =
           co_await read_message(neighbour->socket(), kMaxMessageBytes, "its control connection");
+      check_standstill();
       heartbeats_.received(peer, now());
       unproven_.erase(peer);
       handle(peer, message);
@@ -220,7 +223,15 @@ void ControlPlane::flush() {
   });
 }
 
+// The timer is late if the process was stopped. It is due at least once a second, so a stop for as long as the others
+// wait for this rank as the arbiter is always noticed.
+void ControlPlane::check_standstill() {
+  const failure::FailureDetector::Time time = now();
+  if (const auto due = heartbeats_.due(); due && time > *due + kLate) detector_.stood_still(time);
+}
+
 void ControlPlane::tick() {
+  check_standstill();
   const failure::FailureDetector::Time time = now();
   const failure::HeartbeatMonitor::Due due = heartbeats_.tick(time);
   for (const int peer : due.silent) detector_.silent(peer, heartbeats_.limit(), time);
@@ -273,7 +284,7 @@ void ControlPlane::check_departures() {
 
 Error ControlPlane::error() const {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::seconds(2), [this] { return verdict_.has_value(); });
+  changed_.wait_for(lock, std::chrono::seconds(3), [this] { return verdict_.has_value(); });
   if (verdict_) changed_.wait_for(lock, std::chrono::seconds(1), [this] { return handled_; });
   if (verdict_) return Error(verdict_->code, verdict_->message, verdict_->culprit);
   return Error(ErrorCode::network, "a connection was lost, and the ranks did not agree on why");

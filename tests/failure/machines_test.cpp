@@ -125,6 +125,29 @@ TEST(FailureAgreementAlone, decides_for_the_lowest_rank_when_the_limit_is_over) 
   EXPECT_EQ(agreement.verdict().value().culprit, 2) << "the first verdict stays";
 }
 
+TEST(FailureAgreementAlone, replaces_an_arbiter_that_has_left_at_once) {
+  Flood flood(1, 4);
+  FailureAgreement agreement(1, 4, flood);
+  agreement.receive_proposal(2, aborted_by(2), kFirstMoment);
+  EXPECT_EQ(agreement.due(), kFirstMoment + FailureAgreement::kArbiterLimit);
+  agreement.exclude(0);
+  EXPECT_LE(agreement.due().value(), kFirstMoment);
+  agreement.tick(kFirstMoment);
+  EXPECT_EQ(agreement.verdict().value().culprit, 2);
+}
+
+TEST(FailureAgreementAlone, decides_nothing_right_after_the_process_stood_still) {
+  Flood flood(0, 4);
+  FailureAgreement agreement(0, 4, flood);
+  agreement.stood_still(kFirstMoment);
+  agreement.receive_proposal(3, aborted_by(3), kFirstMoment);
+  agreement.receive_proposal(2, aborted_by(2), kFirstMoment);
+  EXPECT_FALSE(agreement.verdict());
+  EXPECT_EQ(agreement.due(), kFirstMoment + Flood::kDeliveryLimit);
+  agreement.tick(*agreement.due());
+  EXPECT_EQ(agreement.verdict().value().culprit, 2) << "as ranks that waited for this one would decide";
+}
+
 TEST(DeparturesAlone, a_goodbye_describes_the_last_operations) {
   const LocalView view(0, {"a", "b", "c", "d"}, [](auto, std::uint64_t sequence) { return operation(sequence, 100); });
   Flood flood(0, 4);

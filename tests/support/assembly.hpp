@@ -22,7 +22,8 @@ class Assembly {
     const std::vector<std::string> hosts = host_names(size);
     for (int rank = 0; rank < size; rank++) {
       ranks_.push_back(std::make_unique<Rank>(rank, hosts));
-      for (const int other : failure::control_neighbours(rank, size)) connections_.insert(std::minmax(rank, other));
+      const std::vector<int> others = failure::control_neighbours(rank, size);
+      connections_.emplace_back(others.begin(), others.end());
     }
   }
   static std::vector<std::string> host_names(int size) {
@@ -51,6 +52,16 @@ class Assembly {
     at(rank).is_down = true;
   }
   void stop(int rank) { at(rank).is_down = true; }  // nobody notices
+  // It does not run. What it is sent meanwhile arrives when it resumes.
+  void pause(int rank) { at(rank).is_paused = true; }
+  void resume(int rank) {
+    at(rank).is_paused = false;
+    at(rank).detector.stood_still(now_);
+    in_flight_.insert(in_flight_.end(), held_.begin(), held_.end());
+    notices_.insert(notices_.end(), held_notices_.begin(), held_notices_.end());
+    held_.clear();
+    held_notices_.clear();
+  }
   void cut(int a, int b) { cut_.insert(std::minmax(a, b)); }
 
   // Delivers one message or notice, drawn at random. False if there is none.
@@ -81,7 +92,8 @@ class Assembly {
     deliver_all();
     now_ += by;
     for (const auto& s : ranks_)
-      if (const auto due = s->detector.due(); due && *due <= now_ && !s->is_down) s->detector.tick(now_);
+      if (const auto due = s->detector.due(); due && *due <= now_ && !s->is_down && !s->is_paused)
+        s->detector.tick(now_);
     deliver_all();
   }
 
@@ -102,7 +114,7 @@ class Assembly {
             return std::nullopt;
           }) {}
     std::vector<Signature> begun;
-    bool is_down = false;
+    bool is_down = false, is_paused = false;
     failure::FailureDetector detector;
   };
   struct InFlight {
@@ -116,9 +128,9 @@ class Assembly {
   Rank& at(int rank) { return *ranks_[std::size_t(rank)]; }
 
   std::vector<int> neighbours(int rank) const {
-    std::vector<int> ranks;
-    for (const auto& [a, b] : connections_)
-      if ((a == rank || b == rank) && !cut_.contains({a, b})) ranks.push_back(a == rank ? b : a);
+    const std::set<int>& all = connections_[std::size_t(rank)];
+    std::vector<int> ranks(all.begin(), all.end());
+    std::erase_if(ranks, [&](int other) { return cut_.contains(std::minmax(rank, other)); });
     return ranks;
   }
 
@@ -130,7 +142,8 @@ class Assembly {
   }
   void connect(int rank, int peer) {
     if (at(peer).is_down || cut_.contains(std::minmax(rank, peer))) return at(rank).detector.unreachable(peer);
-    connections_.insert(std::minmax(rank, peer));
+    connections_[std::size_t(rank)].insert(peer);
+    connections_[std::size_t(peer)].insert(rank);
     at(rank).detector.connected(peer);
     at(peer).detector.connected(rank);
   }
@@ -146,6 +159,7 @@ class Assembly {
     std::swap(in_flight_[pick], in_flight_.back());
     const InFlight message = in_flight_.back();
     if (!random_.percent(10)) in_flight_.pop_back();  // else it is delivered again
+    if (at(message.to).is_paused) return held_.push_back(message);
     if (!at(message.to).is_down) at(message.to).detector.receive(message.bytes, now_);
   }
 
@@ -153,14 +167,16 @@ class Assembly {
     std::swap(notices_[pick], notices_.back());
     const Notice n = notices_.back();
     notices_.pop_back();
+    if (at(n.to).is_paused) return held_notices_.push_back(n);
     if (!at(n.to).is_down) at(n.to).detector.lost(n.about, "its control connection was closed", now_);
   }
 
   Random random_;
   std::vector<std::unique_ptr<Rank>> ranks_;
-  std::set<std::pair<int, int>> connections_, cut_;  // lower rank first
-  std::vector<InFlight> in_flight_;
-  std::vector<Notice> notices_;
+  std::vector<std::set<int>> connections_;  // by rank
+  std::set<std::pair<int, int>> cut_;
+  std::vector<InFlight> in_flight_, held_;
+  std::vector<Notice> notices_, held_notices_;
   Time now_{1000};
 };
 
