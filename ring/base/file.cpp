@@ -28,14 +28,14 @@ void write_all(const Descriptor& file, const std::string& path, std::string_view
   }
 }
 
-void replace_file(const std::string& path, std::string_view bytes) {
-  constexpr mode_t kReadableByAll = 0644;
+void replace_file(const std::string& path, std::string_view bytes, ReadableBy readers) {
+  const mode_t mode = readers == ReadableBy::all ? 0644 : 0600;
   std::string fresh = path + ".XXXXXX";
   const Descriptor file(mkostemp(fresh.data(), O_CLOEXEC));
   if (!file) fail(path);
   try {
     write_all(file, path, bytes);
-    if (fchmod(file.get(), kReadableByAll) != 0 || std::rename(fresh.c_str(), path.c_str()) != 0) fail(path);
+    if (fchmod(file.get(), mode) != 0 || std::rename(fresh.c_str(), path.c_str()) != 0) fail(path);
   } catch (...) {
     unlink(fresh.c_str());
     throw;

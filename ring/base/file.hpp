@@ -10,8 +10,10 @@ namespace anello {
 // Writes all of `bytes`. Throws Error{file} that names `path`.
 void write_all(const Descriptor& file, const std::string& path, std::string_view bytes);
 
+enum class ReadableBy { all, owner };
+
 // Replaces a file so that a reader sees the old or the new content, never a part: writes a new file beside it and
 // renames that. A symbolic link is replaced, not followed. Throws Error{file} that names `path`; leaves no file then.
-void replace_file(const std::string& path, std::string_view bytes);
+void replace_file(const std::string& path, std::string_view bytes, ReadableBy readers = ReadableBy::all);
 
 }  // namespace anello

@@ -1,11 +1,18 @@
 #include "ring/base/log.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <cstdlib>
 #include <mutex>
 #include <string>
+#include <utility>
+
+#include "ring/base/blocking_work.hpp"
+#include "ring/base/text.hpp"
 
 namespace anello {
 namespace {
@@ -16,6 +23,47 @@ std::mutex speaker_mutex;
 std::string& speaker() {
   static auto* text = new std::string;  // outlives every static destructor that may log
   return *text;
+}
+
+constexpr std::size_t kMaxLines = 1000;
+// How long a line that no other waits before is awaited; the message of a fatal error; all lines at exit.
+constexpr std::chrono::milliseconds kPatience{100}, kErrorPatience{1000}, kExitPatience{1000};
+std::atomic<std::uint64_t> lost_lines = 0;
+
+BlockingWork& writer() {
+  static auto* work = [] {
+    std::atexit([] { flush_log(kExitPatience); });
+    return new BlockingWork;
+  }();
+  return *work;
+}
+
+// Blocks until the line is written, or an error says that it never will be.
+void write_line(std::string_view line) {
+  while (!line.empty()) {
+    const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+    pollfd polled{STDERR_FILENO, POLLOUT, 0};
+    if (written >= 0)
+      line.remove_prefix(std::size_t(written));
+    else if (errno == EAGAIN)
+      poll(&polled, 1, -1);
+    else if (errno != EINTR)
+      return;
+  }
+}
+
+std::string formatted(Severity severity, std::string_view message) {
+  std::string line = "anello: ";
+  {
+    const std::lock_guard lock(speaker_mutex);
+    if (!speaker().empty()) line.append(speaker()).append(": ");
+  }
+  return line.append(kSeverityNames[static_cast<std::size_t>(severity)]).append(": ").append(message).append("\n");
+}
+
+void report_lost_lines() {
+  write_line(formatted(Severity::warning,
+                       text(lost_lines.exchange(0), " messages are missing here: nobody read standard error")));
 }
 }  // namespace
 
@@ -31,13 +79,19 @@ bool log_enabled(Severity severity) {
 
 void log(Severity severity, std::string_view message) {
   if (!log_enabled(severity)) return;
-  std::string line = "anello: ";
-  {
-    const std::lock_guard lock(speaker_mutex);
-    if (!speaker().empty()) line.append(speaker()).append(": ");
-  }
-  line.append(kSeverityNames[static_cast<std::size_t>(severity)]).append(": ").append(message).append("\n");
-  if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nothing can be done about it
+  const std::size_t waiting = writer().size();
+  if (waiting < kMaxLines)
+    writer().add([line = formatted(severity, message)] { write_line(line); });
+  else if (lost_lines++ == 0)
+    writer().add(report_lost_lines);
+  if (severity == Severity::error)
+    writer().wait(kErrorPatience);
+  else if (waiting == 0)
+    writer().wait(kPatience);
+}
+
+void flush_log(std::chrono::milliseconds limit) {
+  writer().wait(limit);
 }
 
 bool parse(std::string_view text, Severity& severity) {

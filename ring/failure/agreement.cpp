@@ -12,28 +12,28 @@ int FailureAgreement::arbiter() const {
   return rank_;
 }
 
-void FailureAgreement::propose(const Verdict& verdict, Time now) {
+void FailureAgreement::propose(const Verdict& verdict, Time now, Time limit) {
   if (verdict_ || proposals_.contains(rank_)) return;
   Verdict cut = verdict;
   cut.message.resize(std::min(cut.message.size(), ControlMessage::kMaxMessageBytes));
   flood_.send({.type = ControlMessage::Type::proposal, .verdict = cut});
-  consider(rank_, cut, now);
+  consider(rank_, cut, now, limit);
 }
 
 void FailureAgreement::receive_proposal(int origin, const Verdict& verdict, Time now) {
-  consider(origin, verdict, now);
+  consider(origin, verdict, now, kArbiterLimit);
 }
 
 void FailureAgreement::receive_decision(const Verdict& verdict) {
   if (!verdict_) verdict_ = verdict;
 }
 
-void FailureAgreement::consider(int origin, const Verdict& verdict, Time now) {
+void FailureAgreement::consider(int origin, const Verdict& verdict, Time now, Time limit) {
   const bool is_gone = verdict.code == ErrorCode::rank_dead || verdict.code == ErrorCode::rank_silent;
   if (is_gone && verdict.culprit >= 0) exclude(verdict.culprit);
   proposals_.try_emplace(origin, verdict);
-  if (!decide_by_) decide_by_ = now + kArbiterLimit;
-  if (arbiter() == rank_) decide(verdict);
+  decide_by_ = std::min(decide_by_.value_or(Time::max()), now + limit);
+  if (arbiter() == rank_ && now >= decide_from_) decide(verdict);
 }
 
 void FailureAgreement::decide(const Verdict& verdict) {
@@ -42,12 +42,17 @@ void FailureAgreement::decide(const Verdict& verdict) {
   flood_.send({.type = ControlMessage::Type::decision, .verdict = verdict});
 }
 
+void FailureAgreement::stood_still(Time now) {
+  decide_from_ = now + Flood::kDeliveryLimit;
+}
+
 void FailureAgreement::tick(Time now) {
-  if (!verdict_ && decide_by_ && *decide_by_ <= now) decide(proposals_.begin()->second);
+  if (const auto at = due(); at && *at <= now) decide(proposals_.begin()->second);
 }
 
 std::optional<FailureAgreement::Time> FailureAgreement::due() const {
-  return verdict_ ? std::nullopt : decide_by_;
+  if (verdict_ || !decide_by_) return std::nullopt;
+  return arbiter() == rank_ ? decide_from_ : std::max(*decide_by_, decide_from_);
 }
 
 }  // namespace anello::failure

@@ -10,6 +10,7 @@ namespace anello::failure {
 FailureDetector::FailureDetector(int rank, std::vector<std::string> hosts, LocalView::Recall recall)
     : view_(rank, std::move(hosts), std::move(recall)),
       flood_(rank, view_.size()),
+      graph_(rank, view_.size()),
       agreement_(rank, view_.size(), flood_),
       departures_(view_, flood_),
       stalls_(view_, departures_, flood_),
@@ -28,7 +29,10 @@ void FailureDetector::route(const ControlMessage& message, Time now) {
       return agreement_.receive_decision(message.verdict);
     case ControlMessage::Type::goodbye:
       departures_.receive_goodbye(message, now);
-      if (message.group == 0) agreement_.exclude(origin);
+      if (message.group == 0) {
+        agreement_.exclude(origin);
+        graph_.left(origin, now);
+      }
       return propose_if_any(stalls_.mismatch(origin), now);
     case ControlMessage::Type::waiting:
       return propose_if_any(stalls_.receive_waiting(origin, message.signatures.front()), now);
@@ -44,6 +48,16 @@ void FailureDetector::route(const ControlMessage& message, Time now) {
 Verdict FailureDetector::dead(int rank, std::string_view how) const {
   return {ErrorCode::rank_dead, rank,
           text(view_.named(rank), " died: ", how, " (found out by rank ", view_.rank(), ")")};
+}
+
+void FailureDetector::connected(int rank) {
+  graph_.connected(rank);
+}
+
+// It has left, and its goodbye has not come. If it died, the ranks that were connected with it propose that.
+void FailureDetector::unreachable(int rank) {
+  agreement_.exclude(rank);
+  graph_.unreachable(rank);
 }
 
 void FailureDetector::lost(int rank, std::string_view how, Time now) {
@@ -90,8 +104,8 @@ void FailureDetector::propose_suspects(Time now) {
   suspects_.erase(first, suspects_.end());
 }
 
-void FailureDetector::propose(const Verdict& verdict, Time now) {
-  agreement_.propose(verdict, now);
+void FailureDetector::propose(const Verdict& verdict, Time now, Time limit) {
+  agreement_.propose(verdict, now, limit);
 }
 void FailureDetector::propose_if_any(const std::optional<Verdict>& verdict, Time now) {
   if (verdict) agreement_.propose(*verdict, now);
@@ -129,7 +143,7 @@ void FailureDetector::tick(Time now) {
 std::optional<FailureDetector::Time> FailureDetector::due() const {
   if (verdict()) return std::nullopt;
   std::optional<Time> first;
-  for (const std::optional<Time>& due : {agreement_.due(), departures_.due(), stalls_.due()})
+  for (const std::optional<Time>& due : {agreement_.due(), departures_.due(), stalls_.due(), graph_.due()})
     if (due) first = std::min(first.value_or(*due), *due);
   for (const Suspect& suspect : suspects_) first = std::min(first.value_or(suspect.due), suspect.due);
   return first;

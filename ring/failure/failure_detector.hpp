@@ -1,6 +1,7 @@
 // What one rank knows about failures in its world. It takes what this rank observes and the control messages of the
 // others, and gives a verdict, reports for people, and messages to send. It routes to three machines over one flood:
 // FailureAgreement (why the world ends), StallReports (who waits for whom) and Departures (who left which group when).
+// When ranks leave, the ControlGraph says which connections the others need.
 // Of its own it has only the suspects: ranks whose data connection ended. The reason may arrive over the control plane
 // a moment later, so this rank waits 100 ms before it proposes that the suspect is dead. Pure: no sockets, no clock
 // (time is passed in); one thread. The ControlPlane owns it.
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "ring/failure/agreement.hpp"
+#include "ring/failure/control_graph.hpp"
 #include "ring/failure/departures.hpp"
 #include "ring/failure/flood.hpp"
 #include "ring/failure/local_view.hpp"
@@ -33,11 +35,15 @@ class FailureDetector {
 
   // Events. Each may put messages into the outbox and may lead to the verdict.
   void receive(std::string_view bytes, Time now);       // throws Error{protocol} if it is not a control message
+  void connected(int rank);                             // by a control connection that take_calls() asked for
+  void unreachable(int rank);                           // such a connection could not be made
   void lost(int rank, std::string_view how, Time now);  // its control connection ended
   void silent(int rank, Time since, Time now);          // no message from it for so long
   void slow(const Straggler& straggler, Time now);      // it keeps this rank waiting
   void suspect(int rank, std::uint64_t group, std::string_view how, Time now);  // a data connection of the group ended
-  void propose(const Verdict& verdict, Time now);                               // the world should end
+  // The world should end. `limit`: for the arbiter's decision.
+  void propose(const Verdict& verdict, Time now, Time limit = FailureAgreement::kArbiterLimit);
+  void stood_still(Time now) { agreement_.stood_still(now); }  // this process did not run for some time
 
   // This rank's groups and operations. The world is there from the beginning, as group 0.
   void enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now);  // this rank joined it
@@ -51,7 +57,8 @@ class FailureDetector {
   void tick(Time now);              // call when due() has come
   std::optional<Time> due() const;  // nothing: nothing is pending
 
-  std::vector<std::string> take_outbox() { return flood_.take_outbox(); }  // for every neighbour
+  std::vector<int> take_calls(Time now) { return graph_.take_calls(now); }  // ranks that this one should connect to
+  std::vector<std::string> take_outbox() { return flood_.take_outbox(); }   // for every neighbour
   std::vector<std::string> take_reports();  // stalls and stragglers, one line each, the same on all ranks
   const std::optional<Verdict>& verdict() const { return agreement_.verdict(); }
   bool has_left(int rank) const { return departures_.has_left(rank); }
@@ -74,6 +81,7 @@ class FailureDetector {
 
   LocalView view_;
   Flood flood_;
+  ControlGraph graph_;
   FailureAgreement agreement_;
   Departures departures_;
   StallReports stalls_;

@@ -1,18 +1,8 @@
 #include "ring/failure/flood.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace anello::failure {
-
-std::vector<int> control_neighbours(int rank, int size) {
-  std::vector<int> ranks;
-  for (int step = 1; step < size; step *= 2)
-    for (const int other : {(rank + step) % size, (rank + size - step) % size})
-      if (std::find(ranks.begin(), ranks.end(), other) == ranks.end()) ranks.push_back(other);
-  std::sort(ranks.begin(), ranks.end());
-  return ranks;
-}
 
 Flood::Flood(int rank, int size) : rank_(rank), received_(std::size_t(size)) {}
 

@@ -1,5 +1,5 @@
 // Brings control messages to all ranks. A rank sends each message of its own, and each message that it receives for the
-// first time, to all its neighbours; so a message reaches every rank that is connected to its sender at all. Origin and
+// first time, to all its neighbours (control_graph.hpp); so a message reaches every rank that is connected to its sender at all. Origin and
 // number identify a message. Of each origin the flood remembers which of the newest 64 numbers have come; an older one
 // counts as received. It puts bytes into an outbox and knows no sockets. Pure; one thread.
 #pragma once
@@ -13,10 +13,6 @@
 #include "ring/failure/control_message.hpp"
 
 namespace anello::failure {
-
-// The control graph: the ranks 2^i away in both directions, in order. Few connections, few hops, and no single rank
-// whose death separates others.
-std::vector<int> control_neighbours(int rank, int size);
 
 class Flood {
  public:

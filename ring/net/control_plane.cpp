@@ -19,8 +19,13 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::chrono::milliseconds kStragglerPeriod{10000};
+constexpr std::chrono::milliseconds kStragglerPeriod{10000}, kMendLimit{100}, kLate{300};
 constexpr std::size_t kMaxMessageBytes = 1 + failure::ControlMessage::kMaxBytes;  // its kind and its body
+
+MessageChannel::Message heartbeat(std::chrono::milliseconds slept) {
+  return std::make_shared<const std::string>(
+      message(MessageKind::beat, Writer().u64(std::uint64_t(slept.count())).bytes()));
+}
 
 }  // namespace
 
@@ -93,16 +98,31 @@ awaitable<void> ControlPlane::dial(int peer, steady_clock::time_point deadline) 
   }
 }
 
-void ControlPlane::accepted(int peer, PeerConnections::Socket socket) {
-  if (neighbours_.contains(peer) || std::find(expected_.begin(), expected_.end(), peer) == expected_.end()) {
-    log(Severity::info, text("dropped a second control connection of rank ", peer));
-    return;
+// A rank that does not answer at once has left.
+awaitable<void> ControlPlane::mend(int peer) {
+  try {
+    accepted(peer, co_await peer_connections_.connect(peer, Role::control, 0, 0, steady_clock::now() + kMendLimit));
+  } catch (const std::exception&) {
+    detector_.unreachable(peer);
+    flush();
   }
+}
+
+// A rank that connects when others have left may leave itself before it has sent anything. That is not its death, so
+// both sides send a heartbeat at once.
+void ControlPlane::accepted(int peer, PeerConnections::Socket socket) {
+  if (leaving_) return;
+  if (neighbours_.contains(peer))
+    return log(Severity::info, text("dropped a second control connection of rank ", peer));
   auto neighbour = std::make_shared<MessageChannel>(std::move(socket), [this] { flush(); });
   neighbours_.emplace(peer, neighbour);
   asio::co_spawn(context_, receive_messages(peer, neighbour), asio::detached);
   heartbeats_.add(peer, now());
-  {
+  if (std::find(expected_.begin(), expected_.end(), peer) == expected_.end()) {
+    unproven_.insert(peer);
+    detector_.connected(peer);
+    neighbour->send(heartbeat(slept()));
+  } else {
     const std::lock_guard lock(mutex_);
     connected_.push_back(peer);
   }
@@ -122,7 +142,8 @@ void ControlPlane::handle(int peer, std::string_view message) {
   }
 }
 
-// This rank proposes the launcher's verdict as its own. The connection is closed when that is done.
+// This rank proposes the launcher's verdict as its own. The connection is closed when that is done. The launcher tries
+// the lower ranks first, so the arbiter did not answer, unless this rank is the arbiter.
 awaitable<void> ControlPlane::read_abort(PeerConnections::Socket launcher) {
   try {
     const Deadline deadline(launcher, kHandshakeLimit);
@@ -132,7 +153,7 @@ awaitable<void> ControlPlane::read_abort(PeerConnections::Socket launcher) {
     const failure::ControlMessage abort =
         failure::decode_control_message(std::string_view(message).substr(1), int(hosts_.size()));
     if (abort.type != failure::ControlMessage::Type::proposal) throw Error(ErrorCode::protocol, "not a proposal");
-    detector_.propose(abort.verdict, now());
+    detector_.propose(abort.verdict, now(), failure::FailureAgreement::kSilentArbiterLimit);
     flush();
   } catch (const std::exception& e) {
     log(Severity::warning, text("ignored an invalid message of the launcher: ", e.what()));
@@ -149,7 +170,9 @@ awaitable<void> ControlPlane::receive_messages(int peer, Shared neighbour) {
     for (;;) {
       const std::string message =
           co_await read_message(neighbour->socket(), kMaxMessageBytes, "its control connection");
+      check_standstill();
       heartbeats_.received(peer, now());
+      unproven_.erase(peer);
       handle(peer, message);
       flush();
     }
@@ -169,7 +192,10 @@ void ControlPlane::disconnected(int peer, const std::string& how) {
   neighbours_.erase(peer);
   heartbeats_.remove(peer);
   stragglers_.remove(peer);
-  if (!leaving_) detector_.lost(peer, how, now());
+  if (unproven_.erase(peer) > 0)
+    detector_.unreachable(peer);
+  else if (!leaving_)
+    detector_.lost(peer, how, now());
   flush();
 }
 
@@ -183,6 +209,8 @@ void ControlPlane::flush() {
     const auto bytes = std::make_shared<const std::string>(message(MessageKind::frame, body));
     for (const auto& [peer, neighbour] : neighbours_) neighbour->send(bytes);
   }
+  for (const int peer : detector_.take_calls(now()))
+    if (!leaving_) asio::co_spawn(context_, mend(peer), asio::detached);
   for (const std::string& report : detector_.take_reports())
     if (rank_ == 0) log(Severity::warning, report);
   publish();
@@ -195,7 +223,15 @@ void ControlPlane::flush() {
   });
 }
 
+// The timer is late if the process was stopped. It is due at least once a second, so a stop for as long as the others
+// wait for this rank as the arbiter is always noticed.
+void ControlPlane::check_standstill() {
+  const failure::FailureDetector::Time time = now();
+  if (const auto due = heartbeats_.due(); due && time > *due + kLate) detector_.stood_still(time);
+}
+
 void ControlPlane::tick() {
+  check_standstill();
   const failure::FailureDetector::Time time = now();
   const failure::HeartbeatMonitor::Due due = heartbeats_.tick(time);
   for (const int peer : due.silent) detector_.silent(peer, heartbeats_.limit(), time);
@@ -204,16 +240,18 @@ void ControlPlane::tick() {
   flush();
 }
 
+// How long this rank has slept in operations.
+std::chrono::milliseconds ControlPlane::slept() const {
+  return std::chrono::milliseconds(clock_.scale().nanoseconds(recorders_.totals().slept) / 1'000'000);
+}
+
 // A neighbour that does not read what is queued gets no more heartbeats.
 void ControlPlane::send_heartbeats() {
-  const std::int64_t slept_ns = clock_.scale().nanoseconds(recorders_.totals().slept);
-  const auto slept = std::chrono::milliseconds(slept_ns / 1'000'000);
-  Writer body;
-  body.u64(std::uint64_t(slept.count()));
-  const auto bytes = std::make_shared<const std::string>(message(MessageKind::beat, body.bytes()));
+  const std::chrono::milliseconds own = slept();
+  const MessageChannel::Message bytes = heartbeat(own);
   for (const auto& [peer, neighbour] : neighbours_)
     if (!neighbour->queued()) neighbour->send(bytes);
-  for (const failure::Straggler& straggler : stragglers_.check(slept, now())) detector_.slow(straggler, now());
+  for (const failure::Straggler& straggler : stragglers_.check(own, now())) detector_.slow(straggler, now());
 }
 
 void ControlPlane::publish() {
@@ -246,7 +284,7 @@ void ControlPlane::check_departures() {
 
 Error ControlPlane::error() const {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::seconds(2), [this] { return verdict_.has_value(); });
+  changed_.wait_for(lock, std::chrono::seconds(3), [this] { return verdict_.has_value(); });
   if (verdict_) changed_.wait_for(lock, std::chrono::seconds(1), [this] { return handled_; });
   if (verdict_) return Error(verdict_->code, verdict_->message, verdict_->culprit);
   return Error(ErrorCode::network, "a connection was lost, and the ranks did not agree on why");

@@ -1,6 +1,7 @@
-// The control plane of a world: connections to the ranks 2^i away, separate from the data. It floods the
-// FailureDetector's messages, sends and expects heartbeats, and publishes the verdict to the threads that move data. It
-// lives on the background thread; functions that other threads may call are marked.
+// The control plane of a world: connections to the ranks 2^i away, separate from the data. When ranks have left it
+// makes those that the others need, in the background. It floods the FailureDetector's messages, sends and expects
+// heartbeats, and publishes the verdict to the threads that move data. It lives on the background thread; functions
+// that other threads may call are marked.
 #pragma once
 #include <asio/steady_timer.hpp>
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "ring/failure/failure_detector.hpp"
 #include "ring/failure/heartbeat.hpp"
@@ -43,7 +45,7 @@ class ControlPlane {
 
   // Any thread, without blocking except error(). There is at most one verdict, and it stays.
   bool failed() const { return failed_.load(std::memory_order_acquire); }  // error() will not wait for long
-  // The verdict. Waits for it for at most 2 s, and for the end of WhenFailed for at most 1 s.
+  // The verdict. Waits for it for at most 3 s, and for the end of WhenFailed for at most 1 s.
   Error error() const;
   void enroll(std::shared_ptr<const link::GroupInfo> group);  // this rank joined the group; it is among the recorders
   void leave_group(std::uint64_t group, std::uint64_t completed);  // after that number of operations
@@ -64,10 +66,13 @@ class ControlPlane {
   using Shared = std::shared_ptr<MessageChannel>;
 
   asio::awaitable<void> dial(int peer, std::chrono::steady_clock::time_point deadline);
+  asio::awaitable<void> mend(int peer);
   asio::awaitable<void> receive_messages(int peer, Shared neighbour);
   asio::awaitable<void> read_abort(PeerConnections::Socket launcher);
   void handle(int peer, std::string_view message);
   void send_heartbeats();
+  std::chrono::milliseconds slept() const;
+  void check_standstill();
   void tick();
   void disconnected(int peer, const std::string& how);
   template <class Change>
@@ -91,8 +96,9 @@ class ControlPlane {
   failure::HeartbeatMonitor heartbeats_;
   failure::StragglerDetector stragglers_;
   trace::TickClock clock_;
-  std::vector<int> expected_;  // the neighbours' ranks
+  std::vector<int> expected_;  // the neighbours' ranks at the start
   std::map<int, Shared> neighbours_;
+  std::set<int> unproven_;  // neighbours since the start was over, from which nothing has been received
   asio::steady_timer timer_;
   bool leaving_ = false;
   std::atomic<bool> failed_{false};

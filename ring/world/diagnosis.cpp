@@ -1,8 +1,12 @@
 #include "ring/world/diagnosis.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
+#include "ring/base/blocking_work.hpp"
 #include "ring/base/file.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
@@ -20,6 +24,33 @@ std::string in_file_names(std::string name) {
   std::ranges::replace_if(
       name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_'; }, '_');
   return name;
+}
+
+// One file for each rank, which the next failure of the same user's job of that name replaces.
+void save(const std::string& flight, const std::string& flight_dir, const Identity& identity) {
+  try {
+    const std::filesystem::path folder =
+        flight_dir.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(flight_dir);
+    const auto file = [&](const auto& rank) {
+      return (folder / text("anello-flight.", geteuid(), ".", in_file_names(identity.job), ".rank", rank, ".json"))
+          .string();
+    };
+    replace_file(file(identity.rank), flight, ReadableBy::owner);
+    if (identity.local_rank == 0)
+      log(Severity::warning, text("the last operations of the ranks on ", identity.host, " are in ", file("*")));
+  } catch (const std::exception& e) {
+    log(Severity::warning, text("the last operations are lost (ANELLO_FLIGHT_DIR): ", e.what()));
+  }
+}
+
+// Flight files that the background thread writes: a file system may hang for longer than this rank may be silent.
+constexpr std::chrono::milliseconds kFileLimit{1000};
+BlockingWork& file_writer() {
+  static auto* work = [] {
+    std::atexit([] { file_writer().wait(kFileLimit); });
+    return new BlockingWork;
+  }();
+  return *work;
 }
 
 }  // namespace
@@ -52,7 +83,7 @@ std::string Diagnosis::metrics() const {
                          {identity_.job, identity_.host, identity_.rank, failed_.load()});
 }
 
-void Diagnosis::write_flight(const std::string& path, std::string_view why) const {
+std::string Diagnosis::flight(std::string_view why) const {
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   const trace::FlightHead head{.job = identity_.job,
                                .host = identity_.host,
@@ -63,31 +94,27 @@ void Diagnosis::write_flight(const std::string& path, std::string_view why) cons
                                .size = identity_.size,
                                .unix_us = std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count(),
                                .now = trace::TickClock::now()};
-  replace_file(path, flight_json(head, clock_.scale(), recorders_.histories()));
+  return flight_json(head, clock_.scale(), recorders_.histories());
+}
+
+void Diagnosis::write_flight(const std::string& path, std::string_view why) const {
+  replace_file(path, flight(why), ReadableBy::owner);
 }
 
 void Diagnosis::failed(const failure::Verdict& why) {
   if (failed_.exchange(true)) return;
   send_last_word(settings_.report_fd, {identity_.rank, why.culprit, why.message});
   const bool by_a_program = why.code == ErrorCode::aborted && why.culprit >= 0;  // it knows what was wrong
-  if (!by_a_program) write_flight_file(why.message);
+  if (by_a_program) return;
+  write_flight_file(why.message);
+  file_writer().wait(kFileLimit);
 }
 
-// One file for each rank, which the next failure of the same job replaces.
 void Diagnosis::write_flight_file(std::string_view why) const {
   if (settings_.flight_dir == "none") return;
-  try {
-    const std::filesystem::path folder = settings_.flight_dir.empty() ? std::filesystem::temp_directory_path()
-                                                                      : std::filesystem::path(settings_.flight_dir);
-    const auto file = [&](const auto& rank) {
-      return (folder / text("anello-flight.", in_file_names(identity_.job), ".rank", rank, ".json")).string();
-    };
-    write_flight(file(identity_.rank), why);
-    if (identity_.local_rank == 0)
-      log(Severity::warning, text("the last operations of the ranks on ", identity_.host, " are in ", file("*")));
-  } catch (const std::exception& e) {
-    log(Severity::warning, text("the last operations are lost (ANELLO_FLIGHT_DIR): ", e.what()));
-  }
+  Identity identity = identity_;
+  identity.secret.clear();
+  file_writer().add([=, folder = settings_.flight_dir, flight = flight(why)] { save(flight, folder, identity); });
 }
 
 Diagnosis::Services Diagnosis::serve(net::EventLoop& background) {

@@ -9,6 +9,9 @@
 #include "ring/world/world_impl.hpp"
 
 namespace anello {
+namespace {
+constexpr std::chrono::milliseconds kLogLimit{200};
+}
 
 World::World(std::unique_ptr<Impl> impl) : Group(impl->all_ranks()), impl_(std::move(impl)) {}
 World::World(World&&) noexcept = default;
@@ -102,6 +105,7 @@ void World::Impl::leave() {
   if (control_ && all_ranks_) control_->leave(all_ranks_->completed(), kGoodbyeLimit);
   if (event_loop_) event_loop_->stop();
   save_timeline();
+  flush_log(kLogLimit);
 }
 
 void World::Impl::save_timeline() {

@@ -9,8 +9,6 @@
 #include <set>
 #include <vector>
 
-#include "ring/base/log.hpp"
-
 namespace anello {
 namespace {
 
@@ -115,28 +113,6 @@ TEST(Views, AreMadeFromContiguousRanges) {
   EXPECT_EQ(read_only.bytes(), 6U);
   EXPECT_EQ(ConstTensor(tensor).data, values.data());
   static_assert(!std::is_constructible_v<Tensor, const std::vector<float>&>);
-}
-
-TEST(Log, WritesOneLineWithWhoSpeaksIfItIsSevereEnough) {
-  set_log(Severity::info, "rank 3");
-  testing::internal::CaptureStderr();
-  log(Severity::info, "hello");
-  log(Severity::debug, "not this");
-  log(Severity::error, "oh");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "anello: rank 3: info: hello\nanello: rank 3: error: oh\n");
-  EXPECT_FALSE(log_enabled(Severity::debug));
-  set_log(Severity::warning, "");
-  EXPECT_FALSE(log_enabled(Severity::info));
-}
-
-TEST(Log, SeveritiesParse) {
-  Severity parsed = Severity::debug;
-  EXPECT_TRUE(parse("error", parsed));
-  EXPECT_EQ(parsed, Severity::error);
-  EXPECT_TRUE(parse("debug", parsed));
-  EXPECT_EQ(parsed, Severity::debug);
-  EXPECT_FALSE(parse("Error", parsed));
-  EXPECT_FALSE(parse("", parsed));
 }
 
 }  // namespace

@@ -92,6 +92,36 @@ TEST(FailureAgreement, without_the_arbiters_answer_all_decide_the_same_after_a_l
   });
 }
 
+// It finds all proposals and the decisions of the others when it runs again, in any order.
+TEST(FailureAgreement, an_arbiter_that_did_not_run_adopts_what_the_others_decided) {
+  in_many_worlds(4, [](Assembly& assembly) {
+    assembly.pause(0);
+    for (const int dead : {2, assembly.size() - 1}) {
+      assembly.kill(dead);
+      assembly.deliver_some();
+    }
+    assembly.advance(FailureAgreement::kArbiterLimit);
+    assembly.resume(0);
+    assembly.advance(milliseconds(100));
+    EXPECT_EQ(common_verdict(assembly).code, ErrorCode::rank_dead);
+  });
+}
+
+// It has had a proposal for long, and has not had a turn yet.
+TEST(FailureAgreement, an_arbiter_that_did_not_run_decides_for_the_lowest_rank) {
+  in_many_worlds(3, [](Assembly& assembly) {
+    assembly.pause(0);
+    assembly[2].propose(any_verdict(2), assembly.now());
+    assembly[1].propose(any_verdict(1), assembly.now());
+    assembly.advance(FailureAgreement::kArbiterLimit - milliseconds(1));
+    assembly.resume(0);
+    assembly.deliver_all();
+    EXPECT_FALSE(assembly[0].verdict());
+    assembly.advance(milliseconds(100));
+    EXPECT_EQ(common_verdict(assembly).culprit, 1);
+  });
+}
+
 // The proposer does not wait for the answer.
 TEST(FailureAgreement, a_proposal_of_a_rank_that_leaves_at_once_counts) {
   in_many_worlds(3, [](Assembly& assembly) {
@@ -138,6 +168,24 @@ TEST(FailureAgreement, a_goodbye_is_not_a_death) {
       EXPECT_TRUE(assembly[rank].has_left(gone));
       EXPECT_EQ(assembly[rank].ends_at(0), 7);
     }
+  });
+}
+
+// Some of them at once, so that goodbyes are lost.
+TEST(FailureAgreement, ranks_that_remain_name_the_rank_that_died) {
+  in_many_worlds(4, [](Assembly& assembly) {
+    for (int rank = 0; rank < assembly.size(); rank++) {
+      if (assembly.alive().size() == 2) break;
+      if (assembly.random().percent(60)) assembly.depart(any_of(assembly));
+      if (assembly.random().percent(30)) assembly.deliver_some();
+      if (assembly.random().percent(20)) assembly.advance(ControlGraph::kMendAfter);
+    }
+    assembly.advance(ControlGraph::kMendAfter);
+    expect_no_verdict(assembly);
+    const int dead = any_of(assembly);
+    assembly.kill(dead);
+    assembly.advance(FailureAgreement::kArbiterLimit);
+    EXPECT_EQ(common_verdict(assembly).culprit, dead);
   });
 }
 

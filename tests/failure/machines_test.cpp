@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ring/failure/agreement.hpp"
+#include "ring/failure/control_graph.hpp"
 #include "ring/failure/departures.hpp"
 #include "ring/failure/flood.hpp"
 #include "ring/failure/stall_reports.hpp"
@@ -40,6 +41,31 @@ TEST(ControlNeighbours, are_the_ranks_at_a_power_of_two_both_ways) {
         const std::vector<int> back = control_neighbours(other, size);
         EXPECT_TRUE(std::find(back.begin(), back.end(), rank) != back.end()) << rank << " and " << other;
       }
+}
+
+TEST(ControlGraph, asks_for_the_nearest_lower_rank_that_remains) {
+  ControlGraph graph(7, 16);
+  graph.left(5, kFirstMoment);
+  graph.left(3, kFirstMoment);
+  EXPECT_FALSE(graph.due()) << "rank 6 is below, and connected";
+  graph.left(6, kFirstMoment + milliseconds(1));
+  EXPECT_EQ(graph.due(), kFirstMoment + milliseconds(1) + ControlGraph::kMendAfter);
+  EXPECT_THAT(graph.take_calls(*graph.due() - milliseconds(1)), IsEmpty());
+  EXPECT_THAT(graph.take_calls(*graph.due()), ElementsAre(4));
+  EXPECT_FALSE(graph.due()) << "once";
+  graph.unreachable(4);
+  EXPECT_THAT(graph.take_calls(kFirstMoment + milliseconds(200)), ElementsAre(2)) << "at once, and rank 3 has left";
+  graph.connected(2);
+  EXPECT_FALSE(graph.due());
+}
+
+TEST(ControlGraph, the_highest_rank_asks_for_the_lowest_too) {
+  ControlGraph graph(5, 9);
+  for (const int rank : {0, 1, 2, 6, 7, 8}) graph.left(rank, kFirstMoment);
+  EXPECT_FALSE(graph.due()) << "rank 5 and the lowest, rank 3, are connected";
+  ControlGraph other(6, 9);
+  for (const int rank : {0, 1, 2, 7, 8}) other.left(rank, kFirstMoment);
+  EXPECT_THAT(other.take_calls(*other.due()), ElementsAre(3));
 }
 
 // Messages arrive over many ways; 64 of one rank may be under way at once.
@@ -97,6 +123,29 @@ TEST(FailureAgreementAlone, decides_for_the_lowest_rank_when_the_limit_is_over) 
   EXPECT_THAT(sent(flood), SizeIs(2)) << "one proposal and one decision";
   agreement.receive_decision(aborted_by(0));
   EXPECT_EQ(agreement.verdict().value().culprit, 2) << "the first verdict stays";
+}
+
+TEST(FailureAgreementAlone, replaces_an_arbiter_that_has_left_at_once) {
+  Flood flood(1, 4);
+  FailureAgreement agreement(1, 4, flood);
+  agreement.receive_proposal(2, aborted_by(2), kFirstMoment);
+  EXPECT_EQ(agreement.due(), kFirstMoment + FailureAgreement::kArbiterLimit);
+  agreement.exclude(0);
+  EXPECT_LE(agreement.due().value(), kFirstMoment);
+  agreement.tick(kFirstMoment);
+  EXPECT_EQ(agreement.verdict().value().culprit, 2);
+}
+
+TEST(FailureAgreementAlone, decides_nothing_right_after_the_process_stood_still) {
+  Flood flood(0, 4);
+  FailureAgreement agreement(0, 4, flood);
+  agreement.stood_still(kFirstMoment);
+  agreement.receive_proposal(3, aborted_by(3), kFirstMoment);
+  agreement.receive_proposal(2, aborted_by(2), kFirstMoment);
+  EXPECT_FALSE(agreement.verdict());
+  EXPECT_EQ(agreement.due(), kFirstMoment + Flood::kDeliveryLimit);
+  agreement.tick(*agreement.due());
+  EXPECT_EQ(agreement.verdict().value().culprit, 2) << "as ranks that waited for this one would decide";
 }
 
 TEST(DeparturesAlone, a_goodbye_describes_the_last_operations) {

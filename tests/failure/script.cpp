@@ -125,7 +125,7 @@ class Script {
         {"leave", &Script::leave},     {"propose", &Script::propose}, {"suspect", &Script::suspect},
         {"silent", &Script::silent},   {"slow", &Script::slow},       {"kill", &Script::kill},
         {"stop", &Script::stop},       {"cut", &Script::cut},         {"deliver", &Script::deliver},
-        {"advance", &Script::advance}, {"expect", &Script::expect}};
+        {"advance", &Script::advance}, {"expect", &Script::expect}, {"depart", &Script::depart}};
     return all;
   }
 
@@ -191,6 +191,9 @@ class Script {
     world()[rank].slow({other, own, theirs, take_time(command, "period")}, now());
   }
   void kill(Command& command) { world().kill(take_rank(command)); }
+  void depart(Command& command) {
+    while (!command.words.empty()) world().depart(take_rank(command));
+  }
   void stop(Command& command) { world().stop(take_rank(command)); }
   void cut(Command& command) {
     const int a = take_rank(command), b = take_rank(command);

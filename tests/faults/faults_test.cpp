@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <deque>
 #include <filesystem>
 #include <thread>
 
+#include "rendezvous/server.hpp"
+#include "ring/base/text.hpp"
 #include "tests/faults/besieged.hpp"
 #include "tests/faults/standstill.hpp"
 #include "tests/faults/trial.hpp"
@@ -40,6 +43,31 @@ TEST(Faults, ADeathWhileOthersConnectIsKnownAtOnce) {
     const Trial trial{.moment = Moment::start, .ranks = 2, .victim = 1, .delay = milliseconds(delay / 2)};
     EXPECT_EQ(carry_out(trial, ANELLO_VICTIM).wrong, "") << describe(trial);
   }
+}
+
+// Ranks 0 and 3 of 6 are not connected at the start; the others leave in good order. True if rank 0, which waits in a
+// group with rank 3, was told of its death.
+bool told_of_death_after_departures(milliseconds rest) {
+  RendezvousServer server({.size = 6});
+  std::deque<testing::Process> ranks;
+  for (int rank = 0; rank < 6; rank++) {
+    const std::vector<std::string> environment{text("ANELLO_RANK=", rank), "ANELLO_SIZE=6", "ANELLO_FLIGHT_DIR=none",
+                                               text("ANELLO_RENDEZVOUS=127.0.0.1:", server.port())};
+    ranks.emplace_back(std::vector<std::string>{ANELLO_VICTIM, "departing"},
+                       testing::Surroundings{.environment = environment});
+  }
+  for (const int rank : {1, 2, 4, 5}) EXPECT_EQ(ranks[std::size_t(rank)].wait(), 0) << ranks[std::size_t(rank)].out();
+  for (const int rank : {0, 3}) EXPECT_TRUE(ranks[std::size_t(rank)].says("remaining"));
+  std::this_thread::sleep_for(rest);
+  ranks[3].signal(SIGKILL);
+  if (ranks[0].wait(milliseconds(2000) + rest) < 0) return false;
+  EXPECT_THAT(ranks[0].out(), ::testing::HasSubstr(" rank_dead 3 "));
+  return true;
+}
+
+// How long ranks 0 and 3 take to connect is up to the machine.
+TEST(Faults, ADeathIsKnownAlsoWhenAllRanksBetweenHaveLeft) {
+  EXPECT_TRUE(told_of_death_after_departures(milliseconds(400)) || told_of_death_after_departures(milliseconds(10000)));
 }
 
 // What is there afterwards is whole: the old state or the new one.

@@ -2,7 +2,7 @@
 // of it: a line "ready" once the world is there, then one that tells the outcome, the operations that went well, and
 // when (steady_clock, nanoseconds):
 //   done OPERATIONS NS | wrong OPERATIONS NS | told OPERATIONS NS CODE RANK MESSAGE
-// anello-victim busy|small|pausing|ending
+// anello-victim busy|small|pausing|ending|departing
 #include <poll.h>
 #include <unistd.h>
 
@@ -55,6 +55,18 @@ bool live(anello::World& world, const Habit& habit) {
   return true;
 }
 
+// All ranks leave except rank 0 and the one in the middle, which make a group. Rank 0 waits for the other for ever.
+void depart(anello::World& world) {
+  world.barrier();
+  const int other = world.size() / 2;
+  if (world.rank() != 0 && world.rank() != other) return;
+  anello::Group pair = world.group({0, other});
+  pair.barrier();
+  std::cout << "remaining" << std::endl;
+  while (world.rank() == other) std::this_thread::sleep_for(std::chrono::hours(1));
+  pair.barrier();
+}
+
 void say(const std::string& outcome, const std::string& more = "") {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   std::cout << outcome << " " << operations << " " << std::chrono::nanoseconds(now).count() << more << std::endl;
@@ -69,6 +81,7 @@ int main(int argc, char** argv) {
   try {
     anello::World& world = kept.emplace(anello::init());
     std::cout << "ready" << std::endl;
+    if (habit == "departing") return depart(world), kept.reset(), say("done"), 0;
     // A world that is made and ended is what is killed here.
     const bool right = habit == "ending" || live(world, habit_of(habit));
     if (!right) return say("wrong"), 3;

@@ -69,6 +69,27 @@ TEST(ControlPlane, a_verdict_rings_the_bell) {
   EXPECT_TRUE(world[0].failed());
 }
 
+// Ranks 0 and 3 of 6 have no connection with each other at the start. How long they take to make one is up to the
+// machine.
+TEST(ControlPlane, ranks_that_remain_when_all_between_them_have_left_name_the_one_that_dies) {
+  for (const milliseconds rest : {milliseconds(300), milliseconds(3000), milliseconds(10000)}) {
+    ControlPlanes world(6);
+    world.connect();
+    for (const int rank : {1, 2, 4, 5}) {
+      world[rank].leave(3, milliseconds(10000));
+      world.kill(rank);
+    }
+    std::this_thread::sleep_for(rest);
+    EXPECT_FALSE(world.any_failed());
+    world.kill(3);
+    const Error error = world[0].error();
+    if (!world[0].failed() && rest < milliseconds(10000)) continue;
+    EXPECT_EQ(error.code(), ErrorCode::rank_dead) << error.what();
+    EXPECT_EQ(error.rank(), 3) << error.what();
+    return;
+  }
+}
+
 TEST(ControlPlane, an_operation_after_the_end_of_a_departed_rank_fails) {
   ControlPlanes world(4);
   world.connect();

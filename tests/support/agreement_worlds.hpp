@@ -46,4 +46,10 @@ inline int any_rank(Assembly& assembly) {
   return int(assembly.random().below(std::uint64_t(assembly.size())));
 }
 
+// One that is alive.
+inline int any_of(Assembly& assembly) {
+  const std::vector<int> ranks = assembly.alive();
+  return assembly.random().one_of(ranks);
+}
+
 }  // namespace anello

@@ -20,7 +20,11 @@ class Assembly {
 
   Assembly(int size, std::uint64_t seed) : random_(seed) {
     const std::vector<std::string> hosts = host_names(size);
-    for (int rank = 0; rank < size; rank++) ranks_.push_back(std::make_unique<Rank>(rank, hosts));
+    for (int rank = 0; rank < size; rank++) {
+      ranks_.push_back(std::make_unique<Rank>(rank, hosts));
+      const std::vector<int> others = failure::control_neighbours(rank, size);
+      connections_.emplace_back(others.begin(), others.end());
+    }
   }
   static std::vector<std::string> host_names(int size) {
     std::vector<std::string> hosts;
@@ -41,12 +45,29 @@ class Assembly {
     at(rank).is_down = true;
     for (const int other : neighbours(rank)) notices_.push_back({other, rank});
   }
+  // Leaves the world, and ends as soon as its goodbye is on its way: it passes nothing on any more.
+  void depart(int rank, std::uint64_t completed = 0) {
+    at(rank).detector.leave(0, completed);
+    collect();
+    at(rank).is_down = true;
+  }
   void stop(int rank) { at(rank).is_down = true; }  // nobody notices
+  // It does not run. What it is sent meanwhile arrives when it resumes.
+  void pause(int rank) { at(rank).is_paused = true; }
+  void resume(int rank) {
+    at(rank).is_paused = false;
+    at(rank).detector.stood_still(now_);
+    in_flight_.insert(in_flight_.end(), held_.begin(), held_.end());
+    notices_.insert(notices_.end(), held_notices_.begin(), held_notices_.end());
+    held_.clear();
+    held_notices_.clear();
+  }
   void cut(int a, int b) { cut_.insert(std::minmax(a, b)); }
 
   // Delivers one message or notice, drawn at random. False if there is none.
   bool step() {
     collect();
+    connect();
     const std::size_t pending = in_flight_.size() + notices_.size();
     if (pending == 0) return false;
     const std::size_t pick = random_.below(pending);
@@ -71,7 +92,8 @@ class Assembly {
     deliver_all();
     now_ += by;
     for (const auto& s : ranks_)
-      if (const auto due = s->detector.due(); due && *due <= now_ && !s->is_down) s->detector.tick(now_);
+      if (const auto due = s->detector.due(); due && *due <= now_ && !s->is_down && !s->is_paused)
+        s->detector.tick(now_);
     deliver_all();
   }
 
@@ -92,7 +114,7 @@ class Assembly {
             return std::nullopt;
           }) {}
     std::vector<Signature> begun;
-    bool is_down = false;
+    bool is_down = false, is_paused = false;
     failure::FailureDetector detector;
   };
   struct InFlight {
@@ -106,9 +128,24 @@ class Assembly {
   Rank& at(int rank) { return *ranks_[std::size_t(rank)]; }
 
   std::vector<int> neighbours(int rank) const {
-    std::vector<int> ranks = failure::control_neighbours(rank, size());
+    const std::set<int>& all = connections_[std::size_t(rank)];
+    std::vector<int> ranks(all.begin(), all.end());
     std::erase_if(ranks, [&](int other) { return cut_.contains(std::minmax(rank, other)); });
     return ranks;
+  }
+
+  // What ranks ask for after others left.
+  void connect() {
+    for (const int rank : alive())
+      for (std::vector<int> calls; !(calls = at(rank).detector.take_calls(now_)).empty();)
+        for (const int peer : calls) connect(rank, peer);
+  }
+  void connect(int rank, int peer) {
+    if (at(peer).is_down || cut_.contains(std::minmax(rank, peer))) return at(rank).detector.unreachable(peer);
+    connections_[std::size_t(rank)].insert(peer);
+    connections_[std::size_t(peer)].insert(rank);
+    at(rank).detector.connected(peer);
+    at(peer).detector.connected(rank);
   }
 
   void collect() {
@@ -122,6 +159,7 @@ class Assembly {
     std::swap(in_flight_[pick], in_flight_.back());
     const InFlight message = in_flight_.back();
     if (!random_.percent(10)) in_flight_.pop_back();  // else it is delivered again
+    if (at(message.to).is_paused) return held_.push_back(message);
     if (!at(message.to).is_down) at(message.to).detector.receive(message.bytes, now_);
   }
 
@@ -129,14 +167,16 @@ class Assembly {
     std::swap(notices_[pick], notices_.back());
     const Notice n = notices_.back();
     notices_.pop_back();
+    if (at(n.to).is_paused) return held_notices_.push_back(n);
     if (!at(n.to).is_down) at(n.to).detector.lost(n.about, "its control connection was closed", now_);
   }
 
   Random random_;
   std::vector<std::unique_ptr<Rank>> ranks_;
+  std::vector<std::set<int>> connections_;  // by rank
   std::set<std::pair<int, int>> cut_;
-  std::vector<InFlight> in_flight_;
-  std::vector<Notice> notices_;
+  std::vector<InFlight> in_flight_, held_;
+  std::vector<Notice> notices_, held_notices_;
   Time now_{1000};
 };
 

@@ -1,5 +1,6 @@
 // Counters and the flight recorder, of whole worlds.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <asio/ip/tcp.hpp>
 #include <nlohmann/json.hpp>
@@ -99,6 +100,8 @@ TEST(Metrics, a_port_that_is_taken_is_a_warning) {
               HasSubstr("warning: ANELLO_METRICS='" + settings.metrics + "': cannot listen at"));
   EXPECT_FALSE(told[0].error) << told[0].error->what();
 }
+// Names of operations may say what a program computes, and the folder is everybody's.
+constexpr auto kOwnersOnly = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
 
 const json& operations(const json& flight, std::size_t group = 0) {
   return flight.at("groups").at(group).at("operations");
@@ -116,6 +119,7 @@ TEST(Flight, is_written_when_the_program_asks) {
         const std::string path = scratch / std::to_string(world.rank());
         world.write_flight(path);
         const json flight = json::parse(bytes_of(path));
+        EXPECT_EQ(std::filesystem::status(path).permissions(), kOwnersOnly);
         EXPECT_EQ(flight["rank"], world.rank());
         EXPECT_EQ(flight["size"], 2);
         EXPECT_EQ(operations(flight).size(), 1u);
@@ -178,9 +182,12 @@ TEST(Flight, is_written_by_every_rank_when_the_world_fails) {
     EXPECT_THAT(std::string(operations(flight)[1]["operation"]),
                 HasSubstr(each.rank == 1 ? "sum of 99 f32" : "sum of 100 f32"));
   }
-  EXPECT_THAT(said, AllOf(HasSubstr("warning: the last operations of the ranks on localhost are in " +
-                                    scratch.path().string() + "/anello-flight.threads-"),
-                          EndsWith(".rank*.json\n")));
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.path()))
+    EXPECT_EQ(entry.status().permissions(), kOwnersOnly) << entry.path();
+  EXPECT_THAT(
+      said, AllOf(HasSubstr("warning: the last operations of the ranks on localhost are in " + scratch.path().string() +
+                            "/anello-flight." + std::to_string(geteuid()) + ".threads-"),
+                  EndsWith(".rank*.json\n")));
 }
 
 TEST(Flight, has_what_is_queued) {

@@ -1,0 +1,79 @@
+#include "ring/base/blocking_work.hpp"
+
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#include "ring/base/thread.hpp"
+
+namespace anello {
+
+// Never destroyed: the thread may still be blocked when the process ends.
+struct BlockingWork::State {
+  // Until no task is left.
+  void run() {
+    std::unique_lock lock(mutex);
+    while (!tasks.empty()) {
+      const Task task = std::move(tasks.front());
+      tasks.pop_front();
+      lock.unlock();
+      task();
+      lock.lock();
+      done++;
+      changed.notify_all();
+    }
+    running = false;
+  }
+
+  const pid_t process = getpid();
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Task> tasks;
+  std::uint64_t added = 0, done = 0;
+  bool running = false;
+};
+
+BlockingWork::BlockingWork() : state_(new State) {}
+
+// A child process has neither the thread nor, perhaps, an unlocked mutex.
+BlockingWork::State& BlockingWork::state() const {
+  State* state = state_.load();
+  if (state->process == getpid()) return *state;
+  auto* const fresh = new State;
+  if (state_.compare_exchange_strong(state, fresh)) return *fresh;
+  delete fresh;
+  return *state;
+}
+
+void BlockingWork::add(Task task) {
+  State& all = state();
+  std::unique_lock lock(all.mutex);
+  all.tasks.push_back(std::move(task));
+  all.added++;
+  if (std::exchange(all.running, true)) return;
+  try {
+    quiet_thread([&all] { all.run(); }).detach();
+  } catch (const std::system_error&) {  // no thread may be started: better late than never
+    lock.unlock();
+    all.run();
+  }
+}
+
+std::size_t BlockingWork::size() const {
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  return std::size_t(all.added - all.done);
+}
+
+void BlockingWork::wait(std::chrono::milliseconds limit) const {
+  State& all = state();
+  std::unique_lock lock(all.mutex);
+  all.changed.wait_for(lock, limit, [&all, last = all.added] { return all.done >= last; });
+}
+
+}  // namespace anello

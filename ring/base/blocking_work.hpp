@@ -1,0 +1,34 @@
+// Work that may block for as long as it likes, such as a write to a pipe that nobody reads or to a file system that
+// hangs. A thread of its own does it in order; the thread is there only while there is work. Nobody waits for the work
+// without a limit, so each task owns what it uses. Never destroy it. Any thread; after fork() the child has no tasks.
+#pragma once
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+
+namespace anello {
+
+class BlockingWork {
+ public:
+  using Task = std::function<void()>;  // does not throw
+
+  BlockingWork();
+  BlockingWork(const BlockingWork&) = delete;
+  BlockingWork& operator=(const BlockingWork&) = delete;
+
+  void add(Task task);
+  std::size_t size() const;  // tasks that are not done
+  // Waits until every task that was added before is done; for at most `limit`.
+  void wait(std::chrono::milliseconds limit) const;
+
+ private:
+  struct State;
+  State& state() const;  // of this process
+
+  mutable std::atomic<State*> state_;
+};
+
+}  // namespace anello

@@ -1,0 +1,57 @@
+#include "ring/failure/control_graph.hpp"
+
+#include <algorithm>
+
+namespace anello::failure {
+
+std::vector<int> control_neighbours(int rank, int size) {
+  std::vector<int> ranks;
+  for (int step = 1; step < size; step *= 2)
+    for (const int other : {(rank + step) % size, (rank + size - step) % size})
+      if (std::find(ranks.begin(), ranks.end(), other) == ranks.end()) ranks.push_back(other);
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+ControlGraph::ControlGraph(int rank, int size) : rank_(rank), gone_(std::size_t(size)) {
+  for (const int peer : control_neighbours(rank, size)) known_.insert(peer);
+}
+
+void ControlGraph::connected(int peer) {
+  known_.insert(peer);
+}
+
+void ControlGraph::left(int peer, Time now) {
+  gone_[std::size_t(peer)] = true;
+  if (!mend_at_ && !wanted().empty()) mend_at_ = now + kMendAfter;
+}
+
+void ControlGraph::unreachable(int peer) {
+  gone_[std::size_t(peer)] = true;
+  if (!mend_at_ && !wanted().empty()) mend_at_ = Time(0);
+}
+
+std::vector<int> ControlGraph::wanted() const {
+  std::vector<int> ranks;
+  int below = rank_ - 1, lowest = 0, highest = int(gone_.size()) - 1;
+  while (below >= 0 && is_gone(below)) below--;
+  while (lowest < rank_ && is_gone(lowest)) lowest++;
+  while (highest > rank_ && is_gone(highest)) highest--;
+  if (below >= 0 && !known_.contains(below)) ranks.push_back(below);
+  if (highest == rank_ && lowest < below && !known_.contains(lowest)) ranks.push_back(lowest);
+  return ranks;
+}
+
+std::vector<int> ControlGraph::take_calls(Time now) {
+  if (!mend_at_ || now < *mend_at_) return {};
+  mend_at_.reset();
+  std::vector<int> calls = wanted();
+  known_.insert(calls.begin(), calls.end());
+  return calls;
+}
+
+std::optional<ControlGraph::Time> ControlGraph::due() const {
+  return mend_at_;
+}
+
+}  // namespace anello::failure
