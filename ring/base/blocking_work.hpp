@@ -1,5 +1,5 @@
-// Work that may block for as long as it likes, such as a write to a pipe that nobody reads or to a file system that
-// hangs. A thread of its own does it in order; the thread is there only while there is work. Nobody waits for the work
+// Work that may block for as long as it likes, such as a write to a pipe that is not read or to a file system that
+// hangs. A thread of its own does it in order; the thread is there only while there is work. No thread waits for the work
 // without a limit, so each task owns what it uses. Never destroy it. Any thread; after fork() the child has no tasks.
 #pragma once
 #include <sys/types.h>

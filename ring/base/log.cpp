@@ -63,7 +63,7 @@ std::string formatted(Severity severity, std::string_view message) {
 
 void report_lost_lines() {
   write_line(formatted(Severity::warning,
-                       text(lost_lines.exchange(0), " messages are missing here: nobody read standard error")));
+                       text(lost_lines.exchange(0), " messages are missing here: standard error was not read")));
 }
 }  // namespace
 

@@ -1,6 +1,6 @@
 // Messages to standard error, one write(2) a line so that lines of several processes do not mix. Standard error may be
-// a pipe that nobody reads, and belongs to other processes too; so a thread of its own writes (blocking_work.hpp), and
-// nobody who logs is blocked for long. Any thread.
+// a pipe that is not read, and belongs to other processes too; so a thread of its own writes (blocking_work.hpp), and
+// a thread that logs is not blocked for long. Any thread.
 #pragma once
 #include <chrono>
 #include <string_view>

@@ -1,5 +1,5 @@
 // Exceptions that end a rank: what the other ranks are sent. One that unwinds the stack destroys the World, and its
-// text cannot be read then; the goodbye says that there was one. One that nobody catches ends the process, and a
+// text cannot be read then; the goodbye says that there was one. One that is not caught ends the process, and a
 // terminate handler can read its text; it calls abort_all().
 #include <exception>
 #include <set>
