@@ -15,8 +15,18 @@ constexpr std::chrono::milliseconds kGoodbyeLimit{500};
 
 World::World(std::unique_ptr<Impl> impl) : Group(impl->all_ranks()), impl_(std::move(impl)) {}
 World::World(World&&) noexcept = default;
-World& World::operator=(World&&) noexcept = default;
-World::~World() = default;
+World& World::operator=(World&& other) noexcept {
+  if (this == &other) return *this;
+  const World ends = std::move(*this);
+  Group::operator=(std::move(other));
+  impl_ = std::move(other.impl_);
+  return *this;
+}
+// In a child that fork() made, the world belongs to the parent: its threads do not exist here.
+World::~World() {
+  if (impl_ && impl_->in_child()) [[maybe_unused]]
+    Impl* const left_alone = impl_.release();
+}
 
 int World::local_rank() const {
   return impl_->identity().local_rank;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ring/base/process_mark.hpp"
 #include "ring/group/group_impl.hpp"
 #include "ring/net/event_loop.hpp"
 #include "ring/world/bootstrap.hpp"
@@ -33,6 +34,7 @@ class World::Impl {
   const std::shared_ptr<Group::Impl>& all_ranks() const { return all_ranks_; }
   world::Diagnosis& diagnosis() { return diagnosis_; }
   world::TimelineCollector& tracing() { return timeline_collector_; }
+  bool in_child() const { return process_.in_child(); }
 
  private:
   void start(const world::Exchange& exchange, const Settings& settings, const world::StartCheck& check);
@@ -45,6 +47,7 @@ class World::Impl {
   void leave();
   void save_timeline();
 
+  ProcessMark process_;
   Identity identity_;
   Settings settings_;
   world::Diagnosis diagnosis_{identity_, settings_};
