@@ -81,15 +81,18 @@ Group::Impl::Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net
 }
 
 void Group::Impl::abort(std::string_view reason) const {
+  if (queue_.in_child()) return;
   if (!left_) context_.abort(reason);
 }
 
 std::shared_ptr<Group::Impl> Group::Impl::make(std::vector<int> ranks) const {
+  queue_.check_process();
   if (left_) group::refuse("group", "this rank's world has ended");
   return context_.make_group(std::move(ranks));
 }
 
 group::OperationQueue& Group::Impl::transfers(int from, int to) {
+  queue_.check_process();
   const std::lock_guard lock(mutex_);
   if (left_) group::refuse("transfer", "this rank's world has ended");
   auto& pair = transfers_[{from, to}];

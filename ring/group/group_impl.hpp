@@ -31,6 +31,11 @@ class Group::Impl {
 
   Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net::DataLinks> links, GroupContext context);
   ~Impl() { leave(); }
+  // The end of the last handle. In a child that fork() made, nothing of a group can be destroyed: threads that do not
+  // exist there have its locks.
+  static void release(Impl* group) {
+    if (!group->queue_.in_child()) delete group;
+  }
 
   group::OperationQueue& queue();  // throws Error{invalid_argument} after finish()
   std::shared_ptr<Impl> make(std::vector<int> ranks) const;

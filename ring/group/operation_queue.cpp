@@ -29,7 +29,15 @@ OperationQueue::OperationQueue(const GroupConfig& config, net::ControlPlane* con
               {config.settings.stall_time, config.settings.operation_limit}, config.settings.integrity != 0),
       planner_(config.rank, config.generation, config.facts, config.table, config.settings) {}
 
+void OperationQueue::check_process() const {
+  if (in_child())
+    throw Error(ErrorCode::invalid_argument,
+                "this process is a child that fork() made; only its parent is a rank of the world. Fork before the "
+                "world is made, or let the child exec a program");
+}
+
 void OperationQueue::check_may_wait() const {
+  check_process();
   if (in_callback)
     throw Error(ErrorCode::invalid_argument,
                 "a callback of asynchronous work may not block; start further work instead");
@@ -65,6 +73,7 @@ void OperationQueue::enqueue(PendingOperation& pending, const Operation& operati
 }
 
 std::shared_ptr<AsyncOperation> OperationQueue::submit(const Operation& operation) {
+  check_process();
   Lock lock(mutex_);
   auto pending = submit_locked(operation);
   offer_work();
@@ -72,6 +81,7 @@ std::shared_ptr<AsyncOperation> OperationQueue::submit(const Operation& operatio
 }
 
 std::shared_ptr<AsyncOperation> OperationQueue::submit(const Operation& counts, const Operation& alltoall) {
+  check_process();
   Lock lock(mutex_);
   submit_locked(counts);
   auto pending = submit_locked(alltoall);
@@ -173,6 +183,7 @@ void OperationQueue::complete_async(Lock& lock, AsyncOperation& operation) {
 // The head's error also has how far it got.
 void OperationQueue::fail_all(Lock& lock, const Error& cause) {
   const std::string how_far = runner_.how_far();
+  runner_.give_up();
   const Error why = verdict(cause);
   lock.lock();
   failure_ = why;
@@ -221,6 +232,7 @@ void OperationQueue::close() {
   Lock lock(mutex_);
   baton_.wait_until_free(lock);
   if (!failure_) failure_ = Error(ErrorCode::aborted, "this rank's world, or the group, has ended");
+  if (head_) runner_.give_up();
   while (head_) {
     head_->error = Error(*failure_).within(describe(*head_, *group_));
     complete(lock);

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "ring/base/process_mark.hpp"
 #include "ring/group/baton.hpp"
 #include "ring/group/operation_runner.hpp"
 #include "ring/group/planner.hpp"
@@ -49,6 +50,10 @@ class OperationQueue {
   // False if the operation is done already; `callback` is then not called.
   bool when_done(AsyncOperation& operation, std::function<void(const Error*)> callback);
 
+  // Throws Error{invalid_argument} in a child that fork() made: the other ranks would take it for its parent.
+  void check_process() const;
+  bool in_child() const { return process_.in_child(); }
+
   // Why the world has failed, if it has.
   std::optional<Error> failure() const;
 
@@ -77,6 +82,7 @@ class OperationQueue {
   void work();
   void offer_work();
 
+  ProcessMark process_;
   int world_rank_;
   net::ControlPlane* control_;
   std::shared_ptr<const link::GroupInfo> group_;

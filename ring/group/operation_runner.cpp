@@ -277,6 +277,11 @@ Error OperationRunner::divergence(int peer, std::uint32_t theirs) const {
            "; memory or a connection is damaged, or a program wrote to a result that was not complete")};
 }
 
+void OperationRunner::give_up() {
+  for (link::Link* const link : link_of_)
+    if (link) link->revoke();
+}
+
 std::string OperationRunner::how_far() const {
   const auto [moved, all] = execution_.progress();
   return text(all ? 100 * moved / all : 0, " % done");

@@ -39,6 +39,9 @@ class OperationRunner {
   // "37 % done": the operation that was started last.
   std::string how_far() const;
 
+  // The operation failed: its tensors may change from now on, and peers must not use what they still read there.
+  void give_up();
+
  private:
   // Of the newest operation whose result must be equal on all ranks.
   struct Results {

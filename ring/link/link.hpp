@@ -28,6 +28,10 @@ class Link {
   // only when the other side has taken them, from where they lie.
   virtual void begin(bool /*sending*/, bool /*may_refer*/) {}
 
+  // The operation is given up: bytes that count as not sent may change from now on, so the other side must not use what
+  // it finds there. Nothing is sent on this link any more.
+  virtual void revoke() {}
+
   // The descriptor that poll() finds writable when something could be sent, or readable when something has come. A link
   // without one has -1, and rings this rank's bell; it must be asked whether that is needed: false if something can
   // move already.

@@ -120,7 +120,7 @@ std::size_t Driver::receive_in_place(std::uint32_t s, int rank, link::Link& link
     run = run.subspan(of_signature);
   }
   const std::size_t bytes = of_signature + execution_->accept(s, run);
-  if (bytes > 0) link.consume(bytes);
+  if (bytes > 0) with_rank(rank, [&] { link.consume(bytes); });
   return bytes;
 }
 

@@ -39,7 +39,12 @@ std::size_t PipeWriter::taken() {
   if (pending() == 0) return 0;
   read_ = state_.read.load(std::memory_order_acquire);
   const std::uint64_t before = std::exchange(taken_, std::clamp(read_, taken_, written_));
+  while (released_ < referred_ && ends_[released_ % PipeState::kReferences] <= taken_) released_++;
   return std::size_t(taken_ - before);
+}
+
+void PipeWriter::revoke() {
+  if (pending() > 0) state_.revoked.store(1);
 }
 
 // In this order: a reader that sees the new `written` also sees the references before it.
@@ -86,7 +91,13 @@ ConstBytes PipeReader::peek() {
   return memory_.subspan(at, std::min<std::size_t>(there, memory_.size() - at));
 }
 
+// The bytes have been read before `revoked` is: if it is not set, they were as the writer meant them.
 bool PipeReader::consume(std::size_t bytes) {
+  if (stands_ && reference_.begin <= read_) {
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (state_.revoked.load() != 0)
+      throw Error(ErrorCode::network, "shared memory: the operation was given up while its tensor was being read");
+  }
   read_ += bytes;
   if (stands_ && read_ >= reference_.begin + reference_.place.bytes) stands_ = false;
   state_.read.store(read_);

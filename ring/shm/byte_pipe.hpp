@@ -26,6 +26,7 @@ struct PipeState {
   };
   alignas(kLineBytes) std::atomic<std::uint64_t> written;
   std::atomic<std::uint64_t> referred;  // references ever made
+  std::atomic<std::uint32_t> revoked;   // 1: what references that are not taken point to may have changed
   alignas(kLineBytes) std::atomic<std::uint64_t> read;
   alignas(kLineBytes) std::atomic<std::uint32_t> reader_sleeps;
   std::atomic<std::uint32_t> writer_sleeps;
@@ -46,6 +47,10 @@ class PipeWriter {
   std::size_t pending() const { return std::size_t(written_ - taken_); }
   // How many of them the reader took since the last call, in order: their memory may be written to again.
   std::size_t taken();
+  // References of which something was not taken at the last taken().
+  std::size_t standing() const { return std::size_t(referred_ - released_); }
+  // If references stand: the reader will throw instead of taking more of them. Their memory may change from now on.
+  void revoke();
 
   // Makes what was written or referred to, at least one byte, visible to the reader. True if it sleeps and must be
   // woken.
@@ -60,8 +65,8 @@ class PipeWriter {
   PipeState& state_;
   Bytes memory_;
   std::uint64_t written_ = 0, taken_ = 0;
-  std::uint64_t read_ = 0;  // as last seen
-  std::uint64_t referred_ = 0;
+  std::uint64_t read_ = 0;                     // as last seen
+  std::uint64_t referred_ = 0, released_ = 0;  // references made; those among them that do not stand any more
   std::array<std::uint64_t, PipeState::kReferences> ends_{};  // of the references that may be pending
 };
 
@@ -75,7 +80,8 @@ class PipeReader {
   // consume(). A reader that aligns must know how many bytes come before: after them may lie skipped ones.
   // Throws Error{protocol} if the other side claims more than fits.
   ConstBytes peek();
-  // True if the writer sleeps and must be woken.
+  // True if the writer sleeps and must be woken. Throws Error{network} if the bytes were referred to and the writer has
+  // revoked them: what was read may be anything.
   bool consume(std::size_t bytes);
   void align() { read_ = (read_ + kLineBytes - 1) / kLineBytes * kLineBytes; }
   bool may_sleep();

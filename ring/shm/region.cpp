@@ -2,49 +2,70 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <anello/memory.hpp>
 #include <map>
 #include <mutex>
+#include <new>
 #include <shared_mutex>
 
 #include "ring/base/check.hpp"
+#include "ring/base/process_mark.hpp"
 #include "ring/base/text.hpp"
 #include "ring/shm/memory_file.hpp"
 
 namespace anello::shm {
 namespace {
 
+// Peers may keep the file mapped for long, so its pages are freed with it. A child made by fork() has the same pages as
+// its parent, and leaves them.
+class Pages {
+ public:
+  explicit Pages(std::size_t bytes) : file_(MemoryFile::create(bytes)) {}
+  ~Pages() {
+    if (!process_.in_child())
+      fallocate(file_.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, off_t(file_.memory().size()));
+  }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  const MemoryFile& file() const { return file_; }
+
+ private:
+  ProcessMark process_;
+  MemoryFile file_;
+};
+
 class Regions {
  public:
   void* add(std::size_t bytes) {
-    MemoryFile file = MemoryFile::create(bytes);
-    const std::byte* begin = file.memory().data();
+    auto pages = std::make_shared<const Pages>(bytes);
+    std::byte* const begin = pages->file().memory().data();
     const std::lock_guard lock(mutex_);
-    return regions_.emplace(begin, Region{++last_, std::move(file)}).first->second.file.memory().data();
+    regions_.emplace(begin, Region{++last_, std::move(pages)});
+    return begin;
   }
 
-  // Peers may keep the file mapped for long, so its pages are freed here.
   void remove(const void* begin) {
+    std::shared_ptr<const Pages> gone;  // freed without the lock
     const std::lock_guard lock(mutex_);
     const auto region = regions_.find(static_cast<const std::byte*>(begin));
     ANELLO_CHECK(region != regions_.end());
-    const MemoryFile& file = region->second.file;
-    [[maybe_unused]] const int punched =
-        fallocate(file.descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, off_t(file.memory().size()));
+    gone = std::move(region->second.pages);
     regions_.erase(region);
   }
 
-  std::optional<Place> place_of(ConstBytes run) const {
+  std::optional<Loan> lend(ConstBytes run) const {
     const std::shared_lock lock(mutex_);
     auto region = regions_.upper_bound(run.data());
     if (region == regions_.begin()) return std::nullopt;
     --region;
-    const std::size_t offset = std::size_t(run.data() - region->first), size = region->second.file.memory().size();
+    const auto& [number, pages] = region->second;
+    const std::size_t offset = std::size_t(run.data() - region->first), size = pages->file().memory().size();
     if (offset >= size || run.size() > size - offset) return std::nullopt;
-    return Place{region->second.number, offset, run.size()};
+    return Loan{{number, offset, run.size()}, pages};
   }
 
   RegionFile file_of(std::uint64_t number) const {
@@ -52,14 +73,19 @@ class Regions {
     const auto region =
         std::ranges::find_if(regions_, [&](const auto& entry) { return entry.second.number == number; });
     ANELLO_CHECK(region != regions_.end());
-    const MemoryFile& file = region->second.file;
+    const MemoryFile& file = region->second.pages->file();
     return {file.descriptor(), file.memory().size()};
   }
+
+  // Around fork(), so that the child can free memory: the threads that have or want the lock are not in it.
+  void before_fork() { mutex_.lock(); }
+  void after_fork() { mutex_.unlock(); }
+  void after_fork_in_child() { new (&mutex_) std::shared_mutex; }
 
  private:
   struct Region {
     std::uint64_t number;
-    MemoryFile file;
+    std::shared_ptr<const Pages> pages;
   };
   mutable std::shared_mutex mutex_;
   std::map<const std::byte*, Region> regions_;  // by where they begin
@@ -68,14 +94,18 @@ class Regions {
 
 // Never destroyed: a program's static tensors may be freed after static objects of the library.
 Regions& regions() {
-  static Regions& all = *new Regions;
+  static Regions& all = []() -> Regions& {
+    pthread_atfork([] { regions().before_fork(); }, [] { regions().after_fork(); },
+                   [] { regions().after_fork_in_child(); });
+    return *new Regions;
+  }();
   return all;
 }
 
 }  // namespace
 
-std::optional<Place> place_of(ConstBytes run) {
-  return regions().place_of(run);
+std::optional<Loan> lend(ConstBytes run) {
+  return regions().lend(run);
 }
 
 RegionFile file_of(std::uint64_t region) {

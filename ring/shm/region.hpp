@@ -1,6 +1,7 @@
 // The memory that anello::allocate gave to this process, as files that other processes can map. Any thread.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "ring/base/bytes.hpp"
@@ -14,8 +15,14 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
+// Bytes that a peer may read, and what keeps them as they are meanwhile: memory that is deallocated goes with the last
+// loan.
+struct Loan {
+  Place place;
+  std::shared_ptr<const void> memory;
+};
 // Nothing unless all of the bytes lie in one allocation.
-std::optional<Place> place_of(ConstBytes run);
+std::optional<Loan> lend(ConstBytes run);
 
 // The file and the size of a region that is allocated. The descriptor stays the region's.
 struct RegionFile {

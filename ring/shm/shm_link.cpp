@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "ring/base/wire.hpp"
 #include "ring/link/bell.hpp"
@@ -43,14 +44,15 @@ ShmLink::ShmLink(MemoryFile file, std::size_t pipe_bytes, Side side, Descriptor 
 std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
   std::size_t referred = out_.pending(), moved = out_.taken(), copied = 0;
   bool news = false;
+  end_loans();
   for (ConstBytes piece : pieces) {
     const std::size_t known = std::min(referred, piece.size());
     referred -= known;
     piece = piece.subspan(known);
     if (piece.empty()) continue;
     const bool large = may_refer_ && piece.size() >= kMinReferredBytes;
-    if (const auto place = large ? place_of(piece) : std::nullopt) {
-      if (!refer(*place)) break;
+    if (auto loan = large ? lend(piece) : std::nullopt) {
+      if (!refer(std::move(*loan))) break;
       news = true;
     } else {
       const std::size_t bytes = out_.write(piece, kBiteBytes - copied);
@@ -63,9 +65,11 @@ std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
 }
 
 // The file is sent before publish(), so that it has arrived when the reader sees the reference.
-bool ShmLink::refer(const Place& place) {
+bool ShmLink::refer(Loan loan) {
+  const Place place = loan.place;
   const bool is_sent = std::find(sent_files_.begin(), sent_files_.end(), place.region) != sent_files_.end();
   if (!out_.refer(place)) return false;
+  lent_[loans_++ % lent_.size()] = std::move(loan.memory);
   if (is_sent) return true;
   const RegionFile file = file_of(place.region);
   Writer note;
@@ -74,6 +78,10 @@ bool ShmLink::refer(const Place& place) {
   sent_files_.push_back(place.region);
   if (sent_files_.size() > kMaxRegions) sent_files_.pop_front();
   return true;
+}
+
+void ShmLink::end_loans() {
+  while (loans_ - ended_loans_ > out_.standing()) lent_[ended_loans_++ % lent_.size()].reset();
 }
 
 std::size_t ShmLink::recv_into(std::span<const Bytes> pieces) {

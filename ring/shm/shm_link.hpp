@@ -2,7 +2,9 @@
 // runs that lie in memory from anello::allocate are not copied: the link sends a reference, and the other side maps
 // that memory and reads there. Only the control plane notices that a peer died: memory has no end of file.
 #pragma once
+#include <array>
 #include <deque>
+#include <memory>
 
 #include "ring/link/link.hpp"
 #include "ring/shm/byte_pipe.hpp"
@@ -18,6 +20,7 @@ class ShmLink final : public link::Link {
   enum class Side { maker, taker };
   // `bell` is the other side's; `fd_socket` one end of a Unix socket, on which files are passed.
   ShmLink(MemoryFile file, std::size_t pipe_bytes, Side side, Descriptor bell, Descriptor fd_socket);
+  ~ShmLink() override { out_.revoke(); }
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
@@ -27,6 +30,7 @@ class ShmLink final : public link::Link {
   void begin(bool sending, bool may_refer) override;
   int descriptor(bool /*sending*/) const override { return -1; }
   bool may_sleep(bool sending) override;
+  void revoke() override { out_.revoke(); }
 
  private:
   // Bytes moved at once: few, so that the other side begins while this one goes on.
@@ -36,7 +40,8 @@ class ShmLink final : public link::Link {
   // Regions of the other side that stay mapped; both sides forget the oldest.
   static constexpr std::size_t kMaxRegions = 64;
 
-  bool refer(const Place& place);
+  bool refer(Loan loan);
+  void end_loans();
   ConstBytes memory_of(const Place& place);
   void map_next();
 
@@ -45,6 +50,8 @@ class ShmLink final : public link::Link {
   PipeReader in_;
   Descriptor bell_, fd_socket_;
   bool may_refer_ = false;
+  std::array<std::shared_ptr<const void>, PipeState::kReferences> lent_;  // memory, by number of the reference
+  std::uint64_t loans_ = 0, ended_loans_ = 0;
   std::deque<std::uint64_t> sent_files_;  // regions of this rank whose file the other side has
   struct Theirs {
     std::uint64_t number;

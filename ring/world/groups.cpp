@@ -92,13 +92,16 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
       .make_group = [this](std::vector<int> some) { return make_group(std::move(some)); },
       .make_transfers = [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); },
       .abort = [this](std::string_view reason) { abort(reason); }};
-  if (!control_) return std::make_shared<Group::Impl>(std::move(config), nullptr, std::move(context));
+  const auto shared = [](auto... arguments) {
+    return std::shared_ptr<Group::Impl>(new Group::Impl(std::move(arguments)...), Group::Impl::release);
+  };
+  if (!control_) return shared(std::move(config), nullptr, std::move(context));
   context.control = &*control_;
   context.link_router = &*link_router_;
   auto links = std::make_shared<net::DataLinks>(
       event_loop_->context(), *peer_connections_, info, rank, sharing, settings_.connections,
       [this, group](int peer, std::string why) { control_->suspect(peer, group, std::move(why)); });
-  return std::make_shared<Group::Impl>(std::move(config), std::move(links), std::move(context));
+  return shared(std::move(config), std::move(links), std::move(context));
 }
 
 }  // namespace anello

@@ -15,9 +15,20 @@ constexpr std::chrono::milliseconds kLogLimit{200};
 
 World::World(std::unique_ptr<Impl> impl) : Group(impl->all_ranks()), impl_(std::move(impl)) {}
 World::World(World&&) noexcept = default;
-World& World::operator=(World&&) noexcept = default;
+World& World::operator=(World&& other) noexcept {
+  if (this == &other) return *this;
+  const World ends = std::move(*this);
+  Group::operator=(std::move(other));
+  impl_ = std::move(other.impl_);
+  return *this;
+}
 World::~World() {
-  if (impl_) impl_->note_exception();
+  if (!impl_) return;
+  // In a child that fork() made, the world belongs to the parent: its threads do not exist here.
+  if (impl_->in_child())
+    static_cast<void>(impl_.release());
+  else
+    impl_->note_exception();
 }
 
 int World::local_rank() const {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ring/base/process_mark.hpp"
 #include "ring/group/group_impl.hpp"
 #include "ring/net/event_loop.hpp"
 #include "ring/world/bootstrap.hpp"
@@ -40,6 +41,7 @@ class World::Impl {
   const std::shared_ptr<Group::Impl>& all_ranks() const { return all_ranks_; }
   world::Diagnosis& diagnosis() { return diagnosis_; }
   world::TimelineCollector& tracing() { return timeline_collector_; }
+  bool in_child() const { return process_.in_child(); }
 
  private:
   void start(const world::Exchange& exchange, const Settings& settings, const world::StartCheck& check);
@@ -57,6 +59,7 @@ class World::Impl {
   void save_timeline();
 
   const int exceptions_ = std::uncaught_exceptions();
+  ProcessMark process_;
   Identity identity_;
   Settings settings_;
   world::Diagnosis diagnosis_{identity_, settings_};

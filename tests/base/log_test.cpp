@@ -52,7 +52,7 @@ TEST(Log, that_nobody_reads_blocks_nobody_and_comes_later_in_order) {
 TEST(Log, says_how_many_messages_are_lost) {
   FullPipe pipe;
   for (int k = 0; k < 1500; k++) log(Severity::warning, text(k));
-  const std::string end = "anello: warning: 500 messages are missing here: nobody read standard error\n";
+  const std::string end = "anello: warning: 500 messages are missing here: standard error was not read\n";
   const std::string all = pipe.read_until(end);
   EXPECT_TRUE(all.starts_with("anello: warning: 0\n")) << all.substr(0, 100);
   EXPECT_TRUE(all.ends_with("anello: warning: 999\n" + end)) << all.substr(all.size() - 200);

@@ -1,6 +1,8 @@
 // From one rank to another, beside everything else.
 #include <gmock/gmock.h>
 
+#include <anello/memory.hpp>
+#include <atomic>
 #include <numeric>
 #include <thread>
 
@@ -130,6 +132,31 @@ TEST(Transfers, to_nobody_are_refused) {
     EXPECT_THAT(refusal(world.rank()), HasSubstr("send: a rank cannot be its own peer"));
     EXPECT_THROW(world.recv(Tensor(nullptr, 3, DType::f32), 1 - world.rank()), Error);
   });
+}
+
+// An exception leaves the scope of a tensor that is being sent, and then its world. The other rank takes it too late,
+// unless it was sent before.
+TEST(Transfer, a_tensor_whose_sender_has_left_is_right_or_an_error) {
+  std::atomic<bool> left = false;
+  const std::vector<Told> all = told_on_all_ranks(2, [&](World& world) {
+    std::vector<float, Allocator<float>> values(262'144);
+    if (world.rank() == 0) {
+      World ends = std::move(world);
+      std::vector<float, Allocator<float>> tensor(values.size(), 1.F);
+      ends.send(tensor, 1);
+      Work work = ends.send_async(tensor, 1);
+      (void)work.wait_for(std::chrono::milliseconds(100));
+    } else {
+      world.recv(values, 0);
+      EXPECT_EQ(values.back(), 1.F);
+      while (!left) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      world.recv(values, 0);
+      for (const float value : values) ASSERT_EQ(value, 1.F);
+    }
+    left = true;
+  });
+  if (!all[1].error) return;
+  EXPECT_EQ(all[1].error->code(), ErrorCode::rank_left) << all[1].error->what();
 }
 
 }  // namespace

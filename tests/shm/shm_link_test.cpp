@@ -33,6 +33,7 @@ struct Pair {
   int bell_of_maker = eventfd(0, EFD_NONBLOCK), bell_of_taker = eventfd(0, EFD_NONBLOCK);
   std::array<int, 2> fd_sockets = couple();
   MemoryFile file = MemoryFile::create(ShmLink::file_bytes(kPipe));
+  Descriptor mapped_file{dup(file.descriptor())};
   MemoryFile mapped = MemoryFile::adopt(Descriptor(dup(file.descriptor())), ShmLink::file_bytes(kPipe), kWrite);
   ShmLink taker{MemoryFile::adopt(Descriptor(dup(file.descriptor())), ShmLink::file_bytes(kPipe), kWrite), kPipe,
                 ShmLink::Side::taker, Descriptor(dup(bell_of_maker)), Descriptor(fd_sockets[0])};
@@ -135,6 +136,52 @@ TEST(ShmLink, refuses_references_to_what_is_not_there) {
   auto& states = *reinterpret_cast<std::array<PipeState, 2>*>(pair.mapped.memory().data());
   states[0].references[0].place.offset = 4000;
   EXPECT_THROW(pair.taker.peek(), Error);
+}
+
+char first_of(ConstBytes run) {
+  return run.empty() ? ' ' : char(run[0]);
+}
+
+TEST(ShmLink, memory_that_is_freed_stays_while_it_is_read) {
+  Pair pair;
+  pair.maker.begin(true, true);
+  {
+    const Memory memory(100'000, 'a');
+    send(pair.maker, {memory.data(), memory.size()});
+  }
+  for (std::size_t taken = 0; taken < 100'000;) {
+    const ConstBytes run = pair.taker.peek();
+    ASSERT_EQ(first_of(run), 'a') << taken;
+    taken += run.size();
+    pair.taker.consume(run.size());
+  }
+}
+
+TEST(ShmLink, what_is_revoked_cannot_be_taken) {
+  Pair pair;
+  pair.maker.begin(true, true);
+  Memory memory(100'000, 'a');
+  const std::string_view all(memory.data(), memory.size());
+  send(pair.maker, all);
+  const ConstBytes run = pair.taker.peek();
+  pair.taker.consume(run.size());
+  ASSERT_EQ(first_of(pair.taker.peek()), 'a');
+  pair.maker.revoke();
+  memory.assign(memory.size(), 'b');
+  EXPECT_THROW(pair.taker.consume(1), Error);
+}
+
+TEST(ShmLink, a_link_that_ends_revokes_what_was_not_taken) {
+  Pair pair;
+  const Memory memory(100'000, 'a');
+  {
+    ShmLink ends{MemoryFile::adopt(Descriptor(dup(pair.mapped_file.get())), ShmLink::file_bytes(kPipe), kWrite), kPipe,
+                 ShmLink::Side::maker, Descriptor(dup(pair.bell_of_taker)), Descriptor(dup(pair.fd_sockets[1]))};
+    ends.begin(true, true);
+    send(ends, {memory.data(), memory.size()});
+  }
+  ASSERT_EQ(first_of(pair.taker.peek()), 'a');
+  EXPECT_THROW(pair.taker.consume(1), Error);
 }
 
 TEST(ShmLink, leaves_no_descriptor_behind) {

@@ -1,6 +1,9 @@
 // Memory for tensors that other ranks of the same host can read directly. A collective on such tensors needs no copy
 // through shared buffers. That is faster for tensors of 64 KiB and more. All operations also work on other memory.
 //
+// After fork() the child shares this memory with its parent, it does not get a copy: each sees what the other writes.
+// What the child frees, by a container's destructor for example, only the child loses.
+//
 //   std::vector<float, anello::Allocator<float>> gradients(parameters);
 #pragma once
 #include <anello/export.h>
@@ -13,7 +16,8 @@ namespace anello {
 // Allocate once, not in every step: it takes time. Throws Error{unsupported} if there is not enough memory. Any thread.
 [[nodiscard]] void* allocate(std::size_t bytes);
 
-// Frees memory from allocate(); does nothing for null. No operation may be using the memory. Any thread.
+// Frees memory from allocate(); does nothing for null. No operation may be using the memory. If one does, because an
+// exception left the scope of its tensor, other ranks get the tensor as it was, or an Error. Any thread.
 void deallocate(void* memory) noexcept;
 
 // The two functions as an allocator for containers.

@@ -1,0 +1,79 @@
+// A rank that forks: the child is no rank, and takes nothing from its parent.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <anello/memory.hpp>
+#include <optional>
+
+#include "tests/support/worlds.hpp"
+
+namespace anello::world {
+namespace {
+
+// What the child returns; the alarm ends it if it hangs.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    _exit(body());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+template <class Call>
+bool refuses(Call call) {
+  try {
+    call();
+    return false;
+  } catch (const Error& e) {
+    return e.code() == ErrorCode::invalid_argument &&
+           std::string_view(e.what()).find("is a child that fork() made") != std::string_view::npos;
+  }
+}
+
+constexpr int kRight = 7;
+
+TEST(Fork, the_child_can_neither_speak_nor_wipe) {
+  run_world(2, [](World& world) {
+    std::vector<float, Allocator<float>> tensor(100'000, 1.F);
+    std::vector<float> other(1000, 1.F);
+    std::optional<Group> group = world.group({0, 1});
+    world.allreduce(tensor);
+    group->allreduce_async(tensor).wait();
+    world.allreduce_async(other).wait();
+    Work pending;
+    if (world.rank() == 0) pending = group->allreduce_async(tensor);  // the other rank comes later
+    const int returned = in_child([&] {
+      std::vector<std::function<void()>> calls = {[&] { world.allreduce(other); },
+                                                  [&] { group->barrier(); },
+                                                  [&] { (void)world.barrier_async(); },
+                                                  [&] { (void)world.split(0); },
+                                                  [&] {
+                                                    (void)world.group({0, 1});
+                                                  },
+                                                  [&] { world.finish(); },
+                                                  [&] { world.send(other, 1 - world.rank()); }};
+      if (world.rank() == 0) calls.push_back([&] { pending.wait(); });
+      for (std::size_t k = 0; k < calls.size(); k++)
+        if (!refuses(calls[k])) return int(100 + k);
+      world.abort("by the child");
+      group.reset();
+      { const World ends = std::move(world); }
+      std::vector<float, Allocator<float>>().swap(tensor);
+      return kRight;
+    });
+    EXPECT_EQ(returned, kRight);
+    for (const float value : tensor) ASSERT_EQ(value, 4.F);
+    world.barrier();
+    if (world.rank() == 1) group->allreduce(tensor);
+    if (world.rank() == 0) pending.wait();
+    EXPECT_EQ(tensor[99'999], 8.F);
+    world.finish();
+  });
+}
+
+}  // namespace
+}  // namespace anello::world
