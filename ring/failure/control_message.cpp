@@ -56,6 +56,7 @@ std::string encode(const ControlMessage& message) {
     writer.u8(std::uint8_t(message.verdict.code)).i32(message.verdict.culprit).str(message.verdict.message);
   if (message.type == Type::slow) encode(message.straggler, writer);
   if (names_a_group(message.type)) writer.u64(message.group).u64(message.completed).u64(message.sequence);
+  if (message.type == Type::goodbye) writer.u32(message.members);
   for (const Signature& signature : message.signatures) {
     writer.u64(signature.group);
     const auto bytes = encode(signature);
@@ -79,6 +80,7 @@ ControlMessage decode_control_message(std::string_view bytes, int world) {
     message.completed = reader.u64();
     message.sequence = reader.u64();
   }
+  if (message.type == Type::goodbye) message.members = reader.u32();
   while (reader.left() > 0 && message.signatures.size() < max_signatures(message.type)) {
     const std::uint64_t group = reader.u64();
     message.signatures.push_back(decode_signature(reader.raw(kSignatureBytes)));
