@@ -57,6 +57,7 @@ std::string encode(const ControlMessage& message) {
   if (message.type == Type::slow) encode(message.straggler, writer);
   if (names_a_group(message.type))
     writer.u64(message.group).u64(message.completed).u64(message.sequence).u8(message.by_exception);
+  if (message.type == Type::goodbye) writer.u32(message.members);
   for (const Signature& signature : message.signatures) {
     writer.u64(signature.group);
     const auto bytes = encode(signature);
@@ -83,6 +84,7 @@ ControlMessage decode_control_message(std::string_view bytes, int world) {
     if (by_exception > 1) reject(text("1 and 0 say whether an exception was why, not ", by_exception));
     message.by_exception = by_exception == 1;
   }
+  if (message.type == Type::goodbye) message.members = reader.u32();
   while (reader.left() > 0 && message.signatures.size() < max_signatures(message.type)) {
     const std::uint64_t group = reader.u64();
     message.signatures.push_back(decode_signature(reader.raw(kSignatureBytes)));

@@ -33,6 +33,7 @@ struct ControlMessage {
   std::uint64_t group = 0;      // goodbye, absent: the group; 0 is the world
   std::uint64_t completed = 0;  // goodbye: operations of the group that the origin completed
   bool by_exception = false;    // goodbye: an exception destroyed the origin's World
+  std::uint32_t members = 0;    // goodbye: of the group
   std::uint64_t sequence = 0;   // absent: number of the group's operation that the origin has not begun
   // goodbye: the group's last operations. waiting, stalled: the operation that makes no progress. absent: the group's
   // last operation, if there is one.

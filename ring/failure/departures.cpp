@@ -1,27 +1,52 @@
 #include "ring/failure/departures.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "ring/base/text.hpp"
 
 namespace anello::failure {
 
-Departures::Departures(const LocalView& view, Flood& flood)
-    : view_(view), flood_(flood), departures_(std::size_t(view.size())) {}
+Departures::Departures(const LocalView& view, Flood& flood) : view_(view), flood_(flood) {}
 
 void Departures::leave(std::uint64_t group, std::uint64_t completed) {
   ControlMessage goodbye{
       .type = ControlMessage::Type::goodbye, .group = group, .completed = completed, .by_exception = by_exception_};
   for (std::uint64_t sequence = completed - std::min(completed, kLastSent); sequence < completed; sequence++)
     if (const auto operation = view_.operation(group, sequence)) goodbye.signatures.push_back(*operation);
+  const LocalView::Group* known = view_.group(group);
+  goodbye.members = known ? std::uint32_t(known->members.size()) : 0;
+  Group& its = groups_[group];
+  its.own = true;
+  its.members = goodbye.members;
   flood_.send(std::move(goodbye));
+  forget_if_all_left(group);
 }
 
 void Departures::receive_goodbye(const ControlMessage& goodbye, Time now) {
-  departures_[std::size_t(goodbye.origin)][goodbye.group] = {goodbye.completed, goodbye.signatures,
-                                                             goodbye.by_exception};
+  note(goodbye.origin, goodbye.group, goodbye.members, {goodbye.completed, goodbye.signatures, goodbye.by_exception});
   if (goodbye.group != 0) return;
   for (const auto& [group, ignored] : view_.groups()) await_goodbye(goodbye.origin, group, now);
+}
+
+void Departures::note(int rank, std::uint64_t group, std::size_t members, Departure departure) {
+  Group& its = groups_[group];
+  its.ends_at = std::min(its.ends_at, departure.completed);
+  its.members = std::max(its.members, members);
+  its.left[rank] = std::move(departure);
+  forget_if_all_left(group);
+}
+
+void Departures::forget_if_all_left(std::uint64_t group) {
+  const auto found = groups_.find(group);
+  const Group& its = found->second;
+  if (group == 0 || its.members == 0 || its.left.size() + its.own < its.members) return;
+  groups_.erase(found);
+  forgotten_.push_back(group);
+}
+
+std::vector<std::uint64_t> Departures::take_forgotten() {
+  return std::exchange(forgotten_, {});
 }
 
 void Departures::joined(std::uint64_t group, Time now) {
@@ -30,53 +55,56 @@ void Departures::joined(std::uint64_t group, Time now) {
 }
 
 void Departures::await_goodbye(int rank, std::uint64_t group, Time now) {
-  if (view_.group(group)->contains(rank) && !completed(rank, group))
+  if (view_.group(group)->contains(rank) && !departure(rank, group))
     missing_.push_back({rank, group, now + Flood::kDeliveryLimit});
 }
 
+const Departures::Departure* Departures::departure(int rank, std::uint64_t group) const {
+  const auto its = groups_.find(group);
+  if (its == groups_.end()) return nullptr;
+  const auto found = its->second.left.find(rank);
+  return found == its->second.left.end() ? nullptr : &found->second;
+}
+
 std::optional<std::uint64_t> Departures::completed(int rank, std::uint64_t group) const {
-  const auto& departures = departures_[std::size_t(rank)];
-  if (const auto found = departures.find(group); found != departures.end()) return found->second.completed;
-  return std::nullopt;
+  const Departure* its = departure(rank, group);
+  return its ? std::optional(its->completed) : std::nullopt;
 }
 
 std::uint64_t Departures::ends_at(std::uint64_t group) const {
-  std::uint64_t end = UINT64_MAX;
-  for (int rank = 0; rank < view_.size(); rank++)
-    if (rank != view_.rank()) end = std::min(end, completed(rank, group).value_or(UINT64_MAX));
-  return end;
+  const auto its = groups_.find(group);
+  return its == groups_.end() ? UINT64_MAX : its->second.ends_at;
 }
 
 std::optional<Signature> Departures::last_called(int rank, std::uint64_t group, std::uint64_t sequence) const {
-  const auto& departures = departures_[std::size_t(rank)];
-  const auto found = departures.find(group);
-  if (found == departures.end()) return std::nullopt;
-  for (const Signature& operation : found->second.last)
+  const Departure* its = departure(rank, group);
+  if (!its) return std::nullopt;
+  for (const Signature& operation : its->last)
     if (operation.sequence == sequence) return operation;
   return std::nullopt;
 }
 
 std::optional<Verdict> Departures::left_before(const Signature& mine) const {
-  for (int rank = 0; rank < view_.size(); rank++)
-    if (const auto after = completed(rank, mine.group); after && *after <= mine.sequence)
-      return left(rank, mine.group, "calls " + describe(mine));
+  if (ends_at(mine.group) > mine.sequence) return std::nullopt;
+  for (const auto& [rank, its] : groups_.at(mine.group).left)
+    if (its.completed <= mine.sequence) return left(rank, mine.group, "calls " + describe(mine));
   return std::nullopt;
 }
 
 Verdict Departures::left(int rank, std::uint64_t group, std::string_view conflict) const {
   const LocalView::Group* known = view_.group(group);
   const std::string& name = (known ? known : view_.group(0))->name;
-  const bool by_exception = departures_[std::size_t(rank)].at(group).by_exception;
+  const Departure& its = *departure(rank, group);
   return {ErrorCode::rank_left, rank,
-          text(view_.named(rank), " left ", name, " after ", *completed(rank, group), " operations",
-               by_exception ? ", because of an exception that its own output may name" : "", ", but rank ",
+          text(view_.named(rank), " left ", name, " after ", its.completed, " operations",
+               its.by_exception ? ", because of an exception that its own output may name" : "", ", but rank ",
                view_.rank(), " ", conflict)};
 }
 
 void Departures::tick(Time now) {
   std::erase_if(missing_, [&](const MissingGoodbye& each) {
     if (each.due > now) return false;
-    departures_[std::size_t(each.rank)].try_emplace(each.group);
+    if (view_.group(each.group) && !departure(each.rank, each.group)) note(each.rank, each.group, 0, {});
     return true;
   });
 }

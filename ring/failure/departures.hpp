@@ -3,7 +3,8 @@
 // A rank that leaves a group sends a goodbye: how many operations of the group it completed, and what the last few
 // were. No operation of that number or above can complete any more. A rank that leaves the world first sends a goodbye
 // for each group; a group for which none has come when the world's has been here for 100 ms never existed on that rank,
-// and counts as left after 0 operations.
+// and counts as left after 0 operations. When all members of a group have left it, the group is forgotten. A goodbye
+// says how many members there are, because it may arrive at a rank that is not in the group, or has not made it yet.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -28,6 +29,8 @@ class Departures {
   void leave(std::uint64_t group, std::uint64_t completed);
   void note_exception() { by_exception_ = true; }  // it is why this rank leaves: its goodbyes say so from now on
   void receive_goodbye(const ControlMessage& goodbye, Time now);
+  // Groups other than the world that all members have left since the last call; nothing is known about them any more.
+  std::vector<std::uint64_t> take_forgotten();
   // This rank has joined the group; members of it may have left the world before.
   void joined(std::uint64_t group, Time now);
 
@@ -53,18 +56,28 @@ class Departures {
     std::vector<Signature> last;
     bool by_exception = false;
   };
+  struct Group {
+    std::map<int, Departure> left;       // other ranks
+    std::uint64_t ends_at = UINT64_MAX;  // the lowest of their numbers of operations
+    std::size_t members = 0;             // 0: not known yet
+    bool own = false;                    // this rank has left
+  };
   struct MissingGoodbye {
     int rank = -1;
     std::uint64_t group = 0;
     Time due{0};
   };
   void await_goodbye(int rank, std::uint64_t group, Time now);
+  void note(int rank, std::uint64_t group, std::size_t members, Departure departure);
+  void forget_if_all_left(std::uint64_t group);
+  const Departure* departure(int rank, std::uint64_t group) const;
 
   const LocalView& view_;
   Flood& flood_;
-  std::vector<std::map<std::uint64_t, Departure>> departures_;  // by rank, then by group
+  std::map<std::uint64_t, Group> groups_;  // that a rank has left
   std::vector<MissingGoodbye> missing_;
   bool by_exception_ = false;
+  std::vector<std::uint64_t> forgotten_;
 };
 
 }  // namespace anello::failure

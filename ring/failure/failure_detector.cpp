@@ -33,7 +33,8 @@ void FailureDetector::route(const ControlMessage& message, Time now) {
         agreement_.exclude(origin);
         graph_.left(origin, now);
       }
-      return propose_if_any(stalls_.mismatch(origin), now);
+      propose_if_any(stalls_.mismatch(origin), now);
+      return forget_groups();
     case ControlMessage::Type::waiting:
       return propose_if_any(stalls_.receive_waiting(origin, message.signatures.front()), now);
     case ControlMessage::Type::stalled:
@@ -42,6 +43,13 @@ void FailureDetector::route(const ControlMessage& message, Time now) {
       return stalls_.receive_absent(message, now);
     case ControlMessage::Type::slow:
       return report_straggler(origin, message.straggler, now);
+  }
+}
+
+void FailureDetector::forget_groups() {
+  for (const std::uint64_t group : departures_.take_forgotten()) {
+    view_.remove_group(group);
+    stalls_.forget(group);
   }
 }
 
@@ -117,6 +125,7 @@ void FailureDetector::enroll(std::uint64_t group, std::string name, std::vector<
 }
 void FailureDetector::leave(std::uint64_t group, std::uint64_t completed) {
   departures_.leave(group, completed);
+  forget_groups();
 }
 void FailureDetector::needs(const Signature& mine, Time now) {
   propose_if_any(departures_.left_before(mine), now);
@@ -134,6 +143,7 @@ void FailureDetector::overdue(const Signature& mine, Time now) {
 void FailureDetector::tick(Time now) {
   propose_suspects(now);
   departures_.tick(now);
+  forget_groups();
   StallReports::Completed completed = stalls_.tick(now);
   for (std::string& line : completed.reports) reports_.push_back(std::move(line));
   propose_if_any(completed.overdue, now);

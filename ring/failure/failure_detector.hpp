@@ -74,6 +74,7 @@ class FailureDetector {
   };
 
   void route(const ControlMessage& message, Time now);
+  void forget_groups();
   void propose_if_any(const std::optional<Verdict>& verdict, Time now);
   void report_straggler(int complainant, const Straggler& straggler, Time now);
   void propose_suspects(Time now);

@@ -27,6 +27,8 @@ class LocalView {
 
   void add_group(std::uint64_t id, std::string name, std::vector<int> members);
 
+  void remove_group(std::uint64_t id) { groups_.erase(id); }
+
   int rank() const { return rank_; }
   int size() const { return int(hosts_.size()); }
   std::string named(int rank) const;  // "rank 2 on host2"

@@ -129,6 +129,10 @@ std::optional<Verdict> StallReports::mismatch(int rank) const {
   return std::nullopt;
 }
 
+void StallReports::forget(std::uint64_t group) {
+  for (auto& waits : waiting_) waits.erase(group);
+}
+
 StallReports::Completed StallReports::tick(Time now) {
   Completed completed;
   std::erase_if(stalls_, [&](const auto& each) {

@@ -41,6 +41,8 @@ class StallReports {
   // Compares what the rank waits in, or called last before it left, with the operations of all other ranks.
   std::optional<Verdict> mismatch(int rank) const;
 
+  void forget(std::uint64_t group);  // all members have left it
+
   struct Completed {
     std::vector<std::string> reports;  // one line for each stall
     std::optional<Verdict> overdue;

@@ -125,7 +125,7 @@ class Script {
         {"leave", &Script::leave},     {"propose", &Script::propose}, {"suspect", &Script::suspect},
         {"silent", &Script::silent},   {"slow", &Script::slow},       {"kill", &Script::kill},
         {"stop", &Script::stop},       {"cut", &Script::cut},         {"deliver", &Script::deliver},
-        {"advance", &Script::advance}, {"expect", &Script::expect}, {"depart", &Script::depart}};
+        {"advance", &Script::advance}, {"expect", &Script::expect},   {"depart", &Script::depart}};
     return all;
   }
 
@@ -146,7 +146,9 @@ class Script {
     const std::string name = take_text(command);
     std::vector<int> members;
     while (!command.words.empty()) members.push_back(take_rank(command));
-    for (const int member : members) world()[member].enroll(id, name, members, now());
+    const std::optional<std::string> by = take_named(command, "by");
+    for (const int member : members)
+      if (!by || number(*by) == std::uint64_t(member)) world()[member].enroll(id, name, members, now());
   }
   void begin(Command& command) {
     const int rank = take_rank(command);
