@@ -28,7 +28,21 @@ Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
   if (!wrong.empty()) return give_up(ErrorCode::configuration, join.rank, wrong);
   if (join.rank >= 0) ranks_.emplace(join.rank, id);
   limit_wait(now, join.patience);
-  return members_.size() == std::size_t(size_) ? start(now) : Sends();
+  return members_.size() == std::size_t(size_) ? start(now) : give_up_without_exited();
+}
+
+Roster::Sends Roster::exited(int rank) {
+  exited_.insert(rank);
+  return give_up_without_exited();
+}
+
+// If all members have given ranks, each of the others is one that has not joined.
+Roster::Sends Roster::give_up_without_exited() {
+  if (phase_ != Phase::gathering || members_.empty() || ranks_.size() != members_.size()) return {};
+  for (const int rank : exited_)
+    if (rank < size_ && !ranks_.contains(rank))
+      return give_up(ErrorCode::rendezvous, rank, text("rank ", rank, " exited before it joined the others"));
+  return {};
 }
 
 // Why this joiner cannot be part of the world; empty if it can.

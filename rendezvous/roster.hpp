@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,8 @@ class Roster {
   // The launcher ends the job and names the culprit's rank, or -1. A member that had already started, and leaves
   // afterwards, is added to formed().
   Sends aborted(int culprit, const std::string& reason);
+  // The process of this rank has ended. Members that wait for it to join wait no longer, now or later.
+  Sends exited(int rank);
   // A connection was rejected before it joined. The next message about missing ranks mentions it.
   void refused(const std::string& why);
 
@@ -87,6 +90,7 @@ class Roster {
   Sends finish_round(Time now);
   void wait_for_next_step(Time now);
   Sends form();
+  Sends give_up_without_exited();
   // Ends the start-up for all members. `hint` is added to what they receive, and not to last_failure().
   Sends give_up(ErrorCode code, int culprit, const std::string& message, const std::string& hint = {});
   void next_generation();
@@ -103,6 +107,7 @@ class Roster {
   int size_ = 0;           // 0: not known yet
   std::string size_from_;  // the source of size_, for messages
   std::map<MemberId, Member> members_;
+  std::set<int> exited_;
   std::map<int, MemberId> ranks_;        // given ranks; after start() all ranks
   std::map<MemberId, Join> unfinished_;  // members of the newest start-up that had not left when it was over
   std::uint64_t seats_ = 0;

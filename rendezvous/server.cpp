@@ -100,6 +100,9 @@ class RendezvousServer::Impl {
     const std::lock_guard lock(stats_mutex_);
     return stats_;
   }
+  void exited(int rank) {
+    asio::post(event_loop_.context(), [this, rank] { deliver(roster_.exited(rank)); });
+  }
   void abort(int culprit, const std::string& reason);
 
  private:
@@ -313,6 +316,9 @@ std::string RendezvousServer::address() const {
 }
 ServerStats RendezvousServer::stats() const {
   return impl_->stats();
+}
+void RendezvousServer::exited(int rank) {
+  impl_->exited(rank);
 }
 bool RendezvousServer::abort(int culprit, const std::string& reason) {
   const ServerStats before = stats();

@@ -49,6 +49,9 @@ class RendezvousServer {
   std::string address() const;
   ServerStats stats() const;  // any thread
 
+  // The process of this rank has ended: a start that waits for it fails at once. Any thread; does not block.
+  void exited(int rank);
+
   // Ends the newest world with Error{aborted}, whether it starts or runs. Every rank receives the reason and the
   // culprit's rank, or -1. Any thread; does not block. Returns false if there is no rank to notify.
   bool abort(int culprit, const std::string& reason);

@@ -49,6 +49,7 @@ int run_command(const Words& words, char** argv) {
     return server->port();
   };
   hooks.abort = [&](int culprit, const std::string& reason) { return server->abort(culprit, reason); };
+  hooks.exited = [&](int rank) { server->exited(rank); };
   return launch::run(job, hooks, argv);
 }
 

@@ -32,6 +32,7 @@ class Launcher {
       : job_(job),
         inherited_children_(children()),
         signals_({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}),
+        rank_exited_(hooks.exited),
         output_(job.output_folder),
         supervisor_(job, rendezvous::host_name(),
                     {.order = [this](const Order& order) { send_message(channel_, order); },
@@ -95,7 +96,10 @@ class Launcher {
     bool closed = false;
     // A rank sends its last word before it exits.
     while (const auto word = receive_last_word(last_words_)) supervisor_.received(*word);
-    while (const auto report = receive_message<Report>(channel_, closed)) supervisor_.reported(*report, Clock::now());
+    while (const auto report = receive_message<Report>(channel_, closed)) {
+      if (report->kind == Report::Kind::exited) rank_exited_(report->rank);
+      supervisor_.reported(*report, Clock::now());
+    }
     if (closed) supervisor_.keeper_gone();
   }
 
@@ -128,6 +132,7 @@ class Launcher {
   const Job& job_;
   const std::vector<pid_t> inherited_children_;  // this process had them before it executed `anello`
   Signals signals_;
+  const std::function<void(int)> rank_exited_;
   Output output_;
   Input input_;
   Descriptor channel_, last_words_;

@@ -13,6 +13,7 @@ struct RendezvousHooks {
   std::function<std::uint16_t()> open;  // starts the server and returns its port on 127.0.0.1
   // As RendezvousServer::abort().
   std::function<bool(int culprit, const std::string& reason)> abort;
+  std::function<void(int rank)> exited;  // as RendezvousServer::exited()
 };
 
 // Runs the job and returns its exit code. Call it from main(), with main's `argv`, while the process has one thread;

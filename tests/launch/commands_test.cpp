@@ -176,7 +176,7 @@ TEST(Start, IsLoggedWithWhatRunsWhereAndHow) {
         std::string("info: settings that differ from their defaults: ANELLO_STALL_TIME=5000, ANELLO_LOG=info\n"),
         std::string("info: hosts: "), std::string(" (ranks 0-2)\n"),
         std::string("info: transport: shared memory between all ranks\n"), std::string("info: allreduce: "),
-        std::string(" above; layout 3 1 memory ")})
+        std::string(" above; layout for ANELLO_TABLE: 3 1 memory ")})
     EXPECT_TRUE(contains(outcome.err, part)) << part << " is not in\n" << outcome.err;
 }
 

@@ -156,6 +156,14 @@ TEST(Ending, TheRankThatMadeOthersFailIsNamed) {
   EXPECT_TRUE(contains(outcome.err, "; because of that rank ")) << outcome.err;
 }
 
+// Without the launcher's word the others would wait for it as long as a start may take.
+TEST(Ending, NobodyWaitsForARankThatExitsBeforeItJoins) {
+  const Outcome outcome = testing::run(ranks(2, "[ $ANELLO_RANK = 1 ] && exit 0; exec " WAITER " early"));
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_TRUE(contains(outcome.err, "[0] rank 1 exited before it joined the others\n")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "anello: rank 1 failed first: rank 1 exited before")) << outcome.err;
+}
+
 TEST(Ending, OtherSignalsPassAndEndNothing) {
   Process job(ranks(2, "trap 'echo saved; exit 0' USR1; echo ready; while :; do sleep 0.05; done"));
   ASSERT_TRUE(job.says("[0] ready") && job.says("[1] ready"));
@@ -175,7 +183,10 @@ TEST(Ending, AnIgnoredHangupStaysIgnored) {
 TEST(Ending, NothingIsLeftWhenTheLauncherIsKilled) {
   Process job(ranks(4, kFamily + "echo ready; exec sleep 300"));
   for (const char* label : {"[0] ready", "[1] ready", "[2] ready", "[3] ready"}) ASSERT_TRUE(job.says(label));
-  EXPECT_GE(job.marked().size(), 4u * 6);
+  constexpr std::size_t kProcesses = std::size_t(4) * 6;
+  for (int k = 0; k < 1000 && job.marked().size() < kProcesses; k++)  // some are started in the background
+    std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_GE(job.marked().size(), kProcesses);
   job.signal(SIGKILL);
   EXPECT_EQ(job.wait(), 137) << "who reads the output to its end knows that nothing is left";
   EXPECT_TRUE(job.none_left(milliseconds(2000)));

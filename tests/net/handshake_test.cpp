@@ -103,7 +103,7 @@ std::string frame(unsigned kind, std::string_view body, unsigned version = kProt
 }
 std::string hello_frame(std::string_view job = "job", unsigned role = 1, int from = -1, bool secret = false) {
   Writer body;
-  body.u8(std::uint8_t(role)).u32(0).i32(from).i32(-1).u32(0).u64(0).u8(secret).raw(std::string(32, 'n')).str(job);
+  body.u8(std::uint8_t(role)).u32(0).i32(from).i32(-1).u32(0).u64(0).u64(0).u8(secret).raw(std::string(32, 'n')).str(job);
   return frame(1, body.bytes());
 }
 bool say(tcp::socket& socket, std::string_view bytes) {

@@ -117,6 +117,22 @@ TEST(Roster, ARankMustBeBelowTheSize) {
   EXPECT_THAT(failure(roster.joined(1, on("a", 2), kStart)).message, HasSubstr("the ranks of this world are 0 to 1"));
 }
 
+TEST(Roster, NobodyWaitsForARankThatHasExited) {
+  for (const bool before : {true, false}) {
+    Roster roster(3, kPatience);
+    if (before) roster.exited(2);
+    roster.exited(1);
+    Roster::Sends sends = roster.joined(7, on("a", 1), kStart);
+    if (!before) {
+      EXPECT_TRUE(sends.empty()) << "rank 1 has joined";
+      sends = roster.exited(2);
+    }
+    EXPECT_EQ(failure(sends).rank, 2);
+    EXPECT_EQ(failure(sends).message, "rank 2 exited before it joined the others");
+    EXPECT_THAT(sends[0].to, UnorderedElementsAre(7));
+  }
+}
+
 TEST(Roster, ALoopbackAddressIsRefusedAcrossMachinesOnly) {
   const auto local = [](std::string host, std::string address) {
     Join join = on(std::move(host));

@@ -42,7 +42,7 @@ class Plane {
     for (const net::Endpoint& peer : peers) hosts.push_back(peer.host);
     if (has_control)
       control.emplace(background.context(), peer_connections, identity_of(rank_, size_), hosts, recorders,
-                      silence_limit_, [](const std::string&) {});
+                      silence_limit_, [](const auto&) {});
     recorders.add(group->id, group->name, group->members, recorder);
     if (control) control->enroll(group);
     peer_connections.open(peers, [this](const net::Claim& claim, net::PeerConnections::Socket socket) {
