@@ -19,6 +19,7 @@
 #include "ring/net/deadline.hpp"
 #include "ring/net/handshake.hpp"
 #include "ring/net/message_channel.hpp"
+#include "ring/net/sockets.hpp"
 
 namespace anello {
 
@@ -113,7 +114,8 @@ bool RendezvousClient::try_one(const tcp::endpoint& where, Clock::time_point dea
 asio::awaitable<void> RendezvousClient::open(const tcp::endpoint& where, milliseconds limit) {
   socket_ = tcp::socket(context_);
   asio::error_code failure;
-  {
+  net::open_socket(socket_, where.protocol(), failure);
+  if (!failure) {
     const net::Deadline deadline(socket_, std::min(limit, kConnectLimit));
     co_await socket_.async_connect(where, asio::redirect_error(asio::use_awaitable, failure));
     if (deadline.passed()) throw Error(ErrorCode::timed_out, "no answer");
