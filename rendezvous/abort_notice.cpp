@@ -15,6 +15,7 @@
 #include "ring/base/text.hpp"
 #include "ring/net/deadline.hpp"
 #include "ring/net/message_channel.hpp"
+#include "ring/net/sockets.hpp"
 
 namespace anello::rendezvous {
 namespace {
@@ -30,6 +31,9 @@ asio::awaitable<void> send_to_rank(const Roster::Formed& world, const Roster::Re
   tcp::socket socket(co_await asio::this_coro::executor);
   const net::Deadline deadline(socket, kLimitPerRank);
   const tcp::endpoint where(asio::ip::make_address(to.address), to.port);
+  asio::error_code failure;
+  net::open_socket(socket, where.protocol(), failure);
+  if (failure) throw Error(ErrorCode::network, failure.message());
   co_await socket.async_connect(where, use_awaitable);
   const net::Claim claim{net::Role::launcher, world.generation, -1, to.rank, 0, 0, world.incarnation};
   co_await connect_handshake(socket, credentials, claim);

@@ -20,6 +20,7 @@
 #include "ring/net/deadline.hpp"
 #include "ring/net/handshake.hpp"
 #include "ring/net/message_channel.hpp"
+#include "ring/net/sockets.hpp"
 
 namespace anello {
 
@@ -165,8 +166,10 @@ asio::awaitable<void> RendezvousClient::open(const tcp::endpoint& where, millise
 }
 
 asio::awaitable<void> RendezvousClient::connect_socket(const tcp::endpoint& where) {
-  const net::Deadline deadline(socket_, kConnectLimit);
   asio::error_code failure;
+  net::open_socket(socket_, where.protocol(), failure);
+  if (failure) throw Error(ErrorCode::network, failure.message());
+  const net::Deadline deadline(socket_, kConnectLimit);
   co_await socket_.async_connect(where, asio::redirect_error(asio::use_awaitable, failure));
   if (deadline.passed()) throw Error(ErrorCode::timed_out, "no answer");
   if (failure) throw Error(ErrorCode::network, failure.message());

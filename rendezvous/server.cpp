@@ -21,6 +21,7 @@
 #include "ring/net/handshake.hpp"
 #include "ring/net/http_page.hpp"
 #include "ring/net/message_channel.hpp"
+#include "ring/net/sockets.hpp"
 #include "ring/trace/prometheus_writer.hpp"
 
 namespace anello {
@@ -163,7 +164,9 @@ RendezvousServer::Impl::~Impl() {
 
 void RendezvousServer::Impl::listen(const tcp::endpoint& where) {
   try {
-    acceptor_.open(where.protocol());
+    asio::error_code failure;
+    net::open_socket(acceptor_, where.protocol(), failure);
+    if (failure) throw asio::system_error(failure);
     acceptor_.set_option(tcp::acceptor::reuse_address(true));
     acceptor_.bind(where);
     acceptor_.listen();

@@ -17,8 +17,8 @@ struct LinkPair {
     dialled.connect(acceptor.local_endpoint());
     tcp::socket accepted = acceptor.accept();
     for (tcp::socket* socket : {&dialled, &accepted}) socket->set_option(tcp::no_delay(true));
-    a = std::make_unique<net::TcpLink>(std::move(dialled));
-    b = std::make_unique<net::TcpLink>(std::move(accepted));
+    a = std::make_unique<net::TcpLink>(Descriptor(dialled.release()));
+    b = std::make_unique<net::TcpLink>(Descriptor(accepted.release()));
   }
   asio::io_context context;
   std::unique_ptr<link::Link> a, b;

@@ -18,6 +18,7 @@ class Descriptor {
   ~Descriptor() { close(); }
   explicit operator bool() const { return fd_ >= 0; }
   int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }  // it has another owner now
   void close();
 
  private:

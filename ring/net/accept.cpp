@@ -12,6 +12,7 @@
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
+#include "ring/net/sockets.hpp"
 
 namespace anello::net {
 
@@ -31,7 +32,8 @@ constexpr int kBurst = 64;  // connections accepted in a row; then the accepted 
 constexpr std::chrono::milliseconds kBetweenBursts{2}, kBetweenTries{20};
 
 bool gave_up_meanwhile(asio::error_code error) {
-  return error == asio::error::would_block || error == asio::error::connection_aborted || error.value() == EPROTO;
+  return error == asio::error::would_block || error == asio::error::connection_aborted || error.value() == EPROTO ||
+         error == asio::error::interrupted;
 }
 
 // Asked first, because accept() fails without a free descriptor even if no connection is pending.
@@ -54,8 +56,6 @@ awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, AcceptOptions opt
   };
   asio::error_code error;
   acceptor.non_blocking(true, error);
-  // Otherwise accept() would wait for the next connection if one is closed before it is accepted.
-  acceptor.set_option(asio::socket_base::enable_connection_aborted(true), error);
   while (acceptor.is_open()) {
     if (!has_pending(acceptor)) {
       burst = 0;
@@ -63,7 +63,8 @@ awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, AcceptOptions opt
       co_await acceptor.async_wait(asio::socket_base::wait_read, redirect_error(use_awaitable, error));
       if (error) co_return;
     }
-    asio::ip::tcp::socket socket = acceptor.accept(error);
+    error.clear();
+    asio::ip::tcp::socket socket = accept_socket(acceptor, error);
     if (!error) {
       options.take(std::move(socket));
       logged = false;

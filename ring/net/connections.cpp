@@ -64,7 +64,7 @@ PeerConnections::PeerConnections(asio::io_context& context, const Identity& iden
 
 asio::error_code PeerConnections::listen(const tcp::endpoint& endpoint) {
   asio::error_code error, ignored;
-  acceptor_.open(endpoint.protocol(), error);
+  open_socket(acceptor_, endpoint.protocol(), error);
   if (error) return error;
   prepare(acceptor_.native_handle());
   if (endpoint.port() != 0) acceptor_.set_option(tcp::acceptor::reuse_address(true), ignored);
@@ -153,9 +153,11 @@ std::optional<Rejection> PeerConnections::acceptable(const Claim& claim) const {
 awaitable<PeerConnections::Socket> PeerConnections::try_connect(Claim claim) {
   const Endpoint& to = peers_[std::size_t(claim.to)];
   const tcp::endpoint endpoint(asio::ip::make_address(to.address), to.port);
-  Socket socket(context_, endpoint.protocol());
-  prepare(socket.native_handle());
+  Socket socket(context_);
   asio::error_code error;
+  open_socket(socket, endpoint.protocol(), error);
+  if (error) throw asio::system_error(error);
+  prepare(socket.native_handle());
   co_await socket.async_connect(endpoint, redirect_error(use_awaitable, error));
   if (error) throw Error(ErrorCode::network, error.message(), claim.to);
   socket.set_option(tcp::no_delay(true));

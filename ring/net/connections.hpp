@@ -1,9 +1,6 @@
 // Connections between the ranks of one world: the listener, and connecting to a peer's. Lives on the background thread;
 // a connection has passed the handshake before it is given to others. Knows nothing of what is sent on it.
 #pragma once
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <anello/settings.hpp>
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
@@ -17,6 +14,7 @@
 #include "ring/base/identity.hpp"
 #include "ring/net/half_open.hpp"
 #include "ring/net/handshake.hpp"
+#include "ring/net/sockets.hpp"
 #include "ring/trace/rejected_connections.hpp"
 
 namespace anello::net {
@@ -26,29 +24,6 @@ struct Endpoint {
   std::string address;  // numeric
   std::uint16_t port = 0;
   std::string host;  // for messages
-};
-
-// One descriptor kept open, so that a process without any other free one can still accept a connection and authenticate
-// it. On one thread.
-class SpareDescriptor {
- public:
-  SpareDescriptor() { take(); }
-  ~SpareDescriptor() { give_up(); }
-  SpareDescriptor(const SpareDescriptor&) = delete;
-  SpareDescriptor& operator=(const SpareDescriptor&) = delete;
-
-  // False if no descriptor is free.
-  bool take() {
-    if (descriptor_ < 0) descriptor_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return descriptor_ >= 0;
-  }
-  void give_up() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    descriptor_ = -1;
-  }
-
- private:
-  int descriptor_ = -1;
 };
 
 class PeerConnections {

@@ -11,8 +11,6 @@
 
 namespace anello::net {
 
-using asio::ip::tcp;
-
 namespace {
 constexpr std::chrono::seconds kConnectLimit{10};
 }
@@ -27,7 +25,6 @@ DataLinks::DataLinks(asio::io_context& context, PeerConnections& peer_connection
       sharing_(std::move(sharing)),
       connections_(std::size_t(connections)),
       failed_(std::move(failed)) {
-  tcp::socket{never_run_};  // Asio opens its own descriptors with the first socket: here it may still fail
   links_.resize(sharing_.with.size());
   asked_.resize(sharing_.with.size());
 }
@@ -93,11 +90,10 @@ void DataLinks::close() {
 }
 
 void DataLinks::add_lane(int peer, std::uint32_t lane, PeerConnections::Socket socket) {
-  const tcp protocol = socket.local_endpoint().protocol();
   auto& lanes = lanes_[peer];
-  lanes.emplace(lane, tcp::socket(never_run_, protocol, socket.release()));
+  lanes.emplace(lane, Descriptor(socket.release()));
   if (lanes.size() < connections_) return;
-  std::vector<tcp::socket> sockets;
+  std::vector<Descriptor> sockets;
   for (auto& [number, each] : lanes) sockets.push_back(std::move(each));
   lanes_.erase(peer);
   if (connections_ == 1)

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "ring/base/descriptor.hpp"
 #include "ring/link/group_info.hpp"
 #include "ring/link/link.hpp"
 #include "ring/net/connections.hpp"
@@ -60,10 +61,9 @@ class DataLinks : public std::enable_shared_from_this<DataLinks> {
   Sharing sharing_;
   std::size_t connections_;
   Failed failed_;
-  asio::io_context never_run_;  // gives the sockets their type; no thread runs it
   std::vector<std::unique_ptr<link::Link>> links_;
   std::vector<bool> asked_;
-  std::map<int, std::map<std::uint32_t, asio::ip::tcp::socket>> lanes_;  // of links that are not complete, by peer
+  std::map<int, std::map<std::uint32_t, Descriptor>> lanes_;  // of links that are not complete, by peer
 
   struct Arrival {
     int peer;

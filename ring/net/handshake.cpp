@@ -17,7 +17,7 @@ namespace {
 
 using asio::ip::tcp;
 
-enum class HandshakeStep : std::uint8_t { hello = 1, challenge, proof, accepted, refused };
+enum class HandshakeStep : std::uint8_t { hello = 1, challenge, proof, accepted, refused, taken };
 
 // A frame: magic, version (u16), kind (u8), length of the body (u16), body.
 constexpr std::string_view kMagic = "ANLO";
@@ -71,7 +71,7 @@ Hello decode_hello(std::string_view bytes) {
 class HandshakeStream {
  public:
   HandshakeStream(tcp::socket& socket, std::chrono::milliseconds limit)
-      : socket_(socket), limit_(limit), deadline_(socket, limit) {
+      : socket_(socket), limit_(limit), deadline_(std::in_place, socket, limit) {
     asio::error_code ignored;
     with_ = text("handshake with ", socket.remote_endpoint(ignored));
   }
@@ -128,10 +128,19 @@ class HandshakeStream {
     }
   }
 
-  // Call at the end, before the socket is used for anything else: the last operation may have succeeded just before the
-  // socket was closed.
+  void extend_deadline(std::chrono::milliseconds limit) {
+    end_deadline();
+    deadline_.emplace(socket_, limit_ = limit);
+  }
+  // Call it when both sides have authenticated. Afterwards there is no limit.
+  void end_deadline() {
+    throw_if_closed();
+    deadline_.reset();
+  }
+
+  // The last operation may have succeeded just before the socket was closed.
   void throw_if_closed() const {
-    if (deadline_.passed())
+    if (deadline_ && deadline_->passed())
       throw error(trace::RejectReason::silent, text("not complete within ", limit_.count(), " ms"));
     if (!socket_.is_open())
       throw error(trace::RejectReason::crowded_out, "too many unauthenticated connections came after it");
@@ -151,7 +160,7 @@ class HandshakeStream {
 
   tcp::socket& socket_;
   std::chrono::milliseconds limit_;
-  Deadline deadline_;
+  std::optional<Deadline> deadline_;
   std::string with_;
 };
 
@@ -163,6 +172,10 @@ std::string proof(std::string_view side, const std::string& secret, const Hello&
   return hmac_sha256(secret, statement.bytes());
 }
 constexpr std::string_view kConnecting = "connecting", kAccepting = "accepting";
+
+bool between_ranks(Role role) {
+  return role == Role::data || role == Role::control;
+}
 
 // Why this hello is refused before any proof.
 std::optional<Rejection> rejection(const Hello& hello, const Credentials& credentials) {
@@ -206,9 +219,10 @@ void require_usable(const Credentials& credentials) {
     throw Error(ErrorCode::configuration, text("ANELLO_JOB is longer than ", kMaxJobBytes, " bytes"));
 }
 
-asio::awaitable<void> connect_handshake(tcp::socket& socket, const Credentials& credentials, Claim claim) {
+asio::awaitable<void> connect_handshake(tcp::socket& socket, const Credentials& credentials, Claim claim,
+                                        std::chrono::milliseconds limit) {
   require_usable(credentials);
-  HandshakeStream talk(socket, kConnectHandshakeLimit);
+  HandshakeStream talk(socket, limit);
   const Hello hello{claim, !credentials.secret.empty(), credentials.job, random_bytes(kNonceBytes)};
   co_await talk.send(HandshakeStep::hello, encode(hello));
   const std::string nonce = co_await talk.receive(HandshakeStep::challenge);
@@ -218,7 +232,8 @@ asio::awaitable<void> connect_handshake(tcp::socket& socket, const Credentials& 
   const std::string theirs = co_await talk.receive(HandshakeStep::accepted);
   if (!same_bytes(theirs, proof(kAccepting, credentials.secret, hello, nonce)))
     throw talk.error(trace::RejectReason::secret, "the accepting side does not know the job's secret");
-  talk.throw_if_closed();
+  talk.end_deadline();
+  if (between_ranks(claim.role)) co_await talk.send(HandshakeStep::taken, {});
 }
 
 asio::awaitable<Claim> accept_handshake(tcp::socket& socket, const Credentials& credentials, Check acceptable) {
@@ -227,14 +242,16 @@ asio::awaitable<Claim> accept_handshake(tcp::socket& socket, const Credentials& 
   const std::string first = co_await talk.receive(HandshakeStep::hello);
   const Hello hello = talk.decoded(first);
   if (const auto why = rejection(hello, credentials)) co_await talk.refuse(*why);
+  talk.extend_deadline(kConnectHandshakeLimit);
   const std::string nonce = random_bytes(kNonceBytes);
   co_await talk.send(HandshakeStep::challenge, nonce);
   const std::string theirs = co_await talk.receive(HandshakeStep::proof);
   const Rejection unproved{trace::RejectReason::secret, "the secrets of the two sides differ"};
   if (!same_bytes(theirs, proof(kConnecting, credentials.secret, hello, nonce))) co_await talk.refuse(unproved);
   if (const auto why = acceptable(hello.claim)) co_await talk.refuse(*why);
+  talk.end_deadline();  // from here on only the other side may give up
   co_await talk.send(HandshakeStep::accepted, proof(kAccepting, credentials.secret, hello, nonce));
-  talk.throw_if_closed();
+  if (between_ranks(hello.claim.role)) co_await talk.receive(HandshakeStep::taken);
   co_return hello.claim;
 }
 

@@ -1,15 +1,18 @@
 // How every connection opens, to the rendezvous and between ranks: a mutual HMAC-SHA256 challenge-response bound to
 // version, role, job, generation, both ranks and both nonces. Without a secret the same messages go without proofs.
-// At most 4 KiB, and 2 s on the accepting side. Coroutines; run on the socket's executor, which must run one handler
-// at a time. Close a socket whose handshake failed.
+// At most 4 KiB. On the accepting side, 2 s until `hello`. Coroutines; run on the socket's executor, which must
+// run one handler at a time. Close a socket whose handshake failed.
 //
 //   connecting                         accepting
 //   hello: role, job, generation, incarnation, from, to, lane, group, nonce  ->
 //                                      <- challenge: nonce
 //   proof                              ->
 //                                      <- accepted: proof
+//   taken                              ->                               between ranks only
 // The accepting side, which anybody may connect to, proves last, so that it gives nothing away. At any point either
-// side may answer with `refused` and the reason. Each frame begins with the protocol's version and its own length; this
+// side may answer with `refused` and the reason. Between ranks the connecting side decides whether the connection
+// holds: it may have given up, and connect again, just when `accepted` was sent. On other connections it speaks first
+// in any case. Each frame begins with the protocol's version and its own length; this
 // beginning and `refused` are the same in all versions, so an unknown version is refused by name, on both sides.
 #pragma once
 #include <anello/error.hpp>
@@ -27,7 +30,8 @@ namespace anello::net {
 
 inline constexpr std::uint16_t kProtocolVersion = 1;
 inline constexpr std::chrono::milliseconds kHandshakeLimit{2000};
-// The connecting side waits longer: the other one may be slow to accept.
+// The connecting side waits longer: the other one may be slow to accept. So does the accepting side after a `hello`
+// that knows the job: where many ranks share a core, each further message takes a good part of a second.
 inline constexpr std::chrono::milliseconds kConnectHandshakeLimit{10000};
 inline constexpr std::size_t kMaxJobBytes = 255;
 
@@ -73,10 +77,12 @@ class HandshakeError : public Error {
 };
 
 // Connecting side. Throws HandshakeError (with the other side's reason), and what require_usable() throws.
-asio::awaitable<void> connect_handshake(asio::ip::tcp::socket& socket, const Credentials& credentials, Claim claim);
+asio::awaitable<void> connect_handshake(asio::ip::tcp::socket& socket, const Credentials& credentials, Claim claim,
+                                        std::chrono::milliseconds limit = kConnectHandshakeLimit);
 
-// Accepting side. `acceptable` is called only after the proof was correct. Throws the same; the caller closes the
-// socket and counts the rejection.
+// Accepting side. `acceptable` is called only after the proof was correct; what it throws is thrown. Between ranks, the
+// wait for `taken` has no limit: the other side has authenticated. Throws the same; the caller closes the socket and
+// counts the rejection.
 asio::awaitable<Claim> accept_handshake(asio::ip::tcp::socket& socket, const Credentials& credentials,
                                         Check acceptable);
 

@@ -13,6 +13,7 @@
 #include "ring/net/accept.hpp"
 #include "ring/net/addresses.hpp"
 #include "ring/net/deadline.hpp"
+#include "ring/net/sockets.hpp"
 
 namespace anello::net {
 
@@ -47,7 +48,7 @@ Metrics::Metrics(asio::io_context& context, std::string_view setting, std::strin
   const auto found = resolver.resolve(wanted.host, std::to_string(port), tcp::resolver::numeric_service, error);
   if (error) fail(error);
   const tcp::endpoint endpoint = *found.begin();
-  acceptor_.open(endpoint.protocol(), error);
+  open_socket(acceptor_, endpoint.protocol(), error);
   if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
   if (!error) acceptor_.bind(endpoint, error);
   if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);

@@ -35,7 +35,7 @@ std::size_t bytes_of(std::span<const Piece> pieces) {
 
 }  // namespace
 
-StripedLink::StripedLink(std::vector<asio::ip::tcp::socket> sockets) {
+StripedLink::StripedLink(std::vector<Descriptor> sockets) {
   lanes_.reserve(sockets.size());
   for (auto& socket : sockets) lanes_.emplace_back(std::move(socket));
 }

@@ -14,7 +14,7 @@ class StripedLink final : public link::Link {
   static constexpr std::size_t kStripeBytes = 64 << 10;
 
   // The connections in the same order on both sides, two at least.
-  explicit StripedLink(std::vector<asio::ip::tcp::socket> sockets);
+  explicit StripedLink(std::vector<Descriptor> sockets);
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;

@@ -1,9 +1,14 @@
 #include "ring/net/tcp_link.hpp"
 
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
 #include <algorithm>
 #include <anello/error.hpp>
 #include <array>
-#include <asio/buffer.hpp>
+#include <cerrno>
+#include <system_error>
 
 namespace anello::net {
 namespace {
@@ -12,47 +17,61 @@ namespace {
 constexpr std::size_t kSliceBytes = 512 << 10;
 constexpr std::size_t kMaxPieces = 16;
 
-// The pieces as Asio wants them, a slice at most.
-template <class Buffer, class Piece>
-std::size_t slice(std::span<const Piece> pieces, std::array<Buffer, kMaxPieces>& buffers) {
-  std::size_t used = 0, bytes = 0;
-  for (; used < std::min(pieces.size(), kMaxPieces) && bytes < kSliceBytes; used++) {
-    buffers[used] = Buffer(pieces[used].data(), std::min(pieces[used].size(), kSliceBytes - bytes));
-    bytes += buffers[used].size();
-  }
-  return used;
-}
+// The pieces as the kernel wants them, a slice at most.
+struct Slice {
+  std::array<iovec, kMaxPieces> parts;
+  std::size_t count = 0, bytes = 0;
 
-std::size_t moved_or_throw(std::size_t bytes, const asio::error_code& error) {
-  if (!error) return bytes;
-  if (error == asio::error::would_block || error == asio::error::try_again || error == asio::error::interrupted)
-    return 0;
-  throw Error(ErrorCode::network, error == asio::error::eof ? "the connection was closed" : error.message());
+  template <class Piece>
+  explicit Slice(std::span<const Piece> pieces) {
+    for (; count < std::min(pieces.size(), kMaxPieces) && bytes < kSliceBytes; count++) {
+      const std::size_t size = std::min(pieces[count].size(), kSliceBytes - bytes);
+      parts[count] = {const_cast<std::byte*>(pieces[count].data()), size};
+      bytes += size;
+    }
+  }
+  msghdr message() {
+    msghdr all{};
+    all.msg_iov = parts.data();
+    all.msg_iovlen = count;
+    return all;
+  }
+};
+
+std::size_t moved_or_throw(ssize_t bytes) {
+  if (bytes >= 0) return std::size_t(bytes);
+  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
+  throw Error(ErrorCode::network, std::system_category().message(errno));
 }
 
 }  // namespace
 
-TcpLink::TcpLink(asio::ip::tcp::socket socket) : socket_(std::move(socket)), descriptor_(socket_.native_handle()) {
-  socket_.non_blocking(true);
+TcpLink::TcpLink(Descriptor socket) : socket_(std::move(socket)) {
+  fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
 }
 
 // For one piece, send() and recv() cost less than sendmsg() and recvmsg().
 std::size_t TcpLink::send_from(std::span<const ConstBytes> pieces) {
-  std::array<asio::const_buffer, kMaxPieces> buffers;
-  const std::size_t used = slice(pieces, buffers);
-  asio::error_code error;
-  const std::size_t bytes =
-      used == 1 ? socket_.write_some(buffers[0], error) : socket_.write_some(std::span(buffers.data(), used), error);
-  return moved_or_throw(bytes, error);
+  Slice slice(pieces);
+  if (slice.bytes == 0) return 0;
+  if (slice.count == 1)
+    return moved_or_throw(send(socket_.get(), slice.parts[0].iov_base, slice.parts[0].iov_len, MSG_NOSIGNAL));
+  const msghdr message = slice.message();
+  return moved_or_throw(sendmsg(socket_.get(), &message, MSG_NOSIGNAL));
 }
 
 std::size_t TcpLink::recv_into(std::span<const Bytes> pieces) {
-  std::array<asio::mutable_buffer, kMaxPieces> buffers;
-  const std::size_t used = slice(pieces, buffers);
-  asio::error_code error;
-  const std::size_t bytes =
-      used == 1 ? socket_.read_some(buffers[0], error) : socket_.read_some(std::span(buffers.data(), used), error);
-  return moved_or_throw(bytes, error);
+  Slice slice(pieces);
+  if (slice.bytes == 0) return 0;
+  ssize_t bytes = 0;
+  if (slice.count == 1) {
+    bytes = recv(socket_.get(), slice.parts[0].iov_base, slice.parts[0].iov_len, 0);
+  } else {
+    msghdr message = slice.message();
+    bytes = recvmsg(socket_.get(), &message, 0);
+  }
+  if (bytes == 0) throw Error(ErrorCode::network, "the connection was closed");
+  return moved_or_throw(bytes);
 }
 
 }  // namespace anello::net

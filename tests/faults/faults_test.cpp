@@ -70,6 +70,14 @@ TEST(Faults, ADeathIsKnownAlsoWhenAllRanksBetweenHaveLeft) {
   EXPECT_TRUE(told_of_death_after_departures(milliseconds(400)) || told_of_death_after_departures(milliseconds(10000)));
 }
 
+// By hand: the launcher would see the death of its own child.
+TEST(Faults, ADeathIsKnownAtOnceThoughAProgramOfTheDeadRankGoesOn) {
+  for (const std::string transport : {"tcp", "auto"}) {
+    const Trial trial{.moment = Moment::parent, .ranks = 2, .victim = 1, .transport = transport};
+    EXPECT_EQ(carry_out(trial, ANELLO_VICTIM).wrong, "") << describe(trial);
+  }
+}
+
 // What is there afterwards is whole: the old state or the new one.
 TEST(Checkpoint, SurvivesThatItsWriterIsKilled) {
   const Scratch scratch;

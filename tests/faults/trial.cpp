@@ -182,7 +182,7 @@ std::string_view name(Fault fault) {
   return kNames[std::size_t(fault)];
 }
 std::string_view name(Moment moment) {
-  constexpr std::array<std::string_view, 5> kNames{"start", "busy", "small", "pausing", "ending"};
+  constexpr std::array<std::string_view, 6> kNames{"start", "busy", "small", "pausing", "parent", "ending"};
   return kNames[std::size_t(moment)];
 }
 

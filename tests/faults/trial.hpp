@@ -17,8 +17,9 @@ enum class Fault {
   stop,    // SIGSTOP, and SIGCONT once the others know
   pause,   // SIGSTOP, and SIGCONT within the limit
 };
-enum class Moment { start, busy, small, pausing, ending };
-inline constexpr Moment kMoments[] = {Moment::start, Moment::busy, Moment::small, Moment::pausing, Moment::ending};
+enum class Moment { start, busy, small, pausing, parent, ending };
+inline constexpr Moment kMoments[] = {Moment::start,   Moment::busy,   Moment::small,
+                                      Moment::pausing, Moment::parent, Moment::ending};
 
 std::string_view name(Fault fault);
 std::string_view name(Moment moment);

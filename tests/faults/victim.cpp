@@ -2,12 +2,14 @@
 // of it: a line "ready" once the world is there, then one that tells the outcome, the operations that went well, and
 // when (steady_clock, nanoseconds):
 //   done OPERATIONS NS | wrong OPERATIONS NS | told OPERATIONS NS CODE RANK MESSAGE
-// anello-victim busy|small|pausing|ending|departing
+// anello-victim busy|small|pausing|parent|ending|departing
+// A parent has started another program, which goes on when the rank is dead.
 #include <poll.h>
 #include <unistd.h>
 
 #include <anello/anello.hpp>
 #include <chrono>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -80,6 +82,7 @@ int main(int argc, char** argv) {
   std::optional<anello::World> kept;  // until the outcome is said: ending a failed world takes its time too
   try {
     anello::World& world = kept.emplace(anello::init());
+    if (habit == "parent" && std::system("sleep 60 </dev/null >/dev/null 2>&1 &") != 0) return 2;
     std::cout << "ready" << std::endl;
     if (habit == "departing") return depart(world), kept.reset(), say("done"), 0;
     // A world that is made and ended is what is killed here.

@@ -352,6 +352,24 @@ TEST(Handshake, ASlowSenderIsDroppedAtTheLimit) {
   EXPECT_GE(std::chrono::steady_clock::now() - started, kHandshakeLimit);
 }
 
+// The connecting side may give up, and connect again, just when it is accepted.
+TEST(Handshake, BetweenRanksTheConnectingSideDecidesWhetherItHolds) {
+  for (const bool takes : {true, false}) {
+    const Result result = welcome_against(kOpen, [&](tcp::socket& socket) {
+      say(socket, hello_frame("job", unsigned(Role::data), 3));
+      hear_frame(socket);
+      say(socket, frame(3, ""));
+      hear_frame(socket);  // accepted
+      if (takes) say(socket, frame(6, ""));
+      socket.close();
+    });
+    EXPECT_EQ(result.held(), takes) << result.message;
+    if (!takes) {
+      EXPECT_EQ(result.reason, trace::RejectReason::gone) << result.message;
+    }
+  }
+}
+
 // The context may be destroyed while both sides wait.
 TEST(Handshake, MayBeAbandoned) {
   Pair pair;

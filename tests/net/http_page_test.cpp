@@ -11,6 +11,7 @@
 
 #include "ring/base/text.hpp"
 #include "ring/net/event_loop.hpp"
+#include "tests/support/resources.hpp"
 
 namespace anello::net {
 namespace {
@@ -64,6 +65,12 @@ TEST(Metrics, are_a_page_over_http) {
               AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), HasSubstr("Content-Type: text/plain; version=0.0.4"),
                     HasSubstr("\r\nContent-Length: 7\r\n"), EndsWith("\r\n\r\npage 1\n")));
   EXPECT_THAT(served.ask("GET / HTTP/1.0\r\n\r\n"), EndsWith("page 2\n"));
+}
+
+TEST(Metrics, are_not_inherited_by_programs_that_are_started) {
+  const std::set<std::string> before = inherited_sockets();
+  const Served served;
+  EXPECT_EQ(inherited_sockets(), before);
 }
 
 TEST(Metrics, other_requests_are_refused) {

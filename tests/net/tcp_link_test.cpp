@@ -35,7 +35,8 @@ bool ready(const link::Link& link, short events, int limit_ms) {
 }
 
 struct Linked : Loopback {
-  explicit Linked(int buffer_bytes = 0) : Loopback(buffer_bytes), left(std::move(a)), right(std::move(b)) {}
+  explicit Linked(int buffer_bytes = 0)
+      : Loopback(buffer_bytes), left(Descriptor(a.release())), right(Descriptor(b.release())) {}
   TcpLink left, right;
 };
 
@@ -101,9 +102,9 @@ struct Lanes {
   Lanes(int count, int buffer_bytes) {
     for (int k = 0; k < count; k++) pairs.push_back(std::make_unique<Loopback>(buffer_bytes));
   }
-  std::vector<asio::ip::tcp::socket> take(asio::ip::tcp::socket Loopback::*side) {
-    std::vector<asio::ip::tcp::socket> sockets;
-    for (auto& pair : pairs) sockets.push_back(std::move((*pair).*side));
+  std::vector<Descriptor> take(asio::ip::tcp::socket Loopback::*side) {
+    std::vector<Descriptor> sockets;
+    for (auto& pair : pairs) sockets.emplace_back(((*pair).*side).release());
     return sockets;
   }
 };
@@ -164,7 +165,7 @@ std::string error_of(const std::function<void()>& call) {
 
 TEST(TcpLink, what_was_sent_before_the_end_still_arrives) {
   Loopback pair;
-  TcpLink link(std::move(pair.a));
+  TcpLink link{Descriptor(pair.a.release())};
   pair.b.send(asio::buffer("last words"));
   pair.b.close();
   std::vector<std::byte> out(100);
@@ -177,7 +178,7 @@ TEST(TcpLink, what_was_sent_before_the_end_still_arrives) {
 
 TEST(TcpLink, a_reset_is_an_error_of_both_directions) {
   Loopback pair;
-  TcpLink link(std::move(pair.a));
+  TcpLink link{Descriptor(pair.a.release())};
   pair.b.set_option(asio::socket_base::linger(true, 0));
   pair.b.close();
   ASSERT_TRUE(ready(link, POLLIN, 5000));

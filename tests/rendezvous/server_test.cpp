@@ -13,6 +13,7 @@
 #include "rendezvous/client.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/handshake.hpp"
+#include "tests/support/resources.hpp"
 
 namespace anello {
 namespace {
@@ -316,6 +317,14 @@ class NoMoreFiles {
  private:
   rlimit before_{};
 };
+
+TEST(Rendezvous, AProgramThatIsStartedInheritsNoConnection) {
+  const std::set<std::string> before = inherited_sockets();
+  RendezvousServer server({.size = 1});
+  RendezvousClient client(joining(server.port(), 1), "");
+  EXPECT_EQ(inherited_sockets(), before);
+  client.leave();
+}
 
 TEST(Rendezvous, SurvivesRunningOutOfDescriptors) {
   RendezvousServer server({.size = 1});

@@ -1,11 +1,17 @@
 // What this process holds, to find leaks.
 #pragma once
+#include <spawn.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include <csignal>
 
 #include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <set>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -16,6 +22,23 @@ inline std::ptrdiff_t entries(const char* folder) {
 }
 inline std::ptrdiff_t open_descriptors() {
   return entries("/proc/self/fd");
+}
+// The sockets, event loops and bells that a program inherits which this process starts now. (It opens and closes files
+// of its own meanwhile.)
+inline std::set<std::string> inherited_sockets() {
+  char program[] = "sleep", time[] = "60";
+  char* const words[] = {program, time, nullptr};
+  pid_t child = 0;
+  if (posix_spawnp(&child, program, nullptr, nullptr, words, environ) != 0) throw std::runtime_error("no sleep");
+  std::set<std::string> sockets;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(child) + "/fd")) {
+    std::error_code closed;
+    const std::string what = std::filesystem::read_symlink(entry.path(), closed).string();
+    if (what.starts_with("socket:") || what.starts_with("anon_inode:")) sockets.insert(what);
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return sockets;
 }
 // A thread that was joined may be listed for a moment longer.
 inline std::ptrdiff_t running_threads(std::ptrdiff_t expected) {

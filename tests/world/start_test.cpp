@@ -285,6 +285,23 @@ TEST(Start, a_hundred_worlds_leave_nothing_behind) {
   EXPECT_EQ(running_threads(threads), threads);
 }
 
+// Otherwise its connections would stay open after this rank's death, and the other ranks would wait.
+TEST(Start, a_program_that_a_rank_starts_inherits_no_connection) {
+  const std::set<std::string> before = inherited_sockets();
+  for (const std::string transport : {"tcp", "auto"})
+    run_world(2,
+              [&](World& world) {
+                Group pair = world.group({0, 1});
+                EXPECT_EQ(carry_out(pair, {.count = 1000}), "");
+                world.barrier();
+                if (world.rank() == 0) {
+                  EXPECT_EQ(inherited_sockets(), before) << transport;
+                }
+                world.barrier();
+              },
+              {.transport = transport});
+}
+
 // A chain adds 1 + 2^24 + 2^24 of floats from the left, a ring's chunk begins elsewhere: so the table shows in the
 // bits.
 TEST(Start, the_table_of_rank_0_counts_for_all) {

@@ -1,0 +1,36 @@
+// Opens and accepts TCP sockets, and knows how many descriptors are left. Every socket of this library comes from here:
+// it is closed in programs that this process starts. Asio's own open() and accept() would let them inherit it, and then
+// a connection outlives its rank, so that its peers do not notice the rank's death. Any thread.
+#pragma once
+#include <asio/ip/tcp.hpp>
+#include <cstddef>
+
+#include "ring/base/descriptor.hpp"
+
+namespace anello::net {
+
+// Opens a socket or an acceptor that is not open.
+template <class Socket>
+void open_socket(Socket& socket, const asio::ip::tcp& protocol, asio::error_code& error);
+
+// The next pending connection; `error` is would_block if there is none and the acceptor is non-blocking.
+asio::ip::tcp::socket accept_socket(asio::ip::tcp::acceptor& acceptor, asio::error_code& error);
+
+// Descriptors that this process may still open.
+std::size_t free_descriptors();
+
+// One descriptor kept open, so that a process without any other free one can still accept a connection and authenticate
+// it. On one thread.
+class SpareDescriptor {
+ public:
+  SpareDescriptor() { take(); }
+
+  // False if no descriptor is free.
+  bool take();
+  void give_up() { descriptor_.close(); }
+
+ private:
+  Descriptor descriptor_;
+};
+
+}  // namespace anello::net
