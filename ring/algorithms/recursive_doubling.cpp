@@ -1,0 +1,35 @@
+// Recursive doubling: groups of ranks, twice as large in each round, exchange their sums.
+//   0 <--> 1    2 <--> 3    everything both ways: each has the sum of two
+//   0 <--> 2    1 <--> 3    the sum of four; the lower rank's operand is the left one, so all ranks get the same bits
+// A rank beyond the largest power of two lets another rank stand for it, and receives both sums of the last round: a
+// result that travelled to it as a narrower type would be rounded once more than that of the others.
+// Half as deep as the tree, but every message has everything.
+// Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005.
+#include <bit>
+#include <utility>
+
+#include "ring/algorithms/allreduce.hpp"
+
+namespace anello::algorithms::allreduce {
+
+void recursive_doubling(PlanBuilder& builder, Range all) {
+  const int n = builder.world(), rank = builder.rank();
+  const int power = int(std::bit_floor(unsigned(n))), half = power / 2;
+  if (rank >= power) {
+    builder.send(rank - power, all, Space::input);
+    builder.copy((rank - power) | half, all);
+    builder.reduce((rank - power) & ~half, all, Space::output);
+    return;
+  }
+  Space mine = Space::input;
+  if (rank + power < n) builder.reduce(rank + power, all, std::exchange(mine, Space::output));
+  for (int distance = 1; distance < power; distance *= 2) {
+    builder.send(rank ^ distance, all, mine);
+    for (const int each : {rank, rank ^ half})
+      if (distance == half && each + power < n) builder.send(each + power, all, mine);
+    builder.reduce(rank ^ distance, all, std::exchange(mine, Space::output));
+  }
+  builder.pairwise();
+}
+
+}  // namespace anello::algorithms::allreduce
