@@ -66,14 +66,43 @@ TEST(Program, ARankThatFailsSaysWhyAndTheOthersToo) {
   EXPECT_THAT(outcome.err, HasSubstr("data file '" + file.string() + "' line 1: 64 pixels and a label expected"));
 }
 
+// The process of a rank; 0 if there is none.
+pid_t process_of(const Process& training, int rank) {
+  for (const pid_t pid : training.marked())
+    if (const std::string all = bytes_of("/proc/" + std::to_string(pid) + "/environ");
+        all.find("ANELLO_RANK=" + std::to_string(rank) + '\0') != std::string::npos)
+      return pid;
+  return 0;
+}
+
+// To the launcher, as at a preemption, and to one rank alone.
+TEST(Program, SigtermSavesACheckpoint) {
+  for (const bool all : {true, false}) {
+    const Scratch scratch;
+    const std::string file = scratch / "checkpoint";
+    std::vector<std::string> command =
+        ranks(3, {"--epochs", "1000000", "--global-batch", "96", "--checkpoint", file, "--resume", "auto"});
+    command.insert(command.begin() + 2, {"--grace", "50"});
+    Process training(command);
+    ASSERT_TRUE(training.says("epoch")) << training.err();
+    const pid_t rank_1 = process_of(training, 1);
+    ASSERT_NE(rank_1, 0);
+    kill(all ? training.pid() : rank_1, SIGTERM);
+    EXPECT_EQ(training.wait(), 128 + SIGTERM);
+    EXPECT_THAT(training.out(), HasSubstr("[0] stopped by SIGTERM in epoch "));
+    EXPECT_THAT(training.out(), HasSubstr("the same command with --resume auto goes on"));
+    EXPECT_EQ(count(training.err(), "anello-train: rank"), 0) << training.err();
+    const Outcome resumed =
+        run(ranks(2, {"--epochs", "1", "--global-batch", "96", "--checkpoint", file, "--resume", "auto"}));
+    EXPECT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_THAT(resumed.out, HasSubstr("continuing after epoch "));
+  }
+}
+
 TEST(Program, AKilledRankEndsAllAndIsNamed) {
   Process training(ranks(4, {"--epochs", "1000000"}));
   ASSERT_TRUE(training.says("epoch    ") || training.says("epoch"));
-  pid_t victim = 0;
-  for (const pid_t pid : training.marked())
-    if (const std::string all = bytes_of("/proc/" + std::to_string(pid) + "/environ");
-        all.find(std::string("ANELLO_RANK=2") + '\0') != std::string::npos)
-      victim = pid;
+  const pid_t victim = process_of(training, 2);
   ASSERT_NE(victim, 0);
   kill(victim, SIGKILL);
   EXPECT_EQ(training.wait(), 128 + SIGKILL);
