@@ -227,7 +227,7 @@ Ending train(World& world, const TrainOptions& options, std::ostream& out, int c
 
   if (!options.timeline.empty()) world.start_timeline(options.timeline);
   report.start(backend.name(), data, model.parameters().size(), rate);
-  report.resumed(restored);
+  report.resumed(restored, checkpoint.lock_missing());
   Run run{world,     options, data,
           sampler,   rate,    model,
           optimizer, report,  StopCheck(world, options.checkpoint.empty() ? nullptr : &stop)};

@@ -64,9 +64,12 @@ void Report::start(const std::string& device, const Dataset& data, std::size_t p
                << counted(options_.warmup_epochs, "epoch") << "; " << options_.optimizer << std::endl;
 }
 
-void Report::resumed(const Restored& restored) {
+void Report::resumed(const Restored& restored, const std::string& lock_missing) {
   if (world_.rank() != 0) return;
   const std::string file = "'" + options_.checkpoint + "'";
+  if (!lock_missing.empty())
+    begin_line() << "checkpoint " << file << " cannot be locked (" << lock_missing
+                 << "); make sure that no other training writes it" << std::endl;
   if (options_.resume == "no") return;
   if (!restored.found) {
     begin_line() << "there is no checkpoint " << file << " yet: training from the beginning" << std::endl;

@@ -31,8 +31,8 @@ class Report {
   Report(World& world, const TrainOptions& options, std::ostream& out, int columns);
 
   void start(const std::string& device, const Dataset& data, std::size_t parameters, const LearningRate& rate);
-  // Which checkpoint the training goes on from, and what is not as it was.
-  void resumed(const Restored& restored);
+  // Which checkpoint the training goes on from, and what is not as it was; why the checkpoint is not locked, if so.
+  void resumed(const Restored& restored, const std::string& lock_missing);
   void stopped(const Progress& done, std::size_t steps);
   void step(std::size_t epoch, std::size_t step, std::size_t steps);
   void epoch(const EpochResult& result);

@@ -14,6 +14,7 @@ SharedCheckpoint::SharedCheckpoint(World& world, const TrainOptions& options, Ba
       facts_(options.facts(world.size())) {
   if (world_.rank() != 0 || options_.checkpoint.empty()) return;
   require_writable(options_.checkpoint);
+  lock_.emplace(options_.checkpoint, world_.host(0));
 }
 
 Restored SharedCheckpoint::restore() {

@@ -1,12 +1,14 @@
-// The checkpoint of a training on many ranks. Rank 0 alone reads and writes the file; the others send it what
-//  only they have, and get theirs back. Used by one thread of each rank.
+// The checkpoint of a training on many ranks. Rank 0 alone reads and writes the file, under a lock; the others send it
+// what only they have, and get theirs back. Used by one thread of each rank.
 #pragma once
 #include <anello/world.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "trainer/checkpoint.hpp"
+#include "trainer/checkpoint_lock.hpp"
 #include "trainer/data_parallel.hpp"
 
 namespace anello::trainer {
@@ -21,8 +23,8 @@ struct Restored {
 
 class SharedCheckpoint {
  public:
-  // Without --checkpoint nothing is read, written or sent. Everything
-  // given must outlive this. Error{file} on rank 0 if it cannot be written.
+  // Rank 0 locks the file until this is destroyed. Without --checkpoint nothing is read, written or sent. Everything
+  // given must outlive this. Error{file} on rank 0 if it cannot be written or another training writes it.
   SharedCheckpoint(World& world, const TrainOptions& options, Backend& backend, std::span<const std::span<float>> state,
                    DataParallel& optimizer);
 
@@ -31,6 +33,9 @@ class SharedCheckpoint {
   Restored restore();
   // Collective; returns on rank 0 when the file is on the disk.
   void save(const Progress& progress);
+
+  // Why the file is not locked; empty if it is, and on other ranks than 0.
+  std::string lock_missing() const { return lock_ ? lock_->missing() : ""; }
 
  private:
   Restored read(Residuals& residuals);
@@ -41,6 +46,7 @@ class SharedCheckpoint {
   std::span<const std::span<float>> state_;
   DataParallel& optimizer_;
   const RunFacts facts_;
+  std::optional<CheckpointLock> lock_;  // on rank 0
 };
 
 }  // namespace anello::trainer

@@ -3,9 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
 #include <anello/error.hpp>
 
 #include "scratch.hpp"
+#include "trainer/checkpoint_lock.hpp"
 #include "trainer/random.hpp"
 
 namespace anello::trainer {
@@ -108,6 +111,27 @@ TEST_F(Checkpoint, ReplacesAtOnceOrNotAtAll) {
   std::filesystem::create_directory(path_.string() + ".part");  // in the way of the fresh file
   EXPECT_THROW(write_checkpoint(path_, kFacts, kProgress, *backend_, written_), Error);
   EXPECT_EQ(bytes_of(path_), before);
+}
+
+TEST_F(Checkpoint, IsLockedWhileItsTrainingRuns) {
+  const std::string lock = path_.string() + ".lock";
+  {
+    const CheckpointLock held(path_, "h0");
+    EXPECT_EQ(held.missing(), "");
+    try {
+      const CheckpointLock second(path_, "h1");
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("checkpoint '" + path_.string() +
+                                          "' is being written by another training, "
+                                          "process " +
+                                          std::to_string(getpid()) + " on h0; end that one or give"));
+    }
+    EXPECT_NO_THROW(CheckpointLock(scratch_ / "other", "h0"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(lock)) << "left something behind";
+  scratch_.put("run.checkpoint.lock", "process 1 on a host where it was killed\n");
+  EXPECT_NO_THROW(CheckpointLock(path_, "h0"));
 }
 
 TEST_F(Checkpoint, SaysEarlyThatItCannotBeWritten) {

@@ -75,6 +75,52 @@ pid_t process_of(const Process& training, int rank) {
   return 0;
 }
 
+// What only one rank has met is said by all of them.
+TEST(Program, WhatFailsOnOneRankIsSaidByAll) {
+  const Scratch scratch;
+  const auto file = scratch.put("digits.csv", "1,2,3\n");
+  const std::string only_rank_1 =
+      "[ $ANELLO_RANK != 1 ] || exec \"$@\" --data '" + scratch.path().string() + "'; exec \"$@\"";
+  const Outcome outcome =
+      run({ANELLO_PROGRAM, "run", "-n", "3", "--", "sh", "-c", only_rank_1, "sh", TRAIN_PROGRAM, "--epochs", "1"});
+  EXPECT_EQ(outcome.code, 1);
+  for (const char* rank : {"[0] anello-train: rank 0: ", "[1] anello-train: rank 1: ", "[2] anello-train: rank 2: "})
+    EXPECT_THAT(outcome.err, HasSubstr(rank));
+  EXPECT_GE(count(outcome.err, "data file '" + file.string() + "' line 1: 64 pixels and a label expected"), 3)
+      << outcome.err;
+}
+
+TEST(Program, ACheckpointThatCannotBeWrittenAnyMoreIsSaidByAll) {
+  const Scratch scratch;
+  fs::create_directory(scratch / "gone");
+  const std::string file = scratch / "gone/checkpoint";
+  Process training(ranks(2, {"--epochs", "1000000", "--checkpoint", file}));
+  ASSERT_TRUE(training.says("epoch"));
+  fs::remove_all(scratch / "gone");
+  EXPECT_EQ(training.wait(), 1);
+  EXPECT_THAT(training.err(), HasSubstr("[0] anello-train: rank 0: "));
+  EXPECT_THAT(training.err(), HasSubstr("[1] anello-train: rank 1: "));
+  EXPECT_GE(count(training.err(), "checkpoint '" + file + "' cannot be written: opening"), 2) << training.err();
+}
+
+// As srun starts them that knows nothing of Anello: each is a world of one.
+TEST(Program, ASecondTrainingDoesNotWriteTheSameCheckpoint) {
+  const Scratch scratch;
+  const std::string file = scratch / "checkpoint";
+  const std::vector<std::string> one_epoch = {TRAIN_PROGRAM, "--epochs", "1", "--checkpoint", file};
+  Process first({TRAIN_PROGRAM, "--epochs", "1000000", "--checkpoint", file});
+  ASSERT_TRUE(first.says("epoch"));
+  const Outcome refused = run(one_epoch);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("checkpoint '" + file + "' is being written by another training, process " +
+                                     std::to_string(first.pid()) + " on "));
+  EXPECT_THAT(refused.err, HasSubstr("give another FILE"));
+  first.signal(SIGKILL);
+  EXPECT_EQ(first.wait(), 128 + SIGKILL);
+  const Outcome taken = run(one_epoch);
+  EXPECT_EQ(taken.code, 0) << taken.err;
+}
+
 // To the launcher, as at a preemption, and to one rank alone.
 TEST(Program, SigtermSavesACheckpoint) {
   for (const bool all : {true, false}) {
