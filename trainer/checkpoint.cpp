@@ -18,7 +18,7 @@ using std::to_string;
 static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kMagic = "ANELLOCK";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kHeaderBytes = 8 + 4 + 8, kChecksumBytes = 4;
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& why) {
@@ -67,22 +67,34 @@ class Content {
   std::string_view left_;
 };
 
-std::string encode(const Facts& facts, std::uint64_t epoch, Backend& backend,
-                   std::span<const std::span<float>> tensors) {
-  std::string body;
-  append(body, std::uint32_t(facts.size()));
+void append_facts(std::string& bytes, const Facts& facts) {
+  append(bytes, std::uint32_t(facts.size()));
   for (const auto& [option, value] : facts) {
-    append_string(body, option);
-    append_string(body, value);
+    append_string(bytes, option);
+    append_string(bytes, value);
   }
-  append(body, epoch);
+}
+void append_tensor(std::string& bytes, std::span<const float> values) {
+  append(bytes, std::uint64_t(values.size()));
+  bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+}
+
+std::string encode(const RunFacts& facts, const Progress& progress, Backend& backend,
+                   std::span<const std::span<float>> tensors, const Residuals& residuals) {
+  std::string body;
+  append_facts(body, facts.lasting);
+  append_facts(body, facts.adjustable);
+  append(body, progress.epoch);
+  append(body, progress.step);
+  append(body, progress.trained.sums());
   append(body, std::uint32_t(tensors.size()));
   for (const auto& tensor : tensors) {
     std::vector<float> host(tensor.size());
     backend.copy_out(tensor.data(), host);
-    append(body, std::uint64_t(host.size()));
-    body.append(reinterpret_cast<const char*>(host.data()), tensor.size_bytes());
+    append_tensor(body, host);
   }
+  append(body, std::uint32_t(residuals.size()));
+  for (const auto& residual : residuals) append_tensor(body, residual);
   std::string file(kMagic);
   append(file, kVersion);
   append(file, std::uint64_t(body.size()));
@@ -167,6 +179,14 @@ Facts read_facts(Content& content) {
   return facts;
 }
 
+std::vector<float> read_tensor(Content& content, const fs::path& path, std::size_t expected) {
+  if (const auto count = content.take<std::uint64_t>(); count != expected)
+    refuse(path, "holds a tensor of " + to_string(count) + " elements, " + to_string(expected) + " expected");
+  std::vector<float> values(expected);
+  std::memcpy(values.data(), content.take_bytes(expected * sizeof(float)).data(), expected * sizeof(float));
+  return values;
+}
+
 fs::path directory_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : ".";
 }
@@ -179,12 +199,12 @@ void require_writable(const fs::path& path) {
     refuse(path, "cannot be written: directory '" + directory_of(path).string() + "': " + std::strerror(errno));
 }
 
-void write_checkpoint(const fs::path& path, const Facts& facts, std::uint64_t epoch, Backend& backend,
-                      std::span<const std::span<float>> tensors) {
+void write_checkpoint(const fs::path& path, const RunFacts& facts, const Progress& progress, Backend& backend,
+                      std::span<const std::span<float>> tensors, const Residuals& residuals) {
   const fs::path fresh = path.string() + ".part";
   try {
     Descriptor file(path, fresh, O_WRONLY | O_CREAT | O_TRUNC);
-    file.write_all(encode(facts, epoch, backend, tensors));
+    file.write_all(encode(facts, progress, backend, tensors, residuals));
     file.to_disk();
     if (std::rename(fresh.c_str(), path.c_str()) != 0)
       refuse(path, "cannot be written: renaming '" + fresh.string() + "': " + std::strerror(errno));
@@ -196,24 +216,25 @@ void write_checkpoint(const fs::path& path, const Facts& facts, std::uint64_t ep
   Descriptor(path, directory_of(path), O_RDONLY | O_DIRECTORY).to_disk();
 }
 
-std::uint64_t read_checkpoint(const fs::path& path, const Facts& facts, Backend& backend,
-                              std::span<const std::span<float>> tensors) {
+SavedState read_checkpoint(const fs::path& path, const Facts& lasting, Backend& backend,
+                           std::span<const std::span<float>> tensors) {
   const std::string bytes = read_body(path);
   Content body(path, bytes);
-  require_same_run(path, read_facts(body), facts);
-  const auto epoch = body.take<std::uint64_t>();
+  require_same_run(path, read_facts(body), lasting);
+  SavedState saved;
+  saved.adjustable = read_facts(body);
+  saved.progress.epoch = body.take<std::uint64_t>();
+  saved.progress.step = body.take<std::uint64_t>();
+  saved.progress.trained = Metrics::of(body.take<Metrics::Sums>());
   if (const auto count = body.take<std::uint32_t>(); count != tensors.size())
     refuse(path, "holds " + to_string(count) + " tensors, " + to_string(tensors.size()) + " expected");
   std::vector<std::vector<float>> contents;
-  for (const auto& tensor : tensors) {
-    if (const auto count = body.take<std::uint64_t>(); count != tensor.size())
-      refuse(path, "holds a tensor of " + to_string(count) + " elements, " + to_string(tensor.size()) + " expected");
-    std::memcpy(contents.emplace_back(tensor.size()).data(), body.take_bytes(tensor.size_bytes()).data(),
-                tensor.size_bytes());
-  }
+  for (const auto& tensor : tensors) contents.push_back(read_tensor(body, path, tensor.size()));
+  for (auto left = body.take<std::uint32_t>(); left > 0; left--)
+    saved.residuals.push_back(read_tensor(body, path, tensors[0].size()));
   body.finish();
   for (std::size_t i = 0; i < tensors.size(); i++) backend.copy_in(contents[i], tensors[i].data());
-  return epoch;
+  return saved;
 }
 
 }  // namespace anello::trainer

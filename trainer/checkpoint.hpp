@@ -1,15 +1,19 @@
 // A training state in a file: all that is needed to resume a training, on any number of ranks.
 //
-// Layout, little-endian: "ANELLOCK", version (u32), bytes that follow up to the checksum (u64); count of facts (u32)
-// and each as two strings (u32 length, bytes); epoch (u64); count of tensors (u32) and each as count of elements (u64)
+// Layout, little-endian: "ANELLOCK", version (u32), bytes that follow up to the checksum (u64); two lists of facts,
+// each as a count (u32) and for each fact two strings (u32 length, bytes); epoch and step (u64); the sums of that
+// epoch's metrics (f64); two lists of tensors, each as a count (u32) and for each tensor its count of elements (u64)
 // and f32s; CRC-32 of all before it (u32). The facts are the options that two runs must share for one to continue the
-// other. Called on one rank; blocks. Errors are Error{file} with the file's name.
+// other, then others that matter. The second list of tensors is what error feedback kept, a tensor for each rank.
+// Called on one rank; blocks. Errors are Error{file} with the file's name.
 #pragma once
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <vector>
 
 #include "trainer/backend.hpp"
+#include "trainer/metrics.hpp"
 #include "trainer/options.hpp"
 
 namespace anello::trainer {
@@ -17,14 +21,29 @@ namespace anello::trainer {
 // Throws if no checkpoint could be written there: better at the start than after hours of training.
 void require_writable(const std::filesystem::path& path);
 
+// How far a training has come.
+struct Progress {
+  std::uint64_t epoch = 0;  // complete epochs
+  std::uint64_t step = 0;   // complete steps of the next epoch
+  Metrics trained = {};     // over those steps
+};
+
+using Residuals = std::vector<std::vector<float>>;  // by rank; see Gradients::residuals()
+
 // Replaces the file at once or not at all, even if the machine stops: writes the state beside it, brings that to the
 // disk, and renames it over the file. The tensors lie in the backend's memory.
-void write_checkpoint(const std::filesystem::path& path, const Facts& facts, std::uint64_t epoch, Backend& backend,
-                      std::span<const std::span<float>> tensors);
+void write_checkpoint(const std::filesystem::path& path, const RunFacts& facts, const Progress& progress,
+                      Backend& backend, std::span<const std::span<float>> tensors, const Residuals& residuals = {});
 
-// Fills the tensors and returns the epoch. Refuses a file that is not a checkpoint, is cut off or changed, or belongs
-// to a different run; the tensors are then untouched.
-std::uint64_t read_checkpoint(const std::filesystem::path& path, const Facts& facts, Backend& backend,
-                              std::span<const std::span<float>> tensors);
+struct SavedState {
+  Progress progress;
+  Facts adjustable;  // of the run that wrote it
+  Residuals residuals;
+};
+
+// Fills the tensors and returns the rest. Refuses a file that is not a checkpoint, is cut off or changed, or belongs to
+// a run with other `lasting` facts; the tensors are then untouched.
+SavedState read_checkpoint(const std::filesystem::path& path, const Facts& lasting, Backend& backend,
+                           std::span<const std::span<float>> tensors);
 
 }  // namespace anello::trainer

@@ -2,11 +2,11 @@
 #include <cblas.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "trainer/backend.hpp"
@@ -51,8 +51,14 @@ class CpuBackend : public Backend {
   Score score_;
 };
 
+std::string shape(const ConstMatrix& m) {
+  return std::to_string(m.rows) + "x" + std::to_string(m.columns);
+}
+
 void CpuBackend::multiply(ConstMatrix a, ConstMatrix b, Matrix product) {
-  assert(a.columns == b.rows && product.rows == a.rows && product.columns == b.columns);
+  if (a.columns != b.rows || product.rows != a.rows || product.columns != b.columns)
+    throw std::logic_error("a " + shape(a) + " matrix times a " + shape(b) + " matrix is not a " + shape(product) +
+                           " matrix");
   if (product.size() == 0) return;
   if (a.columns == 0) return std::fill_n(product.data, product.size(), 0.0F), void();
   const auto order = [](const ConstMatrix& m) { return m.transposed ? CblasTrans : CblasNoTrans; };

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <stdexcept>
-#include <string>
 #include <utility>
-
-#include "trainer/hash.hpp"
 
 namespace anello::trainer {
 
@@ -41,17 +39,34 @@ void DataParallel::step(double rate, std::uint64_t count) {
   optimizer_->step(parameters_, gradient_, float(rate), count);
 }
 
-void require_equal(World& world, std::uint64_t value, std::string_view what) {
-  const auto own = std::int64_t(value);
-  std::vector<std::int64_t> all(std::size_t(world.size()));
-  world.allgather(std::span(&own, 1), all, {.name = what});
-  for (int rank = 1; rank < world.size(); rank++)
-    if (all[std::size_t(rank)] != all[0])
-      throw Error(ErrorCode::mismatch,
-                  std::string(what) + " of rank " + std::to_string(rank) + " (" + world.host(rank) +
-                      ") differ from those of rank 0 (" + world.host(0) + "): " +
-                      hex(std::uint64_t(all[std::size_t(rank)])) + " there, " + hex(std::uint64_t(all[0])) + " here",
-                  rank);
+Residuals DataParallel::gather_residuals() {
+  std::vector<float> own;
+  for (const auto& residual : gradients_->residuals()) own.insert(own.end(), residual.begin(), residual.end());
+  if (own.empty()) return {};
+  std::vector<float> all(world_.rank() == 0 ? own.size() * std::size_t(world_.size()) : 0);
+  world_.gather(own, all, 0, {.name = "residuals"});
+  Residuals by_rank;
+  for (auto at = all.begin(); at != all.end(); at += std::ptrdiff_t(own.size()))
+    by_rank.emplace_back(at, at + std::ptrdiff_t(own.size()));
+  return by_rank;
+}
+
+void DataParallel::scatter_residuals(const Residuals& saved) {
+  const auto residuals = gradients_->residuals();
+  std::vector<float> own;
+  for (const auto& residual : residuals) own.resize(own.size() + residual.size());
+  if (own.empty()) return;
+  std::vector<float> all(world_.rank() == 0 ? own.size() * std::size_t(world_.size()) : 0);
+  for (std::size_t rank = 0; world_.rank() == 0 && rank < saved.size(); rank++) {
+    float* const to = all.data() + rank % std::size_t(world_.size()) * own.size();
+    std::transform(saved[rank].begin(), saved[rank].end(), to, to, std::plus<>());
+  }
+  world_.scatter(all, own, 0, {.name = "residuals"});
+  auto from = own.cbegin();
+  for (const auto& residual : residuals) {
+    std::copy_n(from, residual.size(), residual.begin());
+    from += std::ptrdiff_t(residual.size());
+  }
 }
 
 }  // namespace anello::trainer

@@ -1,5 +1,5 @@
-// Data-parallel training: an optimizer that steps along the gradient averaged over all ranks, and a check that the
-// ranks agree. Used by one thread of each rank. Every call except ready() is collective.
+// Data-parallel training: an optimizer that steps along the gradient averaged over all ranks. Used by one thread of
+// each rank. Every call except ready() is collective.
 #pragma once
 #include <anello/gradients.hpp>
 #include <anello/world.hpp>
@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/checkpoint.hpp"
 #include "trainer/device.hpp"
 #include "trainer/optimizer.hpp"
 
@@ -46,6 +47,13 @@ class DataParallel {
 
   std::vector<std::span<float>> state() { return optimizer_->state(); }
 
+  // What error feedback has kept on each rank, for a checkpoint. Both are collective and block; both need host memory
+  // on rank 0 for the parameters of all ranks. Without error feedback nothing is sent.
+  Residuals gather_residuals();  // on rank 0: by rank; elsewhere, and without error feedback, nothing
+  // Rank 0 gives those that any number of ranks has saved; those of others are ignored. Each rank of n takes the sum of
+  // those of ranks rank, rank + n, ...: its own on the same number of ranks, and always the same sum over all ranks.
+  void scatter_residuals(const Residuals& saved);
+
   // Since construction: communication that this rank waited for, and that ran while it computed.
   struct Communication {
     double exposed_seconds = 0, hidden_seconds = 0;
@@ -60,8 +68,5 @@ class DataParallel {
   std::unique_ptr<GradientSum> gradients_;
   Communication communication_;
 };
-
-// Throws Error{mismatch} on every rank if a rank has a different value than rank 0; it names `what`, rank and host.
-void require_equal(World& world, std::uint64_t value, std::string_view what);
 
 }  // namespace anello::trainer

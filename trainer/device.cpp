@@ -11,6 +11,7 @@ class HostGradients : public GradientSum {
   void begin(double factor) override { gradients_.begin(factor); }
   void ready(std::size_t gradient) override { gradients_.ready(gradient); }
   StepStats finish() override { return gradients_.finish(); }
+  std::vector<std::span<float>> residuals() override { return gradients_.residuals(); }
 
  private:
   Gradients gradients_;

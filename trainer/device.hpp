@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "trainer/backend.hpp"
 
@@ -18,6 +19,7 @@ class GradientSum {
   virtual void begin(double factor) = 0;
   virtual void ready(std::size_t gradient) = 0;
   virtual StepStats finish() = 0;
+  virtual std::vector<std::span<float>> residuals() { return {}; }  // in host memory; empty without error feedback
 };
 
 class Device {

@@ -1,13 +1,14 @@
 // anello-train: the eight steps that turn a training program for one process into data-parallel training on many.
 // Every rank runs this same program; only the calls on `world` connect them.
 #include <anello/anello.hpp>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <iostream>
 #include <numeric>
 #include <optional>
 
-#include "trainer/checkpoint.hpp"
 #include "trainer/data_parallel.hpp"
 #include "trainer/dataset.hpp"
 #include "trainer/device.hpp"
@@ -15,11 +16,28 @@
 #include "trainer/metrics.hpp"
 #include "trainer/model.hpp"
 #include "trainer/report.hpp"
+#include "trainer/require_equal.hpp"
 #include "trainer/sampler.hpp"
+#include "trainer/shared_checkpoint.hpp"
+#include "trainer/stop_check.hpp"
 #include "trainer/train.hpp"
 
 using namespace anello;
 using namespace anello::trainer;
+
+namespace {
+
+std::atomic<bool> asked_to_stop = false;
+static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler writes it
+
+void stop_on_sigterm() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { asked_to_stop = true; };
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   std::string program = "anello-train";  // and the rank, once it is known
@@ -32,14 +50,15 @@ int main(int argc, char** argv) {
     // 1. Initialise: join the ranks that a launcher started; alone, this is a world of one.
     World world = init(settings);
     program += ": rank " + std::to_string(world.rank());
+    if (!options.checkpoint.empty()) stop_on_sigterm();
     try {
-      train(world, options, std::cout, terminal_columns(settings));
+      const Ending ending = train(world, options, std::cout, terminal_columns(settings), asked_to_stop);
       world.finish();
+      return ending == Ending::stopped ? 128 + SIGTERM : 0;  // as if the signal had ended the process
     } catch (const std::exception& error) {
       world.abort(error.what());  // all ranks then report this reason
       throw;
     }
-    return 0;
   } catch (const Usage& usage) {
     if (given_rank <= 0)
       (usage.exit_code == 0 ? std::cout : std::cerr) << usage.text + "\n";  // once, not on every rank
@@ -71,11 +90,112 @@ Metrics evaluate(Model& model, const Dataset& data, const World& world) {
   return metrics;
 }
 
+// What the steps of a training need.
+struct Run {
+  World& world;
+  const TrainOptions& options;
+  const Dataset& data;
+  Sampler& sampler;
+  const LearningRate& rate;
+  Model& model;
+  DataParallel& optimizer;
+  Report& report;
+  StopCheck stop;
+};
+
+// Step 5: one step on this rank's share of the batch. Returns the number of samples in that share.
+std::size_t train_step(Run& run, std::size_t epoch, std::size_t step) {
+  const std::size_t count = epoch * run.sampler.steps() + step;
+  const auto share = run.sampler.share(step);
+  run.optimizer.begin();
+  for (std::size_t pass = 0; pass < run.options.accumulate; pass++) {
+    const Phase phase(run.world, "forward and backward");
+    const auto [first, last] = part_of(share.size(), int(pass), int(run.options.accumulate));
+    const auto part = std::span(share).subspan(first, last - first);
+    const auto into = pass == 0 ? Model::Into::fresh : Model::Into::sum;
+    run.model.train(
+        run.data, run.data.train, part, [&](std::size_t k) { run.optimizer.ready(k); }, into);
+  }
+  run.optimizer.step(run.rate.at(count), count + 1);
+  run.report.step(epoch + 1, step, run.sampler.steps());
+  return share.size();
+}
+
+void require_finite(double loss, std::size_t epoch) {
+  if (!std::isfinite(loss))
+    throw Error(ErrorCode::configuration,
+                "training diverged in epoch " + std::to_string(epoch + 1) + "; give a smaller --lr");
+}
+
+// Goes on to the end of the epoch. Returns false if the ranks are to stop before that. Either way `done` then holds
+// this rank's metrics too.
+bool train_epoch(Run& run, Progress& done) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto before = run.optimizer.communication();
+  const std::size_t first = done.step;
+  std::size_t samples = 0;
+  bool stop = false;
+  run.sampler.begin_epoch(done.epoch);
+  while (!stop && done.step < run.sampler.steps()) {
+    samples += train_step(run, done.epoch, done.step++);
+    stop = run.stop.after_step();
+  }
+  Metrics& trained = done.trained;
+  trained.add(run.model.take_score(), samples);
+  trained.seconds += seconds_since(start);
+  trained.exposed_seconds += run.optimizer.communication().exposed_seconds - before.exposed_seconds;
+  trained.hidden_seconds += run.optimizer.communication().hidden_seconds - before.hidden_seconds;
+  trained.steps += double(done.step - first);
+  require_finite(trained.loss_sum, done.epoch);
+  return !stop;
+}
+
+// Trains what is left of all epochs. Returns false if the ranks stopped before that; the state is then saved.
+bool train_epochs(Run& run, SharedCheckpoint& checkpoint, Progress done, std::optional<Metrics>& tested) {
+  while (done.epoch < run.options.epochs) {
+    if (!train_epoch(run, done)) {
+      checkpoint.save({done.epoch, done.step, done.trained.over_ranks(run.world)});
+      run.report.stopped(done, run.sampler.steps());
+      return false;
+    }
+    {
+      const Phase phase(run.world, "evaluation");
+      tested = evaluate(run.model, run.data, run.world);
+    }
+    require_finite(tested->loss_sum, done.epoch);
+
+    // 7. Write a checkpoint on rank 0 only: all ranks hold the same parameters.
+    checkpoint.save({.epoch = done.epoch + 1});
+
+    // 8. Average the metrics over all ranks.
+    const Metrics trained = done.trained.over_ranks(run.world);
+    tested = tested->over_ranks(run.world);
+    done = {.epoch = done.epoch + 1};
+    run.report.epoch({done.epoch, trained, *tested, run.rate.at(done.epoch * run.sampler.steps() - 1)});
+  }
+  return true;
+}
+
+std::vector<Gradient> list_of(const std::vector<Model::LayerGradient>& layers) {
+  std::vector<Gradient> gradients;
+  for (const auto& layer : layers) gradients.push_back({layer.name, layer.values});
+  return gradients;
+}
+
+Averaging averaging_of(const TrainOptions& options, std::size_t global_batch) {
+  return {.global_batch = global_batch,
+          .wire = wire_type(options.compression),
+          .error_feedback = options.feedback,
+          .max_norm = options.clip > 0 ? std::optional(options.clip) : std::nullopt,
+          .accumulation_passes = int(options.accumulate),
+          .tune_buckets = options.tune_buckets};
+}
+
 }  // namespace
 
-void train(World& world, const TrainOptions& options, std::ostream& out, int columns) {
+Ending train(World& world, const TrainOptions& options, std::ostream& out, int columns, const std::atomic<bool>& stop) {
   Report report(world, options, out, columns);
-  require_equal(world, options.hash(world.size()), "training options");
+  require_equal(world, options.shared(world.size()));
 
   // 2. Pick the device by local rank, so that each rank of a host has its own as far as there are enough.
   const auto device = pick_device(options.device, world);
@@ -93,81 +213,33 @@ void train(World& world, const TrainOptions& options, std::ostream& out, int col
   Backend& backend = device->backend();
   Model model(backend, data.image_size(), make_mlp(data.image_size(), options.hidden, data.classes), options.seed);
   const auto layers = model.layer_gradients();
-  std::vector<Gradient> gradients;
-  for (const auto& layer : layers) gradients.push_back({layer.name, layer.values});
+  const std::vector<Gradient> gradients = list_of(layers);
   DataParallel optimizer(world, *device, model.parameters(), model.gradient(), gradients,
                          make_optimizer(options.optimizer, backend, model.parameters().size()),
-                         {.global_batch = global_batch,
-                          .wire = wire_type(options.compression),
-                          .error_feedback = options.feedback,
-                          .max_norm = options.clip > 0 ? std::optional(options.clip) : std::nullopt,
-                          .accumulation_passes = int(options.accumulate),
-                          .tune_buckets = options.tune_buckets});
+                         averaging_of(options, global_batch));
 
   // 6. Broadcast parameters and optimizer state from rank 0; only rank 0 reads the checkpoint to resume from.
   auto state = optimizer.state();
   state.insert(state.begin(), model.parameters());
-  const bool saves = world.rank() == 0 && !options.checkpoint.empty();
-  if (saves) require_writable(options.checkpoint);
-  std::uint64_t epoch = 0;
-  if (saves && options.resume)
-    epoch = read_checkpoint(options.checkpoint, options.lasting(world.size()), backend, state);
-  world.broadcast(std::span(&epoch, 1), 0, {.name = "epoch"});
+  SharedCheckpoint checkpoint(world, options, backend, state, optimizer);
+  const Restored restored = checkpoint.restore();
   device->broadcast(std::vector<Tensor>(state.begin(), state.end()), 0, {.name = "parameters and optimizer state"});
 
   if (!options.timeline.empty()) world.start_timeline(options.timeline);
   report.start(backend.name(), data, model.parameters().size(), rate);
-  if (options.resume) report.resumed(epoch);
+  report.resumed(restored, checkpoint.lock_missing());
+  Run run{world,     options, data,
+          sampler,   rate,    model,
+          optimizer, report,  StopCheck(world, options.checkpoint.empty() ? nullptr : &stop)};
   std::optional<Metrics> tested;
-  while (epoch < options.epochs) {
-    Metrics trained;
-    std::size_t samples = 0;
-    const auto start = std::chrono::steady_clock::now();
-    const auto before = optimizer.communication();
-    sampler.begin_epoch(epoch);
-    for (std::size_t step = 0; step < sampler.steps(); step++) {
-      const std::size_t count = epoch * sampler.steps() + step;
-      const auto share = sampler.share(step);
-      optimizer.begin();
-      for (std::size_t pass = 0; pass < options.accumulate; pass++) {
-        const Phase phase(world, "forward and backward");
-        const auto [first, last] = part_of(share.size(), int(pass), int(options.accumulate));
-        const auto part = std::span(share).subspan(first, last - first);
-        const auto into = pass == 0 ? Model::Into::fresh : Model::Into::sum;
-        model.train(
-            data, data.train, part, [&](std::size_t k) { optimizer.ready(k); }, into);
-        samples += part.size();
-      }
-      optimizer.step(rate.at(count), count + 1);
-      report.step(epoch + 1, step, sampler.steps());
-    }
-    trained.add(model.take_score(), samples);
-    trained.seconds = seconds_since(start);
-    trained.exposed_seconds = optimizer.communication().exposed_seconds - before.exposed_seconds;
-    trained.hidden_seconds = optimizer.communication().hidden_seconds - before.hidden_seconds;
-    trained.steps = double(sampler.steps());
-    {
-      const Phase phase(world, "evaluation");
-      tested = evaluate(model, data, world);
-    }
-    epoch++;
-    if (!std::isfinite(trained.loss_sum + tested->loss_sum))
-      throw Error(ErrorCode::configuration,
-                  "training diverged in epoch " + std::to_string(epoch) + "; give a smaller --lr");
-
-    // 7. Write a checkpoint on rank 0 only: all ranks hold the same parameters.
-    if (saves) write_checkpoint(options.checkpoint, options.lasting(world.size()), epoch, backend, state);
-
-    // 8. Average the metrics over all ranks.
-    trained = trained.over_ranks(world);
-    tested = tested->over_ranks(world);
-    report.epoch({epoch, trained, *tested, rate.at(epoch * sampler.steps() - 1)});
-  }
+  const bool complete = train_epochs(run, checkpoint, restored.progress, tested);
   if (!options.timeline.empty()) world.stop_timeline();
+  if (!complete) return Ending::stopped;
   if (!tested) tested = evaluate(model, data, world).over_ranks(world);
   const std::uint64_t hash = model.parameter_hash();
   require_equal(world, hash, "parameters");
   report.end(*tested, hash);
+  return Ending::complete;
 }
 
 }  // namespace anello::trainer

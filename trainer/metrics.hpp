@@ -2,6 +2,7 @@
 // more weight.
 #pragma once
 #include <anello/world.hpp>
+#include <array>
 
 #include "trainer/backend.hpp"
 
@@ -20,10 +21,14 @@ struct Metrics {
   double accuracy() const { return correct / samples; }
   double exposed_share() const { return exposed_seconds / seconds; }
 
+  using Sums = std::array<double, 7>;  // all of it, to be sent or saved
+  Sums sums() const { return {loss_sum, correct, samples, seconds, exposed_seconds, hidden_seconds, steps}; }
+  static Metrics of(const Sums& sums) { return {sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]}; }
+
   Metrics over_ranks(World& world) const {
-    double sums[] = {loss_sum, correct, samples, seconds, exposed_seconds, hidden_seconds, steps};
-    world.allreduce(sums, Op::sum, {.name = "metrics"});
-    return {sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]};
+    Sums all = sums();
+    world.allreduce(all, Op::sum, {.name = "metrics"});
+    return of(all);
   }
 };
 

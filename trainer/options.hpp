@@ -12,6 +12,12 @@ namespace anello::trainer {
 // Options and their values, as text.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
+// Of a training that is saved.
+struct RunFacts {
+  Facts lasting;     // two runs must share them for one to continue the other
+  Facts adjustable;  // a run that continues another may change them; it then takes other steps than that one would have
+};
+
 struct TrainOptions {
   std::string dataset = "digits";
   std::optional<std::string> data;                 // directory
@@ -30,16 +36,15 @@ struct TrainOptions {
   double clip = 0;  // the gradient's largest norm; 0: no limit
   std::string checkpoint;
   std::string timeline;
-  bool resume = false;
+  std::string resume = "no";  // no, always (there must be a checkpoint) or auto (if there is one)
   std::string device = "auto";
   std::string log;
 
   std::size_t global_batch_of(int world_size) const;
   double base_rate() const;
-  // The options that two runs must share for one to continue the other.
-  Facts lasting(int world_size) const;
-  // Of the options that all ranks of a run must share: those and more.
-  std::uint64_t hash(int world_size) const;
+  RunFacts facts(int world_size) const;
+  // The options that all ranks of a run must share: those and more.
+  Facts shared(int world_size) const;
 };
 
 // Thrown by parse_options when there is nothing to run: --help, or a wrong command line.

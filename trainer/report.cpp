@@ -38,7 +38,7 @@ int terminal_columns(const Settings& settings) {
 Report::Report(World& world, const TrainOptions& options, std::ostream& out, int columns)
     : world_(world), options_(options), out_(out), columns_(columns) {
   if (world_.rank() != 0 || options_.log.empty()) return;
-  log_.open(options_.log, options_.resume ? std::ios::app : std::ios::trunc);
+  log_.open(options_.log, options_.resume != "no" ? std::ios::app : std::ios::trunc);
   if (!log_) throw Error(ErrorCode::file, "log '" + options_.log + "' cannot be written: " + std::strerror(errno));
 }
 
@@ -64,9 +64,31 @@ void Report::start(const std::string& device, const Dataset& data, std::size_t p
                << counted(options_.warmup_epochs, "epoch") << "; " << options_.optimizer << std::endl;
 }
 
-void Report::resumed(std::size_t epochs_done) {
+void Report::resumed(const Restored& restored, const std::string& lock_missing) {
   if (world_.rank() != 0) return;
-  begin_line() << "continuing after epoch " << epochs_done << " from '" << options_.checkpoint << "'" << std::endl;
+  const std::string file = "'" + options_.checkpoint + "'";
+  if (!lock_missing.empty())
+    begin_line() << "checkpoint " << file << " cannot be locked (" << lock_missing
+                 << "); make sure that no other training writes it" << std::endl;
+  if (options_.resume == "no") return;
+  if (!restored.found) {
+    begin_line() << "there is no checkpoint " << file << " yet: training from the beginning" << std::endl;
+    return;
+  }
+  const auto& [epoch, step, trained] = restored.progress;
+  begin_line() << "continuing after epoch " << epoch << (step > 0 ? " and " + counted(step, "step") : "") << " from "
+               << file << std::endl;
+  for (const std::string& change : restored.changed) begin_line() << "  " << change << std::endl;
+  if (options_.feedback && restored.ranks_with_residuals > 0 && restored.ranks_with_residuals != world_.size())
+    begin_line() << "  what --feedback kept on " << counted(std::size_t(restored.ranks_with_residuals), "rank")
+                 << " is now on " << world_.size() << "; its sum is the same" << std::endl;
+}
+
+void Report::stopped(const Progress& done, std::size_t steps) {
+  if (world_.rank() != 0) return;
+  begin_line() << "stopped by SIGTERM in epoch " << done.epoch + 1 << " after " << done.step << " of "
+               << counted(steps, "step") << "; '" << options_.checkpoint
+               << "' has it all: the same command with --resume auto goes on" << std::endl;
 }
 
 void Report::step(std::size_t epoch, std::size_t step, std::size_t steps) {

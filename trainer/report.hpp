@@ -11,6 +11,7 @@
 #include "trainer/learning_rate.hpp"
 #include "trainer/metrics.hpp"
 #include "trainer/options.hpp"
+#include "trainer/shared_checkpoint.hpp"
 
 namespace anello::trainer {
 
@@ -30,7 +31,9 @@ class Report {
   Report(World& world, const TrainOptions& options, std::ostream& out, int columns);
 
   void start(const std::string& device, const Dataset& data, std::size_t parameters, const LearningRate& rate);
-  void resumed(std::size_t epochs_done);
+  // Which checkpoint the training goes on from, and what is not as it was; why the checkpoint is not locked, if so.
+  void resumed(const Restored& restored, const std::string& lock_missing);
+  void stopped(const Progress& done, std::size_t steps);
   void step(std::size_t epoch, std::size_t step, std::size_t steps);
   void epoch(const EpochResult& result);
   void end(const Metrics& test, std::uint64_t parameter_hash);

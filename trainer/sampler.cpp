@@ -1,8 +1,9 @@
 #include "trainer/sampler.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <numeric>
+#include <stdexcept>
+#include <string>
 
 #include "trainer/random.hpp"
 
@@ -22,7 +23,9 @@ Sampler::Sampler(std::size_t samples, std::size_t global_batch, std::string_view
       seed_(seed),
       rank_(rank),
       size_(size) {
-  assert(samples > 0 && global_batch > 0);
+  if (samples == 0 || global_batch == 0)
+    throw std::invalid_argument("a sampler needs samples and a global batch, not " + std::to_string(samples) +
+                                " samples in batches of " + std::to_string(global_batch));
   permutation_.resize(random_ ? 0 : samples);
 }
 

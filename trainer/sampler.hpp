@@ -19,6 +19,7 @@ std::pair<std::size_t, std::size_t> part_of(std::size_t total, int rank, int siz
 
 class Sampler {
  public:
+  // Throws std::invalid_argument if there are no samples or the batch is empty.
   Sampler(std::size_t samples, std::size_t global_batch, std::string_view sampling, std::uint64_t seed, int rank,
           int size);
 

@@ -1,14 +1,20 @@
 // The training as a function of a world. main.cpp defines it.
 #pragma once
 #include <anello/world.hpp>
+#include <atomic>
 #include <ostream>
 
 #include "trainer/options.hpp"
 
 namespace anello::trainer {
 
+enum class Ending { complete, stopped };
+
 // Called by every rank with the same options; returns when all have finished. Rank 0 reports to `out`, whose terminal
-// has `columns` columns (0: it is not a terminal). Errors as of the world, and of files, data and devices.
-void train(World& world, const TrainOptions& options, std::ostream& out, int columns);
+// has `columns` columns (0: it is not a terminal). If the options name a checkpoint and `stop` becomes true on a rank,
+// all ranks end after the same step, and the checkpoint holds everything until then. Errors as of the world, and of
+// files, data and devices.
+Ending train(World& world, const TrainOptions& options, std::ostream& out, int columns,
+             const std::atomic<bool>& stop = false);
 
 }  // namespace anello::trainer

@@ -50,6 +50,7 @@ class Gradients::Impl {
   void begin(double factor);
   void ready(std::size_t gradient);
   StepStats finish();
+  std::vector<std::span<float>> residuals() { return {lost_.begin(), lost_.end()}; }
   std::vector<std::vector<std::size_t>> buckets() const { return schedule_.members(); }
 
  private:
@@ -252,6 +253,9 @@ void Gradients::ready(std::size_t gradient) {
 }
 StepStats Gradients::finish() {
   return impl_->finish();
+}
+std::vector<std::span<float>> Gradients::residuals() {
+  return impl_->residuals();
 }
 std::vector<std::vector<std::size_t>> Gradients::buckets() const {
   return impl_->buckets();

@@ -284,6 +284,10 @@ TEST(Gradients, that_rounding_loses_come_back_by_feedback) {
         gradients.ready(0);
         gradients.finish();
         for (std::size_t i = 0; i < parameter.size(); i++) parameter[i] += gradient[i];
+        ASSERT_EQ(gradients.residuals().size(), feedback ? 1u : 0u);
+        if (feedback && step == 0) {
+          EXPECT_THAT(gradients.residuals()[0], testing::Each(kTiny));
+        }
       }
       for (const float value : parameter) {
         if (feedback)

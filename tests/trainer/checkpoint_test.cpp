@@ -3,9 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
 #include <anello/error.hpp>
 
 #include "scratch.hpp"
+#include "trainer/checkpoint_lock.hpp"
 #include "trainer/random.hpp"
 
 namespace anello::trainer {
@@ -13,7 +16,8 @@ namespace {
 
 using testing::HasSubstr;
 
-const Facts kFacts = {{"--dataset", "digits"}, {"--seed", "7"}};
+const RunFacts kFacts = {.lasting = {{"--dataset", "digits"}, {"--seed", "7"}}, .adjustable = {{"--clip", "0.5"}}};
+const Progress kProgress = {.epoch = 3, .step = 17, .trained = Metrics::of({1, 2, 3, 4, 5, 6, 7})};
 
 class Checkpoint : public testing::Test {
  protected:
@@ -21,9 +25,9 @@ class Checkpoint : public testing::Test {
     Random random(1, Stream::draws);
     for (float& value : parameters_) value = float(random.uniform());
     for (float& value : velocity_) value = float(random.uniform());
-    write_checkpoint(path_, kFacts, 3, *backend_, written_);
+    write_checkpoint(path_, kFacts, kProgress, *backend_, written_);
   }
-  std::string refusal(const Facts& facts = kFacts) {
+  std::string refusal(const Facts& facts = kFacts.lasting) {
     std::vector<float> parameters(parameters_.size(), -1), velocity(velocity_.size(), -1);
     const std::vector<std::span<float>> tensors = {parameters, velocity};
     try {
@@ -47,7 +51,14 @@ class Checkpoint : public testing::Test {
 TEST_F(Checkpoint, ComesBackAsItWas) {
   std::vector<float> parameters(37), velocity(11);
   const std::vector<std::span<float>> tensors = {parameters, velocity};
-  EXPECT_EQ(read_checkpoint(path_, kFacts, *backend_, tensors), 3U);
+  const Residuals residuals = {parameters_, std::vector<float>(37, 0.5F)};
+  write_checkpoint(path_, kFacts, kProgress, *backend_, written_, residuals);
+  const SavedState saved = read_checkpoint(path_, kFacts.lasting, *backend_, tensors);
+  EXPECT_EQ(saved.progress.epoch, 3U);
+  EXPECT_EQ(saved.progress.step, 17U);
+  EXPECT_EQ(saved.progress.trained.sums(), kProgress.trained.sums());
+  EXPECT_EQ(saved.adjustable, kFacts.adjustable);
+  EXPECT_EQ(saved.residuals, residuals);
   EXPECT_EQ(parameters, parameters_);
   EXPECT_EQ(velocity, velocity_);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch_.path()), {}), 1) << "left something behind";
@@ -79,10 +90,10 @@ TEST_F(Checkpoint, RefusesAnotherRun) {
   EXPECT_THAT(refusal({{"--dataset", "digits"}, {"--seed", "7"}, {"--hidden", "8"}}),
               HasSubstr("does not say its --hidden"));
   written_.pop_back();
-  write_checkpoint(path_, kFacts, 3, *backend_, written_);
+  write_checkpoint(path_, kFacts, kProgress, *backend_, written_);
   EXPECT_THAT(refusal(), HasSubstr("holds 1 tensors, 2 expected"));
   written_ = {velocity_, parameters_};
-  write_checkpoint(path_, kFacts, 3, *backend_, written_);
+  write_checkpoint(path_, kFacts, kProgress, *backend_, written_);
   EXPECT_THAT(refusal(), HasSubstr("holds a tensor of 11 elements, 37 expected"));
 }
 
@@ -98,8 +109,29 @@ TEST_F(Checkpoint, RefusesWhatIsNone) {
 TEST_F(Checkpoint, ReplacesAtOnceOrNotAtAll) {
   const std::string before = bytes_of(path_);
   std::filesystem::create_directory(path_.string() + ".part");  // in the way of the fresh file
-  EXPECT_THROW(write_checkpoint(path_, kFacts, 4, *backend_, written_), Error);
+  EXPECT_THROW(write_checkpoint(path_, kFacts, kProgress, *backend_, written_), Error);
   EXPECT_EQ(bytes_of(path_), before);
+}
+
+TEST_F(Checkpoint, IsLockedWhileItsTrainingRuns) {
+  const std::string lock = path_.string() + ".lock";
+  {
+    const CheckpointLock held(path_, "h0");
+    EXPECT_EQ(held.missing(), "");
+    try {
+      const CheckpointLock second(path_, "h1");
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("checkpoint '" + path_.string() +
+                                          "' is being written by another training, "
+                                          "process " +
+                                          std::to_string(getpid()) + " on h0; end that one or give"));
+    }
+    EXPECT_NO_THROW(CheckpointLock(scratch_ / "other", "h0"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(lock)) << "left something behind";
+  scratch_.put("run.checkpoint.lock", "process 1 on a host where it was killed\n");
+  EXPECT_NO_THROW(CheckpointLock(path_, "h0"));
 }
 
 TEST_F(Checkpoint, SaysEarlyThatItCannotBeWritten) {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "trainer/metrics.hpp"
+#include "trainer/require_equal.hpp"
 
 namespace anello::trainer {
 namespace {
@@ -100,6 +101,69 @@ TEST(Metrics, WeighBySamples) {
     EXPECT_NEAR(all.exposed_share(), 0.1, 1e-12);
     EXPECT_EQ(all.steps, 6);
   });
+}
+
+// Whatever the number of ranks, the sum is kept; on the same number each rank has its own again.
+TEST(DataParallel, ResidualsComeBack) {
+  Residuals saved;
+  float sum = 0;
+  const auto go = [&](int ranks, bool first) {
+    run_world(ranks, [&](World& world) {
+      const auto device = make_host_device(world);
+      std::vector<float> parameters(3), gradient(3, 1.0F / float(3 + world.rank()));
+      DataParallel optimizer(world, *device, parameters, gradient, parts_of(gradient),
+                             make_optimizer("sgd", device->backend(), 3), {.wire = DType::f16, .error_feedback = true});
+      if (first) step(optimizer, 1);
+      if (!first) optimizer.scatter_residuals(world.rank() == 0 ? saved : Residuals{});
+      const Residuals now = optimizer.gather_residuals();
+      EXPECT_EQ(now.size(), world.rank() == 0 ? std::size_t(ranks) : 0U);
+      if (world.rank() != 0) return;
+      float total = 0;
+      for (const auto& residual : now) total += residual[0];
+      if (first) {
+        saved = now;
+        sum = total;
+      }
+      EXPECT_NE(total, 0);
+      EXPECT_NEAR(total, sum, 1e-5 * std::abs(sum)) << ranks;
+      EXPECT_TRUE(ranks != 4 || now == saved);
+    });
+  };
+  go(4, true);
+  for (const int ranks : {4, 3, 2, 1, 6}) go(ranks, false);
+}
+
+TEST(DataParallel, NoResidualsWithoutFeedback) {
+  run_world(2, [](World& world) {
+    const auto device = make_host_device(world);
+    std::vector<float> parameters(3), gradient(3);
+    DataParallel optimizer(world, *device, parameters, gradient, parts_of(gradient),
+                           make_optimizer("sgd", device->backend(), 3), {.wire = DType::f16});
+    optimizer.scatter_residuals({{1, 2, 3}});
+    EXPECT_TRUE(optimizer.gather_residuals().empty());
+  });
+}
+
+TEST(RequireEqual, NamesOptionsValuesAndRanks) {
+  std::atomic<int> refused = 0;
+  run_world(4, [&](World& world) {
+    const Facts usual = {{"--seed", "1"}, {"--lr", "0.005"}, {"--epochs", "3"}};
+    const Facts other = {{"--seed", "2"}, {"--lr", "0.1"}, {"--epochs", "3"}};
+    EXPECT_NO_THROW(require_equal(world, usual));
+    try {
+      require_equal(world, world.rank() == 1 || world.rank() == 3 ? other : usual);
+      ADD_FAILURE() << "rank " << world.rank() << " did not throw";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::mismatch);
+      EXPECT_EQ(error.rank(), 1);
+      const std::string host = " (" + world.host(0) + ")";
+      EXPECT_EQ(error.what(), "training options differ: ranks 1" + host + ", 3" + host +
+                                  " have --seed 2 and --lr 0.1, rank 0" + host +
+                                  " has --seed 1 and --lr 0.005; give all ranks the same");
+      refused++;
+    }
+  });
+  EXPECT_EQ(refused, 4);
 }
 
 TEST(RequireEqual, NamesTheRankThatDiffers) {

@@ -171,6 +171,7 @@ TEST(CpuBackend, MultipliesEveryOrientation) {
   backend->multiply(transpose({b.data(), 3, 2}), transpose({a.data(), 2, 3}), {c.data(), 2, 2});
   EXPECT_THAT(c, testing::ElementsAre(5, 14, 11, 23));
   backend->multiply(transpose({a.data(), 2, 3}), {a.data(), 2, 3}, {d.data(), 3, 3});
+  EXPECT_THROW(backend->multiply({a.data(), 2, 3}, {a.data(), 2, 3}, {d.data(), 2, 3}), std::logic_error);
   EXPECT_THAT(d, testing::ElementsAre(17, 22, 27, 22, 29, 36, 27, 36, 45));
 }
 

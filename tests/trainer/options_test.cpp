@@ -46,8 +46,7 @@ TEST(Options, BatchIsPerRank) {
 TEST(Options, RefuseNonsenseInOneLine) {
   EXPECT_THAT(refusal({"--batch", "32", "--global-batch", "96"}), HasSubstr("give one of them"));
   EXPECT_THAT(refusal({"--resume"}), HasSubstr("--resume needs --checkpoint FILE"));
-  EXPECT_THAT(refusal({"--feedback"}),
-              HasSubstr("--feedback needs gradients that are rounded; give --compression"));
+  EXPECT_THAT(refusal({"--feedback"}), HasSubstr("--feedback needs gradients that are rounded; give --compression"));
   EXPECT_THAT(refusal({"--epochs", "0"}), HasSubstr("--epochs"));
   EXPECT_THAT(refusal({"--epochs", "4x"}), HasSubstr("4x"));
   EXPECT_THAT(refusal({"--epochs", "-1"}), HasSubstr("--epochs"));
@@ -76,11 +75,24 @@ TEST(Options, HelpIsNoError) {
   }
 }
 
+TEST(Options, ResumeIsNeverAlwaysOrIfThereIsACheckpoint) {
+  EXPECT_EQ(parse({"--checkpoint", "f"}).resume, "no");
+  EXPECT_EQ(parse({"--checkpoint", "f", "--resume"}).resume, "always");
+  EXPECT_EQ(parse({"--resume", "--checkpoint", "f"}).resume, "always");
+  EXPECT_EQ(parse({"--resume", "auto", "--checkpoint", "f"}).resume, "auto");
+  EXPECT_EQ(parse({"--checkpoint", "f", "--resume=auto"}).resume, "auto");
+  EXPECT_THAT(refusal({"--checkpoint", "f", "--resume", "maybe"}), HasSubstr("maybe"));
+  EXPECT_THAT(refusal({"--resume", "auto"}), HasSubstr("--resume needs --checkpoint FILE"));
+}
+
 TEST(Options, WhatMustLastIsIndependentOfTheWorld) {
-  const auto four = parse({"--global-batch", "96"}).lasting(4), two = parse({"--global-batch", "96"}).lasting(2);
-  EXPECT_EQ(four, two);
-  EXPECT_NE(parse({}).lasting(4), parse({}).lasting(2));
-  EXPECT_NE(parse({"--lr", "1"}).hash(2), parse({}).hash(2));
+  const auto four = parse({"--global-batch", "96"}).facts(4), two = parse({"--global-batch", "96"}).facts(2);
+  EXPECT_EQ(four.lasting, two.lasting);
+  EXPECT_EQ(four.adjustable, two.adjustable);
+  EXPECT_NE(parse({}).facts(4).lasting, parse({}).facts(2).lasting);
+  EXPECT_EQ(parse({"--lr", "1"}).facts(2).lasting, parse({}).facts(2).lasting);
+  EXPECT_NE(parse({"--lr", "1"}).facts(2).adjustable, parse({}).facts(2).adjustable);
+  EXPECT_NE(parse({"--lr", "1"}).shared(2), parse({}).shared(2));
 }
 
 }  // namespace

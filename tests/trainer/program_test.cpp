@@ -66,14 +66,89 @@ TEST(Program, ARankThatFailsSaysWhyAndTheOthersToo) {
   EXPECT_THAT(outcome.err, HasSubstr("data file '" + file.string() + "' line 1: 64 pixels and a label expected"));
 }
 
+// The process of a rank; 0 if there is none.
+pid_t process_of(const Process& training, int rank) {
+  for (const pid_t pid : training.marked())
+    if (const std::string all = bytes_of("/proc/" + std::to_string(pid) + "/environ");
+        all.find("ANELLO_RANK=" + std::to_string(rank) + '\0') != std::string::npos)
+      return pid;
+  return 0;
+}
+
+// What only one rank has met is said by all of them.
+TEST(Program, WhatFailsOnOneRankIsSaidByAll) {
+  const Scratch scratch;
+  const auto file = scratch.put("digits.csv", "1,2,3\n");
+  const std::string only_rank_1 =
+      "[ $ANELLO_RANK != 1 ] || exec \"$@\" --data '" + scratch.path().string() + "'; exec \"$@\"";
+  const Outcome outcome =
+      run({ANELLO_PROGRAM, "run", "-n", "3", "--", "sh", "-c", only_rank_1, "sh", TRAIN_PROGRAM, "--epochs", "1"});
+  EXPECT_EQ(outcome.code, 1);
+  for (const char* rank : {"[0] anello-train: rank 0: ", "[1] anello-train: rank 1: ", "[2] anello-train: rank 2: "})
+    EXPECT_THAT(outcome.err, HasSubstr(rank));
+  EXPECT_GE(count(outcome.err, "data file '" + file.string() + "' line 1: 64 pixels and a label expected"), 3)
+      << outcome.err;
+}
+
+TEST(Program, ACheckpointThatCannotBeWrittenAnyMoreIsSaidByAll) {
+  const Scratch scratch;
+  fs::create_directory(scratch / "gone");
+  const std::string file = scratch / "gone/checkpoint";
+  Process training(ranks(2, {"--epochs", "1000000", "--checkpoint", file}));
+  ASSERT_TRUE(training.says("epoch"));
+  fs::remove_all(scratch / "gone");
+  EXPECT_EQ(training.wait(), 1);
+  EXPECT_THAT(training.err(), HasSubstr("[0] anello-train: rank 0: "));
+  EXPECT_THAT(training.err(), HasSubstr("[1] anello-train: rank 1: "));
+  EXPECT_GE(count(training.err(), "checkpoint '" + file + "' cannot be written: opening"), 2) << training.err();
+}
+
+// As srun starts them that knows nothing of Anello: each is a world of one.
+TEST(Program, ASecondTrainingDoesNotWriteTheSameCheckpoint) {
+  const Scratch scratch;
+  const std::string file = scratch / "checkpoint";
+  const std::vector<std::string> one_epoch = {TRAIN_PROGRAM, "--epochs", "1", "--checkpoint", file};
+  Process first({TRAIN_PROGRAM, "--epochs", "1000000", "--checkpoint", file});
+  ASSERT_TRUE(first.says("epoch"));
+  const Outcome refused = run(one_epoch);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("checkpoint '" + file + "' is being written by another training, process " +
+                                     std::to_string(first.pid()) + " on "));
+  EXPECT_THAT(refused.err, HasSubstr("give another FILE"));
+  first.signal(SIGKILL);
+  EXPECT_EQ(first.wait(), 128 + SIGKILL);
+  const Outcome taken = run(one_epoch);
+  EXPECT_EQ(taken.code, 0) << taken.err;
+}
+
+// To the launcher, as at a preemption, and to one rank alone.
+TEST(Program, SigtermSavesACheckpoint) {
+  for (const bool all : {true, false}) {
+    const Scratch scratch;
+    const std::string file = scratch / "checkpoint";
+    std::vector<std::string> command =
+        ranks(3, {"--epochs", "1000000", "--global-batch", "96", "--checkpoint", file, "--resume", "auto"});
+    command.insert(command.begin() + 2, {"--grace", "50"});
+    Process training(command);
+    ASSERT_TRUE(training.says("epoch")) << training.err();
+    const pid_t rank_1 = process_of(training, 1);
+    ASSERT_NE(rank_1, 0);
+    kill(all ? training.pid() : rank_1, SIGTERM);
+    EXPECT_EQ(training.wait(), 128 + SIGTERM);
+    EXPECT_THAT(training.out(), HasSubstr("[0] stopped by SIGTERM in epoch "));
+    EXPECT_THAT(training.out(), HasSubstr("the same command with --resume auto goes on"));
+    EXPECT_EQ(count(training.err(), "anello-train: rank"), 0) << training.err();
+    const Outcome resumed =
+        run(ranks(2, {"--epochs", "1", "--global-batch", "96", "--checkpoint", file, "--resume", "auto"}));
+    EXPECT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_THAT(resumed.out, HasSubstr("continuing after epoch "));
+  }
+}
+
 TEST(Program, AKilledRankEndsAllAndIsNamed) {
   Process training(ranks(4, {"--epochs", "1000000"}));
   ASSERT_TRUE(training.says("epoch    ") || training.says("epoch"));
-  pid_t victim = 0;
-  for (const pid_t pid : training.marked())
-    if (const std::string all = bytes_of("/proc/" + std::to_string(pid) + "/environ");
-        all.find(std::string("ANELLO_RANK=2") + '\0') != std::string::npos)
-      victim = pid;
+  const pid_t victim = process_of(training, 2);
   ASSERT_NE(victim, 0);
   kill(victim, SIGKILL);
   EXPECT_EQ(training.wait(), 128 + SIGKILL);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <stdexcept>
 
 #include "trainer/learning_rate.hpp"
 #include "trainer/random.hpp"
@@ -132,6 +133,11 @@ TEST(LearningRate, GrowsWithTheBatchAndWarmsUp) {
   EXPECT_DOUBLE_EQ(rate.at(9), 0.2);
   EXPECT_DOUBLE_EQ(rate.at(1000), 0.2);
   EXPECT_DOUBLE_EQ((LearningRate{0.05, 32, 0}.at(0)), 0.05);
+}
+
+TEST(Sampler, RefusesNothing) {
+  EXPECT_THROW(Sampler(0, 8, "shard", 1, 0, 1), std::invalid_argument);
+  EXPECT_THROW(Sampler(8, 0, "shard", 1, 0, 1), std::invalid_argument);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <anello/testing.hpp>
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -30,7 +31,12 @@ class Training : public testing::Test {
     const TrainOptions options = parse_options(int(argv.size()), argv.data());
     std::ostringstream out;
     run_world(
-        ranks, [&](World& world) { train(world, options, out, columns); }, settings_);
+        ranks,
+        [&](World& world) {
+          const std::atomic<bool> stop = world.rank() == asked_to_stop_;
+          if (train(world, options, out, columns, stop) == Ending::stopped) stopped_++;
+        },
+        settings_);
     said_ = out.str();
     std::ifstream log(log_);
     std::vector<Json> lines;
@@ -51,7 +57,14 @@ class Training : public testing::Test {
   Scratch scratch_;
   std::filesystem::path log_ = scratch_ / "log";
   std::string said_;
+  int asked_to_stop_ = -1;  // the rank that is, from the beginning
+  std::atomic<int> stopped_ = 0;
 };
+
+Arguments with(Arguments arguments, const Arguments& more) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
 
 void expect_same_curve(const std::vector<Json>& a, const std::vector<Json>& b) {
   ASSERT_EQ(a.size(), b.size());
@@ -204,6 +217,67 @@ TEST_F(Training, GoesOnFromACheckpointOnAnotherNumberOfRanks) {
   }
 }
 
+// In halves, or with a stop after each of the first steps: the same bits at the end, also of what feedback has kept.
+TEST_F(Training, GoesOnAsIfItHadNotBeenInterrupted) {
+  for (const Arguments& way :
+       {Arguments{"--optimizer", "adam"}, Arguments{"--compression", "bf16", "--feedback"}}) {
+    SCOPED_TRACE(testing::PrintToString(way));
+    const std::string file = scratch_ / "checkpoint";
+    const Arguments all = with({"--global-batch", "480", "--hidden", "16"}, way);
+    const Arguments saved = with(all, {"--checkpoint", file, "--resume", "auto"});
+    const auto whole = train_on(2, with(all, {"--epochs", "2"}));
+    std::filesystem::remove(log_);
+    train_on(2, with(saved, {"--epochs", "1"}));
+    EXPECT_THAT(said_, HasSubstr("there is no checkpoint '" + file + "' yet: training from the beginning"));
+    EXPECT_EQ(train_on(2, with(saved, {"--epochs", "2"})).back(), whole.back());
+    std::filesystem::remove(file);
+    std::filesystem::remove(log_);
+
+    asked_to_stop_ = 1;
+    for (int step = 1; step <= 4; step++) {  // an epoch has 3
+      stopped_ = 0;
+      train_on(2, with(saved, {"--epochs", "2"}));
+      EXPECT_EQ(stopped_, 2);
+      const std::string at = step <= 3 ? "1 after " + std::to_string(step) : "2 after 1";
+      EXPECT_THAT(said_, HasSubstr("stopped by SIGTERM in epoch " + at + " of 3 steps; '" + file + "' has it all"));
+    }
+    asked_to_stop_ = -1;
+    const auto parts = train_on(2, with(saved, {"--epochs", "2"}));
+    EXPECT_THAT(said_, HasSubstr("continuing after epoch 1 and 1 step from '" + file + "'"));
+    expect_same_curve(parts, whole);
+    EXPECT_EQ(parts.back(), whole.back());
+    std::filesystem::remove(file);
+  }
+}
+
+TEST_F(Training, NeedsACheckpointToStopInGoodOrder) {
+  asked_to_stop_ = 0;
+  train_on(2, {"--epochs", "1"});
+  EXPECT_EQ(stopped_, 0);
+}
+
+TEST_F(Training, SaysWhichOptionsAreNotThoseOfTheCheckpoint) {
+  const std::string file = scratch_ / "checkpoint";
+  const Arguments usual = {"--global-batch", "128", "--hidden", "16", "--checkpoint", file};
+  train_on(3, with(usual, {"--epochs", "1", "--clip", "1", "--compression", "bf16", "--feedback"}));
+  train_on(2, with(usual, {"--epochs", "2", "--resume", "--compression", "fp16", "--feedback", "--lr", "0.00123"}));
+  for (const char* change : {"--clip was 1, is now 0\n", "--compression was bf16, is now fp16\n",
+                             "--lr was 0.005, is now 0.00123\n", "what --feedback kept on 3 ranks is now on 2;"})
+    EXPECT_THAT(said_, HasSubstr(change));
+  EXPECT_THAT(said_, testing::Not(HasSubstr("--warmup was")));
+  train_on(2, with(usual, {"--epochs", "3", "--resume", "--compression", "fp16", "--lr", "0.00123"}));
+  EXPECT_THAT(said_, HasSubstr("--feedback was on, is now off\n"));
+  EXPECT_THAT(said_, testing::Not(HasSubstr("kept on")));
+}
+
+TEST_F(Training, AutoRefusesADamagedCheckpoint) {
+  const auto file = scratch_.put("checkpoint", "something else");
+  EXPECT_THAT(refusal(2, {"--epochs", "1", "--checkpoint", file.string(), "--resume", "auto"}),
+              HasSubstr("is not a checkpoint"));
+  EXPECT_THAT(refusal(2, {"--epochs", "1", "--checkpoint", (scratch_ / "none").string(), "--resume"}),
+              HasSubstr("cannot be opened: No such file"));
+}
+
 TEST_F(Training, RefusesADamagedOrForeignCheckpoint) {
   const std::string file = scratch_ / "checkpoint";
   const Arguments arguments = {"--global-batch", "96", "--epochs", "1", "--checkpoint", file};
@@ -241,7 +315,8 @@ TEST_F(Training, RanksWithOtherOptionsAreNamed) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::mismatch);
-    EXPECT_THAT(error.what(), HasSubstr("training options of rank 1"));
+    EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("training options differ: rank 1 ("), HasSubstr("has --seed 2"),
+                                             HasSubstr("has --seed 1; give all ranks the same")));
   }
 }
 

@@ -1,0 +1,75 @@
+#include "trainer/checkpoint_lock.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <anello/error.hpp>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+namespace anello::trainer {
+namespace {
+
+std::string first_line(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+bool is_file_at(int descriptor, const std::filesystem::path& path) {
+  struct stat held {
+  }, there{};
+  return fstat(descriptor, &held) == 0 && stat(path.c_str(), &there) == 0 && held.st_ino == there.st_ino &&
+         held.st_dev == there.st_dev;
+}
+
+}  // namespace
+
+CheckpointLock::CheckpointLock(const std::filesystem::path& checkpoint, const std::string& host)
+    : checkpoint_(checkpoint), path_(checkpoint.string() + ".lock") {
+  while (!acquire()) {
+  }
+  if (!missing_.empty()) return;
+  const std::string holder = "process " + std::to_string(getpid()) + " on " + host + "\n";
+  // On a full disk the lock holds all the same; only its holder stays unnamed.
+  [[maybe_unused]] const bool named =
+      ftruncate(descriptor_, 0) == 0 && write(descriptor_, holder.data(), holder.size()) > 0;
+}
+
+// It goes while it is locked, so that nobody else's is removed.
+CheckpointLock::~CheckpointLock() {
+  if (missing_.empty()) unlink(path_.c_str());
+  close(descriptor_);
+}
+
+// False if the file was removed by its last holder before it was locked here: such a lock excludes nobody.
+bool CheckpointLock::acquire() {
+  descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) refuse("cannot be locked: opening '" + path_.string() + "': " + std::strerror(errno));
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) {
+    if (is_file_at(descriptor_, path_)) return true;
+    close(descriptor_);
+    return false;
+  }
+  const int reason = errno;
+  if (reason == ENOSYS || reason == EOPNOTSUPP || reason == ENOLCK) {
+    missing_ = std::strerror(reason);
+    return true;
+  }
+  close(descriptor_);
+  if (reason != EWOULDBLOCK) refuse("cannot be locked: '" + path_.string() + "': " + std::strerror(reason));
+  const std::string holder = first_line(path_);
+  refuse("is being written by another training, " + (holder.empty() ? "a process that is just starting" : holder) +
+         "; end that one or give another FILE. If both were meant to be one training, start them as one world: by "
+         "anello run, or with ANELLO_SIZE and ANELLO_RENDEZVOUS");
+}
+
+void CheckpointLock::refuse(const std::string& why) const {
+  throw Error(ErrorCode::file, "checkpoint '" + checkpoint_.string() + "' " + why);
+}
+
+}  // namespace anello::trainer

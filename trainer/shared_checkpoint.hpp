@@ -1,0 +1,52 @@
+// The checkpoint of a training on many ranks. Rank 0 alone reads and writes the file, under a lock; the others send it
+// what only they have, and get theirs back. Used by one thread of each rank.
+#pragma once
+#include <anello/world.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint.hpp"
+#include "trainer/checkpoint_lock.hpp"
+#include "trainer/data_parallel.hpp"
+
+namespace anello::trainer {
+
+// What rank 0 found. On other ranks only `progress` without its metrics.
+struct Restored {
+  bool found = false;
+  Progress progress;
+  int ranks_with_residuals = 0;      // of the run that wrote them; 0: without --feedback
+  std::vector<std::string> changed;  // "--clip was 1, is now 0.5"
+};
+
+class SharedCheckpoint {
+ public:
+  // Rank 0 locks the file until this is destroyed. Without --checkpoint nothing is read, written or sent. Everything
+  // given must outlive this. Error{file} on rank 0 if it cannot be written or another training writes it.
+  SharedCheckpoint(World& world, const TrainOptions& options, Backend& backend, std::span<const std::span<float>> state,
+                   DataParallel& optimizer);
+
+  // Collective. Fills rank 0's state, which it does not send, and the residuals of all ranks, if the options say
+  // --resume. Error{file} on rank 0 if there is no such checkpoint.
+  Restored restore();
+  // Collective; returns on rank 0 when the file is on the disk.
+  void save(const Progress& progress);
+
+  // Why the file is not locked; empty if it is, and on other ranks than 0.
+  std::string lock_missing() const { return lock_ ? lock_->missing() : ""; }
+
+ private:
+  Restored read(Residuals& residuals);
+
+  World& world_;
+  const TrainOptions& options_;
+  Backend& backend_;
+  std::span<const std::span<float>> state_;
+  DataParallel& optimizer_;
+  const RunFacts facts_;
+  std::optional<CheckpointLock> lock_;  // on rank 0
+};
+
+}  // namespace anello::trainer
