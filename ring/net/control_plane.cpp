@@ -213,7 +213,20 @@ void ControlPlane::send_heartbeats() {
   const auto bytes = std::make_shared<const std::string>(message(MessageKind::beat, body.bytes()));
   for (const auto& [peer, neighbour] : neighbours_)
     if (!neighbour->queued()) neighbour->send(bytes);
-  for (const failure::Straggler& straggler : stragglers_.check(slept, now())) detector_.slow(straggler, now());
+  if (!stragglers_.is_due(now())) return;
+  for (const failure::Straggler& straggler : stragglers_.check(waits_by_group(), now()))
+    detector_.slow(straggler, now());
+}
+
+failure::StragglerDetector::Groups ControlPlane::waits_by_group() const {
+  failure::StragglerDetector::Groups groups;
+  for (auto& [id, members, totals] : recorders_.totals_by_group()) {
+    const auto slept = std::chrono::nanoseconds(clock_.scale().nanoseconds(totals.slept));
+    auto& group = groups[id];
+    group = {std::move(members), std::chrono::duration_cast<std::chrono::milliseconds>(slept)};
+    for (const auto& kind : totals.kinds) group.completed += kind.operations;
+  }
+  return groups;
 }
 
 void ControlPlane::publish() {

@@ -67,6 +67,7 @@ class ControlPlane {
   asio::awaitable<void> read_abort(PeerConnections::Socket launcher);
   void handle(int peer, std::string_view message);
   void send_heartbeats();
+  failure::StragglerDetector::Groups waits_by_group() const;
   void tick();
   void disconnected(int peer, const std::string& how);
   template <class Change>
