@@ -12,7 +12,8 @@ FailureDetector::FailureDetector(int rank, std::vector<std::string> hosts, Local
       flood_(rank, view_.size()),
       agreement_(rank, view_.size(), flood_),
       departures_(view_, flood_),
-      stalls_(view_, departures_, flood_),
+      mismatches_(view_, departures_, flood_),
+      stalls_(view_, departures_, mismatches_, flood_),
       stragglers_(view_) {}
 
 void FailureDetector::receive(std::string_view bytes, Time now) {
@@ -29,13 +30,16 @@ void FailureDetector::route(const ControlMessage& message, Time now) {
     case ControlMessage::Type::goodbye:
       departures_.receive_goodbye(message, now);
       if (message.group == 0) agreement_.exclude(origin);
-      return propose_if_any(stalls_.mismatch(origin), now);
+      return propose_if_any(mismatches_.receive_goodbye(origin), now);
     case ControlMessage::Type::waiting:
-      return propose_if_any(stalls_.receive_waiting(origin, message.signatures.front()), now);
+      return propose_if_any(mismatches_.receive_waiting(origin, message.signatures.front()), now);
     case ControlMessage::Type::stalled:
-      return stalls_.receive_stalled(origin, message.signatures.front(), now);
-    case ControlMessage::Type::absent:
-      return stalls_.receive_absent(message, now);
+      stalls_.receive_question(message, now);
+      take_completed_stalls(now);
+      return propose_if_any(mismatches_.compare(origin, message.signatures.front()), now);
+    case ControlMessage::Type::answer:
+      stalls_.receive_answer(message);
+      return take_completed_stalls(now);
     case ControlMessage::Type::slow:
       return report_straggler(origin, message.straggler, now);
   }
@@ -103,33 +107,45 @@ void FailureDetector::enroll(std::uint64_t group, std::string name, std::vector<
 }
 void FailureDetector::leave(std::uint64_t group, std::uint64_t completed) {
   departures_.leave(group, completed);
+  mismatches_.leave(group);
+  stalls_.leave(group);
 }
 void FailureDetector::needs(const Signature& mine, Time now) {
   propose_if_any(departures_.left_before(mine), now);
 }
 void FailureDetector::waiting(const Signature& mine, Time now) {
-  propose_if_any(stalls_.waiting(mine), now);
+  propose_if_any(mismatches_.waiting(mine, now), now);
 }
-void FailureDetector::stalled(const Signature& mine, Time now) {
-  stalls_.stalled(mine, now);
+void FailureDetector::moving(const Signature& mine) {
+  mismatches_.moving(mine);
+  stalls_.moving(mine);
 }
-void FailureDetector::overdue(const Signature& mine, Time now) {
-  stalls_.overdue(mine, now);
+void FailureDetector::stalled(const Signature& mine, Time period, Time now) {
+  stalls_.stalled(mine, period, now);
+}
+void FailureDetector::overdue(const Signature& mine, Time limit, Time now) {
+  stalls_.overdue(mine, limit, now);
+}
+
+void FailureDetector::take_completed_stalls(Time now) {
+  StallReports::Completed completed = stalls_.take_completed();
+  for (std::string& line : completed.reports) reports_.push_back(std::move(line));
+  propose_if_any(completed.overdue, now);
 }
 
 void FailureDetector::tick(Time now) {
   propose_suspects(now);
   departures_.tick(now);
-  StallReports::Completed completed = stalls_.tick(now);
-  for (std::string& line : completed.reports) reports_.push_back(std::move(line));
-  propose_if_any(completed.overdue, now);
+  mismatches_.tick(now);
+  stalls_.tick(now);
+  take_completed_stalls(now);
   agreement_.tick(now);
 }
 
 std::optional<FailureDetector::Time> FailureDetector::due() const {
   if (verdict()) return std::nullopt;
   std::optional<Time> first;
-  for (const std::optional<Time>& due : {agreement_.due(), departures_.due(), stalls_.due()})
+  for (const std::optional<Time>& due : {agreement_.due(), departures_.due(), mismatches_.due(), stalls_.due()})
     if (due) first = std::min(first.value_or(*due), *due);
   for (const Suspect& suspect : suspects_) first = std::min(first.value_or(suspect.due), suspect.due);
   return first;

@@ -1,9 +1,9 @@
 // What one rank knows about failures in its world. It takes what this rank observes and the control messages of the
-// others, and gives a verdict, reports for people, and messages to send. It routes to three machines over one flood:
-// FailureAgreement (why the world ends), StallReports (who waits for whom) and Departures (who left which group when).
-// Of its own it has only the suspects: ranks whose data connection ended. The reason may arrive over the control plane
-// a moment later, so this rank waits 100 ms before it proposes that the suspect is dead. Pure: no sockets, no clock
-// (time is passed in); one thread. The ControlPlane owns it.
+// others, and gives a verdict, reports for people, and messages to send. It routes to four machines over one flood:
+// FailureAgreement (why the world ends), Departures (who left which group when), MismatchDetector (who called what) and
+// StallReports (who waits for whom). Of its own it has only the suspects: ranks whose data connection ended. The reason
+// may arrive over the control plane a moment later, so this rank waits 100 ms before it proposes that the suspect is
+// dead. Pure: no sockets, no clock (time is passed in); one thread. The ControlPlane owns it.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include "ring/failure/departures.hpp"
 #include "ring/failure/flood.hpp"
 #include "ring/failure/local_view.hpp"
+#include "ring/failure/mismatches.hpp"
 #include "ring/failure/stall_reports.hpp"
 #include "ring/failure/stragglers.hpp"
 
@@ -44,8 +45,9 @@ class FailureDetector {
   void leave(std::uint64_t group, std::uint64_t completed);  // `completed`: operations of the group before it left
   void needs(const Signature& mine, Time now);               // it began: did a member leave the group before it?
   void waiting(const Signature& mine, Time now);  // it makes no progress: do other ranks wait in a different one?
-  void stalled(const Signature& mine, Time now);  // for long enough to report it
-  void overdue(const Signature& mine, Time now);  // for so long that the world should end
+  void moving(const Signature& mine);             // it makes progress again
+  void stalled(const Signature& mine, Time period, Time now);  // it made none for that time: report it
+  void overdue(const Signature& mine, Time limit, Time now);   // it made none for that time: the world should end
 
   void tick(Time now);              // call when due() has come
   std::optional<Time> due() const;  // nothing: nothing is pending
@@ -66,6 +68,7 @@ class FailureDetector {
   };
 
   void route(const ControlMessage& message, Time now);
+  void take_completed_stalls(Time now);
   void propose_if_any(const std::optional<Verdict>& verdict, Time now);
   void report_straggler(int complainant, const Straggler& straggler, Time now);
   void propose_suspects(Time now);
@@ -75,6 +78,7 @@ class FailureDetector {
   Flood flood_;
   FailureAgreement agreement_;
   Departures departures_;
+  MismatchDetector mismatches_;
   StallReports stalls_;
   StragglerReports stragglers_;
   std::vector<Suspect> suspects_;

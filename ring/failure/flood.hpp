@@ -40,7 +40,8 @@ class Flood {
     std::uint32_t newest = 0;
     std::uint64_t window = 0;  // bit i: number newest - i has come
   };
-  bool is_new(int origin, std::uint32_t number);  // and notes that it has come
+  bool has_come(int origin, std::uint32_t number) const;
+  void note(int origin, std::uint32_t number);  // it has come
 
   int rank_;
   std::uint32_t number_ = 0;

@@ -301,11 +301,14 @@ std::optional<Signature> ControlPlane::recall(std::uint64_t group, std::uint64_t
 void ControlPlane::waiting(const Signature& signature) {
   post([this, signature] { detector_.waiting(signature, now()); });
 }
-void ControlPlane::stalled(const Signature& signature) {
-  post([this, signature] { detector_.stalled(signature, now()); });
+void ControlPlane::moving(const Signature& signature) {
+  post([this, signature] { detector_.moving(signature); });
 }
-void ControlPlane::overdue(const Signature& signature) {
-  post([this, signature] { detector_.overdue(signature, now()); });
+void ControlPlane::stalled(const Signature& signature, std::chrono::milliseconds period) {
+  post([this, signature, period] { detector_.stalled(signature, period, now()); });
+}
+void ControlPlane::overdue(const Signature& signature, std::chrono::milliseconds limit) {
+  post([this, signature, limit] { detector_.overdue(signature, limit, now()); });
 }
 void ControlPlane::suspect(int peer, std::uint64_t group, std::string how) {
   post([this, peer, group, how = std::move(how)] { detector_.suspect(peer, group, how, now()); });
