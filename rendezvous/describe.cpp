@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ring/base/rank_list.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::rendezvous {
@@ -20,18 +21,6 @@ std::string describe(const Join& join) {
 
 std::string seconds(std::chrono::milliseconds duration) {
   return text(double(duration.count()) / 1000, " s");
-}
-
-std::string rank_list(const std::vector<int>& ranks) {
-  std::string out = ranks.size() == 1 ? "rank " : "ranks ";
-  std::size_t pieces = 0;
-  for (std::size_t i = 0, end = 0; i < ranks.size(); i = end) {
-    for (end = i + 1; end < ranks.size() && ranks[end] == ranks[end - 1] + 1;) end++;
-    if (pieces == kMaxListed) return out + text(" and ", counted(ranks.size() - i, "other"));
-    out += text(pieces++ == 0 ? "" : ", ", ranks[i]);
-    if (end - i > 1) out += text(end - i == 2 ? ", " : "-", ranks[end - 1]);
-  }
-  return out;
 }
 
 std::string present_list(const std::vector<Join>& present) {

@@ -9,7 +9,6 @@ namespace anello::rendezvous {
 
 std::string describe(const Join& join);                      // "rank 3 (node-b, pid 77)"
 std::string seconds(std::chrono::milliseconds duration);     // "1.5 s"
-std::string rank_list(const std::vector<int>& ranks);        // of ascending ranks: "ranks 0-3, 7"
 std::string present_list(const std::vector<Join>& present);  // "node-a (ranks 0, 2), node-b (1 rank)"
 
 }  // namespace anello::rendezvous

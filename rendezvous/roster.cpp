@@ -5,6 +5,7 @@
 
 #include "rendezvous/assign.hpp"
 #include "rendezvous/describe.hpp"
+#include "ring/base/rank_list.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/addresses.hpp"
 

@@ -1,15 +1,33 @@
 #include "ring/failure/control_message.hpp"
 
+#include <algorithm>
+
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 
 namespace anello::failure {
 namespace {
 
+using std::chrono::milliseconds;
+using Type = ControlMessage::Type;
+using State = StallAnswer::State;
+
 constexpr std::string_view kWhat = "control";
 
 [[noreturn]] void reject(const std::string& why) {
   throw Error(ErrorCode::protocol, text(kWhat, " message: ", why));
+}
+
+int decode_rank(Reader& reader, int world) {
+  const int rank = reader.i32();
+  if (rank < 0 || rank >= world) reject(text("rank ", rank, " of ", world));
+  return rank;
+}
+
+bool decode_flag(Reader& reader) {
+  const unsigned flag = reader.u8();
+  if (flag > 1) reject(text("a flag is ", flag));
+  return flag == 1;
 }
 
 Verdict decode_verdict(Reader& reader, int world) {
@@ -27,24 +45,77 @@ void encode(const Straggler& straggler, Writer& writer) {
   for (const auto time : {straggler.own, straggler.theirs, straggler.period}) writer.u32(std::uint32_t(time.count()));
 }
 Straggler decode_straggler(Reader& reader, int world) {
-  Straggler straggler{.rank = reader.i32()};
-  if (straggler.rank < 0 || straggler.rank >= world) reject(text("rank ", straggler.rank, " of ", world));
-  for (auto* time : {&straggler.own, &straggler.theirs, &straggler.period})
-    *time = std::chrono::milliseconds(reader.u32());
+  Straggler straggler{.rank = decode_rank(reader, world)};
+  for (auto* time : {&straggler.own, &straggler.theirs, &straggler.period}) *time = milliseconds(reader.u32());
   return straggler;
 }
 
-using Type = ControlMessage::Type;
+void encode(const Signature& signature, Writer& writer) {
+  writer.u64(signature.group);
+  const auto bytes = encode(signature);
+  writer.raw({bytes.data(), bytes.size()});
+}
+Signature decode_signature_in_group(Reader& reader) {
+  const std::uint64_t group = reader.u64();
+  Signature signature = decode_signature(reader.raw(kSignatureBytes));
+  signature.group = group;
+  return signature;
+}
+
+void encode(const std::optional<Signature>& signature, Writer& writer) {
+  writer.u8(signature.has_value());
+  if (signature) encode(*signature, writer);
+}
+std::optional<Signature> decode_optional_signature(Reader& reader) {
+  return decode_flag(reader) ? std::optional(decode_signature_in_group(reader)) : std::nullopt;
+}
+
+void encode(const StallKey& stall, Writer& writer) {
+  writer.u64(stall.group).u64(stall.sequence).u32(std::uint32_t(stall.period.count())).u8(stall.overdue);
+}
+StallKey decode_stall_key(Reader& reader) {
+  StallKey stall{.group = reader.u64(), .sequence = reader.u64(), .period = milliseconds(reader.u32())};
+  stall.overdue = decode_flag(reader);
+  return stall;
+}
+
+void encode_question(const ControlMessage& message, Writer& writer) {
+  encode(message.stall, writer);
+  writer.str(message.group_name).u16(std::uint16_t(message.members.size()));
+  for (const int member : message.members) writer.i32(member);
+}
+void decode_question(ControlMessage& message, Reader& reader, int world) {
+  message.stall = decode_stall_key(reader);
+  message.group_name = reader.str(ControlMessage::kMaxNameBytes);
+  const std::size_t members = reader.u16();
+  if (members > ControlMessage::kMaxMembers) reject(text(members, " members"));
+  for (std::size_t k = 0; k < members; k++) message.members.push_back(decode_rank(reader, world));
+}
+
+void encode_answer(const ControlMessage& message, Writer& writer) {
+  encode(message.stall, writer);
+  writer.u8(std::uint8_t(message.answer.state));
+  encode(message.answer.last, writer);
+  encode(message.answer.waits_in, writer);
+  writer.str(message.answer.waits_in_group);
+}
+void decode_answer(ControlMessage& message, Reader& reader) {
+  message.stall = decode_stall_key(reader);
+  StallAnswer& answer = message.answer;
+  answer.state = State(reader.u8());
+  if (answer.state < State::waits || answer.state > State::other_group)
+    reject(text("unknown state ", int(answer.state)));
+  answer.last = decode_optional_signature(reader);
+  answer.waits_in = decode_optional_signature(reader);
+  answer.waits_in_group = reader.str(ControlMessage::kMaxNameBytes);
+}
 
 bool has_verdict(Type type) {
   return type == Type::proposal || type == Type::decision;
 }
-bool names_a_group(Type type) {
-  return type == Type::goodbye || type == Type::absent;
-}
 std::size_t max_signatures(Type type) {
   if (type == Type::goodbye) return ControlMessage::kMaxSignatures;
-  return has_verdict(type) || type == Type::slow ? 0 : 1;
+  return type == Type::waiting || type == Type::stalled ? 1 : 0;
 }
 
 }  // namespace
@@ -55,45 +126,45 @@ std::string encode(const ControlMessage& message) {
   if (has_verdict(message.type))
     writer.u8(std::uint8_t(message.verdict.code)).i32(message.verdict.culprit).str(message.verdict.message);
   if (message.type == Type::slow) encode(message.straggler, writer);
-  if (names_a_group(message.type))
-    writer.u64(message.group).u64(message.completed).u64(message.sequence).u8(message.by_exception);
-  if (message.type == Type::goodbye) writer.u32(message.members);
-  for (const Signature& signature : message.signatures) {
-    writer.u64(signature.group);
-    const auto bytes = encode(signature);
-    writer.raw({bytes.data(), bytes.size()});
-  }
+  if (message.type == Type::goodbye)
+    writer.u64(message.group).u64(message.completed).u8(message.by_exception).u32(message.members_of_group);
+  if (message.type == Type::stalled) encode_question(message, writer);
+  if (message.type == Type::answer) encode_answer(message, writer);
+  for (const Signature& signature : message.signatures) encode(signature, writer);
   return std::move(writer).take();
 }
 
 ControlMessage decode_control_message(std::string_view bytes, int world) {
   Reader reader(kWhat, bytes);
   ControlMessage message;
-  message.origin = reader.i32();
+  message.origin = decode_rank(reader, world);
   message.number = reader.u32();
   message.type = Type(reader.u8());
-  if (message.origin < 0 || message.origin >= world) reject(text("from rank ", message.origin, " of ", world));
   if (message.type < Type::proposal || message.type > Type::slow) reject(text("unknown type ", int(message.type)));
   if (has_verdict(message.type)) message.verdict = decode_verdict(reader, world);
   if (message.type == Type::slow) message.straggler = decode_straggler(reader, world);
-  if (names_a_group(message.type)) {
+  if (message.type == Type::goodbye) {
     message.group = reader.u64();
     message.completed = reader.u64();
-    message.sequence = reader.u64();
-    const unsigned by_exception = reader.u8();
-    if (by_exception > 1) reject(text("1 and 0 say whether an exception was why, not ", by_exception));
-    message.by_exception = by_exception == 1;
+    message.by_exception = decode_flag(reader);
+    message.members_of_group = reader.u32();
   }
-  if (message.type == Type::goodbye) message.members = reader.u32();
-  while (reader.left() > 0 && message.signatures.size() < max_signatures(message.type)) {
-    const std::uint64_t group = reader.u64();
-    message.signatures.push_back(decode_signature(reader.raw(kSignatureBytes)));
-    message.signatures.back().group = group;
-  }
+  if (message.type == Type::stalled) decode_question(message, reader, world);
+  if (message.type == Type::answer) decode_answer(message, reader);
+  while (reader.left() > 0 && message.signatures.size() < max_signatures(message.type))
+    message.signatures.push_back(decode_signature_in_group(reader));
   reader.finish();
-  const bool needs_one = message.type == Type::waiting || message.type == Type::stalled;
-  if (needs_one && message.signatures.empty()) reject("waiting, but in no operation");
+  if (message.signatures.empty() && (message.type == Type::waiting || message.type == Type::stalled))
+    reject("waiting, but in no operation");
   return message;
+}
+
+ControlMessageId decode_control_message_id(std::string_view bytes, int world) {
+  Reader reader(kWhat, bytes);
+  ControlMessageId id;
+  id.origin = decode_rank(reader, world);
+  id.number = reader.u32();
+  return id;
 }
 
 }  // namespace anello::failure

@@ -1,7 +1,10 @@
 // The messages that the ranks flood over the control plane, and their encoding as bytes. Pure.
 #pragma once
 #include <anello/error.hpp>
+#include <chrono>
+#include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,31 +21,66 @@ struct Verdict {
   std::string message;
 };
 
+// Which stall: of that operation, after that time without progress. Each is asked about and reported once.
+struct StallKey {
+  std::uint64_t group = 0, sequence = 0;
+  std::chrono::milliseconds period{0};
+  bool overdue = false;  // the period is the limit of operations: the world should end
+  friend auto operator<=>(const StallKey&, const StallKey&) = default;
+};
+
+// What a member of the group says about a stalled operation.
+struct StallAnswer {
+  // Values are part of the wire protocol: append only.
+  enum class State : std::uint8_t {
+    waits = 1,    // in the operation, and it moves nothing
+    called,       // it called the operation and does not wait in it: it moves data, or is done
+    not_called,   // it has the group
+    no_group,     // it has not made the group
+    other_order,  // the same; it waits in a group of the same members in another order
+    other_group,  // the same; it waits in another group of the same members in the same order
+  };
+  State state = State::waits;
+  std::optional<Signature> last;      // not_called: its last operation in the group, if there was one
+  std::optional<Signature> waits_in;  // if it has not called the operation: the one that it waits in, if it does
+  std::string waits_in_group;         // the name of that operation's group
+};
+
 struct ControlMessage {
   static constexpr std::size_t kMaxBytes = 4096;
   static constexpr std::size_t kMaxMessageBytes = 2048;  // of a verdict
   static constexpr std::size_t kMaxSignatures = 32;
+  static constexpr std::size_t kMaxNameBytes = 256;  // of a group
+  static constexpr std::size_t kMaxMembers = 512;    // that a question names
   // Values are part of the wire protocol: append only.
-  enum class Type : std::uint8_t { proposal = 1, decision, goodbye, waiting, stalled, absent, slow };
+  enum class Type : std::uint8_t { proposal = 1, decision, goodbye, waiting, stalled, answer, slow };
 
   int origin = 0;            // the rank that sent it first
   std::uint32_t number = 0;  // counts the origin's messages
   Type type = Type::proposal;
-  Verdict verdict;              // proposal, decision
-  Straggler straggler;          // slow
-  std::uint64_t group = 0;      // goodbye, absent: the group; 0 is the world
-  std::uint64_t completed = 0;  // goodbye: operations of the group that the origin completed
-  bool by_exception = false;    // goodbye: an exception destroyed the origin's World
-  std::uint32_t members = 0;    // goodbye: of the group
-  std::uint64_t sequence = 0;   // absent: number of the group's operation that the origin has not begun
-  // goodbye: the group's last operations. waiting, stalled: the operation that makes no progress. absent: the group's
-  // last operation, if there is one.
-  std::vector<Signature> signatures;
+  Verdict verdict;                     // proposal, decision
+  Straggler straggler;                 // slow
+  std::uint64_t group = 0;             // goodbye: the group; 0 is the world
+  std::uint64_t completed = 0;         // goodbye: operations of the group that the origin completed
+  bool by_exception = false;           // goodbye: an exception destroyed the origin's World
+  std::uint32_t members_of_group = 0;  // goodbye: how many
+  StallKey stall;                      // stalled, answer; of `stalled`, group and sequence are those of its operation
+  std::string group_name;              // stalled
+  std::vector<int> members;            // stalled: of the group, in order; empty if there are more than kMaxMembers
+  StallAnswer answer;                  // answer
+  std::vector<Signature> signatures;   // goodbye: the group's last operations. waiting, stalled: the operation
 };
 
 std::string encode(const ControlMessage& message);
 
 // Throws Error{protocol} if the bytes are not a message of a world of that size.
 ControlMessage decode_control_message(std::string_view bytes, int world);
+
+// Only who sent it first, and its number; for messages that may have come before.
+struct ControlMessageId {
+  int origin = 0;
+  std::uint32_t number = 0;
+};
+ControlMessageId decode_control_message_id(std::string_view bytes, int world);
 
 }  // namespace anello::failure

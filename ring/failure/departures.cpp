@@ -15,16 +15,17 @@ void Departures::leave(std::uint64_t group, std::uint64_t completed) {
   for (std::uint64_t sequence = completed - std::min(completed, kLastSent); sequence < completed; sequence++)
     if (const auto operation = view_.operation(group, sequence)) goodbye.signatures.push_back(*operation);
   const LocalView::Group* known = view_.group(group);
-  goodbye.members = known ? std::uint32_t(known->members.size()) : 0;
+  goodbye.members_of_group = known ? std::uint32_t(known->members.size()) : 0;
   Group& its = groups_[group];
   its.own = true;
-  its.members = goodbye.members;
+  its.members = goodbye.members_of_group;
   flood_.send(std::move(goodbye));
   forget_if_all_left(group);
 }
 
 void Departures::receive_goodbye(const ControlMessage& goodbye, Time now) {
-  note(goodbye.origin, goodbye.group, goodbye.members, {goodbye.completed, goodbye.signatures, goodbye.by_exception});
+  note(goodbye.origin, goodbye.group, goodbye.members_of_group,
+       {goodbye.completed, goodbye.signatures, goodbye.by_exception});
   if (goodbye.group != 0) return;
   for (const auto& [group, ignored] : view_.groups()) await_goodbye(goodbye.origin, group, now);
 }

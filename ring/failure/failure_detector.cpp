@@ -13,7 +13,8 @@ FailureDetector::FailureDetector(int rank, std::vector<std::string> hosts, Local
       graph_(rank, view_.size()),
       agreement_(rank, view_.size(), flood_),
       departures_(view_, flood_),
-      stalls_(view_, departures_, flood_),
+      mismatches_(view_, departures_, flood_),
+      stalls_(view_, departures_, mismatches_, flood_),
       stragglers_(view_) {}
 
 void FailureDetector::receive(std::string_view bytes, Time now) {
@@ -33,14 +34,17 @@ void FailureDetector::route(const ControlMessage& message, Time now) {
         agreement_.exclude(origin);
         graph_.left(origin, now);
       }
-      propose_if_any(stalls_.mismatch(origin), now);
+      propose_if_any(mismatches_.receive_goodbye(origin), now);
       return forget_groups();
     case ControlMessage::Type::waiting:
-      return propose_if_any(stalls_.receive_waiting(origin, message.signatures.front()), now);
+      return propose_if_any(mismatches_.receive_waiting(origin, message.signatures.front()), now);
     case ControlMessage::Type::stalled:
-      return stalls_.receive_stalled(origin, message.signatures.front(), now);
-    case ControlMessage::Type::absent:
-      return stalls_.receive_absent(message, now);
+      stalls_.receive_question(message, now);
+      take_completed_stalls(now);
+      return propose_if_any(mismatches_.compare(origin, message.signatures.front()), now);
+    case ControlMessage::Type::answer:
+      stalls_.receive_answer(message);
+      return take_completed_stalls(now);
     case ControlMessage::Type::slow:
       return report_straggler(origin, message.straggler, now);
   }
@@ -49,7 +53,8 @@ void FailureDetector::route(const ControlMessage& message, Time now) {
 void FailureDetector::forget_groups() {
   for (const std::uint64_t group : departures_.take_forgotten()) {
     view_.remove_group(group);
-    stalls_.forget(group);
+    mismatches_.leave(group);
+    stalls_.leave(group);
   }
 }
 
@@ -125,35 +130,48 @@ void FailureDetector::enroll(std::uint64_t group, std::string name, std::vector<
 }
 void FailureDetector::leave(std::uint64_t group, std::uint64_t completed) {
   departures_.leave(group, completed);
+  mismatches_.leave(group);
+  stalls_.leave(group);
   forget_groups();
 }
 void FailureDetector::needs(const Signature& mine, Time now) {
   propose_if_any(departures_.left_before(mine), now);
 }
 void FailureDetector::waiting(const Signature& mine, Time now) {
-  propose_if_any(stalls_.waiting(mine), now);
+  propose_if_any(mismatches_.waiting(mine, now), now);
 }
-void FailureDetector::stalled(const Signature& mine, Time now) {
-  stalls_.stalled(mine, now);
+void FailureDetector::moving(const Signature& mine) {
+  mismatches_.moving(mine);
+  stalls_.moving(mine);
 }
-void FailureDetector::overdue(const Signature& mine, Time now) {
-  stalls_.overdue(mine, now);
+void FailureDetector::stalled(const Signature& mine, Time period, Time now) {
+  stalls_.stalled(mine, period, now);
+}
+void FailureDetector::overdue(const Signature& mine, Time limit, Time now) {
+  stalls_.overdue(mine, limit, now);
+}
+
+void FailureDetector::take_completed_stalls(Time now) {
+  StallReports::Completed completed = stalls_.take_completed();
+  for (std::string& line : completed.reports) reports_.push_back(std::move(line));
+  propose_if_any(completed.overdue, now);
 }
 
 void FailureDetector::tick(Time now) {
   propose_suspects(now);
   departures_.tick(now);
   forget_groups();
-  StallReports::Completed completed = stalls_.tick(now);
-  for (std::string& line : completed.reports) reports_.push_back(std::move(line));
-  propose_if_any(completed.overdue, now);
+  mismatches_.tick(now);
+  stalls_.tick(now);
+  take_completed_stalls(now);
   agreement_.tick(now);
 }
 
 std::optional<FailureDetector::Time> FailureDetector::due() const {
   if (verdict()) return std::nullopt;
   std::optional<Time> first;
-  for (const std::optional<Time>& due : {agreement_.due(), departures_.due(), stalls_.due(), graph_.due()})
+  for (const std::optional<Time>& due :
+       {agreement_.due(), departures_.due(), mismatches_.due(), stalls_.due(), graph_.due()})
     if (due) first = std::min(first.value_or(*due), *due);
   for (const Suspect& suspect : suspects_) first = std::min(first.value_or(suspect.due), suspect.due);
   return first;

@@ -1,7 +1,7 @@
 // What one rank knows about failures in its world. It takes what this rank observes and the control messages of the
-// others, and gives a verdict, reports for people, and messages to send. It routes to three machines over one flood:
-// FailureAgreement (why the world ends), StallReports (who waits for whom) and Departures (who left which group when).
-// When ranks leave, the ControlGraph says which connections the others need.
+// others, and gives a verdict, reports for people, and messages to send. It routes to four machines over one flood:
+// FailureAgreement (why the world ends), Departures (who left which group when), MismatchDetector (who called what) and
+// StallReports (who waits for whom). When ranks leave, the ControlGraph says which connections the others need.
 // Of its own it has only the suspects: ranks whose data connection ended. The reason may arrive over the control plane
 // a moment later, so this rank waits 100 ms before it proposes that the suspect is dead. Pure: no sockets, no clock
 // (time is passed in); one thread. The ControlPlane owns it.
@@ -18,6 +18,7 @@
 #include "ring/failure/departures.hpp"
 #include "ring/failure/flood.hpp"
 #include "ring/failure/local_view.hpp"
+#include "ring/failure/mismatches.hpp"
 #include "ring/failure/stall_reports.hpp"
 #include "ring/failure/stragglers.hpp"
 
@@ -51,8 +52,9 @@ class FailureDetector {
   void leaves_by_exception() { departures_.note_exception(); }  // before leave()
   void needs(const Signature& mine, Time now);                  // it began: did a member leave the group before it?
   void waiting(const Signature& mine, Time now);  // it makes no progress: do other ranks wait in a different one?
-  void stalled(const Signature& mine, Time now);  // for long enough to report it
-  void overdue(const Signature& mine, Time now);  // for so long that the world should end
+  void moving(const Signature& mine);             // it makes progress again
+  void stalled(const Signature& mine, Time period, Time now);  // it made none for that time: report it
+  void overdue(const Signature& mine, Time limit, Time now);   // it made none for that time: the world should end
 
   void tick(Time now);              // call when due() has come
   std::optional<Time> due() const;  // nothing: nothing is pending
@@ -75,6 +77,7 @@ class FailureDetector {
 
   void route(const ControlMessage& message, Time now);
   void forget_groups();
+  void take_completed_stalls(Time now);
   void propose_if_any(const std::optional<Verdict>& verdict, Time now);
   void report_straggler(int complainant, const Straggler& straggler, Time now);
   void propose_suspects(Time now);
@@ -85,6 +88,7 @@ class FailureDetector {
   ControlGraph graph_;
   FailureAgreement agreement_;
   Departures departures_;
+  MismatchDetector mismatches_;
   StallReports stalls_;
   StragglerReports stragglers_;
   std::vector<Suspect> suspects_;

@@ -1,7 +1,8 @@
 // Brings control messages to all ranks. A rank sends each message of its own, and each message that it receives for the
-// first time, to all its neighbours (control_graph.hpp); so a message reaches every rank that is connected to its sender at all. Origin and
-// number identify a message. Of each origin the flood remembers which of the newest 64 numbers have come; an older one
-// counts as received. It puts bytes into an outbox and knows no sockets. Pure; one thread.
+// first time, to all its neighbours (control_graph.hpp); so a message reaches every rank that is connected to its
+// sender at all. Origin and number identify a message. Of each origin the flood remembers which of the newest 64
+// numbers have come; an older one counts as received. It puts bytes into an outbox and knows no sockets. Pure; one
+// thread.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -36,7 +37,8 @@ class Flood {
     std::uint32_t newest = 0;
     std::uint64_t window = 0;  // bit i: number newest - i has come
   };
-  bool is_new(int origin, std::uint32_t number);  // and notes that it has come
+  bool has_come(int origin, std::uint32_t number) const;
+  void note(int origin, std::uint32_t number);  // it has come
 
   int rank_;
   std::uint32_t number_ = 0;

@@ -1,158 +1,175 @@
 #include "ring/failure/stall_reports.hpp"
 
 #include <algorithm>
-
-#include "ring/base/text.hpp"
+#include <utility>
 
 namespace anello::failure {
 namespace {
 
+using State = StallAnswer::State;
+
 constexpr std::uint64_t kMaxLookBack = 100;  // operations in which the last called one is searched
 
-ControlMessage about(ControlMessage::Type type, const Signature& operation) {
-  ControlMessage message{.type = type};
-  message.signatures.push_back(operation);
-  return message;
-}
-
-std::string last_called(const ControlMessage& absent) {
-  return absent.signatures.empty() ? "" : describe(absent.signatures.front());
+std::string cut(std::string name) {
+  name.resize(std::min(name.size(), ControlMessage::kMaxNameBytes));
+  return name;
 }
 
 }  // namespace
 
-StallReports::StallReports(const LocalView& view, const Departures& departures, Flood& flood)
-    : view_(view), departures_(departures), flood_(flood), waiting_(std::size_t(view.size())) {}
+StallReports::StallReports(const LocalView& view, const Departures& departures, const MismatchDetector& operations,
+                           Flood& flood)
+    : view_(view), departures_(departures), operations_(operations), flood_(flood) {}
 
-std::optional<Verdict> StallReports::waiting(const Signature& mine) {
-  flood_.send(about(ControlMessage::Type::waiting, mine));
-  return receive_waiting(view_.rank(), mine);
+void StallReports::ask(const StallKey& key, const Signature& mine, Time now) {
+  if (const LocalView::Group* group = view_.group(mine.group))
+    pending_.push_back({key, mine, now + spread(view_.rank(), group->members.size(), mine)});
 }
 
-std::optional<Verdict> StallReports::receive_waiting(int origin, const Signature& operation) {
-  waiting_[std::size_t(origin)][operation.group] = operation;
-  return mismatch(origin);
+void StallReports::moving(const Signature& mine) {
+  std::erase_if(pending_, [&](const Pending& pending) { return pending.operation == mine; });
 }
 
-void StallReports::stalled(const Signature& mine, Time now) {
-  Stall& its = stall(mine.group, mine.sequence, now);
-  its.operation = mine;
-  its.waiting.insert(view_.rank());
-  flood_.send(about(ControlMessage::Type::stalled, mine));
+void StallReports::leave(std::uint64_t group) {
+  std::erase_if(pending_, [&](const Pending& pending) { return pending.key.group == group; });
 }
 
-void StallReports::overdue(const Signature& mine, Time now) {
-  stalled(mine, now);
-  stall(mine.group, mine.sequence, now).overdue = true;
+// Another rank may have asked meanwhile.
+void StallReports::send(const Pending& pending, Time now) {
+  Stall& stall = stalls_[pending.key];
+  stall.is_overdue_here = pending.key.overdue;
+  if (stall.is_done) return finish(pending.key, stall);
+  if (stall.is_asked) return;
+  const LocalView::Group& group = *view_.group(pending.operation.group);
+  ControlMessage question{.type = ControlMessage::Type::stalled, .stall = pending.key, .group_name = cut(group.name)};
+  if (group.members.size() <= ControlMessage::kMaxMembers) question.members = group.members;
+  question.signatures.push_back(pending.operation);
+  begin(stall, question, now);
+  flood_.send(std::move(question));
+  add(pending.key, stall, view_.rank(), {.state = State::waits});
 }
 
-void StallReports::receive_stalled(int origin, const Signature& operation, Time now) {
-  Stall& its = stall(operation.group, operation.sequence, now);
-  its.operation = operation;
-  its.waiting.insert(origin);
-  answer_if_absent(operation, its);
+void StallReports::receive_question(const ControlMessage& question, Time now) {
+  forget_oldest();
+  Stall& stall = stalls_[question.stall];
+  const bool is_new = !stall.is_asked;
+  if (is_new) begin(stall, question, now);
+  add(question.stall, stall, question.origin, {.state = State::waits});
+  if (!is_new || std::ranges::find(stall.members, view_.rank()) == stall.members.end()) return;
+  ControlMessage message{.type = ControlMessage::Type::answer, .stall = question.stall};
+  message.answer = own_answer(question.signatures.front(), stall.members);
+  flood_.send(message);
+  add(question.stall, stall, view_.rank(), message.answer);
 }
 
-void StallReports::receive_absent(const ControlMessage& absent, Time now) {
-  stall(absent.group, absent.sequence, now).absent[absent.origin] = last_called(absent);
+void StallReports::receive_answer(const ControlMessage& answer) {
+  forget_oldest();
+  add(answer.stall, stalls_[answer.stall], answer.origin, answer.answer);
 }
 
-StallReports::Stall& StallReports::stall(std::uint64_t group, std::uint64_t sequence, Time now) {
-  const auto [found, is_new] = stalls_.try_emplace({group, sequence});
-  if (is_new) found->second.due = now + kReportAfter;
-  return found->second;
-}
-
-void StallReports::answer_if_absent(const Signature& operation, Stall& stall) {
+void StallReports::begin(Stall& stall, const ControlMessage& question, Time now) const {
+  const Signature& operation = question.signatures.front();
   const LocalView::Group* group = view_.group(operation.group);
-  const bool has_answered = stall.absent.contains(view_.rank());
-  if (!group || !group->contains(view_.rank()) || has_answered) return;
-  if (view_.operation(operation.group, operation.sequence)) return;
-  ControlMessage absent{.type = ControlMessage::Type::absent, .group = operation.group, .sequence = operation.sequence};
-  for (std::uint64_t sequence = operation.sequence; sequence-- > 0 && absent.signatures.empty();) {
-    if (operation.sequence - sequence > kMaxLookBack) break;
-    if (const auto last = view_.operation(operation.group, sequence)) absent.signatures.push_back(*last);
+  stall.is_asked = true;
+  stall.due = now + kAnswerLimit;
+  stall.members = group ? group->members : question.members;
+  stall.unanswered = std::size_t(std::ranges::count_if(stall.members, [&](int member) {
+    return !has_left(member, operation.group) && !stall.findings.answers.contains(member);
+  }));
+  stall.findings.operation = operation;
+  stall.findings.group = question.group_name;
+  stall.findings.period = question.stall.period;
+  if (operation.kind == Kind::transfer) stall.findings.pair = stall.members;
+}
+
+// All ranks know what a member that has left completed; it answers nothing.
+bool StallReports::has_left(int member, std::uint64_t group) const {
+  return departures_.has_left(member) || departures_.completed(member, group).has_value();
+}
+
+StallAnswer StallReports::own_answer(const Signature& operation, const std::vector<int>& members) const {
+  if (!view_.group(operation.group)) return without_group(members);
+  const auto& waits = operations_.waits();
+  const auto mine = waits.find(operation.group);
+  if (mine != waits.end() && mine->second.sequence == operation.sequence) return {.state = State::waits};
+  if (view_.operation(operation.group, operation.sequence)) return {.state = State::called};
+  StallAnswer answer{.state = State::not_called};
+  const std::uint64_t first = operation.sequence - std::min(operation.sequence, kMaxLookBack);
+  for (std::uint64_t sequence = operation.sequence; sequence-- > first && !answer.last;)
+    answer.last = view_.operation(operation.group, sequence);
+  if (!waits.empty()) say_where_it_waits(answer, mine != waits.end() ? mine->second : waits.begin()->second);
+  return answer;
+}
+
+void StallReports::say_where_it_waits(StallAnswer& answer, const Signature& operation) const {
+  answer.waits_in = operation;
+  answer.waits_in_group = cut(view_.group(operation.group)->name);
+}
+
+// Ranks that name the members in another order, or make another number of groups, make different groups.
+StallAnswer StallReports::without_group(const std::vector<int>& members) const {
+  StallAnswer answer{.state = State::no_group};
+  for (const auto& [id, operation] : operations_.waits()) {
+    const std::vector<int>& others = view_.group(id)->members;
+    const bool are_the_same = operation.kind != Kind::transfer && std::ranges::is_permutation(others, members);
+    if (are_the_same) answer.state = others == members ? State::other_group : State::other_order;
+    if (are_the_same || !answer.waits_in) say_where_it_waits(answer, operation);
+    if (are_the_same) break;
   }
-  stall.absent[view_.rank()] = last_called(absent);
-  flood_.send(std::move(absent));
+  return answer;
 }
 
-// "allreduce #7 (sum of 100 f32) has stalled: ranks 0, 1, 3 wait; rank 2 on host2 has not come, and called last
-// barrier #6"
-std::string StallReports::report(const Stall& stall) const {
-  std::string line = describe(stall.operation);
-  const LocalView::Group* group = view_.group(stall.operation.group);
-  if (stall.operation.group != 0) line += " in " + (group ? group->name : "a group");
-  line += stall.waiting.size() == 1 ? " has stalled: rank" : " has stalled: ranks";
-  for (const int rank : stall.waiting) line += text(rank == *stall.waiting.begin() ? " " : ", ", rank);
-  line += stall.waiting.size() == 1 ? " waits" : " wait";
-  for (const auto& [rank, last] : stall.absent)
-    line += text("; ", view_.named(rank), " has not come, and called ",
-                 last.empty() ? std::string("nothing before") : "last " + last);
-  if (stall.absent.empty()) line += "; all ranks have called it, so a network or a process is slow";
-  return line;
+void StallReports::add(const StallKey& key, Stall& stall, int rank, const StallAnswer& answer) {
+  if (!stall.findings.answers.try_emplace(rank, answer).second || !stall.is_asked || stall.is_done) return;
+  if (stall.unanswered > 0 && --stall.unanswered == 0) finish(key, stall);
 }
 
-// What the rank called as the group's operation of that number, as far as this rank knows.
-std::optional<Signature> StallReports::called(int rank, std::uint64_t group, std::uint64_t sequence) const {
-  const auto& waiting = waiting_[std::size_t(rank)];
-  const auto waits = waiting.find(group);
-  if (waits != waiting.end() && waits->second.sequence == sequence) return waits->second;
-  if (rank == view_.rank()) return view_.operation(group, sequence);
-  return departures_.last_called(rank, group, sequence);
-}
-
-// Did the other rank call a different operation under the number in which `rank` waits? A rank that is behind may yet
-// call the same one; one that is ahead may have passed this number with a different one. Only members judge a group.
-std::optional<Verdict> StallReports::mismatch(int rank, const Signature& waits, int other) const {
-  const LocalView::Group* group = view_.group(waits.group);
-  if (!group) return std::nullopt;
-  const std::optional<Signature> theirs = called(other, waits.group, waits.sequence);
-  if (!theirs) return std::nullopt;
-  std::string why = rank < other ? difference(rank, waits, other, *theirs) : difference(other, *theirs, rank, waits);
-  if (why.empty()) return std::nullopt;
-  if (waits.group != 0) why = text("in ", group->name, " ", why);
-  return Verdict{ErrorCode::mismatch, std::max(rank, other), why};
-}
-
-std::optional<Verdict> StallReports::mismatch(int rank, int other) const {
-  for (const auto& [group, waits] : waiting_[std::size_t(rank)])
-    if (auto verdict = mismatch(rank, waits, other)) return verdict;
-  return std::nullopt;
-}
-
-std::optional<Verdict> StallReports::mismatch(int rank) const {
-  for (int other = 0; other < view_.size(); other++) {
-    if (auto verdict = mismatch(rank, other)) return verdict;
-    if (auto verdict = mismatch(other, rank)) return verdict;
+void StallReports::finish(const StallKey& key, Stall& stall) {
+  StallFindings& findings = stall.findings;
+  if (!std::exchange(stall.is_done, true)) {
+    for (const int member : stall.members)
+      if (!findings.answers.contains(member) && !has_left(member, key.group)) findings.silent.push_back(member);
+    std::ranges::sort(findings.silent);
+    findings.is_complete = !stall.members.empty() && findings.silent.empty();
+    if (!key.overdue) completed_.reports.push_back(describe(view_, findings));
   }
-  return std::nullopt;
+  if (key.overdue && stall.is_overdue_here && !completed_.overdue)
+    completed_.overdue = {ErrorCode::timed_out, findings.culprit(),
+                          describe(view_, findings) + " (ANELLO_OPERATION_LIMIT)"};
 }
 
-void StallReports::forget(std::uint64_t group) {
-  for (auto& waits : waiting_) waits.erase(group);
+StallReports::Completed StallReports::take_completed() {
+  return std::exchange(completed_, {});
 }
 
-StallReports::Completed StallReports::tick(Time now) {
-  Completed completed;
-  std::erase_if(stalls_, [&](const auto& each) {
-    const Stall& stall = each.second;
-    if (stall.due > now) return false;
-    if (stall.waiting.empty()) return true;  // only answers have come
-    if (!stall.overdue) {
-      completed.reports.push_back(report(stall));
-    } else if (!completed.overdue) {
-      const int culprit = stall.absent.empty() ? -1 : stall.absent.begin()->first;
-      completed.overdue = {ErrorCode::timed_out, culprit, report(stall) + " (ANELLO_OPERATION_LIMIT)"};
-    }
-    return true;
-  });
-  return completed;
+// A stall that is done is remembered, so that no rank asks about it again.
+void StallReports::forget_oldest() {
+  if (stalls_.size() < kMaxRemembered) return;
+  auto oldest = stalls_.end();
+  for (auto each = stalls_.begin(); each != stalls_.end(); ++each) {
+    const bool is_open = each->second.is_asked && !each->second.is_done;
+    if (!is_open && (oldest == stalls_.end() || each->second.due < oldest->second.due)) oldest = each;
+  }
+  if (oldest != stalls_.end()) stalls_.erase(oldest);
+}
+
+void StallReports::tick(Time now) {
+  for (auto& [key, stall] : stalls_)
+    if (stall.is_asked && !stall.is_done && stall.due <= now) finish(key, stall);
+  std::vector<Pending> later;
+  for (const Pending& pending : std::exchange(pending_, {}))
+    if (pending.due > now)
+      later.push_back(pending);
+    else
+      send(pending, now);
+  pending_ = std::move(later);
 }
 
 std::optional<StallReports::Time> StallReports::due() const {
   std::optional<Time> first;
-  for (const auto& [which, stall] : stalls_) first = std::min(first.value_or(stall.due), stall.due);
+  for (const auto& [key, stall] : stalls_)
+    if (stall.is_asked && !stall.is_done) first = std::min(first.value_or(stall.due), stall.due);
+  for (const Pending& pending : pending_) first = std::min(first.value_or(pending.due), pending.due);
   return first;
 }
 

@@ -1,76 +1,89 @@
-// Who waits for whom in operations that make no progress. Pure: time is passed in, messages go to the Flood.
+// Which ranks wait in an operation that moves nothing for long, and for which ranks. Pure: time is passed in, messages
+// go to the Flood.
 //
-// A rank whose operation makes no progress sends `waiting` soon. Every rank compares this with what the other ranks
-// wait in or called last; two different operations of one number are a mismatch, and end the world. Later the rank
-// sends `stalled`. A rank that has not begun that operation answers `absent`, with the operation that it called last.
-// 300 ms after the first of these messages every rank has the same report of who waits and who is absent; if the
-// operation is overdue on this rank, the report becomes a verdict against the lowest absent rank.
+// A rank in whose operation nothing has moved for ANELLO_STALL_TIME asks all ranks about it; if many would ask, one is
+// enough (spread()). Every member of the group answers: it waits in the operation too, it called it, or it did not. The
+// stall is reported when the last answer has come, or after 2 s, when ranks that have not answered are named as such.
+// So a report never says more than the ranks said a moment ago. If the operation is overdue on this rank, the report
+// becomes a verdict against the lowest rank that has not called it.
 #pragma once
 #include <chrono>
-#include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "ring/failure/departures.hpp"
 #include "ring/failure/flood.hpp"
 #include "ring/failure/local_view.hpp"
+#include "ring/failure/mismatches.hpp"
+#include "ring/failure/stall_text.hpp"
 
 namespace anello::failure {
 
 class StallReports {
  public:
-  using Time = std::chrono::milliseconds;   // since any fixed point
-  static constexpr Time kReportAfter{300};  // time for all ranks to answer
+  using Time = std::chrono::milliseconds;    // since any fixed point
+  static constexpr Time kAnswerLimit{2000};  // a rank that takes longer to answer does not answer
 
-  StallReports(const LocalView& view, const Departures& departures, Flood& flood);
+  StallReports(const LocalView& view, const Departures& departures, const MismatchDetector& operations, Flood& flood);
 
-  // This rank's operation makes no progress; for long enough to report it; for so long that the world should end. The
-  // verdict is a mismatch.
-  std::optional<Verdict> waiting(const Signature& mine);
-  void stalled(const Signature& mine, Time now);
-  void overdue(const Signature& mine, Time now);
+  // Nothing has moved in this rank's operation for that time: it should be reported; it has reached the limit.
+  void stalled(const Signature& mine, Time period, Time now) { ask({mine.group, mine.sequence, period}, mine, now); }
+  void overdue(const Signature& mine, Time limit, Time now) {
+    ask({mine.group, mine.sequence, limit, true}, mine, now);
+  }
+  // It moves again: what has not been asked yet is not asked any more.
+  void moving(const Signature& mine);
+  void leave(std::uint64_t group);
 
-  std::optional<Verdict> receive_waiting(int origin, const Signature& operation);
-  void receive_stalled(int origin, const Signature& operation, Time now);
-  void receive_absent(const ControlMessage& absent, Time now);
-
-  // Compares what the rank waits in, or called last before it left, with the operations of all other ranks.
-  std::optional<Verdict> mismatch(int rank) const;
-
-  void forget(std::uint64_t group);  // all members have left it
+  void receive_question(const ControlMessage& question, Time now);
+  void receive_answer(const ControlMessage& answer);
 
   struct Completed {
     std::vector<std::string> reports;  // one line for each stall
     std::optional<Verdict> overdue;
   };
-  Completed tick(Time now);         // call when due() has come
+  Completed take_completed();
+
+  void tick(Time now);              // call when due() has come
   std::optional<Time> due() const;  // nothing: no stall is being reported
+  std::size_t remembered() const { return stalls_.size(); }
 
  private:
+  static constexpr std::size_t kMaxRemembered = 256;
   struct Stall {
+    StallFindings findings;
+    std::vector<int> members;    // empty: not known here
+    std::size_t unanswered = 0;  // members
+    bool is_asked = false;       // otherwise only answers have come, and the question is still under way
+    bool is_done = false;
+    bool is_overdue_here = false;
+    Time due{0};
+  };
+  struct Pending {
+    StallKey key;
     Signature operation;
-    std::set<int> waiting;
-    std::map<int, std::string> absent;  // and the operation that they called last; empty: none
-    bool overdue = false;
     Time due{0};
   };
 
-  Stall& stall(std::uint64_t group, std::uint64_t sequence, Time now);
-  void answer_if_absent(const Signature& operation, Stall& stall);
-  std::string report(const Stall& stall) const;
-  std::optional<Signature> called(int rank, std::uint64_t group, std::uint64_t sequence) const;
-  std::optional<Verdict> mismatch(int rank, const Signature& waits, int other) const;
-  std::optional<Verdict> mismatch(int rank, int other) const;
+  void ask(const StallKey& key, const Signature& mine, Time now);
+  void send(const Pending& pending, Time now);
+  void begin(Stall& stall, const ControlMessage& question, Time now) const;
+  StallAnswer own_answer(const Signature& operation, const std::vector<int>& members) const;
+  StallAnswer without_group(const std::vector<int>& members) const;
+  void say_where_it_waits(StallAnswer& answer, const Signature& operation) const;
+  bool has_left(int member, std::uint64_t group) const;
+  void add(const StallKey& key, Stall& stall, int rank, const StallAnswer& answer);
+  void finish(const StallKey& key, Stall& stall);
+  void forget_oldest();
 
   const LocalView& view_;
   const Departures& departures_;
+  const MismatchDetector& operations_;
   Flood& flood_;
-  std::vector<std::map<std::uint64_t, Signature>> waiting_;          // by rank, then by group
-  std::map<std::pair<std::uint64_t, std::uint64_t>, Stall> stalls_;  // by group and number
+  std::map<StallKey, Stall> stalls_;  // also those that are done, so that each is reported once
+  std::vector<Pending> pending_;      // not asked yet
+  Completed completed_;
 };
 
 }  // namespace anello::failure

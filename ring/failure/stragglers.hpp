@@ -1,7 +1,9 @@
-// Which ranks keep others waiting: over some seconds a rank slept in operations for most of the time, and one of its
-// neighbours on the control plane hardly at all. Pure: no clock (time is passed in); one thread.
+// Which ranks keep others waiting: over some seconds a rank slept in operations of one group for most of the time, and
+// a member of it, a neighbour on the control plane, hardly slept in operations at all. The group's operations end all
+// the same; if none does, the stall report says for whom they wait. Pure: no clock (time is passed in); one thread.
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,42 +23,55 @@ class StragglerDetector {
  public:
   using Time = std::chrono::milliseconds;  // since any fixed point, or a duration
 
+  // What this rank did in one of its groups since it started.
+  struct InGroup {
+    std::vector<int> members;
+    Time slept{0};
+    std::uint64_t completed = 0;  // operations
+  };
+  using Groups = std::map<std::uint64_t, InGroup>;  // by id
+
   explicit StragglerDetector(Time period) : period_(period) {}
 
   // How long the peer has slept in operations since it started, as its heartbeat says.
   void received(int peer, Time slept);
   void remove(int peer);
 
-  // `slept`: the same of this rank. Call it often; it returns stragglers only at the end of a period.
-  std::vector<Straggler> check(Time slept, Time now);
+  bool is_due(Time now) const { return !begun_ || now >= began_ + period_; }
+  // At the end of a period, when is_due(): its stragglers. Begins the next one.
+  std::vector<Straggler> check(Groups mine, Time now);
 
  private:
   struct Peer {
     Time at_begin{0}, newest{0};
     bool all_along = false;  // known since the period began
   };
-  void begin_period(Time slept, Time now);
+  void begin_period(Groups mine, Time now);
 
-  Time period_, began_{0}, own_at_begin_{0};
+  Time period_, began_{0};
   bool begun_ = false;
+  Groups at_begin_;
   std::map<int, Peer> peers_;
 };
 
-// The line for people about each straggler. All its neighbours complain, again and again; one line in a minute is
-// enough.
+// The line for people about each straggler. All its neighbours complain, again and again; it is reported at once, and
+// then after a minute, two, four, ... as long as they do.
 class StragglerReports {
  public:
   using Time = std::chrono::milliseconds;
-  static constexpr Time kQuiet{60000};  // before a rank is reported again
+  static constexpr Time kQuiet{60000};  // before a rank is reported again; without a complaint, it is forgotten
 
   explicit StragglerReports(const LocalView& view) : view_(view) {}
 
-  // Nothing if the straggler was reported within kQuiet.
+  // Nothing if the straggler was reported a short time ago.
   std::optional<std::string> report(int complainant, const Straggler& straggler, Time now);
 
  private:
+  struct Reported {
+    Time next{0}, quiet{0}, complaint{0};  // the last
+  };
   const LocalView& view_;
-  std::map<int, Time> reported_;  // by straggler
+  std::map<int, Reported> reported_;  // by straggler
 };
 
 }  // namespace anello::failure

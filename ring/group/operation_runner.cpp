@@ -17,7 +17,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kDiagnosisAfter{200};  // an operation that sleeps longer is sent to the other ranks
+constexpr milliseconds kDiagnosisAfter{200};  // an operation in which nothing moves for longer is told the other ranks
 constexpr milliseconds kLongSleep{1000};
 
 // An operation without elements is carried out as a barrier.
@@ -56,8 +56,8 @@ OperationRunner::OperationRunner(int rank, const link::GroupInfo& group, trace::
 void OperationRunner::start(const PendingOperation& pending) {
   operation_ = &pending;
   moving_ = sent_waiting_ = sent_overdue_ = false;
-  stalls_ = 0;
-  sleeping_since_.reset();
+  next_report_ = limits_.report;
+  stuck_since_.reset();
   const Operation& operation = *pending.operation;
   if (!recorder_.begin(pending.signature, operation.name, pending.queued)) control_->needs(pending.signature);
   if (has_elements(operation)) {
@@ -124,6 +124,7 @@ bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interru
     if (interrupted()) return false;
     if (pass()) {
       waiter.moved();
+      if (stuck_since_) moves_again();
       continue;
     }
     if (control_->failed()) throw control_->error();
@@ -154,32 +155,39 @@ bool OperationRunner::pass() {
 void OperationRunner::sleep(link::Waiter& waiter) {
   if (control_->failed()) throw control_->error();
   const auto now = steady_clock::now();
-  if (!sleeping_since_) sleeping_since_ = now;
-  const auto slept = std::chrono::duration_cast<milliseconds>(now - *sleeping_since_);
-  if (slept >= kDiagnosisAfter && !std::exchange(sent_waiting_, true)) control_->waiting(operation_->signature);
-  milliseconds limit = sent_waiting_ ? kLongSleep : kDiagnosisAfter - slept;
-  if (limits_.report.count() > 0) limit = std::min(limit, report_stall(slept));
-  if (limits_.end.count() > 0) limit = std::min(limit, end_world(slept));
+  if (!stuck_since_) stuck_since_ = now;
+  const auto stuck = std::chrono::duration_cast<milliseconds>(now - *stuck_since_);
+  if (stuck >= kDiagnosisAfter && !std::exchange(sent_waiting_, true)) control_->waiting(operation_->signature);
+  milliseconds limit = sent_waiting_ ? kLongSleep : kDiagnosisAfter - stuck;
+  if (limits_.report.count() > 0) limit = std::min(limit, report_stall(stuck));
+  if (limits_.end.count() > 0) limit = std::min(limit, end_world(stuck));
   const trace::Ticks from = trace::ticks();
   waiter.sleep(limit);
   recorder_.tally.slept(trace::ticks() - from);
   if (traced_) trace_.slept(from);
 }
 
-// Returns the time until the next report.
-milliseconds OperationRunner::report_stall(milliseconds slept) {
-  if (slept >= (stalls_ + 1) * limits_.report) {
-    control_->stalled(operation_->signature);
+void OperationRunner::moves_again() {
+  stuck_since_.reset();
+  const bool sent = sent_waiting_ || sent_overdue_;
+  sent_waiting_ = sent_overdue_ = false;
+  if (sent) control_->moving(operation_->signature);
+}
+
+// Returns the time until the next report. An operation is not reported again after a time for which it was.
+milliseconds OperationRunner::report_stall(milliseconds stuck) {
+  if (stuck >= next_report_) {
+    control_->stalled(operation_->signature, next_report_);
     recorder_.tally.stalled();
-    stalls_ = int(slept / limits_.report);
+    while (next_report_ <= stuck) next_report_ *= 2;
   }
-  return (stalls_ + 1) * limits_.report - slept;
+  return next_report_ - stuck;
 }
 
 // Returns the time until it is overdue. After that the verdict rings the bell.
-milliseconds OperationRunner::end_world(milliseconds slept) {
-  if (slept < limits_.end) return limits_.end - slept;
-  if (!std::exchange(sent_overdue_, true)) control_->overdue(operation_->signature);
+milliseconds OperationRunner::end_world(milliseconds stuck) {
+  if (stuck < limits_.end) return limits_.end - stuck;
+  if (!std::exchange(sent_overdue_, true)) control_->overdue(operation_->signature, limits_.end);
   return kLongSleep;
 }
 

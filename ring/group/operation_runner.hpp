@@ -18,9 +18,9 @@ namespace anello::group {
 
 class OperationRunner {
  public:
-  // How long an operation may make no progress; 0: without limit.
+  // How long nothing may move in an operation; 0: without limit.
   struct OperationLimits {
-    std::chrono::milliseconds report{0};  // then it is reported, and again after each further period
+    std::chrono::milliseconds report{0};  // then it is reported; again after twice that time, four times, ...
     std::chrono::milliseconds end{0};     // then the world ends
   };
 
@@ -55,8 +55,9 @@ class OperationRunner {
   int world_rank(int member) const { return group_.members[std::size_t(member)]; }
   bool move(link::Waiter& waiter, const std::atomic<int>& interrupt);
   void sleep(link::Waiter& waiter);
-  std::chrono::milliseconds report_stall(std::chrono::milliseconds slept);
-  std::chrono::milliseconds end_world(std::chrono::milliseconds slept);
+  void moves_again();
+  std::chrono::milliseconds report_stall(std::chrono::milliseconds stuck);
+  std::chrono::milliseconds end_world(std::chrono::milliseconds stuck);
   bool may_sleep(link::Waiter& waiter);
   bool links_ready();
   void check_agreed() const;
@@ -85,10 +86,11 @@ class OperationRunner {
   run::StepTrace trace_;
   bool traced_ = false;  // this operation
 
-  // Of this operation: when its first sleep began, and what the control plane has been sent about it.
-  std::optional<std::chrono::steady_clock::time_point> sleeping_since_;
+  // Of this operation: when the first sleep began after which nothing moved, and what the control plane has been sent
+  // about that.
+  std::optional<std::chrono::steady_clock::time_point> stuck_since_;
   bool sent_waiting_ = false, sent_overdue_ = false;
-  int stalls_ = 0;
+  std::chrono::milliseconds next_report_{0};
 };
 
 }  // namespace anello::group

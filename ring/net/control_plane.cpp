@@ -247,11 +247,23 @@ std::chrono::milliseconds ControlPlane::slept() const {
 
 // A neighbour that does not read what is queued gets no more heartbeats.
 void ControlPlane::send_heartbeats() {
-  const std::chrono::milliseconds own = slept();
-  const MessageChannel::Message bytes = heartbeat(own);
+  const MessageChannel::Message bytes = heartbeat(slept());
   for (const auto& [peer, neighbour] : neighbours_)
     if (!neighbour->queued()) neighbour->send(bytes);
-  for (const failure::Straggler& straggler : stragglers_.check(own, now())) detector_.slow(straggler, now());
+  if (!stragglers_.is_due(now())) return;
+  for (const failure::Straggler& straggler : stragglers_.check(waits_by_group(), now()))
+    detector_.slow(straggler, now());
+}
+
+failure::StragglerDetector::Groups ControlPlane::waits_by_group() const {
+  failure::StragglerDetector::Groups groups;
+  for (auto& [id, members, totals] : recorders_.totals_by_group()) {
+    const auto slept = std::chrono::nanoseconds(clock_.scale().nanoseconds(totals.slept));
+    auto& group = groups[id];
+    group = {std::move(members), std::chrono::duration_cast<std::chrono::milliseconds>(slept)};
+    for (const auto& kind : totals.kinds) group.completed += kind.operations;
+  }
+  return groups;
 }
 
 void ControlPlane::publish() {
@@ -330,11 +342,14 @@ std::optional<Signature> ControlPlane::recall(std::uint64_t group, std::uint64_t
 void ControlPlane::waiting(const Signature& signature) {
   post([this, signature] { detector_.waiting(signature, now()); });
 }
-void ControlPlane::stalled(const Signature& signature) {
-  post([this, signature] { detector_.stalled(signature, now()); });
+void ControlPlane::moving(const Signature& signature) {
+  post([this, signature] { detector_.moving(signature); });
 }
-void ControlPlane::overdue(const Signature& signature) {
-  post([this, signature] { detector_.overdue(signature, now()); });
+void ControlPlane::stalled(const Signature& signature, std::chrono::milliseconds period) {
+  post([this, signature, period] { detector_.stalled(signature, period, now()); });
+}
+void ControlPlane::overdue(const Signature& signature, std::chrono::milliseconds limit) {
+  post([this, signature, limit] { detector_.overdue(signature, limit, now()); });
 }
 void ControlPlane::suspect(int peer, std::uint64_t group, std::string how) {
   post([this, peer, group, how = std::move(how)] { detector_.suspect(peer, group, how, now()); });

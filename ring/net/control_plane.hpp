@@ -52,8 +52,10 @@ class ControlPlane {
   void leaves_by_exception();                                      // why this rank will leave its groups and the world
   void needs(const Signature& signature);    // the operation began: did a member leave the group before it?
   void waiting(const Signature& signature);  // it makes no progress: do other ranks wait in a different one?
-  void stalled(const Signature& signature);  // for so long that rank 0 should report it
-  void overdue(const Signature& signature);  // for so long that the world should end
+  void moving(const Signature& signature);   // it makes progress again
+  // It made no progress for that time: rank 0 should report it; the world should end.
+  void stalled(const Signature& signature, std::chrono::milliseconds period);
+  void overdue(const Signature& signature, std::chrono::milliseconds limit);
   void suspect(int peer, std::uint64_t group, std::string how);  // the data connection with it ended
   void propose(failure::Verdict verdict);
   void abort(failure::Verdict verdict);  // proposes it, and failed() is true on this rank from now on
@@ -73,6 +75,7 @@ class ControlPlane {
   void send_heartbeats();
   std::chrono::milliseconds slept() const;
   void check_standstill();
+  failure::StragglerDetector::Groups waits_by_group() const;
   void tick();
   void disconnected(int peer, const std::string& how);
   template <class Change>

@@ -32,6 +32,13 @@ std::vector<History> FlightRecorders::histories() const {
   return histories;
 }
 
+std::vector<FlightRecorders::GroupTotals> FlightRecorders::totals_by_group() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<GroupTotals> all;
+  for (const auto& [id, group] : groups_) all.push_back({id, group.members, group.recorder->tally.totals()});
+  return all;
+}
+
 Totals FlightRecorders::totals() const {
   const std::lock_guard lock(mutex_);
   Totals totals = of_ended_;

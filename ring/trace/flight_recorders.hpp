@@ -20,6 +20,13 @@ class FlightRecorders {
   std::vector<History> histories() const;                           // of all groups, by group
   Totals totals() const;
 
+  struct GroupTotals {
+    std::uint64_t group = 0;
+    std::vector<int> members;
+    Totals totals;
+  };
+  std::vector<GroupTotals> totals_by_group() const;  // of the groups that have not ended
+
  private:
   struct Group {
     std::string name;

@@ -54,7 +54,7 @@ TEST(AgreementScripts, fail_at_the_line_that_does_not_hold) {
                  "line 4: rank 0 expects group 0 to end at 3");
   const std::string apart = "ranks 2\ncut 0 1\nadvance 1500ms\n";
   expect_failure(apart + "expect verdict 1 rank_dead", "line 4: expected a different verdict, rank 1 has 0 rank_dead");
-  const std::string stall = "ranks 2\nbegin 0 0\nstall 0 0\nadvance 300ms\n";
+  const std::string stall = "ranks 2\nbegin 0 0\nstall 0 0\nadvance 50ms\n";
   expect_failure(stall + "expect report \"x\"", "line 5: expected a different report than 'allreduce #0");
   expect_failure(stall + "expect no report", "line 5: unexpected report: allreduce #0");
   expect_failure(stall + "ranks 2", "line 5: unexpected report: allreduce #0");

@@ -15,6 +15,8 @@ using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::HasSubstr;
 
+constexpr milliseconds kWaitingIsSaid{200};  // in a world of 16
+
 Verdict any_verdict(int by) {
   return {ErrorCode::aborted, by, text("rank ", by, " had enough")};
 }
@@ -217,7 +219,7 @@ TEST(FailureAgreement, ranks_that_wait_in_different_operations_are_a_mismatch) {
       assembly[rank].waiting(mine, assembly.now());
       if (assembly.random().percent(50)) assembly.deliver_some();
     }
-    assembly.deliver_all();
+    assembly.advance(kWaitingIsSaid);
     const Verdict verdict = common_verdict(assembly);
     EXPECT_EQ(verdict.code, ErrorCode::mismatch);
     EXPECT_THAT(verdict.message, AllOf(HasSubstr(text("rank ", odd, " calls allreduce #3 (sum of 101 f32)")),
@@ -248,7 +250,7 @@ TEST(FailureAgreement, a_rank_that_is_ahead_through_something_else_is_found) {
       if (rank == odd) assembly.begin(rank, operation(4, 7));
       assembly[rank].waiting(rank == odd ? operation(4, 7) : operation(3, 100), assembly.now());
     }
-    assembly.deliver_all();
+    assembly.advance(kWaitingIsSaid);
     const Verdict verdict = common_verdict(assembly);
     EXPECT_EQ(verdict.code, ErrorCode::mismatch);
     EXPECT_THAT(verdict.message, HasSubstr(text("rank ", odd, " calls allreduce #3 (sum of 101 f32)")));

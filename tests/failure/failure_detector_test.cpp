@@ -16,15 +16,19 @@ std::vector<std::string> sample_messages() {
   Assembly assembly(4, 1);
   assembly.begin(2, operation(0, 5));
   assembly[2].waiting(operation(0, 5), assembly.now());
-  assembly[2].stalled(operation(0, 5), assembly.now());
+  assembly[2].stalled(operation(0, 5), milliseconds(60000), assembly.now());
+  assembly[2].tick(assembly.now() + milliseconds(1000));
   assembly[2].slow({.rank = 3, .own = milliseconds(900), .theirs = milliseconds(20), .period = milliseconds(1000)},
                    assembly.now());
   assembly[2].leave(0, 1);
   assembly[2].propose(Verdict{ErrorCode::aborted, 2, "enough"}, assembly.now());
   std::vector<std::string> messages = assembly[2].take_outbox();
+  for (const std::string& message : std::vector(messages)) assembly[3].receive(message, assembly.now());
+  for (std::string& message : assembly[3].take_outbox())
+    if (decode_control_message(message, 4).type == ControlMessage::Type::answer) messages.push_back(std::move(message));
   assembly[0].propose(Verdict{ErrorCode::aborted, 0, "enough"}, assembly.now());
   for (std::string& message : assembly[0].take_outbox()) messages.push_back(std::move(message));
-  EXPECT_EQ(messages.size(), 7);
+  EXPECT_EQ(messages.size(), 8);
   return messages;
 }
 

@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <map>
 
 #include "ring/failure/agreement.hpp"
 #include "ring/failure/control_graph.hpp"
 #include "ring/failure/departures.hpp"
 #include "ring/failure/flood.hpp"
+#include "ring/failure/mismatches.hpp"
 #include "ring/failure/stall_reports.hpp"
 #include "tests/support/signatures.hpp"
 
@@ -87,6 +89,15 @@ TEST(Flood, passes_a_message_on_once) {
   for (const std::string& bytes : messages) EXPECT_FALSE(passes_on(bytes));
   EXPECT_TRUE(passes_on(message()));
   EXPECT_FALSE(passes_on(messages.back())) << "older than the window";
+}
+
+// Most copies of a message come when it has been seen, from the other neighbours. They are not even decoded.
+TEST(Flood, does_not_look_into_a_message_that_came_before) {
+  Flood sender(0, 2), receiver(1, 2);
+  sender.send({.verdict = aborted_by(0)});
+  const std::string bytes = sender.take_outbox().at(0);
+  EXPECT_TRUE(receiver.receive(bytes));
+  EXPECT_FALSE(receiver.receive(bytes + "x"));
 }
 
 TEST(Flood, does_not_take_its_own_message_for_a_new_one) {
@@ -172,48 +183,157 @@ TEST(DeparturesAlone, a_goodbye_describes_the_last_operations) {
   EXPECT_FALSE(departures.due()) << "there is no other group";
 }
 
-TEST(StallReportsAlone, an_absent_rank_answers_once) {
-  const LocalView view(1, {"a", "b", "c", "d"}, [](auto, std::uint64_t sequence) {
-    return sequence == 3 ? std::optional(operation(3, 5)) : std::nullopt;
-  });
-  Flood flood(1, 4);
-  const Departures departures(view, flood);
-  StallReports stalls(view, departures, flood);
-  stalls.receive_stalled(0, operation(7, 100), kFirstMoment);
-  stalls.receive_stalled(2, operation(7, 100), kFirstMoment + milliseconds(5));
-  const auto messages = sent(flood);
-  ASSERT_THAT(messages, SizeIs(1));
-  EXPECT_EQ(messages[0].type, Type::absent);
-  EXPECT_EQ(messages[0].sequence, 7u);
-  EXPECT_THAT(messages[0].signatures, ElementsAre(operation(3, 5)));
-  stalls.receive_stalled(0, operation(3, 5), kFirstMoment + milliseconds(6));
-  EXPECT_THAT(sent(flood), IsEmpty()) << "this rank has begun #3";
-  EXPECT_EQ(stalls.due(), kFirstMoment + StallReports::kReportAfter);
-  EXPECT_THAT(stalls.tick(*stalls.due()).reports,
-              ElementsAre("allreduce #7 (sum of 100 f32) has stalled: ranks 0, 2 wait; rank 1 on b has not come, and "
-                          "called last allreduce #3 (sum of 5 f32)"));
+// One rank's machines without the others.
+struct Alone {
+  Alone(
+      int rank, int size, LocalView::Recall recall = [](auto, auto) { return std::nullopt; })
+      : view(rank, std::vector<std::string>(std::size_t(size), "b"), std::move(recall)), flood(rank, size) {}
+  LocalView view;
+  Flood flood;
+  Departures departures{view, flood};
+  MismatchDetector mismatches{view, departures, flood};
+  StallReports stalls{view, departures, mismatches, flood};
+};
+
+ControlMessage question(const Signature& operation, milliseconds period) {
+  ControlMessage message{.origin = 0, .type = Type::stalled, .members = {0, 1, 2, 3}};
+  message.stall = {operation.group, operation.sequence, period};
+  message.signatures = {operation};
+  return message;
 }
 
-// The stalled rank was cut off before its message arrived here.
+TEST(StallReportsAlone, a_rank_answers_each_question_once) {
+  Alone alone(
+      1, 4, [](auto, std::uint64_t sequence) { return sequence == 3 ? std::optional(operation(3, 5)) : std::nullopt; });
+  const auto answers = [&](const Signature& about, milliseconds period) {
+    alone.stalls.receive_question(question(about, period), kFirstMoment);
+    return sent(alone.flood);
+  };
+  const auto first = answers(operation(7, 100), milliseconds(60000));
+  ASSERT_THAT(first, SizeIs(1));
+  EXPECT_EQ(first[0].type, Type::answer);
+  EXPECT_EQ(first[0].stall.sequence, 7u);
+  EXPECT_EQ(first[0].answer.state, StallAnswer::State::not_called);
+  EXPECT_EQ(first[0].answer.last, operation(3, 5));
+  EXPECT_THAT(answers(operation(7, 100), milliseconds(60000)), IsEmpty()) << "another rank asks the same";
+  EXPECT_THAT(answers(operation(7, 100), milliseconds(120000)), SizeIs(1)) << "a minute later";
+  const auto called = answers(operation(3, 5), milliseconds(60000));
+  ASSERT_THAT(called, SizeIs(1));
+  EXPECT_EQ(called[0].answer.state, StallAnswer::State::called);
+}
+
+// The question was cut off before it arrived here, or is still under way.
 TEST(StallReportsAlone, an_answer_alone_is_not_reported) {
-  const LocalView view(1, {"a", "b", "c", "d"}, [](auto, auto) { return std::nullopt; });
-  Flood flood(1, 4);
-  const Departures departures(view, flood);
-  StallReports stalls(view, departures, flood);
-  stalls.receive_absent({.origin = 2, .type = Type::absent, .sequence = 7}, kFirstMoment);
-  EXPECT_THAT(stalls.tick(stalls.due().value()).reports, IsEmpty());
-  EXPECT_FALSE(stalls.due());
+  Alone alone(1, 4);
+  ControlMessage answer{.origin = 2, .type = Type::answer, .stall = {0, 7, milliseconds(60000)}};
+  answer.answer.state = StallAnswer::State::not_called;
+  alone.stalls.receive_answer(answer);
+  EXPECT_FALSE(alone.stalls.due());
+  EXPECT_THAT(alone.stalls.take_completed().reports, IsEmpty());
+  alone.stalls.receive_question(question(operation(7, 100), milliseconds(60000)), kFirstMoment);
+  EXPECT_EQ(alone.stalls.due(), kFirstMoment + StallReports::kAnswerLimit);
+  alone.stalls.tick(kFirstMoment + StallReports::kAnswerLimit);
+  EXPECT_THAT(alone.stalls.take_completed().reports,
+              ElementsAre("allreduce #7 (sum of 100 f32) has stalled for 60 s: ranks 1, 2 have not come, and called "
+                          "nothing before; rank 3 on b does not answer: its process is stopped, it is cut off, or its "
+                          "host is overloaded; rank 0 waits"));
+  EXPECT_FALSE(alone.stalls.due());
 }
 
-TEST(StallReportsAlone, a_mismatch_is_the_higher_ranks) {
-  const LocalView view(1, {"a", "b", "c", "d"}, [](auto, auto) { return std::nullopt; });
-  Flood flood(1, 4);
-  const Departures departures(view, flood);
-  StallReports stalls(view, departures, flood);
-  EXPECT_FALSE(stalls.waiting(operation(7, 100)));
-  EXPECT_FALSE(stalls.receive_waiting(0, operation(7, 100)));
-  EXPECT_FALSE(stalls.receive_waiting(0, operation(8, 1))) << "another number";
-  EXPECT_EQ(stalls.receive_waiting(2, operation(7, 101)).value().culprit, 2);
+// Of a large group, a rank that is not in it does not get the list of members.
+TEST(StallReportsAlone, nobody_is_said_to_have_come_if_the_members_are_not_known) {
+  Alone alone(1, 4);
+  Signature in_group = operation(7, 100);
+  in_group.group = 5;
+  ControlMessage unlisted = question(in_group, milliseconds(60000));
+  unlisted.members.clear();
+  alone.stalls.receive_question(unlisted, kFirstMoment);
+  EXPECT_THAT(sent(alone.flood), IsEmpty());
+  ControlMessage answer{.origin = 2, .type = Type::answer, .stall = unlisted.stall};
+  alone.stalls.receive_answer(answer);
+  alone.stalls.tick(alone.stalls.due().value());
+  EXPECT_THAT(alone.stalls.take_completed().reports,
+              ElementsAre("allreduce #7 (sum of 100 f32) in a group has stalled for 60 s: ranks 0, 2 wait"));
+}
+
+TEST(StallReportsAlone, the_number_of_remembered_stalls_is_bounded) {
+  Alone alone(1, 4);
+  for (std::uint64_t sequence = 0; sequence < 10000; sequence++) {
+    ControlMessage answer{.origin = 2, .type = Type::answer, .stall = {0, sequence, milliseconds(60000)}};
+    alone.stalls.receive_answer(answer);
+  }
+  EXPECT_LT(alone.stalls.remembered(), 1000u);
+}
+
+TEST(StallText, many_different_reasons_are_cut) {
+  const LocalView view(0, std::vector<std::string>(1000, "b"), [](auto, auto) { return std::nullopt; });
+  StallFindings findings{.operation = operation(7, 100), .period = milliseconds(60000)};
+  for (int rank = 1; rank < 1000; rank++) {
+    StallAnswer answer{.state = StallAnswer::State::not_called};
+    answer.last = operation(std::uint64_t(rank) % 50, 5);
+    findings.answers[rank] = answer;
+  }
+  findings.answers[0] = {};
+  const std::string text = describe(view, findings);
+  EXPECT_THAT(text, HasSubstr("have not come, and called last allreduce #1 (sum of 5 f32)"));
+  EXPECT_THAT(text, HasSubstr(" are missing too; rank 0 waits"));
+  EXPECT_LT(text.size(), ControlMessage::kMaxMessageBytes);
+}
+
+TEST(MismatchDetectorAlone, a_mismatch_is_the_higher_ranks) {
+  Alone alone(1, 4);
+  MismatchDetector& detector = alone.mismatches;
+  EXPECT_FALSE(detector.waiting(operation(7, 100), kFirstMoment));
+  EXPECT_FALSE(detector.receive_waiting(0, operation(7, 100)));
+  EXPECT_FALSE(detector.receive_waiting(0, operation(8, 1))) << "another number";
+  EXPECT_EQ(detector.receive_waiting(2, operation(7, 101)).value().culprit, 2);
+}
+
+// Everybody would say the same.
+TEST(MismatchDetectorAlone, says_nothing_that_another_rank_has_said) {
+  for (int rank = 1; rank < 40; rank++) {
+    Alone alone(rank, 40), listener(rank, 40);
+    for (Alone* each : {&alone, &listener}) each->mismatches.waiting(operation(7, 100), kFirstMoment);
+    listener.mismatches.receive_waiting(0, operation(7, 100));
+    const auto due = alone.mismatches.due().value();
+    EXPECT_LE(due, kFirstMoment + milliseconds(300));
+    alone.mismatches.tick(due);
+    listener.mismatches.tick(due);
+    EXPECT_THAT(alone.flood.take_outbox(), SizeIs(1));
+    EXPECT_THAT(listener.flood.take_outbox(), IsEmpty());
+    EXPECT_FALSE(alone.mismatches.due());
+  }
+}
+
+TEST(MismatchDetectorAlone, says_nothing_of_what_moves_again) {
+  Alone alone(1, 4);
+  alone.mismatches.waiting(operation(7, 100), kFirstMoment);
+  alone.mismatches.moving(operation(7, 100));
+  EXPECT_FALSE(alone.mismatches.due());
+  EXPECT_TRUE(alone.mismatches.waits().empty());
+}
+
+// What its message said when this rank had not begun the operation yet counts when this rank waits in a later one.
+TEST(MismatchDetectorAlone, remembers_what_it_was_told_of_operations_to_come) {
+  bool begun = false;
+  Alone alone(1, 4, [&](auto, std::uint64_t sequence) {
+    return begun && sequence == 7 ? std::optional(operation(7, 101)) : std::nullopt;
+  });
+  EXPECT_FALSE(alone.mismatches.receive_waiting(0, operation(7, 100)));
+  begun = true;
+  EXPECT_THAT(alone.mismatches.waiting(operation(8, 5), kFirstMoment).value().message,
+              HasSubstr("rank 0 calls allreduce #7 (sum of 100 f32), rank 1 calls allreduce #7 (sum of 101 f32)"));
+}
+
+// Somebody speaks at once, few do, and nobody waits for long.
+TEST(Spread, lets_few_of_many_speak_first) {
+  for (const std::size_t ranks : {2, 16, 256, 4096}) {
+    std::map<milliseconds, std::size_t> at;
+    for (int rank = 0; rank < int(ranks); rank++) at[spread(rank, ranks, operation(7, 100))]++;
+    EXPECT_LE(at.begin()->first, milliseconds(200)) << ranks;
+    EXPECT_LE(at.begin()->second, 16u) << ranks;
+    EXPECT_LE(at.rbegin()->first, milliseconds(650)) << ranks;
+  }
 }
 
 }  // namespace

@@ -78,8 +78,8 @@ std::uint64_t take_number(Command& command, const std::string& name, std::uint64
   const auto digits = take_named(command, name);
   return digits ? number(*digits) : otherwise;
 }
-milliseconds take_time(Command& command, const std::string& name) {
-  return time(take_named(command, name).value_or("no " + name));
+milliseconds take_time(Command& command, const std::string& name, const std::string& otherwise = {}) {
+  return time(take_named(command, name).value_or(otherwise.empty() ? "no " + name : otherwise));
 }
 std::uint64_t take_group(Command& command) {
   return take_number(command, "group", 0);
@@ -87,6 +87,7 @@ std::uint64_t take_group(Command& command) {
 Signature take_operation(Command& command) {
   const std::uint64_t sequence = number(take_word(command));
   Signature signature = operation(sequence, take_number(command, "count", 100));
+  if (take_named(command, "kind").value_or("allreduce") == "transfer") signature.kind = Kind::transfer;
   signature.group = take_group(command);
   return signature;
 }
@@ -121,11 +122,12 @@ class Script {
   static const std::map<std::string, Verb>& verbs() {
     static const std::map<std::string, Verb> all = {
         {"ranks", &Script::ranks},     {"group", &Script::group},     {"begin", &Script::begin},
-        {"wait", &Script::wait},       {"stall", &Script::stall},     {"overdue", &Script::overdue},
-        {"leave", &Script::leave},     {"propose", &Script::propose}, {"suspect", &Script::suspect},
-        {"silent", &Script::silent},   {"slow", &Script::slow},       {"kill", &Script::kill},
-        {"stop", &Script::stop},       {"cut", &Script::cut},         {"deliver", &Script::deliver},
-        {"advance", &Script::advance}, {"expect", &Script::expect},   {"depart", &Script::depart}};
+        {"wait", &Script::wait},       {"move", &Script::move},       {"stall", &Script::stall},
+        {"overdue", &Script::overdue}, {"leave", &Script::leave},     {"propose", &Script::propose},
+        {"suspect", &Script::suspect}, {"silent", &Script::silent},   {"slow", &Script::slow},
+        {"kill", &Script::kill},       {"stop", &Script::stop},       {"cut", &Script::cut},
+        {"deliver", &Script::deliver}, {"advance", &Script::advance}, {"expect", &Script::expect},
+        {"depart", &Script::depart}};
     return all;
   }
 
@@ -160,13 +162,18 @@ class Script {
     const int rank = take_rank(command);
     world()[rank].waiting(take_operation(command), now());
   }
+  void move(Command& command) {
+    const int rank = take_rank(command);
+    world()[rank].moving(take_operation(command));
+  }
   void stall(Command& command) {
     const int rank = take_rank(command);
-    world()[rank].stalled(take_operation(command), now());
+    const milliseconds period = take_time(command, "period", "60000ms");
+    world()[rank].stalled(take_operation(command), period, now());
   }
   void overdue(Command& command) {
     const int rank = take_rank(command);
-    world()[rank].overdue(take_operation(command), now());
+    world()[rank].overdue(take_operation(command), milliseconds(90000), now());
   }
   void leave(Command& command) {
     const int rank = take_rank(command);

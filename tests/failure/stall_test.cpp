@@ -1,6 +1,7 @@
 // An operation that waits for long is reported by rank 0, and goes on.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -37,10 +38,8 @@ TEST_P(LateRank, is_named_with_what_it_called_last) {
     world.allreduce(values);
   });
   const std::string late = std::to_string(GetParam());
-  EXPECT_THAT(said, AllOf(HasSubstr("warning: allreduce #1 (sum of 100 f32) has stalled: ranks "),
-                          HasSubstr("; rank " + late +
-                                    " on localhost has not come, and called last broadcast #0 (100 "
-                                    "f32 from root 0)\n")));
+  EXPECT_THAT(said, HasSubstr("warning: allreduce #1 (sum of 100 f32) has stalled for 0.2 s: rank " + late +
+                              " on localhost has not come, and called last broadcast #0 (100 f32 from root 0); rank"));
 }
 
 TEST(Stall, of_a_group_is_reported_with_its_name) {
@@ -52,9 +51,9 @@ TEST(Stall, of_a_group_is_reported_with_its_name) {
     group.barrier();
     world.barrier();
   });
-  EXPECT_THAT(said, HasSubstr("barrier #0 in group (2, 0) has stalled: rank 0 waits"));
-  EXPECT_THAT(said, HasSubstr("barrier #1 has stalled: rank 1 waits; rank 0 on localhost has not come, and called last "
-                              "barrier #0"));
+  EXPECT_THAT(said, HasSubstr("barrier #0 in group (2, 0) has stalled for 0.2 s: rank 2 on localhost has not come, and "
+                              "called nothing before; rank 0 waits"));
+  EXPECT_THAT(said, HasSubstr("barrier #1 has stalled for 0.2 s: rank 0 on localhost has not come, and "));
 }
 
 TEST(Stall, of_asynchronous_work_is_reported_too) {
@@ -65,7 +64,7 @@ TEST(Stall, of_asynchronous_work_is_reported_too) {
     while (!work.done()) std::this_thread::sleep_for(milliseconds(5));
     work.wait();
   });
-  EXPECT_THAT(said, HasSubstr("rank 0 waits; rank 1 on localhost has not come, and called nothing before\n"));
+  EXPECT_THAT(said, HasSubstr("rank 1 on localhost has not come, and called nothing before; rank 0 waits\n"));
 }
 
 // It does not come in time: the world ends, and says for whom it waited.
@@ -98,9 +97,127 @@ TEST_P(LateRank, ends_the_world_where_operations_have_a_limit) {
     EXPECT_EQ(error.code(), ErrorCode::timed_out) << error.what();
     EXPECT_EQ(error.rank(), GetParam()) << error.what();
     EXPECT_THAT(error.message(),
-                AllOf(HasSubstr("allreduce #1 (sum of 100 f32) has stalled: rank"),
+                AllOf(HasSubstr("allreduce #1 (sum of 100 f32) has stalled for 0.2 s: rank"),
                       HasSubstr("has not come, and called last barrier #0"), HasSubstr("(ANELLO_OPERATION_LIMIT)")));
   }
+}
+
+// Rank 1 makes the group later.
+TEST(Stall, of_a_group_that_a_rank_has_not_made) {
+  const std::string said = reports(2, [](World& world) {
+    if (world.rank() == 1) std::this_thread::sleep_for(kSleep);
+    world.group({0, 1}).barrier();
+  });
+  EXPECT_THAT(said, HasSubstr("barrier #0 in group (0, 1) has stalled for 0.2 s: rank 1 on localhost has not made this "
+                              "group; rank 0 waits\n"));
+}
+
+TEST(Stall, of_a_receive_without_a_send) {
+  const std::string said = reports(2, [](World& world) {
+    std::vector<float> values(16);
+    if (world.rank() == 0) return world.recv(values, 1);
+    std::this_thread::sleep_for(kSleep);
+    world.send(values, 0);
+  });
+  EXPECT_THAT(said,
+              HasSubstr("transfer #0 (16 f32) in the transfers from rank 1 to rank 0 has stalled for 0.2 s: rank 1 "
+                        "on localhost has not called send to rank 0; rank 0 waits\n"));
+}
+
+TEST(Stall, of_a_send_without_a_receive) {
+  const std::string said = reports(2, [](World& world) {
+    std::vector<float> values(4 << 20);  // no buffer takes it all
+    if (world.rank() == 0) return world.send(values, 1);
+    std::this_thread::sleep_for(kSleep);
+    world.recv(values, 0);
+  });
+  EXPECT_THAT(said,
+              HasSubstr("in the transfers from rank 0 to rank 1 has stalled for 0.2 s: rank 1 on localhost has not "
+                        "called recv from rank 0; rank 0 waits\n"));
+}
+
+// What the ranks of a world are told that cannot go on.
+std::vector<Told> told_at_the_limit(int ranks, const Program& program) {
+  Settings settings = Settings::from_environment();
+  settings.operation_limit = milliseconds(500);
+  std::vector<Told> told = told_on_all_ranks(ranks, program, settings);
+  for (const Told& each : told) {
+    EXPECT_TRUE(each.error) << "rank " << each.rank;
+    if (!each.error) continue;
+    EXPECT_EQ(each.error->code(), ErrorCode::timed_out) << each.error->what();
+  }
+  return told;
+}
+
+TEST(Stall, of_two_ranks_that_both_receive_first) {
+  for (const Told& told : told_at_the_limit(2, [](World& world) {
+         std::vector<float> values(16);
+         world.recv(values, 1 - world.rank());
+         world.send(values, 1 - world.rank());
+       }))
+    if (told.error) {
+      const int culprit = told.error->rank();
+      ASSERT_THAT(culprit, testing::AnyOf(0, 1)) << told.error->what();
+      const std::string late = std::to_string(culprit), other = std::to_string(1 - culprit);
+      EXPECT_THAT(told.error->message(),
+                  HasSubstr("rank " + late + " on localhost has not called send to rank " + other +
+                            ", and waits in transfer #0 (16 f32) in the transfers from rank " + other + " to rank " +
+                            late + "; rank " + other + " waits"));
+    }
+}
+
+TEST(Stall, of_a_group_whose_members_are_in_another_order) {
+  for (const Told& told : told_at_the_limit(2, [](World& world) {
+         world.group({world.rank(), 1 - world.rank()}).barrier();
+       })) {
+    if (!told.error) continue;
+    EXPECT_THAT(told.error->rank(), testing::AnyOf(0, 1));
+    EXPECT_THAT(told.error->message(),
+                AllOf(HasSubstr(" on localhost has not made this group, and waits in barrier #0 in group ("),
+                      HasSubstr("), whose members are the same in another order; all ranks must name them in the same "
+                                "order; rank ")));
+  }
+}
+
+// Something arrives every now and then, so the root's operation makes progress, though it takes long. The links are
+// opened before.
+TEST(Stall, is_counted_from_the_last_progress) {
+  constexpr milliseconds kLimit{1000}, kBetween{500};
+  Settings settings = Settings::from_environment();
+  settings.operation_limit = kLimit;
+  settings.stall_time = kLimit;
+  testing::internal::CaptureStderr();
+  run_world(
+      4,
+      [&](World& world) {
+        std::vector<float> mine(10, float(world.rank())), all(40);
+        for (const bool is_late : {false, true}) {
+          if (is_late) std::this_thread::sleep_for(world.rank() * kBetween);
+          world.gather(mine, all, 0);
+        }
+        EXPECT_TRUE(world.rank() != 0 || all[39] == 3);
+      },
+      settings);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), Not(HasSubstr("stalled")));
+}
+
+TEST(Stall, is_reported_again_after_twice_the_time) {
+  Settings settings = Settings::from_environment();
+  settings.stall_time = milliseconds(100);
+  testing::internal::CaptureStderr();
+  run_world(
+      2,
+      [](World& world) {
+        if (world.rank() == 1) std::this_thread::sleep_for(milliseconds(1200));
+        world.barrier();
+        EXPECT_LE(world.counters().stalls, 6u);
+      },
+      settings);
+  const std::string said = testing::internal::GetCapturedStderr();
+  for (const char* time : {"0.1 s: ", "0.2 s: ", "0.4 s: ", "0.8 s: "})
+    EXPECT_THAT(said, HasSubstr(std::string("barrier #0 has stalled for ") + time +
+                                "rank 1 on localhost has not come, and called nothing before; rank 0 waits\n"));
+  EXPECT_LE(std::ranges::count(said, '\n'), 6) << said;
 }
 
 TEST(Stall, is_not_reported_of_what_gets_on) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "rendezvous/describe.hpp"
+#include "ring/base/rank_list.hpp"
 #include "ring/base/text.hpp"
 #include "tests/rendezvous/rosters.hpp"
 
