@@ -9,13 +9,13 @@
 #include <set>
 
 #include "rendezvous/describe.hpp"
+#include "ring/base/rank_list.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::launch {
 namespace {
 
 using nlohmann::json;
-using rendezvous::rank_list;
 
 std::string printable_at(const json& object, const char* key) {
   return printable(object.at(key).get<std::string>());

@@ -219,8 +219,7 @@ TEST_F(Training, GoesOnFromACheckpointOnAnotherNumberOfRanks) {
 
 // In halves, or with a stop after each of the first steps: the same bits at the end, also of what feedback has kept.
 TEST_F(Training, GoesOnAsIfItHadNotBeenInterrupted) {
-  for (const Arguments& way :
-       {Arguments{"--optimizer", "adam"}, Arguments{"--compression", "bf16", "--feedback"}}) {
+  for (const Arguments& way : {Arguments{"--optimizer", "adam"}, Arguments{"--compression", "bf16", "--feedback"}}) {
     SCOPED_TRACE(testing::PrintToString(way));
     const std::string file = scratch_ / "checkpoint";
     const Arguments all = with({"--global-batch", "480", "--hidden", "16"}, way);
