@@ -51,6 +51,8 @@ class Baton {
     announce();
   }
 
+  bool held() const { return held_; }
+
   // An operation is done: the threads that wait look again.
   void announce() {
     if (waiting_ > 0) changed_.notify_all();

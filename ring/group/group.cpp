@@ -73,7 +73,7 @@ Group::Impl::Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net
       recorder_(config.recorder),
       links_(std::move(links)),
       context_(std::move(context)),
-      queue_(config, context_.control, links_.get()) {
+      queue_(std::make_shared<group::OperationQueue>(config, context_.control, links_.get())) {
   context_.recorders->add(group_->id, group_->name, members, recorder_);
   if (!context_.control) return;
   context_.control->enroll(group_);
@@ -81,18 +81,20 @@ Group::Impl::Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net
 }
 
 void Group::Impl::abort(std::string_view reason) const {
-  if (queue_.in_child()) return;
+  if (queue_->in_child()) return;
+  const std::lock_guard lock(mutex_);
   if (!left_) context_.abort(reason);
 }
 
 std::shared_ptr<Group::Impl> Group::Impl::make(std::vector<int> ranks) const {
-  queue_.check_process();
+  queue_->check_process();
+  const std::lock_guard lock(mutex_);
   if (left_) group::refuse("group", "this rank's world has ended");
   return context_.make_group(std::move(ranks));
 }
 
 group::OperationQueue& Group::Impl::transfers(int from, int to) {
-  queue_.check_process();
+  queue_->check_process();
   const std::lock_guard lock(mutex_);
   if (left_) group::refuse("transfer", "this rank's world has ended");
   auto& pair = transfers_[{from, to}];
@@ -102,20 +104,43 @@ group::OperationQueue& Group::Impl::transfers(int from, int to) {
 
 group::OperationQueue& Group::Impl::queue() {
   if (finished_) group::refuse("world", "used after finish()");
-  return queue_;
+  return *queue_;
+}
+
+// In a child that fork() made nothing of a group can be destroyed: threads that do not exist there have its locks.
+void Group::Impl::release(Impl* group) {
+  if (group->queue_->in_child()) return;
+  std::unique_ptr<Impl> ends(group);
+  if (group->left_ || group->abandon()) return;
+  const auto keep = group->context_.keep;
+  keep(std::move(ends));
+}
+
+bool Group::Impl::abandon() {
+  bool done = queue_->abandon();
+  const std::lock_guard lock(mutex_);
+  for (const auto& [ranks, pair] : transfers_) done &= pair->abandon();
+  return done;
+}
+
+bool Group::Impl::idle() const {
+  const std::lock_guard lock(mutex_);
+  return queue_->idle() && std::ranges::all_of(transfers_, [](const auto& pair) { return pair.second->idle(); });
 }
 
 // World::Impl::leave() sends the goodbye for the world itself, group 0.
 void Group::Impl::leave() {
   if (left_.exchange(true)) return;
-  queue_.close();
+  queue_->close();
+  decltype(transfers_) transfers;
   {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [ranks, pair] : transfers_) pair->leave();
+    const std::lock_guard lock(mutex_);  // a call of the context that began before this function has ended then
+    transfers = transfers_;
   }
+  for (const auto& [ranks, pair] : transfers) pair->leave();
   if (!context_.control) return context_.recorders->remove(group_->id);
   if (group_->id != 0) {
-    context_.control->leave_group(group_->id, queue_.completed());
+    if (!queue_->has_left()) context_.control->leave_group(group_->id, queue_->completed());
     context_.link_router->remove(group_->id);
   }
   links_->close();

@@ -26,21 +26,21 @@ class Group::Impl {
     std::function<std::shared_ptr<Impl>(std::vector<int> ranks)> make_group;  // of ranks of the world
     // The group that carries what rank `from` of the world sends to rank `to` in group `within`.
     std::function<std::shared_ptr<Impl>(std::uint64_t within, int from, int to)> make_transfers;
+    // Keeps a group without handles until its operations are done, or the world ends.
+    std::function<void(std::unique_ptr<Impl>)> keep;
     std::function<void(std::string_view reason)> abort;
   };
 
   Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net::DataLinks> links, GroupContext context);
   ~Impl() { leave(); }
-  // The end of the last handle. In a child that fork() made, nothing of a group can be destroyed: threads that do not
-  // exist there have its locks.
-  static void release(Impl* group) {
-    if (!group->queue_.in_child()) delete group;
-  }
+  // The end of the last handle.
+  static void release(Impl* group);
+  bool idle() const;  // no operation is pending, also between two members
 
   group::OperationQueue& queue();  // throws Error{invalid_argument} after finish()
   std::shared_ptr<Impl> make(std::vector<int> ranks) const;
   void abort(std::string_view reason) const;  // no effect once the world has ended
-  std::optional<Error> failure() const { return queue_.failure(); }
+  std::optional<Error> failure() const { return queue_->failure(); }
   // The queue of what member `from` sends to member `to`.
   group::OperationQueue& transfers(int from, int to);
 
@@ -48,7 +48,7 @@ class Group::Impl {
   // Ends all operations, and sends the other members that this rank has left the group. Blocks until no thread waits
   // for an operation.
   void leave();
-  std::uint64_t completed() const { return queue_.completed(); }
+  std::uint64_t completed() const { return queue_->completed(); }
   const trace::FlightRecorder& recorder() const { return *recorder_; }
 
   const group::RankAndSize self;
@@ -56,12 +56,14 @@ class Group::Impl {
   const Settings settings;
 
  private:
+  bool abandon();
+
   std::shared_ptr<const link::GroupInfo> group_;
   std::shared_ptr<trace::FlightRecorder> recorder_;
   std::shared_ptr<net::DataLinks> links_;
   GroupContext context_;
-  group::OperationQueue queue_;
-  std::mutex mutex_;                                                // guards the next line
+  std::shared_ptr<group::OperationQueue> queue_;
+  mutable std::mutex mutex_;                                        // guards the next line, and calls of the context
   std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_;  // by sender and receiver
   std::atomic<bool> finished_ = false, left_ = false;
 };

@@ -1,5 +1,6 @@
 #include "ring/group/operation_queue.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "ring/base/text.hpp"
@@ -55,7 +56,7 @@ void OperationQueue::run(const Operation& operation) {
 
 // If it throws, the queue is unchanged.
 void OperationQueue::enqueue(PendingOperation& pending, const Operation& operation) {
-  if (!head_) planner_.tidy();
+  planner_.tidy(head_ ? head_->signature.sequence : submitted_, submitted_);
   const Planner::Planned& planned = planner_.plan(operation);
   pending.signature = planned.signature;
   pending.signature.group = group_->id;
@@ -90,18 +91,18 @@ std::shared_ptr<AsyncOperation> OperationQueue::submit(const Operation& counts, 
 }
 
 std::shared_ptr<AsyncOperation> OperationQueue::submit_locked(const Operation& operation) {
+  if (!thread_.joinable()) thread_ = quiet_thread([this] { work(); });  // may throw, so before the operation is queued
   auto pending = pool_.take(*this);
   pending->keep(operation);
   enqueue(*pending, operation);
   pending->self = pending;
-  if (!thread_.joinable()) thread_ = quiet_thread([this] { work(); });
   return pending;
 }
 
 void OperationQueue::wait_until_done(Lock& lock, const PendingOperation& pending) {
   while (baton_.acquire(lock, pending.done)) {
     drive(lock, callers_waiter_, baton_.closed(), [&] { return pending.done.load(std::memory_order_relaxed); });
-    baton_.release();
+    release();
   }
   offer_work();  // the background thread took none while a caller wanted the baton
 }
@@ -118,8 +119,9 @@ void OperationQueue::wait(const AsyncOperation& operation) {
 
 bool OperationQueue::wait_for(const AsyncOperation& operation, std::chrono::milliseconds limit) {
   check_may_wait();
+  constexpr std::chrono::milliseconds kMax = std::chrono::hours(24 * 365 * 100);  // more would overflow
   Lock lock(mutex_);
-  return baton_.wait_for(lock, limit, operation.done);
+  return baton_.wait_for(lock, std::min(limit, kMax), operation.done);
 }
 
 bool OperationQueue::when_done(AsyncOperation& operation, std::function<void(const Error*)> callback) {
@@ -169,13 +171,14 @@ void OperationQueue::complete(Lock& lock) {
 
 void OperationQueue::complete_async(Lock& lock, AsyncOperation& operation) {
   const auto self = std::move(operation.self);  // keeps it alive to the end of this function
-  const auto when_done = std::exchange(operation.when_done, nullptr);
+  auto when_done = std::exchange(operation.when_done, nullptr);
   operation.done.store(true, std::memory_order_release);
   pool_.put(self);
   if (!when_done) return;
   lock.unlock();
   in_callback = true;
   when_done(operation.error ? &*operation.error : nullptr);
+  when_done = nullptr;  // without the lock: it may have the group's last handle
   in_callback = false;
   lock.lock();
 }
@@ -208,14 +211,44 @@ void OperationQueue::work() {
   Lock lock(mutex_);
   while (baton_.acquire_in_background(lock, [this] { return head_ != nullptr; })) {
     drive(lock, threads_waiter_, baton_.must_yield(), [this] { return baton_.must_yield() > 0; });
-    baton_.release();
+    release();
   }
 }
 
+// The control plane may be gone once failure_ is set, which close() does.
 std::optional<Error> OperationQueue::failure() const {
-  if (control_ && control_->failed()) return control_->error();
+  if (in_child()) return std::nullopt;
   const Lock lock(mutex_);
+  if (!failure_ && control_ && control_->failed()) return control_->error();
   return failure_;
+}
+
+void OperationQueue::release() {
+  baton_.release();
+  leave_if_abandoned();
+}
+
+void OperationQueue::leave_if_abandoned() {
+  if (!abandoned_ || left_ || head_ || baton_.held()) return;
+  left_ = true;
+  if (control_) control_->leave_group(group_->id, completed_);
+}
+
+bool OperationQueue::abandon() {
+  const Lock lock(mutex_);
+  abandoned_ = true;
+  leave_if_abandoned();
+  return left_;
+}
+
+bool OperationQueue::idle() const {
+  const Lock lock(mutex_);
+  return !head_ && !baton_.held();
+}
+
+bool OperationQueue::has_left() const {
+  const Lock lock(mutex_);
+  return left_;
 }
 
 void OperationQueue::end(Error why) {
@@ -238,6 +271,7 @@ void OperationQueue::close() {
     complete(lock);
   }
   baton_.wait_until_unused(lock);
+  pool_.clear();
 }
 
 std::uint64_t OperationQueue::completed() const {

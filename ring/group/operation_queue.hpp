@@ -1,7 +1,8 @@
 // One group's operations, in the order of their submission. A blocking call acquires the baton if no thread is moving
 // the group's data, and moves the bytes itself, without handing them to another thread. The group's background thread
 // moves asynchronous operations while no thread waits; it starts with the first of them.
-// Any thread. Owned by Group::Impl; knows links and the control plane, not how the ranks found each other.
+// Any thread. Owned by Group::Impl, which closes it, and by the asynchronous operations that it made; knows links and
+// the control plane, not how the ranks found each other.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -16,7 +17,7 @@
 
 namespace anello::group {
 
-class OperationQueue {
+class OperationQueue : public std::enable_shared_from_this<OperationQueue> {
  public:
   struct GroupConfig {
     int rank = 0;  // this rank's, in the group
@@ -60,6 +61,12 @@ class OperationQueue {
   // For a world of one, which has no control plane: every later operation fails with this.
   void end(Error why);
 
+  // The group's last handle is gone: when its operations are done, the other members are sent that this rank has left.
+  // True if they are done already.
+  bool abandon();
+  bool idle() const;
+  bool has_left() const;  // that was sent
+
   // Fails all operations that are not done, and blocks until no thread waits for one. Not from a callback.
   void close();
 
@@ -81,6 +88,8 @@ class OperationQueue {
   Error verdict(const Error& cause);
   void work();
   void offer_work();
+  void release();
+  void leave_if_abandoned();
 
   ProcessMark process_;
   int world_rank_;
@@ -95,6 +104,7 @@ class OperationQueue {
   Planner planner_;
   PendingOperation *head_ = nullptr, *tail_ = nullptr;
   bool begun_ = false;  // the head
+  bool abandoned_ = false, left_ = false;
   std::uint64_t submitted_ = 0, completed_ = 0;
   std::optional<Error> failure_;
   AsyncOperationPool pool_;

@@ -55,7 +55,7 @@ OperationRunner::OperationRunner(int rank, const link::GroupInfo& group, trace::
 
 void OperationRunner::start(const PendingOperation& pending) {
   operation_ = &pending;
-  moving_ = sent_waiting_ = sent_overdue_ = false;
+  started_ = moving_ = sent_waiting_ = sent_overdue_ = false;
   next_report_ = limits_.report;
   stuck_since_.reset();
   const Operation& operation = *pending.operation;
@@ -68,6 +68,7 @@ void OperationRunner::start(const PendingOperation& pending) {
     const run::Buffer nothing(nothing_.data(), 1);
     execution_.start(*pending.plan, run::arithmetic(DType::u8, Op::max), nothing, nothing);
   }
+  started_ = true;
   traced_ = timeline_->active();
   if (traced_) trace_.start(execution_, group_.members, pending.arithmetic.wire_shift, pending.arithmetic.shift);
 }
@@ -89,7 +90,7 @@ run::Buffer OperationRunner::prescaled(const PendingOperation& pending, double f
 
 bool OperationRunner::advance(link::Waiter& waiter, const std::atomic<int>& interrupt) {
   if (size_ == 1)
-    execution_.compute();
+    while (!execution_.done()) execution_.compute();
   else if (!move(waiter, interrupt))
     return false;
   check_agreed();
@@ -291,6 +292,7 @@ void OperationRunner::give_up() {
 }
 
 std::string OperationRunner::how_far() const {
+  if (!started_) return "0 % done";
   const auto [moved, all] = execution_.progress();
   return text(all ? 100 * moved / all : 0, " % done");
 }

@@ -77,7 +77,8 @@ class OperationRunner {
   bool compares_;
   Results results_;
   const PendingOperation* operation_ = nullptr;
-  bool moving_ = false;  // its links are open
+  bool started_ = false;  // its execution
+  bool moving_ = false;   // its links are open
   std::vector<link::Link*> link_of_;
   run::Execution execution_;
   run::Driver driver_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ring/base/text.hpp"
+#include "ring/group/operation_queue.hpp"
 
 namespace anello::group {
 namespace {
@@ -61,7 +62,7 @@ void AsyncOperation::keep(const Operation& asked) {
 std::shared_ptr<AsyncOperation> AsyncOperationPool::take(OperationQueue& owner) {
   const auto unused = [](const auto& operation) { return operation.use_count() == 1; };
   const auto found = std::find_if(spare_.begin(), spare_.end(), unused);
-  if (found == spare_.end()) return std::make_shared<AsyncOperation>(owner);
+  if (found == spare_.end()) return std::make_shared<AsyncOperation>(owner.shared_from_this());
   auto operation = std::move(*found);
   *found = std::move(spare_.back());
   spare_.pop_back();

@@ -38,12 +38,12 @@ struct PendingOperation {
 std::string describe(const PendingOperation& pending, const link::GroupInfo& group);
 
 struct AsyncOperation : PendingOperation {
-  explicit AsyncOperation(OperationQueue& its_owner) : owner(its_owner) { async = this; }
+  explicit AsyncOperation(std::shared_ptr<OperationQueue> its_owner) : owner(std::move(its_owner)) { async = this; }
 
   // Copies the operation and what it borrows, into the memory of an earlier use if there is enough.
   void keep(const Operation& asked);
 
-  OperationQueue& owner;  // may be gone once this is done
+  const std::shared_ptr<OperationQueue> owner;  // closed once its group is gone
   std::function<void(const Error*)> when_done;
   std::shared_ptr<AsyncOperation> self;  // while it is in the queue
 
@@ -57,8 +57,9 @@ struct AsyncOperation : PendingOperation {
 // Asynchronous operations that are done, for reuse without allocation.
 class AsyncOperationPool {
  public:
-  // One without other references, or a new one.
+  // One without other references, or a new one. The pool's own refer to the owner too, until clear().
   std::shared_ptr<AsyncOperation> take(OperationQueue& owner);
+  void clear() { spare_.clear(); }
   // One that is done; others may still refer to it. Dropped if there are enough.
   void put(const std::shared_ptr<AsyncOperation>& operation) {
     if (spare_.size() < kMaxSpare) spare_.push_back(operation);

@@ -9,6 +9,11 @@
 namespace anello::group {
 namespace {
 
+std::uint64_t bytes_of(const plan::Plan& plan) {
+  const auto bytes = [](const auto& list) { return list.capacity() * sizeof list[0]; };
+  return sizeof plan + bytes(plan.steps) + bytes(plan.streams) + bytes(plan.sources) + bytes(plan.deps);
+}
+
 Algorithm algorithm_named(ErrorCode code, std::string_view what, std::string_view given) {
   Algorithm algorithm;
   if (!parse(given, algorithm))
@@ -26,12 +31,13 @@ algorithms::Facts with_settings(algorithms::Facts facts, const Settings& setting
 }
 
 Planner::Planner(int rank, std::uint32_t generation, const algorithms::Facts& facts, algorithms::Table table,
-                 const Settings& settings)
+                 const Settings& settings, std::uint64_t max_bytes)
     : rank_(rank),
       size_(facts.world),
       generation_(generation),
       facts_(with_settings(facts, settings)),
-      table_(std::move(table)) {}
+      table_(std::move(table)),
+      max_bytes_(max_bytes) {}
 
 const Planner::Planned& Planner::plan(const Operation& operation) {
   const Asked asked = what_is_asked(operation);
@@ -103,12 +109,24 @@ const plan::Plan& Planner::plan_for(const Signature& signature) {
   const std::tuple<Kind, Algorithm, const algorithms::Shape&, std::uint32_t> key{signature.kind, signature.algorithm,
                                                                                  shape_, signature.slab_elems};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
-  return plans_.emplace(Key(key), make_plan(signature)).first->second;
+  const plan::Plan& made = plans_.emplace(Key(key), make_plan(signature)).first->second;
+  bytes_ += bytes_of(made);
+  return made;
 }
 
-void Planner::forget() {
-  plans_.clear();
+void Planner::forget(std::uint64_t next) {
+  forgotten_.push_back({next, std::exchange(bytes_, 0), std::exchange(plans_, {})});
   planned_.plan = nullptr;
+}
+
+void Planner::free_unused(std::uint64_t oldest) {
+  std::erase_if(forgotten_, [oldest](const Forgotten& each) { return each.next <= oldest; });
+}
+
+std::uint64_t Planner::bytes() const {
+  std::uint64_t all = bytes_;
+  for (const Forgotten& each : forgotten_) all += each.bytes;
+  return all;
 }
 
 }  // namespace anello::group

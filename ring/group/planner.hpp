@@ -4,6 +4,7 @@
 #pragma once
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include "ring/algorithms/selection.hpp"
 #include "ring/base/config.hpp"
@@ -17,27 +18,36 @@ algorithms::Facts with_settings(algorithms::Facts facts, const Settings& setting
 
 class Planner {
  public:
-  // `facts` and `table` are equal on all ranks. The settings are added to the facts.
+  // `facts` and `table` are equal on all ranks. The settings are added to the facts. Plans that are not forgotten take
+  // `max_bytes` at most, except for the last.
   Planner(int rank, std::uint32_t generation, const algorithms::Facts& facts, algorithms::Table table,
-          const Settings& settings);
+          const Settings& settings, std::uint64_t max_bytes = 64 << 20);
 
   struct Planned {
     Signature signature;  // without its sequence number
     const plan::Plan* plan = nullptr;
     run::Arithmetic arithmetic;
   };
-  // The result is valid until the next call, its plan until the next tidy(). Throws Error{invalid_argument,
+  // The result is valid until the next call, its plan until tidy() frees it. Throws Error{invalid_argument,
   // configuration}.
   const Planned& plan(const Operation& operation);
 
-  // Forgets plans, if there are many.
-  void tidy() {
-    if (plans_.size() > kManyPlans) forget();
+  // Forgets plans, if they take much memory, and frees those that no operation uses any more. Operations are numbered
+  // and end in that order: `oldest` is the first that is not done, `next` the one to be planned next.
+  void tidy(std::uint64_t oldest, std::uint64_t next) {
+    if (bytes_ > max_bytes_) forget(next);
+    if (!forgotten_.empty()) free_unused(oldest);
   }
+  std::uint64_t bytes() const;  // of all plans, also those that are forgotten and in use
 
  private:
-  static constexpr std::size_t kManyPlans = 1024;
   using Key = std::tuple<Kind, Algorithm, algorithms::Shape, std::uint32_t>;
+  using Plans = std::map<Key, plan::Plan, std::less<>>;
+  struct Forgotten {
+    std::uint64_t next = 0;  // the first operation that cannot use them
+    std::uint64_t bytes = 0;
+    Plans plans;
+  };
 
   // What the choice depends on.
   struct Asked {
@@ -49,14 +59,17 @@ class Planner {
   Asked what_is_asked(const Operation& operation) const;
   Signature with_choice(const Asked& asked) const;
   const plan::Plan& plan_for(const Signature& signature);
-  void forget();
+  void forget(std::uint64_t next);
+  void free_unused(std::uint64_t oldest);
   plan::Plan make_plan(const Signature& signature) const;
 
   int rank_, size_;
   std::uint32_t generation_;
   algorithms::Facts facts_;
   algorithms::Table table_;
-  std::map<Key, plan::Plan, std::less<>> plans_;
+  Plans plans_;
+  std::uint64_t max_bytes_, bytes_ = 0;  // of plans_
+  std::vector<Forgotten> forgotten_;
   // Of the last call; without a plan if there was none, or it failed.
   Asked asked_;
   algorithms::Shape shape_;

@@ -18,18 +18,18 @@ std::optional<Error> Work::error() const {
 }
 
 void Work::wait() const {
-  if (!done()) operation_->owner.wait(*operation_);
+  if (!done()) operation_->owner->wait(*operation_);
   if (operation_ && operation_->error) throw Error(*operation_->error);
 }
 
 bool Work::wait_for(std::chrono::milliseconds limit) const {
-  if (!done() && !operation_->owner.wait_for(*operation_, limit)) return false;
+  if (!done() && !operation_->owner->wait_for(*operation_, limit)) return false;
   if (operation_ && operation_->error) throw Error(*operation_->error);
   return true;
 }
 
 void Work::when_done(std::function<void(const Error*)> callback) {
-  if (!done() && operation_->owner.when_done(*operation_, callback)) return;
+  if (!done() && operation_->owner->when_done(*operation_, callback)) return;
   callback(operation_ && operation_->error ? &*operation_->error : nullptr);
 }
 

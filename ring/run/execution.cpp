@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
-#include "ring/base/check.hpp"
 #include "ring/plan/limit.hpp"
 
 namespace anello::run {
@@ -17,7 +17,7 @@ Execution::Memory Execution::allocate(std::size_t bytes) {
   constexpr std::size_t kPage = 4096;
   bytes = (bytes + kPage - 1) / kPage * kPage;
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes));
-  ANELLO_CHECK(memory != nullptr);
+  if (!memory) throw std::bad_alloc();
   std::memset(memory, 0, bytes);  // page faults now, not on the path of a collective
   return Memory(memory);
 }
@@ -29,6 +29,7 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
   const std::size_t bytes = plan.scratch_elems << arithmetic.shift;
   if (bytes > scratch_bytes_) {
     scratch_.reset();
+    scratch_bytes_ = 0;
     scratch_ = allocate(bytes);
     scratch_bytes_ = bytes;
   }
@@ -221,19 +222,19 @@ void Execution::reduce(const plan::Step& step, const std::byte* incoming, std::u
 }
 
 bool Execution::compute() {
-  bool worked = false;
+  std::uint64_t left = kLocalBytes >> arithmetic_.shift;
   for (std::size_t s = plan_->streams.size(); s-- > 0 && plan_->streams[s].kind == plan::Stream::Kind::local;) {
     Cursor& cursor = cursors_[s];
-    while (cursor.step < cursor.end) {
+    while (cursor.step < cursor.end && left > 0) {
       const plan::Step& step = plan_->steps[cursor.step];
-      const std::uint64_t to = allowed(step);
+      const std::uint64_t to = std::min(allowed(step), cursor.elems + left);
       if (to <= cursor.elems) break;
       fold(step, cursor.elems, to);
+      left -= to - cursor.elems;
       advance(cursor, to - cursor.elems);
-      worked = true;
     }
   }
-  return worked;
+  return left < kLocalBytes >> arithmetic_.shift;
 }
 
 // Block by block, so that what is between two sources stays in the first-level cache.

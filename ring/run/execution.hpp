@@ -1,6 +1,7 @@
 // How far one plan has been carried out. Knows plans, buffers and arithmetic; makes no system call and reads no clock.
 // Its driver asks what can be sent or received now, and reports how many bytes moved. One thread at a time.
-// Reused for call after call: start() allocates only if a plan needs more memory than every plan before it.
+// Reused for call after call: start() allocates only if a plan needs more memory than every plan before it, and throws
+// std::bad_alloc.
 //
 // Elements may travel as a narrower type. Then every rank's contribution is rounded to it once, also where it is
 // reduced at home, and so is every partial sum that is sent; what is sent from the output is rounded there too, so that
@@ -23,6 +24,7 @@ class Execution {
  public:
   static constexpr std::size_t kReceiveBytes = 512 << 10;  // received and reduced while it is in the second-level cache
   static constexpr std::size_t kBlockBytes = 8 << 10;      // folded while it is in the first
+  static constexpr std::size_t kLocalBytes = 256 << 10;    // worked on between two looks at the links
   static constexpr std::size_t kMaxElemBytes = 16;
   static constexpr std::size_t kStageBytes = 32 << 10;  // narrowed at a time, for each stream that sends
 
@@ -44,7 +46,7 @@ class Execution {
   // it can use now, and returns how many bytes that was.
   std::size_t accept(std::uint32_t s, ConstBytes incoming);
 
-  // Local work that has become possible. True if any was done.
+  // Local work that has become possible, kLocalBytes at most. True if any was done.
   bool compute();
 
   bool ended(std::uint32_t s) const { return cursors_[s].step == cursors_[s].end; }

@@ -1,5 +1,6 @@
 // How a world makes its groups. The first is the world itself.
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "ring/base/text.hpp"
@@ -37,11 +38,21 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::vector<int> members) {
   const std::uint64_t group = identify(members);
   std::string name = name_of(members);
   auto made = make_group(group, std::move(name), std::move(members));
+  std::vector<std::unique_ptr<Group::Impl>> done;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
+  const auto idle = std::partition(kept_.begin(), kept_.end(), [](const auto& each) { return !each->idle(); });
+  done.assign(std::move_iterator(idle), std::move_iterator(kept_.end()));
+  kept_.erase(idle, kept_.end());
   if (left_) group::refuse("group", "this rank's world has ended");
   std::erase_if(groups_, [](const auto& each) { return each.expired(); });
   groups_.push_back(made);
   return made;
+}
+
+// If the world has ended, the group ends here.
+void World::Impl::keep(std::unique_ptr<Group::Impl> group) {
+  const std::lock_guard lock(mutex_);
+  if (!left_) kept_.push_back(std::move(group));
 }
 
 // One for each direction, so that two ranks that send to each other do not wait for each other.
@@ -91,6 +102,7 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
       .recorders = &diagnosis_.recorders(),
       .make_group = [this](std::vector<int> some) { return make_group(std::move(some)); },
       .make_transfers = [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); },
+      .keep = [this](std::unique_ptr<Group::Impl> ends) { keep(std::move(ends)); },
       .abort = [this](std::string_view reason) { abort(reason); }};
   const auto shared = [](auto... arguments) {
     return std::shared_ptr<Group::Impl>(new Group::Impl(std::move(arguments)...), Group::Impl::release);

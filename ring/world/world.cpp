@@ -104,12 +104,15 @@ void World::Impl::finish() {
 // Groups before the world, so that the others learn how many operations of each group were completed.
 void World::Impl::leave() {
   std::vector<std::weak_ptr<Group::Impl>> groups;
+  std::vector<std::unique_ptr<Group::Impl>> kept;
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(left_, true)) return;
     groups = groups_;
+    kept = std::move(kept_);
   }
   delist();
+  for (const auto& each : kept) each->leave();
   for (const auto& each : groups)
     if (const auto group = each.lock()) group->leave();
   if (all_ranks_) all_ranks_->leave();

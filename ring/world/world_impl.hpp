@@ -50,6 +50,7 @@ class World::Impl {
   std::shared_ptr<Group::Impl> make_group(std::vector<int> members);
   std::shared_ptr<Group::Impl> make_group(std::uint64_t group, std::string name, std::vector<int> members);
   std::shared_ptr<Group::Impl> make_pair(std::uint64_t within, int from, int to);
+  void keep(std::unique_ptr<Group::Impl> group);
   std::uint64_t identify(const std::vector<int>& members);
   struct Alive;
   static Alive& alive();
@@ -79,6 +80,7 @@ class World::Impl {
   std::mutex mutex_;                                // guards what follows
   std::map<std::vector<int>, std::uint64_t> made_;  // how many groups of these members were made
   std::vector<std::weak_ptr<Group::Impl>> groups_;
+  std::vector<std::unique_ptr<Group::Impl>> kept_;  // without handles, until their operations are done
   std::shared_ptr<Group::Impl> all_ranks_;
   bool left_ = false;
 };

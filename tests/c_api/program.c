@@ -172,7 +172,10 @@ static void groups_and_work(context* c) {
   if (c->size > 1 && c->rank < 2) {
     OK(anello_group_create(c->group, members, 2, &pair));
     OK(anello_barrier(pair, NULL, NULL));
-    anello_group_free(pair);
+    OK(anello_barrier(pair, NULL, &work));
+    anello_group_free(pair); /* what was started goes on */
+    OK(anello_work_wait(work));
+    anello_work_free(work);
   }
   EXPECT(anello_group_create(c->group, members, 0, &pair) == ANELLO_INVALID_ARGUMENT);
   OK(anello_barrier(c->group, NULL, &work));

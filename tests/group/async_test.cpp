@@ -106,6 +106,16 @@ TEST(Async, wait_for_gives_up_in_time) {
   });
 }
 
+TEST(Async, wait_for_the_longest_time_waits) {
+  run_world(2, [](World& world) {
+    std::vector<float> values(10, 1.F);
+    if (world.rank() == 1) std::this_thread::sleep_for(milliseconds(50));
+    Work work = world.allreduce_async(values);
+    EXPECT_TRUE(work.wait_for(milliseconds::max()));
+    EXPECT_EQ(values[9], 2.F);
+  });
+}
+
 TEST(Async, wait_all_waits_for_all) {
   run_world(2, [](World& world) {
     std::vector<std::vector<float>> values(5, std::vector<float>(100'000, 1.F));

@@ -280,6 +280,81 @@ TEST(Groups, a_call_in_progress_fails_when_the_world_ends) {
   }
 }
 
+// The last handle goes, and what was started goes on.
+TEST(Groups, end_after_the_work_that_was_started) {
+  run_world(2, [](World& world) {
+    for (int k = 0; k < 6; k++) {
+      std::vector<float> values(100'000, 1.F), more(10, 1.F);
+      std::atomic<int> received = 0;
+      Work work;
+      {
+        Group group = world.split(0);
+        work = group.allreduce_async(values);
+        if (world.rank() == 0)
+          group.send_async(more, 1).when_done([&](const Error* error) { received = error ? 2 : 1; });
+        if (world.rank() == 1)
+          group.recv_async(more, 0).when_done([&](const Error* error) { received = error ? 2 : 1; });
+      }
+      if (k % 3 == 1) world.barrier();
+      if (k % 3 == 2) std::this_thread::sleep_for(milliseconds(2));
+      work.wait();
+      EXPECT_EQ(values.back(), 2.F);
+      while (received == 0) std::this_thread::yield();
+      EXPECT_EQ(received, 1);
+    }
+    world.finish();
+  });
+}
+
+TEST(Groups, a_member_whose_work_was_the_last_is_named) {
+  const std::vector<Told> all = told_on_all_ranks(2, [](World& world) {
+    std::vector<float> values(100'000, 1.F);
+    Work work;
+    std::optional<Group> group = world.group({0, 1});
+    if (world.rank() == 0) world.barrier();
+    work = group->allreduce_async(values);
+    if (world.rank() == 1) group.reset();
+    if (world.rank() == 1) world.barrier();
+    work.wait();
+    if (group) group->barrier();
+    world.barrier();
+  });
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_THAT(told.error->message(), HasSubstr("rank 1 on localhost left group (0, 1) after 1 operations"));
+  }
+}
+
+TEST(Groups, that_outlive_their_world_have_its_end_as_their_failure) {
+  run_world(2, [](World& world) {
+    std::optional<Group> group;
+    {
+      World moved = std::move(world);
+      group = moved.group({0, 1});
+      expect_works(*group);
+      EXPECT_EQ(group->failure(), std::nullopt);
+    }
+    ASSERT_TRUE(group->failure());
+    EXPECT_EQ(group->failure()->code(), ErrorCode::aborted);
+    group->abort("too late");
+  });
+}
+
+// There is no memory for what rank 1 has to do before its first byte: its operation has not begun.
+TEST(Groups, a_rank_without_memory_is_an_error_of_all) {
+  if (kSlowdown > 1) return;  // a sanitizer ends the process
+  const std::vector<Told> all = told_on_all_ranks(2, [](World& world) {
+    float one = 1;
+    const Tensor huge(&one, PTRDIFF_MAX / sizeof one, DType::f32);
+    world.reduce(huge, 0, Op::sum, {.slab_bytes = 0, .prescale = world.rank() == 1 ? 0.5 : 1});
+  });
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
+    EXPECT_EQ(told.error->code(), ErrorCode::aborted);
+    EXPECT_THAT(told.error->message(), HasSubstr("rank 1 cannot go on"));
+  }
+}
+
 TEST(Groups, outlive_their_world_without_working) {
   run_world(2, [](World& world) {
     std::optional<Group> group, copy;

@@ -8,6 +8,7 @@
 #include "ring/algorithms/plans.hpp"
 #include "ring/plan/plan_builder.hpp"
 #include "tests/run/by_hand.hpp"
+#include "tests/support/random.hpp"
 
 namespace anello::run {
 namespace {
@@ -274,6 +275,29 @@ TEST(Execution, a_world_of_one_copies) {
   EXPECT_TRUE(execution.compute());
   EXPECT_TRUE(execution.done());
   EXPECT_EQ(out.values(), in.values());
+}
+
+TEST(Execution, a_large_copy_lets_the_links_be_served_in_between) {
+  constexpr std::size_t kParts = 4, kCount = kParts * Execution::kLocalBytes / 4;
+  const plan::Plan plan = algorithms::plan_allreduce(Algorithm::ring, {.rank = 0, .world = 1, .count = kCount});
+  Words in = numbers(kCount, 10), out(kCount);
+  Execution execution;
+  execution.start(plan, kLopsided, whole(in), whole(out));
+  for (std::size_t k = 0; k < kParts; k++) {
+    EXPECT_FALSE(execution.done()) << k;
+    EXPECT_TRUE(execution.compute()) << k;
+  }
+  EXPECT_TRUE(execution.done());
+  EXPECT_EQ(out, in);
+}
+
+TEST(Execution, without_memory_does_not_start) {
+  if (kSlowdown > 1) return;  // a sanitizer ends the process
+  plan::Plan plan = star(0, 4);
+  plan.scratch_elems = std::uint64_t(1) << 58;
+  Words mine = numbers(4, 100);
+  Execution execution;
+  EXPECT_THROW(execution.start(plan, kLopsided, whole(mine), whole(mine)), std::bad_alloc);
 }
 
 TEST(Execution, reports_how_far_it_is) {

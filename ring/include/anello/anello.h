@@ -186,7 +186,8 @@ anello_status anello_group_create(anello_group* group, const int* members, size_
 /* Divides a group: ranks that give the same colour form a new group, ordered by key, then by rank. All ranks call; it
  * blocks. */
 anello_status anello_group_split(anello_group* group, int colour, int key, anello_group** part);
-/* The group ends for this rank. If other ranks need this rank in it after that, their calls return ANELLO_RANK_LEFT. */
+/* The group ends for this rank, when the operations that were started are done. If other ranks need this rank in it
+ * after that, their calls return ANELLO_RANK_LEFT. */
 void anello_group_free(anello_group* group);
 int anello_rank(const anello_group* group);                    /* this rank's number in the group, from 0 */
 int anello_size(const anello_group* group);                    /* the number of ranks in the group */

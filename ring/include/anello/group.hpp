@@ -64,8 +64,9 @@ struct ReduceOptions {
 
 class Group {
  public:
-  // A Group is a handle: copies refer to the same group. The group ends with its last handle, or with its world. If
-  // other ranks need this rank in the group after that, their calls throw Error{rank_left}.
+  // A Group is a handle: copies refer to the same group. The group ends with its last handle, when the operations that
+  // were started are done, or with its world. If other ranks need this rank in the group after that, their calls throw
+  // Error{rank_left}.
   Group(const Group&) = default;
   Group& operator=(const Group&) = default;
   Group(Group&&) noexcept = default;

@@ -1,0 +1,41 @@
+#include "ring/group/planner.hpp"
+
+#include <gtest/gtest.h>
+
+namespace anello::group {
+namespace {
+
+// Operations of ever new sizes, each begun before the one before is done.
+TEST(Planner, forgets_plans_though_the_queue_is_never_empty) {
+  Settings settings;
+  settings.slab_bytes = 1;  // many steps
+  constexpr std::uint64_t kMax = 100'000;
+  Planner planner(0, 0, {.world = 8}, {}, settings, kMax);
+  const plan::Plan* before = nullptr;
+  std::uint64_t largest = 0, made = 0, last = 0;
+  for (std::uint64_t number = 0; made < 4 * kMax; number++) {
+    planner.tidy(number > 0 ? number - 1 : 0, number);
+    last = planner.bytes();
+    const Operation operation{.kind = Kind::allreduce, .dtype = DType::u8, .count = (2 << 20) + number};
+    const Planner::Planned& planned = planner.plan(operation);
+    made += planner.bytes() - last;
+    largest = std::max(largest, planner.bytes());
+    ASSERT_EQ(planned.plan->input_elems, operation.count);
+    ASSERT_TRUE(!before || before->input_elems == operation.count - 1) << "a plan that is used was freed";
+    before = planned.plan;
+  }
+  EXPECT_LT(largest, 2 * kMax);
+}
+
+TEST(Planner, finds_a_plan_again) {
+  Planner planner(0, 0, {.world = 3}, {}, {});
+  const auto plan = [&](std::uint64_t count) {
+    return planner.plan({.kind = Kind::allreduce, .dtype = DType::f32, .count = count}).plan;
+  };
+  const plan::Plan* const first = plan(100);
+  EXPECT_NE(plan(200), first);
+  EXPECT_EQ(plan(100), first);
+}
+
+}  // namespace
+}  // namespace anello::group
