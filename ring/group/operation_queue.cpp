@@ -27,7 +27,8 @@ OperationQueue::OperationQueue(const GroupConfig& config, net::ControlPlane* con
       callers_waiter_(config.wait_policy, *config.group->bell),
       threads_waiter_(never_spins(config.wait_policy), *config.group->bell),
       runner_(config.rank, *group_, *recorder_, control, links, config.timeline,
-              {config.settings.stall_time, config.settings.operation_limit}, config.settings.integrity != 0),
+              {config.settings.stall_time, config.settings.operation_limit, config.settings.silence_limit / 2},
+              config.settings.integrity != 0),
       planner_(config.rank, config.generation, config.facts, config.table, config.settings) {}
 
 void OperationQueue::check_process() const {

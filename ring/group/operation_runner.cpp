@@ -166,6 +166,7 @@ void OperationRunner::sleep(link::Waiter& waiter) {
   waiter.sleep(limit);
   recorder_.tally.slept(trace::ticks() - from);
   if (traced_) trace_.slept(from);
+  if (limits_.ping.count() > 0 && stuck >= limits_.ping && now >= pinged_at_ + limits_.ping) ping_peers();
 }
 
 void OperationRunner::moves_again() {
@@ -203,6 +204,16 @@ bool OperationRunner::may_sleep(link::Waiter& waiter) {
       may &= link.may_sleep(writable);
   });
   return may;
+}
+
+// From most peers no heartbeats come: only this notices that the network between two ranks is cut.
+void OperationRunner::ping_peers() {
+  if (!moving_) return;
+  pinged_at_ = steady_clock::now();
+  driver_.each_wanted([&](const link::Link& link, bool) {
+    const auto peer = std::find(link_of_.begin(), link_of_.end(), &link);
+    control_->ping(world_rank(int(peer - link_of_.begin())));
+  });
 }
 
 bool OperationRunner::links_ready() {

@@ -22,6 +22,7 @@ class OperationRunner {
   struct OperationLimits {
     std::chrono::milliseconds report{0};  // then it is reported; again after twice that time, four times, ...
     std::chrono::milliseconds end{0};     // then the world ends
+    std::chrono::milliseconds ping{0};  // then the peers that it waits for are pinged, again after each further period
   };
 
   // `rank` is this one in the group; errors name ranks in the world. `control` and `links` are null in a world of one.
@@ -59,6 +60,7 @@ class OperationRunner {
   std::chrono::milliseconds report_stall(std::chrono::milliseconds stuck);
   std::chrono::milliseconds end_world(std::chrono::milliseconds stuck);
   bool may_sleep(link::Waiter& waiter);
+  void ping_peers();
   bool links_ready();
   void check_agreed() const;
   void finish();
@@ -77,8 +79,9 @@ class OperationRunner {
   bool compares_;
   Results results_;
   const PendingOperation* operation_ = nullptr;
-  bool started_ = false;  // its execution
-  bool moving_ = false;   // its links are open
+  bool started_ = false;                             // its execution
+  bool moving_ = false;                              // its links are open
+  std::chrono::steady_clock::time_point pinged_at_;  // the last time, in any operation
   std::vector<link::Link*> link_of_;
   run::Execution execution_;
   run::Driver driver_;

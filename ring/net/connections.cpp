@@ -124,8 +124,12 @@ awaitable<void> PeerConnections::let_in(Socket socket) {
     const Check check = [this](const Claim& claim) { return acceptable(claim); };
     const Claim claim = co_await accept_handshake(socket, credentials_, check);
     place.reset();
-    if (!spare_.take()) exhausted_();
-    accepted_(claim, std::move(socket));
+    if (claim.role == Role::ping) {
+      socket.close(ignored);
+    } else {
+      if (!spare_.take()) exhausted_();
+      accepted_(claim, std::move(socket));
+    }
   } catch (const HandshakeError& e) {
     rejected_.count(e.reason());
     log(Severity::info, text("dropped a connection: ", e.what()));
@@ -145,7 +149,8 @@ std::optional<Rejection> PeerConnections::acceptable(const Claim& claim) const {
     return Rejection{trace::RejectReason::generation, "it belongs to another run of this job; end that run first"};
   if (claim.to != rank_) return misplaced(text("this is rank ", rank_, ", not ", claim.to));
   if (claim.role == Role::launcher) return {};
-  if (claim.from <= rank_ || claim.from >= int(peers_.size()))
+  const bool is_ping = claim.role == Role::ping && claim.from >= 0;
+  if ((claim.from <= rank_ && !is_ping) || claim.from >= int(peers_.size()))
     return misplaced(text("no rank ", claim.from, " connects here"));
   return {};
 }

@@ -40,8 +40,8 @@ class PeerConnections {
 
   Endpoint endpoint() const;
 
-  // Accepts peers from now on; calls `accepted` and `exhausted` on the background thread. Any thread, once.
-  // Throws Error{network} if a peer's address is not a numeric one.
+  // Accepts peers from now on, and closes those that only ping; calls `accepted` and `exhausted` on the background
+  // thread. Any thread, once. Throws Error{network} if a peer's address is not a numeric one.
   void open(
       std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted = [] {});
 

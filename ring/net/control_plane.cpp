@@ -108,6 +108,32 @@ awaitable<void> ControlPlane::mend(int peer) {
   }
 }
 
+// One after another, so that many peers cost few descriptors. If one does not answer, the world ends.
+awaitable<void> ControlPlane::ping_all() {
+  pinging_ = true;
+  while (!to_ping_.empty() && !leaving_) {
+    const int peer = to_ping_.extract(to_ping_.begin()).value();
+    if (!neighbours_.contains(peer) && !detector_.has_left(peer)) co_await ping_one(peer);
+  }
+  pinging_ = false;
+}
+
+// Any answer will do, also a refusal.
+awaitable<void> ControlPlane::ping_one(int peer) {
+  const auto end = steady_clock::now() + heartbeats_.limit();
+  heartbeats_.add(peer, now());
+  flush();
+  for (bool answered = false; !answered && steady_clock::now() < end;) {
+    try {
+      co_await peer_connections_.connect(peer, Role::ping, 0, 0, steady_clock::now());
+      answered = true;
+    } catch (const Error& e) {
+      answered = e.code() != ErrorCode::timed_out;
+    }
+    if (answered && !neighbours_.contains(peer)) heartbeats_.remove(peer);
+  }
+}
+
 // A rank that connects when others have left may leave itself before it has sent anything. That is not its death, so
 // both sides send a heartbeat at once.
 void ControlPlane::accepted(int peer, PeerConnections::Socket socket) {
@@ -350,6 +376,12 @@ void ControlPlane::stalled(const Signature& signature, std::chrono::milliseconds
 }
 void ControlPlane::overdue(const Signature& signature, std::chrono::milliseconds limit) {
   post([this, signature, limit] { detector_.overdue(signature, limit, now()); });
+}
+void ControlPlane::ping(int peer) {
+  post([this, peer] {
+    to_ping_.insert(peer);
+    if (!pinging_) asio::co_spawn(context_, ping_all(), asio::detached);
+  });
 }
 void ControlPlane::suspect(int peer, std::uint64_t group, std::string how) {
   post([this, peer, group, how = std::move(how)] { detector_.suspect(peer, group, how, now()); });

@@ -56,6 +56,9 @@ class ControlPlane {
   // It made no progress for that time: rank 0 should report it; the world should end.
   void stalled(const Signature& signature, std::chrono::milliseconds period);
   void overdue(const Signature& signature, std::chrono::milliseconds limit);
+  // An operation has waited long for the peer: does the network between the two still carry anything? A peer that does
+  // not answer within the silence limit is silent.
+  void ping(int peer);
   void suspect(int peer, std::uint64_t group, std::string how);  // the data connection with it ended
   void propose(failure::Verdict verdict);
   void abort(failure::Verdict verdict);  // proposes it, and failed() is true on this rank from now on
@@ -69,6 +72,8 @@ class ControlPlane {
 
   asio::awaitable<void> dial(int peer, std::chrono::steady_clock::time_point deadline);
   asio::awaitable<void> mend(int peer);
+  asio::awaitable<void> ping_all();
+  asio::awaitable<void> ping_one(int peer);
   asio::awaitable<void> receive_messages(int peer, Shared neighbour);
   asio::awaitable<void> read_abort(PeerConnections::Socket launcher);
   void handle(int peer, std::string_view message);
@@ -101,6 +106,8 @@ class ControlPlane {
   trace::TickClock clock_;
   std::vector<int> expected_;  // the neighbours' ranks at the start
   std::map<int, Shared> neighbours_;
+  std::set<int> to_ping_;
+  bool pinging_ = false;
   std::set<int> unproven_;  // neighbours since the start was over, from which nothing has been received
   asio::steady_timer timer_;
   bool leaving_ = false;

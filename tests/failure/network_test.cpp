@@ -83,6 +83,42 @@ TEST(Network, that_is_cut_between_two_ranks_ends_the_world_in_time) {
   EXPECT_THAT(told[0].error->message(), ::testing::AnyOf(HasSubstr("rank 2"), HasSubstr("rank 3")));
 }
 
+// Ranks 0 and 3 of 6 send each other no heartbeats.
+TEST(Network, that_is_cut_between_two_ranks_without_heartbeats_ends_the_world) {
+  Proxied world(6);
+  Settings settings = impatient();
+  settings.operation_limit = seconds(20);  // the test ends
+  const auto told = world.told(
+      [&](World& w) {
+        std::vector<int> values(6), received(6);
+        w.alltoall(values, received);
+        w.barrier();
+        if (w.rank() == 0) world.between(0, 3, {.cut_off = true});
+        w.barrier();
+        w.alltoall(values, received);
+        w.barrier();
+      },
+      settings);
+  for (const Told& each : told) {
+    ASSERT_TRUE(each.error) << "rank " << each.rank << " was told nothing";
+    EXPECT_EQ(each.error->code(), ErrorCode::rank_silent) << each.error->what();
+    EXPECT_THAT(each.error->rank(), ::testing::AnyOf(0, 3)) << each.error->what();
+  }
+}
+
+// All ranks wait for rank 3, and ping it.
+TEST(Network, that_carries_the_pings_of_ranks_that_wait_for_long_is_no_failure) {
+  Proxied world(6);
+  expect_right(world.told(
+      [](World& w) {
+        std::vector<int> values(6), received(6);
+        w.alltoall(values, received);
+        if (w.rank() == 3) std::this_thread::sleep_for(2 * kSilenceLimit);
+        w.alltoall(values, received);
+      },
+      impatient()));
+}
+
 // Nobody on one side can know what the other decides.
 TEST(Network, that_falls_apart_ends_the_world_on_both_sides_in_time) {
   Proxied world(4);
