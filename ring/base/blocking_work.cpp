@@ -40,18 +40,13 @@ struct BlockingWork::State {
 
 BlockingWork::BlockingWork() : state_(new State) {}
 
-// A child process has neither the thread nor, perhaps, an unlocked mutex.
-BlockingWork::State& BlockingWork::state() const {
-  State* state = state_.load();
-  if (state->process == getpid()) return *state;
-  auto* const fresh = new State;
-  if (state_.compare_exchange_strong(state, fresh)) return *fresh;
-  delete fresh;
-  return *state;
+bool BlockingWork::is_of_parent() const {
+  return state_->process != getpid();
 }
 
 void BlockingWork::add(Task task) {
-  State& all = state();
+  if (is_of_parent()) return task();
+  State& all = *state_;
   std::unique_lock lock(all.mutex);
   all.tasks.push_back(std::move(task));
   all.added++;
@@ -65,13 +60,15 @@ void BlockingWork::add(Task task) {
 }
 
 std::size_t BlockingWork::size() const {
-  State& all = state();
+  if (is_of_parent()) return 0;
+  State& all = *state_;
   const std::lock_guard lock(all.mutex);
   return std::size_t(all.added - all.done);
 }
 
 void BlockingWork::wait(std::chrono::milliseconds limit) const {
-  State& all = state();
+  if (is_of_parent()) return;
+  State& all = *state_;
   std::unique_lock lock(all.mutex);
   all.changed.wait_for(lock, limit, [&all, last = all.added] { return all.done >= last; });
 }

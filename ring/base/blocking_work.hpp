@@ -1,10 +1,8 @@
 // Work that may block for as long as it likes, such as a write to a pipe that is not read or to a file system that
 // hangs. A thread of its own does it in order; the thread is there only while there is work. No thread waits for the work
-// without a limit, so each task owns what it uses. Never destroy it. Any thread; after fork() the child has no tasks.
+// without a limit, so each task owns what it uses. Never destroy it. Any thread. In a child process after fork() there
+// are no tasks, and a task that is added is done at once by its caller.
 #pragma once
-#include <sys/types.h>
-
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -26,9 +24,9 @@ class BlockingWork {
 
  private:
   struct State;
-  State& state() const;  // of this process
+  bool is_of_parent() const;  // its thread and, perhaps, a lock of its mutex are not here
 
-  mutable std::atomic<State*> state_;
+  State* state_;
 };
 
 }  // namespace anello
