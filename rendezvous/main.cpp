@@ -45,9 +45,11 @@ int run_command(const Words& words, char** argv) {
   return launch::run(job, hooks, argv);
 }
 
-// Prints "ANELLO_RENDEZVOUS=address:port" and serves until SIGINT, SIGTERM or SIGHUP.
+// Prints "ANELLO_RENDEZVOUS=address:port" and serves until SIGINT, SIGTERM or SIGHUP. Each rank takes a descriptor, and
+// more ranks may come than the usual soft limit allows.
 void serve(const ServerOptions& options) {
   open_missing_standard_descriptors();
+  set_open_files_limit(open_files_limit().max);
   Signals signals({SIGINT, SIGTERM, SIGHUP});  // before the server's thread, which inherits the blocked signals
   const RendezvousServer server(options);
   write_all(STDOUT_FILENO, "ANELLO_RENDEZVOUS=" + net::host_port(options.listen_address, server.port()) + "\n",
