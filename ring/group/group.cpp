@@ -77,7 +77,6 @@ Group::Impl::Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net
   context_.recorders->add(group_->id, group_->name, members, recorder_);
   if (!context_.control) return;
   context_.control->enroll(group_);
-  context_.link_router->enroll(links_);
 }
 
 void Group::Impl::abort(std::string_view reason) const {

@@ -20,7 +20,7 @@ namespace {
 constexpr milliseconds kDiagnosisAfter{200};  // an operation in which nothing moves for longer is told the other ranks
 constexpr milliseconds kLongSleep{1000};
 
-// An operation without elements is carried out as a barrier.
+// An operation without elements is carried out as a barrier, or as a transfer of one byte.
 bool has_elements(const Operation& operation) {
   return operation.count > 0 || !operation.received.empty();
 }

@@ -99,10 +99,14 @@ Signature Planner::with_choice(const Asked& asked) const {
   return signature;
 }
 
-// Without elements no data would move, and a rank that has some would go unnoticed. So it becomes a barrier.
+// Without elements no data would move, and a rank that has some would go unnoticed. So it becomes a barrier, or a
+// transfer of one byte: a sender does not wait for its receiver.
 plan::Plan Planner::make_plan(const Signature& signature) const {
-  if (signature.count == 0 && shape_.received.empty() && size_ > 1) return plan_barrier(shape_);
-  return plan_of(signature, shape_);
+  if (signature.count > 0 || !shape_.received.empty() || size_ == 1) return plan_of(signature, shape_);
+  if (signature.kind != Kind::transfer) return plan_barrier(shape_);
+  algorithms::Shape one = shape_;
+  one.count = 1;
+  return plan_of(signature, one);
 }
 
 const plan::Plan& Planner::plan_for(const Signature& signature) {

@@ -30,6 +30,8 @@ namespace {
 // loopback's segments are as large as a small buffer's window, or larger once the kernel has made that smaller.
 constexpr int kSegmentsPerBuffer = 8, kMinSegmentBytes = 128, kMaxSegmentBytes = 32767;
 
+constexpr std::chrono::seconds kWarnAfter{5};  // of trying to connect
+
 // Acknowledgements of loopback need no pacing: reno gains 1.5x over BBR there. On a real network the administrator
 // decides.
 std::string congestion_for(const Identity& identity, const Settings& settings) {
@@ -38,10 +40,17 @@ std::string congestion_for(const Identity& identity, const Settings& settings) {
   return identity.node_count == 1 ? "reno" : "";
 }
 
+// Connections that have not authenticated get a part of the descriptors that the ranks do not need yet.
+std::size_t max_handshakes() {
+  constexpr std::size_t kMin = 8, kMax = 256;
+  return std::clamp(free_descriptors() / 4, kMin, kMax);
+}
+
 }  // namespace
 
 PeerConnections::PeerConnections(asio::io_context& context, const Identity& identity, const Settings& settings,
-                                 trace::RejectedConnections& rejected_connections)
+                                 trace::RejectedConnections& rejected_connections,
+                                 std::chrono::milliseconds handshake_limit)
     : context_(context),
       rank_(identity.rank),
       generation_(identity.generation),
@@ -51,6 +60,8 @@ PeerConnections::PeerConnections(asio::io_context& context, const Identity& iden
       buffer_bytes_(settings.socket_buffer_bytes),
       host_(identity.host),
       acceptor_(context),
+      handshake_limit_(handshake_limit),
+      handshakes_(max_handshakes()),
       rejected_(rejected_connections) {
   const PortRange ports = parse_port_range(settings.port_range);
   asio::error_code error;
@@ -90,7 +101,7 @@ Endpoint PeerConnections::endpoint() const {
   return {local.address().to_string(), local.port(), host_};
 }
 
-void PeerConnections::open(std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted) {
+void PeerConnections::open(std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted, HasRoom has_room) {
   for (const Endpoint& peer : peers) {
     asio::error_code error;
     asio::ip::make_address(peer.address, error);
@@ -101,6 +112,7 @@ void PeerConnections::open(std::vector<Endpoint> peers, Accepted accepted, Exhau
   peers_ = std::move(peers);
   accepted_ = std::move(accepted);
   exhausted_ = std::move(exhausted);
+  has_room_ = std::move(has_room);
   // A connection that takes the spare descriptor must authenticate before a lack of descriptors ends the world: only
   // another rank may cause that.
   const auto make_room = [this] {
@@ -121,13 +133,21 @@ awaitable<void> PeerConnections::let_in(Socket socket) {
     asio::error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     std::optional<HalfOpen::Place> place(std::in_place, handshakes_, socket);
-    const Check check = [this](const Claim& claim) { return acceptable(claim); };
+    const Check check = [&](const Claim& claim) {
+      std::optional<Rejection> rejection = acceptable(claim);
+      if (rejection) return rejection;
+      if (!has_room_(claim))
+        throw Error(ErrorCode::network, text("rank ", claim.from,
+                                             " is to connect again later: too many connections "
+                                             "wait for groups that this rank has not made"));
+      place.reset();
+      return rejection;
+    };
     const Claim claim = co_await accept_handshake(socket, credentials_, check);
-    place.reset();
     if (claim.role == Role::ping) {
       socket.close(ignored);
     } else {
-      if (!spare_.take()) exhausted_();
+      keep_spare();
       accepted_(claim, std::move(socket));
     }
   } catch (const HandshakeError& e) {
@@ -137,6 +157,12 @@ awaitable<void> PeerConnections::let_in(Socket socket) {
     log(Severity::info, text("lost a connection: ", e.what()));
   }
   spare_.take();
+}
+
+// Connections that have not authenticated make room first.
+void PeerConnections::keep_spare() {
+  while (!spare_.take())
+    if (!handshakes_.close_oldest()) return exhausted_();
 }
 
 std::optional<Rejection> PeerConnections::acceptable(const Claim& claim) const {
@@ -166,14 +192,17 @@ awaitable<PeerConnections::Socket> PeerConnections::try_connect(Claim claim) {
   co_await socket.async_connect(endpoint, redirect_error(use_awaitable, error));
   if (error) throw Error(ErrorCode::network, error.message(), claim.to);
   socket.set_option(tcp::no_delay(true));
-  co_await connect_handshake(socket, credentials_, claim);
+  co_await connect_handshake(socket, credentials_, claim, handshake_limit_);
   co_return socket;
 }
 
 awaitable<PeerConnections::Socket> PeerConnections::connect(int peer, Role role, std::uint32_t lane,
-                                                            std::uint64_t group, steady_clock::time_point deadline) {
+                                                            std::uint64_t group, steady_clock::time_point deadline,
+                                                            Wanted wanted) {
   const Claim claim{role, generation_, rank_, peer, lane, group, incarnation_};
   steady_clock::duration backoff = std::chrono::milliseconds(20);
+  const auto began = steady_clock::now();
+  bool warned = false;
   for (;;) {
     std::string why;
     ErrorCode code = ErrorCode::network;
@@ -190,8 +219,11 @@ awaitable<PeerConnections::Socket> PeerConnections::connect(int peer, Role role,
     }
     const Endpoint& to = peers_[std::size_t(peer)];
     why = text("cannot connect to rank ", peer, " on ", to.host, " at ", to.address, " port ", to.port, ": ", why);
-    if (code != ErrorCode::network || steady_clock::now() + backoff > deadline) throw Error(code, why, peer);
-    log(Severity::info, why + "; trying again");
+    const bool may_pass = code == ErrorCode::network || code == ErrorCode::timed_out;
+    if (!may_pass || !wanted() || steady_clock::now() + backoff > deadline) throw Error(code, why, peer);
+    const bool warns = !warned && steady_clock::now() - began > kWarnAfter;
+    warned |= warns;
+    log(warns ? Severity::warning : Severity::info, why + "; trying again");
     co_await pause(backoff);
     backoff = std::min<steady_clock::duration>(2 * backoff, std::chrono::seconds(1));
   }

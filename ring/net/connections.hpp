@@ -32,33 +32,40 @@ class PeerConnections {
   using Accepted = std::function<void(const Claim&, Socket)>;
   // Another rank has connected, and no descriptor is left: the next rank could not connect.
   using Exhausted = std::function<void()>;
+  // False: the peer is to connect again later. It does not take that for a failure.
+  using HasRoom = std::function<bool(const Claim&)>;
+  // False: nothing needs the connection any more.
+  using Wanted = std::function<bool()>;
+  static constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
 
   // Listens at identity.address when it returns, and counts the connections it rejects. Throws Error{network,
-  // configuration}. Any thread.
+  // configuration}. `handshake_limit` is that of one attempt to connect. Any thread.
   PeerConnections(asio::io_context& context, const Identity& identity, const Settings& settings,
-                  trace::RejectedConnections& rejected_connections);
+                  trace::RejectedConnections& rejected_connections,
+                  std::chrono::milliseconds handshake_limit = kConnectHandshakeLimit);
 
   Endpoint endpoint() const;
 
-  // Accepts peers from now on, and closes those that only ping; calls `accepted` and `exhausted` on the background
-  // thread. Any thread, once. Throws Error{network} if a peer's address is not a numeric one.
+  // Accepts peers from now on, and closes those that only ping; calls the functions on the background thread. Any
+  // thread, once. Throws Error{network} if a peer's address is not a numeric one.
   void open(
-      std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted = [] {});
+      std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted = [] {},
+      HasRoom has_room = [](const Claim&) { return true; });
 
-  // Connects to `peer`; tries again until `deadline`, unless the peer refuses. On the background thread. Throws an
-  // Error whose rank is the peer, or this one if it has no descriptor left.
-  asio::awaitable<Socket> connect(int peer, Role role, std::uint32_t lane, std::uint64_t group,
-                                  std::chrono::steady_clock::time_point deadline);
+  // Connects to `peer`; tries again until `deadline`, while it is wanted, unless the peer refuses. On the background
+  // thread. Throws an Error whose rank is the peer, or this one if it has no descriptor left.
+  asio::awaitable<Socket> connect(
+      int peer, Role role, std::uint32_t lane, std::uint64_t group, std::chrono::steady_clock::time_point deadline,
+      Wanted wanted = [] { return true; });
 
   // Accepts no more connections. On the background thread.
   void close();
 
  private:
-  static constexpr std::size_t kMaxHandshakes = 256;  // at a time
-
   asio::awaitable<void> let_in(Socket socket);
   asio::awaitable<Socket> try_connect(Claim claim);
   std::optional<Rejection> acceptable(const Claim& claim) const;
+  void keep_spare();
   asio::error_code listen(const asio::ip::tcp::endpoint& endpoint);
   void prepare(asio::ip::tcp::acceptor::native_handle_type descriptor) const;  // before connect() and listen()
 
@@ -74,8 +81,10 @@ class PeerConnections {
   std::vector<Endpoint> peers_;
   Accepted accepted_;
   Exhausted exhausted_;
+  HasRoom has_room_;
+  std::chrono::milliseconds handshake_limit_;
   SpareDescriptor spare_;
-  HalfOpen handshakes_{kMaxHandshakes};
+  HalfOpen handshakes_;
   trace::RejectedConnections& rejected_;
 };
 

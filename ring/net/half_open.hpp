@@ -41,14 +41,16 @@ class HalfOpen {
     std::uint64_t number_;
   };
 
-  // Closes the oldest one if it is at least `min_age` old; its pending operations end with operation_aborted.
-  void close_oldest(std::chrono::milliseconds min_age = {}) {
-    if (sockets_->empty()) return;
+  // Closes the oldest one if it is at least `min_age` old; its pending operations end with operation_aborted. False if
+  // there is none of that age.
+  bool close_oldest(std::chrono::milliseconds min_age = {}) {
+    if (sockets_->empty()) return false;
     const Entry oldest = sockets_->begin()->second;
-    if (std::chrono::steady_clock::now() < oldest.since + min_age) return;
+    if (std::chrono::steady_clock::now() < oldest.since + min_age) return false;
     asio::error_code ignored;
     oldest.socket->close(ignored);
     sockets_->erase(sockets_->begin());
+    return true;
   }
   std::size_t size() const { return sockets_->size(); }
 

@@ -1,37 +1,58 @@
 #include "ring/net/link_router.hpp"
 
 #include <algorithm>
-#include <asio/post.hpp>
-
-#include "ring/base/log.hpp"
-#include "ring/base/text.hpp"
+#include <utility>
 
 namespace anello::net {
+namespace {
 
-void LinkRouter::enroll(std::shared_ptr<DataLinks> links) {
-  asio::post(context_, [this, links = std::move(links)] {
-    groups_[links->group()] = links;
-    const auto for_it = std::stable_partition(waiting_.begin(), waiting_.end(), [&](const Waiting& waiting) {
-      return waiting.claim.group != links->group();
-    });
-    for (auto waiting = for_it; waiting != waiting_.end(); ++waiting)
-      links->accepted(waiting->claim, std::move(waiting->socket));
-    waiting_.erase(for_it, waiting_.end());
-  });
+// A connection for a group that this rank has not made takes three descriptors at most: the group's bell, the peer's
+// bell and the connection.
+std::size_t max_early() {
+  constexpr std::size_t kMin = 4;
+  return std::max(kMin, free_descriptors() / 8);
+}
+
+}  // namespace
+
+LinkRouter::LinkRouter(asio::io_context& context, PeerConnections& peer_connections, int rank, LinkOptions options,
+                       LinkContext::Failed failed)
+    : context_{context, peer_connections, rank, std::move(options), std::move(failed)}, max_early_(max_early()) {}
+
+std::shared_ptr<LinkMaker> LinkRouter::begin(std::uint64_t group) {
+  const std::lock_guard lock(mutex_);
+  Route& route = routes_[group];
+  if (!route.maker) route.maker = std::make_shared<LinkMaker>(context_, group);
+  early_ -= std::exchange(route.early_connections, 0);
+  route.begun = true;
+  route.maker->begin();
+  return route.maker;
 }
 
 void LinkRouter::remove(std::uint64_t group) {
-  asio::post(context_, [this, group] { groups_.erase(group); });
+  const std::lock_guard lock(mutex_);
+  routes_.erase(group);
+}
+
+bool LinkRouter::has_room(const Claim& claim) const {
+  if (claim.role != Role::data) return true;
+  const std::lock_guard lock(mutex_);
+  const auto found = routes_.find(claim.group);
+  return early_ < max_early_ || (found != routes_.end() && found->second.begun);
 }
 
 void LinkRouter::accepted(const Claim& claim, PeerConnections::Socket socket) {
-  if (const auto group = groups_.find(claim.group); group != groups_.end())
-    group->second->accepted(claim, std::move(socket));
-  else if (waiting_.size() < kMaxWaiting)
-    waiting_.push_back({claim, std::move(socket)});
-  else
-    log(Severity::info, text("dropped a connection of rank ", claim.from, ": ", kMaxWaiting,
-                             " wait already for groups that this rank has not made"));
+  std::shared_ptr<LinkMaker> maker;
+  try {
+    const std::lock_guard lock(mutex_);
+    Route& route = routes_[claim.group];
+    if (!route.maker) route.maker = std::make_shared<LinkMaker>(context_, claim.group);
+    if (!route.begun) route.early_connections++, early_++;
+    maker = route.maker;
+  } catch (const Error& no_bell) {
+    return context_.failed(claim.group, Error(no_bell.code(), no_bell.message(), context_.rank));
+  }
+  maker->accepted(claim, std::move(socket));
 }
 
 }  // namespace anello::net

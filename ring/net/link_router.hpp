@@ -1,35 +1,43 @@
-// Gives an accepted data connection to the links of its group. A peer may be ahead: a connection for a group that this
-// rank has not made yet is kept until it does.
+// The makers of all groups' links. Gives an accepted data connection to the maker of its group, and makes one if this
+// rank has not made the group yet.
 #pragma once
 #include <map>
 #include <memory>
-#include <vector>
+#include <mutex>
 
-#include "ring/net/data_links.hpp"
+#include "ring/net/link_maker.hpp"
 
 namespace anello::net {
 
 class LinkRouter {
  public:
-  explicit LinkRouter(asio::io_context& context) : context_(context) {}
+  // The arguments of LinkContext.
+  LinkRouter(asio::io_context& context, PeerConnections& peer_connections, int rank, LinkOptions options,
+             LinkContext::Failed failed);
 
-  // Any thread.
-  void enroll(std::shared_ptr<DataLinks> links);
+  // This rank makes the group: its maker, with what peers have connected already. Any thread. Throws Error{network} if
+  // there is no descriptor left.
+  std::shared_ptr<LinkMaker> begin(std::uint64_t group);
+  // This rank has left the group. Any thread.
   void remove(std::uint64_t group);
 
-  void accepted(const Claim& claim, PeerConnections::Socket socket);  // on the background thread
+  // On the background thread. There is always room for a group that this rank has made.
+  bool has_room(const Claim& claim) const;
+  void accepted(const Claim& claim, PeerConnections::Socket socket);
 
  private:
-  static constexpr std::size_t kMaxWaiting = 1024;
-  struct Waiting {
-    Claim claim;
-    PeerConnections::Socket socket;
+  struct Route {
+    std::shared_ptr<LinkMaker> maker;
+    std::size_t early_connections = 0;
+    bool begun = false;
   };
 
-  asio::io_context& context_;
-  // Touched on the background thread only.
-  std::map<std::uint64_t, std::shared_ptr<DataLinks>> groups_;
-  std::vector<Waiting> waiting_;
+  LinkContext context_;
+  const std::size_t max_early_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::map<std::uint64_t, Route> routes_;
+  std::size_t early_ = 0;  // connections for groups that this rank has not made
 };
 
 }  // namespace anello::net

@@ -1,7 +1,8 @@
 // How two ranks of one host agree to share memory, over a data connection after its handshake. The connecting side
 // makes a memory file and a Unix socket with a random name. It sends a token over the connection; the token must come
 // back through the socket and be found in the memory, so each side knows that it shares with the other one. If anything
-// fails, both sides learn it, and the connection can be used as before. Coroutines; on the background thread.
+// fails, both sides learn it, and the connection can be used as before. Nothing has a time limit: both sides answer on
+// their background threads, and the control plane notices if one of these stops. Coroutines; on the background thread.
 //
 //   offering                                   taking
 //   size of a pipe (0: cannot), name, token ->
@@ -24,10 +25,13 @@ namespace anello::net {
 // namespace (which holds the names of Unix sockets), same user. Empty if that cannot be found out.
 std::string memory_domain();
 
-// Each side sends its `bell`, which the other rings to wake it. Null if they do not share. Throws Error{network,
-// protocol, timed_out} if the connection itself fails.
-asio::awaitable<std::unique_ptr<link::Link>> offer_memory(asio::ip::tcp::socket& connection, std::size_t pipe_bytes,
-                                                          int bell);
-asio::awaitable<std::unique_ptr<link::Link>> take_memory(asio::ip::tcp::socket& connection, int bell);
+struct Negotiated {
+  std::unique_ptr<link::Link> link;  // null if they do not share
+  std::string why_not;
+};
+
+// Each side sends its `bell`, which the other rings to wake it. Throws Error{network} if the connection itself fails.
+asio::awaitable<Negotiated> offer_memory(asio::ip::tcp::socket& connection, std::size_t pipe_bytes, int bell);
+asio::awaitable<Negotiated> take_memory(asio::ip::tcp::socket& connection, int bell);
 
 }  // namespace anello::net

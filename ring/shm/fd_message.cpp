@@ -34,7 +34,7 @@ Descriptor listen_as(std::string_view name) {
   const auto [address, bytes] = address_of(name);
   if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0)
     throw system_error("binding a Unix socket", ErrorCode::network);
-  if (listen(socket.get(), kMaxCallers) != 0) throw system_error("listening on a Unix socket", ErrorCode::network);
+  if (listen(socket.get(), SOMAXCONN) != 0) throw system_error("listening on a Unix socket", ErrorCode::network);
   return socket;
 }
 
@@ -50,6 +50,14 @@ Descriptor accept_from(const Descriptor& listener) {
   Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) throw system_error("accepting on a Unix socket", ErrorCode::network);
   return socket;
+}
+
+uid_t user_of(const Descriptor& socket) {
+  ucred user{};
+  socklen_t bytes = sizeof user;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &user, &bytes) != 0)
+    throw system_error("asking who connected to a Unix socket", ErrorCode::network);
+  return user.uid;
 }
 
 void send_fd_message(const Descriptor& socket, std::string_view bytes, std::span<const int> descriptors) {

@@ -1,6 +1,8 @@
 // Passing descriptors to another process of this host: Unix sockets with abstract names (unix(7)), which leave no file
 // behind. Nothing here blocks: call it when the other side has sent already. All throw Error{network}.
 #pragma once
+#include <sys/types.h>
+
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,11 +12,10 @@
 
 namespace anello::shm {
 
-inline constexpr int kMaxCallers = 8;  // the listener's backlog
-
 Descriptor listen_as(std::string_view name);
 Descriptor connect_to(std::string_view name);
 Descriptor accept_from(const Descriptor& listener);
+uid_t user_of(const Descriptor& socket);  // who connected: the effective user id
 
 // A few bytes, which fit any socket's buffer, and at most two descriptors.
 void send_fd_message(const Descriptor& socket, std::string_view bytes, std::span<const int> descriptors);

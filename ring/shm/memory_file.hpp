@@ -27,6 +27,7 @@ class MemoryFile {
 
   std::span<std::byte> memory() const { return memory_; }
   int descriptor() const { return file_.get(); }  // to be sent to a peer; valid after create() only
+  void close_descriptor() { file_.close(); }      // the memory stays mapped
 
  private:
   MemoryFile(int file, std::size_t bytes, Access access);

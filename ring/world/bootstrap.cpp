@@ -48,6 +48,22 @@ void compare_settings(const std::string& first, const std::string& theirs, int r
       rank);
 }
 
+// Throws Error{configuration} if shared memory is required and a rank cannot share it.
+net::LinkOptions link_options(const std::vector<std::string>& memories, int rank, const Settings& settings) {
+  net::LinkOptions options{{}, std::size_t(settings.shm_bytes), settings.transport == "shm"};
+  options.connections = std::size_t(settings.connections);
+  const std::string& mine = memories[std::size_t(rank)];
+  for (std::size_t peer = 0; peer < memories.size(); peer++) {
+    const bool shared = !mine.empty() && memories[peer] == mine;
+    options.shares_memory.push_back(shared);
+    if (!shared && options.memory_required)
+      throw Error(ErrorCode::configuration,
+                  text("ANELLO_TRANSPORT=shm, but rank ", rank, " cannot share memory with rank ", peer,
+                       " (another host, user or network namespace); take 'auto'"));
+  }
+  return options;
+}
+
 }  // namespace
 
 World::Impl::Impl(const Identity& identity, const world::Exchange& exchange, const Settings& settings,
@@ -128,7 +144,8 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
 
   control_.emplace(context, *peer_connections_, identity_, hosts_, diagnosis_.recorders(), settings.silence_limit,
                    [this](const failure::Verdict& why) { diagnosis_.failed(why); });
-  link_router_.emplace(context);
+  link_router_.emplace(context, *peer_connections_, identity_.rank, link_options(memories_, identity_.rank, settings),
+                       [this](std::uint64_t group, const Error& why) { data_link_failed(group, why); });
   const auto accepted = [this](const net::Claim& claim, net::PeerConnections::Socket socket) {
     if (claim.role == net::Role::control)
       control_->accepted(claim.from, std::move(socket));
@@ -137,13 +154,24 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
     else
       link_router_->accepted(claim, std::move(socket));
   };
-  peer_connections_->open(std::move(peers), accepted, [this] {
-    const int rank = identity_.rank;
-    control_->propose(
-        {ErrorCode::network, rank,
-         text("rank ", rank, " on ", identity_.host,
-              " has no file descriptor left for connections of other ranks; raise the limit (ulimit -n)")});
-  });
+  peer_connections_->open(
+      std::move(peers), accepted,
+      [this] {
+        const int rank = identity_.rank;
+        control_->propose(
+            {ErrorCode::network, rank,
+             text("rank ", rank, " on ", identity_.host,
+                  " has no file descriptor left for connections of other ranks; raise the limit (ulimit -n)")});
+      },
+      [this](const net::Claim& claim) { return link_router_->has_room(claim); });
+}
+
+// Only a connection that was lost may mean that the peer died.
+void World::Impl::data_link_failed(std::uint64_t group, const Error& why) {
+  if (why.code() == ErrorCode::network && why.rank() != identity_.rank)
+    return control_->suspect(why.rank(), group, why.message());
+  control_->propose(
+      {why.code(), why.rank(), text("rank ", identity_.rank, " on ", identity_.host, ": ", why.message())});
 }
 
 std::uint16_t World::Impl::port() const {

@@ -10,21 +10,6 @@
 namespace anello {
 namespace {
 
-net::Sharing sharing_of(const std::vector<int>& members, const std::vector<std::string>& memories, int rank,
-                        const Settings& settings) {
-  net::Sharing sharing{{}, std::size_t(settings.shm_bytes), settings.transport == "shm"};
-  const std::string& mine = memories[std::size_t(rank)];
-  for (const int member : members) {
-    const bool shared = !mine.empty() && memories[std::size_t(member)] == mine;
-    sharing.with.push_back(shared);
-    if (!shared && sharing.required && members.size() > 1)
-      throw Error(ErrorCode::configuration,
-                  text("ANELLO_TRANSPORT=shm, but rank ", rank, " cannot share memory with rank ", member,
-                       " (another host, user or network namespace); take 'auto'"));
-  }
-  return sharing;
-}
-
 std::string name_of(const std::vector<int>& members) {
   constexpr std::size_t kMax = 16;
   std::string name = "group (";
@@ -72,7 +57,6 @@ std::uint64_t World::Impl::identify(const std::vector<int>& members) {
 }
 
 std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::string name, std::vector<int> members) {
-  const net::Sharing sharing = sharing_of(members, memories_, identity_.rank, settings_);
   std::set<int> nodes;
   std::set<std::string> memories;
   for (const int member : members) {
@@ -86,8 +70,12 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
   if (group == 0) facts_ = facts;
 
   const int rank = int(std::find(members.begin(), members.end(), identity_.rank) - members.begin());
+  const auto maker = link_router_ ? link_router_->begin(group) : nullptr;
   const auto info = std::make_shared<const link::GroupInfo>(
-      link::GroupInfo{.id = group, .name = std::move(name), .members = std::move(members)});
+      link::GroupInfo{.id = group,
+                      .name = std::move(name),
+                      .members = std::move(members),
+                      .bell = maker ? maker->bell() : std::make_shared<link::Bell>()});
   group::OperationQueue::GroupConfig config{
       .rank = rank,
       .generation = identity_.generation,
@@ -110,9 +98,7 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
   if (!control_) return shared(std::move(config), nullptr, std::move(context));
   context.control = &*control_;
   context.link_router = &*link_router_;
-  auto links = std::make_shared<net::DataLinks>(
-      event_loop_->context(), *peer_connections_, info, rank, sharing, settings_.connections,
-      [this, group](int peer, std::string why) { control_->suspect(peer, group, std::move(why)); });
+  auto links = std::make_shared<net::DataLinks>(info, rank, maker);
   return shared(std::move(config), std::move(links), std::move(context));
 }
 

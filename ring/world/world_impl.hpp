@@ -47,6 +47,7 @@ class World::Impl {
   void start(const world::Exchange& exchange, const Settings& settings, const world::StartCheck& check);
   void report_failed_start(const std::exception& why);
   void join(const world::Exchange& exchange, const Settings& settings);
+  void data_link_failed(std::uint64_t group, const Error& why);
   std::shared_ptr<Group::Impl> make_group(std::vector<int> members);
   std::shared_ptr<Group::Impl> make_group(std::uint64_t group, std::string name, std::vector<int> members);
   std::shared_ptr<Group::Impl> make_pair(std::uint64_t within, int from, int to);

@@ -3,6 +3,7 @@
 
 #include <anello/memory.hpp>
 #include <atomic>
+#include <future>
 #include <numeric>
 #include <thread>
 
@@ -79,6 +80,46 @@ TEST(Transfers, that_were_started_wait_for_nobody) {
     }
     sent.wait();
   });
+}
+
+// Without elements there is still a signature to send.
+TEST(Transfers, that_are_small_need_no_receiver_yet) {
+  for (const std::size_t count : {0, 1}) {
+    std::promise<void> sent;
+    run_world(2, [&](World& world) {
+      std::vector<float> values(count, 1.5F), received(count);
+      if (world.rank() == 1) {
+        world.send(values, 0);
+        sent.set_value();
+      } else {
+        EXPECT_EQ(sent.get_future().wait_for(seconds(20)), std::future_status::ready) << count << " elements";
+        world.recv(received, 1);
+        EXPECT_EQ(received, values);
+      }
+    });
+  }
+}
+
+TEST(Transfers, that_are_small_may_cross) {
+  for (const std::size_t count : {0, 1})
+    run_world(2, [&](World& world) {
+      std::vector<float> values(count, float(world.rank())), received(count);
+      world.send(values, 1 - world.rank());
+      world.recv(received, 1 - world.rank());
+      EXPECT_EQ(received, std::vector<float>(count, float(1 - world.rank())));
+    });
+}
+
+TEST(Transfers, with_and_without_elements_do_not_match) {
+  for (const Told& told : told_on_all_ranks(2, [](World& world) {
+         std::vector<float> values(3);
+         if (world.rank() == 1) world.send(std::span(values).first(0), 0);
+         if (world.rank() == 0) world.recv(values, 1);
+         world.barrier();
+       })) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank;
+    EXPECT_THAT(told.error->message(), HasSubstr("rank 1 calls transfer #0 (0 f32)"));
+  }
 }
 
 TEST(Transfers, of_groups_have_their_own_order) {

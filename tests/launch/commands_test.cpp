@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "tests/launch/launched.hpp"
 #include "tests/support/scratch.hpp"
@@ -26,6 +27,19 @@ bool somebody_listens(int port) {
   const bool connected = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   close(fd);
   return connected;
+}
+
+// Every rank takes one, and the usual limit is 1024.
+TEST(RendezvousCommand, MayOpenAsManyFilesAsTheSystemAllows) {
+  Process server({"/bin/sh", "-c", std::string("ulimit -S -n 64; exec ") + ANELLO_PROGRAM + " rendezvous"});
+  ASSERT_TRUE(server.says("ANELLO_RENDEZVOUS="));
+  std::ifstream limits("/proc/" + std::to_string(server.pid()) + "/limits");
+  std::string word, soft, hard;
+  for (std::string line; std::getline(limits, line);)
+    if (std::istringstream words(line); line.starts_with("Max open files"))
+      words >> word >> word >> word >> soft >> hard;
+  EXPECT_EQ(soft, hard);
+  EXPECT_NE(soft, "64");
 }
 
 TEST(Secret, IsPrivateRandomAndNeverOverwritten) {

@@ -3,10 +3,17 @@
 #include <gmock/gmock.h>
 #include <poll.h>
 
+#include <algorithm>
+#include <asio/co_spawn.hpp>
+#include <asio/use_future.hpp>
+#include <atomic>
 #include <future>
+#include <optional>
+#include <thread>
 
 #include "ring/base/text.hpp"
 #include "ring/net/event_loop.hpp"
+#include "ring/net/link_router.hpp"
 #include "tests/support/resources.hpp"
 
 namespace anello::net {
@@ -19,55 +26,90 @@ Identity identity_of(int rank, std::uint32_t generation) {
 }
 
 struct Rank {
-  std::shared_ptr<const link::GroupInfo> group;
+  int rank;
   EventLoop background;
   trace::RejectedConnections rejected_connections;
   PeerConnections peer_connections;
-  std::promise<std::pair<int, std::string>> failed;
-  std::shared_ptr<DataLinks> shared;
-  DataLinks& links;
+  std::promise<Error> failed;
+  LinkRouter router;
+  std::shared_ptr<const link::GroupInfo> group;
+  std::optional<DataLinks> links;
 
-  explicit Rank(int rank, std::uint32_t generation = 1, bool shares = false, std::size_t pipe_bytes = 4096,
-                int connections = 1)
-      : group(std::make_shared<const link::GroupInfo>(link::GroupInfo{.name = "the world", .members = {0, 1}})),
-        peer_connections(background.context(), identity_of(rank, generation), {}, rejected_connections),
-        shared(std::make_shared<DataLinks>(background.context(), peer_connections, group, rank,
-                                           Sharing{{shares, shares}, pipe_bytes}, connections,
-                                           [this](int peer, std::string why) {
-                                             failed.set_value({peer, std::move(why)});
-                                           })),
-        links(*shared) {}
+  Rank(int number, std::uint32_t generation, const LinkOptions& options)
+      : rank(number),
+        peer_connections(background.context(), identity_of(rank, generation), {}, rejected_connections,
+                         kHandshakeLimitOfTests),
+        router(background.context(), peer_connections, rank, options,
+               [this](std::uint64_t, const Error& why) { failed.set_value(why); }) {}
   ~Rank() { background.stop(); }
 
+  static constexpr std::chrono::milliseconds kHandshakeLimitOfTests{200};
+
+  // Makes the group.
+  void begin(std::uint64_t number = 0) {
+    const auto maker = router.begin(number);
+    group = std::make_shared<const link::GroupInfo>(
+        link::GroupInfo{.id = number, .name = "the group", .members = {0, 1}, .bell = maker->bell()});
+    links.emplace(group, rank, maker);
+  }
   void open(const Rank& first, const Rank& second) {
     peer_connections.open(
         {first.peer_connections.endpoint(), second.peer_connections.endpoint()},
-        [this](const Claim& claim, PeerConnections::Socket socket) { links.accepted(claim, std::move(socket)); });
+        [this](const Claim& claim, PeerConnections::Socket socket) { router.accepted(claim, std::move(socket)); },
+        [] {}, [this](const Claim& claim) { return router.has_room(claim); });
   }
   bool rings(int limit_ms = 10000) {
     pollfd polled{group->bell->descriptor(), POLLIN, 0};
     return poll(&polled, 1, limit_ms) == 1;
   }
+  // The link to the other rank, when it is there; null if it does not come.
+  link::Link* link(int limit_ms = 10000) {
+    link::Link* found = links->find(1 - rank);
+    while (!found && rings(limit_ms)) {
+      group->bell->hush();
+      found = links->find(1 - rank);
+    }
+    return found;
+  }
 };
+
+LinkOptions over(bool memory, std::size_t pipe_bytes = 4096, std::size_t connections = 1) {
+  return {{memory, memory}, pipe_bytes, false, connections};
+}
 
 struct TwoRanks {
   Rank low, high;
-  explicit TwoRanks(std::uint32_t generation_of_high = 1, bool share = false, std::size_t pipe_bytes = 4096,
-                    int connections = 1)
-      : low(0, 1, share, pipe_bytes, connections), high(1, generation_of_high, share, pipe_bytes, connections) {
+  explicit TwoRanks(const LinkOptions& options = over(false), std::uint32_t generation_of_high = 1,
+                    bool low_makes_group = true)
+      : low(0, 1, options), high(1, generation_of_high, options) {
+    if (low_makes_group) low.begin();
+    high.begin();
     low.open(low, high);
     high.open(low, high);
   }
 };
 
+std::size_t send(link::Link& link, std::string_view text) {
+  const ConstBytes bytes = std::as_bytes(std::span(text));
+  return link.send_from({&bytes, 1});
+}
+std::string receive(link::Link& link, std::size_t bytes) {
+  std::string text(bytes, '?');
+  for (std::size_t got = 0; got < bytes;) {
+    const Bytes piece = std::as_writable_bytes(std::span(text)).subspan(got);
+    got += link.recv_into({&piece, 1});
+  }
+  return text;
+}
+
 TEST(DataLinks, the_higher_rank_connects_when_it_needs_the_link) {
   TwoRanks ranks;
-  EXPECT_EQ(ranks.high.links.find(0), nullptr) << "it takes a while";
+  EXPECT_EQ(ranks.high.links->find(0), nullptr) << "it takes a while";
   ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
-  link::Link* const up = ranks.high.links.find(0);
-  link::Link* const down = ranks.low.links.find(1);
+  link::Link* const up = ranks.high.links->find(0);
+  link::Link* const down = ranks.low.links->find(1);
   ASSERT_TRUE(up && down);
-  EXPECT_EQ(ranks.high.links.find(0), up);
+  EXPECT_EQ(ranks.high.links->find(0), up);
 
   const std::array<std::byte, 3> sent = {std::byte(1), std::byte(2), std::byte(3)};
   std::array<std::byte, 3> received{};
@@ -82,19 +124,19 @@ TEST(DataLinks, the_higher_rank_connects_when_it_needs_the_link) {
 
 TEST(DataLinks, the_lower_rank_waits) {
   TwoRanks ranks;
-  EXPECT_EQ(ranks.low.links.find(1), nullptr);
+  EXPECT_EQ(ranks.low.links->find(1), nullptr);
   EXPECT_FALSE(ranks.low.rings(50));
-  EXPECT_EQ(ranks.low.links.find(1), nullptr);
+  EXPECT_EQ(ranks.low.links->find(1), nullptr);
 }
 
 TEST(DataLinks, ranks_that_may_go_over_to_shared_memory) {
   const std::ptrdiff_t before = open_descriptors();
   {
-    TwoRanks ranks(1, true);
-    ranks.high.links.find(0);
+    TwoRanks ranks(over(true));
+    ranks.high.links->find(0);
     ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
-    link::Link* const up = ranks.high.links.find(0);
-    link::Link* const down = ranks.low.links.find(1);
+    link::Link* const up = ranks.high.links->find(0);
+    link::Link* const down = ranks.low.links->find(1);
     ASSERT_TRUE(up && down);
     EXPECT_TRUE(up->peeks() && down->peeks());
     const ConstBytes word = std::as_bytes(std::span("word"));
@@ -108,12 +150,12 @@ TEST(DataLinks, ranks_that_may_go_over_to_shared_memory) {
 TEST(DataLinks, several_connections_make_one_link) {
   const std::ptrdiff_t before = open_descriptors();
   {
-    TwoRanks ranks(1, false, 0, 3);
+    TwoRanks ranks(over(false, 0, 3));
     const std::ptrdiff_t without = open_descriptors();
-    ranks.high.links.find(0);
+    ranks.high.links->find(0);
     ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
-    link::Link* const up = ranks.high.links.find(0);
-    link::Link* const down = ranks.low.links.find(1);
+    link::Link* const up = ranks.high.links->find(0);
+    link::Link* const down = ranks.low.links->find(1);
     ASSERT_TRUE(up && down);
     EXPECT_EQ(open_descriptors(), without + 6);
     const ConstBytes word = std::as_bytes(std::span("word"));
@@ -125,40 +167,40 @@ TEST(DataLinks, several_connections_make_one_link) {
 }
 
 TEST(DataLinks, shared_memory_needs_no_further_connections) {
-  TwoRanks ranks(1, true, 4096, 3);
-  ranks.high.links.find(0);
+  TwoRanks ranks(over(true, 4096, 3));
+  ranks.high.links->find(0);
   ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
-  EXPECT_TRUE(ranks.high.links.find(0)->peeks() && ranks.low.links.find(1)->peeks());
+  EXPECT_TRUE(ranks.high.links->find(0)->peeks() && ranks.low.links->find(1)->peeks());
 }
 
 // Whether one side cannot make the memory or the other not take it, both know, and the connection still serves.
 TEST(DataLinks, without_memory_tcp_is_used) {
   for (const std::size_t pipe_bytes : {std::size_t(0), std::size_t(1) << 60}) {
-    TwoRanks ranks(1, true, pipe_bytes);
-    ranks.high.links.find(0);
+    TwoRanks ranks(over(true, pipe_bytes));
+    ranks.high.links->find(0);
     ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
-    link::Link* const up = ranks.high.links.find(0);
-    ASSERT_TRUE(up && ranks.low.links.find(1));
-    EXPECT_FALSE(up->peeks() || ranks.low.links.find(1)->peeks());
+    link::Link* const up = ranks.high.links->find(0);
+    ASSERT_TRUE(up && ranks.low.links->find(1));
+    EXPECT_FALSE(up->peeks() || ranks.low.links->find(1)->peeks());
   }
 }
 
 TEST(DataLinks, asking_again_makes_no_second_connection) {
   TwoRanks ranks;
-  for (int k = 0; k < 3; k++) ranks.high.links.find(0);
+  for (int k = 0; k < 3; k++) ranks.high.links->find(0);
   ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
-  ASSERT_TRUE(ranks.high.links.find(0) && ranks.low.links.find(1));
+  ASSERT_TRUE(ranks.high.links->find(0) && ranks.low.links->find(1));
   ranks.low.group->bell->hush();
   EXPECT_FALSE(ranks.low.rings(50));
 }
 
 TEST(DataLinks, a_refusal_is_reported_with_its_reason) {
-  TwoRanks ranks(2);
-  ranks.high.links.find(0);
-  const auto [peer, why] = ranks.high.failed.get_future().get();
-  EXPECT_EQ(peer, 0);
-  EXPECT_THAT(why, HasSubstr("cannot connect to rank 0 on here"));
-  EXPECT_THAT(why, HasSubstr("generation 2 is not the current one, 1"));
+  TwoRanks ranks(over(false), 2);
+  ranks.high.links->find(0);
+  const Error why = ranks.high.failed.get_future().get();
+  EXPECT_EQ(why.rank(), 0);
+  EXPECT_THAT(why.what(), HasSubstr("cannot connect to rank 0 on here"));
+  EXPECT_THAT(why.what(), HasSubstr("generation 2 is not the current one, 1"));
 }
 
 // The other side never asked for the link, so nobody took the connection.
@@ -166,10 +208,102 @@ TEST(DataLinks, a_connection_that_nobody_took_is_closed) {
   const auto before = open_descriptors();
   {
     TwoRanks ranks;
-    ranks.high.links.find(0);
+    ranks.high.links->find(0);
     ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
   }
   EXPECT_EQ(open_descriptors(), before);
+}
+
+// The other side's background thread answers, whatever its program does.
+TEST(DataLinks, a_link_waits_for_no_program_on_the_other_side) {
+  for (const LinkOptions& options : {over(true), over(false), over(false, 0, 3)}) {
+    TwoRanks ranks(options, 1, false);
+    link::Link* const up = ranks.high.link();
+    ASSERT_TRUE(up);
+    EXPECT_EQ(send(*up, "word"), 4);
+    ranks.low.begin();
+    link::Link* const down = ranks.low.link();
+    ASSERT_TRUE(down);
+    EXPECT_EQ(down->peeks(), options.shares_memory[0]);
+    EXPECT_EQ(receive(*down, 4), "word");
+  }
+}
+
+// The negotiation's own are closed a moment after the link is there.
+std::ptrdiff_t descriptors_left(std::ptrdiff_t expected) {
+  for (int k = 0; k < 2000 && open_descriptors() != expected; k++)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return open_descriptors();
+}
+
+TEST(DataLinks, groups_and_links_cost_few_descriptors) {
+  for (const bool memory : {false, true}) {
+    TwoRanks ranks(over(memory));
+    std::ptrdiff_t expected = open_descriptors() + 2;  // a bell for each side
+    ranks.high.begin(1);
+    ranks.low.begin(1);
+    EXPECT_EQ(descriptors_left(expected), expected);
+    ASSERT_TRUE(ranks.high.link() && ranks.low.link());
+    expected += memory ? 4 : 2;
+    EXPECT_EQ(descriptors_left(expected), expected);
+  }
+}
+
+// Nothing expects data from a rank that has connected and is gone before this rank makes the group.
+TEST(DataLinks, what_failed_before_the_group_was_made_counts_then) {
+  Rank low(0, 1, over(true));
+  {
+    Rank high(1, 1, over(false));  // it does not offer memory, so the other side waits for an offer
+    high.begin();
+    low.open(low, high);
+    high.open(low, high);
+    ASSERT_TRUE(high.link());
+  }
+  std::future<Error> failed = low.failed.get_future();
+  EXPECT_EQ(failed.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  low.begin();
+  const Error why = failed.get();
+  EXPECT_EQ(why.code(), ErrorCode::network);
+  EXPECT_EQ(why.rank(), 1);
+}
+
+TEST(DataLinks, memory_that_is_required_and_cannot_be_had_is_an_error_of_its_own) {
+  LinkOptions options = over(true, std::size_t(1) << 60);
+  options.memory_required = true;
+  TwoRanks ranks(options);
+  ranks.high.links->find(0);
+  for (Rank* rank : {&ranks.high, &ranks.low}) {
+    const Error why = rank->failed.get_future().get();
+    EXPECT_EQ(why.code(), ErrorCode::configuration);
+    EXPECT_EQ(why.rank(), rank->rank);
+    EXPECT_THAT(why.what(), HasSubstr(text("no shared memory with rank ", 1 - rank->rank, " of this host: ")));
+    EXPECT_THAT(why.what(), HasSubstr("ANELLO_TRANSPORT=shm allows nothing else"));
+  }
+}
+
+// Those for which there is no room connect again. Nobody takes that for a death.
+TEST(DataLinks, more_connections_than_there_is_room_for_come_later) {
+  std::optional<TwoRanks> few;
+  {
+    const FewDescriptors limit(80);  // so that there is room for 10 at most
+    few.emplace(over(true), 1, false);
+  }
+  auto& [low, high] = *few;
+  std::uint64_t groups = 0;
+  while (low.router.has_room({.role = Role::data, .group = 1000})) {
+    high.begin(++groups);
+    ASSERT_TRUE(high.link()) << groups;
+  }
+  EXPECT_LE(groups, 10u);
+  high.begin(++groups);
+  EXPECT_EQ(high.links->find(0), nullptr);
+  EXPECT_FALSE(high.rings(50));
+  for (std::uint64_t k = 1; k <= groups; k++) {
+    low.begin(k);
+    EXPECT_TRUE(low.link()) << k;
+  }
+  EXPECT_TRUE(high.link());
+  EXPECT_EQ(low.failed.get_future().wait_for(std::chrono::seconds(0)), std::future_status::timeout);
 }
 
 TEST(PeerConnections, without_descriptors_it_cannot_listen_and_says_so) {
@@ -184,6 +318,58 @@ TEST(PeerConnections, without_descriptors_it_cannot_listen_and_says_so) {
     EXPECT_EQ(e.code(), ErrorCode::network);
     EXPECT_THAT(e.what(), HasSubstr("Too many open files"));
   }
+}
+
+asio::awaitable<bool> connect(Rank& high, PeerConnections::Wanted wanted) {
+  co_return (co_await high.peer_connections.connect(0, Role::data, 0, 0, PeerConnections::kNoDeadline, wanted))
+      .is_open();
+}
+std::future<bool> start_to_connect(
+    Rank& high, PeerConnections::Wanted wanted = [] { return true; }) {
+  return asio::co_spawn(high.background.context(), connect(high, std::move(wanted)), asio::use_future);
+}
+
+// It accepts, and for a while it does not answer.
+TEST(PeerConnections, a_rank_that_answers_late_is_connected) {
+  Rank low(0, 1, over(false)), high(1, 1, over(false));
+  high.open(low, high);
+  std::future<bool> connected = start_to_connect(high);
+  std::this_thread::sleep_for(2 * Rank::kHandshakeLimitOfTests);
+  low.open(low, high);
+  EXPECT_TRUE(connected.get());
+}
+
+TEST(PeerConnections, a_connection_that_is_not_wanted_any_more_is_not_tried_again) {
+  Rank low(0, 1, over(false)), high(1, 1, over(false));
+  high.open(low, high);
+  std::atomic<bool> wanted = true;
+  std::future<bool> connected = start_to_connect(high, [&] { return wanted.load(); });
+  wanted = false;
+  EXPECT_THROW(connected.get(), Error);
+}
+
+TEST(PeerConnections, connections_that_have_not_authenticated_make_room_for_a_rank) {
+  Rank low(0, 1, over(false)), high(1, 1, over(false));
+  std::atomic<int> exhausted = 0;
+  std::promise<void> accepted;
+  low.peer_connections.open(
+      {low.peer_connections.endpoint(), high.peer_connections.endpoint()},
+      [&](const Claim&, const PeerConnections::Socket&) { accepted.set_value(); }, [&] { exhausted++; });
+  high.open(low, high);
+  constexpr int kStrangers = 5;
+  asio::io_context context;
+  const asio::ip::tcp::socket first(context);  // Asio's own descriptors are there
+  const std::ptrdiff_t before = open_descriptors();
+  std::vector<asio::ip::tcp::socket> strangers;
+  const Endpoint endpoint = low.peer_connections.endpoint();
+  for (int k = 0; k < kStrangers; k++)
+    strangers.emplace_back(context).connect({asio::ip::make_address(endpoint.address), endpoint.port});
+  while (open_descriptors() < before + 2 * kStrangers) std::this_thread::yield();
+  const FewDescriptors limit(1);
+  std::future<bool> connected = start_to_connect(high);
+  accepted.get_future().get();
+  EXPECT_TRUE(connected.get());
+  EXPECT_EQ(exhausted, 0);
 }
 
 TEST(PeerConnections, listens_within_the_range_of_ports_or_says_which_it_tried) {
