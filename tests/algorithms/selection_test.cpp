@@ -55,7 +55,7 @@ TEST(Choose, FollowsTheFigures) {
   EXPECT_EQ(choice(6, true, kMiB).algorithm, Algorithm::ring);
   EXPECT_EQ(choice(4, true, 4 * kMiB).algorithm, Algorithm::ring);
   EXPECT_EQ(choice(4, false, kKiB).algorithm, Algorithm::one_shot);
-  EXPECT_EQ(choice(64, false, kKiB).algorithm, Algorithm::tree);
+  EXPECT_EQ(choice(64, false, kKiB).algorithm, Algorithm::recursive_doubling);
 }
 
 // Many ranks must not make messages of nothing, and the ring has as many as ranks.
