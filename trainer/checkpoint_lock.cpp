@@ -40,13 +40,13 @@ CheckpointLock::CheckpointLock(const std::filesystem::path& checkpoint, const st
       ftruncate(descriptor_, 0) == 0 && write(descriptor_, holder.data(), holder.size()) > 0;
 }
 
-// It goes while it is locked, so that nobody else's is removed.
+// It is removed while it is locked, so that no other training's lock is removed.
 CheckpointLock::~CheckpointLock() {
   if (missing_.empty()) unlink(path_.c_str());
   close(descriptor_);
 }
 
-// False if the file was removed by its last holder before it was locked here: such a lock excludes nobody.
+// False if the file was removed by its last holder before it was locked here: such a lock excludes no other process.
 bool CheckpointLock::acquire() {
   descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) refuse("cannot be locked: opening '" + path_.string() + "': " + std::strerror(errno));

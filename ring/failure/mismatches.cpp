@@ -22,8 +22,8 @@ std::optional<Verdict> MismatchDetector::waiting(const Signature& mine, Time now
   const LocalView::Group* group = view_.group(mine.group);
   if (!group) return std::nullopt;
   waits_[mine.group] = mine;
-  for (const Heard& heard : heard_[mine.group])
-    if (auto verdict = compare(heard.rank, heard.operation)) return verdict;
+  for (const Received& received : received_[mine.group])
+    if (auto verdict = compare(received.rank, received.operation)) return verdict;
   if (departures_.ends_at(mine.group) != UINT64_MAX)
     for (const int member : group->members)
       if (const auto theirs = departures_.last_called(member, mine.group, mine.sequence))
@@ -40,7 +40,7 @@ void MismatchDetector::moving(const Signature& mine) {
 
 void MismatchDetector::leave(std::uint64_t group) {
   waits_.erase(group);
-  heard_.erase(group);
+  received_.erase(group);
   std::erase_if(pending_, [&](const Pending& pending) { return pending.operation.group == group; });
 }
 
@@ -74,15 +74,15 @@ std::optional<Verdict> MismatchDetector::compare(int other, const Signature& the
 }
 
 bool MismatchDetector::was_said(const Signature& operation) const {
-  const auto heard = heard_.find(operation.group);
-  return heard != heard_.end() &&
-         std::ranges::any_of(heard->second, [&](const Heard& each) { return each.operation == operation; });
+  const auto received = received_.find(operation.group);
+  return received != received_.end() &&
+         std::ranges::any_of(received->second, [&](const Received& each) { return each.operation == operation; });
 }
 
 void MismatchDetector::remember(int rank, const Signature& operation) {
-  std::deque<Heard>& heard = heard_[operation.group];
-  heard.push_back({rank, operation});
-  if (heard.size() > kMaxHeard) heard.pop_front();
+  std::deque<Received>& received = received_[operation.group];
+  received.push_back({rank, operation});
+  if (received.size() > kMaxReceived) received.pop_front();
 }
 
 void MismatchDetector::tick(Time now) {

@@ -47,8 +47,8 @@ class MismatchDetector {
   std::optional<Time> due() const;  // nothing: there is nothing to say
 
  private:
-  static constexpr std::size_t kMaxHeard = 8;  // of a group; older ones are forgotten
-  struct Heard {
+  static constexpr std::size_t kMaxReceived = 8;  // of a group; older ones are forgotten
+  struct Received {
     int rank = -1;
     Signature operation;
   };
@@ -63,7 +63,7 @@ class MismatchDetector {
   const Departures& departures_;
   Flood& flood_;
   std::map<std::uint64_t, Signature> waits_;
-  std::map<std::uint64_t, std::deque<Heard>> heard_;  // by group; the newest last
+  std::map<std::uint64_t, std::deque<Received>> received_;  // by group; the newest last
   std::vector<Pending> pending_;
 };
 

@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::chrono::milliseconds kStragglerPeriod{10000}, kMendLimit{100}, kLate{300};
+constexpr std::chrono::milliseconds kStragglerPeriod{10000}, kLate{300};
 constexpr std::size_t kMaxMessageBytes = 1 + failure::ControlMessage::kMaxBytes;  // its kind and its body
 
 MessageChannel::Message heartbeat(std::chrono::milliseconds slept) {
@@ -95,42 +95,6 @@ awaitable<void> ControlPlane::dial(int peer, steady_clock::time_point deadline) 
     const std::lock_guard lock(mutex_);
     start_error_ = e;
     changed_.notify_all();
-  }
-}
-
-// A rank that does not answer at once has left.
-awaitable<void> ControlPlane::mend(int peer) {
-  try {
-    accepted(peer, co_await peer_connections_.connect(peer, Role::control, 0, 0, steady_clock::now() + kMendLimit));
-  } catch (const std::exception&) {
-    detector_.unreachable(peer);
-    flush();
-  }
-}
-
-// One after another, so that many peers cost few descriptors. If one does not answer, the world ends.
-awaitable<void> ControlPlane::ping_all() {
-  pinging_ = true;
-  while (!to_ping_.empty() && !leaving_) {
-    const int peer = to_ping_.extract(to_ping_.begin()).value();
-    if (!neighbours_.contains(peer) && !detector_.has_left(peer)) co_await ping_one(peer);
-  }
-  pinging_ = false;
-}
-
-// Any answer will do, also a refusal.
-awaitable<void> ControlPlane::ping_one(int peer) {
-  const auto end = steady_clock::now() + heartbeats_.limit();
-  heartbeats_.add(peer, now());
-  flush();
-  for (bool answered = false; !answered && steady_clock::now() < end;) {
-    try {
-      co_await peer_connections_.connect(peer, Role::ping, 0, 0, steady_clock::now());
-      answered = true;
-    } catch (const Error& e) {
-      answered = e.code() != ErrorCode::timed_out;
-    }
-    if (answered && !neighbours_.contains(peer)) heartbeats_.remove(peer);
   }
 }
 

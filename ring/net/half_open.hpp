@@ -42,7 +42,7 @@ class HalfOpen {
   };
 
   // Closes the oldest one if it is at least `min_age` old; its pending operations end with operation_aborted. False if
-  // there is none of that age.
+  // all are younger.
   bool close_oldest(std::chrono::milliseconds min_age = {}) {
     if (sockets_->empty()) return false;
     const Entry oldest = sockets_->begin()->second;

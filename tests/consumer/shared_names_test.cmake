@@ -28,7 +28,7 @@ foreach(symbol IN LISTS symbols)
     set(first "")
   endif()
   # A room's namespace is internal, also where it has the name of a public function, such as anello::group.
-  if(name MATCHES "^([a-z -]+ (for|to) )?anello::[a-z_0-9]+::")
+  if(name MATCHES "^([a-z -]+ (for|to) )?anello::[a-z_0-9]+::" AND NOT public MATCHES "struct ${first}[ {]")
     set(first "")
   endif()
   if(first STREQUAL "" OR NOT public MATCHES "((class|struct|enum class) ${first}[ ,{:])|([ *&]${first}\\()")

@@ -206,8 +206,8 @@ TEST(Handshake, AnUnknownVersionIsRefusedByNameOnBothSides) {
   });
   EXPECT_EQ(welcomed.code, ErrorCode::protocol);
   EXPECT_EQ(welcomed.reason, trace::RejectReason::version);
-  EXPECT_THAT(welcomed.message, AllOf(HasSubstr("version 9 is not spoken here"), HasSubstr("only version 1")));
-  EXPECT_THAT(answer, AllOf(HasSubstr("version 9 is not spoken here"), HasSubstr("only version 1")));
+  EXPECT_THAT(welcomed.message, AllOf(HasSubstr("version 9 is not spoken here"), HasSubstr("only version 2")));
+  EXPECT_THAT(answer, AllOf(HasSubstr("version 9 is not spoken here"), HasSubstr("only version 2")));
 
   const Result greeted = greet_against(kOpen, [&](tcp::socket& socket) {
     hear_frame(socket);

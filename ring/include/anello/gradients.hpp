@@ -103,9 +103,9 @@ class Gradients {
   // Error{aborted} on all ranks names them and this rank. In a group of one rank it is Error{invalid_argument}.
   StepStats finish();
 
-  // With error_feedback, by index of the gradient: what rounding has taken from this rank's gradient and the next step
-  // adds to it; empty without error_feedback. It belongs to a checkpoint as the optimizer's state does. May be changed
-  // between finish() and begin(); lives as long as this object.
+  // With error_feedback, by index of the gradient: what rounding has taken from this rank's part of the result and the
+  // next step adds to it; empty without error_feedback. It belongs to a checkpoint as the optimizer's state does. May
+  // be changed between finish() and begin(); lives as long as this object.
   std::vector<std::span<float>> residuals();
 
   // For each bucket, in the order of sending: the indices of the gradients in it. One that is split is in several.

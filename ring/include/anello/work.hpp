@@ -11,12 +11,12 @@
 #include <optional>
 #include <span>
 
-ANELLO_API_BEGIN
-namespace anello {
-
-namespace group {
+namespace anello::group {
 struct AsyncOperation;
 }
+
+ANELLO_API_BEGIN
+namespace anello {
 
 class Work {
  public:

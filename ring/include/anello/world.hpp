@@ -11,12 +11,12 @@
 #include <string>
 #include <string_view>
 
-ANELLO_API_BEGIN
-namespace anello {
-namespace world {
+namespace anello::world {
 class WorldMaker;
 }
 
+ANELLO_API_BEGIN
+namespace anello {
 class World : public Group {
  public:
   World(World&&) noexcept;
