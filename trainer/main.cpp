@@ -233,7 +233,6 @@ Ending train(World& world, const TrainOptions& options, std::ostream& out, int c
           optimizer, report,  StopCheck(world, options.checkpoint.empty() ? nullptr : &stop)};
   std::optional<Metrics> tested;
   const bool complete = train_epochs(run, checkpoint, restored.progress, tested);
-  if (!options.timeline.empty()) world.stop_timeline();
   if (!complete) return Ending::stopped;
   if (!tested) tested = evaluate(model, data, world).over_ranks(world);
   const std::uint64_t hash = model.parameter_hash();
