@@ -26,8 +26,9 @@ Record record(std::uint64_t sequence, Kind kind, Ticks begun, Ticks ended = 0, s
 // A tick is a microsecond; the file is written at tick 10,000,000.
 std::string flight_of(int rank, std::vector<History> groups, std::uint64_t incarnation = 7, std::int64_t written = 0) {
   const trace::TickClock::Scale microseconds({0, 0}, {1, 1000});
+  const std::string host = "h" + std::to_string(rank);
   const trace::FlightHead head{.job = "a job",
-                               .host = "h" + std::to_string(rank),
+                               .host = host,
                                .why = "enough",
                                .incarnation = incarnation,
                                .rank = rank,
