@@ -36,8 +36,7 @@ Restored SharedCheckpoint::read(Residuals& residuals) {
   Restored restored{
       .found = true, .progress = saved.progress, .ranks_with_residuals = int(saved.residuals.size()), .changed = {}};
   for (const auto& [option, value] : facts_.adjustable) {
-    const auto is_it = [&](const auto& fact) { return fact.first == option; };
-    const auto before = std::find_if(saved.adjustable.begin(), saved.adjustable.end(), is_it);
+    const auto before = std::ranges::find(saved.adjustable, option, [](const auto& fact) { return fact.first; });
     if (before != saved.adjustable.end() && before->second != value)
       restored.changed.push_back(option + " was " + before->second + ", is now " + value);
   }

@@ -141,7 +141,7 @@ Settings examine_variables(Findings& findings) {
                             nearest.empty() ? "`anello settings` lists all settings" : text(nearest, " is one")));
     else
       world::attempt([&](const Error& error) { findings.problem(error.what()); },
-                     [&] { settings.set(text(variable, "=", value)); });
+                     [&, assignment = text(variable, "=", value)] { settings.set(assignment); });
   }
   return settings;
 }

@@ -41,7 +41,8 @@ std::vector<NamedValue> decode(std::string_view all) {
 // How this rank's list differs from the first member's; empty if they are equal. The ranks are those of the world.
 std::string first_difference(std::span<const NamedValue> first, std::span<const NamedValue> mine, int first_rank,
                              int rank) {
-  const auto [theirs, own] = std::ranges::mismatch(first, mine);
+  const auto difference = std::ranges::mismatch(first, mine);
+  const auto theirs = difference.in1, own = difference.in2;  // Clang 14 captures no structured bindings
   if (theirs == first.end() && own == mine.end()) return {};
   const bool both = theirs != first.end() && own != mine.end();
   const std::string& name = theirs != first.end() ? theirs->name : own->name;

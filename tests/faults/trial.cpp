@@ -76,12 +76,14 @@ class Stage {
 
   void start_rank(int rank) {
     const std::string habit = trial_.moment == Moment::start ? "small" : std::string(name(trial_.moment));
-    const std::vector<std::string> environment{text("ANELLO_RANK=", rank),
-                                               text("ANELLO_SIZE=", trial_.ranks),
-                                               text("ANELLO_RENDEZVOUS=127.0.0.1:", server_->port()),
-                                               text("ANELLO_TRANSPORT=", trial_.transport),
-                                               text("ANELLO_SILENCE_LIMIT=", trial_.silence_limit.count()),
-                                               "ANELLO_FLIGHT_DIR=none"};
+    const std::vector<std::string> environment{
+        text("ANELLO_RANK=", rank),
+        text("ANELLO_SIZE=", trial_.ranks),
+        text("ANELLO_RENDEZVOUS=127.0.0.1:", server_->port()),
+        text("ANELLO_TRANSPORT=", trial_.transport),
+        text("ANELLO_SILENCE_LIMIT=", trial_.silence_limit.count()),
+        text("ANELLO_LOG=", trial_.moment == Moment::unread ? "debug" : "warning"),
+        "ANELLO_FLIGHT_DIR=none"};
     ranks_.emplace_back(std::vector{program_, habit}, testing::Surroundings{.environment = environment});
   }
 
@@ -182,7 +184,8 @@ std::string_view name(Fault fault) {
   return kNames[std::size_t(fault)];
 }
 std::string_view name(Moment moment) {
-  constexpr std::array<std::string_view, 6> kNames{"start", "busy", "small", "pausing", "parent", "ending"};
+  constexpr std::array<std::string_view, std::size(kMoments)> kNames{"start",  "busy", "small",   "pausing", "parent",
+                                                                     "groups", "late", "forking", "unread",  "ending"};
   return kNames[std::size_t(moment)];
 }
 

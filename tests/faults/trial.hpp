@@ -17,9 +17,10 @@ enum class Fault {
   stop,    // SIGSTOP, and SIGCONT once the others know
   pause,   // SIGSTOP, and SIGCONT within the limit
 };
-enum class Moment { start, busy, small, pausing, parent, ending };
-inline constexpr Moment kMoments[] = {Moment::start,   Moment::busy,   Moment::small,
-                                      Moment::pausing, Moment::parent, Moment::ending};
+// What the ranks do when the fault comes: the habits of victim.cpp, and the start.
+enum class Moment { start, busy, small, pausing, parent, groups, late, forking, unread, ending };
+inline constexpr Moment kMoments[] = {Moment::start,  Moment::busy, Moment::small,   Moment::pausing, Moment::parent,
+                                      Moment::groups, Moment::late, Moment::forking, Moment::unread,  Moment::ending};
 
 std::string_view name(Fault fault);
 std::string_view name(Moment moment);

@@ -2,9 +2,15 @@
 // of it: a line "ready" once the world is there, then one that tells the outcome, the operations that went well, and
 // when (steady_clock, nanoseconds):
 //   done OPERATIONS NS | wrong OPERATIONS NS | told OPERATIONS NS CODE RANK MESSAGE
-// anello-victim busy|small|pausing|parent|ending|departing
-// A parent has started another program, which goes on when the rank is dead.
+// anello-victim busy|small|pausing|parent|groups|late|forking|unread|ending|departing
+//   parent: has started another program, which goes on when the rank is dead
+//   groups: makes groups and sends in a ring, and drops them
+//   late: rank 0 comes to the first of these groups 5.5 s after the others
+//   forking: fork()s children that return from main() while the rank goes on
+//   unread: nothing reads its standard error, which is full
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <anello/anello.hpp>
@@ -23,26 +29,74 @@ struct Habit {
   std::size_t elems = 100;
   int operations = 50;
   std::chrono::milliseconds rest{0};
+  bool groups = false, forks = false;
+  std::chrono::milliseconds lateness{0};  // of rank 0
 };
 
 Habit habit_of(const std::string& name) {
   if (name == "busy") return {.elems = 1'000'000, .operations = 2};
   if (name == "pausing") return {.elems = 1000, .operations = 1, .rest = std::chrono::milliseconds(20)};
+  if (name == "groups") return {.operations = 5, .groups = true};
+  if (name == "late") return {.operations = 5, .groups = true, .lateness = std::chrono::milliseconds(5500)};
+  if (name == "forking") return {.rest = std::chrono::milliseconds(5), .forks = true};
   return {};
 }
 
 unsigned long operations = 0;
+bool is_child = false;  // of a rank
 
 bool input_ended() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   return poll(&input, 1, 0) > 0;
 }
 
+// A group in another order than the world's, and the world's send and recv in a ring. False if a result is wrong.
+bool use_groups(anello::World& world) {
+  const int size = world.size(), next = (world.rank() + 1) % size, previous = (world.rank() + size - 1) % size;
+  std::vector<int> members(std::size_t(size), 0);
+  for (int rank = 0; rank < size; rank++) members[std::size_t(rank)] = size - 1 - rank;
+  anello::Group reversed = world.group(members);
+  int sum = reversed.rank(), received = -1;
+  const int sent = world.rank();
+  anello::Work allreduce = reversed.allreduce_async(std::span(&sum, 1));
+  anello::Work send = world.send_async(std::span(&sent, 1), next);
+  world.recv(std::span(&received, 1), previous);
+  send.wait();
+  allreduce.wait();
+  operations += 2;
+  return sum == size * (size - 1) / 2 && received == previous;
+}
+
+// Children of earlier calls are collected. A child destroys its copy of the world as a program does that returns.
+bool is_child_of_fork() {
+  while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
+  return fork() == 0;
+}
+
+void fill_standard_error() {
+  int ends[2];
+  if (pipe2(ends, O_NONBLOCK) != 0) std::exit(2);
+  const std::string block(4096, '.');
+  while (write(ends[1], block.data(), block.size()) > 0) continue;
+  while (write(ends[1], ".", 1) > 0) continue;
+  if (fcntl(ends[1], F_SETFL, 0) != 0 || dup2(ends[1], STDERR_FILENO) < 0) std::exit(2);
+}
+
+// Or as soon as the world has failed.
+void come_late(const anello::World& world, std::chrono::milliseconds lateness) {
+  const auto end = std::chrono::steady_clock::now() + lateness;
+  while (std::chrono::steady_clock::now() < end && !world.failure())
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
 // False if a result is wrong.
 bool live(anello::World& world, const Habit& habit) {
   std::vector<float> values(habit.elems);
   const float sum = float(world.size() * (world.size() + 1)) / 2;
+  if (world.rank() == 0) come_late(world, habit.lateness);
   for (int go_on = 1; go_on != 0;) {
+    if (habit.groups && !use_groups(world)) return false;
+    if (habit.forks && is_child_of_fork()) return is_child = true;
     for (int k = 0; k < habit.operations; k++) {
       std::fill(values.begin(), values.end(), float(world.rank() + 1));
       world.allreduce(values);
@@ -79,6 +133,7 @@ void say(const std::string& outcome, const std::string& more = "") {
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::string habit = argv[1];
+  if (habit == "unread") fill_standard_error();
   std::optional<anello::World> kept;  // until the outcome is said: ending a failed world takes its time too
   try {
     anello::World& world = kept.emplace(anello::init());
@@ -87,6 +142,7 @@ int main(int argc, char** argv) {
     if (habit == "departing") return depart(world), kept.reset(), say("done"), 0;
     // A world that is made and ended is what is killed here.
     const bool right = habit == "ending" || live(world, habit_of(habit));
+    if (is_child) return 0;
     if (!right) return say("wrong"), 3;
     world.finish();
     say("done");
