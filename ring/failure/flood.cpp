@@ -26,13 +26,13 @@ void Flood::note(int origin, std::uint32_t number) {
 void Flood::send(ControlMessage message) {
   message.origin = rank_;
   message.number = ++number_;
-  note(rank_, number_);
   outbox_.push_back(encode(message));
 }
 
 std::optional<ControlMessage> Flood::receive(std::string_view bytes) {
   const int world = int(received_.size());
   const ControlMessageId id = decode_control_message_id(bytes, world);
+  if (id.origin == rank_) return std::nullopt;              // its own, which came back
   if (has_come(id.origin, id.number)) return std::nullopt;  // most messages: each comes from every neighbour
   ControlMessage message = decode_control_message(bytes, world);
   note(id.origin, id.number);

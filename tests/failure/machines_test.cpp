@@ -104,6 +104,8 @@ TEST(Flood, does_not_take_its_own_message_for_a_new_one) {
   Flood flood(0, 2);
   flood.send({.verdict = aborted_by(0)});
   EXPECT_FALSE(flood.receive(flood.take_outbox().at(0)));
+  const ControlMessage never_sent{.origin = 0, .number = 1000, .verdict = aborted_by(0)};
+  EXPECT_FALSE(flood.receive(encode(never_sent)));
 }
 
 TEST(FailureAgreementAlone, only_the_arbiter_decides_at_once) {
