@@ -21,15 +21,15 @@ kill_a_rank() {
   local launcher status=0 tries
   # shellcheck disable=SC2016
   ANELLO_FLIGHT_DIR=$scratch "$anello" run -n 4 -- sh -c 'echo $$ >"$0/$ANELLO_RANK"; exec "$@"' "$scratch" "$train" --epochs 10000 \
-    >"$scratch/log" 2>&1 &
+    >"$scratch/killed" 2>&1 &
   launcher=$!
   for ((tries = 0; tries < 300; tries++)); do
-    ! grep -q 'epoch  *1/' "$scratch/log" || break
+    ! grep -qs 'epoch  *1/' "$scratch/killed" || break
     sleep 0.1
   done
   kill -KILL "$(cat "$scratch/2")"
   wait "$launcher" || status=$?
-  grep -E 'died:|was killed' "$scratch/log" || { cat "$scratch/log" && return 1; }
+  grep -E 'died:|was killed' "$scratch/killed" || { cat "$scratch/killed" && return 1; }
   ((status == 137)) || { say "exit code 137 was expected, and it was $status" && return 1; }
 }
 
