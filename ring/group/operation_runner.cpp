@@ -17,7 +17,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kDiagnosisAfter{200};  // an operation in which nothing moves for longer is told the other ranks
+constexpr milliseconds kDiagnosisAfter{200};  // if nothing moves for longer, other ranks are asked
 constexpr milliseconds kLongSleep{1000};
 
 // An operation without elements is carried out as a barrier, or as a transfer of one byte.

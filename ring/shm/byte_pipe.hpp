@@ -47,7 +47,7 @@ class PipeWriter {
   std::size_t pending() const { return std::size_t(written_ - taken_); }
   // How many of them the reader took since the last call, in order: their memory may be written to again.
   std::size_t taken();
-  // References of which something was not taken at the last taken().
+  // References that the reader had not taken whole when taken() was last called.
   std::size_t standing() const { return std::size_t(referred_ - released_); }
   // If references stand: the reader will throw instead of taking more of them. Their memory may change from now on.
   void revoke();
