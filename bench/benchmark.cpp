@@ -17,8 +17,8 @@ constexpr bool kOptimized = true;
 constexpr bool kOptimized = false;
 #endif
 
-nlohmann::json config_of(const Library& library, const Collective& collective, const Options& options) {
-  nlohmann::json config = library.facts();
+nlohmann::ordered_json config_of(const Library& library, const Collective& collective, const Options& options) {
+  nlohmann::ordered_json config = library.facts();
   config["operation"] = collective.name;
   config["world"] = library.size();
   config["machine"] = machine();
@@ -74,7 +74,7 @@ class Run {
 int run_benchmark(Library& library, const Collective& collective, const Options& options, std::ostream& out) {
   const bool writes = library.rank() == 0;
   JsonFile json(writes ? options.json : "");
-  const nlohmann::json config = config_of(library, collective, options);
+  const nlohmann::ordered_json config = config_of(library, collective, options);
   if (writes && !kOptimized) out << "# built with assertions: the figures mean nothing\n";
   if (writes) out << "# " << config.dump() << "\n" << headline() << std::flush;
 

@@ -1,4 +1,4 @@
-// The subcommands of anello-bench that do not measure one collective operation.
+// anello-bench, and its subcommands that do not measure one collective operation.
 #pragma once
 #include "bench/program.hpp"
 
@@ -14,5 +14,8 @@ Command step_command();
 
 // `simulate`: predicts times on machines that the flags describe. Runs alone, without a world.
 Command simulate_command();
+
+// The whole program. Returns its exit code.
+int run_anello_bench(int argc, char** argv);
 
 }  // namespace anello::bench

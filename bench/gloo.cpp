@@ -98,7 +98,7 @@ class Gloo : public Library {
   int rank() const override { return context_->rank; }
   int size() const override { return context_->size; }
 
-  nlohmann::json facts() const override {
+  nlohmann::ordered_json facts() const override {
     return {{"library", "gloo"},
             {"version", text(GLOO_VERSION_MAJOR, ".", GLOO_VERSION_MINOR, ".", GLOO_VERSION_PATCH)},
             {"transport", "tcp"},

@@ -21,7 +21,7 @@ make_hosts() {
   local i end gso=${4:-16384}
   (($2 <= 1000)) || gso=65536
   local link=(mtu 1500 gso_max_size "$gso")
-  mount -t tmpfs tmpfs /run
+  [[ $scratch == /run/* ]] || mount -t tmpfs tmpfs /run
   ip netns add switch
   ip -n switch link add bridge type bridge
   ip -n switch link set bridge up

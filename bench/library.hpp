@@ -17,7 +17,7 @@ class Library {
   virtual ~Library() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual nlohmann::json facts() const = 0;  // name, version and settings that influence the figures, for the report
+  virtual nlohmann::ordered_json facts() const = 0;  // name, version and settings that influence the figures, for the report
 
   // Returns an allreduce that can be called repeatedly; work that a program would do only once happens here. In place
   // if both are the same memory. Every library offers sums and maxima of f64; it throws Error{unsupported} for what it

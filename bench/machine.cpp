@@ -31,7 +31,7 @@ std::string kernel() {
 
 }  // namespace
 
-nlohmann::json machine() {
+nlohmann::ordered_json machine() {
   return {{"cpu", cpu()},
           {"cores", available_cores().count()},
           {"kernel", kernel()},

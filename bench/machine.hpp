@@ -6,6 +6,6 @@ namespace anello::bench {
 
 // {"cpu": "...", "cores": 2, "kernel": "...", "congestion": "cubic"}: cores that this process may use, and the system's
 // TCP congestion control.
-nlohmann::json machine();
+nlohmann::ordered_json machine();
 
 }  // namespace anello::bench

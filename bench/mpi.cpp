@@ -76,7 +76,7 @@ class Mpi : public Library {
     return size;
   }
 
-  nlohmann::json facts() const override {
+  nlohmann::ordered_json facts() const override {
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
     int length = 0;
     MPI_Get_library_version(version, &length);

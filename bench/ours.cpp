@@ -19,7 +19,7 @@ int in_world(const Settings& settings, const std::function<int(World&)>& run) {
   }
 }
 
-nlohmann::json Ours::facts() const {
+nlohmann::ordered_json Ours::facts() const {
   std::set<std::string> hosts;
   for (int rank = 0; rank < world_.size(); rank++) hosts.insert(world_.host(rank));
   return {{"library", "anello"},

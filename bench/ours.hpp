@@ -26,7 +26,7 @@ class Ours : public Library {
 
   int rank() const override { return world_.rank(); }
   int size() const override { return world_.size(); }
-  nlohmann::json facts() const override;
+  nlohmann::ordered_json facts() const override;
   Call allreduce(ConstTensor input, Tensor output, Op op) override;
   void gather(std::span<double> figures, Op op) override { world_.allreduce(figures, op); }
   Memory allocate(std::size_t bytes) override;

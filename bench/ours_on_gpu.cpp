@@ -13,8 +13,8 @@ OursOnGpu::OursOnGpu(World& world, const Settings& settings, const OurOptions& o
       device_{&gpu::installed(settings.gpu_plugin).table(), gpu::DeviceId(gpus_.device())},
       stream_(gpu::make_stream(device_)) {}
 
-nlohmann::json OursOnGpu::facts() const {
-  nlohmann::json all = Ours::facts();
+nlohmann::ordered_json OursOnGpu::facts() const {
+  nlohmann::ordered_json all = Ours::facts();
   AnelloGpuInfo info{};
   gpu::check(device_, device_.table->device_info(int(device_.id), &info), "asking for its properties");
   all["device"] = info.name;

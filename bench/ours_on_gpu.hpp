@@ -12,7 +12,7 @@ class OursOnGpu : public Ours {
   // All ranks call. Throws as GpuGroup's constructor.
   OursOnGpu(World& world, const Settings& settings, const OurOptions& options);
 
-  nlohmann::json facts() const override;
+  nlohmann::ordered_json facts() const override;
   Call allreduce(ConstTensor input, Tensor output, Op op) override;
   Memory allocate(std::size_t bytes) override;
   bool on_device() const override { return true; }

@@ -71,7 +71,7 @@ std::string last_line(std::span<const Result> results) {
               "; average bus bandwidth: ", digits(bus_bw), " GB/s\n");
 }
 
-nlohmann::ordered_json to_json(const nlohmann::json& config, std::span<const Result> results) {
+nlohmann::ordered_json to_json(const nlohmann::ordered_json& config, std::span<const Result> results) {
   auto rows = nlohmann::ordered_json::array();
   for (const Result& result : results)
     rows.push_back({{"size", result.size_bytes},

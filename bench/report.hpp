@@ -45,6 +45,6 @@ std::string last_line(std::span<const Result> results);  // the verdict over all
 std::uint64_t wrong(std::span<const Result> results);
 
 // {"config": ..., "results": [...]}
-nlohmann::ordered_json to_json(const nlohmann::json& config, std::span<const Result> results);
+nlohmann::ordered_json to_json(const nlohmann::ordered_json& config, std::span<const Result> results);
 
 }  // namespace anello::bench

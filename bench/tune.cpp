@@ -114,7 +114,7 @@ class Tuner {
   // Measures every algorithm once, and the good ones with other slab sizes. Returns those worth measuring in rounds.
   std::vector<Candidate> trial(const Finding& finding) {
     std::vector<Candidate> field(1);
-    for (const Algorithm algorithm : all_algorithms())
+    for (const Algorithm algorithm : algorithms_for(facts_of(layout_, finding.size)))
       if (algorithm != finding.shipped.algorithm) field.push_back({algorithm});
     drop_hopeless(field, finding.size);
     if (finding.size < kMinSlabbed) return field;
@@ -130,10 +130,10 @@ class Tuner {
   // Adds the slab sizes whose plans differ from that of the library's own slab size, and from each other.
   void add_slabs(std::vector<Candidate>& field, Algorithm algorithm, std::uint64_t size) {
     algorithms::Facts facts = facts_of(layout_, size);
-    std::set<std::uint64_t> known{slab_elems(facts)};
+    std::set<std::uint64_t> known{slab_elems(facts, algorithm)};
     for (const std::int64_t slab_bytes : kSlabs) {
       facts.slab_bytes = slab_bytes;
-      if (known.insert(slab_elems(facts)).second) field.push_back({algorithm, slab_bytes});
+      if (known.insert(slab_elems(facts, algorithm)).second) field.push_back({algorithm, slab_bytes});
     }
   }
 

@@ -20,6 +20,7 @@ class GpuGradients::Impl {
  public:
   Impl(GpuGroup& group, GpuGroupAccess::Impl& gpus, std::span<const Gradient> gradients, GpuStream stream,
        const GradientOptions& options);
+  ~Impl();
 
   void begin(double factor);
   void ready(std::size_t gradient);
@@ -30,6 +31,7 @@ class GpuGradients::Impl {
   // What buckets need that go through host memory: the call that carries one blocks, so another thread makes it.
   struct Staging {
     explicit Staging(std::unique_ptr<gpu::Staged> its_path) : path(std::move(its_path)) {}
+    ~Staging() { path->give_up(); }  // otherwise the executor waits for a call that waits for the other ranks
 
     std::unique_ptr<gpu::Staged> path;
     std::vector<gpu::Event> made;  // by bucket: its gradients are complete
@@ -62,6 +64,7 @@ class GpuGradients::Impl {
   std::optional<DType> wire_;
   bool zero_unannounced_;
   double factor_ = 1;  // of the step
+  bool in_step_ = false;
   StepStats step_;
   std::optional<Staging> staging_;  // if NCCL does not carry the buckets. The last member: its thread uses the others
 };
@@ -109,8 +112,18 @@ GpuGradients::Impl::Impl(GpuGroup& group, GpuGroupAccess::Impl& gpus, std::span<
   while (staging_->made.size() < schedule_.buckets().size()) staging_->made.push_back(gpu::make_event(device_));
 }
 
+// In mid-step buckets are still travelling: what the caller queues next on the stream may free the gradients.
+GpuGradients::Impl::~Impl() {
+  if (!in_step_) return;
+  try {
+    follow(travel_.get(), stream_);
+  } catch (const Error&) {  // of the device; the world has been aborted
+  }
+}
+
 void GpuGradients::Impl::begin(double factor) {
   schedule_.begin();
+  in_step_ = true;
   factor_ = factor;
   step_ = {};
 }
@@ -182,6 +195,7 @@ StepStats GpuGradients::Impl::finish() {
   send_complete();
   if (staging_) wait_for_staged();
   follow(travel_.get(), stream_);
+  in_step_ = false;
   return step_;
 }
 

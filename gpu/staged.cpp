@@ -5,6 +5,7 @@
 
 #include "gpu/or_abort.hpp"
 #include "ring/base/signature.hpp"
+#include "ring/group/group_impl.hpp"
 
 namespace anello::gpu {
 namespace {
@@ -27,6 +28,10 @@ Staged::Staged(Group group, const Device& device, const Limits& limits)
       order_(make_event(device)) {
   for (Slot& slot : slots_)
     slot = {make_pinned(device, limits_.segment_bytes), make_event(device), make_event(device), {}};
+}
+
+void Staged::give_up() {
+  GroupAccess::end(group_, false);
 }
 
 // Memory that the device may still use is leaked: to free it could block forever.

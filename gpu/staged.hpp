@@ -42,6 +42,9 @@ class Staged : public Collectives {
   void send(ConstTensor tensor, int to, GpuStream stream, const Options& options) override;
   void recv(Tensor tensor, int from, GpuStream stream, const Options& options) override;
 
+  // Ends the group on this rank: a call under way throws soon, and later ones at once. Any thread.
+  void give_up();
+
  private:
   // Holds one of the segments in flight: its memory, its two copies and its collective.
   struct Slot {

@@ -15,15 +15,12 @@ namespace {
 // Indices into the list of joiners; the members of one host.
 using Members = std::vector<std::size_t>;
 
-// The hosts in order of their first member.
+// The hosts in order of their names: the order of joining differs from start to start.
 std::vector<Members> hosts_of(const std::vector<Join>& joined) {
+  std::map<std::pair<std::string, std::string>, Members> by_name;
+  for (std::size_t i = 0; i < joined.size(); i++) by_name[{joined[i].host, joined[i].machine}].push_back(i);
   std::vector<Members> hosts;
-  std::map<std::pair<std::string, std::string>, std::size_t> known;
-  for (std::size_t i = 0; i < joined.size(); i++) {
-    const auto [at, first] = known.try_emplace({joined[i].host, joined[i].machine}, hosts.size());
-    if (first) hosts.emplace_back();
-    hosts[at->second].push_back(i);
-  }
+  for (auto& [name, members] : by_name) hosts.push_back(std::move(members));
   return hosts;
 }
 

@@ -1,8 +1,8 @@
 #include "rendezvous/check_settings.hpp"
 
+#include "rendezvous/home_secret.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/addresses.hpp"
-#include "ring/net/auth.hpp"
 #include "ring/net/handshake.hpp"
 
 namespace anello::rendezvous {
@@ -15,11 +15,6 @@ void check_consistent(const Settings& settings) {
   if (settings.rank >= 0 && settings.rank >= settings.size)
     throw Error(ErrorCode::configuration,
                 text("ANELLO_RANK=", settings.rank, " must be less than ANELLO_SIZE=", settings.size));
-  if (settings.size > 1 && settings.rendezvous.empty())
-    throw Error(ErrorCode::configuration,
-                text("ANELLO_SIZE=", settings.size,
-                     " needs ANELLO_RENDEZVOUS=host:port; start the ranks with `anello run`, or a server with `anello "
-                     "rendezvous`"));
 }
 
 }  // namespace
@@ -40,10 +35,7 @@ void check_settings(const Settings& settings, const world::Refuse& refuse) {
 
 void check_joining(const Settings& settings, const world::Refuse& refuse) {
   using world::attempt;
-  attempt(refuse, [&] {
-    if (!settings.rendezvous.empty()) net::parse_host_port("ANELLO_RENDEZVOUS", settings.rendezvous);
-  });
-  attempt(refuse, [&] { net::require_usable({settings.job, net::read_secret(settings)}); });
+  attempt(refuse, [&] { net::require_usable({settings.job, read_job_secret(settings)}); });
   attempt(refuse, [&] { net::choose_address(settings.iface, "127.0.0.1", net::local_interfaces()); });
 }
 

@@ -14,6 +14,7 @@
 
 #include "rendezvous/describe.hpp"
 #include "rendezvous/host.hpp"
+#include "rendezvous/resolve.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/auth.hpp"
@@ -36,9 +37,10 @@ namespace {
 
 constexpr milliseconds kFirstPause{50}, kMaxPause{2000};
 constexpr milliseconds kTryLimit{5000};
-constexpr milliseconds kConnectLimit{
-    5000};                            // per address: a route that drops packets must not use up the time of the others
-constexpr milliseconds kGrace{5000};  // for the server to report first: it knows which rank is missing
+// Per address: a route that drops packets, or a program that is mute, must not use up the time of the others. A server
+// on a host with much to do may need longer than it is given first.
+constexpr milliseconds kConnectLimit{5000}, kFirstLimitOfSeveral{500}, kLastLimitOfSeveral{5000};
+constexpr milliseconds kGrace{5000};      // for the server to report first: it knows which rank is missing
 constexpr milliseconds kWarnAfter{5000};  // of waiting for the server
 
 milliseconds left(std::chrono::steady_clock::time_point deadline) {
@@ -68,24 +70,25 @@ void throw_if_failed(const Reply& reply) {
 
 }  // namespace
 
-RendezvousClient::RendezvousClient(const Settings& settings, std::string secret, NotJoined)
+RendezvousClient::RendezvousClient(const Settings& settings, std::string secret, Server server, NotJoined)
     : settings_(settings),
-      server_(net::parse_host_port("ANELLO_RENDEZVOUS", settings.rendezvous)),
+      server_(std::move(server)),
+      addresses_(net::parse_host_ports("ANELLO_RENDEZVOUS", settings.rendezvous)),
       interfaces_(net::local_interfaces()) {
   identity_.job = settings.job;
   identity_.secret = std::move(secret);
   net::require_usable({identity_.job, identity_.secret});
 }
 
-RendezvousClient::RendezvousClient(const Settings& settings, std::string secret)
-    : RendezvousClient(settings, std::move(secret), NotJoined()) {
+RendezvousClient::RendezvousClient(const Settings& settings, std::string secret, Server server)
+    : RendezvousClient(settings, std::move(secret), std::move(server), NotJoined()) {
   connect_and_join(Clock::now() + settings.start_timeout);
 }
 
-void RendezvousClient::try_server(const Settings& settings, std::string secret) {
+void RendezvousClient::try_server(const Settings& settings, std::string secret, Server server) {
   Settings impatient = settings;
   impatient.start_timeout = std::min(settings.start_timeout, kTryLimit);
-  RendezvousClient client(impatient, std::move(secret), NotJoined());
+  RendezvousClient client(impatient, std::move(secret), std::move(server), NotJoined());
   client.connect(Clock::now() + impatient.start_timeout);
   client.leave();
 }
@@ -112,12 +115,18 @@ RendezvousClient::~RendezvousClient() = default;
 void RendezvousClient::connect(Clock::time_point deadline) {
   milliseconds pause = kFirstPause;
   bool warned = false;
+  patience_ = kFirstLimitOfSeveral;
   for (const auto began = Clock::now(); !try_all(deadline); pause = std::min(2 * pause, kMaxPause)) {
+    patience_ = std::min(2 * patience_, kLastLimitOfSeveral);
+    if (server_.listens && all_refused_)
+      throw Error(ErrorCode::rendezvous,
+                  text("the rank of ", server_.where, " that ran the rendezvous has ended; tried ", tried_));
     const milliseconds rest = jittered(pause);
     if (left(deadline) <= rest)
       throw Error(ErrorCode::network, text("no rendezvous at ", settings_.rendezvous, " within ",
-                                           rendezvous::seconds(settings_.start_timeout), "; tried ", tried_,
-                                           "; check that `anello rendezvous` runs there"));
+                                           rendezvous::seconds(settings_.start_timeout), "; tried ", tried_, "; ",
+                                           server_.where.empty() ? "check that `anello rendezvous` runs there"
+                                                                 : "a rank of " + server_.where + " should run it"));
     if (!warned && Clock::now() - began > kWarnAfter) {
       log(Severity::warning, text("waiting for the rendezvous at ", settings_.rendezvous, "; tried ", tried_));
       warned = true;
@@ -126,25 +135,34 @@ void RendezvousClient::connect(Clock::time_point deadline) {
   }
 }
 
-// A name that does not resolve is tried again: the name of a new host takes time to spread.
 bool RendezvousClient::try_all(Clock::time_point deadline) {
   tried_.clear();
-  tcp::resolver resolver(context_);
+  unresolved_.clear();
+  all_refused_ = true;
+  return std::ranges::any_of(
+      addresses_, [&](const net::HostPort& host) { return host.host != unresolved_ && try_host(host, deadline); });
+}
+
+// A name that does not resolve is tried again, once for all its ports: the name of a new host takes time to spread.
+bool RendezvousClient::try_host(const net::HostPort& host, Clock::time_point deadline) {
   asio::error_code failure;
-  const auto found =
-      resolver.resolve(server_.host, std::to_string(server_.port), tcp::resolver::numeric_service, failure);
-  if (failure) tried_ = text("to resolve '", server_.host, "' (", failure.message(), ")");
-  for (const auto& entry : found)
-    if (try_one(entry.endpoint(), deadline)) return true;
+  const auto found = rendezvous::resolve(host.host, host.port, failure);
+  if (failure) all_refused_ = false;
+  if (failure) unresolved_ = host.host;
+  if (failure) tried_ += text(tried_.empty() ? "" : ", ", "to resolve '", host.host, "' (", failure.message(), ")");
+  for (const tcp::endpoint& one : found)
+    if (try_one(one, deadline)) return true;
   return false;
 }
 
 bool RendezvousClient::try_one(const tcp::endpoint& where, Clock::time_point deadline) {
   try {
-    run(open(where, left(deadline)));
+    const bool only_one = addresses_.size() == 1;
+    run(open(where, only_one ? left(deadline) : std::min(left(deadline), patience_)));
     return true;
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::network && error.code() != ErrorCode::timed_out) throw;
+    const bool refused = error.code() != ErrorCode::network && error.code() != ErrorCode::timed_out;
+    if (refused && addresses_.size() == 1) throw;
     tried_ += text(tried_.empty() ? "" : ", ", net::host_port(where.address().to_string(), where.port()), " (",
                    error.message(), ")");
     return false;
@@ -168,9 +186,11 @@ asio::awaitable<void> RendezvousClient::open(const tcp::endpoint& where, millise
 asio::awaitable<void> RendezvousClient::connect_socket(const tcp::endpoint& where) {
   asio::error_code failure;
   net::open_socket(socket_, where.protocol(), failure);
+  if (failure) all_refused_ = false;
   if (failure) throw Error(ErrorCode::network, failure.message());
   const net::Deadline deadline(socket_, kConnectLimit);
   co_await socket_.async_connect(where, asio::redirect_error(asio::use_awaitable, failure));
+  if (failure != asio::error::connection_refused) all_refused_ = false;
   if (deadline.passed()) throw Error(ErrorCode::timed_out, "no answer");
   if (failure) throw Error(ErrorCode::network, failure.message());
   socket_.set_option(tcp::no_delay(true), failure);
@@ -180,7 +200,10 @@ std::string RendezvousClient::own_address() const {
   asio::error_code failure;
   const tcp::endpoint local = socket_.local_endpoint(failure);
   if (failure) throw Error(ErrorCode::network, text("the connection to the rendezvous broke: ", failure.message()));
-  std::string address = net::choose_address(settings_.iface, local.address().to_string(), interfaces_);
+  std::string usual = local.address().to_string();
+  if (server_.other_hosts && settings_.iface.empty() && net::is_loopback(usual))  // this host's name in /etc/hosts
+    usual = net::choose_address("^lo,docker", usual, interfaces_);
+  std::string address = net::choose_address(settings_.iface, usual, interfaces_);
   if (identity_.secret.empty() && !net::is_loopback(address))
     throw Error(ErrorCode::configuration,
                 text("this rank would listen on ", address,

@@ -18,15 +18,29 @@ namespace anello {
 
 class RendezvousClient {
  public:
+  // What is known of a server that another rank runs.
+  struct Server {
+    std::string where;         // who runs it, for messages; empty: `anello rendezvous` does
+    bool other_hosts = false;  // there are ranks on other hosts, so this rank must not listen on loopback
+    bool listens = false;      // it listens already: if connections are refused, its process has ended
+  };
+
   // Connects to settings.rendezvous, and tries again until the server is there; then joins. Blocks until all ranks have
   // joined, for at most start_timeout plus the time that the system needs to resolve the name.
+  // Of several addresses with commas, it joins at the first where this job's server answers. A server that refuses this
+  // rank is an error at once if there is one address, and is passed over if there are several.
   // Connects and joins again if the connection ends before that. Throws Error{configuration}, Error{network} with every
   // address tried, Error{unauthorized}, Error{protocol}, and Error{rendezvous} that names the ranks that are missing or
   // have failed.
-  RendezvousClient(const Settings& settings, std::string secret);
+  RendezvousClient(const Settings& settings, std::string secret, Server server);
+  RendezvousClient(const Settings& settings, std::string secret)
+      : RendezvousClient(settings, std::move(secret), Server()) {}
   // Connects and proves the secret, but does not join. Gives up after 5 s, or after start_timeout if that is less.
   // Throws as the constructor does.
-  static void try_server(const Settings& settings, std::string secret);
+  static void try_server(const Settings& settings, std::string secret, Server server);
+  static void try_server(const Settings& settings, std::string secret) {
+    try_server(settings, std::move(secret), Server());
+  }
   ~RendezvousClient();  // without leave(): the server reports to the other ranks that this one ended
   RendezvousClient(const RendezvousClient&) = delete;
   RendezvousClient& operator=(const RendezvousClient&) = delete;
@@ -50,10 +64,11 @@ class RendezvousClient {
   using Clock = std::chrono::steady_clock;
   struct NotJoined {};
 
-  RendezvousClient(const Settings& settings, std::string secret, NotJoined);
+  RendezvousClient(const Settings& settings, std::string secret, Server server, NotJoined);
   void connect_and_join(Clock::time_point deadline);
   void connect(Clock::time_point deadline);
   bool try_all(Clock::time_point deadline);
+  bool try_host(const net::HostPort& host, Clock::time_point deadline);
   bool try_one(const asio::ip::tcp::endpoint& where, Clock::time_point deadline);
   asio::awaitable<void> open(const asio::ip::tcp::endpoint& where, std::chrono::milliseconds limit);
   asio::awaitable<void> connect_socket(const asio::ip::tcp::endpoint& where);
@@ -67,11 +82,15 @@ class RendezvousClient {
   void run(asio::awaitable<void> work);
 
   const Settings settings_;
-  const net::HostPort server_;
+  const Server server_;
+  const std::vector<net::HostPort> addresses_;
   const std::vector<net::Interface> interfaces_;  // listed before the server waits for this rank to join
   asio::io_context context_{1};
   asio::ip::tcp::socket socket_{context_};
-  std::string tried_;  // the addresses of the last attempts, each with its error
+  std::chrono::milliseconds patience_{0};  // for a handshake with one of several addresses
+  bool all_refused_ = false;               // by the systems of all addresses, at the last attempts
+  std::string unresolved_;                 // the last name among them that did not resolve
+  std::string tried_;                      // the addresses of the last attempts, each with its error
   Identity identity_;
 };
 

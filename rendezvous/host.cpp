@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <filesystem>
-#include <fstream>
+
+#include "ring/base/os.hpp"
 
 namespace anello::rendezvous {
 
@@ -15,10 +15,7 @@ std::string host_name() {
 }
 
 std::string machine() {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  std::error_code unreadable;
-  return boot + " " + std::filesystem::read_symlink("/proc/self/ns/net", unreadable).string();
+  return kernel_identity("net");
 }
 
 }  // namespace anello::rendezvous

@@ -1,14 +1,18 @@
 #include <anello/init.hpp>
+#include <mutex>
 
 #include "rendezvous/check_settings.hpp"
 #include "rendezvous/client.hpp"
+#include "rendezvous/home_secret.hpp"
 #include "rendezvous/host.hpp"
+#include "rendezvous/init_through.hpp"
+#include "rendezvous/meeting.hpp"
+#include "rendezvous/slurm_step.hpp"
 #include "rendezvous/start_log.hpp"
 #include "rendezvous/uncaught.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
-#include "ring/net/auth.hpp"
 #include "ring/world/bootstrap.hpp"
 #include "ring/world/last_word.hpp"
 
@@ -26,13 +30,23 @@ World world_of_one(const Settings& settings) {
   return world;
 }
 
-// Joins the ranks that the server brings together.
-World join(const Settings& settings, Severity severity) {
-  RendezvousClient client(settings, net::read_secret(settings));
+// Once, though a program may have several worlds.
+void warn_of_an_allocation() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const std::string sentence = rendezvous::alone_in_an_allocation(environment);
+    if (!sentence.empty()) log(Severity::warning, sentence);
+  });
+}
+
+// Joins the ranks that the server brings together. `given` are the settings as the program or the environment has them.
+// `generation` becomes that of the world.
+World join(const Settings& settings, RendezvousClient& client, const Settings& given, std::uint32_t& generation) {
   const Identity& identity = client.identity();
-  set_log(severity, text("rank ", identity.rank));
-  if (settings.local_rank >= 0 && settings.local_rank != identity.local_rank)
-    log(Severity::warning, text("ANELLO_LOCAL_RANK=", settings.local_rank, " contradicts the ranks of ", identity.host,
+  generation = identity.generation;
+  set_log(rendezvous::log_severity(settings), text("rank ", identity.rank));
+  if (given.local_rank >= 0 && given.local_rank != identity.local_rank)
+    log(Severity::warning, text("ANELLO_LOCAL_RANK=", given.local_rank, " contradicts the ranks of ", identity.host,
                                 "; using local rank ", identity.local_rank));
   try {
     World world = world::WorldMaker::make(
@@ -47,26 +61,65 @@ World join(const Settings& settings, Severity severity) {
   }
 }
 
+// At the server of ANELLO_RENDEZVOUS.
+World join_by_settings(const Settings& settings, const Settings& given, std::uint32_t& generation) {
+  rendezvous::check_joining(settings, [](const Error& error) { throw error; });
+  RendezvousClient client(settings, rendezvous::read_job_secret(settings));
+  return join(settings, client, given, generation);
+}
+
+// At the server that one of the ranks runs.
+World join_by_meeting(const rendezvous::JoinPlan& plan, const Settings& given, std::uint32_t& generation,
+                      const rendezvous::MeetingHooks& hooks = {}) {
+  rendezvous::Meeting meeting(plan, hooks);
+  RendezvousClient client(meeting.settings(), meeting.secret(), meeting.server());
+  World world = join(meeting.settings(), client, given, generation);
+  meeting.wait_for_others();
+  return world;
+}
+
+void begin(const Settings& settings) {
+  rendezvous::handle_uncaught_exceptions();
+  set_log(rendezvous::log_severity(settings), settings.rank >= 0 ? text("rank ", settings.rank) : "");
+  if (settings.local_rank <= 0)
+    for (const std::string& sentence : misspelt_settings()) log(Severity::warning, sentence);
+  rendezvous::check_settings(settings, [](const Error& error) { throw error; });
+}
+
 }  // namespace
+
+World rendezvous::init_through(std::unique_ptr<KeyValueSpace> space, Settings settings) {
+  settings.rank = space->rank();
+  settings.size = space->size();
+  settings.rendezvous.clear();
+  begin(settings);
+  if (settings.size == 1) return world_of_one(settings);
+  const Placement way{.launcher = space->name(), .rank = settings.rank, .size = settings.size, .way = Way::pmi};
+  MeetingHooks hooks;
+  hooks.open_space = [&](Way, std::chrono::milliseconds) { return std::move(space); };
+  hooks.world_number = [] { return 1; };  // the space has a name of its own
+  std::uint32_t generation = 0;
+  return join_by_meeting({settings, false, {way}}, settings, generation, hooks);
+}
 
 World init() {
   return init(Settings::from_environment());
 }
 
 World init(const Settings& settings) {
-  rendezvous::handle_uncaught_exceptions();
-  const Severity severity = rendezvous::log_severity(settings);
-  set_log(severity, settings.rank >= 0 ? text("rank ", settings.rank) : "");
-  if (settings.local_rank <= 0)
-    for (const std::string& sentence : misspelt_settings()) log(Severity::warning, sentence);
-  const auto refuse = [](const Error& error) { throw error; };
-  rendezvous::check_settings(settings, refuse);
-  if (settings.rendezvous.empty()) return world_of_one(settings);
-  rendezvous::check_joining(settings, refuse);
+  begin(settings);
+  const std::vector<rendezvous::Placement> found = rendezvous::placements();
+  const rendezvous::JoinPlan plan = rendezvous::plan_join(settings, found);
+  if (plan.alone) {
+    if (settings.size < 0 && found.empty()) warn_of_an_allocation();
+    return world_of_one(settings);
+  }
+  std::uint32_t generation = 0;  // of the world that this rank has joined
   try {
-    return join(settings, severity);
+    return plan.ways.empty() ? join_by_settings(plan.settings, settings, generation)
+                             : join_by_meeting(plan, settings, generation);
   } catch (const Error& error) {
-    world::send_last_word(settings.report_fd, {settings.rank, error.rank(), error.message()});
+    world::send_last_word(settings.report_fd, {plan.settings.rank, error.rank(), error.message(), generation});
     throw;
   }
 }

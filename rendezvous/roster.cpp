@@ -5,9 +5,9 @@
 
 #include "rendezvous/assign.hpp"
 #include "rendezvous/describe.hpp"
+#include "rendezvous/reachability.hpp"
 #include "ring/base/rank_list.hpp"
 #include "ring/base/text.hpp"
-#include "ring/net/addresses.hpp"
 
 namespace anello::rendezvous {
 
@@ -61,21 +61,8 @@ std::string Roster::conflict(const Join& join) const {
               " (pid ", join.pid, "); ANELLO_RANK must differ");
 }
 
-// Which member has a loopback address although the world has several machines; empty if none has.
-std::string Roster::unreachable() const {
-  std::set<std::string> machines;
-  for (const auto& [id, member] : members_) machines.insert(member.join.machine);
-  if (machines.size() < 2) return {};
-  for (const auto& [id, member] : members_)
-    if (net::is_loopback(member.join.address))
-      return text(describe(member.join), " is on the loopback address ", member.join.address,
-                  ", where ranks of other hosts cannot reach it; give it the rendezvous server's network address in "
-                  "ANELLO_RENDEZVOUS, or set ANELLO_IFACE");
-  return {};
-}
-
 Roster::Sends Roster::start(Time now) {
-  if (const std::string why = unreachable(); !why.empty()) return give_up(ErrorCode::configuration, -1, why);
+  if (const std::string why = unreachable(joins()); !why.empty()) return give_up(ErrorCode::configuration, -1, why);
   std::map<std::uint64_t, MemberId> seats;
   for (const auto& [id, member] : members_) seats.emplace(member.seat, id);
   std::vector<Assigned> assigned = assign(joins(), generation_);
@@ -207,6 +194,11 @@ Roster::Sends Roster::expired() {
     if (!members_.at(id).blob) late.push_back(members_.at(id).join);
   return give_up(ErrorCode::rendezvous, contributions_ > 0 ? late.front().rank : -1,
                  text("the start-up does not progress: waited ", waited, " for ", present_list(late)));
+}
+
+std::string Roster::waiting() const {
+  if (phase_ != Phase::gathering || members_.empty()) return {};
+  return text("waiting: ", members_.size(), " of ", size_, " ranks have joined; missing ", missing());
 }
 
 std::string Roster::missing() const {

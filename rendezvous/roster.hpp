@@ -70,6 +70,9 @@ class Roster {
   std::optional<Time> deadline() const { return deadline_; }
   Sends expired();
 
+  // "waiting: 4 of 6 ranks have joined; missing ranks 2, 5". Empty if no member waits for others to join.
+  std::string waiting() const;
+
   Phase phase() const { return phase_; }
   std::uint32_t generation() const { return generation_; }
   std::size_t members() const { return members_.size(); }
@@ -85,7 +88,6 @@ class Roster {
   };
 
   std::string conflict(const Join& join) const;
-  std::string unreachable() const;
   Sends start(Time now);
   Sends finish_round(Time now);
   void wait_for_next_step(Time now);

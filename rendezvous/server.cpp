@@ -2,14 +2,18 @@
 
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
+#include <asio/ip/v6_only.hpp>
 #include <asio/post.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
+#include <condition_variable>
 #include <cstring>
 #include <mutex>
 
 #include "rendezvous/abort_notice.hpp"
+#include "rendezvous/describe.hpp"
+#include "rendezvous/resolve.hpp"
 #include "rendezvous/roster.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
@@ -36,15 +40,13 @@ namespace {
 constexpr milliseconds kLastMessageLimit{5000};  // for a rank to read why its start-up failed
 
 tcp::endpoint checked_endpoint(const ServerOptions& options) {
-  asio::io_context context;
   asio::error_code failure;
-  const auto found = tcp::resolver(context).resolve(options.listen_address, std::to_string(options.port),
-                                                    tcp::resolver::numeric_service, failure);
+  const auto found = rendezvous::resolve(options.listen_address, options.port, failure);
   if (failure || found.empty())
     throw Error(ErrorCode::configuration, text("the address to listen on must be one of this host, or a name that it "
                                                "resolves, not '",
                                                options.listen_address, "' (", failure.message(), ")"));
-  const tcp::endpoint where = *found.begin();
+  const tcp::endpoint& where = found.front();
   if (options.secret.empty() && !net::is_loopback(where.address().to_string()))
     throw Error(ErrorCode::configuration,
                 text("listening on ", options.listen_address,
@@ -56,11 +58,9 @@ tcp::endpoint checked_endpoint(const ServerOptions& options) {
 // Of a listener on all addresses: one that other hosts can use, if this host has one.
 std::string usable_address(const asio::ip::address& listening) {
   if (!listening.is_unspecified()) return listening.to_string();
-  try {
-    return net::choose_address("^lo,docker", listening.to_string(), net::local_interfaces());
-  } catch (const Error&) {
-    return listening.is_v6() ? "::1" : "127.0.0.1";
-  }
+  const auto own = net::addresses_for_other_hosts(listening.to_string(), net::local_interfaces());
+  if (!own.empty()) return own.front();
+  return listening.is_v6() ? "::1" : "127.0.0.1";
 }
 
 std::uint64_t random_number() {
@@ -101,6 +101,10 @@ class RendezvousServer::Impl {
     const std::lock_guard lock(stats_mutex_);
     return stats_;
   }
+  bool wait_until_over(milliseconds limit) const {
+    std::unique_lock lock(stats_mutex_);
+    return changed_.wait_for(lock, limit, [this] { return stats_.worlds_formed > 0 || !stats_.last_failure.empty(); });
+  }
   void exited(int rank) {
     asio::post(event_loop_.context(), [this, rank] { deliver(roster_.exited(rank)); });
   }
@@ -109,13 +113,13 @@ class RendezvousServer::Impl {
  private:
   using Connection = std::shared_ptr<net::MessageChannel>;
 
-  void listen(const tcp::endpoint& where);
   asio::awaitable<void> serve(Connection connection);
   asio::awaitable<std::optional<rendezvous::Join>> receive_join(tcp::socket& socket);
   asio::awaitable<void> receive_requests(tcp::socket& socket, Roster::MemberId id);
   void deliver(const Roster::Sends& sends);
   void start_abort_notice();
   void set_alarm();
+  void remind();
   void publish_stats();
 
   const net::Credentials credentials_;
@@ -125,6 +129,9 @@ class RendezvousServer::Impl {
   net::EventLoop event_loop_;
   tcp::acceptor acceptor_{event_loop_.context()};
   asio::steady_timer alarm_{event_loop_.context()};  // the roster's deadline
+  asio::steady_timer reminder_{event_loop_.context()};
+  bool reminding_ = false;
+  const milliseconds remind_after_;
   Roster roster_;
   std::map<Roster::MemberId, Connection> connections_;
   Roster::MemberId next_id_ = 0;
@@ -133,6 +140,7 @@ class RendezvousServer::Impl {
   trace::RejectedConnections rejected_;
   tcp::endpoint listening_;
   mutable std::mutex stats_mutex_;
+  mutable std::condition_variable changed_;
   std::optional<net::Metrics> metrics_;
   ServerStats stats_;
 };
@@ -141,9 +149,11 @@ RendezvousServer::Impl::Impl(const ServerOptions& options)
     : credentials_{options.job, options.secret},
       join_limit_(options.start_timeout),
       half_open_(options.max_half_open),
+      remind_after_(options.remind_after),
       roster_(options.size, options.start_timeout, random_number()) {
   require_usable(credentials_);
-  listen(checked_endpoint(options));
+  net::listen(acceptor_, checked_endpoint(options));
+  listening_ = acceptor_.local_endpoint();
   if (!options.metrics.empty())
     metrics_.emplace(event_loop_.context(), "--metrics", options.metrics, 0,
                      [this] { return server_metrics(credentials_.job, stats()); });
@@ -162,21 +172,6 @@ RendezvousServer::Impl::~Impl() {
   event_loop_.stop();
 }
 
-void RendezvousServer::Impl::listen(const tcp::endpoint& where) {
-  try {
-    asio::error_code failure;
-    net::open_socket(acceptor_, where.protocol(), failure);
-    if (failure) throw asio::system_error(failure);
-    acceptor_.set_option(tcp::acceptor::reuse_address(true));
-    acceptor_.bind(where);
-    acceptor_.listen();
-    listening_ = acceptor_.local_endpoint();
-  } catch (const asio::system_error& error) {
-    throw Error(ErrorCode::network, text("cannot listen on ", net::host_port(where.address().to_string(), where.port()),
-                                         ": ", error.code().message()));
-  }
-}
-
 // Serves one connection from its handshake to its end.
 asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
   const Roster::MemberId id = next_id_++;
@@ -192,6 +187,8 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
     log(Severity::info, text("lost a connection: ", error.what()));
   }
   if (join) {
+    log(Severity::info, text(rendezvous::describe(*join), " has joined from ", join->address));
+    remind();
     deliver(roster_.joined(id, *join, steady_clock::now()));
     co_await receive_requests(connection->socket(), id);
   }
@@ -287,11 +284,26 @@ void RendezvousServer::Impl::set_alarm() {
   });
 }
 
+// While ranks wait for others.
+void RendezvousServer::Impl::remind() {
+  if (std::exchange(reminding_, true)) return;
+  reminder_.expires_after(remind_after_);
+  reminder_.async_wait([this](asio::error_code cancelled) {
+    if (cancelled) return;
+    reminding_ = false;
+    const std::string waiting = roster_.waiting();
+    if (waiting.empty()) return;
+    log(Severity::warning, waiting);
+    remind();
+  });
+}
+
 void RendezvousServer::Impl::publish_stats() {
   const std::lock_guard lock(stats_mutex_);
-  stats_ = {roster_.generation(),          roster_.members(),     roster_.phase() == Roster::Phase::starting,
-            roster_.worlds_formed(),       rejected_.counts(),    half_open_.size(),
-            roster_.formed().ranks.size(), roster_.last_failure()};
+  stats_ = {roster_.generation(),          roster_.members(),           roster_.phase() == Roster::Phase::starting,
+            roster_.worlds_formed(),       rejected_.counts(),          half_open_.size(),
+            roster_.formed().ranks.size(), roster_.formed().generation, roster_.last_failure()};
+  changed_.notify_all();
 }
 
 void RendezvousServer::Impl::abort(int culprit, const std::string& reason) {
@@ -319,6 +331,9 @@ std::string RendezvousServer::address() const {
 }
 ServerStats RendezvousServer::stats() const {
   return impl_->stats();
+}
+bool RendezvousServer::wait_until_over(milliseconds limit) const {
+  return impl_->wait_until_over(limit);
 }
 void RendezvousServer::exited(int rank) {
   impl_->exited(rank);

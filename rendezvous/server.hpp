@@ -18,9 +18,10 @@ struct ServerOptions {
   std::string secret;
   int size = 0;  // number of ranks; 0: the first rank to join decides
   std::chrono::milliseconds start_timeout{
-      60000};                        // limit of each wait of ranks for each other; each rank has its own too
-  std::string metrics;               // "host:port" that serves the counters to Prometheus; empty: none
-  std::size_t max_half_open = 1024;  // connections that have not joined; one more closes the oldest
+      60000};  // limit of each wait of ranks for each other; each rank has its own too
+  std::chrono::milliseconds remind_after{10000};  // while ranks wait for others, these are logged so often
+  std::string metrics;                            // "host:port" that serves the counters to Prometheus; empty: none
+  std::size_t max_half_open = 1024;               // connections that have not joined; one more closes the oldest
 };
 
 // The server's state and counters at one moment.
@@ -32,6 +33,7 @@ struct ServerStats {
   trace::RejectedConnections::Counts rejected_connections{};  // connections that ended before they had joined
   std::size_t half_open = 0;                                  // connections that have not joined yet
   std::size_t reachable = 0;  // ranks of the newest world that have left the rendezvous and can receive an abort notice
+  std::uint32_t newest = 0;   // number of the newest world that all its ranks have joined; 0: none
   std::string last_failure;   // why the last start-up failed; empty after a success
 };
 
@@ -48,6 +50,8 @@ class RendezvousServer {
   // Numeric, for ranks. If the server listens on all addresses: one that other hosts can use, if there is one.
   std::string address() const;
   ServerStats stats() const;  // any thread
+  // Blocks until a world has formed or a start-up has failed, and returns true; false after `limit`. Any thread.
+  bool wait_until_over(std::chrono::milliseconds limit) const;
 
   // The process of this rank has ended: a start that waits for it fails at once. Any thread; does not block.
   void exited(int rank);

@@ -87,7 +87,8 @@ void log_start(const World& world, const Settings& settings, const std::string& 
   log(Severity::info, text("hosts: ", describe_hosts(world)));
   log(Severity::info, text("transport: ", describe_transport(layout.memories, settings)));
   try {
-    log(Severity::info, text("allreduce: ", describe_algorithms(layout, settings), "; layout for ANELLO_TABLE: ", world.layout()));
+    log(Severity::info,
+        text("allreduce: ", describe_algorithms(layout, settings), "; layout for ANELLO_TABLE: ", world.layout()));
   } catch (const Error& error) {  // a forced algorithm that cannot keep the order of ranks
     log(Severity::warning, error.what());
   }

@@ -1,6 +1,7 @@
 #include "rendezvous/uncaught.hpp"
 
 #include <anello/error.hpp>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "ring/base/log.hpp"
+#include "ring/base/process_mark.hpp"
 #include "ring/base/text.hpp"
 #include "ring/world/bootstrap.hpp"
 
@@ -17,6 +19,7 @@ namespace {
 
 const std::terminate_handler by_default = std::get_terminate();
 std::terminate_handler previous = nullptr;
+std::atomic<ProcessMark> rank_process;  // the one that called init() last
 
 struct Reason {
   std::string text = "std::terminate was called";
@@ -41,6 +44,10 @@ Reason reason() {
 [[noreturn]] void end_process() {
   static thread_local bool ending = false;
   if (std::exchange(ending, true)) std::abort();
+  if (rank_process.load().in_child()) {  // not a rank; what is in its buffer for stdout may be its parent's
+    previous();
+    std::abort();
+  }
   static std::mutex once;
   once.lock();
   const Reason why = reason();
@@ -57,6 +64,7 @@ Reason reason() {
 }  // namespace
 
 void handle_uncaught_exceptions() {
+  rank_process = ProcessMark();
   static const bool installed = [] {
     previous = std::get_terminate();
     std::set_terminate(end_process);

@@ -149,6 +149,8 @@ std::string algorithms_index() {
                       "|---|---|---|---|---|---|---|\n";
 #define ANELLO_ALGORITHM(name, value, wide, narrow, does, messages, depth, bytes, when) \
   index += row({"`" #name "`", does, messages, depth, bytes, order(wide, narrow), when});
+#define ANELLO_LEVELS(name, value, does, messages, depth, bytes, when) \
+  index += row({"`" #name "+NAME`", does, messages, depth, bytes, "no", when});
 #include "ring/algorithms/algorithms.def"
   return index;
 }

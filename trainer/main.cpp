@@ -232,8 +232,12 @@ Ending train(World& world, const TrainOptions& options, std::ostream& out, int c
           sampler,   rate,    model,
           optimizer, report,  StopCheck(world, options.checkpoint.empty() ? nullptr : &stop)};
   std::optional<Metrics> tested;
-  const bool complete = train_epochs(run, checkpoint, restored.progress, tested);
-  if (!complete) return Ending::stopped;
+  try {
+    if (!train_epochs(run, checkpoint, restored.progress, tested)) return Ending::stopped;
+  } catch (const std::exception& error) {
+    world.abort(error.what());  // now: the optimizer's end would make the other ranks fail without this reason
+    throw;
+  }
   if (!tested) tested = evaluate(model, data, world).over_ranks(world);
   const std::uint64_t hash = model.parameter_hash();
   require_equal(world, hash, "parameters");

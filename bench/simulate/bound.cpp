@@ -1,6 +1,7 @@
 #include "bench/simulate/bound.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <queue>
 #include <vector>
@@ -35,12 +36,18 @@ double spread_us(int nodes, double gap_us, double delay_us) {
   return now_us;
 }
 
+double network_aim_us(const Cluster& cluster, int hosts, std::uint64_t bytes) {
+  const int doublings = std::bit_width(unsigned(hosts - 1));
+  return doublings * cluster.network_latency_us + 2.0 * (hosts - 1) / hosts * double(bytes) / cluster.network_rate;
+}
+
 double lower_bound_us(const Cluster& cluster, int world, std::uint64_t bytes) {
   if (world < 2) return 0;
   const int per_host = std::min(world, cluster.ranks_per_host), hosts = world / per_host;
   const auto share = [&](int n) { return double(n - 1) / n * double(bytes); };
   const double network_us = 2 * share(hosts) / cluster.network_rate;
-  const double rank_us = 4 * share(world) / cluster.copy_rate + share(world) / cluster.reduce_rate;
+  const int copies = cluster.memory ? 3 : 4;  // if all is reduced where it was written
+  const double rank_us = copies * share(world) / cluster.copy_rate + share(world) / cluster.reduce_rate;
   const double core_us = rank_us * per_host / std::min(per_host, cluster.cores_used());
   return std::max({latency_us(cluster, world, hosts), network_us, core_us});
 }

@@ -15,6 +15,10 @@ namespace anello::bench {
 // takes `delay_us`.
 double spread_us(int nodes, double gap_us, double delay_us);
 
+// What the network alone takes: the doublings of what is known, one latency each, and then 2(hosts-1)/hosts of the
+// bytes through a host's interface. An aim rather than a bound: the two can overlap. 0 on one host.
+double network_aim_us(const Cluster& cluster, int hosts, std::uint64_t bytes);
+
 double lower_bound_us(const Cluster& cluster, int world, std::uint64_t bytes);
 
 }  // namespace anello::bench

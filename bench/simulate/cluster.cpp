@@ -65,6 +65,8 @@ void add_flags(CLI::App& command, Cluster& cluster) {
   add_count(command, "--ranks-per-host", cluster.ranks_per_host,
             "ranks that share a host, with consecutive numbers (1)");
   add_count(command, "--cores", cluster.cores, "cores of a host (one for each of its ranks)");
+  command.add_flag("--memory", cluster.memory,
+                   "ranks of a host share memory: what arrives is reduced where its sender wrote it");
   for (const Quantity& each : kQuantities)
     command
         .add_option_function<std::string>(
@@ -78,12 +80,14 @@ void add_flags(CLI::App& command, Cluster& cluster) {
 
 std::string flags_of(const Cluster& cluster) {
   std::string flags = text("--ranks-per-host ", cluster.ranks_per_host, " --cores ", cluster.cores_used());
+  if (cluster.memory) flags += " --memory";
   for (const Quantity& each : kQuantities) flags += text(" ", each.flag, " ", each.text(cluster.*each.field));
   return flags + text(" --segment ", cluster.segment_bytes, " --grain ", cluster.grain_bytes);
 }
 
 nlohmann::ordered_json to_json(const Cluster& cluster) {
-  nlohmann::ordered_json json = {{"ranks_per_host", cluster.ranks_per_host}, {"cores", cluster.cores_used()}};
+  nlohmann::ordered_json json = {
+      {"ranks_per_host", cluster.ranks_per_host}, {"cores", cluster.cores_used()}, {"memory", cluster.memory}};
   for (const Quantity& each : kQuantities) json[each.key] = cluster.*each.field;
   json["segment_bytes"] = cluster.segment_bytes;
   json["grain_bytes"] = cluster.grain_bytes;

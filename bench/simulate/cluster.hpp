@@ -15,6 +15,7 @@ namespace anello::bench {
 struct Cluster {
   int ranks_per_host = 1;  // with consecutive numbers
   int cores = 0;           // of a host; 0: one for each of its ranks
+  bool memory = false;     // ranks of a host share memory: what arrives is reduced where its sender wrote it
 
   double network_latency_us = 15;  // of a message between hosts
   double network_rate = 3125;      // of a host's interface, each way at once; 25 Gbit/s
@@ -30,6 +31,7 @@ struct Cluster {
 
   int cores_used() const { return cores == 0 || cores > ranks_per_host ? ranks_per_host : cores; }
   bool oversubscribed() const { return cores_used() < ranks_per_host; }
+  bool on_one_host(int a, int b) const { return a / ranks_per_host == b / ranks_per_host; }
 };
 
 // Adds the flags. Parsing fills `cluster`; a wrong value ends the parsing with Error{configuration}.

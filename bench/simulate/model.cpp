@@ -204,7 +204,7 @@ void Model::work(std::uint32_t r, double already_us) {
   ranks_[r].ready.pop();
   const std::uint64_t elems = possible(r, s);
   const plan::Step& step = plan(r).steps[ranks_[r].cursors[s].step];
-  const double us = already_us + core_us(cluster_, step, double(elems * elem_bytes_));
+  const double us = already_us + core_us(cluster_, plan(r), step, double(elems * elem_bytes_));
   host_of(r).cores_busy_us += us;
   const double first_us = took_us(std::min(elems, grain_elems_), cluster_.copy_rate);
   if (step.act == plan::Act::send)
@@ -259,10 +259,12 @@ SimulationResult Model::outcome() const {
 
 }  // namespace
 
-double core_us(const Cluster& cluster, const plan::Step& step, double bytes) {
+double core_us(const Cluster& cluster, const plan::Plan& plan, const plan::Step& step, double bytes) {
   const double copied_us = bytes / cluster.copy_rate, reduced_us = bytes / cluster.reduce_rate;
   if (step.act == plan::Act::fold) return step.sources == 1 ? copied_us : (step.sources - 1) * reduced_us;
-  return cluster.message_us + copied_us + (step.act == plan::Act::reduce ? reduced_us : 0);
+  if (step.act != plan::Act::reduce) return cluster.message_us + copied_us;
+  const bool in_place = cluster.memory && cluster.on_one_host(plan.rank, plan.streams[step.stream].peer);
+  return cluster.message_us + (in_place ? 0 : copied_us) + reduced_us;
 }
 
 SimulationResult simulate(const SimulatedRanks& ranks, const Cluster& cluster, std::uint64_t elem_bytes) {

@@ -4,7 +4,8 @@
 // is first in program order, then local work. Each thing is as much of a step as is possible, at most a segment; while
 // more is on its way, at least a grain. So data flow from rank to rank as in the engine, and a rank that is late does
 // more at a time. The time for m bytes:
-//   a core      message + m/copy to send; message + m/copy (+ m/reduce) to receive; (sources-1) * m/reduce to fold;
+//   a core      message + m/copy to send; message + m/copy (+ m/reduce) to receive, without m/copy if it reduces what
+//               came through memory; (sources-1) * m/reduce to fold;
 //               data depart when the first grain is copied, and no faster than the rest is copied
 //   a host's network interface, each way on its own        m/bandwidth, in the order of arrival
 //   on the way  latency until the first byte arrives; within a host m/local_bandwidth and local_latency
@@ -23,8 +24,8 @@ struct SimulationResult {
   double core_share = 0, nic_share = 0;  // the part of that time in which the busiest host's cores and interface worked
 };
 
-// The time that a core needs for `bytes` of a step.
-double core_us(const Cluster& cluster, const plan::Step& step, double bytes);
+// The time that a core needs for `bytes` of a step of this plan.
+double core_us(const Cluster& cluster, const plan::Plan& plan, const plan::Step& step, double bytes);
 
 SimulationResult simulate(const SimulatedRanks& ranks, const Cluster& cluster, std::uint64_t elem_bytes);
 

@@ -22,12 +22,13 @@ std::uint64_t memory_bytes(const plan::Plan& plan) {
 
 Planning measure_planning(const Job& job) {
   using Clock = std::chrono::steady_clock;
+  const JobPlans plans(job);
   Planning all;
   for (const int rank : {0, job.world / 2, job.world - 1}) {
     double min_ms = std::numeric_limits<double>::max();
     for (int i = 0; i < kRepetitions; i++) {
       const auto start = Clock::now();
-      const plan::Plan plan = algorithms::plan_allreduce(job.algorithm, {rank, job.world, job.count}, job.slab_elems);
+      const plan::Plan plan = plans.of(rank);
       const std::chrono::duration<double, std::milli> taken = Clock::now() - start;
       min_ms = std::min(min_ms, taken.count());
       all.steps = std::max<std::uint64_t>(all.steps, plan.steps.size());

@@ -80,7 +80,7 @@ class Predictor {
       for (const plan::Step& step : rank.plan.steps) {
         const double bytes = double(step.range.count * elem_bytes_) * scale;
         const int peer = rank.plan.streams[step.stream].peer;
-        host.core_us += core_us(cluster_, step, bytes);
+        host.core_us += core_us(cluster_, rank.plan, step, bytes);
         if (peer < 0 || peer / job_.ranks_per_host == rank.host) continue;
         (step.act == plan::Act::send ? host.out : host.in) += bytes;
       }

@@ -94,7 +94,7 @@ nlohmann::ordered_json plan_all(const Request& request) {
   std::cout << planning_headline();
   std::vector<PlanningRow> rows;
   each_case(request, [&](const algorithms::Facts& facts) {
-    for (const Algorithm algorithm : all_algorithms()) {
+    for (const Algorithm algorithm : algorithms_for(facts)) {
       const Job job = job_of(request.cluster, facts, algorithm);
       rows.push_back({job, choose(facts).algorithm == algorithm, measure_planning(job)});
       std::cout << line_of(rows.back()) << std::flush;

@@ -49,21 +49,18 @@ bool is_image(const plan::Plan& here, const plan::Plan& there, const Rotation& r
          std::ranges::equal(here.steps, there.steps, same_step);
 }
 
-plan::Plan plan_of(const Job& job, int rank) {
-  return algorithms::plan_allreduce(job.algorithm, {rank, job.world, job.count}, job.slab_elems);
-}
-
-bool holds(const Rotation& rotation, const Job& job, const std::vector<SimulatedRank>& first_host) {
+bool holds(const Rotation& rotation, const JobPlans& plans, const std::vector<SimulatedRank>& first_host) {
   for (const int by : {1, rotation.hosts / 2, rotation.hosts - 1})
     for (const SimulatedRank& rank : first_host)
-      if (!is_image(rank.plan, plan_of(job, rotation.rotated(rank.plan.rank, by)), rotation, by)) return false;
+      if (!is_image(rank.plan, plans.of(rotation.rotated(rank.plan.rank, by)), rotation, by)) return false;
   return true;
 }
 
 std::vector<SimulatedRank> first_ranks(const Job& job, int ranks) {
   std::vector<SimulatedRank> all(std::size_t(ranks), SimulatedRank{});
+  const JobPlans plans(job);
   for (int rank = 0; rank < ranks; rank++) {
-    all[std::size_t(rank)].plan = plan_of(job, rank);
+    all[std::size_t(rank)].plan = plans.of(rank);
     all[std::size_t(rank)].host = rank / job.ranks_per_host;
   }
   return all;
@@ -107,7 +104,7 @@ std::optional<SimulatedRanks> one_host(Job job) {
       job.slab_elems = up_to_multiple(job.slab_elems, job.world);
     }
     std::vector<SimulatedRank> first_host = first_ranks(job, job.ranks_per_host);
-    if (!holds(rotation, job, first_host)) continue;
+    if (!holds(rotation, JobPlans(job), first_host)) continue;
     return with_targets(std::move(first_host), job, 1,
                         [&](int rank, int host) { return rotation.rotated(rank, rotation.hosts - host); });
   }
@@ -115,6 +112,19 @@ std::optional<SimulatedRanks> one_host(Job job) {
 }
 
 }  // namespace
+
+JobPlans::JobPlans(const Job& job) : job_(job) {
+  if (job.ranks_per_host < 2 || job.world <= job.ranks_per_host) return;
+  std::vector<int> host_of_rank;
+  for (int rank = 0; rank < job.world; rank++) host_of_rank.push_back(rank / job.ranks_per_host);
+  hosts_.emplace(host_of_rank);
+}
+
+plan::Plan JobPlans::of(int rank) const {
+  return algorithms::plan_allreduce(
+      job_.algorithm, {.rank = rank, .world = job_.world, .count = job_.count, .hosts = hosts_ ? &*hosts_ : nullptr},
+      job_.slab_elems);
+}
 
 std::optional<SimulatedRanks> simulated_ranks(const Job& job, Symmetry symmetry) {
   if (symmetry == Symmetry::rotating_host) return one_host(job);

@@ -21,6 +21,17 @@ struct Job {
   std::uint64_t count = 0, slab_elems = 0;
 };
 
+// The plans of a job's ranks.
+class JobPlans {
+ public:
+  explicit JobPlans(const Job& job);
+  plan::Plan of(int rank) const;
+
+ private:
+  Job job_;
+  std::optional<algorithms::Hosts> hosts_;
+};
+
 struct SimulatedRank {
   struct Target {
     std::uint32_t rank = 0, stream = 0;

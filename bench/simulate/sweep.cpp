@@ -27,6 +27,7 @@ algorithms::Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_
   facts.world = world;
   facts.oversubscribed = std::min(world, cluster.ranks_per_host) > cluster.cores_used();
   facts.hosts = (world + cluster.ranks_per_host - 1) / cluster.ranks_per_host;
+  facts.memory = cluster.memory && facts.hosts == 1;
   facts.elem_bytes = kElemBytes;
   facts.slab_bytes = slab_bytes;
   return facts;
@@ -49,8 +50,9 @@ Cell simulate_cell(const Cluster& cluster, const algorithms::Facts& facts, const
   cell.hosts = facts.world / per_host;
   cell.count = facts.bytes / kElemBytes;
   cell.bound_us = lower_bound_us(cluster, facts.world, cell.bytes());
+  cell.aim_us = network_aim_us(cluster, cell.hosts, cell.bytes());
   cell.choice = choose(facts);
-  for (const Algorithm algorithm : all_algorithms()) {
+  for (const Algorithm algorithm : algorithms_for(facts)) {
     const Job job = job_of(cluster, facts, algorithm);
     cell.rows.push_back({algorithm, job.slab_elems, predict(job, cluster, kElemBytes, limits)});
   }

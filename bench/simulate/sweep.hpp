@@ -20,7 +20,7 @@ struct Cell {
   };
   int world = 0, hosts = 0;
   std::uint64_t count = 0;
-  double bound_us = 0;
+  double bound_us = 0, aim_us = 0;  // lower_bound_us(), network_aim_us()
   algorithms::Choice choice;
   std::vector<Row> rows;  // of every algorithm
 
@@ -31,7 +31,7 @@ struct Cell {
   double loss() const { return chosen().prediction.result.us / fastest().prediction.result.us; }
 };
 
-// The facts for choose() about this cluster, except the bytes. Ranks of a host use sockets, as in the model.
+// The facts for choose() about this cluster, except the bytes.
 algorithms::Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes);
 
 // `facts` includes the bytes. Throws Error{configuration} if the ranks do not fill their hosts.

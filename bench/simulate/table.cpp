@@ -10,6 +10,7 @@
 namespace anello::bench {
 namespace {
 
+constexpr int kNameWidth = 25;    // of the longest name
 constexpr double kMaxLoss = 1.1;  // of choose(); more is reported
 
 std::string percent(double share) {
@@ -28,14 +29,23 @@ std::string how(const Cell& cell, const Prediction& prediction) {
   return words;
 }
 
+// Nothing on one host.
+std::string aim(const Cell& cell) {
+  return cell.hosts == 1 ? "-" : digits(cell.aim_us);
+}
+std::string to_aim(const Cell& cell, const SimulationResult& result) {
+  return cell.hosts == 1 ? "-" : digits(result.us / cell.aim_us);
+}
+
 std::string line_of(const Cell& cell, const Cell::Row& row) {
   const SimulationResult& result = row.prediction.result;
   const bool chosen = row.algorithm == cell.choice.algorithm;
   std::string line = text(" ", columns(std::pair(cell.world, 7), std::pair(cell.bytes(), 12)), chosen ? " *" : "  ",
-                          std::left, std::setw(9), name(row.algorithm),
+                          std::left, std::setw(kNameWidth), name(row.algorithm),
                           columns(std::pair(digits(result.us), 11), std::pair(digits(cell.bound_us), 11),
-                                  std::pair(digits(result.us / cell.bound_us), 8),
-                                  std::pair(percent(result.core_share), 7), std::pair(percent(result.nic_share), 6)),
+                                  std::pair(digits(result.us / cell.bound_us), 8), std::pair(aim(cell), 12),
+                                  std::pair(to_aim(cell, result), 8), std::pair(percent(result.core_share), 7),
+                                  std::pair(percent(result.nic_share), 6)),
                           "  ", how(cell, row.prediction));
   if (chosen) line += text("; taken: ", cell.choice.reason);
   return line + "\n";
@@ -44,11 +54,13 @@ std::string line_of(const Cell& cell, const Cell::Row& row) {
 }  // namespace
 
 std::string cells_headline() {
-  return text("# * is the choice of choose(); cores and nic: how busy those of the busiest host are\n", "#",
-              columns(std::pair("ranks", 7), std::pair("size", 12)), "  algorithm",
-              columns(std::pair("time(us)", 11), std::pair("bound(us)", 11), std::pair("ratio", 8),
-                      std::pair("cores", 7), std::pair("nic", 6)),
-              "  simulated\n");
+  return text(
+      "# * is the choice of choose(); cores and nic: how busy those of the busiest host are; network: one latency\n"
+      "# for each doubling of hosts, and then 2(hosts-1)/hosts of the bytes\n",
+      "#", columns(std::pair("ranks", 7), std::pair("size", 12)), "  ", std::left, std::setw(kNameWidth), "algorithm",
+      columns(std::pair("time(us)", 11), std::pair("bound(us)", 11), std::pair("ratio", 8),
+              std::pair("network(us)", 12), std::pair("ratio", 8), std::pair("cores", 7), std::pair("nic", 6)),
+      "  simulated\n");
 }
 
 std::string lines_of(const Cell& cell) {
@@ -84,6 +96,7 @@ nlohmann::ordered_json to_json(std::span<const Cell> cells) {
                       {"time_us", prediction.result.us},
                       {"bound_us", cell.bound_us},
                       {"ratio", prediction.result.us / cell.bound_us},
+                      {"network_us", cell.aim_us},
                       {"core_share", prediction.result.core_share},
                       {"nic_share", prediction.result.nic_share},
                       {"chosen", chosen},
@@ -97,7 +110,8 @@ nlohmann::ordered_json to_json(std::span<const Cell> cells) {
 
 std::string planning_headline() {
   return text("# cost of planning for one rank (the slowest and largest of the first, middle and last)\n", "#",
-              columns(std::pair("ranks", 7), std::pair("size", 12)), "  algorithm",
+              columns(std::pair("ranks", 7), std::pair("size", 12)), "  ", std::left, std::setw(kNameWidth),
+              "algorithm",
               columns(std::pair("plan(ms)", 11), std::pair("steps", 10), std::pair("plan(KiB)", 11),
                       std::pair("scratch(KiB)", 13)),
               "\n");
@@ -107,7 +121,7 @@ std::string line_of(const PlanningRow& row) {
   const Planning& planning = row.planning;
   return text(
       " ", columns(std::pair(row.job.world, 7), std::pair(row.job.count * kElemBytes, 12)), row.chosen ? " *" : "  ",
-      std::left, std::setw(9), name(row.job.algorithm),
+      std::left, std::setw(kNameWidth), name(row.job.algorithm),
       columns(std::pair(digits(planning.ms), 11), std::pair(planning.steps, 10),
               std::pair(planning.plan_bytes >> 10, 11), std::pair(planning.scratch_elems * kElemBytes >> 10, 13)),
       "\n");

@@ -104,13 +104,7 @@ int anello_last_error_rank(void) {
 anello_status anello_init(const anello_config* config, anello_world** world) {
   return guarded([&] {
     required(world, "out parameter");
-    const anello_config given = known(config, anello_config ANELLO_CONFIG_INIT);
-    if (given.settings_size > 0 && !given.settings) refuse("the list of settings is NULL");
-    anello::Settings settings = anello::Settings::from_environment();
-    for (std::size_t k = 0; k < given.settings_size; k++) settings.set(view(given.settings[k]));
-    anello::World made = anello::init(settings);
-    const Group all_ranks = made;
-    *world = new anello_world{std::move(made), {all_ranks}};
+    *world = new_world(anello::init(settings_of(config)));
   });
 }
 anello_status anello_finish(anello_world* world) {

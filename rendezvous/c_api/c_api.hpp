@@ -95,6 +95,18 @@ inline std::string_view view(const char* string) {
   return string ? std::string_view(string) : std::string_view();
 }
 
+inline anello::Settings settings_of(const anello_config* config) {
+  const anello_config given = known(config, anello_config ANELLO_CONFIG_INIT);
+  if (given.settings_size > 0 && !given.settings) refuse("the list of settings is NULL");
+  anello::Settings settings = anello::Settings::from_environment();
+  for (std::size_t k = 0; k < given.settings_size; k++) settings.set(view(given.settings[k]));
+  return settings;
+}
+inline anello_world* new_world(anello::World made) {
+  const anello::Group all_ranks = made;
+  return new anello_world{std::move(made), {all_ranks}};
+}
+
 inline anello::ConstTensor input_of(anello_input input) {
   return {input.data, input.count, anello::DType(input.dtype)};
 }

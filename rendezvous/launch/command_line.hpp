@@ -1,4 +1,4 @@
-// Turns command lines as users write them into the form that CLI11 reads: accepts `-np` for `-n` and underscores for
+// Turns command lines as users write them into the form that CLI11 reads: accepts `-np` for `--np` and underscores for
 // dashes, and separates the options from the program to run.
 #pragma once
 #include <CLI/CLI.hpp>
@@ -14,8 +14,8 @@ using Words = std::vector<std::string>;
 // first word that is neither an option of `app` nor an option's value.
 Words take_program(const CLI::App& app, Words& words);
 
-// Sets the variables that `app` binds. Prints help, or one line that describes the mistake, and then returns the exit
-// code.
+// Sets the variables that `app` binds. Throws Described if that is asked for. Prints help, or one line that describes
+// the mistake, and then returns the exit code.
 std::optional<int> parse(CLI::App& app, Words words);
 
 // Prints one line to standard error and returns the exit code for a mistake on the command line.

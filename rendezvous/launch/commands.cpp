@@ -1,119 +1,52 @@
 #include "rendezvous/launch/commands.hpp"
 
-#include <poll.h>
-#include <unistd.h>
-
 #include <anello/error.hpp>
 #include <anello/version.hpp>
-#include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <iostream>
-#include <thread>
 
-#include "rendezvous/check_settings.hpp"
+#include "rendezvous/home_secret.hpp"
+#include "rendezvous/launch/agent.hpp"
 #include "rendezvous/launch/command_line.hpp"
-#include "rendezvous/launch/descriptor.hpp"
+#include "rendezvous/launch/command_page.hpp"
 #include "rendezvous/launch/doctor.hpp"
 #include "rendezvous/launch/flight.hpp"
-#include "rendezvous/launch/options.hpp"
-#include "rendezvous/launch/run.hpp"
+#include "rendezvous/launch/page_commands.hpp"
+#include "rendezvous/launch/rendezvous_command.hpp"
+#include "rendezvous/launch/run_command.hpp"
 #include "rendezvous/launch/secret.hpp"
-#include "rendezvous/launch/signals.hpp"
-#include "rendezvous/server.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
-#include "ring/net/addresses.hpp"
-#include "ring/net/auth.hpp"
 
 namespace anello::launch {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenLooks{50};   // of a server that ends when one world has formed
-constexpr std::chrono::milliseconds kLastMessages{500};  // for ranks to read why their start has failed
-
-int run_command(const Words& words, char** argv) {
-  Job job;
-  if (const auto exit_code = parse_run(words, job)) return *exit_code;
-  job.name = make_name();
-  job.secret = make_secret();
-  std::unique_ptr<RendezvousServer> server;
-  RendezvousHooks hooks;
-  hooks.open = [&] {
-    ServerOptions options;
-    options.job = job.name;
-    options.secret = job.secret;
-    options.size = job.size;
-    options.start_timeout = Settings::from_environment().start_timeout;
-    server = std::make_unique<RendezvousServer>(options);
-    return server->port();
-  };
-  hooks.abort = [&](int culprit, const std::string& reason) { return server->abort(culprit, reason); };
-  hooks.exited = [&](int rank) { server->exited(rank); };
-  return launch::run(job, hooks, argv);
-}
-
-// Whether one world has formed. Throws the reason if its start has failed.
-bool formed_one(const ServerStats& stats) {
-  if (stats.worlds_formed > 0) return true;
-  if (stats.last_failure.empty()) return false;
-  std::this_thread::sleep_for(kLastMessages);
-  throw Error(ErrorCode::rendezvous, stats.last_failure);
-}
-
-// Prints "ANELLO_RENDEZVOUS=address:port" and serves until SIGINT, SIGTERM or SIGHUP; with `once`, until one world has
-// formed.
-void serve(const ServerOptions& options, bool once) {
-  open_missing_standard_descriptors();
-  set_open_files_limit(open_files_limit().max);  // one for each rank
-  Signals signals({SIGINT, SIGTERM, SIGHUP});    // before the server's thread, which inherits the blocked signals
-  const RendezvousServer server(options);
-  write_all(STDOUT_FILENO, "ANELLO_RENDEZVOUS=" + net::host_port(server.address(), server.port()) + "\n",
-            "standard output");
-  while (!signals.next() && !(once && formed_one(server.stats()))) {
-    pollfd entry{signals.fd(), POLLIN, 0};
-    poll(&entry, 1, once ? int(kBetweenLooks.count()) : -1);
+// A second call changes nothing, so that scripts may begin with it.
+void make_home_secret() {
+  const std::string path = rendezvous::home_secret_path();
+  if (path.empty())
+    throw Error(ErrorCode::configuration,
+                "there is no home for the secret: set HOME, or name a file: anello secret FILE");
+  if (rendezvous::read_any_secret({}).empty()) {
+    make_private_folders(path);
+    make_secret_file(path);
   }
-}
-
-int rendezvous_command(const Words& words, char**) {
-  CLI::App app("Runs the rendezvous server, which brings the ranks of a job together, until it is interrupted.",
-               "anello rendezvous");
-  Settings settings = Settings::from_environment();
-  ServerOptions options;
-  std::string port = "0", size = "0";
-  app.add_option("--port", port, "port to listen on; 0: any free port")->type_name("PORT")->capture_default_str();
-  app.add_option("--listen", options.listen_address, "address or name of this host to listen on")
-      ->type_name("ADDRESS")
-      ->capture_default_str();
-  app.add_option("--size", size, "number of ranks; 0: the first rank to join decides")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--job", settings.job, "name of the job (ANELLO_JOB)")->type_name("NAME")->capture_default_str();
-  app.add_option("--secret-file", settings.secret_file, "file with the job's secret (ANELLO_SECRET_FILE)")
-      ->type_name("FILE");
-  app.add_option("--metrics", options.metrics, "address at which counters are served to Prometheus")
-      ->type_name("HOST:PORT");
-  bool once = false;
-  app.add_flag("--once", once, "end when one world has formed; if its start fails, with exit code 1");
-  if (const auto exit_code = parse(app, words)) return *exit_code;
-  set_log(rendezvous::log_severity(settings), "rendezvous");
-  options.port = std::uint16_t(parse_number("--port", port, 0, 65535));
-  options.size = int(parse_number("--size", size, 0, 1048576));
-  options.job = settings.job;
-  options.secret = net::read_secret(settings);
-  options.start_timeout = settings.start_timeout;
-  serve(options, once);
-  return 0;
+  std::cout << path << "\n";
 }
 
 int secret_command(const Words& words, char**) {
-  CLI::App app("Makes a file with a new random secret. Copy it to all hosts and set ANELLO_SECRET_FILE to its path.",
-               "anello secret");
+  CLI::App app(
+      "Makes a file with a new random secret. Copy it to all hosts and set ANELLO_SECRET_FILE to its path. Without "
+      "FILE, makes it in your home (" +
+          rendezvous::home_secret_path() + ") if it is not there: jobs find it without a setting.",
+      "anello secret");
   std::string file;
-  app.add_option("file", file, "the file to make; it must not exist")->required()->type_name("FILE");
+  app.add_option("file", file, "the file to make; it must not exist")->type_name("FILE");
   if (const auto exit_code = parse(app, words)) return *exit_code;
-  make_secret_file(file);
+  if (file.empty())
+    make_home_secret();
+  else
+    make_secret_file(file);
   return 0;
 }
 
@@ -128,10 +61,11 @@ int settings_command(const Words& words, char**) {
 
 int doctor_command(const Words& words, char**) {
   CLI::App app(
-      "Reports facts about this host and its settings, and problems. The exit code is 1 if there are problems.",
+      "Reports facts about this host and its settings, and problems. The exit code is 1 if there are problems. On "
+      "several ranks (anello run -n 4 -- anello doctor), it compares their hosts and measures the links between them.",
       "anello doctor");
   if (const auto exit_code = parse(app, words)) return *exit_code;
-  return examine(std::cout) == 0 ? 0 : 1;
+  return doctor(std::cout) == 0 ? 0 : 1;
 }
 
 int flight_command(const Words& words, char**) {
@@ -156,25 +90,48 @@ int flight_command(const Words& words, char**) {
   return 0;
 }
 
+std::vector<CommandPage> pages();
+
 struct Command {
-  std::string_view name, summary;
+  std::string_view name, summary;  // without a summary: not for users
   int (*run)(const Words& words, char** argv);
 };
 constexpr Command kCommands[] = {
-    {"run", "start N copies of a program on this host, as the ranks of one job", run_command},
+    {"run", "start N copies of a program, as the ranks of one job", run_command},
     {"rendezvous", "run the rendezvous server, for ranks that something else starts", rendezvous_command},
     {"secret", "make a file with a new secret, for jobs on several hosts", secret_command},
     {"settings", "list the settings (environment variables)", settings_command},
     {"flight", "read the flight recorder's files: which rank did not come to which operation", flight_command},
     {"doctor", "report facts and problems of this host and its settings", doctor_command},
+    {"agent", "", agent_command},  // `anello run` starts it on other hosts
+    {"manual", "print a manual page, for man -l -",
+     [](const Words& words, char**) { return manual_command(words, pages); }},
+    {"completion", "print a script that completes command lines in bash or zsh",
+     [](const Words& words, char**) { return completion_command(words, pages); }},
+    {"pages", "", [](const Words& words, char**) { return pages_command(words, pages); }},
 };
+
+CommandPage page_of(const Command& command) try {
+  command.run({kDescribe}, nullptr);
+  return {};
+} catch (const Described& described) {
+  return described.page;
+}
+
+std::vector<CommandPage> pages() {
+  std::vector<CommandPage> out;
+  for (const Command& command : kCommands)
+    if (!command.summary.empty()) out.push_back(page_of(command));
+  return out;
+}
 
 std::string usage() {
   std::string out =
       "Starts and connects the ranks of a job: the processes of a program that uses the library Anello.\n"
       "Usage: anello COMMAND [options]\n\n";
   for (const Command& command : kCommands)
-    out += text("  ", command.name, std::string(12 - command.name.size(), ' '), command.summary, "\n");
+    if (!command.summary.empty())
+      out += text("  ", command.name, std::string(12 - command.name.size(), ' '), command.summary, "\n");
   return out + "\n`anello COMMAND --help` lists the options of a command. `anello --version` prints the version.\n";
 }
 

@@ -1,188 +1,90 @@
 #include "rendezvous/launch/doctor.hpp"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <anello/error.hpp>
-#include <anello/version.hpp>
-#include <fstream>
-#include <map>
+#include <anello/init.hpp>
+#include <optional>
 #include <ostream>
-#include <string>
-#include <vector>
 
-#include "gpu/plugin_loader.hpp"
-#include "rendezvous/check_settings.hpp"
-#include "rendezvous/client.hpp"
-#include "rendezvous/launch/build_info.hpp"
-#include "ring/base/config.hpp"
-#include "ring/base/cores.hpp"
+#include "rendezvous/join_plan.hpp"
+#include "rendezvous/launch/findings.hpp"
+#include "rendezvous/launch/host_comparison.hpp"
+#include "rendezvous/launch/host_examination.hpp"
+#include "rendezvous/launch/link_measurement.hpp"
 #include "ring/base/text.hpp"
-#include "ring/net/addresses.hpp"
-#include "ring/net/auth.hpp"
+#include "ring/group/text_exchange.hpp"
+#include "ring/world/bootstrap.hpp"
 
 namespace anello::launch {
 namespace {
 
-constexpr std::size_t kColumn = 21;  // where values begin
+int print(const Findings& findings, std::ostream& out) {
+  print_facts(findings.facts, out);
+  print_problems(findings.problems, out);
+  return int(findings.problems.size());
+}
 
-class Findings {
- public:
-  explicit Findings(std::ostream& out) : out_(out) {}
-  void fact(const std::string& name, const std::string& value) {
-    out_ << name << std::string(name.size() < kColumn ? kColumn - name.size() : 1, ' ') << value << "\n";
+// Whether init() would join other ranks. A wrong setting is reported with all others by the examination of the host.
+bool is_one_of_several() try {
+  const rendezvous::JoinPlan plan = rendezvous::plan_join(Settings::from_environment(), rendezvous::placements());
+  return plan.settings.size > 1 || !plan.ways.empty();
+} catch (const Error&) {
+  return false;
+}
+
+// The findings of each host, by its number. Hosts may have the same name, for example in containers.
+std::vector<HostFindings> gather_findings(World& world, const std::vector<Place>& places, const Findings& mine) {
+  const std::string report = world.local_rank() == 0 ? encode(mine) : "";
+  const std::vector<std::string> reports = group::gather_text(world, report, {.name = "findings"});
+  std::vector<HostFindings> hosts(std::size_t(world.node_count()));
+  for (std::size_t rank = 0; rank < places.size(); rank++) {
+    if (places[rank].local_rank != 0) continue;
+    const std::string& name = world.host(int(rank));
+    const bool taken = std::ranges::find(hosts, name, &HostFindings::host) != hosts.end();
+    hosts[std::size_t(places[rank].node)] = {taken ? text(name, " (rank ", rank, ")") : name,
+                                             decode_findings(reports[rank])};
   }
-  void problem(const std::string& sentence) { problems_.push_back(sentence); }
-  int finish() {
-    out_ << (problems_.empty() ? "\nno problems found\n" : "\nproblems:\n");
-    for (const std::string& sentence : problems_) out_ << "  " << sentence << "\n";
-    return int(problems_.size());
-  }
-
- private:
-  std::ostream& out_;
-  std::vector<std::string> problems_;
-};
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  return std::getline(file, line) ? line : "unknown";
+  return hosts;
 }
 
-std::string shown(rlim_t limit) {
-  return limit == RLIM_INFINITY ? "unlimited" : std::to_string(limit);
+std::vector<HostLink> between_places(const std::vector<LinkMeasurement>& links, const std::vector<Place>& places) {
+  std::vector<HostLink> out;
+  for (const LinkMeasurement& link : links)
+    out.push_back({std::size_t(places[std::size_t(link.from)].node), std::size_t(places[std::size_t(link.to)].node),
+                   link.latency_us, link.rate, link.back_rate, link.clock_offset_us});
+  std::ranges::sort(out, {}, [](const HostLink& link) { return std::pair(link.from, link.to); });
+  return out;
 }
 
-void examine_build(Findings& findings) {
-  findings.fact("anello", std::string(version()));
-  for (const auto& [feature, state] : kFeatures) findings.fact(feature, state);
-  try {
-    net::require_authentication("any");
-  } catch (const Error& error) {
-    findings.problem(error.what());
-  }
-}
-
-void examine_host(Findings& findings) {
-  findings.fact("cores", text(available_cores().count(), " usable by this process, of ", sysconf(_SC_NPROCESSORS_ONLN),
-                              " online (limited by affinity and control group)"));
-  std::map<std::string, std::string> interfaces;
-  bool loopback = false, network = false;
-  for (const net::Interface& one : net::local_interfaces()) {
-    interfaces[one.name] += one.address + " ";
-    (net::is_loopback(one.address) ? loopback : network) = true;
-  }
-  for (const auto& [name, addresses] : interfaces) findings.fact("interface " + name, addresses);
-  if (!loopback)
-    findings.problem("there is no loopback address, so ranks of one host cannot connect; run: ip link set lo up");
-  if (!network) findings.fact("network", "loopback only: ranks of other hosts cannot reach this host");
-
-  const std::string control = first_line("/proc/sys/net/ipv4/tcp_congestion_control");
-  const std::string paced =
-      control == "bbr" ? "; ranks of one host use reno instead, because bbr delays packets (ANELLO_CONGESTION)" : "";
-  findings.fact(
-      "TCP congestion",
-      text(control, "; available: ", first_line("/proc/sys/net/ipv4/tcp_available_congestion_control"), paced));
-}
-
-void examine_limits(Findings& findings) {
-  rlimit files{}, locked{};
-  getrlimit(RLIMIT_NOFILE, &files);
-  getrlimit(RLIMIT_MEMLOCK, &locked);
-  findings.fact("open files", text(shown(files.rlim_cur), ", maximum ", shown(files.rlim_max), " (ulimit -n)"));
-  findings.fact("locked memory", text(shown(locked.rlim_cur), " bytes (ulimit -l)"));
-  if (files.rlim_max < 1024)
-    findings.problem(text("only ", files.rlim_max, " open files are allowed; raise the limit to 1024 (ulimit -n)"));
-}
-
-std::string version_text(int version) {
-  return text(version / 1000, ".", version % 1000 / 10);
-}
-
-// Reports what the ranks of this host would use. A host without a GPU has no problem.
-void examine_gpus(Findings& findings) {
-  try {
-    const gpu::DevicePlugin& library = gpu::installed(environment("ANELLO_GPU_PLUGIN").value_or(""));
-    const AnelloGpuTable& table = library.table();
-    findings.fact("GPU plugin", library.path().string());
-    const int count = gpu::device_count(table);
-    int driver = 0, runtime = 0;
-    table.versions(&driver, &runtime);
-    findings.fact("CUDA", text("driver supports ", version_text(driver), ", runtime is ", version_text(runtime)));
-    for (int device = 0; device < count; device++) {
-      const AnelloGpuInfo info = library.info(gpu::DeviceId(device));
-      findings.fact(text("GPU ", device), text(info.name, ", ", info.memory_bytes >> 30, " GiB, compute capability ",
-                                               info.major, ".", info.minor, ", ", info.bus_id));
-    }
-    const char* why_not = "";
-    const AnelloNcclTable* const nccl = table.nccl(&why_not);
-    int version = 0;
-    if (nccl) nccl->version(&version);
-    findings.fact("NCCL", nccl ? gpu::nccl_version_text(version) : why_not);
-    const std::string by_nccl = text("NCCL for at most ", count, count == 1 ? " rank" : " ranks", ", one per GPU");
-    findings.fact("GPU tensors", nccl ? by_nccl + "; with more ranks, staging through host memory"
-                                      : "staging through host memory, because NCCL is not available");
-  } catch (const Error& error) {
-    findings.fact("GPU tensors", error.what());
-  }
-}
-
-// Every variable, and every problem with one, not only the first.
-Settings examine_variables(Findings& findings) {
-  Settings settings;
-  for (const auto& [variable, value] : environment_settings()) {
-    // The value of an unknown variable may be a secret.
-    findings.fact(variable, is_setting(variable) ? value : "(not shown)");
-    const std::string_view nearest = nearest_setting(variable);
-    if (!is_setting(variable))
-      findings.problem(text(variable, " is not a setting; ",
-                            nearest.empty() ? "`anello settings` lists all settings" : text(nearest, " is one")));
-    else
-      world::attempt([&](const Error& error) { findings.problem(error.what()); },
-                     [&, assignment = text(variable, "=", value)] { settings.set(assignment); });
-  }
-  return settings;
-}
-
-// A secret in a pipe can be read only once, and the ranks need it.
-bool secret_can_be_read(const Settings& settings) {
-  return settings.secret_fd < 0 || lseek(settings.secret_fd, 0, SEEK_CUR) >= 0;
-}
-
-void examine_settings(Findings& findings) {
-  Settings settings = examine_variables(findings);
-  int problems = 0;
-  const auto refuse = [&](const Error& error) {
-    findings.problem(error.what());
-    problems++;
-  };
-  const bool readable = secret_can_be_read(settings);
-  if (!readable) settings.secret_fd = -1;
-  rendezvous::check_settings(settings, refuse);
-  rendezvous::check_joining(settings, refuse);
-  world::check_settings(settings, std::max(settings.rank, 0), refuse);
-  if (settings.rendezvous.empty()) return;
-  if (problems > 0 || !readable)
-    return findings.fact("rendezvous", problems > 0 ? "not tried, because of the problems with settings"
-                                                    : "not tried, because the secret can be read only once");
-  world::attempt(refuse, [&] {
-    RendezvousClient::try_server(settings, net::read_secret(settings));
-    findings.fact("rendezvous", text(settings.rendezvous, " answers, for job '", settings.job, "'"));
-  });
+int examine_world(World& world, Findings& mine, std::ostream& out) {
+  mine.fact("network", describe_interface(world::WorldMaker::address(world)));
+  const std::vector<Place> places = gather_places(world);
+  const std::vector<HostFindings> hosts = gather_findings(world, places, mine);
+  const std::vector<HostLink> links = between_places(measure_links(world, places), places);
+  world.finish();
+  if (world.rank() != 0) return 0;
+  out << world.size() << " ranks on " << hosts.size() << (hosts.size() == 1 ? " host\n" : " hosts\n");
+  print_host_facts(hosts, out);
+  print_links(hosts, links, out);
+  const std::vector<std::string> problems = compare_hosts(hosts, links);
+  print_problems(problems, out);
+  return int(problems.size());
 }
 
 }  // namespace
 
-int examine(std::ostream& out) {
-  Findings findings(out);
-  examine_build(findings);
-  examine_host(findings);
-  examine_limits(findings);
-  examine_gpus(findings);
-  examine_settings(findings);
-  return findings.finish();
+int doctor(std::ostream& out) {
+  const bool several = is_one_of_several();
+  Findings findings = examine_host(!several);
+  if (!several) return print(findings, out);
+  std::optional<World> world;
+  try {
+    world.emplace(init());
+  } catch (const Error& error) {
+    if (findings.problems.empty()) findings.problem(error.what());
+    return print(findings, out);
+  }
+  return examine_world(*world, findings, out);
 }
 
 }  // namespace anello::launch

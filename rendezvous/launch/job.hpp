@@ -1,20 +1,61 @@
-// What `anello run` is to run. The command line sets it; the other parts of the launcher only read it.
+// What `anello run` is to run, and where. The command line sets it; the other parts of the launcher only read it.
 #pragma once
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "rendezvous/launch/hosts.hpp"
+
 namespace anello::launch {
+
+// The ranks of one host: `count` consecutive ones from `first` on.
+struct HostRanks {
+  std::string host;
+  int first = 0, count = 0;
+
+  bool has(int rank) const { return rank >= first && rank < first + count; }
+};
+using Layout = std::vector<HostRanks>;  // in the order of the ranks
+
+// How a process is started on other hosts.
+enum class Starter { ssh, srun, qrsh, blaunch };
+struct RemoteStart {
+  Starter starter = Starter::ssh;
+  std::vector<std::string> command;   // its first words: {"ssh", "-F", "config"}
+  std::vector<std::string> exported;  // further variables of the environment that ranks on other hosts get
+};
 
 struct Job {
   std::vector<std::string> command;
-  int size = 1;
-  std::string name;    // different for each run
-  std::string secret;  // empty if this build cannot authenticate
+  int size = 1;                 // ranks in the world
+  Layout layout;                // of the ranks that this launcher starts
+  Hosts hosts;                  // that may be used, also those that have no rank
+  std::optional<int> per_host;  // -N
+  std::string name;             // different for each run, except if several launchers start one world
+  std::string secret;           // empty if this build cannot authenticate
   std::string output_folder;
   std::chrono::milliseconds grace{2000};
-  bool bind = false;  // each rank runs on its own cores
-  int columns = 0;    // width of the terminal for rank 0; 0: standard output is not a terminal
+  std::optional<std::chrono::milliseconds> timeout;  // of the job with all its restarts
+  int max_restarts = 0;
+  int restart = 0;                              // how often this job has been started again
+  bool rank_labels = true, timestamps = false;  // before each line of output
+  bool verbose = false, dry_run = false;
+  bool bind = false;                  // each rank runs on its own cores
+  int columns = 0;                    // width of the terminal for rank 0; 0: standard output is not a terminal
+  std::optional<RemoteStart> remote;  // nothing: this launcher's ranks are all on this host
+  std::string rendezvous;             // "host:port" of a server that several launchers use; empty: one of its own
+
+  int started_ranks() const {
+    int count = 0;
+    for (const HostRanks& here : layout) count += here.count;
+    return count;
+  }
+  const std::string& host_of(int rank) const {
+    for (const HostRanks& here : layout)
+      if (here.has(rank)) return here.host;
+    return layout.front().host;
+  }
 };
 
 }  // namespace anello::launch

@@ -15,6 +15,7 @@
 #include "rendezvous/launch/supervise.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
+#include "ring/net/addresses.hpp"
 
 namespace anello::launch {
 namespace {
@@ -24,7 +25,7 @@ constexpr std::chrono::milliseconds kKillRound{10}, kKillLimit{10000};
 class Keeper {
  public:
   explicit Keeper(KeeperConfig config)
-      : config_(std::move(config)), pids_(std::size_t(config_.job.size), -1), child_ended_({SIGCHLD}) {}
+      : config_(std::move(config)), pids_(std::size_t(config_.here.count), -1), child_ended_({SIGCHLD}) {}
 
   void run() {
     while (!done_) {
@@ -40,7 +41,8 @@ class Keeper {
   void receive_orders() {
     bool launcher_died = false;
     while (const auto order = receive_message<Order>(config_.channel, launcher_died)) {
-      if (order->kind == Order::Kind::start) start_ranks(std::uint16_t(order->value));
+      if (order->kind == Order::Kind::start)
+        start_ranks(net::host_port(config_.rendezvous_host, unsigned(order->value)));
       if (order->kind == Order::Kind::signal) signal_all(order->value);
       if (order->kind == Order::Kind::kill) killing_ = true;
     }
@@ -49,19 +51,20 @@ class Keeper {
     done_ = true;
   }
 
-  void start_ranks(std::uint16_t port) {
+  void start_ranks(const std::string& rendezvous) {
     started_ = true;
-    for (int rank = 0; rank < config_.job.size; rank++)
-      if (!start_rank(rank, port)) break;
+    for (int local = 0; local < config_.here.count; local++)
+      if (!start_rank(local, rendezvous)) break;
     config_.ranks.clear();  // closes the pipes here, so that they end with the ranks
     config_.last_words.close();
   }
 
-  bool start_rank(int rank, std::uint16_t port) {
-    const RankEnds& ends = config_.ranks[std::size_t(rank)];
-    const auto variables = rank_environment(config_.job, rank, port);
+  bool start_rank(int local, const std::string& rendezvous) {
+    const int rank = config_.here.first + local;
+    const RankEnds& ends = config_.ranks[std::size_t(local)];
+    const auto variables = rank_environment(config_.job, config_.here, rank, rendezvous);
     const Descriptor secret = config_.job.secret.empty() ? Descriptor() : make_memory_file(config_.job.secret);
-    const cpu_set_t cores = cores_of(rank, config_.job.size);
+    const cpu_set_t cores = cores_of(local, config_.here.count);
     const Started rank_process = start({.command = config_.job.command,
                                         .environment = variables,
                                         .in = (ends.in ? ends.in : nothing_).get(),
@@ -72,7 +75,7 @@ class Keeper {
                                         .signal_mask = config_.signal_mask,
                                         .open_files_limit = config_.open_files_limit,
                                         .cores = config_.job.bind ? &cores : nullptr});
-    pids_[std::size_t(rank)] = rank_process.pid;
+    pids_[std::size_t(local)] = rank_process.pid;
     if (rank_process.error)
       send_message(config_.channel, Report{Report::Kind::not_started, rank, -1, rank_process.error});
     else
@@ -89,7 +92,7 @@ class Keeper {
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
       const auto rank = std::ranges::find(pids_, pid);
       if (rank == pids_.end()) continue;
-      ended.push_back({Report::Kind::exited, int(rank - pids_.begin()), pid, status});
+      ended.push_back({Report::Kind::exited, config_.here.first + int(rank - pids_.begin()), pid, status});
       *rank = -1;
     }
     std::ranges::stable_sort(ended, std::greater(), [](const Report& end) { return likely_cause(end.status); });
@@ -113,7 +116,7 @@ class Keeper {
   }
 
   KeeperConfig config_;
-  std::vector<pid_t> pids_;  // by rank; -1: not started or ended
+  std::vector<pid_t> pids_;  // by local rank; -1: not started or ended
   Signals child_ended_;
   const Descriptor nothing_ = open_nothing();
   bool started_ = false, killing_ = false, done_ = false;

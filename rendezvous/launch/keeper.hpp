@@ -5,6 +5,7 @@
 // adopts and kills the processes that they leave.
 #pragma once
 #include <csignal>
+#include <string>
 #include <vector>
 
 #include "rendezvous/launch/descriptor.hpp"
@@ -19,9 +20,11 @@ struct RankEnds {
 
 struct KeeperConfig {
   const Job& job;
+  const HostRanks& here;        // the ranks to start
+  std::string rendezvous_host;  // where the ranks find the rendezvous
   Descriptor channel;
-  Descriptor last_words;  // all ranks write to it
-  std::vector<RankEnds> ranks;
+  Descriptor last_words;           // all ranks write to it
+  std::vector<RankEnds> ranks;     // in the order of the ranks
   sigset_t signal_mask;            // for the ranks
   unsigned long open_files_limit;  // for the ranks
   char** argv;                     // of main()

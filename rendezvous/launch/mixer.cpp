@@ -31,14 +31,23 @@ std::string rank_label(int rank) {
   return text("[", rank, "] ");
 }
 
+std::string_view visible_part(std::string_view line) {
+  const std::size_t last = line.find_last_not_of('\r');
+  if (last == std::string_view::npos) return line.substr(line.size());
+  const std::size_t carriage_return = line.rfind('\r', last);
+  return carriage_return == std::string_view::npos ? line : line.substr(carriage_return + 1);
+}
+
 int Mixer::add_stream(int rank) {
-  std::string label = rank < 0 ? "" : rank_label(rank);
-  if (style_.colour && rank >= 0) label = text("\033[3", 1 + rank % 6, "m[", rank, "]\033[0m ");
+  const bool labelled = rank >= 0 && lines_.rank_labels;
+  std::string label = labelled ? rank_label(rank) : "";
+  if (style_.colour && labelled) label = text("\033[3", 1 + rank % 6, "m[", rank, "]\033[0m ");
   streams_.push_back({label, rank == 0});
   return int(streams_.size()) - 1;
 }
 
 void Mixer::feed(int stream, std::string_view bytes, TimePoint now) {
+  if (lines_.timestamp) streams_[std::size_t(stream)].timestamp = lines_.timestamp(now);
   streams_[std::size_t(stream)].pending += bytes;
   advance(stream, now);
 }
@@ -107,7 +116,7 @@ void Mixer::take_lines(Stream& stream) {
   std::string_view left = stream.pending;
   for (std::size_t end; (end = left.find('\n')) != std::string_view::npos; left.remove_prefix(end + 1)) {
     lift_tail();
-    out_.append(stream.label).append(shown(left.substr(0, end))).push_back('\n');
+    out_.append(stream.label()).append(shown(left.substr(0, end))).push_back('\n');
   }
   stream.pending.erase(0, stream.pending.size() - left.size());
 }
@@ -134,7 +143,7 @@ void Mixer::keep_rest(int id, TimePoint now) {
 
 void Mixer::take_floor(int id, TimePoint now) {
   Stream& stream = streams_[std::size_t(id)];
-  std::string line = stream.label + stream.pending;
+  std::string line = stream.label() + stream.pending;
   if (tail_ == id && line.starts_with(tail_drawn_))
     line.erase(0, tail_drawn_.size());
   else
@@ -150,17 +159,13 @@ void Mixer::take_floor(int id, TimePoint now) {
 }
 
 std::string_view Mixer::shown(std::string_view line) const {
-  if (!style_.terminal) return line;
-  const std::size_t last = line.find_last_not_of('\r');
-  if (last == std::string_view::npos) return line.substr(line.size());
-  const std::size_t carriage_return = line.rfind('\r', last);
-  return carriage_return == std::string_view::npos ? line : line.substr(carriage_return + 1);
+  return style_.terminal ? visible_part(line) : line;
 }
 
 bool Mixer::can_be_tail(int id) const {
   const Stream& stream = streams_[std::size_t(id)];
   return style_.terminal && stream.may_draw && (tail_ < 0 || tail_ == id) && stream.pending.size() < kMaxPending &&
-         width(stream.label) + width(stream.pending) < style_.columns;
+         width(stream.label()) + width(stream.pending) < style_.columns;
 }
 
 void Mixer::lift_tail() {
@@ -172,7 +177,7 @@ void Mixer::draw_tail() {
   if (tail_ < 0 || floor_ >= 0) return;
   const Stream& stream = streams_[std::size_t(tail_)];
   const std::string_view line = std::string_view(stream.pending).substr(0, stream.pending.find_last_not_of('\r') + 1);
-  const std::string wanted = stream.label + std::string(line);
+  const std::string wanted = stream.label() + std::string(line);
   if (wanted.starts_with(tail_drawn_))
     out_.append(wanted, tail_drawn_.size());
   else

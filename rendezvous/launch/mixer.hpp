@@ -10,6 +10,7 @@
 // drawn again.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,12 +24,20 @@ struct TerminalStyle {
   int columns = 80;  // width of the terminal
 };
 
+// What stands before each line.
+struct LineStyle {
+  bool rank_labels = true;
+  std::function<std::string(std::chrono::steady_clock::time_point)> timestamp = {};  // empty: none
+};
+
 std::string rank_label(int rank);  // "[3] "
+// What a terminal shows of a line: the part after its last carriage return, except one at its end.
+std::string_view visible_part(std::string_view line);
 
 class Mixer {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  explicit Mixer(const TerminalStyle& style) : style_(style) {}
+  explicit Mixer(const TerminalStyle& style, LineStyle lines = {}) : style_(style), lines_(std::move(lines)) {}
 
   int add_stream(int rank);  // -1: the launcher's own messages, without a label
   void feed(int stream, std::string_view bytes, TimePoint now);
@@ -42,9 +51,12 @@ class Mixer {
 
  private:
   struct Stream {
-    std::string label;
+    std::string rank_label;
     bool may_draw;
+    std::string timestamp = {};  // when its newest bytes came
     std::string pending = {};
+
+    std::string label() const { return timestamp + rank_label; }
   };
   void advance(int stream, TimePoint now);
   void advance_one(int stream, TimePoint now);
@@ -59,6 +71,7 @@ class Mixer {
   void draw_tail();
 
   TerminalStyle style_;
+  LineStyle lines_;
   std::vector<Stream> streams_;
   std::string out_;
   int floor_ = -1, tail_ = -1;  // numbers of streams; -1: none

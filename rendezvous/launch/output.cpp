@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "rendezvous/launch/timestamp.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::launch {
@@ -15,36 +16,54 @@ namespace {
 Mixer::TimePoint now() {
   return std::chrono::steady_clock::now();
 }
+
+// Makes the folder; returns false if it holds the output of ranks.
+bool make_unused(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  std::filesystem::directory_iterator entry(folder, error);
+  if (error) throw Error(ErrorCode::file, text("--output ", folder, ": ", error.message()));
+  return std::none_of(begin(entry), end(entry), [](const std::filesystem::directory_entry& file) {
+    return file.path().filename().string().starts_with("rank.");
+  });
+}
 }  // namespace
 
-Output::Output(const std::string& folder) : folder_(folder) {
-  if (!folder_.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(folder_, error);
-    if (error) throw Error(ErrorCode::file, text("--output ", folder_, ": ", error.message()));
-  }
-  outlets_.push_back(std::make_unique<Outlet>(STDOUT_FILENO));
-  if (!same_file(STDOUT_FILENO, STDERR_FILENO)) outlets_.push_back(std::make_unique<Outlet>(STDERR_FILENO));
+Output::Output(const Job& job) : last_lines_(std::size_t(job.size)) {
+  LineStyle lines{job.rank_labels};
+  if (job.timestamps) lines.timestamp = timestamp;
+  outlets_.push_back(std::make_unique<Outlet>(STDOUT_FILENO, lines));
+  if (!same_file(STDOUT_FILENO, STDERR_FILENO)) outlets_.push_back(std::make_unique<Outlet>(STDERR_FILENO, lines));
   own_stream_ = outlets_.back()->mixer.add_stream(-1);
+  if (!job.output_folder.empty()) choose_folder(job.output_folder);
+}
+
+void Output::choose_folder(const std::string& folder) {
+  folder_ = folder;
+  for (int number = 2; !make_unused(folder_); number++) folder_ = text(folder, "/", number);
+  if (folder_ != folder) print(text(folder, " has the output of an earlier run; this run writes to ", folder_));
 }
 
 Output::Ends Output::add_rank(int rank) {
   Ends ends;
-  ends.out = add_stream(rank, *outlets_.front(), ".out");
-  if (outlets_.size() > 1 || !folder_.empty()) ends.err = add_stream(rank, *outlets_.back(), ".err");
+  const bool separate = outlets_.size() > 1 || !folder_.empty();
+  ends.out = add_stream(rank, *outlets_.front(), ".out", !separate);
+  if (separate) ends.err = add_stream(rank, *outlets_.back(), ".err", true);
   return ends;
 }
 
-Descriptor Output::add_stream(int rank, Outlet& outlet, const char* extension) {
+Descriptor Output::add_stream(int rank, Outlet& outlet, const char* extension, bool has_errors) {
   Pipe pipe = make_pipe();
   set_nonblocking(pipe.read);
   auto stream = std::make_unique<Stream>();
   stream->from = std::move(pipe.read);
   stream->outlet = &outlet;
   stream->id = outlet.mixer.add_stream(rank);
+  stream->rank = rank;
+  stream->has_errors = has_errors;
   if (!folder_.empty()) {
     stream->file_name = text(folder_, "/rank.", rank, extension);
-    stream->file = Descriptor(open(stream->file_name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    stream->file = Descriptor(open(stream->file_name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!stream->file) throw system_error("opening " + stream->file_name, ErrorCode::file);
   }
   streams_.push_back(std::move(stream));
@@ -53,6 +72,18 @@ Descriptor Output::add_stream(int rank, Outlet& outlet, const char* extension) {
 
 void Output::print(const std::string& sentence) {
   outlets_.back()->mixer.feed(own_stream_, "anello: " + sentence + "\n", now());
+}
+
+void Output::print_last_lines(int rank) {
+  std::uint64_t own = 0, others = 0;
+  for (const auto& stream : streams_) {
+    if (stream->rank != rank) others = std::max(others, stream->last_read);
+    if (stream->rank == rank && stream->has_errors) own = stream->last_read;
+  }
+  const std::vector<std::string> lines = last_lines_[std::size_t(rank)].lines();
+  if (lines.empty() || others < own) return;
+  print(text("the last lines of rank ", rank, ":"));
+  for (const std::string& line : lines) print("| " + line);
 }
 
 void Output::line_typed() {
@@ -77,8 +108,11 @@ void Output::read_some(Stream& stream) {
   std::array<char, 64 << 10> bytes;
   const ssize_t got = read(stream.from.get(), bytes.data(), bytes.size());
   if (got > 0) {
-    write_file(stream, {bytes.data(), std::size_t(got)});
-    stream.outlet->mixer.feed(stream.id, {bytes.data(), std::size_t(got)}, now());
+    const std::string_view text(bytes.data(), std::size_t(got));
+    stream.last_read = ++reads_;
+    if (stream.has_errors) last_lines_[std::size_t(stream.rank)].feed(text);
+    write_file(stream, text);
+    stream.outlet->mixer.feed(stream.id, text, now());
   } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
     stream.from.close();
     stream.outlet->mixer.end(stream.id, now());

@@ -4,12 +4,14 @@
 // If standard output and error are the same terminal or file, and --output is not used, a rank has one pipe for both,
 // so that their order is kept.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "rendezvous/launch/descriptor.hpp"
 #include "rendezvous/launch/job.hpp"
+#include "rendezvous/launch/last_lines.hpp"
 #include "rendezvous/launch/mixer.hpp"
 #include "rendezvous/launch/poll_set.hpp"
 #include "rendezvous/launch/sink.hpp"
@@ -18,7 +20,9 @@ namespace anello::launch {
 
 class Output {
  public:
-  explicit Output(const std::string& folder);  // for --output; is created if it does not exist; empty: no files
+  // Makes the folder of --output. If it holds the output of an earlier run, that is kept: this run's files are in the
+  // first of its subfolders 2, 3, ... that holds none, and a message says so.
+  explicit Output(const Job& job);
 
   struct Ends {
     Descriptor out, err;  // without `err`: the same pipe as `out`
@@ -26,7 +30,9 @@ class Output {
   Ends add_rank(int rank);  // returns the ends into which the rank writes
 
   void print(const std::string& sentence);  // a message of the launcher, to standard error
-  void line_typed();                        // the user has typed a line, so the terminal is at the start of a new one
+  // Prints the last lines of the standard error of a rank again, unless no other rank has written since.
+  void print_last_lines(int rank);
+  void line_typed();  // the user has typed a line, so the terminal is at the start of a new one
   void watch(PollSet& polls);
   void tick();
   void close_streams();         // stops reading streams that are still open
@@ -37,7 +43,7 @@ class Output {
 
  private:
   struct Outlet {
-    explicit Outlet(int fd) : mixer(terminal_style(fd)), sink(fd) {}
+    Outlet(int fd, const LineStyle& lines) : mixer(terminal_style(fd), lines), sink(fd) {}
     Mixer mixer;
     Sink sink;
   };
@@ -46,14 +52,20 @@ class Output {
     std::string file_name;
     Outlet* outlet;
     int id;  // in the mixer of its outlet
+    int rank;
+    bool has_errors;              // it carries the standard error
+    std::uint64_t last_read = 0;  // number of its newest read, of all reads
   };
-  Descriptor add_stream(int rank, Outlet& outlet, const char* extension);
+  void choose_folder(const std::string& folder);
+  Descriptor add_stream(int rank, Outlet& outlet, const char* extension, bool has_errors);
   void read_some(Stream& stream);
   void write_file(Stream& stream, std::string_view bytes);
 
   std::string folder_;
   std::vector<std::unique_ptr<Outlet>> outlets_;  // of standard output, and of standard error if that is another file
   std::vector<std::unique_ptr<Stream>> streams_;
+  std::vector<LastLines> last_lines_;  // by rank
+  std::uint64_t reads_ = 0;
   int own_stream_;
   std::string file_failure_;
 };

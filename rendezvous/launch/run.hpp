@@ -10,15 +10,18 @@ namespace anello::launch {
 
 // What the launcher needs of the rendezvous server.
 struct RendezvousHooks {
-  std::function<std::uint16_t()> open;  // starts the server and returns its port on 127.0.0.1
+  std::function<std::uint16_t(const Job& job)> open;  // starts the server and returns its port on 127.0.0.1
+  std::function<void()> close;                        // ends the server and its thread
   // As RendezvousServer::abort().
   std::function<bool(int culprit, const std::string& reason)> abort;
-  std::function<void(int rank)> exited;  // as RendezvousServer::exited()
+  std::function<void(int rank)> exited;         // as RendezvousServer::exited()
+  std::function<std::uint32_t()> newest_world;  // as ServerStats::newest
 };
 
-// Runs the job and returns its exit code. Call it from main(), with main's `argv`, while the process has one thread;
-// signals stay blocked afterwards. hooks.open() is called after the fork of the keeper, which must not inherit the
-// server's thread. Blocks until the job has ended. Throws Error if the job cannot be started.
+// Runs the job, again after failures if it has restarts, and returns its exit code. Call it from main(), with main's
+// `argv`, while the process has one thread; signals stay blocked afterwards. hooks.open() is called after the fork of
+// the keeper, which must not inherit the server's thread. Blocks until the job has ended. Throws Error if the job
+// cannot be started.
 int run(const Job& job, const RendezvousHooks& hooks, char** argv);
 
 }  // namespace anello::launch

@@ -8,38 +8,22 @@
 
 #include "rendezvous/launch/descriptor.hpp"
 #include "ring/base/text.hpp"
-#include "ring/net/auth.hpp"
 
 namespace anello::launch {
-namespace {
-
-std::string random_digits(std::size_t bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out;
-  for (const char byte : net::random_bytes(bytes)) {
-    out += kDigits[static_cast<unsigned char>(byte) >> 4];
-    out += kDigits[static_cast<unsigned char>(byte) & 15];
-  }
-  return out;
-}
-
-}  // namespace
-
-std::string make_secret() try {
-  std::string secret = random_digits(32);
-  net::require_authentication(secret);
-  return secret;
-} catch (const Error& error) {
-  if (error.code() != ErrorCode::unsupported) throw;
-  return "";
-}
 
 std::string make_name() {
-  return "run-" + random_digits(6);
+  return "run-" + net::random_digits(6);
+}
+
+void make_private_folders(const std::string& path) {
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    const std::string folder = path.substr(0, slash);
+    if (mkdir(folder.c_str(), 0700) < 0 && errno != EEXIST) throw system_error("making " + folder, ErrorCode::file);
+  }
 }
 
 void make_secret_file(const std::string& path) {
-  const std::string secret = random_digits(32);
+  const std::string secret = net::random_digits(32);
   const Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file && errno == EEXIST)
     throw Error(ErrorCode::file, text(path, " exists already; choose another name or remove the file"));

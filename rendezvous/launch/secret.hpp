@@ -2,10 +2,15 @@
 #pragma once
 #include <string>
 
+#include "ring/net/auth.hpp"
+
 namespace anello::launch {
 
-std::string make_secret();  // 64 hexadecimal digits; empty if this build cannot authenticate
-std::string make_name();    // of a job: random, so that two jobs have different names
+using net::make_secret;
+std::string make_name();  // of a job: random, so that two jobs have different names
+
+// Makes the folders above `path` that do not exist; only their owner may use them. Throws Error{file}.
+void make_private_folders(const std::string& path);
 
 // Makes a new file that only its owner can read and write. Throws Error{file}, also if the file exists.
 void make_secret_file(const std::string& path);

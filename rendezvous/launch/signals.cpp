@@ -21,18 +21,36 @@ bool ignored(int signal) {
 Signals::Signals(std::initializer_list<int> wanted) {
   sigset_t all, readable;
   sigfillset(&all);
-  sigemptyset(&readable);
-  for (int signal : wanted)
-    if (!ignored(signal)) sigaddset(&readable, signal);
   pthread_sigmask(SIG_SETMASK, &all, &before_);
+  sigemptyset(&readable);
+  sigemptyset(&ignored_from_terminal_);
+  for (int signal : wanted) {
+    const bool by_key = signal == SIGINT || signal == SIGQUIT;
+    if (!ignored(signal) || by_key) sigaddset(&readable, signal);
+    if (!ignored(signal) || !by_key) continue;
+    sigaddset(&ignored_from_terminal_, signal);
+    std::signal(signal, SIG_DFL);  // for the ranks: their session has no terminal
+  }
   queue_ = Descriptor(signalfd(-1, &readable, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!queue_) throw system_error("making a descriptor for signals");
 }
 
 std::optional<int> Signals::next() {
   signalfd_siginfo info{};
-  if (read(queue_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
-  return int(info.ssi_signo);
+  while (read(queue_.get(), &info, sizeof info) == sizeof info) {
+    const bool from_terminal = info.ssi_code == SI_KERNEL;
+    if (!from_terminal || !sigismember(&ignored_from_terminal_, int(info.ssi_signo))) return int(info.ssi_signo);
+  }
+  return std::nullopt;
+}
+
+void stop_until_continued() {
+  sigset_t stop;
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTSTP);
+  raise(SIGTSTP);
+  pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);  // the process stops here, unless no shell could continue it
+  pthread_sigmask(SIG_BLOCK, &stop, nullptr);
 }
 
 std::string signal_text(int signal) {

@@ -1,7 +1,8 @@
 // Receives signals through a descriptor. The constructor blocks every signal in the calling thread, permanently;
 // threads and processes started later inherit that. So a broken pipe and reading a terminal from the background are
 // error codes. The wanted signals are queued in the descriptor. A signal that was ignored when this program started (by
-// nohup, or in a background job of a shell) stays ignored.
+// nohup) stays ignored. A shell starts background jobs with SIGINT and SIGQUIT ignored, to protect them from the
+// terminal's keys: from a terminal these two stay ignored, but a process may send them.
 #pragma once
 #include <csignal>
 #include <initializer_list>
@@ -23,7 +24,11 @@ class Signals {
  private:
   sigset_t before_{};
   Descriptor queue_;
+  sigset_t ignored_from_terminal_{};
 };
+
+// As Ctrl-Z does: stops this process, which must have SIGTSTP blocked. Returns when the shell continues it.
+void stop_until_continued();
 
 std::string signal_text(int signal);  // "signal 9 (Killed)"
 

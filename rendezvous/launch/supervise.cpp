@@ -8,17 +8,21 @@
 #include <utility>
 
 #include "rendezvous/launch/signals.hpp"
+#include "ring/base/rank_list.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::launch {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr milliseconds kReporting{1000}, kAborting{1000}, kKilling{5000};
+constexpr milliseconds kReporting{1000}, kReportingLoss{500}, kAborting{1000}, kKilling{5000};
 // A killed process loses its connections some time before waitpid() returns it. Meanwhile another rank may have ended
 // with an error that is only a consequence.
 constexpr milliseconds kSearching{200};
 constexpr milliseconds kSameSignal{100};  // some programs signal a process and its group, so a signal arrives twice
+
+constexpr int kTimedOut = 124;  // as timeout(1)
+constexpr int kWrongUsage = 2, kNotExecutable = 126, kNotFound = 127;
 
 int code_of(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -35,9 +39,8 @@ int likely_cause(int status) {
   return WEXITSTATUS(status) ? 1 : 0;
 }
 
-Supervisor::Supervisor(const Job& job, std::string host, Actions actions)
+Supervisor::Supervisor(const Job& job, Actions actions)
     : job_(job),
-      host_(std::move(host)),
       actions_(std::move(actions)),
       kills_before_(actions_.out_of_memory_kills()),
       alive_(std::size_t(job.size)) {}
@@ -49,6 +52,7 @@ void Supervisor::reported(const Report& report, Clock::time_point now) {
 }
 
 void Supervisor::started(int rank) {
+  any_started_ = true;
   alive_[std::size_t(rank)] = true;
   alive_count_++;
 }
@@ -57,16 +61,18 @@ void Supervisor::not_started(int rank, int error, Clock::time_point now) {
   if (phase_ != Phase::running) return;
   const std::string& program = job_.command[0];
   const bool by_path = program.find('/') != std::string::npos;
-  exit_code_ = error == ENOENT || error == ENOTDIR ? 127 : 126;
-  if (exit_code_ == 127 && !by_path)
+  const std::string where = job_.remote ? " on " + job_.host_of(rank) : "";
+  exit_code_ = error == ENOENT || error == ENOTDIR ? kNotFound : kNotExecutable;
+  if (exit_code_ == kNotFound && !by_path)
+    actions_.print(text("program not found", where, ": '", program,
+                        "' is not in PATH; for a program in this folder write ./", program));
+  else if (exit_code_ == kNotFound)
     actions_.print(
-        text("program not found: '", program, "' is not in PATH; for a program in this folder write ./", program));
-  else if (exit_code_ == 127)
-    actions_.print(text("program not found: '", program, "' or its interpreter does not exist; check the path"));
+        text("program not found", where, ": '", program, "' or its interpreter does not exist; check the path"));
   else if (error == EACCES)
-    actions_.print(text("'", program, "' is not an executable file; to make it one, run chmod +x"));
+    actions_.print(text("'", program, "' is not an executable file", where, "; to make it one, run chmod +x"));
   else
-    actions_.print(text("rank ", rank, ": '", program, "' could not be started: ", std::strerror(error)));
+    actions_.print(text("rank ", rank, where, ": '", program, "' could not be started: ", std::strerror(error)));
   end(SIGTERM, text("rank ", rank, " could not be started"), now);
 }
 
@@ -74,6 +80,7 @@ void Supervisor::exited(const Report& report, Clock::time_point now) {
   alive_[std::size_t(report.rank)] = false;
   alive_count_--;
   ended_count_++;
+  if (report.status != 0 && phase_ < Phase::ending) failed_.push_back(report.rank);
   if (report.status != 0 && phase_ == Phase::running) {
     cause_ = report;
     failed_at_ = now;
@@ -87,12 +94,37 @@ void Supervisor::exited(const Report& report, Clock::time_point now) {
   // The culprit may take longer to exit than the ranks that it made fail.
   const bool named = phase_ == Phase::named || phase_ == Phase::reporting;
   if (named && report.rank == culprit_ && report.status != 0) exit_code_ = code_of(report.status);
-  const bool all_ended = alive_count_ == 0 && (named || ended_count_ == job_.size);
+  const bool all_ended = alive_count_ == 0 && (named || ended_count_ == job_.started_ranks());
   if (all_ended && phase_ < Phase::ending) end(SIGTERM, "the job is over", now);  // for processes that ranks started
 }
 
 void Supervisor::received(const world::LastWord& word) {
-  if (!word_ && word.culprit >= 0 && word.culprit < job_.size) word_ = word;
+  if (word.culprit < 0 || word.culprit >= job_.size) return;
+  if (!word_ || word.generation > word_->generation) word_ = word;
+}
+
+// Null if the ranks have recovered from the failure that they reported: they have joined another world since.
+const world::LastWord* Supervisor::blame() const {
+  return word_ && word_->generation >= actions_.newest_world() ? &*word_ : nullptr;
+}
+
+// Ranks of other hosts may have failed because of it before this was known.
+void Supervisor::host_lost(const HostLoss& loss, Clock::time_point now) {
+  for (int rank = loss.ranks.first; rank < loss.ranks.first + loss.ranks.count; rank++) {
+    if (!alive_[std::size_t(rank)]) continue;
+    alive_[std::size_t(rank)] = false;
+    alive_count_--;
+    ended_count_++;
+  }
+  if (!loss.why.empty()) actions_.print(loss.why);
+  lost_host_ = any_started_ || job_.restart > 0;
+  if (phase_ > Phase::searching) return;
+  exit_code_ = 1;
+  if (alive_count_ == 0) return end(SIGTERM, loss.why, now);  // no other host has a rank
+  why_ = failure_ = loss.why;
+  culprit_ = loss.ranks.first;
+  abort(culprit_, why_);  // at once: ranks that wait for that host may not know it for some time
+  enter(Phase::reporting, now + kReportingLoss);
 }
 
 int Supervisor::likelihood(const Report& end) const {
@@ -101,24 +133,29 @@ int Supervisor::likelihood(const Report& end) const {
 
 void Supervisor::name_cause() {
   const int status = cause_->status;
-  why_ = text("rank ", cause_->rank, " (pid ", cause_->pid, ") ", describe_end(status));
+  why_ = text("rank ", cause_->rank, " (pid ", cause_->pid, ") ", describe_end(*cause_));
   culprit_ = cause_->rank;
-  if (word_ && likely_cause(status) < kSurelyCause && !is_culprit(cause_->rank)) {
-    culprit_ = word_->culprit;
-    why_ = text("rank ", culprit_, " failed first: ", word_->message, "; because of that ", why_);
+  const world::LastWord* const word = blame();
+  if (word && likely_cause(status) < kSurelyCause && !is_culprit(cause_->rank)) {
+    culprit_ = word->culprit;
+    why_ = text("rank ", culprit_, " failed first: ", word->message, "; because of that ", why_);
   }
+  failure_ = why_;
   actions_.print(why_);
   enter(Phase::named, failed_at_ + kSearching);
 }
 
-std::string Supervisor::describe_end(int status) const {
-  if (!WIFSIGNALED(status)) return text("exited with status ", WEXITSTATUS(status), " on ", host_);
-  const std::string how = text("was killed by ", signal_text(WTERMSIG(status)), " on ", host_);
+std::string Supervisor::describe_end(const Report& end) const {
+  const int status = end.status;
+  const std::string& host = job_.host_of(end.rank);
+  if (!WIFSIGNALED(status)) return text("exited with status ", WEXITSTATUS(status), " on ", host);
+  const std::string how = text("was killed by ", signal_text(WTERMSIG(status)), " on ", host);
   if (WTERMSIG(status) != SIGKILL || !kills_before_ || actions_.out_of_memory_kills() <= kills_before_) return how;
   return how + "; meanwhile the kernel killed a process for lack of memory: start fewer ranks, or let each use less";
 }
 
 void Supervisor::signalled(int signal, Clock::time_point now) {
+  interrupted_ = true;
   if (phase_ != Phase::running) {
     if (now - signalled_at_ > kSameSignal) kill(now);
     return;
@@ -127,6 +164,13 @@ void Supervisor::signalled(int signal, Clock::time_point now) {
   exit_code_ = 128 + signal;
   actions_.print(text(signal_text(signal), " is passed on to all ranks; they have ", seconds(job_.grace), " to end"));
   end(signal, text(signal_text(signal), " was passed on to all ranks, and ", seconds(job_.grace), " have passed"), now);
+}
+
+void Supervisor::timed_out(Clock::time_point now) {
+  exit_code_ = kTimedOut;
+  failure_ = text("its time is over (--timeout ", double(job_.timeout->count()) / 1000, ")");
+  actions_.print("the job is ended: " + failure_);
+  end(SIGTERM, failure_, now);
 }
 
 void Supervisor::reader_gone(Clock::time_point now) {
@@ -155,6 +199,7 @@ void Supervisor::keeper_gone() {
 }
 
 void Supervisor::tick(Clock::time_point now) {
+  if (phase_ == Phase::running && job_limit_ && now >= *job_limit_) return timed_out(now);
   if (!deadline_ || now < *deadline_) return;
   if (phase_ == Phase::searching) return name_cause();
   if (phase_ == Phase::named) {
@@ -178,6 +223,7 @@ void Supervisor::enter(Phase phase, Clock::time_point deadline) {
 
 void Supervisor::end(int signal, const std::string& why, Clock::time_point now) {
   why_ = why;
+  ended_ = ranks_alive();
   actions_.order({Order::Kind::signal, signal});
   enter(Phase::ending, now + job_.grace);
 }
@@ -195,12 +241,32 @@ void Supervisor::kill(Clock::time_point now) {
   enter(Phase::killing, now + kKilling);
 }
 
-std::string Supervisor::ranks_left() const {
-  if (alive_count_ == 0) return "processes that ranks started";
-  std::string out = alive_count_ == 1 ? "rank" : "ranks";
-  for (std::size_t rank = 0; rank < alive_.size(); rank++)
-    if (alive_[rank]) out += text(" ", rank);
+bool Supervisor::may_pass() const {
+  if ((!cause_ && !lost_host_) || interrupted_ || gave_up_ || keeper_was_killed_) return false;
+  return exit_code_ != kWrongUsage && exit_code_ != kNotExecutable && exit_code_ != kNotFound;
+}
+
+std::string Supervisor::summary() const {
+  if (failure_.empty()) return {};
+  std::vector<int> followed;
+  for (const int rank : failed_)
+    if (rank != culprit_) followed.push_back(rank);
+  std::ranges::sort(followed);
+  std::string out = failure_;
+  if (!followed.empty()) out += text("; ", rank_list(followed), " failed after that");
+  if (!ended_.empty()) out += text("; the launcher ended ", rank_list(ended_));
   return out;
+}
+
+std::vector<int> Supervisor::ranks_alive() const {
+  std::vector<int> out;
+  for (std::size_t rank = 0; rank < alive_.size(); rank++)
+    if (alive_[rank]) out.push_back(int(rank));
+  return out;
+}
+
+std::string Supervisor::ranks_left() const {
+  return alive_count_ == 0 ? "processes that ranks started" : rank_list(ranks_alive());
 }
 
 }  // namespace anello::launch

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "rendezvous/launch/job.hpp"
-#include "rendezvous/launch/messages.hpp"
+#include "rendezvous/launch/rank_processes.hpp"
 
 namespace anello::launch {
 
@@ -38,25 +38,37 @@ class Supervisor {
     // Aborts the ranks' world; `culprit` is a rank or -1. Returns false if there is no world.
     std::function<bool(int culprit, const std::string& reason)> abort;
     std::function<void(const std::string&)> print;
+    // The generation of the newest world that all its ranks have joined; 0: none.
+    std::function<std::uint32_t()> newest_world = [] { return std::uint32_t(0); };
     // How often the kernel has killed a process here for lack of memory, if that is known.
     std::function<std::optional<std::uint64_t>()> out_of_memory_kills = [] { return std::nullopt; };
   };
-  Supervisor(const Job& job, std::string host, Actions actions);
+  Supervisor(const Job& job, Actions actions);
 
   void reported(const Report& report, Clock::time_point now);
-  void received(const world::LastWord& word);         // call it before the exits that were reported later
+  void received(const world::LastWord& word);  // call it before the exits that were reported later
+  void host_lost(const HostLoss& loss, Clock::time_point now);
   void signalled(int signal, Clock::time_point now);  // a signal to end the job
   void reader_gone(Clock::time_point now);            // the reader of the output has gone
   void output_failed(const std::string& why, Clock::time_point now);
   void keeper_gone();
 
+  void end_at(Clock::time_point limit) { job_limit_ = limit; }  // --timeout
   void tick(Clock::time_point now);
-  std::optional<Clock::time_point> next_tick() const { return deadline_; }
+  std::optional<Clock::time_point> next_tick() const { return phase_ == Phase::running ? job_limit_ : deadline_; }
 
   bool over() const { return phase_ == Phase::over; }
   bool keeper_was_killed() const { return keeper_was_killed_; }  // processes below it may have survived
   bool gave_up() const { return gave_up_; }                      // processes have survived SIGKILL
   int exit_code() const { return exit_code_; }
+  // Whether the job may succeed if it is started again: a rank has failed, but not with a status that means wrong
+  // usage, or a host was lost; and the user has not ended the job. A host that could not be used from the first is a
+  // mistake.
+  bool may_pass() const;
+  int culprit() const { return culprit_; }  // the rank that failed first, or -1
+  // What ended the job, which ranks failed because of that, and which ones the launcher ended. Empty if the user ended
+  // it.
+  std::string summary() const;
 
  private:
   enum class Phase { running, searching, named, reporting, ending, aborting, killing, over };
@@ -64,30 +76,36 @@ class Supervisor {
   void end(int signal, const std::string& why, Clock::time_point now);
   bool abort(int culprit, const std::string& why);
   void kill(Clock::time_point now);
+  void timed_out(Clock::time_point now);
   void started(int rank);
   void not_started(int rank, int error, Clock::time_point now);
   void exited(const Report& report, Clock::time_point now);
   int likelihood(const Report& end) const;
-  bool is_culprit(int rank) const { return word_ && word_->culprit == rank; }
+  const world::LastWord* blame() const;
+  bool is_culprit(int rank) const { return blame() && blame()->culprit == rank; }
   void name_cause();
-  std::string describe_end(int status) const;
+  std::string describe_end(const Report& end) const;
+  std::vector<int> ranks_alive() const;
   std::string ranks_left() const;
 
   const Job& job_;
-  std::string host_;
   Actions actions_;
   const std::optional<std::uint64_t> kills_before_;  // for lack of memory
   std::vector<bool> alive_;
   int alive_count_ = 0, ended_count_ = 0;
   Phase phase_ = Phase::running;
-  std::optional<Clock::time_point> deadline_;
+  std::optional<Clock::time_point> deadline_, job_limit_;
   std::optional<Report> cause_;          // the failure that ends the job, as far as known
   int culprit_ = -1;                     // the rank of that failure, or the one that made it fail
-  std::optional<world::LastWord> word_;  // the first that names a culprit
+  std::optional<world::LastWord> word_;  // the first of the newest world that names a culprit
   std::string why_;                      // why the job ends; the ranks receive it
+  std::string failure_;                  // for the summary; empty: none
+  std::vector<int> failed_;              // in the order of their exits
+  std::vector<int> ended_;               // by the launcher, ascending
   Clock::time_point failed_at_{}, signalled_at_{};
   int exit_code_ = 0;
-  bool keeper_was_killed_ = false, gave_up_ = false, abort_sent_ = false;
+  bool keeper_was_killed_ = false, gave_up_ = false, abort_sent_ = false, interrupted_ = false;
+  bool any_started_ = false, lost_host_ = false;
 };
 
 }  // namespace anello::launch

@@ -4,21 +4,31 @@
 #include <utility>
 
 #include "ring/algorithms/building_blocks.hpp"
+#include "ring/algorithms/two_level.hpp"
 #include "ring/base/check.hpp"
 
 namespace anello::algorithms {
-namespace {
 
-void emit(Algorithm algorithm, PlanBuilder& builder, Range slab) {
+void allreduce::emit(Algorithm algorithm, PlanBuilder& builder, Range slab) {
   switch (algorithm) {
     case Algorithm::automatic:
       break;
 #define ANELLO_ALGORITHM(name, ...) \
   case Algorithm::name:             \
-    return allreduce::name(builder, slab);
+    return name(builder, slab);
 #include "ring/algorithms/algorithms.def"
   }
   ANELLO_CHECK(!"an algorithm of the table");
+}
+
+namespace {
+
+// The ring enters and leaves each host once, whatever the ranks' numbers.
+void emit_on(const Hosts& hosts, Algorithm algorithm, PlanBuilder& builder, Range slab) {
+  if (algorithm == Algorithm::ring)
+    builder.among(hosts.all_ranks(), Space::input, [&] { allreduce::ring(builder, slab); });
+  else
+    allreduce::emit(algorithm, builder, slab);
 }
 
 }  // namespace
@@ -26,17 +36,27 @@ void emit(Algorithm algorithm, PlanBuilder& builder, Range slab) {
 Plan plan_allreduce(Algorithm algorithm, const Shape& shape, std::uint64_t slab_elems) {
   PlanBuilder builder(
       {.rank = shape.rank, .world = shape.world, .input_elems = shape.count, .output_elems = shape.count});
-  each_slab(builder, shape.count, shape.world == 1 ? 0 : slab_elems, [&](Range slab) {
-    if (shape.world == 1)
-      copy_input(builder, slab);
-    else
-      emit(algorithm, builder, slab);
-  });
+  if (shape.world > 1 && shape.hosts && levels_of(algorithm) != Levels::one)
+    each_slab(
+        builder, shape.count, slab_elems,
+        [&](Range slab) { allreduce::add_within_hosts(algorithm, builder, slab, *shape.hosts); },
+        [&](Range slab) { allreduce::add_between_hosts(algorithm, builder, slab, *shape.hosts); },
+        [&](Range slab) { allreduce::send_results(algorithm, builder, slab, *shape.hosts); });
+  else
+    each_slab(builder, shape.count, shape.world == 1 ? 0 : slab_elems, [&](Range slab) {
+      if (shape.world == 1)
+        copy_input(builder, slab);
+      else if (shape.hosts)
+        emit_on(*shape.hosts, algorithm, builder, slab);
+      else
+        allreduce::emit(between_hosts(algorithm), builder, slab);
+    });
   return std::move(builder).finish();
 }
 
 Plan plan_barrier(const Shape& shape) {
-  return plan_allreduce(Algorithm::tree, {.rank = shape.rank, .world = shape.world, .count = 1});
+  const Algorithm algorithm = shape.hosts ? in_levels(Levels::leaders, Algorithm::recursive_doubling) : Algorithm::tree;
+  return plan_allreduce(algorithm, {.rank = shape.rank, .world = shape.world, .count = 1, .hosts = shape.hosts});
 }
 
 }  // namespace anello::algorithms

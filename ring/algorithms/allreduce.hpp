@@ -10,4 +10,7 @@ namespace anello::algorithms::allreduce {
 #define ANELLO_ALGORITHM(name, ...) void name(PlanBuilder& builder, Range slab);
 #include "ring/algorithms/algorithms.def"
 
+// That of the table, of one level.
+void emit(Algorithm algorithm, PlanBuilder& builder, Range slab);
+
 }  // namespace anello::algorithms::allreduce

@@ -2,27 +2,32 @@
 //   0 ---------------------> 4
 //   0 -------> 2             4 -------> 6
 //   0 --> 1    2 --> 3       4 --> 5    6 --> 7     all at once: a rank passes on while it receives
+// Of hosts with several ranks first to one of each, then within each.
 // And transfer, to one other rank.
-#include <bit>
 #include <utility>
+#include <vector>
 
 #include "ring/algorithms/building_blocks.hpp"
 
 namespace anello::algorithms {
 
 Plan plan_broadcast(const Shape& shape) {
-  const int n = shape.world;
-  const Places places{n, shape.root};
-  const int place = places.of(shape.rank);
+  const bool root = shape.rank == shape.root;
   const Range all{0, shape.count};
+  const Space of_root = root ? Space::input : Space::output;
   PlanBuilder builder(
-      {.rank = shape.rank, .world = n, .input_elems = place == 0 ? shape.count : 0, .output_elems = shape.count});
-  const int reach = place == 0 ? int(std::bit_ceil(unsigned(n))) : place & -place;
-  if (place != 0) builder.copy(places.rank_at(place - reach), all);
-  for (int distance = reach / 2; distance > 0; distance /= 2)
-    if (place + distance < n)
-      builder.send(places.rank_at(place + distance), all, place == 0 ? Space::input : Space::output);
-  if (place == 0) copy_input(builder, all);
+      {.rank = shape.rank, .world = shape.world, .input_elems = root ? shape.count : 0, .output_elems = shape.count});
+  const auto send_down = [&](const std::vector<int>& ranks) {
+    builder.among(ranks, Space::input, [&] { send_down_tree(builder, all, 2, of_root); });
+  };
+  if (!shape.hosts) {
+    send_down(places_of(shape));
+  } else {
+    const auto [mates, leaders] = leaders_of(shape);
+    if (mates[0] == shape.rank) send_down(leaders);
+    send_down(mates);
+  }
+  if (root) copy_input(builder, all);
   return std::move(builder).finish();
 }
 

@@ -21,17 +21,25 @@ std::uint64_t add(std::uint64_t before, const Signature& signature, Shape shape)
 // Worlds with and without a power of two, fewer elements than ranks, and several slabs.
 std::uint64_t of_allreduces(std::uint64_t before) {
   for (const Algorithm algorithm : all_algorithms())
-    for (const int world : {2, 3, 4})
+    for (const int world : {2, 3, 4, 12})
       for (const std::uint64_t count : {2, 7})
         before = add(before, {.slab_elems = count == 7 ? 4U : 0U, .kind = Kind::allreduce, .algorithm = algorithm},
                      {.world = world, .count = count});
-  return before;
+  const Hosts hosts(std::vector{0, 1, 0, 0});
+  for (const Algorithm algorithm : all_algorithms())
+    for (const Levels levels : all_levels())
+      before = add(before, {.kind = Kind::allreduce, .algorithm = in_levels(levels, algorithm)},
+                   {.world = 4, .count = 7, .hosts = &hosts});
+  return add(before, {.kind = Kind::allreduce, .algorithm = Algorithm::ring},
+             {.world = 4, .count = 7, .hosts = &hosts});
 }
 
 std::uint64_t of_other_kinds(std::uint64_t before) {
+  const Hosts hosts(std::vector{0, 1, 0});
   for (int kind = int(Kind::allreduce) + 1; name(Kind(kind)) != "?"; kind++) {
     const int world = Kind(kind) == Kind::transfer ? 2 : 3;
     before = add(before, {.kind = Kind(kind)}, {.world = world, .count = 7, .root = 1});
+    if (world > 2) before = add(before, {.kind = Kind(kind)}, {.world = 3, .count = 7, .root = 1, .hosts = &hosts});
   }
   for (const Kind kind : {Kind::reduce, Kind::reduce_scatter}) {
     const auto in_order = {kind == Kind::reduce ? Algorithm::star : Algorithm::two_shot,

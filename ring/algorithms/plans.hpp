@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ring/algorithms/hosts.hpp"
 #include "ring/base/algorithm.hpp"
 #include "ring/base/signature.hpp"
 #include "ring/plan/plan.hpp"
@@ -21,6 +22,9 @@ struct Shape {
   // If the ranks' parts are not equal, in place of `count`: how many elements each part has. Of alltoall: how many
   // elements go to each rank, and how many come from each.
   std::vector<std::uint64_t> counts = {}, received = {};
+  // Of all ranks; outlives the shape. Null: there is one host, or each rank is alone on its host; then an algorithm of
+  // two levels is the one between hosts.
+  const Hosts* hosts = nullptr;
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
 
@@ -29,7 +33,8 @@ struct Shape {
 // the operands depends on the position of the element.
 Plan plan_allreduce(Algorithm algorithm, const Shape& shape, std::uint64_t slab_elems = 0);
 
-// The root's input to every rank's output (the root's too), down a binomial tree. The others have no input.
+// The root's input to every rank's output (the root's too), down a binomial tree; of hosts with several ranks first to
+// one rank of each, then within each. The others have no input.
 Plan plan_broadcast(const Shape& shape);
 
 // The root's input to the output of the other one of two ranks; the root has no output, the other no input.
@@ -48,7 +53,8 @@ Plan plan_gather(const Shape& shape);
 // input's own part.
 Plan plan_scatter(const Shape& shape);
 
-// output, part r = rank r's input, round the ring. In place the input is the output's own part.
+// output, part r = rank r's input, round the ring, which enters and leaves each host once. In place the input is the
+// output's own part.
 Plan plan_allgather(const Shape& shape);
 
 // output, part r = rank r's input, own part: each straight to its owner, another rank in every round. Not in place.
@@ -56,7 +62,8 @@ Plan plan_alltoall(const Shape& shape);
 
 // output = reduction over ranks of input, own part, round the ring. In place the output is the input's own part. Rank
 // r's result is made in the order r+1, r+2, ..., r (modulo world), except that rank 0's operand stands to the left of
-// all that came before it. In rank order by `two_shot`: straight to each owner, which folds.
+// all that came before it; of hosts with several ranks in the order of a ring that enters each host once. In rank order
+// by `two_shot`: straight to each owner, which folds.
 Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems = 0, Algorithm order = Algorithm::automatic);
 
 // No rank reaches its end before all have begun. No data would mean no message, so this is an allreduce of one

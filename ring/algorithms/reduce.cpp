@@ -1,5 +1,6 @@
 // Reduce: along a binomial tree; in slabs along a chain, which streams; in rank order at the root or along a chain.
 #include <utility>
+#include <vector>
 
 #include "ring/algorithms/building_blocks.hpp"
 #include "ring/plan/slabs.hpp"
@@ -10,27 +11,45 @@ namespace {
 // Root 0:   1 --> 0    3 --> 2    5 --> 4
 //           2 -------> 0
 //           4 ------------------> 0          the broadcast's tree, the other way
-void reduce_along_tree(PlanBuilder& builder, Range all, Places places) {
-  const int place = places.of(builder.rank());
-  const bool leaf = place % 2 != 0 || place + 1 == places.world;
-  const Operand sum = place == 0 ? builder.at(Space::output, all) : builder.scratch(leaf ? 0 : all.count);
-  Operand mine = builder.at(Space::input, all);
+// Adds to `mine`, and returns where the sum is.
+Operand reduce_along_tree(PlanBuilder& builder, Range all, Operand mine, bool root) {
+  const int n = builder.world(), place = builder.rank();
+  const bool leaf = place % 2 != 0 || place + 1 == n;
+  Operand sum = mine;
+  if (root)
+    sum = builder.at(Space::output, all);
+  else if (!leaf && mine.space != Space::scratch)
+    sum = builder.scratch(all.count);
   int distance = 1;
-  for (; distance < places.world && (place & distance) == 0; distance *= 2)
-    if (place + distance < places.world)
-      builder.reduce(places.rank_at(place + distance), all, sum, std::exchange(mine, sum));
-  if (place != 0) builder.send(places.rank_at(place - distance), all, mine);
+  for (; distance < n && (place & distance) == 0; distance *= 2)
+    if (place + distance < n) builder.reduce(place + distance, all, sum, std::exchange(mine, sum));
+  if (place != 0) builder.send(place - distance, all, mine);
+  return mine;
+}
+
+// Of hosts with several ranks first within each, then between them.
+void reduce_along_trees(PlanBuilder& builder, const Shape& shape) {
+  const bool root = shape.rank == shape.root;
+  const Range all{0, shape.count};
+  Operand mine = builder.at(Space::input, all);
+  const auto reduce = [&](const std::vector<int>& ranks) {
+    builder.among(ranks, Space::input, [&] { mine = reduce_along_tree(builder, all, mine, root); });
+  };
+  if (!shape.hosts) return reduce(places_of(shape));
+  const auto [mates, leaders] = leaders_of(shape);
+  reduce(mates);
+  if (mates[0] == shape.rank) reduce(leaders);
 }
 
 // Root 0:   3 --> 2 --> 1 --> 0    each adds its own on the way
-void reduce_along_chain(PlanBuilder& builder, Range slab, Places places) {
-  const int place = places.of(builder.rank());
+void reduce_along_chain(PlanBuilder& builder, Range slab) {
+  const int place = builder.rank();
   Operand mine = builder.at(Space::input, slab);
-  if (place + 1 < places.world) {
+  if (place + 1 < builder.world()) {
     const Operand sum = place == 0 ? builder.at(Space::output, slab) : builder.scratch(slab.count);
-    builder.reduce(places.rank_at(place + 1), slab, sum, std::exchange(mine, sum));
+    builder.reduce(place + 1, slab, sum, std::exchange(mine, sum));
   }
-  if (place != 0) builder.send(places.rank_at(place - 1), slab, mine);
+  if (place != 0) builder.send(place - 1, slab, mine);
 }
 
 //   0 --> root <-- 1, 2, ...    the root adds them in rank order
@@ -59,7 +78,6 @@ void reduce_in_rank_order(PlanBuilder& builder, Range slab, int root) {
 
 Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems, Algorithm order) {
   const bool root = shape.rank == shape.root;
-  const Places places{shape.world, shape.root};
   PlanBuilder builder(
       {.rank = shape.rank, .world = shape.world, .input_elems = shape.count, .output_elems = root ? shape.count : 0});
   if (shape.world == 1)
@@ -69,9 +87,11 @@ Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems, Algorithm order) 
   else if (order == Algorithm::chain)
     each_slab(builder, shape.count, slab_elems, [&](Range slab) { reduce_in_rank_order(builder, slab, shape.root); });
   else if (slab_elems == 0)
-    reduce_along_tree(builder, {0, shape.count}, places);
+    reduce_along_trees(builder, shape);
   else
-    each_slab(builder, shape.count, slab_elems, [&](Range slab) { reduce_along_chain(builder, slab, places); });
+    builder.among(places_of(shape), Space::input, [&] {
+      each_slab(builder, shape.count, slab_elems, [&](Range slab) { reduce_along_chain(builder, slab); });
+    });
   return std::move(builder).finish();
 }
 

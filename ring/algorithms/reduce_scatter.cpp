@@ -4,6 +4,7 @@
 // A slab is the same piece of every rank's part.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "ring/algorithms/building_blocks.hpp"
 #include "ring/plan/slabs.hpp"
@@ -14,6 +15,7 @@ Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems, Algorithm
   const int n = shape.world, rank = shape.rank;
   const Parts parts = parts_of(shape);
   const Range own = parts.of(rank);
+  const std::vector<int> ring = ring_of(shape);
   PlanBuilder builder(
       {.rank = rank, .world = n, .input_elems = parts.whole(), .output_elems = own.count, .output_base = own.begin});
   const std::uint64_t share = slab_elems == 0 || n == 1 ? 0 : std::max<std::uint64_t>(slab_elems / std::uint64_t(n), 1);
@@ -28,14 +30,18 @@ Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems, Algorithm
       for (int k = 1; k < n; k++) builder.send((rank + k) % n, part((rank + k) % n), Space::input);
       return gather_and_fold(builder, part(rank));
     }
-    Operand partial = builder.at(Space::input, part((rank + n - 1) % n));
-    for (int round = 1; round < n; round++) {
-      builder.send((rank + 1) % n, part((rank - round + n) % n), partial);
-      const Range next = part((rank - round - 1 + n) % n);
-      const bool last = round == n - 1;
-      partial = last ? builder.at(Space::output, next) : builder.scratch(next.count);
-      builder.reduce((rank + n - 1) % n, next, partial, builder.at(Space::input, next));
-    }
+    builder.among(ring, Space::input, [&] {
+      const int place = builder.rank();
+      const auto part_at = [&](int at) { return part(ring[std::size_t((at + n) % n)]); };
+      Operand partial = builder.at(Space::input, part_at(place - 1));
+      for (int round = 1; round < n; round++) {
+        builder.send((place + 1) % n, part_at(place - round), partial);
+        const Range next = part_at(place - round - 1);
+        const bool last = round == n - 1;
+        partial = last ? builder.at(Space::output, next) : builder.scratch(next.count);
+        builder.reduce((place + n - 1) % n, next, partial, builder.at(Space::input, next));
+      }
+    });
   });
   return std::move(builder).finish();
 }

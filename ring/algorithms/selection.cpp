@@ -17,6 +17,8 @@ constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
 constexpr int kAnyWorld = std::numeric_limits<int>::max();
 // Of a slab's chunk for each rank: a worthwhile message; it also bounds the steps of a plan, whatever the world.
 constexpr std::uint64_t kMinChunkBytes = 16 * kKiB, kMinChunkBytesBetweenHosts = 256 * kKiB;
+// The same of two levels, up to slabs of 1 MiB.
+constexpr std::uint64_t kMinChunkBytesOfTwoLevels = kKiB;
 
 enum class Cores { any, shared, own };
 enum class Medium { any, tcp, memory };
@@ -74,6 +76,31 @@ constexpr std::array kRows = {
         "rank order, large, rounded alike"},
 };
 
+// Where hosts have several ranks, and the order of ranks need not be kept. From `anello-bench simulate` with 8 ranks on
+// each of 2, 8, 16 and 128 hosts, 4 on each of 3 and 4: from 64 KiB on a host sends 2(hosts-1)/hosts of the bytes, the
+// least there can be. Rings are slower from 3 hosts on: at 4 MiB on 4 hosts 1.23 times the network's time,
+// two_shot 1.06.
+struct HostsRow {
+  int max_hosts;
+  std::uint64_t max_bytes;
+  Algorithm algorithm;
+  std::string_view reason;
+};
+constexpr std::array kHostsRows = {
+    HostsRow{16, 4 * kKiB, in_levels(Levels::leaders, Algorithm::one_shot),
+             "hosts with several ranks, one of them exchanges small buffers"},
+    HostsRow{kAnyWorld, 4 * kKiB, in_levels(Levels::leaders, Algorithm::recursive_doubling),
+             "hosts with several ranks, log2(hosts) messages deep between one of each"},
+    HostsRow{2, kAnyBytes, in_levels(Levels::shares, Algorithm::one_shot),
+             "two hosts with several ranks, each share exchanged once"},
+    HostsRow{4, 16 * kKiB, in_levels(Levels::shares, Algorithm::one_shot),
+             "few hosts with several ranks, each share exchanged once"},
+    HostsRow{16, kAnyBytes, in_levels(Levels::shares, Algorithm::two_shot),
+             "hosts with several ranks, least traffic between them, two messages deep"},
+    HostsRow{kAnyWorld, kAnyBytes, in_levels(Levels::shares, Algorithm::grid),
+             "many hosts with several ranks, least traffic between them"},
+};
+
 bool keeps_order(Algorithm algorithm, const Facts& facts) {
   return !facts.rank_order || reproducible(algorithm, facts.narrow);
 }
@@ -85,6 +112,10 @@ bool fits(const Row& row, const Facts& facts) {
   const bool shape = row.worlds == Worlds::any || std::has_single_bit(unsigned(facts.world));
   const bool bytes = facts.bytes <= row.max_bytes || facts.bytes / std::uint64_t(facts.world) <= row.max_chunk_bytes;
   return medium && cores && world && shape && bytes && keeps_order(row.algorithm, facts);
+}
+
+bool fits(const HostsRow& row, const Facts& facts) {
+  return facts.hosts <= row.max_hosts && facts.bytes <= row.max_bytes && keeps_order(row.algorithm, facts);
 }
 
 bool fits(const TableRow& row, const Facts& facts) {
@@ -111,15 +142,31 @@ void refuse_if_unable(Algorithm forced, const Facts& facts) {
                    adds ? "round 16-bit sums once" : "add in rank order", "; take ", those_that_keep_order(adds)));
 }
 
+// So that the work within hosts, that between them, and the results are of different slabs: simulated, 4 MiB on 4 hosts
+// with 4 ranks take 1.06 times the network's time in slabs of 256 KiB, 1.17 in slabs of 1 MiB, 1.6 all at once. Ranks
+// that share cores switch between them with each message.
+std::uint64_t slab_of_two_levels(const Facts& facts) {
+  if (facts.oversubscribed) return kMiB;
+  if (facts.bytes < kMiB) return 128 * kKiB;
+  return facts.bytes < 16 * kMiB ? 256 * kKiB : 512 * kKiB;
+}
+
 // Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, 8.0 ms in slabs of 4 MiB, whose halves fall out of the
 // second-level cache between being reduced and being read by the other rank. Over TCP 13 to 17 ms in slabs of 512 KiB
 // or 1 MiB, 21 to 23 in slabs of 4 MiB. Smaller ones mean more wake-ups, and on a link of 1 Gbit/s, where no cache
 // helps, 1.07 to 1.09 times the payload's time rather than 1.056.
-std::uint64_t wanted_slab(const Facts& facts) {
+std::uint64_t wanted_slab(const Facts& facts, bool two_levels) {
   if (facts.slab_bytes != kSuitableSlab) return std::uint64_t(facts.slab_bytes);
+  if (two_levels) return slab_of_two_levels(facts);
   if (facts.hosts > 1) return 4 * kMiB;
   const auto world = std::uint64_t(facts.world);
   return facts.memory ? std::min(world * 128 * kKiB, kMiB) : std::min(world * 256 * kKiB, 4 * kMiB);
+}
+
+std::uint64_t min_slab(const Facts& facts, bool two_levels) {
+  const auto world = std::uint64_t(facts.world);
+  if (two_levels) return std::min(world * kMinChunkBytesOfTwoLevels, kMiB);
+  return world * (facts.hosts > 1 ? kMinChunkBytesBetweenHosts : kMinChunkBytes);
 }
 
 std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) {
@@ -128,11 +175,23 @@ std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) {
 
 }  // namespace
 
-std::uint32_t slab_elems(const Facts& facts) {
+bool hosts_have_several_ranks(const Facts& facts) {
+  return facts.hosts > 1 && facts.hosts < facts.world;
+}
+
+std::vector<Algorithm> algorithms_for(const Facts& facts) {
+  std::vector<Algorithm> all(all_algorithms().begin(), all_algorithms().end());
+  if (!hosts_have_several_ranks(facts)) return all;
+  for (const Levels levels : all_levels())
+    for (const Algorithm between : all_algorithms()) all.push_back(in_levels(levels, between));
+  return all;
+}
+
+std::uint32_t slab_elems(const Facts& facts, Algorithm algorithm) {
   ANELLO_CHECK(facts.elem_bytes > 0);
   if (facts.slab_bytes == 0 || facts.world == 1) return 0;
-  const std::uint64_t min_chunk_bytes = facts.hosts > 1 ? kMinChunkBytesBetweenHosts : kMinChunkBytes;
-  const std::uint64_t slab_bytes = std::max(wanted_slab(facts), std::uint64_t(facts.world) * min_chunk_bytes);
+  const bool two_levels = hosts_have_several_ranks(facts) && levels_of(algorithm) != Levels::one;
+  const std::uint64_t slab_bytes = std::max(wanted_slab(facts, two_levels), min_slab(facts, two_levels));
   if (facts.bytes <= slab_bytes) return 0;
   const std::uint64_t elems = divide_up(facts.bytes / facts.elem_bytes, divide_up(facts.bytes, slab_bytes));
   return std::uint32_t(std::min<std::uint64_t>(elems, UINT32_MAX));  // as many as a signature has room for
@@ -152,6 +211,14 @@ std::uint64_t fingerprint_of_choices() {
                                       std::uint64_t(row.max_world), std::uint64_t(row.worlds), row.max_bytes,
                                       row.max_chunk_bytes, std::uint64_t(row.algorithm)})
       all = fingerprint(all, value);
+  for (const HostsRow& row : kHostsRows)
+    for (const std::uint64_t value : {std::uint64_t(row.max_hosts), row.max_bytes, std::uint64_t(row.algorithm)})
+      all = fingerprint(all, value);
+  for (const bool shares_cores : {false, true})
+    for (const std::uint64_t bytes : {256 * kKiB, 2 * kMiB, 1000 * kMiB}) {
+      const Facts facts{.world = 6, .oversubscribed = shares_cores, .hosts = 2, .bytes = bytes};
+      all = fingerprint(all, choose(facts).slab_elems);
+    }
   for (const int hosts : {1, 2})
     for (const bool memory : {false, true})
       for (const int world : {2, 4, 64})
@@ -166,17 +233,20 @@ Choice choose(const Facts& facts, std::span<const TableRow> table) {
   if (facts.world == 1) return {Algorithm::ring, 0, "one rank, a copy"};
   if (facts.forced != Algorithm::automatic) {
     refuse_if_unable(facts.forced, facts);
-    return {facts.forced, slab_elems(facts), "forced"};
+    return {facts.forced, slab_elems(facts, facts.forced), "forced"};
   }
   const auto own = std::find_if(table.begin(), table.end(), [&](const TableRow& each) { return fits(each, facts); });
   if (own != table.end() && own->algorithm != Algorithm::automatic) {
     Facts with_slab = facts;
     if (facts.slab_bytes == kSuitableSlab) with_slab.slab_bytes = own->slab_bytes;
-    return {own->algorithm, slab_elems(with_slab), "the table's"};
+    return {own->algorithm, slab_elems(with_slab, own->algorithm), "the table's"};
   }
+  const auto of_hosts = std::ranges::find_if(kHostsRows, [&](const HostsRow& each) { return fits(each, facts); });
+  if (hosts_have_several_ranks(facts) && of_hosts != kHostsRows.end())
+    return {of_hosts->algorithm, slab_elems(facts, of_hosts->algorithm), of_hosts->reason};
   const auto row = std::find_if(kRows.begin(), kRows.end(), [&](const Row& each) { return fits(each, facts); });
   ANELLO_CHECK(row != kRows.end());
-  return {row->algorithm, slab_elems(facts), row->reason};
+  return {row->algorithm, slab_elems(facts, row->algorithm), row->reason};
 }
 
 }  // namespace anello::algorithms

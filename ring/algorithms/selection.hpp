@@ -50,9 +50,13 @@ Choice choose(const Facts& facts, std::span<const TableRow> table = {});
 // The algorithm of a reduce or reduce_scatter: automatic, or one that keeps rank order where that is wanted.
 Algorithm order_of(Kind kind, const Facts& facts);
 
-// The slab alone, for reduce_scatter: near facts.slab_bytes, so that slabs are equal, no less than a worthwhile
-// message for each rank, and no more than a signature can say. 0: all at once.
-std::uint32_t slab_elems(const Facts& facts);
+// All algorithms of allreduce that are worth trying: those of two levels only where they differ from the others.
+std::vector<Algorithm> algorithms_for(const Facts& facts);
+bool hosts_have_several_ranks(const Facts& facts);  // on some of several hosts there are more ranks than one
+
+// The slab alone, for reduce_scatter, or of an allreduce by this algorithm: near facts.slab_bytes, so that slabs are
+// equal, no less than a worthwhile message for each rank, and no more than a signature can say. 0: all at once.
+std::uint32_t slab_elems(const Facts& facts, Algorithm algorithm = Algorithm::automatic);
 
 // A number for the shipped table and the sizes of slabs: it differs where choose() would.
 std::uint64_t fingerprint_of_choices();

@@ -3,24 +3,14 @@
 //   2 -------> 0          6 -------> 4
 //   4 ---------------------> 0               then the same way back
 // Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", 2005.
-#include <utility>
-
 #include "ring/algorithms/allreduce.hpp"
+#include "ring/algorithms/building_blocks.hpp"
 
 namespace anello::algorithms::allreduce {
 
 void tree(PlanBuilder& builder, Range all) {
-  const int n = builder.world(), rank = builder.rank();
-  Space mine = Space::input;
-  int distance = 1;
-  for (; distance < n && (rank & distance) == 0; distance *= 2)
-    if (rank + distance < n) builder.reduce(rank + distance, all, std::exchange(mine, Space::output));
-  if (rank != 0) {
-    builder.send(rank - distance, all, mine);
-    builder.copy(rank - distance, all);
-  }
-  for (distance /= 2; distance > 0; distance /= 2)
-    if (rank + distance < n) builder.send(rank + distance, all, Space::output);
+  add_up_tree(builder, all);
+  send_down_tree(builder, all);
 }
 
 }  // namespace anello::algorithms::allreduce

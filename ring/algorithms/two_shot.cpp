@@ -8,14 +8,9 @@
 namespace anello::algorithms::allreduce {
 
 void two_shot(PlanBuilder& builder, Range all) {
-  const int n = builder.world(), rank = builder.rank();
-  const auto to = [&](int k) { return (rank + k) % n; };
-  const auto from = [&](int k) { return (rank - k + n) % n; };
-  const Range mine = chunk(all, rank, n);
-  for (int k = 1; k < n; k++) builder.send(to(k), chunk(all, to(k), n), Space::input);
-  gather_and_fold(builder, mine);
-  for (int k = 1; k < n; k++) builder.send(to(k), mine, Space::output);
-  for (int k = 1; k < n; k++) builder.copy(from(k), chunk(all, from(k), n));
+  const auto part = [&](int rank) { return chunk(all, rank, builder.world()); };
+  fold_parts(builder, part);
+  send_parts(builder, part);
 }
 
 }  // namespace anello::algorithms::allreduce

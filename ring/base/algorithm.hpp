@@ -18,13 +18,34 @@ enum class Algorithm : std::uint8_t {
 // "auto|ring|star|...", for help.
 inline constexpr std::string_view kAlgorithmChoices = "auto"
 #define ANELLO_ALGORITHM(name, ...) "|" #name
+#define ANELLO_LEVELS(name, ...) "|" #name "+NAME"
 #include "ring/algorithms/algorithms.def"
     ;
 
-// In the table's order, without automatic.
+// In the table's order, without automatic; those of one level.
 std::span<const Algorithm> all_algorithms();
 
-std::string_view name(Algorithm algorithm);  // "ring"; automatic is "auto"; "?" if no algorithm has this value
+// How hosts with several ranks are served: as all others, or by an algorithm of two levels.
+enum class Levels : std::uint8_t {
+  one = 0,
+#define ANELLO_LEVELS(name, value, ...) name = value,
+#include "ring/algorithms/algorithms.def"
+};
+std::span<const Levels> all_levels();  // in the table's order, without one
+
+// An algorithm of two levels is a value of its own, made of its levels and of the algorithm between hosts.
+constexpr Algorithm in_levels(Levels levels, Algorithm between_hosts) {
+  return Algorithm(unsigned(levels) << 4 | unsigned(between_hosts));
+}
+constexpr Levels levels_of(Algorithm algorithm) {
+  return Levels(unsigned(algorithm) >> 4);
+}
+constexpr Algorithm between_hosts(Algorithm algorithm) {
+  return Algorithm(unsigned(algorithm) & 15);
+}
+
+// "ring", "shares+ring"; automatic is "auto"; "?" if no algorithm has this value.
+std::string_view name(Algorithm algorithm);
 bool parse(std::string_view text, Algorithm& algorithm);
 std::string algorithm_names();  // "auto, ring, star, ...", for messages
 

@@ -91,10 +91,15 @@ std::string describe(const Signature& s) {
   return out + ")";
 }
 
-std::string difference(int rank, const Signature& a, int other_rank, const Signature& b) {
+std::string describe(const Call& call) {
+  const Signature& signature = call;
+  return describe(signature) + (call.name.empty() ? "" : text(" '", call.name, "'"));
+}
+
+std::string difference(int rank, const Call& a, int other_rank, const Call& b) {
   if (a == b) return {};
   const std::string_view field = differing_field(a, b);
-  const auto call = [field](const Signature& s) {
+  const auto call = [field](const Call& s) {
     return describe(s) + (field == kAlgorithms ? text(" by ", name(s.algorithm), ", slabs of ", s.slab_elems) : "");
   };
   return text("the ", field, " differ: rank ", rank, " calls ", call(a), ", rank ", other_rank, " calls ", call(b));

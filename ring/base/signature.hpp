@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "ring/base/algorithm.hpp"
 
@@ -61,9 +62,17 @@ std::array<char, kSignatureBytes> encode(const Signature& signature);
 // Throws Error{protocol} if the bytes are not a signature.
 Signature decode_signature(std::string_view bytes);
 
+// An operation with the name that a rank's program gave it. Two are equal if the signatures are: names need not be.
+struct Call : Signature {
+  Call() = default;
+  Call(const Signature& signature, std::string its_name = {}) : Signature(signature), name(std::move(its_name)) {}
+  std::string name;
+};
+
 std::string describe(const Signature& signature);  // "allreduce #3 (sum of 100 f32)"
+std::string describe(const Call& call);            // "allreduce #3 (sum of 100 f32) 'loss'"
 
 // Why the two ranks are not in the same operation, naming both and both values; empty if they are.
-std::string difference(int rank, const Signature& a, int other_rank, const Signature& b);
+std::string difference(int rank, const Call& a, int other_rank, const Call& b);
 
 }  // namespace anello

@@ -2,18 +2,19 @@
 # and what find_package and pkg-config read. find_package(anello) gives anello::anello, and anello::testing for run_world.
 include(CMakePackageConfigHelpers)
 
-set(rooms base plan algorithms link trace run shm failure net group gradients world testing gpu rendezvous)
+set(rooms base plan algorithms link trace run shm failure net group agenda gradients world testing gpu rendezvous)
 list(TRANSFORM rooms REPLACE "(.+)" "$<TARGET_OBJECTS:anello_\\1_objects>" OUTPUT_VARIABLE anello_objects)
 
-# Before 1.0 each minor version has an ABI of its own, and so a SONAME of its own.
-function(anello_make_library name)
+# anello_make_library(NAME MAP [TYPE]): MAP says which names a shared library shows. Before 1.0 each minor version has an
+# ABI of its own, and so a SONAME of its own.
+function(anello_make_library name map)
   add_library(${name} ${ARGN} ${anello_objects})
   set_target_properties(${name} PROPERTIES
     OUTPUT_NAME anello
     LINKER_LANGUAGE CXX
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
-    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/ring/cmake/anello.map)
+    LINK_DEPENDS ${map})
   target_compile_features(${name} INTERFACE cxx_std_20)
   target_include_directories(${name} INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/ring/include>
@@ -22,15 +23,18 @@ function(anello_make_library name)
   if(OpenSSL_FOUND)
     target_link_libraries(${name} PRIVATE OpenSSL::Crypto)
   endif()
+  if(ANELLO_STATIC_RUNTIME)
+    target_link_options(${name} PRIVATE $<$<STREQUAL:$<TARGET_PROPERTY:${name},TYPE>,SHARED_LIBRARY>:-static-libstdc++ -static-libgcc>)
+  endif()
   if(ANELLO_SANITIZE)
     target_link_options(${name} PUBLIC -fsanitize=${ANELLO_SANITIZE})
   else()
     # Templates of the standard library are compiled into each library that uses them; they are no part of its interface.
     target_link_options(${name} PRIVATE
-      $<$<STREQUAL:$<TARGET_PROPERTY:${name},TYPE>,SHARED_LIBRARY>:-Wl,--version-script=${PROJECT_SOURCE_DIR}/ring/cmake/anello.map>)
+      $<$<STREQUAL:$<TARGET_PROPERTY:${name},TYPE>,SHARED_LIBRARY>:-Wl,--version-script=${map}>)
   endif()
 endfunction()
-anello_make_library(libanello)
+anello_make_library(libanello ${PROJECT_SOURCE_DIR}/ring/cmake/anello.map)
 add_library(anello::anello ALIAS libanello)
 set_target_properties(libanello PROPERTIES EXPORT_NAME anello)
 
@@ -72,14 +76,21 @@ set(ANELLO_PC_REQUIRES "")
 set(ANELLO_PC_LIBS "")
 get_target_property(anello_type libanello TYPE)
 if(anello_type STREQUAL "STATIC_LIBRARY")
-  set(ANELLO_PC_REQUIRES "libhwy")
+  if(hwy_FOUND)
+    set(ANELLO_PC_REQUIRES "libhwy")
+  else()
+    set(ANELLO_PC_LIBS "-lhwy ")
+  endif()
   if(OpenSSL_FOUND)
     string(APPEND ANELLO_PC_REQUIRES " libcrypto")
   endif()
-  set(ANELLO_PC_LIBS "-pthread -lstdc++ -lm")
+  string(APPEND ANELLO_PC_LIBS "-pthread -lstdc++ -lm")
   foreach(library IN LISTS CMAKE_DL_LIBS)
     string(APPEND ANELLO_PC_LIBS " -l${library}")
   endforeach()
 endif()
 configure_file(ring/cmake/anello.pc.in anello.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/anello.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# A template for clusters with environment modules: `module use PREFIX/share/modulefiles; module load anello`.
+install(FILES ring/cmake/modulefile DESTINATION ${CMAKE_INSTALL_DATADIR}/modulefiles/anello RENAME ${PROJECT_VERSION})

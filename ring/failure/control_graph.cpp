@@ -31,6 +31,10 @@ void ControlGraph::unreachable(int peer) {
   if (!mend_at_ && !wanted().empty()) mend_at_ = Time(0);
 }
 
+bool ControlGraph::is_lowest() const {
+  return std::all_of(gone_.begin(), gone_.begin() + rank_, [](bool gone) { return gone; });
+}
+
 std::vector<int> ControlGraph::wanted() const {
   std::vector<int> ranks;
   int below = rank_ - 1, lowest = 0, highest = int(gone_.size()) - 1;

@@ -29,6 +29,7 @@ class ControlGraph {
 
   // Lower ranks to connect to now. Each is returned once; connected() or unreachable() must follow.
   std::vector<int> take_calls(Time now);
+  bool is_lowest() const;           // all lower ranks have left or are unreachable
   std::optional<Time> due() const;  // call take_calls() then; nothing: no connection is missing
 
  private:

@@ -4,6 +4,7 @@
 
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
+#include "ring/failure/rank_runs.hpp"
 
 namespace anello::failure {
 namespace {
@@ -50,46 +51,63 @@ Straggler decode_straggler(Reader& reader, int world) {
   return straggler;
 }
 
-void encode(const Signature& signature, Writer& writer) {
-  writer.u64(signature.group);
-  const auto bytes = encode(signature);
+void encode(const Call& call, Writer& writer) {
+  writer.u64(call.group);
+  const auto bytes = anello::encode(call);
   writer.raw({bytes.data(), bytes.size()});
+  writer.str(std::string_view(call.name).substr(0, ControlMessage::kMaxCallNameBytes));
 }
-Signature decode_signature_in_group(Reader& reader) {
+Call decode_call(Reader& reader) {
   const std::uint64_t group = reader.u64();
-  Signature signature = decode_signature(reader.raw(kSignatureBytes));
-  signature.group = group;
-  return signature;
+  Call call(decode_signature(reader.raw(kSignatureBytes)));
+  call.group = group;
+  call.name = reader.str(ControlMessage::kMaxCallNameBytes);
+  return call;
 }
 
-void encode(const std::optional<Signature>& signature, Writer& writer) {
-  writer.u8(signature.has_value());
-  if (signature) encode(*signature, writer);
+void encode(const std::optional<Call>& call, Writer& writer) {
+  writer.u8(call.has_value());
+  if (call) encode(*call, writer);
 }
-std::optional<Signature> decode_optional_signature(Reader& reader) {
-  return decode_flag(reader) ? std::optional(decode_signature_in_group(reader)) : std::nullopt;
+std::optional<Call> decode_optional_call(Reader& reader) {
+  return decode_flag(reader) ? std::optional(decode_call(reader)) : std::nullopt;
 }
 
 void encode(const StallKey& stall, Writer& writer) {
-  writer.u64(stall.group).u64(stall.sequence).u32(std::uint32_t(stall.period.count())).u8(stall.overdue);
+  writer.u64(stall.group).u64(stall.sequence).u32(std::uint32_t(stall.period.count()));
+  writer.u8(stall.overdue).u32(stall.attempt);
 }
 StallKey decode_stall_key(Reader& reader) {
   StallKey stall{.group = reader.u64(), .sequence = reader.u64(), .period = milliseconds(reader.u32())};
   stall.overdue = decode_flag(reader);
+  stall.attempt = reader.u32();
   return stall;
 }
 
 void encode_question(const ControlMessage& message, Writer& writer) {
   encode(message.stall, writer);
-  writer.str(message.group_name).u16(std::uint16_t(message.members.size()));
-  for (const int member : message.members) writer.i32(member);
+  writer.str(message.group_name);
+  std::vector<RankRun> runs = runs_of(message.members);
+  if (runs.size() > ControlMessage::kMaxRuns) runs.clear();
+  writer.u16(std::uint16_t(runs.size()));
+  for (const RankRun& run : runs) writer.i32(run.first).i32(run.step).u32(run.count);
+}
+void decode_run(std::vector<int>& members, Reader& reader, int world) {
+  std::int64_t rank = reader.i32();
+  const std::int32_t step = reader.i32();
+  const std::uint32_t count = reader.u32();
+  if (count > std::size_t(world) - members.size()) reject(text("more members than the ", world, " ranks"));
+  for (std::uint32_t k = 0; k < count; k++, rank += step) {
+    if (rank < 0 || rank >= world) reject(text("rank ", rank, " of ", world));
+    members.push_back(int(rank));
+  }
 }
 void decode_question(ControlMessage& message, Reader& reader, int world) {
   message.stall = decode_stall_key(reader);
   message.group_name = reader.str(ControlMessage::kMaxNameBytes);
-  const std::size_t members = reader.u16();
-  if (members > ControlMessage::kMaxMembers) reject(text(members, " members"));
-  for (std::size_t k = 0; k < members; k++) message.members.push_back(decode_rank(reader, world));
+  const std::size_t runs = reader.u16();
+  if (runs > ControlMessage::kMaxRuns) reject(text(runs, " runs of members"));
+  for (std::size_t k = 0; k < runs; k++) decode_run(message.members, reader, world);
 }
 
 void encode_answer(const ControlMessage& message, Writer& writer) {
@@ -105,16 +123,16 @@ void decode_answer(ControlMessage& message, Reader& reader) {
   answer.state = State(reader.u8());
   if (answer.state < State::waits || answer.state > State::other_group)
     reject(text("unknown state ", int(answer.state)));
-  answer.last = decode_optional_signature(reader);
-  answer.waits_in = decode_optional_signature(reader);
+  answer.last = decode_optional_call(reader);
+  answer.waits_in = decode_optional_call(reader);
   answer.waits_in_group = reader.str(ControlMessage::kMaxNameBytes);
 }
 
 bool has_verdict(Type type) {
   return type == Type::proposal || type == Type::decision;
 }
-std::size_t max_signatures(Type type) {
-  if (type == Type::goodbye) return ControlMessage::kMaxSignatures;
+std::size_t max_calls(Type type) {
+  if (type == Type::goodbye) return ControlMessage::kMaxCalls;
   return type == Type::waiting || type == Type::stalled ? 1 : 0;
 }
 
@@ -130,7 +148,7 @@ std::string encode(const ControlMessage& message) {
     writer.u64(message.group).u64(message.completed).u8(message.by_exception).u32(message.members_of_group);
   if (message.type == Type::stalled) encode_question(message, writer);
   if (message.type == Type::answer) encode_answer(message, writer);
-  for (const Signature& signature : message.signatures) encode(signature, writer);
+  for (const Call& call : message.calls) encode(call, writer);
   return std::move(writer).take();
 }
 
@@ -151,10 +169,10 @@ ControlMessage decode_control_message(std::string_view bytes, int world) {
   }
   if (message.type == Type::stalled) decode_question(message, reader, world);
   if (message.type == Type::answer) decode_answer(message, reader);
-  while (reader.left() > 0 && message.signatures.size() < max_signatures(message.type))
-    message.signatures.push_back(decode_signature_in_group(reader));
+  while (reader.left() > 0 && message.calls.size() < max_calls(message.type))
+    message.calls.push_back(decode_call(reader));
   reader.finish();
-  if (message.signatures.empty() && (message.type == Type::waiting || message.type == Type::stalled))
+  if (message.calls.empty() && (message.type == Type::waiting || message.type == Type::stalled))
     reject("waiting, but in no operation");
   return message;
 }

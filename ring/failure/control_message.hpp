@@ -21,11 +21,13 @@ struct Verdict {
   std::string message;
 };
 
-// Which stall: of that operation, after that time without progress. Each is asked about and reported once.
+// Which stall: of that operation, after that time without progress. Each is asked about and reported once. A rank whose
+// operation has moved since then asks with the next attempt, so that no answer to an earlier question counts.
 struct StallKey {
   std::uint64_t group = 0, sequence = 0;
   std::chrono::milliseconds period{0};
   bool overdue = false;  // the period is the limit of operations: the world should end
+  std::uint32_t attempt = 0;
   friend auto operator<=>(const StallKey&, const StallKey&) = default;
 };
 
@@ -41,17 +43,18 @@ struct StallAnswer {
     other_group,  // the same; it waits in another group of the same members in the same order
   };
   State state = State::waits;
-  std::optional<Signature> last;      // not_called: its last operation in the group, if there was one
-  std::optional<Signature> waits_in;  // if it has not called the operation: the one that it waits in, if it does
-  std::string waits_in_group;         // the name of that operation's group
+  std::optional<Call> last;      // not_called: its last operation in the group, if there was one
+  std::optional<Call> waits_in;  // if it has not called the operation: the one that it waits in, if it does
+  std::string waits_in_group;    // the name of that operation's group
 };
 
 struct ControlMessage {
   static constexpr std::size_t kMaxBytes = 4096;
   static constexpr std::size_t kMaxMessageBytes = 2048;  // of a verdict
-  static constexpr std::size_t kMaxSignatures = 32;
-  static constexpr std::size_t kMaxNameBytes = 256;  // of a group
-  static constexpr std::size_t kMaxMembers = 512;    // that a question names
+  static constexpr std::size_t kMaxCalls = 32;
+  static constexpr std::size_t kMaxNameBytes = 256;     // of a group
+  static constexpr std::size_t kMaxCallNameBytes = 40;  // of an operation
+  static constexpr std::size_t kMaxRuns = 256;          // of members that a question names (rank_runs.hpp)
   // Values are part of the wire protocol: append only.
   enum class Type : std::uint8_t { proposal = 1, decision, goodbye, waiting, stalled, answer, slow };
 
@@ -66,9 +69,9 @@ struct ControlMessage {
   std::uint32_t members_of_group = 0;  // goodbye: how many
   StallKey stall;                      // stalled, answer; of `stalled`, group and sequence are those of its operation
   std::string group_name;              // stalled
-  std::vector<int> members;            // stalled: of the group, in order; empty if there are more than kMaxMembers
+  std::vector<int> members;            // stalled: of the group, in order; sent if they are kMaxRuns runs at most
   StallAnswer answer;                  // answer
-  std::vector<Signature> signatures;   // goodbye: the group's last operations. waiting, stalled: the operation
+  std::vector<Call> calls;             // goodbye: the group's last operations. waiting, stalled: the operation
 };
 
 std::string encode(const ControlMessage& message);

@@ -13,7 +13,7 @@ void Departures::leave(std::uint64_t group, std::uint64_t completed) {
   ControlMessage goodbye{
       .type = ControlMessage::Type::goodbye, .group = group, .completed = completed, .by_exception = by_exception_};
   for (std::uint64_t sequence = completed - std::min(completed, kLastSent); sequence < completed; sequence++)
-    if (const auto operation = view_.operation(group, sequence)) goodbye.signatures.push_back(*operation);
+    if (const auto operation = view_.operation(group, sequence)) goodbye.calls.push_back(*operation);
   const LocalView::Group* known = view_.group(group);
   goodbye.members_of_group = known ? std::uint32_t(known->members.size()) : 0;
   Group& its = groups_[group];
@@ -25,7 +25,7 @@ void Departures::leave(std::uint64_t group, std::uint64_t completed) {
 
 void Departures::receive_goodbye(const ControlMessage& goodbye, Time now) {
   note(goodbye.origin, goodbye.group, goodbye.members_of_group,
-       {goodbye.completed, goodbye.signatures, goodbye.by_exception});
+       {goodbye.completed, goodbye.calls, goodbye.by_exception});
   if (goodbye.group != 0) return;
   for (const auto& [group, ignored] : view_.groups()) await_goodbye(goodbye.origin, group, now);
 }
@@ -77,10 +77,10 @@ std::uint64_t Departures::ends_at(std::uint64_t group) const {
   return its == groups_.end() ? UINT64_MAX : its->second.ends_at;
 }
 
-std::optional<Signature> Departures::last_called(int rank, std::uint64_t group, std::uint64_t sequence) const {
+std::optional<Call> Departures::last_called(int rank, std::uint64_t group, std::uint64_t sequence) const {
   const Departure* its = departure(rank, group);
   if (!its) return std::nullopt;
-  for (const Signature& operation : its->last)
+  for (const Call& operation : its->last)
     if (operation.sequence == sequence) return operation;
   return std::nullopt;
 }
@@ -88,7 +88,7 @@ std::optional<Signature> Departures::last_called(int rank, std::uint64_t group, 
 std::optional<Verdict> Departures::left_before(const Signature& mine) const {
   if (ends_at(mine.group) > mine.sequence) return std::nullopt;
   for (const auto& [rank, its] : groups_.at(mine.group).left)
-    if (its.completed <= mine.sequence) return left(rank, mine.group, "calls " + describe(mine));
+    if (its.completed <= mine.sequence) return left(rank, mine.group, "calls " + describe(view_.named(mine)));
   return std::nullopt;
 }
 

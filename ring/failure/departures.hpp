@@ -40,7 +40,7 @@ class Departures {
   // The first operation of the group that cannot complete, because another rank left before it; UINT64_MAX if none.
   std::uint64_t ends_at(std::uint64_t group) const;
   // The operation that the rank called under that number, if its goodbye described it.
-  std::optional<Signature> last_called(int rank, std::uint64_t group, std::uint64_t sequence) const;
+  std::optional<Call> last_called(int rank, std::uint64_t group, std::uint64_t sequence) const;
 
   // The verdict if a rank left the group before this rank's operation.
   std::optional<Verdict> left_before(const Signature& mine) const;
@@ -53,7 +53,7 @@ class Departures {
  private:
   struct Departure {
     std::uint64_t completed = 0;
-    std::vector<Signature> last;
+    std::vector<Call> last;
     bool by_exception = false;
   };
   struct Group {

@@ -37,11 +37,11 @@ void FailureDetector::route(const ControlMessage& message, Time now) {
       propose_if_any(mismatches_.receive_goodbye(origin), now);
       return forget_groups();
     case ControlMessage::Type::waiting:
-      return propose_if_any(mismatches_.receive_waiting(origin, message.signatures.front()), now);
+      return propose_if_any(mismatches_.receive_waiting(origin, message.calls.front()), now);
     case ControlMessage::Type::stalled:
       stalls_.receive_question(message, now);
       take_completed_stalls(now);
-      return propose_if_any(mismatches_.compare(origin, message.signatures.front()), now);
+      return propose_if_any(mismatches_.compare(origin, message.calls.front()), now);
     case ControlMessage::Type::answer:
       stalls_.receive_answer(message);
       return take_completed_stalls(now);
@@ -140,6 +140,9 @@ void FailureDetector::needs(const Signature& mine, Time now) {
 void FailureDetector::waiting(const Signature& mine, Time now) {
   propose_if_any(mismatches_.waiting(mine, now), now);
 }
+void FailureDetector::differs(const Signature& mine, const Verdict& verdict, Time now) {
+  mismatches_.differs(mine, verdict, now);
+}
 void FailureDetector::moving(const Signature& mine) {
   mismatches_.moving(mine);
   stalls_.moving(mine);
@@ -161,7 +164,7 @@ void FailureDetector::tick(Time now) {
   propose_suspects(now);
   departures_.tick(now);
   forget_groups();
-  mismatches_.tick(now);
+  propose_if_any(mismatches_.tick(now), now);
   stalls_.tick(now);
   take_completed_stalls(now);
   agreement_.tick(now);

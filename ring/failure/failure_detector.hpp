@@ -53,6 +53,8 @@ class FailureDetector {
   void needs(const Signature& mine, Time now);                  // it began: did a member leave the group before it?
   void waiting(const Signature& mine, Time now);  // it makes no progress: do other ranks wait in a different one?
   void moving(const Signature& mine);             // it makes progress again
+  // A peer sent another operation than this rank's, which `verdict` says. The peer knows the name of its own.
+  void differs(const Signature& mine, const Verdict& verdict, Time now);
   void stalled(const Signature& mine, Time period, Time now);  // it made none for that time: report it
   void overdue(const Signature& mine, Time limit, Time now);   // it made none for that time: the world should end
 
@@ -61,7 +63,8 @@ class FailureDetector {
 
   std::vector<int> take_calls(Time now) { return graph_.take_calls(now); }  // ranks that this one should connect to
   std::vector<std::string> take_outbox() { return flood_.take_outbox(); }   // for every neighbour
-  std::vector<std::string> take_reports();  // stalls and stragglers, one line each, the same on all ranks
+  std::vector<std::string> take_reports();               // stalls and stragglers, one line each, the same on all ranks
+  bool is_lowest() const { return graph_.is_lowest(); }  // of the ranks that have not left
   const std::optional<Verdict>& verdict() const { return agreement_.verdict(); }
   bool has_left(int rank) const { return departures_.has_left(rank); }
   // The first operation of the group that cannot complete, because another rank left before it; UINT64_MAX if none.

@@ -27,6 +27,12 @@ std::string LocalView::named(int rank) const {
   return text("rank ", rank, " on ", hosts_[std::size_t(rank)]);
 }
 
+Call LocalView::named(const Signature& operation) const {
+  const auto begun = recall_(operation.group, operation.sequence);
+  if (begun && *begun == operation) return *begun;
+  return operation;
+}
+
 const LocalView::Group* LocalView::group(std::uint64_t id) const {
   const auto found = groups_.find(id);
   return found == groups_.end() ? nullptr : &found->second;

@@ -20,7 +20,7 @@ class LocalView {
     bool contains(int rank) const;
   };
   // This rank's operation of that number in the group, if it has begun and is still remembered.
-  using Recall = std::function<std::optional<Signature>(std::uint64_t group, std::uint64_t sequence)>;
+  using Recall = std::function<std::optional<Call>(std::uint64_t group, std::uint64_t sequence)>;
 
   // One host for each rank. Group 0, the world, is there from the beginning.
   LocalView(int rank, std::vector<std::string> hosts, Recall recall);
@@ -34,9 +34,9 @@ class LocalView {
   std::string named(int rank) const;  // "rank 2 on host2"
   const std::map<std::uint64_t, Group>& groups() const { return groups_; }
   const Group* group(std::uint64_t id) const;  // null: this rank is not in it
-  std::optional<Signature> operation(std::uint64_t group, std::uint64_t sequence) const {
-    return recall_(group, sequence);
-  }
+  std::optional<Call> operation(std::uint64_t group, std::uint64_t sequence) const { return recall_(group, sequence); }
+  // With its name, if this rank has begun it.
+  Call named(const Signature& operation) const;
 
  private:
   int rank_;

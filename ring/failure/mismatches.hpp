@@ -32,39 +32,50 @@ class MismatchDetector {
   // This rank's operation makes no progress, or makes progress again. The verdict is a mismatch.
   std::optional<Verdict> waiting(const Signature& mine, Time now);
   void moving(const Signature& mine);
+  // A peer sent another operation on its data connection. The verdict says so without the name of the peer's operation,
+  // so that the peer is asked first: it receives this rank's operation, and proposes both names. After kNameLimit the
+  // verdict is returned by tick().
+  void differs(const Signature& mine, const Verdict& verdict, Time now);
   void leave(std::uint64_t group);
 
-  std::optional<Verdict> receive_waiting(int origin, const Signature& theirs);
+  std::optional<Verdict> receive_waiting(int origin, const Call& theirs);
   // What the rank called last, as its goodbye says.
   std::optional<Verdict> receive_goodbye(int origin) const;
   // Did this rank call a different operation under that number?
-  std::optional<Verdict> compare(int other, const Signature& theirs) const;
+  std::optional<Verdict> compare(int other, const Call& theirs) const;
 
   // The operations in which this rank waits, by group.
-  const std::map<std::uint64_t, Signature>& waits() const { return waits_; }
+  const std::map<std::uint64_t, Call>& waits() const { return waits_; }
 
-  void tick(Time now);              // call when due() has come
-  std::optional<Time> due() const;  // nothing: there is nothing to say
+  std::optional<Verdict> tick(Time now);  // call when due() has come
+  std::optional<Time> due() const;        // nothing: there is nothing to say
 
  private:
   static constexpr std::size_t kMaxReceived = 8;  // of a group; older ones are forgotten
+  static constexpr Time kNameLimit{1000};
   struct Received {
     int rank = -1;
-    Signature operation;
+    Call operation;
   };
   struct Pending {
-    Signature operation;
+    Call operation;
+    Time due{0};
+  };
+  struct Unnamed {
+    Verdict verdict;
     Time due{0};
   };
   bool was_said(const Signature& operation) const;
-  void remember(int rank, const Signature& operation);
+  void remember(int rank, const Call& operation);
+  void say(const Call& operation);
 
   const LocalView& view_;
   const Departures& departures_;
   Flood& flood_;
-  std::map<std::uint64_t, Signature> waits_;
+  std::map<std::uint64_t, Call> waits_;
   std::map<std::uint64_t, std::deque<Received>> received_;  // by group; the newest last
   std::vector<Pending> pending_;
+  std::optional<Unnamed> unnamed_;
 };
 
 }  // namespace anello::failure

@@ -23,30 +23,52 @@ StallReports::StallReports(const LocalView& view, const Departures& departures, 
 
 void StallReports::ask(const StallKey& key, const Signature& mine, Time now) {
   if (const LocalView::Group* group = view_.group(mine.group))
-    pending_.push_back({key, mine, now + spread(view_.rank(), group->members.size(), mine)});
+    pending_.push_back({key, view_.named(mine), now + spread(view_.rank(), group->members.size(), mine)});
 }
 
 void StallReports::moving(const Signature& mine) {
   std::erase_if(pending_, [&](const Pending& pending) { return pending.operation == mine; });
+  for (auto each = stalls_.lower_bound({mine.group, mine.sequence});
+       each != stalls_.end() && each->first.group == mine.group && each->first.sequence == mine.sequence; ++each) {
+    Stall& stall = each->second;
+    stall.has_moved_here = stall.is_asked;
+    stall.is_overdue_here = false;
+    stall.is_done |= stall.is_asked_here;
+  }
 }
 
 void StallReports::leave(std::uint64_t group) {
   std::erase_if(pending_, [&](const Pending& pending) { return pending.key.group == group; });
 }
 
+// The next one if this rank's operation has moved since the ranks were asked, or if they were asked long ago and the
+// world has not ended: another rank's operation has moved then.
+StallKey StallReports::newest_attempt(StallKey key, Time now) const {
+  key.attempt = UINT32_MAX;
+  auto newest = stalls_.upper_bound(key);
+  key.attempt = 0;
+  if (newest == stalls_.begin() || (--newest)->first < key) return key;
+  const Stall& stall = newest->second;
+  const bool is_old = stall.has_moved_here || (key.overdue && stall.is_done && stall.due < now);
+  key.attempt = newest->first.attempt + is_old;
+  return key;
+}
+
 // Another rank may have asked meanwhile.
 void StallReports::send(const Pending& pending, Time now) {
-  Stall& stall = stalls_[pending.key];
-  stall.is_overdue_here = pending.key.overdue;
-  if (stall.is_done) return finish(pending.key, stall);
+  const StallKey key = newest_attempt(pending.key, now);
+  Stall& stall = stalls_[key];
+  stall.is_overdue_here = key.overdue;
+  if (stall.is_done) return finish(key, stall);
   if (stall.is_asked) return;
   const LocalView::Group& group = *view_.group(pending.operation.group);
-  ControlMessage question{.type = ControlMessage::Type::stalled, .stall = pending.key, .group_name = cut(group.name)};
-  if (group.members.size() <= ControlMessage::kMaxMembers) question.members = group.members;
-  question.signatures.push_back(pending.operation);
+  ControlMessage question{.type = ControlMessage::Type::stalled, .stall = key, .group_name = cut(group.name)};
+  question.members = group.members;
+  question.calls.push_back(pending.operation);
   begin(stall, question, now);
+  stall.is_asked_here = true;
   flood_.send(std::move(question));
-  add(pending.key, stall, view_.rank(), {.state = State::waits});
+  add(key, stall, view_.rank(), {.state = State::waits});
 }
 
 void StallReports::receive_question(const ControlMessage& question, Time now) {
@@ -57,7 +79,7 @@ void StallReports::receive_question(const ControlMessage& question, Time now) {
   add(question.stall, stall, question.origin, {.state = State::waits});
   if (!is_new || std::ranges::find(stall.members, view_.rank()) == stall.members.end()) return;
   ControlMessage message{.type = ControlMessage::Type::answer, .stall = question.stall};
-  message.answer = own_answer(question.signatures.front(), stall.members);
+  message.answer = own_answer(question.calls.front(), stall.members);
   flood_.send(message);
   add(question.stall, stall, view_.rank(), message.answer);
 }
@@ -68,7 +90,7 @@ void StallReports::receive_answer(const ControlMessage& answer) {
 }
 
 void StallReports::begin(Stall& stall, const ControlMessage& question, Time now) const {
-  const Signature& operation = question.signatures.front();
+  const Call& operation = question.calls.front();
   const LocalView::Group* group = view_.group(operation.group);
   stall.is_asked = true;
   stall.due = now + kAnswerLimit;
@@ -101,7 +123,7 @@ StallAnswer StallReports::own_answer(const Signature& operation, const std::vect
   return answer;
 }
 
-void StallReports::say_where_it_waits(StallAnswer& answer, const Signature& operation) const {
+void StallReports::say_where_it_waits(StallAnswer& answer, const Call& operation) const {
   answer.waits_in = operation;
   answer.waits_in_group = cut(view_.group(operation.group)->name);
 }
@@ -120,7 +142,7 @@ StallAnswer StallReports::without_group(const std::vector<int>& members) const {
 }
 
 void StallReports::add(const StallKey& key, Stall& stall, int rank, const StallAnswer& answer) {
-  if (!stall.findings.answers.try_emplace(rank, answer).second || !stall.is_asked || stall.is_done) return;
+  if (stall.is_done || !stall.findings.answers.try_emplace(rank, answer).second || !stall.is_asked) return;
   if (stall.unanswered > 0 && --stall.unanswered == 0) finish(key, stall);
 }
 

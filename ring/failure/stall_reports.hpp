@@ -4,8 +4,9 @@
 // A rank in whose operation nothing has moved for ANELLO_STALL_TIME asks all ranks about it; if many would ask, one is
 // enough (spread()). Every member of the group answers: it waits in the operation too, it called it, or it did not. The
 // stall is reported when the last answer has come, or after 2 s, when ranks that have not answered are named as such.
-// So a report never says more than the ranks said a moment ago. If the operation is overdue on this rank, the report
-// becomes a verdict against the lowest rank that has not called it.
+// So a report never says more than the ranks said a moment ago. Nothing is reported if the operation of the rank that
+// asked moves again before that; if it stalls again, the next attempt has answers of its own. If the operation is
+// overdue on this rank, the report becomes a verdict against the lowest rank that has not called it.
 #pragma once
 #include <chrono>
 #include <map>
@@ -32,7 +33,7 @@ class StallReports {
   void overdue(const Signature& mine, Time limit, Time now) {
     ask({mine.group, mine.sequence, limit, true}, mine, now);
   }
-  // It moves again: what has not been asked yet is not asked any more.
+  // It moves again: what has not been asked yet is not asked any more, and what this rank asked is not reported.
   void moving(const Signature& mine);
   void leave(std::uint64_t group);
 
@@ -57,21 +58,23 @@ class StallReports {
     std::size_t unanswered = 0;  // members
     bool is_asked = false;       // otherwise only answers have come, and the question is still under way
     bool is_done = false;
+    bool is_asked_here = false, has_moved_here = false;
     bool is_overdue_here = false;
     Time due{0};
   };
   struct Pending {
     StallKey key;
-    Signature operation;
+    Call operation;
     Time due{0};
   };
 
   void ask(const StallKey& key, const Signature& mine, Time now);
+  StallKey newest_attempt(StallKey key, Time now) const;
   void send(const Pending& pending, Time now);
   void begin(Stall& stall, const ControlMessage& question, Time now) const;
   StallAnswer own_answer(const Signature& operation, const std::vector<int>& members) const;
   StallAnswer without_group(const std::vector<int>& members) const;
-  void say_where_it_waits(StallAnswer& answer, const Signature& operation) const;
+  void say_where_it_waits(StallAnswer& answer, const Call& operation) const;
   bool has_left(int member, std::uint64_t group) const;
   void add(const StallKey& key, Stall& stall, int rank, const StallAnswer& answer);
   void finish(const StallKey& key, Stall& stall);

@@ -117,7 +117,8 @@ std::string describe(const LocalView& view, const StallFindings& findings) {
     if (is_missing(answer)) clauses.add(rank, missing(rank, answer, findings));
   for (const int rank : findings.silent) clauses.add(rank, silent());
   std::string who = clauses.text();
-  if (findings.culprit() < 0 && findings.is_complete) who = "all ranks have called it, so a network or a process is slow";
+  if (findings.culprit() < 0 && findings.is_complete)
+    who = "all ranks have called it, so a network or a process is slow";
   who += present(findings);
   if (who.starts_with("; ")) who.erase(0, 2);
   return text(describe(findings.operation), in_group(findings.operation.group, findings.group), " has stalled for ",

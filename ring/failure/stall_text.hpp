@@ -11,7 +11,7 @@
 namespace anello::failure {
 
 struct StallFindings {
-  Signature operation;
+  Call operation;
   std::string group;                    // its name, for people
   std::chrono::milliseconds period{0};  // nothing has moved for so long
   std::vector<int> pair;                // of a transfer: the rank that sends and the one that receives

@@ -2,6 +2,7 @@
 #include <anello/gradients.hpp>
 #include <cmath>
 #include <cstddef>
+#include <exception>
 #include <numeric>
 #include <utility>
 
@@ -46,6 +47,7 @@ std::uint64_t bytes_of(std::span<const Tensor> gradients) {
 class Gradients::Impl {
  public:
   Impl(Group& group, std::span<const Gradient> gradients, const GradientOptions& options);
+  ~Impl();
 
   void begin(double factor);
   void ready(std::size_t gradient);
@@ -67,6 +69,7 @@ class Gradients::Impl {
   void learn_order();
   void tune();
 
+  const int exceptions_ = std::uncaught_exceptions();
   Group group_;
   GradientOptions options_;
   std::uint64_t max_bytes_;  // of a bucket
@@ -100,6 +103,11 @@ Gradients::Impl::Impl(Group& group, std::span<const Gradient> gradients, const G
   if (options_.error_feedback)
     for (const Gradient& gradient : gradients) lost_.emplace_back(gradient.tensor.count);
   if (options_.tune_buckets && !alone()) tuner_.emplace(bytes_of(schedule_.gradients()));
+}
+
+// In mid-step operations still use the gradients, which the caller may free next, and `total_`.
+Gradients::Impl::~Impl() {
+  GroupAccess::end(group_, std::uncaught_exceptions() > exceptions_);
 }
 
 // What the ranks sent each other to agree on the buckets is not part of the next step.

@@ -2,14 +2,19 @@
 
 namespace anello::group {
 
-// The thread that has the baton may sleep: the bell makes it look at must_yield().
-void Baton::wait(Lock& lock) {
+// The thread that has the baton may sleep: the bell wakes it.
+bool Baton::wait(Lock& lock, Until until) {
   wanted_++;
   waiting_++;
   bell_.ring();
-  changed_.wait(lock);
+  bool in_time = true;
+  if (until)
+    in_time = changed_.wait_until(lock, *until) == std::cv_status::no_timeout;
+  else
+    changed_.wait(lock);
   waiting_--;
   wanted_--;
+  return in_time;
 }
 
 bool Baton::wait_for(Lock& lock, std::chrono::milliseconds limit, const std::atomic<bool>& done) {
@@ -24,7 +29,6 @@ void Baton::close() {
   closed_ = 1;
   wanted_++;
   bell_.ring();
-  work_.notify_one();
 }
 
 void Baton::wait_until_free(Lock& lock) {

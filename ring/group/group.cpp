@@ -73,7 +73,9 @@ Group::Impl::Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net
       recorder_(config.recorder),
       links_(std::move(links)),
       context_(std::move(context)),
-      queue_(std::make_shared<group::OperationQueue>(config, context_.control, links_.get())) {
+      queue_(std::make_shared<group::OperationQueue>(config, context_.control, links_.get())),
+      progress_thread_(config.progress_thread),
+      wait_policy_(config.wait_policy) {
   context_.recorders->add(group_->id, group_->name, members, recorder_);
   if (!context_.control) return;
   context_.control->enroll(group_);
@@ -96,9 +98,20 @@ group::OperationQueue& Group::Impl::transfers(int from, int to) {
   queue_->check_process();
   const std::lock_guard lock(mutex_);
   if (left_) group::refuse("transfer", "this rank's world has ended");
-  auto& pair = transfers_[{from, to}];
-  if (!pair) pair = context_.make_transfers(group_->id, members[std::size_t(from)], members[std::size_t(to)]);
-  return pair->queue();
+  auto pair = transfers_.find({from, to});
+  if (pair == transfers_.end()) {
+    auto made = context_.make_transfers(group_->id, members[std::size_t(from)], members[std::size_t(to)]);  // may throw
+    pair = transfers_.emplace(std::pair(from, to), std::move(made)).first;
+  }
+  return pair->second->queue();
+}
+
+void Group::Impl::when_leaving(std::function<void()> call) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!left_) when_leaving_ = std::exchange(call, nullptr);
+  }
+  if (call) call();
 }
 
 group::OperationQueue& Group::Impl::queue() {
@@ -107,19 +120,34 @@ group::OperationQueue& Group::Impl::queue() {
 }
 
 // In a child that fork() made nothing of a group can be destroyed: threads that do not exist there have its locks.
-void Group::Impl::release(Impl* group) {
-  if (group->queue_->in_child()) return;
-  std::unique_ptr<Impl> ends(group);
-  if (group->left_ || group->abandon()) return;
-  const auto keep = group->context_.keep;
-  keep(std::move(ends));
+std::shared_ptr<Group::Impl> Group::Impl::handle(std::shared_ptr<Impl> group) {
+  Impl* const shared = group.get();
+  return {shared, [group = std::make_unique<std::shared_ptr<Impl>>(std::move(group))](Impl* ends) mutable {
+            if (ends->queue_->in_child()) return static_cast<void>(group.release());
+            ends->release();
+          }};
+}
+
+// Perhaps in a callback of one of its operations, whose thread has the baton: then the group is not idle, and this
+// thread does not wait for itself.
+void Group::Impl::release() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (left_ || !abandon()) return;
+    context_.forget(*this);
+  }
+  leave();
 }
 
 bool Group::Impl::abandon() {
+  abandoned_ = true;
   bool done = queue_->abandon();
-  const std::lock_guard lock(mutex_);
   for (const auto& [ranks, pair] : transfers_) done &= pair->abandon();
   return done;
+}
+
+bool Group::Impl::is_over() const {
+  return abandoned_ && idle();
 }
 
 bool Group::Impl::idle() const {
@@ -127,15 +155,27 @@ bool Group::Impl::idle() const {
   return queue_->idle() && std::ranges::all_of(transfers_, [](const auto& pair) { return pair.second->idle(); });
 }
 
+void Group::Impl::end(bool by_exception) {
+  if (queue_->in_child()) return;
+  if (by_exception && !idle()) {
+    const std::lock_guard lock(mutex_);
+    if (!left_ && context_.control) context_.control->leaves_by_exception();
+  }
+  leave();
+}
+
 // World::Impl::leave() sends the goodbye for the world itself, group 0.
 void Group::Impl::leave() {
   if (left_.exchange(true)) return;
   queue_->close();
   decltype(transfers_) transfers;
+  std::function<void()> when_leaving;
   {
     const std::lock_guard lock(mutex_);  // a call of the context that began before this function has ended then
     transfers = transfers_;
+    when_leaving = std::move(when_leaving_);
   }
+  if (when_leaving) when_leaving();
   for (const auto& [ranks, pair] : transfers) pair->leave();
   if (!context_.control) return context_.recorders->remove(group_->id);
   if (group_->id != 0) {

@@ -1,4 +1,4 @@
-// What a Group owns: its links, its queue and its recorder. It lives as long as a handle of it, but calls fail once its
+// What a Group owns: its links, its queue and its recorder. Its world and its handles share it; calls fail once its
 // world has ended. Any thread.
 #pragma once
 #include <anello/group.hpp>
@@ -14,6 +14,19 @@
 #include "ring/net/link_router.hpp"
 
 namespace anello {
+namespace group {
+
+// What carries a group's bytes, for a room that sends something else than operations; the group's own queue must then
+// have none. Valid until the group is left.
+struct Carriers {
+  std::shared_ptr<const link::GroupInfo> info;
+  std::shared_ptr<net::DataLinks> links;  // null in a world of one, like the next
+  net::ControlPlane* control = nullptr;
+  std::shared_ptr<ProgressThread> progress_thread;
+  link::WaitPolicy wait_policy;
+};
+
+}  // namespace group
 
 class Group::Impl {
  public:
@@ -26,16 +39,17 @@ class Group::Impl {
     std::function<std::shared_ptr<Impl>(std::vector<int> ranks)> make_group;  // of ranks of the world
     // The group that carries what rank `from` of the world sends to rank `to` in group `within`.
     std::function<std::shared_ptr<Impl>(std::uint64_t within, int from, int to)> make_transfers;
-    // Keeps a group without handles until its operations are done, or the world ends.
-    std::function<void(std::unique_ptr<Impl>)> keep;
+    std::function<void(const Impl&)> forget;  // a group without handles, which has left
     std::function<void(std::string_view reason)> abort;
   };
 
   Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net::DataLinks> links, GroupContext context);
   ~Impl() { leave(); }
-  // The end of the last handle.
-  static void release(Impl* group);
-  bool idle() const;  // no operation is pending, also between two members
+  // A handle of the group. When the last one is gone, the group leaves as soon as its operations are done; until then
+  // its world has it.
+  static std::shared_ptr<Impl> handle(std::shared_ptr<Impl> group);
+  bool idle() const;     // no operation is pending, also between two members
+  bool is_over() const;  // it has no handle, and is idle
 
   group::OperationQueue& queue();  // throws Error{invalid_argument} after finish()
   std::shared_ptr<Impl> make(std::vector<int> ranks) const;
@@ -45,17 +59,25 @@ class Group::Impl {
   group::OperationQueue& transfers(int from, int to);
 
   void finish() { finished_ = true; }
+  // As leave(); if operations are pending and `by_exception`, the other members are sent that too. For a group whose
+  // operations use memory that its owner is about to give back. No effect in a child that fork() made.
+  void end(bool by_exception);
   // Ends all operations, and sends the other members that this rank has left the group. Blocks until no thread waits
   // for an operation.
   void leave();
   std::uint64_t completed() const { return queue_->completed(); }
+
   const trace::FlightRecorder& recorder() const { return *recorder_; }
+  group::Carriers carriers() const { return {group_, links_, context_.control, progress_thread_, wait_policy_}; }
+  // Called once, without a lock, when this rank leaves the group and before the links close; at once if it has left.
+  void when_leaving(std::function<void()> call);
 
   const group::RankAndSize self;
   const std::vector<int> members;
   const Settings settings;
 
  private:
+  void release();
   bool abandon();
 
   std::shared_ptr<const link::GroupInfo> group_;
@@ -63,9 +85,12 @@ class Group::Impl {
   std::shared_ptr<net::DataLinks> links_;
   GroupContext context_;
   std::shared_ptr<group::OperationQueue> queue_;
-  mutable std::mutex mutex_;                                        // guards the next line, and calls of the context
+  const std::shared_ptr<group::ProgressThread> progress_thread_;
+  const link::WaitPolicy wait_policy_;
+  mutable std::mutex mutex_;                                        // guards the next two, and calls of the context
   std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_;  // by sender and receiver
-  std::atomic<bool> finished_ = false, left_ = false;
+  std::function<void()> when_leaving_;
+  std::atomic<bool> finished_ = false, left_ = false, abandoned_ = false;
 };
 
 // What rooms above this one may read of a group, and its users may not.
@@ -73,6 +98,12 @@ class GroupAccess {
  public:
   static const Settings& settings(const Group& group) { return group.impl_->settings; }
   static const trace::FlightRecorder& recorder(const Group& group) { return group.impl_->recorder(); }
+  static void end(Group& group, bool by_exception) { group.impl_->end(by_exception); }
+  static group::OperationQueue& queue(const Group& group) { return group.impl_->queue(); }
+  static group::Carriers carriers(const Group& group) { return group.impl_->carriers(); }
+  static void when_leaving(const Group& group, std::function<void()> call) {
+    group.impl_->when_leaving(std::move(call));
+  }
 };
 
 }  // namespace anello

@@ -4,18 +4,11 @@
 #include <utility>
 
 #include "ring/base/text.hpp"
-#include "ring/base/thread.hpp"
 
 namespace anello::group {
 namespace {
 
 thread_local bool in_callback = false;
-
-link::WaitPolicy never_spins(link::WaitPolicy policy) {
-  policy.spin = std::chrono::microseconds(0);
-  return policy;
-}
-
 }  // namespace
 
 OperationQueue::OperationQueue(const GroupConfig& config, net::ControlPlane* control, net::DataLinks* links)
@@ -24,12 +17,12 @@ OperationQueue::OperationQueue(const GroupConfig& config, net::ControlPlane* con
       group_(config.group),
       recorder_(config.recorder),
       baton_(*config.group->bell),
-      callers_waiter_(config.wait_policy, *config.group->bell),
-      threads_waiter_(never_spins(config.wait_policy), *config.group->bell),
+      waiter_(config.wait_policy, *config.group->bell),
       runner_(config.rank, *group_, *recorder_, control, links, config.timeline,
               {config.settings.stall_time, config.settings.operation_limit, config.settings.silence_limit / 2},
               config.settings.integrity != 0),
-      planner_(config.rank, config.generation, config.facts, config.table, config.settings) {}
+      planner_(config.rank, config.generation, config.facts, config.table, config.settings, config.hosts),
+      progress_thread_(config.progress_thread) {}
 
 void OperationQueue::check_process() const {
   if (in_child())
@@ -50,72 +43,100 @@ void OperationQueue::run(const Operation& operation) {
   PendingOperation pending;
   pending.operation = &operation;
   Lock lock(mutex_);
-  enqueue(pending, operation);
+  prepare(pending, operation);
+  enqueue(pending);
   wait_until_done(lock, pending);
   if (pending.error) throw *pending.error;
 }
 
-// If it throws, the queue is unchanged.
-void OperationQueue::enqueue(PendingOperation& pending, const Operation& operation) {
-  planner_.tidy(head_ ? head_->signature.sequence : submitted_, submitted_);
+// For the queue's end, or for the place behind `earlier` operations that will be queued first. If it throws, nothing
+// has changed.
+void OperationQueue::prepare(PendingOperation& pending, const Operation& operation, std::uint64_t earlier) {
+  planner_.tidy(head_ ? head_->signature.sequence : submitted_, submitted_ + earlier);
   const Planner::Planned& planned = planner_.plan(operation);
   pending.signature = planned.signature;
   pending.signature.group = group_->id;
-  pending.signature.sequence = submitted_;
+  pending.signature.sequence = submitted_ + earlier;
   pending.plan = planned.plan;
   pending.arithmetic = planned.arithmetic;
   if (!failure_ && control_ && control_->failed()) failure_ = control_->error();
   if (failure_) throw Error(*failure_).within(describe(pending, *group_));
+}
+
+void OperationQueue::enqueue(PendingOperation& pending) {
   submitted_++;
   pending.queued = trace::ticks();
-  if (head_ || pending.async) recorder_->queue(pending.signature, operation.name, pending.queued);
+  if (head_ || pending.async) recorder_->queue(pending.signature, pending.operation->name, pending.queued);
   pending.next = nullptr;
   (head_ ? tail_->next : head_) = &pending;
   tail_ = &pending;
 }
 
 std::shared_ptr<AsyncOperation> OperationQueue::submit(const Operation& operation) {
-  check_process();
-  Lock lock(mutex_);
-  auto pending = submit_locked(operation);
+  auto pending = submit_quietly(operation);
   offer_work();
+  return pending;
+}
+
+std::shared_ptr<AsyncOperation> OperationQueue::submit_quietly(const Operation& operation) {
+  check_process();
+  const Lock lock(mutex_);
+  auto pending = prepare_async(operation);
+  enqueue_async(pending);
   return pending;
 }
 
 std::shared_ptr<AsyncOperation> OperationQueue::submit(const Operation& counts, const Operation& alltoall) {
   check_process();
   Lock lock(mutex_);
-  submit_locked(counts);
-  auto pending = submit_locked(alltoall);
-  offer_work();
+  const auto exchange = prepare_async(counts);
+  auto pending = prepare_async(alltoall, 1);
+  enqueue_async(exchange);
+  enqueue_async(pending);
+  offer();
   return pending;
 }
 
-std::shared_ptr<AsyncOperation> OperationQueue::submit_locked(const Operation& operation) {
-  if (!thread_.joinable()) thread_ = quiet_thread([this] { work(); });  // may throw, so before the operation is queued
+std::shared_ptr<AsyncOperation> OperationQueue::prepare_async(const Operation& operation, std::uint64_t earlier) {
+  if (!asynchronous_) progress_thread_->start();  // may throw, so before the operation is queued
+  asynchronous_ = true;
   auto pending = pool_.take(*this);
   pending->keep(operation);
-  enqueue(*pending, operation);
-  pending->self = pending;
+  prepare(*pending, operation, earlier);
   return pending;
 }
 
-void OperationQueue::wait_until_done(Lock& lock, const PendingOperation& pending) {
-  while (baton_.acquire(lock, pending.done)) {
-    drive(lock, callers_waiter_, baton_.closed(), [&] { return pending.done.load(std::memory_order_relaxed); });
+void OperationQueue::enqueue_async(const std::shared_ptr<AsyncOperation>& pending) {
+  enqueue(*pending);
+  pending->self = pending;
+}
+
+bool OperationQueue::wait_until_done(Lock& lock, const PendingOperation& pending, Until until) {
+  const std::atomic<int>& closed = baton_.closed();
+  while (baton_.acquire(lock, pending.done, until)) {
+    const auto advance_once = [&] { return runner_.advance(waiter_, closed, until); };
+    while (head_ && closed == 0 && !pending.done.load(std::memory_order_relaxed) && !has_passed(until))
+      if (advance(lock, *head_, advance_once)) complete(lock);
     release();
+    if (has_passed(until)) break;
   }
-  offer_work();  // the background thread took none while a caller wanted the baton
+  offer();  // the progress thread took none while a caller wanted the baton
+  return pending.done.load(std::memory_order_relaxed);
 }
 
 void OperationQueue::offer_work() {
-  if (head_ && thread_.joinable()) baton_.offer();
+  const Lock lock(mutex_);
+  offer();
 }
 
-void OperationQueue::wait(const AsyncOperation& operation) {
+void OperationQueue::offer() {
+  if (head_ && asynchronous_ && !baton_.held()) progress_thread_->offer(shared_from_this());
+}
+
+bool OperationQueue::wait(const AsyncOperation& operation, Until until) {
   check_may_wait();
   Lock lock(mutex_);
-  wait_until_done(lock, operation);
+  return wait_until_done(lock, operation, until);
 }
 
 bool OperationQueue::wait_for(const AsyncOperation& operation, std::chrono::milliseconds limit) {
@@ -126,27 +147,21 @@ bool OperationQueue::wait_for(const AsyncOperation& operation, std::chrono::mill
 }
 
 bool OperationQueue::when_done(AsyncOperation& operation, std::function<void(const Error*)> callback) {
+  check_process();
   const Lock lock(mutex_);
   if (operation.done) return false;
   operation.when_done = std::move(callback);
   return true;
 }
 
-// The caller has the baton.
-template <class Until>
-void OperationQueue::drive(Lock& lock, link::Waiter& waiter, const std::atomic<int>& interrupt, Until until) {
-  while (head_ && baton_.closed() == 0 && !until())
-    if (advance(lock, *head_, waiter, interrupt)) complete(lock);
-}
-
-// True if the head is complete. If it failed, the queue is empty.
-bool OperationQueue::advance(Lock& lock, PendingOperation& head, link::Waiter& waiter,
-                             const std::atomic<int>& interrupt) {
+// By the thread that has the baton. True if the head is complete. If it failed, the queue is empty.
+template <class Advance>
+bool OperationQueue::advance(Lock& lock, PendingOperation& head, Advance advance) {
   const bool begun = std::exchange(begun_, true);
   lock.unlock();
   try {
     if (!begun) runner_.start(head);
-    const bool complete = runner_.advance(waiter, interrupt);
+    const bool complete = advance();
     lock.lock();
     return complete;
   } catch (const Error& e) {
@@ -202,18 +217,40 @@ Error OperationQueue::verdict(const Error& cause) {
   if (!control_) return cause;
   if (cause.code() == ErrorCode::network && cause.rank() >= 0)
     control_->suspect(cause.rank(), group_->id, cause.message());
-  if (cause.code() == ErrorCode::mismatch || cause.code() == ErrorCode::protocol ||
-      cause.code() == ErrorCode::diverged || cause.code() == ErrorCode::aborted)
-    control_->propose({cause.code(), cause.rank(), cause.message()});
+  const failure::Verdict verdict{cause.code(), cause.rank(), cause.message()};
+  if (cause.code() == ErrorCode::mismatch && runner_.differing())
+    control_->differs(*runner_.differing(), verdict);
+  else if (cause.code() == ErrorCode::mismatch || cause.code() == ErrorCode::protocol ||
+           cause.code() == ErrorCode::diverged || cause.code() == ErrorCode::aborted)
+    control_->propose(verdict);
   return control_->error();
 }
 
-void OperationQueue::work() {
+OperationQueue::Progress OperationQueue::progress() {
   Lock lock(mutex_);
-  while (baton_.acquire_in_background(lock, [this] { return head_ != nullptr; })) {
-    drive(lock, threads_waiter_, baton_.must_yield(), [this] { return baton_.must_yield() > 0; });
-    release();
-  }
+  if (!head_ || !baton_.try_acquire()) return Progress::none;
+  auto step = OperationRunner::Step::stuck;
+  const bool complete_now = advance(lock, *head_, [&] {
+    step = runner_.step();
+    return step == OperationRunner::Step::complete;
+  });
+  if (complete_now) complete(lock);
+  release();
+  return head_ && step == OperationRunner::Step::stuck ? Progress::stuck : Progress::moved;
+}
+
+bool OperationQueue::prepare_sleep(link::Waiter& waiter, std::chrono::milliseconds& limit) {
+  const Lock lock(mutex_);
+  if (!begun_ || !baton_.try_acquire()) return false;
+  if (runner_.prepare_sleep(waiter, limit)) return true;
+  release();
+  return false;
+}
+
+void OperationQueue::slept(trace::Ticks from) {
+  const Lock lock(mutex_);
+  runner_.slept(from);
+  release();
 }
 
 // The control plane may be gone once failure_ is set, which close() does.
@@ -262,7 +299,6 @@ void OperationQueue::close() {
     const Lock lock(mutex_);
     baton_.close();
   }
-  if (thread_.joinable()) thread_.join();
   Lock lock(mutex_);
   baton_.wait_until_free(lock);
   if (!failure_) failure_ = Error(ErrorCode::aborted, "this rank's world, or the group, has ended");

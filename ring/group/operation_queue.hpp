@@ -1,38 +1,39 @@
 // One group's operations, in the order of their submission. A blocking call acquires the baton if no thread is moving
-// the group's data, and moves the bytes itself, without handing them to another thread. The group's background thread
-// moves asynchronous operations while no thread waits; it starts with the first of them.
-// Any thread. Owned by Group::Impl, which closes it, and by the asynchronous operations that it made; knows links and
-// the control plane, not how the ranks found each other.
+// the group's data, and moves the bytes itself, without handing them to another thread. The rank's progress thread
+// moves asynchronous operations while no thread waits. Any thread. Owned by Group::Impl, which closes it, and by the
+// asynchronous operations that it made; knows links and the control plane, not how the ranks found each other.
 #pragma once
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "ring/base/process_mark.hpp"
 #include "ring/group/baton.hpp"
 #include "ring/group/operation_runner.hpp"
 #include "ring/group/planner.hpp"
+#include "ring/group/progress_thread.hpp"
 
 namespace anello::group {
 
-class OperationQueue : public std::enable_shared_from_this<OperationQueue> {
+class OperationQueue : public Movable, public std::enable_shared_from_this<OperationQueue> {
  public:
   struct GroupConfig {
     int rank = 0;  // this rank's, in the group
     std::uint32_t generation = 0;
     algorithms::Facts facts;  // equal on all members
+    std::vector<int> hosts;   // of the members, as Planner wants them
     algorithms::Table table;  // equal on all members
     Settings settings;
-    link::WaitPolicy wait_policy;  // of callers; the background thread never spins
+    link::WaitPolicy wait_policy;  // of callers
+    std::shared_ptr<ProgressThread> progress_thread;
     std::shared_ptr<const link::GroupInfo> group;
     std::shared_ptr<trace::FlightRecorder> recorder;
     trace::Timeline* timeline = nullptr;  // outlives this
   };
   // `control` and `links` are null in a world of one.
   OperationQueue(const GroupConfig& config, net::ControlPlane* control, net::DataLinks* links);
-  ~OperationQueue() { close(); }
+  ~OperationQueue() override { close(); }
 
   // Blocks until this rank's part is done. Throws the world's verdict, with the operation and how far it got, and
   // Error{invalid_argument, configuration} if the operation cannot be carried out.
@@ -41,11 +42,15 @@ class OperationQueue : public std::enable_shared_from_this<OperationQueue> {
   // Queues the operation and returns. Copies everything except the tensors. Throws as run(), except for the verdict of
   // a failure that comes later.
   std::shared_ptr<AsyncOperation> submit(const Operation& operation);
+  // The same, but nothing moves before a caller waits for an operation, or offer_work() is called.
+  std::shared_ptr<AsyncOperation> submit_quietly(const Operation& operation);
+  // If no caller moves the queue's operations, the progress thread does.
+  void offer_work();
   // An alltoall of unequal parts, after the exchange of its counts.
   std::shared_ptr<AsyncOperation> submit(const Operation& counts, const Operation& alltoall);
 
-  // Blocks until the operation is done, and moves data meanwhile.
-  void wait(const AsyncOperation& operation);
+  // Blocks until the operation is done, or until that time, and moves data meanwhile. True if the operation is done.
+  bool wait(const AsyncOperation& operation, Until until = {});
   // Blocks for `limit` at most, and moves no data. True if the operation is done.
   bool wait_for(const AsyncOperation& operation, std::chrono::milliseconds limit);
   // False if the operation is done already; `callback` is then not called.
@@ -72,22 +77,26 @@ class OperationQueue : public std::enable_shared_from_this<OperationQueue> {
 
   std::uint64_t completed() const;
 
+  Progress progress() override;
+  bool prepare_sleep(link::Waiter& waiter, std::chrono::milliseconds& limit) override;
+  void slept(trace::Ticks from) override;
+
  private:
   using Lock = Baton::Lock;
 
   void check_may_wait() const;
-  void enqueue(PendingOperation& pending, const Operation& operation);
-  std::shared_ptr<AsyncOperation> submit_locked(const Operation& operation);
-  void wait_until_done(Lock& lock, const PendingOperation& pending);
-  template <class Until>
-  void drive(Lock& lock, link::Waiter& waiter, const std::atomic<int>& interrupt, Until until);
-  bool advance(Lock& lock, PendingOperation& head, link::Waiter& waiter, const std::atomic<int>& interrupt);
+  void prepare(PendingOperation& pending, const Operation& operation, std::uint64_t earlier = 0);
+  void enqueue(PendingOperation& pending);
+  std::shared_ptr<AsyncOperation> prepare_async(const Operation& operation, std::uint64_t earlier = 0);
+  void enqueue_async(const std::shared_ptr<AsyncOperation>& pending);
+  bool wait_until_done(Lock& lock, const PendingOperation& pending, Until until = {});
+  template <class Advance>
+  bool advance(Lock& lock, PendingOperation& head, Advance advance);
   void complete(Lock& lock);
   void complete_async(Lock& lock, AsyncOperation& operation);
   void fail_all(Lock& lock, const Error& cause);
   Error verdict(const Error& cause);
-  void work();
-  void offer_work();
+  void offer();
   void release();
   void leave_if_abandoned();
 
@@ -99,8 +108,8 @@ class OperationQueue : public std::enable_shared_from_this<OperationQueue> {
 
   mutable std::mutex mutex_;  // guards what follows, except what the thread with the baton uses
   Baton baton_;
-  link::Waiter callers_waiter_, threads_waiter_;  // used by the thread with the baton
-  OperationRunner runner_;                        // used by the thread with the baton
+  link::Waiter waiter_;     // of callers; used by the thread with the baton
+  OperationRunner runner_;  // used by the thread with the baton
   Planner planner_;
   PendingOperation *head_ = nullptr, *tail_ = nullptr;
   bool begun_ = false;  // the head
@@ -108,7 +117,8 @@ class OperationQueue : public std::enable_shared_from_this<OperationQueue> {
   std::uint64_t submitted_ = 0, completed_ = 0;
   std::optional<Error> failure_;
   AsyncOperationPool pool_;
-  std::thread thread_;
+  const std::shared_ptr<ProgressThread> progress_thread_;
+  bool asynchronous_ = false;  // an operation was submitted
 };
 
 }  // namespace anello::group

@@ -55,7 +55,7 @@ OperationRunner::OperationRunner(int rank, const link::GroupInfo& group, trace::
 
 void OperationRunner::start(const PendingOperation& pending) {
   operation_ = &pending;
-  started_ = moving_ = sent_waiting_ = sent_overdue_ = false;
+  started_ = moving_ = sent_waiting_ = sent_stalled_ = sent_overdue_ = false;
   next_report_ = limits_.report;
   stuck_since_.reset();
   const Operation& operation = *pending.operation;
@@ -88,17 +88,37 @@ run::Buffer OperationRunner::prescaled(const PendingOperation& pending, double f
   return to;
 }
 
-bool OperationRunner::advance(link::Waiter& waiter, const std::atomic<int>& interrupt) {
+bool OperationRunner::advance(link::Waiter& waiter, const std::atomic<int>& interrupt, Until until) {
   if (size_ == 1)
     while (!execution_.done()) execution_.compute();
-  else if (!move(waiter, interrupt))
+  else if (!move(waiter, interrupt, until))
     return false;
+  conclude();
+  return true;
+}
+
+OperationRunner::Step OperationRunner::step() {
+  while (size_ == 1 && !execution_.done()) execution_.compute();
+  if (size_ > 1 && !(moving_ || open_links())) {
+    if (control_->failed()) throw control_->error();
+    return Step::stuck;
+  }
+  const bool moved = !execution_.done() && pass();
+  if (moved && stuck_since_) moves_again();
+  if (execution_.done()) {
+    conclude();
+    return Step::complete;
+  }
+  if (!moved && control_->failed()) throw control_->error();
+  return moved ? Step::moved : Step::stuck;
+}
+
+void OperationRunner::conclude() {
   check_agreed();
   if (traced_) trace_.mark();
   finish();
   if (compares_) remember_results();
   note_end();
-  return true;
 }
 
 void OperationRunner::note_end() {
@@ -112,14 +132,12 @@ void OperationRunner::note_end() {
   if (traced_) timeline_->add(recorder_.newest(), group_.name, group_.members, trace_.spans());
 }
 
-bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interrupt) {
-  const auto interrupted = [&] { return interrupt.load(std::memory_order_relaxed) != 0; };
+bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interrupt, Until until) {
+  const auto interrupted = [&] { return interrupt.load(std::memory_order_relaxed) != 0 || has_passed(until); };
   while (!moving_) {
     if (interrupted()) return false;
-    if ((moving_ = links_ready()))
-      begin_to_move();
-    else
-      sleep(waiter);
+    waiter.forget();
+    if (!open_links()) sleep(waiter, until);
   }
   while (!execution_.done()) {
     if (interrupted()) return false;
@@ -130,8 +148,9 @@ bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interru
     }
     if (control_->failed()) throw control_->error();
     if (!waiter.pause()) continue;
-    if (may_sleep(waiter))
-      sleep(waiter);
+    waiter.forget();
+    if (want_links(waiter))
+      sleep(waiter, until);
     else
       waiter.moved();
   }
@@ -139,6 +158,7 @@ bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interru
 }
 
 void OperationRunner::begin_to_move() {
+  moving_ = true;
   Signature signature = operation_->signature;
   signature.results = results_.checksum;
   driver_.start(execution_, signature, link_of_, traced_ ? &trace_ : nullptr);
@@ -152,9 +172,31 @@ bool OperationRunner::pass() {
   }
 }
 
-// After kDiagnosisAfter the control plane is sent which operation this is. Throws the verdict if there is one.
-void OperationRunner::sleep(link::Waiter& waiter) {
+// Throws the verdict if there is one.
+void OperationRunner::sleep(link::Waiter& waiter, Until until) {
   if (control_->failed()) throw control_->error();
+  milliseconds limit = note_stuck();
+  if (until) limit = std::clamp(std::chrono::ceil<milliseconds>(*until - steady_clock::now()), milliseconds(0), limit);
+  const trace::Ticks from = trace::ticks();
+  waiter.sleep(limit);
+  slept(from);
+}
+
+bool OperationRunner::prepare_sleep(link::Waiter& waiter, milliseconds& limit) {
+  if (control_->failed() || (moving_ && !want_links(waiter))) return false;
+  waiter.want(*group_.bell);
+  limit = std::min(limit, note_stuck());
+  return true;
+}
+
+void OperationRunner::slept(trace::Ticks from) {
+  recorder_.tally.slept(trace::ticks() - from);
+  if (traced_) trace_.slept(from);
+}
+
+// Nothing moves. After kDiagnosisAfter the control plane is sent which operation this is. Returns for how long the
+// thread may sleep before it looks again.
+milliseconds OperationRunner::note_stuck() {
   const auto now = steady_clock::now();
   if (!stuck_since_) stuck_since_ = now;
   const auto stuck = std::chrono::duration_cast<milliseconds>(now - *stuck_since_);
@@ -162,17 +204,14 @@ void OperationRunner::sleep(link::Waiter& waiter) {
   milliseconds limit = sent_waiting_ ? kLongSleep : kDiagnosisAfter - stuck;
   if (limits_.report.count() > 0) limit = std::min(limit, report_stall(stuck));
   if (limits_.end.count() > 0) limit = std::min(limit, end_world(stuck));
-  const trace::Ticks from = trace::ticks();
-  waiter.sleep(limit);
-  recorder_.tally.slept(trace::ticks() - from);
-  if (traced_) trace_.slept(from);
-  if (limits_.ping.count() > 0 && stuck >= limits_.ping && now >= pinged_at_ + limits_.ping) ping_peers();
+  if (limits_.ping.count() > 0) limit = std::min(limit, ping_peers(stuck));
+  return limit;
 }
 
 void OperationRunner::moves_again() {
   stuck_since_.reset();
-  const bool sent = sent_waiting_ || sent_overdue_;
-  sent_waiting_ = sent_overdue_ = false;
+  const bool sent = sent_waiting_ || sent_stalled_ || sent_overdue_;
+  sent_waiting_ = sent_stalled_ = sent_overdue_ = false;
   if (sent) control_->moving(operation_->signature);
 }
 
@@ -180,6 +219,7 @@ void OperationRunner::moves_again() {
 milliseconds OperationRunner::report_stall(milliseconds stuck) {
   if (stuck >= next_report_) {
     control_->stalled(operation_->signature, next_report_);
+    sent_stalled_ = true;
     recorder_.tally.stalled();
     while (next_report_ <= stuck) next_report_ *= 2;
   }
@@ -194,9 +234,8 @@ milliseconds OperationRunner::end_world(milliseconds stuck) {
 }
 
 // Gives the waiter the descriptors to wait for. False if something can move already.
-bool OperationRunner::may_sleep(link::Waiter& waiter) {
+bool OperationRunner::want_links(link::Waiter& waiter) {
   bool may = true;
-  waiter.forget();
   driver_.each_wanted([&](link::Link& link, bool writable) {
     if (const int descriptor = link.descriptor(writable); descriptor >= 0)
       waiter.want(descriptor, writable ? POLLOUT : POLLIN);
@@ -206,17 +245,24 @@ bool OperationRunner::may_sleep(link::Waiter& waiter) {
   return may;
 }
 
-// From most peers no heartbeats come: only this notices that the network between two ranks is cut.
-void OperationRunner::ping_peers() {
-  if (!moving_) return;
+// From most peers no heartbeats come: only this notices that the network between two ranks is cut, or that a rank died
+// with which no other is connected. Returns the time until the next pings.
+milliseconds OperationRunner::ping_peers(milliseconds stuck) {
+  const auto since = std::chrono::floor<milliseconds>(steady_clock::now() - pinged_at_);
+  if (const milliseconds due = limits_.ping - std::min(stuck, since); due.count() > 0) return due;
   pinged_at_ = steady_clock::now();
-  driver_.each_wanted([&](const link::Link& link, bool) {
-    const auto peer = std::find(link_of_.begin(), link_of_.end(), &link);
-    control_->ping(world_rank(int(peer - link_of_.begin())));
-  });
+  if (moving_)
+    driver_.each_wanted([&](const link::Link& link, bool) {
+      const auto peer = std::find(link_of_.begin(), link_of_.end(), &link);
+      control_->ping(world_rank(int(peer - link_of_.begin())));
+    });
+  else
+    for (const plan::Stream& stream : operation_->plan->streams)
+      if (stream.peer >= 0 && !link_of_[std::size_t(stream.peer)]) control_->ping(world_rank(stream.peer));
+  return limits_.ping;
 }
 
-bool OperationRunner::links_ready() {
+bool OperationRunner::open_links() {
   bool ready = true;
   for (const plan::Stream& stream : operation_->plan->streams) {
     if (stream.peer < 0) continue;
@@ -224,6 +270,7 @@ bool OperationRunner::links_ready() {
     if (!link) link = links_->find(stream.peer);
     ready &= link != nullptr;
   }
+  if (ready) begin_to_move();
   return ready;
 }
 
@@ -264,18 +311,19 @@ void OperationRunner::remember_results() {
 }
 
 // If the sequence numbers differ, the ranks diverged earlier: the two calls of that number explain it best.
-Error OperationRunner::explain(int peer, const Signature& encoded) const {
+Error OperationRunner::explain(int peer, const Signature& encoded) {
   Signature theirs = encoded;
   theirs.group = group_.id;
   theirs.results = 0;
   if (theirs == operation_->signature) return divergence(peer, encoded.results);
   const int me = world_rank(rank_), other = world_rank(peer);
   const std::string where = theirs.group == 0 ? "" : text("in ", group_.name, " ");
-  const std::optional<Signature> then = recorder_.begun(theirs.sequence);
-  if (then == theirs)
+  const std::optional<Call> then = recorder_.begun(theirs.sequence);
+  if (then && *then == theirs)
     return {ErrorCode::mismatch,
             text(where, "rank ", other, " sent more for ", describe(theirs), " than rank ", me, " expected"), peer};
-  const Signature mine = then ? *then : operation_->signature;
+  const Call mine = then ? *then : Call(operation_->signature, std::string(operation_->operation->name));
+  differing_ = mine;
   return {ErrorCode::mismatch,
           where + (me < other ? difference(me, mine, other, theirs) : difference(other, theirs, me, mine)), peer};
 }
@@ -284,7 +332,7 @@ Error OperationRunner::explain(int peer, const Signature& encoded) const {
 Error OperationRunner::divergence(int peer, std::uint32_t theirs) const {
   const int me = world_rank(rank_), other = world_rank(peer);
   const auto which = [&](int rank, std::uint32_t checksum) { return text("rank ", rank, " has checksum ", checksum); };
-  const std::optional<Signature> then = recorder_.begun(results_.sequence);
+  const std::optional<Call> then = recorder_.begun(results_.sequence);
   const std::string what = then ? describe(*then) : text("operation #", results_.sequence);
   const std::string where = group_.id == 0 ? "" : text(" in ", group_.name);
   if (results_.checksum == 0 || theirs == 0)

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <vector>
 
+#include "ring/group/baton.hpp"
 #include "ring/group/pending_operation.hpp"
 #include "ring/link/waiter.hpp"
 #include "ring/net/control_plane.hpp"
@@ -33,12 +34,23 @@ class OperationRunner {
   // The pending operation outlives the operation.
   void start(const PendingOperation& pending);
 
-  // Moves data, and blocks until the operation is complete: true; or `interrupt` is not 0: false. Throws the error that
-  // ends the world.
-  bool advance(link::Waiter& waiter, const std::atomic<int>& interrupt);
+  // Moves data, and blocks until the operation is complete: true; or `interrupt` is not 0, or that time has come:
+  // false. Throws the error that ends the world.
+  bool advance(link::Waiter& waiter, const std::atomic<int>& interrupt, Until until = {});
+
+  // The same without blocking: moves what can be moved at once.
+  enum class Step { stuck, moved, complete };
+  Step step();
+  // After step() returned `stuck`: gives the waiter what the operation waits for, and shortens `limit`. False if
+  // something can be moved already, or the world has failed.
+  bool prepare_sleep(link::Waiter& waiter, std::chrono::milliseconds& limit);
+  void slept(trace::Ticks from);
 
   // "37 % done": the operation that was started last.
   std::string how_far() const;
+
+  // This rank's operation, if a peer sent another one; advance() threw.
+  const std::optional<Signature>& differing() const { return differing_; }
 
   // The operation failed: its tensors may change from now on, and peers must not use what they still read there.
   void give_up();
@@ -52,21 +64,23 @@ class OperationRunner {
 
   run::Buffer prescaled(const PendingOperation& pending, double factor);
   void begin_to_move();
+  void conclude();
   bool pass();
   int world_rank(int member) const { return group_.members[std::size_t(member)]; }
-  bool move(link::Waiter& waiter, const std::atomic<int>& interrupt);
-  void sleep(link::Waiter& waiter);
+  bool move(link::Waiter& waiter, const std::atomic<int>& interrupt, Until until);
+  void sleep(link::Waiter& waiter, Until until);
+  std::chrono::milliseconds note_stuck();
   void moves_again();
   std::chrono::milliseconds report_stall(std::chrono::milliseconds stuck);
   std::chrono::milliseconds end_world(std::chrono::milliseconds stuck);
-  bool may_sleep(link::Waiter& waiter);
-  void ping_peers();
-  bool links_ready();
+  bool want_links(link::Waiter& waiter);
+  std::chrono::milliseconds ping_peers(std::chrono::milliseconds stuck);
+  bool open_links();
   void check_agreed() const;
   void finish();
   void note_end();
   void remember_results();
-  Error explain(int peer, const Signature& theirs) const;
+  Error explain(int peer, const Signature& theirs);
   Error divergence(int peer, std::uint32_t theirs) const;
 
   int rank_, size_;  // in the group
@@ -79,6 +93,7 @@ class OperationRunner {
   bool compares_;
   Results results_;
   const PendingOperation* operation_ = nullptr;
+  std::optional<Signature> differing_;
   bool started_ = false;                             // its execution
   bool moving_ = false;                              // its links are open
   std::chrono::steady_clock::time_point pinged_at_;  // the last time, in any operation
@@ -93,7 +108,7 @@ class OperationRunner {
   // Of this operation: when the first sleep began after which nothing moved, and what the control plane has been sent
   // about that.
   std::optional<std::chrono::steady_clock::time_point> stuck_since_;
-  bool sent_waiting_ = false, sent_overdue_ = false;
+  bool sent_waiting_ = false, sent_stalled_ = false, sent_overdue_ = false;
   std::chrono::milliseconds next_report_{0};
 };
 

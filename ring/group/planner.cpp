@@ -31,13 +31,15 @@ algorithms::Facts with_settings(algorithms::Facts facts, const Settings& setting
 }
 
 Planner::Planner(int rank, std::uint32_t generation, const algorithms::Facts& facts, algorithms::Table table,
-                 const Settings& settings, std::uint64_t max_bytes)
+                 const Settings& settings, std::span<const int> hosts, std::uint64_t max_bytes)
     : rank_(rank),
       size_(facts.world),
       generation_(generation),
       facts_(with_settings(facts, settings)),
       table_(std::move(table)),
-      max_bytes_(max_bytes) {}
+      max_bytes_(max_bytes) {
+  if (!hosts.empty()) shape_.hosts = &hosts_.emplace(hosts);
+}
 
 const Planner::Planned& Planner::plan(const Operation& operation) {
   const Asked asked = what_is_asked(operation);

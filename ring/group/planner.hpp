@@ -3,6 +3,8 @@
 // One thread at a time. Knows no link and touches no data.
 #pragma once
 #include <map>
+#include <optional>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -18,10 +20,12 @@ algorithms::Facts with_settings(algorithms::Facts facts, const Settings& setting
 
 class Planner {
  public:
-  // `facts` and `table` are equal on all ranks. The settings are added to the facts. Plans that are not forgotten take
-  // `max_bytes` at most, except for the last.
+  // `facts`, `table` and `hosts` are equal on all ranks: the host of each rank, as Hosts has it; empty where it does
+  // not matter. The settings are added to the facts. Plans that are not forgotten take `max_bytes` at most, except for
+  // the last.
+  Planner(const Planner&) = delete;  // shape_ points into it
   Planner(int rank, std::uint32_t generation, const algorithms::Facts& facts, algorithms::Table table,
-          const Settings& settings, std::uint64_t max_bytes = 64 << 20);
+          const Settings& settings, std::span<const int> hosts = {}, std::uint64_t max_bytes = 64 << 20);
 
   struct Planned {
     Signature signature;  // without its sequence number
@@ -67,6 +71,7 @@ class Planner {
   std::uint32_t generation_;
   algorithms::Facts facts_;
   algorithms::Table table_;
+  std::optional<algorithms::Hosts> hosts_;
   Plans plans_;
   std::uint64_t max_bytes_, bytes_ = 0;  // of plans_
   std::vector<Forgotten> forgotten_;

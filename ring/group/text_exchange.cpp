@@ -2,38 +2,38 @@
 
 #include <algorithm>
 #include <anello/error.hpp>
-#include <cstring>
 #include <numeric>
 
 #include "ring/base/text.hpp"
+#include "ring/base/wire.hpp"
 
 namespace anello::group {
 namespace {
 
-// As text, each with its length before it: names and values may contain any byte.
-std::string encode(std::span<const NamedValue> values) {
-  std::string all;
-  const auto append = [&](std::string_view field) {
-    const std::uint64_t bytes = field.size();
-    all.append(reinterpret_cast<const char*>(&bytes), sizeof bytes).append(field);
-  };
-  for (const NamedValue& each : values) append(each.name), append(each.value);
-  return all;
+constexpr std::uint64_t kMaxBytes = 256 << 20;
+
+// A length that another rank sent: nothing is allocated for one that cannot be.
+void check_length(std::uint64_t bytes, const Group& group, int from, const Options& options) {
+  const int rank = group.members()[std::size_t(from)];
+  if (bytes > kMaxBytes)
+    throw Error(
+        ErrorCode::protocol,
+        text(options.name, ": rank ", rank, " announced ", bytes, " bytes; at most ", kMaxBytes, " are allowed"), rank);
 }
 
-std::vector<NamedValue> decode(std::string_view all) {
-  const auto take = [&] {
-    std::uint64_t bytes = 0;
-    std::memcpy(&bytes, all.data(), sizeof bytes);
-    std::string field(all.substr(sizeof bytes, bytes));
-    all.remove_prefix(sizeof bytes + bytes);
-    return field;
-  };
+std::string encode(std::span<const NamedValue> values) {
+  Writer out;
+  for (const NamedValue& each : values) out.str(each.name).str(each.value);
+  return std::move(out).take();
+}
+
+std::vector<NamedValue> decode(std::string_view what, std::string_view all) {
+  Reader in(what, all);
   std::vector<NamedValue> values;
-  while (!all.empty()) {
+  while (in.left() > 0) {
     NamedValue& value = values.emplace_back();
-    value.name = take();
-    value.value = take();
+    value.name = in.str(in.left());
+    value.value = in.str(in.left());
   }
   return values;
 }
@@ -59,6 +59,7 @@ std::string first_difference(std::span<const NamedValue> first, std::span<const 
 std::string broadcast_text(int root, Group& group, std::string mine, const Options& options) {
   std::uint64_t bytes = mine.size();
   group.broadcast(std::span(&bytes, 1), root, options);
+  check_length(bytes, group, root, options);
   mine.resize(bytes);
   group.broadcast(mine, root, options);
   return mine;
@@ -69,6 +70,7 @@ std::vector<std::string> gather_text(Group& group, std::string_view mine, const 
   std::vector<std::uint64_t> bytes(std::size_t(group.size()));
   group.allgather(std::span(&own_bytes, 1), bytes,
                   {.name = options.name, .consistency_token = options.consistency_token});
+  for (std::size_t from = 0; from < bytes.size(); from++) check_length(bytes[from], group, int(from), options);
   std::string all(std::accumulate(bytes.begin(), bytes.end(), std::size_t(0)), '\0');
   if (!all.empty())
     group.allgather(mine, all, {.name = options.name, .counts = bytes, .consistency_token = options.consistency_token});
@@ -81,7 +83,7 @@ std::vector<std::string> gather_text(Group& group, std::string_view mine, const 
 }
 
 void require_same(Group& group, std::span<const NamedValue> mine, const Options& options) {
-  const std::vector<NamedValue> first = decode(broadcast_text(0, group, encode(mine), options));
+  const std::vector<NamedValue> first = decode(options.name, broadcast_text(0, group, encode(mine), options));
   const auto differences = gather_text(
       group, first_difference(first, mine, group.members()[0], group.members()[std::size_t(group.rank())]), options);
   for (int rank = 0; rank < group.size(); rank++)

@@ -69,10 +69,13 @@ bool Waiter::spin_on() {
 }
 
 void Waiter::sleep(std::chrono::milliseconds limit) {
-  polled_.push_back({bell_.descriptor(), POLLIN, 0});
+  bells_.push_back(&bell_);
+  for (const Bell* const bell : bells_) want(bell->descriptor(), POLLIN);
   poll(polled_.data(), polled_.size(), int(limit.count()));
-  if (polled_.back().revents) bell_.hush();
-  polled_.clear();
+  const auto of_bells = polled_.end() - std::ptrdiff_t(bells_.size());
+  for (std::size_t k = 0; k < bells_.size(); k++)
+    if (of_bells[std::ptrdiff_t(k)].revents) bells_[k]->hush();
+  forget();
   moved();
 }
 

@@ -31,9 +31,14 @@ class Waiter {
   // One empty round. True if the caller should sleep() next instead of trying again.
   bool pause();
 
-  void forget() { polled_.clear(); }
+  void forget() {
+    polled_.clear();
+    bells_.clear();
+  }
   void want(int descriptor, short events) { polled_.push_back({descriptor, events, 0}); }
-  // Blocks until a wanted descriptor is ready, the bell rings or `limit` has passed.
+  void want(Bell& bell) { bells_.push_back(&bell); }
+  // Blocks until a wanted descriptor is ready, this waiter's bell or a wanted one rings, or `limit` has passed. Forgets
+  // what was wanted.
   void sleep(std::chrono::milliseconds limit);
 
  private:
@@ -47,6 +52,7 @@ class Waiter {
   bool core_is_wanted_ = false;                  // by another process, as the last wait that yielded found
   std::chrono::steady_clock::time_point began_;  // spinning
   std::vector<pollfd> polled_;
+  std::vector<Bell*> bells_;  // of others
 };
 
 }  // namespace anello::link

@@ -72,11 +72,24 @@ class Filter {
   std::vector<std::string_view> names_;
 };
 
+bool is_link_local(const address& one) {
+  if (one.is_v6()) return one.to_v6().is_link_local();
+  constexpr asio::ip::address_v4::uint_type kNetwork = 0xa9fe0000, kMask = 0xffff0000;  // 169.254.0.0/16
+  return (one.to_v4().to_uint() & kMask) == kNetwork;
+}
+
+// Of containers or virtual machines.
+bool is_bridge(std::string_view name) {
+  constexpr std::string_view kPrefixes[] = {"docker", "br-",  "virbr", "cni",     "podman",
+                                            "lxcbr",  "lxdbr", "veth",  "flannel", "vmnet"};
+  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](auto prefix) { return name.starts_with(prefix); });
+}
+
 // Lower is better.
 int demerits(const Interface& interface, const address& usual) {
   const address mine = parsed(interface.address);
-  const bool link_local = mine.is_v6() && mine.to_v6().is_link_local();
-  return 4 * mine.is_loopback() + 2 * link_local + (mine.is_v6() != usual.is_v6());
+  return 8 * mine.is_loopback() + 4 * is_link_local(mine) + 2 * is_bridge(interface.name) +
+         (mine.is_v6() != usual.is_v6());
 }
 
 std::string listed(const std::vector<Interface>& interfaces) {
@@ -104,6 +117,16 @@ HostPort parse_host_port(std::string_view what, std::string_view given) {
   if (host.find_first_of("[] \t/") != std::string_view::npos) throw wrong("not a host's name");
   return {std::string(host),
           std::uint16_t(parse_number(text(what, "='", given, "': port"), given.substr(colon + 1), 1, 65535))};
+}
+
+std::vector<HostPort> parse_host_ports(std::string_view what, std::string_view list) {
+  std::vector<HostPort> out;
+  for (;;) {
+    const std::size_t comma = list.find(',');
+    out.push_back(parse_host_port(what, list.substr(0, comma)));
+    if (comma == std::string_view::npos) return out;
+    list.remove_prefix(comma + 1);
+  }
 }
 
 std::string host_port(std::string_view host, unsigned port) {
@@ -146,6 +169,19 @@ std::vector<Interface> local_interfaces() {
     const int family = at->ifa_addr->sa_family;
     if (family == AF_INET || family == AF_INET6) out.push_back({at->ifa_name, numeric(*at->ifa_addr)});
   }
+  return out;
+}
+
+std::vector<std::string> addresses_for_other_hosts(std::string_view usual, const std::vector<Interface>& interfaces) {
+  const address family = parsed(usual);
+  std::vector<Interface> sorted;
+  for (const Interface& one : interfaces)
+    if (const address mine = parsed(one.address); !mine.is_loopback() && !is_link_local(mine)) sorted.push_back(one);
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const Interface& left, const Interface& right) {
+    return demerits(left, family) < demerits(right, family);
+  });
+  std::vector<std::string> out;
+  for (const Interface& one : sorted) out.push_back(one.address);
   return out;
 }
 

@@ -2,6 +2,7 @@
 // (ANELLO_IFACE). Addresses are numeric strings; an IPv6 scope is kept ("fe80::1%eth0"). Any thread. Opens no socket
 // and asks no name server.
 #pragma once
+#include <anello/error.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@ struct HostPort {
 };
 // "host:port" or "[v6]:port". Throws Error{configuration} that names `what` and the text.
 HostPort parse_host_port(std::string_view what, std::string_view text);
+std::vector<HostPort> parse_host_ports(std::string_view what, std::string_view list);  // several, with commas
 std::string host_port(std::string_view host, unsigned port);  // with brackets where they are needed
 
 // Ports to listen on, both ends included; 0-0 is any free one.
@@ -23,6 +25,16 @@ struct PortRange {
 };
 // "first-last", one port, or empty for any. Throws Error{configuration} that names ANELLO_PORT_RANGE and the text.
 PortRange parse_port_range(std::string_view text);
+// What listen(port) returns at the first port of the range at which it does not throw Error{network}.
+template <class Listen>
+auto at_first_free(PortRange ports, Listen listen) {
+  for (unsigned port = ports.first; port < ports.last; port++) try {
+      return listen(std::uint16_t(port));
+    } catch (const Error& taken) {
+      if (taken.code() != ErrorCode::network) throw;
+    }
+  return listen(ports.last);
+}
 
 bool is_loopback(std::string_view address);  // also ::ffff:127.0.0.1; false if it is not a numeric address
 bool is_local(std::string_view address);     // loopback, or one of this host's own
@@ -34,9 +46,15 @@ struct Interface {
 // In the order of the operating system. Throws Error{network}.
 std::vector<Interface> local_interfaces();
 
+// This host's addresses that other hosts may reach, the likeliest first: no loopback and no link-local address; those
+// of `usual`'s family before others; bridges of containers and virtual machines last, because they have the same
+// address on many hosts.
+std::vector<std::string> addresses_for_other_hosts(std::string_view usual, const std::vector<Interface>& interfaces);
+
 // The address that a rank listens on and sends to the others: `usual` (that of its connection to the rendezvous) if
-// `iface` is empty or allows it, else the best that `iface` allows: no loopback, no link-local, the family of `usual`,
-// then the order of `interfaces`. `iface`: names with commas, eth (prefixes), =eth0 (exact), ^docker,lo (all except),
+// `iface` is empty or allows it, else the best that `iface` allows: no loopback, no link-local, no bridge of
+// containers, the family of `usual`, then the order of `interfaces`. `iface`: names with commas, eth (prefixes), =eth0
+// (exact), ^docker,lo (all except),
 // ^=eth1 (both).
 // Throws Error{configuration} that lists the interfaces if none matches.
 std::string choose_address(std::string_view iface, std::string_view usual, const std::vector<Interface>& interfaces);

@@ -89,7 +89,8 @@ std::string secret_from_file(const std::string& path) {
   struct stat about {};
   if (fstat(fd, &about) != 0) throw Error(ErrorCode::file, text(source, ": ", std::strerror(errno)));
   if (!S_ISREG(about.st_mode)) throw Error(ErrorCode::file, text(source, ": not a regular file"));
-  if ((about.st_mode & S_IRWXO) != 0)
+  const mode_t others = about.st_uid == geteuid() ? S_IRWXG | S_IRWXO : S_IRWXO;
+  if ((about.st_mode & others) != 0)
     throw Error(ErrorCode::file, text(source, ": others have access to the file; chmod 600 it"));
   return checked_secret(read_all(fd, source), source);
 }
@@ -111,6 +112,25 @@ std::string random_bytes(std::size_t count) {
     if (got > 0) have += std::size_t(got);
   }
   return bytes;
+}
+
+std::string random_digits(std::size_t bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (const char byte : random_bytes(bytes)) {
+    out += kDigits[static_cast<unsigned char>(byte) >> 4];
+    out += kDigits[static_cast<unsigned char>(byte) & 15];
+  }
+  return out;
+}
+
+std::string make_secret() try {
+  std::string secret = random_digits(32);
+  require_authentication(secret);
+  return secret;
+} catch (const Error& error) {
+  if (error.code() != ErrorCode::unsupported) throw;
+  return "";
 }
 
 bool same_bytes(std::string_view left, std::string_view right) {

@@ -67,10 +67,12 @@ PeerConnections::PeerConnections(asio::io_context& context, const Identity& iden
   asio::error_code error;
   const auto address = asio::ip::make_address(identity.address, error);
   if (error) throw Error(ErrorCode::network, text("'", identity.address, "' is not a numeric address to listen on"));
-  for (unsigned port = ports.first; port <= ports.last; port++)
-    if (!(error = listen({address, std::uint16_t(port)}))) return;
-  throw Error(ErrorCode::network, text("cannot listen on ", identity.address, " ports ", ports.first, "-", ports.last,
-                                       ": ", error.message(), "; see ANELLO_IFACE and ANELLO_PORT_RANGE"));
+  at_first_free(ports, [&](std::uint16_t port) {
+    if (const asio::error_code failure = listen({address, port}))
+      throw Error(ErrorCode::network,
+                  text("cannot listen on ", identity.address, " ports ", ports.first, "-", ports.last, ": ",
+                       failure.message(), "; see ANELLO_IFACE and ANELLO_PORT_RANGE"));
+  });
 }
 
 asio::error_code PeerConnections::listen(const tcp::endpoint& endpoint) {
@@ -181,19 +183,39 @@ std::optional<Rejection> PeerConnections::acceptable(const Claim& claim) const {
   return {};
 }
 
-awaitable<PeerConnections::Socket> PeerConnections::try_connect(Claim claim) {
-  const Endpoint& to = peers_[std::size_t(claim.to)];
+// Without a handshake. Throws if no descriptor is left.
+awaitable<PeerConnections::Socket> PeerConnections::connect_socket(int peer, asio::error_code& error) {
+  const Endpoint& to = peers_[std::size_t(peer)];
   const tcp::endpoint endpoint(asio::ip::make_address(to.address), to.port);
   Socket socket(context_);
-  asio::error_code error;
   open_socket(socket, endpoint.protocol(), error);
   if (error) throw asio::system_error(error);
   prepare(socket.native_handle());
   co_await socket.async_connect(endpoint, redirect_error(use_awaitable, error));
+  co_return socket;
+}
+
+awaitable<PeerConnections::Socket> PeerConnections::try_connect(Claim claim) {
+  asio::error_code error;
+  Socket socket = co_await connect_socket(claim.to, error);
   if (error) throw Error(ErrorCode::network, error.message(), claim.to);
   socket.set_option(tcp::no_delay(true));
   co_await connect_handshake(socket, credentials_, claim, handshake_limit_);
   co_return socket;
+}
+
+awaitable<PeerConnections::Answer> PeerConnections::ping(int peer) {
+  const Claim claim{Role::ping, generation_, rank_, peer, 0, 0, incarnation_};
+  try {
+    asio::error_code error;
+    Socket socket = co_await connect_socket(peer, error);
+    if (error) co_return error == asio::error::connection_refused ? Answer::refusal : Answer::none;
+    co_await connect_handshake(socket, credentials_, claim, handshake_limit_);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::timed_out) co_return Answer::none;
+  } catch (const asio::system_error&) {  // this rank has no descriptor left, which says nothing about the peer
+  }
+  co_return Answer::any;
 }
 
 awaitable<PeerConnections::Socket> PeerConnections::connect(int peer, Role role, std::uint32_t lane,

@@ -58,12 +58,21 @@ class PeerConnections {
       int peer, Role role, std::uint32_t lane, std::uint64_t group, std::chrono::steady_clock::time_point deadline,
       Wanted wanted = [] { return true; });
 
+  // Connects to `peer` once, and closes that connection. On the background thread.
+  enum class Answer {
+    none,     // within handshake_limit; or the network says that it does not reach the peer's host
+    refusal,  // no process listens there any more
+    any       // the peer's process is there, even if it rejected the connection
+  };
+  asio::awaitable<Answer> ping(int peer);
+
   // Accepts no more connections. On the background thread.
   void close();
 
  private:
   asio::awaitable<void> let_in(Socket socket);
   asio::awaitable<Socket> try_connect(Claim claim);
+  asio::awaitable<Socket> connect_socket(int peer, asio::error_code& error);
   std::optional<Rejection> acceptable(const Claim& claim) const;
   void keep_spare();
   asio::error_code listen(const asio::ip::tcp::endpoint& endpoint);

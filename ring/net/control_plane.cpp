@@ -202,7 +202,7 @@ void ControlPlane::flush() {
   for (const int peer : detector_.take_calls(now()))
     if (!leaving_) asio::co_spawn(context_, mend(peer), asio::detached);
   for (const std::string& report : detector_.take_reports())
-    if (rank_ == 0) log(Severity::warning, report);
+    if (detector_.is_lowest()) log(Severity::warning, report);
   publish();
   constexpr auto kNever = failure::FailureDetector::Time::max();
   const auto due = std::min(detector_.due().value_or(kNever), heartbeats_.due().value_or(kNever));
@@ -224,7 +224,13 @@ void ControlPlane::tick() {
   check_standstill();
   const failure::FailureDetector::Time time = now();
   const failure::HeartbeatMonitor::Due due = heartbeats_.tick(time);
-  for (const int peer : due.silent) detector_.silent(peer, heartbeats_.limit(), time);
+  for (const int peer : due.silent) {
+    const auto neighbour = neighbours_.find(peer);  // none: it was pinged
+    if (!leaving_)
+      detector_.silent(peer, heartbeats_.limit(), time);
+    else if (neighbour != neighbours_.end())
+      neighbour->second->close();
+  }
   if (due.heartbeat) send_heartbeats();
   detector_.tick(time);
   flush();
@@ -324,7 +330,7 @@ void ControlPlane::needs(const Signature& signature) {
   post([this, signature] { detector_.needs(signature, now()); });
 }
 
-std::optional<Signature> ControlPlane::recall(std::uint64_t group, std::uint64_t sequence) const {
+std::optional<Call> ControlPlane::recall(std::uint64_t group, std::uint64_t sequence) const {
   const auto recorder = recorders_.find(group);
   return recorder ? recorder->begun(sequence) : std::nullopt;
 }
@@ -334,6 +340,9 @@ void ControlPlane::waiting(const Signature& signature) {
 }
 void ControlPlane::moving(const Signature& signature) {
   post([this, signature] { detector_.moving(signature); });
+}
+void ControlPlane::differs(const Signature& mine, failure::Verdict verdict) {
+  post([this, mine, verdict = std::move(verdict)] { detector_.differs(mine, verdict, now()); });
 }
 void ControlPlane::stalled(const Signature& signature, std::chrono::milliseconds period) {
   post([this, signature, period] { detector_.stalled(signature, period, now()); });
@@ -359,22 +368,29 @@ void ControlPlane::abort(failure::Verdict verdict) {
 }
 
 // The neighbours close when they have read the goodbye. Only then may this side close: if it closed with unread bytes,
-// the kernel would drop what is still on its way to them.
-void ControlPlane::leave(std::uint64_t completed, std::chrono::milliseconds limit) {
-  const auto deadline = steady_clock::now() + limit;
+// the kernel would drop what is still on its way to them. On a busy host their threads, and this rank's own, may not run
+// for seconds, and a neighbour without the goodbye takes the end of the connection for a death.
+void ControlPlane::leave(std::uint64_t completed) {
+  constexpr std::chrono::milliseconds kMaxIfFailed{500}, kMaxWithoutLimit{10000};
+  auto deadline = steady_clock::now() + (heartbeats_.limit().count() > 0 ? heartbeats_.limit() : kMaxWithoutLimit);
   post([this, completed] {
     leaving_ = true;
     peer_connections_.close();
     detector_.leave(0, completed);
   });
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, deadline, [this] { return sent_; });
+  const auto wait = [&](const bool& done) {
+    changed_.wait_until(lock, deadline, [&] { return done || failed(); });
+    if (failed()) deadline = std::min(deadline, steady_clock::now() + kMaxIfFailed);
+    changed_.wait_until(lock, deadline, [&] { return done; });
+  };
+  wait(sent_);
   post([this] {
     asio::error_code ignored;
     for (const auto& [peer, neighbour] : neighbours_)
       neighbour->socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   });
-  changed_.wait_until(lock, deadline, [this] { return closed_; });
+  wait(closed_);
 }
 
 }  // namespace anello::net

@@ -53,7 +53,9 @@ class ControlPlane {
   void needs(const Signature& signature);    // the operation began: did a member leave the group before it?
   void waiting(const Signature& signature);  // it makes no progress: do other ranks wait in a different one?
   void moving(const Signature& signature);   // it makes progress again
-  // It made no progress for that time: rank 0 should report it; the world should end.
+  // A peer sent another operation than this rank's, as the verdict says; the peer's name for its own is asked for.
+  void differs(const Signature& mine, failure::Verdict verdict);
+  // It made no progress for that time: the lowest rank that has not left should report it; the world should end.
   void stalled(const Signature& signature, std::chrono::milliseconds period);
   void overdue(const Signature& signature, std::chrono::milliseconds limit);
   // An operation has waited long for the peer: does the network between the two still carry anything? A peer that does
@@ -63,9 +65,10 @@ class ControlPlane {
   void propose(failure::Verdict verdict);
   void abort(failure::Verdict verdict);  // proposes it, and failed() is true on this rank from now on
 
-  // Sends the goodbye to the world and closes every connection when the neighbours have read it; blocks for at most
-  // `limit`. Any thread except the background one; the last call.
-  void leave(std::uint64_t completed, std::chrono::milliseconds limit);
+  // Sends the goodbye to the world and closes every connection when the neighbours have read it. Blocks for at most the
+  // silence limit (10 s if there is none), and for at most 500 ms once the world has failed. Any thread except the
+  // background one; the last call.
+  void leave(std::uint64_t completed);
 
  private:
   using Shared = std::shared_ptr<MessageChannel>;
@@ -90,7 +93,7 @@ class ControlPlane {
   void fail();
   void check_departures();
   std::vector<std::shared_ptr<const link::GroupInfo>> groups() const;
-  std::optional<Signature> recall(std::uint64_t group, std::uint64_t sequence) const;
+  std::optional<Call> recall(std::uint64_t group, std::uint64_t sequence) const;
   failure::FailureDetector::Time now() const;
   bool all_sent() const;
 

@@ -1,5 +1,6 @@
 // The control plane's connections with ranks that were not its neighbours at the start: those that remain neighbours
 // when others have left, and pings of ranks that an operation waits for.
+#include "ring/net/accept.hpp"
 #include "ring/net/control_plane.hpp"
 
 namespace anello::net {
@@ -31,20 +32,22 @@ awaitable<void> ControlPlane::ping_all() {
   pinging_ = false;
 }
 
-// Any answer will do, also a refusal.
+// A rank that left in good order does not listen either; then its goodbye comes, unless no rank could pass it on.
 awaitable<void> ControlPlane::ping_one(int peer) {
+  constexpr std::chrono::milliseconds kBetween{20};
   const auto end = steady_clock::now() + heartbeats_.limit();
   heartbeats_.add(peer, now());
   flush();
-  for (bool answered = false; !answered && steady_clock::now() < end;) {
-    try {
-      co_await peer_connections_.connect(peer, Role::ping, 0, 0, steady_clock::now());
-      answered = true;
-    } catch (const Error& e) {
-      answered = e.code() != ErrorCode::timed_out;
-    }
-    if (answered && !neighbours_.contains(peer)) heartbeats_.remove(peer);
+  auto answer = PeerConnections::Answer::none;
+  while (answer == PeerConnections::Answer::none && steady_clock::now() < end) {
+    answer = co_await peer_connections_.ping(peer);
+    if (answer == PeerConnections::Answer::none) co_await pause(kBetween);
   }
+  if (answer == PeerConnections::Answer::none || neighbours_.contains(peer)) co_return;
+  heartbeats_.remove(peer);
+  if (answer == PeerConnections::Answer::refusal)
+    detector_.suspect(peer, 0, "no process accepts connections at its address any more", now());
+  flush();
 }
 
 }  // namespace anello::net

@@ -60,7 +60,7 @@ Hello decode_hello(std::string_view bytes) {
   hello.nonce = reader.raw(kNonceBytes);
   hello.job = reader.str(kMaxJobBytes);
   reader.finish();
-  if (role < unsigned(Role::rendezvous) || role > unsigned(Role::launcher))
+  if (role < unsigned(Role::rendezvous) || role > unsigned(Role::agent))
     throw Error(ErrorCode::protocol, text("hello message: no role ", role));
   if (hello.claim.from < -1 || hello.claim.to < -1)
     throw Error(ErrorCode::protocol, text("hello message: no rank ", std::min(hello.claim.from, hello.claim.to)));

@@ -35,7 +35,7 @@ inline constexpr std::chrono::milliseconds kHandshakeLimit{2000};
 inline constexpr std::chrono::milliseconds kConnectHandshakeLimit{10000};
 inline constexpr std::size_t kMaxJobBytes = 255;
 
-enum class Role : std::uint8_t { rendezvous = 1, data, control, launcher, ping };
+enum class Role : std::uint8_t { rendezvous = 1, data, control, launcher, ping, agent };
 
 // What both ends must share.
 struct Credentials {

@@ -32,19 +32,27 @@ std::shared_ptr<LinkMaker> LinkRouter::begin(std::uint64_t group) {
 void LinkRouter::remove(std::uint64_t group) {
   const std::lock_guard lock(mutex_);
   routes_.erase(group);
+  left_.push_back(group);
+  if (left_.size() > kMaxLeft) left_.pop_front();
+}
+
+bool LinkRouter::has_left(std::uint64_t group) const {
+  return std::find(left_.begin(), left_.end(), group) != left_.end();
 }
 
 bool LinkRouter::has_room(const Claim& claim) const {
   if (claim.role != Role::data) return true;
   const std::lock_guard lock(mutex_);
   const auto found = routes_.find(claim.group);
-  return early_ < max_early_ || (found != routes_.end() && found->second.begun);
+  if (found != routes_.end() && found->second.begun) return true;
+  return early_ < max_early_ || has_left(claim.group);
 }
 
 void LinkRouter::accepted(const Claim& claim, PeerConnections::Socket socket) {
   std::shared_ptr<LinkMaker> maker;
   try {
     const std::lock_guard lock(mutex_);
+    if (has_left(claim.group)) return;
     Route& route = routes_[claim.group];
     if (!route.maker) route.maker = std::make_shared<LinkMaker>(context_, claim.group);
     if (!route.begun) route.early_connections++, early_++;

@@ -1,6 +1,7 @@
 // The makers of all groups' links. Gives an accepted data connection to the maker of its group, and makes one if this
 // rank has not made the group yet.
 #pragma once
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,7 +19,7 @@ class LinkRouter {
   // This rank makes the group: its maker, with what peers have connected already. Any thread. Throws Error{network} if
   // there is no descriptor left.
   std::shared_ptr<LinkMaker> begin(std::uint64_t group);
-  // This rank has left the group. Any thread.
+  // This rank has left the group: later connections for it are closed. Any thread.
   void remove(std::uint64_t group);
 
   // On the background thread. There is always room for a group that this rank has made.
@@ -26,6 +27,9 @@ class LinkRouter {
   void accepted(const Claim& claim, PeerConnections::Socket socket);
 
  private:
+  bool has_left(std::uint64_t group) const;
+
+  static constexpr std::size_t kMaxLeft = 1024;  // groups that are remembered
   struct Route {
     std::shared_ptr<LinkMaker> maker;
     std::size_t early_connections = 0;
@@ -37,7 +41,8 @@ class LinkRouter {
 
   mutable std::mutex mutex_;  // guards what follows
   std::map<std::uint64_t, Route> routes_;
-  std::size_t early_ = 0;  // connections for groups that this rank has not made
+  std::deque<std::uint64_t> left_;  // groups, the newest last
+  std::size_t early_ = 0;           // connections for groups that this rank has not made
 };
 
 }  // namespace anello::net

@@ -5,7 +5,12 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <anello/error.hpp>
+#include <asio/ip/v6_only.hpp>
 #include <cerrno>
+
+#include "ring/base/text.hpp"
+#include "ring/net/addresses.hpp"
 
 namespace anello::net {
 
@@ -32,6 +37,21 @@ void open_socket(Socket& socket, const tcp& protocol, asio::error_code& error) {
 template void open_socket(tcp::socket&, const tcp&, asio::error_code&);
 template void open_socket(tcp::acceptor&, const tcp&, asio::error_code&);
 
+void listen(tcp::acceptor& acceptor, const tcp::endpoint& where) {
+  try {
+    asio::error_code failure;
+    open_socket(acceptor, where.protocol(), failure);
+    if (failure) throw asio::system_error(failure);
+    acceptor.set_option(tcp::acceptor::reuse_address(true));
+    if (where.address() == asio::ip::address_v6::any()) acceptor.set_option(asio::ip::v6_only(false));
+    acceptor.bind(where);
+    acceptor.listen();
+  } catch (const asio::system_error& error) {
+    throw Error(ErrorCode::network, text("cannot listen on ", host_port(where.address().to_string(), where.port()),
+                                         ": ", error.code().message()));
+  }
+}
+
 tcp::socket accept_socket(tcp::acceptor& acceptor, asio::error_code& error) {
   tcp::socket socket(acceptor.get_executor());
   sockaddr_storage peer{};
@@ -44,6 +64,11 @@ tcp::socket accept_socket(tcp::acceptor& acceptor, asio::error_code& error) {
   socket.assign(peer.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), accepted.get(), error);
   if (!error) accepted.release();
   return socket;
+}
+
+const char* any_address() {
+  const Descriptor probe(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return probe ? "::" : "0.0.0.0";
 }
 
 std::size_t free_descriptors() {

@@ -13,8 +13,15 @@ namespace anello::net {
 template <class Socket>
 void open_socket(Socket& socket, const asio::ip::tcp& protocol, asio::error_code& error);
 
+// Opens the acceptor and listens; port 0 is any free one, and :: is all addresses, of IPv4 too. Throws Error{network}
+// that names the address and the port.
+void listen(asio::ip::tcp::acceptor& acceptor, const asio::ip::tcp::endpoint& where);
+
 // The next pending connection; `error` is would_block if there is none and the acceptor is non-blocking.
 asio::ip::tcp::socket accept_socket(asio::ip::tcp::acceptor& acceptor, asio::error_code& error);
+
+// "::", which takes connections of both families, or "0.0.0.0" where the kernel has no IPv6.
+const char* any_address();
 
 // Descriptors that this process may still open.
 std::size_t free_descriptors();

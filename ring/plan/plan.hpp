@@ -17,7 +17,8 @@ enum class Act : std::uint8_t {
   send,    // place goes to the stream's peer
   copy,    // what the peer sends goes to place
   reduce,  // place = the one source combined with what the peer sends
-  fold,    // local: place = the sources combined in their order; a fold of one source is a copy
+  fold,    // local: place = the sources combined in their order; one source is copied. The place itself as the one
+           // source: it is rounded to what would be sent, where elements travel as a narrower type
 };
 enum class Space : std::uint8_t { input, output, scratch };  // scratch: memory of the executor, for one plan only
 
@@ -71,6 +72,7 @@ struct Plan {
   std::uint64_t output_base = 0;                     // the same for the output
   std::uint64_t scratch_elems = 0;                   // what the executor must provide
   std::uint64_t sent_elems = 0, received_elems = 0;  // by all its steps
+  bool reduces = false;                              // some step reduces or folds
   bool out_of_place_only = false;                    // every range begins at 0, and its operands lie anywhere
   bool pairwise = false;        // two ranks reduce into what they are sending to each other: links must hold some of it
   std::vector<Step> steps;      // grouped by stream, in program order within each

@@ -28,8 +28,20 @@ void tidy(std::vector<Dep>& deps) {
 
 }  // namespace
 
+PlanBuilder::Subset PlanBuilder::begin_among(std::span<const int> members, Space contributions) {
+  ANELLO_CHECK(contributions != Space::scratch);
+  Subset subset{{}, 0, contributions == Space::input ? subset_.contributions : contributions};
+  subset.members.reserve(members.size());
+  for (const int member : members) subset.members.push_back(rank_of(member));
+  const auto self = std::ranges::find(subset.members, plan_.rank);
+  ANELLO_CHECK(self != subset.members.end());
+  subset.rank = int(self - subset.members.begin());
+  return std::exchange(subset_, std::move(subset));
+}
+
 void PlanBuilder::add(Act act, int peer, Range range, Operand place, std::span<const Operand> sources) {
   if (range.count == 0) return;
+  if (peer >= 0) peer = rank_of(peer);
   Item item;
   item.step.range = range;
   item.step.place = place;
@@ -37,7 +49,7 @@ void PlanBuilder::add(Act act, int peer, Range range, Operand place, std::span<c
   item.step.sources = std::uint32_t(sources.size());
   item.step.act = act;
   item.step.order = std::uint32_t(items_.size());
-  item.step.incoming_left = act == Act::reduce && peer < rank();
+  item.step.incoming_left = act == Act::reduce && peer < plan_.rank;
   item.peer = peer;
   item.second_half = slab_ % 2 != 0;
   items_.push_back(item);
@@ -61,17 +73,21 @@ void PlanBuilder::fold(Range range, Operand to, std::span<const Operand> sources
 
 Operand PlanBuilder::at(Space space, Range range) const {
   ANELLO_CHECK(space != Space::scratch);
+  if (space == Space::input) space = subset_.contributions;
   return {space, range.begin - plan_.base(space)};
 }
 Operand PlanBuilder::scratch(std::uint64_t elems) {
-  const Operand fresh{Space::scratch, scratch_used_};  // in this slab's half, until place_scratch()
-  scratch_used_ += (elems + kScratchAlignElems - 1) / kScratchAlignElems * kScratchAlignElems;
-  scratch_max_ = std::max(scratch_max_, scratch_used_);
+  std::uint64_t& used = scratch_used_[slab_ % 2];
+  const Operand fresh{Space::scratch, used};  // in this slab's half, until place_scratch()
+  used += (elems + kScratchAlignElems - 1) / kScratchAlignElems * kScratchAlignElems;
+  scratch_max_ = std::max(scratch_max_, used);
   return fresh;
 }
-void PlanBuilder::next_slab() {
-  slab_++;
-  scratch_used_ = 0;
+void PlanBuilder::slab(std::uint64_t index) {
+  slab_ = index;
+  if (index < slabs_) return;
+  slabs_ = index + 1;
+  scratch_used_[index % 2] = 0;
 }
 
 Plan PlanBuilder::finish() && {
@@ -84,7 +100,7 @@ Plan PlanBuilder::finish() && {
 }
 
 void PlanBuilder::place_scratch() {
-  plan_.scratch_elems = slab_ == 0 ? scratch_max_ : 2 * scratch_max_;
+  plan_.scratch_elems = slabs_ == 1 ? scratch_max_ : 2 * scratch_max_;
   for (Item& item : items_) {
     if (!item.second_half) continue;
     if (item.step.place.space == Space::scratch) item.step.place.at += scratch_max_;
@@ -169,6 +185,7 @@ void PlanBuilder::assemble() {
     Step& step = plan_.steps.emplace_back(items_[i].step);
     carry(plan_.sources, sources_, step.first_source, step.sources);
     carry(plan_.deps, deps_, step.first_dep, step.deps);
+    plan_.reduces |= step.act == Act::reduce || step.act == Act::fold;
     if (step.act == Act::send) plan_.sent_elems += step.range.count;
     if (step.act == Act::copy || step.act == Act::reduce) plan_.received_elems += step.range.count;
   }

@@ -2,6 +2,7 @@
 // builder derives from what the steps read and write which of them really have to wait, and for how much. No
 // dependency is written by hand. Used by one thread, thrown away by finish().
 #pragma once
+#include <array>
 #include <span>
 
 #include "ring/plan/plan.hpp"
@@ -12,8 +13,8 @@ class PlanBuilder {
  public:
   // `frame` is a plan without steps: rank, world, and the sizes and bases of input and output.
   explicit PlanBuilder(Plan frame) : plan_(std::move(frame)) {}
-  int rank() const { return plan_.rank; }
-  int world() const { return plan_.world; }
+  int rank() const { return subset_.members.empty() ? plan_.rank : subset_.rank; }
+  int world() const { return subset_.members.empty() ? plan_.world : int(subset_.members.size()); }
 
   // Steps of no elements are left out; the peer leaves its side out likewise.
   void send(int peer, Range range, Operand from);
@@ -27,14 +28,28 @@ class PlanBuilder {
   void reduce(int peer, Range range, Space local) { reduce(peer, range, at(Space::output, range), at(local, range)); }
   void fold(Range range, std::span<const Operand> sources) { fold(range, at(Space::output, range), sources); }
 
+  // Where elements travel as a narrower type: rounds the output as if it had been sent. Otherwise nothing happens.
+  void round(Range range) { fold(range, std::array{at(Space::output, range)}); }
+
   Operand at(Space space, Range range) const;  // input or output
-  Operand scratch(std::uint64_t elems);        // memory for intermediate results, until next_slab()
+  Operand scratch(std::uint64_t elems);        // memory for intermediate results of this slab
+
+  // Calls emit(), which adds steps among `members` only; this rank is one of them. Until emit() returns, rank(),
+  // world() and peers are positions in `members`, and input is read from `contributions`. So an algorithm for a whole
+  // world also serves some of its ranks, and can add up what earlier steps left in the output. In a nested call,
+  // `members` are positions in the outer call's `members`.
+  template <class Emit>
+  void among(std::span<const int> members, Space contributions, Emit emit) {
+    Subset before = begin_among(members, contributions);
+    emit();
+    subset_ = std::move(before);
+  }
 
   void pairwise() { plan_.pairwise = true; }  // Plan::pairwise
 
-  // What follows is a slab of its own. Slabs use the two halves of the scratch in turn, so that one can begin while the
-  // one before is still on its way.
-  void next_slab();
+  // What follows belongs to this slab; steps of two that follow each other may take turns. Slabs use the two halves of
+  // the scratch in turn, so that one can begin while the one before is still on its way.
+  void slab(std::uint64_t index);
 
   Plan finish() &&;
 
@@ -44,6 +59,14 @@ class PlanBuilder {
     std::int32_t peer = -1;
     bool second_half = false;  // of the scratch
   };
+  // The ranks that what is written is for.
+  struct Subset {
+    std::vector<int> members;  // ranks of the world; empty: all
+    int rank = 0;              // this rank's position among them
+    Space contributions = Space::input;
+  };
+  int rank_of(int peer) const { return subset_.members.empty() ? peer : subset_.members[std::size_t(peer)]; }
+  Subset begin_among(std::span<const int> members, Space contributions);  // returns the one before
   void add(Act act, int peer, Range range, Operand place, std::span<const Operand> sources);
   void place_scratch();
   void number_streams();
@@ -52,12 +75,14 @@ class PlanBuilder {
   void assemble();
 
   Plan plan_;
+  Subset subset_;
   std::vector<Item> items_;  // in program order, as all that follows but by_stream_
   std::vector<Operand> sources_;
   std::vector<Dep> deps_;
   std::vector<std::uint32_t> position_;   // item -> its place in the plan's steps
   std::vector<std::uint32_t> by_stream_;  // and back
-  std::uint64_t slab_ = 0, scratch_used_ = 0, scratch_max_ = 0;
+  std::uint64_t slab_ = 0, slabs_ = 1, scratch_max_ = 0;
+  std::array<std::uint64_t, 2> scratch_used_{};  // of each half
 };
 
 }  // namespace anello::plan

@@ -12,14 +12,32 @@ inline Range chunk(Range whole, int index, int parts) {
   return {whole.begin + i * shorter + std::min(i, longer), shorter + (i < longer)};
 }
 
-// Calls emit(slab) for each slab of [0, count); slab_elems 0 makes one of all.
+// Calls first(slab), second(slab) and third(slab) for each slab of [0, count); slab_elems 0 makes one of all. A slab's
+// second() comes after first() of the next one, and its third() after second() of the next one: what two ranks exchange
+// is sent in this order, so slabs can go on while those before them wait for other ranks.
+template <class First, class Second, class Third>
+void each_slab(PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems, First first, Second second,
+               Third third) {
+  if (count == 0) return;
+  if (slab_elems == 0) slab_elems = count;
+  const std::uint64_t slabs = (count - 1) / slab_elems + 1;
+  const auto emit = [&](std::uint64_t index, auto& part) {
+    if (index >= slabs) return;  // also of one before the first
+    builder.slab(index);
+    part(Range{index * slab_elems, std::min(slab_elems, count - index * slab_elems)});
+  };
+  for (std::uint64_t index = 0; index < slabs + 2; index++) {
+    emit(index, first);
+    emit(index - 1, second);
+    emit(index - 2, third);
+  }
+}
+
+// The same where a slab has only one part.
 template <class Emit>
 void each_slab(PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems, Emit emit) {
-  if (slab_elems == 0) slab_elems = count;
-  for (std::uint64_t at = 0; at < count; at += slab_elems) {
-    if (at != 0) builder.next_slab();
-    emit(Range{at, std::min(slab_elems, count - at)});
-  }
+  const auto nothing = [](Range) {};
+  each_slab(builder, count, slab_elems, emit, nothing, nothing);
 }
 
 }  // namespace anello::plan

@@ -25,7 +25,8 @@ Execution::Memory Execution::allocate(std::size_t bytes) {
 void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output) {
   plan_ = &plan;
   arithmetic_ = arithmetic;
-  if (!receive_buffer_) receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
+  if (!receive_buffer_ && (plan.reduces || arithmetic.widen))
+    receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
   const std::size_t bytes = plan.scratch_elems << arithmetic.shift;
   if (bytes > scratch_bytes_) {
     scratch_.reset();
@@ -257,6 +258,7 @@ void Execution::fold_block(const plan::Step& step, std::uint64_t from, std::uint
   const Bytes place = run(step.place, from, elems);
   const std::byte* left = run(source[0], from, elems).data();
   if (step.sources == 1 && left != place.data()) std::memcpy(place.data(), left, place.size());
+  if (step.sources == 1 && source[0] == step.place && arithmetic_.narrow) round(place);
   if (step.sources > 1 && arithmetic_.add_to_f32) return fold_in_f32(step, from, elems);
   for (std::uint32_t k = 1; k < step.sources; k++) {
     if (k == 1) left = contribution(source[0], left, elems);
@@ -264,6 +266,17 @@ void Execution::fold_block(const plan::Step& step, std::uint64_t from, std::uint
     std::byte* out = k + 1 < step.sources ? block(kPartialBlock) : place.data();
     arithmetic_.combine(out, left, right, elems);
     left = out;
+  }
+}
+
+// To what the others receive, if it is sent.
+void Execution::round(Bytes memory) const {
+  std::array<std::byte, kBlockBytes> narrow;
+  while (!memory.empty()) {
+    const Bytes some = memory.first(std::min(memory.size(), kBlockBytes));
+    arithmetic_.narrow(narrow.data(), some.data(), some.size() >> arithmetic_.shift);
+    arithmetic_.widen(some.data(), narrow.data(), some.size() >> arithmetic_.shift);
+    memory = memory.subspan(some.size());
   }
 }
 

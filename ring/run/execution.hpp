@@ -86,6 +86,7 @@ class Execution {
   std::byte* block(int which) const { return receive_buffer_.get() + kReceiveBytes + std::size_t(which) * kBlockBytes; }
   void fold(const plan::Step& step, std::uint64_t from, std::uint64_t to);
   void fold_block(const plan::Step& step, std::uint64_t from, std::uint64_t elems);
+  void round(Bytes memory) const;
   void fold_in_f32(const plan::Step& step, std::uint64_t from, std::uint64_t elems);
 
   const plan::Plan* plan_ = nullptr;

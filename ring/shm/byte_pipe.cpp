@@ -7,21 +7,37 @@
 
 namespace anello::shm {
 
-// align() may have moved `written_` beyond what fits; then there is no room until the reader has followed.
+// align() or a line may have moved `written_` beyond what fits; then there is no room until the reader has followed. A
+// piece that does not fit is cut at a multiple of kElementBytes: the rest may come in a line, and no element is split.
 std::size_t PipeWriter::room() const {
-  const std::uint64_t used = written_ - read_;
-  return used < memory_.size() ? memory_.size() - used : 0;
+  const std::uint64_t end = (read_ + memory_.size()) / kElementBytes * kElementBytes;
+  return written_ < end ? end - written_ : 0;
+}
+
+// False if the next line is not free.
+bool PipeWriter::write_line(ConstBytes piece) {
+  std::uint64_t& end = line_ends_[lined_ % PipeState::kLines];
+  if (end > read_) read_ = state_.read.load(std::memory_order_acquire);
+  if (end > read_) return false;
+  PipeState::Line& line = state_.lines[lined_++ % PipeState::kLines];
+  std::memcpy(line.bytes.data(), piece.data(), piece.size());
+  line.head.store(written_ << PipeState::kLengthBits | piece.size(), std::memory_order_release);
+  end = taken_ = written_ += piece.size();
+  return true;
 }
 
 std::size_t PipeWriter::write(ConstBytes piece, std::size_t max_bytes) {
-  if (pending() > 0) return 0;
+  if (pending() > 0 || piece.empty()) return 0;
+  if (piece.size() <= std::min(max_bytes, kShortBytes) && write_line(piece)) return piece.size();
   piece = piece.first(std::min(piece.size(), max_bytes));
   if (room() < piece.size()) read_ = state_.read.load(std::memory_order_acquire);
   piece = piece.first(std::min(piece.size(), room()));
+  if (piece.empty()) return 0;
   const std::size_t at = written_ % memory_.size(), first = std::min(piece.size(), memory_.size() - at);
   std::memcpy(memory_.data() + at, piece.data(), first);
   std::memcpy(memory_.data(), piece.data() + first, piece.size() - first);
   taken_ = written_ += piece.size();
+  unpublished_ = true;
   return piece.size();
 }
 
@@ -31,6 +47,7 @@ bool PipeWriter::refer(const Place& place) {
   if (end > read_) return false;
   state_.references[referred_ % PipeState::kReferences] = {written_, place};
   referred_++;
+  unpublished_ = true;
   end = written_ += place.bytes;
   return true;
 }
@@ -47,10 +64,15 @@ void PipeWriter::revoke() {
   if (pending() > 0) state_.revoked.store(1);
 }
 
-// In this order: a reader that sees the new `written` also sees the references before it.
+// In this order: a reader that sees the new `written` also sees the references and lines before it.
 bool PipeWriter::publish() {
-  state_.referred.store(referred_, std::memory_order_release);
-  state_.written.store(written_);
+  if (std::exchange(unpublished_, false)) {
+    state_.referred.store(referred_, std::memory_order_release);
+    state_.lined.store(lined_, std::memory_order_release);
+    state_.written.store(written_);
+  } else {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
   return state_.reader_sleeps.load() != 0 && state_.reader_sleeps.exchange(0) != 0;
 }
 
@@ -62,11 +84,24 @@ bool PipeWriter::may_sleep() {
   return false;
 }
 
+// What lies in the next line, from read_ on; empty if that was read before, or other bytes come first.
+ConstBytes PipeReader::line() {
+  const PipeState::Line& line = state_.lines[lines_ % PipeState::kLines];
+  const std::uint64_t head = line.head.load(std::memory_order_acquire);
+  const std::size_t bytes = head % (1U << PipeState::kLengthBits);
+  line_begin_ = head >> PipeState::kLengthBits;
+  line_end_ = line_begin_ + bytes;
+  if (read_ < line_begin_ || read_ >= line_end_) return {};
+  if (bytes > kShortBytes) throw Error(ErrorCode::protocol, "shared memory: a line that claims more bytes than fit");
+  return ConstBytes(line.bytes).first(bytes).subspan(read_ - line_begin_);
+}
+
 // True if there is something to read; then `reference_` is the first reference not yet consumed, if stands_.
 bool PipeReader::look() {
   if (std::int64_t(written_ - read_) <= 0) {
     written_ = state_.written.load(std::memory_order_acquire);
     if (std::int64_t(written_ - read_) <= 0) return false;
+    lined_ = state_.lined.load(std::memory_order_acquire);
   }
   if (stands_ || taken_up_ == state_.referred.load(std::memory_order_acquire)) return true;
   reference_ = state_.references[taken_up_++ % PipeState::kReferences];
@@ -84,9 +119,19 @@ std::optional<Place> PipeReader::referred() {
 }
 
 ConstBytes PipeReader::peek() {
-  if (!look() || (stands_ && reference_.begin <= read_)) return {};
-  const std::uint64_t there = (stands_ ? std::min(written_, reference_.begin) : written_) - read_;
-  if (there > memory_.size()) throw Error(ErrorCode::protocol, "shared memory: the writer claims more bytes than fit");
+  if (lines_ < lined_ || std::int64_t(written_ - read_) <= 0)
+    if (const ConstBytes run = line(); !run.empty()) return run;
+  if (!look()) return {};
+  std::uint64_t until = written_;
+  if (lines_ < lined_) {
+    if (const ConstBytes run = line(); !run.empty()) return run;
+    until = std::min(until, line_begin_);
+  }
+  if (stands_) until = std::min(until, reference_.begin);
+  if (until <= read_) return {};
+  const std::uint64_t there = until - read_;  // with what the writer skipped in front of a line or a reference
+  if (there >= memory_.size() + kLineBytes)
+    throw Error(ErrorCode::protocol, "shared memory: the writer claims more bytes than fit");
   const std::size_t at = read_ % memory_.size();
   return memory_.subspan(at, std::min<std::size_t>(there, memory_.size() - at));
 }
@@ -98,6 +143,7 @@ bool PipeReader::consume(std::size_t bytes) {
     if (state_.revoked.load() != 0)
       throw Error(ErrorCode::network, "shared memory: the operation was given up while its tensor was being read");
   }
+  if (read_ < line_end_ && read_ + bytes == line_end_) lines_++;
   read_ += bytes;
   if (stands_ && read_ >= reference_.begin + reference_.place.bytes) stands_ = false;
   state_.read.store(read_);
@@ -106,8 +152,8 @@ bool PipeReader::consume(std::size_t bytes) {
 
 bool PipeReader::may_sleep() {
   state_.reader_sleeps.store(1);
-  written_ = state_.written.load();
-  if (std::int64_t(written_ - read_) <= 0) return true;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (line().empty() && !look()) return true;
   state_.reader_sleeps.store(0);
   return false;
 }

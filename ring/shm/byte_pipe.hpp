@@ -1,7 +1,8 @@
 // Bytes from one process to another through memory that both have mapped: a ring with one writer and one reader. Each
 // owns a counter and never waits. Positions count all bytes ever written, so the difference is what can be read.
 // Bytes in memory that the reader can map need not be copied: the writer then puts down a reference to them, and their
-// positions stay empty in the ring.
+// positions stay empty in the ring. So do those of a short message, which travels in a cache line of its own together
+// with the flag that it is there: the reader waits for one cache line to come, not for the counter and then the bytes.
 // A side that is about to sleep sets its flag and looks at the other counter once more; the side that then moves its
 // counter sees the flag, and its function returns that it must wake the other. (Sequentially consistent: one of the two
 // sees the other.)
@@ -16,6 +17,7 @@
 namespace anello::shm {
 
 inline constexpr std::size_t kLineBytes = 64;
+inline constexpr std::size_t kElementBytes = 8;  // of the largest element
 
 // The shared part, all zero at first. Counters that different sides write share no cache line.
 struct PipeState {
@@ -26,12 +28,21 @@ struct PipeState {
   };
   alignas(kLineBytes) std::atomic<std::uint64_t> written;
   std::atomic<std::uint64_t> referred;  // references ever made
+  std::atomic<std::uint64_t> lined;     // lines ever used, before `written`
   std::atomic<std::uint32_t> revoked;   // 1: what references that are not taken point to may have changed
   alignas(kLineBytes) std::atomic<std::uint64_t> read;
   alignas(kLineBytes) std::atomic<std::uint32_t> reader_sleeps;
   std::atomic<std::uint32_t> writer_sleeps;
   alignas(kLineBytes) std::array<Reference, kReferences> references;
+  struct alignas(kLineBytes) Line {
+    std::atomic<std::uint64_t> head;  // position of the first byte << kLengthBits | number of bytes
+    std::array<std::byte, kLineBytes - sizeof(std::uint64_t)> bytes;
+  };
+  static constexpr std::size_t kLines = 16;  // at a time
+  static constexpr int kLengthBits = 6;
+  std::array<Line, kLines> lines;
 };
+inline constexpr std::size_t kShortBytes = sizeof(PipeState::Line::bytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
 // The memory's size is a multiple of kLineBytes.
@@ -39,7 +50,8 @@ class PipeWriter {
  public:
   PipeWriter(PipeState& state, Bytes memory) : state_(state), memory_(memory) {}
 
-  // Copies what fits, max_bytes at most, and returns how much: nothing while references are pending.
+  // Copies what fits, max_bytes at most, and returns how much: nothing while references are pending. A piece of up to
+  // kShortBytes becomes visible at once if a line is free.
   std::size_t write(ConstBytes piece, std::size_t max_bytes);
   // Instead of a copy. False if kReferences are pending already.
   bool refer(const Place& place);
@@ -62,12 +74,16 @@ class PipeWriter {
 
  private:
   std::size_t room() const;
+  bool write_line(ConstBytes piece);
   PipeState& state_;
   Bytes memory_;
   std::uint64_t written_ = 0, taken_ = 0;
   std::uint64_t read_ = 0;                     // as last seen
   std::uint64_t referred_ = 0, released_ = 0;  // references made; those among them that do not stand any more
   std::array<std::uint64_t, PipeState::kReferences> ends_{};  // of the references that may be pending
+  std::uint64_t lined_ = 0;                                   // lines used
+  std::array<std::uint64_t, PipeState::kLines> line_ends_{};  // of what they hold
+  bool unpublished_ = false;                                  // something was written or referred to, not in a line
 };
 
 class PipeReader {
@@ -76,9 +92,9 @@ class PipeReader {
 
   // Where the next bytes lie, up to the end of the reference; nothing if they were copied or have not come.
   std::optional<Place> referred();
-  // The next bytes that were copied, up to the memory's end or a reference; empty if there are none. Valid until
-  // consume(). A reader that aligns must know how many bytes come before: after them may lie skipped ones.
-  // Throws Error{protocol} if the other side claims more than fits.
+  // The next bytes that were copied, up to the memory's end, a reference or a line; empty if there are none. Valid
+  // until consume(). A reader that aligns must know how many bytes come before: after them may lie skipped ones. Throws
+  // Error{protocol} if the other side claims more than fits.
   ConstBytes peek();
   // True if the writer sleeps and must be woken. Throws Error{network} if the bytes were referred to and the writer has
   // revoked them: what was read may be anything.
@@ -88,12 +104,16 @@ class PipeReader {
 
  private:
   bool look();
+  ConstBytes line();
   PipeState& state_;
   ConstBytes memory_;
   std::uint64_t written_ = 0, read_ = 0;  // `written_` as last seen
   std::uint64_t taken_up_ = 0;            // references read so far, with the current one
   bool stands_ = false;                   // there is a current reference: at read_ or later
-  PipeState::Reference reference_{};      // the current one
+  std::uint64_t lines_ = 0, lined_ = 0;   // lines read; used before `written_`
+  std::uint64_t line_begin_ = 0;          // of what the next line holds, or held when it was used before
+  std::uint64_t line_end_ = 0;
+  PipeState::Reference reference_{};  // the current one
 };
 
 }  // namespace anello::shm

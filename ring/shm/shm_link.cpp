@@ -101,8 +101,9 @@ std::size_t ShmLink::recv_into(std::span<const Bytes> pieces) {
 }
 
 ConstBytes ShmLink::peek() {
-  const std::optional<Place> place = in_.referred();
-  const ConstBytes run = place ? memory_of(*place) : in_.peek();
+  ConstBytes run = in_.peek();
+  if (run.empty())
+    if (const std::optional<Place> place = in_.referred()) run = memory_of(*place);
   return run.first(std::min(run.size(), kBiteBytes));
 }
 

@@ -47,11 +47,12 @@ Record FlightRecorder::newest() const {
   return record;
 }
 
-std::optional<Signature> FlightRecorder::begun(std::uint64_t sequence) const {
+std::optional<Call> FlightRecorder::begun(std::uint64_t sequence) const {
   const std::lock_guard lock(mutex_);
-  const Signature& signature = begun_[sequence % kBegun].signature;
+  const Record& record = begun_[sequence % kBegun];
+  const Signature& signature = record.signature;
   if (signature.generation == 0 || signature.sequence != sequence) return std::nullopt;  // generation 0: no record
-  return signature;
+  return Call(signature, std::string(record.title()));
 }
 
 std::optional<Signature> FlightRecorder::ends_at(std::uint64_t sequence) {

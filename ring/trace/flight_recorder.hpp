@@ -28,7 +28,7 @@ class FlightRecorder {
   Record newest() const;  // after end(), by the thread that called it
 
   // The operation of that number, if it has begun and is among the last kBegun.
-  std::optional<Signature> begun(std::uint64_t sequence) const;
+  std::optional<Call> begun(std::uint64_t sequence) const;
 
   // From now on operations of that number and above can never be completed. Returns the one that is underway, if it is
   // one of them.

@@ -88,9 +88,10 @@ void World::Impl::start(const world::Exchange& exchange, const Settings& setting
   memories_ = {""};
   if (identity_.size > 1 || world::Diagnosis::serves(settings)) event_loop_.emplace();
   if (identity_.size > 1) join(exchange, settings);
+  progress_thread_ = std::make_shared<group::ProgressThread>(wait_policy_);
   std::vector<int> all(std::size_t(identity_.size));
   std::iota(all.begin(), all.end(), 0);
-  all_ranks_ = make_group(0, "the world", std::move(all));
+  all_ranks_ = Group::Impl::handle(make_group(0, "the world", std::move(all)));
   if (identity_.size > 1) {
     control_->connect(deadline, check);
     exchange({});  // no rank begins before all ranks are connected
@@ -101,13 +102,12 @@ void World::Impl::start(const world::Exchange& exchange, const Settings& setting
 
 // Otherwise the ranks that are connected already would report that this rank died.
 void World::Impl::report_failed_start(const std::exception& why) {
-  constexpr std::chrono::milliseconds kLimit{200};
   if (!control_) return;
   const auto* error = dynamic_cast<const Error*>(&why);
   control_->propose(
       error ? failure::Verdict{error->code(), error->rank(), error->message()}  // no effect if there is a verdict
             : failure::Verdict{ErrorCode::network, identity_.rank, text("cannot set up the world: ", why.what())});
-  control_->leave(0, kLimit);
+  control_->leave(0);
 }
 
 void World::Impl::join(const world::Exchange& exchange, const Settings& settings) {
@@ -140,7 +140,8 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
     peers.push_back(std::move(them.endpoint));
   }
   for (const auto& [node, load] : loads) facts_.oversubscribed |= load.shares_cores();
-  shares_cores_ = loads.at(identity_.node_rank).shares_cores();
+  const bool shares_cores = loads.at(identity_.node_rank).shares_cores();
+  wait_policy_ = link::WaitPolicy::of(settings.spin, settings.yields, shares_cores);
 
   control_.emplace(context, *peer_connections_, identity_, hosts_, diagnosis_.recorders(), settings.silence_limit,
                    [this](const failure::Verdict& why) { diagnosis_.failed(why); });
@@ -186,6 +187,9 @@ world::WorldMaker::Layout world::WorldMaker::layout(const World& world) {
 }
 std::uint16_t world::WorldMaker::port(const World& world) {
   return world.impl_->port();
+}
+const std::string& world::WorldMaker::address(const World& world) {
+  return world.impl_->identity().address;
 }
 
 World world::WorldMaker::make(const Identity& identity, const world::Exchange& exchange, const Settings& settings,

@@ -44,6 +44,7 @@ class WorldMaker {
   static Layout layout(const World& world);
   // The port where this rank listens for other ranks and for the launcher. 0: it does not listen.
   static std::uint16_t port(const World& world);
+  static const std::string& address(const World& world);  // numeric, which the other ranks connect to
 };
 
 }  // namespace anello::world

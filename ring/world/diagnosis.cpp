@@ -10,6 +10,7 @@
 #include "ring/base/file.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
+#include "ring/base/wall_clock.hpp"
 #include "ring/net/http_page.hpp"
 #include "ring/net/on_signal.hpp"
 #include "ring/trace/flight_file.hpp"
@@ -84,7 +85,6 @@ std::string Diagnosis::metrics() const {
 }
 
 std::string Diagnosis::flight(std::string_view why) const {
-  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   const trace::FlightHead head{.job = identity_.job,
                                .host = identity_.host,
                                .why = why,
@@ -92,7 +92,7 @@ std::string Diagnosis::flight(std::string_view why) const {
                                .incarnation = identity_.incarnation,
                                .rank = identity_.rank,
                                .size = identity_.size,
-                               .unix_us = std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count(),
+                               .unix_us = wall_clock_us(),
                                .now = trace::TickClock::now()};
   return flight_json(head, clock_.scale(), recorders_.histories());
 }
@@ -103,7 +103,7 @@ void Diagnosis::write_flight(const std::string& path, std::string_view why) cons
 
 void Diagnosis::failed(const failure::Verdict& why) {
   if (failed_.exchange(true)) return;
-  send_last_word(settings_.report_fd, {identity_.rank, why.culprit, why.message});
+  send_last_word(settings_.report_fd, {identity_.rank, why.culprit, why.message, identity_.generation});
   const bool by_a_program = why.code == ErrorCode::aborted && why.culprit >= 0;  // it knows what was wrong
   if (by_a_program) return;
   write_flight_file(why.message);

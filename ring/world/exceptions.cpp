@@ -1,7 +1,9 @@
 // Exceptions that end a rank: what the other ranks are sent. One that unwinds the stack destroys the World, and its
 // text cannot be read then; the goodbye says that there was one. One that is not caught ends the process, and a
 // terminate handler can read its text; it calls abort_all().
+#include <atomic>
 #include <exception>
+#include <memory>
 #include <set>
 
 #include "ring/base/text.hpp"
@@ -11,12 +13,19 @@ namespace anello {
 
 // The worlds of this process that have started and have not left.
 struct World::Impl::Alive {
+  const ProcessMark process;
   std::mutex mutex;
   std::set<Impl*> worlds;
 };
+// Outlives static objects, one of which may be a World. A child that fork() made has a list of its own: the worlds are
+// its parent's, and a thread that does not exist in the child may have the parent's mutex.
 World::Impl::Alive& World::Impl::alive() {
-  static auto* all = new Alive;  // outlives static objects, one of which may be a World
-  return *all;
+  static std::atomic<Alive*> newest = new Alive;
+  Alive* own = newest;
+  if (!own->process.in_child()) return *own;
+  auto made = std::make_unique<Alive>();
+  if (newest.compare_exchange_strong(own, made.get())) own = made.release();
+  return *own;
 }
 
 void World::Impl::enlist() {
@@ -38,7 +47,7 @@ void World::Impl::abort_all(std::string_view reason) {
   for (Impl* world : alive().worlds) {
     if (!world->control_) continue;
     world->abort(reason);
-    world->control_->leave(0, kGoodbyeLimit);
+    world->control_->leave(0);
   }
 }
 

@@ -1,6 +1,5 @@
 // How a world makes its groups. The first is the world itself.
 #include <algorithm>
-#include <iterator>
 #include <set>
 
 #include "ring/base/text.hpp"
@@ -21,26 +20,40 @@ std::string name_of(const std::vector<int>& members) {
 
 std::shared_ptr<Group::Impl> World::Impl::make_group(std::vector<int> members) {
   const std::uint64_t group = identify(members);
-  std::string name = name_of(members);
-  auto made = make_group(group, std::move(name), std::move(members));
-  std::vector<std::unique_ptr<Group::Impl>> done;  // destroyed without the lock
+  std::shared_ptr<Group::Impl> made;
+  try {
+    made = make_group(group, name_of(members), members);
+  } catch (const std::exception&) {  // no descriptor, or no memory: the next try has the same number
+    const std::lock_guard lock(mutex_);
+    made_[members]--;
+    throw;
+  }
+  const auto over = groups_that_are_over();  // destroyed without the lock
   const std::lock_guard lock(mutex_);
-  const auto idle = std::partition(kept_.begin(), kept_.end(), [](const auto& each) { return !each->idle(); });
-  done.assign(std::move_iterator(idle), std::move_iterator(kept_.end()));
-  kept_.erase(idle, kept_.end());
   if (left_) group::refuse("group", "this rank's world has ended");
-  std::erase_if(groups_, [](const auto& each) { return each.expired(); });
+  std::erase_if(groups_, [&](const auto& each) { return std::ranges::find(over, each) != over.end(); });
   groups_.push_back(made);
-  return made;
+  return Group::Impl::handle(made);
 }
 
-// If the world has ended, the group ends here.
-void World::Impl::keep(std::unique_ptr<Group::Impl> group) {
+// Groups lock themselves before they lock the world, so they are asked without its lock.
+std::vector<std::shared_ptr<Group::Impl>> World::Impl::groups_that_are_over() {
+  std::unique_lock lock(mutex_);
+  std::vector<std::shared_ptr<Group::Impl>> groups = groups_;
+  lock.unlock();
+  std::erase_if(groups, [](const auto& each) { return !each->is_over(); });
+  return groups;
+}
+
+void World::Impl::forget(const Group::Impl& group) {
   const std::lock_guard lock(mutex_);
-  if (!left_) kept_.push_back(std::move(group));
+  std::erase_if(groups_, [&](const auto& each) { return each.get() == &group; });
 }
 
-// One for each direction, so that two ranks that send to each other do not wait for each other.
+// One for each direction, with a baton and a link of its own: a send that waits for its receiver has neither the baton
+// nor the bytes of the way back, so two ranks that send to each other cannot wait for each other. One link for both
+// ways would save 2 descriptors a pair over TCP, 3 through memory; but the thread with its baton would have to move two
+// operations at a time, also in a call that blocks.
 std::shared_ptr<Group::Impl> World::Impl::make_pair(std::uint64_t within, int from, int to) {
   constexpr std::uint64_t kTransfers = 0x7472616e73666572;  // so that it differs from groups of two members
   const std::uint64_t group =
@@ -57,17 +70,20 @@ std::uint64_t World::Impl::identify(const std::vector<int>& members) {
 }
 
 std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::string name, std::vector<int> members) {
-  std::set<int> nodes;
+  std::vector<int> hosts;
   std::set<std::string> memories;
   for (const int member : members) {
-    nodes.insert(nodes_[std::size_t(member)]);
+    hosts.push_back(nodes_[std::size_t(member)]);
     memories.insert(memories_[std::size_t(member)]);
   }
   algorithms::Facts facts = facts_;
   facts.world = int(members.size());
-  facts.hosts = int(nodes.size());
+  facts.hosts = int(std::set<int>(hosts.begin(), hosts.end()).size());
   facts.memory = memories.size() == 1 && !memories.contains("");
   if (group == 0) facts_ = facts;
+
+  const bool several_on_hosts = facts.hosts > 1 && facts.hosts < facts.world;
+  if (!several_on_hosts) hosts.clear();
 
   const int rank = int(std::find(members.begin(), members.end(), identity_.rank) - members.begin());
   const auto maker = link_router_ ? link_router_->begin(group) : nullptr;
@@ -76,30 +92,28 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
                       .name = std::move(name),
                       .members = std::move(members),
                       .bell = maker ? maker->bell() : std::make_shared<link::Bell>()});
-  group::OperationQueue::GroupConfig config{
-      .rank = rank,
-      .generation = identity_.generation,
-      .facts = facts,
-      .table = table_,
-      .settings = settings_,
-      .wait_policy = link::WaitPolicy::of(settings_.spin, settings_.yields, shares_cores_),
-      .group = info,
-      .recorder = std::make_shared<trace::FlightRecorder>(),
-      .timeline = &timeline_collector_.timeline()};
+  group::OperationQueue::GroupConfig config{.rank = rank,
+                                            .generation = identity_.generation,
+                                            .facts = facts,
+                                            .hosts = std::move(hosts),
+                                            .table = table_,
+                                            .settings = settings_,
+                                            .wait_policy = wait_policy_,
+                                            .progress_thread = progress_thread_,
+                                            .group = info,
+                                            .recorder = std::make_shared<trace::FlightRecorder>(),
+                                            .timeline = &timeline_collector_.timeline()};
   Group::Impl::GroupContext context{
       .recorders = &diagnosis_.recorders(),
       .make_group = [this](std::vector<int> some) { return make_group(std::move(some)); },
       .make_transfers = [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); },
-      .keep = [this](std::unique_ptr<Group::Impl> ends) { keep(std::move(ends)); },
+      .forget = [this](const Group::Impl& over) { forget(over); },
       .abort = [this](std::string_view reason) { abort(reason); }};
-  const auto shared = [](auto... arguments) {
-    return std::shared_ptr<Group::Impl>(new Group::Impl(std::move(arguments)...), Group::Impl::release);
-  };
-  if (!control_) return shared(std::move(config), nullptr, std::move(context));
+  if (!control_) return std::make_shared<Group::Impl>(std::move(config), nullptr, std::move(context));
   context.control = &*control_;
   context.link_router = &*link_router_;
   auto links = std::make_shared<net::DataLinks>(info, rank, maker);
-  return shared(std::move(config), std::move(links), std::move(context));
+  return std::make_shared<Group::Impl>(std::move(config), std::move(links), std::move(context));
 }
 
 }  // namespace anello

@@ -12,13 +12,15 @@ namespace anello::world {
 std::string encode(const LastWord& word) {
   Writer out;
   out.i32(word.rank).i32(word.culprit).str(std::string_view(word.message).substr(0, LastWord::kMaxMessageBytes));
+  out.u32(word.generation);
   return std::move(out).take();
 }
 
 std::optional<LastWord> decode_last_word(std::string_view bytes) {
   try {
     Reader in("last word", bytes);
-    LastWord word{in.i32(), in.i32(), printable(in.str(LastWord::kMaxMessageBytes), LastWord::kMaxMessageBytes)};
+    LastWord word{in.i32(), in.i32(), printable(in.str(LastWord::kMaxMessageBytes), LastWord::kMaxMessageBytes),
+                  in.u32()};
     in.finish();
     return word;
   } catch (const Error&) {

@@ -14,6 +14,7 @@ struct LastWord {
 
   std::int32_t rank = 0, culprit = -1;  // who reports, and who is at fault; -1: no single rank
   std::string message;                  // the failure
+  std::uint32_t generation = 0;         // of the world that failed; 0: the rank has joined none
 };
 
 std::string encode(const LastWord& word);

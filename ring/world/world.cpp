@@ -61,9 +61,11 @@ void World::stop_timeline() {
   impl_->tracing().stop(*this, host(rank()));
 }
 Counters World::counters() const {
+  impl_->check_process();
   return impl_->diagnosis().counters();
 }
 void World::write_flight(const std::string& path) const {
+  impl_->check_process();
   impl_->diagnosis().write_flight(path, "the program asked for it");
 }
 
@@ -87,6 +89,10 @@ const std::string& World::Impl::host(int rank) const {
   return hosts_[std::size_t(rank)];
 }
 
+void World::Impl::check_process() const {
+  all_ranks_->queue().check_process();
+}
+
 void World::Impl::abort(std::string_view reason) {
   const int rank = identity_.rank;
   const std::string why = text("rank ", rank, " on ", identity_.host, " ended the world: ", reason);
@@ -103,20 +109,17 @@ void World::Impl::finish() {
 
 // Groups before the world, so that the others learn how many operations of each group were completed.
 void World::Impl::leave() {
-  std::vector<std::weak_ptr<Group::Impl>> groups;
-  std::vector<std::unique_ptr<Group::Impl>> kept;
+  std::vector<std::shared_ptr<Group::Impl>> groups;
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(left_, true)) return;
-    groups = groups_;
-    kept = std::move(kept_);
+    groups = std::move(groups_);
   }
   delist();
-  for (const auto& each : kept) each->leave();
-  for (const auto& each : groups)
-    if (const auto group = each.lock()) group->leave();
+  for (const auto& group : groups) group->leave();
   if (all_ranks_) all_ranks_->leave();
-  if (control_ && all_ranks_) control_->leave(all_ranks_->completed(), kGoodbyeLimit);
+  if (progress_thread_) progress_thread_->stop();
+  if (control_ && all_ranks_) control_->leave(all_ranks_->completed());
   if (event_loop_) event_loop_->stop();
   save_timeline();
   flush_log(kLogLimit);

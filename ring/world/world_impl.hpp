@@ -21,8 +21,6 @@ namespace anello {
 
 class World::Impl {
  public:
-  static constexpr std::chrono::milliseconds kGoodbyeLimit{500};
-
   Impl(const Identity& identity, const world::Exchange& exchange, const Settings& settings,
        const world::StartCheck& check);
   ~Impl();
@@ -42,6 +40,7 @@ class World::Impl {
   world::Diagnosis& diagnosis() { return diagnosis_; }
   world::TimelineCollector& tracing() { return timeline_collector_; }
   bool in_child() const { return process_.in_child(); }
+  void check_process() const;  // throws Error{invalid_argument} in a child
 
  private:
   void start(const world::Exchange& exchange, const Settings& settings, const world::StartCheck& check);
@@ -51,7 +50,8 @@ class World::Impl {
   std::shared_ptr<Group::Impl> make_group(std::vector<int> members);
   std::shared_ptr<Group::Impl> make_group(std::uint64_t group, std::string name, std::vector<int> members);
   std::shared_ptr<Group::Impl> make_pair(std::uint64_t within, int from, int to);
-  void keep(std::unique_ptr<Group::Impl> group);
+  std::vector<std::shared_ptr<Group::Impl>> groups_that_are_over();
+  void forget(const Group::Impl& group);
   std::uint64_t identify(const std::vector<int>& members);
   struct Alive;
   static Alive& alive();
@@ -66,22 +66,23 @@ class World::Impl {
   Settings settings_;
   world::Diagnosis diagnosis_{identity_, settings_};
   world::TimelineCollector timeline_collector_;
-  algorithms::Facts facts_;                   // equal on all ranks
-  algorithms::Table table_;                   // equal on all ranks
-  std::vector<std::string> hosts_;            // by rank
-  std::vector<int> nodes_;                    // by rank
-  std::vector<std::string> memories_;         // by rank: ranks with the same text can share memory
-  bool shares_cores_ = false;                 // this host has more ranks than cores for them
+  algorithms::Facts facts_;            // equal on all ranks
+  algorithms::Table table_;            // equal on all ranks
+  std::vector<std::string> hosts_;     // by rank
+  std::vector<int> nodes_;             // by rank
+  std::vector<std::string> memories_;  // by rank: ranks with the same text can share memory
+  link::WaitPolicy wait_policy_;
   std::optional<net::EventLoop> event_loop_;  // not in a world of one that serves nothing, like the next three
   world::Diagnosis::Services services_;
   std::optional<net::PeerConnections> peer_connections_;
   std::optional<net::ControlPlane> control_;
   std::optional<net::LinkRouter> link_router_;
 
-  std::mutex mutex_;                                // guards what follows
-  std::map<std::vector<int>, std::uint64_t> made_;  // how many groups of these members were made
-  std::vector<std::weak_ptr<Group::Impl>> groups_;
-  std::vector<std::unique_ptr<Group::Impl>> kept_;  // without handles, until their operations are done
+  std::shared_ptr<group::ProgressThread> progress_thread_;
+
+  std::mutex mutex_;                                  // guards what follows
+  std::map<std::vector<int>, std::uint64_t> made_;    // how many groups of these members were made
+  std::vector<std::shared_ptr<Group::Impl>> groups_;  // also without handles, until their operations are done
   std::shared_ptr<Group::Impl> all_ranks_;
   bool left_ = false;
 };

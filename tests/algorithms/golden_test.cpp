@@ -1,5 +1,6 @@
 // Plans as they are printed. A file of golden/ holds the plans of all ranks of the operation that its name describes:
-//   <algorithm or collective>.<ranks>x<count>[.root<r>][.slab<elements>][.<algorithm that keeps rank order>].txt
+//   <algorithm or collective>.<ranks>x<count>[.root<r>][.slab<elements>][.hosts<ranks>+<ranks>...]
+//   [.<algorithm that keeps rank order>].txt
 // Each was read and found right by hand; a difference is a change of what travels. ANELLO_GOLDEN=write rewrites the
 // files, keeping their first lines that begin with '#', and makes some for what has none.
 #include <gmock/gmock.h>
@@ -10,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -20,6 +22,7 @@
 #include "ring/algorithms/plans.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
+#include "tests/support/layouts.hpp"
 
 namespace anello::algorithms {
 namespace {
@@ -34,6 +37,9 @@ bool writes() {
   return environment("ANELLO_GOLDEN") == "write";
 }
 
+// The algorithm between hosts in the files of two levels that must be there; files of others may be.
+constexpr Algorithm kBetweenHosts = Algorithm::ring;
+
 // All algorithms and collectives by name. An allreduce is named after its algorithm.
 std::map<std::string, Signature> subjects() {
   std::map<std::string, Signature> all;
@@ -44,6 +50,8 @@ std::map<std::string, Signature> subjects() {
     all[std::string(title)] = signature;
   };
   for (const Algorithm algorithm : all_algorithms()) add(name(algorithm), Kind::allreduce, algorithm);
+  for (const Levels levels : all_levels())
+    add(name(in_levels(levels, kBetweenHosts)), Kind::allreduce, in_levels(levels, kBetweenHosts));
   for (int kind = int(Kind::allreduce) + 1; name(Kind(kind)) != "?"; kind++)
     add(name(Kind(kind)), Kind(kind), Algorithm::automatic);
   return all;
@@ -59,6 +67,7 @@ std::optional<std::uint64_t> number(std::string_view digits) {
 struct Operation {
   Signature signature;
   Shape shape;
+  std::shared_ptr<const Hosts> hosts = nullptr;
 
   // One of the words between the dots after the first. False if it means nothing.
   bool take(std::string_view word) {
@@ -75,7 +84,18 @@ struct Operation {
       signature.slab_elems = std::uint32_t(number(word.substr(4)).value_or(0));
       return signature.slab_elems > 0;
     }
+    if (word.starts_with("hosts")) return take_hosts(std::string(word.substr(5)));
     return signature.kind != Kind::allreduce && parse(word, signature.algorithm);
+  }
+
+  // "3+2+1": how many ranks each host has, one after another.
+  bool take_hosts(const std::string& sizes) {
+    std::istringstream in(sizes);
+    std::vector<int> each;
+    for (std::string size; std::getline(in, size, '+');) each.push_back(int(number(size).value_or(0)));
+    hosts = std::make_shared<Hosts>(in_blocks(each).hosts);
+    shape.hosts = hosts.get();
+    return int(hosts->all_ranks().size()) == shape.world;
   }
 };
 
@@ -130,10 +150,15 @@ std::set<std::string> without_file(const std::set<std::string>& files) {
   return missing;
 }
 
+std::set<std::string> shapes_for(const std::string& subject) {
+  if (subject.find('+') == subject.npos) return {".3x7.txt", ".5x8.txt", ".3x7.slab4.txt"};
+  return {".4x8.hosts2+2.txt", ".6x12.hosts3+2+1.txt"};
+}
+
 void rewrite() {
   std::set<std::string> files = golden_files();
   for (const std::string& subject : without_file(files))
-    for (const char* shape : {".3x7.txt", ".5x8.txt", ".3x7.slab4.txt"}) files.insert(subject + shape);
+    for (const std::string& shape : shapes_for(subject)) files.insert(subject + shape);
   for (const std::string& file : files)
     if (const auto operation = operation_of(file)) {
       const std::string comment = comment_of(read(kFolder / file));
@@ -171,8 +196,14 @@ TEST(GoldenRules, ANameDescribesAnOperation) {
   EXPECT_EQ(reduce->signature.kind, Kind::reduce);
   EXPECT_EQ(reduce->signature.algorithm, Algorithm::star);
   EXPECT_EQ(reduce->shape, (Shape{0, 4, 7, 1}));
-  for (const char* wrong : {"rong.3x7.txt", "ring.txt", "ring.3x.txt", "ring.0x7.txt", "ring.3x7.slab0.txt",
-                            "ring.3x7.star.txt", "ring.3x7", "reduce.3x7.rootx.txt", "allreduce.3x7.txt"})
+  const auto shares = operation_of("shares+ring.6x7.hosts3+2+1.txt");
+  ASSERT_TRUE(shares);
+  EXPECT_EQ(shares->signature.algorithm, in_levels(Levels::shares, Algorithm::ring));
+  EXPECT_EQ(shares->hosts->max_ranks(), 3);
+  EXPECT_EQ(shares->hosts->of(4), 1);
+  for (const char* wrong : {"shares+ring.6x7.hosts3+2.txt", "shares+ring.6x7.hosts3+x.txt", "rong.3x7.txt", "ring.txt",
+                            "ring.3x.txt", "ring.0x7.txt", "ring.3x7.slab0.txt", "ring.3x7.star.txt", "ring.3x7",
+                            "reduce.3x7.rootx.txt", "allreduce.3x7.txt"})
     EXPECT_FALSE(operation_of(wrong)) << wrong;
 }
 

@@ -99,6 +99,34 @@ TEST(Choose, SlabsSuitWhatTheBytesGoThrough) {
   EXPECT_EQ(slab_elems(facts), 256 * kKiB);
 }
 
+TEST(Choose, TakesTwoLevelsWhereHostsHaveSeveralRanks) {
+  const auto choice = [](int hosts, int world, std::uint64_t bytes, bool rank_order = false) {
+    return choose({.world = world, .hosts = hosts, .bytes = bytes, .elem_bytes = 4, .rank_order = rank_order});
+  };
+  EXPECT_EQ(name(choice(2, 16, kKiB).algorithm), "leaders+one_shot");
+  EXPECT_EQ(name(choice(128, 1024, kKiB).algorithm), "leaders+recursive_doubling");
+  EXPECT_EQ(name(choice(2, 3, 64 * kMiB).algorithm), "shares+one_shot");
+  EXPECT_EQ(name(choice(3, 6, 64 * kKiB).algorithm), "shares+two_shot");
+  EXPECT_EQ(name(choice(128, 1024, kMiB).algorithm), "shares+grid");
+  EXPECT_EQ(levels_of(choice(4, 4, kMiB).algorithm), Levels::one) << "one rank on each host";
+  EXPECT_EQ(levels_of(choice(1, 8, kMiB).algorithm), Levels::one) << "one host";
+  for (const std::uint64_t bytes : kSizes)
+    EXPECT_TRUE(reproducible(choice(4, 16, bytes, true).algorithm)) << "rank order, " << bytes;
+}
+
+TEST(Choose, SlabsOfTwoLevelsOverlap) {
+  Facts facts{.world = 16, .hosts = 4, .bytes = 4 * kMiB, .elem_bytes = 4};
+  EXPECT_EQ(choose(facts).slab_elems, 256 * kKiB / 4);
+  facts.bytes = 256 * kKiB;
+  EXPECT_EQ(choose(facts).slab_elems, 128 * kKiB / 4);
+  facts.oversubscribed = true;
+  EXPECT_EQ(choose(facts).slab_elems, 0U);
+  facts = {.world = 1024, .hosts = 128, .bytes = 4 * kMiB, .elem_bytes = 4};
+  EXPECT_EQ(choose(facts).slab_elems, kMiB / 4);
+  facts.forced = Algorithm::ring;
+  EXPECT_EQ(choose(facts).slab_elems, 0U) << "chunks of 256 KiB";
+}
+
 TEST(Choose, OneRankCopies) {
   const Choice made = choose({.world = 1, .bytes = 64 * kMiB, .elem_bytes = 4, .slab_bytes = 4 * kMiB});
   EXPECT_EQ(made.slab_elems, 0U);

@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 
 // The message of the Error{protocol} that `read` must end in.
-std::string refusal(const std::function<void()>& read) {
+std::string protocol_error(const std::function<void()>& read) {
   try {
     read();
   } catch (const Error& error) {
@@ -53,30 +53,31 @@ TEST(Wire, IsLittleEndian) {
 TEST(Wire, EveryTruncationIsRefusedByName) {
   const std::string whole = message();
   for (std::size_t length = 0; length < whole.size(); length++)
-    EXPECT_THAT(refusal([&] { read_message(std::string_view(whole).substr(0, length)); }), HasSubstr("hello message"))
+    EXPECT_THAT(protocol_error([&] { read_message(std::string_view(whole).substr(0, length)); }),
+                HasSubstr("hello message"))
         << length;
 }
 
 TEST(Wire, BytesLeftOverAreRefused) {
-  EXPECT_THAT(refusal([] { read_message(message() + "xy"); }), HasSubstr("2 bytes too many"));
+  EXPECT_THAT(protocol_error([] { read_message(message() + "xy"); }), HasSubstr("2 bytes too many"));
 }
 
 TEST(Wire, AClaimAboveTheLimitIsRefusedBeforeItIsBelieved) {
   const std::string bytes = Writer().u32(std::numeric_limits<std::uint32_t>::max()).raw("abc").bytes();
-  EXPECT_THAT(refusal([&] { Reader("hello", bytes).str(100); }), HasSubstr("claims 4294967295 bytes where 100"));
+  EXPECT_THAT(protocol_error([&] { Reader("hello", bytes).str(100); }), HasSubstr("claims 4294967295 bytes where 100"));
 }
 
 TEST(Wire, AClaimAboveWhatIsThereIsRefused) {
   const std::string bytes = Writer().u32(50).raw("abc").bytes();
-  EXPECT_THAT(refusal([&] { Reader("hello", bytes).str(100); }), HasSubstr("50 bytes expected, 3 left"));
-  EXPECT_THAT(refusal([&] { Reader("hello", bytes).raw(std::numeric_limits<std::size_t>::max()); }),
+  EXPECT_THAT(protocol_error([&] { Reader("hello", bytes).str(100); }), HasSubstr("50 bytes expected, 3 left"));
+  EXPECT_THAT(protocol_error([&] { Reader("hello", bytes).raw(std::numeric_limits<std::size_t>::max()); }),
               HasSubstr("7 left"));
 }
 
 TEST(Wire, AStringOfExactlyTheLimitIsFine) {
   const std::string bytes = Writer().str("12345").bytes();
   EXPECT_EQ(Reader("hello", bytes).str(5), "12345");
-  EXPECT_THAT(refusal([&] { Reader("hello", bytes).str(4); }), HasSubstr("claims 5"));
+  EXPECT_THAT(protocol_error([&] { Reader("hello", bytes).str(4); }), HasSubstr("claims 5"));
 }
 
 TEST(Wire, StringsMayHoldAnything) {

@@ -45,6 +45,7 @@ class Scripts : public ::testing::Test {
   Outcome scaling(const std::string& arguments) const { return script("scaling.sh", arguments); }
   Outcome compare(const std::string& arguments) const { return script("compare.sh", arguments); }
   Outcome overlap(const std::string& arguments) const { return script("overlap.sh", arguments); }
+  Outcome startup(const std::string& arguments) const { return script("startup.sh", arguments); }
   Outcome netns(const std::string& arguments) const { return script("netns.sh", arguments); }
 
   std::filesystem::path folder_ =
@@ -84,6 +85,32 @@ TEST_F(Scripts, ScalingSaysWhatIsMissingOrWrong) {
   EXPECT_EQ(failed.code, 2);
   EXPECT_THAT(failed.err, HasSubstr("no such dataset"));
   EXPECT_THAT(failed.err, HasSubstr("anello-train failed on 2 ranks"));
+}
+
+TEST_F(Scripts, StartupRunsEachInTurn) {
+  const std::string order = (folder_ / "order").string();
+  for (const std::string name : {"anello-bench-hello", "anello-bench-hello-openmpi", "anello-bench-hello-mpich"})
+    program(name, "echo ${0##*-} >>" + order);
+  program("mpirun.openmpi", "exec \"${!#}\"");
+  program("mpiexec.mpich", "[[ $1 == -n && $2 == 3 ]] && sleep 0.2 && exec \"$3\"");
+  program("torchrun", "[[ $* == *' --nproc_per_node=3 '* ]] && echo torchrun >>" + order);
+  const Outcome outcome = startup("-n 3 -r 2");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("medians of 2 runs"));
+  EXPECT_THAT(outcome.out, ContainsRegex("ranks +anello +CPU +openmpi +CPU +ratio +mpich +CPU +ratio"));
+  EXPECT_THAT(outcome.out, ContainsRegex(" 3 +[0-9.]+ s +[0-9.]+ s +[0-9.]+ s +[0-9.]+ s +[0-9.]+ +[0-9.]+ s"));
+  std::ifstream file(order);
+  EXPECT_EQ(std::string((std::istreambuf_iterator<char>(file)), {}),
+            "hello\nopenmpi\nmpich\ntorchrun\nhello\nopenmpi\nmpich\ntorchrun\n");
+}
+
+TEST_F(Scripts, StartupSaysWhatFailed) {
+  program("anello-bench-hello", "echo 'no rendezvous'; exit 1");
+  const Outcome failed = startup("-n 2 -r 1");
+  EXPECT_EQ(failed.code, 2);
+  EXPECT_THAT(failed.out, HasSubstr("mpich: left out: not here; install it"));
+  EXPECT_THAT(failed.err, AllOf(HasSubstr("no rendezvous"), HasSubstr("anello failed with 2 ranks")));
+  EXPECT_THAT(startup("-n 2,x").err, HasSubstr("-n '2,x' is not a list of numbers"));
 }
 
 TEST_F(Scripts, CompareTakesEachPeersBestAlgorithm) {

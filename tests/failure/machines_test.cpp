@@ -168,8 +168,8 @@ TEST(DeparturesAlone, a_goodbye_describes_the_last_operations) {
   departures.leave(0, 20);
   const auto goodbye = sent(flood).at(0);
   EXPECT_EQ(goodbye.completed, 20u);
-  ASSERT_THAT(goodbye.signatures, SizeIs(Departures::kLastSent));
-  EXPECT_EQ(goodbye.signatures.front().sequence, 12u);
+  ASSERT_THAT(goodbye.calls, SizeIs(Departures::kLastSent));
+  EXPECT_EQ(goodbye.calls.front().sequence, 12u);
   EXPECT_FALSE(departures.has_left(0)) << "a rank does not wait for itself";
 
   ControlMessage theirs = goodbye;
@@ -197,10 +197,10 @@ struct Alone {
   StallReports stalls{view, departures, mismatches, flood};
 };
 
-ControlMessage question(const Signature& operation, milliseconds period) {
+ControlMessage question(const Signature& operation, milliseconds period, std::uint32_t attempt = 0) {
   ControlMessage message{.origin = 0, .type = Type::stalled, .members = {0, 1, 2, 3}};
-  message.stall = {operation.group, operation.sequence, period};
-  message.signatures = {operation};
+  message.stall = {operation.group, operation.sequence, period, false, attempt};
+  message.calls = {operation};
   return message;
 }
 
@@ -242,7 +242,40 @@ TEST(StallReportsAlone, an_answer_alone_is_not_reported) {
   EXPECT_FALSE(alone.stalls.due());
 }
 
+// Rank 1 had called nothing when it answered the question before.
+TEST(StallReportsAlone, an_answer_counts_for_the_question_that_it_answers) {
+  Alone alone(0, 4);
+  alone.stalls.receive_question(question(operation(7, 100), milliseconds(60000), 1), kFirstMoment);
+  for (const std::uint32_t attempt : {0, 1})
+    alone.stalls.receive_answer({.origin = 1,
+                                 .type = Type::answer,
+                                 .stall = {0, 7, milliseconds(60000), false, attempt},
+                                 .answer = {attempt ? StallAnswer::State::waits : StallAnswer::State::not_called}});
+  alone.stalls.tick(alone.stalls.due().value());
+  EXPECT_THAT(alone.stalls.take_completed().reports, ElementsAre(testing::HasSubstr("; ranks 0, 1 wait")));
+}
+
 // Of a large group, a rank that is not in it does not get the list of members.
+// A question names them as runs: those of any regular group, and of any group of 512.
+TEST(StallReportsAlone, a_question_names_the_members_of_a_large_group) {
+  constexpr int kWorld = 100'000;
+  std::vector<int> even, mixed, too_mixed;
+  for (int rank = 0; rank < kWorld; rank += 2) even.push_back(rank);
+  for (int k = 0; k < 600; k++) (k < 512 ? mixed : too_mixed).push_back(k * k * 7 % 4099);
+  too_mixed.insert(too_mixed.end(), mixed.begin(), mixed.end());
+  const auto sent = [](const std::vector<int>& members) {
+    ControlMessage message = question(operation(7, 100), milliseconds(60000));
+    message.group_name = std::string(ControlMessage::kMaxNameBytes, 'g');
+    message.calls.front().name = std::string(ControlMessage::kMaxCallNameBytes, 'n');
+    message.members = members;
+    const std::string bytes = encode(message);
+    EXPECT_LE(bytes.size(), ControlMessage::kMaxBytes);
+    return decode_control_message(bytes, kWorld).members;
+  };
+  for (const std::vector<int>& members : {even, mixed, {5}, {9, 7, 5}, {}}) EXPECT_EQ(sent(members), members);
+  EXPECT_THAT(sent(too_mixed), IsEmpty());
+}
+
 TEST(StallReportsAlone, nobody_is_said_to_have_come_if_the_members_are_not_known) {
   Alone alone(1, 4);
   Signature in_group = operation(7, 100);
@@ -291,6 +324,31 @@ TEST(MismatchDetectorAlone, a_mismatch_is_the_higher_ranks) {
   EXPECT_EQ(detector.receive_waiting(2, operation(7, 101)).value().culprit, 2);
 }
 
+TEST(MismatchDetectorAlone, gives_both_operations_with_their_names) {
+  const Call mine(operation(7, 101), "weights");
+  Alone alone(1, 4, [&](auto, std::uint64_t sequence) { return sequence == 7 ? std::optional(mine) : std::nullopt; });
+  EXPECT_THAT(alone.mismatches.receive_waiting(0, Call(operation(7, 100), "loss")).value().message,
+              HasSubstr("rank 0 calls allreduce #7 (sum of 100 f32) 'loss', rank 1 calls allreduce #7 (sum of 101 f32) "
+                        "'weights'"));
+}
+
+// A signature on a data connection has no name.
+TEST(MismatchDetectorAlone, asks_the_peer_before_it_proposes_what_a_data_connection_showed) {
+  const Call mine(operation(7, 101), "weights");
+  Alone alone(1, 4, [&](auto, std::uint64_t sequence) { return sequence == 7 ? std::optional(mine) : std::nullopt; });
+  alone.mismatches.differs(mine, {ErrorCode::mismatch, 1, "without names"}, kFirstMoment);
+  const std::vector<std::string> sent = alone.flood.take_outbox();
+  ASSERT_THAT(sent, SizeIs(1));
+  const ControlMessage message = decode_control_message(sent[0], 4);
+  EXPECT_EQ(message.type, Type::waiting);
+  EXPECT_EQ(message.calls.front(), mine);
+  EXPECT_EQ(message.calls.front().name, "weights");
+  const milliseconds due = alone.mismatches.due().value();
+  EXPECT_FALSE(alone.mismatches.tick(due - milliseconds(1)));
+  EXPECT_EQ(alone.mismatches.tick(due).value().message, "without names");
+  EXPECT_FALSE(alone.mismatches.due());
+}
+
 // Everybody would say the same.
 TEST(MismatchDetectorAlone, says_nothing_that_another_rank_has_said) {
   for (int rank = 1; rank < 40; rank++) {
@@ -319,7 +377,7 @@ TEST(MismatchDetectorAlone, says_nothing_of_what_moves_again) {
 TEST(MismatchDetectorAlone, remembers_what_it_was_told_of_operations_to_come) {
   bool begun = false;
   Alone alone(1, 4, [&](auto, std::uint64_t sequence) {
-    return begun && sequence == 7 ? std::optional(operation(7, 101)) : std::nullopt;
+    return begun && sequence == 7 ? std::optional<Call>(operation(7, 101)) : std::nullopt;
   });
   EXPECT_FALSE(alone.mismatches.receive_waiting(0, operation(7, 100)));
   begun = true;

@@ -25,7 +25,7 @@ using testing::Milliseconds;
 using testing::Process;
 
 constexpr int kRanks = 4;
-// Below those that the system gives to whoever asks for any.
+// Below those that the system gives to a process that asks for any port.
 constexpr std::uint16_t kServerPort = 24100, kServerMetrics = 24101, kRankPorts = 24110, kRankMetrics = 24120;
 constexpr Milliseconds kJobLimit{600'000};
 const std::string kSecret(64, 's');

@@ -10,7 +10,7 @@ namespace anello::faults {
 struct Job {
   std::string server;                // the program `anello`
   std::vector<std::string> command;  // of each rank; goes on until its input ends, or the siege has
-  long of_each_kind = 0;             // strangers; 0: nobody comes
+  long of_each_kind = 0;             // strangers; 0: none
   long a_second = 0;
 };
 

@@ -2,6 +2,7 @@
 // with 1 if anything was not as promised.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <numeric>
@@ -11,13 +12,14 @@
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
 #include "tests/faults/besieged.hpp"
+#include "tests/faults/cut.hpp"
 #include "tests/faults/soak.hpp"
 
 namespace anello::faults {
 namespace {
 
 constexpr std::string_view kUsage =
-    "usage: anello-faults none|server|kill|stop|pause TRIALS [FIRST-SEED]\n"
+    "usage: anello-faults none|server|kill|stop|pause|cut TRIALS [FIRST-SEED]\n"
     "       anello-faults soak SECONDS [FIRST-SEED]\n"
     "       anello-faults strangers OF-EACH-KIND [ROUNDS]\n";
 
@@ -33,15 +35,27 @@ int run_soak(long seconds, long first) {
   return soaked.wrong + soaked.leaks == 0 && soaked.operations > 0 ? 0 : 1;
 }
 
-int run(Fault fault, long trials, long first) {
+struct Tried {
+  std::string trial;
+  Result result;
+};
+Tried try_cut(std::uint64_t seed) {
+  const Cut cut = any_cut(seed);
+  return {describe(cut), carry_out(cut)};
+}
+Tried try_fault(Fault fault, std::uint64_t seed) {
+  const Trial trial = any_trial(fault, seed);
+  return {describe(trial), carry_out(trial, ANELLO_VICTIM)};
+}
+
+int run(const std::string& fault, const std::function<Tried(std::uint64_t seed)>& carry_out, long trials, long first) {
   std::vector<long> latest_ms;
   long wrong = 0, in_good_order = 0;
   for (long seed = first; seed < first + trials; seed++) {
-    const Trial trial = any_trial(fault, std::uint64_t(seed));
-    const Result result = carry_out(trial, ANELLO_VICTIM);
+    const auto [trial, result] = carry_out(std::uint64_t(seed));
     if (!result.wrong.empty()) {
       wrong++;
-      say(text("seed ", seed, ": ", describe(trial), ": ", result.wrong));
+      say(text("seed ", seed, ": ", trial, ": ", result.wrong));
     }
     if (result.latest) latest_ms.push_back(result.latest->count());
     in_good_order += !result.told;
@@ -50,7 +64,7 @@ int run(Fault fault, long trials, long first) {
   const auto percentile = [&](std::size_t percent) {
     return latest_ms.empty() ? -1 : latest_ms[(latest_ms.size() - 1) * percent / 100];
   };
-  std::cout << text(trials, " worlds, fault ", name(fault), ": ", wrong, " not as promised, ", in_good_order,
+  std::cout << text(trials, " worlds, fault ", fault, ": ", wrong, " not as promised, ", in_good_order,
                     " ended in good order; the last survivor knew after (ms) p50 ", percentile(50), ", p99 ",
                     percentile(99), ", most ", percentile(100), "\n");
   return wrong == 0 ? 0 : 1;
@@ -95,13 +109,15 @@ int run_siege(long of_each_kind, long rounds) {
 int main(int argc, char** argv) {
   using namespace anello;
   using namespace anello::faults;
-  const std::string kSoak = "soak", kSiege = "strangers";
+  const std::string kSoak = "soak", kSiege = "strangers", kCut = "cut";
   const std::map<std::string, Fault> faults{{"none", Fault::none},
                                             {"server", Fault::server},
                                             {"kill", Fault::kill},
                                             {"stop", Fault::stop},
                                             {"pause", Fault::pause}};
-  if (argc < 3 || argc > 4 || (!faults.contains(argv[1]) && argv[1] != kSoak && argv[1] != kSiege)) {
+  const bool is_known =
+      argc > 1 && (faults.contains(argv[1]) || argv[1] == kSoak || argv[1] == kSiege || argv[1] == kCut);
+  if (argc < 3 || argc > 4 || !is_known) {
     std::cerr << kUsage;
     return 2;
   }
@@ -109,7 +125,10 @@ int main(int argc, char** argv) {
     const long amount = parse_number("TRIALS or SECONDS", argv[2], 1, 1'000'000);
     if (argv[1] == kSiege) return run_siege(amount, argc == 4 ? parse_number("ROUNDS", argv[3], 1, 1000) : 1);
     const long first = argc == 4 ? parse_number("FIRST-SEED", argv[3], 1, 1L << 40) : 1;
-    return argv[1] == kSoak ? run_soak(amount, first) : run(faults.at(argv[1]), amount, first);
+    if (argv[1] == kSoak) return run_soak(amount, first);
+    if (argv[1] == kCut) return run(kCut, try_cut, amount, first);
+    const auto with_fault = [fault = faults.at(argv[1])](std::uint64_t seed) { return try_fault(fault, seed); };
+    return run(argv[1], with_fault, amount, first);
   } catch (const std::exception& e) {
     std::cerr << text("anello-faults: ", e.what(), "\n");
     return 2;

@@ -43,7 +43,7 @@ awaitable<void> say(tcp::socket& socket, std::string bytes) {
   co_await asio::async_write(socket, asio::buffer(bytes), redirect_error(use_awaitable, ended));
 }
 
-// What a rank says, and what it proves to whoever asks: a challenge of the listener's own making.
+// What a rank sends, and what it proves to a listener: an answer to a challenge that the listener made.
 struct Recording {
   std::string hello, proof;
 };

@@ -40,7 +40,7 @@ class Siege {
 
   // Until all have come and gone.
   void wait();
-  // Connections that were made, by kind. A door that nobody is behind yet is tried again.
+  // Connections that were made, by kind. A port where no process listens yet is tried again.
   std::array<long, kHostiles> made() const;
 
  private:

@@ -10,6 +10,7 @@ namespace anello::faults {
 struct Soaked {
   long worlds = 0, wrong = 0, leaks = 0;
   std::array<long, 5> faults{};  // by Fault
+  long cuts = 0;
   std::uint64_t operations = 0;  // of surviving ranks
 };
 

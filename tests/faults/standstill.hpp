@@ -1,5 +1,5 @@
 // Watches whether the machine stands still, as a virtual one does while its host pauses it: then no process can keep
-// what it promised, and the time is nobody's. A thread that naps, and adds up by how much naps were too long.
+// what it promised, and that time does not count. A thread that naps, and adds up by how much naps were too long.
 #pragma once
 #include <atomic>
 #include <chrono>

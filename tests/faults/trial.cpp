@@ -10,6 +10,7 @@
 
 #include "rendezvous/server.hpp"
 #include "ring/base/text.hpp"
+#include "ring/failure/control_graph.hpp"
 #include "tests/faults/standstill.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/random.hpp"
@@ -37,7 +38,7 @@ Outcome outcome_of(const std::string& said) {
   Outcome outcome;
   std::istringstream lines(said);
   for (std::string line; std::getline(lines, line);) {
-    if (line == "ready") continue;
+    if (line == "ready" || line == "remaining") continue;
     std::istringstream words(line);
     std::int64_t at = 0;
     words >> outcome.what >> outcome.operations >> at >> outcome.code >> outcome.culprit;
@@ -71,7 +72,13 @@ class Stage {
  private:
   bool harmless() const { return trial_.fault != Fault::kill && trial_.fault != Fault::stop; }
   bool spared(int rank) const { return rank != trial_.victim || harmless(); }
-  milliseconds promised() const { return trial_.fault == Fault::stop ? trial_.silence_limit + kSoon : kSoon; }
+  bool leaves(int rank) const { return std::ranges::find(trial_.leaving, rank) != trial_.leaving.end(); }
+  // A rank with which no remaining rank is connected yet is found by a ping, after half of the limit.
+  milliseconds promised() const {
+    const milliseconds silence = trial_.fault == Fault::stop ? trial_.silence_limit : milliseconds(0);
+    const milliseconds ping = trial_.moment == Moment::departing ? trial_.silence_limit / 2 : milliseconds(0);
+    return silence + ping + kSoon;
+  }
   milliseconds limit() const { return promised() + kLong; }
 
   void start_rank(int rank) {
@@ -84,7 +91,9 @@ class Stage {
         text("ANELLO_SILENCE_LIMIT=", trial_.silence_limit.count()),
         text("ANELLO_LOG=", trial_.moment == Moment::unread ? "debug" : "warning"),
         "ANELLO_FLIGHT_DIR=none"};
-    ranks_.emplace_back(std::vector{program_, habit}, testing::Surroundings{.environment = environment});
+    std::vector<std::string> command{program_, habit};
+    for (const int each : trial_.leaving) command.push_back(text(each));
+    ranks_.emplace_back(command, testing::Surroundings{.environment = environment});
   }
 
   Process& process(int rank) { return ranks_[std::size_t(rank)]; }
@@ -124,15 +133,17 @@ class Stage {
 
   bool end_in_good_order() {
     std::this_thread::sleep_for(trial_.delay);
-    process(0).close_input();
+    int first = 0;  // of those that remain
+    while (leaves(first)) first++;
+    process(first).close_input();
     return survivors_end(kLong);
   }
 
   Result judge(steady_clock::time_point at) const {
     Result result;
-    const bool may_be_done = harmless() || trial_.moment == Moment::ending;
     for (int rank = 0; rank < trial_.ranks; rank++) {
       if (!spared(rank)) continue;
+      const bool may_be_done = harmless() || trial_.moment == Moment::ending || leaves(rank);
       const Outcome outcome = outcome_of(ranks_[std::size_t(rank)].out());
       const bool done = outcome.what == "done", told = outcome.what == "told";
       if (!(told && !harmless()) && !(done && may_be_done))
@@ -184,10 +195,29 @@ std::string_view name(Fault fault) {
   return kNames[std::size_t(fault)];
 }
 std::string_view name(Moment moment) {
-  constexpr std::array<std::string_view, std::size(kMoments)> kNames{"start",  "busy", "small",   "pausing", "parent",
-                                                                     "groups", "late", "forking", "unread",  "ending"};
+  constexpr std::array<std::string_view, std::size(kMoments)> kNames{
+      "start", "busy", "small", "pausing", "parent", "groups", "late", "forking", "unread", "departing", "ending"};
   return kNames[std::size_t(moment)];
 }
+
+namespace {
+
+// Some, of which neither the victim is one nor the last rank besides it. Most often all that are connected with the
+// victim from the start, if there are others.
+std::vector<int> any_leaving(const Trial& trial, Random& random) {
+  const std::vector<int> neighbours = failure::control_neighbours(trial.victim, trial.ranks);
+  std::vector<int> others;
+  for (int rank = 0; rank < trial.ranks; rank++)
+    if (rank != trial.victim) others.push_back(rank);
+  random.shuffle(others);
+  const auto is_neighbour = [&](int rank) { return std::ranges::find(neighbours, rank) != neighbours.end(); };
+  std::ranges::stable_partition(others, is_neighbour);
+  const bool has_others = neighbours.size() < others.size();
+  others.resize(random.from(has_others && random.percent(80) ? neighbours.size() : 1, others.size() - 1));
+  return others;
+}
+
+}  // namespace
 
 Trial any_trial(Fault fault, std::uint64_t seed) {
   Random random(seed);
@@ -196,17 +226,20 @@ Trial any_trial(Fault fault, std::uint64_t seed) {
   // The silence of a rank that has not joined is the start timeout's affair.
   if (fault != Fault::kill && (trial.moment == Moment::start || trial.moment == Moment::ending))
     trial.moment = Moment::busy;
-  trial.ranks = int(random.from(2, 8));
+  trial.ranks = int(random.from(trial.moment == Moment::departing ? 6 : 2, 8));
   trial.victim = int(random.below(std::uint64_t(trial.ranks)));
   const bool early = trial.moment == Moment::start || trial.moment == Moment::ending;
   trial.delay = milliseconds(random.below(early ? 60 : 200));
   trial.transport = random.percent(50) ? "tcp" : "auto";
+  if (trial.moment == Moment::departing) trial.leaving = any_leaving(trial, random);
   return trial;
 }
 
 std::string describe(const Trial& trial) {
+  std::string leaving;
+  for (const int rank : trial.leaving) leaving += text(" ", rank);
   return text(name(trial.fault), " rank ", trial.victim, " of ", trial.ranks, " (", trial.transport, "), ",
-              name(trial.moment), ", after ", trial.delay.count(), " ms");
+              name(trial.moment), leaving, ", after ", trial.delay.count(), " ms");
 }
 
 Result carry_out(const Trial& trial, const std::string& victim_program) {

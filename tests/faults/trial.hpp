@@ -18,9 +18,10 @@ enum class Fault {
   pause,   // SIGSTOP, and SIGCONT within the limit
 };
 // What the ranks do when the fault comes: the habits of victim.cpp, and the start.
-enum class Moment { start, busy, small, pausing, parent, groups, late, forking, unread, ending };
-inline constexpr Moment kMoments[] = {Moment::start,  Moment::busy, Moment::small,   Moment::pausing, Moment::parent,
-                                      Moment::groups, Moment::late, Moment::forking, Moment::unread,  Moment::ending};
+enum class Moment { start, busy, small, pausing, parent, groups, late, forking, unread, departing, ending };
+inline constexpr Moment kMoments[] = {Moment::start,  Moment::busy,      Moment::small, Moment::pausing,
+                                      Moment::parent, Moment::groups,    Moment::late,  Moment::forking,
+                                      Moment::unread, Moment::departing, Moment::ending};
 
 std::string_view name(Fault fault);
 std::string_view name(Moment moment);
@@ -32,6 +33,7 @@ struct Trial {
   milliseconds delay{0};  // after all were ready; at the start: after the last rank was started
   std::string transport = "auto";
   milliseconds silence_limit{3000};
+  std::vector<int> leaving = {};  // departing: the ranks that leave in good order when all were ready
 };
 Trial any_trial(Fault fault, std::uint64_t seed);
 std::string describe(const Trial& trial);

@@ -2,17 +2,21 @@
 // of it: a line "ready" once the world is there, then one that tells the outcome, the operations that went well, and
 // when (steady_clock, nanoseconds):
 //   done OPERATIONS NS | wrong OPERATIONS NS | told OPERATIONS NS CODE RANK MESSAGE
-// anello-victim busy|small|pausing|parent|groups|late|forking|unread|ending|departing
+// anello-victim busy|small|pausing|parent|groups|late|forking|unread|ending
+// anello-victim departing RANK...
 //   parent: has started another program, which goes on when the rank is dead
 //   groups: makes groups and sends in a ring, and drops them
 //   late: rank 0 comes to the first of these groups 5.5 s after the others
 //   forking: fork()s children that return from main() while the rank goes on
 //   unread: nothing reads its standard error, which is full
+//   departing: the ranks that are named leave at once; the others go on in a group of their own, in which the lowest
+//     one's standard input counts. They say "remaining" when all of them have come there.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <anello/anello.hpp>
 #include <chrono>
 #include <cstdlib>
@@ -89,38 +93,42 @@ void come_late(const anello::World& world, std::chrono::milliseconds lateness) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
-// False if a result is wrong.
-bool live(anello::World& world, const Habit& habit) {
+// What a rank does in a group until the standard input of the group's first rank ends. False if a result is wrong.
+bool work(anello::World& world, anello::Group& group, const Habit& habit) {
   std::vector<float> values(habit.elems);
-  const float sum = float(world.size() * (world.size() + 1)) / 2;
-  if (world.rank() == 0) come_late(world, habit.lateness);
+  const float sum = float(group.size() * (group.size() + 1)) / 2;
   for (int go_on = 1; go_on != 0;) {
     if (habit.groups && !use_groups(world)) return false;
     if (habit.forks && is_child_of_fork()) return is_child = true;
     for (int k = 0; k < habit.operations; k++) {
-      std::fill(values.begin(), values.end(), float(world.rank() + 1));
-      world.allreduce(values);
+      std::fill(values.begin(), values.end(), float(group.rank() + 1));
+      group.allreduce(values);
       for (const float value : values)
         if (value != sum) return false;
       operations++;
     }
     std::this_thread::sleep_for(habit.rest);
-    go_on = world.rank() != 0 || !input_ended();
-    world.allreduce(std::span(&go_on, 1), anello::Op::min);
+    go_on = group.rank() != 0 || !input_ended();
+    group.allreduce(std::span(&go_on, 1), anello::Op::min);
   }
   return true;
 }
 
-// All ranks leave except rank 0 and the one in the middle, which make a group. Rank 0 waits for the other for ever.
-void depart(anello::World& world) {
+bool live(anello::World& world, const Habit& habit) {
+  if (world.rank() == 0) come_late(world, habit.lateness);
+  return work(world, world, habit);
+}
+
+bool depart(anello::World& world, const std::vector<int>& leaving) {
+  std::vector<int> remaining;
+  for (int rank = 0; rank < world.size(); rank++)
+    if (std::find(leaving.begin(), leaving.end(), rank) == leaving.end()) remaining.push_back(rank);
   world.barrier();
-  const int other = world.size() / 2;
-  if (world.rank() != 0 && world.rank() != other) return;
-  anello::Group pair = world.group({0, other});
-  pair.barrier();
+  if (std::find(remaining.begin(), remaining.end(), world.rank()) == remaining.end()) return true;
+  anello::Group group = world.group(remaining);
+  group.barrier();
   std::cout << "remaining" << std::endl;
-  while (world.rank() == other) std::this_thread::sleep_for(std::chrono::hours(1));
-  pair.barrier();
+  return work(world, group, {});
 }
 
 void say(const std::string& outcome, const std::string& more = "") {
@@ -131,20 +139,27 @@ void say(const std::string& outcome, const std::string& more = "") {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc < 2) return 2;
   const std::string habit = argv[1];
+  const bool departs = habit == "departing";
+  const std::vector<std::string> named(argv + 2, argv + argc);
+  if (departs == named.empty()) return 2;
   if (habit == "unread") fill_standard_error();
   std::optional<anello::World> kept;  // until the outcome is said: ending a failed world takes its time too
   try {
     anello::World& world = kept.emplace(anello::init());
     if (habit == "parent" && std::system("sleep 60 </dev/null >/dev/null 2>&1 &") != 0) return 2;
     std::cout << "ready" << std::endl;
-    if (habit == "departing") return depart(world), kept.reset(), say("done"), 0;
+    std::vector<int> leaving;
+    for (const std::string& rank : named) leaving.push_back(std::stoi(rank));
     // A world that is made and ended is what is killed here.
-    const bool right = habit == "ending" || live(world, habit_of(habit));
+    const bool right = habit == "ending" || (departs ? depart(world, leaving) : live(world, habit_of(habit)));
     if (is_child) return 0;
     if (!right) return say("wrong"), 3;
-    world.finish();
+    if (departs)
+      kept.reset();
+    else
+      world.finish();
     say("done");
   } catch (const anello::Error& e) {
     say("told", " " + std::string(name(e.code())) + " " + std::to_string(e.rank()) + " " + e.what());

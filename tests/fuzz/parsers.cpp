@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "rendezvous/pmi_message.hpp"
 #include "rendezvous/protocol.hpp"
 #include "ring/algorithms/tuning_table.hpp"
 #include "ring/base/signature.hpp"
@@ -66,6 +67,16 @@ void rendezvous(std::string_view bytes) {
       [&] { require(encode(decode_request(encode(decode_request(bytes)))) == encode(decode_request(bytes))); });
   expect_value_or_error<ErrorCode::protocol>(
       [&] { require(encode(decode_reply(encode(decode_reply(bytes)))) == encode(decode_reply(bytes))); });
+}
+
+void pmi(std::string_view bytes) {
+  using namespace anello::rendezvous;
+  expect_value_or_error<ErrorCode::protocol>([&] {
+    const PmiMessage message = parse_pmi_message(bytes);
+    std::string again = "cmd=" + message.command;
+    for (const auto& [name, value] : message.fields) again += " " + name + "=" + value;
+    require(parse_pmi_message(again).fields == message.fields);
+  });
 }
 
 void signature(std::string_view bytes) {

@@ -10,6 +10,7 @@ namespace anello::fuzz {
 void control(std::string_view bytes);     // control messages, and what a FailureDetector makes of them
 void handshake(std::string_view bytes);   // what a connection opens with, and its proof
 void rendezvous(std::string_view bytes);  // requests to the server, and its replies
+void pmi(std::string_view bytes);         // lines of a process manager
 void signature(std::string_view bytes);   // of an operation, on data connections
 void peer_info(std::string_view bytes);   // what a rank tells of itself
 void addresses(std::string_view bytes);   // host:port, ranges of ports, names of interfaces
@@ -22,9 +23,10 @@ struct Parser {
   std::string_view name;
   void (*parse)(std::string_view bytes);
 };
-inline constexpr std::array<Parser, 10> kParsers{{{"control", control},
+inline constexpr std::array<Parser, 11> kParsers{{{"control", control},
                                                   {"handshake", handshake},
                                                   {"rendezvous", rendezvous},
+                                                  {"pmi", pmi},
                                                   {"signature", signature},
                                                   {"peer_info", peer_info},
                                                   {"addresses", addresses},

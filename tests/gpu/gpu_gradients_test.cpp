@@ -14,6 +14,7 @@ namespace {
 
 namespace fake = gpu::fake;
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 using ::testing::HasSubstr;
 
 GpuGroup gpus_of(World& world, const std::string& backend) {
@@ -176,6 +177,28 @@ TEST(GpuGradients, may_be_given_up) {
     if (world.rank() == 1) gradients.ready(0);
   });
   EXPECT_EQ(fake::alive(), 0);
+}
+
+// Rank 1 comes only when rank 0 has gone.
+TEST(GpuGradients, destroyed_in_a_step_do_not_wait_for_the_other_ranks) {
+  std::promise<void> gone;
+  for (const Told& told : told_on_all_ranks(2, [&](World& world) {
+         GpuGroup gpus = gpus_of(world, "staged");
+         std::vector<float> a(100);
+         {
+           GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}}, nullptr);
+           if (world.rank() == 1) gone.get_future().wait_for(seconds(30));
+           gradients.begin();
+           gradients.ready(0);
+           if (world.rank() == 1) gradients.finish();
+           std::this_thread::sleep_for(milliseconds(50));  // so that the call has begun
+         }
+         if (world.rank() == 0) gone.set_value();
+       })) {
+    if (told.rank == 0) continue;
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->code(), ErrorCode::rank_left);
+  }
 }
 
 TEST(GpuGradients, that_differ_are_a_mismatch) {

@@ -134,7 +134,7 @@ TEST(Staged, a_call_that_fails_on_the_device_ends_the_world_and_says_which) {
 TEST(Staged, a_device_that_hangs_is_given_up_after_the_limit) {
   const auto began = std::chrono::steady_clock::now();
   const std::vector<Told> told = told_on_all_ranks(2, [&](World& world) {
-    const auto on_gpu = staged(world, {kSegmentBytes, milliseconds(100)});
+    const auto on_gpu = staged(world, {kSegmentBytes, milliseconds(1000)});
     std::vector<int> values(1000, 1);
     on_gpu->allreduce(values, values, nullptr, Op::sum, {});
     world.barrier();
@@ -143,8 +143,8 @@ TEST(Staged, a_device_that_hangs_is_given_up_after_the_limit) {
     on_gpu->allreduce(values, values, nullptr, Op::sum, {});
   });
   fake::recover();
-  EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(5000));
-  for (const Told& each : told) EXPECT_THAT(each.error->message(), HasSubstr("took more than 100 ms"));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(20000));
+  for (const Told& each : told) EXPECT_THAT(each.error->message(), HasSubstr("took more than 1000 ms"));
   EXPECT_EQ(fake::reclaim(), 6) << "memory that a device may still use is leaked";
   EXPECT_EQ(fake::alive(), 0);
 }

@@ -1,4 +1,4 @@
-// The baton, with threads: one of them has it at a time, callers come before the background thread, and close() ends
+// The baton, with threads: one of them has it at a time, callers come before the progress thread, and close() ends
 // every wait.
 #include "ring/group/baton.hpp"
 
@@ -25,6 +25,12 @@ struct Shared {
     done = true;
     baton.announce();
   }
+  void wait_until_wanted() {
+    for (bool wanted = false; !wanted; std::this_thread::sleep_for(milliseconds(1))) {
+      const Baton::Lock lock(mutex);
+      wanted = baton.wanted();
+    }
+  }
   bool rings(int limit_ms) const {
     pollfd polled{bell.descriptor(), POLLIN, 0};
     return poll(&polled, 1, limit_ms) == 1;
@@ -40,7 +46,7 @@ TEST(Baton, a_caller_gets_a_free_baton_at_once_and_none_when_its_operation_is_do
   Shared shared;
   Baton::Lock lock(shared.mutex);
   EXPECT_TRUE(shared.baton.acquire(lock, shared.done));
-  EXPECT_EQ(shared.baton.must_yield(), 0);
+  EXPECT_FALSE(shared.baton.wanted());
   shared.baton.release();
   EXPECT_TRUE(shared.baton.acquire(lock, shared.done)) << "it was released";
   shared.baton.release();
@@ -71,43 +77,31 @@ TEST(Baton, one_thread_has_it_at_a_time) {
   EXPECT_EQ(moved, kThreads * kTimes);
 }
 
-TEST(Baton, the_background_thread_yields_to_a_caller_and_goes_on_when_it_is_offered_work) {
+TEST(Baton, the_progress_thread_yields_to_a_caller) {
   Shared shared;
-  bool work = true;
-  int times = 0;
-  std::thread background([&] {
-    Baton::Lock lock(shared.mutex);
-    while (shared.baton.acquire_in_background(lock, [&] { return work; })) {
-      times++;
-      lock.unlock();
-      wait_for_nonzero(shared.baton.must_yield());
-      lock.lock();
-      shared.baton.release();
-    }
-  });
-  for (bool started = false; !started; std::this_thread::sleep_for(milliseconds(1))) {
-    const Baton::Lock lock(shared.mutex);
-    started = times == 1;
-  }
+  std::atomic<bool> caller_has_it = false;
   Baton::Lock lock(shared.mutex);
-  ASSERT_TRUE(shared.baton.acquire(lock, shared.done));
-  EXPECT_TRUE(shared.rings(0)) << "the background thread could have been asleep";
-  EXPECT_EQ(shared.baton.must_yield(), 0);
+  ASSERT_TRUE(shared.baton.try_acquire()) << "it is free";
+  std::thread caller([&] {
+    Baton::Lock theirs(shared.mutex);
+    ASSERT_TRUE(shared.baton.acquire(theirs, shared.done));
+    EXPECT_FALSE(shared.baton.try_acquire()) << "the caller has it";
+    caller_has_it = true;
+    shared.baton.release();
+  });
   lock.unlock();
-  std::this_thread::sleep_for(milliseconds(20));
+  shared.wait_until_wanted();
+  EXPECT_TRUE(shared.rings(0)) << "the progress thread could have been asleep";
   lock.lock();
-  EXPECT_EQ(times, 1) << "it waits while the caller has the baton";
   shared.baton.release();
-  shared.baton.offer();
-  while (times == 1) {
-    lock.unlock();
-    std::this_thread::sleep_for(milliseconds(1));
-    lock.lock();
-  }
-  shared.baton.close();
+  EXPECT_TRUE(caller_has_it || !shared.baton.try_acquire()) << "the caller wants it";
   lock.unlock();
-  background.join();
-  EXPECT_EQ(times, 2);
+  caller.join();
+  lock.lock();
+  EXPECT_TRUE(shared.baton.try_acquire());
+  shared.baton.release();
+  shared.baton.close();
+  EXPECT_FALSE(shared.baton.try_acquire());
 }
 
 TEST(Baton, a_caller_whose_operation_another_thread_completes_does_not_get_it) {
@@ -119,17 +113,17 @@ TEST(Baton, a_caller_whose_operation_another_thread_completes_does_not_get_it) {
     EXPECT_FALSE(shared.baton.acquire(theirs, shared.done));
   });
   lock.unlock();
-  wait_for_nonzero(shared.baton.must_yield());
+  shared.wait_until_wanted();
   shared.finish();
   other.join();
-  EXPECT_EQ(shared.baton.must_yield(), 0);
+  EXPECT_FALSE(shared.baton.wanted());
 }
 
 TEST(Baton, waiting_with_a_limit_does_not_take_it) {
   Shared shared;
   Baton::Lock lock(shared.mutex);
   EXPECT_FALSE(shared.baton.wait_for(lock, milliseconds(10), shared.done));
-  EXPECT_EQ(shared.baton.must_yield(), 0);
+  EXPECT_FALSE(shared.baton.wanted());
   lock.unlock();
   std::thread other([&] { shared.finish(); });
   lock.lock();
@@ -157,7 +151,7 @@ TEST(Baton, close_asks_for_it_and_waits_until_no_thread_uses_it) {
     EXPECT_FALSE(shared.baton.acquire(lock, shared.done));
     other_is_back = true;
   });
-  wait_for_nonzero(shared.baton.must_yield());
+  shared.wait_until_wanted();
   Baton::Lock lock(shared.mutex);
   shared.baton.close();
   shared.baton.wait_until_free(lock);

@@ -33,7 +33,7 @@ class OddRank : public testing::TestWithParam<int> {
       EXPECT_EQ(told.error->message(), all[0].error->message()) << "rank " << told.rank;
       EXPECT_THAT(told.error->message(), AllOf(HasSubstr(text("rank ", GetParam(), " calls ", different_text)),
                                                HasSubstr(" calls " + usual_text)));
-      EXPECT_LT(told.after, std::chrono::seconds(1)) << told.error->what();
+      EXPECT_LT(told.after, std::chrono::seconds(5)) << told.error->what();
     }
   }
 };
@@ -46,6 +46,22 @@ TEST_P(OddRank, has_another_count) {
   Exercise different = kUsual;
   different.count = 101;
   expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 101 f32)");
+}
+
+// Of both operations. A rank that does not run for a second cannot say its operation's name.
+TEST(Mismatch, gives_the_names_of_operations) {
+  std::string said;
+  for (int k = 0; k < 10 && said.find("'loss'") == said.npos; k++) {
+    const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
+      std::vector<float> values(world.rank() == 1 ? 2 : 1);
+      world.allreduce(values, Op::sum, {.name = world.rank() == 1 ? "norm" : "loss"});
+      world.barrier();
+    });
+    ASSERT_TRUE(all[1].error);
+    said = all[1].error->message();
+  }
+  EXPECT_THAT(said, HasSubstr("rank 1 calls allreduce #0 (sum of 2 f32) 'norm'"));
+  EXPECT_THAT(said, HasSubstr(" calls allreduce #0 (sum of 1 f32) 'loss'"));
 }
 
 TEST(Mismatch, of_algorithms_forced_for_one_call) {
@@ -116,7 +132,7 @@ TEST_P(OddRank, has_other_splits) {
     EXPECT_EQ(told.error->code(), ErrorCode::mismatch) << told.error->what();
     EXPECT_THAT(told.error->message(), HasSubstr(text("rank ", GetParam(), " sends 5 elements to rank ",
                                                       (GetParam() + 1) % kRanks, ", which expects 3")));
-    EXPECT_LT(told.after, std::chrono::seconds(1)) << told.error->what();
+    EXPECT_LT(told.after, std::chrono::seconds(5)) << told.error->what();
   }
 }
 
@@ -134,7 +150,7 @@ TEST_P(OddRank, has_other_parts) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
     EXPECT_EQ(told.error->code(), ErrorCode::mismatch) << told.error->what();
     EXPECT_THAT(told.error->what(), HasSubstr("the lists of counts (same total), factors"));
-    EXPECT_LT(told.after, std::chrono::seconds(1)) << told.error->what();
+    EXPECT_LT(told.after, std::chrono::seconds(5)) << told.error->what();
   }
 }
 
@@ -199,7 +215,7 @@ TEST_P(OddRank, is_ahead_through_something_else) {
   for (const Told& told : all) {
     ASSERT_TRUE(told.error);
     EXPECT_EQ(told.error->code(), ErrorCode::mismatch) << told.error->what();
-    EXPECT_LT(told.after, std::chrono::seconds(1)) << told.error->what();
+    EXPECT_LT(told.after, std::chrono::seconds(5)) << told.error->what();
   }
 }
 
@@ -214,7 +230,7 @@ TEST_P(OddRank, leaves_through_something_else) {
     if (told.rank == GetParam()) continue;
     ASSERT_TRUE(told.error);
     EXPECT_THAT(told.error->message(), HasSubstr(text("rank ", GetParam())));
-    EXPECT_LT(told.after, std::chrono::seconds(1)) << told.error->what();
+    EXPECT_LT(told.after, std::chrono::seconds(5)) << told.error->what();
   }
 }
 

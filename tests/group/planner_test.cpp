@@ -10,7 +10,7 @@ TEST(Planner, forgets_plans_though_the_queue_is_never_empty) {
   Settings settings;
   settings.slab_bytes = 1;  // many steps
   constexpr std::uint64_t kMax = 100'000;
-  Planner planner(0, 0, {.world = 8}, {}, settings, kMax);
+  Planner planner(0, 0, {.world = 8}, {}, settings, {}, kMax);
   const plan::Plan* before = nullptr;
   std::uint64_t largest = 0, made = 0, last = 0;
   for (std::uint64_t number = 0; made < 4 * kMax; number++) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "tests/support/algorithms.hpp"
 #include "tests/support/random.hpp"
@@ -62,39 +63,50 @@ INSTANTIATE_TEST_SUITE_P(Ranks, ReproducibleIn,
 
 constexpr std::size_t kCounts[] = {1, 5, 1000, 70'001};
 
+// By count, and computed once for all ranks, algorithms and slabs.
+using Sums = std::map<std::size_t, std::vector<float>>;
+Sums sums_in_rank_order(int ranks, std::size_t times = 1) {
+  Sums sums;
+  for (const std::size_t count : kCounts) sums[count] = in_rank_order(ranks, count * times);
+  return sums;
+}
+
 TEST_P(ReproducibleIn, allreduce_is_the_sum_in_rank_order_by_every_algorithm) {
-  run([](World& world) {
-    for (const std::size_t count : kCounts)
+  const Sums sums = sums_in_rank_order(GetParam());
+  run([&](World& world) {
+    for (const auto& [count, sum] : sums) {
+      const std::vector<float> input = contribution(world.rank(), count);
       for (const std::string& algorithm : and_auto(in_order(false))) {
-        std::vector<float> values = contribution(world.rank(), count);
+        std::vector<float> values = input;
         world.allreduce(values, Op::sum, {.algorithm = algorithm});
-        EXPECT_TRUE(same_bits(values, in_rank_order(world.size(), count))) << algorithm << " of " << count;
+        EXPECT_TRUE(same_bits(values, sum)) << algorithm << " of " << count;
       }
+    }
   });
 }
 
 TEST_P(ReproducibleIn, reduce_and_reduce_scatter_are_too) {
-  run([](World& world) {
-    const auto n = std::size_t(world.size());
-    for (const std::size_t count : kCounts) {
-      const std::vector<float> expected = in_rank_order(world.size(), count);
+  const auto n = std::size_t(GetParam());
+  const Sums sums = sums_in_rank_order(GetParam()), whole_sums = sums_in_rank_order(GetParam(), n);
+  run([&](World& world) {
+    for (const auto& [count, sum] : sums) {
+      const std::vector<float> input = contribution(world.rank(), count);
       for (const int root : {0, world.size() / 2, world.size() - 1}) {
-        std::vector<float> values = contribution(world.rank(), count);
+        std::vector<float> values = input;
         world.reduce(values, root);
-        EXPECT_TRUE(same_bits(values, world.rank() == root ? expected : contribution(world.rank(), count)));
+        EXPECT_TRUE(same_bits(values, world.rank() == root ? sum : input));
       }
       std::vector<float> all = contribution(world.rank(), count * n), part(count);
       world.reduce_scatter(all, part);
-      const std::vector<float> whole = in_rank_order(world.size(), count * n);
-      EXPECT_TRUE(same_bits(part, std::span(whole).subspan(count * std::size_t(world.rank()), count)));
+      EXPECT_TRUE(same_bits(part, std::span(whole_sums.at(count)).subspan(count * std::size_t(world.rank()), count)));
     }
   });
 }
 
 TEST_P(ReproducibleIn, lists_and_their_pieces_have_the_same_bits) {
-  run([](World& world) {
-    constexpr std::size_t kCount = 30'000;
-    const std::vector<float> expected = in_rank_order(world.size(), kCount);
+  static constexpr std::size_t kCount = 30'000;
+  const std::vector<float> expected = in_rank_order(GetParam(), kCount);
+  run([&](World& world) {
     for (const std::size_t piece : {100u, 999u, 30'000u}) {
       std::vector<float> values = contribution(world.rank(), kCount);
       std::vector<Tensor> list;
@@ -109,13 +121,12 @@ TEST_P(ReproducibleIn, lists_and_their_pieces_have_the_same_bits) {
 // What travels in 16 bits: all sizes and algorithms round alike.
 TEST_P(ReproducibleIn, narrow_elements_have_the_same_bits_by_every_algorithm) {
   run([](World& world) {
-    constexpr std::size_t kCount = 70'001;
-    std::vector<float> two_shot = contribution(world.rank(), kCount);
+    const std::vector<float> input = contribution(world.rank(), 70'001);
+    std::vector<float> two_shot = input;
     world.allreduce(two_shot, Op::sum, {.algorithm = "two_shot", .wire = DType::bf16});
     for (const std::string& algorithm : and_auto(in_order(true)))
       for (const std::size_t count : kCounts) {
-        std::vector<float> values = contribution(world.rank(), kCount);
-        values.resize(count);
+        std::vector<float> values(input.begin(), input.begin() + std::ptrdiff_t(count));
         world.allreduce(values, Op::sum, {.algorithm = algorithm, .wire = DType::bf16});
         EXPECT_TRUE(same_bits(values, std::span(two_shot).first(count))) << algorithm << " of " << count;
       }

@@ -9,6 +9,7 @@
 namespace anello::group {
 namespace {
 
+using ::testing::HasSubstr;
 using Values = std::vector<NamedValue>;
 
 constexpr Options kName{.name = "the test's values"};
@@ -28,6 +29,27 @@ TEST(TextExchange, GathersTextsOfDifferentLengths) {
     EXPECT_EQ(gather_text(world, mine, kName), (std::vector<std::string>{"", "bbb", "cccccc", "ddddddddd"}));
     EXPECT_EQ(gather_text(world, "", kName), std::vector<std::string>(4, ""));
   });
+}
+
+// Rank 0 sends what is not a list of names and values, or a length for which there is no memory.
+TEST(TextExchange, RefusesWhatIsNotAList) {
+  const auto refused = [](const std::function<void(World&)>& sends, const std::string& why) {
+    const auto told = told_on_all_ranks(2, [&](World& world) {
+      if (world.rank() == 0) return sends(world);
+      require_same(world, Values{{"size", "3"}}, kName);
+    });
+    ASSERT_TRUE(told[1].error) << why;
+    EXPECT_EQ(told[1].error->code(), ErrorCode::protocol);
+    EXPECT_THAT(told[1].error->what(), HasSubstr(why));
+  };
+  for (const std::string& list : {std::string("\xff\xff\xff\xff", 4), std::string("\1\0\0\0a", 5), std::string("abc")})
+    refused([&](World& world) { broadcast_text(0, world, list, kName); }, "the test's values");
+  refused(
+      [](World& world) {
+        std::uint64_t bytes = std::uint64_t(1) << 60;
+        world.broadcast(std::span(&bytes, 1), 0, kName);
+      },
+      "the test's values: rank 0 announced 1152921504606846976 bytes; at most 268435456 are allowed");
 }
 
 // Checks that every rank of four throws the same error when rank 2 has other values, and that the world goes on.

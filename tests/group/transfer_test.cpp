@@ -3,12 +3,15 @@
 
 #include <anello/memory.hpp>
 #include <atomic>
+#include <functional>
 #include <future>
+#include <initializer_list>
 #include <numeric>
 #include <thread>
 
 #include "ring/base/text.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/resources.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace anello::group {
@@ -156,6 +159,40 @@ TEST(Transfers, that_do_not_match_are_named) {
                                              HasSubstr("rank 2 calls transfer #0 (9 f32)")));
     EXPECT_LT(told.after, seconds(2));
   }
+}
+
+// The error is of that call alone: it began nothing, and works when there are descriptors again.
+TEST(Transfers, and_groups_without_a_descriptor_say_so_and_can_be_tried_again) {
+  run_world(2, [](World& world) {
+    std::vector<int> values(10, world.rank());
+    Group group = world.group({0, 1});
+    for (int warm = 0; warm < 3; warm++) world.barrier();
+    if (world.rank() == 0) {
+      const FewDescriptors none(0);
+      for (const std::function<void()>& call : std::initializer_list<std::function<void()>>{
+               [&] { world.send_async(values, 1).wait(); }, [&] { world.send(values, 1); },
+               [&] { group.recv_async(values, 1).wait(); },
+               [&] {
+                 static_cast<void>(world.group({0, 1}));
+               }}) {
+        try {
+          call();
+          ADD_FAILURE() << "a descriptor was to be had";
+        } catch (const Error& e) {
+          EXPECT_EQ(e.code(), ErrorCode::network);
+          EXPECT_THAT(e.what(), AllOf(HasSubstr("Too many open files"), HasSubstr("ulimit -n")));
+        }
+      }
+    }
+    world.barrier();
+    if (world.rank() == 0)
+      world.send_async(values, 1).wait();
+    else
+      world.recv_async(values, 0).wait();
+    EXPECT_EQ(values[9], 0);
+    Group later = world.group({0, 1});
+    later.barrier();
+  });
 }
 
 TEST(Transfers, to_nobody_are_refused) {

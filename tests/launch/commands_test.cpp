@@ -65,6 +65,41 @@ TEST(Secret, IsPrivateRandomAndNeverOverwritten) {
   std::filesystem::remove(other);
 }
 
+TEST(Secret, OfAHomeIsMadeOnceAndFound) {
+  const Scratch scratch;
+  const std::string file = scratch.path() / "new" / "anello" / "secret";
+  const testing::Surroundings home{.environment = {"XDG_CONFIG_HOME=" + (scratch.path() / "new").string()}};
+  const Outcome made = testing::run(anello({"secret"}), home);
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_EQ(made.out, file + "\n");
+  const std::string secret = bytes_of(file);
+  EXPECT_EQ(secret.size(), 65u);
+  EXPECT_EQ(testing::run(anello({"secret"}), home).out, file + "\n");
+  EXPECT_EQ(bytes_of(file), secret);
+  Process server(anello({"rendezvous", "--listen", "0.0.0.0"}), home);
+  EXPECT_TRUE(server.says("ANELLO_RENDEZVOUS=")) << server.err();
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait(), 0);
+  std::filesystem::permissions(file, std::filesystem::perms::others_read, std::filesystem::perm_options::add);
+  const Outcome refused = testing::run(anello({"rendezvous", "--listen", "0.0.0.0"}), home);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_TRUE(contains(refused.err, file) && contains(refused.err, "chmod 600")) << refused.err;
+}
+
+TEST(Doctor, SaysWhatStartedIt) {
+  const std::vector<std::string> step = {
+      "SLURM_JOB_ID=7",  "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=6",    "SLURM_PROCID=3",
+      "SLURM_LOCALID=1", "SLURM_NODEID=1",  "SLURM_STEP_NODELIST=h[0-2]"};
+  const Outcome doctor = testing::run(anello({"doctor"}), {.environment = step});
+  EXPECT_TRUE(contains(doctor.out, "task 3 of 6 of Slurm step 7.0 (SLURM_PROCID=3, SLURM_STEP_NUM_TASKS=6)") &&
+              contains(doctor.out, "rank 3 of 6, which meets the others on h0"))
+      << doctor.out;
+  const Outcome copies = testing::run(anello({"run", "-n", "2", "--", "true"}), {.environment = step});
+  EXPECT_EQ(copies.code, 2);
+  EXPECT_TRUE(contains(copies.err, "task 3 of 6 of Slurm step 7.0") && contains(copies.err, "ANELLO_SIZE=1"))
+      << copies.err;
+}
+
 class Rendezvous : public ::testing::TestWithParam<int> {};
 
 TEST_P(Rendezvous, SaysWhereItListensAndEndsWhenAsked) {

@@ -43,6 +43,21 @@ TEST(Environment, SaysWhoARankIs) {
   }
 }
 
+TEST(Environment, HasTheVariablesOfTorchrunAndHorovodrun) {
+  const Outcome outcome = testing::run(ranks(2, "env"), {.environment = {"RANK=7", "HOROVOD_SIZE=9"}});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const std::string rank : {"0", "1"}) {
+    const auto found = variables(outcome.out, "[" + rank + "] ");
+    for (const std::string& wanted :
+         {"RANK=" + rank, "LOCAL_RANK=" + rank, std::string("WORLD_SIZE=2"), std::string("LOCAL_WORLD_SIZE=2"),
+          "HOROVOD_RANK=" + rank, "HOROVOD_LOCAL_RANK=" + rank, std::string("HOROVOD_SIZE=2"),
+          std::string("HOROVOD_LOCAL_SIZE=2"), std::string("MASTER_ADDR=127.0.0.1")})
+      EXPECT_TRUE(found.contains(wanted)) << wanted;
+    EXPECT_TRUE(std::ranges::any_of(found, [](const auto& one) { return one.starts_with("MASTER_PORT=2"); }));
+    EXPECT_FALSE(found.contains("RANK=7") || found.contains("HOROVOD_SIZE=9")) << "the launcher's own";
+  }
+}
+
 TEST(Environment, TheUsersThreadsAreTheUsers) {
   const std::string script = "echo $OMP_NUM_THREADS/$OPENBLAS_NUM_THREADS";
   EXPECT_EQ(testing::run(ranks(1, script), {.environment = {"OMP_NUM_THREADS=3", "OPENBLAS_NUM_THREADS"}}).out,

@@ -41,6 +41,21 @@ TEST_F(MixerTest, BytesOtherThanNewlinesPassUnchangedWhereThereIsNoTerminal) {
   EXPECT_EQ(take(mixer), "[3] " + odd + "\r\n");
 }
 
+TEST_F(MixerTest, LinesMayHaveATimeAndNoLabel) {
+  const auto seconds = [](Mixer::TimePoint when) {
+    return std::to_string(when.time_since_epoch() / std::chrono::seconds(1)) + "s ";
+  };
+  Mixer timed({}, {.timestamp = seconds}), bare({}, {.rank_labels = false});
+  for (Mixer* mixer : {&timed, &bare}) {
+    const int zero = mixer->add_stream(0), own = mixer->add_stream(-1);
+    mixer->feed(zero, "al", Mixer::TimePoint(std::chrono::seconds(1)));
+    mixer->feed(zero, "pha\nbeta\n", Mixer::TimePoint(std::chrono::seconds(2)));
+    mixer->feed(own, "own\n", Mixer::TimePoint(std::chrono::seconds(3)));
+  }
+  EXPECT_EQ(take(timed), "2s [0] alpha\n2s [0] beta\n3s own\n");
+  EXPECT_EQ(take(bare), "alpha\nbeta\nown\n");
+}
+
 TEST_F(MixerTest, AHugeLineHasTheFloor) {
   Mixer mixer({});
   const int huge = mixer.add_stream(0), other = mixer.add_stream(1), own = mixer.add_stream(-1);

@@ -29,14 +29,14 @@ class SupervisorTest : public ::testing::Test {
     while (supervisor_.next_tick() && *supervisor_.next_tick() <= now_) supervisor_.tick(now_);
   }
 
-  Job job_{.command = {"train"}, .size = 3};
+  Job job_{.command = {"train"}, .size = 3, .layout = {{"here", 0, 2}, {"there", 2, 1}}};
   std::vector<std::string> orders_, printed_, aborts_;
   bool world_ = false;
   std::uint64_t kills_ = 7;
+  std::uint32_t newest_world_ = 1;
   Clock::time_point now_ = Clock::now();
   Supervisor supervisor_{
       job_,
-      "here",
       {.order =
            [this](const Order& order) {
              orders_.push_back(order.kind == Order::Kind::kill ? "kill" : text("signal ", order.value));
@@ -47,6 +47,7 @@ class SupervisorTest : public ::testing::Test {
              return world_;
            },
        .print = [this](const std::string& sentence) { printed_.push_back(sentence); },
+       .newest_world = [this] { return newest_world_; },
        .out_of_memory_kills = [this] { return kills_; }}};
 };
 
@@ -117,19 +118,19 @@ TEST(MemoryEvents, AreCounted) {
 }
 
 TEST_F(SupervisorTest, TheRankThatTheOthersBlameIsNamed) {
-  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations"});
+  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations", 1});
   ends(2, kExit3);
   ends(1, kExit0);
   pass(200);
   EXPECT_THAT(printed_,
               ElementsAre("rank 1 failed first: rank 1 on here left the world after 0 operations; because of that rank "
-                          "2 (pid 102) exited with status 3 on here"));
+                          "2 (pid 102) exited with status 3 on there"));
   EXPECT_THAT(aborts_, ElementsAre(HasSubstr("1: rank 1 failed first")));
   EXPECT_EQ(supervisor_.exit_code(), 3);
 }
 
 TEST_F(SupervisorTest, TheExitOfTheRankThatTheOthersBlameIsTheCause) {
-  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations"});
+  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations", 1});
   ends(2, kExit3);
   ends(1, 5 << 8);
   pass(200);
@@ -138,8 +139,8 @@ TEST_F(SupervisorTest, TheExitOfTheRankThatTheOthersBlameIsTheCause) {
 }
 
 TEST_F(SupervisorTest, TheRankThatTheOthersBlameMayExitLast) {
-  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations"});
-  supervisor_.received({0, 2, "a later one"});
+  supervisor_.received({2, 1, "rank 1 on here left the world after 0 operations", 1});
+  supervisor_.received({0, 2, "a later one", 1});
   ends(2, kExit3);
   pass(200);
   ends(1, 5 << 8);
@@ -147,19 +148,36 @@ TEST_F(SupervisorTest, TheRankThatTheOthersBlameMayExitLast) {
   EXPECT_EQ(supervisor_.exit_code(), 5);
 }
 
+TEST_F(SupervisorTest, AFailureThatTheRanksRecoveredFromBlamesNoRank) {
+  supervisor_.received({1, 1, "rank 1 on here ended the world: once more", 1});
+  newest_world_ = 2;
+  ends(0, kExit3);
+  pass(200);
+  EXPECT_THAT(printed_, ElementsAre("rank 0 (pid 100) exited with status 3 on here"));
+}
+
+TEST_F(SupervisorTest, TheNewestWorldsFailureCounts) {
+  supervisor_.received({1, 1, "rank 1 on here ended the world: once more", 1});
+  newest_world_ = 2;
+  supervisor_.received({0, 2, "rank 2 on here died", 2});
+  ends(0, kExit3);
+  pass(200);
+  EXPECT_THAT(printed_, ElementsAre(HasSubstr("rank 2 failed first: rank 2 on here died")));
+}
+
 TEST_F(SupervisorTest, ACrashIsTheCauseEvenIfAnotherRankIsBlamed) {
-  supervisor_.received({2, 1, "rank 1 on here is silent"});
+  supervisor_.received({2, 1, "rank 1 on here is silent", 1});
   ends(2, kExit3);
   ends(0, SIGSEGV);
   EXPECT_THAT(printed_, ElementsAre(HasSubstr("rank 0 (pid 100) was killed by signal 11")));
 }
 
 TEST_F(SupervisorTest, ALastWordThatBlamesNobodyChangesNothing) {
-  supervisor_.received({2, -1, "the ranks did not agree"});
-  supervisor_.received({2, 3, "there is no rank 3"});
+  supervisor_.received({2, -1, "the ranks did not agree", 1});
+  supervisor_.received({2, 3, "there is no rank 3", 1});
   ends(2, kExit3);
   pass(200);
-  EXPECT_THAT(printed_, ElementsAre("rank 2 (pid 102) exited with status 3 on here"));
+  EXPECT_THAT(printed_, ElementsAre("rank 2 (pid 102) exited with status 3 on there"));
 }
 
 TEST_F(SupervisorTest, WhatIsKnownIsSaidBeforeAllAreKilled) {
@@ -226,7 +244,7 @@ TEST_F(SupervisorTest, AWorldThatDoesNotEndWhenAskedIsToldWhyBeforeItIsKilled) {
   EXPECT_THAT(orders_, ElementsAre("signal 15"));
   pass(1);
   EXPECT_THAT(orders_, ElementsAre("signal 15", "kill"));
-  EXPECT_EQ(printed_.back(), "still running, so killed: ranks 1 2");
+  EXPECT_EQ(printed_.back(), "still running, so killed: ranks 1, 2");
 }
 
 TEST_F(SupervisorTest, TheLastChanceIsNoLongerThanTheGrace) {
@@ -265,8 +283,66 @@ TEST_F(SupervisorTest, WhatSurvivesTheKillIsNamedAndGivenUp) {
   pass(5000);
   EXPECT_TRUE(supervisor_.over());
   EXPECT_TRUE(supervisor_.gave_up());
-  EXPECT_THAT(printed_.back(), HasSubstr("ranks 1 2"));
+  EXPECT_THAT(printed_.back(), HasSubstr("ranks 1, 2"));
   EXPECT_EQ(supervisor_.exit_code(), 3);
+}
+
+TEST_F(SupervisorTest, TheTimeOfAJobMayBeLimited) {
+  job_.timeout = milliseconds(1500);
+  supervisor_.end_at(now_ + milliseconds(1500));
+  ends(1, kExit0);
+  pass(1499);
+  EXPECT_THAT(orders_, IsEmpty());
+  pass(1);
+  EXPECT_THAT(orders_, ElementsAre("signal 15"));
+  EXPECT_THAT(printed_, ElementsAre("the job is ended: its time is over (--timeout 1.5)"));
+  ends(0, SIGTERM);
+  ends(2, SIGTERM);
+  EXPECT_EQ(supervisor_.exit_code(), 124);
+  EXPECT_EQ(supervisor_.summary(), "its time is over (--timeout 1.5); the launcher ended ranks 0, 2");
+  EXPECT_FALSE(supervisor_.may_pass());
+}
+
+TEST_F(SupervisorTest, TheTimeOfAJobDoesNotHideAFailure) {
+  job_.timeout = milliseconds(100);
+  supervisor_.end_at(now_ + milliseconds(100));
+  ends(1, kExit3);
+  pass(1000);
+  EXPECT_EQ(supervisor_.exit_code(), 3);
+}
+
+TEST_F(SupervisorTest, TheSummaryTellsFailuresFromRanksThatWereEnded) {
+  ends(1, SIGKILL);
+  ends(0, kExit3);
+  pass(1000);
+  ends(2, SIGTERM);
+  EXPECT_EQ(
+      supervisor_.summary(),
+      "rank 1 (pid 101) was killed by signal 9 (Killed) on here; rank 0 failed after that; the launcher ended rank "
+      "2");
+  EXPECT_EQ(supervisor_.culprit(), 1);
+}
+
+TEST_F(SupervisorTest, OnlyAFailureOfARankMayPass) {
+  EXPECT_FALSE(supervisor_.may_pass());
+  ends(0, kExit3);
+  pass(200);
+  EXPECT_TRUE(supervisor_.may_pass());
+  supervisor_.signalled(SIGINT, now_);
+  EXPECT_FALSE(supervisor_.may_pass());
+}
+
+TEST_F(SupervisorTest, WrongUsageDoesNotPass) {
+  ends(0, 2 << 8);
+  pass(200);
+  EXPECT_FALSE(supervisor_.may_pass());
+}
+
+TEST_F(SupervisorTest, AJobThatTheUserEndsHasNoSummary) {
+  supervisor_.signalled(SIGINT, now_);
+  for (int rank = 0; rank < 3; rank++) ends(rank, SIGINT);
+  EXPECT_EQ(supervisor_.summary(), "");
+  EXPECT_FALSE(supervisor_.may_pass());
 }
 
 TEST_F(SupervisorTest, AKilledKeeperIsAFailure) {
@@ -280,6 +356,35 @@ TEST(LikelyCause, CrashesComeBeforeErrorsAndErrorsBeforeSuccess) {
   EXPECT_GT(likely_cause(SIGSEGV), likely_cause(SIGABRT));
   EXPECT_GT(likely_cause(SIGKILL), likely_cause(kExit3));
   EXPECT_GT(likely_cause(kExit3), likely_cause(kExit0));
+}
+
+TEST_F(SupervisorTest, ALostHostIsTheCulpritAndTheWorldIsAbortedAtOnce) {
+  world_ = true;
+  ends(0, kExit3);  // because of the host that is lost
+  supervisor_.host_lost({{"there", 2, 1}, "host there was lost"}, now_);
+  EXPECT_THAT(printed_, ElementsAre("host there was lost"));
+  EXPECT_THAT(aborts_, ElementsAre("2: host there was lost"));
+  pass(499);
+  EXPECT_THAT(orders_, IsEmpty());
+  pass(1);
+  EXPECT_THAT(orders_, ElementsAre("signal 15"));
+  ends(1, kExit3);
+  supervisor_.keeper_gone();
+  EXPECT_TRUE(supervisor_.over() && !supervisor_.keeper_was_killed());
+  EXPECT_EQ(supervisor_.exit_code(), 1);
+}
+
+TEST_F(SupervisorTest, AHostThatCannotBeUsedEndsAJobThatHasNotBegun) {
+  Supervisor fresh{job_,
+                   {.order = [&](const Order& order) { orders_.push_back(text("order ", int(order.kind))); },
+                    .abort = [](int, const std::string&) { return false; },
+                    .print = [&](const std::string& sentence) { printed_.push_back(sentence); }}};
+  fresh.host_lost({{"there", 2, 1}, "host there cannot be used"}, now_);
+  EXPECT_THAT(orders_, ElementsAre("order 1"));
+  fresh.keeper_gone();
+  EXPECT_TRUE(fresh.over());
+  EXPECT_EQ(fresh.exit_code(), 1);
+  EXPECT_THAT(printed_, ElementsAre("host there cannot be used"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The loop at a listener: everybody comes in, in order, whoever else is there.
+// The loop at a listener: it takes every connection, in order, however many others there are.
 #include "ring/net/accept.hpp"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ struct Doorstep {
   }
 };
 
-TEST(Accept, whoever_came_first_is_heard_before_the_next_comes_in) {
+TEST(Accept, each_connection_is_read_before_the_next_is_taken) {
   Doorstep doorstep;
   std::string all;
   for (int k = 0; k < 100; k++) all += char('@' + k % 60);
@@ -65,7 +65,7 @@ TEST(Accept, whoever_came_first_is_heard_before_the_next_comes_in) {
   EXPECT_LE(doorstep.max_inside, 2U) << "or a limit on those who have not said all would crowd out who has";
 }
 
-TEST(Accept, strangers_keep_nobody_out) {
+TEST(Accept, strangers_do_not_keep_ranks_out) {
   Doorstep doorstep;
   for (int k = 0; k < 20; k++) doorstep.knock('?');
   doorstep.open(20);
@@ -100,7 +100,7 @@ TEST(Accept, others_wait_a_little_while_strangers_come) {
   }
 }
 
-// Where nobody is kept out for want of a descriptor nobody has to make room.
+// No connection has to make room while each one finds a descriptor.
 TEST(Accept, the_last_descriptor_is_enough_for_the_last_connection) {
   Doorstep doorstep;
   doorstep.knock('.');

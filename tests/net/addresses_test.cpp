@@ -85,6 +85,17 @@ const std::vector<Interface> kHost = {
     {"lo", "127.0.0.1"}, {"docker0", "172.17.0.1"}, {"eth0", "fe80::9%eth0"}, {"eth0", "10.0.0.9"},
     {"eth0", "fd00::9"}, {"eth10", "10.1.0.9"},     {"ib0", "192.168.0.9"},   {"lo", "::1"}};
 
+TEST(Address, OfThisHostForOthersTheLikeliestFirst) {
+  EXPECT_THAT(addresses_for_other_hosts("127.0.1.1", kHost),
+              testing::ElementsAre("10.0.0.9", "10.1.0.9", "192.168.0.9", "fd00::9", "172.17.0.1"));
+  EXPECT_EQ(addresses_for_other_hosts("::1", kHost).front(), "fd00::9");
+  EXPECT_THAT(addresses_for_other_hosts("0.0.0.0", {{"eth0", "fd00::9"}, {"virbr0", "192.168.122.1"}}),
+              testing::ElementsAre("fd00::9", "192.168.122.1"))
+      << "a host whose only IPv4 address is a bridge's";
+  EXPECT_THAT(addresses_for_other_hosts("127.0.0.1", {{"lo", "127.0.0.1"}, {"eth0", "169.254.3.4"}}),
+              testing::IsEmpty());
+}
+
 TEST(ChooseAddress, KeepsTheRendezvousSocketsOwnWhereAdmitted) {
   EXPECT_EQ(choose_address("", "10.1.0.9", kHost), "10.1.0.9");
   EXPECT_EQ(choose_address("", "203.0.113.5", kHost), "203.0.113.5");

@@ -65,6 +65,16 @@ TEST_F(Secret, ComesFromAFileWithoutItsNewline) {
   EXPECT_EQ(from_file(file(std::string(kMaxSecretBytes, 'x') + "\n")).size(), kMaxSecretBytes);
 }
 
+// As a container gets it from the one who runs it.
+TEST_F(Secret, AnothersFileMayBeReadableByItsGroup) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  const std::string path = file("open sesame", 0640);
+  ASSERT_EQ(chown(path.c_str(), 5077, 0), 0);
+  EXPECT_EQ(from_file(path), "open sesame");
+  ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+  EXPECT_THAT(message([&] { from_file(path); }), HasSubstr("chmod 600"));
+}
+
 TEST_F(Secret, BadFilesAreRefusedByName) {
   const auto refusal = [](const std::string& path) { return message([&] { from_file(path); }); };
   EXPECT_THAT(refusal("/nowhere/secret"), HasSubstr("ANELLO_SECRET_FILE='/nowhere/secret': No such file"));
@@ -72,7 +82,8 @@ TEST_F(Secret, BadFilesAreRefusedByName) {
   EXPECT_THAT(refusal(file("\n")), HasSubstr("the secret is empty"));
   EXPECT_THAT(refusal(file(std::string(kMaxSecretBytes + 1, 'x'))), HasSubstr("longer than 4096"));
   EXPECT_THAT(refusal(file(std::string(1 << 20, 'x'))), HasSubstr("longer than 4096"));
-  EXPECT_THAT(refusal(file("open sesame", 0644)), HasSubstr("chmod 600"));
+  for (const mode_t mode : {0644, 0640, 0620, 0604})
+    EXPECT_THAT(refusal(file("open sesame", mode)), HasSubstr("chmod 600")) << mode;
   EXPECT_THAT(refusal(folder_.string()), HasSubstr("not a regular file"));
   const std::string fifo = (folder_ / "fifo").string();
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);

@@ -12,82 +12,13 @@
 #include <thread>
 
 #include "ring/base/text.hpp"
-#include "ring/net/event_loop.hpp"
-#include "ring/net/link_router.hpp"
+#include "tests/net/two_ranks.hpp"
 #include "tests/support/resources.hpp"
 
 namespace anello::net {
 namespace {
 
 using testing::HasSubstr;
-
-Identity identity_of(int rank, std::uint32_t generation) {
-  return {.job = "links", .generation = generation, .rank = rank, .size = 2, .host = "here", .address = "127.0.0.1"};
-}
-
-struct Rank {
-  int rank;
-  EventLoop background;
-  trace::RejectedConnections rejected_connections;
-  PeerConnections peer_connections;
-  std::promise<Error> failed;
-  LinkRouter router;
-  std::shared_ptr<const link::GroupInfo> group;
-  std::optional<DataLinks> links;
-
-  Rank(int number, std::uint32_t generation, const LinkOptions& options)
-      : rank(number),
-        peer_connections(background.context(), identity_of(rank, generation), {}, rejected_connections,
-                         kHandshakeLimitOfTests),
-        router(background.context(), peer_connections, rank, options,
-               [this](std::uint64_t, const Error& why) { failed.set_value(why); }) {}
-  ~Rank() { background.stop(); }
-
-  static constexpr std::chrono::milliseconds kHandshakeLimitOfTests{200};
-
-  // Makes the group.
-  void begin(std::uint64_t number = 0) {
-    const auto maker = router.begin(number);
-    group = std::make_shared<const link::GroupInfo>(
-        link::GroupInfo{.id = number, .name = "the group", .members = {0, 1}, .bell = maker->bell()});
-    links.emplace(group, rank, maker);
-  }
-  void open(const Rank& first, const Rank& second) {
-    peer_connections.open(
-        {first.peer_connections.endpoint(), second.peer_connections.endpoint()},
-        [this](const Claim& claim, PeerConnections::Socket socket) { router.accepted(claim, std::move(socket)); },
-        [] {}, [this](const Claim& claim) { return router.has_room(claim); });
-  }
-  bool rings(int limit_ms = 10000) {
-    pollfd polled{group->bell->descriptor(), POLLIN, 0};
-    return poll(&polled, 1, limit_ms) == 1;
-  }
-  // The link to the other rank, when it is there; null if it does not come.
-  link::Link* link(int limit_ms = 10000) {
-    link::Link* found = links->find(1 - rank);
-    while (!found && rings(limit_ms)) {
-      group->bell->hush();
-      found = links->find(1 - rank);
-    }
-    return found;
-  }
-};
-
-LinkOptions over(bool memory, std::size_t pipe_bytes = 4096, std::size_t connections = 1) {
-  return {{memory, memory}, pipe_bytes, false, connections};
-}
-
-struct TwoRanks {
-  Rank low, high;
-  explicit TwoRanks(const LinkOptions& options = over(false), std::uint32_t generation_of_high = 1,
-                    bool low_makes_group = true)
-      : low(0, 1, options), high(1, generation_of_high, options) {
-    if (low_makes_group) low.begin();
-    high.begin();
-    low.open(low, high);
-    high.open(low, high);
-  }
-};
 
 std::size_t send(link::Link& link, std::string_view text) {
   const ConstBytes bytes = std::as_bytes(std::span(text));
@@ -203,8 +134,8 @@ TEST(DataLinks, a_refusal_is_reported_with_its_reason) {
   EXPECT_THAT(why.what(), HasSubstr("generation 2 is not the current one, 1"));
 }
 
-// The other side never asked for the link, so nobody took the connection.
-TEST(DataLinks, a_connection_that_nobody_took_is_closed) {
+// The other side never asked for the link, so its connection was not used.
+TEST(DataLinks, a_connection_that_was_not_used_is_closed) {
   const auto before = open_descriptors();
   {
     TwoRanks ranks;
@@ -281,38 +212,13 @@ TEST(DataLinks, memory_that_is_required_and_cannot_be_had_is_an_error_of_its_own
   }
 }
 
-// Those for which there is no room connect again. Nobody takes that for a death.
-TEST(DataLinks, more_connections_than_there_is_room_for_come_later) {
-  std::optional<TwoRanks> few;
-  {
-    const FewDescriptors limit(80);  // so that there is room for 10 at most
-    few.emplace(over(true), 1, false);
-  }
-  auto& [low, high] = *few;
-  std::uint64_t groups = 0;
-  while (low.router.has_room({.role = Role::data, .group = 1000})) {
-    high.begin(++groups);
-    ASSERT_TRUE(high.link()) << groups;
-  }
-  EXPECT_LE(groups, 10u);
-  high.begin(++groups);
-  EXPECT_EQ(high.links->find(0), nullptr);
-  EXPECT_FALSE(high.rings(50));
-  for (std::uint64_t k = 1; k <= groups; k++) {
-    low.begin(k);
-    EXPECT_TRUE(low.link()) << k;
-  }
-  EXPECT_TRUE(high.link());
-  EXPECT_EQ(low.failed.get_future().wait_for(std::chrono::seconds(0)), std::future_status::timeout);
-}
-
 TEST(PeerConnections, without_descriptors_it_cannot_listen_and_says_so) {
   EventLoop background;
   const asio::ip::tcp::socket first(background.context());  // Asio's own descriptors are there
   const FewDescriptors limit(0);
   try {
     trace::RejectedConnections rejected_connections;
-    PeerConnections peer_connections(background.context(), identity_of(0, 1), {}, rejected_connections);
+    PeerConnections peer_connections(background.context(), Rank::identity_of(0, 1), {}, rejected_connections);
     FAIL() << "a socket was to be had";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::network);
@@ -380,8 +286,8 @@ TEST(PeerConnections, listens_within_the_range_of_ports_or_says_which_it_tried) 
   std::vector<std::unique_ptr<PeerConnections>> taken;
   try {
     for (int k = 0; k < 4; k++) {
-      taken.push_back(
-          std::make_unique<PeerConnections>(background.context(), identity_of(0, 1), settings, rejected_connections));
+      taken.push_back(std::make_unique<PeerConnections>(background.context(), Rank::identity_of(0, 1), settings,
+                                                        rejected_connections));
       EXPECT_THAT(taken.back()->endpoint().port, testing::AllOf(testing::Ge(47101), testing::Le(47103)));
     }
     FAIL() << "there are three ports for four";

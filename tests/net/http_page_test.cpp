@@ -22,7 +22,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// A port that nobody listens at, most likely.
+// Most likely no process listens at this port.
 unsigned short free_port() {
   asio::io_context context;
   return tcp::acceptor(context, {asio::ip::address_v4::loopback(), 0}).local_endpoint().port();

@@ -69,7 +69,7 @@ TEST(ShmNegotiation, both_sides_get_a_link) {
 }
 
 // The other side's process may be stopped, and go on.
-TEST(ShmNegotiation, nobody_runs_a_clock_while_the_other_side_does_not_answer) {
+TEST(ShmNegotiation, no_timer_runs_while_the_other_side_does_not_answer) {
   const int before = timers();
   Negotiating ranks;
   const auto offered = ranks.offer();
@@ -98,8 +98,8 @@ TEST(ShmNegotiation, what_cannot_be_is_declined_and_the_connection_serves) {
   }
 }
 
-// Whoever can read the names of this host's Unix sockets connects first, many times. Without the right to be another
-// user the strangers are few.
+// A process that can read the names of this host's Unix sockets connects first, many times. Without the right to be
+// another user the strangers are few.
 TEST(ShmNegotiation, strangers_on_the_unix_socket_change_nothing) {
   Negotiating ranks;
   auto offered = ranks.offer();

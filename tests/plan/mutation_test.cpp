@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <ostream>
+#include <string_view>
 
 #include "tests/plan/cases.hpp"
 #include "tests/plan/mutations.hpp"
@@ -18,7 +19,13 @@ struct Tally {
   std::size_t tried = 0, caught = 0;
 };
 
+// If no order is promised, the one rank that adds a part up may take its sources in any.
+bool leaves_right(const Case& right, const Mutation& mutation) {
+  return std::string_view(mutation.name) == "swap_sources" && !right.expectation.rank_order;
+}
+
 void mutate_everywhere(const Case& right, const Mutation& mutation, Tally& tally) {
+  if (leaves_right(right, mutation)) return;
   for (std::size_t rank = 0; rank < right.plans.size(); rank++)
     for (std::size_t site = 0; site < mutation.sites(right.plans[rank]); site++) {
       std::vector<Plan> plans = right.plans;

@@ -118,7 +118,7 @@ TEST(PlanBuilder, AWholeDependencyReplacesAStreamingOne) {
 TEST(PlanBuilder, SlabsTakeTurnsInTheScratch) {
   PlanBuilder builder = draft_of(30);
   for (std::uint64_t slab = 0; slab < 3; slab++) {
-    if (slab > 0) builder.next_slab();
+    builder.slab(std::uint64_t(slab));
     const Operand slot = builder.scratch(10);
     builder.copy(0, {10 * slab, 10}, slot);
     builder.send(2, {10 * slab, 10}, slot);

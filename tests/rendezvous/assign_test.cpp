@@ -22,12 +22,12 @@ std::vector<int> column(const std::vector<Assigned>& rows, Field Assigned::*fiel
   return out;
 }
 
-TEST(Assign, RanksOfAHostAreContiguousInOrderOfJoining) {
+TEST(Assign, RanksOfAHostAreContiguousInOrderOfTheHostsNames) {
   const auto rows = assign({on("b"), on("a"), on("b"), on("c"), on("a"), on("b")}, 5);
-  EXPECT_THAT(column(rows, &Assigned::rank), ElementsAre(0, 3, 1, 5, 4, 2));
+  EXPECT_THAT(column(rows, &Assigned::rank), ElementsAre(2, 0, 3, 5, 1, 4));
   EXPECT_THAT(column(rows, &Assigned::local_rank), ElementsAre(0, 0, 1, 0, 1, 2));
   EXPECT_THAT(column(rows, &Assigned::local_size), ElementsAre(3, 2, 3, 1, 2, 3));
-  EXPECT_THAT(column(rows, &Assigned::node_rank), ElementsAre(0, 1, 0, 2, 1, 0));
+  EXPECT_THAT(column(rows, &Assigned::node_rank), ElementsAre(1, 0, 1, 2, 0, 1));
   EXPECT_THAT(column(rows, &Assigned::node_count), ElementsAre(3, 3, 3, 3, 3, 3));
   EXPECT_THAT(column(rows, &Assigned::size), ElementsAre(6, 6, 6, 6, 6, 6));
   EXPECT_THAT(column(rows, &Assigned::generation), ElementsAre(5, 5, 5, 5, 5, 5));
@@ -42,7 +42,7 @@ TEST(Assign, GivenRanksAreHonouredAlsoWhereTheyAreNotContiguous) {
 
 TEST(Assign, TheOthersFillTheGapsHostByHost) {
   const auto rows = assign({on("b"), on("a"), on("c", 2), on("a"), on("b"), on("a", 0)}, 1);
-  EXPECT_THAT(column(rows, &Assigned::rank), ElementsAre(1, 4, 2, 5, 3, 0));
+  EXPECT_THAT(column(rows, &Assigned::rank), ElementsAre(4, 1, 2, 3, 5, 0));
 }
 
 TEST(Assign, GivenLocalRanksCountWhereTheyFit) {
@@ -58,7 +58,7 @@ TEST(Assign, GivenLocalRanksCountWhereTheyFit) {
 
 TEST(Assign, HostsOfOneNameLookDifferent) {
   std::vector<Join> joined = {on("localhost"), on("localhost"), on("localhost")};
-  joined[1].machine = "another kernel";
+  joined[1].machine = "the kernel of another host";
   const auto rows = assign(joined, 1);
   EXPECT_THAT(column(rows, &Assigned::node_rank), ElementsAre(0, 1, 0));
   EXPECT_EQ(rows[0].host, "localhost");

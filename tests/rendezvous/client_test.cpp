@@ -9,6 +9,7 @@
 #include <asio/write.hpp>
 #include <atomic>
 #include <functional>
+#include <set>
 #include <thread>
 
 #include "rendezvous/abort_notice.hpp"
@@ -74,6 +75,37 @@ TEST(Client, APortThatAcceptsAndIsMuteDoesNotExtendTheStart) {
               testing::AllOf(HasSubstr("within 0.3 s; tried"), HasSubstr("(no answer within 0.")));
 }
 
+TEST(Client, JoinsAtTheOneOfSeveralAddressesThatHasTheJob) {
+  const RendezvousServer other({.job = "another"}), mine({});
+  Settings settings = alone(mine.port());
+  settings.rendezvous = text("127.0.0.1:1,127.0.0.1:", other.port(), ",", settings.rendezvous);
+  RendezvousClient client(settings, "");
+  EXPECT_EQ(client.identity().size, 1);
+  client.leave();
+  EXPECT_TRUE(mine.wait_until_over(milliseconds(60000)));
+  settings.rendezvous = text("127.0.0.1:", other.port(), ",127.0.0.1:1");
+  settings.start_timeout = milliseconds(200);
+  EXPECT_THAT(thrown_by([&] {
+                RendezvousClient nowhere(settings, "", {"a job", false});
+              }),
+              testing::AllOf(HasSubstr("this is not job 'default'"), HasSubstr("127.0.0.1:1 (Connection refused)"),
+                             HasSubstr("a rank of a job should run it")));
+}
+
+TEST(Client, DoesNotWaitForAServerThatListenedAndHasEnded) {
+  std::string gone;
+  {
+    const RendezvousServer server({});
+    gone = text("127.0.0.1:", server.port());
+  }
+  Settings settings = alone(1, milliseconds(86400000));
+  settings.rendezvous = gone;
+  EXPECT_THAT(thrown_by([&] {
+                RendezvousClient client(settings, "", {"a job", false, true});
+              }),
+              HasSubstr("the rank of a job that ran the rendezvous has ended; tried " + gone));
+}
+
 TEST(Client, JoinsAgainIfTheConnectionEndsBefore) {
   Listener server;
   std::thread serving([&] {
@@ -93,6 +125,17 @@ TEST(Client, JoinsAgainIfTheConnectionEndsBefore) {
             }),
             "nothing");
   serving.join();
+}
+
+// So that a rank of an earlier run does not get into a later one that has the same job, secret and ports.
+TEST(Client, KnowsWhichServerBroughtItsWorldTogether) {
+  std::set<std::uint64_t> incarnations;
+  for (int run = 0; run < 2; run++) {
+    const RendezvousServer server({.size = 1});
+    incarnations.insert(RendezvousClient(alone(server.port()), "").identity().incarnation);
+  }
+  EXPECT_EQ(incarnations.size(), 2u);
+  EXPECT_FALSE(incarnations.contains(0));
 }
 
 // A loaded host may stop a process between its handshake and its request.

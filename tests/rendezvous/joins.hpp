@@ -8,8 +8,8 @@ inline Join on(std::string host, int rank = -1, int size = -1, int local_rank = 
   static std::uint32_t pid = 1000;
   Join join;
   join.machine = host + "'s kernel";
+  join.address = "10.0.0." + std::to_string(int(host[0]));
   join.host = std::move(host);
-  join.address = "10.0.0.1";
   join.pid = pid++;
   join.rank = rank;
   join.size = size;

@@ -18,7 +18,7 @@ TEST(Roster, KnowsWhereTheRanksOfTheNewestWorldListen) {
   roster.left(0, kStart, 5000);
   ASSERT_EQ(roster.formed().ranks.size(), 2u);
   EXPECT_EQ(roster.formed().ranks[0].rank, 1);
-  EXPECT_EQ(roster.formed().ranks[0].address, "10.0.0.1");
+  EXPECT_EQ(roster.formed().ranks[0].address, on("a").address);
   EXPECT_EQ(roster.formed().ranks[0].port, 5001);
   EXPECT_EQ(roster.formed().ranks[1].port, 5000);
   roster.joined(0, on("a", -1, 2), kStart);

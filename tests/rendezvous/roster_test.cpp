@@ -144,10 +144,35 @@ TEST(Roster, ALoopbackAddressIsRefusedAcrossMachinesOnly) {
   across.joined(1, local("a", "127.0.0.1"), kStart);
   const auto sends = across.joined(2, local("b", "10.0.0.2"), kStart);
   EXPECT_THAT(sends[0].to, UnorderedElementsAre(1, 2));
-  EXPECT_THAT(failure(sends).message, HasSubstr("on a is on the loopback address 127.0.0.1"));
+  EXPECT_THAT(failure(sends).message,
+              AllOf(HasSubstr("on a is on the loopback address 127.0.0.1"), HasSubstr("on b at 10.0.0.2 and others")));
   Roster within(2, kPatience);
   within.joined(1, local("a", "::1"), kStart);
   EXPECT_EQ(within.joined(2, local("a", "127.0.0.1"), kStart).size(), 2u);
+}
+
+TEST(Roster, AnAddressThatTwoMachinesHaveIsRefused) {
+  const auto behind_bridge = [](std::string host, int rank) {
+    Join join = on(std::move(host), rank);
+    join.address = "172.17.0.1";
+    return join;
+  };
+  Roster across(3, kPatience);
+  across.joined(1, behind_bridge("a", 0), kStart);
+  across.joined(2, behind_bridge("a", 1), kStart);
+  EXPECT_THAT(failure(across.joined(3, behind_bridge("b", 2), kStart)).message,
+              AllOf(HasSubstr("and rank 2 (b, pid "), HasSubstr("have the same address 172.17.0.1"),
+                    HasSubstr("set ANELLO_IFACE")));
+}
+
+TEST(Roster, SaysWhoIsMissing) {
+  Roster roster(6, kPatience);
+  EXPECT_EQ(roster.waiting(), "");
+  for (const int rank : {0, 1, 3, 4}) roster.joined(unsigned(rank), on("a", rank), kStart);
+  EXPECT_EQ(roster.waiting(), "waiting: 4 of 6 ranks have joined; missing ranks 2, 5");
+  roster.joined(2, on("a", 2), kStart);
+  roster.joined(5, on("a", 5), kStart);
+  EXPECT_EQ(roster.waiting(), "");
 }
 
 TEST(Roster, MissingRanksAreNamedWhenTimeIsUp) {

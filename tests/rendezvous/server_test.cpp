@@ -227,9 +227,11 @@ TEST(Rendezvous, NobodyThereIsAnErrorWithWhatWasTried) {
   EXPECT_THAT(together(1, [&](int) { RendezvousClient client(settings, ""); }),
               Each(AllOf(HasSubstr(text("no rendezvous at ", settings.rendezvous, " within 0.3 s")),
                          HasSubstr(text("tried ", settings.rendezvous, " (Connection refused)")))));
-  settings.rendezvous = std::string(64, 'x') + ":4000";  // no legal name: no name server is asked
-  EXPECT_THAT(together(1, [&](int) { RendezvousClient client(settings, ""); }),
-              Each(HasSubstr("tried to resolve 'xxxx")));
+  const std::string name(64, 'x');  // no legal name: no name server is asked
+  settings.rendezvous = text(name, ":4000,", name, ":4001");
+  EXPECT_THAT(
+      together(1, [&](int) { RendezvousClient client(settings, ""); }),
+      Each(AllOf(HasSubstr("tried to resolve 'xxxx"), testing::Not(testing::ContainsRegex("to resolve.*to resolve")))));
   settings.rendezvous = "nonsense";
   EXPECT_THAT(together(1, [&](int) { RendezvousClient client(settings, ""); }),
               Each(HasSubstr("ANELLO_RENDEZVOUS='nonsense': no port")));

@@ -62,6 +62,14 @@ TEST(Uncaught, TheProgramsOwnHandlerIsCalled) {
   EXPECT_THAT(later.other.out, HasSubstr("rank 1 on "));
 }
 
+TEST(Uncaught, InAChildThatForkMadeItDoesNotConcernTheRanks) {
+  const Ends ends = ends_of("child");
+  EXPECT_EQ(ends.thrower.code, 0);
+  EXPECT_EQ(ends.thrower.out, text("before the fork\nsignal ", SIGABRT, "\n"));
+  EXPECT_THAT(ends.thrower.err, HasSubstr("terminate called after throwing"));
+  EXPECT_EQ(ends.other.out, "");
+}
+
 TEST(Uncaught, OneThatIsCaughtOutsideTheWorldIsNotAnOrderlyEnd) {
   const Ends ends = ends_of("caught");
   EXPECT_EQ(ends.thrower.code, 0);

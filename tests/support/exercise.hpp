@@ -55,6 +55,7 @@ class Part {
   void fill();
   bool guards_hold(const Memory& memory) const;
   int contribution(int rank, std::uint64_t element) const;
+  bool reduces() const;
   template <class T>
   T expected(std::uint64_t at) const;
   std::uint64_t first_wrong() const;

@@ -34,9 +34,10 @@ class Proxied {
   // For who is connected now and for who connects.
   void between(int a, int b, const Proxy::Fault& fault) {
     const std::lock_guard lock(mutex_);
-    faults_[{std::min(a, b), std::max(a, b)}] = fault;
-    if (const auto found = proxies_.find({std::min(a, b), std::max(a, b)}); found != proxies_.end())
-      found->second->fault(fault);
+    for (const Way& way : {Way(a, b), Way(b, a)}) {
+      faults_[way] = fault;
+      if (const auto found = proxies_.find(way); found != proxies_.end()) found->second->fault(fault);
+    }
   }
   void everywhere(const Proxy::Fault& fault) {
     for (int a = 0; a < ranks_; a++)
@@ -44,30 +45,30 @@ class Proxied {
   }
 
  private:
-  // The rank with the higher number connects.
+  // The rank with the higher number connects; any rank may ping any other.
   std::vector<std::string> behind_proxies(int rank, std::vector<std::string> blobs) {
     const std::lock_guard lock(mutex_);
-    for (int peer = 0; peer < rank; peer++) {
+    for (int peer = 0; peer < ranks_; peer++) {
       std::string& blob = blobs[std::size_t(peer)];
-      if (blob.empty()) continue;
+      if (blob.empty() || peer == rank) continue;
       world::PeerInfo peer_info = world::decode_peer_info(blob);
       net::Endpoint& endpoint = peer_info.endpoint;
       const auto proxy =
           std::make_shared<Proxy>(context_, Proxy::Endpoint(asio::ip::make_address(endpoint.address), endpoint.port));
-      proxy->fault(faults_[{peer, rank}]);
-      ANELLO_CHECK(proxies_.emplace(Between(peer, rank), proxy).second);  // one world
+      proxy->fault(faults_[{rank, peer}]);
+      ANELLO_CHECK(proxies_.emplace(Way(rank, peer), proxy).second);  // one world
       endpoint.port = proxy->port();
       blob = encode(peer_info);
     }
     return blobs;
   }
 
-  using Between = std::pair<int, int>;  // lower rank first
+  using Way = std::pair<int, int>;  // who connects, and to which rank
   const int ranks_;
   std::mutex mutex_;
-  std::map<Between, Proxy::Fault> faults_;
+  std::map<Way, Proxy::Fault> faults_;
   asio::io_context context_;
-  std::map<Between, std::shared_ptr<Proxy>> proxies_;
+  std::map<Way, std::shared_ptr<Proxy>> proxies_;
   asio::executor_work_guard<asio::io_context::executor_type> open_{context_.get_executor()};
   std::thread thread_;
 };

@@ -42,7 +42,7 @@ inline std::set<std::string> inherited_sockets() {
 }
 // A thread that was joined may be listed for a moment longer.
 inline std::ptrdiff_t running_threads(std::ptrdiff_t expected) {
-  for (int k = 0; k < 200 && entries("/proc/self/task") > expected; k++)
+  for (int k = 0; k < 4000 && entries("/proc/self/task") > expected; k++)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   return entries("/proc/self/task");
 }

@@ -26,6 +26,12 @@ class Scratch {
     std::ofstream(path_ / name, std::ios::binary) << bytes;
     return path_ / name;
   }
+  // Only this user may read it.
+  std::filesystem::path put_privately(const std::string& name, const std::string& bytes) const {
+    const std::filesystem::path file = put(name, bytes);
+    std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+    return file;
+  }
 
  private:
   std::filesystem::path path_;

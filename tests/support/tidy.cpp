@@ -103,10 +103,11 @@ const std::map<std::string, std::set<std::string>> kUses = {
     {"net", {"failure", "shm", "trace"}},
     {"group", {"algorithms", "net", "run"}},
     {"gradients", {"group"}},
+    {"agenda", {"group"}},
     {"world", {"gradients"}},
     {"testing", {"world"}},
     {"gpu", {"world"}},
-    {"rendezvous", {"gpu"}},
+    {"rendezvous", {"agenda", "gpu"}},
     {"trainer", {}},  // and public headers: users copy it out of the tree
     {"trainer/cuda", {"gpu", "trainer"}},
     {"bench", {"gpu", "testing"}},
@@ -214,7 +215,7 @@ Complaints environment_reads(const std::vector<File>& tree) {
 Complaints wall_clocks(const std::vector<File>& tree) {
   return matches(tree, R"(\bsystem_clock\b|\bCLOCK_REALTIME\b|\bgettimeofday\b|\bsystem_timer\b)",
                  "a clock that somebody may set measures no time",
-                 [](const File& file) { return is_product(file) && file.path != "ring/world/diagnosis.cpp"; });
+                 [](const File& file) { return is_product(file) && file.path != "ring/base/wall_clock.hpp"; });
 }
 
 Complaints unlisted_sources(const std::vector<File>& tree) {
@@ -341,7 +342,8 @@ Complaints long_files(const std::vector<File>& tree) {
   Complaints out;
   for (const File& file : tree) {
     const bool source = is_cpp(file) || ends_with_any(file.path, {".sh", ".cmake", "CMakeLists.txt", ".py"});
-    if (source && file.lines.size() > kMaxLines)
+    // Bindings of other languages read the C API as one file.
+    if (source && file.lines.size() > kMaxLines && file.path != "ring/include/anello/anello.h")
       out.push_back(file.path + ": " + std::to_string(file.lines.size()) + " lines, more than " +
                     std::to_string(kMaxLines));
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/exercise.hpp"
+#include "tests/support/run_delay.hpp"
 
 namespace anello {
 
@@ -77,6 +78,7 @@ struct Told {
   int rank = -1;
   std::optional<Error> error;
   std::chrono::steady_clock::duration after{};
+  std::chrono::nanoseconds without_core{0};  // of that, while it was ready to run
 };
 
 using Program = std::function<void(World&)>;
@@ -89,12 +91,14 @@ inline std::vector<Told> broadcast_text(const std::function<void(const Program&)
     Told& told = all[std::size_t(world.rank())];
     told.rank = world.rank();
     const auto began = std::chrono::steady_clock::now();
+    const auto delay = own_run_delay();
     try {
       program(world);
     } catch (const Error& e) {
       told.error = e;
     }
     told.after = std::chrono::steady_clock::now() - began;
+    told.without_core = own_run_delay() - delay;
   });
   return all;
 }

@@ -3,9 +3,11 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <new>
+#include <optional>
 
 #include "tests/support/worlds.hpp"
 
@@ -62,10 +64,17 @@ struct Buffers {
 
 using Call = std::function<void(Group&, Buffers&)>;
 
-// How many allocations the whole process makes while all ranks do the call again and again.
-std::uint64_t allocations_of(const Call& call) {
-  constexpr int kWarm = 20, kCounted = 200, kRanks = 4;
+// What the whole process allocates while all ranks do the call again and again.
+struct Trial {
+  std::uint64_t allocations = 0;
+  bool stalled = false;  // a call took long enough to be reported to the other ranks, which does allocate
+};
+Trial try_call(const Call& call, int times) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kWarm = 20, kRanks = 4;
+  constexpr std::chrono::milliseconds kLong{150};  // a stall is reported after 200 ms
   std::atomic<std::uint64_t> counted = 0;
+  std::atomic<bool> stalled = false;
   run_world(kRanks, [&](World& world) {
     Buffers buffers;
     buffers.list = {Tensor(buffers.small), Tensor(buffers.other)};
@@ -74,19 +83,30 @@ std::uint64_t allocations_of(const Call& call) {
     world.barrier();
     world.barrier();
     const std::uint64_t before = allocations;
-    for (int k = 0; k < kCounted; k++) call(world, buffers);
-    world.barrier();
+    for (int k = 0; k <= times; k++) {
+      const auto began = Clock::now();
+      if (k < times)
+        call(world, buffers);
+      else
+        world.barrier();
+      if (Clock::now() - began > kLong) stalled = true;
+    }
     counted += allocations - before;
     world.barrier();
   });
-  return counted;
+  return {counted, stalled};
 }
 
-// On a busy machine an operation may stall, and is then reported, which does allocate: the least of a few tries.
-std::uint64_t min_allocations_of(const Call& call) {
-  std::uint64_t least = allocations_of(call);
-  for (int again = 0; again < 3 && least > 0; again++) least = std::min(least, allocations_of(call));
-  return least;
+// On a busy machine calls stall: then again, with fewer calls. Nothing if every trial had stalled. The background thread
+// allocates for its heartbeats: what a call allocates is found in every trial, and a heartbeat is not.
+std::optional<std::uint64_t> allocations_of(const Call& call) {
+  constexpr int kTrials = 30, kEnough = 5;
+  int calm = 0;
+  for (int trial = 0; trial < kTrials; trial++) {
+    const Trial result = try_call(call, trial < 4 ? 200 : 20);
+    if (result.allocations == 0 || (!result.stalled && ++calm == kEnough)) return result.allocations;
+  }
+  return std::nullopt;
 }
 
 TEST(Allocations, there_are_none_in_calls_that_block) {
@@ -123,20 +143,26 @@ TEST(Allocations, there_are_none_in_calls_that_block) {
          g.broadcast(b.large, 0);
        }},
   };
-  for (const auto& [what, call] : calls) EXPECT_EQ(min_allocations_of(call), 0U) << what;
+  for (const auto& [what, call] : calls) {
+    const auto count = allocations_of(call);
+    if (!count) GTEST_SKIP() << "the machine is too busy";
+    EXPECT_EQ(*count, 0U) << what;
+  }
 }
 
 TEST(Allocations, there_are_none_in_asynchronous_work) {
-  EXPECT_EQ(min_allocations_of([](Group& g, Buffers& b) {
-              b.work = g.allreduce_async(b.small);
-              b.work.wait();
-            }),
-            0U);
+  const auto count = allocations_of([](Group& g, Buffers& b) {
+    b.work = g.allreduce_async(b.small);
+    b.work.wait();
+  });
+  if (!count) GTEST_SKIP() << "the machine is too busy";
+  EXPECT_EQ(*count, 0U);
 }
 
 // The counter counts.
 TEST(Allocations, are_seen) {
-  EXPECT_GE(allocations_of([](Group& g, Buffers& b) { g.allreduce(b.small = std::vector<float>(1200)); }), 200U);
+  const Call call = [](Group& g, Buffers& b) { g.allreduce(b.small = std::vector<float>(1200)); };
+  EXPECT_GE(try_call(call, 200).allocations, 200U);
 }
 
 }  // namespace

@@ -55,8 +55,13 @@ TEST(Fork, the_child_can_neither_speak_nor_wipe) {
                                                     (void)world.group({0, 1});
                                                   },
                                                   [&] { world.finish(); },
-                                                  [&] { world.send(other, 1 - world.rank()); }};
-      if (world.rank() == 0) calls.push_back([&] { pending.wait(); });
+                                                  [&] { world.send(other, 1 - world.rank()); },
+                                                  [&] { (void)world.counters(); },
+                                                  [&] { world.write_flight("/dev/null"); }};
+      if (world.rank() == 0) {
+        calls.emplace_back([&] { pending.wait(); });
+        calls.emplace_back([&] { pending.when_done([](const Error*) {}); });
+      }
       for (std::size_t k = 0; k < calls.size(); k++)
         if (!refuses(calls[k])) return int(100 + k);
       world.abort("by the child");

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <future>
 
+#include "ring/algorithms/fingerprint.hpp"
 #include "ring/base/text.hpp"
 #include "ring/testing/in_process_exchange.hpp"
 #include "ring/world/bootstrap.hpp"
@@ -107,6 +108,8 @@ TEST(Start, another_build_of_the_library_is_named_with_its_rank) {
                         ", rank 2 on host2 has Anello 0.1.99; use the same build on all ranks"));
   const std::string other_plans = refused([&](std::size_t rank, std::string blob) {
     PeerInfo info = decode_peer_info(blob);
+    EXPECT_EQ(info.version, ours);
+    EXPECT_EQ(info.plans, algorithms::build_fingerprint());
     info.plans = rank + 7 - rank % 2;
     return encode(info);
   });

@@ -154,6 +154,27 @@ int anello_last_error_rank(void);
 /* Joins the world that the environment and `config` describe; without any such settings, a world of one rank. Blocks
  * until all ranks have joined, but not longer than ANELLO_START_TIMEOUT. */
 anello_status anello_init(const anello_config* config, anello_world** world);
+/* A way for the ranks to exchange small texts before they are connected, for example another library's key-value store.
+ * Both functions return 0, or another number if they failed. They are called by the thread that calls
+ * anello_init_through, only until it returns. */
+typedef struct {
+  size_t struct_size;
+  void* context; /* passed to both */
+  /* Stores a text under a key, which is new. */
+  int (*put)(void* context, const char* key, const char* value);
+  /* Blocks until a rank has stored the key, limit_ms milliseconds at most. Then writes its text with a zero byte at the
+   * end to `value`, which has room for `capacity` bytes; fails if that is too little. Texts have up to 255 bytes. */
+  int (*get)(void* context, const char* key, uint64_t limit_ms, char* value, size_t capacity);
+  int rank, size;   /* of this process, and of the world */
+  const char* name; /* of this exchange, for messages and as a part of the job's name; the same on all ranks */
+} anello_exchange;
+#define ANELLO_EXCHANGE_INIT \
+  { sizeof(anello_exchange), NULL, NULL, NULL, 0, 1, NULL }
+/* As anello_init, for ranks that something else has started: they find each other by `exchange`, and the environment's
+ * ANELLO_RANK, ANELLO_SIZE and ANELLO_RENDEZVOUS do not count. The world's connections need no rendezvous server. The
+ * exchange should be private to the job's user, since the job's secret passes through it. A process may make several
+ * worlds one after another through the same exchange, all ranks as many. */
+anello_status anello_init_through(const anello_exchange* exchange, const anello_config* config, anello_world** world);
 /* Ends the world in good order: blocks until every rank has called it. Reports it if another rank failed. */
 anello_status anello_finish(anello_world* world);
 /* Ends the world on every rank: calls in progress return ANELLO_ABORTED with this rank and the reason. Does not block.
@@ -263,6 +284,101 @@ typedef void (*anello_callback)(void* context, anello_status status, const char*
 anello_status anello_work_when_done(anello_work* work, anello_callback callback, void* context);
 /* Frees the handle. The operation goes on, and still needs its tensors. */
 void anello_work_free(anello_work* work);
+
+/* Named operations. An agenda starts an operation when all ranks of its group have submitted it, so ranks may submit in
+ * any order, and from any thread. Operations are matched by verb and name; without a name, the n-th unnamed operation
+ * of a verb on one rank matches the n-th on the others, counted from the beginning or the last join. Operations of an
+ * agenda and calls on the group do not wait for each other, and need no common order.
+ *
+ * Before data moves the ranks compare verb, dtypes, shapes, reduction, root and factors. If they differ, the operation
+ * returns ANELLO_MISMATCH on every rank, the message has both ranks and both values, tensors are unchanged, and the
+ * world goes on: anello_failure still returns ANELLO_OK. The same is true of allgather, broadcast, alltoall and
+ * reduce_scatter while a rank has joined. Every other error of an operation, except ANELLO_INVALID_ARGUMENT, is that of
+ * the world, which has failed.
+ * A list of tensors is one operation: all of it is done, or nothing. Its tensors may differ in dtype and shape.
+ * A name is taken from its submission until anello_named_wait or anello_named_done has returned that the operation is
+ * done, or its handle is freed; to submit it again before that is ANELLO_INVALID_ARGUMENT. So are wrong arguments.
+ */
+typedef struct anello_agenda anello_agenda;
+typedef struct anello_named anello_named;
+/* A tensor with a shape: the number of its elements is the product of its dimensions, which is 1 if there are none. */
+typedef struct {
+  void* data;            /* not written if the call takes it as input */
+  const uint64_t* shape; /* borrowed until the call returns */
+  size_t dimensions;     /* the length of shape */
+  anello_dtype dtype;
+} anello_array;
+typedef struct {
+  size_t struct_size;
+  double prescale;  /* reductions: inputs are multiplied by this finite number; integers in f64, then truncated */
+  double postscale; /* reductions: results are multiplied by this finite number; integers in f64, then truncated */
+  int wire;         /* reductions: as in anello_options */
+  int waits; /* 1: the caller calls anello_named_wait at once. Nothing moves before, and the operation takes less time.
+              */
+} anello_named_options;
+#define ANELLO_NAMED_OPTIONS_INIT \
+  { sizeof(anello_named_options), 1.0, 1.0, 0, 0 }
+
+/* An agenda for the ranks of `group`, with connections of its own. All ranks of the group create their agendas of it in
+ * the same order. Does not communicate or block. */
+anello_status anello_agenda_create(anello_group* group, anello_agenda** agenda);
+/* The agenda ends for this rank, and with it the operations that are not done: anello_named_wait returns
+ * ANELLO_ABORTED. If other ranks need this rank in it after that, their operations return ANELLO_RANK_LEFT, and the
+ * world has failed: let all ranks pass a barrier first. Blocks until no thread waits. */
+void anello_agenda_free(anello_agenda* agenda);
+
+/* These submit an operation, and do not wait for it: that is what its handle is for. `name` may be NULL. Tensors are
+ * borrowed until the operation is done; memory of a list, its shapes and everything else until the call returns.
+ * `options` may be NULL. */
+
+/* outputs[k] = the reduction of inputs[k] over all ranks. `outputs` NULL: in place. */
+anello_status anello_named_allreduce(anello_agenda* agenda, const char* name, const anello_array* inputs,
+                                     const anello_array* outputs, size_t count, anello_op op,
+                                     const anello_named_options* options, anello_named** operation);
+/* Output k = the inputs[k] of all ranks one after another, by rank. First dimensions may differ between ranks. */
+anello_status anello_named_allgather(anello_agenda* agenda, const char* name, const anello_array* inputs, size_t count,
+                                     const anello_named_options* options, anello_named** operation);
+/* Copies the root's elements to the same tensors of every other rank. */
+anello_status anello_named_broadcast(anello_agenda* agenda, const char* name, const anello_array* tensors, size_t count,
+                                     int root, const anello_named_options* options, anello_named** operation);
+/* Output 0 = the rows that the ranks sent to this one, by rank. splits[r] rows (parts of the first dimension) go to
+ * rank r; `splits` has one number for each rank of the group. NULL: all parts have the same size. */
+anello_status anello_named_alltoall(anello_agenda* agenda, const char* name, const anello_array* input,
+                                    const uint64_t* splits, const anello_named_options* options,
+                                    anello_named** operation);
+/* Output k = this rank's rows of the reduction of inputs[k] over all ranks. Ranks get equal numbers of rows, except
+ * that the first ones get one more if the first dimension is not a multiple of the number of ranks. */
+anello_status anello_named_reduce_scatter(anello_agenda* agenda, const char* name, const anello_array* inputs,
+                                          size_t count, anello_op op, const anello_named_options* options,
+                                          anello_named** operation);
+/* Done when every rank has submitted it. It does not wait for operations that are under way or wait themselves. */
+anello_status anello_named_barrier(anello_agenda* agenda, const char* name, const anello_named_options* options,
+                                   anello_named** operation);
+/* This rank has no more data: until all ranks have joined, it takes part in allreduces and barriers that others submit,
+ * and contributes what changes nothing: zeros to a sum or average, which is still divided by the size of the group.
+ * Done when all ranks have joined; see anello_named_last. Until then this rank cannot submit anything else. */
+anello_status anello_named_join(anello_agenda* agenda, const anello_named_options* options, anello_named** operation);
+
+/* Blocks until the operation is done, and returns its error; but not longer than limit_ms milliseconds: then
+ * ANELLO_TIMED_OUT, the operation goes on, and may be waited for again. UINT64_MAX: no limit. The calling thread moves
+ * the data meanwhile. */
+anello_status anello_named_wait(anello_named* operation, uint64_t limit_ms);
+/* 1 if the operation is complete or has failed, otherwise 0. Does not block. */
+int anello_named_done(anello_named* operation);
+/* Of an operation that is complete: tensor number `index` that it made. allgather, alltoall and reduce_scatter make
+ * theirs, in memory that belongs to `operation` and is valid until that is freed, as is `output->shape`. */
+anello_status anello_named_output(const anello_named* operation, size_t index, anello_array* output);
+/* Of an allgather or alltoall that is complete: the number of rows that each rank contributed to output `index`, one
+ * for each rank of the group. Valid until `operation` is freed. */
+anello_status anello_named_rows(const anello_named* operation, size_t index, const uint64_t** rows);
+/* Of a join that is complete: the rank of the group that joined last, the same on all ranks. */
+anello_status anello_named_last(const anello_named* operation, int* rank);
+/* Frees the handle and the outputs. An operation that is not done goes on, and still needs its tensors. */
+void anello_named_free(anello_named* operation);
+/* What an operation waits for, as one line: "allreduce 'loss' waits for rank 2", or that it moves data, or is done.
+ * Only the part of the ranks that this rank collects reports from is known: "it waits for the answer of rank 0". Valid
+ * until the thread's next call. */
+anello_status anello_named_describe(const anello_named* operation, const char** line);
 
 /* Gradients, averaged over the ranks in buckets while the backward pass still runs. All ranks create them with the same
  * list and options. In each step call begin, then ready for each gradient when it is complete, then finish. One thread

@@ -84,6 +84,8 @@ class Gradients {
   Gradients(Group& group, std::initializer_list<Gradient> gradients, const GradientOptions& options = {});
   Gradients(Gradients&&) noexcept;
   Gradients& operator=(Gradients&&) noexcept;
+  // Blocks until no operation uses the gradients. In the middle of a step it ends this rank's operations: those of the
+  // other ranks fail with Error{rank_left}, which names this rank.
   ~Gradients();
 
   // begin(), ready() and finish() may be called by any thread, by one at a time.

@@ -46,7 +46,7 @@ struct PartOptions {
 // Options of calls that reduce.
 struct ReduceOptions {
   std::string_view name = {};
-  // allreduce only: the algorithm of this call, for example "ring". Empty: ANELLO_ALGORITHM decides.
+  // allreduce only: the algorithm of this call, for example "ring" or "shares+ring". Empty: ANELLO_ALGORITHM decides.
   std::string_view algorithm = {};
   // The size of the parts (slabs) in which a large buffer is reduced, in bytes. 0: the whole buffer at once. Not given:
   // ANELLO_SLAB_BYTES decides.

@@ -27,7 +27,7 @@ class Work {
   // by a callback of when_done.
   void wait() const;
   // Blocks until the operation is done, but not longer than `limit`; false if it is not done by then. Errors as wait().
-  // Unlike wait() it moves no data: the group's own thread does, which costs thread switches. When nothing else is left
+  // Unlike wait() it moves no data: the thread of the rank does, which costs thread switches. When nothing else is left
   // to do, call wait(), which is faster; do not call wait_for() in a loop.
   [[nodiscard]] bool wait_for(std::chrono::milliseconds limit) const;
 
@@ -36,8 +36,9 @@ class Work {
 
   // Registers `callback`, which is called once, when the operation is done, with a pointer to its error, or null. If
   // the operation is already done, this thread calls it at once; otherwise the thread that moves the last byte does. A
-  // callback may start operations. It must not block, throw, or destroy the last handle of its group. A second call of
-  // when_done replaces a callback that has not run.
+  // callback may start operations, and destroy the last handle of its group. It must not block (all asynchronous
+  // operations of the rank would wait), throw, or destroy its World. A second call of when_done replaces a callback
+  // that has not run.
   void when_done(std::function<void(const Error*)> callback);
 
  private:

@@ -1,7 +1,8 @@
 // The world: all ranks of a job. It is a Group, so all collectives of group.hpp are calls on it. This header has what
 // only a world has: where its ranks run, how it ends, and records of what it did. One World object in each process
-// (or in each thread of run_world). A child that fork() makes is not a rank: collectives throw Error{invalid_argument}
-// there, and when its copy of the World is destroyed, nothing happens to the parent's.
+// (or in each thread of run_world). A child that fork() makes is not a rank: collectives,
+// counters(), write_flight() and callbacks for work that is not done throw Error{invalid_argument} there, and when its
+// copy of the World is destroyed, nothing happens to the parent's.
 #pragma once
 #include <anello/export.h>
 #include <anello/diagnosis.hpp>

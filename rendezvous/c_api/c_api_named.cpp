@@ -1,0 +1,169 @@
+// The C API of named operations, as calls of the agenda's scheduler.
+#include "rendezvous/c_api/c_api.hpp"
+#include "ring/agenda/scheduler.hpp"
+
+using namespace anello::c_api;
+using anello::text;
+using anello::agenda::ArrayView;
+using anello::agenda::Request;
+using anello::agenda::Verb;
+
+struct anello_agenda {
+  std::shared_ptr<anello::agenda::Scheduler> scheduler;
+};
+struct anello_named {
+  std::shared_ptr<anello::agenda::Scheduler> scheduler;
+  std::shared_ptr<anello::agenda::NamedOperation> operation;
+};
+
+namespace {
+
+ArrayView array_of(const anello_array& array) {
+  if (array.dimensions > 0 && !array.shape) refuse("the shape of a tensor is NULL");
+  return {array.data, {array.shape, array.shape + array.dimensions}, anello::DType(array.dtype)};
+}
+
+std::vector<ArrayView> arrays_of(const anello_array* arrays, std::size_t count) {
+  if (count > 0 && !arrays) refuse("the list of tensors is NULL");
+  std::vector<ArrayView> all;
+  for (std::size_t k = 0; k < count; k++) all.push_back(array_of(arrays[k]));
+  return all;
+}
+
+// `make` gives the request except for its name and options.
+template <class Make>
+anello_status submit(anello_agenda* agenda, const char* name, const anello_named_options* options,
+                     anello_named** operation, Make make) {
+  return guarded([&] {
+    const anello_named_options given = known(options, anello_named_options ANELLO_NAMED_OPTIONS_INIT);
+    auto& scheduler = required(agenda, "agenda").scheduler;
+    auto& out = required(operation, "out parameter");
+    Request request = make();
+    request.name = view(name);
+    request.prescale = given.prescale;
+    request.postscale = given.postscale;
+    if (given.wire != 0) request.wire = anello::DType(given.wire);
+    auto handle = std::make_unique<anello_named>();
+    handle->scheduler = scheduler;
+    handle->operation = scheduler->submit(std::move(request), given.waits != 0);
+    out = handle.release();
+  });
+}
+
+// Outputs and the like exist once the operation is done.
+anello::agenda::NamedOperation& complete(const anello_named* operation) {
+  anello::agenda::NamedOperation& its = *required(operation, "operation").operation;
+  if (!its.done()) refuse(text(its.key(), " is not done"));
+  if (const auto error = its.error()) throw Error(*error);
+  return its;
+}
+
+}  // namespace
+
+anello_status anello_agenda_create(anello_group* group, anello_agenda** agenda) {
+  return guarded([&] {
+    auto& out = required(agenda, "out parameter");
+    out = new anello_agenda{anello::agenda::Scheduler::make(required(group, "group").group)};
+  });
+}
+void anello_agenda_free(anello_agenda* agenda) {
+  if (agenda) agenda->scheduler->close();
+  delete agenda;
+}
+
+anello_status anello_named_allreduce(anello_agenda* agenda, const char* name, const anello_array* inputs,
+                                     const anello_array* outputs, size_t count, anello_op op,
+                                     const anello_named_options* options, anello_named** operation) {
+  return submit(agenda, name, options, operation, [&] {
+    return Request{.verb = Verb::allreduce,
+                   .inputs = arrays_of(inputs, count),
+                   .outputs = arrays_of(outputs, outputs ? count : 0),
+                   .op = anello::Op(op)};
+  });
+}
+anello_status anello_named_allgather(anello_agenda* agenda, const char* name, const anello_array* inputs, size_t count,
+                                     const anello_named_options* options, anello_named** operation) {
+  return submit(agenda, name, options, operation,
+                [&] { return Request{.verb = Verb::allgather, .inputs = arrays_of(inputs, count)}; });
+}
+anello_status anello_named_broadcast(anello_agenda* agenda, const char* name, const anello_array* tensors, size_t count,
+                                     int root, const anello_named_options* options, anello_named** operation) {
+  return submit(agenda, name, options, operation,
+                [&] { return Request{.verb = Verb::broadcast, .inputs = arrays_of(tensors, count), .root = root}; });
+}
+anello_status anello_named_alltoall(anello_agenda* agenda, const char* name, const anello_array* input,
+                                    const uint64_t* splits, const anello_named_options* options,
+                                    anello_named** operation) {
+  return submit(agenda, name, options, operation, [&] {
+    Request request{.verb = Verb::alltoall, .inputs = arrays_of(input, 1)};
+    if (splits) request.splits.assign(splits, splits + agenda->scheduler->size());
+    return request;
+  });
+}
+anello_status anello_named_reduce_scatter(anello_agenda* agenda, const char* name, const anello_array* inputs,
+                                          size_t count, anello_op op, const anello_named_options* options,
+                                          anello_named** operation) {
+  return submit(agenda, name, options, operation, [&] {
+    return Request{.verb = Verb::reduce_scatter, .inputs = arrays_of(inputs, count), .op = anello::Op(op)};
+  });
+}
+anello_status anello_named_barrier(anello_agenda* agenda, const char* name, const anello_named_options* options,
+                                   anello_named** operation) {
+  return submit(agenda, name, options, operation, [] { return Request{.verb = Verb::barrier}; });
+}
+anello_status anello_named_join(anello_agenda* agenda, const anello_named_options* options, anello_named** operation) {
+  return submit(agenda, nullptr, options, operation, [] { return Request{.verb = Verb::join}; });
+}
+
+anello_status anello_named_wait(anello_named* operation, uint64_t limit_ms) {
+  bool done = false;
+  const anello_status status = guarded([&] {
+    constexpr std::uint64_t kMax = 1000ULL * 3600 * 24 * 365;  // more could overflow
+    anello::group::Until until;
+    if (limit_ms != UINT64_MAX)
+      until = std::chrono::steady_clock::now() + std::chrono::milliseconds(std::min(limit_ms, kMax));
+    const anello_named& its = required(operation, "operation");
+    done = its.scheduler->wait(*its.operation, until);
+    if (!done) return;
+    if (const auto error = its.operation->error()) throw Error(*error);
+  });
+  if (status != ANELLO_OK || done) return status;
+  return failed(ANELLO_TIMED_OUT, text("the operation is not done after ", limit_ms, " ms"));
+}
+int anello_named_done(anello_named* operation) {
+  return operation->scheduler->done(*operation->operation);
+}
+anello_status anello_named_output(const anello_named* operation, size_t index, anello_array* output) {
+  return guarded([&] {
+    const auto& outputs = complete(operation).outputs();
+    if (index >= outputs.size()) refuse(text("there are ", outputs.size(), " outputs, but not number ", index));
+    const ArrayView& array = outputs[index];
+    required(output, "out parameter") = {array.data, array.shape.data(), array.shape.size(), anello_dtype(array.dtype)};
+  });
+}
+anello_status anello_named_rows(const anello_named* operation, size_t index, const uint64_t** rows) {
+  return guarded([&] {
+    const auto& all = complete(operation).rows();
+    if (index >= all.size()) refuse(text("there are rows of ", all.size(), " outputs, but not of number ", index));
+    required(rows, "out parameter") = all[index].data();
+  });
+}
+anello_status anello_named_last(const anello_named* operation, int* rank) {
+  return guarded([&] {
+    const auto& its = complete(operation);
+    if (its.verb() != Verb::join) refuse(text(its.key(), " is not a join"));
+    required(rank, "out parameter") = its.last();
+  });
+}
+void anello_named_free(anello_named* operation) {
+  if (operation) operation->scheduler->abandon(*operation->operation);
+  delete operation;
+}
+anello_status anello_named_describe(const anello_named* operation, const char** line) {
+  thread_local std::string last;
+  return guarded([&] {
+    const anello_named& its = required(operation, "operation");
+    last = its.scheduler->describe(*its.operation);
+    required(line, "out parameter") = last.c_str();
+  });
+}

@@ -1,0 +1,33 @@
+// What a rank needs to join its job, and the search for it where several places may have it.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace anello::rendezvous {
+
+struct Invitation {
+  std::string job, secret;
+  std::uint16_t port = 0;  // of the rendezvous server, on the host that sent this
+  std::string host;        // numeric, of that host, as this process reaches it; not sent
+};
+
+std::string encode(const Invitation& invitation);
+Invitation decode_invitation(std::string_view bytes);  // throws Error{protocol}
+
+struct InvitationSource {
+  std::string name;                                                // for messages
+  std::function<Invitation(std::chrono::milliseconds limit)> ask;  // throws Error if there is none, or none yet
+};
+
+// Asks all sources in turn, again and again, until one has the invitation to this job: the rank that invites may not
+// have come that far. Nothing after the deadline; `tried` then says what each source said last. Blocks: each source may
+// take 200 ms beyond the deadline, so that the last words are not cut short.
+std::optional<Invitation> find_invitation(const std::string& job, const std::vector<InvitationSource>& sources,
+                                          std::chrono::steady_clock::time_point deadline, std::string& tried);
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,150 @@
+#include "rendezvous/job_environment.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <limits>
+
+#include "rendezvous/slurm_step.hpp"
+#include "ring/base/config.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::rendezvous {
+namespace {
+
+// A launcher that gives its processes their numbers in variables. `mark` must be set too, if there is one.
+struct Launcher {
+  const char *name, *mark;
+  const char *rank, *size, *local_rank, *local_size;
+  Way way;
+};
+constexpr Launcher kTorchrun = {"torchrun",   "TORCHELASTIC_RUN_ID", "RANK",     "WORLD_SIZE",
+                                "LOCAL_RANK", "LOCAL_WORLD_SIZE",    Way::master};
+constexpr Launcher kByVariables = {"RANK and WORLD_SIZE", nullptr,    "RANK", "WORLD_SIZE", "LOCAL_RANK",
+                                   "LOCAL_WORLD_SIZE",    Way::master};
+constexpr Launcher kProcessManagers[] = {
+    {"Open MPI's mpirun", nullptr, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", Way::pmix},
+    {"MVAPICH's launcher", nullptr, "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE", Way::pmi},
+    {"a process manager (PMI)", nullptr, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", Way::pmi},
+    {"a process manager (PMIx)", nullptr, "PMIX_RANK", nullptr, nullptr, nullptr, Way::pmix},
+};
+// Schedulers whose tasks have numbers, but do not say how many they are.
+constexpr Launcher kSchedulers[] = {
+    {"an indexed job of Kubernetes", nullptr, "JOB_COMPLETION_INDEX", nullptr, nullptr, nullptr, Way::master},
+    {"an LSF job", nullptr, "LSF_PM_TASKID", nullptr, nullptr, nullptr, Way::none},
+    {"a PBS job (pbsdsh)", "PBS_JOBID", "PBS_TASKNUM", nullptr, nullptr, nullptr, Way::none},
+};
+
+// The environment's numbers of one launcher, and the variables that gave rank and size.
+class Numbers {
+ public:
+  Numbers(const Variables& variables, std::string& evidence) : variables_(variables), evidence_(evidence) {}
+  int operator()(const char* name, bool evident = false) {
+    const auto value = name ? variables_(name) : std::nullopt;
+    if (!value) return -1;
+    if (evident) evidence_ += text(evidence_.empty() ? "" : ", ", name, "=", *value);
+    return number_of(variables_, name, -1);
+  }
+
+ private:
+  const Variables& variables_;
+  std::string& evidence_;
+};
+
+// Where torch's variables say that rank 0 is. torchrun may use the port itself.
+void set_master(const Variables& variables, Placement& out) {
+  const auto host = variables("MASTER_ADDR"), port = variables("MASTER_PORT");
+  out.serves = out.rank == 0;
+  if (host) out.host = *host;
+  if (port) out.port = std::uint16_t(parse_number("MASTER_PORT", *port, 1, 65535));
+  const auto part = [&](const char* name) { return variables(name).value_or("-"); };
+  out.job = text("master-", out.port, "-", part("TORCHELASTIC_RUN_ID"), "-", part("TORCHELASTIC_RESTART_COUNT"));
+  if (variables("TORCHELASTIC_USE_AGENT_STORE") == "True") out.port = 0;
+  if (!host || !port) {
+    out.way = Way::none;
+    out.unusable = "MASTER_ADDR and MASTER_PORT must say where rank 0 is";
+  }
+}
+
+std::optional<Placement> placed_by(const Launcher& launcher, const Variables& variables) {
+  if (!variables(launcher.rank) || (launcher.mark && !variables(launcher.mark))) return std::nullopt;
+  Placement out;
+  Numbers number(variables, out.evidence);
+  out.launcher = launcher.name;
+  out.rank = number(launcher.rank, true);
+  out.size = number(launcher.size, true);
+  out.local_rank = number(launcher.local_rank);
+  out.local_size = number(launcher.local_size);
+  out.one_host = out.size >= 0 && out.size == out.local_size;
+  out.way = launcher.way;
+  out.exported = launcher.way == Way::pmi || launcher.name == kByVariables.name;
+  if (out.way == Way::master) set_master(variables, out);
+  if (out.size >= 0 && out.rank >= out.size) {
+    out.way = Way::none;
+    out.unusable = text(launcher.rank, "=", out.rank, " must be less than ", launcher.size, "=", out.size);
+  }
+  return out;
+}
+
+// A process manager of Slurm, whose variables a shell keeps for its programs.
+bool is_slurms(Way manager, const Variables& variables) {
+  return manager == Way::pmi ? is_slurms_pmi(variables) : is_slurms_pmix(variables);
+}
+
+// Both are needed: WORLD_SIZE may be set for a whole job, and RANK is a name that programs use for other things.
+std::optional<Placement> placed_by_variables(const Variables& variables) {
+  return variables(kByVariables.size) ? placed_by(kByVariables, variables) : std::nullopt;
+}
+
+// The script of a PBS job is its task 1.
+bool is_script(const Placement& task) {
+  return task.evidence.starts_with("PBS_") && task.rank <= 1;
+}
+
+// Started by MPI and by RANK and WORLD_SIZE: either may have started the other.
+void require_agreement(const std::vector<Placement>& found) {
+  const auto by_variables =
+      std::find_if(found.begin(), found.end(), [](const auto& one) { return one.launcher == kByVariables.name; });
+  if (by_variables == found.end() || by_variables == found.begin()) return;
+  const Placement& first = found.front();
+  if (first.rank == by_variables->rank && (first.size < 0 || first.size == by_variables->size)) return;
+  throw Error(ErrorCode::configuration, text(first.launcher, " says ", first.evidence, ", but ", by_variables->evidence,
+                                             "; unset those that are not this job's"));
+}
+
+}  // namespace
+
+int number_of(const Variables& variables, const char* name, int otherwise) {
+  const auto value = variables(name);
+  return value ? int(parse_number(name, *value, 0, std::numeric_limits<int>::max())) : otherwise;
+}
+
+std::string Placement::task() const {
+  return text("task ", rank < 0 ? "?" : std::to_string(rank), size < 0 ? "" : text(" of ", size), " of ", launcher);
+}
+
+std::vector<Placement> placements(const Variables& variables, const Processes& processes) {
+  std::vector<Placement> found;
+  const auto add = [&](std::optional<Placement> one) {
+    if (one) found.push_back(std::move(*one));
+  };
+  add(placed_by(kTorchrun, variables));
+  const bool in_shell = in_interactive_shell(variables, processes);
+  for (const Launcher& launcher : kProcessManagers)
+    if (!in_shell || !is_slurms(launcher.way, variables)) add(placed_by(launcher, variables));
+  if (!variables(kTorchrun.mark)) add(placed_by_variables(variables));
+  require_agreement(found);
+  if (!in_shell) add(slurm_step(variables));
+  for (const Launcher& scheduler : kSchedulers)
+    if (auto task = placed_by(scheduler, variables); task && !is_script(*task)) add(std::move(task));
+  return found;
+}
+
+std::vector<Placement> placements() {
+  return placements(environment, {getpgrp(), getsid});
+}
+
+}  // namespace anello::rendezvous

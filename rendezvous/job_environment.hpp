@@ -1,0 +1,54 @@
+// What started this process, according to its environment: as which rank of how many, and how its ranks can meet. Reads
+// variables through a function and does nothing else, so that tests can give it any environment. Any thread.
+//
+// The first source that is found decides. In order: ANELLO_ variables; torchrun; Open MPI; MVAPICH; PMI (MPICH, Intel
+// MPI, srun --mpi=pmi2); PMIx (srun --mpi=pmix); RANK and WORLD_SIZE; a Slurm step; a scheduler's task number without
+// the number of tasks. The order goes from the inside out: mpirun and torchrun may themselves run in a Slurm step,
+// whose tasks are then not the ranks.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace anello::rendezvous {
+
+using Variables = std::function<std::optional<std::string>(const char*)>;
+
+// What is asked about processes.
+struct Processes {
+  int own_group;                           // of this process
+  std::function<int(int pid)> session_of;  // the process that leads the session of `pid`; -1: there is no such process
+};
+
+// The number that a variable gives, or `otherwise` if it is not set. Throws Error{configuration}.
+int number_of(const Variables& variables, const char* name, int otherwise);
+
+// How ranks can meet by what their launcher offers: through a process manager, on the first host of a Slurm step, or at
+// MASTER_ADDR.
+enum class Way { none, pmi, pmix, first_host, master };
+
+// What one source says of this process. Numbers are -1 if it does not give them.
+struct Placement {
+  std::string launcher;  // "Slurm step 7.0"
+  std::string evidence;  // "SLURM_PROCID=3, SLURM_STEP_NUM_TASKS=6"
+  int rank = -1, size = -1, local_rank = -1, local_size = -1;
+  Way way = Way::none;
+  std::string job;         // for first_host and master: different from that of any other job at the same time
+  std::string host;        // for first_host and master: where the rendezvous is
+  std::uint16_t port = 0;  // for master: where the rendezvous is, if it is free; 0: not given
+  bool serves = false;     // for first_host and master: this process runs the rendezvous
+  bool one_host = false;   // all ranks are on this host
+  bool exported = false;   // by variables that a shell may have kept from something else
+  std::string unusable;    // why the source cannot be used, and the remedy; empty if it can
+
+  std::string task() const;  // "task 3 of 6 of Slurm step 7.0"
+};
+
+// All sources except ANELLO_ variables, in their order. Empty for a shell, a batch script or a program started by hand.
+// Throws Error{configuration} if a number is none, or if two sources contradict each other and either may be right.
+std::vector<Placement> placements(const Variables& variables, const Processes& processes);
+std::vector<Placement> placements();  // of this process
+
+}  // namespace anello::rendezvous

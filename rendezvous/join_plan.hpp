@@ -1,0 +1,37 @@
+// How this process joins its job: as which rank of how many, and by which ways, from its settings and from what started
+// it. Pure.
+#pragma once
+#include <anello/settings.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rendezvous/job_environment.hpp"
+
+namespace anello::rendezvous {
+
+// What helps every process that is one of several and cannot join the others, as the end of a sentence.
+inline constexpr std::string_view kRemedies =
+    "set ANELLO_RENDEZVOUS=host:port, where `anello rendezvous` listens, on all of them; or ANELLO_SIZE=1, if each is "
+    "a program of its own";
+
+struct JoinPlan {
+  Settings settings;            // with the numbers that were not set, if the environment gives them
+  bool alone = false;           // a world of one rank, which needs no rendezvous
+  std::vector<Placement> ways;  // how to meet if ANELLO_RENDEZVOUS is not set; the first that works is taken
+};
+
+// ANELLO_SIZE=1 without ANELLO_RENDEZVOUS is alone, whatever `found` says. Settings that a launcher of ours has made
+// (it sets ANELLO_REPORT_FD for its ranks) are complete: `found` then describes what started that launcher. Otherwise
+// the first of `found` decides. Throws Error{configuration} if settings and the environment contradict each other, and
+// if the process is one of several that cannot meet: it says which, and what to set.
+JoinPlan plan_join(const Settings& settings, const std::vector<Placement>& found);
+
+// "rank 3 of 6, which meets the others on h0, the first host of Slurm step 7.0".
+std::string describe(const JoinPlan& plan);
+
+// For a program that starts a job of its own, such as `anello run`. Throws Error{configuration} if it is one of several
+// tasks that all do so, unless ANELLO_SIZE=1 says that this is intended.
+void require_one_copy(const std::string& program, const Settings& settings, const std::vector<Placement>& found);
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,95 @@
+#include "rendezvous/launch/agent_connection.hpp"
+
+#include <algorithm>
+#include <asio/awaitable.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <thread>
+
+#include "rendezvous/launch/agent_listener.hpp"
+#include "ring/base/config.hpp"
+#include "ring/base/text.hpp"
+#include "ring/net/addresses.hpp"
+#include "ring/net/deadline.hpp"
+#include "ring/net/sockets.hpp"
+
+namespace anello::launch {
+
+using asio::ip::tcp;
+
+namespace {
+
+constexpr std::chrono::milliseconds kConnectLimit{2000}, kPause{200};
+// The launcher listens before it starts agents. An agent that does not find it may be the rest of a job that is over.
+constexpr std::chrono::milliseconds kLimit{4000};
+
+// The launcher is likeliest where ssh came from; behind a jump host it is not.
+std::vector<std::string> addresses_to_try(const AgentTask& task) {
+  std::vector<std::string> out = task.addresses;
+  const auto ssh = task.by_ssh ? environment("SSH_CONNECTION") : std::nullopt;
+  if (!ssh) return out;
+  const std::string client = ssh->substr(0, ssh->find(' '));
+  std::erase(out, client);
+  out.insert(out.begin(), client);
+  return out;
+}
+
+asio::awaitable<void> open_to_launcher(tcp::socket& socket, const tcp::endpoint& where,
+                                       const net::Credentials& credentials, net::Claim claim) {
+  asio::error_code failure;
+  net::open_socket(socket, where.protocol(), failure);
+  if (failure) throw Error(ErrorCode::network, failure.message());
+  {
+    const net::Deadline deadline(socket, kConnectLimit);
+    co_await socket.async_connect(where, asio::redirect_error(asio::use_awaitable, failure));
+    if (deadline.passed()) throw Error(ErrorCode::timed_out, "no answer");
+    if (failure) throw Error(ErrorCode::network, failure.message());
+  }
+  socket.set_option(tcp::no_delay(true), failure);
+  co_await connect_handshake(socket, credentials, claim);
+}
+
+Descriptor connect_lane(const AgentTask& task, int number, const std::string& address, std::uint32_t lane) {
+  asio::error_code failure;
+  const auto numeric = asio::ip::make_address(address, failure);
+  if (failure) throw Error(ErrorCode::network, failure.message());
+  asio::io_context context;
+  tcp::socket socket(context);
+  std::exception_ptr thrown;
+  net::Claim claim;
+  claim.role = net::Role::agent;
+  claim.from = number;
+  claim.lane = lane;
+  const net::Credentials credentials{task.job.name, task.job.secret};
+  const tcp::endpoint where(numeric, task.port);  // the coroutine refers to it
+  asio::co_spawn(context, open_to_launcher(socket, where, credentials, claim),
+                 [&thrown](std::exception_ptr error) { thrown = std::move(error); });
+  context.run();
+  if (thrown) std::rethrow_exception(thrown);
+  return Descriptor(socket.release());
+}
+
+}  // namespace
+
+AgentConnection connect_to_launcher(const AgentTask& task, int number) {
+  const std::vector<std::string> addresses = addresses_to_try(task);
+  const auto deadline = std::chrono::steady_clock::now() + kLimit;
+  for (;;) {
+    std::string tried;
+    for (const std::string& address : addresses) try {
+        Descriptor messages = connect_lane(task, number, address, kMessageLane);
+        return {std::move(messages), connect_lane(task, number, address, kLifelineLane)};
+      } catch (const Error& error) {
+        tried += text(tried.empty() ? "" : ", ", net::host_port(address, task.port), " (", error.message(), ")");
+      }
+    if (std::chrono::steady_clock::now() > deadline)
+      throw Error(ErrorCode::network, text("cannot reach `anello run`; tried ", tried,
+                                           "; a firewall may be in between: ANELLO_PORT_RANGE chooses ports"));
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace anello::launch

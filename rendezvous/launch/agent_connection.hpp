@@ -1,0 +1,17 @@
+// How an agent reaches its launcher: it tries the launcher's addresses until one answers and proves that it knows the
+// job's secret. One thread; blocks.
+#pragma once
+#include "rendezvous/launch/agent_task.hpp"
+#include "rendezvous/launch/descriptor.hpp"
+
+namespace anello::launch {
+
+struct AgentConnection {
+  Descriptor messages, lifeline;
+};
+
+// `number` is the agent's host in the layout. Begins no attempt after 4 s. Throws Error{network} that lists what was
+// tried.
+AgentConnection connect_to_launcher(const AgentTask& task, int number);
+
+}  // namespace anello::launch

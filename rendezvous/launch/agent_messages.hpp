@@ -1,0 +1,42 @@
+// What the launcher and its agents on other hosts say to each other, on the connection that an agent makes to its
+// launcher. Pure.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace anello::launch {
+
+// Fields that a kind does not name are not used by it.
+struct AgentMessage {
+  enum class Kind : std::uint8_t {
+    // to the agent
+    start = 1,     // number: the rendezvous's port; bytes: its host
+    order,         // number: Order::Kind; value: as in Order
+    input,         // bytes: of rank 0's standard input; none: it ends
+    output_taken,  // number: the stream; value: how many bytes more it may send
+    // to the launcher
+    cores,        // value: thousandths of cores that ranks here may use; comes first
+    report,       // number: Report::Kind; rank, pid, and value: as in Report, which calls it status
+    last_word,    // bytes: the encoded LastWord
+    output,       // number: the stream; bytes: none: it ends
+    input_taken,  // value: how many bytes more may be sent
+    none_left,    // no process of a rank is left; only output follows
+    failed,       // bytes: why the agent cannot go on
+  };
+  Kind kind;
+  std::int32_t number = 0, rank = -1, pid = -1, value = 0;
+  std::string bytes = {};
+};
+std::string encode(const AgentMessage& message);
+AgentMessage decode_message(std::string_view bytes);  // throws Error{protocol}
+
+// The number of a stream: two for each rank of the host.
+constexpr int output_stream(int local_rank) {
+  return 2 * local_rank;
+}
+constexpr int error_stream(int local_rank) {
+  return 2 * local_rank + 1;
+}
+
+}  // namespace anello::launch

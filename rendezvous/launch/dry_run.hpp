@@ -1,0 +1,13 @@
+// What `anello run` would start, for --dry-run and --verbose. Any thread.
+#pragma once
+#include <string>
+
+#include "rendezvous/launch/job.hpp"
+
+namespace anello::launch {
+
+// For people, who may copy from it to a shell: the program, the variables that the launcher sets for each rank, its
+// host, and how other hosts are reached. What all ranks have in common is written once.
+std::string describe(const Job& job);
+
+}  // namespace anello::launch

@@ -1,0 +1,36 @@
+// What `anello doctor` found out about one host: facts, each with a name, and problems. Plain data that can travel.
+#pragma once
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace anello::launch {
+
+struct Fact {
+  std::string name, value;
+  bool differs = false;  // hosts of one job usually have different values
+  friend bool operator==(const Fact&, const Fact&) = default;
+};
+
+struct Findings {
+  std::vector<Fact> facts;
+  std::vector<std::string> problems;  // one sentence each
+
+  void fact(std::string name, std::string value) { facts.push_back({std::move(name), std::move(value)}); }
+  void fact_of_one_host(std::string name, std::string value) {
+    facts.push_back({std::move(name), std::move(value), true});
+  }
+  void problem(std::string sentence) { problems.push_back(std::move(sentence)); }
+};
+
+std::string encode(const Findings& findings);
+// Throws Error{protocol} if `text` is not what encode() makes.
+Findings decode_findings(std::string_view text);
+
+// One line for each fact.
+void print_facts(const std::vector<Fact>& facts, std::ostream& out);
+// The last part of a report: the problems, or that there are none.
+void print_problems(const std::vector<std::string>& problems, std::ostream& out);
+
+}  // namespace anello::launch

@@ -1,0 +1,11 @@
+// Options of other launchers that users of those try with `anello run`. Pure.
+#pragma once
+#include <string_view>
+
+namespace anello::launch {
+
+// What to write here in place of `option`, which begins with two dashes and contains no underscore. Empty if it is not
+// known.
+std::string_view equivalent_of(std::string_view option);
+
+}  // namespace anello::launch

@@ -1,0 +1,36 @@
+// Compares what `anello doctor` found out about the hosts of a job and the links between them, and says in words which
+// host or link is the odd one. Pure.
+#pragma once
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "rendezvous/launch/findings.hpp"
+
+namespace anello::launch {
+
+struct HostFindings {
+  std::string host;  // a different name for each
+  Findings findings;
+};
+
+// What a link between two hosts can do, or one between two ranks of the same host.
+struct HostLink {
+  std::size_t from = 0, to = 0;    // numbers of hosts
+  double latency_us = 0;           // one way
+  double rate = 0, back_rate = 0;  // bytes/s
+  double clock_offset_us = 0;      // the clock of `to` minus that of `from`
+};
+
+// Facts that are equal on all hosts once, the others with their hosts.
+void print_host_facts(const std::vector<HostFindings>& hosts, std::ostream& out);
+// A line for each link. Of more than 28 links between hosts, only the ten slowest.
+void print_links(const std::vector<HostFindings>& hosts, std::vector<HostLink> links, std::ostream& out);
+
+// One sentence for each problem of a host, for each host with another value than most hosts, for each link with less
+// than half the rate of a good link or more than three times its latency (a quarter of all links are at least good),
+// and for each clock that is more than a second from that of the first host. If all links from or to a host are slow,
+// one sentence says so.
+std::vector<std::string> compare_hosts(const std::vector<HostFindings>& hosts, const std::vector<HostLink>& links);
+
+}  // namespace anello::launch

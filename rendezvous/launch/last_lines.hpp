@@ -1,0 +1,23 @@
+// The last lines of a stream, to be shown again at the end of a job. Pure. At most 10 lines of at most 1,000 bytes are
+// kept; of a longer line, its beginning. Of a line with carriage returns (a progress bar), the part after the last.
+#pragma once
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace anello::launch {
+
+class LastLines {
+ public:
+  static constexpr std::size_t kMaxLines = 10, kMaxLineBytes = 1000;
+  void feed(std::string_view bytes);
+  std::vector<std::string> lines() const;  // oldest first; also a last line that has not ended
+
+ private:
+  void append(std::string_view bytes);
+
+  std::deque<std::string> lines_ = {""};  // the last one has not ended
+};
+
+}  // namespace anello::launch

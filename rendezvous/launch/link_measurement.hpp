@@ -1,0 +1,33 @@
+// Measures what the links between hosts can do: every pair of hosts, and one pair of ranks within each host. A host
+// takes part in one pair at a time, so pairs disturb each other only in the network between the hosts. All functions
+// that take a World are collective and block.
+#pragma once
+#include <anello/world.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace anello::launch {
+
+struct LinkMeasurement {
+  int from = 0, to = 0;            // ranks; the first ranks of two hosts, or the first two ranks of one
+  double latency_us = 0;           // one way: half the median time of a round trip of 8 bytes
+  double rate = 0, back_rate = 0;  // bytes/s of large messages, from -> to and to -> from
+  double clock_offset_us = 0;      // the wall clock of `to` minus that of `from`, exact to about the latency
+};
+
+std::string encode(const std::vector<LinkMeasurement>& links);
+std::vector<LinkMeasurement> decode_links(std::string_view text);  // throws Error{protocol}
+
+// Where a rank runs: World::node_rank() and World::local_rank() of that rank.
+struct Place {
+  int node = 0, local_rank = 0;
+};
+// By rank, on every rank.
+std::vector<Place> gather_places(World& world);
+
+// Takes about 0.3 s for each other host. Returns the links of all pairs on rank 0, and those that this rank measured on
+// the other ranks. Throws the errors of send() and recv().
+std::vector<LinkMeasurement> measure_links(World& world, const std::vector<Place>& places);
+
+}  // namespace anello::launch

@@ -1,0 +1,47 @@
+// Ranks on this host, below a keeper process (keeper.hpp). The launcher uses it, and the agent on another host.
+#pragma once
+#include <vector>
+
+#include "rendezvous/launch/keeper.hpp"
+#include "rendezvous/launch/rank_processes.hpp"
+
+namespace anello::launch {
+
+// What ranks find as the user has it, and this process has changed for itself.
+struct Inherited {
+  sigset_t signal_mask;
+  unsigned long open_files_limit;
+  char** argv;  // of main()
+};
+
+class LocalRanks : public RankProcesses {
+ public:
+  // Starts the keeper. Call it while the process has one thread. `ends` are in the order of the ranks.
+  LocalRanks(const Job& job, const HostRanks& here, std::string rendezvous_host, std::vector<RankEnds> ends,
+             const Inherited& inherited, RankEvents events);
+  // Blocks until the keeper has ended, so that no rank outlives this object: not at all when its work is done,
+  // otherwise while it kills the ranks, for at most 10 s. A process that the kernel cannot end is left behind then.
+  ~LocalRanks() override;
+  LocalRanks(const LocalRanks&) = delete;
+  LocalRanks& operator=(const LocalRanks&) = delete;
+
+  void start(std::uint16_t port) override;
+  void order(const Order& order) override { send_message(channel_, order); }
+  void watch(PollSet& polls) override;
+
+  void give_up() override { gave_up_ = true; }
+
+ private:
+  void receive();
+
+  RankEvents events_;
+  Descriptor channel_, last_words_;
+  pid_t keeper_ = -1;
+  bool gave_up_ = false, ended_ = false;
+};
+
+// Raises this process's limit of open files as far as is allowed, so that connections of others do not use up what
+// is needed. Throws Error{configuration} if that is too little for the pipes and connections of `ranks` ranks.
+void raise_open_files_limit(int ranks);
+
+}  // namespace anello::launch

@@ -1,0 +1,83 @@
+// Ranks on several hosts, each host's below an agent (agent.hpp) that ssh or a scheduler has started there. Ranks start
+// when all agents have come. A host whose agent does not come, fails or is cut off is reported as lost. Owned by the
+// launcher's loop.
+#pragma once
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/launch/agent_listener.hpp"
+#include "rendezvous/launch/agent_messages.hpp"
+#include "rendezvous/launch/agent_task.hpp"
+#include "rendezvous/launch/lifeline.hpp"
+#include "rendezvous/launch/local_ranks.hpp"
+#include "rendezvous/launch/message_stream.hpp"
+#include "rendezvous/launch/relay.hpp"
+#include "rendezvous/launch/signals.hpp"
+#include "rendezvous/launch/starter_process.hpp"
+
+namespace anello::launch {
+
+class RemoteRanks : public RankProcesses {
+ public:
+  // Starts the starters. Call it while the process has one thread. `ends` are in the order of the ranks.
+  RemoteRanks(const Job& job, std::vector<RankEnds> ends, const Inherited& inherited, RankEvents events);
+  // Blocks until the starters have ended, which is when their agents have ended all ranks, for at most 5 s; that of a
+  // lost host may never end. Kills those that have not.
+  ~RemoteRanks() override;
+  RemoteRanks(const RemoteRanks&) = delete;
+  RemoteRanks& operator=(const RemoteRanks&) = delete;
+
+  void start(std::uint16_t port) override;
+  void order(const Order& order) override;
+  void watch(PollSet& polls) override;
+  void tick() override;
+  bool output_may_come() const override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Host {
+    HostRanks ranks;
+    std::string address = {};  // of this host, as the agent reached it
+    std::unique_ptr<MessageStream> messages = {};
+    std::unique_ptr<Lifeline> lifeline = {};
+    std::vector<std::unique_ptr<RelaySink>> outputs = {};  // by stream
+    std::string failure = {};                              // what the agent says
+    std::optional<Clock::time_point> gone = {};            // when its connection was seen to end too early
+    bool none_left = false;                                // no process of a rank
+    bool over = false;                                     // its connection has ended
+    bool here = false;                                     // this host
+    bool connected() const { return messages && lifeline; }
+  };
+
+  void take_ends(std::size_t host, int local_rank, RankEnds ends);
+  std::unique_ptr<RelaySink> make_sink(std::size_t host, int stream, Descriptor to);
+  void give_tasks();
+  void take_arrivals();
+  std::string rendezvous_host(const Host& host) const;
+  void receive(Host& host, std::string_view bytes);
+  void look_after(Host& host);
+  void look_at_starters();
+  void lose_gone_hosts();
+  void lose_mute_hosts();
+  std::string remedy(const StarterProcess& starter) const;
+  void end(Host& host);
+  void lose(const std::vector<Host*>& hosts, const std::string& why);
+  void cancel();
+  void send(Host& host, const AgentMessage& message);
+
+  const Job& job_;
+  RankEvents events_;
+  Signals starter_ended_{SIGCHLD};
+  std::vector<Host> hosts_;
+  std::vector<std::unique_ptr<StarterProcess>> starters_;
+  std::optional<AgentListener> listener_;
+  std::unique_ptr<RelaySource> input_;  // of rank 0
+  bool separate_errors_ = false, started_ = false, ended_ = false;
+  std::uint16_t port_ = 0;  // of the rendezvous
+  Clock::time_point deadline_{}, last_bytes_{};
+};
+
+}  // namespace anello::launch

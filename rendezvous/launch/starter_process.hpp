@@ -1,0 +1,44 @@
+// A process that starts agents: ssh, srun, ... It gets the task by standard input; what it says is kept for messages.
+// Owned by the launcher's loop.
+#pragma once
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "rendezvous/launch/local_ranks.hpp"
+#include "rendezvous/launch/poll_set.hpp"
+#include "rendezvous/launch/start_command.hpp"
+
+namespace anello::launch {
+
+class StarterProcess {
+ public:
+  // Throws Error{configuration} if the command cannot be executed. Call it while this process has one thread.
+  StarterProcess(StartCommand command, const Inherited& inherited);
+  ~StarterProcess();  // kills it if it still runs, and blocks until the kernel has ended it, for at most 1 s
+  StarterProcess(const StarterProcess&) = delete;
+  StarterProcess& operator=(const StarterProcess&) = delete;
+
+  const StartCommand& command() const { return command_; }
+  void give(std::string task) { input_ = std::move(task); }
+  void watch(PollSet& polls);
+  bool ended();                // looks whether it has
+  std::string said();          // on one line, without what is said of every job
+  std::string how_it_ended();  // "`ssh h1` exited with status 255: no such host"
+  int status() const { return status_; }
+  void kill();
+
+ private:
+  void write_some();
+  void read_some();
+
+  StartCommand command_;
+  pid_t pid_ = -1;
+  bool ended_ = false;
+  int status_ = 0;  // of waitpid()
+  Descriptor to_, from_;
+  std::string input_, said_;
+};
+
+}  // namespace anello::launch

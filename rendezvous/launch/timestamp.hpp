@@ -1,0 +1,13 @@
+// The time of day for people, before each line of output (--timestamp). Any thread.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace anello::launch {
+
+// "2026-01-31T23:59:59.123Z ": universal time.
+std::string timestamp(std::chrono::steady_clock::time_point when);
+inline constexpr std::size_t kTimestampColumns = 25;
+
+}  // namespace anello::launch

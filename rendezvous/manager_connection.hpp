@@ -1,0 +1,61 @@
+// What the connections with process managers (PMI, PMIx) have in common. A process has one, for as long as it lives.
+// One thread at a time uses it, for one key-value space; the n-th space of each process is one space with keys and a
+// name of its own, because MPI and other worlds keep theirs in the same place. A forked process is not known to the
+// manager.
+#pragma once
+#include <sys/types.h>
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "rendezvous/key_value_space.hpp"
+
+namespace anello::rendezvous {
+
+class ManagerConnection {
+ public:
+  explicit ManagerConnection(std::string protocol) : protocol_(std::move(protocol)) {}  // "PMI", for messages
+
+  // The right to use the connection, for as long as the object lives.
+  class Turn {
+   public:
+    // Throws Error{configuration} if another thread has it, and Error{unsupported} in a forked process.
+    explicit Turn(ManagerConnection& connection);
+    ~Turn();
+    Turn(Turn&& other) noexcept : connection_(std::exchange(other.connection_, nullptr)) {}
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    friend class ManagerSpace;
+    ManagerConnection* connection_;
+  };
+
+  // For the one whose turn it is.
+  void opened();  // by this process
+  bool is_open() const { return owner_ >= 0; }
+  bool is_own() const;  // opened by this process, and not by the one that forked it
+
+ private:
+  friend class ManagerSpace;
+
+  const std::string protocol_;
+  std::mutex mutex_;
+  bool in_use_ = false;
+  pid_t owner_ = -1;
+  int spaces_ = 0;  // so far
+};
+
+class ManagerSpace : public KeyValueSpace {
+ protected:
+  explicit ManagerSpace(ManagerConnection::Turn turn) : turn_(std::move(turn)), number_(turn_.connection_->spaces_++) {}
+  std::string own_key(const std::string& key) const;
+  std::string own_name(const std::string& job) const;
+
+ private:
+  const ManagerConnection::Turn turn_;
+  const int number_;
+};
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,90 @@
+// How the ranks of a job find each other when something else than `anello run` started them and there is no rendezvous
+// server: one of them runs it in its own process while the world starts, and its address and the job's secret travel by
+// what the launcher offers:
+//
+//   a process manager (PMI, PMIx)  rank 0 puts address and secret into the manager's key-value space
+//   a host that all ranks share    rank 0 sends them to each process of the same user, over a local socket
+//   a Slurm step                   the first task of its first host sends them to each connection in a munge credential
+//   a Slurm step without munge,    the server listens on a port that follows from the job's name; the secret is
+//   MASTER_ADDR and MASTER_PORT    ANELLO_SECRET_FILE or that of the user's home
+//
+// There is always a secret, or an error. (A build without OpenSSL has none: it works on one host only, with a warning.)
+// Owned and used by the thread that calls init().
+#pragma once
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rendezvous/client.hpp"
+#include "rendezvous/credential_exchange.hpp"
+#include "rendezvous/join_plan.hpp"
+#include "rendezvous/key_value_space.hpp"
+#include "rendezvous/local_exchange.hpp"
+#include "rendezvous/munge.hpp"
+#include "rendezvous/process_manager.hpp"
+#include "rendezvous/server.hpp"
+
+namespace anello::rendezvous {
+
+// The number of the calling process's world, from 1: each world meets under a name of its own, because the server of
+// the one before may still be there.
+int next_world_number();
+
+// What tests replace.
+struct MeetingHooks {
+  std::function<std::unique_ptr<KeyValueSpace>(Way, std::chrono::milliseconds)> open_space = open_process_manager;
+  std::function<std::shared_ptr<Munge>()> munge = open_slurms_munge;
+  std::function<int()> world_number = next_world_number;
+};
+
+class Meeting {
+ public:
+  // Blocks until this rank knows where the server is, for start_timeout at most. Throws Error{configuration} if no way
+  // can be used, which says why not, and Error{network, unauthorized, timed_out} if the way that can be used fails.
+  explicit Meeting(const JoinPlan& plan, const MeetingHooks& hooks = {});
+  // In the process that runs the server, blocks for up to half a second if the start-up has failed: the other ranks
+  // have to read why.
+  ~Meeting();
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  const Settings& settings() const { return settings_; }  // for RendezvousClient
+  const std::string& secret() const { return secret_; }
+  RendezvousClient::Server server() const { return {where_, !on_loopback_, listens_}; }  // for RendezvousClient
+
+  // This rank has left the rendezvous. In the process that runs the server, blocks until all have.
+  void wait_for_others();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool meet(const Placement& way, const MeetingHooks& hooks);
+  bool refuse(std::string_view what, std::string_view why);
+  void name_job(const std::string& job);
+  void meet_in(KeyValueSpace& space);
+  void meet_on_this_host(const Placement& way);
+  void meet_by_munge(const Placement& way, std::shared_ptr<Munge> munge);
+  void meet_at(const Placement& way);
+  void start_server(const std::string& address, const std::vector<std::uint16_t>& ports, bool may_be_ours);
+  void start_own_server();
+  Invitation invitation(std::string_view host);
+  std::function<bool()> server_is_open() const;
+  void accept_invitation(const std::vector<InvitationSource>& sources);
+  void require_other_job(std::uint16_t port) const;
+
+  const std::string given_job_;
+  Settings settings_;
+  std::string secret_, where_;
+  bool on_loopback_ = false, listens_ = false;
+  const Clock::time_point deadline_;
+  const int world_number_;
+  std::string refusals_;  // why ways could not be used
+  std::unique_ptr<RendezvousServer> server_;
+  std::unique_ptr<CredentialListener> listener_;  // uses server_, as does the next
+  std::unique_ptr<LocalListener> local_listener_;
+  bool over_ = false;
+};
+
+}  // namespace anello::rendezvous

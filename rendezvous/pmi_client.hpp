@@ -1,0 +1,65 @@
+// A process's connection with its process manager in PMI-1, as MPICH's mpiexec (Hydra) and `srun --mpi=pmi2` offer it:
+// each request is one line, to which the manager answers with one line. One thread; all functions block.
+//
+// All throw Error{network} if the connection ends, Error{protocol} if the answer is not one, and Error{timed_out}; the
+// messages name the manager. After such an error the connection cannot be used.
+#pragma once
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "rendezvous/pmi_message.hpp"
+
+namespace anello::rendezvous {
+
+struct PmiLink {
+  int fd = -1;              // a connected socket; it is only borrowed
+  int rank = -1, size = 0;  // if the environment tells them; otherwise `id` is introduced and the manager does
+  std::string id;
+  std::string manager = "the process manager";  // for messages
+};
+
+class PmiClient {
+ public:
+  // Agrees on the version and asks for the limits and the name of the job's key-value space. `limit` is for each
+  // answer.
+  PmiClient(const PmiLink& link, std::chrono::milliseconds limit);
+
+  int rank() const { return link_.rank; }
+  int size() const { return link_.size; }
+  const std::string& space() const { return space_; }  // name of the job's key-value space
+  const std::string& manager() const { return link_.manager; }
+  void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }
+
+  // Also throws Error{unsupported} if the manager does not take keys or values of that length.
+  void put(const std::string& key, const std::string& value);
+  void barrier();
+  // Throws Error{protocol} that names the key if no process has put it, after which the connection can still be used.
+  std::string get(const std::string& key);
+  // Tells the manager that this process may now end without taking the job with it. Waits for the answer for at most a
+  // second.
+  void finalize() noexcept;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void introduce();
+  void agree_on_version();
+  void ask_for_limits();
+  PmiMessage ask(const std::string& request, std::string_view answer);
+  void send(std::string_view bytes, Clock::time_point deadline);
+  PmiMessage receive(Clock::time_point deadline);
+  PmiMessage expect(const PmiMessage& message, std::string_view command) const;
+  void wait_for(short event, Clock::time_point deadline) const;
+  void check_connection() const;
+  template <class Action>
+  auto guarded(Action action);
+
+  PmiLink link_;
+  std::chrono::milliseconds limit_;
+  unsigned long inode_ = 0;  // of the socket: another file may get its number
+  std::string space_, received_, failure_;
+  long max_key_ = 0, max_value_ = 0;
+};
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,27 @@
+// The lines of PMI-1, the text protocol between a process manager and the processes that it has started:
+// "cmd=name field=value field=value" and a newline. Pure: no I/O. The bytes come from outside and are not trusted.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace anello::rendezvous {
+
+inline constexpr std::size_t kMaxPmiLineBytes = 4096;
+
+struct PmiMessage {
+  std::string command;
+  std::map<std::string, std::string> fields;
+
+  // Throws Error{protocol} that names the command and the field if there is no such field.
+  const std::string& field(const std::string& name) const;
+  long number(const std::string& name, long min, long max) const;  // also if it is not a number in [min, max]
+};
+
+// `line` is without its newline. Throws Error{protocol} that names what is wrong.
+PmiMessage parse_pmi_message(std::string_view line);
+
+// A name or value that a PMI message can carry: printable ASCII except blanks, '=' and ';', at least one character.
+bool fits_pmi_message(std::string_view word);
+
+}  // namespace anello::rendezvous

@@ -1,0 +1,114 @@
+// The agenda of one rank of a group: which named operations start, and in which order, equal on all ranks.
+//
+// The ranks form a binomial tree: the parent of a rank is the rank with its lowest set bit cleared. A rank reports an
+// operation to its parent when it has submitted the operation itself and all its children have reported it, so rank 0
+// finds out when all ranks have it. Rank 0 then decides that the operation starts, and the decision goes down the tree.
+// Where reports meet, the descriptions are compared; the first difference goes up with the report, and the decision is
+// that the operation fails. After its first time a key is a number, and a description that did not change is not sent.
+//
+//        0            0 <- 1, 2, 4    a rank that has joined counts as one that has submitted everything
+//      / | \.
+//     1  2  4         2 <- 3
+//        |  | \.
+//        3  5  6      4 <- 5, 6       6 <- 7
+//
+// A state machine: no clock, no thread, no I/O. The owner carries messages, in order, between neighbours, and calls
+// from one thread at a time. Ranks are those of the group, except in messages for people.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ring/agenda/message.hpp"
+
+namespace anello::agenda {
+
+// What the ranks have agreed on about an operation.
+struct Agreed {
+  Description description;
+  std::vector<Sizes> sizes;  // by rank; of a rank that has joined, empty
+};
+
+// Of all ranks about one operation. All ranks get the same ones in the same order.
+struct Decision {
+  std::string key;                       // join: empty
+  bool mine = false;                     // this rank has submitted it; otherwise it has joined
+  std::shared_ptr<const Agreed> agreed;  // null if it is refused, and of join
+  std::optional<Refusal> refusal;
+  std::int32_t last = -1;  // join: the rank that joined last
+};
+
+class Agenda {
+ public:
+  // `members`: the ranks in the world of this group's ranks, for messages.
+  Agenda(int rank, std::vector<int> members);
+
+  // This rank submits an operation; `name` may be empty. Returns its key, which is also its name in messages:
+  // "allreduce 'loss'". Throws Error{invalid_argument} if the name is taken, is too long, or this rank has joined.
+  std::string submit(std::string_view name, const Description& description, const Sizes& sizes);
+  // This rank has no more data. Throws Error{invalid_argument} if it has joined.
+  void join();
+  // The name of a decided operation may be used again. No effect if it is not taken.
+  void release(const std::string& key);
+
+  // A message of a neighbour. Throws Error{protocol} with that rank; then the agenda cannot be used any more.
+  void receive(int from, std::string_view message);
+  // The neighbours: the parent, if there is one, and the children.
+  const std::vector<int>& neighbours() const { return neighbours_; }
+  // What is to be sent to a neighbour now, as one message; empty: nothing.
+  std::string say(int neighbour);
+  bool has_to_say() const;
+
+  // Decisions since the last call.
+  std::vector<Decision> decide();
+
+  // This rank has submitted something that is not decided, so it must listen.
+  bool waits() const { return !undecided_.empty() || joined_[0]; }
+  // For messages: "waits for rank 2 or ranks that report to it", "waits for rank 0's decision".
+  std::string waits_for(const std::string& key) const;
+
+ private:
+  // The reports of an operation that some rank of this subtree has submitted: this rank's own, then its children's.
+  using Reports = std::vector<std::optional<Item>>;
+  using Entries = std::map<std::string, Reports, std::less<>>;
+  struct Numbered {
+    std::string key;
+    std::shared_ptr<const Agreed> agreed;
+  };
+
+  const std::string& key_of(const Item& item) const;
+  void add(std::size_t part, const Item& report);
+  bool complete(const Reports& reports) const;
+  void joined(std::size_t part, int last);
+  void pass_on(Entries::iterator entry);
+  Item combined(const Reports& reports) const;
+  void combine(Item& all, const Item& report) const;
+  const Description& described(const Item& report) const;
+  Item decision_of(Item report) const;
+  void send_down(const Item& decision);
+  void apply(const Item& decision);
+  std::shared_ptr<const Agreed> learn(const std::string& key, const Item& decision);
+  void take_report(std::size_t part, const Item& item);
+  void take_decision(const Item& item);
+  int world_rank(int rank) const { return members_[std::size_t(rank)]; }
+
+  const int rank_;
+  const std::vector<int> members_;
+  std::vector<int> neighbours_;   // the children, then the parent
+  std::size_t children_ = 0;      // how many
+  std::vector<Writer> outgoing_;  // by neighbour
+  std::vector<bool> joined_;      // this rank, then the subtrees of its children
+  Entries entries_;
+  std::vector<Numbered> numbered_;
+  std::map<std::string, std::uint32_t, std::less<>> numbers_;
+  std::set<std::string, std::less<>> taken_, undecided_;  // keys that this rank has submitted
+  std::map<Verb, std::uint64_t> unnamed_;
+  std::vector<Decision> decisions_;
+};
+
+}  // namespace anello::agenda

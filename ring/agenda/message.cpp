@@ -1,0 +1,96 @@
+#include "ring/agenda/message.hpp"
+
+#include <anello/error.hpp>
+
+#include "ring/base/text.hpp"
+
+namespace anello::agenda {
+namespace {
+
+constexpr std::size_t kMaxWhyBytes = 1 << 16;
+
+enum Part : std::uint8_t { kNumber = 1, kKey = 2, kDescription = 4, kSizes = 8, kRefusal = 16, kAbsent = 32 };
+
+std::int32_t rank_of(Reader& in, int ranks) {
+  const std::int32_t rank = in.i32();
+  if (rank < 0 || rank >= ranks) throw Error(ErrorCode::protocol, text("agenda message: no rank ", rank));
+  return rank;
+}
+
+void encode_operation(const Item& item, Writer& out) {
+  out.u8(std::uint8_t((item.number != kNoNumber ? kNumber : 0) | (item.key.empty() ? 0 : kKey) |
+                      (item.description ? kDescription : 0) | (item.sizes.empty() ? 0 : kSizes) |
+                      (item.refusal ? kRefusal : 0) | (item.absent >= 0 ? kAbsent : 0)));
+  if (item.number != kNoNumber) out.u32(item.number);
+  if (!item.key.empty()) out.str(item.key);
+  if (item.type == Item::Type::ready) out.i32(item.described_by);
+  if (item.description) encode(*item.description, out);
+  if (!item.sizes.empty()) {
+    out.u32(std::uint32_t(item.sizes.size()));
+    for (const auto& [rank, sizes] : item.sizes) {
+      out.i32(rank).u32(std::uint32_t(sizes.size()));
+      for (const std::uint64_t size : sizes) out.u64(size);
+    }
+  }
+  if (item.refusal) out.i32(item.refusal->culprit).str(item.refusal->why);
+  if (item.absent >= 0) out.i32(item.absent);
+}
+
+Sizes decode_sizes(Reader& in) {
+  const std::size_t count = in.u32();
+  if (count > in.left() / sizeof(std::uint64_t)) throw Error(ErrorCode::protocol, "agenda message: it is cut off");
+  Sizes sizes;
+  for (std::size_t k = 0; k < count; k++) sizes.push_back(in.u64());
+  return sizes;
+}
+
+void decode_operation(Reader& in, int ranks, Item& item) {
+  const unsigned parts = in.u8();
+  if (!(parts & (kNumber | kKey))) throw Error(ErrorCode::protocol, "agenda message: an operation without a name");
+  if (parts & kNumber) item.number = in.u32();
+  if (parts & kKey) item.key = in.str(kMaxKeyBytes);
+  if (item.type == Item::Type::ready) item.described_by = rank_of(in, ranks);
+  if (parts & kDescription) item.description = decode_description(in);
+  if (parts & kSizes) {
+    const std::uint32_t lists = in.u32();
+    for (std::uint32_t k = 0; k < lists; k++) {
+      const std::int32_t rank = rank_of(in, ranks);
+      item.sizes.emplace_back(rank, decode_sizes(in));
+    }
+  }
+  if (parts & kRefusal) {
+    item.refusal.emplace();
+    item.refusal->culprit = rank_of(in, ranks);
+    item.refusal->why = in.str(kMaxWhyBytes);
+  }
+  if (parts & kAbsent) item.absent = rank_of(in, ranks);
+}
+
+}  // namespace
+
+void encode(const Item& item, Writer& out) {
+  out.u8(std::uint8_t(item.type));
+  if (item.type == Item::Type::joined || item.type == Item::Type::all_joined)
+    out.i32(item.last);
+  else
+    encode_operation(item, out);
+}
+
+std::vector<Item> decode_items(std::string_view message, int ranks) {
+  Reader in("agenda", message);
+  std::vector<Item> items;
+  while (in.left() > 0) {
+    Item& item = items.emplace_back();
+    const unsigned type = in.u8();
+    if (type < unsigned(Item::Type::ready) || type > unsigned(Item::Type::all_joined))
+      throw Error(ErrorCode::protocol, text("agenda message: no item of type ", type));
+    item.type = Item::Type(type);
+    if (item.type == Item::Type::joined || item.type == Item::Type::all_joined)
+      item.last = rank_of(in, ranks);
+    else
+      decode_operation(in, ranks, item);
+  }
+  return items;
+}
+
+}  // namespace anello::agenda

@@ -1,0 +1,111 @@
+#include "ring/agenda/message_links.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <span>
+#include <utility>
+
+#include "ring/base/text.hpp"
+#include "ring/base/wire.hpp"
+
+namespace anello::agenda {
+namespace {
+
+constexpr std::size_t kLengthBytes = 4, kMaxMessageBytes = 1 << 30;
+
+// The first complete message, taken from the beginning of `bytes` after `at`.
+bool take_message(const std::string& bytes, std::size_t& at, std::string& message) {
+  if (bytes.size() - at < kLengthBytes) return false;
+  const std::size_t length = Reader("agenda", std::string_view(bytes).substr(at, kLengthBytes)).u32();
+  if (length > kMaxMessageBytes) throw Error(ErrorCode::protocol, text("agenda message: a length of ", length));
+  if (bytes.size() - at - kLengthBytes < length) return false;
+  message = bytes.substr(at + kLengthBytes, length);
+  at += kLengthBytes + length;
+  return true;
+}
+
+// The link's error, with the neighbour's rank in the world.
+template <class Move>
+auto naming(int rank, Move move) {
+  try {
+    return move();
+  } catch (const Error& e) {
+    throw Error(e.code(), e.message(), rank);
+  }
+}
+
+}  // namespace
+
+MessageLinks::MessageLinks(std::shared_ptr<net::DataLinks> links, const std::vector<int>& neighbours,
+                           const std::vector<int>& members)
+    : links_(std::move(links)) {
+  for (const int rank : neighbours)
+    neighbours_.push_back({.rank = rank, .world_rank = members[std::size_t(rank)], .out = {}, .in = {}});
+}
+
+MessageLinks::Neighbour& MessageLinks::find(int rank) {
+  return *std::ranges::find(neighbours_, rank, &Neighbour::rank);
+}
+
+void MessageLinks::send(int neighbour, std::string message) {
+  find(neighbour).out += Writer().str(message).bytes();
+}
+
+bool MessageLinks::sending() const {
+  return std::ranges::any_of(neighbours_, [](const Neighbour& each) { return !each.out.empty(); });
+}
+
+void MessageLinks::drop(int neighbour) {
+  find(neighbour).out.clear();
+  find(neighbour).sent = 0;
+}
+
+bool MessageLinks::send_some() {
+  bool moved = false;
+  for (Neighbour& each : neighbours_) {
+    if (each.out.empty()) continue;
+    link::Link* const its = link(each);
+    if (!its) continue;
+    const ConstBytes left = std::as_bytes(std::span(each.out)).subspan(each.sent);
+    const std::size_t bytes = naming(each.world_rank, [&] { return its->send_from({&left, 1}); });
+    each.sent += bytes;
+    moved |= bytes > 0;
+    if (each.sent < each.out.size()) continue;
+    each.out.clear();
+    each.sent = 0;
+  }
+  return moved;
+}
+
+bool MessageLinks::receive_some(int neighbour, std::vector<std::string>& messages) {
+  Neighbour& each = find(neighbour);
+  link::Link* const its = link(each);
+  if (!its) return false;
+  const Bytes room(buffer_);
+  const std::size_t bytes = naming(each.world_rank, [&] { return its->recv_into({&room, 1}); });
+  each.in.append(reinterpret_cast<const char*>(buffer_.data()), bytes);
+  std::size_t at = 0;
+  naming(each.world_rank, [&] {
+    for (std::string message; take_message(each.in, at, message);) messages.push_back(std::move(message));
+  });
+  each.in.erase(0, at);
+  return bytes > 0;
+}
+
+bool MessageLinks::want(link::Waiter& waiter) {
+  bool may = true;
+  for (const Neighbour& each : neighbours_) {
+    link::Link* const its = link(each);
+    if (!its) continue;  // the bell rings when it is made
+    for (const bool writable : {false, true}) {
+      if (writable && each.out.empty()) continue;
+      if (const int descriptor = its->descriptor(writable); descriptor >= 0)
+        waiter.want(descriptor, writable ? POLLOUT : POLLIN);
+      else
+        may &= its->may_sleep(writable);
+    }
+  }
+  return may;
+}
+
+}  // namespace anello::agenda

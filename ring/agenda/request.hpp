@@ -1,0 +1,39 @@
+// A named operation as a rank submits it. Borrows tensors. Pure.
+#pragma once
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ring/agenda/description.hpp"
+
+namespace anello::agenda {
+
+struct ArrayView {
+  void* data = nullptr;
+  std::vector<std::uint64_t> shape;
+  DType dtype = DType::f32;
+
+  Tensor tensor() const { return {data, std::size_t(count(shape)), dtype}; }
+};
+
+struct Request {
+  Verb verb = Verb::barrier;
+  std::string_view name = {};           // may be empty; borrowed until the call returns
+  std::vector<ArrayView> inputs = {};   // broadcast: of the same memory as the outputs
+  std::vector<ArrayView> outputs = {};  // allreduce: of the inputs' shapes; empty: in place. Otherwise empty
+  Op op = Op::sum;
+  int root = -1;                           // broadcast
+  std::vector<std::uint64_t> splits = {};  // alltoall: rows for each rank; empty: equal parts
+  double prescale = 1, postscale = 1;
+  std::optional<DType> wire = {};
+};
+
+// What the rank tells the others about the request. Throws Error{invalid_argument} if it cannot be carried out,
+// whatever the other ranks submit.
+std::pair<Description, Sizes> describe(const Request& request, int ranks);
+
+// The rows of each rank in a reduce_scatter: the first ranks have one more if `rows` is not a multiple of `ranks`.
+Sizes shares(std::uint64_t rows, int ranks);
+
+}  // namespace anello::agenda

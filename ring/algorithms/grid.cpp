@@ -1,0 +1,22 @@
+// The ranks stand in a grid, and do in each of its lines, dimension by dimension, what two_shot does in one: add up a
+// part of what they have, and so less in each round; then back. Six ranks, in three lines of two and two lines of
+// three:
+//   0 <-abc|def-> 3    1 <-abc|def-> 4    2 <-abc|def-> 5    each keeps the sum of one half
+//   0 <-a|b|c-> 1, 2                      3 <-d|e|f-> 4, 5   and of a third of it; then back, the last first
+// The least traffic there can be, like the ring, and a few messages deep, like a tree: for many ranks, whatever their
+// number. Halving is the grid whose lines have two ranks each.
+// Source: Peterka et al., "A configurable algorithm for parallel image-compositing applications", 2009 (radix-k).
+#include "ring/algorithms/allreduce.hpp"
+#include "ring/algorithms/building_blocks.hpp"
+
+namespace anello::algorithms::allreduce {
+
+void grid(PlanBuilder& builder, Range all) {
+  const int n = builder.world();
+  const Grid grid(n, Grid::kMaxLine);
+  const auto part = [&](int rank) { return chunk(all, rank, n); };
+  grid.fold(builder, part);
+  grid.send(builder, part);
+}
+
+}  // namespace anello::algorithms::allreduce

@@ -1,0 +1,138 @@
+// Two levels, for hosts with several ranks: one within hosts, and any algorithm between them. Each host sends what a
+// single rank in its place would send. Three hosts, of the ranks 0 1 2, 3 4 and 5:
+//   leaders:   1, 2 --> 0    4 --> 3    5           each host adds up at its first rank, along a tree
+//              0, 3, 5 allreduce                    by the algorithm
+//              0 --> 1, 2    3 --> 4    5           along the tree back
+//   shares:    0, 1, 2 to each other, 3, 4 likewise: each adds up its shares of the buffer. As many shares as the
+//              largest host has ranks: a, b, c are of 0, 1, 2; a and b are of 3, c is of 4; 5 has all.
+//              a: 0, 3, 5 allreduce; b: 1, 3, 5; c: 2, 4, 5
+//              each sends its shares of the result to the other ranks of its host
+// Ranks of a host stand in a grid with lines of two where that goes, which takes fewer messages.
+#include "ring/algorithms/two_level.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "ring/algorithms/allreduce.hpp"
+#include "ring/algorithms/building_blocks.hpp"
+
+namespace anello::algorithms::allreduce {
+namespace {
+
+// Within a host a message takes little longer than the work that it is for its sender and receiver.
+constexpr int kRadix = 3, kMaxLine = 2;
+
+// A host's ranks own the shares one after another.
+struct Shares {
+  Range slab;
+  int count;
+
+  int owner(int share, int mates) const { return share * mates / count; }
+  int first(int mate, int mates) const { return (mate * count + mates - 1) / mates; }
+  Range of(int share) const { return chunk(slab, share, count); }
+  Range all_of(int mate, int mates) const {
+    const std::uint64_t begin = of(first(mate, mates)).begin;
+    return {begin, of(first(mate + 1, mates) - 1).end() - begin};
+  }
+};
+
+// Of an algorithm that has two halves, sums of parts and then their sending.
+std::optional<Grid> halves(Algorithm algorithm, int ranks) {
+  if (algorithm == Algorithm::two_shot) return Grid(ranks, ranks);
+  if (algorithm == Algorithm::grid) return Grid(ranks, Grid::kMaxLine);
+  return std::nullopt;
+}
+
+enum class Half { sums, rest };
+
+// That half of the algorithm between hosts; of an algorithm without halves all is the rest.
+void emit(Half half, Algorithm algorithm, PlanBuilder& builder, Range range) {
+  const int n = builder.world();
+  const std::optional<Grid> grid = halves(algorithm, n);
+  const auto part = [&](int rank) { return chunk(range, rank, n); };
+  if (grid && half == Half::sums) grid->fold(builder, part);
+  if (grid && half == Half::rest) grid->send(builder, part);
+  if (!grid && half == Half::rest) allreduce::emit(algorithm, builder, range);
+}
+
+// One slab of a plan.
+class TwoLevels {
+ public:
+  TwoLevels(Algorithm algorithm, PlanBuilder& builder, Range slab, const Hosts& hosts)
+      : levels_(levels_of(algorithm)),
+        between_(between_hosts(algorithm)),
+        builder_(builder),
+        hosts_(hosts),
+        mates_(hosts.mates(builder.rank())),
+        shares_{slab, levels_ == Levels::leaders ? 1 : hosts.max_ranks()} {}
+
+  void add_within_hosts() {
+    builder_.among(mates_, Space::input, [&] {
+      if (levels_ == Levels::leaders)
+        add_up_tree(builder_, shares_.slab, kRadix);
+      else
+        grid_.fold(builder_, [this](int mate) { return part(mate); });
+    });
+  }
+
+  void send_within_hosts() {
+    builder_.among(mates_, Space::output, [&] {
+      if (levels_ == Levels::leaders)
+        send_down_tree(builder_, shares_.slab, kRadix);
+      else
+        grid_.send(builder_, [this](int mate) { return part(mate); });
+    });
+    // A rank without mates has nothing to send. It rounds what they would have sent, so that all have the same bits.
+    if (mates_.size() == 1 && hosts_.max_ranks() > 1) builder_.round(shares_.slab);
+  }
+
+  // Of each share, of which leaders have one, and which this rank has the host's sum of.
+  void reduce_between_hosts(Half half) {
+    const bool in_input = mates_.size() == 1 && (half == Half::sums || !halves(between_, hosts_.count()));
+    for (int share = 0; share < shares_.count && hosts_.count() > 1; share++) {
+      if (owner(share, mates_) != builder_.rank() || shares_.of(share).count == 0) continue;
+      builder_.among(owners(share), in_input ? Space::input : Space::output,
+                     [&] { emit(half, between_, builder_, shares_.of(share)); });
+    }
+  }
+
+ private:
+  int owner(int share, std::span<const int> ranks) const {
+    return ranks[std::size_t(shares_.owner(share, int(ranks.size())))];
+  }
+  // In ascending order, in which all of them add the same way round.
+  std::vector<int> owners(int share) const {
+    std::vector<int> all;
+    for (int host = 0; host < hosts_.count(); host++) all.push_back(owner(share, hosts_.ranks(host)));
+    std::ranges::sort(all);
+    return all;
+  }
+  Range part(int mate) const { return shares_.all_of(mate, int(mates_.size())); }
+
+  const Levels levels_;
+  const Algorithm between_;
+  PlanBuilder& builder_;
+  const Hosts& hosts_;
+  const std::span<const int> mates_;
+  const Shares shares_;
+  const Grid grid_{int(mates_.size()), kMaxLine};
+};
+
+}  // namespace
+
+void add_within_hosts(Algorithm algorithm, PlanBuilder& builder, Range slab, const Hosts& hosts) {
+  TwoLevels(algorithm, builder, slab, hosts).add_within_hosts();
+}
+
+void add_between_hosts(Algorithm algorithm, PlanBuilder& builder, Range slab, const Hosts& hosts) {
+  TwoLevels(algorithm, builder, slab, hosts).reduce_between_hosts(Half::sums);
+}
+
+void send_results(Algorithm algorithm, PlanBuilder& builder, Range slab, const Hosts& hosts) {
+  TwoLevels levels(algorithm, builder, slab, hosts);
+  levels.reduce_between_hosts(Half::rest);
+  levels.send_within_hosts();
+}
+
+}  // namespace anello::algorithms::allreduce

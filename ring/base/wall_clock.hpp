@@ -1,0 +1,15 @@
+// The time of day, for people and for comparing the clocks of hosts. It may be set at any moment, so it measures no
+// time: this is the only place that reads it.
+#pragma once
+#include <chrono>
+#include <cstdint>
+
+namespace anello {
+
+// Microseconds since 1970 (UTC).
+inline std::int64_t wall_clock_us() {
+  const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count();
+}
+
+}  // namespace anello

@@ -1,0 +1,55 @@
+# `cpack` makes a tarball that may be unpacked anywhere, and two Debian packages, anello and python3-anello. The tarball
+# also has the shared libraries that the programs use, except for the C library and what belongs to it; the packages
+# depend on Debian's instead.
+set(anello_programs "")
+foreach(program IN ITEMS anello anello-train anello-bench)
+  if(TARGET ${program})
+    list(APPEND anello_programs ${program})
+  endif()
+endforeach()
+if(NOT anello_programs)
+  return()
+endif()
+
+set(anello_bundle_dir ${CMAKE_INSTALL_LIBDIR}/anello)
+file(RELATIVE_PATH bundle_from_bin "/${CMAKE_INSTALL_BINDIR}" "/${anello_bundle_dir}")
+file(RELATIVE_PATH lib_from_bin "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+# RPATH and not RUNPATH, which does not reach the libraries of libraries.
+set_property(TARGET ${anello_programs} APPEND PROPERTY INSTALL_RPATH "$ORIGIN/${bundle_from_bin}" "$ORIGIN/${lib_from_bin}")
+foreach(program IN LISTS anello_programs)
+  target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
+  if(ANELLO_STATIC_RUNTIME)
+    target_link_options(${program} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+endforeach()
+install(RUNTIME_DEPENDENCY_SET anello_dependencies
+  PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|util|nsl|anl)\\.so" "^libanello"
+  POST_EXCLUDE_REGEXES "/libanello"
+  LIBRARY DESTINATION ${anello_bundle_dir} COMPONENT bundle EXCLUDE_FROM_ALL)
+
+set(CPACK_PACKAGE_NAME anello)
+set(CPACK_PACKAGE_VENDOR "Anello")
+set(CPACK_PACKAGE_CONTACT "the maintainers of Anello <maintainers@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_GENERATOR TGZ DEB)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
+set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libhwy-dev, libssl-dev, g++, cmake")  # to compile programs with the library
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME anello)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-anello)
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION "Anello for Python, with Horovod's interface for PyTorch")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= 3.9), anello (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-torch, python3-numpy, python3-cloudpickle")
+if(TARGET anello_python)
+  set(CPACK_ANELLO_PYTHON ON)
+endif()
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/ring/cmake/archive_components.cmake)
+include(CPack)

@@ -1,0 +1,97 @@
+#include "ring/group/progress_thread.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <system_error>
+#include <utility>
+
+#include "ring/base/text.hpp"
+#include "ring/base/thread.hpp"
+
+namespace anello::group {
+namespace {
+
+link::WaitPolicy never_spins(link::WaitPolicy policy) {
+  policy.spin = std::chrono::microseconds(0);
+  return policy;
+}
+
+}  // namespace
+
+ProgressThread::ProgressThread(link::WaitPolicy policy) : waiter_(never_spins(policy), bell_) {}
+
+void ProgressThread::start() {
+  const std::lock_guard lock(mutex_);
+  if (stopped_ || thread_.joinable()) return;
+  try {
+    thread_ = quiet_thread([this] { run(); });
+  } catch (const std::system_error& e) {
+    throw Error(ErrorCode::network,
+                text("no thread for asynchronous work: ", e.code().message(), "; is `ulimit -u` reached?"));
+  }
+}
+
+void ProgressThread::offer(std::shared_ptr<Movable> queue) {
+  const std::lock_guard lock(mutex_);
+  if (std::ranges::find(offered_, queue) == offered_.end()) offered_.push_back(std::move(queue));
+  if (sleeps_) bell_.ring();
+}
+
+void ProgressThread::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    bell_.ring();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void ProgressThread::run() {
+  while (take_offered())
+    if (!move()) sleep();
+  active_.clear();
+}
+
+// False if the thread is to end.
+bool ProgressThread::take_offered() {
+  const std::lock_guard lock(mutex_);
+  sleeps_ = false;
+  for (auto& queue : offered_)
+    if (std::ranges::find(active_, queue) == active_.end()) active_.push_back(std::move(queue));
+  offered_.clear();
+  return !stopped_;
+}
+
+// One round. False if no queue's operation can move, and the thread has yielded its core often enough. A queue without
+// work, or with a caller who waits for the baton, is forgotten until it offers work again.
+bool ProgressThread::move() {
+  bool moved = false, tired = true;
+  for (auto& queue : active_) {
+    const Movable::Progress progress = queue->progress();
+    if (progress == Movable::Progress::none) queue = nullptr;
+    moved |= progress == Movable::Progress::moved;
+    if (progress == Movable::Progress::stuck) tired = waiter_.pause();
+  }
+  std::erase(active_, nullptr);
+  if (moved) waiter_.moved();
+  return moved || !tired;
+}
+
+// Returns at once if a queue's operation can move already, or if a caller has taken its baton.
+void ProgressThread::sleep() {
+  std::chrono::milliseconds limit = std::chrono::hours(1);
+  waiter_.forget();
+  auto prepared = active_.begin();
+  while (prepared != active_.end() && (*prepared)->prepare_sleep(waiter_, limit)) prepared++;
+  const trace::Ticks from = trace::ticks();
+  if (prepared == active_.end() && may_sleep()) waiter_.sleep(limit);
+  for (auto queue = active_.begin(); queue != prepared; queue++) (*queue)->slept(from);
+}
+
+// If true, offer() and stop() ring the bell from now on.
+bool ProgressThread::may_sleep() {
+  const std::lock_guard lock(mutex_);
+  return sleeps_ = offered_.empty() && !stopped_;
+}
+
+}  // namespace anello::group

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# The tarball and the Debian package that cpack makes of build/release, in a fresh Debian 12: unpacked without anything else
+# installed, and installed by apt. Each trains on two ranks. Needs root, debootstrap and a Debian mirror.
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/bare_root.sh"
+
+[[ -e $source_folder/build/release/CPackConfig.cmake ]] || { echo "bare: build first: bash tests/run.sh" >&2 && exit 2; }
+mkdir "$folder/archives"
+for generator in TGZ DEB; do
+  step "cpack -G $generator" quiet cpack -G "$generator" --config "$source_folder/build/release/CPackConfig.cmake" -B "$folder/archives"
+done
+
+mkdir "$folder/opt/any where"
+inside_offline sh -c 'tar -C "/opt/any where" --strip-components 1 -xf /archives/*.tar.gz'
+bin="/opt/any where/bin"
+step "the tarball" expect "on all 2 ranks" inside_offline "$bin/anello" run -n 2 -- "$bin/anello-train" --epochs 2
+
+step "apt-get update" quiet inside apt-get update
+step "apt-get install ./anello.deb" quiet inside sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends /archives/*.deb'
+step "the package" expect "on all 2 ranks" inside_offline anello run -n 2 -- anello-train --epochs 2
+echo "bare: PASSED"

@@ -1,0 +1,161 @@
+// What ranks on several hosts get and give: their places, environment, input, output and signals.
+#include <set>
+
+#include "tests/launch/agents.hpp"
+
+namespace anello::launch {
+namespace {
+
+TEST_F(Agents, RanksRunWhereTheListSays) {
+  const Outcome outcome = testing::run(
+      job("h1:2,me@h2:1,[fd00::3]:1",
+          "echo $ANELLO_RANK on $FAKE_HOST, $ANELLO_LOCAL_RANK of $ANELLO_LOCAL_SIZE of $ANELLO_SIZE in $(pwd)"),
+      around());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string in = " of 4 in " + std::filesystem::current_path().string();
+  EXPECT_THAT(testing::lines(outcome.out),
+              UnorderedElementsAre("[0] 0 on h1, 0 of 2" + in, "[1] 1 on h1, 1 of 2" + in,
+                                   "[2] 2 on me@h2, 0 of 1" + in, "[3] 3 on fd00::3, 0 of 1" + in));
+  EXPECT_EQ(without_crowding(outcome.err), "");
+}
+
+TEST_F(Agents, AWorldForms) {
+  EXPECT_EQ(testing::run(anello({"run", "-H", "h1:2,h2:2", "--", WAITER, "early"}), around()).code, 3);
+}
+
+TEST_F(Agents, RanksGetTheVariablesThatAreNamed) {
+  const Outcome outcome = testing::run(
+      job("h1", "env", {"-x", "SHOWN", "-x", "GIVEN=a b'c"}),
+      around({"SHOWN=1", "HIDDEN=1", "OMP_NUM_THREADS=3", "ANELLO_LOG=error", "LD_LIBRARY_PATH=/lib/of/mine"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* line : {"SHOWN=1", "GIVEN=a b'c", "OMP_NUM_THREADS=3", "ANELLO_LOG=error", "ANELLO_RANK=0",
+                           "LD_LIBRARY_PATH=/lib/of/mine", "HOME=/"})
+    EXPECT_THAT(outcome.out, HasSubstr(std::string("[0] ") + line + "\n"));
+  EXPECT_FALSE(contains(outcome.out, "HIDDEN"));
+  const Outcome unset = testing::run(job("h1", "env", {"-x", "NOWHERE_SET"}), around());
+  EXPECT_EQ(unset.code, 2);
+  EXPECT_THAT(unset.err, HasSubstr("-x NOWHERE_SET: it is not set here"));
+}
+
+TEST_F(Agents, TheSecretIsInNoCommandLineAndNoEnvironment) {
+  Process running(job("h1,h2", "cat <&$ANELLO_SECRET_FD; echo; echo ready; sleep 300"), around());
+  ASSERT_TRUE(running.says("[0] ready") && running.says("[1] ready")) << running.err();
+  std::set<std::string> secrets;
+  for (const std::string& line : testing::lines(running.out()))
+    if (!contains(line, "ready")) secrets.insert(line.substr(4));
+  ASSERT_EQ(secrets.size(), 1u) << running.out();
+  EXPECT_EQ(secrets.begin()->size(), 64u);
+  for (const pid_t pid : running.marked())
+    for (const char* file : {"cmdline", "environ"})
+      EXPECT_FALSE(contains(bytes_of(text("/proc/", pid, "/", file)), *secrets.begin())) << pid << " " << file;
+}
+
+TEST_F(Agents, AFailureIsNamedWithItsHost) {
+  const Outcome outcome =
+      testing::run(job("h1:2,h2:2", "[ $ANELLO_RANK = 3 ] && { echo dying >&2; exit 7; }; exec sleep 300"), around());
+  EXPECT_EQ(outcome.code, 7);
+  EXPECT_THAT(outcome.err, HasSubstr("[3] dying\n"));
+  EXPECT_THAT(outcome.err, ::testing::ContainsRegex("anello: rank 3 \\(pid [0-9]+\\) exited with status 7 on h2\n"));
+}
+
+TEST_F(Agents, AProgramThatIsMissingIsNamedWithItsHost) {
+  const Outcome outcome = testing::run(anello({"run", "-H", "h1", "--", "/nowhere/program"}), around());
+  EXPECT_EQ(outcome.code, 127);
+  EXPECT_THAT(outcome.err, HasSubstr("program not found on h1: '/nowhere/program'"));
+}
+
+TEST_F(Agents, MoreRanksThanCoresOnAHostAreMentioned) {
+  const std::string count = std::to_string(std::thread::hardware_concurrency() + 1);
+  const std::string err = testing::run(job("h1:" + count + ",h2:" + count, "true"), around()).err;
+  EXPECT_THAT(err, ::testing::ContainsRegex("anello: " + count +
+                                            " ranks share .* cores? on h[12] \\(and too few on 1 "
+                                            "other\\), which makes them slow\n"));
+}
+
+TEST_F(Agents, ASignalReachesAllRanks) {
+  Process running(job("h1,h2", "trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.05; done"), around());
+  ASSERT_TRUE(running.says("[0] up") && running.says("[1] up")) << running.err();
+  running.signal(SIGTERM);
+  EXPECT_EQ(running.wait(), 143);
+  EXPECT_THAT(running.out(), ::testing::AllOf(HasSubstr("[0] asked"), HasSubstr("[1] asked")));
+}
+
+TEST_F(Agents, StandardInputGoesToRank0) {
+  Surroundings surroundings = around();
+  std::string input;
+  for (int i = 0; i < 100000; i++) input += std::to_string(i) + "\n";
+  surroundings.input = input;
+  const Outcome outcome = testing::run(job("h1,h2", "[ $ANELLO_RANK = 0 ] && wc -c; true"), surroundings);
+  EXPECT_EQ(outcome.out, text("[0] ", input.size(), "\n"));
+}
+
+TEST_F(Agents, MuchOutputArrivesWholeAndInOrder) {
+  const Outcome outcome = testing::run(job("h1:2,h2", "seq 1 60000; echo end >&2"), around());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  std::vector<int> next(3, 1);
+  for (const std::string& line : testing::lines(outcome.out)) {
+    ASSERT_EQ(line.substr(4), std::to_string(next.at(std::size_t(line[1] - '0'))++));
+  }
+  EXPECT_THAT(next, ElementsAre(60001, 60001, 60001));
+  EXPECT_THAT(testing::lines(outcome.err), UnorderedElementsAre("[0] end", "[1] end", "[2] end"));
+}
+
+TEST_F(Agents, AStoppedLauncherLosesNothing) {
+  // More than the window holds: the rank waits. Longer than a connection to a dead host lives.
+  expect_all_lines_of_a_stopped_launcher(200000, milliseconds(6000));
+}
+
+// The rank ends while its window and the pipe behind it are full: it is not blocked.
+TEST_F(Agents, ALauncherThatReadsLateGetsTheOutputOfARankThatHasEnded) {
+  expect_all_lines_of_a_stopped_launcher(20000, milliseconds(4000));  // longer than an agent waits for the last bytes
+}
+
+TEST_F(Agents, ThisHostNeedsNoSsh) {
+  const Outcome outcome =
+      testing::run(job("localhost:2", "echo $ANELLO_RANK $ANELLO_RENDEZVOUS", {"--ssh", "/nowhere/ssh"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("[1] 1 127.0.0.1:"));
+}
+
+TEST_F(Agents, OneCommandANodeMakesOneWorld) {
+  const std::string secret = scratch_ / "secret";
+  ASSERT_EQ(testing::run(anello({"secret", secret})).code, 0);
+  Process server(anello({"rendezvous"}));  // only to find a free port
+  ASSERT_TRUE(server.says("\n"));
+  const std::string port =
+      testing::lines(server.out()).at(0).substr(std::string("ANELLO_RENDEZVOUS=127.0.0.1:").size());
+  server.signal(SIGTERM);
+  server.wait();
+  const auto node = [&](const std::string& number) {
+    return anello({"run", "-n", "2", "--nnodes", "2", "--node-rank", number, "--rendezvous", "127.0.0.1:" + port, "--",
+                   "sh", "-c", "echo $ANELLO_RANK of $ANELLO_SIZE; exec " WAITER " early"});
+  };
+  const Surroundings with_secret{.environment = {"ANELLO_SECRET_FILE=" + secret}};
+  Process second(node("1"), with_secret), first(node("0"), with_secret);
+  EXPECT_EQ(first.wait(), 3) << first.err();
+  EXPECT_NE(second.wait(), 0) << second.err();
+  EXPECT_THAT(first.out(), ::testing::AllOf(HasSubstr("[0] 0 of 4\n"), HasSubstr("[1] 1 of 4\n")));
+  EXPECT_THAT(second.out(), ::testing::AllOf(HasSubstr("[2] 2 of 4\n"), HasSubstr("[3] 3 of 4\n")));
+  EXPECT_THAT(second.out(), HasSubstr("rank 0 (pid")) << "the launchers' ranks are one world";
+}
+
+TEST_F(Agents, WrongUsageIsNamed) {
+  const auto says = [&](Words words) {
+    words.insert(words.begin(), "run");
+    words.insert(words.end(), {"--", "true"});
+    const Outcome outcome = testing::run(anello(words), around());
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(says({}), HasSubstr("the number of ranks is missing"));
+  EXPECT_THAT(says({"-n", "3", "-H", "h1,h2"}), HasSubstr("3 ranks do not fit"));
+  EXPECT_THAT(says({"-H", "h1", "--hostfile", "f"}), HasSubstr("give one of them"));
+  EXPECT_THAT(says({"-n", "2", "--nnodes", "2"}), HasSubstr("belong together"));
+  EXPECT_THAT(says({"-n", "2", "--nnodes", "2", "--node-rank", "2", "--rendezvous", "h1:9"}), HasSubstr("--node-rank"));
+  EXPECT_THAT(says({"-n", "2", "--nnodes", "2", "--node-rank", "1", "--rendezvous", "10.1.1.1:9"}),
+              HasSubstr("needs a secret"));
+  EXPECT_THAT(says({"-n", "1", "-x", "1A=2"}), HasSubstr("write -x NAME"));
+}
+
+}  // namespace
+}  // namespace anello::launch

@@ -1,0 +1,94 @@
+// Jobs that are started again, and jobs whose time is limited.
+#include <csignal>
+
+#include "tests/launch/launched.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace anello::launch {
+namespace {
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) found++;
+  return found;
+}
+
+TEST(Restarts, AJobIsStartedAgainUntilItSucceeds) {
+  const Outcome outcome = testing::run(
+      ranks(2, "echo try $ANELLO_RESTART of $ANELLO_JOB; [ $ANELLO_RANK = 1 ] && [ $ANELLO_RESTART != 2 ] && exit 9; :",
+            {"--restarts", "5"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* line : {"[0] try 0 of ", "[0] try 1 of ", "[0] try 2 of "})
+    EXPECT_EQ(count(outcome.out, line), 1u) << outcome.out;
+  EXPECT_EQ(count(outcome.err, ") exited with status 9 on "), 4u) << "each failure, and each summary\n" << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "restart 1 of 5 in 1 s\n") && contains(outcome.err, "restart 2 of 5 in 2 s\n"));
+}
+
+TEST(Restarts, WorldsFormAgain) {
+  const Outcome outcome = testing::run(anello({"run", "-n", "2", "--restarts", "1", "--", WAITER, "gone"}));
+  EXPECT_EQ(count(outcome.err, "failed first: rank 0"), 4u) << outcome.err;
+}
+
+TEST(Restarts, HaveAnEnd) {
+  const Outcome outcome = testing::run(ranks(1, "exit 9", {"--restarts", "1"}));
+  EXPECT_EQ(outcome.code, 9);
+  EXPECT_EQ(count(outcome.err, "the job failed after"), 2u) << outcome.err;
+}
+
+TEST(Restarts, DoNotRepeatMistakes) {
+  for (const char* script : {"exit 2", "exit 126", "exit 127"})
+    EXPECT_FALSE(contains(testing::run(ranks(1, script, {"--restarts", "3"})).err, "restart 1")) << script;
+  const Outcome absent = testing::run(anello({"run", "-n", "2", "--restarts", "3", "--", "no-such-program"}));
+  EXPECT_EQ(absent.code, 127);
+  EXPECT_FALSE(contains(absent.err, "restart 1"));
+}
+
+TEST(Restarts, EndWithASignal) {
+  Process running(ranks(1, "echo ready; exec sleep 300", {"--restarts", "3"}));
+  ASSERT_TRUE(running.says("ready"));
+  running.signal(SIGTERM);
+  EXPECT_EQ(running.wait(), 143);
+  EXPECT_FALSE(contains(running.err(), "restart 1")) << running.err();
+  Process pausing(ranks(1, "exit 9", {"--restarts", "9"}));
+  ASSERT_TRUE(pausing.says_error("restart 4 of 9 in 8 s"));
+  pausing.signal(SIGINT);
+  EXPECT_EQ(pausing.wait(), 130);
+}
+
+TEST(Restarts, KeepTheOutputOfEveryTry) {
+  const Scratch scratch;
+  const std::filesystem::path folder = scratch / "logs";
+  testing::run(ranks(1, "exit 9", {"--restarts", "1", "--output", folder.string()}));
+  EXPECT_TRUE(std::filesystem::exists(folder / "rank.0.out") && std::filesystem::exists(folder / "2" / "rank.0.out"));
+}
+
+TEST(Timeout, EndsTheJobAsAFailure) {
+  const Outcome outcome = testing::run(ranks(2, "exec sleep 300", {"--timeout", "0.5", "--restarts", "3"}));
+  EXPECT_EQ(outcome.code, 124);
+  EXPECT_TRUE(contains(outcome.err, "anello: the job is ended: its time is over (--timeout 0.5)\n")) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "; the launcher ended ranks 0, 1\n")) << outcome.err;
+}
+
+TEST(Timeout, IncludesAllRestarts) {
+  const Outcome outcome = testing::run(ranks(1, "exit 9", {"--timeout", "1.5", "--restarts", "100"}));
+  EXPECT_EQ(outcome.code, 9);
+  EXPECT_TRUE(contains(outcome.err, "not started again, because")) << outcome.err;
+}
+
+TEST(DryRun, SaysWhatWouldRunAndStartsNothing) {
+  const Scratch scratch;
+  const Outcome outcome = testing::run(ranks(2, "touch " + (scratch / "file").string(), {"--dry-run"}));
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_FALSE(std::filesystem::exists(scratch / "file"));
+  EXPECT_TRUE(contains(outcome.out, "each rank runs: sh -c 'touch ")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, " ANELLO_SIZE=2 ") &&
+              contains(outcome.out, ": ANELLO_RANK=1 ANELLO_LOCAL_RANK=1\n"));
+}
+
+TEST(Verbose, SaysWhatRunsAndHowLong) {
+  const Outcome outcome = testing::run(ranks(1, "exit 0", {"--verbose"}));
+  EXPECT_TRUE(contains(outcome.err, "rank 0 on ") && contains(outcome.err, "; no rank failed\n")) << outcome.err;
+}
+
+}  // namespace
+}  // namespace anello::launch

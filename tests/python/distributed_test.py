@@ -1,0 +1,97 @@
+"""The backend "anello" of torch.distributed, on every rank of a world."""
+import pytest
+import torch
+import torch.distributed as dist
+
+import anello.torch.distributed  # registers the backend
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rank_and_size():
+    dist.init_process_group("anello")
+    yield dist.get_rank(), dist.get_world_size()
+    dist.destroy_process_group()
+
+
+def rank():
+    return dist.get_rank()
+
+
+def size():
+    return dist.get_world_size()
+
+
+@pytest.mark.parametrize("op, expected", [(dist.ReduceOp.SUM, sum), (dist.ReduceOp.MAX, max), (dist.ReduceOp.MIN, min)])
+def test_all_reduce(op, expected):
+    made = torch.full((2, 3), float(rank() + 1))
+    dist.all_reduce(made, op)
+    assert (made == expected(range(1, size() + 1))).all()
+
+
+def test_strides_do_not_matter():
+    whole = torch.zeros(3, 3)
+    dist.all_reduce(whole[:, 1].fill_(1))
+    dist.broadcast(whole.t()[0].fill_(rank()), 1)
+    assert whole.tolist() == [[1, size(), 0]] * 3
+
+
+def test_all_gather_and_reduce_scatter():
+    gathered = [torch.zeros(2) for _ in range(size())]
+    dist.all_gather(gathered, torch.full((2,), float(rank())))
+    assert [each.tolist() for each in gathered] == [[r, r] for r in range(size())]
+    out = torch.zeros(2)
+    dist.reduce_scatter(out, [torch.full((2,), float(r)) for r in range(size())])
+    assert (out == rank() * size()).all()
+
+
+def test_send_and_recv():
+    if rank() == 0:
+        dist.send(torch.arange(3), 1)
+    elif rank() == 1:
+        got = torch.zeros(3, dtype=torch.int64)
+        dist.recv(got, 0)
+        assert got.tolist() == [0, 1, 2]
+    dist.barrier()
+
+
+def test_asynchronous_operations_live_until_they_are_done():
+    works = [dist.all_reduce(torch.full((1000,), 1.0), async_op=True) for _ in range(50)]
+    assert all(work.wait() for work in works) and all(work.is_completed() for work in works)
+    for _ in range(50):
+        dist.all_reduce(torch.ones(1000), async_op=True)  # nobody keeps it
+    dist.barrier()
+    future = dist.all_reduce(torch.ones(2), async_op=True).get_future()
+    assert future.wait()[0].tolist() == [size()] * 2
+
+
+def test_groups():
+    first, everyone = dist.new_group([0]), dist.new_group(list(reversed(range(size()))))
+    made = torch.ones(1)
+    if rank() == 0:
+        dist.all_reduce(made, group=first)
+        assert made.item() == 1
+    dist.all_reduce(made, group=everyone)
+    assert made.item() == size()
+
+
+def test_data_parallel_trains_as_one():
+    torch.manual_seed(0)
+    alone = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).double()
+    data = torch.randn(2 * size(), 4, dtype=torch.float64)
+    torch.manual_seed(rank())
+    together = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).double()
+    if rank() == 0:
+        together.load_state_dict(alone.state_dict())
+    together = torch.nn.parallel.DistributedDataParallel(together)
+    for model, part in ((alone, data), (together, data[2 * rank():2 * rank() + 2])):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(5):
+            optimizer.zero_grad()
+            model(part).pow(2).mean().backward()
+            optimizer.step()
+    assert all(torch.allclose(a, b) for a, b in zip(alone.parameters(), together.parameters()))
+
+
+def test_sparse_tensors_are_refused_by_name():
+    with pytest.raises(RuntimeError, match="sparse"):
+        dist.all_reduce(torch.ones(2).to_sparse())

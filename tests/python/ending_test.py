@@ -1,0 +1,89 @@
+"""Worlds that end badly: who is told what, and when."""
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = os.environ["ANELLO_PROGRAM"]
+
+
+def job(script, ranks=2):
+    """Starts ranks that run a script; its output is read by the caller."""
+    return subprocess.Popen([PROGRAM, "run", "-n", str(ranks), "--no-prefix", "--", sys.executable, "-u", "-c", script],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_the_error_names_the_rank_that_died():
+    out, err = job("""
+import anello, numpy, os
+world = anello.init()
+if world.rank == 1: os._exit(3)
+try: world.allreduce(numpy.ones(1))
+except anello.RankFailed as error: print("rank", error.rank, error.code, flush=True)
+""").communicate(timeout=60)
+    assert out == "rank 1 rank_dead\n", err
+
+
+def test_a_mismatch_is_told():
+    out, err = job("""
+import anello, numpy
+world = anello.init()
+try: world.allreduce(numpy.ones(1 + world.rank))
+except anello.Mismatch as error: print("mismatch", flush=True)
+world.leave()
+""").communicate(timeout=60)
+    assert out == "mismatch\n" * 2, err
+
+
+def test_an_exception_in_the_with_block_ends_all_ranks():
+    out, err = job("""
+import anello
+try:
+    with anello.init() as world:
+        if world.rank == 0: raise KeyError("lost")
+        world.barrier()
+except anello.RankFailed as error: print(error.rank, "KeyError: 'lost'" in str(error), flush=True)
+""").communicate(timeout=60)
+    assert out == "0 True\n", err
+
+
+def test_a_child_of_a_rank_leaves_the_world_alone():
+    out, err = job("""
+import anello, numpy, os
+world = anello.init()
+work = world.allreduce_async(numpy.ones(100000))
+child = os.fork()
+if child == 0:
+    try: world.barrier()
+    except anello.InvalidArgument as error: assert "fork" in str(error)
+    else: os._exit(1)
+    del work, world
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+work.wait()
+world.finish()
+print("done", flush=True)
+""").communicate(timeout=60)
+    assert out == "done\n" * 2, err
+
+
+@pytest.mark.parametrize("call", ["world.barrier()", "world.recv(numpy.ones(1), 1)", "work.wait()"])
+def test_an_interrupt_is_seen_while_a_call_waits(call):
+    running = job(f"""
+import anello, numpy, os, signal, threading, time
+world = anello.init()
+if world.rank == 1:
+    time.sleep(300)
+work = world.recv_async(numpy.ones(1), 1)
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+begun = time.monotonic()
+try: {call}
+except KeyboardInterrupt: print("interrupted", time.monotonic() - begun < 30, flush=True)
+""")
+    try:
+        assert running.stdout.readline() == "interrupted True\n"
+    finally:
+        running.send_signal(signal.SIGTERM)
+        running.communicate(timeout=60)

@@ -1,0 +1,152 @@
+"""anello.torch: Horovod's interface, on every rank of a world."""
+import os
+
+import pytest
+import torch
+
+import anello.torch as hvd
+
+
+@pytest.fixture(autouse=True)
+def initialised():
+    hvd.init()
+
+
+def each_rank():
+    return range(hvd.size())
+
+
+def test_who_and_how_many():
+    assert (hvd.rank(), hvd.size()) == (int(os.environ["HOROVOD_RANK"]), int(os.environ["HOROVOD_SIZE"]))
+    assert (hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), hvd.cross_size()) == (hvd.rank(), hvd.size(), 0, 1)
+    assert hvd.is_homogeneous() and hvd.gloo_built() and not hvd.mpi_built()
+
+
+def test_a_world_ends_and_another_begins():
+    hvd.shutdown()
+    assert not hvd.is_initialized()
+    for call in (hvd.rank, lambda: hvd.allreduce(torch.ones(1)), hvd.barrier):
+        with pytest.raises(ValueError, match="not been initialized"):
+            call()
+    hvd.init()
+    assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == hvd.size()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32,
+                                   torch.int64, torch.uint8])
+def test_allreduce_of_each_type(dtype):
+    given = torch.full((3, 2), hvd.rank() + 1).to(dtype)
+    assert (hvd.allreduce(given, op=hvd.Sum) == sum(r + 1 for r in each_rank())).all()
+    assert (hvd.allreduce(given, op=hvd.Max) == hvd.size()).all()
+    assert (given == hvd.rank() + 1).all()
+
+
+def test_tensors_with_strides_are_reduced_in_place():
+    whole = torch.zeros(4, 4)
+    hvd.allreduce_(whole.t()[1:3].add_(1), op=hvd.Sum)
+    part = whole[:, 1]
+    part.fill_(hvd.rank())
+    hvd.broadcast_(part, root_rank=1)
+    assert (whole[:, 1] == 1).all() and (whole[:, 0] == 0).all()
+
+
+def test_a_name_may_be_used_by_several_verbs_and_again():
+    for _ in range(3):
+        hvd.allreduce(torch.ones(1), name="x")
+        hvd.broadcast(torch.ones(1), 0, name="x")
+        hvd.allgather(torch.ones(1), name="x")
+
+
+def test_orders_may_differ():
+    names = ["a", "b", "c"] if hvd.rank() == 0 else ["c", "a", "b"]
+    handles = {name: hvd.allreduce_async(torch.tensor([float(ord(name))]), name=name) for name in names}
+    assert all(hvd.synchronize(handles[name]).item() == ord(name) for name in "abc")
+
+
+def test_differences_raise_on_all_ranks_and_the_world_goes_on():
+    with pytest.raises(hvd.HorovodInternalError, match="rank"):
+        hvd.allreduce(torch.ones(2 + hvd.rank()))
+    with pytest.raises(hvd.HorovodInternalError):
+        hvd.broadcast(torch.ones(2), hvd.rank())
+    assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == hvd.size()
+
+
+@pytest.mark.parametrize("call", [
+    lambda: hvd.allreduce(torch.ones(1), op=hvd.Adasum), lambda: hvd.allreduce(torch.ones(1), average=True, op=hvd.Sum),
+    lambda: hvd.allreduce([1.0]), lambda: hvd.alltoall(torch.ones(3), torch.ones(hvd.size())),
+    lambda: hvd.reducescatter(torch.tensor(1.0)), lambda: hvd.broadcast(torch.ones(1), 99),
+    lambda: hvd.allreduce(torch.ones(2).to_sparse())])
+def test_wrong_arguments_are_refused_before_anything_is_sent(call):
+    with pytest.raises((ValueError, NotImplementedError)):
+        call()
+
+
+def test_gradients_flow():
+    given = torch.ones(3, requires_grad=True)
+    hvd.allreduce(given, op=hvd.Sum).sum().backward()
+    assert (given.grad == hvd.size()).all()
+    rows = torch.ones(hvd.rank() + 1, 2, requires_grad=True)
+    hvd.allgather(rows).sum().backward()
+    assert (rows.grad == 1).all()
+    exchanged, received = hvd.alltoall(given, torch.tensor([3] + [0] * (hvd.size() - 1)))
+    assert received.sum() == len(exchanged)
+
+
+def test_process_sets():
+    with pytest.raises(ValueError, match="already registered"):
+        hvd.add_process_set(list(each_rank()))
+    alone = hvd.add_process_set([0])
+    assert alone.included() == (hvd.rank() == 0) and alone.size() == 1
+    if alone.included():
+        assert hvd.allreduce(torch.ones(1), op=hvd.Sum, process_set=alone).item() == 1
+    else:
+        with pytest.raises(ValueError, match="not one of the ranks"):
+            hvd.allreduce(torch.ones(1), process_set=alone)
+    assert hvd.remove_process_set(alone) and not hvd.remove_process_set(alone)
+
+
+def test_objects():
+    assert hvd.allgather_object({"rank": hvd.rank()}) == [{"rank": r} for r in each_rank()]
+    assert hvd.broadcast_object([1, "two"] if hvd.rank() == 1 else None, root_rank=1) == [1, "two"]
+
+
+def test_join_gives_the_last_rank():
+    if hvd.rank() > 0:
+        assert hvd.allreduce(torch.ones(1), op=hvd.Average, name="late").item() == pytest.approx(1 - 1 / hvd.size())
+    last = hvd.join()
+    assert hvd.allgather_object(last) == [last] * hvd.size() and last > 0
+
+
+def test_batch_normalisation_is_that_of_one_large_batch():
+    torch.manual_seed(0)
+    everything = torch.randn(4 * hvd.size(), 3, 5, dtype=torch.float64)
+    mine = everything[4 * hvd.rank():4 * (hvd.rank() + 1)].clone().requires_grad_()
+    whole = everything.clone().requires_grad_()
+    ours, theirs = hvd.SyncBatchNorm(3).double(), torch.nn.BatchNorm1d(3).double()
+    weights = torch.randn_like(everything)
+    out = ours(mine)
+    (out * weights[4 * hvd.rank():4 * (hvd.rank() + 1)]).sum().backward()
+    expected = theirs(whole)
+    (expected * weights).sum().backward()
+    part = slice(4 * hvd.rank(), 4 * (hvd.rank() + 1))
+    assert torch.allclose(out, expected[part]) and torch.allclose(mine.grad, whole.grad[part])
+    assert torch.allclose(ours.running_var, theirs.running_var)
+    assert torch.allclose(hvd.allreduce(ours.weight.grad, op=hvd.Sum), theirs.weight.grad)
+
+
+def test_elastic_state_and_sampler():
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * (hvd.rank() + 1))
+    sampler = hvd.elastic.ElasticSampler(range(10 * hvd.size()))
+    state = hvd.elastic.TorchState(model, optimizer, sampler=sampler, epoch=hvd.rank())
+    state.sync()
+    assert state.epoch == 0 and optimizer.param_groups[0]["lr"] == 0.1
+    sampler.record_batch(0, 4)
+    assert len(list(sampler)) == 10
+    state.commit()
+    state.epoch = 9
+    sampler.record_batch(1, 2)
+    state.restore()
+    assert state.epoch == 0 and sampler.processed_num == 4 * hvd.size()
+    sampler.reset()
+    assert len(sampler) == 6

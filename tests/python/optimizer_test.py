@@ -1,0 +1,183 @@
+"""DistributedOptimizer: the step of all ranks together is the step of one with all their samples."""
+import pytest
+import torch
+
+import anello.torch as hvd
+
+
+@pytest.fixture(autouse=True)
+def initialised():
+    hvd.init()
+
+
+def model_and_data(samples=4):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3)).double()
+    return model, torch.randn(samples * hvd.size(), 6, dtype=torch.float64)
+
+
+def trained_alone(passes=1, make=None, steps=4):
+    model, data = model_and_data()
+    optimizer = (make or (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)))(model.parameters())
+    for _ in range(steps):
+        optimizer.zero_grad()
+        for _ in range(passes):
+            model(data).pow(2).mean().backward()
+        optimizer.step()
+    return list(model.parameters())
+
+
+def trained_together(passes=1, make=None, steps=4, set_to_none=False, **options):
+    model, data = model_and_data()
+    optimizer = (make or (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)))(model.parameters())
+    optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters(), backward_passes_per_step=passes,
+                                         **options)
+    mine = data[4 * hvd.rank():4 * (hvd.rank() + 1)]
+    for _ in range(steps):
+        if set_to_none:
+            model.zero_grad(set_to_none=True)
+        optimizer.zero_grad()
+        for _ in range(passes):
+            model(mine).pow(2).mean().backward()
+        optimizer.step()
+    return list(model.parameters()), optimizer
+
+
+def same(ours, theirs, tolerance=1e-12):
+    return all(torch.allclose(a, b, rtol=0, atol=tolerance) for a, b in zip(ours, theirs))
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"passes": 3}, {"set_to_none": True}, {"groups": 2}, {"num_groups": 1}, {"gradient_predivide_factor": 2.0},
+    {"make": lambda p: torch.optim.Adam(p, lr=0.01)}], ids=str)
+def test_it_trains_as_one(options):
+    alone = trained_alone(**{key: value for key, value in options.items() if key in ("passes", "make")})
+    assert same(trained_together(**options)[0], alone)
+
+
+def test_16_bits_are_enough_to_come_near():
+    for compression in (hvd.Compression.fp16, hvd.Compression.bf16):
+        assert same(trained_together(compression=compression)[0], trained_alone(), 0.02)
+
+
+def test_a_compressor_of_the_programs_own_is_used():
+    used = []
+
+    class Half:
+        @staticmethod
+        def compress(tensor):
+            used.append(tensor)
+            return tensor.half(), tensor.dtype
+
+        @staticmethod
+        def decompress(tensor, ctx):
+            return tensor.to(ctx)
+
+    assert same(trained_together(compression=Half)[0], trained_alone(), 0.02) and used
+
+
+def test_gradients_are_views_of_one_flat_tensor_from_the_second_step_on():
+    parameters, _ = trained_together()
+    bases = {each.grad._base.data_ptr() for each in parameters}
+    assert len(bases) == 1
+
+
+def test_it_is_still_of_its_class_and_keeps_its_state():
+    _, optimizer = trained_together()
+    assert isinstance(optimizer, torch.optim.SGD) and len(optimizer.state) == 4
+
+
+def test_a_rank_without_a_gradient_counts_as_zero():
+    for _ in range(2):
+        torch.manual_seed(0)
+        used, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+        named = [(f"used.{n}", p) for n, p in used.named_parameters()]
+        named += [(f"other.{n}", p) for n, p in other.named_parameters()]
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD([p for _, p in named], lr=1.0), named)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (used if hvd.rank() == 0 else other)(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            assert used.bias.grad.item() == pytest.approx(1 / hvd.size())
+        assert len(set(hvd.allgather_object(other.bias.item()))) == 1
+
+
+def test_sparse_gradients_stay_sparse():
+    for as_dense in (False, True):
+        torch.manual_seed(0)
+        table = torch.nn.Embedding(10, 2, sparse=True)
+        optimizer = torch.optim.SparseAdam(list(table.parameters()), lr=0.1)
+        optimizer = hvd.DistributedOptimizer(optimizer, sparse_as_dense=as_dense)
+        for _ in range(3):
+            optimizer.zero_grad()
+            table(torch.tensor([hvd.rank(), 9])).sum().backward()
+            optimizer.step()
+        assert len(set(hvd.allgather_object(table.weight.detach().sum().item()))) == 1
+        assert table.weight.grad.is_sparse
+        dense = table.weight.grad.to_dense()
+        assert dense[9, 0] == pytest.approx(1) and dense[hvd.rank(), 0] == pytest.approx(1 / hvd.size())
+
+
+def test_clipping_between_synchronize_and_step():
+    model, data = model_and_data()
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+    model(data).sum().backward()
+    optimizer.synchronize()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+    with optimizer.skip_synchronize():
+        optimizer.step()
+    assert torch.stack([p.grad.norm() for p in model.parameters()]).norm() < 0.011
+    optimizer.synchronize()
+    with pytest.warns(UserWarning, match="without optimizer.skip_synchronize"):
+        optimizer.step()
+
+
+def test_what_would_go_wrong_silently_is_refused():
+    model, data = model_and_data()
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+    model(data).sum().backward()
+    with pytest.raises(AssertionError, match="2.bias was computed more often"):
+        model(data).sum().backward()
+    with pytest.raises(AssertionError, match="on their way"):
+        optimizer.zero_grad()
+    optimizer.step()
+    optimizer.zero_grad()
+    for wrong in ([("a", p) for p in model.parameters()], list(model.named_parameters())[:1], ["a"]):
+        with pytest.raises(ValueError, match="named_parameters"):
+            hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), wrong)
+    for options in (dict(backward_passes_per_step=0), dict(gradient_predivide_factor=2.0, op=hvd.Sum), dict(groups=-1)):
+        with pytest.raises(ValueError):
+            hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), **options)
+
+
+def test_schedules_work_on_it():
+    model, _ = model_and_data()
+    plain = torch.optim.SGD(model.parameters(), lr=1.0)
+    before = torch.optim.lr_scheduler.StepLR(plain, 1, 0.5)
+    optimizer = hvd.DistributedOptimizer(plain, model.named_parameters())
+    optimizer.step()
+    before.step()
+    assert optimizer.param_groups[0]["lr"] == 0.5
+
+
+def test_the_state_of_rank_0_reaches_ranks_that_have_none():
+    model, data = model_and_data()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1 + hvd.rank())
+    if hvd.rank() == 0:
+        model(data).sum().backward()
+        optimizer.step()
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    assert optimizer.param_groups[0]["lr"] == 0.1
+    sums = [state["exp_avg"].sum().item() for state in optimizer.state.values()]
+    assert len(sums) == 4 and hvd.allgather_object(sums) == [sums] * hvd.size()
+
+
+def test_parallelize_is_one_call(tmp_path):
+    model, _ = model_and_data()
+    job = hvd.parallelize(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    assert (job.rank, job.size) == (hvd.rank(), hvd.size())
+    assert job.optimizer.param_groups[0]["lr"] == pytest.approx(0.1 * hvd.size())
+    folder = hvd.broadcast_object(str(tmp_path))
+    job.save(f"{folder}/checkpoint.pt", epoch=3)
+    assert torch.load(f"{folder}/checkpoint.pt")["epoch"] == 3
+    hvd.barrier()

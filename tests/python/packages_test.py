@@ -1,0 +1,51 @@
+"""The wheel and the installed folder work without the sources. Nothing is compiled: the build is used again."""
+import os
+import pathlib
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+SOURCE = pathlib.Path(os.environ["ANELLO_SOURCE"])
+BUILD = pathlib.Path(os.environ["ANELLO_BUILD"])
+EXAMPLE = SOURCE / "trainer" / "examples" / "numpy_sgd.py"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    sys.path.insert(0, str(SOURCE / "trainer" / "python"))
+    import build_backend
+    build_backend.compile_in = lambda build: None
+    os.environ["ANELLO_BUILD_DIR"] = str(BUILD)
+    folder = tmp_path_factory.mktemp("wheel")
+    return folder / build_backend.build_wheel(folder)
+
+
+def train(program, python, **environment):
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([program, "run", "-n", "2", "--", python, "-B", EXAMPLE], env={**clean, **environment},
+                          capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0 and "on 2 ranks" in done.stdout, done.stderr
+
+
+def test_the_wheel_has_what_it_lists(wheel):
+    with zipfile.ZipFile(wheel) as packed:
+        names = packed.namelist()
+        record = next(name for name in names if name.endswith("RECORD"))
+        listed = [line.split(",")[0] for line in packed.read(record).decode().splitlines()]
+    assert sorted(listed) == sorted(names)
+    assert {"anello/__init__.py", "anello/libanello.so", "anello/anello.h", "anello/py.typed"} <= set(names)
+
+
+def test_pip_installs_it_without_a_network(wheel, tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", tmp_path], check=True)
+    python = tmp_path / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--no-index", "--quiet", wheel], check=True)
+    train(tmp_path / "bin" / "anello", python)
+
+
+def test_cmake_installs_it(tmp_path):
+    subprocess.run(["cmake", "--install", BUILD, "--component", "python", "--prefix", tmp_path], check=True,
+                   stdout=subprocess.DEVNULL)
+    train(os.environ["ANELLO_PROGRAM"], sys.executable, PYTHONPATH=str(next(tmp_path.rglob("dist-packages"))))

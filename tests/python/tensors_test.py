@@ -1,0 +1,87 @@
+"""What is recognised as a tensor, and what is refused and why."""
+import array
+
+import numpy
+import pytest
+import torch
+
+from anello._library import C
+from anello.tensors import empty_like, view
+
+
+class Foreign:
+    """A tensor of a library that only speaks DLPack."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack__(self, stream=None):
+        return torch.utils.dlpack.to_dlpack(self.tensor)
+
+
+NUMPY = {"f2": C.F16, "f4": C.F32, "f8": C.F64, "i1": C.I8, "u1": C.U8, "i2": C.I16, "u2": C.U16, "i4": C.I32,
+         "u4": C.U32, "i8": C.I64, "u8": C.U64, "?": C.BOOL}
+TORCH = {torch.float16: C.F16, torch.bfloat16: C.BF16, torch.float32: C.F32, torch.float64: C.F64, torch.int8: C.I8,
+         torch.uint8: C.U8, torch.int16: C.I16, torch.int32: C.I32, torch.int64: C.I64, torch.bool: C.BOOL}
+
+
+@pytest.mark.parametrize("dtype", NUMPY)
+def test_arrays(dtype):
+    made = numpy.zeros((3, 5), dtype)
+    found = view(made)
+    assert found[:3] == (made.ctypes.data, (3, 5), NUMPY[dtype]) and found.count == 15
+
+
+@pytest.mark.parametrize("dtype", TORCH)
+def test_tensors(dtype):
+    made = torch.zeros(3, 5, dtype=dtype)
+    assert view(made)[:3] == (made.data_ptr(), (3, 5), TORCH[dtype])
+
+
+@pytest.mark.parametrize("dtype", set(TORCH) - {torch.bool})
+def test_dlpack(dtype):
+    made = torch.zeros(6, 5, dtype=dtype)[2:]
+    assert view(Foreign(made))[:3] == (made.data_ptr(), (4, 5), TORCH[dtype])
+
+
+@pytest.mark.parametrize("code", "bBhHiIlLqQfd")
+def test_buffers(code):
+    made = array.array(code, [0] * 7)
+    found = view(made)
+    assert (found.address, found.count) == made.buffer_info() and found.writable
+
+
+def test_dimensions_without_elements_and_without_dimensions():
+    assert view(numpy.zeros((0, 3))).count == 0
+    assert view(torch.zeros(())).count == 1
+    assert view(bytearray()).count == 0
+
+
+@pytest.mark.parametrize("wrong, why", [
+    ([1, 2], "not a tensor"),
+    (numpy.zeros((4, 4))[:, 1], "not contiguous"),
+    (numpy.zeros(3, "c8"), "cannot be sent"),
+    (numpy.zeros(3, ">f4"), "cannot be sent"),
+    (torch.zeros(4, 4).t(), "contiguous"),
+    (torch.zeros(3, dtype=torch.complex64), "cannot be sent"),
+    (Foreign(torch.zeros(4, 4).t()), "not contiguous"),
+])
+def test_refused(wrong, why):
+    with pytest.raises((TypeError, ValueError), match=why):
+        view(wrong)
+
+
+def test_read_only_memory_is_no_output():
+    fixed = numpy.zeros(3)
+    fixed.flags.writeable = False
+    assert view(fixed).input().count == 3
+    for each in (fixed, b"abc"):
+        with pytest.raises(ValueError, match="read-only"):
+            view(each).output()
+
+
+def test_results_are_of_the_library_of_the_input():
+    assert empty_like(numpy.zeros(2, "i4"), (3,)).dtype == numpy.int32
+    assert empty_like(torch.zeros(2, dtype=torch.int8), (3,)).dtype == torch.int8
+    with pytest.raises(TypeError, match="out="):
+        empty_like(bytearray(2), (3,))

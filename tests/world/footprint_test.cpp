@@ -1,0 +1,102 @@
+// What a rank holds: descriptors and threads of a world, a group, transfers each way and between all pairs.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "tests/support/resources.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello::world {
+namespace {
+
+struct Held {
+  std::ptrdiff_t descriptors = 0, threads = 0;
+  bool operator==(const Held&) const = default;
+  Held operator-(const Held& before) const { return {descriptors - before.descriptors, threads - before.threads}; }
+};
+void PrintTo(const Held& held, std::ostream* out) {
+  *out << held.descriptors << " descriptors, " << held.threads << " threads";
+}
+
+constexpr std::size_t kCount = 100;
+
+// Every rank sends to the ranks `from` to `to - 1` behind it, and receives from as many before it.
+void transfer(World& world, int from, int to) {
+  const int n = world.size(), rank = world.rank();
+  std::vector<float> values(kCount, 1.F), received(kCount);
+  for (int distance = from; distance < to; distance++) {
+    Work sent = world.send_async(values, (rank + distance) % n);
+    world.recv_async(received, (rank + n - distance) % n).wait();
+    sent.wait();
+  }
+}
+
+Held held_now() {
+  return {open_descriptors(), entries("/proc/self/task")};
+}
+
+// `use` adds that to a world of `ranks` in one process. A thread that was joined may be listed for a moment longer, and
+// a process that tries an old port may be connected for some seconds: the figure that counts is the one that stays.
+template <class Use>
+void expect_added(int ranks, const testing::Matcher<const Held&>& expected, Use use) {
+  constexpr std::chrono::milliseconds kBetween{5}, kLimit{20000};
+  ASSERT_EQ(running_threads(1), 1) << "of an earlier world";
+  Held added;
+  run_world(ranks, [&](World& world) {
+    std::vector<Group> groups;
+    for (int warm = 0; warm < 4; warm++) world.barrier();  // its links are open then
+    const Held before = world.rank() == 0 ? held_now() : Held();
+    world.barrier();
+    use(world, groups);
+    world.barrier();
+    const auto end = std::chrono::steady_clock::now() + kLimit;
+    while (world.rank() == 0 && !expected.Matches(added = held_now() - before) &&
+           std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(kBetween);
+    world.barrier();
+  });
+  EXPECT_THAT(added, expected);
+}
+
+// A link over TCP is a connection; through memory it is the other side's bell and a socket for files.
+std::ptrdiff_t link() {
+  return Settings::from_environment().transport == "tcp" ? 1 : 2;
+}
+
+TEST(Footprint, a_group_has_a_bell_and_its_links) {
+  constexpr int kRanks = 2;
+  expect_added(kRanks, Held{kRanks * 1, 0}, [](World& world, auto& groups) { groups.push_back(world.group({0, 1})); });
+  expect_added(kRanks, Held{kRanks * (1 + link()), 0}, [](World& world, auto& groups) {
+    groups.push_back(world.group({0, 1}));
+    groups.back().barrier();
+  });
+}
+
+TEST(Footprint, all_asynchronous_work_of_a_rank_has_one_thread) {
+  constexpr int kRanks = 3;
+  expect_added(kRanks, testing::Field(&Held::threads, kRanks * 1), [](World& world, auto& groups) {
+    std::vector<float> values(kCount);
+    for (int k = 0; k < 3; k++) {
+      groups.push_back(world.group({0, 1, 2}));
+      groups.back().allreduce_async(values).wait();
+    }
+    world.allreduce_async(values).wait();
+    transfer(world, 1, kRanks);
+  });
+}
+
+TEST(Footprint, a_transfer_has_a_bell_and_a_link) {
+  constexpr int kRanks = 3;  // to one rank, and from another
+  expect_added(kRanks, Held{kRanks * 2 * (1 + link()), kRanks}, [](World& world, auto&) { transfer(world, 1, 2); });
+}
+
+TEST(Footprint, all_pairs) {
+  constexpr int kRanks = 16;
+  expect_added(kRanks, Held{kRanks * 2 * (kRanks - 1) * (1 + link()), kRanks},
+               [](World& world, auto&) { transfer(world, 1, kRanks); });
+}
+
+}  // namespace
+}  // namespace anello::world

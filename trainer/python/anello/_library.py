@@ -1,0 +1,68 @@
+"""libanello.so as Python sees it: `lib` has the functions of anello.h, `C` its constants.
+
+A function that fails raises the exception of `anello.errors`. Calls release Python's global lock.
+"""
+from __future__ import annotations
+
+import ctypes
+import pathlib
+from types import SimpleNamespace
+from typing import Any, Dict
+
+from . import _header
+from .errors import error
+
+_FOLDER = pathlib.Path(__file__).parent
+header = _header.read((_FOLDER / "anello.h").read_text(encoding="utf-8"))
+C = SimpleNamespace(**{name[len("ANELLO_") :]: value for name, value in header.constants.items()})
+
+Input = header.structs["anello_input"]
+Tensor = header.structs["anello_tensor"]
+
+
+def _load() -> Any:
+    path = _FOLDER / "libanello.so"
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as why:
+        raise ImportError(f"anello cannot load its library: {why}. Install the package again: pip install "
+                          "trainer/python, in Anello's source tree") from None
+
+
+class _Functions:
+    """The functions of the library; each is declared when it is first used."""
+
+    # Their callers look at the status: ANELLO_TIMED_OUT is no error.
+    _WAITS = ("anello_work_wait", "anello_work_wait_for", "anello_named_wait")
+
+    def __init__(self) -> None:
+        self._dll = _load()
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self._dll, name)
+        function.restype, function.argtypes = header.functions[name]
+        if name in header.fallible and name not in self._WAITS:
+            function.errcheck = check
+        setattr(self, name, function)
+        return function
+
+
+def check(status: int, *_: Any) -> int:
+    """Raises the calling thread's last error unless the status is ANELLO_OK."""
+    if status == 0:
+        return status
+    rank = lib.anello_last_error_rank()
+    message = lib.anello_last_error().decode("utf-8", "replace")
+    raise error(lib.anello_status_name(status).decode(), message, None if rank < 0 else rank)
+
+
+lib = _Functions()
+_templates: Dict[str, Any] = {}
+
+
+def default(struct: str) -> Any:
+    """A struct as its ..._INIT macro makes it: default("anello_options")."""
+    if struct not in _templates:
+        _templates[struct] = _header.default(header, struct)
+    template = _templates[struct]
+    return type(template).from_buffer_copy(template)

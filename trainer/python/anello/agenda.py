@@ -1,0 +1,164 @@
+"""Named operations: the ranks of a group submit them in any order and from any thread.
+
+An operation starts when all ranks have submitted it. If their descriptions differ, it raises `Mismatch` on every rank,
+and the world goes on.
+"""
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+from ._library import default, header, lib
+from .group import Group, counts_array, op_code, wire_code
+from .tensors import View, from_memory, view
+from .work import Owned, Pending
+
+_Array = header.structs["anello_array"]
+
+
+class Operation(Pending):
+    """A handle of a named operation. wait() returns what `result` makes of it."""
+
+    def __init__(self, handle: Optional[int], keep: Any, result: Callable[["Operation"], Any]) -> None:
+        self._make_result = result
+        super().__init__(Owned(handle, lib.anello_named_free), keep)
+
+    def _is_done(self) -> bool:
+        return bool(lib.anello_named_done(self._owned.handle))
+
+    def _wait_for(self, limit_ms: int) -> int:
+        return lib.anello_named_wait(self._owned.handle, limit_ms)
+
+    def _wait_for_ever(self) -> int:
+        return self._wait_for(2**64 - 1)
+
+    def _result(self) -> Any:
+        return self._make_result(self)
+
+    def describe(self) -> str:
+        """What the operation waits for, as one line."""
+        line = ctypes.c_char_p()
+        lib.anello_named_describe(self._owned.handle, ctypes.byref(line))
+        return (line.value or b"").decode("utf-8", "replace")
+
+    def _outputs(self, like: Sequence[Any]) -> List[Any]:
+        """The tensors that the operation made, in the library's memory, which lives as long as they do."""
+        made = []
+        for index, each in enumerate(like):
+            array = _Array()
+            lib.anello_named_output(self._owned.handle, index, ctypes.byref(array))
+            shape = _numbers(array.shape, array.dimensions)
+            made.append(from_memory(each, array.data, shape, self._owned))
+        return made
+
+    def rows(self, index: int, ranks: int) -> Tuple[int, ...]:
+        """Of an allgather or alltoall that is complete: the rows of each rank in output `index`."""
+        rows = ctypes.c_void_p()
+        lib.anello_named_rows(self._owned.handle, index, ctypes.byref(rows))
+        return _numbers(rows.value, ranks)
+
+    def _last(self) -> int:
+        rank = ctypes.c_int()
+        lib.anello_named_last(self._owned.handle, ctypes.byref(rank))
+        return rank.value
+
+
+class Agenda:
+    """The named operations of a group, with connections of their own. All ranks create theirs in the same order.
+
+    Every verb returns an `Operation`; with `waits=True` the caller waits for it at once, and it takes less time. Lists
+    of tensors are one operation: all of it is done, or nothing.
+    """
+
+    def __init__(self, group: Group) -> None:
+        handle = ctypes.c_void_p()
+        lib.anello_agenda_create(group._handle, ctypes.byref(handle))
+        self.group = group
+        self._owned = Owned(handle.value, lib.anello_agenda_free)
+
+    def free(self) -> None:
+        """The agenda ends for this rank: let all ranks pass a barrier first."""
+        self._owned.free()
+
+    def allreduce(self, inputs: Sequence[Any], outputs: Optional[Sequence[Any]] = None, op: str = "sum", *,
+                  name: Optional[str] = None, prescale: float = 1.0, postscale: float = 1.0,
+                  wire: Optional[str] = None, waits: bool = False) -> Operation:
+        """outputs[k] = the reduction of inputs[k] over all ranks; in place without outputs."""
+        given = _Arrays(inputs)
+        made = None if outputs is None else _Arrays(outputs)
+        result = inputs if outputs is None else outputs
+        return self._submit(lib.anello_named_allreduce, name, given.list, made and made.list, len(inputs),
+                            op_code(op), options=_options(prescale, postscale, wire, waits), keep=(given, made),
+                            result=lambda _: result)
+
+    def allgather(self, tensors: Sequence[Any], *, name: Optional[str] = None, waits: bool = False) -> Operation:
+        """The tensors of all ranks one after another, for each of the list; first dimensions may differ."""
+        given = _Arrays(tensors)
+        return self._submit(lib.anello_named_allgather, name, given.list, len(tensors), options=_options(waits=waits),
+                            keep=given, result=lambda done: done._outputs(tensors))
+
+    def broadcast(self, tensors: Sequence[Any], root: int, *, name: Optional[str] = None,
+                  waits: bool = False) -> Operation:
+        """Copies the root's elements to the same tensors of every other rank."""
+        given = _Arrays(tensors)
+        return self._submit(lib.anello_named_broadcast, name, given.list, len(tensors), root,
+                            options=_options(waits=waits), keep=given, result=lambda _: tensors)
+
+    def alltoall(self, tensor: Any, splits: Optional[Sequence[int]] = None, *, name: Optional[str] = None,
+                 waits: bool = False) -> Operation:
+        """(output, rows of each rank in it): splits[r] rows go to rank r; without splits, equal parts."""
+        given = _Arrays([tensor])
+        rows = None if splits is None else counts_array(splits)
+        ranks = self.group.size
+        return self._submit(lib.anello_named_alltoall, name, given.list, rows, options=_options(waits=waits),
+                            keep=(given, rows), result=lambda done: (done._outputs([tensor])[0], done.rows(0, ranks)))
+
+    def reduce_scatter(self, tensors: Sequence[Any], op: str = "sum", *, name: Optional[str] = None,
+                       prescale: float = 1.0, postscale: float = 1.0, waits: bool = False) -> Operation:
+        """This rank's rows of the reduction of each tensor; the first ranks get one more if rows are left over."""
+        given = _Arrays(tensors)
+        return self._submit(lib.anello_named_reduce_scatter, name, given.list, len(tensors), op_code(op),
+                            options=_options(prescale, postscale, None, waits), keep=given,
+                            result=lambda done: done._outputs(tensors))
+
+    def barrier(self, *, name: Optional[str] = None, waits: bool = False) -> Operation:
+        """Done when every rank has submitted it; does not wait for other operations."""
+        return self._submit(lib.anello_named_barrier, name, options=_options(waits=waits), keep=None,
+                            result=lambda _: None)
+
+    def join(self) -> Operation:
+        """This rank has no more data. Done when all ranks have joined; the result is the rank that joined last."""
+        handle, options = ctypes.c_void_p(), _options(waits=True)
+        lib.anello_named_join(self._owned.handle, ctypes.byref(options), ctypes.byref(handle))
+        return Operation(handle.value, None, Operation._last)
+
+    def _submit(self, function: Any, name: Optional[str], *arguments: Any, options: Any, keep: Any,
+                result: Callable[[Operation], Any]) -> Operation:
+        handle = ctypes.c_void_p()
+        function(self._owned.handle, name.encode() if name else None, *arguments, ctypes.byref(options),
+                 ctypes.byref(handle))
+        return Operation(handle.value, keep, result)
+
+
+class _Arrays:
+    """Tensors as anello_array, and what keeps their memory."""
+
+    def __init__(self, tensors: Sequence[Any]) -> None:
+        self.views = [view(each) for each in tensors]
+        self.shapes = [counts_array(each.shape) for each in self.views]
+        self.list = (_Array * len(tensors))(*map(_array, self.views, self.shapes))
+
+
+def _array(found: View, shape: Any) -> Any:
+    return _Array(found.address, ctypes.addressof(shape), len(found.shape), found.dtype)
+
+
+def _options(prescale: float = 1.0, postscale: float = 1.0, wire: Optional[str] = None, waits: bool = False) -> Any:
+    options = default("anello_named_options")
+    options.prescale, options.postscale = prescale, postscale
+    options.wire, options.waits = wire_code(wire), waits
+    return options
+
+
+def _numbers(address: Optional[int], count: int) -> Tuple[int, ...]:
+    return tuple((ctypes.c_uint64 * count).from_address(address)) if count and address else ()

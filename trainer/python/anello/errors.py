@@ -1,0 +1,52 @@
+"""Errors of the engine as exceptions: which rank is at fault, and what to do."""
+from __future__ import annotations
+
+from typing import Dict, Optional, Type
+
+
+class Error(RuntimeError):
+    """An error of the engine.
+
+    Attributes:
+        code: the kind of error, for example "rank_dead"; the names of anello_status in anello.h.
+        rank: the rank of the world that is at fault, or None if none is known.
+    """
+
+    def __init__(self, message: str, code: str = "", rank: Optional[int] = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.rank = rank
+
+
+class InvalidArgument(Error, ValueError):
+    """An argument of the call is wrong. Nothing has changed."""
+
+
+class Mismatch(Error):
+    """Ranks called different operations, or the same one with different arguments."""
+
+
+class RankFailed(Error):
+    """A rank died, hangs, left, or ended the world; `rank` says which."""
+
+
+class Unsupported(Error, NotImplementedError):
+    """This build or this machine cannot do it."""
+
+
+_KINDS: Dict[str, Type[Error]] = {
+    "invalid_argument": InvalidArgument,
+    "mismatch": Mismatch,
+    "rank_dead": RankFailed,
+    "rank_left": RankFailed,
+    "rank_silent": RankFailed,
+    "aborted": RankFailed,
+    "unsupported": Unsupported,
+}
+
+
+def error(code: str, message: str, rank: Optional[int]) -> Exception:
+    """The exception for a failed call."""
+    if code == "out_of_memory":
+        return MemoryError(message)
+    return _KINDS.get(code, Error)(message, code, rank)

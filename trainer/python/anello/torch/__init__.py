@@ -1,0 +1,28 @@
+"""Horovod's interface for PyTorch, on Anello: `import anello.torch as hvd`.
+
+    hvd.init()
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+
+Start the script with `anello run -n 4 -- python3 train.py`.
+"""
+from .. import errors as _errors
+from . import elastic
+from .autograd import (allgather, allreduce, allreduce_, alltoall, broadcast, broadcast_, grouped_allgather,
+                       grouped_allreduce, grouped_allreduce_, grouped_reducescatter, reducescatter)
+from .basics import (add_process_set, ccl_built, cross_rank, cross_size, cuda_built, ddl_built, gloo_built,
+                     gloo_enabled, init, is_homogeneous, is_initialized, local_rank, local_size, mpi_built,
+                     mpi_enabled, mpi_threads_supported, nccl_built, process_set_included, rank, remove_process_set,
+                     rocm_built, shutdown, size, start_timeline, stop_timeline)
+from .compression import Compression
+from .functions import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters
+from .ops import (Adasum, Average, Max, Min, Product, ReduceOp, Sum, allgather_async, allreduce_async,
+                  allreduce_async_, alltoall_async, barrier, broadcast_async, broadcast_async_,
+                  grouped_allgather_async, grouped_allreduce_async, grouped_allreduce_async_,
+                  grouped_reducescatter_async, join, poll, reducescatter_async, sparse_allreduce_async, synchronize)
+from .optimizer import DistributedOptimizer
+from .parallel import Parallel, parallelize
+from .process_sets import ProcessSet, global_process_set
+from .sync_batch_norm import SyncBatchNorm
+
+HorovodInternalError = _errors.Error

@@ -1,0 +1,186 @@
+"""The operations that wait for their result. Gradients flow through those that return a new tensor."""
+from __future__ import annotations
+
+from typing import Any, List, Optional, Sequence, Tuple, Type, Union
+
+import torch
+
+from . import ops
+from .compression import Compression, Compressor
+from .ops import Average, Sum
+from .process_sets import ProcessSet, global_process_set
+
+
+class _Allreduce(torch.autograd.Function):
+    """The gradient of a reduction is the same reduction of the gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, options: dict, name: Optional[str], *tensors: torch.Tensor) -> Any:
+        ctx.options = options
+        return tuple(ops.grouped_allreduce_async(tensors, name=name, waits=True, **options).wait())
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return (None, None, *_Allreduce.apply(ctx.options, None, *gradients))
+
+
+class _Allgather(torch.autograd.Function):
+    """The gradient of an input is the average over the ranks of its part of the gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, process_set: ProcessSet, name: Optional[str], *tensors: torch.Tensor) -> Any:
+        ctx.process_set = process_set
+        handle = ops.grouped_allgather_async(tensors, name, process_set, waits=True)
+        made, rows = handle.wait_with_rows(process_set.size())
+        ctx.parts = [_part(each, process_set.rank()) for each in rows]
+        return tuple(made)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        options = {"op": Average, "process_set": ctx.process_set}
+        averages = _Allreduce.apply(options, None, *gradients)
+        return (None, None, *[each.narrow(0, *part) for each, part in zip(averages, ctx.parts)])
+
+
+def _part(rows: Sequence[int], rank: int) -> Tuple[int, int]:
+    return sum(rows[:rank]), rows[rank]
+
+
+class _Broadcast(torch.autograd.Function):
+    """The root's gradient is the average over the ranks; that of the others is zero."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, root_rank: int, name: Optional[str], process_set: ProcessSet) -> Any:
+        ctx.process_set = process_set
+        ctx.is_root = process_set.rank_of(root_rank) == process_set.rank()
+        return ops.broadcast_async(tensor, root_rank, name, process_set, waits=True).wait()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        average = allreduce(gradient, op=Average, process_set=ctx.process_set)
+        return average if ctx.is_root else average * 0, None, None, None
+
+
+class _Alltoall(torch.autograd.Function):
+    """Gradients go back where the rows came from."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, splits: Any, name: Optional[str], process_set: ProcessSet) -> Any:
+        if splits is None:
+            splits = _equal_splits(tensor, process_set)
+        output, received = ops.alltoall_async(tensor, splits, name, process_set, waits=True).wait()
+        ctx.process_set, ctx.received = process_set, received
+        ctx.mark_non_differentiable(received)
+        return output, received
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor, _: Any) -> Any:
+        back, _ = alltoall(gradient, ctx.received, process_set=ctx.process_set)
+        return back, None, None, None
+
+
+def _equal_splits(tensor: torch.Tensor, process_set: ProcessSet) -> torch.Tensor:
+    rows, ranks = tensor.shape[0] if tensor.dim() else 0, process_set.size()
+    if tensor.dim() == 0 or rows % ranks:
+        raise ValueError(f"the first dimension, {rows}, is not a multiple of the {ranks} ranks: give splits")
+    return torch.full((ranks,), rows // ranks, dtype=torch.int32)
+
+
+class _ReduceScatter(torch.autograd.Function):
+    """Gradients are gathered; those of a sum count once for each rank."""
+
+    @staticmethod
+    def forward(ctx: Any, options: dict, name: Optional[str], *tensors: torch.Tensor) -> Any:
+        ctx.options = options
+        return tuple(ops.grouped_reducescatter_async(tensors, name=name, waits=True, **options).wait())
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        options = ctx.options
+        factor = options["prescale_factor"] * options["postscale_factor"]
+        if options["op"] == Sum:
+            factor *= options["process_set"].size()
+        gathered = _Allgather.apply(options["process_set"], None, *[each * factor for each in gradients])
+        return (None, None, *gathered)
+
+
+def grouped_allreduce(tensors: Sequence[torch.Tensor], average: Optional[bool] = None, name: Optional[str] = None,
+                      compression: Type[Compressor] = Compression.none, op: Optional[int] = None,
+                      prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                      process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
+    """The reduction of each tensor of a list, which is one operation; see allreduce()."""
+    options = {"op": ops.reduction(op, average), "prescale_factor": prescale_factor,
+               "postscale_factor": postscale_factor, "process_set": process_set}
+    sent, contexts = zip(*[compression.compress(tensor) for tensor in tensors])
+    made = _Allreduce.apply(options, name, *sent)
+    return [compression.decompress(each, ctx) for each, ctx in zip(made, contexts)]
+
+
+def allreduce(tensor: torch.Tensor, average: Optional[bool] = None, name: Optional[str] = None,
+              compression: Type[Compressor] = Compression.none, op: Optional[int] = None,
+              prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+              process_set: ProcessSet = global_process_set) -> torch.Tensor:
+    """The reduction of a tensor over all ranks, as a new tensor; arguments as those of allreduce_async()."""
+    return grouped_allreduce([tensor], average, name, compression, op, prescale_factor, postscale_factor,
+                             process_set)[0]
+
+
+def grouped_allreduce_(tensors: Sequence[torch.Tensor], *arguments: Any, **options: Any) -> List[torch.Tensor]:
+    """As grouped_allreduce_async_, and waits."""
+    return ops.grouped_allreduce_async_(tensors, *arguments, waits=True, **options).wait()
+
+
+def allreduce_(tensor: torch.Tensor, *arguments: Any, **options: Any) -> torch.Tensor:
+    """As allreduce_async_, and waits."""
+    return ops.allreduce_async_(tensor, *arguments, waits=True, **options).wait()
+
+
+def grouped_allgather(tensors: Sequence[torch.Tensor], name: Optional[str] = None,
+                      process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
+    """For each tensor of a list those of all ranks, one after another."""
+    return list(_Allgather.apply(process_set, name, *tensors))
+
+
+def allgather(tensor: torch.Tensor, name: Optional[str] = None,
+              process_set: ProcessSet = global_process_set) -> torch.Tensor:
+    """The tensors of all ranks, one after another; their first dimensions may differ."""
+    return grouped_allgather([tensor], name, process_set)[0]
+
+
+def broadcast(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
+              process_set: ProcessSet = global_process_set) -> torch.Tensor:
+    """The root's tensor, as a new tensor."""
+    return _Broadcast.apply(tensor, root_rank, name, process_set)
+
+
+def broadcast_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
+               process_set: ProcessSet = global_process_set) -> torch.Tensor:
+    """Copies the root's tensor into that of every other rank."""
+    return ops.broadcast_async_(tensor, root_rank, name, process_set, waits=True).wait()
+
+
+def alltoall(tensor: torch.Tensor, splits: Union[None, torch.Tensor, Sequence[int]] = None,
+             name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> Any:
+    """Exchanges rows; see alltoall_async(). With splits it returns a pair."""
+    output, received = _Alltoall.apply(tensor, splits, name, process_set)
+    return output if splits is None else (output, received)
+
+
+def grouped_reducescatter(tensors: Sequence[torch.Tensor], name: Optional[str] = None,
+                          compression: Type[Compressor] = Compression.none, op: Optional[int] = Average,
+                          process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                          postscale_factor: float = 1.0) -> List[torch.Tensor]:
+    """For each tensor of a list this rank's rows of its reduction."""
+    options = {"op": ops.reduction(op), "prescale_factor": prescale_factor, "postscale_factor": postscale_factor,
+               "process_set": process_set}
+    sent, contexts = zip(*[compression.compress(tensor) for tensor in tensors])
+    made = _ReduceScatter.apply(options, name, *sent)
+    return [compression.decompress(each, ctx) for each, ctx in zip(made, contexts)]
+
+
+def reducescatter(tensor: torch.Tensor, name: Optional[str] = None,
+                  compression: Type[Compressor] = Compression.none, op: Optional[int] = Average,
+                  process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                  postscale_factor: float = 1.0) -> torch.Tensor:
+    """This rank's rows of the reduction; the first ranks get one more if rows are left over."""
+    return grouped_reducescatter([tensor], name, compression, op, process_set, prescale_factor, postscale_factor)[0]

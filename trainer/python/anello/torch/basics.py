@@ -1,0 +1,201 @@
+"""The world of the process: init, shutdown, ranks and sizes, process sets, what this build can do."""
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+from typing import Any, List, Optional, Sequence, Union
+
+from ..world import World
+from ..world import init as _join_world
+from .process_sets import ProcessSet, ProcessSets, global_process_set
+from .settings import from_horovod
+
+_lock = threading.Lock()
+_world: Optional[World] = None
+_sets: Optional[ProcessSets] = None
+_uncaught: List[str] = []  # the exception that ends the process
+
+
+def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
+    """Joins the world; does nothing if that is done already.
+
+    Args:
+        comm: None, or the list of all ranks.
+        process_sets: sets to register; "dynamic" is accepted, since sets can always be added.
+    """
+    global _world, _sets
+    with _lock:
+        if _world is not None:
+            return
+        _world = _join_world(from_horovod())
+        _sets = ProcessSets(_world)
+    if comm is not None and list(comm) != list(range(_world.size)):
+        shutdown()
+        raise ValueError("comm must be None: make a process set of some ranks with add_process_set()")
+    for each in [] if process_sets in (None, "dynamic") else process_sets:
+        add_process_set(each)
+
+
+def shutdown() -> None:
+    """Ends the world in good order, when all ranks have called. Does nothing before init()."""
+    global _world, _sets
+    with _lock:
+        world, sets = _world, _sets
+        _world = _sets = None
+    if world is None or sets is None:
+        return
+    try:
+        if world.failure() is None:
+            world.barrier()
+            sets.end()
+            world.finish()
+    finally:
+        sets.end()
+        world.leave()
+
+
+def is_initialized() -> bool:
+    """True between init() and shutdown()."""
+    return _world is not None
+
+
+def world() -> World:
+    """The world. ValueError before init()."""
+    if _world is None:
+        raise ValueError("Horovod has not been initialized; use hvd.init().")
+    return _world
+
+
+def rank() -> int:
+    """This process's number, from 0."""
+    return world().rank
+
+
+def size() -> int:
+    """The number of processes."""
+    return world().size
+
+
+def local_rank() -> int:
+    """This process's number among those of its host."""
+    return world().local_rank
+
+
+def local_size() -> int:
+    """The number of processes on this host."""
+    return world().local_size
+
+
+def cross_rank() -> int:
+    """This host's number among the hosts."""
+    return world().node_rank
+
+
+def cross_size() -> int:
+    """The number of hosts."""
+    return world().node_count
+
+
+def is_homogeneous() -> bool:
+    """True if all hosts have equally many processes."""
+    return world().min(local_size()) == world().max(local_size())
+
+
+def add_process_set(process_set: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
+    """Registers a process set, when all ranks have called it with the same ranks."""
+    world()
+    assert _sets is not None
+    return _sets.add(process_set)
+
+
+def remove_process_set(process_set: ProcessSet) -> bool:
+    """Takes a process set away, when all ranks have called. False if there is none such."""
+    world()
+    assert _sets is not None
+    return _sets.remove(process_set)
+
+
+def process_set_included(process_set: ProcessSet = global_process_set) -> bool:
+    """True if this process belongs to the set."""
+    return process_set.included()
+
+
+def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
+    """All ranks begin to record; all ranks call. There are no cycles that could be marked."""
+    world().start_timeline(file_path)
+
+
+def stop_timeline() -> None:
+    """Rank 0 writes the timeline of all ranks; all ranks call."""
+    world().stop_timeline()
+
+
+def _note_uncaught(kind: Any, error: Any, trace: Any) -> None:
+    _uncaught.append(f"{kind.__name__}: {error}")
+    _excepthook(kind, error, trace)
+
+
+_excepthook, sys.excepthook = sys.excepthook, _note_uncaught
+
+
+@atexit.register
+def _at_exit() -> None:
+    """A script need not call shutdown(). If an exception ends it, the other ranks are told which."""
+    if _world is None:
+        return
+    if _uncaught:
+        _world.abort(_uncaught[-1])
+        _world.leave()
+    else:
+        shutdown()
+
+
+def mpi_threads_supported() -> bool:
+    """False: there is no MPI."""
+    return False
+
+
+def mpi_enabled() -> bool:
+    """False: there is no MPI."""
+    return False
+
+
+def mpi_built() -> bool:
+    """False: there is no MPI."""
+    return False
+
+
+def gloo_enabled() -> bool:
+    """True: scripts ask by this whether they run without MPI."""
+    return True
+
+
+def gloo_built() -> bool:
+    """True: scripts ask by this whether they run without MPI."""
+    return True
+
+
+def nccl_built() -> int:
+    """0: tensors of GPUs travel through host memory."""
+    return 0
+
+
+def ddl_built() -> bool:
+    """False: IBM's DDL is not used."""
+    return False
+
+
+def ccl_built() -> bool:
+    """False: Intel's oneCCL is not used."""
+    return False
+
+
+def cuda_built() -> bool:
+    """False: the package does not use CUDA itself."""
+    return False
+
+
+def rocm_built() -> bool:
+    """False: the package does not use ROCm itself."""
+    return False

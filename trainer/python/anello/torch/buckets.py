@@ -1,0 +1,148 @@
+"""Buckets: gradients that travel as one operation, without a copy.
+
+The gradients of a shared bucket are views of one flat tensor, which is what travels. autograd adds into them where they
+lie. A gradient that lies elsewhere is copied into its view and replaced by it.
+"""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Type
+
+import torch
+
+from .. import memory
+from .compression import Compressor
+from .process_sets import ProcessSet
+
+_WIRES = {torch.float16: "f16", torch.bfloat16: "bf16"}
+
+
+class Reduction:
+    """How gradients are combined: the engine's reduction, factors, compression, and where."""
+
+    def __init__(self, op: str, factor: float, compression: Type[Compressor], process_set: ProcessSet) -> None:
+        self.op = op
+        self.factor = factor  # inputs are divided by it, results multiplied
+        self.compression = compression
+        self.process_set = process_set
+        # What travels rounded needs no copy. A compressor of the program's own does.
+        self.wire = _WIRES.get(getattr(compression, "wire", None)) if issubclass(compression, Compressor) else None
+        self.by_copy = not issubclass(compression, Compressor)
+
+    def start(self, tensors: Sequence[torch.Tensor], name: str) -> Callable[[], None]:
+        """Starts the reduction of tensors in place. What it returns waits for the end."""
+        compressed = [self.compression.compress(tensor) if self.by_copy else (tensor, None) for tensor in tensors]
+        sent = [each.detach().cpu().contiguous() for each, _ in compressed]
+        wire = self.wire if all(each.dtype in (torch.float32, torch.float64) for each in sent) else None
+        operation = self.process_set.agenda.allreduce(sent, None, self.op, name=name, prescale=1 / self.factor,
+                                                      postscale=self.factor, wire=wire)
+
+        def wait() -> None:
+            operation.wait()
+            for tensor, (_, ctx), each in zip(tensors, compressed, sent):
+                if each.data_ptr() != tensor.data_ptr():
+                    tensor.copy_(self.compression.decompress(each, ctx) if self.by_copy else each)
+
+        return wait
+
+
+class Bucket:
+    """Some parameters whose gradients travel as one operation when all of them are ready."""
+
+    def __init__(self, name: str, parameters: Sequence[torch.nn.Parameter], shared: bool) -> None:
+        self.name = name
+        self.parameters = list(parameters)
+        self._flat: List[torch.Tensor] = []
+        self._views: Dict[Any, torch.Tensor] = {}
+        self._missing: Set[Any] = set(parameters)
+        self._wait: Optional[Callable[[], None]] = None
+        if shared:
+            self._share()
+
+    def _share(self) -> None:
+        for dtype in sorted({each.dtype for each in self.parameters}, key=str):
+            members = [each for each in self.parameters if each.dtype == dtype]
+            flat = memory.zeros((sum(each.numel() for each in members),), members[0])
+            parts = flat.split([each.numel() for each in members])
+            self._flat.append(flat)
+            self._views.update({each: part.view(each.shape) for each, part in zip(members, parts)})
+
+    @property
+    def started(self) -> bool:
+        """True from start() to finish()."""
+        return self._wait is not None
+
+    def ready(self, parameter: torch.nn.Parameter) -> bool:
+        """A gradient is complete; True if it was the last."""
+        self._missing.discard(parameter)
+        return not self._missing
+
+    def start(self, reduction: Reduction) -> None:
+        """Sends the gradients; one that is not there counts as zero."""
+        for parameter in self.parameters:
+            self._adopt(parameter)
+        self._wait = reduction.start(self._flat or [each.grad for each in self.parameters], self.name)
+
+    def finish(self) -> None:
+        """Waits until the gradients are those of all ranks."""
+        wait, self._wait = self._wait, None
+        self._missing = set(self.parameters)
+        if wait:
+            wait()
+
+    def zero(self) -> bool:
+        """Sets the gradients to zero where they lie. False if they are not shared."""
+        for flat in self._flat:
+            flat.zero_()
+        for parameter, its in self._views.items():
+            parameter.grad = its
+        return bool(self._flat)
+
+    def _adopt(self, parameter: torch.nn.Parameter) -> None:
+        its = self._views.get(parameter)
+        if its is None:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            elif parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.to_dense()
+        elif parameter.grad is None:
+            parameter.grad = its.zero_()
+        elif parameter.grad.data_ptr() != its.data_ptr():
+            its.copy_(parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad)
+            parameter.grad = its
+
+
+class SparseBucket(Bucket):
+    """One parameter whose gradient is sparse: rows and values of all ranks are gathered."""
+
+    def __init__(self, name: str, parameter: torch.nn.Parameter, reduce: Callable[..., Any]) -> None:
+        super().__init__(name, [parameter], shared=False)
+        self._reduce = reduce
+
+    def start(self, reduction: Reduction) -> None:
+        """Sends the gradient; one that is not there counts as no rows."""
+        parameter = self.parameters[0]
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter).to_sparse(1)
+        gathered = self._reduce(parameter.grad, self.name)
+
+        def wait() -> None:
+            parameter.grad = gathered()
+
+        self._wait = wait
+
+
+def plan(parameters: Sequence[torch.nn.Parameter], limit_bytes: int) -> List[List[torch.nn.Parameter]]:
+    """Divides parameters into buckets of one type, from the last one on: so their gradients become ready."""
+    buckets: List[List[torch.nn.Parameter]] = []
+    open_buckets: Dict[torch.dtype, List[torch.nn.Parameter]] = {}
+    filled: Dict[torch.dtype, int] = {}
+    for parameter in reversed(parameters):
+        bytes_ = parameter.numel() * parameter.element_size()
+        dtype = parameter.dtype
+        if dtype not in open_buckets or filled[dtype] + bytes_ > limit_bytes:
+            open_buckets[dtype] = []
+            buckets.append(open_buckets[dtype])
+            filled[dtype] = 0
+        open_buckets[dtype].append(parameter)
+        filled[dtype] += bytes_
+    return buckets

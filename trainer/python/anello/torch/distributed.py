@@ -1,0 +1,282 @@
+"""A backend of torch.distributed: after `import anello.torch.distributed`, init_process_group("anello").
+
+DistributedDataParallel and the verbs of torch.distributed then use Anello, for tensors in host memory. Ranks are
+started by `anello run`, or by torchrun or anything else that torch understands.
+"""
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import threading
+from datetime import timedelta
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+import torch
+import torch.distributed as dist
+
+from ..group import Group
+from ..work import Work
+from ..world import World, init, init_through
+
+_OPS = {dist.ReduceOp.SUM: "sum", dist.ReduceOp.PRODUCT: "product", dist.ReduceOp.MIN: "min", dist.ReduceOp.MAX: "max",
+        dist.ReduceOp.AVG: "average", dist.ReduceOp.BAND: "bit_and", dist.ReduceOp.BOR: "bit_or",
+        dist.ReduceOp.BXOR: "bit_xor"}
+_DistWork = getattr(dist, "Work", None) or dist._Work
+
+
+class _Completer:
+    """One thread that waits for operations in their order, moves their data, and completes their futures."""
+
+    def __init__(self) -> None:
+        self._queue: "queue.SimpleQueue[Optional[_Operation]]" = queue.SimpleQueue()
+        self._thread: Optional[threading.Thread] = None
+
+    def add(self, operation: "_Operation") -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="anello completer", daemon=True)
+            self._thread.start()
+        self._queue.put(operation)
+
+    def stop(self) -> None:
+        """Waits until every operation is done."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._queue.put(None)
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            operation = self._queue.get()
+            if operation is None:
+                return
+            operation.complete()
+
+
+_completer = _Completer()
+
+
+class _Operation(_DistWork):
+    """An operation under way. It lives until it is done, also if the program drops it."""
+
+    def __init__(self, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None]) -> None:
+        super().__init__()
+        self._works, self._tensors, self._finish = works, tensors, finish
+        self._future: torch.futures.Future = torch.futures.Future()
+        self._error: Optional[Exception] = None
+        self._done = threading.Event()
+
+    def complete(self) -> None:
+        """Called once, by the completer."""
+        try:
+            for work in self._works:
+                work.wait()
+            self._finish()
+        except Exception as error:  # it belongs to those who wait
+            self._error = error
+        self._done.set()
+        if self._error is None:
+            self._future.set_result(self._tensors)
+        else:
+            self._future.set_exception(self._error)
+
+    def is_completed(self) -> bool:
+        return self._done.is_set()
+
+    def is_success(self) -> bool:
+        return self._done.is_set() and self._error is None
+
+    def exception(self) -> Optional[Exception]:
+        return self._error
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """Blocks until the operation is done. Ctrl-C is seen at once; `timeout` of zero: no limit."""
+        if not self._done.wait(timeout.total_seconds() or None):
+            raise RuntimeError(f"the operation is not done after {timeout}")
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def result(self) -> List[torch.Tensor]:
+        self.wait()
+        return self._tensors
+
+    def source_rank(self) -> int:
+        return -1
+
+    def get_future(self) -> torch.futures.Future:
+        return self._future
+
+
+class _Buffers:
+    """Tensors as the engine takes them: contiguous; what had to be copied is copied back at the end."""
+
+    def __init__(self) -> None:
+        self._copies: List[Tuple[torch.Tensor, torch.Tensor]] = []
+
+    def usable(self, tensor: torch.Tensor, written: bool = True) -> torch.Tensor:
+        if tensor.is_sparse:
+            raise RuntimeError("sparse tensors cannot be sent: call to_dense()")
+        if tensor.device.type != "cpu":
+            raise RuntimeError(f"the backend 'anello' is for tensors in host memory, not on {tensor.device}")
+        made = tensor.detach().contiguous()
+        if written and made.data_ptr() != tensor.data_ptr():
+            self._copies.append((tensor, made))
+        return made
+
+    def copy_back(self) -> None:
+        for tensor, made in self._copies:
+            tensor.detach().copy_(made)
+
+
+def _only(tensors: Sequence[Any]) -> Any:
+    if len(tensors) != 1:
+        raise RuntimeError(f"one tensor for each rank is needed, not {len(tensors)}")
+    return tensors[0]
+
+
+class AnelloProcessGroup(dist.ProcessGroup):
+    """The operations of torch.distributed over an Anello group. All ranks call them in the same order."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__(group.rank, group.size)
+        self._group = group
+
+    def getBackendName(self) -> str:
+        return "anello"
+
+    def _start(self, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None]) -> _Operation:
+        operation = _Operation(works, tensors, finish)
+        _completer.add(operation)
+        return operation
+
+    def allreduce(self, tensors: List[torch.Tensor], opts: Any = None) -> _Operation:
+        buffers = _Buffers()
+        op = _op(opts)
+        works = [self._group.allreduce_async(buffers.usable(tensor), op) for tensor in tensors]
+        return self._start(works, tensors, buffers.copy_back)
+
+    def allreduce_coalesced(self, tensors: List[torch.Tensor], opts: Any = None) -> _Operation:
+        return self.allreduce(tensors, opts)
+
+    def broadcast(self, tensors: List[torch.Tensor], opts: Any = None) -> _Operation:
+        buffers = _Buffers()
+        root = opts.rootRank if opts is not None else 0
+        works = [self._group.broadcast_async(buffers.usable(tensor), root) for tensor in tensors]
+        return self._start(works, tensors, buffers.copy_back)
+
+    def allgather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any = None) -> _Operation:
+        out, given = _only(outputs), _Buffers().usable(_only(inputs), written=False)
+        gathered = given.new_empty((self._group.size,) + tuple(given.shape))
+
+        def finish() -> None:
+            for tensor, part in zip(out, gathered):
+                tensor.copy_(part.view(tensor.shape))
+
+        return self._start([self._group.allgather_async(given, gathered)], out, finish)
+
+    def _allgather_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> _Operation:
+        buffers = _Buffers()
+        work = self._group.allgather_async(buffers.usable(given, written=False), buffers.usable(output))
+        return self._start([work], [output], buffers.copy_back)
+
+    def reduce(self, tensors: List[torch.Tensor], opts: Any) -> _Operation:
+        buffers = _Buffers()
+        tensor = _only(tensors)
+        work = self._group.reduce_async(buffers.usable(tensor), opts.rootRank, _op(opts))
+        return self._start([work], tensors, buffers.copy_back)
+
+    def reduce_scatter(self, outputs: List[torch.Tensor], inputs: List[List[torch.Tensor]],
+                       opts: Any = None) -> _Operation:
+        buffers = _Buffers()
+        given = torch.cat([_Buffers().usable(each, written=False).reshape(-1) for each in _only(inputs)])
+        counts = [each.numel() for each in _only(inputs)]
+        work = self._group.reduce_scatter_async(given, buffers.usable(_only(outputs)), _op(opts), counts=counts)
+        return self._start([work], outputs, buffers.copy_back)
+
+    def _reduce_scatter_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> _Operation:
+        buffers = _Buffers()
+        work = self._group.reduce_scatter_async(buffers.usable(given, written=False), buffers.usable(output), _op(opts))
+        return self._start([work], [output], buffers.copy_back)
+
+    def alltoall_base(self, output: torch.Tensor, given: torch.Tensor, output_splits: List[int],
+                      input_splits: List[int], opts: Any = None) -> _Operation:
+        buffers = _Buffers()
+        counts: Dict[str, List[int]] = {}
+        if output_splits or input_splits:
+            counts = {"send_counts": self._elements(given, input_splits),
+                      "recv_counts": self._elements(output, output_splits)}
+        work = self._group.alltoall_async(buffers.usable(given, written=False), buffers.usable(output), **counts)
+        return self._start([work], [output], buffers.copy_back)
+
+    def _elements(self, tensor: torch.Tensor, splits: List[int]) -> List[int]:
+        rows = splits or [tensor.shape[0] // self._group.size] * self._group.size
+        return [each * tensor[:1].numel() for each in rows]
+
+    def send(self, tensors: List[torch.Tensor], to: int, tag: int = 0) -> _Operation:
+        given = _Buffers().usable(_only(tensors), written=False)
+        return self._start([self._group.send_async(given, to)], tensors, lambda: None)
+
+    def recv(self, tensors: List[torch.Tensor], source: int, tag: int = 0) -> _Operation:
+        buffers = _Buffers()
+        work = self._group.recv_async(buffers.usable(_only(tensors)), source)
+        return self._start([work], tensors, buffers.copy_back)
+
+    def barrier(self, opts: Any = None) -> _Operation:
+        return self._start([self._group.barrier_async()], [], lambda: None)
+
+
+def _op(opts: Any) -> str:
+    if opts is None:
+        return "sum"
+    for op, name in _OPS.items():
+        if opts.reduceOp == op:
+            return name
+    raise RuntimeError(f"the reduction {opts.reduceOp} is not available")
+
+
+_world: Optional[World] = None
+
+
+def _make(store: Any, rank: int, size: int, timeout: timedelta) -> AnelloProcessGroup:
+    """Called by torch.distributed on every member of a new group. The first one is the world."""
+    global _world
+    if dist.is_initialized() and _world is not None:
+        return AnelloProcessGroup(_world.group(_world_ranks(store, rank, size, _world.rank)))
+    _finish()
+    _world = init() if "ANELLO_RENDEZVOUS" in os.environ else _init_through(store, rank, size)
+    if (_world.rank, _world.size) != (rank, size):
+        raise RuntimeError(f"init_process_group was given rank {rank} of {size}, but this is rank {_world.rank} of "
+                           f"{_world.size}: leave rank and world_size away, or give those of the launcher")
+    return AnelloProcessGroup(_world)
+
+
+def _world_ranks(store: Any, rank: int, size: int, world_rank: int) -> List[int]:
+    """The world's numbers of the members of a new group, which know only their own."""
+    store.set(f"anello/{rank}", str(world_rank))
+    return [int(store.get(f"anello/{each}")) for each in range(size)]
+
+
+def _init_through(store: Any, rank: int, size: int) -> World:
+    def get(key: str, limit: float) -> str:
+        store.wait([key], timedelta(seconds=limit))
+        return store.get(key).decode()
+
+    return init_through(rank, size, store.set, get, "torch.distributed")
+
+
+@atexit.register
+def _finish() -> None:
+    """Ends the world of this process, if there is one."""
+    global _world
+    world, _world = _world, None
+    _completer.stop()
+    if world is not None and world.failure() is None:
+        world.finish()
+
+
+if not hasattr(dist.Backend, "ANELLO"):
+    dist.Backend.register_backend("anello", _make)

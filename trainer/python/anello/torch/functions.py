@@ -1,0 +1,110 @@
+"""Parameters, the state of optimizers, and Python objects of rank 0 on every rank; objects of all ranks."""
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any, Iterable, List, Mapping, Optional, Tuple, Union
+
+import torch
+
+from . import ops
+from .process_sets import ProcessSet, global_process_set
+
+try:
+    import cloudpickle as _pickler  # takes lambdas and local classes too
+except ImportError:
+    _pickler = pickle  # type: ignore[no-redef]
+
+
+def broadcast_parameters(params: Union[Mapping[str, Any], Iterable[Tuple[str, Any]]], root_rank: int = 0,
+                         process_set: ProcessSet = global_process_set) -> None:
+    """Copies the root's parameters to the other ranks: model.state_dict() or model.named_parameters()."""
+    named = list(params.items()) if isinstance(params, Mapping) else list(params)
+    if any(not isinstance(one, tuple) or len(one) != 2 for one in named):
+        raise ValueError("params must be a state_dict() or pairs of name and tensor, as named_parameters() gives")
+    handles = [ops.broadcast_async_(tensor, root_rank, f"parameter {name}", process_set)
+               for name, tensor in named if isinstance(tensor, torch.Tensor)]
+    for handle in handles:
+        handle.wait()
+
+
+class _Placeholder:
+    """Stands for a tensor in a state that is sent as an object; the tensor itself travels by itself."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.shape, self.dtype, self.device = tuple(tensor.shape), tensor.dtype, tensor.device
+
+    def make(self) -> torch.Tensor:
+        device = self.device if self.device.type != "cuda" or torch.cuda.is_available() else "cpu"
+        return torch.empty(self.shape, dtype=self.dtype, device=device)
+
+
+def _map(value: Any, kind: type, change: Any) -> Any:
+    """The same dicts, lists and tuples with every value of a kind replaced."""
+    if isinstance(value, kind):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _map(each, kind, change) for key, each in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(_map(each, kind, change) for each in value)
+    return value
+
+
+def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, model: Any = None,
+                              process_set: ProcessSet = global_process_set) -> None:
+    """Copies the root's state and options of an optimizer to the other ranks.
+
+    What the root has, the others have afterwards, also if they had none yet. `model` is accepted and not needed.
+    """
+    is_root = process_set.rank_of(root_rank) == process_set.rank()
+    tensors: List[torch.Tensor] = []
+
+    def take(given: Any) -> Any:
+        tensors.append(given.make() if isinstance(given, _Placeholder) else given)
+        return _Placeholder(given) if isinstance(given, torch.Tensor) else tensors[-1]
+
+    skeleton = _map(optimizer.state_dict(), torch.Tensor, take) if is_root else None
+    skeleton = broadcast_object(skeleton, root_rank, process_set=process_set)
+    state = skeleton if is_root else _map(skeleton, _Placeholder, take)
+    handles = [ops.broadcast_async_(tensor, root_rank, f"optimizer state {k}", process_set)
+               for k, tensor in enumerate(tensors)]
+    for handle in handles:
+        handle.wait()
+    if not is_root:
+        optimizer.load_state_dict(state)
+    _give_gradients(optimizer)
+
+
+def _give_gradients(optimizer: torch.optim.Optimizer) -> None:
+    """Scripts expect gradients of zero behind a broadcast of the state."""
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if parameter.requires_grad and parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+
+
+def _pickled(obj: Any) -> torch.Tensor:
+    buffer = io.BytesIO()
+    _pickler.dump(obj, buffer)
+    return torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8)
+
+
+def _unpickled(data: torch.Tensor) -> Any:
+    return pickle.loads(data.numpy().tobytes())
+
+
+def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
+                     process_set: ProcessSet = global_process_set) -> Any:
+    """The root's object on every rank. It is pickled: use it between ranks that trust each other."""
+    is_root = process_set.rank_of(root_rank) == process_set.rank()
+    mine = _pickled(obj) if is_root else torch.empty(0, dtype=torch.uint8)
+    sent = ops.allgather_async(mine, name and f"object {name}", process_set, waits=True).wait()
+    return obj if is_root else _unpickled(sent)
+
+
+def allgather_object(obj: Any, name: Optional[str] = None,
+                     process_set: ProcessSet = global_process_set) -> List[Any]:
+    """The objects of all ranks, in rank order. They are pickled, as in broadcast_object()."""
+    handle = ops.allgather_async(_pickled(obj), name and f"objects {name}", process_set, waits=True)
+    everything, (sizes,) = handle.wait_with_rows(process_set.size())
+    return [_unpickled(part) for part in everything.split(sizes)]

@@ -1,0 +1,294 @@
+"""The operations that return a handle, and what waits for a handle.
+
+Names match operations of different ranks; unnamed ones are counted. Tensors may lie anywhere and have any strides:
+what the engine cannot use directly is copied, for a GPU through host memory.
+"""
+from __future__ import annotations
+
+import enum
+from typing import Any, Callable, List, Optional, Sequence, Union
+
+import torch
+
+from ..agenda import Operation
+from . import basics
+from .process_sets import ProcessSet, global_process_set
+
+
+class ReduceOp(enum.IntEnum):
+    """The reductions, with Horovod's numbers."""
+
+    Average = 0
+    Sum = 1
+    Adasum = 2
+    Min = 3
+    Max = 4
+    Product = 5
+
+
+Average, Sum, Adasum, Min, Max, Product = ReduceOp
+_ENGINE_OPS = {Average: "average", Sum: "sum", Min: "min", Max: "max", Product: "product"}
+
+
+def engine_op(op: ReduceOp) -> str:
+    """The engine's name of a reduction."""
+    return _ENGINE_OPS[op]
+
+
+class Handle:
+    """An operation under way. `finish` makes the result that synchronize() returns."""
+
+    def __init__(self, operation: Operation, finish: Callable[[Any], Any]) -> None:
+        self._operation: Optional[Operation] = operation
+        self._finish = finish
+        self._result: Any = None
+
+    def done(self) -> bool:
+        """True if the operation is complete or has failed."""
+        return self._operation is None or self._operation.done()
+
+    def wait(self) -> Any:
+        """Blocks until the operation is done, and returns its result."""
+        if self._operation is not None:
+            self._result = self._finish(self._operation.wait())
+            self._operation = None
+        return self._result
+
+    def wait_with_rows(self, ranks: int) -> Any:
+        """Of an allgather: the result, and for each of its tensors the number of rows of each rank."""
+        assert self._operation is not None
+        operation = self._operation
+        result = self.wait()
+        tensors = len(result) if isinstance(result, list) else 1
+        return result, [list(operation.rows(index, ranks)) for index in range(tensors)]
+
+
+def poll(handle: Handle) -> bool:
+    """True if synchronize(handle) would not block."""
+    return handle.done()
+
+
+def synchronize(handle: Handle) -> Any:
+    """Blocks until the operation is done, and returns its result.
+
+    Raises HorovodInternalError if ranks differ in shapes, types or arguments, which does not disturb later operations,
+    or if a rank has failed.
+    """
+    return handle.wait()
+
+
+def reduction(op: Optional[int], average: Optional[bool] = None, refused: Sequence[int] = ()) -> ReduceOp:
+    """The reduction that `op`, or the older `average`, asks for. Adasum is refused by name."""
+    if op is not None and average is not None:
+        raise ValueError("give op or average, not both")
+    if op is None:
+        return Sum if average is False else Average
+    if op not in list(ReduceOp):
+        raise ValueError(f"op must be one of hvd.Average, Sum, Min, Max and Product, not {op!r}")
+    if op == Adasum or op in refused:
+        raise NotImplementedError(f"hvd.{ReduceOp(op).name} is not available for this operation: use hvd.Average or "
+                                  "hvd.Sum")
+    return ReduceOp(op)
+
+
+def _usable(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself where the engine can use it, else a copy."""
+    if not isinstance(tensor, torch.Tensor):
+        raise ValueError(f"a torch tensor is needed, not {type(tensor).__name__}")
+    if tensor.is_sparse:
+        raise ValueError("the tensor is sparse: use sparse_allreduce_async(), or to_dense()")
+    return tensor.detach().cpu().contiguous()
+
+
+def _in_place(tensors: Sequence[torch.Tensor], usable: Sequence[torch.Tensor]) -> Callable[[Any], List[torch.Tensor]]:
+    """Copies results back into the tensors of which the engine got a copy."""
+
+    def finish(_: Any) -> List[torch.Tensor]:
+        for tensor, used in zip(tensors, usable):
+            if used.data_ptr() != tensor.data_ptr():
+                tensor.detach().copy_(used)
+        return list(tensors)
+
+    return finish
+
+
+def _on_device_of(tensors: Sequence[torch.Tensor]) -> Callable[[Any], List[torch.Tensor]]:
+    devices = [tensor.device for tensor in tensors]
+    return lambda made: [each.to(device) for each, device in zip(made, devices)]
+
+
+def _only(finish: Callable[[Any], List[torch.Tensor]]) -> Callable[[Any], torch.Tensor]:
+    return lambda made: finish(made)[0]
+
+
+def _start_allreduce(tensors: Sequence[torch.Tensor], outputs: Optional[Sequence[torch.Tensor]], op: ReduceOp,
+                     name: Optional[str], prescale: float, postscale: float, process_set: ProcessSet,
+                     waits: bool) -> Operation:
+    return process_set.agenda.allreduce(tensors, outputs, _ENGINE_OPS[op], name=name, prescale=prescale,
+                                        postscale=postscale, waits=waits)
+
+
+def grouped_allreduce_async(tensors: Sequence[torch.Tensor], average: Optional[bool] = None,
+                            name: Optional[str] = None, op: Optional[int] = None, prescale_factor: float = 1.0,
+                            postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
+                            waits: bool = False) -> Handle:
+    """Starts the reduction of a list, which is one operation. The result is a list of new tensors."""
+    usable = [_usable(tensor) for tensor in tensors]
+    outputs = [torch.empty_like(each) for each in usable]
+    operation = _start_allreduce(usable, outputs, reduction(op, average), name, prescale_factor, postscale_factor,
+                                 process_set, waits)
+    return Handle(operation, _on_device_of(tensors))
+
+
+def grouped_allreduce_async_(tensors: Sequence[torch.Tensor], average: Optional[bool] = None,
+                             name: Optional[str] = None, op: Optional[int] = None, prescale_factor: float = 1.0,
+                             postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
+                             waits: bool = False) -> Handle:
+    """As grouped_allreduce_async, in place."""
+    usable = [_usable(tensor) for tensor in tensors]
+    operation = _start_allreduce(usable, None, reduction(op, average), name, prescale_factor, postscale_factor,
+                                 process_set, waits)
+    return Handle(operation, _in_place(tensors, usable))
+
+
+def _first(handle: Handle) -> Handle:
+    """The handle of a list of one tensor as that of the tensor."""
+    handle._finish = _only(handle._finish)
+    return handle
+
+
+def allreduce_async(tensor: torch.Tensor, average: Optional[bool] = None, name: Optional[str] = None,
+                    op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                    process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
+    """Starts the reduction of a tensor over all ranks. The result is a new tensor.
+
+    Args:
+        average: older form of `op`: True for Average, False for Sum.
+        name: matches the operation with that of other ranks; it may be used again when the result was waited for.
+        op: Average (the default), Sum, Min, Max or Product. Averages of integers are truncated.
+        prescale_factor, postscale_factor: factors for the tensor and for the result.
+        waits: the caller calls synchronize() at once, which makes it faster.
+    """
+    return _first(grouped_allreduce_async([tensor], average, name, op, prescale_factor, postscale_factor, process_set,
+                                          waits))
+
+
+def allreduce_async_(tensor: torch.Tensor, average: Optional[bool] = None, name: Optional[str] = None,
+                     op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                     process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
+    """As allreduce_async, in place."""
+    return _first(grouped_allreduce_async_([tensor], average, name, op, prescale_factor, postscale_factor, process_set,
+                                           waits))
+
+
+def sparse_allreduce_async(tensor: torch.Tensor, name: Optional[str] = None, op: Optional[int] = None,
+                           process_set: ProcessSet = global_process_set) -> Callable[[], torch.Tensor]:
+    """Starts the reduction of a sparse tensor. What it returns waits, and returns a sparse tensor."""
+    op = reduction(op, refused=(Min, Max, Product))
+    indices, values = tensor._indices().t().contiguous(), tensor._values()
+    handle = grouped_allgather_async([indices, values], name and f"sparse {name}", process_set)
+
+    def wait() -> torch.Tensor:
+        all_indices, all_values = handle.wait()
+        if op == Average:
+            all_values = all_values / process_set.size()
+        return torch.sparse_coo_tensor(all_indices.t(), all_values, tensor.size())
+
+    return wait
+
+
+def grouped_allgather_async(tensors: Sequence[torch.Tensor], name: Optional[str] = None,
+                            process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
+    """Starts the gathering of a list, which is one operation. The result is a list of new tensors."""
+    usable = [_usable(tensor) for tensor in tensors]
+    operation = process_set.agenda.allgather(usable, name=name, waits=waits)
+    return Handle(operation, _on_device_of(tensors))
+
+
+def allgather_async(tensor: torch.Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set,
+                    waits: bool = False) -> Handle:
+    """Starts the gathering of all ranks' tensors, one after another; their first dimensions may differ."""
+    return _first(grouped_allgather_async([tensor], name, process_set, waits))
+
+
+def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
+                     process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
+    """Starts to copy the root's tensor into that of every other rank. `root_rank` is a rank of the world."""
+    usable = _usable(tensor)
+    operation = process_set.agenda.broadcast([usable], process_set.rank_of(root_rank), name=name, waits=waits)
+    return Handle(operation, _only(_in_place([tensor], [usable])))
+
+
+def broadcast_async(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
+                    process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
+    """As broadcast_async_, into a new tensor."""
+    return broadcast_async_(tensor.detach().clone(memory_format=torch.contiguous_format), root_rank, name, process_set,
+                            waits)
+
+
+def alltoall_async(tensor: torch.Tensor, splits: Union[None, torch.Tensor, Sequence[int]] = None,
+                   name: Optional[str] = None, process_set: ProcessSet = global_process_set,
+                   waits: bool = False) -> Handle:
+    """Starts the exchange of rows: splits[r] of them go to rank r of the process set.
+
+    The result is the rows that came, and, if splits are given, how many came from each rank.
+    """
+    rows = None if splits is None else _split_list(splits)
+    usable = _usable(tensor)
+    if rows is not None and usable.dim() > 0 and 0 <= sum(rows) < usable.shape[0]:
+        usable = usable[:sum(rows)]
+    operation = process_set.agenda.alltoall(usable, rows, name=name, waits=waits)
+    device = tensor.device
+
+    def finish(made: Any) -> Any:
+        output, received = made
+        if splits is None:
+            return output.to(device)
+        where = splits.device if isinstance(splits, torch.Tensor) else None
+        return output.to(device), torch.tensor(received, dtype=torch.int32, device=where)
+
+    return Handle(operation, finish)
+
+
+def _split_list(splits: Union[torch.Tensor, Sequence[int]]) -> List[int]:
+    given = torch.as_tensor(splits)
+    if given.dtype not in (torch.int32, torch.int64):
+        raise ValueError(f"splits must be a tensor of 32-bit integers, not of {given.dtype}")
+    if (given < 0).any():
+        raise ValueError("splits must not be negative")
+    return given.tolist()
+
+
+def grouped_reducescatter_async(tensors: Sequence[torch.Tensor], name: Optional[str] = None,
+                                op: Optional[int] = Average, process_set: ProcessSet = global_process_set,
+                                prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                                waits: bool = False) -> Handle:
+    """Starts the reduction of a list of which each rank gets its rows. The result is a list of new tensors."""
+    if any(tensor.dim() == 0 for tensor in tensors):
+        raise ValueError("reducescatter divides rows between the ranks: a tensor without dimensions has none")
+    usable = [_usable(tensor) for tensor in tensors]
+    operation = process_set.agenda.reduce_scatter(usable, _ENGINE_OPS[reduction(op, refused=(Min, Max, Product))],
+                                                  name=name, prescale=prescale_factor, postscale=postscale_factor,
+                                                  waits=waits)
+    return Handle(operation, _on_device_of(tensors))
+
+
+def reducescatter_async(tensor: torch.Tensor, name: Optional[str] = None, op: Optional[int] = Average,
+                        process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
+                        postscale_factor: float = 1.0, waits: bool = False) -> Handle:
+    """Starts the reduction of a tensor of which each rank gets its rows; the first ranks get those left over."""
+    return _first(grouped_reducescatter_async([tensor], name, op, process_set, prescale_factor, postscale_factor, waits))
+
+
+def join(device: int = -1) -> int:
+    """This rank has no more data: it takes part in the others' allreduces with zeros until all ranks have joined.
+
+    Returns the rank that joined last, the same on all ranks. `device` has no meaning.
+    """
+    basics.world()
+    return global_process_set.agenda.join().wait()
+
+
+def barrier(process_set: ProcessSet = global_process_set) -> None:
+    """Returns when all ranks of the set have called it; does not wait for operations that are under way."""
+    process_set.agenda.barrier(waits=True).wait()

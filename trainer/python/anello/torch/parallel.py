@@ -1,0 +1,57 @@
+"""parallelize(): everything that makes a training of one process one of many, in one call."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Sequence
+
+import torch
+
+from ..training import save_on_rank_0
+from . import basics
+from .functions import broadcast_optimizer_state, broadcast_parameters
+from .optimizer import DistributedOptimizer
+
+
+class Parallel(NamedTuple):
+    """A training on all ranks."""
+
+    model: torch.nn.Module
+    optimizer: Any
+    rank: int
+    size: int
+
+    def sampler(self, dataset: Any, shuffle: bool = True) -> torch.utils.data.Sampler:
+        """Divides a data set between the ranks; call its set_epoch() before each epoch."""
+        return torch.utils.data.distributed.DistributedSampler(dataset, self.size, self.rank, shuffle=shuffle)
+
+    def save(self, path: Any, **more: Any) -> None:
+        """Rank 0 writes model, optimizer and what else is given; the file is complete or not there."""
+        state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), **more}
+        save_on_rank_0(basics.world(), path, lambda file: torch.save(state, file))
+
+
+def parallelize(model: torch.nn.Module, optimizer: torch.optim.Optimizer, *, scale_learning_rate: bool = True,
+                root_rank: int = 0, **options: Any) -> Parallel:
+    """Joins the world, gives all ranks the root's parameters and optimizer state, and averages gradients.
+
+    With one process it changes nothing, so that a script needs no second version.
+
+    Args:
+        scale_learning_rate: multiply it by the number of ranks, because the batch of a step is that much larger.
+        options: those of DistributedOptimizer.
+    """
+    basics.init()
+    if scale_learning_rate:
+        for group in optimizer.param_groups:
+            group["lr"] *= basics.size()
+    broadcast_parameters(model.state_dict(), root_rank)
+    broadcast_optimizer_state(optimizer, root_rank)
+    made = DistributedOptimizer(optimizer, named_parameters=_names(model, optimizer), **options)
+    return Parallel(model, made, basics.rank(), basics.size())
+
+
+def _names(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Any:
+    """None if the optimizer has parameters that are not the model's."""
+    named = list(model.named_parameters())
+    ours = {parameter for _, parameter in named}
+    trained: Sequence[Any] = [each for group in optimizer.param_groups for each in group["params"]]
+    return named if all(each in ours for each in trained) else None

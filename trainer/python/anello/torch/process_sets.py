@@ -1,0 +1,121 @@
+"""Process sets: groups of ranks that have operations of their own, and the one of all ranks."""
+from __future__ import annotations
+
+from typing import Any, List, Optional, Sequence, Union
+
+from ..agenda import Agenda
+
+
+class ProcessSet:
+    """Some ranks of the world. It can be used once `init` or `add_process_set` has registered it.
+
+    Attributes:
+        ranks: the ranks of the world that belong to it, in order.
+        process_set_id: its number, the same on all ranks; None before it is registered and after it is removed.
+    """
+
+    def __init__(self, ranks: Sequence[int]) -> None:
+        if not isinstance(ranks, (list, tuple, range)):
+            raise ValueError("a process set is a list of ranks; communicators of MPI cannot be used")
+        self.ranks: List[int] = sorted(int(rank) for rank in ranks)
+        if len(set(self.ranks)) != len(self.ranks):
+            raise ValueError(f"the process set {list(ranks)} has a rank twice")
+        self.process_set_id: Optional[int] = None
+        self._agenda: Optional[Agenda] = None
+
+    def included(self) -> bool:
+        """True if this process belongs to the set."""
+        self._require_registered()
+        return self._agenda is not None
+
+    def size(self) -> int:
+        """The number of its ranks."""
+        self._require_registered()
+        return len(self.ranks)
+
+    def rank(self) -> int:
+        """This process's number in the set. ValueError if it does not belong to it."""
+        return self.agenda.group.rank
+
+    @property
+    def agenda(self) -> Agenda:
+        """Its operations. ValueError if this process does not belong to it."""
+        self._require_registered()
+        if self._agenda is None:
+            raise ValueError(f"this process is not one of the ranks {self.ranks} of the process set")
+        return self._agenda
+
+    def rank_of(self, world_rank: int) -> int:
+        """The number in the set of a rank of the world. ValueError if it is no member."""
+        if world_rank not in self.ranks:
+            raise ValueError(f"rank {world_rank} is not one of the ranks {self.ranks} of the process set")
+        return self.ranks.index(world_rank)
+
+    def _require_registered(self) -> None:
+        if self.process_set_id is None:
+            if self is global_process_set:
+                raise ValueError("Horovod has not been initialized; use hvd.init().")
+            raise ValueError(f"{self} is not registered: give it to init() or add_process_set()")
+
+    def __repr__(self) -> str:
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
+
+
+global_process_set = ProcessSet([])
+
+
+class ProcessSets:
+    """The registered process sets of a world. All ranks add and remove the same ones in the same order."""
+
+    def __init__(self, world: Any) -> None:
+        self._world = world
+        self._sets: List[ProcessSet] = [global_process_set]
+        self._next_id = 1
+        global_process_set.ranks = list(range(world.size))
+        global_process_set.process_set_id = 0
+        global_process_set._agenda = Agenda(world)
+
+    def add(self, given: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
+        """Registers a set, when all ranks have called with the same ranks. ValueError if its ranks are registered."""
+        made = given if isinstance(given, ProcessSet) else ProcessSet(given)
+        if made.process_set_id is not None:
+            raise ValueError(f"{made} is already registered")
+        if any(rank < 0 or rank >= self._world.size for rank in made.ranks):
+            raise ValueError(f"the process set {made.ranks} has a rank that the world of {self._world.size} does not "
+                             "have")
+        same = [one for one in self._sets if one.ranks == made.ranks]
+        if same:
+            raise ValueError(f"a process set of the ranks {made.ranks} is already registered: {same[0]}")
+        self._agree(f"add the process set {made.ranks}")
+        made.process_set_id = self._next_id
+        self._next_id += 1
+        if self._world.rank in made.ranks:
+            made._agenda = Agenda(self._world.group(made.ranks))
+        self._sets.append(made)
+        return made
+
+    def remove(self, given: ProcessSet) -> bool:
+        """Takes a set away, when all ranks have called. False if it is not registered, or that of all ranks."""
+        if given is global_process_set or given not in self._sets:
+            return False
+        self._agree(f"remove the process set {given.ranks}")
+        self._forget(given)
+        self._sets.remove(given)
+        return True
+
+    def end(self) -> None:
+        """All sets end with the world."""
+        for each in self._sets:
+            self._forget(each)
+        global_process_set.ranks = []
+
+    @staticmethod
+    def _forget(given: ProcessSet) -> None:
+        given.process_set_id = None
+        if given._agenda is not None:
+            given._agenda.free()
+            given._agenda = None
+
+    @staticmethod
+    def _agree(name: str) -> None:
+        global_process_set.agenda.barrier(name=name, waits=True).wait()

@@ -1,0 +1,108 @@
+"""What data-parallel training needs beside allreduce: shares of the data, learning rates, checkpoints, metrics.
+
+Nothing here needs numpy or torch.
+"""
+from __future__ import annotations
+
+import array
+import contextlib
+import os
+import tempfile
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, TypeVar
+
+from .group import Group
+
+T = TypeVar("T")
+
+
+def shard(items: Sequence[T], rank: int, size: int, *, uneven: str = "error") -> List[T]:
+    """This rank's share of a list, for example of files: every size-th item, beginning with item `rank`.
+
+    All ranks must get equally many, because a rank with more steps would wait for the others for ever.
+
+    Args:
+        uneven: what to do with a list that does not divide evenly: "error", "drop" (leave the last ones out), or
+            "repeat" (begin again from the first ones).
+    """
+    if not 0 <= rank < size:
+        raise ValueError(f"rank {rank} is not one of {size} ranks")
+    if uneven not in ("error", "drop", "repeat"):
+        raise ValueError(f"uneven must be 'error', 'drop' or 'repeat', not {uneven!r}")
+    left = len(items) % size
+    if left and uneven == "error":
+        raise ValueError(f"{len(items)} items cannot be divided evenly between {size} ranks: {left} are left over. "
+                         "Give uneven='drop' or 'repeat', or another number of items")
+    chosen = list(items)
+    if left and uneven == "drop":
+        chosen = chosen[:len(chosen) - left]
+    elif left:
+        chosen = (chosen * (size // len(chosen) + 2))[:len(chosen) + size - left]
+    if not chosen:
+        raise ValueError(f"{len(items)} items are too few for {size} ranks")
+    return chosen[rank::size]
+
+
+def steps_per_epoch(samples: int, batch: int, size: int) -> int:
+    """Steps in which `size` ranks see `samples` samples once, with `batch` samples a rank and step; a rest is left."""
+    steps = samples // (batch * size)
+    if steps == 0:
+        raise ValueError(f"{samples} samples are fewer than one batch of {batch} on each of {size} ranks")
+    return steps
+
+
+def scaled_learning_rate(rate: float, global_batch: int, reference_batch: int) -> float:
+    """The rate that was tuned for `reference_batch`, for a larger batch: in proportion (Goyal et al., 2017)."""
+    return rate * global_batch / reference_batch
+
+
+def warm_up(steps: int, start: float = 0.0) -> Callable[[int], float]:
+    """Factors for the learning rate: from `start` to 1 in a straight line, then 1. Fits torch's LambdaLR."""
+    if steps < 0:
+        raise ValueError(f"the number of steps must not be negative, but is {steps}")
+    return lambda step: 1.0 if step >= steps else start + (1.0 - start) * (step + 1) / (steps + 1)
+
+
+def average_metrics(group: Group, metrics: Mapping[str, float]) -> Dict[str, float]:
+    """Each metric averaged over the ranks, which must have the same ones; in one operation."""
+    names = sorted(metrics)
+    others = group.allgather_object(names)
+    for rank, each in enumerate(others):
+        if each != names:
+            raise ValueError(f"rank {rank} has the metrics {each}, rank {group.rank} has {names}")
+    values = array.array("d", [float(metrics[name]) for name in names])
+    group.allreduce(values, "average")
+    return dict(zip(names, values))
+
+
+@contextlib.contextmanager
+def replacing(path: "os.PathLike[str] | str") -> Iterator[BinaryIO]:
+    """A file to write to, which takes the place of `path` when it is complete, and is removed if that fails.
+
+    A reader finds the old file or the new one, never a part, also after a crash.
+    """
+    path = os.fspath(path)
+    handle, scratch = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=os.path.basename(path) + ".")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(scratch)
+        raise
+
+
+def save_on_rank_0(group: Group, path: "os.PathLike[str] | str", write: Callable[[BinaryIO], Any]) -> None:
+    """Rank 0 writes a checkpoint with `write(file)`; all ranks return when it is complete, or raise if it failed."""
+    problem: Optional[str] = None
+    if group.rank == 0:
+        try:
+            with replacing(path) as file:
+                write(file)
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+    problem = group.broadcast_object(problem)
+    if problem is not None:
+        raise OSError(f"rank 0 could not write {os.fspath(path)}: {problem}")

@@ -1,0 +1,134 @@
+"""Handles of operations that were started and go on by themselves."""
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from typing import Any, Callable, Optional, Set
+
+from ._library import C, check, lib
+
+_MAIN = threading.main_thread()
+# How long a wait of the main thread stays in the library: Python sees Ctrl-C in between.
+_PATIENCE_MS = 100
+# Operations that are not done: their tensors must live, also if the program has dropped the handle.
+_pending: Set["Pending"] = set()
+_process = 0  # changes in a child made by fork(), which must leave alone what its parent holds
+
+
+def _after_fork() -> None:
+    global _process
+    _process += 1
+    _pending.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class Owned:
+    """A handle of the library that is freed once, and only by the process that got it."""
+
+    def __init__(self, handle: Optional[int], free: Callable[[Any], None]) -> None:
+        self.handle = handle
+        self._free = free
+        self._made_by = _process
+
+    def free(self) -> None:
+        """Frees the handle now."""
+        handle, self.handle = self.handle, None
+        if handle and self._made_by == _process:
+            self._free(handle)
+
+    def __del__(self) -> None:
+        self.free()
+
+
+class Pending:
+    """An operation that goes on by itself, and the tensors that it needs."""
+
+    def __init__(self, owned: Owned, keep: Any) -> None:
+        self._owned = owned
+        self._keep = keep
+        _pending.add(self)
+        if len(_pending) % 64 == 0:
+            for each in list(_pending):
+                each.done()
+
+    def _is_done(self) -> bool:
+        raise NotImplementedError
+
+    def _wait_for(self, limit_ms: int) -> int:
+        """The status of the operation, or ANELLO_TIMED_OUT."""
+        raise NotImplementedError
+
+    def _wait_for_ever(self) -> int:
+        """The status of the operation. Only the main thread gets signals; others may stay in the library."""
+        raise NotImplementedError
+
+    def _result(self) -> Any:
+        raise NotImplementedError
+
+    def done(self) -> bool:
+        """True if the operation is complete or has failed. Does not block."""
+        if not self._is_done():
+            return False
+        self._let_go()
+        return True
+
+    def wait(self, timeout: Optional[float] = None) -> Any:
+        """Blocks until the operation is done, and returns its output.
+
+        Ctrl-C raises KeyboardInterrupt; the operation goes on. TimeoutError after `timeout` seconds.
+        """
+        if timeout is None and threading.current_thread() is not _MAIN:
+            status = self._wait_for_ever()
+            self._let_go()
+            check(status)
+            return self._result()
+        left_ms = None if timeout is None else int(timeout * 1000)
+        while True:
+            part = _PATIENCE_MS if left_ms is None else min(left_ms, _PATIENCE_MS)
+            status = self._wait_for(part)
+            if status != C.TIMED_OUT:
+                break
+            if self._is_done():  # since the limit passed, or with this very status
+                status = self._wait_for(0)
+                break
+            if left_ms is not None:
+                left_ms -= part
+                if left_ms <= 0:
+                    raise TimeoutError(f"the operation is not done after {timeout} s")
+        self._let_go()
+        check(status)
+        return self._result()
+
+    def _let_go(self) -> None:
+        _pending.discard(self)
+        self._keep = None
+
+
+class Work(Pending):
+    """A handle of an operation of a `Group`."""
+
+    def __init__(self, handle: Optional[int], result: Any, keep: Any) -> None:
+        self._output = result
+        super().__init__(Owned(handle, lib.anello_work_free), keep)
+
+    def _is_done(self) -> bool:
+        return bool(lib.anello_work_done(self._owned.handle))
+
+    def _wait_for(self, limit_ms: int) -> int:
+        return lib.anello_work_wait_for(self._owned.handle, limit_ms)
+
+    def _wait_for_ever(self) -> int:
+        return lib.anello_work_wait(self._owned.handle)
+
+    def _result(self) -> Any:
+        return self._output
+
+
+def start(function: Callable[..., Any], *arguments: Any, result: Any, keep: Any) -> Work:
+    """Calls a function of the library whose last argument is `anello_work** work`."""
+    handle = ctypes.c_void_p()
+    function(*arguments, ctypes.byref(handle))
+    return Work(handle.value, result, keep)
