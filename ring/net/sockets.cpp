@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "ring/base/text.hpp"
+#include "ring/base/unshared_socket.hpp"
 #include "ring/net/addresses.hpp"
 
 namespace anello::net {
@@ -26,7 +27,7 @@ asio::error_code last_error() {
 
 template <class Socket>
 void open_socket(Socket& socket, const tcp& protocol, asio::error_code& error) {
-  Descriptor opened(::socket(protocol.family(), protocol.type() | SOCK_CLOEXEC, protocol.protocol()));
+  Descriptor opened = unshared_socket(protocol.family(), protocol.type(), protocol.protocol());
   if (!opened) {
     error = last_error();
     return;
@@ -56,7 +57,7 @@ tcp::socket accept_socket(tcp::acceptor& acceptor, asio::error_code& error) {
   tcp::socket socket(acceptor.get_executor());
   sockaddr_storage peer{};
   socklen_t bytes = sizeof peer;
-  Descriptor accepted(accept4(acceptor.native_handle(), reinterpret_cast<sockaddr*>(&peer), &bytes, SOCK_CLOEXEC));
+  Descriptor accepted = accept_unshared(acceptor.native_handle(), 0, reinterpret_cast<sockaddr*>(&peer), &bytes);
   if (!accepted) {
     error = last_error();
     return socket;

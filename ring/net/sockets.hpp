@@ -1,6 +1,6 @@
-// Opens and accepts TCP sockets, and knows how many descriptors are left. Every socket of this library comes from here:
-// it is closed in programs that this process starts. Asio's own open() and accept() would let them inherit it, and then
-// a connection outlives its rank, so that its peers do not notice the rank's death. Any thread.
+// Opens and accepts TCP sockets, and knows how many descriptors are left. Every TCP socket of this library comes from
+// here. Asio's own open() and accept() would let this process's children inherit it (ring/base/unshared_socket.hpp).
+// Any thread.
 #pragma once
 #include <asio/ip/tcp.hpp>
 #include <cstddef>

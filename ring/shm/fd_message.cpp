@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "ring/base/unshared_socket.hpp"
+
 namespace anello::shm {
 namespace {
 
@@ -22,7 +24,7 @@ std::pair<sockaddr_un, socklen_t> address_of(std::string_view name) {
 }
 
 Descriptor unix_socket() {
-  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Descriptor socket = unshared_socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK);
   if (!socket) throw system_error("making a Unix socket", ErrorCode::network);
   return socket;
 }
@@ -47,7 +49,7 @@ Descriptor connect_to(std::string_view name) {
 }
 
 Descriptor accept_from(const Descriptor& listener) {
-  Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  Descriptor socket = accept_unshared(listener.get(), SOCK_NONBLOCK);
   if (!socket) throw system_error("accepting on a Unix socket", ErrorCode::network);
   return socket;
 }

@@ -9,10 +9,10 @@
 
 #include "ring/base/text.hpp"
 #include "ring/failure/control_graph.hpp"
-#include "tests/support/run_delay.hpp"
 #include "tests/faults/standstill.hpp"
 #include "tests/support/proxied.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/run_delay.hpp"
 
 namespace anello::faults {
 namespace {

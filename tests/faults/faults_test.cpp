@@ -72,11 +72,12 @@ TEST(Faults, ADeathIsKnownAlsoWhenAllRanksBetweenHaveLeft) {
 }
 
 // By hand: the launcher would see the death of its own child.
-TEST(Faults, ADeathIsKnownAtOnceThoughAProgramOfTheDeadRankGoesOn) {
-  for (const std::string transport : {"tcp", "auto"}) {
-    const Trial trial{.moment = Moment::parent, .ranks = 2, .victim = 1, .transport = transport};
-    EXPECT_EQ(carry_out(trial, ANELLO_VICTIM).wrong, "") << describe(trial);
-  }
+TEST(Faults, ADeathIsKnownAtOnceThoughAChildOfTheDeadRankGoesOn) {
+  for (const Moment child : {Moment::parent, Moment::worker})
+    for (const std::string transport : {"tcp", "auto"}) {
+      const Trial trial{.moment = child, .ranks = 2, .victim = 1, .transport = transport};
+      EXPECT_EQ(carry_out(trial, ANELLO_VICTIM).wrong, "") << describe(trial);
+    }
 }
 
 // What is there afterwards is whole: the old state or the new one.

@@ -195,8 +195,9 @@ std::string_view name(Fault fault) {
   return kNames[std::size_t(fault)];
 }
 std::string_view name(Moment moment) {
-  constexpr std::array<std::string_view, std::size(kMoments)> kNames{
-      "start", "busy", "small", "pausing", "parent", "groups", "late", "forking", "unread", "departing", "ending"};
+  constexpr std::array<std::string_view, std::size(kMoments)> kNames{"start",  "busy",   "small",     "pausing",
+                                                                     "parent", "groups", "late",      "forking",
+                                                                     "worker", "unread", "departing", "ending"};
   return kNames[std::size_t(moment)];
 }
 

@@ -18,10 +18,10 @@ enum class Fault {
   pause,   // SIGSTOP, and SIGCONT within the limit
 };
 // What the ranks do when the fault comes: the habits of victim.cpp, and the start.
-enum class Moment { start, busy, small, pausing, parent, groups, late, forking, unread, departing, ending };
-inline constexpr Moment kMoments[] = {Moment::start,  Moment::busy,      Moment::small, Moment::pausing,
-                                      Moment::parent, Moment::groups,    Moment::late,  Moment::forking,
-                                      Moment::unread, Moment::departing, Moment::ending};
+enum class Moment { start, busy, small, pausing, parent, groups, late, forking, worker, unread, departing, ending };
+inline constexpr Moment kMoments[] = {Moment::start,  Moment::busy,   Moment::small,     Moment::pausing,
+                                      Moment::parent, Moment::groups, Moment::late,      Moment::forking,
+                                      Moment::worker, Moment::unread, Moment::departing, Moment::ending};
 
 std::string_view name(Fault fault);
 std::string_view name(Moment moment);

@@ -2,12 +2,13 @@
 // of it: a line "ready" once the world is there, then one that tells the outcome, the operations that went well, and
 // when (steady_clock, nanoseconds):
 //   done OPERATIONS NS | wrong OPERATIONS NS | told OPERATIONS NS CODE RANK MESSAGE
-// anello-victim busy|small|pausing|parent|groups|late|forking|unread|ending
+// anello-victim busy|small|pausing|parent|groups|late|forking|worker|unread|ending
 // anello-victim departing RANK...
 //   parent: has started another program, which goes on when the rank is dead
 //   groups: makes groups and sends in a ring, and drops them
 //   late: rank 0 comes to the first of these groups 5.5 s after the others
 //   forking: fork()s children that return from main() while the rank goes on
+//   worker: has a child made by fork(), which lives longer than the rank
 //   unread: nothing reads its standard error, which is full
 //   departing: the ranks that are named leave at once; the others go on in a group of their own, in which the lowest
 //     one's standard input counts. They say "remaining" when all of them have come there.
@@ -75,6 +76,16 @@ bool use_groups(anello::World& world) {
 bool is_child_of_fork() {
   while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
   return fork() == 0;
+}
+
+// As a loader of data has it. By then the rank has links.
+void start_worker(anello::World& world) {
+  std::vector<float> values(100'000);
+  world.allreduce(values);
+  if (fork() != 0) return;
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(standard);
+  sleep(60);
+  _exit(0);
 }
 
 void fill_standard_error() {
@@ -149,6 +160,7 @@ int main(int argc, char** argv) {
   try {
     anello::World& world = kept.emplace(anello::init());
     if (habit == "parent" && std::system("sleep 60 </dev/null >/dev/null 2>&1 &") != 0) return 2;
+    if (habit == "worker") start_worker(world);
     std::cout << "ready" << std::endl;
     std::vector<int> leaving;
     for (const std::string& rank : named) leaving.push_back(std::stoi(rank));

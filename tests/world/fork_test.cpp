@@ -1,9 +1,11 @@
 // A rank that forks: the child is no rank, and takes nothing from its parent.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <anello/memory.hpp>
+#include <functional>
 #include <optional>
 
 #include "tests/support/worlds.hpp"
@@ -76,6 +78,45 @@ TEST(Fork, the_child_can_neither_speak_nor_wipe) {
     if (world.rank() == 1) group->allreduce(tensor);
     if (world.rank() == 0) pending.wait();
     EXPECT_EQ(tensor[99'999], 8.F);
+    world.finish();
+  });
+}
+
+// Without memory from the allocator: another thread may have had its lock at the fork.
+int open_sockets() {
+  int count = 0;
+  for (int fd = 0; fd < 1024; fd++) {
+    struct stat status {};
+    count += fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
+  }
+  return count;
+}
+
+// A rank's workers are made in the middle of its work. Each destroys what a program destroys that returns.
+TEST(Fork, children_have_no_socket_of_a_rank_and_do_not_disturb_it) {
+  constexpr int kForks = 20;
+  run_world(3, [](World& world) {
+    std::vector<int> small(10), large(10'000);
+    std::optional<Group> group = world.group({2, 1, 0});
+    for (int k = 0; k < kForks; k++) {
+      for (std::vector<int>* values : {&small, &large}) {
+        std::fill(values->begin(), values->end(), world.rank() + k);
+        Work sum = group->allreduce_async(*values);
+        world.barrier();
+        if (world.rank() == k % world.size()) {
+          EXPECT_EQ(in_child([&] {
+                      const int sockets = open_sockets();
+                      { const World ends = std::move(world); }
+                      group.reset();
+                      return sockets == 0 ? kRight : 100 + sockets;
+                    }),
+                    kRight);
+        }
+        sum.wait();
+        ASSERT_THAT(*values, ::testing::Each(3 + 3 * k));
+      }
+      if (k % 10 == 0) group = world.group({2, 1, 0});
+    }
     world.finish();
   });
 }

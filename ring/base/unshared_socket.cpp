@@ -1,0 +1,84 @@
+#include "ring/base/unshared_socket.hpp"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <utility>
+
+namespace anello {
+namespace {
+
+// Nothing may allocate memory between lock() and unlock(): sanitizers lock their allocator before fork() locks this.
+class Registry {
+ public:
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+  void add(int fd) {
+    if (fd < 0 || std::size_t(fd) >= inodes_.size()) return;
+    inodes_[std::size_t(fd)] = inode_of(fd);
+    end_ = std::max(end_, fd + 1);
+  }
+
+  // In the child, which has one thread; the lock is its own.
+  void replace_all() {
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);  // fails if no descriptor is free
+    for (int fd = 0; fd < end_; fd++) {
+      const ino_t inode = std::exchange(inodes_[std::size_t(fd)], 0);
+      if (inode == 0 || inode_of(fd) != inode) continue;
+      if (null < 0)
+        close(fd);
+      else
+        dup3(null, fd, O_CLOEXEC);
+    }
+    if (null >= 0) close(null);
+  }
+
+ private:
+  // 0 if it is not a socket: it was closed, and the number is free or that of another file.
+  static ino_t inode_of(int fd) {
+    struct stat status {};
+    return fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
+  }
+
+  std::mutex mutex_;
+  std::array<ino_t, 65536> inodes_{};  // by descriptor; 0: none was opened here
+  int end_ = 0;
+};
+
+constinit Registry all_sockets;
+
+Registry& sockets() {
+  [[maybe_unused]] static const int registered =
+      pthread_atfork([] { all_sockets.lock(); }, [] { all_sockets.unlock(); },
+                     [] {
+                       all_sockets.replace_all();
+                       all_sockets.unlock();
+                     });
+  return all_sockets;
+}
+
+}  // namespace
+
+Descriptor unshared_socket(int family, int type, int protocol) {
+  Registry& registry = sockets();
+  const std::lock_guard lock(registry);
+  Descriptor opened(::socket(family, type | SOCK_CLOEXEC, protocol));
+  registry.add(opened.get());
+  return opened;
+}
+
+Descriptor accept_unshared(int listener, int flags, sockaddr* peer, socklen_t* peer_bytes) {
+  Registry& registry = sockets();
+  const std::lock_guard lock(registry);
+  Descriptor accepted(accept4(listener, peer, peer_bytes, flags | SOCK_CLOEXEC));
+  registry.add(accepted.get());
+  return accepted;
+}
+
+}  // namespace anello
