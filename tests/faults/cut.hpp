@@ -21,7 +21,7 @@ struct Cut {
   int ranks = 6, low = 0, high = 3;  // the two ranks
   Traffic traffic = Traffic::everybody;
   bool fresh = false;  // the two have no data connection with each other when the cut comes
-  milliseconds delay{0}, silence_limit{1000};
+  milliseconds delay{0}, silence_limit = kShortLimit;
 
   // They send each other heartbeats, or one of them waits for the other: then every rank must receive an error.
   bool is_found() const;

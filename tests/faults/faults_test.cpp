@@ -12,6 +12,7 @@
 #include "ring/base/text.hpp"
 #include "tests/faults/besieged.hpp"
 #include "tests/faults/standstill.hpp"
+#include "tests/faults/starvation.hpp"
 #include "tests/faults/trial.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/random.hpp"
@@ -122,6 +123,22 @@ TEST(Standstill, IsNoticedAndNothingElseIs) {
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_GE(standstill.total().count(), 500);
   EXPECT_LE(standstill.total().count(), 5000);
+}
+
+TEST(LongestWait, is_that_of_one_thread_without_a_break) {
+  using std::chrono::seconds;
+  LongestWait wait({{"1", seconds(7)}});
+  wait.add({{"1", seconds(7)}, {"2", milliseconds(30)}});
+  EXPECT_EQ(wait.value(), milliseconds(30)) << "of a thread that began after the last sample";
+  std::chrono::nanoseconds waited = seconds(7);
+  for (int k = 0; k < 1000; k++) {
+    waited += milliseconds(40);
+    wait.add({{"1", waited}, {"2", waited - seconds(7)}});
+  }
+  EXPECT_EQ(wait.value(), milliseconds(40)) << "40 s in turns";
+  wait.add({{"1", waited}, {"2", waited - seconds(7) + milliseconds(900)}});
+  wait.add({{"1", waited + milliseconds(40)}});
+  EXPECT_EQ(wait.value(), milliseconds(900));
 }
 
 TEST(Siege, CostsAJobNothingAndIsCounted) {

@@ -60,7 +60,7 @@ Tried try_any(std::uint64_t seed, const std::string& victim_program, Soaked& soa
     return {describe(cut), carry_out(cut)};
   }
   Trial trial = any_trial(any_fault(random), seed);
-  trial.silence_limit = milliseconds(1000);
+  trial.silence_limit = kShortLimit;
   soaked.faults[std::size_t(trial.fault)]++;
   return {describe(trial), carry_out(trial, victim_program)};
 }

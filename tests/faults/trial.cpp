@@ -23,7 +23,6 @@ using std::chrono::steady_clock;
 using testing::Process;
 
 constexpr milliseconds kLong{20000};
-constexpr milliseconds kSoon{1000};  // promised after a death, and beyond the limit after silence
 
 // What a rank said at its end.
 struct Outcome {
@@ -73,7 +72,8 @@ class Stage {
   bool harmless() const { return trial_.fault != Fault::kill && trial_.fault != Fault::stop; }
   bool spared(int rank) const { return rank != trial_.victim || harmless(); }
   bool leaves(int rank) const { return std::ranges::find(trial_.leaving, rank) != trial_.leaving.end(); }
-  // A rank with which no remaining rank is connected yet is found by a ping, after half of the limit.
+  // After a death, and beyond the limit after silence, kSoon. A rank with which no remaining rank is connected yet is
+  // found by a ping, after half of the limit.
   milliseconds promised() const {
     const milliseconds silence = trial_.fault == Fault::stop ? trial_.silence_limit : milliseconds(0);
     const milliseconds ping = trial_.moment == Moment::departing ? trial_.silence_limit / 2 : milliseconds(0);

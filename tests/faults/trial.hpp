@@ -6,9 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/random.hpp"
+
 namespace anello::faults {
 
 using std::chrono::milliseconds;
+
+// The shortest ANELLO_SILENCE_LIMIT that healthy ranks keep, and what they may be late by.
+inline constexpr milliseconds kShortLimit{kSlowdown > 1 ? 3000 : 1000}, kSoon{1000 * kSlowdown};
 
 enum class Fault {
   none,

@@ -1,7 +1,6 @@
 // How long each thread of this process was ready to run and had no core, as Linux counts it: on a busy machine nobody
 // keeps a promise in that time. Any thread.
 #pragma once
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -29,16 +28,6 @@ inline std::chrono::nanoseconds own_run_delay() {
   std::int64_t ran = 0, waited = 0;
   counts >> ran >> waited;
   return std::chrono::nanoseconds(waited);
-}
-
-// Of the thread that waited longest.
-inline std::chrono::milliseconds longest_delay_since(const RunDelays& before) {
-  std::chrono::nanoseconds longest{0};
-  for (const auto& [thread, waited] : run_delays()) {
-    const auto found = before.find(thread);
-    longest = std::max(longest, waited - (found == before.end() ? std::chrono::nanoseconds(0) : found->second));
-  }
-  return std::chrono::duration_cast<std::chrono::milliseconds>(longest);
 }
 
 }  // namespace anello

@@ -1,0 +1,72 @@
+// For how long without a break a thread of this process was ready to run and had no core, or the machine stood still.
+// The waits between a busy thread's turns do not add up: on a loaded machine their sum is soon longer than any limit,
+// and excuses everything, though the thread runs many times a second.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "tests/support/run_delay.hpp"
+
+namespace anello::faults {
+
+// The longest wait that samples of all threads show: what one thread waited between two of them. If several waits lie
+// between two samples, it is their sum, which is no longer than that time.
+class LongestWait {
+ public:
+  explicit LongestWait(RunDelays first) : last_(std::move(first)) {}
+
+  void add(const RunDelays& sample) {
+    for (const auto& [thread, waited] : sample) {
+      const auto before = last_.find(thread);
+      longest_ = std::max(longest_, waited - (before == last_.end() ? std::chrono::nanoseconds(0) : before->second));
+    }
+    last_ = sample;
+  }
+  std::chrono::milliseconds value() const { return std::chrono::duration_cast<std::chrono::milliseconds>(longest_); }
+
+ private:
+  RunDelays last_;
+  std::chrono::nanoseconds longest_{0};
+};
+
+// Takes samples on a thread of its own. Its own late wake-ups count: the machine may stand still.
+class Starvation {
+ public:
+  ~Starvation() {
+    done_ = true;
+    watcher_.join();
+  }
+
+  // So far: also what a thread has waited that runs again since the last sample.
+  std::chrono::milliseconds longest() {
+    const std::lock_guard lock(mutex_);
+    wait_.add(run_delays());
+    return std::max(wait_.value(), late_);
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kNap{50};
+
+  void watch() {
+    for (auto before = std::chrono::steady_clock::now(); !done_;) {
+      std::this_thread::sleep_for(kNap);
+      const auto now = std::chrono::steady_clock::now();
+      const std::lock_guard lock(mutex_);
+      late_ = std::max(late_, std::chrono::duration_cast<std::chrono::milliseconds>(now - before) - kNap);
+      wait_.add(run_delays());
+      before = std::chrono::steady_clock::now();
+    }
+  }
+
+  std::atomic<bool> done_{false};
+  std::mutex mutex_;
+  LongestWait wait_{run_delays()};
+  std::chrono::milliseconds late_{0};
+  std::thread watcher_{[this] { watch(); }};  // the last: it uses the others
+};
+
+}  // namespace anello::faults
