@@ -87,3 +87,33 @@ except KeyboardInterrupt: print("interrupted", time.monotonic() - begun < 30, fl
     finally:
         running.send_signal(signal.SIGTERM)
         running.communicate(timeout=60)
+
+
+@pytest.mark.parametrize("mistake", ["a second backward pass", "an exception of the program"])
+def test_a_process_ends_after_a_backward_pass_that_failed(mistake):
+    """torch destroys the rest of the graph when the interpreter has ended: nothing in it may need Python."""
+    out, err = job(f"""
+import torch, anello.torch as hvd
+hvd.init()
+
+def fail(_):
+    raise KeyError("lost")
+
+def train():
+    model = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+    def backward():
+        return model(torch.ones(4, 6)).sum().backward()
+    backward(), optimizer.step(), optimizer.zero_grad(), backward()
+    if {mistake!r} == "a second backward pass":
+        backward()
+    else:
+        optimizer.step()
+        model[2].bias.register_hook(fail)
+        backward()
+    optimizer.synchronize()
+
+try: train()
+except (AssertionError, KeyError) as error: print(type(error).__name__, flush=True)
+""").communicate(timeout=60)
+    assert out == {"a second backward pass": "AssertionError\n", "an exception of the program": "KeyError\n"}[mistake] * 2, err

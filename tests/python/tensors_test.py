@@ -5,6 +5,7 @@ import numpy
 import pytest
 import torch
 
+from anello import dlpack
 from anello._library import C
 from anello.tensors import empty_like, view
 
@@ -49,6 +50,24 @@ def test_buffers(code):
     made = array.array(code, [0] * 7)
     found = view(made)
     assert (found.address, found.count) == made.buffer_info() and found.writable
+
+
+@pytest.mark.parametrize("dtype", set(TORCH) - {torch.bool})
+def test_memory_of_the_engine_lives_as_long_as_its_views(dtype):
+    made = torch.utils.dlpack.from_dlpack(dlpack.zeros(TORCH[dtype], 3000))
+    assert made.dtype == dtype and made.shape == (3000,) and made.data_ptr() % 64 == 0 and not made.any()
+    made = made.fill_(1)[1000:].view(2, 1000)
+    assert made.all()
+
+
+def test_memory_of_the_engine_is_freed():
+    def mapped():
+        return sum("anello" in line for line in open("/proc/self/maps"))
+    before = mapped()
+    made = torch.utils.dlpack.from_dlpack(dlpack.zeros(C.F32, 3000))
+    assert mapped() == before + 1
+    del made
+    assert mapped() == before
 
 
 def test_dimensions_without_elements_and_without_dimensions():

@@ -9,6 +9,7 @@ import math
 import sys
 from typing import Any, NamedTuple, Sequence, Tuple
 
+from . import dlpack
 from ._library import C, Input, Tensor, lib
 
 _NUMPY = {"f2": C.F16, "f4": C.F32, "f8": C.F64, "i1": C.I8, "u1": C.U8, "i2": C.I16, "u2": C.U16, "i4": C.I32,
@@ -16,10 +17,6 @@ _NUMPY = {"f2": C.F16, "f4": C.F32, "f8": C.F64, "i1": C.I8, "u1": C.U8, "i2": C
 _TORCH = {"torch.float16": C.F16, "torch.bfloat16": C.BF16, "torch.float32": C.F32, "torch.float64": C.F64,
           "torch.int8": C.I8, "torch.uint8": C.U8, "torch.int16": C.I16, "torch.uint16": C.U16, "torch.int32": C.I32,
           "torch.uint32": C.U32, "torch.int64": C.I64, "torch.uint64": C.U64, "torch.bool": C.BOOL}
-# DLPack's type codes: 0 signed, 1 unsigned, 2 float, 4 bfloat, 6 bool; with the number of bits.
-_DLPACK = {(2, 16): C.F16, (4, 16): C.BF16, (2, 32): C.F32, (2, 64): C.F64, (0, 8): C.I8, (1, 8): C.U8,
-           (0, 16): C.I16, (1, 16): C.U16, (0, 32): C.I32, (1, 32): C.U32, (0, 64): C.I64, (1, 64): C.U64,
-           (6, 8): C.BOOL}
 _BUFFER = {"e": C.F16, "f": C.F32, "d": C.F64, "?": C.BOOL}
 _SIGNED = {1: C.I8, 2: C.I16, 4: C.I32, 8: C.I64}
 _UNSIGNED = {1: C.U8, 2: C.U16, 4: C.U32, 8: C.U64}
@@ -154,26 +151,13 @@ def _view_buffer(buffer: memoryview) -> View:
     return View(ctypes.addressof(memory), buffer.shape, dtype, True, memory)
 
 
-class _DLTensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
-                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
-
-
-_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_capsule_pointer.restype = ctypes.c_void_p
-_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-_DLPACK_CPU = 1
-
-
 def _view_dlpack(tensor: Any) -> View:
     capsule = tensor.__dlpack__()
-    given = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
-    dtype = _DLPACK.get((given.code, given.bits))
+    given = dlpack.read(capsule)
+    dtype = dlpack.DTYPES.get((given.code, given.bits))
     if dtype is None or given.lanes != 1:
         raise TypeError(f"tensors of DLPack's type {given.code} with {given.bits} bits cannot be sent")
-    if given.device_type != _DLPACK_CPU:
+    if given.device_type != dlpack.CPU:
         raise ValueError("the tensor does not lie in host memory: copy it there")
     shape = tuple(given.shape[k] for k in range(given.ndim))
     if given.strides:

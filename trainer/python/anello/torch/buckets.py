@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Type
 
 import torch
+import torch.utils.dlpack
 
-from .. import memory
+from .. import dlpack
+from ..tensors import view
 from .compression import Compressor
 from .process_sets import ProcessSet
 
@@ -61,7 +63,7 @@ class Bucket:
     def _share(self) -> None:
         for dtype in sorted({each.dtype for each in self.parameters}, key=str):
             members = [each for each in self.parameters if each.dtype == dtype]
-            flat = memory.zeros((sum(each.numel() for each in members),), members[0])
+            flat = _zeros(members[0], sum(each.numel() for each in members))
             parts = flat.split([each.numel() for each in members])
             self._flat.append(flat)
             self._views.update({each: part.view(each.shape) for each, part in zip(members, parts)})
@@ -109,6 +111,11 @@ class Bucket:
         elif parameter.grad.data_ptr() != its.data_ptr():
             its.copy_(parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad)
             parameter.grad = its
+
+
+def _zeros(like: torch.Tensor, count: int) -> torch.Tensor:
+    """A flat tensor of the type of `like` that ranks of the same host read where it lies."""
+    return torch.utils.dlpack.from_dlpack(dlpack.zeros(view(like.detach().new_empty(1)).dtype, count))
 
 
 class SparseBucket(Bucket):

@@ -2,12 +2,17 @@
 
 Gradients are sent during the backward pass: the first step sends each by itself and learns which are sparse; from the
 second on they travel in buckets.
+
+No exception leaves a hook, because torch keeps the rest of the graph of an interrupted backward pass until the thread
+ends: an error of a hook is raised by synchronize(), step() or zero_grad(). Hooks hold weak references, so that the rest
+of a graph keeps no optimizer.
 """
 from __future__ import annotations
 
 import contextlib
 import itertools
 import warnings
+import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, Union
 
 import torch
@@ -35,6 +40,7 @@ class _Distributed(torch.optim.Optimizer):
         self.backward_passes_per_step = passes
         self._synchronized = False
         self._should_synchronize = True
+        self._error: Optional[Exception] = None  # of a hook; kept until synchronize()
         self._learning = groups is None
         self._trained = [each for each in names if each.requires_grad]
         self._passes_left = {each: passes for each in self._trained}
@@ -57,6 +63,13 @@ class _Distributed(torch.optim.Optimizer):
         self._bucket_of = {each: bucket for bucket in buckets for each in bucket.parameters}
 
     def _on_gradient(self, parameter: torch.nn.Parameter) -> None:
+        try:
+            self._send(parameter)
+        except Exception as error:
+            self._error = self._error or error
+
+    def _send(self, parameter: torch.nn.Parameter) -> None:
+        """Counts a gradient, and starts its bucket if it is the last one."""
         if not self._reduction.process_set.included():
             return
         if self._passes_left[parameter] <= 0:
@@ -90,9 +103,20 @@ class _Distributed(torch.optim.Optimizer):
         """Blocks until the gradients are those of all ranks; step() does it by itself.
 
         A gradient that this rank did not compute counts as zero. Call it before gradients are clipped, and then
-        step() within skip_synchronize().
+        step() within skip_synchronize(). Raises what went wrong during the backward pass, once nothing is under way.
         """
+        try:
+            self._finish_buckets()
+            self._raise_error()
+        finally:
+            self._error = None
         self._synchronized = True
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _finish_buckets(self) -> None:
         if not self._reduction.process_set.included():
             return
         for bucket in self._buckets:
@@ -140,11 +164,13 @@ class _Distributed(torch.optim.Optimizer):
                 warnings.warn("optimizer.step() called without optimizer.skip_synchronize() context after "
                               "optimizer.synchronize(): the gradients are sent twice")
             self.synchronize()
+        self._raise_error()
         self._synchronized = False
         return super().step(closure)
 
     def zero_grad(self, *arguments: Any, **options: Any) -> None:
         """Sets the gradients to zero; those in buckets stay where they are."""
+        self._raise_error()
         if any(bucket.started for bucket in self._buckets):
             raise AssertionError("optimizer.zero_grad() was called after loss.backward() but before optimizer.step() "
                                  "or optimizer.synchronize(): gradients are on their way")
@@ -155,11 +181,18 @@ class _Distributed(torch.optim.Optimizer):
 
 
 def _when_accumulated(parameter: torch.nn.Parameter, call: Callable[[torch.nn.Parameter], None]) -> Any:
-    """Has a function called when autograd has added to a parameter's gradient. Keep what it returns."""
+    """Has a method called when autograd has added to a parameter's gradient. Keep what it returns."""
+    method, its = weakref.WeakMethod(call), weakref.ref(parameter)
+
+    def hook(*_: Any) -> None:
+        alive, owner = method(), its()
+        if alive is not None and owner is not None:
+            alive(owner)
+
     if hasattr(parameter, "register_post_accumulate_grad_hook"):  # from torch 2.1 on
-        return parameter.register_post_accumulate_grad_hook(call)
+        return parameter.register_post_accumulate_grad_hook(hook)
     accumulate = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-    accumulate.register_hook(lambda *_: call(parameter))
+    accumulate.register_hook(hook)
     return accumulate
 
 

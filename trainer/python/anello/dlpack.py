@@ -1,0 +1,69 @@
+"""DLPack: tensors of any library as they lie in memory, and memory of the engine as a tensor of any library."""
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Tuple
+
+from ._library import C, lib
+
+# DLPack's type codes: 0 signed, 1 unsigned, 2 float, 4 bfloat, 6 bool; with the number of bits.
+DTYPES = {(2, 16): C.F16, (4, 16): C.BF16, (2, 32): C.F32, (2, 64): C.F64, (0, 8): C.I8, (1, 8): C.U8,
+          (0, 16): C.I16, (1, 16): C.U16, (0, 32): C.I32, (1, 32): C.U32, (0, 64): C.I64, (1, 64): C.U64,
+          (6, 8): C.BOOL}
+_TYPE_OF = {dtype: code for code, dtype in DTYPES.items()}
+CPU = 1
+
+
+class Tensor(ctypes.Structure):
+    """DLTensor."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+class _Block(ctypes.Structure):
+    """DLManagedTensor at the beginning of the memory that it describes, so that the library's function frees both."""
+
+    _fields_ = [("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("shape", ctypes.c_int64), ("stride", ctypes.c_int64)]
+
+
+_HEAD_BYTES = 128  # of _Block, and the alignment that tensor libraries want
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype = ctypes.c_void_p
+_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+def read(capsule: Any) -> Tensor:
+    """The tensor of a capsule that was not consumed; valid as long as the capsule."""
+    return Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+
+
+def zeros(dtype: int, count: int) -> Any:
+    """A capsule of one dimension of zeros, in memory that other ranks of the host can read.
+
+    The consumer frees it without Python, so the tensor may outlive the interpreter. torch.frombuffer, which needs
+    Python for that, would block for ever then.
+    """
+    memory = ctypes.c_void_p()
+    lib.anello_allocate(_HEAD_BYTES + count * lib.anello_dtype_size(dtype), ctypes.byref(memory))
+    address = memory.value or 0
+    block = _Block.from_address(address)
+    block.shape, block.stride = count, 1
+    block.tensor.data, block.tensor.device_type, block.tensor.ndim = address + _HEAD_BYTES, CPU, 1
+    block.tensor.code, block.tensor.bits, block.tensor.lanes = *_TYPE_OF[dtype], 1
+    block.tensor.shape, block.tensor.strides = _pointers(block)
+    block.deleter = ctypes.cast(lib.anello_deallocate, ctypes.c_void_p)
+    return _new_capsule(address, b"dltensor", None)
+
+
+def _pointers(block: _Block) -> Tuple[Any, Any]:
+    begin = ctypes.addressof(block)
+    return tuple(ctypes.cast(begin + field.offset, ctypes.POINTER(ctypes.c_int64))  # type: ignore[return-value]
+                 for field in (_Block.shape, _Block.stride))
