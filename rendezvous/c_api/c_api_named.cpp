@@ -1,5 +1,6 @@
 // The C API of named operations, as calls of the agenda's scheduler.
 #include "rendezvous/c_api/c_api.hpp"
+#include "rendezvous/c_api/dlpack.hpp"
 #include "ring/agenda/scheduler.hpp"
 
 using namespace anello::c_api;
@@ -56,6 +57,12 @@ anello::agenda::NamedOperation& complete(const anello_named* operation) {
   if (!its.done()) refuse(text(its.key(), " is not done"));
   if (const auto error = its.error()) throw Error(*error);
   return its;
+}
+
+const ArrayView& output_of(const anello_named* operation, std::size_t index) {
+  const auto& outputs = complete(operation).outputs();
+  if (index >= outputs.size()) refuse(text("there are ", outputs.size(), " outputs, but not number ", index));
+  return outputs[index];
 }
 
 }  // namespace
@@ -135,10 +142,14 @@ int anello_named_done(anello_named* operation) {
 }
 anello_status anello_named_output(const anello_named* operation, size_t index, anello_array* output) {
   return guarded([&] {
-    const auto& outputs = complete(operation).outputs();
-    if (index >= outputs.size()) refuse(text("there are ", outputs.size(), " outputs, but not number ", index));
-    const ArrayView& array = outputs[index];
+    const ArrayView& array = output_of(operation, index);
     required(output, "out parameter") = {array.data, array.shape.data(), array.shape.size(), anello_dtype(array.dtype)};
+  });
+}
+anello_status anello_named_dlpack(const anello_named* operation, size_t index, void** managed) {
+  return guarded([&] {
+    const ArrayView& array = output_of(operation, index);
+    required(managed, "out parameter") = to_dlpack(array, operation->operation);
   });
 }
 anello_status anello_named_rows(const anello_named* operation, size_t index, const uint64_t** rows) {

@@ -58,6 +58,31 @@ static void reductions(void) {
   for (i = 0; i < 4; i++) EXPECT(b[i] == a[i]);
 }
 
+/* DLPack's DLManagedTensor. */
+typedef struct managed {
+  void* data;
+  int32_t device_type, device_id, dimensions;
+  uint8_t code, bits;
+  uint16_t lanes;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
+  void* context;
+  void (*deleter)(struct managed*);
+} managed;
+
+static void outlives(anello_named* operation) {
+  void* given = NULL;
+  managed* tensor;
+  EXPECT(anello_named_dlpack(operation, 1, &given) == ANELLO_INVALID_ARGUMENT);
+  OK(anello_named_dlpack(operation, 0, &given));
+  anello_named_free(operation);
+  tensor = (managed*)given;
+  EXPECT(tensor->device_type == 1 && tensor->code == 1 && tensor->bits == 8 && tensor->lanes == 1);
+  EXPECT(tensor->dimensions == 2 && tensor->shape[0] == size * (size - 1) / 2 && tensor->shape[1] == 2);
+  if (size > 1) EXPECT(((uint8_t*)tensor->data)[2 * tensor->shape[0] - 1] == size - 1);
+  tensor->deleter(tensor);
+}
+
 static void gathering(void) {
   uint8_t bytes[64];
   uint64_t shape[2], splits[16];
@@ -96,7 +121,7 @@ static void gathering(void) {
   OK(anello_named_broadcast(agenda, NULL, &mine, 1, size - 1, NULL, &sent));
   OK(settle(sent));
   EXPECT(bytes[0] == size - 1);
-  anello_named_free(gathered);
+  outlives(gathered);
   anello_named_free(exchanged);
   anello_named_free(scattered);
   anello_named_free(sent);

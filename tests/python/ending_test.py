@@ -89,7 +89,8 @@ except KeyboardInterrupt: print("interrupted", time.monotonic() - begun < 30, fl
         running.communicate(timeout=60)
 
 
-@pytest.mark.parametrize("mistake", ["a second backward pass", "an exception of the program"])
+@pytest.mark.parametrize("mistake", ["a second backward pass", "an exception of the program",
+                                     "an exception behind a gathered tensor"])
 def test_a_process_ends_after_a_backward_pass_that_failed(mistake):
     """torch destroys the rest of the graph when the interpreter has ended: nothing in it may need Python."""
     out, err = job(f"""
@@ -107,13 +108,18 @@ def train():
     backward(), optimizer.step(), optimizer.zero_grad(), backward()
     if {mistake!r} == "a second backward pass":
         backward()
-    else:
+    elif {mistake!r} == "an exception of the program":
         optimizer.step()
         model[2].bias.register_hook(fail)
         backward()
+    else:
+        bias = torch.zeros(3, requires_grad=True)
+        bias.register_hook(fail)
+        gathered = hvd.allgather(torch.ones(4, 3))
+        ((model(torch.ones(len(gathered), 6)) * gathered).tanh() + bias).sum().backward()
     optimizer.synchronize()
 
 try: train()
 except (AssertionError, KeyError) as error: print(type(error).__name__, flush=True)
 """).communicate(timeout=60)
-    assert out == {"a second backward pass": "AssertionError\n", "an exception of the program": "KeyError\n"}[mistake] * 2, err
+    assert out == ("AssertionError\n" if mistake == "a second backward pass" else "KeyError\n") * 2, err

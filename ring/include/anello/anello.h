@@ -368,6 +368,9 @@ int anello_named_done(anello_named* operation);
 /* Of an operation that is complete: tensor number `index` that it made. allgather, alltoall and reduce_scatter make
  * theirs, in memory that belongs to `operation` and is valid until that is freed, as is `output->shape`. */
 anello_status anello_named_output(const anello_named* operation, size_t index, anello_array* output);
+/* As anello_named_output, but as a DLManagedTensor of DLPack: pass it on in a PyCapsule, or call its deleter. The tensor
+ * is valid until then, also after `operation` is freed; any thread may call the deleter, at any time. */
+anello_status anello_named_dlpack(const anello_named* operation, size_t index, void** managed);
 /* Of an allgather or alltoall that is complete: the number of rows that each rank contributed to output `index`, one
  * for each rank of the group. Valid until `operation` is freed. */
 anello_status anello_named_rows(const anello_named* operation, size_t index, const uint64_t** rows);

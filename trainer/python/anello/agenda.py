@@ -6,11 +6,13 @@ and the world goes on.
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any, Callable, List, Optional, Sequence, Tuple
 
+from . import dlpack
 from ._library import default, header, lib
 from .group import Group, counts_array, op_code, wire_code
-from .tensors import View, from_memory, view
+from .tensors import View, array_over, empty_like, is_torch, view
 from .work import Owned, Pending
 
 _Array = header.structs["anello_array"]
@@ -48,8 +50,18 @@ class Operation(Pending):
             array = _Array()
             lib.anello_named_output(self._owned.handle, index, ctypes.byref(array))
             shape = _numbers(array.shape, array.dimensions)
-            made.append(from_memory(each, array.data, shape, self._owned))
+            if math.prod(shape) == 0:
+                made.append(empty_like(each, shape))
+            elif is_torch(each):
+                made.append(self._torch_output(index))
+            else:
+                made.append(array_over(each, array.data, shape, self._owned))
         return made
+
+    def _torch_output(self, index: int) -> Any:
+        managed = ctypes.c_void_p()
+        lib.anello_named_dlpack(self._owned.handle, index, ctypes.byref(managed))
+        return dlpack.to_torch(managed.value or 0)
 
     def rows(self, index: int, ranks: int) -> Tuple[int, ...]:
         """Of an allgather or alltoall that is complete: the rows of each rank in output `index`."""

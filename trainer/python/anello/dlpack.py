@@ -1,7 +1,8 @@
-"""DLPack: tensors of any library as they lie in memory, and memory of the engine as a tensor of any library."""
+"""DLPack: tensors of any library as they lie in memory, and memory of the engine as a tensor of torch."""
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any, Tuple
 
 from ._library import C, lib
@@ -12,6 +13,7 @@ DTYPES = {(2, 16): C.F16, (4, 16): C.BF16, (2, 32): C.F32, (2, 64): C.F64, (0, 8
           (6, 8): C.BOOL}
 _TYPE_OF = {dtype: code for code, dtype in DTYPES.items()}
 CPU = 1
+_UNSIGNED, _BOOL = 1, 6
 
 
 class Tensor(ctypes.Structure):
@@ -45,12 +47,23 @@ def read(capsule: Any) -> Tensor:
     return Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
 
 
-def zeros(dtype: int, count: int) -> Any:
-    """A capsule of one dimension of zeros, in memory that other ranks of the host can read.
+def to_torch(managed: int) -> Any:
+    """The tensor of torch of a DLManagedTensor.
 
-    The consumer frees it without Python, so the tensor may outlive the interpreter. torch.frombuffer, which needs
-    Python for that, would block for ever then.
+    torch frees it without Python, so it may outlive the interpreter, in the rest of a graph. A tensor of
+    torch.frombuffer needs Python for that, and would block for ever.
     """
+    torch = sys.modules["torch"]
+    given = Tensor.from_address(managed)
+    is_bool = given.code == _BOOL
+    if is_bool:
+        given.code = _UNSIGNED  # torch 1.13 takes no other
+    made = torch.utils.dlpack.from_dlpack(_new_capsule(managed, b"dltensor", None))
+    return made.view(torch.bool) if is_bool else made
+
+
+def zeros(dtype: int, count: int) -> Any:
+    """A flat tensor of torch of zeros, in memory that other ranks of the host read where it lies."""
     memory = ctypes.c_void_p()
     lib.anello_allocate(_HEAD_BYTES + count * lib.anello_dtype_size(dtype), ctypes.byref(memory))
     address = memory.value or 0
@@ -60,7 +73,7 @@ def zeros(dtype: int, count: int) -> Any:
     block.tensor.code, block.tensor.bits, block.tensor.lanes = *_TYPE_OF[dtype], 1
     block.tensor.shape, block.tensor.strides = _pointers(block)
     block.deleter = ctypes.cast(lib.anello_deallocate, ctypes.c_void_p)
-    return _new_capsule(address, b"dltensor", None)
+    return to_torch(address)
 
 
 def _pointers(block: _Block) -> Tuple[Any, Any]:

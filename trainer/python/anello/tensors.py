@@ -88,16 +88,10 @@ def empty_like(tensor: Any, shape: Sequence[int]) -> Any:
     raise TypeError(f"cannot make a {type(tensor).__name__} for the result: give out=")
 
 
-def from_memory(like: Any, address: int, shape: Sequence[int], owner: Any) -> Any:
-    """A tensor of the library and type of `like` over memory that lives as long as `owner`; not a copy."""
-    count = math.prod(shape)
-    made = empty_like(like, () if count else shape)
-    if count == 0:
-        return made
-    memory = (ctypes.c_char * (count * view(made).item_bytes)).from_address(address)
+def array_over(like: Any, address: int, shape: Sequence[int], owner: Any) -> Any:
+    """A numpy array of the type of `like` over memory that lives as long as `owner`; not a copy."""
+    memory = (ctypes.c_char * (math.prod(shape) * like.itemsize)).from_address(address)
     memory.owner = owner  # Python keeps it as long as the memory
-    if is_torch(like):
-        return sys.modules["torch"].frombuffer(memory, dtype=like.dtype).view(tuple(shape))
     return sys.modules["numpy"].frombuffer(memory, like.dtype).reshape(tuple(shape))
 
 

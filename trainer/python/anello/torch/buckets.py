@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Type
 
 import torch
-import torch.utils.dlpack
 
 from .. import dlpack
 from ..tensors import view
@@ -115,7 +114,7 @@ class Bucket:
 
 def _zeros(like: torch.Tensor, count: int) -> torch.Tensor:
     """A flat tensor of the type of `like` that ranks of the same host read where it lies."""
-    return torch.utils.dlpack.from_dlpack(dlpack.zeros(view(like.detach().new_empty(1)).dtype, count))
+    return dlpack.zeros(view(like.detach().new_empty(1)).dtype, count)
 
 
 class SparseBucket(Bucket):

@@ -1,0 +1,68 @@
+#include "rendezvous/c_api/dlpack.hpp"
+
+#include <utility>
+
+namespace anello::c_api {
+namespace {
+
+// The structs of DLPack before its version 1.0, which every library takes.
+struct DLTensor {
+  void* data;
+  std::int32_t device_type, device_id;
+  std::int32_t ndim;
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+  std::int64_t *shape, *strides;
+  std::uint64_t byte_offset;
+};
+struct DLManagedTensor {
+  DLTensor tensor;
+  void* context;
+  void (*deleter)(DLManagedTensor*);
+};
+
+struct Managed {
+  DLManagedTensor tensor;
+  std::vector<std::int64_t> shape;
+  std::shared_ptr<const void> owner;
+};
+
+enum Code : std::uint8_t { kSigned, kUnsigned, kFloat, kBfloat = 4, kBool = 6 };
+
+Code code_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+    case DType::f32:
+    case DType::f64:
+      return kFloat;
+    case DType::bf16:
+      return kBfloat;
+    case DType::boolean:
+      return kBool;
+    case DType::i8:
+    case DType::i16:
+    case DType::i32:
+    case DType::i64:
+      return kSigned;
+    default:
+      return kUnsigned;
+  }
+}
+
+}  // namespace
+
+void* to_dlpack(const agenda::ArrayView& array, std::shared_ptr<const void> owner) {
+  constexpr std::int32_t kHostMemory = 1;
+  auto* const made = new Managed{{}, {array.shape.begin(), array.shape.end()}, std::move(owner)};
+  DLTensor& tensor = made->tensor.tensor;
+  tensor = {.data = array.data, .device_type = kHostMemory, .lanes = 1};
+  tensor.ndim = std::int32_t(made->shape.size());
+  tensor.shape = made->shape.data();  // without strides: contiguous, in row-major order
+  tensor.code = code_of(array.dtype);
+  tensor.bits = std::uint8_t(8 * size_bytes(array.dtype));
+  made->tensor.context = made;
+  made->tensor.deleter = [](DLManagedTensor* self) { delete static_cast<Managed*>(self->context); };
+  return &made->tensor;
+}
+
+}  // namespace anello::c_api

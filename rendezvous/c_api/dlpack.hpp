@@ -1,0 +1,12 @@
+// Results of named operations as tensors of DLPack, which other libraries take without a copy.
+#pragma once
+#include <memory>
+
+#include "ring/agenda/request.hpp"
+
+namespace anello::c_api {
+
+// A DLManagedTensor over an array in host memory. It keeps `owner` until its deleter is called, by any thread.
+void* to_dlpack(const agenda::ArrayView& array, std::shared_ptr<const void> owner);
+
+}  // namespace anello::c_api
