@@ -1,0 +1,54 @@
+"""A DataLoader's workers are children of fork(): they must not keep a dead rank's connections open."""
+import os
+import signal
+import subprocess
+import sys
+
+RANK = """
+import os, pathlib, sys, time, anello, torch
+
+def get(key, seconds):
+    end = time.monotonic() + seconds
+    while not (folder / key).exists():
+        if time.monotonic() > end: raise TimeoutError(key)
+        time.sleep(0.01)
+    return (folder / key).read_text()
+
+def put(key, value):
+    (folder / f"{key}.{rank}").write_text(value)
+    (folder / f"{key}.{rank}").rename(folder / key)
+
+class Slow(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, index):
+        if index > 0: time.sleep(600)  # longer than the test, also for the worker that looks for its parent
+        return index
+
+rank, folder = int(sys.argv[1]), pathlib.Path(sys.argv[2])
+world = anello.init_through(rank, 2, put, get, settings=["ANELLO_SILENCE_LIMIT=0"])
+batches = iter(torch.utils.data.DataLoader(Slow(), num_workers=2))
+next(batches)
+world.barrier()
+if rank == 1:
+    os.kill(os.getpid(), 9)
+begun = time.monotonic()
+try: world.barrier()
+except anello.RankFailed as error:
+    print(f"told after {time.monotonic() - begun:.3f} s", flush=True)
+    (folder / "told").write_text(f"rank {error.rank} {error.code}")
+os._exit(0)
+"""
+
+
+def test_a_rank_that_dies_with_living_workers_is_told_at_once(tmp_path):
+    # Without a launcher, which would tell it too, and without a limit of silence: only the connections can.
+    ranks = [subprocess.Popen([sys.executable, "-c", RANK, str(rank), str(tmp_path)], start_new_session=True)
+             for rank in range(2)]
+    try:
+        ranks[0].wait(timeout=60)
+        assert (tmp_path / "told").read_text() == "rank 1 rank_dead"
+    finally:
+        for each in ranks:
+            os.killpg(each.pid, signal.SIGKILL)  # with its workers
+            each.wait()
