@@ -1,5 +1,6 @@
 #include "rendezvous/protocol.hpp"
 
+#include "rendezvous/delta_coding.hpp"
 #include "ring/base/check.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
@@ -35,8 +36,8 @@ void write(Writer& out, const Assigned& assigned) {
   out.str(assigned.host).u64(assigned.incarnation);
 }
 void write(Writer& out, const Gathered& gathered) {
-  out.u8(std::uint8_t(Kind::gathered)).u32(std::uint32_t(gathered.blobs.size()));
-  for (const std::string& blob : gathered.blobs) out.str(blob);
+  out.u8(std::uint8_t(Kind::gathered));
+  write_deltas(out, gathered.blobs);
 }
 void write(Writer& out, const Failed& failed) {
   out.u8(std::uint8_t(Kind::failed)).u8(std::uint8_t(failed.code)).i32(failed.rank);
@@ -102,17 +103,6 @@ Assigned read_assigned(Reader& in) {
   return assigned;
 }
 
-Gathered read_gathered(Reader& in) {
-  Gathered gathered;
-  const std::uint32_t count = in.u32();
-  constexpr std::size_t kLengthBytes = 4;
-  if (count > kMaxRanks || count > in.left() / kLengthBytes)
-    throw Error(ErrorCode::protocol, text("rendezvous message: claims ", count, " blobs in ", in.left(), " bytes"));
-  gathered.blobs.reserve(count);
-  for (std::uint32_t i = 0; i < count; i++) gathered.blobs.push_back(in.str(kMaxBlobBytes));
-  return gathered;
-}
-
 Failed read_failed(Reader& in) {
   Failed failed;
   failed.code = ErrorCode(bounded("error code", in.u8(), int(ErrorCode::invalid_argument), int(ErrorCode::device)));
@@ -143,7 +133,7 @@ Reply read_reply(Reader& in) {
     case Kind::assigned:
       return read_assigned(in);
     case Kind::gathered:
-      return read_gathered(in);
+      return Gathered{read_deltas(in, {kMaxRanks, kMaxBlobBytes, kMaxReplyBytes})};
     case Kind::failed:
       return read_failed(in);
     default:

@@ -16,7 +16,7 @@ inline constexpr int kMaxRanks = 1 << 20;
 inline constexpr std::size_t kMaxNameBytes = 255;
 inline constexpr std::size_t kMaxBlobBytes = 64 << 10;
 inline constexpr std::size_t kMaxReasonBytes = 4096;
-// Limits of a whole body: to the server, and from it.
+// Limits of a whole body: to the server, and from it. The latter is also that of all blobs of an exchange.
 inline constexpr std::size_t kMaxRequestBytes = kMaxBlobBytes + 64;
 inline constexpr std::size_t kMaxReplyBytes = 256 << 20;
 
@@ -49,7 +49,7 @@ struct Assigned {
   std::uint64_t incarnation = 0;  // of the server; random
 };
 struct Gathered {
-  std::vector<std::string> blobs;  // by rank
+  std::vector<std::string> blobs;  // by rank; what is equal in them travels once (rendezvous/delta_coding.hpp)
 };
 struct Failed {  // the start-up has failed
   ErrorCode code = ErrorCode::rendezvous;

@@ -14,12 +14,13 @@ constexpr double kQuotaUnits = 1000;  // of a core
 
 }  // namespace
 
+// From what is equal on all ranks to what is equal on a host, then what is not, then again what is equal on all: the
+// rendezvous sends only what differs between one rank and the next.
 std::string encode(const PeerInfo& me) {
   Writer writer;
   writer.str(me.version).u64(me.plans).str(me.endpoint.host.substr(0, kMaxHostBytes));
-  writer.str(me.endpoint.address).u16(me.endpoint.port).str(me.settings);
-  writer.i32(me.node_rank).str(me.cores.allowed).u64(std::uint64_t(me.cores.quota * kQuotaUnits)).str(me.memory);
-  writer.str(me.table);
+  writer.i32(me.node_rank).str(me.memory).str(me.endpoint.address).u16(me.endpoint.port);
+  writer.str(me.cores.allowed).u64(std::uint64_t(me.cores.quota * kQuotaUnits)).str(me.table).str(me.settings);
   return std::move(writer).take();
 }
 
@@ -54,14 +55,14 @@ PeerInfo decode_peer_info(std::string_view bytes) {
   them.version = reader.str(kMaxVersionBytes);
   them.plans = reader.u64();
   them.endpoint.host = reader.str(kMaxHostBytes);
+  them.node_rank = reader.i32();
+  them.memory = reader.str(kMaxMemoryBytes);
   them.endpoint.address = reader.str(kMaxHostBytes);
   them.endpoint.port = reader.u16();
-  them.settings = reader.str(kMaxSettingsBytes);
-  them.node_rank = reader.i32();
   them.cores.allowed = reader.str(kMaxCoreBytes);
   them.cores.quota = double(reader.u64()) / kQuotaUnits;
-  them.memory = reader.str(kMaxMemoryBytes);
   them.table = reader.str(PeerInfo::kMaxTableBytes);
+  them.settings = reader.str(kMaxSettingsBytes);
   reader.finish();
   return them;
 }
