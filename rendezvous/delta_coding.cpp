@@ -40,28 +40,37 @@ std::string read_delta(Reader& in, std::string_view before, std::size_t max_byte
 }  // namespace
 
 void write_deltas(Writer& out, const std::vector<std::string>& texts) {
-  out.u32(std::uint32_t(texts.size()));
+  std::size_t written = texts.size();
+  while (written > 1 && texts[written - 1] == texts[written - 2]) written--;
+  out.u32(std::uint32_t(texts.size())).u32(std::uint32_t(written));
   std::string_view before;
-  for (const std::string& now : texts) {
-    write_delta(out, before, now);
-    before = now;
+  for (std::size_t i = 0; i < written; i++) {
+    write_delta(out, before, texts[i]);
+    before = texts[i];
   }
 }
 
 std::vector<std::string> read_deltas(Reader& in, const DeltaLimits& limits) {
-  const std::uint32_t count = in.u32();
-  if (count > limits.texts || count > in.left() / kMinDeltaBytes)
+  const std::size_t count = in.u32(), written = in.u32();
+  if (count > limits.texts || written > count || written > in.left() / kMinDeltaBytes || (written == 0 && count > 0))
     throw Error(ErrorCode::protocol, text("rendezvous message: claims ", count, " blobs in ", in.left(), " bytes"));
   std::vector<std::string> texts;
-  texts.reserve(count);
   std::size_t all_bytes = 0;
-  for (std::uint32_t i = 0; i < count; i++) {
-    texts.push_back(read_delta(in, texts.empty() ? std::string_view() : texts.back(), limits.text_bytes));
-    all_bytes += texts.back().size();
-    if (texts.back().size() > limits.text_bytes || all_bytes > limits.all_bytes)
-      throw Error(ErrorCode::protocol,
-                  text("rendezvous message: blob ", i, " has ", texts.back().size(), " bytes, and all before it ",
-                       all_bytes - texts.back().size(), ", more than allowed"));
+  const auto require_room = [&](std::size_t copies, std::size_t bytes) {
+    if (bytes <= limits.text_bytes && copies * bytes <= limits.all_bytes - all_bytes) return;
+    throw Error(ErrorCode::protocol, text("rendezvous message: ", copies, " blobs of ", bytes, " bytes after ",
+                                          all_bytes, " bytes of others are more than allowed"));
+  };
+  for (std::size_t i = 0; i < written; i++) {
+    std::string now = read_delta(in, texts.empty() ? std::string_view() : texts.back(), limits.text_bytes);
+    require_room(1, now.size());
+    all_bytes += now.size();
+    texts.push_back(std::move(now));
+  }
+  if (count > written) {
+    require_room(count - written, texts.back().size());
+    const std::string last = texts.back();
+    texts.resize(count, last);
   }
   return texts;
 }

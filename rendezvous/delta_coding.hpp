@@ -1,6 +1,6 @@
 // Delta coding: texts that differ little from each other, each as what it does not share with the one before at its
 // beginning and its end. So what is equal in all of them travels once, wherever it stands, without a list of what that
-// is. Pure.
+// is; and if all are equal, as in a barrier, their number does not count. Pure.
 #pragma once
 #include <string>
 #include <vector>

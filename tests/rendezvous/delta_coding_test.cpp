@@ -39,8 +39,9 @@ std::string not_read(std::string_view bytes, const DeltaLimits& limits = kDeltaL
 
 TEST(DeltaCoding, texts_come_back_as_they_were) {
   const std::string nul("a\0b", 3), lengthy(200'000, 'x');
-  for (const Texts& texts : {Texts{}, Texts{""}, Texts{"", "", ""}, Texts{"aa", "aaa", "a", "aaaa", "baa", "aab"},
-                             Texts{nul, nul + nul, nul}, Texts{lengthy, lengthy + "y", "y" + lengthy, lengthy}})
+  for (const Texts& texts :
+       {Texts{}, Texts{""}, Texts{"", "", ""}, Texts{"a", "b", "b", "b"}, Texts{"aa", "aaa", "a", "aaaa", "baa", "aab"},
+        Texts{nul, nul + nul, nul}, Texts{lengthy, lengthy + "y", "y" + lengthy, lengthy}})
     EXPECT_EQ(deltas_of(written(texts)), texts);
   Random random(3);
   for (int round = 0; round < 500; round++) {
@@ -55,12 +56,17 @@ TEST(DeltaCoding, what_is_equal_travels_once_at_either_end) {
   const std::string first(300, 'f'), last(300, 'l');
   const std::size_t two = written({first + "1" + last, first + "2" + last}).size();
   EXPECT_EQ(two - written({first + "1" + last}).size(), 8u + 1);
+  EXPECT_EQ(written(Texts(1000)).size(), written(Texts(1)).size());
 }
 
 TEST(DeltaCoding, what_is_not_there_is_refused) {
-  Writer deltas;
-  deltas.u32(2).u16(0).u16(0).str("abc").u16(2).u16(2).str("");
+  Writer deltas, repeated_nothing, more_than_all;
+  deltas.u32(2).u32(2).u16(0).u16(0).str("abc").u16(2).u16(2).str("");
   EXPECT_THAT(not_read(deltas.bytes()), HasSubstr("refers to 2 + 2 bytes of a text that has 3"));
+  repeated_nothing.u32(2).u32(0);
+  EXPECT_THAT(not_read(repeated_nothing.bytes()), HasSubstr("claims 2 blobs in 0 bytes"));
+  more_than_all.u32(1).u32(2).u16(0).u16(0).str("").u16(0).u16(0).str("");
+  EXPECT_THAT(not_read(more_than_all.bytes()), HasSubstr("claims 1 blobs in 16 bytes"));
 }
 
 // A few bytes may not stand for many gigabytes.
@@ -68,9 +74,9 @@ TEST(DeltaCoding, what_texts_would_take_is_bounded) {
   const Texts texts(100, std::string(1000, 'x'));
   EXPECT_THAT(not_read(written(texts), {99, 1000, 100'000}), HasSubstr("claims 100 blobs"));
   EXPECT_THAT(not_read(written(texts), {100, 999, 100'000}), HasSubstr("claims 1000 bytes where 999 are allowed"));
-  EXPECT_THAT(not_read(written(texts), {100, 1000, 99'999}), HasSubstr("blob 99 has 1000 bytes"));
+  EXPECT_THAT(not_read(written(texts), {100, 1000, 99'999}), HasSubstr("99 blobs of 1000 bytes after 1000 bytes"));
   EXPECT_EQ(not_read(written(texts), {100, 1000, 100'000}), "accepted");
-  EXPECT_THAT(not_read(written({"ab", "abc", "abcd"}), {100, 3, 100}), HasSubstr("blob 2 has 4 bytes"));
+  EXPECT_THAT(not_read(written({"ab", "abc", "abcd"}), {100, 3, 100}), HasSubstr("1 blobs of 4 bytes after 5"));
 }
 
 }  // namespace

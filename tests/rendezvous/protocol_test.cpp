@@ -118,7 +118,7 @@ TEST(Protocol, ValuesOutOfRangeAreRefusedByName) {
 // A claimed length or count costs nothing before the bytes are there.
 TEST(Protocol, ClaimsAreCheckedBeforeMemoryIsTaken) {
   Writer blobs, blob;
-  blobs.u8(18).u32(kMaxRanks).raw("only this");
+  blobs.u8(18).u32(kMaxRanks).u32(kMaxRanks).raw("only this");
   EXPECT_THAT(refusal(decode_reply, blobs.bytes()), HasSubstr("claims 1048576 blobs in 9 bytes"));
   blob.u8(2).u32(0xffffffff).raw("only this");
   EXPECT_THAT(refusal(decode_request, blob.bytes()), HasSubstr("claims 4294967295 bytes where 65536 are allowed"));

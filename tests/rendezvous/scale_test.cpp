@@ -1,19 +1,32 @@
 // Worlds of many ranks: the bytes that their start takes, counted, and a start of many light clients.
 #include <gmock/gmock.h>
 
+#include <sys/resource.h>
+
 #include <anello/version.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/use_awaitable.hpp>
+#include <asio/write.hpp>
 #include <iostream>
 
 #include "rendezvous/protocol.hpp"
+#include "rendezvous/server.hpp"
 #include "ring/algorithms/fingerprint.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
+#include "ring/net/auth.hpp"
+#include "ring/net/handshake.hpp"
+#include "ring/net/message_channel.hpp"
 #include "ring/world/peer_info.hpp"
+#include "tests/support/random.hpp"
 
 namespace anello::rendezvous {
 namespace {
 
+using asio::ip::tcp;
+
 constexpr int kRanksOfAHost = 8;
+constexpr std::chrono::milliseconds kScalePatience{60000};
 
 // What rank `rank` tells the others, on hosts as they are in clusters, with cores of its own.
 std::string blob_of(int rank) {
@@ -51,6 +64,89 @@ TEST_P(BytesOfAStart, hold_what_is_equal_on_all_ranks_once) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, BytesOfAStart, testing::Values(4, 64, 1024, 16384));
+
+// Many ranks' connections to a server, on one thread. They speak the protocol and have no world.
+class LightClients {
+ public:
+  LightClients(std::uint16_t port, std::string secret, int count)
+      : server_(asio::ip::address_v4::loopback(), port), secret_(std::move(secret)), count_(count) {}
+
+  // Joins, exchanges and leaves on all of them at once. Throws what one of them throws.
+  void start() {
+    for (int rank = 0; rank < count_; rank++)
+      asio::co_spawn(context_, start_one(rank), [this](std::exception_ptr error) {
+        if (error && !thrown_) thrown_ = std::move(error);
+      });
+    context_.run();
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+  std::size_t received_bytes() const { return received_bytes_; }
+  const std::vector<std::string>& blobs() const { return blobs_; }  // as rank 0 received them
+
+ private:
+  asio::awaitable<void> start_one(int rank) {
+    tcp::socket socket(context_);
+    co_await socket.async_connect(server_, asio::use_awaitable);
+    const net::Credentials credentials{"default", secret_};
+    const net::Claim claim{net::Role::rendezvous, 0, rank, -1};
+    co_await connect_handshake(socket, credentials, claim, kScalePatience);
+    Join join{"node", "kernel", "127.0.0.1", std::uint32_t(rank)};
+    join.rank = rank;
+    join.size = count_;
+    std::string reply;
+    const std::string joining = net::framed(encode(Request(join)));
+    co_await ask(socket, joining, reply);
+    const std::string own_blob = net::framed(encode(Request(Contribution{blob_of(rank)})));
+    co_await ask(socket, own_blob, reply);
+    if (rank == 0) blobs_ = std::get<Gathered>(decode_reply(reply)).blobs;
+    const std::string barrier = net::framed(encode(Request(Contribution{})));
+    co_await ask(socket, barrier, reply);
+    const std::string leaving = net::framed(encode(Request(Leave{})));
+    co_await asio::async_write(socket, asio::buffer(leaving), asio::use_awaitable);
+  }
+
+  asio::awaitable<void> ask(tcp::socket& socket, const std::string& request, std::string& reply) {
+    co_await asio::async_write(socket, asio::buffer(request), asio::use_awaitable);
+    reply = co_await net::read_message(socket, kMaxReplyBytes);
+    received_bytes_ += reply.size();
+  }
+
+  const tcp::endpoint server_;
+  const std::string secret_;  // empty in a build without authentication
+  const int count_;
+  asio::io_context context_;
+  std::exception_ptr thrown_;
+  std::size_t received_bytes_ = 0;
+  std::vector<std::string> blobs_;
+};
+
+// Both ends of each connection are in this process.
+void allow_descriptors(rlim_t count) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  ASSERT_GE(limit.rlim_max, count) << "the hard limit of open files (ulimit -Hn) is too low";
+  limit.rlim_cur = std::max(limit.rlim_cur, count);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+TEST(ManyClients, join_exchange_and_leave) {
+  const int ranks = 1024 / kSlowdown;
+  allow_descriptors(rlim_t(2 * ranks + 100));
+  const std::string secret = net::make_secret();
+  RendezvousServer server({.secret = secret, .size = ranks, .start_timeout = kScalePatience});
+  LightClients clients(server.port(), secret, ranks);
+  const auto began = std::chrono::steady_clock::now();
+  clients.start();
+  ASSERT_TRUE(server.wait_until_over(kScalePatience));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  std::cout << ranks << " ranks joined, exchanged and left in " << took.count() << " s; they received "
+            << double(clients.received_bytes()) / 1e6 << " MB\n";
+  EXPECT_EQ(server.stats().worlds_formed, 1);
+  ASSERT_EQ(clients.blobs().size(), std::size_t(ranks));
+  for (int rank = 0; rank < ranks; rank++) EXPECT_EQ(clients.blobs()[std::size_t(rank)], blob_of(rank));
+  EXPECT_LE(clients.received_bytes(), std::size_t(ranks) * std::size_t(ranks) * 64 + std::size_t(ranks) * 1024);
+  EXPECT_LE(took, std::chrono::minutes(2));
+}
 
 }  // namespace
 }  // namespace anello::rendezvous
