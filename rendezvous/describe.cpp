@@ -19,6 +19,16 @@ std::string describe(const Join& join) {
   return text("rank ", join.rank, " (", join.host, ", pid ", join.pid, ")");
 }
 
+std::string claimed_twice(const Join& first, const Join& second) {
+  const auto process = [](const Join& one) {
+    return text(one.host, " (pid ", one.pid, ", address ", one.address, ")");
+  };
+  return text("rank ", second.rank, " is claimed twice: by ", process(first), " and by ", process(second),
+              "; either one of them is of another job that uses the same rendezvous, or of an earlier one that has not "
+              "ended: end it, and give each job its own ANELLO_JOB, MASTER_PORT or server; or this job gave two "
+              "processes one rank (ANELLO_RANK, RANK)");
+}
+
 std::string seconds(std::chrono::milliseconds duration) {
   return text(double(duration.count()) / 1000, " s");
 }

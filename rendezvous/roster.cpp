@@ -15,8 +15,11 @@ using std::chrono::milliseconds;
 
 Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
   if (phase_ == Phase::starting) {
-    const std::string message = text("the world of ", size_, " is complete and starting; ", describe(join),
-                                     " is one rank too many, or was restarted too early");
+    const auto holder = ranks_.find(join.rank);
+    const std::string why = holder == ranks_.end() ? text(describe(join), " is one rank too many")
+                                                   : claimed_twice(members_.at(holder->second).join, join);
+    const std::string message =
+        text("the world of ", size_, " is complete and starting; ", why, ", or this process was restarted too early");
     return {{{id}, Failed{ErrorCode::rendezvous, join.rank, message}}};
   }
   if (members_.empty()) {
@@ -55,10 +58,7 @@ std::string Roster::conflict(const Join& join) const {
     return text(describe(join), " was started for a world of ", join.size, ", but ", size_from_, " expects ", size_);
   if (join.rank >= size_) return text(describe(join), ": the ranks of this world are 0 to ", size_ - 1);
   const auto claimed = ranks_.find(join.rank);
-  if (claimed == ranks_.end()) return {};
-  const Join& first = members_.at(claimed->second).join;
-  return text("rank ", join.rank, " is claimed twice: by ", first.host, " (pid ", first.pid, ") and by ", join.host,
-              " (pid ", join.pid, "); ANELLO_RANK must differ");
+  return claimed == ranks_.end() ? "" : claimed_twice(members_.at(claimed->second).join, join);
 }
 
 Roster::Sends Roster::start(Time now) {

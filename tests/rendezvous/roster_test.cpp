@@ -91,9 +91,22 @@ TEST(Roster, TwoClaimantsOfARankEndTheStartUpAndAreNamed) {
   const auto sends = roster.joined(3, second, kStart);
   EXPECT_THAT(sends[0].to, UnorderedElementsAre(1, 2, 3));
   EXPECT_THAT(failure(sends).message,
-              AllOf(HasSubstr("rank 1 is claimed twice: by a (pid 1"), HasSubstr("and by b (pid 4242)")));
+              AllOf(HasSubstr("rank 1 is claimed twice: by a (pid 1"),
+                    HasSubstr(", address 10.0.0.97) and by b (pid 4242, address 10.0.0.98)"),
+                    HasSubstr("another job that uses the same rendezvous"), HasSubstr("ANELLO_JOB, MASTER_PORT")));
   EXPECT_EQ(failure(sends).code, ErrorCode::configuration);
   EXPECT_EQ(roster.members(), 0u);
+}
+
+TEST(Roster, ASecondClaimantOfAStartingWorldIsRefusedAlone) {
+  Roster roster(2, kPatience);
+  roster.joined(1, on("a", 0), kStart);
+  roster.joined(2, on("b", 1), kStart);
+  const auto sends = roster.joined(3, on("c", 1), kStart);
+  EXPECT_THAT(sends[0].to, UnorderedElementsAre(3));
+  EXPECT_THAT(failure(sends).message,
+              AllOf(HasSubstr("complete and starting"), HasSubstr("by b (pid"), HasSubstr("and by c (pid")));
+  EXPECT_EQ(roster.members(), 2u);
 }
 
 TEST(Roster, SizesMustAgree) {
