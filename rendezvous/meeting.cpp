@@ -45,6 +45,12 @@ bool means_this_host(const std::string& host) {
   return host == "localhost" || net::is_loopback(host);
 }
 
+// Variables that somebody set by hand may be missing on some ranks. Those with LOCAL_WORLD_SIZE look for the job on
+// their host, the others at MASTER_ADDR.
+bool serves_both_ways(const Placement& way) {
+  return way.way == Way::master && way.exported && way.serves;
+}
+
 std::vector<std::uint16_t> any_port(const Settings& settings) {
   return settings.port_range.empty() ? std::vector<std::uint16_t>{0} : job_ports(settings.job, settings.port_range);
 }
@@ -93,7 +99,7 @@ bool Meeting::meet(const Placement& way, const MeetingHooks& hooks) {
       meet_in(*space);
       return true;
     }
-    if (way.one_host) {
+    if (way.one_host && !serves_both_ways(way)) {
       meet_on_this_host(way);
       return true;
     }
@@ -107,9 +113,11 @@ bool Meeting::meet(const Placement& way, const MeetingHooks& hooks) {
     if (way.way != Way::first_host) return false;
   }
   secret_ = read_any_secret(settings_);
-  if (secret_.empty() && !means_this_host(way.host))
-    return refuse("there is no secret in " + home_secret_path(),
-                  "`anello secret` makes one, if all hosts share that folder; ANELLO_SECRET_FILE names another one");
+  if (secret_.empty() && !on_loopback_)
+    return refuse(
+        "there is no secret in " + home_secret_path(),
+        text("`anello secret` makes one, if all hosts share that folder; ANELLO_SECRET_FILE names another one",
+             way.exported ? "; if all ranks are on this host, set LOCAL_WORLD_SIZE for all of them" : ""));
   if (secret_.empty())
     meet_on_this_host(way);
   else
@@ -238,6 +246,8 @@ void Meeting::meet_at(const Placement& way) {
     start_server(net::any_address(), ports, true);
     ports = {server_->port()};
   }
+  if (serves_both_ways(way)) local_listener_ = std::make_unique<LocalListener>(invitation(kLoopback), server_is_open());
+  settings_.rendezvous.clear();
   for (const std::uint16_t port : ports)
     settings_.rendezvous += text(settings_.rendezvous.empty() ? "" : ",", net::host_port(way.host, port));
 }

@@ -32,6 +32,7 @@ constexpr int kMe = 1000, kOther = 2000;
 struct TestJob {
   int size = 3;
   Placement way = {.launcher = "Slurm step 7.0", .size = 3, .way = Way::first_host, .host = "127.0.0.1"};
+  std::set<int> on_one_host;  // ranks that have LOCAL_WORLD_SIZE
   Settings settings;
   FakeMunged munged;
   FakeManager manager{3};
@@ -45,6 +46,7 @@ struct TestJob {
     JoinPlan out{settings, false, {way}};
     out.ways[0].rank = out.settings.rank = rank;
     out.ways[0].serves = rank == 0;
+    out.ways[0].one_host |= on_one_host.contains(rank);
     out.settings.size = size;
     return out;
   }
@@ -98,6 +100,19 @@ TEST(Meeting, OnOneHostWithoutASecret) {
   EXPECT_THAT(job.join_all(), kAllJoined);
   job.way = {.launcher = "Slurm step 7.1", .size = 3, .way = Way::first_host, .job = job.way.job, .one_host = true};
   EXPECT_THAT(job.join_all(), kAllJoined);
+}
+
+// LOCAL_WORLD_SIZE may be set for some ranks only.
+TEST(Meeting, AtAMasterOfWhichOnlySomeRanksKnowThatItIsTheirHost) {
+  const Scratch scratch;
+  for (const std::set<int>& told : {std::set{0}, std::set{1}, std::set{0, 2}, std::set{1, 2}}) {
+    TestJob job(text("-", *told.begin(), "-", told.size()));
+    job.way.way = Way::master;
+    job.way.exported = true;
+    job.on_one_host = told;
+    job.settings.secret_file = scratch.put_privately("secret", "a secret");
+    EXPECT_THAT(job.join_all(), kAllJoined);
+  }
 }
 
 // Rank 0 knows its host as localhost, the others by another name.
