@@ -22,8 +22,11 @@ using asio::ip::tcp;
 
 namespace {
 
-constexpr std::chrono::milliseconds kConnectLimit{2000}, kPause{200};
-// The launcher listens before it starts agents. An agent that does not find it may be the rest of a job that is over.
+// While strangers fill the launcher's queue, the system drops what arrives; a new attempt comes sooner than the
+// system's own, and may find a place.
+constexpr std::chrono::milliseconds kConnectLimit{500}, kPause{100};
+// For each lane. The launcher listens before it starts agents. An agent that does not find it may be the rest of a job
+// that is over.
 constexpr std::chrono::milliseconds kLimit{4000};
 
 // The launcher is likeliest where ssh came from; behind a jump host it is not.
@@ -72,16 +75,15 @@ Descriptor connect_lane(const AgentTask& task, int number, const std::string& ad
   return Descriptor(socket.release());
 }
 
-}  // namespace
-
-AgentConnection connect_to_launcher(const AgentTask& task, int number) {
-  const std::vector<std::string> addresses = addresses_to_try(task);
+// The address that answers becomes the first.
+Descriptor find_launcher(const AgentTask& task, int number, std::vector<std::string>& addresses, std::uint32_t lane) {
   const auto deadline = std::chrono::steady_clock::now() + kLimit;
   for (;;) {
     std::string tried;
-    for (const std::string& address : addresses) try {
-        Descriptor messages = connect_lane(task, number, address, kMessageLane);
-        return {std::move(messages), connect_lane(task, number, address, kLifelineLane)};
+    for (std::string& address : addresses) try {
+        Descriptor found = connect_lane(task, number, address, lane);
+        std::swap(address, addresses.front());
+        return found;
       } catch (const Error& error) {
         tried += text(tried.empty() ? "" : ", ", net::host_port(address, task.port), " (", error.message(), ")");
       }
@@ -90,6 +92,14 @@ AgentConnection connect_to_launcher(const AgentTask& task, int number) {
                                            "; a firewall may be in between: ANELLO_PORT_RANGE chooses ports"));
     std::this_thread::sleep_for(kPause);
   }
+}
+
+}  // namespace
+
+AgentConnection connect_to_launcher(const AgentTask& task, int number) {
+  std::vector<std::string> addresses = addresses_to_try(task);
+  Descriptor messages = find_launcher(task, number, addresses, kMessageLane);
+  return {std::move(messages), find_launcher(task, number, addresses, kLifelineLane)};
 }
 
 }  // namespace anello::launch
