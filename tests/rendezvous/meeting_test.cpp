@@ -81,6 +81,14 @@ struct TestJob {
   }
 };
 
+// Tests of ways to meet that need a secret.
+class MeetingWithASecret : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (net::make_secret().empty()) GTEST_SKIP() << "built without OpenSSL";
+  }
+};
+
 const auto kAllJoined = ::testing::ElementsAre("rank 2 of 3", "rank 1 of 3", "rank 0 of 3");
 
 TEST(Meeting, ThroughAProcessManager) {
@@ -89,7 +97,7 @@ TEST(Meeting, ThroughAProcessManager) {
   EXPECT_THAT(job.join_all(), kAllJoined);
 }
 
-TEST(Meeting, ByMunge) {
+TEST_F(MeetingWithASecret, ByMunge) {
   TestJob job;
   EXPECT_THAT(job.join_all(), kAllJoined);
 }
@@ -103,7 +111,7 @@ TEST(Meeting, OnOneHostWithoutASecret) {
 }
 
 // LOCAL_WORLD_SIZE may be set for some ranks only.
-TEST(Meeting, AtAMasterOfWhichOnlySomeRanksKnowThatItIsTheirHost) {
+TEST_F(MeetingWithASecret, AtAMasterOfWhichOnlySomeRanksKnowThatItIsTheirHost) {
   const Scratch scratch;
   for (const std::set<int>& told : {std::set{0}, std::set{1}, std::set{0, 2}, std::set{1, 2}}) {
     TestJob job(text("-", *told.begin(), "-", told.size()));
@@ -116,7 +124,7 @@ TEST(Meeting, AtAMasterOfWhichOnlySomeRanksKnowThatItIsTheirHost) {
 }
 
 // Rank 0 knows its host as localhost, the others by another name.
-TEST(Meeting, AtAMasterWithTwoNames) {
+TEST_F(MeetingWithASecret, AtAMasterWithTwoNames) {
   const std::vector<std::string> addresses = net::addresses_for_other_hosts("10.0.0.1", net::local_interfaces());
   if (addresses.empty()) GTEST_SKIP() << "this host has only loopback";
   const Scratch scratch;
@@ -166,7 +174,7 @@ class Occupant {
   std::thread thread_;
 };
 
-TEST(Meeting, PortsOfOtherProcessesArePassedOver) {
+TEST_F(MeetingWithASecret, PortsOfOtherProcessesArePassedOver) {
   TestJob job;
   const std::vector<std::uint16_t> ports = job_ports(job.way.job, "");
   const Invitation wrong{"another job", "its secret", 1, ""}, right{job.way.job, "a secret", 1, ""};
@@ -190,7 +198,7 @@ class Mute {
 };
 
 // Five seconds for each of them would be too long.
-TEST(Meeting, MutePortsTakeLittleTime) {
+TEST_F(MeetingWithASecret, MutePortsTakeLittleTime) {
   for (const Way way : {Way::first_host, Way::master}) {
     const Scratch scratch;
     TestJob job(way == Way::master ? "-master" : "-munge");
@@ -219,7 +227,7 @@ TEST(Meeting, MungeIsNotAskedWithoutEnd) {
   EXPECT_EQ(outcomes, "a secret; a secret; the connection was closed; the connection was closed; ");
 }
 
-TEST(Meeting, AnotherUserGetsNothing) {
+TEST_F(MeetingWithASecret, AnotherUserGetsNothing) {
   TestJob job;
   JoinPlan plan = job.plan(0);
   const Meeting first(plan, job.hooks(0));
@@ -268,18 +276,24 @@ TEST(Meeting, WithoutOpenSslSeveralHostsAreRefusedWithTheReason) {
   }
 }
 
-TEST(Meeting, ASecondJobOfTheSameNameIsRefused) {
+void expect_second_job_refused(const std::string& secret_file) {
+  TestJob job;
+  job.way.way = Way::master;
+  job.settings.secret_file = secret_file;
+  const Meeting first(job.plan(0), job.hooks(0));
+  EXPECT_THAT(refusal_of(job.plan(0), job.hooks(0)),
+              AllOf(HasSubstr("a job of the same name"), HasSubstr("ANELLO_JOB")));
+  job.settings.job = "other";
+  EXPECT_EQ(refusal_of(job.plan(0), job.hooks(0)), "accepted");
+}
+
+TEST(Meeting, ASecondJobOfTheSameNameIsRefusedOnOneHost) {
+  expect_second_job_refused("");
+}
+
+TEST_F(MeetingWithASecret, ASecondJobOfTheSameNameIsRefusedAtAMaster) {
   const Scratch scratch;
-  for (const std::string& secret : {std::string(), scratch.put_privately("secret", "a secret").string()}) {
-    TestJob job(secret.empty() ? "-local" : "-tcp");
-    job.way.way = Way::master;
-    job.settings.secret_file = secret;
-    const Meeting first(job.plan(0), job.hooks(0));
-    EXPECT_THAT(refusal_of(job.plan(0), job.hooks(0)),
-                AllOf(HasSubstr("a job of the same name"), HasSubstr("ANELLO_JOB")));
-    job.settings.job = "other";
-    EXPECT_EQ(refusal_of(job.plan(0), job.hooks(0)), "accepted");
-  }
+  expect_second_job_refused(scratch.put_privately("secret", "a secret").string());
 }
 
 TEST(Meeting, PortsFollowFromTheNameAndStayInTheRange) {
