@@ -21,30 +21,21 @@ struct MungeLibrary {
   static constexpr int kSuccess = 0, kSocket = 8, kUidRestriction = 9;
   using Context = void*;
 
-  Context (*ctx_create)() = nullptr;
-  void (*ctx_destroy)(Context) = nullptr;
-  const char* (*ctx_strerror)(Context) = nullptr;
-  int (*ctx_set)(Context, int option, ...) = nullptr;
-  int (*encode)(char** credential, Context, const void* bytes, int length) = nullptr;
-  int (*decode)(const char* credential, Context, void** bytes, int* length, uid_t*, gid_t*) = nullptr;
-  const char* (*strerror)(int) = nullptr;
+  const SharedLibrary library{"libmunge.so.2", "libmunge2"};
+  Context (*const ctx_create)() = library["munge_ctx_create"];
+  void (*const ctx_destroy)(Context) = library["munge_ctx_destroy"];
+  const char* (*const ctx_strerror)(Context) = library["munge_ctx_strerror"];
+  int (*const ctx_set)(Context, int option, ...) = library["munge_ctx_set"];
+  int (*const encode)(char** credential, Context, const void* bytes, int length) = library["munge_encode"];
+  int (*const decode)(const char* credential, Context, void** bytes, int* length, uid_t*,
+                      gid_t*) = library["munge_decode"];
+  const char* (*const strerror)(int) = library["munge_strerror"];
 };
 
 // Loaded once.
 const MungeLibrary& munge_library() {
-  static const MungeLibrary functions = [] {
-    const SharedLibrary loaded("libmunge.so.2", "libmunge2");
-    MungeLibrary out;
-    loaded.find("munge_ctx_create", out.ctx_create);
-    loaded.find("munge_ctx_destroy", out.ctx_destroy);
-    loaded.find("munge_ctx_strerror", out.ctx_strerror);
-    loaded.find("munge_ctx_set", out.ctx_set);
-    loaded.find("munge_encode", out.encode);
-    loaded.find("munge_decode", out.decode);
-    loaded.find("munge_strerror", out.strerror);
-    return out;
-  }();
-  return functions;
+  static const MungeLibrary library;
+  return library;
 }
 
 class LoadedMunge : public Munge {

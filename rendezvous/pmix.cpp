@@ -23,19 +23,20 @@ namespace {
 
 using std::chrono::milliseconds;
 
-struct Library {
-  decltype(&PMIx_Init) init = nullptr;
-  decltype(&PMIx_Finalize) finalize = nullptr;
-  decltype(&PMIx_Put) put = nullptr;
-  decltype(&PMIx_Commit) commit = nullptr;
-  decltype(&PMIx_Fence) fence = nullptr;
-  decltype(&PMIx_Get) get = nullptr;
-  decltype(&PMIx_Error_string) error_string = nullptr;
+struct PmixLibrary {
+  const SharedLibrary library{"libpmix.so.2", "libpmix2"};
+  const decltype(&PMIx_Init) init = library["PMIx_Init"];
+  const decltype(&PMIx_Finalize) finalize = library["PMIx_Finalize"];
+  const decltype(&PMIx_Put) put = library["PMIx_Put"];
+  const decltype(&PMIx_Commit) commit = library["PMIx_Commit"];
+  const decltype(&PMIx_Fence) fence = library["PMIx_Fence"];
+  const decltype(&PMIx_Get) get = library["PMIx_Get"];
+  const decltype(&PMIx_Error_string) error_string = library["PMIx_Error_string"];
 };
 
 struct PmixConnection : ManagerConnection {
   PmixConnection() : ManagerConnection("PMIx") {}
-  Library library;
+  std::optional<PmixLibrary> library;  // from the first connection
   pmix_proc_t self{};
   int size = 0;
   std::atomic<bool> hung = false;  // a call did not return in time and may still go on in its thread
@@ -49,19 +50,6 @@ PmixConnection& pmix_connection() {
 std::string pmix_manager_name() {
   if (environment("OMPI_COMM_WORLD_SIZE")) return "Open MPI's mpirun";
   return environment("SLURM_STEP_ID") ? "Slurm's srun" : "the process manager";
-}
-
-Library load_library() {
-  const SharedLibrary loaded("libpmix.so.2", "libpmix2");
-  Library library;
-  loaded.find("PMIx_Init", library.init);
-  loaded.find("PMIx_Finalize", library.finalize);
-  loaded.find("PMIx_Put", library.put);
-  loaded.find("PMIx_Commit", library.commit);
-  loaded.find("PMIx_Fence", library.fence);
-  loaded.find("PMIx_Get", library.get);
-  loaded.find("PMIx_Error_string", library.error_string);
-  return library;
 }
 
 // The library's calls block without a limit. One that does not return in time is left to its thread, with all that it
@@ -89,7 +77,7 @@ pmix_status_t within(milliseconds limit, Call call) {
 
 void require_success(pmix_status_t status, std::string_view attempt, ErrorCode code = ErrorCode::network) {
   if (status != PMIX_SUCCESS)
-    throw Error(code, text(pmix_manager_name(), ": ", attempt, ": ", pmix_connection().library.error_string(status)));
+    throw Error(code, text(pmix_manager_name(), ": ", attempt, ": ", pmix_connection().library->error_string(status)));
 }
 
 pmix_info_t option(const char* name) {
@@ -114,7 +102,7 @@ std::optional<pmix_value_t> get_value(pmix_rank_t rank, const std::string& key, 
   question->proc = pmix_connection().self;
   question->proc.rank = rank;
   question->key = key;
-  status = within(limit, [question, get = pmix_connection().library.get] {
+  status = within(limit, [question, get = pmix_connection().library->get] {
     const pmix_info_t here = option(PMIX_OPTIONAL);
     return get(&question->proc, question->key.c_str(), &here, 1, &question->value);
   });
@@ -137,8 +125,8 @@ class PmixSpace : public ManagerSpace {
       std::string key, value;
     };
     const auto pair = std::make_shared<Pair>(Pair{own_key(key), value});
-    const auto put = only_.library.put;
-    const auto commit = only_.library.commit;
+    const auto put = only_.library->put;
+    const auto commit = only_.library->commit;
     const pmix_status_t status = within(limit_, [pair, put, commit] {
       pmix_value_t data{};
       data.type = PMIX_STRING;
@@ -150,7 +138,7 @@ class PmixSpace : public ManagerSpace {
   }
 
   void fence() override {
-    const pmix_status_t status = within(limit_, [fence = only_.library.fence] {
+    const pmix_status_t status = within(limit_, [fence = only_.library->fence] {
       const pmix_info_t collect = option(PMIX_COLLECT_DATA);
       return fence(nullptr, 0, &collect, 1);
     });
@@ -163,7 +151,7 @@ class PmixSpace : public ManagerSpace {
       if (const auto value = get_value(pmix_rank_t(putter), own_key(key), limit_, status))
         return string_of(*value, key);
     throw Error(ErrorCode::protocol, text(pmix_manager_name(), ": no process of the job has put PMIx key '", key,
-                                          "': ", only_.library.error_string(status)));
+                                          "': ", only_.library->error_string(status)));
   }
 
  private:
@@ -181,15 +169,15 @@ class PmixSpace : public ManagerSpace {
 
 void finalize_pmix_at_exit() {
   const PmixConnection& only = pmix_connection();
-  if (only.is_own() && !only.hung) only.library.finalize(nullptr, 0);
+  if (only.is_own() && !only.hung) only.library->finalize(nullptr, 0);
 }
 
 void connect(milliseconds limit) {
   PmixConnection& only = pmix_connection();
-  only.library = load_library();
+  if (!only.library) only.library.emplace();
   const auto self = std::make_shared<pmix_proc_t>();
   const pmix_status_t connected =
-      within(limit, [self, init = only.library.init] { return init(self.get(), nullptr, 0); });
+      within(limit, [self, init = only.library->init] { return init(self.get(), nullptr, 0); });
   require_success(connected, "connecting over PMIx");
   only.opened();
   std::atexit(finalize_pmix_at_exit);

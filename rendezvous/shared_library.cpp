@@ -15,10 +15,10 @@ SharedLibrary::SharedLibrary(std::string name, const std::string& package)
                 text(name_, " cannot be loaded (", dlerror(), "); install it (Debian: ", package, ")"));
 }
 
-void* SharedLibrary::address_of(const char* symbol) const {
-  void* const address = dlsym(handle_, symbol);
-  if (!address) throw Error(ErrorCode::unsupported, text(name_, " has no function ", symbol));
-  return address;
+SharedLibrary::Function SharedLibrary::operator[](const char* name) const {
+  void* const address = dlsym(handle_, name);
+  if (!address) throw Error(ErrorCode::unsupported, text(name_, " has no function ", name));
+  return Function(address);
 }
 
 }  // namespace anello::rendezvous

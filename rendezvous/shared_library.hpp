@@ -11,15 +11,22 @@ class SharedLibrary {
   // cannot be loaded, and names the package.
   SharedLibrary(std::string name, const std::string& package);
 
+  // A function's address, which becomes a pointer of any type: in a struct, `int (*const f)(int) = library["f"]`.
+  class Function {
+   public:
+    explicit Function(void* address) : address_(address) {}
+    template <class Pointer>
+    operator Pointer() const {  // NOLINT(google-explicit-constructor)
+      return reinterpret_cast<Pointer>(address_);
+    }
+
+   private:
+    void* address_;
+  };
   // Throws Error{unsupported} that names the library and the function if it has none of that name.
-  template <class Function>
-  void find(const char* symbol, Function& function) const {
-    function = reinterpret_cast<Function>(address_of(symbol));
-  }
+  Function operator[](const char* name) const;
 
  private:
-  void* address_of(const char* symbol) const;
-
   std::string name_;
   void* handle_;
 };
