@@ -103,28 +103,41 @@ asio::awaitable<void> read_credential(tcp::socket& socket, tcp::endpoint from, m
 
 }  // namespace
 
-Invitation receive_invitation(const net::HostPort& from, Munge& munge, milliseconds limit) {
+Invitation receive_invitation(const std::vector<tcp::endpoint>& host, std::uint16_t port, Munge& munge,
+                              milliseconds limit) {
   asio::io_context context(1);
-  asio::error_code failure;
-  const auto found =
-      tcp::resolver(context).resolve(from.host, std::to_string(from.port), tcp::resolver::numeric_service, failure);
-  if (failure) throw Error(ErrorCode::network, text("to resolve '", from.host, "': ", failure.message()));
   std::exception_ptr thrown;
-  for (const auto& entry : found) {
+  for (const tcp::endpoint& address : host) {
     std::string credential;
     thrown = nullptr;
     tcp::socket socket(context);
-    asio::co_spawn(context, read_credential(socket, entry.endpoint(), limit, credential),
+    const tcp::endpoint from(address.address(), port);
+    asio::co_spawn(context, read_credential(socket, from, limit, credential),
                    [&](std::exception_ptr error) { thrown = std::move(error); });
     context.restart();
     context.run();
     if (thrown) continue;
     Invitation out = decode_invitation(munge.decode(credential));
-    out.host = entry.endpoint().address().to_string();
+    out.host = address.address().to_string();
     return out;
   }
   if (thrown) std::rethrow_exception(thrown);
-  throw Error(ErrorCode::network, text("'", from.host, "' has no address"));
+  throw Error(ErrorCode::network, "the host has no address");
+}
+
+std::vector<InvitationSource> CredentialSources::operator()() {
+  asio::error_code failure;
+  if (addresses_.empty()) addresses_ = look_up_(host_, 0, failure);
+  if (addresses_.empty()) {
+    const std::string why = failure ? failure.message() : "it has no address";
+    return {{text("to resolve '", host_, "'"),
+             [why](milliseconds) -> Invitation { throw Error(ErrorCode::network, why); }}};
+  }
+  std::vector<InvitationSource> out;
+  for (const std::uint16_t port : ports_)
+    out.push_back({net::host_port(host_, port),
+                   [this, port](milliseconds limit) { return receive_invitation(addresses_, port, munge_, limit); }});
+  return out;
 }
 
 }  // namespace anello::rendezvous

@@ -50,12 +50,12 @@ Invitation decode_invitation(std::string_view bytes) {
   return out;
 }
 
-std::optional<Invitation> find_invitation(const std::string& job, const std::vector<InvitationSource>& sources,
+std::optional<Invitation> find_invitation(const std::string& job, const InvitationSources& sources,
                                           steady_clock::time_point deadline, std::string& tried) {
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLastPause)) {
     tried.clear();
     const auto left = [&] { return std::chrono::ceil<milliseconds>(deadline - steady_clock::now()); };
-    for (const InvitationSource& source : sources) {
+    for (const InvitationSource& source : sources()) {
       const milliseconds limit = std::clamp(left(), kPatience * kFirstPause, kPatience * pause);
       if (auto found = ask(source, job, limit, tried)) return found;
     }

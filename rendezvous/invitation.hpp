@@ -24,10 +24,13 @@ struct InvitationSource {
   std::function<Invitation(std::chrono::milliseconds limit)> ask;  // throws Error if there is none, or none yet
 };
 
+// The sources of the next round: the name of a host may not be known yet.
+using InvitationSources = std::function<std::vector<InvitationSource>()>;
+
 // Asks all sources in turn, again and again, until one has the invitation to this job: the rank that invites may not
 // have come that far. Nothing after the deadline; `tried` then says what each source said last. Blocks: each source may
 // take 200 ms beyond the deadline, so that the last words are not cut short.
-std::optional<Invitation> find_invitation(const std::string& job, const std::vector<InvitationSource>& sources,
+std::optional<Invitation> find_invitation(const std::string& job, const InvitationSources& sources,
                                           std::chrono::steady_clock::time_point deadline, std::string& tried);
 
 }  // namespace anello::rendezvous

@@ -180,12 +180,14 @@ void Meeting::meet_on_this_host(const Placement& way) {
   name_job(way.job);
   if (way.serves) {
     start_own_server();
-    local_listener_ = std::make_unique<LocalListener>(invitation(kLoopback), server_is_open());
+    settings_.rendezvous = net::host_port(kLoopback, server_->port());
+    local_listener_ = std::make_unique<LocalListener>(invitation(), server_is_open());
     return;
   }
   const auto ask = [&](milliseconds limit) { return receive_local_invitation(settings_.job, limit); };
   const char* const why = way.one_host ? "" : ", because this rank has no secret file";
-  accept_invitation({{text("the local socket of user ", geteuid(), why), ask}});
+  const InvitationSource local{text("the local socket of user ", geteuid(), why), ask};
+  accept_invitation([local] { return std::vector{local}; });
 }
 
 void Meeting::meet_by_munge(const Placement& way, std::shared_ptr<Munge> munge) {
@@ -196,25 +198,18 @@ void Meeting::meet_by_munge(const Placement& way, std::shared_ptr<Munge> munge) 
   if (way.serves) {
     start_own_server();
     const CredentialListener::Limits limits{server_is_open(), kCredentialsForARank * settings_.size + kMoreCredentials};
-    const Invitation mine = invitation(way.host);
+    settings_.rendezvous = net::host_port(way.host, server_->port());
     listener_ = listen_on_first(net::any_address(), ports, [&](const net::HostPort& at) {
-      return std::make_unique<CredentialListener>(at, munge, mine, limits);
+      return std::make_unique<CredentialListener>(at, munge, invitation(), limits);
     });
     return;
   }
-  std::vector<InvitationSource> sources;
-  for (const std::uint16_t port : ports)
-    sources.push_back(
-        {net::host_port(way.host, port), [&munge = *munge, at = net::HostPort{way.host, port}](milliseconds limit) {
-           return receive_invitation(at, munge, limit);
-         }});
-  accept_invitation(sources);
+  accept_invitation(CredentialSources(way.host, ports, *munge));
 }
 
-// To this process's server, which it joins itself at `host`.
-Invitation Meeting::invitation(std::string_view host) {
-  settings_.rendezvous = net::host_port(host, server_->port());
-  return {settings_.job, secret_, server_->port(), std::string(host)};
+// To this process's server.
+Invitation Meeting::invitation() const {
+  return {settings_.job, secret_, server_->port(), {}};
 }
 
 // No more invitations when all ranks have joined: the next program of this step is to find its own server.
@@ -225,7 +220,7 @@ std::function<bool()> Meeting::server_is_open() const {
   };
 }
 
-void Meeting::accept_invitation(const std::vector<InvitationSource>& sources) {
+void Meeting::accept_invitation(const InvitationSources& sources) {
   std::string tried;
   const std::optional<Invitation> found = find_invitation(settings_.job, sources, deadline_, tried);
   if (!found)
@@ -246,8 +241,7 @@ void Meeting::meet_at(const Placement& way) {
     start_server(net::any_address(), ports, true);
     ports = {server_->port()};
   }
-  if (serves_both_ways(way)) local_listener_ = std::make_unique<LocalListener>(invitation(kLoopback), server_is_open());
-  settings_.rendezvous.clear();
+  if (serves_both_ways(way)) local_listener_ = std::make_unique<LocalListener>(invitation(), server_is_open());
   for (const std::uint16_t port : ports)
     settings_.rendezvous += text(settings_.rendezvous.empty() ? "" : ",", net::host_port(way.host, port));
 }

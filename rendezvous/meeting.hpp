@@ -69,9 +69,9 @@ class Meeting {
   void meet_at(const Placement& way);
   void start_server(const std::string& address, const std::vector<std::uint16_t>& ports, bool may_be_ours);
   void start_own_server();
-  Invitation invitation(std::string_view host);
+  Invitation invitation() const;
   std::function<bool()> server_is_open() const;
-  void accept_invitation(const std::vector<InvitationSource>& sources);
+  void accept_invitation(const InvitationSources& sources);
   void require_other_job(std::uint16_t port) const;
 
   const std::string given_job_;

@@ -219,8 +219,9 @@ TEST(Meeting, MungeIsNotAskedWithoutEnd) {
   const auto munge = std::make_shared<FakeMunge>(job.munged, kMe);
   const CredentialListener listener({"127.0.0.1", port}, munge, invitation, {[] { return true; }, 2});
   std::string outcomes;
+  const std::vector<asio::ip::tcp::endpoint> here = {{asio::ip::address_v4::loopback(), 0}};
   for (int i = 0; i < 4; i++) try {
-      outcomes += receive_invitation({"127.0.0.1", port}, *munge, testing::kLong).secret + "; ";
+      outcomes += receive_invitation(here, port, *munge, testing::kLong).secret + "; ";
     } catch (const Error& error) {
       outcomes += error.message() + "; ";
     }
@@ -240,6 +241,34 @@ TEST_F(MeetingWithASecret, AnotherUserGetsNothing) {
     EXPECT_THAT(error.what(),
                 AllOf(HasSubstr("no rendezvous of Slurm step 7.0 within 0.2 s"), HasSubstr("Unauthorized credential")));
   }
+}
+
+int look_ups = 0;
+
+std::vector<asio::ip::tcp::endpoint> found_at_the_third(const std::string&, std::uint16_t port,
+                                                        asio::error_code& failure) {
+  if (++look_ups == 3) return {{asio::ip::address_v4::loopback(), port}};
+  failure = asio::error::host_not_found;
+  return {};
+}
+
+TEST(Meeting, LooksAHostUpOnceForAllItsPorts) {
+  TestJob job;
+  FakeMunge munge(job.munged, kMe);
+  CredentialSources sources("h0", {1, 2, 3}, munge, found_at_the_third);
+  for (int round = 0; round < 2; round++) {
+    const std::vector<InvitationSource> unknown = sources();
+    ASSERT_EQ(unknown.size(), 1u);
+    EXPECT_EQ(unknown[0].name, "to resolve 'h0'");
+    EXPECT_THROW(unknown[0].ask(testing::kLong), Error);
+  }
+  for (int round = 0; round < 2; round++) {
+    const std::vector<InvitationSource> known = sources();
+    ASSERT_EQ(known.size(), 3u);
+    EXPECT_EQ(known[2].name, "h0:3");
+    for (const InvitationSource& source : known) EXPECT_THROW(source.ask(testing::kLong), Error);
+  }
+  EXPECT_EQ(look_ups, 3);
 }
 
 std::string refusal_of(const JoinPlan& plan, const MeetingHooks& hooks) {
