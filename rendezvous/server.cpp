@@ -2,7 +2,6 @@
 
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
-#include <asio/ip/v6_only.hpp>
 #include <asio/post.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
@@ -13,12 +12,13 @@
 
 #include "rendezvous/abort_notice.hpp"
 #include "rendezvous/describe.hpp"
-#include "rendezvous/resolve.hpp"
+#include "rendezvous/listening_address.hpp"
+#include "rendezvous/receive_join.hpp"
 #include "rendezvous/roster.hpp"
+#include "rendezvous/server_metrics.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/accept.hpp"
-#include "ring/net/addresses.hpp"
 #include "ring/net/auth.hpp"
 #include "ring/net/event_loop.hpp"
 #include "ring/net/half_open.hpp"
@@ -26,7 +26,6 @@
 #include "ring/net/http_page.hpp"
 #include "ring/net/message_channel.hpp"
 #include "ring/net/sockets.hpp"
-#include "ring/trace/prometheus_writer.hpp"
 
 namespace anello {
 
@@ -39,54 +38,10 @@ namespace {
 
 constexpr milliseconds kLastMessageLimit{5000};  // for a rank to read why its start-up failed
 
-tcp::endpoint checked_endpoint(const ServerOptions& options) {
-  asio::error_code failure;
-  const auto found = rendezvous::resolve(options.listen_address, options.port, failure);
-  if (failure || found.empty())
-    throw Error(ErrorCode::configuration, text("the address to listen on must be one of this host, or a name that it "
-                                               "resolves, not '",
-                                               options.listen_address, "' (", failure.message(), ")"));
-  const tcp::endpoint& where = found.front();
-  if (options.secret.empty() && !net::is_loopback(where.address().to_string()))
-    throw Error(ErrorCode::configuration,
-                text("listening on ", options.listen_address,
-                     " needs a secret: set ANELLO_SECRET_FILE (`anello secret FILE` makes one), or listen on "
-                     "127.0.0.1"));
-  return where;
-}
-
-// Of a listener on all addresses: one that other hosts can use, if this host has one.
-std::string usable_address(const asio::ip::address& listening) {
-  if (!listening.is_unspecified()) return listening.to_string();
-  const auto own = net::addresses_for_other_hosts(listening.to_string(), net::local_interfaces());
-  if (!own.empty()) return own.front();
-  return listening.is_v6() ? "::1" : "127.0.0.1";
-}
-
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   std::memcpy(&number, net::random_bytes(sizeof number).data(), sizeof number);
   return number;
-}
-
-std::optional<net::Rejection> only_joining(const net::Claim& claim) {
-  if (claim.role == net::Role::rendezvous) return {};
-  return net::Rejection{trace::RejectReason::place, "this is a rendezvous server, not a rank"};
-}
-
-// The server's counters as text for Prometheus.
-std::string server_metrics(std::string_view job, const ServerStats& stats) {
-  trace::PrometheusWriter writer({{"job", job}});
-  writer.describe("rendezvous_members", "gauge", "Ranks that have joined the world that gathers or starts.");
-  writer.value(stats.members);
-  writer.describe("rendezvous_generation", "gauge", "Number of the world that gathers or starts.");
-  writer.value(stats.generation);
-  writer.describe("rendezvous_worlds_total", "counter", "Worlds that have formed.");
-  writer.value(stats.worlds_formed);
-  writer.describe("rendezvous_half_open", "gauge", "Connections that have not joined yet.");
-  writer.value(stats.half_open);
-  writer.rejected_connections(stats.rejected_connections);
-  return std::move(writer).text();
 }
 
 }  // namespace
@@ -96,7 +51,7 @@ class RendezvousServer::Impl {
   explicit Impl(const ServerOptions& options);
   ~Impl();
   std::uint16_t port() const { return listening_.port(); }
-  std::string address() const { return usable_address(listening_.address()); }
+  std::string address() const { return rendezvous::usable_address(listening_.address()); }
   ServerStats stats() const {
     const std::lock_guard lock(stats_mutex_);
     return stats_;
@@ -114,7 +69,6 @@ class RendezvousServer::Impl {
   using Connection = std::shared_ptr<net::MessageChannel>;
 
   asio::awaitable<void> serve(Connection connection);
-  asio::awaitable<std::optional<rendezvous::Join>> receive_join(tcp::socket& socket);
   asio::awaitable<void> receive_requests(tcp::socket& socket, Roster::MemberId id);
   void deliver(const Roster::Sends& sends);
   void start_abort_notice();
@@ -152,11 +106,11 @@ RendezvousServer::Impl::Impl(const ServerOptions& options)
       remind_after_(options.remind_after),
       roster_(options.size, options.start_timeout, random_number()) {
   require_usable(credentials_);
-  net::listen(acceptor_, checked_endpoint(options));
+  net::listen(acceptor_, rendezvous::endpoint_to_listen_on(options));
   listening_ = acceptor_.local_endpoint();
   if (!options.metrics.empty())
     metrics_.emplace(event_loop_.context(), "--metrics", options.metrics, 0,
-                     [this] { return server_metrics(credentials_.job, stats()); });
+                     [this] { return rendezvous::server_metrics(credentials_.job, stats()); });
   const auto take = [this](tcp::socket socket) {
     asio::error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
@@ -178,7 +132,9 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
   connections_.emplace(id, connection);
   std::optional<rendezvous::Join> join;
   try {
-    join = co_await receive_join(connection->socket());
+    const net::HalfOpen::Place place(half_open_, connection->socket());
+    publish_stats();
+    join = co_await rendezvous::receive_join(connection->socket(), credentials_, join_limit_);
   } catch (const net::HandshakeError& error) {
     rejected_.count(error.reason());
     roster_.refused(error.what());
@@ -195,40 +151,6 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
   connection->close();
   connections_.erase(id);
   publish_stats();
-}
-
-// Handshake, within kHandshakeLimit, and first request. Who has proved the secret may take longer: a loaded host may
-// stop it for seconds. Nothing if it only tried the server. Throws HandshakeError.
-asio::awaitable<std::optional<rendezvous::Join>> RendezvousServer::Impl::receive_join(tcp::socket& socket) {
-  const net::HalfOpen::Place place(half_open_, socket);
-  publish_stats();
-  asio::error_code ignored;
-  const tcp::endpoint peer = socket.remote_endpoint(ignored);
-  const net::Claim claim = co_await accept_handshake(socket, credentials_, only_joining);
-  const net::Deadline deadline(socket, std::max(net::kHandshakeLimit, join_limit_));
-  const auto error = [&](trace::RejectReason reason, std::string_view why) {
-    return net::HandshakeError(
-        reason, text("connection from ", net::host_port(peer.address().to_string(), peer.port()), ": ", why));
-  };
-  try {
-    const std::string body = co_await net::read_message(socket, rendezvous::kMaxRequestBytes);
-    const rendezvous::Request request = rendezvous::decode_request(body);
-    if (std::holds_alternative<rendezvous::Leave>(request)) co_return std::nullopt;
-    rendezvous::Join join = std::get<rendezvous::Join>(request);
-    if (!socket.is_open()) throw error(trace::RejectReason::crowded_out, "closed to make room for newer connections");
-    if (join.rank != claim.from)
-      throw error(trace::RejectReason::place, "it joins as another rank than in its handshake");
-    co_return join;
-  } catch (const std::bad_variant_access&) {
-    throw error(trace::RejectReason::noise, "its first message is not a request to join");
-  } catch (const net::HandshakeError&) {
-    throw;
-  } catch (const Error& broken) {
-    if (deadline.passed()) throw error(trace::RejectReason::silent, "it did not join in time");
-    if (!socket.is_open()) throw error(trace::RejectReason::crowded_out, "closed to make room for newer connections");
-    throw error(broken.code() == ErrorCode::protocol ? trace::RejectReason::noise : trace::RejectReason::gone,
-                broken.what());
-  }
 }
 
 // Serves a member's requests until it leaves or its connection ends.
