@@ -45,7 +45,7 @@ bool means_this_host(const std::string& host) {
   return host == "localhost" || net::is_loopback(host);
 }
 
-// Variables that somebody set by hand may be missing on some ranks. Those with LOCAL_WORLD_SIZE look for the job on
+// Variables that were set by hand may be missing on some ranks. Those with LOCAL_WORLD_SIZE look for the job on
 // their host, the others at MASTER_ADDR.
 bool serves_both_ways(const Placement& way) {
   return way.way == Way::master && way.exported && way.serves;

@@ -22,8 +22,8 @@ using asio::ip::tcp;
 
 namespace {
 
-// While strangers fill the launcher's queue, the system drops what arrives; a new attempt comes sooner than the
-// system's own, and may find a place.
+// While connections of other programs fill the launcher's queue, the system drops new ones. An attempt comes sooner
+// than the system's own, and may find a place.
 constexpr std::chrono::milliseconds kConnectLimit{500}, kPause{100};
 // For each lane. The launcher listens before it starts agents. An agent that does not find it may be the rest of a job
 // that is over.
