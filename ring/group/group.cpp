@@ -75,7 +75,9 @@ Group::Impl::Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net
       context_(std::move(context)),
       queue_(std::make_shared<group::OperationQueue>(config, context_.control, links_.get())),
       progress_thread_(config.progress_thread),
-      wait_policy_(config.wait_policy) {
+      wait_policy_(config.wait_policy),
+      timeline_(config.timeline),
+      generation_(config.generation) {
   context_.recorders->add(group_->id, group_->name, members, recorder_);
   if (!context_.control) return;
   context_.control->enroll(group_);

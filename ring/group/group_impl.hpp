@@ -16,14 +16,17 @@
 namespace anello {
 namespace group {
 
-// What carries a group's bytes, for a room that sends something else than operations; the group's own queue must then
-// have none. Valid until the group is left.
+// What carries a group's bytes, for a room that sends something else than operations, or moves them in its own way; the
+// group's own queue must then have none. Valid until the group is left.
 struct Carriers {
   std::shared_ptr<const link::GroupInfo> info;
   std::shared_ptr<net::DataLinks> links;  // null in a world of one, like the next
   net::ControlPlane* control = nullptr;
   std::shared_ptr<ProgressThread> progress_thread;
   link::WaitPolicy wait_policy;
+  std::shared_ptr<trace::FlightRecorder> recorder;
+  trace::Timeline* timeline = nullptr;
+  std::uint32_t generation = 0;
 };
 
 }  // namespace group
@@ -66,9 +69,13 @@ class Group::Impl {
   // for an operation.
   void leave();
   std::uint64_t completed() const { return queue_->completed(); }
+  // Another room has carried out that number of operations with the group's carriers.
+  void carried_out(std::uint64_t operations) { queue_->carried_out(operations); }
 
   const trace::FlightRecorder& recorder() const { return *recorder_; }
-  group::Carriers carriers() const { return {group_, links_, context_.control, progress_thread_, wait_policy_}; }
+  group::Carriers carriers() const {
+    return {group_, links_, context_.control, progress_thread_, wait_policy_, recorder_, timeline_, generation_};
+  }
   // Called once, without a lock, when this rank leaves the group and before the links close; at once if it has left.
   void when_leaving(std::function<void()> call);
 
@@ -87,6 +94,8 @@ class Group::Impl {
   std::shared_ptr<group::OperationQueue> queue_;
   const std::shared_ptr<group::ProgressThread> progress_thread_;
   const link::WaitPolicy wait_policy_;
+  trace::Timeline* const timeline_;
+  const std::uint32_t generation_;
   mutable std::mutex mutex_;                                        // guards the next two, and calls of the context
   std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_;  // by sender and receiver
   std::function<void()> when_leaving_;
@@ -100,6 +109,7 @@ class GroupAccess {
   static const trace::FlightRecorder& recorder(const Group& group) { return group.impl_->recorder(); }
   static void end(Group& group, bool by_exception) { group.impl_->end(by_exception); }
   static group::OperationQueue& queue(const Group& group) { return group.impl_->queue(); }
+  static void carried_out(const Group& group, std::uint64_t operations) { group.impl_->carried_out(operations); }
   static group::Carriers carriers(const Group& group) { return group.impl_->carriers(); }
   static void when_leaving(const Group& group, std::function<void()> call) {
     group.impl_->when_leaving(std::move(call));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ring/base/text.hpp"
+#include "ring/group/device_memory.hpp"
 
 namespace anello::group {
 namespace {
@@ -52,6 +53,7 @@ void OperationQueue::run(const Operation& operation) {
 // For the queue's end, or for the place behind `earlier` operations that will be queued first. If it throws, nothing
 // has changed.
 void OperationQueue::prepare(PendingOperation& pending, const Operation& operation, std::uint64_t earlier) {
+  require_host_memory(operation);
   planner_.tidy(head_ ? head_->signature.sequence : submitted_, submitted_ + earlier);
   const Planner::Planned& planned = planner_.plan(operation);
   pending.signature = planned.signature;
@@ -309,6 +311,11 @@ void OperationQueue::close() {
   }
   baton_.wait_until_unused(lock);
   pool_.clear();
+}
+
+void OperationQueue::carried_out(std::uint64_t operations) {
+  const Lock lock(mutex_);
+  completed_ = operations;
 }
 
 std::uint64_t OperationQueue::completed() const {

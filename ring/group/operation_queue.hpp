@@ -76,6 +76,8 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   void close();
 
   std::uint64_t completed() const;
+  // Of a queue without operations: what the group's carriers were used for.
+  void carried_out(std::uint64_t operations);
 
   Progress progress() override;
   bool prepare_sleep(link::Waiter& waiter, std::chrono::milliseconds& limit) override;
