@@ -27,6 +27,8 @@ class Collectives {
                         const Options& options) = 0;
   virtual void send(ConstTensor tensor, int to, GpuStream stream, const Options& options) = 0;
   virtual void recv(Tensor tensor, int from, GpuStream stream, const Options& options) = 0;
+  virtual void exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream,
+                        const Options& options) = 0;
 };
 
 }  // namespace anello::gpu

@@ -1,10 +1,12 @@
 #include "gpu/device.hpp"
 
 #include <anello/error.hpp>
+#include <atomic>
 #include <string>
 #include <thread>
 
 #include "ring/base/text.hpp"
+#include "ring/group/device_memory.hpp"
 
 namespace anello::gpu {
 namespace {
@@ -75,6 +77,32 @@ void zero(const Device& device, void* memory, std::size_t bytes, GpuStream strea
 void order(const Device& device, const Event& event, GpuStream earlier, GpuStream later) {
   record(device, event, earlier);
   follow(device, later, event);
+}
+
+bool is_capturing(const Device& device, GpuStream stream) {
+  int capturing = 0;
+  check(device, device.table->is_capturing(stream, &capturing), "asking whether it is captured", stream);
+  return capturing != 0;
+}
+
+void refuse_capture(const Device& device, GpuStream stream, std::string_view what) {
+  if (is_capturing(device, stream))
+    throw Error(ErrorCode::unsupported, text("GPU ", int(device.id), ", stream ", stream, ": ", what,
+                                             " cannot be captured into a CUDA graph; call it outside the capture"));
+}
+
+void keep_out_of_host_calls(const Device& device) {
+  static std::atomic<const AnelloGpuTable*> table;
+  static std::atomic<int> id;
+  id = int(device.id);
+  table = device.table;
+  group::tell_devices_by([](const void* memory) {
+    const Device own{table, DeviceId(id.load())};
+    const DeviceGuard guard(own);
+    int owner = -1;
+    check(own, own.table->device_of(memory, &owner), "asking where a tensor is");
+    return owner;
+  });
 }
 
 void wait(const Device& device, const Event& event, std::chrono::milliseconds limit, std::string_view what) {

@@ -81,6 +81,15 @@ void zero(const Device& device, void* memory, std::size_t bytes, GpuStream strea
 // Work queued on `later` from now on waits for the work queued on `earlier` so far. Records the event.
 void order(const Device& device, const Event& event, GpuStream earlier, GpuStream later);
 
+// From now on this process refuses memory of GPUs in calls that read host memory (Group's). The device is the one that
+// its thread may set up.
+void keep_out_of_host_calls(const Device& device);
+
+// Whether work on the stream is being captured into a CUDA graph, and does not run. Throws Error{device}.
+bool is_capturing(const Device& device, GpuStream stream);
+// Throws Error{unsupported} then; the world goes on.
+void refuse_capture(const Device& device, GpuStream stream, std::string_view what);
+
 // How long destructors wait for a device, since they cannot report that it does not answer.
 inline constexpr std::chrono::milliseconds kLastWait{5000};
 

@@ -1,6 +1,7 @@
 // The collectives of GpuGroup. Each checks its arguments as Group does, and calls the backend for the memory in which
 // the tensors lie.
 #include <anello/gpu.hpp>
+#include <array>
 
 #include "gpu/gpu_group.hpp"
 #include "ring/group/arguments.hpp"
@@ -27,16 +28,21 @@ void GpuGroup::allreduce(Tensor inout, GpuStream stream, Op op, const ReduceOpti
 void GpuGroup::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
   group::operations::allreduce(input, output, op, options);
   impl_->carry_out(
-      "allreduce", {{input, output}}, impl_->nccl_can(Kind::allreduce, input.dtype, op, options), stream,
+      "allreduce", std::array<ConstTensor, 2>{input, output},
+      impl_->can_directly(Kind::allreduce, input.dtype, op, options), stream,
       [&](Collectives& gpu) { gpu.allreduce(input, output, stream, op, options); },
       [&](Group& host) { host.allreduce(input, output, op, options); });
 }
 
 void GpuGroup::allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options) {
+  impl_->allreduce(list, stream, op, options);
+}
+
+void GpuGroup::Impl::allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options) {
   std::vector<run::Buffer::Piece> pieces;
   const DType dtype = group::operations::allreduce(list, pieces, op, options).dtype;
-  impl_->carry_out(
-      "allreduce", read_only(list), impl_->nccl_can(Kind::allreduce, dtype, op, options), stream,
+  carry_out(
+      "allreduce", read_only(list), can_directly(Kind::allreduce, dtype, op, options), stream,
       [&](Collectives& gpu) { gpu.allreduce(list, stream, op, options); },
       [&](Group& host) { host.allreduce(list, op, options); });
 }
@@ -50,8 +56,8 @@ void GpuGroup::reduce(ConstTensor input, Tensor output, int root, GpuStream stre
   group::operations::reduce(rank_and_size_of(group()), input, output, root, op, options);
   if (group().rank() != root) output = Tensor(nullptr, 0, input.dtype);
   impl_->carry_out(
-      "reduce", {{input, output}}, impl_->nccl_can(Kind::reduce, input.dtype, op, options), stream,
-      [&](Collectives& gpu) { gpu.reduce(input, output, root, stream, op, options); },
+      "reduce", std::array<ConstTensor, 2>{input, output}, impl_->can_directly(Kind::reduce, input.dtype, op, options),
+      stream, [&](Collectives& gpu) { gpu.reduce(input, output, root, stream, op, options); },
       [&](Group& host) { host.reduce(input, output, root, op, options); });
 }
 
@@ -70,7 +76,7 @@ void GpuGroup::broadcast(std::span<const Tensor> list, int root, GpuStream strea
 void GpuGroup::allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) {
   group::operations::allgather(rank_and_size_of(group()), input, output, options);
   impl_->carry_out(
-      "allgather", {{input, output}}, true, stream,
+      "allgather", std::array<ConstTensor, 2>{input, output}, true, stream,
       [&](Collectives& gpu) { gpu.allgather(input, output, stream, options); },
       [&](Group& host) { host.allgather(input, output, options); });
 }
@@ -79,7 +85,7 @@ void GpuGroup::gather(ConstTensor input, Tensor output, int root, GpuStream stre
   group::operations::gather(rank_and_size_of(group()), input, output, root, options);
   if (group().rank() != root) output = Tensor(nullptr, 0, input.dtype);
   impl_->carry_out(
-      "gather", {{input, output}}, true, stream,
+      "gather", std::array<ConstTensor, 2>{input, output}, true, stream,
       [&](Collectives& gpu) { gpu.gather(input, output, root, stream, options); },
       [&](Group& host) { host.gather(input, output, root, options); });
 }
@@ -88,7 +94,7 @@ void GpuGroup::scatter(ConstTensor input, Tensor output, int root, GpuStream str
   group::operations::scatter(rank_and_size_of(group()), input, output, root, options);
   if (group().rank() != root) input = ConstTensor(nullptr, 0, output.dtype);
   impl_->carry_out(
-      "scatter", {{input, output}}, true, stream,
+      "scatter", std::array<ConstTensor, 2>{input, output}, true, stream,
       [&](Collectives& gpu) { gpu.scatter(input, output, root, stream, options); },
       [&](Group& host) { host.scatter(input, output, root, options); });
 }
@@ -96,7 +102,8 @@ void GpuGroup::scatter(ConstTensor input, Tensor output, int root, GpuStream str
 void GpuGroup::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
   group::operations::reduce_scatter(rank_and_size_of(group()), input, output, op, options);
   impl_->carry_out(
-      "reduce_scatter", {{input, output}}, impl_->nccl_can(Kind::reduce_scatter, input.dtype, op, options), stream,
+      "reduce_scatter", std::array<ConstTensor, 2>{input, output},
+      impl_->can_directly(Kind::reduce_scatter, input.dtype, op, options), stream,
       [&](Collectives& gpu) { gpu.reduce_scatter(input, output, stream, op, options); },
       [&](Group& host) { host.reduce_scatter(input, output, op, options); });
 }
@@ -104,7 +111,7 @@ void GpuGroup::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream
 void GpuGroup::alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) {
   group::operations::alltoall(rank_and_size_of(group()), input, output, options);
   impl_->carry_out(
-      "alltoall", {{input, output}}, true, stream,
+      "alltoall", std::array<ConstTensor, 2>{input, output}, true, stream,
       [&](Collectives& gpu) { gpu.alltoall(input, output, stream, options); },
       [&](Group& host) { host.alltoall(input, output, options); });
 }
@@ -113,7 +120,7 @@ void GpuGroup::alltoall(ConstTensor input, Tensor output, std::span<const std::u
                         std::span<const std::uint64_t> recv_counts, GpuStream stream, const Options& options) {
   group::operations::alltoall(rank_and_size_of(group()), input, output, send_counts, recv_counts, options);
   impl_->carry_out(
-      "alltoall", {{input, output}}, true, stream,
+      "alltoall", std::array<ConstTensor, 2>{input, output}, true, stream,
       [&](Collectives& gpu) { gpu.alltoall(input, output, send_counts, recv_counts, stream, options); },
       [&](Group& host) { host.alltoall(input, output, send_counts, recv_counts, options); });
 }
@@ -122,7 +129,8 @@ void GpuGroup::send(ConstTensor tensor, int to, GpuStream stream, const Options&
   group::operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
   check_peer("send", to, rank_and_size_of(group()));
   impl_->carry_out(
-      "send", {{tensor}}, true, stream, [&](Collectives& gpu) { gpu.send(tensor, to, stream, options); },
+      "send", std::array<ConstTensor, 1>{tensor}, true, stream,
+      [&](Collectives& gpu) { gpu.send(tensor, to, stream, options); },
       [&](Group& host) { host.send(tensor, to, options); });
 }
 
@@ -130,8 +138,25 @@ void GpuGroup::recv(Tensor tensor, int from, GpuStream stream, const Options& op
   group::operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
   check_peer("recv", from, rank_and_size_of(group()));
   impl_->carry_out(
-      "recv", {{tensor}}, true, stream, [&](Collectives& gpu) { gpu.recv(tensor, from, stream, options); },
+      "recv", std::array<ConstTensor, 1>{tensor}, true, stream,
+      [&](Collectives& gpu) { gpu.recv(tensor, from, stream, options); },
       [&](Group& host) { host.recv(tensor, from, options); });
+}
+
+void GpuGroup::exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream,
+                        const Options& options) {
+  group::operations::transfer(outgoing, Tensor(nullptr, 0, outgoing.dtype), options);
+  group::operations::transfer(ConstTensor(nullptr, 0, incoming.dtype), incoming, options);
+  check_peer("exchange", to, rank_and_size_of(group()));
+  check_peer("exchange", from, rank_and_size_of(group()));
+  impl_->carry_out(
+      "exchange", std::array<ConstTensor, 2>{outgoing, incoming}, true, stream,
+      [&](Collectives& gpu) { gpu.exchange(outgoing, to, incoming, from, stream, options); },
+      [&](Group& host) {
+        Work receiving = host.recv_async(incoming, from, options);
+        host.send(outgoing, to, options);
+        receiving.wait();
+      });
 }
 
 }  // namespace anello

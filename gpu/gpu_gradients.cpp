@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 class GpuGradients::Impl {
  public:
-  Impl(GpuGroup& group, GpuGroupAccess::Impl& gpus, std::span<const Gradient> gradients, GpuStream stream,
+  Impl(GpuGroupAccess::Impl& gpus, std::span<const Gradient> gradients, GpuStream stream,
        const GradientOptions& options);
   ~Impl();
 
@@ -53,8 +53,8 @@ class GpuGradients::Impl {
     });
   }
 
-  GpuGroup& group_;
-  Group same_ranks_;  // for host memory
+  GpuGroupAccess::Impl& gpus_;  // the GpuGroup itself may be moved
+  Group same_ranks_;            // for host memory
   gpu::Device device_;
   gradients::BucketSchedule schedule_;
   GpuStream stream_;    // of the backward pass
@@ -92,9 +92,9 @@ gradients::BucketSchedule make_schedule(Group& group, std::span<const Gradient> 
 
 }  // namespace
 
-GpuGradients::Impl::Impl(GpuGroup& group, GpuGroupAccess::Impl& gpus, std::span<const Gradient> gradients,
-                         GpuStream stream, const GradientOptions& options)
-    : group_(group),
+GpuGradients::Impl::Impl(GpuGroupAccess::Impl& gpus, std::span<const Gradient> gradients, GpuStream stream,
+                         const GradientOptions& options)
+    : gpus_(gpus),
       same_ranks_(gpus.group()),
       device_(gpus.device()),
       schedule_(make_schedule(same_ranks_, gradients, options)),
@@ -104,10 +104,11 @@ GpuGradients::Impl::Impl(GpuGroup& group, GpuGroupAccess::Impl& gpus, std::span<
       op_(options.combine == GradientOptions::Combine::sum ? Op::sum : Op::average),
       wire_(options.wire),
       zero_unannounced_(options.unannounced == GradientOptions::Unannounced::zero) {
-  const bool by_nccl = std::ranges::all_of(schedule_.gradients(), [&](const Tensor& gradient) {
-    return gpus.nccl_can(Kind::allreduce, gradient.dtype, op_, {.wire = wire_});
+  GpuGroupAccess::Impl::check_stream(kCaller, stream);
+  const bool direct = std::ranges::all_of(schedule_.gradients(), [&](const Tensor& gradient) {
+    return gpus.can_directly(Kind::allreduce, gradient.dtype, op_, {.wire = wire_});
   });
-  if (by_nccl) return;
+  if (direct) return;
   staging_.emplace(gpus.another_staged());
   while (staging_->made.size() < schedule_.buckets().size()) staging_->made.push_back(gpu::make_event(device_));
 }
@@ -147,12 +148,13 @@ void GpuGradients::Impl::send_complete() {
 void GpuGradients::Impl::send(const gradients::BucketSchedule::ScheduledBucket& bucket, const ReduceOptions& options) {
   const auto began = Clock::now();
   follow(stream_, travel_.get());
-  group_.allreduce(bucket.tensors, travel_.get(), op_, options);
+  gpus_.allreduce(bucket.tensors, travel_.get(), op_, options);
   step_.exposed += Clock::now() - began;
   step_.communicated = step_.exposed;
 }
 
 void GpuGradients::Impl::send_staged(std::size_t number, const ReduceOptions& options) {
+  gpu::refuse_capture(device_, stream_, "GpuGradients that go through host memory");
   on_device([&] { gpu::record(device_, staging_->made[number], stream_); });
   const auto carry = [this, number, options] {
     const auto began = Clock::now();
@@ -201,7 +203,7 @@ StepStats GpuGradients::Impl::finish() {
 
 GpuGradients::GpuGradients(GpuGroup& group, std::span<const Gradient> gradients, GpuStream stream,
                            const GradientOptions& options)
-    : impl_(std::make_unique<Impl>(group, GpuGroupAccess::impl(group), gradients, stream, options)) {}
+    : impl_(std::make_unique<Impl>(GpuGroupAccess::impl(group), gradients, stream, options)) {}
 GpuGradients::GpuGradients(GpuGroup& group, std::initializer_list<Gradient> gradients, GpuStream stream,
                            const GradientOptions& options)
     : GpuGradients(group, std::span(gradients.begin(), gradients.size()), stream, options) {}

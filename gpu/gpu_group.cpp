@@ -67,6 +67,11 @@ const AnelloNcclTable* describe_self(const gpu::Device& device, RankGpu& mine) {
   return nccl;
 }
 
+// NCCL tells GPUs apart by their bus id: it refuses two instances of one GPU (MIG), which have an uuid each.
+bool shares(const RankGpu& a, const RankGpu& b, bool same_host) {
+  return a.uuid == b.uuid || (same_host && a.bus_id == b.bus_id);
+}
+
 // Why NCCL cannot connect these ranks; empty if it can.
 std::string why_not_nccl(const World& world, const std::vector<RankGpu>& all) {
   for (int rank = 0; rank < world.size(); rank++) {
@@ -76,7 +81,7 @@ std::string why_not_nccl(const World& world, const std::vector<RankGpu>& all) {
       return text("rank 0 has NCCL ", gpu::nccl_version_text(all[0].nccl_version), ", rank ", rank, " ",
                   gpu::nccl_version_text(gpu.nccl_version));
     for (int before = 0; before < rank; before++)
-      if (all[std::size_t(before)].uuid == gpu.uuid)
+      if (shares(all[std::size_t(before)], gpu, world.host(before) == world.host(rank)))
         return text("ranks ", before, " and ", rank, " share GPU ", gpu.bus_id, " of ", world.host(rank));
   }
   return {};
@@ -101,18 +106,55 @@ GpuGroup::Impl::Impl(World& world, const Options& options, const FindTables& fin
   for (const std::string& each : group::gather_text(world, encode(mine), {.name = "GPUs of all ranks"}))
     all.push_back(decode_rank_gpu(each));
   if (!std::ranges::all_of(all, &RankGpu::kernels)) tables.kernels = nullptr;
-  const std::string why_not = options.backend == "staged" ? "ANELLO_GPU_BACKEND=staged" : why_not_nccl(world, all);
-  if (options.backend == "nccl" && !why_not.empty())
-    throw Error(ErrorCode::configuration, text("ANELLO_GPU_BACKEND=nccl is not possible: ", why_not));
-  if (why_not.empty()) nccl_ = std::make_unique<gpu::Nccl>(group_, device_, tables, options.nccl, options.compare);
-  reason_ = nccl_ ? text("NCCL ", gpu::nccl_version_text(mine.nccl_version), ", and a GPU for each rank") : why_not;
-  log(Severity::info,
-      text("GPU ", int(device_.id), ": ", nccl_ ? "by NCCL" : "staged through host memory", ": ", reason_));
+  kernels_ = tables.kernels;
+  if (options.backend == "staged")
+    reason_ = "ANELLO_GPU_BACKEND=staged";
+  else
+    reason_ = options.against_nccl.empty() ? why_not_nccl(world, all)
+                                           : text(options.against_nccl, ", which NCCL cannot keep");
+  if (options.backend == "nccl" && !reason_.empty())
+    throw Error(ErrorCode::configuration, text("ANELLO_GPU_BACKEND=nccl is not possible: ", reason_));
+  if (!take_single_rank() && reason_.empty()) reason_ = start_nccl(tables);
+  if (reason_.empty()) reason_ = text("NCCL ", gpu::nccl_version_text(mine.nccl_version), ", and a GPU for each rank");
+  log(Severity::info, text("GPU ", int(device_.id), ": ", backend(), ": ", reason_));
+}
+
+bool GpuGroup::Impl::take_single_rank() {
+  if (group_.size() > 1 || options_.backend == "staged") return false;
+  alone_ = std::make_unique<gpu::SingleRank>(group_, device_, kernels_);
+  reason_ = "one rank, nothing travels";
+  return true;
+}
+
+// If NCCL does not start on all ranks: with ANELLO_GPU_BACKEND=nccl that ends the world, otherwise returns why.
+std::string GpuGroup::Impl::start_nccl(const gpu::Nccl::Tables& tables) {
+  using gpu::NcclCommunicator;
+  const bool strict = options_.backend == "nccl";
+  std::string failure;
+  try {
+    nccl_ = std::make_unique<gpu::Nccl>(
+        group_, device_, tables, options_.nccl, options_.compare,
+        strict ? NcclCommunicator::StartFailure::ends_world : NcclCommunicator::StartFailure::is_thrown);
+    if (strict) return {};
+  } catch (const Error& error) {
+    if (strict || group_.failure()) throw;
+    failure = error.what();
+  }
+  const auto failures = group::gather_text(group_, failure, {.name = "whether NCCL has started"});
+  for (int rank = 0; rank < group_.size(); rank++)
+    if (const std::string& its = failures[std::size_t(rank)]; !its.empty()) {
+      nccl_.reset();
+      failure = text("NCCL does not start on rank ", rank, ": ", its);
+      log(Severity::warning, text("GPU ", int(device_.id), ": ", failure, "; tensors are staged through host memory"));
+      return failure;
+    }
+  return {};
 }
 
 std::unique_ptr<GpuGroup::Impl> GpuGroup::Impl::split(int colour, int key) {
   std::unique_ptr<Impl> part(new Impl(group_.split(colour, key), *this));
   part->reason_ = reason_;
+  part->take_single_rank();
   if (nccl_) part->nccl_ = nccl_->split(part->group_);
   return part;
 }
@@ -121,18 +163,31 @@ std::unique_ptr<gpu::Staged> GpuGroup::Impl::another_staged() {
   return std::make_unique<gpu::Staged>(group_.split(0, group_.rank()), device_, options_.staged);
 }
 
+gpu::Collectives& GpuGroup::Impl::directly() {
+  if (alone_) return *alone_;
+  return nccl_ ? static_cast<gpu::Collectives&>(*nccl_) : staged();
+}
+
+// For the default stream of a thread, NCCL's own threads would launch on a stream of theirs.
+void GpuGroup::Impl::check_stream(std::string_view call, GpuStream stream) {
+  constexpr std::uintptr_t kPerThread = 2;  // cudaStreamPerThread
+  if (reinterpret_cast<std::uintptr_t>(stream) == kPerThread)
+    group::refuse(call, "cudaStreamPerThread is another stream in each thread; give a stream that you made, or null");
+}
+
 gpu::Collectives& GpuGroup::Impl::staged() {
   if (!staged_) staged_ = std::make_unique<gpu::Staged>(group_, device_, options_.staged);
   return *staged_;
 }
 
-bool GpuGroup::Impl::in_host_memory(std::string_view verb, const Tensors& tensors) const {
+bool GpuGroup::Impl::in_host_memory(std::string_view verb, Tensors tensors) const {
   constexpr int kNowhere = -2, kHost = -1;
   int where = kNowhere;
   for (const ConstTensor& tensor : tensors) {
     if (!tensor.data) continue;
     int device = kHost;
-    gpu::check(device_, device_.table->device_of(tensor.data, &device), text(verb, ": asking where a tensor is"));
+    if (const int status = device_.table->device_of(tensor.data, &device); status != 0)
+      gpu::check(device_, status, text(verb, ": asking where a tensor is"));
     if (device != kHost && device != int(device_.id))
       group::refuse(verb, text("a tensor is on GPU ", device, ", but this rank's is GPU ", int(device_.id)));
     if (where != kNowhere && where != device)
@@ -145,7 +200,9 @@ bool GpuGroup::Impl::in_host_memory(std::string_view verb, const Tensors& tensor
 void GpuGroup::Impl::synchronize(GpuStream stream) {
   constexpr int kEagerLooks = 200;
   constexpr std::chrono::microseconds kNap{20};
+  check_stream("synchronize", stream);
   const gpu::DeviceGuard guard(device_);
+  gpu::refuse_capture(device_, stream, "synchronize");
   const gpu::Event done = gpu::make_event(device_);
   gpu::record(device_, done, stream);
   for (int look = 0;; look++) {
@@ -165,6 +222,8 @@ GpuGroupAccess::Impl::Options options_of(World& world, const GpuOptions& options
   const Settings& settings = world::WorldMaker::settings(world);
   GpuGroupAccess::Impl::Options all;
   all.backend = settings.gpu_backend;
+  if (settings.integrity != 0) all.against_nccl = "ANELLO_INTEGRITY=1";
+  if (settings.reproducible != 0) all.against_nccl = "ANELLO_REPRODUCIBLE=1";
   all.staged.copy = settings.operation_limit;
   all.nccl.start = settings.start_timeout;
   all.nccl.operation = all.nccl.launch = settings.operation_limit;
@@ -179,7 +238,9 @@ GpuGroup::GpuGroup(World& world, const GpuOptions& options)
     : GpuGroup(std::make_unique<Impl>(world, options_of(world, options), [&] {
         const std::string& plugin = world::WorldMaker::settings(world).gpu_plugin;
         return Impl::Tables{&gpu::installed(plugin).table(), gpu::installed_kernels_if_any(plugin)};
-      })) {}
+      })) {
+  gpu::keep_out_of_host_calls(impl_->device());
+}
 GpuGroup::GpuGroup(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 GpuGroup::GpuGroup(GpuGroup&&) noexcept = default;
 GpuGroup& GpuGroup::operator=(GpuGroup&&) noexcept = default;
@@ -189,7 +250,7 @@ int GpuGroup::device() const {
   return int(impl_->device().id);
 }
 std::string_view GpuGroup::backend() const {
-  return impl_->uses_nccl() ? "nccl" : "staged";
+  return impl_->backend();
 }
 const std::string& GpuGroup::reason() const {
   return impl_->reason();

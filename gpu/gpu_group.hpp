@@ -4,11 +4,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gpu/nccl.hpp"
+#include "gpu/single_rank.hpp"
 #include "gpu/staged.hpp"
 
 namespace anello {
@@ -17,6 +19,7 @@ class GpuGroup::Impl {
  public:
   struct Options {
     std::string backend = "auto";  // as ANELLO_GPU_BACKEND
+    std::string against_nccl;      // a setting that NCCL cannot keep: "ANELLO_REPRODUCIBLE=1"; empty: none
     gpu::Staged::Limits staged;
     gpu::NcclCommunicator::Limits nccl;
     bool compare = false;  // as ANELLO_GPU_CHECK
@@ -37,38 +40,48 @@ class GpuGroup::Impl {
 
   Group& group() { return group_; }
   const gpu::Device& device() const { return device_; }
-  bool uses_nccl() const { return nccl_ != nullptr; }
+  std::string_view backend() const { return alone_ ? "single" : nccl_ ? "nccl" : "staged"; }
   const std::string& reason() const { return reason_; }
   void synchronize(GpuStream stream);
 
   // Calls on_gpu(backend) if the tensors are on this rank's GPU, or synchronizes and calls on_host(group) if they are
-  // in host memory. Tensors with a null pointer do not count. Throws Error{invalid_argument} if they are in different
-  // places.
-  using Tensors = std::vector<ConstTensor>;
+  // in host memory. `directly`: what can_directly() says of the call. Tensors with a null pointer do not count. Throws
+  // Error{invalid_argument} if they are in different places, or the stream is one that cannot be used.
+  using Tensors = std::span<const ConstTensor>;
   template <class OnGpu, class OnHost>
-  void carry_out(std::string_view verb, const Tensors& tensors, bool by_nccl, GpuStream stream, OnGpu on_gpu,
+  void carry_out(std::string_view verb, Tensors tensors, bool directly, GpuStream stream, OnGpu on_gpu,
                  OnHost on_host) {
+    check_stream(verb, stream);
+    const gpu::DeviceGuard guard(device_);  // a question about memory would set up the thread's current device
     if (in_host_memory(verb, tensors)) {
       synchronize(stream);
       on_host(group_);
     } else {
-      on_gpu(nccl_ && by_nccl ? static_cast<gpu::Collectives&>(*nccl_) : staged());
+      on_gpu(directly ? this->directly() : staged());
     }
   }
-  bool nccl_can(Kind kind, DType dtype, Op op, const ReduceOptions& options) const {
-    return nccl_ && nccl_->can(kind, dtype, op, options);
+  // Whether this reduction needs no host memory. The same on all ranks.
+  bool can_directly(Kind kind, DType dtype, Op op, const ReduceOptions& options) const {
+    return alone_ ? alone_->can(options) : nccl_ && nccl_->can(kind, dtype, op, options);
   }
+  void allreduce(std::span<const Tensor> list, GpuStream stream, Op op, const ReduceOptions& options);
+  static void check_stream(std::string_view call, GpuStream stream);
 
  private:
   Impl(Group group, const Impl& parent)
-      : group_(std::move(group)), options_(parent.options_), device_(parent.device_) {}
+      : group_(std::move(group)), options_(parent.options_), device_(parent.device_), kernels_(parent.kernels_) {}
+  bool take_single_rank();
+  std::string start_nccl(const gpu::Nccl::Tables& tables);
+  gpu::Collectives& directly();
   gpu::Collectives& staged();
-  bool in_host_memory(std::string_view verb, const Tensors& tensors) const;
+  bool in_host_memory(std::string_view verb, Tensors tensors) const;
 
   Group group_;
   Options options_;
   gpu::Device device_;
+  const AnelloKernelTable* kernels_ = nullptr;  // null if a rank has none
   std::string reason_;
+  std::unique_ptr<gpu::SingleRank> alone_;  // in a group of one
   std::unique_ptr<gpu::Nccl> nccl_;
   std::unique_ptr<gpu::Staged> staged_;  // made at the first call that needs it
 };

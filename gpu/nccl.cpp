@@ -28,6 +28,18 @@ bool is_sum(Op op) {
   return op == Op::sum || op == Op::average;
 }
 
+// NCCL's average multiplies each contribution by 1/n, rounded to the type: in 16 bits that is wrong by up to 0.4 %,
+// except for a power of two.
+bool is_biased_average(Op op, DType dtype, int size) {
+  return op == Op::average && is_float(dtype) && size_bytes(dtype) == 2 && !std::has_single_bit(unsigned(size));
+}
+
+// What an average is divided by before it travels; the rest of the division follows at the end. As on the processor: in
+// f16 the sum may overflow where the mean does not, and a power of two changes no bits, except of the smallest numbers.
+double early_divisor(DType dtype, int size) {
+  return dtype == DType::f16 ? double(std::bit_ceil(unsigned(size))) : 1;
+}
+
 // A list travels as one operation: adds what all ranks must have in common to the signature.
 void sign(Signature& signature, std::span<const Tensor> list) {
   signature.dtype = list[0].dtype;
@@ -53,9 +65,9 @@ int each_of(const List& list, Function function) {
 }  // namespace
 
 Nccl::Nccl(Group group, const Device& device, const Tables& tables, const NcclCommunicator::Limits& limits,
-           bool compare)
-    : Nccl(group, device, std::make_unique<NcclCommunicator>(group, device, *tables.nccl, limits), tables.kernels,
-           compare) {}
+           bool compare, NcclCommunicator::StartFailure start_failure)
+    : Nccl(group, device, std::make_unique<NcclCommunicator>(group, device, *tables.nccl, limits, start_failure),
+           tables.kernels, compare) {}
 
 Nccl::Nccl(Group group, const Device& device, std::unique_ptr<NcclCommunicator> communicator,
            const AnelloKernelTable* kernels, bool compare)
@@ -76,27 +88,28 @@ std::unique_ptr<Nccl> Nccl::split(Group group) {
 bool Nccl::can(Kind kind, DType dtype, Op op, const ReduceOptions& options) const {
   if (options.wire) return kind == Kind::allreduce && pack_buffer_ && table_->has(int(*options.wire), int(op)) == 1;
   const bool scales = options.postscale == 1 || pack_buffer_ || is_sum(op);
-  return scales && table_->has(int(dtype), int(op)) == 1;
+  const bool divides = pack_buffer_ || !is_biased_average(op, dtype, group_.size());
+  return scales && divides && table_->has(int(dtype), int(op)) == 1;
 }
 
-void Nccl::run(Signature signature, std::string_view name, std::uint64_t token, GpuStream stream,
-               const NcclCommunicator::Call& call) {
+void Nccl::run(Signature signature, const Options& options, GpuStream stream, NcclCommunicator::Call call) {
   signature.sequence = calls_++;
-  const std::string what = text("NCCL ", describe(signature), name.empty() ? "" : text(" '", name, "'"));
-  if (compare_) compare(signature, what, token);
-  if (signature.count > 0) or_abort(group_, [&] { communicator_->run(what, stream, call); });
+  const NcclCall described{signature, options.name};
+  if (compare_) compare(described, options.consistency_token, stream);
+  if (signature.count > 0) or_abort(group_, [&] { communicator_->run(described, stream, call); });
 }
 
 // Not waited for: a difference fails the world, and the watcher then aborts the communicator.
-void Nccl::compare(const Signature& signature, const std::string& what, std::uint64_t token) {
-  Signature common = signature;
+void Nccl::compare(const NcclCall& call, std::uint64_t token, GpuStream stream) {
+  refuse_capture(device_, stream, "a call with ANELLO_GPU_CHECK");
+  Signature common = call.signature;
   common.sequence = 0;  // send and recv count on two ranks only
   std::uint64_t all = token;
   for (const char byte : encode(common)) all = fingerprint(all, std::uint64_t(byte));
-  (void)group_.barrier_async({.name = what, .consistency_token = all});
+  (void)group_.barrier_async({.name = call.describe(), .consistency_token = all});
 }
 
-NcclCommunicator::Call Nccl::together(NcclCommunicator::Call calls) const {
+Nccl::Call Nccl::together(Nccl::Call calls) const {
   return [this, calls = std::move(calls)](void* comm) {
     if (const int status = table_->group_start(); status != 0) return status;
     const int status = calls(comm);
@@ -114,29 +127,37 @@ void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std
   std::vector<const void*> inputs;
   for (const ConstTensor& tensor : from) inputs.push_back(tensor.data);
   const int op = int(signature.op);
+  const auto scaled_call = [&](void* comm, int sum) { return call(inputs, sum, comm); };
+  const auto run_it = [&](const NcclCommunicator::Call& how) {
+    run(signature, {options.name, options.consistency_token}, stream, how);
+  };
+  const int size = group_.size();
   if (!pack_buffer_ && is_float(signature.dtype) && is_sum(signature.op))
-    return run(signature, options.name, options.consistency_token, stream,
-               scaled(signature, options, [&](void* comm, int sum) { return call(inputs, sum, comm); }));
+    return run_it(scaled(signature.dtype,
+                         options.prescale * options.postscale / (signature.op == Op::average ? size : 1), scaled_call));
   if (!pack_buffer_ && options.prescale != 1) {
     group_.abort(text(name(signature.kind), ": a factor before ", name(signature.op), " needs libanello_kernels.so"));
     throw *group_.failure();
   }
   or_abort(group_, [&] {
     const bool packs = options.prescale != 1 && signature.count > 0;
+    const bool divides = is_biased_average(signature.op, signature.dtype, size);
+    const double early = early_divisor(signature.dtype, size);
+    const double late = options.postscale / (divides ? size / early : 1);
     if (packs) inputs = pack_buffer_->pack(from, signature.dtype, options.prescale, stream).parts;
-    run(signature, options.name, options.consistency_token, stream, [&](void* comm) { return call(inputs, op, comm); });
+    if (divides && early != 1)
+      run_it(scaled(signature.dtype, 1 / early, scaled_call));
+    else
+      run_it([&](void* comm) { return call(inputs, divides ? int(Op::sum) : op, comm); });
     if (packs) pack_buffer_->release(stream);
-    if (options.postscale != 1) pack_buffer_->scale(to, options.postscale, stream);
+    if (late != 1) pack_buffer_->scale(to, late, stream);
   });
 }
 
-NcclCommunicator::Call Nccl::scaled(const Signature& signature, const ReduceOptions& options,
-                                    std::function<int(void* comm, int op)> call) const {
-  const int dtype = int(signature.dtype);
-  const double factor = options.prescale * options.postscale / (signature.op == Op::average ? group_.size() : 1);
+Nccl::Call Nccl::scaled(DType dtype, double factor, std::function<int(void* comm, int op)> call) const {
   return [this, dtype, factor, call = std::move(call)](void* comm) {
     int sum = 0;
-    if (const int status = table_->scaled_sum_create(&sum, factor, dtype, comm); status != 0) return status;
+    if (const int status = table_->scaled_sum_create(&sum, factor, int(dtype), comm); status != 0) return status;
     const int status = call(comm, sum);
     const int destroyed = table_->scaled_sum_destroy(sum, comm);
     return status != 0 ? status : destroyed;
@@ -144,7 +165,7 @@ NcclCommunicator::Call Nccl::scaled(const Signature& signature, const ReduceOpti
 }
 
 // The part that a rank has for itself is copied on the device.
-NcclCommunicator::Call Nccl::moving(std::span<const Move> moves, DType dtype, GpuStream stream) {
+Nccl::Call Nccl::moving(std::span<const Move> moves, DType dtype, GpuStream stream) {
   for (const Move& move : moves)
     if (move.peer == group_.rank() && move.from != move.to && move.to_count > 0)
       or_abort(group_, [&] {
@@ -167,14 +188,16 @@ NcclCommunicator::Call Nccl::moving(std::span<const Move> moves, DType dtype, Gp
 void Nccl::allreduce_packed(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
                             GpuStream stream, const ReduceOptions& options) {
   const bool averages = signature.op == Op::average;
+  const double early = averages ? early_divisor(*options.wire, group_.size()) : 1;
+  const double late = averages ? group_.size() / early : 1;
   signature.wire = *options.wire;
   or_abort(group_, [&] {
-    const Tensor all = pack_buffer_->pack(from, *options.wire, options.prescale, stream).all;
-    run(signature, options.name, options.consistency_token, stream, [&](void* comm) {
+    const Tensor all = pack_buffer_->pack(from, *options.wire, options.prescale / early, stream).all;
+    run(signature, {options.name, options.consistency_token}, stream, [&](void* comm) {
       return table_->allreduce(all.data, all.data, all.count, int(all.dtype), int(averages ? Op::sum : signature.op),
                                comm, stream);
     });
-    pack_buffer_->unpack(to, *options.wire, options.postscale / (averages ? group_.size() : 1), stream);
+    pack_buffer_->unpack(to, *options.wire, options.postscale / late, stream);
   });
 }
 
@@ -194,7 +217,17 @@ void Nccl::allreduce_all(std::span<const ConstTensor> from, std::span<const Tens
   });
 }
 
+// The plain call, which most are, takes no memory on its way.
 void Nccl::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
+  const bool plain = pack_buffer_ && !options.wire && options.prescale == 1 && options.postscale == 1 &&
+                     !is_biased_average(op, input.dtype, group_.size());
+  if (plain) {
+    Signature signature{.kind = Kind::allreduce, .op = op};
+    sign(signature, std::span(&output, 1));
+    return run(signature, {options.name, options.consistency_token}, stream, [&](void* comm) {
+      return table_->allreduce(input.data, output.data, input.count, int(input.dtype), int(op), comm, stream);
+    });
+  }
   allreduce_all(std::span(&input, 1), std::span(&output, 1), stream, op, options);
 }
 
@@ -221,7 +254,7 @@ void Nccl::broadcast(std::span<const Tensor> list, int root, GpuStream stream, c
       return table_->broadcast(tensor.data, tensor.data, tensor.count, int(tensor.dtype), root, comm, stream);
     });
   };
-  run(signature, options.name, options.consistency_token, stream, together(call));
+  run(signature, {options.name, options.consistency_token}, stream, together(call));
 }
 
 // Unequal parts: one broadcast for each part.
@@ -232,7 +265,7 @@ void Nccl::allgather(ConstTensor input, Tensor output, GpuStream stream, const P
                             .kind = Kind::allgather,
                             .dtype = input.dtype};
   if (options.counts.empty())
-    return run(signature, options.name, options.consistency_token, stream, [&](void* comm) {
+    return run(signature, {options.name, options.consistency_token}, stream, [&](void* comm) {
       return table_->allgather(input.data, output.data, input.count, dtype, comm, stream);
     });
   const plan::Parts parts(group_.size(), 0, options.counts);
@@ -245,7 +278,7 @@ void Nccl::allgather(ConstTensor input, Tensor output, GpuStream stream, const P
       return table_->broadcast(from, to, part.count, dtype, rank, comm, stream);
     });
   };
-  run(signature, options.name, options.consistency_token, stream, together(call));
+  run(signature, {options.name, options.consistency_token}, stream, together(call));
 }
 
 void Nccl::gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
@@ -261,7 +294,7 @@ void Nccl::gather(ConstTensor input, Tensor output, int root, GpuStream stream, 
        .root = root,
        .kind = Kind::gather,
        .dtype = input.dtype},
-      options.name, options.consistency_token, stream, moving(moves, input.dtype, stream));
+      {options.name, options.consistency_token}, stream, moving(moves, input.dtype, stream));
 }
 
 void Nccl::scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
@@ -277,7 +310,7 @@ void Nccl::scatter(ConstTensor input, Tensor output, int root, GpuStream stream,
        .root = root,
        .kind = Kind::scatter,
        .dtype = output.dtype},
-      options.name, options.consistency_token, stream, moving(moves, output.dtype, stream));
+      {options.name, options.consistency_token}, stream, moving(moves, output.dtype, stream));
 }
 
 // Unequal parts: one reduction to each rank.
@@ -311,7 +344,7 @@ void Nccl::alltoall(ConstTensor input, Tensor output, GpuStream stream, const Op
     const std::uint64_t begin = std::uint64_t(rank) * each;
     moves.push_back({rank, at(input.data, begin, input.dtype), each, at(output.data, begin, output.dtype), each});
   }
-  run({.count = input.count, .kind = Kind::alltoall, .dtype = input.dtype}, options.name, options.consistency_token,
+  run({.count = input.count, .kind = Kind::alltoall, .dtype = input.dtype}, {options.name, options.consistency_token},
       stream, moving(moves, input.dtype, stream));
 }
 
@@ -333,32 +366,51 @@ void Nccl::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts
     moves.push_back({rank, at(input.data, outgoing.of(rank).begin, input.dtype), outgoing.of(rank).count,
                      at(output.data, incoming.of(rank).begin, output.dtype), incoming.of(rank).count});
   // The same on all ranks: one that moves nothing takes part as well.
-  run({.count = 1, .kind = Kind::alltoall, .dtype = input.dtype}, options.name, options.consistency_token, stream,
+  run({.count = 1, .kind = Kind::alltoall, .dtype = input.dtype}, {options.name, options.consistency_token}, stream,
       moving(moves, input.dtype, stream));
 }
 
 void Nccl::send(ConstTensor tensor, int to, GpuStream stream, const Options& options) {
-  const std::string what = text("NCCL send of ", tensor.count, " ", name(tensor.dtype), " to rank ", to);
-  if (compare_)
-    (void)group_.send_async(ConstTensor(nullptr, 0, tensor.dtype), to,
-                            {.name = what, .consistency_token = fingerprint(options.consistency_token, tensor.count)});
-  if (tensor.count == 0) return;
-  const auto call = [&](void* comm) {
-    return table_->send(tensor.data, tensor.count, int(tensor.dtype), to, comm, stream);
-  };
-  or_abort(group_, [&] { communicator_->run(what, stream, call); });
+  transfer({tensor, to, true}, stream, options,
+           [&](void* comm) { return table_->send(tensor.data, tensor.count, int(tensor.dtype), to, comm, stream); });
 }
 
 void Nccl::recv(Tensor tensor, int from, GpuStream stream, const Options& options) {
-  const std::string what = text("NCCL recv of ", tensor.count, " ", name(tensor.dtype), " from rank ", from);
+  transfer({tensor, from, false}, stream, options,
+           [&](void* comm) { return table_->recv(tensor.data, tensor.count, int(tensor.dtype), from, comm, stream); });
+}
+
+// Not waited for, as in compare().
+void Nccl::transfer(const Transfer& transfer, GpuStream stream, const Options& options, NcclCommunicator::Call call) {
+  const auto& [tensor, peer, sends] = transfer;
+  const NcclCall described{{.count = tensor.count, .dtype = tensor.dtype}, options.name, peer, sends};
+  if (compare_) announce(described, options.consistency_token, stream);
+  if (tensor.count > 0) or_abort(group_, [&] { communicator_->run(described, stream, call); });
+}
+
+void Nccl::announce(const NcclCall& call, std::uint64_t token, GpuStream stream) {
+  refuse_capture(device_, stream, "a call with ANELLO_GPU_CHECK");
+  const std::string what = call.describe();
+  const Options options{.name = what, .consistency_token = fingerprint(token, call.signature.count)};
+  if (call.sends)
+    (void)group_.send_async(ConstTensor(nullptr, 0, call.signature.dtype), call.peer, options);
+  else
+    (void)group_.recv_async(Tensor(nullptr, 0, call.signature.dtype), call.peer, options);
+}
+
+// Both as one NCCL group: one behind the other, two ranks that both send first would wait for each other.
+void Nccl::exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream, const Options& options) {
+  if (outgoing.count == 0) return recv(incoming, from, stream, options);
+  if (incoming.count == 0) return send(outgoing, to, stream, options);
   if (compare_)
-    (void)group_.recv_async(Tensor(nullptr, 0, tensor.dtype), from,
-                            {.name = what, .consistency_token = fingerprint(options.consistency_token, tensor.count)});
-  if (tensor.count == 0) return;
-  const auto call = [&](void* comm) {
-    return table_->recv(tensor.data, tensor.count, int(tensor.dtype), from, comm, stream);
-  };
-  or_abort(group_, [&] { communicator_->run(what, stream, call); });
+    announce({{.count = incoming.count, .dtype = incoming.dtype}, options.name, from, false}, options.consistency_token,
+             stream);
+  const int dtype = int(outgoing.dtype);
+  transfer({outgoing, to, true}, stream, options, together([&](void* comm) {
+             const int status = table_->send(outgoing.data, outgoing.count, dtype, to, comm, stream);
+             if (status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
+             return table_->recv(incoming.data, incoming.count, int(incoming.dtype), from, comm, stream);
+           }));
 }
 
 }  // namespace anello::gpu

@@ -23,7 +23,8 @@ class Nccl : public Collectives {
   };
   // All ranks of the group call; throws as NcclCommunicator's constructor. With `compare` the group's ranks compare the
   // arguments of each call beside it: if they differ, the world fails with Error{mismatch}, where NCCL would hang.
-  Nccl(Group group, const Device& device, const Tables& tables, const NcclCommunicator::Limits& limits, bool compare);
+  Nccl(Group group, const Device& device, const Tables& tables, const NcclCommunicator::Limits& limits, bool compare,
+       NcclCommunicator::StartFailure start_failure = NcclCommunicator::StartFailure::ends_world);
 
   // As NcclCommunicator::split().
   std::unique_ptr<Nccl> split(Group group);
@@ -45,6 +46,8 @@ class Nccl : public Collectives {
                 const Options& options) override;
   void send(ConstTensor tensor, int to, GpuStream stream, const Options& options) override;
   void recv(Tensor tensor, int from, GpuStream stream, const Options& options) override;
+  void exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream,
+                const Options& options) override;
 
  private:
   // What this rank sends to a peer and receives from it. With a count of 0: nothing.
@@ -62,17 +65,24 @@ class Nccl : public Collectives {
                         GpuStream stream, const ReduceOptions& options);
   void allreduce_all(std::span<const ConstTensor> from, std::span<const Tensor> to, GpuStream stream, Op op,
                      const ReduceOptions& options);
-  void run(Signature signature, std::string_view name, std::uint64_t token, GpuStream stream,
-           const NcclCommunicator::Call& call);
-  void compare(const Signature& signature, const std::string& what, std::uint64_t token);
-  NcclCommunicator::Call together(NcclCommunicator::Call calls) const;
+  struct Transfer {
+    ConstTensor tensor;
+    int peer;
+    bool sends;
+  };
+  using Call = std::function<int(void* comm)>;  // as NcclCommunicator's, with what it needs
+
+  void run(Signature signature, const Options& options, GpuStream stream, NcclCommunicator::Call call);
+  void compare(const NcclCall& call, std::uint64_t token, GpuStream stream);
+  void transfer(const Transfer& transfer, GpuStream stream, const Options& options, NcclCommunicator::Call call);
+  void announce(const NcclCall& call, std::uint64_t token, GpuStream stream);
+  Call together(Call calls) const;
   // Queues a reduction of `inputs`, which may be packed copies of the tensors.
   using Reduce = std::function<int(std::span<const void* const> inputs, int reduction, void* comm)>;
   void reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to, GpuStream stream,
                  const ReduceOptions& options, const Reduce& call);
-  NcclCommunicator::Call scaled(const Signature& signature, const ReduceOptions& options,
-                                std::function<int(void* comm, int op)> call) const;
-  NcclCommunicator::Call moving(std::span<const Move> moves, DType dtype, GpuStream stream);
+  Call scaled(DType dtype, double factor, std::function<int(void* comm, int op)> call) const;
+  Call moving(std::span<const Move> moves, DType dtype, GpuStream stream);
 
   Group group_;
   Device device_;

@@ -3,8 +3,8 @@
 #include <anello/error.hpp>
 #include <array>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -27,6 +27,10 @@ constexpr milliseconds kForTheCause{300};
 // A non-blocking communicator starts a thread for each call, which takes a part of this time.
 constexpr std::chrono::microseconds kEager{300}, kNap{50};
 
+// A launch keeps others back for this long, and no longer, since it may wait for peers to connect.
+constexpr milliseconds kKeepsOrder{1000};
+constexpr int kAborted = -2;  // among NCCL's statuses
+
 // Ranks must start the kernels of several communicators on a device in the same order, or they wait for each other.
 // Launches exclude each other, so that they keep the program's order.
 std::mutex& launches_of(DeviceId device) {
@@ -34,18 +38,23 @@ std::mutex& launches_of(DeviceId device) {
   return all[std::size_t(device) % all.size()];
 }
 
+Group of_same_ranks(const Group& group) {
+  std::vector<int> all(std::size_t(group.size()));
+  std::iota(all.begin(), all.end(), 0);
+  return group.group(all);
+}
+
 }  // namespace
 
 // Shared by the communicator and its watcher, which may outlive it.
 struct NcclCommunicator::State {
-  struct Queued {
-    Event done;
-    std::string what;
-    Clock::time_point until;
-  };
-
-  State(Group of, const Device& on, const AnelloNcclTable& by, const Limits& within)
-      : group(std::move(of)), device(on), table(&by), limits(within) {}
+  State(Group of, const Device& on, const AnelloNcclTable& by, const Limits& within, StartFailure if_it_fails)
+      : group(std::move(of)),
+        device(on),
+        table(&by),
+        limits(within),
+        start_failure(if_it_fails),
+        queued(of_same_ranks(group), on, within.operation) {}
 
   std::string describe(int status) const {
     const char* details = comm ? table->details(comm) : nullptr;
@@ -61,25 +70,24 @@ struct NcclCommunicator::State {
   const Device device;
   const AnelloNcclTable* const table;
   const Limits limits;
+  const StartFailure start_failure;
 
   std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   void* comm = nullptr;    // null after it was aborted or destroyed
   bool calling = false;    // a call with it is in progress
+  bool started = false;    // it has been made
   bool stopping = false;   // the owner has ended
   bool finalized = false;  // it may be destroyed instead of aborted
   bool ended = false;      // the watcher is done with it
-  std::deque<Queued> queued;
-  std::vector<std::shared_ptr<State>> children;  // from split(): NCCL may write their `comm` late
+  QueuedCalls queued;
+  std::vector<std::shared_ptr<State>> children;  // that split() could not make: NCCL may write their `comm` late
 };
 
 std::string NcclCommunicator::State::find_failure() {
   if (const int status = calling ? 0 : table->state(comm); status != 0 && status != ANELLO_NCCL_IN_PROGRESS)
     return describe(status);
-  while (!queued.empty() && device.table->event_query(queued.front().done.get()) == 0) queued.pop_front();
-  if (!queued.empty() && Clock::now() >= queued.front().until)
-    return text("GPU ", int(device.id), ": ", queued.front().what, " took more than ", limits.operation.count(), " ms");
-  return {};
+  return queued.poll();
 }
 
 void NcclCommunicator::State::end_world(const std::string& why) {
@@ -90,11 +98,12 @@ void NcclCommunicator::State::end_world(const std::string& why) {
 
 void NcclCommunicator::State::watch() {
   device.table->set_device(int(device.id));
+  device.table->ignore_captures();
   std::unique_lock lock(mutex);
   bool failed = false;
   while (!stopping && !failed) {
     changed.wait_for(lock, kBetweenLooks, [this] { return stopping; });
-    if (stopping || !comm) continue;
+    if (stopping || !comm || !(started || start_failure == StartFailure::ends_world)) continue;
     const std::string why = find_failure();
     lock.unlock();
     if (!why.empty()) end_world(why);
@@ -116,23 +125,26 @@ void NcclCommunicator::State::watch() {
 }
 
 NcclCommunicator::NcclCommunicator(Group group, const Device& device, const AnelloNcclTable& table,
-                                   const Limits& limits)
-    : state_(std::make_shared<State>(std::move(group), device, table, limits)) {
-  const std::string what = "making a communicator";
+                                   const Limits& limits, StartFailure start_failure)
+    : state_(std::make_shared<State>(std::move(group), device, table, limits, start_failure)) {
+  const Doing what{"making a communicator"};
   Group& all = state_->group;
   AnelloNcclId id{};
+  std::string no_id;
   if (all.rank() == 0)
-    if (const int status = table.unique_id(&id); status != 0) fail(what, state_->describe(status));
+    if (const int status = table.unique_id(&id); status != 0) no_id = state_->describe(status);
+  if (!no_id.empty() && start_failure == StartFailure::ends_world) fail(what, no_id);
   all.broadcast(Tensor(id.bytes, sizeof id.bytes, DType::u8), 0, {.name = "NCCL's id"});
+  if (!no_id.empty()) fail(what, no_id);
   start([&] { return table.create(&state_->comm, all.size(), &id, all.rank()); }, what);
 }
 
 // NCCL may write the new communicator after this call has failed: `children` keeps its State alive.
 std::unique_ptr<NcclCommunicator> NcclCommunicator::split(Group group) {
-  const std::string what = "splitting a communicator";
+  const Doing what{"splitting a communicator"};
   const int colour = group.members()[0], key = group.rank();  // no other part has that member
-  std::unique_ptr<NcclCommunicator> part(
-      new NcclCommunicator(std::make_shared<State>(std::move(group), state_->device, *state_->table, state_->limits)));
+  std::unique_ptr<NcclCommunicator> part(new NcclCommunicator(std::make_shared<State>(
+      std::move(group), state_->device, *state_->table, state_->limits, StartFailure::ends_world)));
   const Shared child = part->state_;
   state_->children.push_back(child);
   part->start(
@@ -141,16 +153,19 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::split(Group group) {
         return 0;
       },
       what);
+  state_->children.pop_back();
   return part;
 }
 
 // The watcher runs from the beginning, so that a start can be aborted too.
-void NcclCommunicator::start(const std::function<int()>& create, const std::string& what) {
+void NcclCommunicator::start(FunctionRef<int()> create, const Doing& what) {
   const DeviceGuard guard(state_->device);
   const int status = create();
   watcher_ = quiet_thread([state = state_] { state->watch(); });
   try {
-    finish(status, what, state_->limits.start);
+    require(settle(status, state_->limits.start), what, state_->limits.start);
+    const std::lock_guard lock(state_->mutex);
+    state_->started = true;
   } catch (...) {
     shut_down();
     throw;
@@ -169,13 +184,15 @@ bool NcclCommunicator::shut_down() noexcept {
   State& state = *state_;
   if (!watcher_.joinable()) return true;
   try {
-    if (!state.group.failure()) {
-      const std::string why = poll(attempt(state.table->finalize, "finalizing"), state.limits.end);
-      if (!why.empty())
+    if (state.started && !state.group.failure()) {
+      const int status = settle(attempt(state.table->finalize, {"finalizing"}), state.limits.end);
+      if (status != 0)
         log(Severity::warning,
-            text("NCCL on GPU ", int(state.device.id), " is aborted with queued work that has not finished: ", why));
+            text("NCCL on GPU ", int(state.device.id),
+                 " is aborted with queued work that has not finished: ", why(status, state.limits.end)));
       const std::lock_guard lock(state.mutex);
-      state.finalized = why.empty();
+      if (status == 0) state.queued.poll();  // records the ends of the last calls
+      state.finalized = status == 0;
     }
   } catch (const std::exception& error) {
     log(Severity::info, text("a communicator ends early: ", error.what()));
@@ -192,7 +209,7 @@ bool NcclCommunicator::shut_down() noexcept {
   return ended;
 }
 
-int NcclCommunicator::attempt(const Call& call, const std::string& what) {
+int NcclCommunicator::attempt(Call call, const Doing& what) {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
   if (!state.comm) {
@@ -209,19 +226,19 @@ int NcclCommunicator::attempt(const Call& call, const std::string& what) {
   return status;
 }
 
-// Waits while the call is in progress. Returns an empty string, or why it failed.
-std::string NcclCommunicator::poll(int status, milliseconds limit) {
+// Waits while NCCL is in progress. Returns 0, an error of NCCL, kAborted, or ANELLO_NCCL_IN_PROGRESS after the limit.
+int NcclCommunicator::settle(int status, milliseconds limit) {
   State& state = *state_;
   for (const auto began = Clock::now();;) {
-    const auto waited = Clock::now() - began;
     {
       const std::lock_guard lock(state.mutex);
-      if (status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return state.describe(status);
-      if (!state.comm) return "it has been aborted";
+      if (status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
+      if (!state.comm) return kAborted;
       status = state.table->state(state.comm);
-      if (status == 0) return {};
+      if (status == 0) return 0;
     }
-    if (limit.count() > 0 && waited > limit) return text("it took more than ", limit.count(), " ms");
+    const auto waited = Clock::now() - began;
+    if (limit.count() > 0 && waited > limit) return status;
     if (waited < kEager)
       std::this_thread::yield();
     else
@@ -229,33 +246,54 @@ std::string NcclCommunicator::poll(int status, milliseconds limit) {
   }
 }
 
-void NcclCommunicator::finish(int status, const std::string& what, milliseconds limit) {
-  if (const std::string why = poll(status, limit); !why.empty()) fail(what, why);
+std::string NcclCommunicator::why(int status, milliseconds limit) const {
+  if (status == kAborted) return "it has been aborted";
+  if (status == ANELLO_NCCL_IN_PROGRESS) return text("it took more than ", limit.count(), " ms");
+  const std::lock_guard lock(state_->mutex);
+  return state_->describe(status);
 }
 
-void NcclCommunicator::launch(const std::string& what, const Call& call) {
+void NcclCommunicator::require(int status, const Doing& what, milliseconds limit) {
+  if (status != 0) fail(what, why(status, limit));
+}
+
+void NcclCommunicator::launch(const Doing& what, Call call) {
+  const milliseconds limit = state_->limits.launch;
   const DeviceGuard guard(state_->device);
-  const std::lock_guard launching(launches_of(state_->device.id));
-  finish(attempt(call, what), what, state_->limits.launch);
+  std::unique_lock launching(launches_of(state_->device.id));
+  int status = settle(attempt(call, what), limit.count() > 0 ? std::min(limit, kKeepsOrder) : kKeepsOrder);
+  launching.unlock();
+  if (status == ANELLO_NCCL_IN_PROGRESS && (limit.count() == 0 || limit > kKeepsOrder))
+    status = settle(status, limit.count() > 0 ? limit - kKeepsOrder : limit);
+  require(status, what, limit);
 }
 
-void NcclCommunicator::run(const std::string& what, GpuStream stream, const Call& call) {
-  launch(what, call);
+void NcclCommunicator::run(const NcclCall& call, GpuStream stream, Call queue) {
   State& state = *state_;
-  if (state.limits.operation.count() == 0) return;
   const DeviceGuard guard(state.device);
-  State::Queued queued{make_event(state.device), what, Clock::now() + state.limits.operation};
-  record(state.device, queued.done, stream);
+  const Doing what{{}, &call};
+  if (is_capturing(state.device, stream)) {
+    if (state.limits.operation.count() > 0) refuse_capture(state.device, stream, "a call with ANELLO_OPERATION_LIMIT");
+    return launch(what, queue);
+  }
+  {
+    const std::lock_guard lock(state.mutex);
+    state.queued.add(call);
+  }
+  launch(what, queue);
   const std::lock_guard lock(state.mutex);
-  state.queued.push_back(std::move(queued));
+  state.queued.launched(stream);
 }
 
-// Fails the world, if it has not failed yet, and throws its failure: the same on all ranks.
-void NcclCommunicator::fail(const std::string& what, const std::string& why) {
-  state_->end_world(why);
-  std::optional<Error> failure = state_->group.failure();
-  if (!failure) throw Error(ErrorCode::device, why).within(what);
-  throw failure->within(what);
+// Fails the world, if it has not failed yet, and throws its failure: the same on all ranks. A start whose failure is
+// thrown leaves the world as it is.
+void NcclCommunicator::fail(const Doing& what, const std::string& why) {
+  const State& state = *state_;
+  const bool ends_world = state.started || state.start_failure == StartFailure::ends_world;
+  if (ends_world) state_->end_world(why);
+  const std::optional<Error> failure = state.group.failure();
+  if (!failure) throw Error(ErrorCode::device, why).within(what.text());
+  throw Error(*failure).within(what.text());
 }
 
 const AnelloNcclTable& NcclCommunicator::table() const {

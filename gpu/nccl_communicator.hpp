@@ -1,7 +1,7 @@
 // An NCCL communicator and the thread that watches it. NCCL does not report a dead rank or a broken network in time,
 // and its kernels wait forever. So the watcher ends communicator, kernels and world, on every rank with the same error,
 // when the world fails, when NCCL reports an error, or when an operation exceeds its limit. An abort may block inside
-// NCCL: the watcher makes it, and is left behind if it does not return.
+// NCCL: the watcher makes it, and is left behind if it does not return. It also reports what is stalled.
 //
 // One thread at a time; the group's world must outlive it.
 #pragma once
@@ -12,8 +12,9 @@
 #include <string>
 #include <thread>
 
-#include "gpu/device.hpp"
+#include "gpu/function_ref.hpp"
 #include "gpu/nccl_table.h"
+#include "gpu/queued_calls.hpp"
 
 namespace anello::gpu {
 
@@ -26,11 +27,13 @@ class NcclCommunicator {
     std::chrono::milliseconds end{5000};     // for finishing queued work at the end, and for an abort
   };
   // Queues work with the communicator; returns a status of the table.
-  using Call = std::function<int(void* comm)>;
+  using Call = FunctionRef<int(void* comm)>;
+  enum class StartFailure { ends_world, is_thrown };
 
   // All ranks of the group call. Blocks until the communicator is made. If that fails, so does the world: throws its
-  // failure.
-  NcclCommunicator(Group group, const Device& device, const AnelloNcclTable& table, const Limits& limits);
+  // failure. With StartFailure::is_thrown the world goes on: throws Error{device} on this rank.
+  NcclCommunicator(Group group, const Device& device, const AnelloNcclTable& table, const Limits& limits,
+                   StartFailure start_failure = StartFailure::ends_world);
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -39,8 +42,9 @@ class NcclCommunicator {
   // part. Blocks and throws as the constructor.
   std::unique_ptr<NcclCommunicator> split(Group group);
 
-  // Blocks until `call` is queued on the stream. Throws the world's failure; `what` names the operation in errors.
-  void run(const std::string& what, GpuStream stream, const Call& call);
+  // Blocks until `queue` has queued the call on the stream. Throws the world's failure, which names the call. A call
+  // that is captured into a graph is neither recorded nor watched; with a limit it throws Error{unsupported}.
+  void run(const NcclCall& call, GpuStream stream, Call queue);
 
   const AnelloNcclTable& table() const;
 
@@ -49,12 +53,20 @@ class NcclCommunicator {
   using Shared = std::shared_ptr<State>;
   explicit NcclCommunicator(Shared state) : state_(std::move(state)) {}
 
-  void start(const std::function<int()>& create, const std::string& what);
-  std::string poll(int status, std::chrono::milliseconds limit);
-  void finish(int status, const std::string& what, std::chrono::milliseconds limit);
-  int attempt(const Call& call, const std::string& what);
-  void launch(const std::string& what, const Call& call);
-  [[noreturn]] void fail(const std::string& what, const std::string& why);
+  // What is done, for messages: words, or a call.
+  struct Doing {
+    std::string_view words;
+    const NcclCall* call = nullptr;
+    std::string text() const { return call ? call->describe() : std::string(words); }
+  };
+
+  void start(FunctionRef<int()> create, const Doing& what);
+  int settle(int status, std::chrono::milliseconds limit);
+  std::string why(int status, std::chrono::milliseconds limit) const;
+  void require(int status, const Doing& what, std::chrono::milliseconds limit);
+  int attempt(Call call, const Doing& what);
+  void launch(const Doing& what, Call call);
+  [[noreturn]] void fail(const Doing& what, const std::string& why);
   bool shut_down() noexcept;
 
   Shared state_;

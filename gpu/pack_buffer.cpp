@@ -20,6 +20,7 @@ PackBuffer::PackBuffer(const Device& device, const AnelloKernelTable& kernels)
 
 PackBuffer::~PackBuffer() {
   try {
+    const DeviceGuard guard(device_);
     wait(device_, free_, kLastWait, "the last use of the pack buffer");
   } catch (const Error&) {
     memory_.leak();  // the device may still use it
@@ -35,6 +36,7 @@ void PackBuffer::cast(std::span<const AnelloPart> parts, DType from, DType to, d
 
 PackBuffer::Packed PackBuffer::pack(std::span<const ConstTensor> list, DType as, double factor, GpuStream stream) {
   const DeviceGuard guard(device_);
+  refuse_capture(device_, stream, "a call that packs its tensors (for 16 bits, or a factor)");
   std::size_t count = 0;
   for (const ConstTensor& tensor : list) count += rounded_up(tensor.count);
   if (const std::size_t bytes = count * size_bytes(as); bytes > memory_bytes_) {
@@ -68,15 +70,20 @@ void PackBuffer::unpack(std::span<const Tensor> list, DType as, double factor, G
 }
 
 void PackBuffer::release(GpuStream stream) {
+  const DeviceGuard guard(device_);
   record(device_, free_, stream);
 }
 
 void PackBuffer::scale(std::span<const Tensor> list, double factor, GpuStream stream) {
+  scale(std::vector<ConstTensor>(list.begin(), list.end()), list, factor, stream);
+}
+
+void PackBuffer::scale(std::span<const ConstTensor> from, std::span<const Tensor> to, double factor, GpuStream stream) {
   const DeviceGuard guard(device_);
   std::vector<AnelloPart> parts;
-  for (const Tensor& tensor : list)
-    if (tensor.count > 0) parts.push_back({tensor.data, tensor.data, tensor.count});
-  if (!parts.empty()) cast(parts, list[0].dtype, list[0].dtype, factor, stream);
+  for (std::size_t i = 0; i < to.size(); i++)
+    if (to[i].count > 0) parts.push_back({from[i].data, to[i].data, to[i].count});
+  if (!parts.empty()) cast(parts, to[0].dtype, to[0].dtype, factor, stream);
 }
 
 }  // namespace anello::gpu

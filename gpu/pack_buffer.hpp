@@ -29,8 +29,9 @@ class PackBuffer {
   Packed pack(std::span<const ConstTensor> list, DType as, double factor, GpuStream stream);
   void unpack(std::span<const Tensor> list, DType as, double factor, GpuStream stream);
   void release(GpuStream stream);
-  // Multiplies each tensor in place.
+  // Multiplies each tensor in place, or into another of the same size.
   void scale(std::span<const Tensor> list, double factor, GpuStream stream);
+  void scale(std::span<const ConstTensor> from, std::span<const Tensor> to, double factor, GpuStream stream);
 
  private:
   void cast(std::span<const AnelloPart> parts, DType from, DType to, double factor, GpuStream stream);

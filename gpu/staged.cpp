@@ -51,6 +51,7 @@ bool Staged::drain() noexcept {
       // the call that started it has thrown this error
     }
   try {
+    const DeviceGuard guard(device_);
     for (const Stream* stream : {&down_, &up_}) {
       record(device_, order_, stream->get());
       wait(device_, order_, limits_.copy.count() > 0 ? limits_.copy : kLastWait, "the end of copies under way");
@@ -63,7 +64,8 @@ bool Staged::drain() noexcept {
 
 // On failure, waits for outstanding copies before it rethrows: the caller may free its tensors.
 template <class Body>
-void Staged::carry_out(Body body) {
+void Staged::carry_out(GpuStream stream, Body body) {
+  refuse_capture(device_, stream, "a call that goes through host memory");
   try {
     or_abort(group_, [&] {
       const DeviceGuard guard(device_);
@@ -131,7 +133,7 @@ std::uint64_t Staged::token_of(std::uint64_t token, std::size_t count) {
 void Staged::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
   ReduceOptions segment_options = options;
   segment_options.consistency_token = token_of(options.consistency_token, input.count);
-  carry_out([&] {
+  carry_out(stream, [&] {
     run_in_segments({input.data, output.data, input.count, input.dtype,
                      [&](Tensor segment) { return group_.allreduce_async(segment, op, segment_options); }},
                     stream);
@@ -145,7 +147,7 @@ void Staged::allreduce(std::span<const Tensor> list, GpuStream stream, Op op, co
 void Staged::reduce(ConstTensor input, Tensor output, int root, GpuStream stream, Op op, const ReduceOptions& options) {
   ReduceOptions segment_options = options;
   segment_options.consistency_token = token_of(options.consistency_token, input.count);
-  carry_out([&] {
+  carry_out(stream, [&] {
     run_in_segments({input.data, group_.rank() == root ? output.data : nullptr, input.count, input.dtype,
                      [&](Tensor segment) { return group_.reduce_async(segment, root, op, segment_options); }},
                     stream);
@@ -156,7 +158,7 @@ void Staged::broadcast(std::span<const Tensor> list, int root, GpuStream stream,
   const bool is_root = group_.rank() == root;
   for (const Tensor& tensor : list) {
     const Options segment_options{options.name, token_of(options.consistency_token, tensor.count)};
-    carry_out([&] {
+    carry_out(stream, [&] {
       run_in_segments({is_root ? tensor.data : nullptr, is_root ? nullptr : tensor.data, tensor.count, tensor.dtype,
                        [&](Tensor segment) { return group_.broadcast_async(segment, root, segment_options); }},
                       stream);
@@ -172,7 +174,7 @@ void Staged::run_whole(ConstTensor input, Tensor output, GpuStream stream,
     memory = make_pinned(device_, bytes);
     capacity = bytes;
   };
-  carry_out([&] {
+  carry_out(stream, [&] {
     at_least(input_, input_bytes_, input.bytes());
     at_least(output_, output_bytes_, output.bytes());
     begin(stream);
@@ -224,6 +226,15 @@ void Staged::send(ConstTensor tensor, int to, GpuStream stream, const Options& o
 void Staged::recv(Tensor tensor, int from, GpuStream stream, const Options& options) {
   run_whole(ConstTensor(nullptr, 0, tensor.dtype), tensor, stream,
             [&](ConstTensor, Tensor out) { group_.recv(out, from, options); });
+}
+
+void Staged::exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream,
+                      const Options& options) {
+  run_whole(outgoing, incoming, stream, [&](ConstTensor in, Tensor out) {
+    Work receiving = group_.recv_async(out, from, options);
+    group_.send(in, to, options);
+    receiving.wait();
+  });
 }
 
 }  // namespace anello::gpu

@@ -41,6 +41,8 @@ class Staged : public Collectives {
                 const Options& options) override;
   void send(ConstTensor tensor, int to, GpuStream stream, const Options& options) override;
   void recv(Tensor tensor, int from, GpuStream stream, const Options& options) override;
+  void exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream,
+                const Options& options) override;
 
   // Ends the group on this rank: a call under way throws soon, and later ones at once. Any thread.
   void give_up();
@@ -71,7 +73,7 @@ class Staged : public Collectives {
   void begin(GpuStream stream);
   void end(GpuStream stream);
   template <class Body>
-  void carry_out(Body body);
+  void carry_out(GpuStream stream, Body body);
   bool drain() noexcept;
 
   Group group_;

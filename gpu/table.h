@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define ANELLO_GPU_TABLE_VERSION 2
+#define ANELLO_GPU_TABLE_VERSION 3
 #define ANELLO_GPU_NOT_READY (-1) /* returned by event_query only */
 
 typedef struct AnelloGpuInfo {
@@ -47,6 +47,8 @@ typedef struct AnelloGpuTable {
   int (*stream_create)(struct CUstream_st** stream); /* independent of the default stream */
   int (*stream_destroy)(struct CUstream_st* stream);
   int (*stream_wait)(struct CUstream_st* stream, void* event);
+  int (*is_capturing)(struct CUstream_st* stream, int* capturing); /* 1: its work goes into a graph, and does not run */
+  int (*ignore_captures)(void); /* the calling thread's calls do not disturb captures of other threads */
 
   int (*event_create)(void** event);
   int (*event_destroy)(void* event);

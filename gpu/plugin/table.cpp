@@ -100,6 +100,18 @@ const AnelloGpuTable* anello_gpu_table() {
       .stream_destroy = [](cudaStream_t stream) { return taken(cudaStreamDestroy(stream)); },
       .stream_wait = [](cudaStream_t stream,
                         void* event) { return taken(cudaStreamWaitEvent(stream, event_of(event), 0)); },
+      .is_capturing =
+          [](cudaStream_t stream, int* capturing) {
+            cudaStreamCaptureStatus found = cudaStreamCaptureStatusNone;
+            const cudaError_t status = cudaStreamIsCapturing(stream, &found);
+            *capturing = found == cudaStreamCaptureStatusNone ? 0 : 1;
+            return taken(status);
+          },
+      .ignore_captures =
+          [] {
+            cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+            return taken(cudaThreadExchangeStreamCaptureMode(&mode));
+          },
       .event_create =
           [](void** event) {
             return taken(cudaEventCreateWithFlags(reinterpret_cast<cudaEvent_t*>(event), cudaEventDisableTiming));

@@ -77,8 +77,8 @@ class OnTheDevice : public ::testing::TestWithParam<Way> {
       for (const Exercise& exercise : exercises)
         inside.carry_out(
             "test", {},
-            inside.nccl_can(exercise.kind, exercise.dtype, exercise.op,
-                            {.wire = exercise.wire, .postscale = exercise.postscale}),
+            inside.can_directly(exercise.kind, exercise.dtype, exercise.op,
+                                {.wire = exercise.wire, .postscale = exercise.postscale}),
             nullptr, [&](gpu::Collectives& on_gpu) { expect_right(gpus, on_gpu, world, exercise); },
             [](Group&) { FAIL(); });
     });

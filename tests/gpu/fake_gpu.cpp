@@ -11,6 +11,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "tests/gpu/fake_nccl.hpp"
 #include "tests/support/random.hpp"
@@ -18,28 +19,40 @@
 namespace anello::gpu::fake {
 namespace {
 
-constexpr int kDevices = 4, kNoSuchDevice = 101, kBroken = 700;
+constexpr int kDevices = 4, kNoSuchDevice = 101, kOtherDevice = 400, kBroken = 700, kCaptured = 905;
 
 std::mutex mutex;  // guards the variables below
 std::condition_variable changed;
 std::map<const std::byte*, std::pair<std::size_t, int>> memories;  // of devices: bytes, device
 std::set<std::byte*> pinned;
+std::set<int> contexts;  // devices that have one
 Random delays(1);
 bool hanging = false;
 int busy = 0;  // functions that are queued or running
 std::atomic<int> living{0};
 
-thread_local int current = 0, pretended = -1;
+thread_local int current = 0, pretended = -1, instance = 0;
 thread_local std::string failing;
 thread_local int left_to_fail = 0;
 
-int status_of(const char* call) {
+int failure_of(const char* call) {
   return failing == call && left_to_fail-- == 0 ? kBroken : 0;
+}
+
+// Every call that works on the current device makes a context of it, as CUDA's runtime does.
+int status_of(const char* call) {
+  {
+    const std::lock_guard lock(mutex);
+    contexts.insert(current);
+  }
+  return failure_of(call);
 }
 
 struct FakeStream {
   std::deque<std::function<void()>> queued;
-  bool running = false, closed = false;
+  bool running = false, closed = false, capturing = false;
+  std::vector<std::function<void()>> captured;
+  int device = current;
   std::thread worker{[this] { work(); }};
 
   void work() {
@@ -72,19 +85,27 @@ struct FakeStream {
 
 struct FakeEvent {
   std::uint64_t recorded = 0, done = 0;
+  int device = current;
+  bool captured = false;  // recorded into a graph: it can be neither asked nor waited for outside
 };
 using EventOf = std::shared_ptr<FakeEvent>;
 
 // A null stream is the default one of the current device.
 FakeStream& stream_of(GpuStream stream) {
-  static std::array<FakeStream, kDevices> by_default;
-  return stream ? *reinterpret_cast<FakeStream*>(stream) : by_default[std::size_t(current)];
+  static struct Defaults {
+    std::array<FakeStream, kDevices> of_device;
+    Defaults() {
+      for (int id = 0; id < kDevices; id++) of_device[std::size_t(id)].device = id;
+    }
+  } defaults;
+  return stream ? *reinterpret_cast<FakeStream*>(stream) : defaults.of_device[std::size_t(current)];
 }
 
 void push(GpuStream stream, std::function<void()> kernel) {
   FakeStream& to = stream_of(stream);
   const std::lock_guard lock(mutex);
   if (hanging) return;
+  if (to.capturing) return to.captured.push_back(std::move(kernel));
   to.queued.push_back(std::move(kernel));
   busy++;
   changed.notify_all();
@@ -106,6 +127,8 @@ int destroy(void* handle) {
 }
 
 const char* describe(int status) {
+  if (status == kOtherDevice) return "invalid resource handle: of another device";
+  if (status == kCaptured) return "not permitted while a stream is captured";
   return status == kNoSuchDevice ? "no such device" : "the fake is broken";
 }
 
@@ -116,19 +139,20 @@ int versions(int* driver, int* runtime) {
 
 int device_count(int* count) {
   *count = kDevices;
-  return status_of("device_count");
+  return failure_of("device_count");  // needs no context
 }
 
 int device_info(int device, AnelloGpuInfo* info) {
   if (device < 0 || device >= kDevices) return kNoSuchDevice;
   *info = {};
   std::snprintf(info->name, sizeof info->name, "fake");
-  std::snprintf(info->uuid, sizeof info->uuid, "fake %d", device);
+  std::snprintf(info->uuid, sizeof info->uuid, "fake %d.%d", device, instance);
   std::snprintf(info->bus_id, sizeof info->bus_id, "fake:%d", device);
   return 0;
 }
 
 int device_of(const void* memory, int* device) {
+  if (const int status = status_of("device_of")) return status;
   const std::lock_guard lock(mutex);
   *device = pretended;
   const auto after = memories.upper_bound(static_cast<const std::byte*>(memory));
@@ -146,7 +170,15 @@ int get_device(int* device) {
 int set_device(int device) {
   if (device < 0 || device >= kDevices) return kNoSuchDevice;
   current = device;
-  return 0;
+  return status_of("set_device");
+}
+
+int return_to_device(int device) {
+  {
+    const std::lock_guard lock(mutex);
+    if (!contexts.contains(device)) return 0;
+  }
+  return set_device(device);
 }
 
 int memory_create(void** memory, std::size_t bytes) {
@@ -197,6 +229,7 @@ int copy(void* to, const void* from, std::size_t bytes, GpuStream stream) {
 
 int zero(void* memory, std::size_t bytes, GpuStream stream) {
   if (const int status = status_of("zero")) return status;
+  if (!may_launch(stream)) return kOtherDevice;
   push(stream, [=] { std::memset(memory, 0, bytes); });
   return 0;
 }
@@ -204,9 +237,11 @@ int zero(void* memory, std::size_t bytes, GpuStream stream) {
 int event_record(void* event, GpuStream stream) {
   if (const int status = status_of("event_record")) return status;
   const EventOf of = *static_cast<EventOf*>(event);
+  if (stream_of(stream).device != of->device) return kOtherDevice;
   std::uint64_t mark = 0;
   {
     const std::lock_guard lock(mutex);
+    of->captured = stream_of(stream).capturing;
     mark = ++of->recorded;
   }
   push(stream, [of, mark] {
@@ -222,6 +257,7 @@ int stream_wait(GpuStream stream, void* event) {
   std::uint64_t mark = 0;
   {
     const std::lock_guard lock(mutex);
+    if (of->captured != stream_of(stream).capturing) return kCaptured;
     mark = of->recorded;
   }
   push(stream, [of, mark] {
@@ -235,6 +271,7 @@ int event_query(void* event) {
   if (const int status = status_of("event_query")) return status;
   const EventOf of = *static_cast<EventOf*>(event);
   const std::lock_guard lock(mutex);
+  if (of->captured) return kCaptured;
   return of->done >= of->recorded ? 0 : ANELLO_GPU_NOT_READY;
 }
 
@@ -250,7 +287,7 @@ const AnelloGpuTable& table() {
       .device_of = device_of,
       .get_device = get_device,
       .set_device = set_device,
-      .return_to_device = set_device,
+      .return_to_device = return_to_device,
       .memory_create = memory_create,
       .memory_destroy = memory_destroy,
       .pinned_create = pinned_create,
@@ -261,6 +298,12 @@ const AnelloGpuTable& table() {
           [](GpuStream* stream) { return create<FakeStream>("stream_create", reinterpret_cast<void**>(stream)); },
       .stream_destroy = [](GpuStream stream) { return destroy<FakeStream>(stream); },
       .stream_wait = stream_wait,
+      .is_capturing =
+          [](GpuStream stream, int* capturing) {
+            const std::lock_guard lock(mutex);
+            return *capturing = stream_of(stream).capturing ? 1 : 0, 0;
+          },
+      .ignore_captures = [] { return 0; },
       .event_create =
           [](void** event) {
             const int status = create<EventOf>("event_create", event);
@@ -283,10 +326,38 @@ void queue(GpuStream stream, std::function<void()> kernel) {
   push(stream, std::move(kernel));
 }
 
+void capture(GpuStream stream) {
+  const std::lock_guard lock(mutex);
+  stream_of(stream).capturing = true;
+}
+
+void replay(GpuStream stream) {
+  std::vector<std::function<void()>> graph;
+  {
+    const std::lock_guard lock(mutex);
+    stream_of(stream).capturing = false;
+    graph.swap(stream_of(stream).captured);
+  }
+  for (auto& kernel : graph) push(stream, std::move(kernel));
+}
+
 void finish(GpuStream stream) {
   FakeStream& of = stream_of(stream);
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return of.queued.empty() && !of.running; });
+}
+
+bool may_launch(GpuStream stream) {
+  return stream_of(stream).device == current;
+}
+
+std::set<int> devices_with_context() {
+  const std::lock_guard lock(mutex);
+  return contexts;
+}
+void forget_contexts() {
+  const std::lock_guard lock(mutex);
+  contexts.clear();
 }
 
 void wait_for_all() {
@@ -296,6 +367,10 @@ void wait_for_all() {
 
 void pretend(int device) {
   pretended = device;
+}
+
+void pretend_instance(int number) {
+  instance = number;
 }
 
 int alive() {

@@ -1,9 +1,12 @@
 // A GPU made of threads: each stream is a worker thread with random delays from a seed, so that work that is not
-// ordered does race. "Device" memory is host memory that the fake has registered. There is one fake in the process, as
-// the table has no context. It counts the objects that are alive, and fails or hangs on command.
+// ordered does race. As CUDA does, it refuses events and kernels on a stream of another device, and makes a context of
+// the current device in every call that needs one. "Device" memory is host memory that the fake has registered. There
+// is one fake in the process, as the table has no context. It counts the objects that are alive, and fails or hangs on
+// command.
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "gpu/device.hpp"
@@ -13,8 +16,19 @@ namespace anello::gpu::fake {
 const AnelloGpuTable& table();
 Device device(int id = 0);  // there are four
 
+// Whether a kernel may be launched on the stream: only on a stream of the current device.
+bool may_launch(GpuStream stream);
+
+// The devices that any call has made a context of, since forget_contexts().
+std::set<int> devices_with_context();
+void forget_contexts();
+
 // Queues a function on the stream, which runs it in its turn.
 void queue(GpuStream stream, std::function<void()> kernel);
+// From capture() on, work queued on the stream goes into a graph, as with CUDA's global mode; replay() ends that and
+// queues the graph. Events of a graph and other events must not meet.
+void capture(GpuStream stream);
+void replay(GpuStream stream);
 void finish(GpuStream stream);  // blocks until everything queued on the stream has run
 void wait_for_all();            // blocks until everything queued on any stream has run
 
@@ -23,6 +37,9 @@ int reclaim();  // frees the memory that was leaked; returns the number of block
 
 // For this thread, memory that is not registered counts as memory of that device; -1: as host memory.
 void pretend(int device);
+
+// For this thread, devices are instances of that number of their GPUs (MIG).
+void pretend_instance(int number);
 
 // The call of that name ("copy", "event_record", ...) fails once in this thread, after `after` calls that succeed.
 void fail(const std::string& call, int after = 0);

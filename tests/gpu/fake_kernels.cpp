@@ -19,6 +19,7 @@ using anello::trainer::Matrix;
 // Each kernel has a backend of its own, since streams are threads.
 template <class Work>
 int queued(GpuStream stream, Work work) {
+  if (!anello::gpu::fake::may_launch(stream)) return 400;
   queue(stream, [work] { work(*anello::trainer::make_cpu_backend()); });
   return 0;
 }

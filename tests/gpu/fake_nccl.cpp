@@ -3,6 +3,7 @@
 #include <anello/error.hpp>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -18,7 +19,7 @@
 namespace anello::gpu::fake {
 namespace {
 
-constexpr int kRefused = 5, kBroken = 6, kFirstScaledSum = 1000;
+constexpr int kInProgress = 4, kRefused = 5, kBroken = 6, kFirstScaledSum = 1000;
 
 struct FakeComm {
   FakeComm(Group of, NcclFaults with) : group(std::move(of)), faults(std::move(with)), looks(faults.looks) {}
@@ -28,6 +29,8 @@ struct FakeComm {
   std::atomic<bool> aborted{false}, broken{false};
   std::mutex mutex;
   std::deque<double> factors;  // of scaled sums
+  std::uint64_t launched = 0;  // kernels
+  std::atomic<std::uint64_t> ended{0};
 };
 using Comm = std::shared_ptr<FakeComm>;
 
@@ -63,19 +66,30 @@ void carry_out(const Comm& comm, const std::vector<Start>& starts) {
   }
 }
 
+// A communicator's kernels run in the order of the calls, on whatever stream.
 void launch(const Comm& comm, GpuStream stream, std::vector<Start> starts) {
-  comm->looks = comm->faults.looks;
-  queue(stream, [comm, starts = std::move(starts)] { carry_out(comm, starts); });
+  comm->looks = comm->faults.launches_hang ? INT_MAX : comm->faults.looks;
+  std::uint64_t turn = 0;
+  {
+    const std::lock_guard lock(comm->mutex);
+    turn = comm->launched++;
+  }
+  queue(stream, [comm, turn, starts = std::move(starts)] {
+    while (comm->ended < turn && !comm->aborted) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    carry_out(comm, starts);
+    comm->ended++;
+  });
 }
 
 int call(void* comm, GpuStream stream, Start start) {
   const Comm& of = comm_of(comm);
   if (of->aborted || of->broken) return kBroken;
+  if (of->looks > 0) return kInProgress;
   if (depth > 0)
     grouped.emplace_back(of, stream, std::move(start));
   else
     launch(of, stream, {std::move(start)});
-  return depth == 0 && of->faults.looks > 0 ? ANELLO_NCCL_IN_PROGRESS : 0;
+  return depth == 0 && of->looks > 0 ? ANELLO_NCCL_IN_PROGRESS : 0;
 }
 
 int group_end() {
@@ -99,12 +113,28 @@ Tensor output(void* data, std::size_t count, int dtype) {
 struct By {
   Op op;
   ReduceOptions options;
+  bool multiplies;
 };
-By by(void* comm, int op) {
-  if (op < kFirstScaledSum) return {Op(op), {}};
+
+// A factor has the tensor's type, and so has the 1/n of an average.
+double rounded(double factor, int dtype) {
+  if (DType(dtype) == DType::f16) return double(float(f16(float(factor))));
+  if (DType(dtype) == DType::bf16) return double(float(bf16(float(factor))));
+  return DType(dtype) == DType::f32 ? double(float(factor)) : factor;
+}
+
+By by(void* comm, int op, int dtype) {
   const Comm& of = comm_of(comm);
   const std::lock_guard lock(of->mutex);
-  return {Op::sum, {.prescale = of->factors.at(std::size_t(op - kFirstScaledSum))}};
+  if (op >= kFirstScaledSum)
+    return {Op::sum, {.prescale = rounded(of->factors.at(std::size_t(op - kFirstScaledSum)), dtype)}, true};
+  if (Op(op) != Op::average || !is_float(DType(dtype))) return {Op(op), {}, false};
+  return {Op::sum, {.prescale = rounded(1.0 / of->group.size(), dtype)}, true};
+}
+
+// Up to 2.29.6, NCCL's kernel for one rank that multiplies does not reach the last elements of many sizes.
+std::size_t reached(void* comm, std::size_t count, const By& how) {
+  return how.multiplies && comm_of(comm)->group.size() == 1 ? count - count % 32 : count;
 }
 
 int create(void** comm, int size, const AnelloNcclId* id, int rank) {
@@ -142,14 +172,16 @@ int allgather(const void* in, void* out, std::size_t count, int dtype, void* com
   });
 }
 int allreduce(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, GpuStream stream) {
-  return call(comm, stream, [=, how = by(comm, op)](Group& group) {
-    return group.allreduce_async(input(in, count, dtype), output(out, count, dtype), how.op, how.options);
-  });
+  return call(comm, stream,
+              [=, how = by(comm, op, dtype), now = reached(comm, count, by(comm, op, dtype))](Group& group) {
+                return group.allreduce_async(input(in, now, dtype), output(out, now, dtype), how.op, how.options);
+              });
 }
 int reduce(const void* in, void* out, std::size_t count, int dtype, int op, int root, void* comm, GpuStream stream) {
-  return call(comm, stream, [=, how = by(comm, op)](Group& group) {
-    return group.reduce_async(input(in, count, dtype), output(out, count, dtype), root, how.op, how.options);
-  });
+  return call(comm, stream,
+              [=, how = by(comm, op, dtype), now = reached(comm, count, by(comm, op, dtype))](Group& group) {
+                return group.reduce_async(input(in, now, dtype), output(out, now, dtype), root, how.op, how.options);
+              });
 }
 int broadcast(const void* in, void* out, std::size_t count, int dtype, int root, void* comm, GpuStream stream) {
   return call(comm, stream, [=](Group& group) {
@@ -158,10 +190,11 @@ int broadcast(const void* in, void* out, std::size_t count, int dtype, int root,
   });
 }
 int reduce_scatter(const void* in, void* out, std::size_t count, int dtype, int op, void* comm, GpuStream stream) {
-  return call(comm, stream, [=, how = by(comm, op)](Group& group) {
-    return group.reduce_scatter_async(input(in, count * std::size_t(group.size()), dtype), output(out, count, dtype),
-                                      how.op, how.options);
-  });
+  return call(comm, stream,
+              [=, how = by(comm, op, dtype), now = reached(comm, count, by(comm, op, dtype))](Group& group) {
+                return group.reduce_scatter_async(input(in, now * std::size_t(group.size()), dtype),
+                                                  output(out, now, dtype), how.op, how.options);
+              });
 }
 int send(const void* in, std::size_t count, int dtype, int to, void* comm, GpuStream stream) {
   return call(comm, stream, [=](Group& group) { return group.send_async(input(in, count, dtype), to); });
@@ -182,7 +215,12 @@ int scaled_sum_create(int* op, double factor, int, void* comm) {
 
 const AnelloNcclTable& nccl_table() {
   static const AnelloNcclTable table = {
-      .describe = [](int status) { return status == kRefused ? "the fake refuses" : "the fake is broken"; },
+      .describe =
+          [](int status) {
+            return status == kInProgress ? "an earlier call is in progress"
+                   : status == kRefused  ? "the fake refuses"
+                                         : "the fake is broken";
+          },
       .details = [](void*) { return "a cable is loose"; },
       .version = [](int* version) { return *version = faults_of_thread.version, 0; },
       .has =

@@ -1,5 +1,7 @@
 // NCCL made of a group's own collectives, which run on fake streams: right results in the stream's order, and all ways
-// in which NCCL fails. A rank is a thread; these functions are about its newest communicator.
+// in which NCCL fails. It is as strict as NCCL 2.28: no call while one is in progress, one order of kernels for all
+// streams of a communicator, factors in the tensor's type, and its error in reductions of one rank. A rank is a thread;
+// these functions are about its newest communicator.
 #pragma once
 #include <anello/group.hpp>
 #include <string>
@@ -17,10 +19,11 @@ void nccl_moves_with(Group group);
 struct NcclFaults {
   std::string missing;  // if not empty: NCCL cannot be loaded, for this reason
   int version = 22809;
-  int looks = 0;              // number of state() calls for which each call is in progress
-  bool never_there = false;   // making a communicator never ends
-  bool refuses = false;       // making a communicator fails
-  bool kernels_hang = false;  // until the communicator is aborted
+  int looks = 0;               // number of state() calls for which each call is in progress
+  bool launches_hang = false;  // each call is in progress until the communicator is aborted
+  bool never_there = false;    // making a communicator never ends
+  bool refuses = false;        // making a communicator fails
+  bool kernels_hang = false;   // until the communicator is aborted
   int abort_takes_ms = 0;
 };
 NcclFaults& nccl_faults();  // of this thread, for communicators it makes from now on

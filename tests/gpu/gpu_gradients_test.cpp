@@ -3,6 +3,7 @@
 #include <anello/error.hpp>
 #include <anello/gpu_gradients.hpp>
 #include <future>
+#include <optional>
 #include <thread>
 
 #include "gpu/gpu_group.hpp"
@@ -100,10 +101,11 @@ TEST_P(GpuGradientsBy, sum_and_compress) {
   });
 }
 
-// The kernel that makes the gradient ends only after the caller has continued and has made another collective.
-TEST_P(GpuGradientsBy, let_the_backward_pass_go_on) {
+// The kernel that makes the gradient ends only after the caller has continued and has made another collective. With
+// NCCL that collective would be behind the gradient's: a communicator has one order.
+TEST(GpuGradients, staged_let_another_collective_pass) {
   run_world(2, [&](World& world) {
-    GpuGroup gpus = gpus_of(world, GetParam());
+    GpuGroup gpus = gpus_of(world, "staged");
     const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
     const gpu::Stream other = gpu::make_stream(fake::device(world.rank()));
     std::vector<float> a(100), b(100), loss(1, 1);
@@ -124,6 +126,42 @@ TEST_P(GpuGradientsBy, let_the_backward_pass_go_on) {
     gradients.finish();
     gpus.synchronize(stream.get());
     EXPECT_EQ(b, std::vector<float>(100, 0.5F));
+  });
+}
+
+TEST_P(GpuGradientsBy, let_the_backward_pass_go_on) {
+  run_world(2, [&](World& world) {
+    GpuGroup gpus = gpus_of(world, GetParam());
+    const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
+    std::vector<float> a(100), b(100);
+    GpuGradients gradients(gpus, std::vector<Gradient>{{"a", a}, {"b", b}}, stream.get(), {.bucket_bytes = 400});
+    std::promise<void> went_on;
+    gradients.begin();
+    fake::queue(stream.get(), [&, gate = went_on.get_future().share()] {
+      gate.wait();
+      b.assign(b.size(), float(world.rank()));
+    });
+    gradients.ready(1);  // returns before the gradient is made
+    gradients.ready(0);
+    went_on.set_value();
+    gradients.finish();
+    gpus.synchronize(stream.get());
+    EXPECT_EQ(b, std::vector<float>(100, 0.5F));
+  });
+}
+
+TEST_P(GpuGradientsBy, may_outlive_a_move_of_their_group) {
+  run_world(2, [&](World& world) {
+    std::optional<GpuGroup> first(gpus_of(world, GetParam()));
+    std::vector<float> a(100, float(world.rank()));
+    GpuGradients gradients(*first, std::vector<Gradient>{{"a", a}}, nullptr);
+    GpuGroup gpus = std::move(*first);
+    first.reset();
+    gradients.begin();
+    gradients.ready(0);
+    gradients.finish();
+    gpus.synchronize(nullptr);
+    EXPECT_EQ(a, std::vector<float>(100, 0.5F));
   });
 }
 

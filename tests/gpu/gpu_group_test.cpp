@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
+#include <anello/gpu_gradients.hpp>
 #include <numeric>
 #include <thread>
 
+#include "ring/group/device_memory.hpp"
 #include "tests/gpu/fake_nccl.hpp"
 #include "tests/gpu/on_fake_gpu.hpp"
 
@@ -42,8 +44,71 @@ std::string way(int ranks, const std::function<Choice(int rank)>& choice) {
 }
 
 TEST(GpuGroup, takes_nccl_where_every_rank_has_a_gpu) {
-  for (const int ranks : {1, 2, 4})
+  for (const int ranks : {2, 4})
     EXPECT_EQ(way(ranks, [](int) { return Choice(); }), "nccl: NCCL 2.28.9, and a GPU for each rank");
+}
+
+TEST(GpuGroup, of_one_rank_calls_no_nccl) {
+  EXPECT_EQ(way(1, [](int) { return Choice(); }), "single: one rank, nothing travels");
+  run_world(1, [](World& world) {
+    GpuGroup gpus = gpus_of(world);
+    EXPECT_EQ(fake::nccl_alive(), 0);
+    for (const std::size_t count : {1, 4105, 131075}) {
+      std::vector<float> values(count, 3), result(count), scattered(count), reduced(count), doubled(count, 3);
+      gpus.allreduce(values, result, nullptr, Op::average);
+      gpus.reduce(values, reduced, 0, nullptr, Op::average);
+      gpus.reduce_scatter(values, scattered, nullptr, Op::average);
+      gpus.allreduce(doubled, nullptr, Op::sum, {.prescale = 2});  // staged: there are no kernels here
+      gpus.synchronize(nullptr);
+      EXPECT_EQ(result, values);
+      EXPECT_EQ(reduced, values);
+      EXPECT_EQ(scattered, values);
+      EXPECT_EQ(doubled, std::vector<float>(count, 6));
+    }
+  });
+}
+
+// The order in which NCCL adds depends on hosts, sizes and transport, and it compares no results.
+TEST(GpuGroup, keeps_what_the_settings_promise) {
+  const Choice reproducible{.against_nccl = "ANELLO_REPRODUCIBLE=1"};
+  EXPECT_EQ(way(2, [&](int) { return reproducible; }), "staged: ANELLO_REPRODUCIBLE=1, which NCCL cannot keep");
+  for (const Told& told : told_on_all_ranks(2, [&](World& world) {
+         Choice choice = reproducible;
+         choice.backend = "nccl";
+         gpus_of(world, choice);
+       })) {
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->code(), ErrorCode::configuration);
+    EXPECT_THAT(told.error->what(),
+                HasSubstr("ANELLO_GPU_BACKEND=nccl is not possible: ANELLO_REPRODUCIBLE=1, which NCCL cannot keep"));
+  }
+}
+
+TEST(GpuGroup, stages_where_nccl_does_not_start) {
+  EXPECT_EQ(way(3,
+                [](int rank) {
+                  fake::nccl_faults().refuses = rank == 1;
+                  return Choice();
+                }),
+            "staged: NCCL does not start on rank 1: making a communicator: NCCL on GPU 1: the fake refuses");
+  EXPECT_EQ(fake::nccl_alive(), 0);
+  const auto never = [](int rank) {
+    fake::nccl_faults().never_there = rank == 0;
+    Choice choice;
+    choice.nccl.start = milliseconds(200);
+    return choice;
+  };
+  EXPECT_EQ(way(2, never), "staged: NCCL does not start on rank 0: making a communicator: it took more than 200 ms");
+  EXPECT_EQ(fake::nccl_alive(), 0);
+}
+
+TEST(GpuGroup, stages_where_ranks_have_instances_of_one_gpu) {
+  EXPECT_EQ(way(2,
+                [](int rank) {
+                  fake::pretend_instance(rank);
+                  return Choice{.device = 2};
+                }),
+            "staged: ranks 0 and 1 share GPU fake:2 of localhost");
 }
 
 TEST(GpuGroup, stages_where_ranks_share_a_gpu) {
@@ -134,6 +199,8 @@ TEST_P(GpuGroupBy, has_the_verbs_of_a_group) {
       gpus.send(sent, other, stream);
     else
       gpus.recv(got, other, stream);
+    std::vector<int> swapped_whole(100);
+    gpus.exchange(sent, other, swapped_whole, other, stream);
     std::vector<int> told = filled(me + 5);
     gpus.broadcast(told, 1, stream);
     gpus.synchronize(stream);
@@ -148,6 +215,7 @@ TEST_P(GpuGroupBy, has_the_verbs_of_a_group) {
     EXPECT_EQ(swapped[0], me);
     EXPECT_EQ(uneven, (std::vector<int>{0, 1, 1}));
     EXPECT_EQ(got, filled(0));
+    EXPECT_EQ(swapped_whole, filled(other));
     EXPECT_EQ(told, filled(6));
     GpuGroup alone = gpus.split(me);
     alone.allreduce(a, stream);
@@ -157,6 +225,57 @@ TEST_P(GpuGroupBy, has_the_verbs_of_a_group) {
   });
   EXPECT_EQ(fake::alive(), 0);
   EXPECT_EQ(fake::nccl_alive(), 0);
+}
+
+// NCCL launches from threads of its own, for which that handle is another stream.
+TEST_P(GpuGroupBy, refuses_the_default_stream_of_a_thread) {
+  run_world(2, [](World& world) {
+    GpuGroup gpus = gpus_of(world, {.backend = GetParam()});
+    auto* const per_thread = reinterpret_cast<GpuStream>(2);
+    std::vector<float> values(100, 1);
+    const std::vector<Gradient> list = {{"values", values}};
+    const std::function<void()> calls[] = {[&] { gpus.allreduce(values, per_thread); },
+                                           [&] { gpus.synchronize(per_thread); },
+                                           [&] { GpuGradients(gpus, list, per_thread); }};
+    for (const auto& call : calls) try {
+        call();
+        ADD_FAILURE() << "accepted";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+        EXPECT_THAT(error.what(), HasSubstr("cudaStreamPerThread"));
+      }
+    EXPECT_FALSE(world.failure());
+  });
+}
+
+// A graph's kernels run later, or never: what waits for them on the host cannot be captured, and says so.
+TEST_P(GpuGroupBy, captures_only_what_is_queued_whole) {
+  run_world(2, [](World& world) {
+    GpuGroup gpus = gpus_of(world, {.backend = GetParam()});
+    const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
+    std::vector<float> values(100, 1);
+    fake::capture(stream.get());
+    const auto refused = [&](const std::function<void()>& call) {
+      try {
+        call();
+        ADD_FAILURE() << "captured";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::unsupported) << error.what();
+        EXPECT_THAT(error.what(), HasSubstr("cannot be captured into a CUDA graph"));
+      }
+    };
+    const bool plain = GetParam() == "nccl";
+    if (plain)
+      gpus.allreduce(values, stream.get());
+    else
+      refused([&] { gpus.allreduce(values, stream.get()); });
+    refused([&] { gpus.synchronize(stream.get()); });
+    refused([&] { gpus.allreduce(values, stream.get(), Op::sum, {.wire = DType::f16}); });
+    fake::replay(stream.get());
+    gpus.synchronize(stream.get());
+    EXPECT_EQ(values, std::vector<float>(100, plain ? 2 : 1));
+    EXPECT_FALSE(world.failure());
+  });
 }
 
 TEST(GpuGroup, stages_the_calls_that_nccl_has_no_kernels_for) {
@@ -190,6 +309,46 @@ TEST(GpuGroup, knows_host_memory) {
     gpus.allreduce(values, nullptr);
     EXPECT_EQ(values, std::vector<int>(100, 8));
   });
+}
+
+// A thread that has never chosen a device would set up 500 MB on GPU 0, in every rank of the host.
+TEST_P(GpuGroupBy, sets_up_nothing_on_other_devices) {
+  fake::forget_contexts();
+  run_world(2, [](World& world) {
+    GpuGroup gpus = gpus_of(world, {.backend = GetParam(), .device = 2 + world.rank()});
+    std::vector<float> values(100, 1);
+    gpus.allreduce(values, nullptr, Op::average);
+    std::vector<float> all(200);
+    gpus.allgather(values, all, nullptr);
+    gpus.synchronize(nullptr);
+  });
+  EXPECT_EQ(fake::devices_with_context(), (std::set<int>{2, 3}));
+}
+
+// A Group would read the memory, which is a segmentation fault.
+TEST(GpuGroup, keeps_its_memory_out_of_a_groups_calls) {
+  const gpu::Device device = fake::device(1);
+  gpu::keep_out_of_host_calls(device);
+  run_world(2, [&](World& world) {
+    const gpu::DeviceMemory memory = gpu::make_memory(device, 400);
+    const Tensor tensor(memory.get(), 100, DType::f32);
+    const std::vector<Tensor> list = {tensor};
+    std::vector<float> host(100, 1);
+    const std::function<void()> calls[] = {[&] { world.allreduce(tensor); }, [&] { world.allreduce(list); },
+                                           [&] { world.broadcast_async(tensor, 0).wait(); },
+                                           [&] { world.allreduce(host, tensor); },
+                                           [&] { world.send(tensor, 1 - world.rank()); }};
+    for (const auto& call : calls) try {
+        call();
+        ADD_FAILURE() << "accepted";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+        EXPECT_THAT(error.what(), HasSubstr("a tensor is in the memory of GPU 1; a Group takes host memory"));
+      }
+    world.allreduce(host);
+    EXPECT_EQ(host, std::vector<float>(100, 2));
+  });
+  group::tell_devices_by(nullptr);
 }
 
 TEST(GpuGroup, refuses_tensors_in_other_places) {

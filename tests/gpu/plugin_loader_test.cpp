@@ -36,7 +36,7 @@ TEST(DevicePlugin, a_file_that_is_no_library_is_named) {
 
 TEST(DevicePlugin, another_version_is_refused) {
   EXPECT_THAT(why_not({ANELLO_OLD_PLUGIN}),
-              AllOf(HasSubstr("has version 99"), HasSubstr("needs version 2"), HasSubstr("one build")));
+              AllOf(HasSubstr("has version 99"), HasSubstr("needs version 3"), HasSubstr("one build")));
 }
 
 TEST(DevicePlugin, a_library_that_is_no_plugin_is_refused) {

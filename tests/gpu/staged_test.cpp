@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, StagedInWorldsOf, ::testing::Values(1, 2, 4));
 TEST(Staged, lists_and_transfers) {
   run_world(2, [&](World& world) {
     const auto on_gpu = staged(world);
-    const Stream stream = make_stream(fake::device());
+    const Stream stream = make_stream(fake::device(world.rank()));
     std::vector<int> one(5, 1), two(100, 2), sent(70, world.rank() + 7), received(70);
     on_gpu->allreduce(std::vector<Tensor>{one, two}, stream.get(), Op::sum, {});
     if (world.rank() == 0)
@@ -87,7 +87,7 @@ TEST(Staged, waits_for_what_was_queued_and_is_waited_for) {
 TEST(Staged, a_received_tensor_does_not_overtake_what_was_queued) {
   run_world(2, [&](World& world) {
     const auto on_gpu = staged(world);
-    const Stream stream = make_stream(fake::device());
+    const Stream stream = make_stream(fake::device(world.rank()));
     for (int round = 1; round <= 5; round++) {
       std::vector<int> values(100, round);
       fake::queue(stream.get(), [&] {

@@ -1,22 +1,30 @@
 // Collectives on tensors in GPU memory: those of Group, with a stream. If every rank has a GPU of its own, NCCL carries
-// them out. If ranks share a GPU, or NCCL is missing, tensors go through pinned host memory and the group's own
-// algorithms ("staged"). CUDA and NCCL are loaded when a GpuGroup is made: programs are built without CUDA, and on a
+// them out. If ranks share a GPU, if NCCL is missing or does not start, or if a setting asks for what NCCL does not do
+// (ANELLO_REPRODUCIBLE, ANELLO_INTEGRITY), tensors go through pinned host memory and the group's own algorithms
+// ("staged"). In a group of one rank nothing travels: calls are copies on the device ("single"). CUDA and NCCL are loaded when a GpuGroup is made: programs are built without CUDA, and on a
 // machine without a GPU the error says what is missing.
 //
-// A stream is a cudaStream_t, or null for the default stream. A call waits for the work that was queued on it before,
+// A stream is a cudaStream_t, or null for the legacy default stream of this rank's GPU, also in a program that is built
+// with --default-stream per-thread; cudaStreamPerThread is refused. A call waits for the work that was queued on it before,
 // and work that is queued later sees the result. The host may look at a result after synchronize(). A call returns when
 // everything is queued. With NCCL this is soon, except for the first call of a kind, which waits until the peers have
 // connected, and for alltoall with counts, which ranks compare first. Staged calls block until the result's last copy
 // is queued.
+//
+// While a stream is captured into a CUDA graph, calls of NCCL without `wire`, factors, ANELLO_OPERATION_LIMIT and
+// ANELLO_GPU_CHECK go into the graph; such calls are neither recorded nor watched. All others throw Error{unsupported},
+// and the world goes on.
 //
 // In one call either all ranks give tensors in the memory of their own GPU, or all give tensors in host memory. For
 // host memory the call synchronizes the stream, and then does what Group does. A null pointer counts as GPU memory: in
 // a call on host memory, a rank without elements must still give a pointer into host memory. A call may make this
 // rank's GPU the thread's current device.
 //
-// Ranks make the same calls in the same order, as in a Group. One thread at a time. Errors are those of Group, and
+// Ranks make the same calls in the same order, as in a Group, also those of several GpuGroups on one GPU: GPUs carry
+// them out in that order, on whatever stream. One thread at a time. Nothing of it may be used in a child that fork()
+// made. Errors are those of Group, and
 // Error{device} with the CUDA call, the device and the stream. NCCL differs from Group: it adds f16 and bf16 in their
-// own type, its min and max ignore NaN, and results are the same from run to run only on the same hardware.
+// own type (averages are divided in f32), its min and max ignore NaN, and results are the same from run to run only on the same hardware.
 #pragma once
 #include <anello/export.h>
 #include <anello/world.hpp>
@@ -51,7 +59,7 @@ class GpuGroup {
   ~GpuGroup();
 
   int device() const;                 // the number of this rank's GPU
-  std::string_view backend() const;   // "nccl" or "staged"; with "nccl", calls that NCCL has no kernels for are staged
+  std::string_view backend() const;   // "single", "nccl" or "staged"; the first two stage calls that they cannot make
   const std::string& reason() const;  // why this backend was chosen
   const Group& group() const;         // the same ranks, for host memory
   [[nodiscard]] GpuGroup split(int colour, int key = 0);  // as Group's
@@ -76,6 +84,9 @@ class GpuGroup {
                 std::span<const std::uint64_t> recv_counts, GpuStream stream, const Options& options = {});
   void send(ConstTensor tensor, int to, GpuStream stream, const Options& options = {});
   void recv(Tensor tensor, int from, GpuStream stream, const Options& options = {});
+  // Sends to one peer and receives from one, which may be another, at the same time. Two ranks that both send() first
+  // and recv() then may wait for each other; with exchange() they do not.
+  void exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream, const Options& options = {});
 
   // Blocks until everything that was queued on the stream is done. Throws the world's failure, also while it waits; the
   // contents of the tensors are then undefined.

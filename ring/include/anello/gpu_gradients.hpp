@@ -26,7 +26,8 @@ class GpuGradients {
   // list from its end to its beginning, as a backward pass does. Options are those of Gradients except weighted,
   // tune_buckets, error_feedback and max_norm, which are Error{unsupported}. A bucket size that is given neither here
   // nor by ANELLO_BUCKET_BYTES is an eighth of all gradients, from 1 to 32 MiB. The group must outlive the
-  // GpuGradients, and only this thread may use it.
+  // GpuGradients, but may be moved, and only this thread may use it. With NCCL, work that waits for another collective
+  // of this group must not keep a gradient from being made: a communicator has one order for all streams.
   GpuGradients(GpuGroup& group, std::span<const Gradient> gradients, GpuStream stream,
                const GradientOptions& options = {});
   GpuGradients(GpuGroup& group, std::initializer_list<Gradient> gradients, GpuStream stream,

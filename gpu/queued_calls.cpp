@@ -1,0 +1,124 @@
+#include "gpu/queued_calls.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/trace/timeline.hpp"
+
+namespace anello::gpu {
+
+using std::chrono::milliseconds;
+
+std::string NcclCall::describe() const {
+  const std::string title = name.empty() ? "" : text(" '", name, "'");
+  if (peer < 0) return text("NCCL ", anello::describe(signature), title);
+  return text("NCCL ", sends ? "send" : "recv", " of ", signature.count, " ", anello::name(signature.dtype),
+              sends ? " to" : " from", " rank ", peer, title);
+}
+
+QueuedCalls::QueuedCalls(Group records, const Device& device, milliseconds limit)
+    : records_(std::move(records)),
+      carriers_(GroupAccess::carriers(records_)),
+      device_(device),
+      limit_(limit),
+      report_after_(GroupAccess::settings(records_).stall_time),
+      next_report_(report_after_) {}
+
+// Of a communicator that has failed, other ranks may not have all calls; its world has failed too.
+QueuedCalls::~QueuedCalls() {
+  GroupAccess::carried_out(records_, collectives_);
+}
+
+// Events are asked only when there is no room, so that most calls cost one event_record().
+void QueuedCalls::make_room() {
+  if (count_ < ring_.size()) return;
+  if (count_ > 0) take_done();
+  if (count_ < ring_.size()) return;
+  std::vector<Queued> larger(std::max<std::size_t>(64, 2 * count_));
+  for (std::size_t i = 0; i < count_; i++) larger[i] = std::move(ring_[(first_ + i) % ring_.size()]);
+  ring_ = std::move(larger);
+  first_ = 0;
+}
+
+void QueuedCalls::add(const NcclCall& call) {
+  make_room();
+  count_++;
+  Queued& queued = last();
+  queued.launched = false;
+  queued.signature = call.signature;
+  queued.peer = call.peer;
+  queued.sends = call.sends;
+  queued.name_bytes = std::uint8_t(std::min(call.name.size(), queued.name.size()));
+  std::copy_n(call.name.begin(), queued.name_bytes, queued.name.begin());
+  queued.queued = trace::ticks();
+  queued.since = Clock::now();
+  if (call.peer < 0) {
+    queued.signature.group = carriers_.info->id;
+    queued.signature.generation = carriers_.generation;
+    queued.signature.sequence = collectives_++;
+  }
+  if (count_ == 1) begin(queued);
+}
+
+void QueuedCalls::launched(GpuStream stream) {
+  Queued& queued = last();
+  if (!queued.done) queued.done = make_event(device_);
+  record(device_, queued.done, stream);
+  queued.launched = true;
+}
+
+void QueuedCalls::begin(const Queued& call) {
+  front_since_ = Clock::now();
+  if (call.peer >= 0) return;
+  const std::string_view name = call.name_bytes > 0 ? call.call().name : "NCCL";
+  if (!carriers_.recorder->begin(call.signature, name, call.queued) && carriers_.control)
+    carriers_.control->needs(call.signature);
+}
+
+void QueuedCalls::end(const Queued& call) {
+  if (call.peer >= 0) return;
+  carriers_.recorder->end(call.signature.count * size_bytes(call.signature.dtype), 0, 0);
+  if (carriers_.timeline->active())
+    carriers_.timeline->add(carriers_.recorder->newest(), carriers_.info->name, carriers_.info->members, {});
+}
+
+void QueuedCalls::take_done() {
+  while (count_ > 0 && first().launched && device_.table->event_query(first().done.get()) == 0) {
+    const Queued& call = first();
+    end(call);
+    if (std::exchange(reported_, false) && call.peer < 0 && carriers_.control)
+      carriers_.control->moving(call.signature);
+    next_report_ = report_after_;
+    first_++;
+    if (--count_ > 0) begin(first());
+  }
+}
+
+std::string QueuedCalls::poll() {
+  take_done();
+  if (count_ == 0) return {};
+  const Queued& oldest = first();
+  const auto now = Clock::now();
+  if (report_after_.count() > 0) report_stall(oldest, now);
+  if (limit_.count() > 0 && now - oldest.since >= limit_)
+    return text("GPU ", int(device_.id), ": ", oldest.call().describe(), " took more than ", limit_.count(), " ms");
+  return {};
+}
+
+// A call is not reported again after a time for which it was.
+void QueuedCalls::report_stall(const Queued& call, Clock::time_point now) {
+  const auto stuck = std::chrono::duration_cast<milliseconds>(now - front_since_);
+  if (stuck < next_report_) return;
+  if (call.peer >= 0)
+    log(Severity::warning, text("GPU ", int(device_.id), ": ", call.call().describe(), " has waited for ",
+                                double(next_report_.count()) / 1000, " s"));
+  else if (carriers_.control)
+    carriers_.control->stalled(call.signature, next_report_);
+  carriers_.recorder->tally.stalled();
+  reported_ = true;
+  while (next_report_ <= stuck) next_report_ *= 2;
+}
+
+}  // namespace anello::gpu

@@ -1,0 +1,86 @@
+// The calls of one NCCL communicator that are not done. An event behind each tells when it is. Collectives are recorded
+// as a Group's operations are: in flight recorder, timeline and counters, as operations of a group of their own. One
+// that is not done for ANELLO_STALL_TIME is reported with the ranks that have not come. A collective counts as begun
+// when the one before it is done on this rank.
+//
+// Not thread-safe: the communicator's mutex guards it. Begin and end are noticed by poll(), so times are as exact as
+// its calls are frequent.
+#pragma once
+#include <array>
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpu/device.hpp"
+#include "ring/group/group_impl.hpp"
+
+namespace anello::gpu {
+
+// A call as messages name it. send() and recv() count on two ranks only: they have a peer, and no common number.
+struct NcclCall {
+  Signature signature;
+  std::string_view name;  // given by the program
+  int peer = -1;
+  bool sends = false;
+
+  std::string describe() const;  // "NCCL allreduce #7 (sum of 100 f32) 'loss'", "NCCL send of 100 f32 to rank 1"
+};
+
+class QueuedCalls {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // `records`: a group of the communicator's ranks that carries nothing else. `limit`: for a call and the work on its
+  // stream before it; 0: none.
+  QueuedCalls(Group records, const Device& device, std::chrono::milliseconds limit);
+  ~QueuedCalls();
+  QueuedCalls(const QueuedCalls&) = delete;
+  QueuedCalls& operator=(const QueuedCalls&) = delete;
+
+  // A call begins: it is given to NCCL, which may wait for peers to connect. Then launched(), before the next; it
+  // throws Error{device}.
+  void add(const NcclCall& call);
+  void launched(GpuStream stream);
+
+  // Takes out what is done, and reports stalls. Returns a description of a call over its limit, or an empty string.
+  std::string poll();
+  // The device will not do them any more.
+  void clear() { count_ = 0; }
+
+ private:
+  // A place in the ring of calls, used again and again.
+  struct Queued {
+    Event done;  // recorded if it is launched
+    bool launched;
+    Signature signature;
+    std::array<char, trace::Record::kNameBytes> name;
+    std::uint8_t name_bytes;
+    int peer;
+    bool sends;
+    trace::Ticks queued;
+    Clock::time_point since;  // when it was queued
+    NcclCall call() const { return {signature, {name.data(), name_bytes}, peer, sends}; }
+  };
+
+  Queued& first() { return ring_[first_ % ring_.size()]; }
+  Queued& last() { return ring_[(first_ + count_ - 1) % ring_.size()]; }
+  void make_room();
+  void take_done();
+  void begin(const Queued& call);
+  void end(const Queued& call);
+  void report_stall(const Queued& call, Clock::time_point now);
+
+  Group records_;
+  group::Carriers carriers_;
+  Device device_;
+  std::chrono::milliseconds limit_, report_after_;
+  std::vector<Queued> ring_;
+  std::size_t first_ = 0, count_ = 0;
+  std::uint64_t collectives_ = 0;
+  Clock::time_point front_since_;  // when the first call became the first
+  std::chrono::milliseconds next_report_;
+  bool reported_ = false;
+};
+
+}  // namespace anello::gpu
