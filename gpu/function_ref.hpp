@@ -1,4 +1,4 @@
-// A callable that somebody else owns, for a parameter: unlike std::function it takes no memory.
+// Refers to a callable, for a parameter: unlike std::function it owns nothing, and takes no memory.
 #pragma once
 #include <memory>
 #include <type_traits>

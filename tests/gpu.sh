@@ -1,15 +1,27 @@
 #!/usr/bin/env bash
 # Checks everything that needs a GPU, and prints a table of figures. Without arguments it uses build/gpu-pack if that is
-# there, and else builds; --pack makes build/gpu-pack, for a machine that has a GPU but neither network nor our packages.
+# there, and else builds. --pack makes build/gpu-pack, for a machine that has a GPU but neither network nor our packages:
+# the folder alone, under any name, is enough there (`bash gpu-pack/run.sh`). A pack of other sources than the present
+# ones is refused, except with --old-pack. Every check has a limit and a log, which stays in $OUT or build/gpu-log.
 set -euo pipefail
-source "$(dirname -- "${BASH_SOURCE[0]}")/../.ci/prepare.sh"
+here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
+if [[ -f $here/stamp ]]; then
+  source "$here/prepare.sh"
+  pack=$here torch_train=$here/torch_train.py logs=${OUT:-$here/log}
+else
+  source "$here/../.ci/prepare.sh"
+  pack=$root/build/gpu-pack torch_train=$root/tests/gpu/torch_train.py logs=${OUT:-$root/build/gpu-log}
+fi
 
-pack=$root/build/gpu-pack
 programs=(rendezvous/anello trainer/anello-train bench/anello-bench tests/gpu/gpu_device_test tests/gpu/gpu_figures)
 plugins=(gpu/libanello_gpu.so gpu/libanello_kernels.so)
 most_pack_mib=60
 
 build_all() {
+  if command -v dpkg-query >/dev/null && [[ -n $(missing_packages "${engine_packages[@]}" "${program_packages[@]}" "${test_packages[@]}") ]] &&
+    ! grep -qE '^[^[:space:]]+[[:space:]]00000000[[:space:]]' /proc/net/route; then
+    fail "gpu: packages are missing here, and there is no network: make the pack elsewhere (--pack), and bring $pack"
+  fi
   install_packages "bash tests/gpu.sh" "${engine_packages[@]}" "${program_packages[@]}" "${test_packages[@]}"
   build release -DANELLO_BUILD_TESTS=ON -DANELLO_CUDA=ON -- "${programs[@]##*/}" anello_gpu_plugin anello_kernels
 }
@@ -18,6 +30,12 @@ build_all() {
 foreign_libraries() {
   ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
     grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*|libcuda|libcublas|libcublasLt|libcudart|libnvidia[^/]*)\.so'
+}
+
+# The sources as they are: the commit, and a hash of what has changed since; nothing without git.
+stamp_of_sources() {
+  git -C "$root" rev-parse HEAD 2>/dev/null || return 0
+  git -C "$root" diff HEAD | sha256sum | cut -c 1-16
 }
 
 make_pack() {
@@ -29,35 +47,74 @@ make_pack() {
   for file in "${plugins[@]}"; do cp -- "$root/build/release/$file" "$pack/gpu/"; done
   while read -r file; do cp -L -- "$file" "$pack/lib/"; done < <(foreign_libraries "$pack/bin/"* "$pack/gpu/"*)
   cp -r -- "$root/trainer/data/digits" "$pack/share/digits"
+  cp -- "$root/.ci/prepare.sh" "$root/tests/gpu/torch_train.py" "$pack/"
+  cp -- "$root/tests/gpu.sh" "$pack/run.sh"
+  stamp_of_sources >"$pack/stamp"
   local mib
   mib=$(du -sm -- "$pack" | cut -f1)
   say "pack: $pack, $mib MiB"
   ((mib <= most_pack_mib)) || { say "pack: more than $most_pack_mib MiB" >&2 && exit 1; }
 }
 
+check_stamp() {
+  local sources
+  say "pack: of $(tr '\n' ' ' <"$pack/stamp")"
+  sources=$(stamp_of_sources)
+  [[ -z $sources || $sources == "$(<"$pack/stamp")" || $1 == --old-pack ]] ||
+    fail "pack: the sources are $(tr '\n' ' ' <<<"$sources"): make it again (--pack), or test it as it is (--old-pack)"
+}
+
 # Where CUDA's libraries are not the system's, those that came with PyTorch may do.
 add_libraries_of_python() {
-  local folders
-  ldconfig -p | grep -q libcublas.so && ldconfig -p | grep -q libnccl.so && return
+  local folders libraries
+  libraries=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null || true)
+  [[ $libraries == *libcublas.so.13* && $libraries == *libnccl.so.2* ]] && return
   folders=$(python3 -c 'import glob, site
 print(":".join(folder for packages in site.getsitepackages() for folder in glob.glob(packages + "/nvidia/*/lib")))' 2>/dev/null || true)
   [[ -n $folders ]] || return 0
-  say "libraries: the system has no cuBLAS or no NCCL; Python's are used"
+  say "libraries: the system has no cuBLAS 13 or no NCCL 2; Python's are used"
   export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folders
 }
 
 failures=()
-# check NAME COMMAND...: runs it, and says at once how it ended.
+# Ends everything that a check has started.
+end_group() {
+  kill -TERM -- "-$1" 2>/dev/null || return 0
+  sleep 2
+  kill -KILL -- "-$1" 2>/dev/null || true
+}
+
+# check LOG SECONDS NAME COMMAND...: runs it, not longer than that, and says at once how it ended. What it prints is
+# added to LOG, and shown if it fails; `shown` shows it in any case.
 check() {
-  local name=$1 began=$SECONDS
-  shift
-  if "$@" >"$out/log" 2>&1; then
-    say "ok      $name ($((SECONDS - began)) s)"
+  local log=$logs/$1.log limit=${ANELLO_GPU_LIMIT:-$2} name=$3 began=$SECONDS process status=0 before=0
+  shift 3
+  if [[ -f $log ]]; then before=$(wc -c <"$log"); fi
+  say "begins  $name (at most $limit s)"
+  set -m
+  ("$@") >>"$log" 2>&1 &
+  process=$!
+  set +m
+  while kill -0 "$process" 2>/dev/null && ((SECONDS - began < limit)); do sleep 0.1; done
+  if kill -0 "$process" 2>/dev/null; then
+    end_group "$process"
+    wait "$process" 2>/dev/null || true
+    status=hung
   else
-    say "FAILED  $name ($((SECONDS - began)) s)"
-    tail -n 20 "$out/log"
-    failures+=("$name")
+    wait "$process" || status=$?
   fi
+  tail -c "+$((before + 1))" -- "$log" >"$out/now"
+  [[ $status != 0 ]] || { say "ok      $name ($((SECONDS - began)) s)" && return; }
+  say "FAILED  $name: $([[ $status == hung ]] && echo "not done after $limit s" || echo "status $status"); all of it: $log"
+  { grep -nE -B2 -A4 'Failure|[Ee]rror' "$out/now" | head -n 60; } || true
+  say "its end:"
+  tail -n 20 -- "$out/now"
+  failures+=("$name")
+}
+shown() {
+  local failed=${#failures[@]}
+  check "$@"
+  ((${#failures[@]} > failed)) || cat -- "$out/now"
 }
 
 train() { # RANKS DEVICE [option...]
@@ -86,8 +143,10 @@ process_of_rank() {
 
 # The others end within ten seconds of the kill, and name the dead rank.
 killed_rank_is_named() {
+  set -m
   train 4 cuda --epochs 100000 >"$out/killed" 2>&1 &
   local launcher=$! victim i
+  set +m
   for ((i = 0; i < 600; i++)); do
     grep -qE 'epoch +1/' "$out/killed" && break
     sleep 0.1
@@ -98,39 +157,43 @@ killed_rank_is_named() {
     kill -0 "$launcher" 2>/dev/null || break
     sleep 0.1
   done
-  kill -KILL "$launcher" 2>/dev/null && echo "the job did not end by itself"
+  kill -0 "$launcher" 2>/dev/null && echo "the job did not end by itself" && end_group "$launcher"
   wait "$launcher" || true
   cat "$out/killed"
   ((i < 100)) && grep -q 'rank 2 on .* died' "$out/killed"
 }
 
-samples_per_second() { grep -oE '[0-9]+ samples/s' | tail -n 1 | cut -d' ' -f1; }
+# The median of the epochs' speeds, without the first.
+samples_per_second() { grep -oE '[0-9]+ samples/s' | tail -n +2 | cut -d' ' -f1 | sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
 
-figures() {
-  say
-  say "figures, on $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1):"
-  "$bin/gpu_figures" || failures+=(figures)
-  local ranks
-  for ranks in 1 2 4; do
-    "$bin/anello" run -n "$ranks" -- "$bin/anello-bench" --device cuda allreduce -b 4 -e 64M -f 64 ||
-      failures+=("anello-bench on $ranks ranks")
-  done
-  for batch in 32 1024; do
-    say "training, batch $batch: ours $(train 1 cuda --epochs 20 --global-batch "$batch" | samples_per_second)," \
-      "PyTorch $(LD_LIBRARY_PATH=$own_library_path python3 "$root/tests/gpu/torch_train.py" "$batch" 2>/dev/null || echo none) samples/s"
-  done
+training_figures() {
+  local batch=$1
+  say "training, batch $batch: ours $(train 1 cuda --epochs 200 --global-batch "$batch" | samples_per_second)," \
+    "PyTorch $(LD_LIBRARY_PATH=$own_library_path python3 "$torch_train" "$batch" 2>/dev/null || echo none) samples/s"
+}
+
+benches() { "$bin/anello" run -n "$1" -- "$bin/anello-bench" --device cuda allreduce -b 4 -e 64M -f 64; }
+
+# What the machine is, for whoever reads the logs later.
+system() {
+  nvidia-smi || true
+  PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -E 'libcuda|nccl|cublas' || true
+  "$bin/anello" doctor || echo "doctor: found problems"
 }
 
 case $#:${1-} in
-  0:) ;;
+  0: | 1:--old-pack) ;;
   1:--pack) make_pack && exit ;;
-  *) say "usage: bash tests/gpu.sh [--pack]" >&2 && exit 2 ;;
+  *) say "usage: bash tests/gpu.sh [--pack|--old-pack]" >&2 && exit 2 ;;
 esac
 
 own_library_path=${LD_LIBRARY_PATH-}
 out=$(mktemp -d)
 trap 'rm -rf -- "$out"' EXIT
+rm -rf -- "$logs"/{system,figures,bench,training,device,curves,kill,sanitizer}.log
+mkdir -p -- "$logs"
 if [[ -d $pack ]]; then
+  check_stamp "${1-}"
   bin=$pack/bin data=$pack/share/digits
   export ANELLO_GPU_PLUGIN=${ANELLO_GPU_PLUGIN:-$pack/gpu/libanello_gpu.so} LD_LIBRARY_PATH=$pack/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 else
@@ -141,21 +204,23 @@ else
   export ANELLO_GPU_PLUGIN=${ANELLO_GPU_PLUGIN:-$root/build/release/gpu/libanello_gpu.so}
 fi
 
+# By worth: what is printed stays, should the machine be taken away.
 add_libraries_of_python
-"$bin/anello" doctor >"$out/doctor" || say "doctor: found problems"
-cat -- "$out/doctor"
-grep -q '^GPU 0 ' "$out/doctor" || fail "this needs a GPU; what is said of GPU tensors above is why there is none"
-check "every verb, type and reduction; kernels beside the processor's" "$bin/gpu_device_test"
+shown system 60 "the machine" system
+grep -q '^GPU 0 ' "$logs/system.log" || fail "this needs a GPU; what is said of GPU tensors above is why there is none"
+shown figures 90 "figures of kernels, NCCL and staging" "$bin/gpu_figures"
+check device 120 "every verb, type and reduction; kernels beside the processor's" "$bin/gpu_device_test"
+for batch in 32 1024; do shown training 120 "training, batch $batch" training_figures "$batch"; done
+for ranks in 1 2 4; do shown bench 60 "anello-bench on $ranks ranks" benches "$ranks"; done
+for ranks in 1 2 4; do check curves 60 "the processor's curve on $ranks ranks" same_curve "$ranks"; done
+check kill 90 "a killed rank is named" killed_rank_is_named
 PATH=$PATH:/usr/local/cuda/bin
 if command -v compute-sanitizer >/dev/null; then
   # What calls return is looked at by the program itself, which asks for events that are not ready.
-  check "compute-sanitizer" compute-sanitizer --report-api-errors no --error-exitcode 1 "$bin/gpu_device_test" --gtest_filter='Kernels.*:*staged_2*'
+  check sanitizer 180 "compute-sanitizer" compute-sanitizer --report-api-errors no --error-exitcode 1 "$bin/gpu_device_test" --gtest_filter='Kernels.*:*staged_2*'
 else
   failures+=("compute-sanitizer: it is not there")
 fi
-for ranks in 1 2 4; do check "the processor's curve on $ranks ranks" same_curve "$ranks"; done
-check "a killed rank is named" killed_rank_is_named
-figures
 say
 if ((${#failures[@]} > 0)); then
   printf 'gpu: %s\n' "${failures[@]}"

@@ -104,6 +104,30 @@ TEST_P(OnTheDevice, factors_are_right) {
       {{.count = 1000, .prescale = 2, .postscale = 0.5}, {.op = Op::average, .count = 1000, .postscale = 4}});
 }
 
+// Sizes for which NCCL's own kernel of one rank does not reach the last elements.
+TEST_P(OnTheDevice, reductions_reach_the_last_element) {
+  std::vector<Exercise> all;
+  for (const std::uint64_t count : {4105, 131075, 1000067})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      all.push_back({.op = Op::average, .dtype = dtype, .count = count});
+      all.push_back({.kind = Kind::reduce, .op = Op::average, .dtype = dtype, .count = count});
+      all.push_back({.op = Op::sum, .dtype = dtype, .count = count, .prescale = 2, .postscale = 0.5});
+    }
+  expect_all_right(all);
+}
+
+// A GpuGroup of one rank does not call NCCL. This does: on a machine with one GPU there is no other way to start it.
+TEST(NcclItself, starts_and_moves_what_one_rank_has) {
+  run_world(1, [](World& world) {
+    const char* why = "";
+    const AnelloNcclTable* const table = library().table().nccl(&why);
+    ASSERT_TRUE(table) << why;
+    gpu::Nccl nccl(world, device(), {table, kernels()}, {}, true);
+    GpuGroup gpus(world, {.device = 0});
+    for (const Exercise& exercise : gpu::exercises_of_all_kinds(1000, 0)) expect_right(gpus, nccl, world, exercise);
+  });
+}
+
 TEST_P(OnTheDevice, what_travels_in_16_bits_is_right) {
   for (const DType wire : {DType::f16, DType::bf16})
     expect_all_right({{.count = 1003, .wire = wire},

@@ -194,6 +194,7 @@ int memory_destroy(void* memory) {
   {
     const std::lock_guard lock(mutex);
     memories.erase(static_cast<std::byte*>(memory));
+    pinned.erase(static_cast<std::byte*>(memory));
   }
   delete[] static_cast<std::byte*>(memory);
   living--;
@@ -206,16 +207,6 @@ int pinned_create(void** memory, std::size_t bytes) {
   living++;
   const std::lock_guard lock(mutex);
   pinned.insert(static_cast<std::byte*>(*memory));
-  return 0;
-}
-
-int pinned_destroy(void* memory) {
-  {
-    const std::lock_guard lock(mutex);
-    pinned.erase(static_cast<std::byte*>(memory));
-  }
-  delete[] static_cast<std::byte*>(memory);
-  living--;
   return 0;
 }
 
@@ -291,7 +282,7 @@ const AnelloGpuTable& table() {
       .memory_create = memory_create,
       .memory_destroy = memory_destroy,
       .pinned_create = pinned_create,
-      .pinned_destroy = pinned_destroy,
+      .pinned_destroy = memory_destroy,
       .copy = copy,
       .zero = zero,
       .stream_create =
