@@ -1,15 +1,16 @@
 // Collectives on tensors in GPU memory: those of Group, with a stream. If every rank has a GPU of its own, NCCL carries
 // them out. If ranks share a GPU, if NCCL is missing or does not start, or if a setting asks for what NCCL does not do
 // (ANELLO_REPRODUCIBLE, ANELLO_INTEGRITY), tensors go through pinned host memory and the group's own algorithms
-// ("staged"). In a group of one rank nothing travels: calls are copies on the device ("single"). CUDA and NCCL are loaded when a GpuGroup is made: programs are built without CUDA, and on a
-// machine without a GPU the error says what is missing.
+// ("staged"). In a group of one rank nothing travels: calls are copies on the device ("single"). CUDA and NCCL are
+// loaded when a GpuGroup is made: programs are built without CUDA, and on a machine without a GPU the error says what
+// is missing.
 //
 // A stream is a cudaStream_t, or null for the legacy default stream of this rank's GPU, also in a program that is built
-// with --default-stream per-thread; cudaStreamPerThread is refused. A call waits for the work that was queued on it before,
-// and work that is queued later sees the result. The host may look at a result after synchronize(). A call returns when
-// everything is queued. With NCCL this is soon, except for the first call of a kind, which waits until the peers have
-// connected, and for alltoall with counts, which ranks compare first. Staged calls block until the result's last copy
-// is queued.
+// with --default-stream per-thread; cudaStreamPerThread is refused. A call waits for the work that was queued on it
+// before, and work that is queued later sees the result. The host may look at a result after synchronize(). A call
+// returns when everything is queued. With NCCL this is soon, except for the first call of a kind, which waits until the
+// peers have connected, and for alltoall with counts, which ranks compare first. Staged calls block until the result's
+// last copy is queued.
 //
 // While a stream is captured into a CUDA graph, calls of NCCL without `wire`, factors, ANELLO_OPERATION_LIMIT and
 // ANELLO_GPU_CHECK go into the graph; such calls are neither recorded nor watched. All others throw Error{unsupported},
@@ -22,9 +23,9 @@
 //
 // Ranks make the same calls in the same order, as in a Group, also those of several GpuGroups on one GPU: GPUs carry
 // them out in that order, on whatever stream. One thread at a time. Nothing of it may be used in a child that fork()
-// made. Errors are those of Group, and
-// Error{device} with the CUDA call, the device and the stream. NCCL differs from Group: it adds f16 and bf16 in their
-// own type (averages are divided in f32), its min and max ignore NaN, and results are the same from run to run only on the same hardware.
+// made. Errors are those of Group, and Error{device} with the CUDA call, the device and the stream. NCCL differs from
+// Group: it adds f16 and bf16 in their own type (averages are divided in f32), its min and max ignore NaN, and results
+// are the same from run to run only on the same hardware.
 #pragma once
 #include <anello/export.h>
 #include <anello/world.hpp>
