@@ -15,7 +15,7 @@ namespace {
 
 // More bytes at once would wait in the socket buffer and leave the cache, while the other direction could move.
 constexpr std::size_t kSliceBytes = 512 << 10;
-constexpr std::size_t kMaxPieces = 16;
+constexpr std::size_t kMaxPieces = 512;
 
 // The pieces as the kernel wants them, a slice at most.
 struct Slice {

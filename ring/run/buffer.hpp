@@ -1,5 +1,5 @@
 // A tensor, or a list of tensors of one type, as one logical run of elements: spans of memory with their offsets.
-// Borrows the memory and the list.
+// Borrows the memory and the list. One thread at a time, also to read.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -23,19 +23,54 @@ class Buffer {
 
   std::span<const Piece> list() const { return list_; }  // empty if the buffer is a single tensor
 
+  // Whether element `at` of this lies where element `at` of the other does, for every `at`.
+  bool is_same(const Buffer& other) const {
+    return list_.data() == other.list_.data() && (!list_.empty() || single_.data == other.single_.data);
+  }
+
   // The memory from element `at` on, in one run: at least one and at most `elems` elements, which must exist.
   Bytes run(std::uint64_t at, std::uint64_t elems, std::uint32_t shift) const {
-    const Piece* piece = &single_;
-    if (!list_.empty())
-      piece = &*std::upper_bound(list_.begin(), list_.end(), at,
-                                 [](std::uint64_t element, const Piece& p) { return element < p.end; });
-    const std::uint64_t within = at - (piece->end - piece->count);
-    return {piece->data + (within << shift), std::size_t(std::min(elems, piece->end - at)) << shift};
+    const Piece& piece = list_.empty() ? single_ : list_[index_of(at)];
+    const std::uint64_t within = at - begin(piece);
+    return {piece.data + (within << shift), std::size_t(std::min(elems, piece.end - at)) << shift};
+  }
+
+  // Of the `elems` elements from `at` on: how many of the first lie in small tensors of a list. Looks at kMaxLook of
+  // them at most.
+  std::uint64_t in_small_pieces(std::uint64_t at, std::uint64_t elems, std::uint32_t shift) const {
+    if (list_.empty() || elems == 0) return 0;
+    std::uint64_t end = at;
+    for (const Piece& piece : list_.subspan(index_of(at)).first(std::min(kMaxLook, list_.size() - near_))) {
+      if (!is_small(piece, shift)) break;
+      end = piece.end;
+      if (end - at >= elems) break;
+    }
+    return std::min(end - at, elems);
+  }
+  bool has_small_pieces(std::uint32_t shift) const {
+    return std::ranges::any_of(list_, [shift](const Piece& piece) { return is_small(piece, shift); });
   }
 
  private:
+  static constexpr std::size_t kSmallBytes = 512;
+  static constexpr std::size_t kMaxLook = 1024;
+
+  static bool is_small(const Piece& piece, std::uint32_t shift) { return piece.count << shift <= kSmallBytes; }
+  static std::uint64_t begin(const Piece& piece) { return piece.end - piece.count; }
+
+  // Of the piece of a list that has element `at`: mostly the one of the last call, or the next.
+  std::size_t index_of(std::uint64_t at) const {
+    if (at >= list_[near_].end && near_ + 1 < list_.size()) near_++;
+    if (at < begin(list_[near_]) || at >= list_[near_].end) {
+      const auto is_before = [](std::uint64_t element, const Piece& piece) { return element < piece.end; };
+      near_ = std::size_t(std::upper_bound(list_.begin(), list_.end(), at, is_before) - list_.begin());
+    }
+    return near_;
+  }
+
   Piece single_;
   std::span<const Piece> list_;
+  mutable std::size_t near_ = 0;
 };
 
 // Calls use(to's bytes, from's bytes) for run after run of both, from the beginning to `elems`.

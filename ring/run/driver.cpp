@@ -8,7 +8,6 @@ namespace {
 
 constexpr int kMisses = 2;
 static_assert(kSignatureBytes % Execution::kMaxElemBytes == 0, "elements behind it are aligned, as begin() is");
-constexpr std::size_t kPieces = 15;  // of data in one send; the signature is one more
 
 // What is below knows nothing of ranks; its errors get theirs here.
 template <class Work>
@@ -57,14 +56,14 @@ std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, std::s
 }
 
 bool Driver::send_some(std::uint32_t s) {
-  std::array<ConstBytes, kPieces + 1> pieces;
-  const std::size_t count = execution_->sendable(s, std::span(pieces).subspan(1));
+  const std::span<ConstBytes> pieces = outgoing_pieces_;
+  const std::size_t count = execution_->sendable(s, pieces.subspan(1));
   if (count == 0) return false;
   const int rank = execution_->plan().streams[s].peer;
   Peer& peer = peers_[std::size_t(rank)];
   link::Link& link = *links_[std::size_t(rank)];
   const std::size_t ahead = kSignatureBytes - peer.signature_sent;
-  std::span<const ConstBytes> all = std::span(pieces).subspan(1, count);
+  std::span<const ConstBytes> all = pieces.subspan(1, count);
   if (ahead > 0) all = put_signature_first(peer, pieces, count);
   const std::size_t bytes = with_rank(rank, [&] { return link.send_from(all); });
   const std::size_t of_signature = std::min(bytes, ahead);
@@ -76,19 +75,19 @@ bool Driver::send_some(std::uint32_t s) {
 
 // The rest of a peer's signature and its data, by one system call: a second one would come when the peer's core has
 // gone on to something else. Little data comes behind the signature, in one run of memory.
-std::size_t Driver::receive_first(Peer& peer, int rank, Bytes place) {
+std::size_t Driver::receive_first(Peer& peer, int rank, std::span<Bytes> pieces) {
   const std::size_t ahead = kSignatureBytes - peer.signature_received;
   const Bytes rest = std::as_writable_bytes(std::span(peer.incoming)).subspan(peer.signature_received);
-  const bool little = place.size() <= kSmallBytes;
-  const Bytes one = std::span(first_).first(little ? ahead + place.size() : 0);
-  const std::array<Bytes, 2> two{rest, place};
-  const std::span<const Bytes> pieces = little ? std::span(&one, 1) : std::span(two);
+  const Bytes place = pieces[1];
+  const bool little = pieces.size() == 2 && place.size() <= kSmallBytes;
+  pieces[0] = little ? std::span(first_).first(ahead + place.size()) : rest;
+  if (little) pieces = pieces.first(1);
   const std::size_t bytes = with_rank(rank, [&] { return links_[std::size_t(rank)]->recv_into(pieces); });
   const std::size_t of_signature = std::min(bytes, ahead);
-  if (little) std::memcpy(rest.data(), one.data(), of_signature);
+  if (little) std::memcpy(rest.data(), first_.data(), of_signature);
   peer.signature_received += of_signature;
   if (of_signature == ahead) check_signature(peer, rank);
-  if (little) std::memcpy(place.data(), one.data() + of_signature, bytes - of_signature);
+  if (little) std::memcpy(place.data(), first_.data() + of_signature, bytes - of_signature);
   return bytes;
 }
 
@@ -98,12 +97,13 @@ void Driver::check_signature(const Peer& peer, int rank) const {
   throw explain_(rank, with_rank(rank, [&] { return decode_signature(theirs); }));
 }
 
-std::size_t Driver::receive(std::uint32_t s, int rank, Bytes place) {
+// Into the pieces behind the first, which is for the signature.
+std::size_t Driver::receive(std::uint32_t s, int rank, std::span<Bytes> pieces) {
   Peer& peer = peers_[std::size_t(rank)];
   const std::size_t ahead = kSignatureBytes - peer.signature_received;
-  const std::size_t bytes = ahead > 0 ? receive_first(peer, rank, place) : with_rank(rank, [&] {
-    return links_[std::size_t(rank)]->recv_into({&place, 1});
-  });
+  const std::size_t bytes =
+      ahead > 0 ? receive_first(peer, rank, pieces)
+                : with_rank(rank, [&] { return links_[std::size_t(rank)]->recv_into(pieces.subspan(1)); });
   if (bytes > ahead) execution_->received(s, bytes - ahead);
   return bytes;
 }
@@ -132,9 +132,10 @@ bool Driver::receive_some(std::uint32_t s, int& misses) {
   if (link.peeks()) {
     bytes = receive_in_place(s, rank, link);
   } else {
-    const Bytes place = execution_->receivable(s);
-    if (place.empty()) return false;
-    bytes = receive(s, rank, place);
+    const std::span<Bytes> pieces = incoming_pieces_;
+    const std::size_t count = execution_->receivable(s, pieces.subspan(1));
+    if (count == 0) return false;
+    bytes = receive(s, rank, pieces.first(1 + count));
   }
   if (trace_) trace_->look(s);
   misses += bytes == 0;

@@ -35,13 +35,14 @@ class Driver {
 
  private:
   static constexpr std::size_t kSmallBytes = 8192;
+  static constexpr std::size_t kPieces = 512;  // in one call of a link; the first is for the signature
   struct Peer {
     std::array<char, kSignatureBytes> incoming;
     std::size_t signature_sent = 0, signature_received = 0;
   };
   std::span<const ConstBytes> put_signature_first(const Peer& peer, std::span<ConstBytes> pieces, std::size_t count);
-  std::size_t receive_first(Peer& peer, int rank, Bytes place);
-  std::size_t receive(std::uint32_t s, int rank, Bytes place);
+  std::size_t receive_first(Peer& peer, int rank, std::span<Bytes> pieces);
+  std::size_t receive(std::uint32_t s, int rank, std::span<Bytes> pieces);
   std::size_t receive_in_place(std::uint32_t s, int rank, link::Link& link);
   void check_signature(const Peer& peer, int rank) const;
   bool send_some(std::uint32_t s);
@@ -54,6 +55,8 @@ class Driver {
   StepTrace* trace_ = nullptr;
   std::array<char, kSignatureBytes> outgoing_;
   std::array<std::byte, kSignatureBytes + kSmallBytes> first_;  // a signature and the first data
+  std::vector<ConstBytes> outgoing_pieces_ = std::vector<ConstBytes>(kPieces);
+  std::vector<Bytes> incoming_pieces_ = std::vector<Bytes>(kPieces);
   Signature signature_;
   std::vector<Peer> peers_;                             // by rank
   std::uint32_t first_receive_ = 0, end_receives_ = 0;  // the streams that receive
@@ -64,10 +67,11 @@ template <class Want>
 void Driver::each_wanted(Want want) {
   const auto& streams = execution_->plan().streams;
   std::array<ConstBytes, 1> piece;
+  std::array<Bytes, 1> place;
   for (std::uint32_t s = 0; s < end_receives_; s++) {
     link::Link& link = *links_[std::size_t(streams[s].peer)];
     if (s < first_receive_ && execution_->sendable(s, piece) > 0) want(link, true);
-    if (s >= first_receive_ && !execution_->receivable(s).empty()) want(link, false);
+    if (s >= first_receive_ && execution_->receivable(s, place) > 0) want(link, false);
   }
 }
 

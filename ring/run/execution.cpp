@@ -43,13 +43,9 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
     cursor.elems = cursor.part = cursor.staged = cursor.stage_sent = 0;
   }
   unfinished_ = std::uint32_t(plan.streams.size());
-  if (arithmetic_.narrow) make_stages();
-}
-
-void Execution::make_stages() {
-  if (stages_.size() < plan_->streams.size()) stages_.resize(plan_->streams.size());
-  for (std::size_t s = 0; s < plan_->streams.size(); s++)
-    if (plan_->streams[s].kind == plan::Stream::Kind::send && !stages_[s]) stages_[s] = allocate(kStageBytes);
+  packs_ = input.has_small_pieces(arithmetic.shift) || output.has_small_pieces(arithmetic.shift);
+  if (packs_ && !receive_buffer_) receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
+  if (packs_ || arithmetic_.narrow) make_stages();
 }
 
 // How many elements of the step its dependencies let through, from its beginning.
@@ -71,75 +67,33 @@ void Execution::advance(Cursor& cursor, std::uint64_t elems) {
   if (++cursor.step == cursor.end) unfinished_--;
 }
 
-std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces) {
-  if (arithmetic_.narrow) return narrowed(s, pieces[0]);
-  const Cursor& cursor = cursors_[s];
-  std::uint64_t from = cursor.elems;
-  std::size_t part = cursor.part, filled = 0;
-  for (std::uint32_t i = cursor.step; i < cursor.end; i++, from = 0) {
-    const plan::Step& step = plan_->steps[i];
-    const std::uint64_t to = allowed(step);
-    while (from < to) {
-      if (filled == pieces.size()) return filled;
-      const Bytes memory = run(step.place, from, to - from);
-      from += memory.size() >> arithmetic_.shift;
-      pieces[filled++] = memory.subspan(part);
-      part = 0;
-    }
-    if (to < step.range.count) break;
-  }
-  return filled;
-}
-
-// What is left of the stage, or the next part of the current step that goes there.
-std::size_t Execution::narrowed(std::uint32_t s, ConstBytes& piece) {
+// A copy goes straight to its place, except to tiny tensors; everything else comes into the receive buffer, behind the
+// part of an element that an earlier call left over.
+std::size_t Execution::receivable(std::uint32_t s, std::span<Bytes> places) {
   Cursor& cursor = cursors_[s];
   if (cursor.step == cursor.end) return 0;
-  std::byte* const stage = stages_[s].get();
-  if (cursor.stage_sent == cursor.staged) {
-    const plan::Step& step = plan_->steps[cursor.step];
-    const std::uint64_t to = allowed(step);
-    if (to <= cursor.elems) return 0;
-    const std::uint64_t most = kStageBytes >> arithmetic_.wire_shift;
-    const Bytes memory = run(step.place, cursor.elems, std::min(to - cursor.elems, most));
-    const std::size_t elems = memory.size() >> arithmetic_.shift;
-    arithmetic_.narrow(stage, memory.data(), elems);
-    if (step.place.space == plan::Space::output) arithmetic_.widen(memory.data(), stage, elems);
-    cursor.staged = std::uint32_t(elems);
-    cursor.stage_sent = 0;
-  }
-  const std::size_t left = std::size_t(cursor.staged - cursor.stage_sent) << arithmetic_.wire_shift;
-  piece = ConstBytes(stage + (std::size_t(cursor.stage_sent) << arithmetic_.wire_shift), left).subspan(cursor.part);
+  const plan::Step& step = plan_->steps[cursor.step];
+  const std::uint64_t to = allowed(step);
+  if (to <= cursor.elems) return 0;
+  if (const std::size_t count = in_place(step, cursor, to, places)) return count;
+  std::uint64_t elems = std::min<std::uint64_t>(to - cursor.elems, kReceiveBytes >> arithmetic_.wire_shift);
+  if (is_plain_copy(step)) elems = in_small_pieces(step.place, cursor.elems, elems);
+  std::memcpy(receive_buffer_.get(), cursor.carry.data(), kMaxElemBytes);
+  places[0] = {receive_buffer_.get() + cursor.part, (std::size_t(elems) << arithmetic_.wire_shift) - cursor.part};
   return 1;
 }
 
-void Execution::sent(std::uint32_t s, std::size_t bytes) {
-  Cursor& cursor = cursors_[s];
-  bytes += cursor.part;
-  cursor.part = 0;
-  while (bytes >> arithmetic_.wire_shift) {
-    const std::uint64_t left = plan_->steps[cursor.step].range.count - cursor.elems;
-    const std::uint64_t elems = std::min<std::uint64_t>(left, bytes >> arithmetic_.wire_shift);
-    bytes -= elems << arithmetic_.wire_shift;
-    cursor.stage_sent += std::uint32_t(elems);
-    advance(cursor, elems);
+std::size_t Execution::in_place(const plan::Step& step, const Cursor& cursor, std::uint64_t to,
+                                std::span<Bytes> places) const {
+  std::size_t filled = 0;
+  if (!is_plain_copy(step)) return 0;
+  for (std::uint64_t from = cursor.elems; from < to && filled < places.size(); filled++) {
+    if (in_small_pieces(step.place, from, 1) > 0) break;
+    places[filled] = run(step.place, from, to - from);
+    from += places[filled].size() >> arithmetic_.shift;
   }
-  cursor.part = std::uint32_t(bytes);
-}
-
-// A copy goes straight to its place; what is to be reduced or widened comes into the receive buffer, behind the part of
-// an element that an earlier call left over.
-Bytes Execution::receivable(std::uint32_t s) {
-  Cursor& cursor = cursors_[s];
-  if (cursor.step == cursor.end) return {};
-  const plan::Step& step = plan_->steps[cursor.step];
-  const std::uint64_t to = allowed(step);
-  if (to <= cursor.elems) return {};
-  if (step.act == plan::Act::copy && !arithmetic_.widen)
-    return run(step.place, cursor.elems, to - cursor.elems).subspan(cursor.part);
-  const std::size_t bytes = std::size_t(to - cursor.elems) << arithmetic_.wire_shift;
-  std::memcpy(receive_buffer_.get(), cursor.carry.data(), kMaxElemBytes);
-  return {receive_buffer_.get() + cursor.part, std::min(bytes, kReceiveBytes) - cursor.part};
+  if (filled > 0) places[0] = places[0].subspan(cursor.part);
+  return filled;
 }
 
 void Execution::received(std::uint32_t s, std::size_t bytes) {
@@ -148,7 +102,7 @@ void Execution::received(std::uint32_t s, std::size_t bytes) {
   const std::size_t total = cursor.part + bytes;
   const std::uint64_t elems = total >> arithmetic_.wire_shift;
   cursor.part = std::uint32_t(total - (elems << arithmetic_.wire_shift));
-  if (step.act == plan::Act::reduce || arithmetic_.widen) {
+  if (!is_plain_copy(step) || in_small_pieces(step.place, cursor.elems, 1) > 0) {
     take(step, receive_buffer_.get(), cursor.elems, elems);
     std::memcpy(cursor.carry.data(), receive_buffer_.get() + (elems << arithmetic_.wire_shift), cursor.part);
   }
@@ -238,8 +192,16 @@ bool Execution::compute() {
   return left < kLocalBytes >> arithmetic_.shift;
 }
 
+// A copy from the input to the output, where they are the same.
+bool Execution::is_in_place(const plan::Step& step) const {
+  const plan::Operand source = plan_->sources[step.first_source];
+  return step.sources == 1 && source.space != step.place.space && source.at == step.place.at &&
+         spaces_[std::size_t(source.space)].is_same(spaces_[std::size_t(step.place.space)]);
+}
+
 // Block by block, so that what is between two sources stays in the first-level cache.
 void Execution::fold(const plan::Step& step, std::uint64_t from, std::uint64_t to) {
+  if (is_in_place(step)) return;
   constexpr std::uint32_t kF32Shift = 2;
   const std::uint64_t block = kBlockBytes >> (arithmetic_.add_to_f32 ? kF32Shift : arithmetic_.shift);
   while (from < to) {

@@ -7,6 +7,10 @@
 // reduced at home, and so is every partial sum that is sent; what is sent from the output is rounded there too, so that
 // its owner ends up with the same bits as the others. All arithmetic is in the elements' own type, except that a fold
 // of f16 or bf16 adds up in f32.
+//
+// What is narrowed is sent from a stage. So are the tiny tensors of a list: they are packed there, and what is received
+// for them comes into the receive buffer, because a copy costs less than one more piece of a system call. Others go from
+// and to where they lie, many in one call.
 #pragma once
 #include <array>
 #include <cstdlib>
@@ -26,7 +30,7 @@ class Execution {
   static constexpr std::size_t kBlockBytes = 8 << 10;      // folded while it is in the first
   static constexpr std::size_t kLocalBytes = 256 << 10;    // worked on between two looks at the links
   static constexpr std::size_t kMaxElemBytes = 16;
-  static constexpr std::size_t kStageBytes = 32 << 10;  // narrowed at a time, for each stream that sends
+  static constexpr std::size_t kStageBytes = 128 << 10;  // narrowed or packed at a time, for each stream that sends
 
   // The buffers hold plan.input_elems and plan.output_elems: the same memory, as the plan allows, or apart. The plan
   // and all memory outlive the execution.
@@ -38,8 +42,8 @@ class Execution {
   std::size_t sendable(std::uint32_t s, std::span<ConstBytes> pieces);
   void sent(std::uint32_t s, std::size_t bytes);
 
-  // Where stream `s` wants its next bytes; empty if it cannot take any now. Valid until the next receivable().
-  Bytes receivable(std::uint32_t s);
+  // Where stream `s` wants its next bytes, in order; as sendable(). Valid until the next receivable().
+  std::size_t receivable(std::uint32_t s, std::span<Bytes> places);
   void received(std::uint32_t s, std::size_t bytes);
 
   // The same for bytes that lie in a link's memory, aligned to their type: takes whole elements from there, as many as
@@ -67,6 +71,7 @@ class Execution {
     std::uint64_t elems = 0;          // complete elements of the current step: what others may rely on
     std::array<std::byte, kMaxElemBytes> carry{};
     std::uint32_t staged = 0, stage_sent = 0;  // elements of the stream's stage
+    std::uint64_t before_stage = 0;            // elements that go before those, from where they lie
   };
   struct Free {
     void operator()(std::byte* p) const { std::free(p); }
@@ -75,7 +80,13 @@ class Execution {
   static Memory allocate(std::size_t bytes);
 
   void make_stages();
-  std::size_t narrowed(std::uint32_t s, ConstBytes& piece);
+  ConstBytes staged(std::uint32_t s, std::uint32_t step, std::uint64_t from);
+  std::uint64_t fill_stage(std::byte* stage, std::uint64_t most, std::uint32_t step, std::uint32_t end,
+                           std::uint64_t from) const;
+  std::size_t in_place(const plan::Step& step, const Cursor& cursor, std::uint64_t to, std::span<Bytes> places) const;
+  bool is_plain_copy(const plan::Step& step) const { return step.act == plan::Act::copy && !arithmetic_.widen; }
+  bool is_staged(plan::Operand operand, std::uint64_t offset) const;
+  std::uint64_t in_small_pieces(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const;
   std::uint64_t allowed(const plan::Step& step) const;
   Bytes run(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const;
   void advance(Cursor& cursor, std::uint64_t elems);
@@ -84,6 +95,7 @@ class Execution {
   void reduce(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   const std::byte* contribution(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const;
   std::byte* block(int which) const { return receive_buffer_.get() + kReceiveBytes + std::size_t(which) * kBlockBytes; }
+  bool is_in_place(const plan::Step& step) const;
   void fold(const plan::Step& step, std::uint64_t from, std::uint64_t to);
   void fold_block(const plan::Step& step, std::uint64_t from, std::uint64_t elems);
   void round(Bytes memory) const;
@@ -94,8 +106,13 @@ class Execution {
   std::array<Buffer, 3> spaces_;  // by Space
   std::vector<Cursor> cursors_;
   std::uint32_t unfinished_ = 0;
+  bool packs_ = false;  // a buffer is a list with small tensors
   Memory receive_buffer_, scratch_;
-  std::vector<Memory> stages_;  // by stream
+  struct Stage {
+    Memory memory;
+    std::size_t bytes = 0;
+  };
+  std::vector<Stage> stages_;  // by stream
   std::size_t scratch_bytes_ = 0;
 };
 

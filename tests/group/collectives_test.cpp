@@ -1,10 +1,14 @@
 // The other collectives in worlds of threads over real sockets.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <numeric>
+#include <optional>
 #include <thread>
 
+#include "ring/run/elementwise.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/resources.hpp"
 #include "tests/support/worlds.hpp"
@@ -220,6 +224,53 @@ TEST_P(CollectivesInWorldsOf, broadcast_of_a_list) {
     }
     world.broadcast(std::span<const Tensor>(), 0);
     world.broadcast(Tensor(nullptr, 0, DType::f32), 0);
+  });
+}
+
+void store(DType dtype, std::byte* to, float value) {
+  run::with_type(dtype, [=]<class T>() {
+    const T element = T(value);
+    std::memcpy(to, &element, sizeof element);
+  });
+}
+
+// All of this memory as tensors of very different sizes, from none to thousands of elements.
+std::vector<Tensor> as_list(std::vector<std::byte>& memory, DType dtype) {
+  constexpr std::array<std::size_t, 8> kCounts = {1, 3, 0, 700, 5, 127, 129, 4001};
+  const std::size_t bytes = size_bytes(dtype), elems = memory.size() / bytes;
+  std::vector<Tensor> list;
+  for (std::size_t at = 0, k = 0; at < elems; k++) {
+    const std::size_t count = std::min(kCounts[k * k % 61 % kCounts.size()], elems - at);
+    list.emplace_back(memory.data() + at * bytes, count, dtype);
+    at += count;
+  }
+  return list;
+}
+
+TEST_P(CollectivesInWorldsOf, a_list_has_the_bits_of_one_tensor) {
+  struct Case {
+    DType dtype;
+    std::optional<DType> wire;
+  };
+  run([](World& world) {
+    for (const Case& each : {Case{DType::f32, {}}, Case{DType::f32, DType::bf16}, Case{DType::f64, DType::f16},
+                             Case{DType::bf16, {}}, Case{DType::u8, {}}}) {
+      constexpr std::size_t kCount = 60'000;
+      std::vector<std::byte> one(kCount * size_bytes(each.dtype));
+      std::vector<float> values(kCount);
+      for (std::size_t i = 0; i < kCount; i++) values[i] = float(i * 7919 % 1013) / 64 * float(world.rank() + 1);
+      for (std::size_t i = 0; i < kCount; i++) store(each.dtype, one.data() + i * size_bytes(each.dtype), values[i]);
+      std::vector<std::byte> parts = one;
+      const std::vector<Tensor> list = as_list(parts, each.dtype);
+      for (const Op op : {Op::sum, Op::max, Op::average}) {
+        world.allreduce(Tensor(one.data(), kCount, each.dtype), op, {.wire = each.wire});
+        world.allreduce(list, op, {.wire = each.wire});
+        ASSERT_EQ(one, parts) << name(each.dtype) << ' ' << name(op);
+      }
+      std::ranges::fill(parts, std::byte(world.rank()));
+      world.broadcast(list, world.size() - 1);
+      ASSERT_EQ(parts, std::vector<std::byte>(parts.size(), std::byte(world.size() - 1))) << name(each.dtype);
+    }
   });
 }
 

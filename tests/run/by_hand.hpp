@@ -68,11 +68,17 @@ struct Pieces {
   static constexpr std::uint32_t kGap = 0xdeadbeef;
 };
 
+// The first place where `stream` wants its next bytes; empty if there is none.
+inline Bytes receivable(Execution& execution, std::uint32_t stream) {
+  std::array<Bytes, 1> place;
+  return execution.receivable(stream, place) ? place[0] : Bytes();
+}
+
 // Hands `stream` up to `most` of these bytes at a time, as far as it takes them. Returns how many it took.
 inline std::size_t feed(Execution& execution, std::uint32_t stream, ConstBytes bytes, std::size_t most) {
   std::size_t taken = 0;
   while (taken < bytes.size()) {
-    const Bytes place = execution.receivable(stream);
+    const Bytes place = receivable(execution, stream);
     if (place.empty()) break;
     const std::size_t now = std::min({place.size(), most, bytes.size() - taken});
     std::memcpy(place.data(), bytes.data() + taken, now);

@@ -1,0 +1,113 @@
+// What an execution sends, and the stages for what must be narrowed or packed first.
+#include <algorithm>
+#include <cstring>
+
+#include "ring/run/execution.hpp"
+
+namespace anello::run {
+
+// No larger than what the stream sends.
+void Execution::make_stages() {
+  if (stages_.size() < plan_->streams.size()) stages_.resize(plan_->streams.size());
+  for (std::size_t s = 0; s < plan_->streams.size(); s++) {
+    const plan::Stream& stream = plan_->streams[s];
+    if (stream.kind != plan::Stream::Kind::send) break;
+    std::size_t bytes = 0;
+    for (std::uint32_t i = stream.first; i < stream.end && bytes < kStageBytes; i++)
+      bytes += std::size_t(plan_->steps[i].range.count) << arithmetic_.wire_shift;
+    bytes = std::min(bytes, kStageBytes);
+    if (stages_[s].bytes >= bytes) continue;
+    stages_[s] = {};
+    stages_[s] = {allocate(bytes), bytes};
+  }
+}
+
+// What lies in place, and behind it what is staged; a stage ends the list.
+std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces) {
+  Cursor& cursor = cursors_[s];
+  std::uint64_t from = cursor.elems, before = 0;
+  std::size_t part = cursor.part, filled = 0;
+  for (std::uint32_t i = cursor.step; i < cursor.end; i++, from = 0) {
+    const plan::Step& step = plan_->steps[i];
+    const std::uint64_t to = allowed(step);
+    while (from < to) {
+      if (filled == pieces.size()) return filled;
+      if (is_staged(step.place, from)) {
+        cursor.before_stage = before;
+        pieces[filled++] = staged(s, i, from).subspan(part);
+        return filled;
+      }
+      const Bytes memory = run(step.place, from, to - from);
+      from += memory.size() >> arithmetic_.shift;
+      before += memory.size() >> arithmetic_.shift;
+      pieces[filled++] = memory.subspan(part);
+      part = 0;
+    }
+    if (to < step.range.count) break;
+  }
+  return filled;
+}
+
+std::uint64_t Execution::in_small_pieces(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const {
+  if (!packs_) return 0;
+  return spaces_[std::size_t(operand.space)].in_small_pieces(operand.at + offset, elems, arithmetic_.shift);
+}
+
+bool Execution::is_staged(plan::Operand operand, std::uint64_t offset) const {
+  return arithmetic_.narrow || in_small_pieces(operand, offset, 1) > 0;
+}
+
+// What is left of the stage; if that is nothing, the next elements that go there, from `from` of this step on.
+ConstBytes Execution::staged(std::uint32_t s, std::uint32_t step, std::uint64_t from) {
+  Cursor& cursor = cursors_[s];
+  const Stage& stage = stages_[s];
+  if (cursor.stage_sent == cursor.staged) {
+    cursor.staged =
+        std::uint32_t(fill_stage(stage.memory.get(), stage.bytes >> arithmetic_.wire_shift, step, cursor.end, from));
+    cursor.stage_sent = 0;
+  }
+  const std::size_t left = std::size_t(cursor.staged - cursor.stage_sent) << arithmetic_.wire_shift;
+  return {stage.memory.get() + (std::size_t(cursor.stage_sent) << arithmetic_.wire_shift), left};
+}
+
+// Returns how many elements.
+std::uint64_t Execution::fill_stage(std::byte* stage, std::uint64_t most, std::uint32_t i, std::uint32_t end,
+                                    std::uint64_t from) const {
+  std::uint64_t filled = 0;
+  for (; i < end; i++, from = 0) {
+    const plan::Step& step = plan_->steps[i];
+    const std::uint64_t to = allowed(step);
+    while (from < to && filled < most && is_staged(step.place, from)) {
+      const Bytes memory = run(step.place, from, std::min(to - from, most - filled));
+      const std::size_t elems = memory.size() >> arithmetic_.shift;
+      std::byte* const out = stage + (filled << arithmetic_.wire_shift);
+      if (!arithmetic_.narrow)
+        std::memcpy(out, memory.data(), memory.size());
+      else
+        arithmetic_.narrow(out, memory.data(), elems);
+      if (arithmetic_.narrow && step.place.space == plan::Space::output) arithmetic_.widen(memory.data(), out, elems);
+      filled += elems;
+      from += elems;
+    }
+    if (from < step.range.count) break;
+  }
+  return filled;
+}
+
+void Execution::sent(std::uint32_t s, std::size_t bytes) {
+  Cursor& cursor = cursors_[s];
+  bytes += cursor.part;
+  cursor.part = 0;
+  while (bytes >> arithmetic_.wire_shift) {
+    const std::uint64_t left = plan_->steps[cursor.step].range.count - cursor.elems;
+    const std::uint64_t elems = std::min<std::uint64_t>(left, bytes >> arithmetic_.wire_shift);
+    bytes -= elems << arithmetic_.wire_shift;
+    const std::uint64_t in_place = std::min(elems, cursor.before_stage);
+    cursor.before_stage -= in_place;
+    if (cursor.stage_sent < cursor.staged) cursor.stage_sent += std::uint32_t(elems - in_place);
+    advance(cursor, elems);
+  }
+  cursor.part = std::uint32_t(bytes);
+}
+
+}  // namespace anello::run
