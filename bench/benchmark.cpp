@@ -39,34 +39,53 @@ class Run {
       : library_(library),
         collective_(collective),
         options_(options),
-        input_(library.allocate(*std::ranges::max_element(options.sizes))),
-        output_(library.allocate(*std::ranges::max_element(options.sizes))) {}
+        sizes_(collective.kind == Kind::barrier ? std::vector<std::uint64_t>{0} : options.sizes),
+        from_(library.allocate(most_bytes())),
+        to_(library.allocate(most_bytes())) {}
 
+  const std::vector<std::uint64_t>& sizes() const { return sizes_; }
+
+  // `op` is ignored by what does not reduce.
   Result measure_one(std::uint64_t size, DType dtype, Op op) {
     Result result;
-    result.count = size / size_bytes(dtype);
+    result.count = in_equal_parts(size / size_bytes(dtype));
     result.size_bytes = result.count * size_bytes(dtype);
     result.dtype = dtype;
-    result.op = op;
-    const Tensor input(input_.get(), result.count, dtype), output(output_.get(), result.count, dtype);
-    result.out_of_place = measure_one(input, output, op);
-    result.in_place = measure_one(input, input, op);
+    if (collective_.reduces) result.op = op;
+    const Tensor from(from_.get(), result.count, dtype), to(to_.get(), result.count, dtype);
+    const int rank = library_.rank(), world = library_.size();
+    result.out_of_place = measure_one(out_of_place(collective_.kind, from, to, rank, world), from.bytes(), op);
+    result.in_place = measure_one(in_place(collective_.kind, from, rank, world), from.bytes(), op);
     return result;
   }
 
  private:
-  Figures measure_one(Tensor input, Tensor output, Op op) {
-    const Library::Call call = collective_.prepare(library_, input, output, op);
+  std::optional<Figures> measure_one(const std::optional<Tensors>& tensors, std::uint64_t bytes, Op op) {
+    if (!tensors) return std::nullopt;
+    const Library::Call call = library_.collective(collective_.kind, tensors->input, tensors->output, op);
     const Timing timing = measure(library_, call, options_);
-    Figures result = figures(timing, input.bytes(), collective_.bus_factor(library_.size()));
-    result.wrong = check(library_, call, input, output, op, options_.checks);
+    Figures result = figures(timing, bytes, collective_.bus_factor(library_.size()));
+    result.wrong = check(library_, call, collective_.kind, *tensors, op, options_.checks);
     return result;
+  }
+
+  // As many elements, or a few more, so that each rank has a part of the same size where there are parts.
+  std::uint64_t in_equal_parts(std::uint64_t count) const {
+    const auto world = std::uint64_t(library_.size());
+    const Kind kind = collective_.kind;
+    const bool whole = kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::broadcast;
+    return whole ? count : (count + world - 1) / world * world;
+  }
+  std::uint64_t most_bytes() const {
+    constexpr std::uint64_t kMaxElemBytes = 8;
+    return *std::ranges::max_element(sizes_) + std::uint64_t(library_.size()) * kMaxElemBytes;
   }
 
   Library& library_;
   const Collective& collective_;
   const Options& options_;
-  Memory input_, output_;
+  std::vector<std::uint64_t> sizes_;
+  Memory from_, to_;
 };
 
 }  // namespace
@@ -78,11 +97,16 @@ int run_benchmark(Library& library, const Collective& collective, const Options&
   if (writes && !kOptimized) out << "# built with assertions: the figures mean nothing\n";
   if (writes) out << "# " << config.dump() << "\n" << headline() << std::flush;
 
+  if (writes && library.size() == 1)
+    out << "# one rank: nothing travelled, and the figures are those of local work; start several ranks: anello run -n "
+           "2 "
+           "-- ...\n";
+
   std::vector<Result> results;
   Run run(library, collective, options);
-  for (const std::uint64_t size : options.sizes)
+  for (const std::uint64_t size : run.sizes())
     for (const DType dtype : options.dtypes)
-      for (const Op op : options.ops) {
+      for (const Op op : collective.reduces ? options.ops : std::vector{Op::sum}) {
         results.push_back(run.measure_one(size, dtype, op));
         if (writes) out << line(results.back()) << std::flush;
       }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bench/collective.hpp"
+#include "bench/library.hpp"
 #include "bench/options.hpp"
 #include "bench/report.hpp"
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "bench/memory.hpp"
+#include "ring/base/signature.hpp"
 
 namespace anello::bench {
 
@@ -17,12 +18,17 @@ class Library {
   virtual ~Library() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual nlohmann::ordered_json facts() const = 0;  // name, version and settings that influence the figures, for the report
+  virtual nlohmann::ordered_json facts()
+      const = 0;  // name, version and settings that influence the figures, for the report
 
   // Returns an allreduce that can be called repeatedly; work that a program would do only once happens here. In place
   // if both are the same memory. Every library offers sums and maxima of f64; it throws Error{unsupported} for what it
   // does not offer.
   virtual Call allreduce(ConstTensor input, Tensor output, Op op) = 0;
+
+  // The same of any operation, with rank 0 as the root; the tensors are as Tensors has them. `op` is for those that
+  // reduce.
+  virtual Call collective(Kind kind, ConstTensor input, Tensor output, Op op);
 
   // Combines the ranks' figures, exactly.
   virtual void gather(std::span<double> figures, Op op) { allreduce(ConstTensor(figures), Tensor(figures), op)(); }

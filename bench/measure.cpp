@@ -68,9 +68,10 @@ Timing measure(Library& library, const Library::Call& call, const Options& optio
   return summarize(durations, wall);
 }
 
-std::optional<std::uint64_t> check(Library& library, const Library::Call& call, Tensor input, ConstTensor output, Op op,
-                                   int times) {
+std::optional<std::uint64_t> check(Library& library, const Library::Call& call, Kind kind, const Tensors& tensors,
+                                   Op op, int times) {
   if (times == 0) return std::nullopt;
+  const auto& [input, output] = tensors;
   const Pattern pattern(input.dtype, op, library.rank(), library.size());
   const bool apart = library.on_device();
   const Memory copy = apart ? pages(std::max(input.bytes(), output.bytes())) : Memory();
@@ -82,7 +83,7 @@ std::optional<std::uint64_t> check(Library& library, const Library::Call& call, 
     if (apart) library.copy(input.data, copy.get(), input.bytes());
     call();
     if (apart) library.copy(copy.get(), output.data, output.bytes());
-    wrong += pattern.count_wrong(read);
+    wrong += count_wrong(kind, read, op, library.rank(), library.size());
   }
   return std::uint64_t(over_ranks(library, double(wrong), Op::sum));
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "bench/collective.hpp"
 #include "bench/library.hpp"
 #include "bench/options.hpp"
 #include "bench/statistics.hpp"
@@ -18,7 +19,7 @@ Timing measure(Library& library, const Library::Call& call, const Options& optio
 
 // `times` times, fills the input, calls, and counts wrong elements of the output. Returns the sum over all ranks;
 // nothing for 0 times.
-std::optional<std::uint64_t> check(Library& library, const Library::Call& call, Tensor input, ConstTensor output, Op op,
-                                   int times);
+std::optional<std::uint64_t> check(Library& library, const Library::Call& call, Kind kind, const Tensors& tensors,
+                                   Op op, int times);
 
 }  // namespace anello::bench

@@ -30,6 +30,7 @@ nlohmann::ordered_json Ours::facts() const {
           {"slab_bytes", settings_.slab_bytes},
           {"congestion", settings_.congestion},
           {"allocate", options_.shareable},
+          {"calls", options_.async ? "asynchronous" : "blocking"},
           {"wire", options_.wire ? name(*options_.wire) : "as is"}};
 }
 
@@ -40,7 +41,59 @@ Memory Ours::allocate(std::size_t bytes) {
 }
 
 Library::Call Ours::allreduce(ConstTensor input, Tensor output, Op op) {
-  return [this, input, output, op] { world_.allreduce(input, output, op, {.wire = options_.wire}); };
+  return collective(Kind::allreduce, input, output, op);
+}
+
+Library::Call Ours::collective(Kind kind, ConstTensor input, Tensor output, Op op) {
+  return options_.async ? asynchronous(kind, input, output, op) : blocking(kind, input, output, op);
+}
+
+Library::Call Ours::blocking(Kind kind, ConstTensor input, Tensor output, Op op) {
+  const ReduceOptions options = reduce_options();
+  switch (kind) {
+    case Kind::broadcast:
+      return [=, this] { world_.broadcast(output, 0); };
+    case Kind::reduce:
+      return [=, this] { world_.reduce(input, output, 0, op, options); };
+    case Kind::allgather:
+      return [=, this] { world_.allgather(input, output); };
+    case Kind::reduce_scatter:
+      return [=, this] { world_.reduce_scatter(input, output, op, options); };
+    case Kind::gather:
+      return [=, this] { world_.gather(input, output, 0); };
+    case Kind::scatter:
+      return [=, this] { world_.scatter(input, output, 0); };
+    case Kind::alltoall:
+      return [=, this] { world_.alltoall(input, output); };
+    case Kind::barrier:
+      return [=, this] { world_.barrier(); };
+    default:
+      return [=, this] { world_.allreduce(input, output, op, options); };
+  }
+}
+
+Library::Call Ours::asynchronous(Kind kind, ConstTensor input, Tensor output, Op op) {
+  const ReduceOptions options = reduce_options();
+  switch (kind) {
+    case Kind::broadcast:
+      return [=, this] { world_.broadcast_async(output, 0).wait(); };
+    case Kind::reduce:
+      return [=, this] { world_.reduce_async(input, output, 0, op, options).wait(); };
+    case Kind::allgather:
+      return [=, this] { world_.allgather_async(input, output).wait(); };
+    case Kind::reduce_scatter:
+      return [=, this] { world_.reduce_scatter_async(input, output, op, options).wait(); };
+    case Kind::gather:
+      return [=, this] { world_.gather_async(input, output, 0).wait(); };
+    case Kind::scatter:
+      return [=, this] { world_.scatter_async(input, output, 0).wait(); };
+    case Kind::alltoall:
+      return [=, this] { world_.alltoall_async(input, output).wait(); };
+    case Kind::barrier:
+      return [=, this] { world_.barrier_async().wait(); };
+    default:
+      return [=, this] { world_.allreduce_async(input, output, op, options).wait(); };
+  }
 }
 
 }  // namespace anello::bench

@@ -15,7 +15,8 @@ int in_world(const Settings& settings, const std::function<int(World&)>& run);
 struct OurOptions {
   bool on_gpu = false;             // tensors lie in the memory of this rank's GPU
   bool shareable = false;          // or in memory from anello::allocate
-  std::optional<DType> wire = {};  // the type in which they travel
+  std::optional<DType> wire = {};  // the type in which they travel, where they are reduced
+  bool async = false;              // asynchronous calls, and a wait for each
 };
 
 class Ours : public Library {
@@ -28,13 +29,19 @@ class Ours : public Library {
   int size() const override { return world_.size(); }
   nlohmann::ordered_json facts() const override;
   Call allreduce(ConstTensor input, Tensor output, Op op) override;
+  Call collective(Kind kind, ConstTensor input, Tensor output, Op op) override;
   void gather(std::span<double> figures, Op op) override { world_.allreduce(figures, op); }
   Memory allocate(std::size_t bytes) override;
 
  protected:
+  ReduceOptions reduce_options() const { return {.wire = options_.wire}; }
   World& world_;
   Settings settings_;
   OurOptions options_;
+
+ private:
+  Call blocking(Kind kind, ConstTensor input, Tensor output, Op op);
+  Call asynchronous(Kind kind, ConstTensor input, Tensor output, Op op);
 };
 
 }  // namespace anello::bench

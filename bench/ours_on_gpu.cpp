@@ -24,11 +24,36 @@ nlohmann::ordered_json OursOnGpu::facts() const {
 }
 
 // Returns when the host may read the result, like a blocking call.
-Library::Call OursOnGpu::allreduce(ConstTensor input, Tensor output, Op op) {
-  return [this, input, output, op, options = ReduceOptions{.wire = options_.wire}] {
-    gpus_.allreduce(input, output, stream_.get(), op, options);
+template <class Start>
+Library::Call OursOnGpu::complete(Start start) {
+  return [this, start] {
+    start(stream_.get());
     gpus_.synchronize(stream_.get());
   };
+}
+
+Library::Call OursOnGpu::collective(Kind kind, ConstTensor input, Tensor output, Op op) {
+  const ReduceOptions options = reduce_options();
+  switch (kind) {
+    case Kind::broadcast:
+      return complete([=, this](GpuStream stream) { gpus_.broadcast(output, 0, stream); });
+    case Kind::reduce:
+      return complete([=, this](GpuStream stream) { gpus_.reduce(input, output, 0, stream, op, options); });
+    case Kind::allgather:
+      return complete([=, this](GpuStream stream) { gpus_.allgather(input, output, stream); });
+    case Kind::reduce_scatter:
+      return complete([=, this](GpuStream stream) { gpus_.reduce_scatter(input, output, stream, op, options); });
+    case Kind::gather:
+      return complete([=, this](GpuStream stream) { gpus_.gather(input, output, 0, stream); });
+    case Kind::scatter:
+      return complete([=, this](GpuStream stream) { gpus_.scatter(input, output, 0, stream); });
+    case Kind::alltoall:
+      return complete([=, this](GpuStream stream) { gpus_.alltoall(input, output, stream); });
+    case Kind::barrier:
+      return [this] { world_.barrier(); };
+    default:
+      return complete([=, this](GpuStream stream) { gpus_.allreduce(input, output, stream, op, options); });
+  }
 }
 
 Memory OursOnGpu::allocate(std::size_t bytes) {

@@ -13,12 +13,15 @@ class OursOnGpu : public Ours {
   OursOnGpu(World& world, const Settings& settings, const OurOptions& options);
 
   nlohmann::ordered_json facts() const override;
-  Call allreduce(ConstTensor input, Tensor output, Op op) override;
+  Call collective(Kind kind, ConstTensor input, Tensor output, Op op) override;
   Memory allocate(std::size_t bytes) override;
   bool on_device() const override { return true; }
   void copy(void* to, const void* from, std::size_t bytes) override;
 
  private:
+  template <class Start>
+  Call complete(Start start);
+
   GpuGroup gpus_;
   gpu::Device device_;
   gpu::Stream stream_;

@@ -30,6 +30,7 @@ int run_anello_bench(int argc, char** argv) {
         ->type_name("cpu|cuda");
     app.add_flag("--allocate", options.shareable,
                  "tensors in memory from anello::allocate, which ranks of one host can map");
+    app.add_flag("--async", options.async, "asynchronous calls of host tensors, and a wait for each");
     app.add_option_function<std::string>(
            "--wire", [&](const std::string& given) { options.wire = wire_type(given); },
            "float and double travel as half or bfloat16")

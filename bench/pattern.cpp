@@ -128,14 +128,24 @@ void Pattern::fill(Tensor input) const {
   }
 }
 
-std::uint64_t Pattern::count_wrong(ConstTensor output) const {
+std::uint64_t Pattern::count_wrong(ConstTensor output, std::uint64_t first) const {
+  return count_unlike(expected_, output, first);
+}
+
+std::uint64_t Pattern::count_unlike_input(ConstTensor output, std::uint64_t first) const {
+  return count_unlike(mine_, output, first);
+}
+
+std::uint64_t Pattern::count_unlike(const std::vector<std::byte>& period, ConstTensor output,
+                                    std::uint64_t first) const {
   const auto* from = static_cast<const std::byte*>(output.data);
   std::uint64_t wrong = 0;
-  for (std::size_t left = output.bytes(); left > 0;) {
-    const std::size_t bytes = std::min(left, expected_.size());
-    if (std::memcmp(from, expected_.data(), bytes) != 0)
+  std::size_t begin = first % kPeriod * elem_bytes_;
+  for (std::size_t left = output.bytes(); left > 0; begin = 0) {
+    const std::size_t bytes = std::min(left, period.size() - begin);
+    if (std::memcmp(from, &period[begin], bytes) != 0)
       for (std::size_t at = 0; at < bytes; at += elem_bytes_)
-        wrong += std::memcmp(from + at, &expected_[at], elem_bytes_) != 0;
+        wrong += std::memcmp(from + at, &period[begin + at], elem_bytes_) != 0;
     from += bytes;
     left -= bytes;
   }

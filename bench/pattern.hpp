@@ -14,10 +14,14 @@ class Pattern {
   Pattern(DType dtype, Op op, int rank, int world);
 
   void fill(Tensor input) const;
-  std::uint64_t count_wrong(ConstTensor output) const;
+  // How many elements are not those of the reduction, and of this rank's input, from element `first` of it on.
+  std::uint64_t count_wrong(ConstTensor output, std::uint64_t first = 0) const;
+  std::uint64_t count_unlike_input(ConstTensor output, std::uint64_t first) const;
 
  private:
   static constexpr std::size_t kPeriod = 1021;  // elements
+
+  std::uint64_t count_unlike(const std::vector<std::byte>& period, ConstTensor output, std::uint64_t first) const;
 
   std::size_t elem_bytes_;
   std::vector<std::byte> mine_, expected_;  // one period of each

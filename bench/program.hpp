@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/collective.hpp"
+#include "bench/library.hpp"
 
 namespace CLI {
 class App;

@@ -1,5 +1,7 @@
 #include "bench/report.hpp"
 
+#include <algorithm>
+#include <array>
 #include <iomanip>
 #include <sstream>
 
@@ -9,7 +11,19 @@
 namespace anello::bench {
 namespace {
 
-std::string columns_of(const Figures& figures) {
+constexpr std::array kWidths = {10, 8, 8, 7, 10, 10};
+
+std::string_view name_of(std::optional<Op> op) {
+  return op ? short_name(*op) : "none";
+}
+
+std::string columns_of(const std::optional<Figures>& measured) {
+  if (!measured) {
+    std::string none;
+    for (const int width : kWidths) none += columns(std::pair("N/A", width));
+    return none;
+  }
+  const Figures& figures = *measured;
   const Timing& t = figures.timing;
   return columns(std::pair(digits(t.p50_us), 10), std::pair(digits(figures.alg_bw), 8),
                  std::pair(digits(figures.bus_bw), 8),
@@ -17,7 +31,9 @@ std::string columns_of(const Figures& figures) {
                  std::pair(digits(t.mean_us), 10));
 }
 
-nlohmann::ordered_json to_json(const Figures& figures) {
+nlohmann::ordered_json to_json(const std::optional<Figures>& measured) {
+  if (!measured) return nullptr;
+  const Figures& figures = *measured;
   const Timing& t = figures.timing;
   nlohmann::ordered_json wrong = nullptr;
   if (figures.wrong) wrong = *figures.wrong;
@@ -49,23 +65,30 @@ std::string headline() {
 std::string line(const Result& result) {
   return text(" ",
               columns(std::pair(result.size_bytes, 12), std::pair(result.count, 12),
-                      std::pair(short_name(result.dtype), 9), std::pair(short_name(result.op), 6)),
+                      std::pair(short_name(result.dtype), 9), std::pair(name_of(result.op), 6)),
               columns_of(result.out_of_place), columns_of(result.in_place), "\n");
 }
 
 std::uint64_t wrong(std::span<const Result> results) {
   std::uint64_t sum = 0;
-  for (const Result& result : results) sum += result.out_of_place.wrong.value_or(0) + result.in_place.wrong.value_or(0);
+  for (const Result& result : results)
+    for (const auto& figures : {result.out_of_place, result.in_place})
+      if (figures) sum += figures->wrong.value_or(0);
   return sum;
 }
 
 std::string last_line(std::span<const Result> results) {
   double bus_bw = 0;
+  int measured = 0;
   bool checked = false;
-  for (const Result& result : results) {
-    bus_bw += (result.out_of_place.bus_bw + result.in_place.bus_bw) / 2 / double(results.size());
-    checked |= result.in_place.wrong.has_value();
-  }
+  for (const Result& result : results)
+    for (const auto& figures : {result.out_of_place, result.in_place}) {
+      if (!figures) continue;
+      bus_bw += figures->bus_bw;
+      measured++;
+      checked |= figures->wrong.has_value();
+    }
+  bus_bw /= std::max(measured, 1);
   const std::uint64_t bad = wrong(results);
   return text("# wrong values: ", checked ? text(bad, bad ? " FAILED" : " OK") : "not checked",
               "; average bus bandwidth: ", digits(bus_bw), " GB/s\n");
@@ -77,7 +100,7 @@ nlohmann::ordered_json to_json(const nlohmann::ordered_json& config, std::span<c
     rows.push_back({{"size", result.size_bytes},
                     {"count", result.count},
                     {"type", short_name(result.dtype)},
-                    {"redop", short_name(result.op)},
+                    {"redop", name_of(result.op)},
                     {"out_of_place", to_json(result.out_of_place)},
                     {"in_place", to_json(result.in_place)}});
   return {{"config", config}, {"results", std::move(rows)}};

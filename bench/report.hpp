@@ -20,10 +20,10 @@ struct Figures {
 };
 
 struct Result {
-  std::uint64_t size_bytes = 0, count = 0;  // of one rank's buffer
+  std::uint64_t size_bytes = 0, count = 0;  // of one rank's larger buffer
   DType dtype = DType::f32;
-  Op op = Op::sum;
-  Figures out_of_place, in_place;
+  std::optional<Op> op;                           // nothing if the operation does not reduce
+  std::optional<Figures> out_of_place, in_place;  // nothing if it cannot be called like that
 };
 
 // At least three significant digits from 1 on; two decimals below 10.

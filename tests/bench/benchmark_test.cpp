@@ -19,13 +19,14 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Changes one element of each allreduce of many elements on one rank.
+// Changes one element of each large output on one rank, or on the root where only that has one.
 class Liar : public Ours {
  public:
   using Ours::Ours;
-  Call allreduce(ConstTensor input, Tensor output, Op op) override {
-    const Call honest = Ours::allreduce(input, output, op);
-    if (rank() != 1 || output.count < 100 || output.dtype != DType::f32) return honest;
+  Call collective(Kind kind, ConstTensor input, Tensor output, Op op) override {
+    const Call honest = Ours::collective(kind, input, output, op);
+    const int liar = kind == Kind::reduce || kind == Kind::gather ? 0 : 1;
+    if (rank() != liar || output.count < 100 || output.dtype != DType::f32) return honest;
     return [=] {
       honest();
       static_cast<float*>(output.data)[99] += 1;
@@ -39,13 +40,13 @@ struct Outcome {
 };
 
 template <class Tested = Ours>
-Outcome run(const Options& options) {
+Outcome run(const Options& options, const Collective& collective = collectives()[0], bool async = false) {
   Outcome outcome;
   std::array<std::ostringstream, 2> out;
   run_world(2, [&](World& world) {
-    Tested library(world, Settings{});
+    Tested library(world, Settings{}, {.async = async});
     const auto rank = std::size_t(world.rank());
-    outcome.codes[rank] = run_benchmark(library, collectives()[0], options, out[rank]);
+    outcome.codes[rank] = run_benchmark(library, collective, options, out[rank]);
   });
   EXPECT_EQ(out[1].str(), "");
   outcome.text = out[0].str();
@@ -133,6 +134,37 @@ TEST(Benchmark, AWrongElementOnOneRankFailsAll) {
   EXPECT_EQ(lines[1][7], "1");
   EXPECT_EQ(lines[1][13], "1");
   EXPECT_THAT(outcome.text, HasSubstr("# wrong values: 2 FAILED"));
+}
+
+TEST(Benchmark, EveryCollectiveIsMeasuredAndChecked) {
+  Options options = small();
+  options.sizes = {4, 9001 * 4};
+  for (const Collective& collective : collectives())
+    for (const bool async : {false, true}) {
+      const Outcome outcome = run(options, collective, async);
+      EXPECT_THAT(outcome.codes, ElementsAre(0, 0)) << collective.name << outcome.text;
+      EXPECT_THAT(outcome.text, HasSubstr("# wrong values: 0 OK")) << collective.name;
+      EXPECT_THAT(outcome.text, HasSubstr(async ? "\"asynchronous\"" : "\"blocking\""));
+      const auto lines = rows(outcome.text);
+      ASSERT_EQ(lines.size(), collective.kind == Kind::barrier ? 1U : 2U) << collective.name;
+      EXPECT_EQ(lines[0][3], collective.reduces ? "sum" : "none");
+      for (const auto& line : lines) {
+        EXPECT_EQ(line[7], collective.kind == Kind::broadcast ? "N/A" : "0") << outcome.text;
+        const bool only_out_of_place = collective.kind == Kind::alltoall || collective.kind == Kind::barrier;
+        EXPECT_EQ(line[13], only_out_of_place ? "N/A" : "0") << outcome.text;
+      }
+    }
+}
+
+TEST(Benchmark, AWrongElementOfEveryCollectiveIsNoticed) {
+  Options options = small();
+  options.sizes = {4096};
+  for (const Collective& collective : collectives()) {
+    if (collective.kind == Kind::barrier) continue;
+    const Outcome outcome = run<Liar>(options, collective);
+    EXPECT_THAT(outcome.codes, ElementsAre(1, 1)) << collective.name;
+    EXPECT_THAT(outcome.text, HasSubstr(" FAILED")) << collective.name;
+  }
 }
 
 TEST(Benchmark, WithoutChecksNothingIsSaidOfThem) {

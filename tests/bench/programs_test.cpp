@@ -87,6 +87,7 @@ TEST(Programs, AWorldOfOneNeedsNoLauncher) {
   const Outcome outcome = run({BENCH, "allreduce", "-b", "1K", "-n", "3"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("\"world\":1"));
+  EXPECT_THAT(outcome.out, HasSubstr("# one rank: nothing travelled"));
 }
 
 TEST(Programs, BadCommandLinesAreUsageErrorsSaidOnce) {
