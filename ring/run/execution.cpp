@@ -75,6 +75,10 @@ std::size_t Execution::receivable(std::uint32_t s, std::span<Bytes> places) {
   const plan::Step& step = plan_->steps[cursor.step];
   const std::uint64_t to = allowed(step);
   if (to <= cursor.elems) return 0;
+  if (is_plain_copy(step) && !packs_) {
+    places[0] = run(step.place, cursor.elems, to - cursor.elems).subspan(cursor.part);
+    return 1;
+  }
   if (const std::size_t count = in_place(step, cursor, to, places)) return count;
   std::uint64_t elems = std::min<std::uint64_t>(to - cursor.elems, kReceiveBytes >> arithmetic_.wire_shift);
   if (is_plain_copy(step)) elems = in_small_pieces(step.place, cursor.elems, elems);

@@ -9,8 +9,8 @@
 // of f16 or bf16 adds up in f32.
 //
 // What is narrowed is sent from a stage. So are the tiny tensors of a list: they are packed there, and what is received
-// for them comes into the receive buffer, because a copy costs less than one more piece of a system call. Others go from
-// and to where they lie, many in one call.
+// for them comes into the receive buffer, because a copy costs less than one more piece of a system call. Others go
+// from and to where they lie, many in one call.
 #pragma once
 #include <array>
 #include <cstdlib>
@@ -85,8 +85,14 @@ class Execution {
                            std::uint64_t from) const;
   std::size_t in_place(const plan::Step& step, const Cursor& cursor, std::uint64_t to, std::span<Bytes> places) const;
   bool is_plain_copy(const plan::Step& step) const { return step.act == plan::Act::copy && !arithmetic_.widen; }
-  bool is_staged(plan::Operand operand, std::uint64_t offset) const;
-  std::uint64_t in_small_pieces(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const;
+  // Inline, because it is asked for every piece.
+  bool is_staged(plan::Operand operand, std::uint64_t offset) const {
+    return arithmetic_.narrow || in_small_pieces(operand, offset, 1) > 0;
+  }
+  std::uint64_t in_small_pieces(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const {
+    if (!packs_) return 0;
+    return spaces_[std::size_t(operand.space)].in_small_pieces(operand.at + offset, elems, arithmetic_.shift);
+  }
   std::uint64_t allowed(const plan::Step& step) const;
   Bytes run(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const;
   void advance(Cursor& cursor, std::uint64_t elems);

@@ -48,15 +48,6 @@ std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces) {
   return filled;
 }
 
-std::uint64_t Execution::in_small_pieces(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const {
-  if (!packs_) return 0;
-  return spaces_[std::size_t(operand.space)].in_small_pieces(operand.at + offset, elems, arithmetic_.shift);
-}
-
-bool Execution::is_staged(plan::Operand operand, std::uint64_t offset) const {
-  return arithmetic_.narrow || in_small_pieces(operand, offset, 1) > 0;
-}
-
 // What is left of the stage; if that is nothing, the next elements that go there, from `from` of this step on.
 ConstBytes Execution::staged(std::uint32_t s, std::uint32_t step, std::uint64_t from) {
   Cursor& cursor = cursors_[s];
@@ -102,9 +93,11 @@ void Execution::sent(std::uint32_t s, std::size_t bytes) {
     const std::uint64_t left = plan_->steps[cursor.step].range.count - cursor.elems;
     const std::uint64_t elems = std::min<std::uint64_t>(left, bytes >> arithmetic_.wire_shift);
     bytes -= elems << arithmetic_.wire_shift;
-    const std::uint64_t in_place = std::min(elems, cursor.before_stage);
-    cursor.before_stage -= in_place;
-    if (cursor.stage_sent < cursor.staged) cursor.stage_sent += std::uint32_t(elems - in_place);
+    if (cursor.stage_sent < cursor.staged) {
+      const std::uint64_t in_place = std::min(elems, cursor.before_stage);
+      cursor.before_stage -= in_place;
+      cursor.stage_sent += std::uint32_t(elems - in_place);
+    }
     advance(cursor, elems);
   }
   cursor.part = std::uint32_t(bytes);
