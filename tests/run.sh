@@ -6,7 +6,7 @@ set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../.ci/prepare.sh"
 
 # 'pattern of test names|why it may be skipped'
-allowed_skips=("Allocations.there_are_none*|the machine is too busy for an operation without a stall"
+allowed_skips=("Allocations.ThereAreNone*|the machine is too busy for an operation without a stall"
   "Scripts.NetnsPutsARank*|network namespaces are made by root alone"
   "Cluster.*|this system lets nobody make namespaces, or the user is not root"
   "Faults.APartition*|this system lets nobody make network namespaces"

@@ -26,7 +26,7 @@ std::vector<std::string> keys(const std::vector<Decision>& decisions) {
   return all;
 }
 
-TEST(Agenda, an_operation_starts_when_all_ranks_have_it) {
+TEST(Agenda, AnOperationStartsWhenAllRanksHaveIt) {
   WorldOfAgendas world(5);
   for (const int rank : {3, 0, 4, 1}) {
     world[rank].submit("x", allreduce_of({2, 3}), {});
@@ -42,7 +42,7 @@ TEST(Agenda, an_operation_starts_when_all_ranks_have_it) {
   }
 }
 
-TEST(Agenda, a_barrier_overtakes_what_waits) {
+TEST(Agenda, ABarrierOvertakesWhatWaits) {
   WorldOfAgendas world(2);
   world[0].submit("x", allreduce_of({1}), {});
   world[0].submit("", {}, {});
@@ -52,7 +52,7 @@ TEST(Agenda, a_barrier_overtakes_what_waits) {
   EXPECT_THAT(keys(world.decisions(1)), ElementsAre("barrier #0"));
 }
 
-TEST(Agenda, a_hundred_operations_cost_one_message_each_way_on_each_edge) {
+TEST(Agenda, AHundredOperationsCostOneMessageEachWayOnEachEdge) {
   WorldOfAgendas world(8);
   for (int rank = 0; rank < world.size(); rank++)
     for (int k = 0; k < 100; k++) world[rank].submit(std::to_string((k * 7 + rank) % 100), allreduce_of({1}), {});
@@ -67,7 +67,7 @@ TEST(Agenda, a_hundred_operations_cost_one_message_each_way_on_each_edge) {
   EXPECT_EQ(world.messages(), 2 * 7);
 }
 
-TEST(Agenda, a_key_is_a_number_after_its_first_time) {
+TEST(Agenda, AKeyIsANumberAfterItsFirstTime) {
   WorldOfAgendas world(2);
   std::vector<std::size_t> bytes;
   for (int step = 0; step < 3; step++) {
@@ -83,7 +83,7 @@ TEST(Agenda, a_key_is_a_number_after_its_first_time) {
   EXPECT_EQ(world.decisions(0)[2].agreed, world.decisions(0)[0].agreed);
 }
 
-TEST(Agenda, a_description_that_changes_is_sent_again) {
+TEST(Agenda, ADescriptionThatChangesIsSentAgain) {
   WorldOfAgendas world(3);
   for (const std::uint64_t elems : {4, 4, 9, 9})
     for (int rank = 0; rank < 3; rank++) {
@@ -97,7 +97,7 @@ TEST(Agenda, a_description_that_changes_is_sent_again) {
   }
 }
 
-TEST(Agenda, sizes_of_all_ranks_reach_all_ranks) {
+TEST(Agenda, SizesOfAllRanksReachAllRanks) {
   WorldOfAgendas world(4);
   for (const std::uint64_t step : {0, 1, 1}) {
     for (int rank = 0; rank < 4; rank++)
@@ -109,7 +109,7 @@ TEST(Agenda, sizes_of_all_ranks_reach_all_ranks) {
   }
 }
 
-TEST(Agenda, a_difference_names_both_ranks_and_both_values_and_the_agenda_goes_on) {
+TEST(Agenda, ADifferenceNamesBothRanksAndBothValuesAndTheAgendaGoesOn) {
   struct Case {
     Description first, second;
     const char* why;
@@ -156,7 +156,7 @@ TEST(Agenda, a_difference_names_both_ranks_and_both_values_and_the_agenda_goes_o
   }
 }
 
-TEST(Agenda, a_difference_to_the_last_time_is_found_too) {
+TEST(Agenda, ADifferenceToTheLastTimeIsFoundToo) {
   WorldOfAgendas world(3);
   for (const int odd : {-1, 1}) {
     for (int rank = 0; rank < 3; rank++) world[rank].submit("x", allreduce_of({rank == odd ? 5U : 4U}), {});
@@ -165,7 +165,7 @@ TEST(Agenda, a_difference_to_the_last_time_is_found_too) {
   EXPECT_EQ(world.decisions(2)[1].refusal->why, "rank 0 has shape (4,), rank 1 has (5,)");
 }
 
-TEST(Agenda, messages_name_ranks_of_the_world) {
+TEST(Agenda, MessagesNameRanksOfTheWorld) {
   Agenda first(0, {7, 3}), second(1, {7, 3});
   first.submit("x", allreduce_of({1}), {});
   EXPECT_EQ(first.waits_for("allreduce 'x'"), "allreduce 'x' waits for rank 3");
@@ -175,7 +175,7 @@ TEST(Agenda, messages_name_ranks_of_the_world) {
   EXPECT_EQ(first.decide()[0].refusal->why, "rank 7 has shape (1,), rank 3 has (2,)");
 }
 
-TEST(Agenda, a_name_is_taken_until_it_is_released) {
+TEST(Agenda, ANameIsTakenUntilItIsReleased) {
   Agenda alone(0, {0});
   alone.submit("x", allreduce_of({1}), {});
   EXPECT_EQ(alone.decide().size(), 1U);
@@ -186,14 +186,14 @@ TEST(Agenda, a_name_is_taken_until_it_is_released) {
   EXPECT_THAT(message_of([&] { alone.submit(std::string(5000, 'x'), {}, {}); }), HasSubstr("too long"));
 }
 
-TEST(Agenda, unnamed_operations_are_numbered_by_verb) {
+TEST(Agenda, UnnamedOperationsAreNumberedByVerb) {
   Agenda alone(0, {0});
   EXPECT_EQ(alone.submit("", allreduce_of({1}), {}), "allreduce #0");
   EXPECT_EQ(alone.submit("", allgather_of({0}), {1}), "allgather #0");
   EXPECT_EQ(alone.submit("", allreduce_of({1}), {}), "allreduce #1");
 }
 
-TEST(Agenda, joined_ranks_take_part_in_reductions_until_all_have_joined) {
+TEST(Agenda, JoinedRanksTakePartInReductionsUntilAllHaveJoined) {
   WorldOfAgendas world(4);
   world[3].submit("", allreduce_of({1}), {});
   world[3].join();
@@ -223,7 +223,7 @@ TEST(Agenda, joined_ranks_take_part_in_reductions_until_all_have_joined) {
   for (int rank = 0; rank < 4; rank++) EXPECT_EQ(keys(world.decisions(rank)).back(), "allreduce #0");
 }
 
-TEST(Agenda, the_last_rank_to_join_is_the_same_on_all_ranks) {
+TEST(Agenda, TheLastRankToJoinIsTheSameOnAllRanks) {
   WorldOfAgendas world(4);
   for (const int rank : {0, 1, 2, 3}) {
     world[rank].join();
@@ -232,7 +232,7 @@ TEST(Agenda, the_last_rank_to_join_is_the_same_on_all_ranks) {
   for (int rank = 0; rank < 4; rank++) EXPECT_EQ(world.decisions(rank).back().last, 3);
 }
 
-TEST(Agenda, what_joined_ranks_cannot_give_is_refused) {
+TEST(Agenda, WhatJoinedRanksCannotGiveIsRefused) {
   for (const Verb verb : {Verb::allgather, Verb::broadcast, Verb::alltoall, Verb::reduce_scatter}) {
     WorldOfAgendas world(3);
     const Description description{.verb = verb, .root = 0, .arrays = {{DType::f32, {0}}}};
@@ -250,7 +250,7 @@ TEST(Agenda, what_joined_ranks_cannot_give_is_refused) {
   }
 }
 
-TEST(Agenda, what_is_not_allowed_to_be_said_is_a_violation_of_the_protocol) {
+TEST(Agenda, WhatIsNotAllowedToBeSaidIsAViolationOfTheProtocol) {
   const auto said = [](Item item) {
     Writer out;
     encode(item, out);

@@ -58,7 +58,7 @@ class SchedulerInWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, SchedulerInWorldsOf, testing::Values(1, 2, 3, 4, 6));
 
 // Each rank submits in an order of its own, from two threads, and waits in another one.
-TEST_P(SchedulerInWorldsOf, operations_in_any_order_and_from_any_thread) {
+TEST_P(SchedulerInWorldsOf, OperationsInAnyOrderAndFromAnyThread) {
   run_agendas(GetParam(), [](World& world, Scheduler& scheduler) {
     constexpr std::size_t kNames = 40;
     for (int step = 0; step < 5; step++) {
@@ -87,7 +87,7 @@ TEST_P(SchedulerInWorldsOf, operations_in_any_order_and_from_any_thread) {
 }
 
 // Nothing waits: the progress thread does everything.
-TEST_P(SchedulerInWorldsOf, operations_go_on_without_help) {
+TEST_P(SchedulerInWorldsOf, OperationsGoOnWithoutHelp) {
   run_agendas(GetParam(), [](World& world, Scheduler& scheduler) {
     std::vector<double> tensor(1000, 1);
     const auto operation = scheduler.submit({.verb = Verb::allreduce, .name = "x", .inputs = {view_of(tensor)}});
@@ -98,7 +98,7 @@ TEST_P(SchedulerInWorldsOf, operations_go_on_without_help) {
   });
 }
 
-TEST_P(SchedulerInWorldsOf, every_verb) {
+TEST_P(SchedulerInWorldsOf, EveryVerb) {
   run_agendas(GetParam(), [](World& world, Scheduler& scheduler) {
     const auto rank = std::size_t(world.rank()), n = std::size_t(world.size());
     for (int times = 0; times < 3; times++) {
@@ -153,7 +153,7 @@ TEST_P(SchedulerInWorldsOf, every_verb) {
 }
 
 // Out of place and in place, mixed types, factors of integers and of floats.
-TEST_P(SchedulerInWorldsOf, a_list_is_reduced_as_one) {
+TEST_P(SchedulerInWorldsOf, AListIsReducedAsOne) {
   run_agendas(GetParam(), [](World& world, Scheduler& scheduler) {
     const int n = world.size();
     std::vector<float> a{1, 2}, b{3};
@@ -177,7 +177,7 @@ TEST_P(SchedulerInWorldsOf, a_list_is_reduced_as_one) {
   });
 }
 
-TEST_P(SchedulerInWorldsOf, what_differs_fails_alone) {
+TEST_P(SchedulerInWorldsOf, WhatDiffersFailsAlone) {
   run_agendas(GetParam(), [](World& world, Scheduler& scheduler) {
     if (world.size() == 1) return;
     std::vector<float> tensor(world.rank() == 1 ? 5 : 4, 1);
@@ -197,7 +197,7 @@ TEST_P(SchedulerInWorldsOf, what_differs_fails_alone) {
   });
 }
 
-TEST(Scheduler, a_barrier_overtakes_and_names_are_taken_until_seen) {
+TEST(Scheduler, ABarrierOvertakesAndNamesAreTakenUntilSeen) {
   run_agendas(2, [](World& world, Scheduler& scheduler) {
     std::vector<float> tensor{1};
     const Request x{.verb = Verb::allreduce, .name = "x", .inputs = {view_of(tensor)}};
@@ -221,7 +221,7 @@ TEST(Scheduler, a_barrier_overtakes_and_names_are_taken_until_seen) {
   });
 }
 
-TEST_P(SchedulerInWorldsOf, joined_ranks_contribute_what_changes_nothing) {
+TEST_P(SchedulerInWorldsOf, JoinedRanksContributeWhatChangesNothing) {
   run_agendas(GetParam(), [](World& world, Scheduler& scheduler) {
     const int n = world.size();
     for (int times = 0; times < 2; times++) {
@@ -258,7 +258,7 @@ TEST_P(SchedulerInWorldsOf, joined_ranks_contribute_what_changes_nothing) {
   });
 }
 
-TEST(Scheduler, waiting_returns_after_its_time) {
+TEST(Scheduler, WaitingReturnsAfterItsTime) {
   run_agendas(2, [](World& world, Scheduler& scheduler) {
     std::vector<float> tensor(100'000, 1);
     const Request x{.verb = Verb::allreduce, .name = "x", .inputs = {view_of(tensor)}};
@@ -276,7 +276,7 @@ TEST(Scheduler, waiting_returns_after_its_time) {
   });
 }
 
-TEST(Scheduler, two_schedulers_and_the_group_do_not_wait_for_each_other) {
+TEST(Scheduler, TwoSchedulersAndTheGroupDoNotWaitForEachOther) {
   run_world(3, [](World& world) {
     const auto one = Scheduler::make(world), other = Scheduler::make(world);
     std::vector<float> a{1}, b{1}, c{1};
@@ -296,7 +296,7 @@ TEST(Scheduler, two_schedulers_and_the_group_do_not_wait_for_each_other) {
 }
 
 // What is pending fails on every rank with the verdict.
-TEST(Scheduler, a_world_that_fails_fails_what_waits) {
+TEST(Scheduler, AWorldThatFailsFailsWhatWaits) {
   const std::vector<Told> told = told_on_all_ranks(4, [](World& world) {
     const auto scheduler = Scheduler::make(world);
     std::vector<float> tensor{1};
@@ -319,7 +319,7 @@ TEST(Scheduler, a_world_that_fails_fails_what_waits) {
 }
 
 // Whether or not it had a connection to those that need it.
-TEST(Scheduler, a_rank_that_leaves_too_early_is_named) {
+TEST(Scheduler, ARankThatLeavesTooEarlyIsNamed) {
   for (const bool connected : {false, true}) {
     const std::vector<Told> told = told_on_all_ranks(3, [&](World& world) {
       const auto scheduler = Scheduler::make(world);
@@ -339,7 +339,7 @@ TEST(Scheduler, a_rank_that_leaves_too_early_is_named) {
   }
 }
 
-TEST(Scheduler, what_is_not_decided_ends_with_the_scheduler) {
+TEST(Scheduler, WhatIsNotDecidedEndsWithTheScheduler) {
   run_world(2, [](World& world) {
     const auto scheduler = Scheduler::make(world);
     std::vector<float> tensor{1};
@@ -358,7 +358,7 @@ TEST(Scheduler, what_is_not_decided_ends_with_the_scheduler) {
   });
 }
 
-TEST(Scheduler, wrong_arguments_are_refused_before_anything_is_sent) {
+TEST(Scheduler, WrongArgumentsAreRefusedBeforeAnythingIsSent) {
   run_agendas(2, [](World&, Scheduler& scheduler) {
     std::vector<float> tensor(3), other(4);
     std::vector<bool> no;

@@ -241,7 +241,7 @@ class Job {
   int dies_after_ = INT32_MAX;      // so many steps one rank dies; negative: it has
 };
 
-TEST(AgendaSimulation, random_jobs_reach_the_same_decisions_on_all_ranks) {
+TEST(AgendaSimulation, RandomJobsReachTheSameDecisionsOnAllRanks) {
   for (const std::uint64_t seed : seeds(kSeeds)) {
     SCOPED_TRACE(replay(seed));
     Job(seed).run();

@@ -14,12 +14,12 @@ std::string only(int core) {
   return allowed;
 }
 
-TEST(Cores, there_is_at_least_a_part_of_one) {
+TEST(Cores, ThereIsAtLeastAPartOfOne) {
   EXPECT_GT(available_cores().count(), 0);
   EXPECT_LE(available_cores().count(), std::thread::hardware_concurrency());
 }
 
-TEST(Cores, follow_the_threads_affinity) {
+TEST(Cores, FollowTheThreadsAffinity) {
   std::thread([] {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -30,7 +30,7 @@ TEST(Cores, follow_the_threads_affinity) {
   }).join();
 }
 
-TEST(Cores, of_ranks_bound_to_different_cores_add_up) {
+TEST(Cores, OfRanksBoundToDifferentCoresAddUp) {
   Cores cores{only(1), 8};
   cores.unite({only(70), 8});
   EXPECT_EQ(cores.count(), 2);
@@ -38,7 +38,7 @@ TEST(Cores, of_ranks_bound_to_different_cores_add_up) {
   EXPECT_EQ(cores.count(), 2) << "the same core again";
 }
 
-TEST(Cores, a_quota_is_common_to_all) {
+TEST(Cores, AQuotaIsCommonToAll) {
   Cores cores{only(0), 1.5};
   cores.unite({only(1), 4});
   EXPECT_EQ(cores.count(), 1.5);

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(Log, writes_one_line_with_who_speaks_if_it_is_severe_enough) {
+TEST(Log, WritesOneLineWithWhoSpeaksIfItIsSevereEnough) {
   set_log(Severity::info, "rank 3");
   testing::internal::CaptureStderr();
   log(Severity::info, "hello");
@@ -28,7 +28,7 @@ TEST(Log, writes_one_line_with_who_speaks_if_it_is_severe_enough) {
   EXPECT_FALSE(log_enabled(Severity::info));
 }
 
-TEST(Log, severities_parse) {
+TEST(Log, SeveritiesParse) {
   Severity parsed = Severity::debug;
   EXPECT_TRUE(parse("error", parsed));
   EXPECT_EQ(parsed, Severity::error);
@@ -38,7 +38,7 @@ TEST(Log, severities_parse) {
   EXPECT_FALSE(parse("", parsed));
 }
 
-TEST(Log, that_nobody_reads_blocks_nobody_and_comes_later_in_order) {
+TEST(Log, ThatNobodyReadsBlocksNobodyAndComesLaterInOrder) {
   FullPipe pipe;
   const std::string large(100'000, 'x');  // more than a pipe holds
   std::string expected;
@@ -49,7 +49,7 @@ TEST(Log, that_nobody_reads_blocks_nobody_and_comes_later_in_order) {
   EXPECT_EQ(pipe.read_until("three\n"), expected);
 }
 
-TEST(Log, says_how_many_messages_are_lost) {
+TEST(Log, SaysHowManyMessagesAreLost) {
   FullPipe pipe;
   for (int k = 0; k < 1500; k++) log(Severity::warning, text(k));
   const std::string end = "anello: warning: 500 messages are missing here: standard error was not read\n";
@@ -59,7 +59,7 @@ TEST(Log, says_how_many_messages_are_lost) {
 }
 
 // Also while a thread of the parent process is blocked in a write.
-TEST(Log, of_a_child_process_comes_out_at_once) {
+TEST(Log, OfAChildProcessComesOutAtOnce) {
   FullPipe pipe;
   log(Severity::warning, "parent");
   int ends[2];
@@ -79,7 +79,7 @@ TEST(Log, of_a_child_process_comes_out_at_once) {
   EXPECT_EQ(pipe.read_until("parent\n"), "anello: warning: parent\n");
 }
 
-TEST(LogDeathTest, nobody_reads_it_and_the_process_exits) {
+TEST(LogDeathTest, NobodyReadsItAndTheProcessExits) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, not a child of fork() alone
   const auto log_and_exit = [] {
     FullPipe pipe;

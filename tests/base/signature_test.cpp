@@ -84,7 +84,7 @@ void extend(std::vector<std::uint64_t>& all, std::uint64_t before, int more) {
   for (std::uint64_t value = 0; value < 9 && more > 0; value++) extend(all, fingerprint(before, value), more - 1);
 }
 
-TEST(Fingerprint, differs_for_all_short_lists_of_small_numbers) {
+TEST(Fingerprint, DiffersForAllShortListsOfSmallNumbers) {
   std::vector<std::uint64_t> all;
   extend(all, 0, 5);
   EXPECT_EQ(all.size(), 9U + 81 + 729 + 6561 + 59049);

@@ -61,7 +61,7 @@ bool ended(const Descriptor& socket) {
   return recv(socket.get(), &byte, 1, MSG_DONTWAIT) == 0;
 }
 
-TEST(UnsharedSocket, ends_with_its_process_though_a_child_of_fork_lives) {
+TEST(UnsharedSocket, EndsWithItsProcessThoughAChildOfForkLives) {
   Connected connection = connected();
   int until[2], ready[2];
   ASSERT_EQ(pipe2(until, O_CLOEXEC), 0);
@@ -86,7 +86,7 @@ TEST(UnsharedSocket, ends_with_its_process_though_a_child_of_fork_lives) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(UnsharedSocket, is_nothing_in_the_child_where_its_number_stays_taken) {
+TEST(UnsharedSocket, IsNothingInTheChildWhereItsNumberStaysTaken) {
   const Connected connection = connected();
   EXPECT_EQ(in_child([&] {
               for (const Descriptor* each : {&connection.listener, &connection.mine}) {
@@ -100,7 +100,7 @@ TEST(UnsharedSocket, is_nothing_in_the_child_where_its_number_stays_taken) {
 }
 
 // A number that was closed belongs to the program.
-TEST(UnsharedSocket, leaves_a_file_of_the_program_alone_that_has_its_number) {
+TEST(UnsharedSocket, LeavesAFileOfTheProgramAloneThatHasItsNumber) {
   Connected connection = connected();
   const int number = connection.mine.release(), second = connection.listener.release();
   const Descriptor zero(open("/dev/zero", O_RDONLY | O_CLOEXEC));
@@ -115,13 +115,13 @@ TEST(UnsharedSocket, leaves_a_file_of_the_program_alone_that_has_its_number) {
             kRight);
 }
 
-TEST(UnsharedSocket, is_closed_in_the_child_if_no_descriptor_is_free) {
+TEST(UnsharedSocket, IsClosedInTheChildIfNoDescriptorIsFree) {
   const Connected connection = connected();
   const FewDescriptors none(0);
   EXPECT_EQ(in_child([&] { return fcntl(connection.mine.get(), F_GETFD) == -1 ? kRight : 1; }), kRight);
 }
 
-TEST(UnsharedSocket, can_be_opened_in_a_child_and_in_its_child) {
+TEST(UnsharedSocket, CanBeOpenedInAChildAndInItsChild) {
   const Connected connection = connected();
   EXPECT_EQ(in_child([&] {
               const Connected own = connected();

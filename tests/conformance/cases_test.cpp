@@ -23,13 +23,13 @@ std::set<Pair> pairs(const std::vector<Case>& cases) {
   return all;
 }
 
-TEST(Cases, the_covering_ones_are_few_and_leave_nothing_out) {
+TEST(Cases, TheCoveringOnesAreFewAndLeaveNothingOut) {
   const std::vector<Case> all = product({1, 2, 3, 4, 5, 6, 7, 8}), some = covering(all);
   EXPECT_LT(some.size() * 100, all.size());
   EXPECT_EQ(pairs(some), pairs(all));
 }
 
-TEST(Cases, are_all_of_what_there_is) {
+TEST(Cases, AreAllOfWhatThereIs) {
   const std::vector<Case> all = product({1, 3});
   std::map<std::size_t, std::set<std::uint64_t>> values;
   for (const Case& each : all) {
@@ -47,7 +47,7 @@ TEST(Cases, are_all_of_what_there_is) {
   EXPECT_EQ(values[9].size(), 3u) << "types on the wire";
 }
 
-TEST(Cases, are_the_same_every_time) {
+TEST(Cases, AreTheSameEveryTime) {
   const std::vector<Case> one = product({2}), other = product({2});
   ASSERT_EQ(one.size(), other.size());
   for (std::size_t k = 0; k < one.size(); k++) ASSERT_EQ(one[k].values(), other[k].values());

@@ -25,7 +25,7 @@ class AgreementScript : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(All, AgreementScript, testing::ValuesIn(script_names()),
                          [](const auto& script) { return script.param; });
 
-TEST_P(AgreementScript, is_as_it_says) {
+TEST_P(AgreementScript, IsAsItSays) {
   const std::string path = text(ANELLO_SCRIPTS "/", GetParam(), ".txt");
   std::ostringstream script;
   script << std::ifstream(path).rdbuf();
@@ -38,7 +38,7 @@ void expect_failure(const std::string& script, const std::string& complaint) {
   EXPECT_THAT(run_script(script, 1), Optional(HasSubstr(complaint))) << script;
 }
 
-TEST(AgreementScripts, fail_at_the_line_that_does_not_hold) {
+TEST(AgreementScripts, FailAtTheLineThatDoesNotHold) {
   const std::string world = "# A world\nranks 3\npropose 2 aborted \"enough\"\ndeliver\n";
   EXPECT_EQ(run_script(world + "expect verdict 2 aborted \"eno\"", 1), std::nullopt);
   expect_failure(world + "expect no verdict", "line 5: expected no verdict, rank 0 has 'enough'");
@@ -61,7 +61,7 @@ TEST(AgreementScripts, fail_at_the_line_that_does_not_hold) {
   expect_failure(stall, "line 4: unexpected report: allreduce #0");
 }
 
-TEST(AgreementScripts, fail_at_a_line_that_is_not_understood) {
+TEST(AgreementScripts, FailAtALineThatIsNotUnderstood) {
   expect_failure("kill 0", "line 1: a world begins with 'ranks'");
   expect_failure("ranks 2\nresurrect 0", "line 2: 'resurrect' is not a command");
   expect_failure("ranks 2\nkill", "line 2: 'kill' needs one more word");

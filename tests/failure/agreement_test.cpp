@@ -21,7 +21,7 @@ Verdict any_verdict(int by) {
   return {ErrorCode::aborted, by, text("rank ", by, " had enough")};
 }
 
-TEST(FailureAgreement, a_proposal_becomes_the_verdict_of_all) {
+TEST(FailureAgreement, AProposalBecomesTheVerdictOfAll) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int rank = any_rank(assembly);
     assembly[rank].propose(any_verdict(rank), assembly.now());
@@ -30,7 +30,7 @@ TEST(FailureAgreement, a_proposal_becomes_the_verdict_of_all) {
   });
 }
 
-TEST(FailureAgreement, many_proposals_at_once_become_one_verdict) {
+TEST(FailureAgreement, ManyProposalsAtOnceBecomeOneVerdict) {
   in_many_worlds(2, [](Assembly& assembly) {
     for (int rank = 0; rank < assembly.size(); rank++) {
       if (assembly.random().percent(50)) assembly[rank].propose(any_verdict(rank), assembly.now());
@@ -42,7 +42,7 @@ TEST(FailureAgreement, many_proposals_at_once_become_one_verdict) {
   });
 }
 
-TEST(FailureAgreement, the_first_verdict_stays) {
+TEST(FailureAgreement, TheFirstVerdictStays) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int last = assembly.size() - 1;
     assembly[last].propose(any_verdict(last), assembly.now());
@@ -57,7 +57,7 @@ TEST(FailureAgreement, the_first_verdict_stays) {
 }
 
 // The survivors agree who died, also where a rank that is not the arbiter has proposed something at the same time.
-TEST(FailureAgreement, a_death_is_found_and_named) {
+TEST(FailureAgreement, ADeathIsFoundAndNamed) {
   in_many_worlds(3, [](Assembly& assembly) {
     const int dead = any_rank(assembly);
     assembly.kill(dead);
@@ -69,7 +69,7 @@ TEST(FailureAgreement, a_death_is_found_and_named) {
   });
 }
 
-TEST(FailureAgreement, the_arbiter_dies_while_others_propose) {
+TEST(FailureAgreement, TheArbiterDiesWhileOthersPropose) {
   in_many_worlds(3, [](Assembly& assembly) {
     assembly.kill(0);
     for (int rank = 1; rank < assembly.size(); rank++) {
@@ -81,7 +81,7 @@ TEST(FailureAgreement, the_arbiter_dies_while_others_propose) {
   });
 }
 
-TEST(FailureAgreement, without_the_arbiters_answer_all_decide_the_same_after_a_limit) {
+TEST(FailureAgreement, WithoutTheArbitersAnswerAllDecideTheSameAfterALimit) {
   in_many_worlds(3, [](Assembly& assembly) {
     assembly.stop(0);
     for (int rank = 1; rank < assembly.size(); rank++)
@@ -95,7 +95,7 @@ TEST(FailureAgreement, without_the_arbiters_answer_all_decide_the_same_after_a_l
 }
 
 // It finds all proposals and the decisions of the others when it runs again, in any order.
-TEST(FailureAgreement, an_arbiter_that_did_not_run_adopts_what_the_others_decided) {
+TEST(FailureAgreement, AnArbiterThatDidNotRunAdoptsWhatTheOthersDecided) {
   in_many_worlds(4, [](Assembly& assembly) {
     assembly.pause(0);
     for (const int dead : {2, assembly.size() - 1}) {
@@ -110,7 +110,7 @@ TEST(FailureAgreement, an_arbiter_that_did_not_run_adopts_what_the_others_decide
 }
 
 // It has had a proposal for long, and has not had a turn yet.
-TEST(FailureAgreement, an_arbiter_that_did_not_run_decides_for_the_lowest_rank) {
+TEST(FailureAgreement, AnArbiterThatDidNotRunDecidesForTheLowestRank) {
   in_many_worlds(3, [](Assembly& assembly) {
     assembly.pause(0);
     assembly[2].propose(any_verdict(2), assembly.now());
@@ -125,7 +125,7 @@ TEST(FailureAgreement, an_arbiter_that_did_not_run_decides_for_the_lowest_rank) 
 }
 
 // The proposer does not wait for the answer.
-TEST(FailureAgreement, a_proposal_of_a_rank_that_leaves_at_once_counts) {
+TEST(FailureAgreement, AProposalOfARankThatLeavesAtOnceCounts) {
   in_many_worlds(3, [](Assembly& assembly) {
     const int last = assembly.size() - 1;
     if (assembly.random().percent(50)) assembly.stop(0);
@@ -138,7 +138,7 @@ TEST(FailureAgreement, a_proposal_of_a_rank_that_leaves_at_once_counts) {
   });
 }
 
-TEST(FailureAgreement, each_part_of_a_divided_world_comes_to_one_verdict) {
+TEST(FailureAgreement, EachPartOfADividedWorldComesToOneVerdict) {
   in_many_worlds(4, [](Assembly& assembly) {
     const int half = assembly.size() / 2;
     for (int a = 0; a < half; a++)
@@ -157,7 +157,7 @@ TEST(FailureAgreement, each_part_of_a_divided_world_comes_to_one_verdict) {
   });
 }
 
-TEST(FailureAgreement, a_goodbye_is_not_a_death) {
+TEST(FailureAgreement, AGoodbyeIsNotADeath) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int gone = any_rank(assembly);
     assembly[gone].leave(0, 7);
@@ -174,7 +174,7 @@ TEST(FailureAgreement, a_goodbye_is_not_a_death) {
 }
 
 // Some of them at once, so that goodbyes are lost.
-TEST(FailureAgreement, ranks_that_remain_name_the_rank_that_died) {
+TEST(FailureAgreement, RanksThatRemainNameTheRankThatDied) {
   in_many_worlds(4, [](Assembly& assembly) {
     for (int rank = 0; rank < assembly.size(); rank++) {
       if (assembly.alive().size() == 2) break;
@@ -191,7 +191,7 @@ TEST(FailureAgreement, ranks_that_remain_name_the_rank_that_died) {
   });
 }
 
-TEST(FailureAgreement, an_operation_that_needs_a_departed_rank_ends_the_world) {
+TEST(FailureAgreement, AnOperationThatNeedsADepartedRankEndsTheWorld) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int gone = any_rank(assembly), caller = (gone + 1) % assembly.size();
     assembly[gone].leave(0, 7);
@@ -210,7 +210,7 @@ TEST(FailureAgreement, an_operation_that_needs_a_departed_rank_ends_the_world) {
   });
 }
 
-TEST(FailureAgreement, ranks_that_wait_in_different_operations_are_a_mismatch) {
+TEST(FailureAgreement, RanksThatWaitInDifferentOperationsAreAMismatch) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int odd = any_rank(assembly);
     for (int rank = 0; rank < assembly.size(); rank++) {
@@ -227,7 +227,7 @@ TEST(FailureAgreement, ranks_that_wait_in_different_operations_are_a_mismatch) {
   });
 }
 
-TEST(FailureAgreement, ranks_that_wait_in_the_same_operation_are_not_a_mismatch) {
+TEST(FailureAgreement, RanksThatWaitInTheSameOperationAreNotAMismatch) {
   in_many_worlds(2, [](Assembly& assembly) {
     for (int rank = 0; rank < assembly.size(); rank++) {
       for (const std::uint64_t sequence : {3, 4}) {
@@ -242,7 +242,7 @@ TEST(FailureAgreement, ranks_that_wait_in_the_same_operation_are_not_a_mismatch)
 }
 
 // It passed #3 with a different operation, and waits in the next one.
-TEST(FailureAgreement, a_rank_that_is_ahead_through_something_else_is_found) {
+TEST(FailureAgreement, ARankThatIsAheadThroughSomethingElseIsFound) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int odd = any_rank(assembly);
     for (int rank = 0; rank < assembly.size(); rank++) {
@@ -257,7 +257,7 @@ TEST(FailureAgreement, a_rank_that_is_ahead_through_something_else_is_found) {
   });
 }
 
-TEST(FailureAgreement, a_rank_that_left_through_something_else_is_found) {
+TEST(FailureAgreement, ARankThatLeftThroughSomethingElseIsFound) {
   in_many_worlds(2, [](Assembly& assembly) {
     const int odd = any_rank(assembly), other = (odd + 1) % assembly.size();
     assembly.begin(odd, operation(3, 101));
@@ -275,14 +275,14 @@ TEST(FailureAgreement, a_rank_that_left_through_something_else_is_found) {
   });
 }
 
-TEST(FailureAgreement, a_long_reason_is_cut_on_all_ranks) {
+TEST(FailureAgreement, ALongReasonIsCutOnAllRanks) {
   Assembly assembly(3, 1);
   assembly[0].propose({ErrorCode::aborted, 0, std::string(10000, 'x')}, assembly.now());
   assembly.deliver_all();
   EXPECT_LE(common_verdict(assembly).message.size(), ControlMessage::kMaxMessageBytes);
 }
 
-TEST(FailureAgreement, a_silent_rank_is_found_and_named) {
+TEST(FailureAgreement, ASilentRankIsFoundAndNamed) {
   in_many_worlds(3, [](Assembly& assembly) {
     const int silent = any_rank(assembly);
     assembly.stop(silent);
@@ -292,12 +292,13 @@ TEST(FailureAgreement, a_silent_rank_is_found_and_named) {
     const Verdict verdict = common_verdict(assembly);
     EXPECT_EQ(verdict.code, ErrorCode::rank_silent);
     EXPECT_EQ(verdict.culprit, silent);
-    EXPECT_THAT(verdict.message, AllOf(HasSubstr(text("rank ", silent, " on host", silent, " is silent")),
-                                       HasSubstr(text("and rank ", finder, " is cut; nothing was received for 3000 ms"))));
+    EXPECT_THAT(verdict.message,
+                AllOf(HasSubstr(text("rank ", silent, " on host", silent, " is silent")),
+                      HasSubstr(text("and rank ", finder, " is cut; nothing was received for 3000 ms"))));
   });
 }
 
-TEST(FailureAgreement, a_rank_that_has_left_may_be_silent) {
+TEST(FailureAgreement, ARankThatHasLeftMayBeSilent) {
   in_many_worlds(2, [](Assembly& assembly) {
     assembly[1].leave(0, 0);
     assembly.deliver_all();

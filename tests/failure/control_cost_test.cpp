@@ -71,7 +71,7 @@ Cost cost_of_waiting(int ranks) {
 class ControlCost : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, ControlCost, testing::Values(64, 128, 256, 512));
 
-TEST_P(ControlCost, of_a_waiting_operation_grows_with_the_logarithm) {
+TEST_P(ControlCost, OfAWaitingOperationGrowsWithTheLogarithm) {
   const Cost cost = cost_of_waiting(GetParam());
   std::printf("%d ranks: %.1f messages and %.0f us for each rank\n", GetParam(), cost.messages, cost.us);
   const double one_flood = 2 * std::bit_width(unsigned(GetParam()) - 1) - 1;

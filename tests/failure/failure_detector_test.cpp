@@ -51,7 +51,7 @@ void expect_bounded(const std::string& bytes) {
   }
 }
 
-TEST(FailureDetector, messages_that_are_cut_short_or_too_long_are_rejected) {
+TEST(FailureDetector, MessagesThatAreCutShortOrTooLongAreRejected) {
   FailureDetector detector(1, Assembly::host_names(4), [](auto, auto) { return std::nullopt; });
   for (const std::string& message : sample_messages()) {
     for (std::size_t length = 0; length < message.size(); length++) expect_bounded(message.substr(0, length));
@@ -62,7 +62,7 @@ TEST(FailureDetector, messages_that_are_cut_short_or_too_long_are_rejected) {
   }
 }
 
-TEST(FailureDetector, flipped_bits_and_noise_are_harmless) {
+TEST(FailureDetector, FlippedBitsAndNoiseAreHarmless) {
   for (const std::string& message : sample_messages())
     for (std::size_t bit = 0; bit < 8 * message.size(); bit++) {
       std::string flipped = message;

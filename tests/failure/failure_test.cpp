@@ -27,7 +27,7 @@ void expect_told(const Told& told, ErrorCode code, int culprit, const std::strin
 class InWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, InWorldsOf, testing::Values(2, 3, 4, 7));
 
-TEST_P(InWorldsOf, a_rank_that_leaves_early_is_named) {
+TEST_P(InWorldsOf, ARankThatLeavesEarlyIsNamed) {
   for (const int leaver : {0, GetParam() - 1}) {
     const std::vector<Told> all = told_on_all_ranks(GetParam(), [&](World& world) {
       for (int k = 0; k < 3; k++) EXPECT_EQ(carry_out(world, {.count = 10}), "");
@@ -43,14 +43,14 @@ TEST_P(InWorldsOf, a_rank_that_leaves_early_is_named) {
 }
 
 // It may leave once no other rank needs it: what it has sent still arrives.
-TEST_P(InWorldsOf, a_rank_that_is_done_may_leave) {
+TEST_P(InWorldsOf, ARankThatIsDoneMayLeave) {
   for (int run = 0; run < 20; run++)
     run_world(GetParam(), [&](World& world) {
       EXPECT_EQ(carry_out(world, {.kind = Kind::broadcast, .count = 3000, .root = run % world.size()}), "");
     });
 }
 
-TEST_P(InWorldsOf, the_first_exception_is_thrown_again) {
+TEST_P(InWorldsOf, TheFirstExceptionIsThrownAgain) {
   const auto began = std::chrono::steady_clock::now();
   try {
     run_world(GetParam(), [&](World& world) {
@@ -65,7 +65,7 @@ TEST_P(InWorldsOf, the_first_exception_is_thrown_again) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(2));
 }
 
-TEST_P(InWorldsOf, the_others_receive_what_was_thrown) {
+TEST_P(InWorldsOf, TheOthersReceiveWhatWasThrown) {
   std::vector<Told> all(static_cast<std::size_t>(GetParam()));
   EXPECT_THROW(run_world(GetParam(),
                          [&](World& world) {
@@ -88,7 +88,7 @@ void reduce_forever(World& world) {
 }
 
 // From another thread of one of the ranks, while all are inside operations.
-TEST_P(InWorldsOf, abort_ends_what_is_under_way) {
+TEST_P(InWorldsOf, AbortEndsWhatIsUnderWay) {
   for (const int aborter : {0, GetParam() - 1}) {
     const std::vector<Told> all = told_on_all_ranks(GetParam(), [&](World& world) {
       std::jthread other;
@@ -107,7 +107,7 @@ TEST_P(InWorldsOf, abort_ends_what_is_under_way) {
 }
 
 // The others wait for it, asleep.
-TEST_P(InWorldsOf, abort_wakes_ranks_that_wait) {
+TEST_P(InWorldsOf, AbortWakesRanksThatWait) {
   const int last = GetParam() - 1;
   const std::vector<Told> all = told_on_all_ranks(GetParam(), [&](World& world) {
     if (world.rank() == last) {
@@ -123,7 +123,7 @@ TEST_P(InWorldsOf, abort_wakes_ranks_that_wait) {
 }
 
 // A thread that computes can ask for it, and a handle of a group is enough to end the world.
-TEST_P(InWorldsOf, a_failure_can_be_seen_without_a_call) {
+TEST_P(InWorldsOf, AFailureCanBeSeenWithoutACall) {
   run_world(GetParam(), [](World& world) {
     Group same = world.split(0);
     EXPECT_FALSE(world.failure());
@@ -144,7 +144,7 @@ TEST_P(InWorldsOf, a_failure_can_be_seen_without_a_call) {
   });
 }
 
-TEST(InAWorldOfOne, a_failure_can_be_seen_too) {
+TEST(InAWorldOfOne, AFailureCanBeSeenToo) {
   run_world(1, [](World& world) {
     EXPECT_FALSE(world.failure());
     world.abort("enough");
@@ -153,7 +153,7 @@ TEST(InAWorldOfOne, a_failure_can_be_seen_too) {
   });
 }
 
-TEST_P(InWorldsOf, several_aborts_at_once_are_one) {
+TEST_P(InWorldsOf, SeveralAbortsAtOnceAreOne) {
   const std::vector<Told> all = told_on_all_ranks(GetParam(), [&](World& world) {
     world.barrier();
     world.abort(text("reason ", world.rank()));
@@ -165,7 +165,7 @@ TEST_P(InWorldsOf, several_aborts_at_once_are_one) {
   }
 }
 
-TEST_P(InWorldsOf, a_failed_world_stays_failed) {
+TEST_P(InWorldsOf, AFailedWorldStaysFailed) {
   run_world(GetParam(), [](World& world) {
     if (world.rank() == 0) world.abort("enough");
     std::string first;
@@ -184,7 +184,7 @@ TEST_P(InWorldsOf, a_failed_world_stays_failed) {
 }
 
 // Also if the others have not received the abort yet and take part.
-TEST_P(InWorldsOf, calls_after_an_own_abort_fail) {
+TEST_P(InWorldsOf, CallsAfterAnOwnAbortFail) {
   for (int run = 0; run < 20; run++) {
     const std::vector<Told> all = told_on_all_ranks(GetParam(), [](World& world) {
       if (world.rank() == 0) world.abort("enough");
@@ -194,7 +194,7 @@ TEST_P(InWorldsOf, calls_after_an_own_abort_fail) {
   }
 }
 
-TEST(Failure, a_world_of_one_can_be_ended_too) {
+TEST(Failure, AWorldOfOneCanBeEndedToo) {
   run_world(1, [](World& world) {
     EXPECT_EQ(carry_out(world, {.count = 10}), "");
     world.abort("enough");
@@ -211,7 +211,7 @@ TEST(Failure, a_world_of_one_can_be_ended_too) {
   });
 }
 
-TEST(Failure, an_error_says_what_was_called_and_how_far_it_got) {
+TEST(Failure, AnErrorSaysWhatWasCalledAndHowFarItGot) {
   const std::vector<Told> all = told_on_all_ranks(2, [](World& world) {
     std::vector<float> data(100);
     if (world.rank() == 0) {
@@ -225,7 +225,7 @@ TEST(Failure, an_error_says_what_was_called_and_how_far_it_got) {
   EXPECT_THAT(all[1].error->what(), AllOf(HasSubstr(" % done: "), HasSubstr("rank 0 on localhost ended the world")));
 }
 
-TEST_P(InWorldsOf, after_finish_nothing_may_be_called) {
+TEST_P(InWorldsOf, AfterFinishNothingMayBeCalled) {
   run_world(GetParam(), [](World& world) {
     EXPECT_EQ(carry_out(world, {.count = 10}), "");
     world.finish();
@@ -241,7 +241,7 @@ TEST_P(InWorldsOf, after_finish_nothing_may_be_called) {
   });
 }
 
-TEST(Failure, finish_throws_if_another_rank_has_failed) {
+TEST(Failure, FinishThrowsIfAnotherRankHasFailed) {
   const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
     world.barrier();
     if (world.rank() == 1) return;
@@ -252,7 +252,7 @@ TEST(Failure, finish_throws_if_another_rank_has_failed) {
 }
 
 // One after another, in any order: so all calls must be equal.
-TEST_P(InWorldsOf, threads_of_one_rank_take_turns) {
+TEST_P(InWorldsOf, ThreadsOfOneRankTakeTurns) {
   run_world(GetParam(), [](World& world) {
     constexpr int kThreads = 4, kRounds = 25;
     std::vector<std::jthread> threads;
@@ -269,7 +269,7 @@ TEST_P(InWorldsOf, threads_of_one_rank_take_turns) {
 }
 
 // One thread ends the world while others call.
-TEST_P(InWorldsOf, all_threads_receive_the_error) {
+TEST_P(InWorldsOf, AllThreadsReceiveTheError) {
   std::atomic<int> told = 0;
   run_world(GetParam(), [&](World& world) {
     std::vector<std::jthread> threads;

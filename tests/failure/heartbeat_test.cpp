@@ -31,7 +31,7 @@ Result run(HeartbeatMonitor& monitor, milliseconds until, Before before) {
 }
 void nothing(milliseconds) {}
 
-TEST(HeartbeatMonitor, sends_eight_heartbeats_within_the_limit_and_names_a_silent_peer) {
+TEST(HeartbeatMonitor, SendsEightHeartbeatsWithinTheLimitAndNamesASilentPeer) {
   HeartbeatMonitor monitor(kLimit);
   monitor.add(3, kStart);
   const Result all = run(monitor, kStart + kLimit - milliseconds(1), nothing);
@@ -43,7 +43,7 @@ TEST(HeartbeatMonitor, sends_eight_heartbeats_within_the_limit_and_names_a_silen
   EXPECT_FALSE(monitor.due()) << "nobody is left, and nobody is named twice";
 }
 
-TEST(HeartbeatMonitor, a_peer_that_sends_is_not_silent) {
+TEST(HeartbeatMonitor, APeerThatSendsIsNotSilent) {
   HeartbeatMonitor monitor(kLimit);
   monitor.add(3, kStart);
   monitor.add(5, kStart);
@@ -51,7 +51,7 @@ TEST(HeartbeatMonitor, a_peer_that_sends_is_not_silent) {
   EXPECT_THAT(all.silent, ElementsAre(3));
 }
 
-TEST(HeartbeatMonitor, a_removed_peer_is_not_silent) {
+TEST(HeartbeatMonitor, ARemovedPeerIsNotSilent) {
   HeartbeatMonitor monitor(kLimit);
   monitor.add(3, kStart);
   monitor.remove(3);
@@ -60,7 +60,7 @@ TEST(HeartbeatMonitor, a_removed_peer_is_not_silent) {
 }
 
 // A stopped process that continues has received nothing for long; what the peers sent is still to be read.
-TEST(HeartbeatMonitor, a_process_that_was_stopped_itself_names_nobody_at_once) {
+TEST(HeartbeatMonitor, AProcessThatWasStoppedItselfNamesNobodyAtOnce) {
   HeartbeatMonitor monitor(kLimit);
   monitor.add(3, kStart);
   run(monitor, kStart + kInterval, nothing);
@@ -70,7 +70,7 @@ TEST(HeartbeatMonitor, a_process_that_was_stopped_itself_names_nobody_at_once) {
   EXPECT_THAT(run(monitor, late + kLimit, nothing).silent, ElementsAre(3)) << "but then";
 }
 
-TEST(HeartbeatMonitor, without_a_limit_it_sends_heartbeats_and_nobody_is_silent) {
+TEST(HeartbeatMonitor, WithoutALimitItSendsHeartbeatsAndNobodyIsSilent) {
   HeartbeatMonitor monitor(milliseconds(0));
   monitor.add(3, kStart);
   const Result all = run(monitor, kStart + milliseconds(100'000), nothing);

@@ -33,7 +33,7 @@ Verdict aborted_by(int rank) {
   return {ErrorCode::aborted, rank, "enough"};
 }
 
-TEST(ControlNeighbours, are_the_ranks_at_a_power_of_two_both_ways) {
+TEST(ControlNeighbours, AreTheRanksAtAPowerOfTwoBothWays) {
   EXPECT_THAT(control_neighbours(0, 1), IsEmpty());
   EXPECT_THAT(control_neighbours(1, 2), ElementsAre(0));
   EXPECT_THAT(control_neighbours(0, 9), ElementsAre(1, 2, 4, 5, 7, 8));
@@ -45,7 +45,7 @@ TEST(ControlNeighbours, are_the_ranks_at_a_power_of_two_both_ways) {
       }
 }
 
-TEST(ControlGraph, asks_for_the_nearest_lower_rank_that_remains) {
+TEST(ControlGraph, AsksForTheNearestLowerRankThatRemains) {
   ControlGraph graph(7, 16);
   graph.left(5, kFirstMoment);
   graph.left(3, kFirstMoment);
@@ -61,7 +61,7 @@ TEST(ControlGraph, asks_for_the_nearest_lower_rank_that_remains) {
   EXPECT_FALSE(graph.due());
 }
 
-TEST(ControlGraph, the_highest_rank_asks_for_the_lowest_too) {
+TEST(ControlGraph, TheHighestRankAsksForTheLowestToo) {
   ControlGraph graph(5, 9);
   for (const int rank : {0, 1, 2, 6, 7, 8}) graph.left(rank, kFirstMoment);
   EXPECT_FALSE(graph.due()) << "rank 5 and the lowest, rank 3, are connected";
@@ -71,7 +71,7 @@ TEST(ControlGraph, the_highest_rank_asks_for_the_lowest_too) {
 }
 
 // Messages arrive over many ways; 64 of one rank may be under way at once.
-TEST(Flood, passes_a_message_on_once) {
+TEST(Flood, PassesAMessageOnOnce) {
   Flood sender(0, 2), receiver(1, 2);
   const auto message = [&] {
     sender.send({.verdict = aborted_by(0)});
@@ -92,7 +92,7 @@ TEST(Flood, passes_a_message_on_once) {
 }
 
 // Most copies of a message come when it has been seen, from the other neighbours. They are not even decoded.
-TEST(Flood, does_not_look_into_a_message_that_came_before) {
+TEST(Flood, DoesNotLookIntoAMessageThatCameBefore) {
   Flood sender(0, 2), receiver(1, 2);
   sender.send({.verdict = aborted_by(0)});
   const std::string bytes = sender.take_outbox().at(0);
@@ -100,7 +100,7 @@ TEST(Flood, does_not_look_into_a_message_that_came_before) {
   EXPECT_FALSE(receiver.receive(bytes + "x"));
 }
 
-TEST(Flood, does_not_take_its_own_message_for_a_new_one) {
+TEST(Flood, DoesNotTakeItsOwnMessageForANewOne) {
   Flood flood(0, 2);
   flood.send({.verdict = aborted_by(0)});
   EXPECT_FALSE(flood.receive(flood.take_outbox().at(0)));
@@ -108,7 +108,7 @@ TEST(Flood, does_not_take_its_own_message_for_a_new_one) {
   EXPECT_FALSE(flood.receive(encode(never_sent)));
 }
 
-TEST(FailureAgreementAlone, only_the_arbiter_decides_at_once) {
+TEST(FailureAgreementAlone, OnlyTheArbiterDecidesAtOnce) {
   Flood flood(1, 4);
   FailureAgreement agreement(1, 4, flood);
   agreement.receive_proposal(2, aborted_by(2), kFirstMoment);
@@ -122,7 +122,7 @@ TEST(FailureAgreementAlone, only_the_arbiter_decides_at_once) {
   EXPECT_FALSE(agreement.due());
 }
 
-TEST(FailureAgreementAlone, decides_for_the_lowest_rank_when_the_limit_is_over) {
+TEST(FailureAgreementAlone, DecidesForTheLowestRankWhenTheLimitIsOver) {
   Flood flood(3, 4);
   FailureAgreement agreement(3, 4, flood);
   agreement.propose(aborted_by(3), kFirstMoment);
@@ -138,7 +138,7 @@ TEST(FailureAgreementAlone, decides_for_the_lowest_rank_when_the_limit_is_over) 
   EXPECT_EQ(agreement.verdict().value().culprit, 2) << "the first verdict stays";
 }
 
-TEST(FailureAgreementAlone, replaces_an_arbiter_that_has_left_at_once) {
+TEST(FailureAgreementAlone, ReplacesAnArbiterThatHasLeftAtOnce) {
   Flood flood(1, 4);
   FailureAgreement agreement(1, 4, flood);
   agreement.receive_proposal(2, aborted_by(2), kFirstMoment);
@@ -149,7 +149,7 @@ TEST(FailureAgreementAlone, replaces_an_arbiter_that_has_left_at_once) {
   EXPECT_EQ(agreement.verdict().value().culprit, 2);
 }
 
-TEST(FailureAgreementAlone, decides_nothing_right_after_the_process_stood_still) {
+TEST(FailureAgreementAlone, DecidesNothingRightAfterTheProcessStoodStill) {
   Flood flood(0, 4);
   FailureAgreement agreement(0, 4, flood);
   agreement.stood_still(kFirstMoment);
@@ -161,7 +161,7 @@ TEST(FailureAgreementAlone, decides_nothing_right_after_the_process_stood_still)
   EXPECT_EQ(agreement.verdict().value().culprit, 2) << "as ranks that waited for this one would decide";
 }
 
-TEST(DeparturesAlone, a_goodbye_describes_the_last_operations) {
+TEST(DeparturesAlone, AGoodbyeDescribesTheLastOperations) {
   const LocalView view(0, {"a", "b", "c", "d"}, [](auto, std::uint64_t sequence) { return operation(sequence, 100); });
   Flood flood(0, 4);
   Departures departures(view, flood);
@@ -204,7 +204,7 @@ ControlMessage question(const Signature& operation, milliseconds period, std::ui
   return message;
 }
 
-TEST(StallReportsAlone, a_rank_answers_each_question_once) {
+TEST(StallReportsAlone, ARankAnswersEachQuestionOnce) {
   Alone alone(
       1, 4, [](auto, std::uint64_t sequence) { return sequence == 3 ? std::optional(operation(3, 5)) : std::nullopt; });
   const auto answers = [&](const Signature& about, milliseconds period) {
@@ -225,7 +225,7 @@ TEST(StallReportsAlone, a_rank_answers_each_question_once) {
 }
 
 // The question was cut off before it arrived here, or is still under way.
-TEST(StallReportsAlone, an_answer_alone_is_not_reported) {
+TEST(StallReportsAlone, AnAnswerAloneIsNotReported) {
   Alone alone(1, 4);
   ControlMessage answer{.origin = 2, .type = Type::answer, .stall = {0, 7, milliseconds(60000)}};
   answer.answer.state = StallAnswer::State::not_called;
@@ -243,7 +243,7 @@ TEST(StallReportsAlone, an_answer_alone_is_not_reported) {
 }
 
 // Rank 1 had called nothing when it answered the question before.
-TEST(StallReportsAlone, an_answer_counts_for_the_question_that_it_answers) {
+TEST(StallReportsAlone, AnAnswerCountsForTheQuestionThatItAnswers) {
   Alone alone(0, 4);
   alone.stalls.receive_question(question(operation(7, 100), milliseconds(60000), 1), kFirstMoment);
   for (const std::uint32_t attempt : {0, 1})
@@ -257,7 +257,7 @@ TEST(StallReportsAlone, an_answer_counts_for_the_question_that_it_answers) {
 
 // Of a large group, a rank that is not in it does not get the list of members.
 // A question names them as runs: those of any regular group, and of any group of 512.
-TEST(StallReportsAlone, a_question_names_the_members_of_a_large_group) {
+TEST(StallReportsAlone, AQuestionNamesTheMembersOfALargeGroup) {
   constexpr int kWorld = 100'000;
   std::vector<int> even, mixed, too_mixed;
   for (int rank = 0; rank < kWorld; rank += 2) even.push_back(rank);
@@ -276,7 +276,7 @@ TEST(StallReportsAlone, a_question_names_the_members_of_a_large_group) {
   EXPECT_THAT(sent(too_mixed), IsEmpty());
 }
 
-TEST(StallReportsAlone, nobody_is_said_to_have_come_if_the_members_are_not_known) {
+TEST(StallReportsAlone, NobodyIsSaidToHaveComeIfTheMembersAreNotKnown) {
   Alone alone(1, 4);
   Signature in_group = operation(7, 100);
   in_group.group = 5;
@@ -291,7 +291,7 @@ TEST(StallReportsAlone, nobody_is_said_to_have_come_if_the_members_are_not_known
               ElementsAre("allreduce #7 (sum of 100 f32) in a group has stalled for 60 s: ranks 0, 2 wait"));
 }
 
-TEST(StallReportsAlone, the_number_of_remembered_stalls_is_bounded) {
+TEST(StallReportsAlone, TheNumberOfRememberedStallsIsBounded) {
   Alone alone(1, 4);
   for (std::uint64_t sequence = 0; sequence < 10000; sequence++) {
     ControlMessage answer{.origin = 2, .type = Type::answer, .stall = {0, sequence, milliseconds(60000)}};
@@ -300,7 +300,7 @@ TEST(StallReportsAlone, the_number_of_remembered_stalls_is_bounded) {
   EXPECT_LT(alone.stalls.remembered(), 1000u);
 }
 
-TEST(StallText, many_different_reasons_are_cut) {
+TEST(StallText, ManyDifferentReasonsAreCut) {
   const LocalView view(0, std::vector<std::string>(1000, "b"), [](auto, auto) { return std::nullopt; });
   StallFindings findings{.operation = operation(7, 100), .period = milliseconds(60000)};
   for (int rank = 1; rank < 1000; rank++) {
@@ -315,7 +315,7 @@ TEST(StallText, many_different_reasons_are_cut) {
   EXPECT_LT(text.size(), ControlMessage::kMaxMessageBytes);
 }
 
-TEST(MismatchDetectorAlone, a_mismatch_is_the_higher_ranks) {
+TEST(MismatchDetectorAlone, AMismatchIsTheHigherRanks) {
   Alone alone(1, 4);
   MismatchDetector& detector = alone.mismatches;
   EXPECT_FALSE(detector.waiting(operation(7, 100), kFirstMoment));
@@ -324,7 +324,7 @@ TEST(MismatchDetectorAlone, a_mismatch_is_the_higher_ranks) {
   EXPECT_EQ(detector.receive_waiting(2, operation(7, 101)).value().culprit, 2);
 }
 
-TEST(MismatchDetectorAlone, gives_both_operations_with_their_names) {
+TEST(MismatchDetectorAlone, GivesBothOperationsWithTheirNames) {
   const Call mine(operation(7, 101), "weights");
   Alone alone(1, 4, [&](auto, std::uint64_t sequence) { return sequence == 7 ? std::optional(mine) : std::nullopt; });
   EXPECT_THAT(alone.mismatches.receive_waiting(0, Call(operation(7, 100), "loss")).value().message,
@@ -333,7 +333,7 @@ TEST(MismatchDetectorAlone, gives_both_operations_with_their_names) {
 }
 
 // A signature on a data connection has no name.
-TEST(MismatchDetectorAlone, asks_the_peer_before_it_proposes_what_a_data_connection_showed) {
+TEST(MismatchDetectorAlone, AsksThePeerBeforeItProposesWhatADataConnectionShowed) {
   const Call mine(operation(7, 101), "weights");
   Alone alone(1, 4, [&](auto, std::uint64_t sequence) { return sequence == 7 ? std::optional(mine) : std::nullopt; });
   alone.mismatches.differs(mine, {ErrorCode::mismatch, 1, "without names"}, kFirstMoment);
@@ -350,7 +350,7 @@ TEST(MismatchDetectorAlone, asks_the_peer_before_it_proposes_what_a_data_connect
 }
 
 // Everybody would say the same.
-TEST(MismatchDetectorAlone, says_nothing_that_another_rank_has_said) {
+TEST(MismatchDetectorAlone, SaysNothingThatAnotherRankHasSaid) {
   for (int rank = 1; rank < 40; rank++) {
     Alone alone(rank, 40), listener(rank, 40);
     for (Alone* each : {&alone, &listener}) each->mismatches.waiting(operation(7, 100), kFirstMoment);
@@ -365,7 +365,7 @@ TEST(MismatchDetectorAlone, says_nothing_that_another_rank_has_said) {
   }
 }
 
-TEST(MismatchDetectorAlone, says_nothing_of_what_moves_again) {
+TEST(MismatchDetectorAlone, SaysNothingOfWhatMovesAgain) {
   Alone alone(1, 4);
   alone.mismatches.waiting(operation(7, 100), kFirstMoment);
   alone.mismatches.moving(operation(7, 100));
@@ -374,7 +374,7 @@ TEST(MismatchDetectorAlone, says_nothing_of_what_moves_again) {
 }
 
 // What its message said when this rank had not begun the operation yet counts when this rank waits in a later one.
-TEST(MismatchDetectorAlone, remembers_what_it_was_told_of_operations_to_come) {
+TEST(MismatchDetectorAlone, RemembersWhatItWasToldOfOperationsToCome) {
   bool begun = false;
   Alone alone(1, 4, [&](auto, std::uint64_t sequence) {
     return begun && sequence == 7 ? std::optional<Call>(operation(7, 101)) : std::nullopt;
@@ -386,7 +386,7 @@ TEST(MismatchDetectorAlone, remembers_what_it_was_told_of_operations_to_come) {
 }
 
 // Somebody speaks at once, few do, and nobody waits for long.
-TEST(Spread, lets_few_of_many_speak_first) {
+TEST(Spread, LetsFewOfManySpeakFirst) {
   for (const std::size_t ranks : {2, 16, 256, 4096}) {
     std::map<milliseconds, std::size_t> at;
     for (int rank = 0; rank < int(ranks); rank++) at[spread(rank, ranks, operation(7, 100))]++;

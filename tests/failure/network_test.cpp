@@ -49,19 +49,19 @@ void expect_same_error(const std::vector<Told>& all, ErrorCode code, millisecond
   }
 }
 
-TEST(Network, that_is_far_away_changes_nothing) {
+TEST(Network, ThatIsFarAwayChangesNothing) {
   Proxied world(4);
   world.everywhere({.delay = milliseconds(10)});
   expect_right(world.told([](World& w) { carry_out_right(w, 3, {.kind = Kind::allreduce, .count = 1000}); }));
 }
 
-TEST(Network, that_carries_little_is_no_failure) {
+TEST(Network, ThatCarriesLittleIsNoFailure) {
   Proxied world(4);
   world.everywhere({.bytes_a_second = 4 << 20});
   expect_right(world.told([](World& w) { carry_out_right(w, 1, kLarge); }, impatient()));
 }
 
-TEST(Network, that_comes_back_in_time_is_no_failure) {
+TEST(Network, ThatComesBackInTimeIsNoFailure) {
   Proxied world(4);
   const auto told = world.told(
       [&](World& w) {
@@ -77,7 +77,7 @@ TEST(Network, that_comes_back_in_time_is_no_failure) {
   expect_right(told);
 }
 
-TEST(Network, that_is_cut_between_two_ranks_ends_the_world_in_time) {
+TEST(Network, ThatIsCutBetweenTwoRanksEndsTheWorldInTime) {
   Proxied world(4);
   const auto told = world.told(
       [&](World& w) {
@@ -92,7 +92,7 @@ TEST(Network, that_is_cut_between_two_ranks_ends_the_world_in_time) {
 }
 
 // Ranks 0 and 3 of 6 send each other no heartbeats.
-TEST(Network, that_is_cut_between_two_ranks_without_heartbeats_ends_the_world) {
+TEST(Network, ThatIsCutBetweenTwoRanksWithoutHeartbeatsEndsTheWorld) {
   Proxied world(6);
   Settings settings = impatient();
   settings.operation_limit = seconds(20);  // the test ends
@@ -115,7 +115,7 @@ TEST(Network, that_is_cut_between_two_ranks_without_heartbeats_ends_the_world) {
 }
 
 // Ranks 0 and 3 of 6 send each other no heartbeats, and have no data connection when they begin to wait.
-TEST(Network, that_is_cut_between_two_ranks_before_they_connect_ends_the_world) {
+TEST(Network, ThatIsCutBetweenTwoRanksBeforeTheyConnectEndsTheWorld) {
   Proxied world(6);
   Settings settings = impatient();
   settings.operation_limit = seconds(20);  // the test ends
@@ -136,7 +136,7 @@ TEST(Network, that_is_cut_between_two_ranks_before_they_connect_ends_the_world) 
 }
 
 // All ranks wait for rank 3, and ping it.
-TEST(Network, that_carries_the_pings_of_ranks_that_wait_for_long_is_no_failure) {
+TEST(Network, ThatCarriesThePingsOfRanksThatWaitForLongIsNoFailure) {
   Proxied world(6);
   expect_right(world.told(
       [](World& w) {
@@ -149,7 +149,7 @@ TEST(Network, that_carries_the_pings_of_ranks_that_wait_for_long_is_no_failure) 
 }
 
 // No rank of one side can know what the other side decides.
-TEST(Network, that_falls_apart_ends_the_world_on_both_sides_in_time) {
+TEST(Network, ThatFallsApartEndsTheWorldOnBothSidesInTime) {
   Proxied world(4);
   const auto told = world.told(
       [&](World& w) {
@@ -170,7 +170,7 @@ TEST(Network, that_falls_apart_ends_the_world_on_both_sides_in_time) {
 }
 
 // A connection that ends while both its ranks live.
-TEST(Network, that_loses_a_connection_ends_the_world_at_once) {
+TEST(Network, ThatLosesAConnectionEndsTheWorldAtOnce) {
   for (const bool half : {false, true}) {
     Proxied world(4);
     Proxy::Fault fault;
@@ -183,7 +183,7 @@ TEST(Network, that_loses_a_connection_ends_the_world_at_once) {
 }
 
 // What came instead of the byte was the beginning of the next operation.
-TEST(Network, that_loses_a_byte_is_found_out_by_the_next_operation) {
+TEST(Network, ThatLosesAByteIsFoundOutByTheNextOperation) {
   Proxied world(2);
   world.between(0, 1, {.drop_at = kMuch});
   const auto told = world.told([](World& w) {
@@ -194,7 +194,7 @@ TEST(Network, that_loses_a_byte_is_found_out_by_the_next_operation) {
 }
 
 // A world that does nothing has control connections only; behind the handshake are their frames.
-TEST(Network, that_loses_a_byte_of_the_control_plane_is_found_out_by_who_hears_nonsense) {
+TEST(Network, ThatLosesAByteOfTheControlPlaneIsFoundOutByWhoHearsNonsense) {
   Proxied world(4);
   world.between(2, 3, {.drop_at = 200});
   const auto told = world.told(
@@ -208,7 +208,7 @@ TEST(Network, that_loses_a_byte_of_the_control_plane_is_found_out_by_who_hears_n
 }
 
 // What ends without a reason is tried again; a reason is given to the user.
-TEST(Network, that_damages_a_handshake_is_tried_again_or_a_clear_error) {
+TEST(Network, ThatDamagesAHandshakeIsTriedAgainOrAClearError) {
   for (const auto& [at, why] : {std::pair(0, ""), {5, "protocol version"}, {20, "this is rank 0, not "}}) {
     Proxied world(2);
     world.everywhere({.corrupt_at = at});

@@ -47,7 +47,7 @@ void expect_report(int ranks, const std::function<void(World&, milliseconds)>& b
 class LateRank : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Of4, LateRank, testing::Values(0, 2, 3));
 
-TEST_P(LateRank, is_named_with_what_it_called_last) {
+TEST_P(LateRank, IsNamedWithWhatItCalledLast) {
   const auto body = [](World& world, milliseconds sleep) {
     std::vector<float> values(100);
     world.broadcast(values, 0);
@@ -60,7 +60,7 @@ TEST_P(LateRank, is_named_with_what_it_called_last) {
                           " on localhost has not come, and called last broadcast #0 (100 f32 from root 0); rank"));
 }
 
-TEST(Stall, of_a_group_is_reported_with_its_name) {
+TEST(Stall, OfAGroupIsReportedWithItsName) {
   const auto body = [](World& world, milliseconds sleep) {
     world.barrier();
     if (world.rank() == 1) return world.barrier();
@@ -78,7 +78,7 @@ TEST(Stall, of_a_group_is_reported_with_its_name) {
                   HasSubstr("barrier #1 has stalled for 0.2 s: ranks 0, 2 have not come, and "))));
 }
 
-TEST(Stall, of_asynchronous_work_is_reported_too) {
+TEST(Stall, OfAsynchronousWorkIsReportedToo) {
   const auto body = [](World& world, milliseconds sleep) {
     std::vector<float> values(10);
     if (world.rank() == 1) std::this_thread::sleep_for(sleep);
@@ -109,7 +109,7 @@ std::vector<Error> errors_with_limit(milliseconds limit, int late) {
 }
 
 // On a busy machine the others may not come within a short limit either.
-TEST_P(LateRank, ends_the_world_where_operations_have_a_limit) {
+TEST_P(LateRank, EndsTheWorldWhereOperationsHaveALimit) {
   constexpr milliseconds kLast{27 * kStall};
   const auto says_so = AllOf(
       Property(&Error::code, ErrorCode::timed_out), Property(&Error::rank, GetParam()),
@@ -126,7 +126,7 @@ TEST_P(LateRank, ends_the_world_where_operations_have_a_limit) {
 }
 
 // Rank 1 makes the group later.
-TEST(Stall, of_a_group_that_a_rank_has_not_made) {
+TEST(Stall, OfAGroupThatARankHasNotMade) {
   const auto body = [](World& world, milliseconds sleep) {
     if (world.rank() == 1) std::this_thread::sleep_for(sleep);
     world.group({0, 1}).barrier();
@@ -136,7 +136,7 @@ TEST(Stall, of_a_group_that_a_rank_has_not_made) {
                           "group; rank 0 waits\n"));
 }
 
-TEST(Stall, of_a_receive_without_a_send) {
+TEST(Stall, OfAReceiveWithoutASend) {
   const auto body = [](World& world, milliseconds sleep) {
     std::vector<float> values(16);
     if (world.rank() == 0) return world.recv(values, 1);
@@ -148,7 +148,7 @@ TEST(Stall, of_a_receive_without_a_send) {
                           "on localhost has not called send to rank 0; rank 0 waits\n"));
 }
 
-TEST(Stall, of_a_send_without_a_receive) {
+TEST(Stall, OfASendWithoutAReceive) {
   const auto body = [](World& world, milliseconds sleep) {
     std::vector<float> values(4 << 20);  // no buffer takes it all
     if (world.rank() == 0) return world.send(values, 1);
@@ -191,7 +191,7 @@ void expect_at_the_limit(const Program& program, const std::function<testing::Ma
   }
 }
 
-TEST(Stall, of_two_ranks_that_both_receive_first) {
+TEST(Stall, OfTwoRanksThatBothReceiveFirst) {
   const Program both_receive = [](World& world) {
     std::vector<float> values(16);
     world.recv(values, 1 - world.rank());
@@ -205,7 +205,7 @@ TEST(Stall, of_two_ranks_that_both_receive_first) {
   });
 }
 
-TEST(Stall, of_a_group_whose_members_are_in_another_order) {
+TEST(Stall, OfAGroupWhoseMembersAreInAnotherOrder) {
   const Program each_is_first = [](World& world) { world.group({world.rank(), 1 - world.rank()}).barrier(); };
   expect_at_the_limit(each_is_first, [](int) {
     return AllOf(HasSubstr(" on localhost has not made this group, and waits in barrier #0 in group ("),
@@ -216,7 +216,7 @@ TEST(Stall, of_a_group_whose_members_are_in_another_order) {
 
 // Something arrives every now and then, so the root's operation makes progress, though it takes long. The links are
 // opened before.
-TEST(Stall, is_counted_from_the_last_progress) {
+TEST(Stall, IsCountedFromTheLastProgress) {
   constexpr milliseconds kLimit{1000}, kBetween{500};
   Settings settings = Settings::from_environment();
   settings.operation_limit = kLimit;
@@ -236,7 +236,7 @@ TEST(Stall, is_counted_from_the_last_progress) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), Not(HasSubstr("stalled")));
 }
 
-TEST(Stall, is_reported_again_after_twice_the_time) {
+TEST(Stall, IsReportedAgainAfterTwiceTheTime) {
   Settings settings = Settings::from_environment();
   settings.stall_time = milliseconds(100);
   testing::internal::CaptureStderr();
@@ -255,7 +255,7 @@ TEST(Stall, is_reported_again_after_twice_the_time) {
   EXPECT_LE(std::ranges::count(said, '\n'), 6) << said;
 }
 
-TEST(Stall, is_reported_by_the_lowest_rank_that_has_not_left) {
+TEST(Stall, IsReportedByTheLowestRankThatHasNotLeft) {
   Settings settings = Settings::from_environment();
   settings.stall_time = milliseconds(100);
   testing::internal::CaptureStderr();
@@ -271,7 +271,7 @@ TEST(Stall, is_reported_by_the_lowest_rank_that_has_not_left) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(" s: rank 2 on localhost has not come"));
 }
 
-TEST(Stall, is_not_reported_of_what_gets_on) {
+TEST(Stall, IsNotReportedOfWhatGetsOn) {
   const std::string said = reports(3, [](World& world) {
     const auto end = std::chrono::steady_clock::now() + 2 * kStall;
     for (bool more = true; more;) {

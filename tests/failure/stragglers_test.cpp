@@ -37,17 +37,17 @@ std::vector<int> named(milliseconds own, const std::map<int, milliseconds>& peer
   return ranks;
 }
 
-TEST(StragglerDetector, names_ranks_that_do_not_wait_while_this_rank_does) {
+TEST(StragglerDetector, NamesRanksThatDoNotWaitWhileThisRankDoes) {
   EXPECT_THAT(named(milliseconds(900), {{1, milliseconds(10)}, {2, milliseconds(850)}}), testing::ElementsAre(1));
 }
 
-TEST(StragglerDetector, names_nobody_if_all_wait_or_none_does) {
+TEST(StragglerDetector, NamesNobodyIfAllWaitOrNoneDoes) {
   EXPECT_THAT(named(milliseconds(900), {{1, milliseconds(700)}, {2, milliseconds(850)}}), testing::IsEmpty());
   EXPECT_THAT(named(milliseconds(300), {{1, milliseconds(10)}, {2, milliseconds(0)}}), testing::IsEmpty());
 }
 
 // In group (0, 2) rank 0 does not wait for rank 1.
-TEST(StragglerDetector, names_only_members_of_the_group_in_which_this_rank_waits) {
+TEST(StragglerDetector, NamesOnlyMembersOfTheGroupInWhichThisRankWaits) {
   const std::map<int, milliseconds> peers{{1, milliseconds(10)}, {2, milliseconds(10)}};
   EXPECT_THAT(named(milliseconds(900), peers), testing::ElementsAre(1, 2));
   EXPECT_THAT(named(milliseconds(900), peers, {0, 2}), testing::ElementsAre(2));
@@ -55,11 +55,11 @@ TEST(StragglerDetector, names_only_members_of_the_group_in_which_this_rank_waits
 }
 
 // A rank that does not come at all is the stall report's.
-TEST(StragglerDetector, names_nobody_if_no_operation_ends) {
+TEST(StragglerDetector, NamesNobodyIfNoOperationEnds) {
   EXPECT_THAT(named(milliseconds(900), {{1, milliseconds(10)}}, {0, 1, 2}, 0), testing::IsEmpty());
 }
 
-TEST(StragglerDetector, judges_only_ranks_known_since_the_period_began) {
+TEST(StragglerDetector, JudgesOnlyRanksKnownSinceThePeriodBegan) {
   StragglerDetector detector(kPeriod);
   detector.check(group(milliseconds(0), 0), milliseconds(0));
   detector.received(1, milliseconds(0));
@@ -69,7 +69,7 @@ TEST(StragglerDetector, judges_only_ranks_known_since_the_period_began) {
   EXPECT_EQ(detector.check(group(milliseconds(1800), 9), 2 * kPeriod).size(), 1u);
 }
 
-TEST(StragglerReports, come_after_a_minute_two_and_four_while_there_are_complaints) {
+TEST(StragglerReports, ComeAfterAMinuteTwoAndFourWhileThereAreComplaints) {
   const LocalView view(0, {"a", "b"}, [](auto, auto) { return std::nullopt; });
   StragglerReports reports(view);
   std::vector<long> minutes;

@@ -125,7 +125,7 @@ TEST(Standstill, IsNoticedAndNothingElseIs) {
   EXPECT_LE(standstill.total().count(), 5000);
 }
 
-TEST(LongestWait, is_that_of_one_thread_without_a_break) {
+TEST(LongestWait, IsThatOfOneThreadWithoutABreak) {
   using std::chrono::seconds;
   LongestWait wait({{"1", seconds(7)}});
   wait.add({{"1", seconds(7)}, {"2", milliseconds(30)}});

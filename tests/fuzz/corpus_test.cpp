@@ -54,7 +54,7 @@ std::string mutated(std::string input, Random& random) {
 
 class EachParser : public testing::TestWithParam<Parser> {};
 
-TEST_P(EachParser, bears_what_fuzzers_have_found_and_what_is_near_it) {
+TEST_P(EachParser, BearsWhatFuzzersHaveFoundAndWhatIsNearIt) {
   const std::vector<std::string> inputs = corpus(GetParam().name);
   ASSERT_GE(inputs.size(), 3u);
   for (const std::string& input : inputs) GetParam().parse(input);
@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(, EachParser, testing::ValuesIn(kParsers),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 // Otherwise the parser rejects them at their first bytes. Replace the version in the file.
-TEST(Corpus, of_the_handshake_has_the_current_version) {
+TEST(Corpus, OfTheHandshakeHasTheCurrentVersion) {
   const std::string current = Writer().raw("ANLO").u16(net::kProtocolVersion).bytes();
   long count = 0;
   for (const std::string& input : corpus("handshake")) count += input.starts_with(current);

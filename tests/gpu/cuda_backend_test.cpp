@@ -62,7 +62,7 @@ Trained train_on(Backend& backend, std::string_view optimizer) {
   return result;
 }
 
-TEST(CudaBackend, comes_to_what_the_processor_comes_to) {
+TEST(CudaBackend, ComesToWhatTheProcessorComesTo) {
   const auto cpu = make_cpu_backend();
   for (const char* optimizer : {"sgd", "adam"}) {
     const Trained expected = train_on(*cpu, optimizer);
@@ -79,7 +79,7 @@ TEST(CudaBackend, comes_to_what_the_processor_comes_to) {
   }
 }
 
-TEST(CudaBackend, what_waits_to_be_copied_is_not_written_over) {
+TEST(CudaBackend, WhatWaitsToBeCopiedIsNotWrittenOver) {
   CudaBackend on_gpu(fake::device(1), *anello_kernel_table());
   const std::vector<float> ones(100, 1), twos(100, 2);
   const auto first = on_gpu.allocate(ones.size()), second = on_gpu.allocate(twos.size());
@@ -93,7 +93,7 @@ TEST(CudaBackend, what_waits_to_be_copied_is_not_written_over) {
   EXPECT_EQ(found, twos);
 }
 
-TEST(CudaBackend, a_kernel_that_fails_is_named) {
+TEST(CudaBackend, AKernelThatFailsIsNamed) {
   static AnelloKernelTable broken = *anello_kernel_table();
   broken.relu = [](const float*, float*, std::size_t, GpuStream) { return 700; };
   CudaBackend on_gpu(fake::device(1), broken);

@@ -88,24 +88,24 @@ INSTANTIATE_TEST_SUITE_P(Ways, OnTheDevice,
                          ::testing::Values(Way{1, "nccl"}, Way{1, "staged"}, Way{2, "staged"}, Way{4, "staged"}),
                          [](const auto& one) { return one.param.backend + "_" + std::to_string(one.param.ranks); });
 
-TEST_P(OnTheDevice, all_kinds_are_right) {
+TEST_P(OnTheDevice, AllKindsAreRight) {
   std::vector<Exercise> all;
   for (const std::uint64_t count : {0, 1, 1000, 300000, 1000003})
     for (const Exercise& exercise : gpu::exercises_of_all_kinds(count, GetParam().ranks - 1)) all.push_back(exercise);
   expect_all_right(all);
 }
 
-TEST_P(OnTheDevice, all_types_and_reductions_are_right) {
+TEST_P(OnTheDevice, AllTypesAndReductionsAreRight) {
   expect_all_right(gpu::exercises_of_all_reductions());
 }
 
-TEST_P(OnTheDevice, factors_are_right) {
+TEST_P(OnTheDevice, FactorsAreRight) {
   expect_all_right(
       {{.count = 1000, .prescale = 2, .postscale = 0.5}, {.op = Op::average, .count = 1000, .postscale = 4}});
 }
 
 // Sizes for which NCCL's own kernel of one rank does not reach the last elements.
-TEST_P(OnTheDevice, reductions_reach_the_last_element) {
+TEST_P(OnTheDevice, ReductionsReachTheLastElement) {
   std::vector<Exercise> all;
   for (const std::uint64_t count : {4105, 131075, 1000067})
     for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -117,7 +117,7 @@ TEST_P(OnTheDevice, reductions_reach_the_last_element) {
 }
 
 // A GpuGroup of one rank does not call NCCL. This does: on a machine with one GPU there is no other way to start it.
-TEST(NcclItself, starts_and_moves_what_one_rank_has) {
+TEST(NcclItself, StartsAndMovesWhatOneRankHas) {
   run_world(1, [](World& world) {
     const char* why = "";
     const AnelloNcclTable* const table = library().table().nccl(&why);
@@ -128,7 +128,7 @@ TEST(NcclItself, starts_and_moves_what_one_rank_has) {
   });
 }
 
-TEST_P(OnTheDevice, what_travels_in_16_bits_is_right) {
+TEST_P(OnTheDevice, WhatTravelsIn16BitsIsRight) {
   for (const DType wire : {DType::f16, DType::bf16})
     expect_all_right({{.count = 1003, .wire = wire},
                       {.dtype = DType::f64, .count = 1003, .wire = wire},
@@ -167,7 +167,7 @@ class Kernels : public ::testing::Test {
   trainer::CudaBackend gpu_{device(), *kernels()};
 };
 
-TEST_F(Kernels, multiply_in_all_orientations) {
+TEST_F(Kernels, MultiplyInAllOrientations) {
   constexpr std::size_t kRows = 37, kInner = 65, kColumns = 10;
   for (const bool a_t : {false, true})
     for (const bool b_t : {false, true})
@@ -177,7 +177,7 @@ TEST_F(Kernels, multiply_in_all_orientations) {
                   });
 }
 
-TEST_F(Kernels, work_element_by_element) {
+TEST_F(Kernels, WorkElementByElement) {
   for (const std::size_t count : {1, 3, 4, 1000, 100003}) {
     const auto two = [&] { return std::vector<std::vector<float>>{some(count), some(count)}; };
     expect_same(two(), [&](Backend& on, const auto& m) { on.relu({m[0], 1, count}, {m[1], 1, count}); });
@@ -205,7 +205,7 @@ TEST_F(Kernels, work_element_by_element) {
   }
 }
 
-TEST_F(Kernels, work_by_rows) {
+TEST_F(Kernels, WorkByRows) {
   for (const std::size_t rows : {0, 1, 7, 300})
     for (const std::size_t columns : {1, 10, 33, 257}) {
       expect_same({some(columns), some(rows * columns)}, [&](Backend& on, const auto& m) {

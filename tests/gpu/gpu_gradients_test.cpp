@@ -31,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, GpuGradientsBy, ::testing::Values("nccl", "st
                          [](const auto& one) { return one.param; });
 
 // Gradients are announced when the slow kernels that make them are queued; in another order on rank 1.
-TEST_P(GpuGradientsBy, average_what_is_still_being_made) {
+TEST_P(GpuGradientsBy, AverageWhatIsStillBeingMade) {
   for (const int passes : {1, 2})
     run_world(2, [&](World& world) {
       GpuGroup gpus = gpus_of(world, GetParam());
@@ -72,7 +72,7 @@ TEST_P(GpuGradientsBy, average_what_is_still_being_made) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-TEST_P(GpuGradientsBy, take_the_size_of_buckets_from_the_setting) {
+TEST_P(GpuGradientsBy, TakeTheSizeOfBucketsFromTheSetting) {
   Settings settings = Settings::from_environment();
   settings.bucket_bytes = 256 << 10;
   run_world(
@@ -87,7 +87,7 @@ TEST_P(GpuGradientsBy, take_the_size_of_buckets_from_the_setting) {
       settings);
 }
 
-TEST_P(GpuGradientsBy, sum_and_compress) {
+TEST_P(GpuGradientsBy, SumAndCompress) {
   run_world(2, [&](World& world) {
     GpuGroup gpus = gpus_of(world, GetParam());
     std::vector<float> a(100, 0.5F);
@@ -103,7 +103,7 @@ TEST_P(GpuGradientsBy, sum_and_compress) {
 
 // The kernel that makes the gradient ends only after the caller has continued and has made another collective. With
 // NCCL that collective would be behind the gradient's: a communicator has one order.
-TEST(GpuGradients, staged_let_another_collective_pass) {
+TEST(GpuGradients, StagedLetAnotherCollectivePass) {
   run_world(2, [&](World& world) {
     GpuGroup gpus = gpus_of(world, "staged");
     const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
@@ -129,7 +129,7 @@ TEST(GpuGradients, staged_let_another_collective_pass) {
   });
 }
 
-TEST_P(GpuGradientsBy, let_the_backward_pass_go_on) {
+TEST_P(GpuGradientsBy, LetTheBackwardPassGoOn) {
   run_world(2, [&](World& world) {
     GpuGroup gpus = gpus_of(world, GetParam());
     const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
@@ -150,7 +150,7 @@ TEST_P(GpuGradientsBy, let_the_backward_pass_go_on) {
   });
 }
 
-TEST_P(GpuGradientsBy, may_outlive_a_move_of_their_group) {
+TEST_P(GpuGradientsBy, MayOutliveAMoveOfTheirGroup) {
   run_world(2, [&](World& world) {
     std::optional<GpuGroup> first(gpus_of(world, GetParam()));
     std::vector<float> a(100, float(world.rank()));
@@ -165,7 +165,7 @@ TEST_P(GpuGradientsBy, may_outlive_a_move_of_their_group) {
   });
 }
 
-TEST_P(GpuGradientsBy, end_with_the_world) {
+TEST_P(GpuGradientsBy, EndWithTheWorld) {
   for (const Told& told : told_on_all_ranks(2, [&](World& world) {
          GpuGroup gpus = gpus_of(world, GetParam());
          const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
@@ -185,7 +185,7 @@ TEST_P(GpuGradientsBy, end_with_the_world) {
   }
 }
 
-TEST_P(GpuGradientsBy, are_named_on_all_ranks_if_they_are_not_announced) {
+TEST_P(GpuGradientsBy, AreNamedOnAllRanksIfTheyAreNotAnnounced) {
   for (const Told& told : told_on_all_ranks(2, [&](World& world) {
          GpuGroup gpus = gpus_of(world, GetParam());
          const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
@@ -205,7 +205,7 @@ TEST_P(GpuGradientsBy, are_named_on_all_ranks_if_they_are_not_announced) {
 }
 
 // Destroys the gradients in the middle of a step.
-TEST(GpuGradients, may_be_given_up) {
+TEST(GpuGradients, MayBeGivenUp) {
   run_world(2, [&](World& world) {
     GpuGroup gpus = gpus_of(world, "staged");
     std::vector<float> a(100), b(100);
@@ -218,7 +218,7 @@ TEST(GpuGradients, may_be_given_up) {
 }
 
 // Rank 1 comes only when rank 0 has gone.
-TEST(GpuGradients, destroyed_in_a_step_do_not_wait_for_the_other_ranks) {
+TEST(GpuGradients, DestroyedInAStepDoNotWaitForTheOtherRanks) {
   std::promise<void> gone;
   for (const Told& told : told_on_all_ranks(2, [&](World& world) {
          GpuGroup gpus = gpus_of(world, "staged");
@@ -239,7 +239,7 @@ TEST(GpuGradients, destroyed_in_a_step_do_not_wait_for_the_other_ranks) {
   }
 }
 
-TEST(GpuGradients, that_differ_are_a_mismatch) {
+TEST(GpuGradients, ThatDifferAreAMismatch) {
   for (const Told& told : told_on_all_ranks(2, [](World& world) {
          GpuGroup gpus = gpus_of(world, "staged");
          std::vector<float> a(100), b(30);
@@ -253,7 +253,7 @@ TEST(GpuGradients, that_differ_are_a_mismatch) {
   }
 }
 
-TEST(GpuGradients, misuse_is_refused) {
+TEST(GpuGradients, MisuseIsRefused) {
   run_world(1, [](World& world) {
     GpuGroup gpus = gpus_of(world, "staged");
     std::vector<float> a(100);

@@ -43,12 +43,12 @@ std::string way(int ranks, const std::function<Choice(int rank)>& choice) {
   return ways[0];
 }
 
-TEST(GpuGroup, takes_nccl_where_every_rank_has_a_gpu) {
+TEST(GpuGroup, TakesNcclWhereEveryRankHasAGpu) {
   for (const int ranks : {2, 4})
     EXPECT_EQ(way(ranks, [](int) { return Choice(); }), "nccl: NCCL 2.28.9, and a GPU for each rank");
 }
 
-TEST(GpuGroup, of_one_rank_calls_no_nccl) {
+TEST(GpuGroup, OfOneRankCallsNoNccl) {
   EXPECT_EQ(way(1, [](int) { return Choice(); }), "single: one rank, nothing travels");
   run_world(1, [](World& world) {
     GpuGroup gpus = gpus_of(world);
@@ -69,7 +69,7 @@ TEST(GpuGroup, of_one_rank_calls_no_nccl) {
 }
 
 // The order in which NCCL adds depends on hosts, sizes and transport, and it compares no results.
-TEST(GpuGroup, keeps_what_the_settings_promise) {
+TEST(GpuGroup, KeepsWhatTheSettingsPromise) {
   const Choice reproducible{.against_nccl = "ANELLO_REPRODUCIBLE=1"};
   EXPECT_EQ(way(2, [&](int) { return reproducible; }), "staged: ANELLO_REPRODUCIBLE=1, which NCCL cannot keep");
   for (const Told& told : told_on_all_ranks(2, [&](World& world) {
@@ -84,7 +84,7 @@ TEST(GpuGroup, keeps_what_the_settings_promise) {
   }
 }
 
-TEST(GpuGroup, stages_where_nccl_does_not_start) {
+TEST(GpuGroup, StagesWhereNcclDoesNotStart) {
   EXPECT_EQ(way(3,
                 [](int rank) {
                   fake::nccl_faults().refuses = rank == 1;
@@ -102,7 +102,7 @@ TEST(GpuGroup, stages_where_nccl_does_not_start) {
   EXPECT_EQ(fake::nccl_alive(), 0);
 }
 
-TEST(GpuGroup, stages_where_ranks_have_instances_of_one_gpu) {
+TEST(GpuGroup, StagesWhereRanksHaveInstancesOfOneGpu) {
   EXPECT_EQ(way(2,
                 [](int rank) {
                   fake::pretend_instance(rank);
@@ -111,12 +111,12 @@ TEST(GpuGroup, stages_where_ranks_have_instances_of_one_gpu) {
             "staged: ranks 0 and 1 share GPU fake:2 of localhost");
 }
 
-TEST(GpuGroup, stages_where_ranks_share_a_gpu) {
+TEST(GpuGroup, StagesWhereRanksShareAGpu) {
   EXPECT_EQ(way(5, [](int) { return Choice(); }), "staged: ranks 0 and 4 share GPU fake:0 of localhost");
   EXPECT_EQ(way(2, [](int) { return Choice{.device = 3}; }), "staged: ranks 0 and 1 share GPU fake:3 of localhost");
 }
 
-TEST(GpuGroup, stages_where_nccl_is_missing_or_differs) {
+TEST(GpuGroup, StagesWhereNcclIsMissingOrDiffers) {
   const auto missing = [](int rank) {
     if (rank == 1) fake::nccl_faults().missing = "no libnccl.so.2";
     return Choice();
@@ -129,7 +129,7 @@ TEST(GpuGroup, stages_where_nccl_is_missing_or_differs) {
   EXPECT_EQ(way(2, older), "staged: rank 0 has NCCL 2.28.9, rank 1 2.20.5");
 }
 
-TEST(GpuGroup, stages_where_it_is_asked_to) {
+TEST(GpuGroup, StagesWhereItIsAskedTo) {
   EXPECT_EQ(way(2, [](int) { return Choice{.backend = "staged"}; }), "staged: ANELLO_GPU_BACKEND=staged");
 }
 
@@ -142,7 +142,7 @@ void expect_refused(const std::vector<Told>& all, ErrorCode code, const std::str
   }
 }
 
-TEST(GpuGroup, refuses_what_cannot_be) {
+TEST(GpuGroup, RefusesWhatCannotBe) {
   expect_refused(told_on_all_ranks(2, [](World& world) { gpus_of(world, {.backend = "cuda"}); }),
                  ErrorCode::configuration, "ANELLO_GPU_BACKEND must be one of auto, nccl, staged, not 'cuda'");
   expect_refused(told_on_all_ranks(5, [](World& world) { gpus_of(world, {.backend = "nccl"}); }),
@@ -150,7 +150,7 @@ TEST(GpuGroup, refuses_what_cannot_be) {
 }
 
 // A failure on one rank is an error on all.
-TEST(GpuGroup, says_on_all_ranks_what_one_of_them_lacks) {
+TEST(GpuGroup, SaysOnAllRanksWhatOneOfThemLacks) {
   const auto only_rank_1 = [](World& world, const std::function<void()>& trouble, Choice choice = {}) {
     gpus_of(world, choice, [&] {
       if (world.rank() == 1) trouble();
@@ -173,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, GpuGroupBy, ::testing::Values("nccl", "staged
                          [](const auto& one) { return one.param; });
 
 // Each collective once; the tests of the two backends check all cases.
-TEST_P(GpuGroupBy, has_the_verbs_of_a_group) {
+TEST_P(GpuGroupBy, HasTheVerbsOfAGroup) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = GetParam()});
     EXPECT_EQ(gpus.backend(), GetParam());
@@ -228,7 +228,7 @@ TEST_P(GpuGroupBy, has_the_verbs_of_a_group) {
 }
 
 // NCCL launches from threads of its own, for which that handle is another stream.
-TEST_P(GpuGroupBy, refuses_the_default_stream_of_a_thread) {
+TEST_P(GpuGroupBy, RefusesTheDefaultStreamOfAThread) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = GetParam()});
     auto* const per_thread = reinterpret_cast<GpuStream>(2);
@@ -249,7 +249,7 @@ TEST_P(GpuGroupBy, refuses_the_default_stream_of_a_thread) {
 }
 
 // A graph's kernels run later, or never: what waits for them on the host cannot be captured, and says so.
-TEST_P(GpuGroupBy, captures_only_what_is_queued_whole) {
+TEST_P(GpuGroupBy, CapturesOnlyWhatIsQueuedWhole) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = GetParam()});
     const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
@@ -278,7 +278,7 @@ TEST_P(GpuGroupBy, captures_only_what_is_queued_whole) {
   });
 }
 
-TEST(GpuGroup, stages_the_calls_that_nccl_has_no_kernels_for) {
+TEST(GpuGroup, StagesTheCallsThatNcclHasNoKernelsFor) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world);
     EXPECT_EQ(gpus.backend(), "nccl");
@@ -296,7 +296,7 @@ TEST(GpuGroup, stages_the_calls_that_nccl_has_no_kernels_for) {
 }
 
 // The group's own call, after the work queued on the stream.
-TEST(GpuGroup, knows_host_memory) {
+TEST(GpuGroup, KnowsHostMemory) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world);
     fake::pretend(-1);
@@ -312,7 +312,7 @@ TEST(GpuGroup, knows_host_memory) {
 }
 
 // A thread that has never chosen a device would set up 500 MB on GPU 0, in every rank of the host.
-TEST_P(GpuGroupBy, sets_up_nothing_on_other_devices) {
+TEST_P(GpuGroupBy, SetsUpNothingOnOtherDevices) {
   fake::forget_contexts();
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = GetParam(), .device = 2 + world.rank()});
@@ -326,7 +326,7 @@ TEST_P(GpuGroupBy, sets_up_nothing_on_other_devices) {
 }
 
 // A Group would read the memory, which is a segmentation fault.
-TEST(GpuGroup, keeps_its_memory_out_of_a_groups_calls) {
+TEST(GpuGroup, KeepsItsMemoryOutOfAGroupsCalls) {
   const gpu::Device device = fake::device(1);
   gpu::keep_out_of_host_calls(device);
   run_world(2, [&](World& world) {
@@ -351,7 +351,7 @@ TEST(GpuGroup, keeps_its_memory_out_of_a_groups_calls) {
   group::tell_devices_by(nullptr);
 }
 
-TEST(GpuGroup, refuses_tensors_in_other_places) {
+TEST(GpuGroup, RefusesTensorsInOtherPlaces) {
   run_world(2, [](World& world) {
     GpuGroup gpus = gpus_of(world, {.backend = "staged"});
     fake::pretend(-1);
@@ -375,7 +375,7 @@ TEST(GpuGroup, refuses_tensors_in_other_places) {
   });
 }
 
-TEST(GpuGroup, who_synchronizes_hears_of_the_worlds_end) {
+TEST(GpuGroup, WhoSynchronizesHearsOfTheWorldsEnd) {
   const std::vector<Told> all = told_on_all_ranks(2, [](World& world) {
     fake::nccl_faults().kernels_hang = true;
     GpuGroup gpus = gpus_of(world);

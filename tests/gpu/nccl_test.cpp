@@ -55,29 +55,29 @@ class NcclInWorldsOf : public ::testing::TestWithParam<int> {
   }
 };
 
-TEST_P(NcclInWorldsOf, all_kinds) {
+TEST_P(NcclInWorldsOf, AllKinds) {
   std::vector<Exercise> all;
   for (const std::uint64_t count : {0, 1, 17, 500})
     for (const Exercise& exercise : exercises_of_all_kinds(count, GetParam() - 1)) all.push_back(exercise);
   expect_all_right(all);
 }
 
-TEST_P(NcclInWorldsOf, calls_that_are_in_progress_for_a_while) {
+TEST_P(NcclInWorldsOf, CallsThatAreInProgressForAWhile) {
   expect_all_right(exercises_of_all_kinds(100, 0), 150);
 }
 
-TEST_P(NcclInWorldsOf, all_types_and_reductions) {
+TEST_P(NcclInWorldsOf, AllTypesAndReductions) {
   expect_all_right(exercises_of_all_reductions());
 }
 
-TEST_P(NcclInWorldsOf, factors) {
+TEST_P(NcclInWorldsOf, Factors) {
   expect_all_right({{.count = 100, .prescale = 2, .postscale = 0.5},
                     {.op = Op::average, .count = 100, .postscale = 4},
                     {.kind = Kind::reduce_scatter, .count = 100, .postscale = 2},
                     {.kind = Kind::reduce_scatter, .count = 100, .uneven = true, .postscale = 2}});
 }
 
-TEST_P(NcclInWorldsOf, lists) {
+TEST_P(NcclInWorldsOf, Lists) {
   run_world(GetParam(), [&](World& world) {
     const auto on_gpu = nccl(world);
     const Stream stream = make_stream(fake::device(world.rank()));
@@ -92,7 +92,7 @@ TEST_P(NcclInWorldsOf, lists) {
   });
 }
 
-TEST_P(NcclInWorldsOf, parts_of_a_communicator) {
+TEST_P(NcclInWorldsOf, PartsOfACommunicator) {
   run_world(GetParam(), [&](World& world) {
     const auto on_gpu = nccl(world);
     const int colour = world.rank() % 2;
@@ -108,7 +108,7 @@ TEST_P(NcclInWorldsOf, parts_of_a_communicator) {
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, NcclInWorldsOf, ::testing::Values(2, 4));
 
-TEST(Nccl, transfers) {
+TEST(Nccl, Transfers) {
   run_world(2, [&](World& world) {
     for (const bool compare : {false, true}) {
       const auto on_gpu = nccl(world, kLimits, compare);
@@ -124,7 +124,7 @@ TEST(Nccl, transfers) {
   });
 }
 
-TEST(Nccl, says_what_it_cannot_do) {
+TEST(Nccl, SaysWhatItCannotDo) {
   run_world(1, [&](World& world) {
     const auto on_gpu = nccl(world);
     EXPECT_TRUE(on_gpu->can(Kind::allreduce, DType::f32, Op::average, {.prescale = 2}));
@@ -136,7 +136,7 @@ TEST(Nccl, says_what_it_cannot_do) {
 }
 
 // Another rank may have no factor; it must not wait forever.
-TEST(Nccl, a_factor_before_a_maximum_needs_kernels) {
+TEST(Nccl, AFactorBeforeAMaximumNeedsKernels) {
   for (const Told& told : told_on_all_ranks(2, [](World& world) {
          const auto on_gpu = nccl(world);
          std::vector<float> values(100, 1);
@@ -150,7 +150,7 @@ TEST(Nccl, a_factor_before_a_maximum_needs_kernels) {
   }
 }
 
-TEST(Nccl, waits_for_what_was_queued_and_is_waited_for) {
+TEST(Nccl, WaitsForWhatWasQueuedAndIsWaitedFor) {
   run_world(2, [&](World& world) { expect_the_streams_order(*nccl(world), fake::device(world.rank())); });
 }
 
@@ -199,19 +199,19 @@ void reduce_forever(World& world, Nccl& on_gpu, GpuStream stream) {
   }
 }
 
-TEST(Nccl, that_refuses_a_communicator_ends_the_world) {
+TEST(Nccl, ThatRefusesACommunicatorEndsTheWorld) {
   expect_error_on_all(end_of({.refuses = true}, kLimits, reduce_forever), ErrorCode::aborted, 1,
                       "NCCL on GPU 1: the fake refuses");
 }
 
-TEST(Nccl, that_is_never_there_is_given_up_after_the_limit) {
+TEST(Nccl, ThatIsNeverThereIsGivenUpAfterTheLimit) {
   NcclCommunicator::Limits limits;
   limits.start = milliseconds(200);
   expect_error_on_all(end_of({.never_there = true}, limits, reduce_forever), ErrorCode::aborted, 1,
                       "it took more than 200 ms");
 }
 
-TEST(Nccl, an_error_that_it_finds_by_itself_ends_the_world) {
+TEST(Nccl, AnErrorThatItFindsByItselfEndsTheWorld) {
   const int before = fake::nccl_aborted();
   const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, GpuStream stream) {
     std::vector<int> values(100, 1);
@@ -225,7 +225,7 @@ TEST(Nccl, an_error_that_it_finds_by_itself_ends_the_world) {
   EXPECT_EQ(fake::nccl_aborted() - before, 3);
 }
 
-TEST(Nccl, a_kernel_that_hangs_is_ended_after_the_limit) {
+TEST(Nccl, AKernelThatHangsIsEndedAfterTheLimit) {
   NcclCommunicator::Limits limits;
   limits.operation = milliseconds(300);
   const Ending ending = end_of({.kernels_hang = true}, limits, reduce_forever);
@@ -241,7 +241,7 @@ std::string reports_of(int ranks, const Program& program) {
   return ::testing::internal::GetCapturedStderr();
 }
 
-TEST(Nccl, a_rank_that_does_not_come_is_named) {
+TEST(Nccl, ARankThatDoesNotComeIsNamed) {
   std::atomic<bool> reported = false;
   const std::string said = reports_of(3, [&](World& world) {
     const auto on_gpu = nccl(world);
@@ -258,7 +258,7 @@ TEST(Nccl, a_rank_that_does_not_come_is_named) {
                                     "localhost has not come, and called last allreduce #0 (sum of 100 i32) 'NCCL'")));
 }
 
-TEST(Nccl, a_peer_that_does_not_come_is_named) {
+TEST(Nccl, APeerThatDoesNotComeIsNamed) {
   const std::string said = reports_of(2, [](World& world) {
     const auto on_gpu = nccl(world);
     const Stream stream = make_stream(fake::device(world.rank()));
@@ -274,7 +274,7 @@ TEST(Nccl, a_peer_that_does_not_come_is_named) {
   EXPECT_THAT(said, HasSubstr("GPU 0: NCCL recv of 100 i32 from rank 1 has waited for 0.2 s"));
 }
 
-TEST(Nccl, calls_are_recorded_and_counted) {
+TEST(Nccl, CallsAreRecordedAndCounted) {
   run_world(2, [](World& world) {
     const std::uint64_t before = world.counters().operations;
     const auto on_gpu = nccl(world);
@@ -292,7 +292,7 @@ TEST(Nccl, calls_are_recorded_and_counted) {
 
 // Its first call waits for peers to connect; meanwhile another communicator of the device, which another thread uses,
 // must be able to launch.
-TEST(Nccl, a_launch_that_waits_does_not_keep_others_back) {
+TEST(Nccl, ALaunchThatWaitsDoesNotKeepOthersBack) {
   run_world(1, [](World& world) {
     const auto quick = nccl(world);
     fake::nccl_faults().launches_hang = true;
@@ -314,7 +314,7 @@ TEST(Nccl, a_launch_that_waits_does_not_keep_others_back) {
 }
 
 // NCCL's kernels would wait for those of the dead rank; the error is the death.
-TEST(Nccl, a_rank_that_dies_frees_the_others) {
+TEST(Nccl, ARankThatDiesFreesTheOthers) {
   const std::vector<Told> told = told_on_all_ranks(3, [&](World& world) {
     if (world.rank() != 1) fake::nccl_faults().kernels_hang = true;
     const Stream stream = make_stream(fake::device(world.rank()));
@@ -334,7 +334,7 @@ TEST(Nccl, a_rank_that_dies_frees_the_others) {
   EXPECT_EQ(fake::nccl_alive(), 0);
 }
 
-TEST(Nccl, an_abort_that_does_not_come_back_is_left_behind) {
+TEST(Nccl, AnAbortThatDoesNotComeBackIsLeftBehind) {
   NcclCommunicator::Limits limits;
   limits.end = milliseconds(50);
   const auto began = std::chrono::steady_clock::now();
@@ -347,7 +347,7 @@ TEST(Nccl, an_abort_that_does_not_come_back_is_left_behind) {
   while (fake::nccl_alive() > 0) std::this_thread::sleep_for(milliseconds(10));
 }
 
-TEST(Nccl, arguments_that_differ_are_a_mismatch_where_they_are_compared) {
+TEST(Nccl, ArgumentsThatDifferAreAMismatchWhereTheyAreCompared) {
   const auto with_counts = [](World& world, Nccl& on_gpu, GpuStream stream) {
     std::vector<int> values(world.rank() == 1 ? 101 : 100, 1);
     for (;;) on_gpu.allreduce(values, values, stream, Op::sum, {});
@@ -361,7 +361,7 @@ TEST(Nccl, arguments_that_differ_are_a_mismatch_where_they_are_compared) {
   EXPECT_LT(ending.took, seconds(4));
 }
 
-TEST(Nccl, unequal_parts_that_do_not_fit_end_the_world) {
+TEST(Nccl, UnequalPartsThatDoNotFitEndTheWorld) {
   const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, GpuStream stream) {
     const std::vector<std::uint64_t> sends(3, world.rank() == 2 ? 5 : 4), expects(3, 4);
     std::vector<int> from(15), to(15);

@@ -22,7 +22,7 @@ std::unique_ptr<Nccl> nccl(World& world, const AnelloKernelTable& kernels) {
                                 NcclCommunicator::Limits{}, true);
 }
 
-TEST(PackBuffer, carries_allreduces_of_nccl) {
+TEST(PackBuffer, CarriesAllreducesOfNccl) {
   run_world(3, [](World& world) {
     const auto on_gpu = nccl(world, *anello_kernel_table());
     EXPECT_TRUE(on_gpu->can(Kind::allreduce, DType::f32, Op::max, {.wire = DType::f16, .prescale = 2}));
@@ -39,7 +39,7 @@ TEST(PackBuffer, carries_allreduces_of_nccl) {
 }
 
 // Some ranks have a factor and others do not: all must queue the same NCCL call.
-TEST(PackBuffer, multiplies_what_a_rank_gives) {
+TEST(PackBuffer, MultipliesWhatARankGives) {
   run_world(3, [](World& world) {
     const auto on_gpu = nccl(world, *anello_kernel_table());
     const Stream stream = make_stream(fake::device(world.rank()));
@@ -62,7 +62,7 @@ TEST(PackBuffer, multiplies_what_a_rank_gives) {
 }
 
 // All streams share the memory. It grows while the previous call is under way and waits for another rank.
-TEST(PackBuffer, is_used_by_one_call_at_a_time) {
+TEST(PackBuffer, IsUsedByOneCallAtATime) {
   run_world(2, [](World& world) {
     const auto on_gpu = nccl(world, *anello_kernel_table());
     const Stream streams[] = {make_stream(fake::device(world.rank())), make_stream(fake::device(world.rank()))};
@@ -82,7 +82,7 @@ TEST(PackBuffer, is_used_by_one_call_at_a_time) {
 }
 
 // NCCL's own average multiplies by 1/3 rounded to the type, which in bf16 is 0.2 % too large.
-TEST(PackBuffer, averages_of_16_bits_are_not_biased) {
+TEST(PackBuffer, AveragesOf16BitsAreNotBiased) {
   run_world(3, [](World& world) {
     const auto on_gpu = nccl(world, *anello_kernel_table());
     const Stream stream = make_stream(fake::device(world.rank()));
@@ -99,7 +99,7 @@ TEST(PackBuffer, averages_of_16_bits_are_not_biased) {
   });
 }
 
-TEST(SingleRank, copies_and_multiplies_to_the_last_element) {
+TEST(SingleRank, CopiesAndMultipliesToTheLastElement) {
   run_world(1, [](World& world) {
     SingleRank on_gpu(world, fake::device(2), anello_kernel_table());
     const Stream stream = make_stream(fake::device(2));
@@ -117,7 +117,7 @@ TEST(SingleRank, copies_and_multiplies_to_the_last_element) {
 }
 
 // A null stream is the default one of the rank's GPU, whatever the thread's current device is.
-TEST(PackBuffer, takes_the_default_stream_of_its_own_device) {
+TEST(PackBuffer, TakesTheDefaultStreamOfItsOwnDevice) {
   run_world(2, [](World& world) {
     const auto on_gpu = nccl(world, *anello_kernel_table());
     std::vector<float> values(100, 1);
@@ -129,7 +129,7 @@ TEST(PackBuffer, takes_the_default_stream_of_its_own_device) {
   });
 }
 
-TEST(PackBuffer, a_cast_that_fails_ends_the_world) {
+TEST(PackBuffer, ACastThatFailsEndsTheWorld) {
   static AnelloKernelTable broken = *anello_kernel_table();
   broken.cast = [](const AnelloPart*, std::size_t, int, int, double, GpuStream) { return 700; };
   const std::vector<Told> all = told_on_all_ranks(2, [](World& world) {

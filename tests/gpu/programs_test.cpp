@@ -21,7 +21,7 @@ Outcome run(int ranks, const std::string& plugin, const std::vector<std::string>
 }
 
 #ifdef BENCH_PROGRAM
-TEST(GpuPrograms, measure_and_check_in_device_memory) {
+TEST(GpuPrograms, MeasureAndCheckInDeviceMemory) {
   const Outcome outcome =
       run(2, FAKE_GPU_PLUGIN,
           {BENCH_PROGRAM, "--device", "cuda", "allreduce", "-b", "4", "-e", "4M", "-f", "32", "-n", "3"});
@@ -48,7 +48,7 @@ std::vector<double> figures(const std::string& out) {
 class TrainingOn : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, TrainingOn, ::testing::Values(1, 2, 4));
 
-TEST_P(TrainingOn, a_gpu_gives_the_processors_curve) {
+TEST_P(TrainingOn, AGpuGivesTheProcessorsCurve) {
   const Outcome expected = run(GetParam(), "", training("cpu"));
   const Outcome found = run(GetParam(), FAKE_GPU_PLUGIN, training("cuda"));
   EXPECT_EQ(found.code, 0) << found.err;
@@ -59,13 +59,13 @@ TEST_P(TrainingOn, a_gpu_gives_the_processors_curve) {
   for (std::size_t i = 0; i < wanted.size(); i++) EXPECT_NEAR(reached[i], wanted[i], 1e-3) << i;
 }
 
-TEST(GpuPrograms, train_with_half_precision_on_the_wire_and_clipped) {
+TEST(GpuPrograms, TrainWithHalfPrecisionOnTheWireAndClipped) {
   const Outcome outcome =
       run(2, FAKE_GPU_PLUGIN, training("cuda", {"--compression", "fp16", "--clip", "1", "--optimizer", "adam"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
 }
 
-TEST(GpuPrograms, without_the_plugins_say_what_is_missing) {
+TEST(GpuPrograms, WithoutThePluginsSayWhatIsMissing) {
   const Outcome outcome = run(2, "/nowhere/libanello_gpu.so", training("cuda"));
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("rank 0 on "), HasSubstr("GPU memory needs the plugin libanello_gpu.so"),
@@ -77,12 +77,12 @@ TEST(GpuPrograms, without_the_plugins_say_what_is_missing) {
   std::filesystem::remove(alone);
 }
 
-TEST(GpuPrograms, say_what_a_gpu_has_not) {
+TEST(GpuPrograms, SayWhatAGpuHasNot) {
   EXPECT_THAT(run(1, FAKE_GPU_PLUGIN, training("cuda", {"--compression", "fp16", "--feedback"})).err,
               HasSubstr("error_feedback is not available for gradients in GPU memory"));
 }
 
-TEST(GpuPrograms, doctor_tells_of_devices_and_of_the_way_that_ranks_take) {
+TEST(GpuPrograms, DoctorTellsOfDevicesAndOfTheWayThatRanksTake) {
   const Outcome outcome =
       testing::run({ANELLO_PROGRAM, "doctor"}, {.environment = {std::string("ANELLO_GPU_PLUGIN=") + FAKE_GPU_PLUGIN}});
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("GPU 3"), HasSubstr("fake:3"), HasSubstr("driver supports 13.0"),

@@ -40,7 +40,7 @@ class Pack {
   Scratch folder_;
 };
 
-TEST(GpuScript, goes_on_behind_a_check_that_hangs_or_fails) {
+TEST(GpuScript, GoesOnBehindACheckThatHangsOrFails) {
   const Pack pack;
   testing::Process script({"bash", (pack / "run.sh").string()},
                           {.environment = {"ANELLO_GPU_LIMIT=15", "OUT=" + (pack / "logs").string()}});

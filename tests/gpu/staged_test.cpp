@@ -32,23 +32,23 @@ class StagedInWorldsOf : public ::testing::TestWithParam<int> {
   }
 };
 
-TEST_P(StagedInWorldsOf, sizes_around_segments_and_slots) {
+TEST_P(StagedInWorldsOf, SizesAroundSegmentsAndSlots) {
   std::vector<Exercise> all;
   for (const std::uint64_t count : {0, 1, 15, 16, 17, 31, 32, 33, 48, 49, 64, 65, 500})
     for (const Exercise& exercise : exercises_of_all_kinds(count, GetParam() - 1)) all.push_back(exercise);
   expect_all_right(all);
 }
 
-TEST_P(StagedInWorldsOf, all_types_and_reductions) {
+TEST_P(StagedInWorldsOf, AllTypesAndReductions) {
   expect_all_right(exercises_of_all_reductions());
 }
 
-TEST_P(StagedInWorldsOf, wire_types_and_factors) {
+TEST_P(StagedInWorldsOf, WireTypesAndFactors) {
   expect_all_right({{.count = 100, .wire = DType::f16}, {.count = 100, .prescale = 2, .postscale = 0.5}});
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, StagedInWorldsOf, ::testing::Values(1, 2, 4));
 
-TEST(Staged, lists_and_transfers) {
+TEST(Staged, ListsAndTransfers) {
   run_world(2, [&](World& world) {
     const auto on_gpu = staged(world);
     const Stream stream = make_stream(fake::device(world.rank()));
@@ -66,7 +66,7 @@ TEST(Staged, lists_and_transfers) {
 }
 
 // The first segment of the longer tensor is as long as the only segment of the shorter.
-TEST(Staged, counts_that_differ_by_whole_segments_are_a_mismatch) {
+TEST(Staged, CountsThatDifferByWholeSegmentsAreAMismatch) {
   const std::vector<Told> told = told_on_all_ranks(2, [&](World& world) {
     const auto on_gpu = staged(world);
     std::vector<int> values(world.rank() == 0 ? 16 : 32, 1);
@@ -79,12 +79,12 @@ TEST(Staged, counts_that_differ_by_whole_segments_are_a_mismatch) {
   }
 }
 
-TEST(Staged, waits_for_what_was_queued_and_is_waited_for) {
+TEST(Staged, WaitsForWhatWasQueuedAndIsWaitedFor) {
   run_world(2, [&](World& world) { expect_the_streams_order(*staged(world), fake::device(world.rank() % 2)); });
 }
 
 // A rank that only receives copies nothing from the device, but must wait all the same.
-TEST(Staged, a_received_tensor_does_not_overtake_what_was_queued) {
+TEST(Staged, AReceivedTensorDoesNotOvertakeWhatWasQueued) {
   run_world(2, [&](World& world) {
     const auto on_gpu = staged(world);
     const Stream stream = make_stream(fake::device(world.rank()));
@@ -103,7 +103,7 @@ TEST(Staged, a_received_tensor_does_not_overtake_what_was_queued) {
   });
 }
 
-TEST(Staged, a_call_that_fails_on_the_device_ends_the_world_and_says_which) {
+TEST(Staged, ACallThatFailsOnTheDeviceEndsTheWorldAndSaysWhich) {
   for (const char* call : {"copy", "event_record", "stream_wait", "event_query"}) {
     for (const int after : {0, 7, 20}) {
       const std::vector<Told> told = told_on_all_ranks(3, [&](World& world) {
@@ -131,7 +131,7 @@ TEST(Staged, a_call_that_fails_on_the_device_ends_the_world_and_says_which) {
   }
 }
 
-TEST(Staged, a_device_that_hangs_is_given_up_after_the_limit) {
+TEST(Staged, ADeviceThatHangsIsGivenUpAfterTheLimit) {
   const auto began = std::chrono::steady_clock::now();
   const std::vector<Told> told = told_on_all_ranks(2, [&](World& world) {
     const auto on_gpu = staged(world, {kSegmentBytes, milliseconds(1000)});
@@ -149,7 +149,7 @@ TEST(Staged, a_device_that_hangs_is_given_up_after_the_limit) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-TEST(Owners, let_go_once_and_move) {
+TEST(Owners, LetGoOnceAndMove) {
   {
     Stream one = make_stream(fake::device());
     Stream two = std::move(one);
@@ -168,7 +168,7 @@ TEST(Owners, let_go_once_and_move) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
-TEST(Owners, that_cannot_be_made_say_why) {
+TEST(Owners, ThatCannotBeMadeSayWhy) {
   fake::fail("pinned_create");
   try {
     make_pinned(fake::device(1), 100);

@@ -20,7 +20,7 @@ std::vector<std::uint64_t> tried(BucketTuner& tuner, Took took) {
   return all;
 }
 
-TEST(BucketTuner, tries_sizes_in_turn_and_keeps_the_fastest) {
+TEST(BucketTuner, TriesSizesInTurnAndKeepsTheFastest) {
   BucketTuner tuner(3 * kMiB);
   const auto all = tried(tuner, [](std::uint64_t bytes, std::size_t) { return milliseconds(bytes == kMiB ? 5 : 7); });
   ASSERT_EQ(all.size(), 18u);
@@ -30,7 +30,7 @@ TEST(BucketTuner, tries_sizes_in_turn_and_keeps_the_fastest) {
   EXPECT_EQ(tuner.fastest(), kMiB);
 }
 
-TEST(BucketTuner, the_first_of_each_and_what_happens_now_and_then_do_not_count) {
+TEST(BucketTuner, TheFirstOfEachAndWhatHappensNowAndThenDoNotCount) {
   BucketTuner tuner(kMiB);
   tried(tuner, [](std::uint64_t bytes, std::size_t step) {
     const bool large = bytes == kMiB;
@@ -41,7 +41,7 @@ TEST(BucketTuner, the_first_of_each_and_what_happens_now_and_then_do_not_count) 
   EXPECT_EQ(tuner.fastest(), 256 * kKiB);
 }
 
-TEST(BucketTuner, little_is_one_bucket) {
+TEST(BucketTuner, LittleIsOneBucket) {
   BucketTuner tuner(10);
   EXPECT_EQ(tuner.candidate(), 256 * kKiB);
   BucketTuner whole(kMiB);

@@ -15,14 +15,14 @@ struct Sizes {
   void add(std::uint64_t count, DType dtype = DType::f32) { tensors.emplace_back(nullptr, count, dtype); }
 };
 
-TEST(Buckets, follow_the_order_and_are_full_at_their_most) {
+TEST(Buckets, FollowTheOrderAndAreFullAtTheirMost) {
   Sizes sizes;
   for (const std::uint64_t count : {10, 20, 30}) sizes.add(count);
   EXPECT_THAT(make_buckets(sizes.tensors, std::vector<std::uint32_t>{2, 1, 0}, 200),
               ElementsAre(Bucket{{2, 0, 30}, {1, 0, 20}}, Bucket{{0, 0, 10}}));
 }
 
-TEST(Buckets, hold_half_of_what_is_left_at_the_end_but_no_less_than_is_worthwhile) {
+TEST(Buckets, HoldHalfOfWhatIsLeftAtTheEndButNoLessThanIsWorthwhile) {
   constexpr std::uint64_t kMin = kWorthwhileBucketBytes / 4;
   Sizes sizes;
   for (const std::uint64_t count : {kMin, 12 * kMin}) sizes.add(count);
@@ -33,21 +33,21 @@ TEST(Buckets, hold_half_of_what_is_left_at_the_end_but_no_less_than_is_worthwhil
                   Bucket{{0, 3 * kMin / 4, kMin / 4}}));
 }
 
-TEST(Buckets, a_large_gradient_is_split) {
+TEST(Buckets, ALargeGradientIsSplit) {
   Sizes sizes;
   for (const std::uint64_t count : {10, 100}) sizes.add(count);
   EXPECT_THAT(make_buckets(sizes.tensors, std::vector<std::uint32_t>{0, 1}, 160),
               ElementsAre(Bucket{{0, 0, 10}, {1, 0, 30}}, Bucket{{1, 30, 40}}, Bucket{{1, 70, 30}}));
 }
 
-TEST(Buckets, have_one_type_each_and_come_as_their_last_gradient_does) {
+TEST(Buckets, HaveOneTypeEachAndComeAsTheirLastGradientDoes) {
   Sizes sizes;
   for (const DType dtype : {DType::f32, DType::f64, DType::f32, DType::bf16, DType::f64}) sizes.add(10, dtype);
   EXPECT_THAT(make_buckets(sizes.tensors, std::vector<std::uint32_t>{0, 1, 2, 3, 4}, 1000),
               ElementsAre(Bucket{{0, 0, 10}, {2, 0, 10}}, Bucket{{3, 0, 10}}, Bucket{{1, 0, 10}, {4, 0, 10}}));
 }
 
-TEST(Buckets, of_nothing_are_none) {
+TEST(Buckets, OfNothingAreNone) {
   Sizes sizes;
   EXPECT_TRUE(make_buckets(sizes.tensors, {}, 100).empty());
   sizes.add(0);
@@ -55,7 +55,7 @@ TEST(Buckets, of_nothing_are_none) {
 }
 
 // Whatever is drawn: every element is in one bucket, none has two types or is too large.
-TEST(Buckets, have_every_element_once) {
+TEST(Buckets, HaveEveryElementOnce) {
   for (const std::uint64_t seed : seeds(300)) {
     SCOPED_TRACE(replay(seed));
     Random random(seed);

@@ -23,7 +23,7 @@ std::string refusal(const std::function<void()>& body) {
   return "none";
 }
 
-TEST(GradientErrors, announced_at_the_wrong_time_are_named_and_the_step_goes_on) {
+TEST(GradientErrors, AnnouncedAtTheWrongTimeAreNamedAndTheStepGoesOn) {
   with_ranks(2, [](World& world) {
     Model model(world.rank(), {10, 20});
     Gradients gradients(world, model.gradients());
@@ -43,7 +43,7 @@ TEST(GradientErrors, announced_at_the_wrong_time_are_named_and_the_step_goes_on)
 }
 
 // Every rank throws the same error, and the world can still be used.
-TEST(GradientErrors, that_differ_between_ranks_are_named) {
+TEST(GradientErrors, ThatDifferBetweenRanksAreNamed) {
   struct Odd {
     Gradient gradient;
     GradientOptions options;
@@ -86,7 +86,7 @@ TEST(GradientErrors, that_differ_between_ranks_are_named) {
 }
 
 // Rank 1 forgets two of three; the others wait for a bucket that rank 1 never sends.
-TEST(GradientErrors, that_are_not_announced_are_named_on_all_ranks) {
+TEST(GradientErrors, ThatAreNotAnnouncedAreNamedOnAllRanks) {
   for (const std::int64_t bucket_bytes : {4, 1 << 20}) {
     const auto told = told_on_all_ranks(3, [&](World& world) {
       Model model(world.rank(), {10, 20, 30});
@@ -110,7 +110,7 @@ TEST(GradientErrors, that_are_not_announced_are_named_on_all_ranks) {
 }
 
 // An exception between ready() and finish() destroys the Gradients, and the memory after them.
-TEST(GradientErrors, destroyed_in_a_step_do_not_use_the_memory_any_more) {
+TEST(GradientErrors, DestroyedInAStepDoNotUseTheMemoryAnyMore) {
   using Combine = GradientOptions::Combine;
   for (const Combine combine : {Combine::average, Combine::weighted}) {
     std::promise<void> gone, ended;
@@ -146,7 +146,7 @@ TEST(GradientErrors, destroyed_in_a_step_do_not_use_the_memory_any_more) {
   }
 }
 
-TEST(GradientErrors, that_are_announced_in_too_few_passes_are_named) {
+TEST(GradientErrors, ThatAreAnnouncedInTooFewPassesAreNamed) {
   run_world(1, [](World& world) {
     Model model(0, std::vector<std::size_t>(12, 3));
     Gradients gradients(world, model.gradients(), {.accumulation_passes = 2});
@@ -161,7 +161,7 @@ TEST(GradientErrors, that_are_announced_in_too_few_passes_are_named) {
   });
 }
 
-TEST(GradientErrors, that_cannot_be_are_refused) {
+TEST(GradientErrors, ThatCannotBeAreRefused) {
   run_world(1, [](World& world) {
     std::vector<float> values(6);
     std::vector<int> whole(6);

@@ -21,7 +21,7 @@ using Combine = GradientOptions::Combine;
 class GradientsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, GradientsOf, testing::Values(1, 2, 3, 4));
 
-TEST_P(GradientsOf, are_averaged) {
+TEST_P(GradientsOf, AreAveraged) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), kSizes);
     Gradients gradients(world, model.gradients(), {.bucket_bytes = 1500});
@@ -43,7 +43,7 @@ TEST_P(GradientsOf, are_averaged) {
 }
 
 // In another order in every step and on every rank.
-TEST_P(GradientsOf, may_become_ready_in_any_order) {
+TEST_P(GradientsOf, MayBecomeReadyInAnyOrder) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), kSizes);
     Gradients gradients(world, model.gradients(), {.bucket_bytes = 2000});
@@ -64,7 +64,7 @@ TEST_P(GradientsOf, may_become_ready_in_any_order) {
   });
 }
 
-TEST_P(GradientsOf, are_multiplied_and_added_if_so_wanted) {
+TEST_P(GradientsOf, AreMultipliedAndAddedIfSoWanted) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), kSizes);
     Gradients gradients(world, model.gradients(), {.combine = Combine::sum});
@@ -76,7 +76,7 @@ TEST_P(GradientsOf, are_multiplied_and_added_if_so_wanted) {
 }
 
 // A last batch of 3 samples on rank 0 and none on rank 1.
-TEST_P(GradientsOf, are_weighted_by_samples) {
+TEST_P(GradientsOf, AreWeightedBySamples) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), kSizes);
     Gradients gradients(world, model.gradients(), {.combine = Combine::weighted});
@@ -100,7 +100,7 @@ TEST_P(GradientsOf, are_weighted_by_samples) {
   });
 }
 
-TEST_P(GradientsOf, of_several_passes_are_announced_as_often) {
+TEST_P(GradientsOf, OfSeveralPassesAreAnnouncedAsOften) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), {10, 20});
     Gradients gradients(world, model.gradients(), {.accumulation_passes = 3});
@@ -119,7 +119,7 @@ TEST_P(GradientsOf, of_several_passes_are_announced_as_often) {
 }
 
 // The norm is that of the average, as a single rank would compute it.
-TEST_P(GradientsOf, are_scaled_down_to_the_norm) {
+TEST_P(GradientsOf, AreScaledDownToTheNorm) {
   with_ranks(GetParam(), [](World& world) {
     for (const std::int64_t bucket_bytes : {100, 3000, 1 << 20}) {
       Model model(world.rank(), kSizes);
@@ -140,7 +140,7 @@ TEST_P(GradientsOf, are_scaled_down_to_the_norm) {
   });
 }
 
-TEST_P(GradientsOf, below_the_norm_stay_as_they_are) {
+TEST_P(GradientsOf, BelowTheNormStayAsTheyAre) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), {10});
     Gradients gradients(world, model.gradients(), {.max_norm = 1000});
@@ -152,7 +152,7 @@ TEST_P(GradientsOf, below_the_norm_stay_as_they_are) {
 }
 
 // Only rank 0 uses the second of three, and no rank the last.
-TEST_P(GradientsOf, that_are_not_used_count_as_zero) {
+TEST_P(GradientsOf, ThatAreNotUsedCountAsZero) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), {10, 20, 30});
     Gradients gradients(world, model.gradients(), {.unannounced = GradientOptions::Unannounced::zero});
@@ -170,7 +170,7 @@ TEST_P(GradientsOf, that_are_not_used_count_as_zero) {
   });
 }
 
-TEST_P(GradientsOf, travel_beside_what_else_the_world_does) {
+TEST_P(GradientsOf, TravelBesideWhatElseTheWorldDoes) {
   with_ranks(GetParam(), [](World& world) {
     Model model(world.rank(), kSizes);
     Gradients gradients(world, model.gradients(), {.bucket_bytes = 500});
@@ -189,7 +189,7 @@ TEST_P(GradientsOf, travel_beside_what_else_the_world_does) {
   });
 }
 
-TEST(Gradients, follow_the_order_of_rank_0_after_the_first_step) {
+TEST(Gradients, FollowTheOrderOfRank0AfterTheFirstStep) {
   with_ranks(2, [](World& world) {
     Model model(world.rank(), {10, 10, 10, 10});
     Gradients gradients(world, model.gradients(), {.bucket_bytes = 80});
@@ -206,7 +206,7 @@ TEST(Gradients, follow_the_order_of_rank_0_after_the_first_step) {
 }
 
 // Steps take a different time on each rank; all ranks must take the size that rank 0 found.
-TEST(Gradients, may_try_sizes_of_buckets_and_agree_on_one) {
+TEST(Gradients, MayTrySizesOfBucketsAndAgreeOnOne) {
   with_ranks(3, [](World& world) {
     Model model(world.rank(), {400'000, 600'000, 10});
     Gradients gradients(world, model.gradients(), {.tune_buckets = true});
@@ -232,7 +232,7 @@ TEST(Gradients, may_try_sizes_of_buckets_and_agree_on_one) {
 }
 
 // The first bucket is done before the last gradient is ready.
-TEST(Gradients, travel_while_others_are_still_made) {
+TEST(Gradients, TravelWhileOthersAreStillMade) {
   with_ranks(2, [](World& world) {
     Model model(world.rank(), {1000, 1000});
     Gradients gradients(world, model.gradients(), {.bucket_bytes = 4000});
@@ -250,7 +250,7 @@ TEST(Gradients, travel_while_others_are_still_made) {
 }
 
 // A rank that dies in the middle of a step.
-TEST(Gradients, fail_with_their_world) {
+TEST(Gradients, FailWithTheirWorld) {
   const auto told = told_on_all_ranks(3, [](World& world) {
     Model model(world.rank(), kSizes);
     Gradients gradients(world, model.gradients(), {.bucket_bytes = 500});
@@ -271,7 +271,7 @@ TEST(Gradients, fail_with_their_world) {
 }
 
 // Gradients so small that f16 rounds them to nothing: with feedback they add up until they count.
-TEST(Gradients, that_rounding_loses_come_back_by_feedback) {
+TEST(Gradients, ThatRoundingLosesComeBackByFeedback) {
   for (const bool feedback : {false, true})
     with_ranks(2, [feedback](World& world) {
       constexpr float kTiny = 1e-8F;  // the smallest number of f16 is 6e-8
@@ -299,7 +299,7 @@ TEST(Gradients, that_rounding_loses_come_back_by_feedback) {
 }
 
 // In one step one rank has a gradient that 16 bits cannot hold: the next step is as if it had not been.
-TEST(Gradients, that_are_not_finite_do_not_come_back_by_feedback) {
+TEST(Gradients, ThatAreNotFiniteDoNotComeBackByFeedback) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const auto& [wire, wrong] : std::vector<std::pair<DType, float>>{
            {DType::f16, 1e6F}, {DType::f16, -kInfinity}, {DType::f16, NAN}, {DType::bf16, 3.4e38F}, {DType::bf16, NAN}})

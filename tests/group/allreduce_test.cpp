@@ -56,7 +56,7 @@ class InWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, InWorldsOf, testing::ValuesIn(world_sizes()));
 
 // Counts around the number of ranks, and some that are not small; with small buffers and without.
-TEST_P(InWorldsOf, every_algorithm_is_right) {
+TEST_P(InWorldsOf, EveryAlgorithmIsRight) {
   const auto n = std::uint64_t(GetParam());
   std::size_t combination = 0;
   for (const std::string& algorithm : kAlgorithms)
@@ -75,7 +75,7 @@ TEST_P(InWorldsOf, every_algorithm_is_right) {
     }
 }
 
-TEST_P(InWorldsOf, memory_that_peers_can_map) {
+TEST_P(InWorldsOf, MemoryThatPeersCanMap) {
   // Within a slab and beyond one; under sanitizers, where elements are dear, beyond one.
   const std::vector<std::uint64_t> counts =
       kSlowdown > 1 ? std::vector<std::uint64_t>{70'003} : std::vector<std::uint64_t>{30'011, 100'003};
@@ -91,7 +91,7 @@ TEST_P(InWorldsOf, memory_that_peers_can_map) {
 }
 
 // The sum does not fit f16.
-TEST_P(InWorldsOf, an_average_in_f16_overflows_only_if_the_mean_does) {
+TEST_P(InWorldsOf, AnAverageInF16OverflowsOnlyIfTheMeanDoes) {
   run_world(GetParam(), [](World& world) {
     constexpr float kEach = 40'000, kNear = kEach / 256;
     for (const std::string& algorithm : kAlgorithms) {
@@ -110,7 +110,7 @@ TEST_P(InWorldsOf, an_average_in_f16_overflows_only_if_the_mean_does) {
   });
 }
 
-TEST(Allreduce, every_type_with_every_reduction) {
+TEST(Allreduce, EveryTypeWithEveryReduction) {
   run_world(3, [](World& world) {
     for (std::size_t k = 0; k < kReductions.size(); k++)
       for (const bool in_place : {false, true}) {
@@ -121,7 +121,7 @@ TEST(Allreduce, every_type_with_every_reduction) {
   });
 }
 
-TEST(Allreduce, a_million_elements) {
+TEST(Allreduce, AMillionElements) {
   for (const int ranks : {2, 3, 4, 7})
     for (const int buffer_bytes : {0, 65536}) {
       if (ranks != 3 && (kSlowdown > 1 || buffer_bytes > 0)) continue;
@@ -135,7 +135,7 @@ TEST(Allreduce, a_million_elements) {
     }
 }
 
-TEST(Allreduce, takes_the_algorithm_of_the_call) {
+TEST(Allreduce, TakesTheAlgorithmOfTheCall) {
   run_world(3, [](World& world) {
     constexpr std::array<std::optional<std::int64_t>, 5> kSlabs = {std::nullopt, 0, 3000, 1LL << 40, std::nullopt};
     std::vector<std::string> given = kAlgorithms;
@@ -149,7 +149,7 @@ TEST(Allreduce, takes_the_algorithm_of_the_call) {
   });
 }
 
-TEST(Allreduce, elements_travel_in_16_bits) {
+TEST(Allreduce, ElementsTravelIn16Bits) {
   for (const DType dtype : {DType::f32, DType::f64})
     for (const DType wire : {DType::f16, DType::bf16})
       for (const bool in_place : {false, true})
@@ -167,7 +167,7 @@ TEST(Allreduce, elements_travel_in_16_bits) {
               with("auto", count == 100 ? kSmallBuffers : 0));
 }
 
-TEST(Allreduce, over_several_connections) {
+TEST(Allreduce, OverSeveralConnections) {
   for (const int connections : {2, 7}) {
     Settings settings = with("auto", kSmallBuffers);
     settings.transport = "tcp";
@@ -184,7 +184,7 @@ TEST(Allreduce, over_several_connections) {
   }
 }
 
-TEST(Allreduce, slabs_follow_each_other) {
+TEST(Allreduce, SlabsFollowEachOther) {
   for (const std::string& algorithm : kAlgorithms)
     run_world(
         4,
@@ -196,7 +196,7 @@ TEST(Allreduce, slabs_follow_each_other) {
 }
 
 // Their sum depends on the order, so equal bits mean that all ranks have the same one.
-TEST(Allreduce, floats_have_equal_bits_on_all_ranks_and_in_every_run) {
+TEST(Allreduce, FloatsHaveEqualBitsOnAllRanksAndInEveryRun) {
   for (const int ranks : {2, 4, 7})
     for (const std::string& algorithm : kAlgorithms) {
       std::mutex mutex;
@@ -217,7 +217,7 @@ TEST(Allreduce, floats_have_equal_bits_on_all_ranks_and_in_every_run) {
     }
 }
 
-TEST(Allreduce, a_nan_of_any_rank_wins_min_and_max) {
+TEST(Allreduce, ANanOfAnyRankWinsMinAndMax) {
   run_world(4, [](World& world) {
     for (int owner = 0; owner < 4; owner++)
       for (const Op op : {Op::min, Op::max}) {
@@ -229,12 +229,12 @@ TEST(Allreduce, a_nan_of_any_rank_wins_min_and_max) {
   });
 }
 
-TEST(Allreduce, average_of_one_number) {
+TEST(Allreduce, AverageOfOneNumber) {
   for (const int ranks : {1, 2, 5})
     run_world(ranks, [&](World& world) { EXPECT_EQ(world.average(double(world.rank())), (ranks - 1) / 2.0); });
 }
 
-TEST(Allreduce, integers_wrap_and_averages_truncate) {
+TEST(Allreduce, IntegersWrapAndAveragesTruncate) {
   run_world(3, [](World& world) {
     std::vector<std::uint8_t> wrap = {200};
     world.allreduce(wrap);
@@ -246,7 +246,7 @@ TEST(Allreduce, integers_wrap_and_averages_truncate) {
 }
 
 // Each call has a plan of its own; old ones are forgotten.
-TEST(Allreduce, more_shapes_than_are_remembered) {
+TEST(Allreduce, MoreShapesThanAreRemembered) {
   run_world(2, [](World& world) {
     for (std::uint64_t count = 1; count <= 1100; count++) {
       std::vector<std::uint8_t> data(count, 1);
@@ -257,7 +257,7 @@ TEST(Allreduce, more_shapes_than_are_remembered) {
   });
 }
 
-TEST(Allreduce, an_unknown_algorithm_is_refused_with_those_there_are) {
+TEST(Allreduce, AnUnknownAlgorithmIsRefusedWithThoseThereAre) {
   try {
     run_world(
         2, [](World&) {}, with("rings"));
@@ -269,7 +269,7 @@ TEST(Allreduce, an_unknown_algorithm_is_refused_with_those_there_are) {
 }
 
 // The shorter ways to call it.
-TEST(Allreduce, of_numbers_of_lists_and_with_options_only) {
+TEST(Allreduce, OfNumbersOfListsAndWithOptionsOnly) {
   run_world(3, [](World& world) {
     EXPECT_EQ(world.sum(world.rank() + 1), 6);
     EXPECT_EQ(world.max(double(world.rank())), 2.0);

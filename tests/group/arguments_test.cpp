@@ -33,7 +33,7 @@ std::span<T> ones(std::size_t count) {
   return all.emplace_back(count, T(1));
 }
 
-TEST(Arguments, null_pointers) {
+TEST(Arguments, NullPointers) {
   const Tensor nothing(nullptr, 10, DType::f32);
   expect_refused([&](World& w) { w.allreduce(nothing); }, "allreduce: the input is a null pointer with 10 elements");
   expect_refused([&](World& w) { w.allreduce(ones(10), nothing); }, "the output is a null pointer with 10 elements");
@@ -42,7 +42,7 @@ TEST(Arguments, null_pointers) {
   expect_refused([&](World& w) { w.reduce_scatter(nothing, ones(5)); }, "reduce_scatter: the input is a null");
 }
 
-TEST(Arguments, reductions_that_a_type_has_not) {
+TEST(Arguments, ReductionsThatATypeHasNot) {
   expect_refused([](World& w) { w.allreduce(ones(10), Op::bit_or); },
                  "allreduce: there is no bit_or of f32; the bitwise reductions are for integers");
   expect_refused(
@@ -53,14 +53,14 @@ TEST(Arguments, reductions_that_a_type_has_not) {
       "reduce: there is no average of bool; take sum for any, product for all");
 }
 
-TEST(Arguments, algorithms_that_there_are_not) {
+TEST(Arguments, AlgorithmsThatThereAreNot) {
   expect_refused([](World& w) { w.allreduce(ones(10), Op::sum, {.algorithm = "rong"}); },
                  "algorithm must be one of auto, ring");
   expect_refused([](World& w) { w.allreduce(ones(10), Op::sum, {.slab_bytes = -1}); },
                  "allreduce: slab_bytes must be 0 (the whole buffer at once) or positive, not -1");
 }
 
-TEST(Arguments, roots_and_what_only_they_have) {
+TEST(Arguments, RootsAndWhatOnlyTheyHave) {
   expect_refused([](World& w) { w.reduce(ones(10), 2); }, "reduce: root 2 is not one of 2 ranks");
   expect_refused([](World& w) { w.gather(ones(10), ones(20), -1); }, "gather: root -1 is not one of 2 ranks");
   expect_refused([](World& w) { w.scatter(ones(20), ones(10), 2); }, "scatter: root 2 is not one of 2 ranks");
@@ -72,7 +72,7 @@ TEST(Arguments, roots_and_what_only_they_have) {
                  "scatter: the input has 19 elements, not 2 times the output's 10");
 }
 
-TEST(Arguments, types_that_cannot_travel) {
+TEST(Arguments, TypesThatCannotTravel) {
   expect_refused([](World& w) { w.allreduce(ones<int>(10), Op::sum, {.wire = DType::f16}); },
                  "allreduce: i32 cannot travel as f16; f32 and f64 can as f16 and bf16");
   expect_refused([](World& w) { w.allreduce(ones(10), Op::sum, {.wire = DType::f64}); }, "f32 cannot travel as f64");
@@ -80,7 +80,7 @@ TEST(Arguments, types_that_cannot_travel) {
                  "reduce_scatter: algorithm must be empty");
 }
 
-TEST(Arguments, counts_that_do_not_fit) {
+TEST(Arguments, CountsThatDoNotFit) {
   expect_refused([](World& w) { w.allreduce(ones(10), ones(11)); },
                  "allreduce: the input has 10 elements but the output 11");
   expect_refused([](World& w) { w.allgather(ones(10), ones(19)); },
@@ -89,7 +89,7 @@ TEST(Arguments, counts_that_do_not_fit) {
                  "reduce_scatter: the input has 19 elements, not 2 times the output's 10");
 }
 
-TEST(Arguments, counts_of_parts_that_do_not_fit) {
+TEST(Arguments, CountsOfPartsThatDoNotFit) {
   const std::vector<std::uint64_t> three = {1, 2, 3}, equal = {5, 5}, vast = {std::uint64_t(1) << 63, 5};
   expect_refused([&](World& w) { w.allgather(ones(5), ones(10), {.counts = three}); },
                  "allgather: there are 3 counts for 2 ranks");
@@ -109,7 +109,7 @@ TEST(Arguments, counts_of_parts_that_do_not_fit) {
                  "allreduce: counts are for allgather, gather, scatter and reduce_scatter");
 }
 
-TEST(Arguments, what_all_to_all_cannot_divide) {
+TEST(Arguments, WhatAllToAllCannotDivide) {
   const std::vector<std::uint64_t> equal = {5, 5}, other = {4, 6}, three = {1, 2, 3};
   expect_refused([](World& w) { w.alltoall(ones(3), ones(3)); },
                  "alltoall: the 3 elements cannot be divided among 2 ranks");
@@ -128,7 +128,7 @@ TEST(Arguments, what_all_to_all_cannot_divide) {
                  "alltoall: this rank sends 5 elements to itself, but expects ");
 }
 
-TEST(Arguments, factors_that_are_none) {
+TEST(Arguments, FactorsThatAreNone) {
   expect_refused([](World& w) { w.allreduce(ones<int>(3), Op::sum, {.prescale = 2}); },
                  "allreduce: a prescale is for floats, not for i32");
   expect_refused([](World& w) { w.reduce(ones(3), 0, Op::sum, {.postscale = 1 / 0.0}); },
@@ -136,7 +136,7 @@ TEST(Arguments, factors_that_are_none) {
 }
 
 // Products of counts that are a multiple of 2^64 must not be taken for zero.
-TEST(Arguments, counts_beyond_memory) {
+TEST(Arguments, CountsBeyondMemory) {
   std::byte byte{};
   constexpr std::size_t kHalf = std::size_t(1) << 63;
   const Tensor vast(&byte, kHalf, DType::u8), none(&byte, 0, DType::u8);
@@ -147,7 +147,7 @@ TEST(Arguments, counts_beyond_memory) {
   expect_refused([&](World& w) { w.broadcast(wide, 0); }, "2305843009213693952 elements");
 }
 
-TEST(Arguments, dtypes_that_differ_or_are_none) {
+TEST(Arguments, DtypesThatDifferOrAreNone) {
   std::vector<double> doubles(10);
   expect_refused([&](World& w) { w.allreduce(ones(10), doubles); },
                  "allreduce: the input is f32 but the output is f64");
@@ -160,7 +160,7 @@ TEST(Arguments, dtypes_that_differ_or_are_none) {
   expect_refused([&](World& w) { w.broadcast(mixed, 0); }, "broadcast: the list has both f32 and f64");
 }
 
-TEST(Arguments, roots_that_are_no_rank) {
+TEST(Arguments, RootsThatAreNoRank) {
   std::vector<float> data(10);
   expect_refused([&](World& w) { w.broadcast(data, 2); }, "broadcast: root 2 is not one of 2 ranks");
   expect_refused([&](World& w) { w.broadcast(data, -1); }, "broadcast: root -1 is not one of 2 ranks");
@@ -168,7 +168,7 @@ TEST(Arguments, roots_that_are_no_rank) {
 }
 
 // Each rank has its own memory.
-TEST(Arguments, overlap_that_is_not_in_place) {
+TEST(Arguments, OverlapThatIsNotInPlace) {
   constexpr const char* kWhy = "input and output overlap without being in place";
   const auto part = [](std::vector<float>& v, std::size_t from, std::size_t count) {
     return std::span(v).subspan(from, count);
@@ -199,7 +199,7 @@ TEST(Arguments, overlap_that_is_not_in_place) {
       kWhy);
 }
 
-TEST(Arguments, memory_that_touches_does_not_overlap) {
+TEST(Arguments, MemoryThatTouchesDoesNotOverlap) {
   run_world(2, [](World& world) {
     std::vector<float> v(40, 1.F);
     world.allreduce(std::span(v).first(10), std::span(v).subspan(10, 10));
@@ -211,7 +211,7 @@ TEST(Arguments, memory_that_touches_does_not_overlap) {
   });
 }
 
-TEST(Arguments, only_the_rank_that_is_wrong_is_told_and_the_others_wait_for_it) {
+TEST(Arguments, OnlyTheRankThatIsWrongIsToldAndTheOthersWaitForIt) {
   run_world(3, [](World& world) {
     std::vector<float> data(10, 1.F);
     if (world.rank() == 1) {
@@ -222,7 +222,7 @@ TEST(Arguments, only_the_rank_that_is_wrong_is_told_and_the_others_wait_for_it) 
   });
 }
 
-TEST(Arguments, a_world_needs_a_rank) {
+TEST(Arguments, AWorldNeedsARank) {
   EXPECT_THROW(run_world(0, [](World&) {}), Error);
   EXPECT_THROW(run_world(-1, [](World&) {}), Error);
 }

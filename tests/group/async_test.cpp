@@ -22,7 +22,7 @@ class AsyncInWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, AsyncInWorldsOf, testing::Values(1, 2, 3, 4, 7));
 
 // All kinds, waited for in any order, blocking calls in between.
-TEST_P(AsyncInWorldsOf, any_work_mixes_with_calls_that_block) {
+TEST_P(AsyncInWorldsOf, AnyWorkMixesWithCallsThatBlock) {
   run_world(GetParam(), [](World& world) {
     Random random(7), own(std::uint64_t(world.rank()) + 100);
     std::vector<Started> started;
@@ -46,7 +46,7 @@ TEST_P(AsyncInWorldsOf, any_work_mixes_with_calls_that_block) {
 }
 
 // The others need this rank's part while it computes.
-TEST_P(AsyncInWorldsOf, goes_on_without_help) {
+TEST_P(AsyncInWorldsOf, GoesOnWithoutHelp) {
   run_world(GetParam(), [](World& world) {
     Started first(world, {.count = 100'000}), second(world, {.kind = Kind::allgather, .count = 1000});
     const auto began = std::chrono::steady_clock::now();
@@ -59,7 +59,7 @@ TEST_P(AsyncInWorldsOf, goes_on_without_help) {
   });
 }
 
-TEST_P(AsyncInWorldsOf, ten_thousand_at_once_end_in_order) {
+TEST_P(AsyncInWorldsOf, TenThousandAtOnceEndInOrder) {
   constexpr int kMany = 10'000;
   run_world(GetParam(), [](World& world) {
     std::vector<std::vector<std::int64_t>> values(kMany);
@@ -85,7 +85,7 @@ TEST_P(AsyncInWorldsOf, ten_thousand_at_once_end_in_order) {
   });
 }
 
-TEST(Async, wait_for_gives_up_in_time) {
+TEST(Async, WaitForGivesUpInTime) {
   run_world(2, [](World& world) {
     std::vector<float> values(10, 1.F);
     if (world.rank() == 1) {
@@ -106,7 +106,7 @@ TEST(Async, wait_for_gives_up_in_time) {
   });
 }
 
-TEST(Async, wait_for_the_longest_time_waits) {
+TEST(Async, WaitForTheLongestTimeWaits) {
   run_world(2, [](World& world) {
     std::vector<float> values(10, 1.F);
     if (world.rank() == 1) std::this_thread::sleep_for(milliseconds(50));
@@ -116,7 +116,7 @@ TEST(Async, wait_for_the_longest_time_waits) {
   });
 }
 
-TEST(Async, wait_all_waits_for_all) {
+TEST(Async, WaitAllWaitsForAll) {
   run_world(2, [](World& world) {
     std::vector<std::vector<float>> values(5, std::vector<float>(100'000, 1.F));
     std::vector<Work> works(1);  // the first one refers to no operation
@@ -128,7 +128,7 @@ TEST(Async, wait_all_waits_for_all) {
   });
 }
 
-TEST(Async, wait_all_throws_the_first_error_in_the_order_of_the_list) {
+TEST(Async, WaitAllThrowsTheFirstErrorInTheOrderOfTheList) {
   std::atomic<bool> started = false;  // rank 0 is done with the first and has started the others
   run_world(2, [&](World& world) {
     std::vector<float> a(10), b(10), c(10);
@@ -154,7 +154,7 @@ TEST(Async, wait_all_throws_the_first_error_in_the_order_of_the_list) {
 }
 
 // From several threads at once, each waiting for its own.
-TEST(Async, threads_share_a_world) {
+TEST(Async, ThreadsShareAWorld) {
   run_world(3, [](World& world) {
     constexpr int kThreads = 4, kEach = 50;
     std::vector<Started> started;
@@ -170,7 +170,7 @@ TEST(Async, threads_share_a_world) {
 }
 
 // Whoever waited drove what came before; what comes after goes on when nobody waits any more.
-TEST(Async, goes_on_when_all_who_waited_have_gone) {
+TEST(Async, GoesOnWhenAllWhoWaitedHaveGone) {
   run_world(2, [](World& world) {
     std::vector<std::vector<float>> values(4, std::vector<float>(500));
     for (int round = 0; round < 300 / kSlowdown; round++) {
@@ -188,7 +188,7 @@ TEST(Async, goes_on_when_all_who_waited_have_gone) {
   });
 }
 
-TEST(Async, a_callback_may_start_work_but_not_wait) {
+TEST(Async, ACallbackMayStartWorkButNotWait) {
   run_world(2, [](World& world) {
     std::vector<float> first(10, 1.F), second(10, 1.F);
     std::atomic<bool> refused = false, over = false;
@@ -214,7 +214,7 @@ TEST(Async, a_callback_may_start_work_but_not_wait) {
   });
 }
 
-TEST(Async, wrong_arguments_are_refused_at_once) {
+TEST(Async, WrongArgumentsAreRefusedAtOnce) {
   run_world(2, [](World& world) {
     std::vector<float> values(10);
     EXPECT_THROW(world.allreduce_async(values, Op::bit_or), Error);
@@ -223,7 +223,7 @@ TEST(Async, wrong_arguments_are_refused_at_once) {
   });
 }
 
-TEST(Async, every_work_of_a_failed_world_says_so) {
+TEST(Async, EveryWorkOfAFailedWorldSaysSo) {
   const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
     std::vector<float> values(10), more(20), last(30);
     world.barrier();
@@ -251,7 +251,7 @@ TEST(Async, every_work_of_a_failed_world_says_so) {
 }
 
 // Nobody waits for it, and its partner never comes.
-TEST(Async, a_handle_outlives_its_world) {
+TEST(Async, AHandleOutlivesItsWorld) {
   std::vector<float> values(10);
   Work left;
   run_world(2, [&](World& world) {
@@ -264,7 +264,7 @@ TEST(Async, a_handle_outlives_its_world) {
   EXPECT_THAT(left.error()->what(), HasSubstr("allreduce #1 (sum of 10 f32)"));
 }
 
-TEST(Async, an_abort_ends_work_that_nobody_waits_for) {
+TEST(Async, AnAbortEndsWorkThatNobodyWaitsFor) {
   run_world(2, [](World& world) {
     std::vector<float> values(10);
     world.barrier();

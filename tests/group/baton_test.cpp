@@ -42,7 +42,7 @@ void wait_for_nonzero(const std::atomic<int>& value) {
   while (value == 0) std::this_thread::sleep_for(milliseconds(1));
 }
 
-TEST(Baton, a_caller_gets_a_free_baton_at_once_and_none_when_its_operation_is_done) {
+TEST(Baton, ACallerGetsAFreeBatonAtOnceAndNoneWhenItsOperationIsDone) {
   Shared shared;
   Baton::Lock lock(shared.mutex);
   EXPECT_TRUE(shared.baton.acquire(lock, shared.done));
@@ -55,7 +55,7 @@ TEST(Baton, a_caller_gets_a_free_baton_at_once_and_none_when_its_operation_is_do
   EXPECT_FALSE(shared.rings(0)) << "nobody had to be woken";
 }
 
-TEST(Baton, one_thread_has_it_at_a_time) {
+TEST(Baton, OneThreadHasItAtATime) {
   constexpr int kThreads = 4, kTimes = 500;
   Shared shared;
   int moved = 0;  // by the thread that has the baton, without the lock
@@ -77,7 +77,7 @@ TEST(Baton, one_thread_has_it_at_a_time) {
   EXPECT_EQ(moved, kThreads * kTimes);
 }
 
-TEST(Baton, the_progress_thread_yields_to_a_caller) {
+TEST(Baton, TheProgressThreadYieldsToACaller) {
   Shared shared;
   std::atomic<bool> caller_has_it = false;
   Baton::Lock lock(shared.mutex);
@@ -104,7 +104,7 @@ TEST(Baton, the_progress_thread_yields_to_a_caller) {
   EXPECT_FALSE(shared.baton.try_acquire());
 }
 
-TEST(Baton, a_caller_whose_operation_another_thread_completes_does_not_get_it) {
+TEST(Baton, ACallerWhoseOperationAnotherThreadCompletesDoesNotGetIt) {
   Shared shared;
   Baton::Lock lock(shared.mutex);
   ASSERT_TRUE(shared.baton.acquire(lock, shared.done));
@@ -119,7 +119,7 @@ TEST(Baton, a_caller_whose_operation_another_thread_completes_does_not_get_it) {
   EXPECT_FALSE(shared.baton.wanted());
 }
 
-TEST(Baton, waiting_with_a_limit_does_not_take_it) {
+TEST(Baton, WaitingWithALimitDoesNotTakeIt) {
   Shared shared;
   Baton::Lock lock(shared.mutex);
   EXPECT_FALSE(shared.baton.wait_for(lock, milliseconds(10), shared.done));
@@ -132,7 +132,7 @@ TEST(Baton, waiting_with_a_limit_does_not_take_it) {
   other.join();
 }
 
-TEST(Baton, close_asks_for_it_and_waits_until_no_thread_uses_it) {
+TEST(Baton, CloseAsksForItAndWaitsUntilNoThreadUsesIt) {
   Shared shared;
   std::atomic<bool> has_it = false, other_is_back = false;
   std::thread holder([&] {

@@ -43,7 +43,7 @@ class CollectivesInWorldsOf : public testing::TestWithParam<int> {
 };
 INSTANTIATE_TEST_SUITE_P(Ranks, CollectivesInWorldsOf, testing::ValuesIn(world_sizes()));
 
-TEST_P(CollectivesInWorldsOf, broadcast_from_every_root) {
+TEST_P(CollectivesInWorldsOf, BroadcastFromEveryRoot) {
   run([&](World& world) {
     for (int root = 0; root < world.size(); root++)
       for (const std::uint64_t count : counts())
@@ -55,7 +55,7 @@ TEST_P(CollectivesInWorldsOf, broadcast_from_every_root) {
 }
 
 // In place is every second one in a world, and the others in the other world.
-TEST_P(CollectivesInWorldsOf, reduce_to_every_root) {
+TEST_P(CollectivesInWorldsOf, ReduceToEveryRoot) {
   run([&](World& world) {
     for (int root = 0; root < world.size(); root++) {
       bool in_place = small_ == (root % 2 == 0);
@@ -72,7 +72,7 @@ TEST_P(CollectivesInWorldsOf, reduce_to_every_root) {
   });
 }
 
-TEST_P(CollectivesInWorldsOf, gather_to_and_scatter_from_every_root) {
+TEST_P(CollectivesInWorldsOf, GatherToAndScatterFromEveryRoot) {
   run([&](World& world) {
     for (const Kind kind : {Kind::gather, Kind::scatter})
       for (int root = 0; root < world.size(); root++)
@@ -85,7 +85,7 @@ TEST_P(CollectivesInWorldsOf, gather_to_and_scatter_from_every_root) {
   });
 }
 
-TEST_P(CollectivesInWorldsOf, allgather) {
+TEST_P(CollectivesInWorldsOf, Allgather) {
   run([&](World& world) {
     for (const bool in_place : {false, true})
       for (const std::uint64_t count : counts())
@@ -95,7 +95,7 @@ TEST_P(CollectivesInWorldsOf, allgather) {
   });
 }
 
-TEST_P(CollectivesInWorldsOf, reduce_scatter) {
+TEST_P(CollectivesInWorldsOf, ReduceScatter) {
   static const std::vector<Op> kOps = {Op::sum, Op::average, Op::min, Op::max, Op::product};
   run([&](World& world) {
     for (const bool in_place : {false, true})
@@ -108,7 +108,7 @@ TEST_P(CollectivesInWorldsOf, reduce_scatter) {
   });
 }
 
-TEST_P(CollectivesInWorldsOf, parts_that_are_not_equal) {
+TEST_P(CollectivesInWorldsOf, PartsThatAreNotEqual) {
   run([&](World& world) {
     for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::gather, Kind::scatter, Kind::alltoall})
       for (const bool in_place : {false, true})
@@ -123,7 +123,7 @@ TEST_P(CollectivesInWorldsOf, parts_that_are_not_equal) {
   });
 }
 
-TEST_P(CollectivesInWorldsOf, alltoall) {
+TEST_P(CollectivesInWorldsOf, Alltoall) {
   run([&](World& world) {
     for (const std::uint64_t count : {0, 1, 7, 1000, 3001})
       expect_right_collective(world,
@@ -132,7 +132,7 @@ TEST_P(CollectivesInWorldsOf, alltoall) {
 }
 
 // Numbers that every type has, so that all results are exact.
-TEST_P(CollectivesInWorldsOf, factors_before_and_after_the_reduction) {
+TEST_P(CollectivesInWorldsOf, FactorsBeforeAndAfterTheReduction) {
   run([&](World& world) {
     for (const Kind kind : {Kind::allreduce, Kind::reduce, Kind::reduce_scatter})
       for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64})
@@ -149,7 +149,7 @@ TEST_P(CollectivesInWorldsOf, factors_before_and_after_the_reduction) {
   });
 }
 
-TEST_P(CollectivesInWorldsOf, average_with_a_factor) {
+TEST_P(CollectivesInWorldsOf, AverageWithAFactor) {
   run([](World& world) {
     std::vector<float> values(1000, float(world.rank() + 1));
     world.allreduce(values, Op::average, {.prescale = 2, .postscale = 3});
@@ -157,7 +157,7 @@ TEST_P(CollectivesInWorldsOf, average_with_a_factor) {
   });
 }
 
-TEST_P(CollectivesInWorldsOf, each_rank_weighs_its_own) {
+TEST_P(CollectivesInWorldsOf, EachRankWeighsItsOwn) {
   run([](World& world) {
     const std::vector<float> ones(5, 1.F);
     std::vector<float> sums(5);
@@ -167,7 +167,7 @@ TEST_P(CollectivesInWorldsOf, each_rank_weighs_its_own) {
   });
 }
 
-TEST_P(CollectivesInWorldsOf, allreduce_of_a_list) {
+TEST_P(CollectivesInWorldsOf, AllreduceOfAList) {
   run([](World& world) {
     const std::vector<std::size_t> counts = {0, 3, 1, 0, 5000, 2, 0};
     for (const Op op : {Op::sum, Op::average}) {
@@ -185,7 +185,7 @@ TEST_P(CollectivesInWorldsOf, allreduce_of_a_list) {
   });
 }
 
-TEST_P(CollectivesInWorldsOf, memory_that_peers_can_map) {
+TEST_P(CollectivesInWorldsOf, MemoryThatPeersCanMap) {
   run([](World& world) {
     for (const Kind kind : {Kind::broadcast, Kind::allgather, Kind::reduce_scatter})
       for (const bool in_place : {false, true})
@@ -195,7 +195,7 @@ TEST_P(CollectivesInWorldsOf, memory_that_peers_can_map) {
 }
 
 // Of more allocations than peers keep mapped; each is gone when the next comes.
-TEST(Collectives, memory_comes_and_goes) {
+TEST(Collectives, MemoryComesAndGoes) {
   run_world(2, [](World& world) {
     const std::ptrdiff_t before = open_descriptors();
     for (int k = 0; k < 200; k++)
@@ -207,7 +207,7 @@ TEST(Collectives, memory_comes_and_goes) {
 }
 
 // A list travels as one operation; each of its tensors has memory of its own, and some are empty.
-TEST_P(CollectivesInWorldsOf, broadcast_of_a_list) {
+TEST_P(CollectivesInWorldsOf, BroadcastOfAList) {
   run([](World& world) {
     for (int root = 0; root < world.size(); root++) {
       const std::vector<std::size_t> counts = {0, 3, 1, 0, 1000, 2, 0};
@@ -247,7 +247,7 @@ std::vector<Tensor> as_list(std::vector<std::byte>& memory, DType dtype) {
   return list;
 }
 
-TEST_P(CollectivesInWorldsOf, a_list_has_the_bits_of_one_tensor) {
+TEST_P(CollectivesInWorldsOf, AListHasTheBitsOfOneTensor) {
   struct Case {
     DType dtype;
     std::optional<DType> wire;
@@ -274,7 +274,7 @@ TEST_P(CollectivesInWorldsOf, a_list_has_the_bits_of_one_tensor) {
   });
 }
 
-TEST_P(CollectivesInWorldsOf, nobody_leaves_a_barrier_before_all_have_come) {
+TEST_P(CollectivesInWorldsOf, NobodyLeavesABarrierBeforeAllHaveCome) {
   std::atomic<int> came = 0;
   run([&](World& world) {
     for (int round = 0; round < 20; round++) {
@@ -288,7 +288,7 @@ TEST_P(CollectivesInWorldsOf, nobody_leaves_a_barrier_before_all_have_come) {
 }
 
 // One after another, so that ranks are in different operations at the same time.
-TEST_P(CollectivesInWorldsOf, a_program_of_all_kinds) {
+TEST_P(CollectivesInWorldsOf, AProgramOfAllKinds) {
   run([](World& world) {
     for (std::uint64_t k = 0; k < 20; k++) {
       expect_right_collective(world, {.kind = Kind::allreduce, .dtype = DType::f32, .count = 17 * k});
@@ -302,7 +302,7 @@ TEST_P(CollectivesInWorldsOf, a_program_of_all_kinds) {
   });
 }
 
-TEST(World, knows_its_ranks) {
+TEST(World, KnowsItsRanks) {
   run_world(3, [](World& world) {
     EXPECT_EQ(world.size(), 3);
     EXPECT_EQ(world.local_rank(), world.rank());
@@ -313,7 +313,7 @@ TEST(World, knows_its_ranks) {
   });
 }
 
-TEST(World, moves) {
+TEST(World, Moves) {
   run_world(2, [](World& world) {
     World moved = std::move(world);
     EXPECT_EQ(carry_out(moved, {.count = 5}), "");

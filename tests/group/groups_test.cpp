@@ -38,7 +38,7 @@ void expect_works(Group& group) {
   EXPECT_EQ(sum_of_members(group), expected_sum(group.members()));
 }
 
-TEST(Groups, have_ranks_of_their_own) {
+TEST(Groups, HaveRanksOfTheirOwn) {
   run_world(4, [](World& world) {
     EXPECT_THAT(std::vector<int>(world.members().begin(), world.members().end()), ElementsAre(0, 1, 2, 3));
     if (world.rank() == 2) return;
@@ -70,7 +70,7 @@ class GroupsInWorldsOf : public testing::TestWithParam<int> {
 };
 INSTANTIATE_TEST_SUITE_P(Ranks, GroupsInWorldsOf, testing::Values(1, 2, 3, 4, 7));
 
-TEST_P(GroupsInWorldsOf, do_all_that_a_world_does) {
+TEST_P(GroupsInWorldsOf, DoAllThatAWorldDoes) {
   run_world(GetParam(), [](World& world) {
     Group everybody_reversed = world.split(0, -world.rank());
     EXPECT_EQ(everybody_reversed.rank(), world.size() - 1 - world.rank());
@@ -86,7 +86,7 @@ TEST_P(GroupsInWorldsOf, do_all_that_a_world_does) {
   });
 }
 
-TEST_P(GroupsInWorldsOf, come_and_go) {
+TEST_P(GroupsInWorldsOf, ComeAndGo) {
   run_world(GetParam(), [](World& world) {
     for (int k = 0; k < 30 / std::min(kSlowdown, 3); k++) {
       Group half = world.split((world.rank() + k) % 2);
@@ -103,7 +103,7 @@ TEST_P(GroupsInWorldsOf, come_and_go) {
 }
 
 // One group's operations go on while the other's wait, whatever the order on other ranks.
-TEST(Groups, overlap_in_opposite_order_on_two_threads) {
+TEST(Groups, OverlapInOppositeOrderOnTwoThreads) {
   run_world(3, [](World& world) {
     constexpr int kRounds = 200 / kSlowdown;
     std::optional<Group> first, second;
@@ -124,7 +124,7 @@ TEST(Groups, overlap_in_opposite_order_on_two_threads) {
   });
 }
 
-TEST(Groups, of_the_same_members_are_not_the_same_group) {
+TEST(Groups, OfTheSameMembersAreNotTheSameGroup) {
   run_world(2, [](World& world) {
     Group first = world.group({0, 1}), second = world.group({0, 1});
     std::vector<float> a(1000, 1.F), b(2000, 2.F);
@@ -138,7 +138,7 @@ TEST(Groups, of_the_same_members_are_not_the_same_group) {
 }
 
 // Blocking calls in opposite order would wait for each other; started work does not.
-TEST(Groups, started_work_of_two_groups_in_opposite_order) {
+TEST(Groups, StartedWorkOfTwoGroupsInOppositeOrder) {
   run_world(2, [](World& world) {
     Group first = world.group({0, 1}), second = world.group({1, 0});
     std::vector<float> a(50'000, 1.F), b(50'000, 2.F);
@@ -159,7 +159,7 @@ TEST(Groups, started_work_of_two_groups_in_opposite_order) {
   });
 }
 
-TEST(Groups, refuse_members_that_are_none) {
+TEST(Groups, RefuseMembersThatAreNone) {
   run_world(3, [](World& world) {
     const auto refused = [&](std::vector<int> members) -> std::string {
       try {
@@ -178,7 +178,7 @@ TEST(Groups, refuse_members_that_are_none) {
   });
 }
 
-TEST(Groups, a_mismatch_names_the_group_and_ranks_of_the_world) {
+TEST(Groups, AMismatchNamesTheGroupAndRanksOfTheWorld) {
   const std::vector<Told> all = told_on_all_ranks(4, [](World& world) {
     world.barrier();
     if (world.rank() > 0) {
@@ -197,7 +197,7 @@ TEST(Groups, a_mismatch_names_the_group_and_ranks_of_the_world) {
   }
 }
 
-TEST(Groups, a_member_that_parted_is_named) {
+TEST(Groups, AMemberThatPartedIsNamed) {
   const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
     {
       Group group = world.group({0, 1, 2});
@@ -214,7 +214,7 @@ TEST(Groups, a_member_that_parted_is_named) {
   }
 }
 
-TEST(Groups, a_member_that_left_without_making_it_is_named) {
+TEST(Groups, AMemberThatLeftWithoutMakingItIsNamed) {
   const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
     world.barrier();
     if (world.rank() == 1) return;
@@ -231,7 +231,7 @@ TEST(Groups, a_member_that_left_without_making_it_is_named) {
 }
 
 // Some wait in one group, some in another, and one ends the world.
-TEST(Groups, an_abort_reaches_all_of_them) {
+TEST(Groups, AnAbortReachesAllOfThem) {
   const std::vector<Told> all = told_on_all_ranks(4, [](World& world) {
     world.barrier();
     if (world.rank() == 3) {
@@ -252,7 +252,7 @@ TEST(Groups, an_abort_reaches_all_of_them) {
 
 // The world ends while another thread waits in a group: that call fails, and then the world is gone.
 // On a busy machine the call may come after finish(), which is another error: then once more.
-TEST(Groups, a_call_in_progress_fails_when_the_world_ends) {
+TEST(Groups, ACallInProgressFailsWhenTheWorldEnds) {
   for (const int how : {0, 1, 2}) {
     bool late = true;
     for (int trial = 0; late && trial < 50; trial++)
@@ -282,7 +282,7 @@ TEST(Groups, a_call_in_progress_fails_when_the_world_ends) {
   }
 }
 
-TEST(Groups, a_member_whose_work_was_the_last_is_named) {
+TEST(Groups, AMemberWhoseWorkWasTheLastIsNamed) {
   const std::vector<Told> all = told_on_all_ranks(2, [](World& world) {
     std::vector<float> values(100'000, 1.F);
     Work work;
@@ -301,7 +301,7 @@ TEST(Groups, a_member_whose_work_was_the_last_is_named) {
   }
 }
 
-TEST(Groups, that_outlive_their_world_have_its_end_as_their_failure) {
+TEST(Groups, ThatOutliveTheirWorldHaveItsEndAsTheirFailure) {
   run_world(2, [](World& world) {
     std::optional<Group> group;
     {
@@ -317,7 +317,7 @@ TEST(Groups, that_outlive_their_world_have_its_end_as_their_failure) {
 }
 
 // There is no memory for what rank 1 has to do before its first byte: its operation has not begun.
-TEST(Groups, a_rank_without_memory_is_an_error_of_all) {
+TEST(Groups, ARankWithoutMemoryIsAnErrorOfAll) {
   if (kSlowdown > 1) return;  // a sanitizer ends the process
   const std::vector<Told> all = told_on_all_ranks(2, [](World& world) {
     float one = 1;
@@ -331,7 +331,7 @@ TEST(Groups, a_rank_without_memory_is_an_error_of_all) {
   }
 }
 
-TEST(Groups, outlive_their_world_without_working) {
+TEST(Groups, OutliveTheirWorldWithoutWorking) {
   run_world(2, [](World& world) {
     std::optional<Group> group, copy;
     {

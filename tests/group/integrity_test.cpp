@@ -38,7 +38,7 @@ std::vector<Told> told_of_a_damaged_broadcast(int on, std::vector<std::vector<fl
       with_integrity(on));
 }
 
-TEST(Integrity, a_damaged_result_is_found_out_by_the_next_operation) {
+TEST(Integrity, ADamagedResultIsFoundOutByTheNextOperation) {
   std::vector<std::vector<float>> values(kRanks);
   const std::vector<Told> all = told_of_a_damaged_broadcast(1, values);
   EXPECT_NE(values[0], values[1]);
@@ -52,14 +52,14 @@ TEST(Integrity, a_damaged_result_is_found_out_by_the_next_operation) {
   }
 }
 
-TEST(Integrity, is_not_there_unasked) {
+TEST(Integrity, IsNotThereUnasked) {
   std::vector<std::vector<float>> values(kRanks);
   for (const Told& told : told_of_a_damaged_broadcast(0, values)) EXPECT_FALSE(told.error) << told.error->what();
   EXPECT_NE(values[0], values[1]) << "the proxy did not do its work";
 }
 
 // Where nothing is compared nothing can be said to differ.
-TEST(Integrity, a_damaged_checksum_is_no_divergence_if_there_is_none) {
+TEST(Integrity, ADamagedChecksumIsNoDivergenceIfThereIsNone) {
   constexpr std::uint64_t kHandshake = 50, kSignature = 48, kElements = 100, kResults = 36;  // bytes; the last: where
   Proxied world(2);
   const auto all = world.told(
@@ -92,7 +92,7 @@ class Sound : public ::testing::TestWithParam<Place> {
 INSTANTIATE_TEST_SUITE_P(InWorlds, Sound,
                          ::testing::Combine(::testing::Values("tcp", "shm"), ::testing::Values(1, 2, 3, 5)));
 
-TEST_P(Sound, operations_of_every_kind_also_in_groups) {
+TEST_P(Sound, OperationsOfEveryKindAlsoInGroups) {
   expect_no_alarm([](World& world) {
     Random random(7);
     Group half = world.split(world.rank() % 2);
@@ -103,7 +103,7 @@ TEST_P(Sound, operations_of_every_kind_also_in_groups) {
   });
 }
 
-TEST_P(Sound, asynchronous_operations) {
+TEST_P(Sound, AsynchronousOperations) {
   expect_no_alarm([](World& world) {
     Random random(8);
     for (int k = 0; k < 20; k++) {
@@ -115,7 +115,7 @@ TEST_P(Sound, asynchronous_operations) {
 }
 
 // Sums that must be rounded, in every order and type.
-TEST_P(Sound, sums_that_are_rounded) {
+TEST_P(Sound, SumsThatAreRounded) {
   expect_no_alarm([](World& world) {
     std::vector<float> values(1000);
     std::vector<double> more(300);
@@ -135,7 +135,7 @@ TEST_P(Sound, sums_that_are_rounded) {
   });
 }
 
-TEST_P(Sound, sums_that_are_no_numbers) {
+TEST_P(Sound, SumsThatAreNoNumbers) {
   expect_no_alarm([](World& world) {
     for (const Algorithm algorithm : all_algorithms()) {
       std::vector<std::uint32_t> bits(2000);
@@ -156,7 +156,7 @@ std::vector<float> with_bit_flipped(std::vector<float> values, std::size_t at, i
   return values;
 }
 
-TEST(Checksum, tells_any_bit_from_another) {
+TEST(Checksum, TellsAnyBitFromAnother) {
   const std::vector<float> values(5000, 1.F);
   for (const std::size_t at : {0, 1, 1023, 1024, 4999})
     for (int bit = 0; bit < 32; bit++)
@@ -165,7 +165,7 @@ TEST(Checksum, tells_any_bit_from_another) {
   EXPECT_NE(checksum_of({0.F}), checksum_of({0.F, 0.F}));
 }
 
-TEST(Checksum, is_the_same_however_a_buffer_is_made_up) {
+TEST(Checksum, IsTheSameHoweverABufferIsMadeUp) {
   std::vector<float> values(3000);
   for (std::size_t i = 0; i < values.size(); i++) values[i] = float(i);
   auto* const bytes = reinterpret_cast<std::byte*>(values.data());
@@ -173,7 +173,7 @@ TEST(Checksum, is_the_same_however_a_buffer_is_made_up) {
   EXPECT_EQ(checksum(DType::f32, run::Buffer(pieces), 3000, run::Nans::alike), checksum_of(values));
 }
 
-TEST(Checksum, one_nan_is_like_another_if_asked) {
+TEST(Checksum, OneNanIsLikeAnotherIfAsked) {
   struct Case {
     DType dtype;
     std::uint64_t one, other, infinity;

@@ -9,7 +9,7 @@
 namespace anello::group {
 namespace {
 
-TEST(Large, allreduce_of_more_than_two_gigabytes) {
+TEST(Large, AllreduceOfMoreThanTwoGigabytes) {
   run_world(2, [](World& world) {
     const std::size_t count = (std::size_t(1) << 31) + 12'345;
     std::vector<std::uint8_t> data(count, std::uint8_t(1 + world.rank()));

@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // The last handle goes, and what was started goes on.
-TEST(Groups, end_after_the_work_that_was_started) {
+TEST(Groups, EndAfterTheWorkThatWasStarted) {
   run_world(2, [](World& world) {
     for (int k = 0; k < 6; k++) {
       std::vector<float> values(100'000, 1.F), more(10, 1.F);
@@ -56,7 +56,7 @@ class LastHandle {
   std::atomic<bool>& dropped_;
 };
 
-TEST(Groups, end_in_their_own_callback) {
+TEST(Groups, EndInTheirOwnCallback) {
   run_world(2, [](World& world) {
     for (int k = 0; k < 20; k++) {
       std::vector<float> values(k % 2 ? 100'000 : 10, 1.F);
@@ -81,7 +81,7 @@ void wait_for(const std::atomic<bool>& flag) {
 }
 
 // The world has begun to leave, and waits for another group's callback.
-TEST(Groups, end_in_their_own_callback_while_the_world_ends) {
+TEST(Groups, EndInTheirOwnCallbackWhileTheWorldEnds) {
   std::array<std::atomic<bool>, 2> dropped{}, calls{};
   std::vector<std::thread> waiting(2);
   run_world(2, [&](World& world) {

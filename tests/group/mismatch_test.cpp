@@ -42,14 +42,14 @@ INSTANTIATE_TEST_SUITE_P(Of4, OddRank, testing::Values(0, 1, 3));
 const Exercise kUsual{.kind = Kind::allreduce, .op = Op::sum, .dtype = DType::f32, .count = 100};
 const std::string kUsualText = "allreduce #1 (sum of 100 f32)";
 
-TEST_P(OddRank, has_another_count) {
+TEST_P(OddRank, HasAnotherCount) {
   Exercise different = kUsual;
   different.count = 101;
   expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 101 f32)");
 }
 
 // Of both operations. A rank that does not run for a second cannot say its operation's name.
-TEST(Mismatch, gives_the_names_of_operations) {
+TEST(Mismatch, GivesTheNamesOfOperations) {
   std::string said;
   for (int k = 0; k < 10 && said.find("'loss'") == said.npos; k++) {
     const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
@@ -64,7 +64,7 @@ TEST(Mismatch, gives_the_names_of_operations) {
   EXPECT_THAT(said, HasSubstr(" calls allreduce #0 (sum of 1 f32) 'loss'"));
 }
 
-TEST(Mismatch, of_algorithms_forced_for_one_call) {
+TEST(Mismatch, OfAlgorithmsForcedForOneCall) {
   const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
     std::vector<float> values(100);
     world.allreduce(values, Op::sum, {.algorithm = world.rank() == 1 ? "tree" : "ring"});
@@ -78,44 +78,44 @@ TEST(Mismatch, of_algorithms_forced_for_one_call) {
   }
 }
 
-TEST_P(OddRank, sends_in_another_type) {
+TEST_P(OddRank, SendsInAnotherType) {
   Exercise different = kUsual;
   different.wire = DType::bf16;
   expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 100 f32 as bf16)");
 }
 
-TEST_P(OddRank, has_no_elements) {
+TEST_P(OddRank, HasNoElements) {
   Exercise different = kUsual;
   different.count = 0;
   expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 0 f32)");
 }
 
-TEST_P(OddRank, is_the_only_one_with_elements) {
+TEST_P(OddRank, IsTheOnlyOneWithElements) {
   Exercise usual = kUsual;
   usual.count = 0;
   expect_told(usual, "allreduce #1 (sum of 0 f32)", kUsual, kUsualText);
 }
 
-TEST_P(OddRank, has_another_dtype) {
+TEST_P(OddRank, HasAnotherDtype) {
   Exercise different = kUsual;
   different.dtype = DType::i32;
   expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 100 i32)");
 }
 
-TEST_P(OddRank, has_another_reduction) {
+TEST_P(OddRank, HasAnotherReduction) {
   Exercise different = kUsual;
   different.op = Op::max;
   expect_told(kUsual, kUsualText, different, "allreduce #1 (max of 100 f32)");
 }
 
-TEST_P(OddRank, calls_another_operation) {
+TEST_P(OddRank, CallsAnotherOperation) {
   expect_told(kUsual, kUsualText, {.kind = Kind::barrier}, "barrier #1");
   expect_told({.kind = Kind::barrier}, "barrier #1", kUsual, kUsualText);
   const Exercise gather{.kind = Kind::allgather, .dtype = DType::f32, .count = 100};
   expect_told(kUsual, kUsualText, gather, "allgather #1 (100 f32)");
 }
 
-TEST_P(OddRank, has_other_splits) {
+TEST_P(OddRank, HasOtherSplits) {
   const std::vector<Told> all = told_on_all_ranks(kRanks, [&](World& world) {
     world.barrier();
     const bool odd = world.rank() == GetParam();
@@ -136,7 +136,7 @@ TEST_P(OddRank, has_other_splits) {
   }
 }
 
-TEST_P(OddRank, has_other_parts) {
+TEST_P(OddRank, HasOtherParts) {
   const std::vector<Told> all = told_on_all_ranks(kRanks, [&](World& world) {
     const bool odd = world.rank() == GetParam();
     const std::vector<std::uint64_t> usual = {5, 5, 5, 5}, other = {6, 5, 5, 4};
@@ -154,7 +154,7 @@ TEST_P(OddRank, has_other_parts) {
   }
 }
 
-TEST_P(OddRank, scales_by_another_factor) {
+TEST_P(OddRank, ScalesByAnotherFactor) {
   const std::vector<Told> all = told_on_all_ranks(kRanks, [&](World& world) {
     std::vector<float> values(20);
     world.allreduce(values, Op::sum, {.postscale = world.rank() == GetParam() ? 0.5 : 0.25});
@@ -167,7 +167,7 @@ TEST_P(OddRank, scales_by_another_factor) {
 }
 
 // A number of the program's own: here the step.
-TEST_P(OddRank, is_in_another_step) {
+TEST_P(OddRank, IsInAnotherStep) {
   const auto steps = [](World& world, bool agree) {
     const std::uint64_t step = world.rank() == GetParam() && !agree ? 8 : 7;
     std::vector<float> values(20), all(80);
@@ -186,14 +186,14 @@ TEST_P(OddRank, is_in_another_step) {
 }
 
 // So large that it takes another algorithm, on other links.
-TEST_P(OddRank, has_a_much_larger_count) {
+TEST_P(OddRank, HasAMuchLargerCount) {
   Exercise different = kUsual;
   different.count = 100000;
   expect_told(kUsual, kUsualText, different, "allreduce #1 (sum of 100000 f32)");
 }
 
 // The odd rank is its own root, sends and is done at once, while the others have another one.
-TEST_P(OddRank, has_another_root) {
+TEST_P(OddRank, HasAnotherRoot) {
   const Exercise usual{.kind = Kind::broadcast, .dtype = DType::f32, .count = 100, .root = 2};
   Exercise different = usual;
   different.root = GetParam();
@@ -202,7 +202,7 @@ TEST_P(OddRank, has_another_root) {
 }
 
 // What it sends is awaited by nobody; then it waits in yet another operation for somebody who does not come.
-TEST_P(OddRank, is_ahead_through_something_else) {
+TEST_P(OddRank, IsAheadThroughSomethingElse) {
   const std::vector<Told> all = told_on_all_ranks(kRanks, [&](World& world) {
     if (world.rank() == GetParam()) {
       carry_out(world, {.kind = Kind::broadcast, .count = 5, .root = world.rank()});
@@ -219,7 +219,7 @@ TEST_P(OddRank, is_ahead_through_something_else) {
   }
 }
 
-TEST_P(OddRank, leaves_through_something_else) {
+TEST_P(OddRank, LeavesThroughSomethingElse) {
   const std::vector<Told> all = told_on_all_ranks(kRanks, [&](World& world) {
     if (world.rank() == GetParam())
       carry_out(world, {.kind = Kind::broadcast, .count = 5, .root = world.rank()});

@@ -6,7 +6,7 @@ namespace anello::group {
 namespace {
 
 // Operations of ever new sizes, each begun before the one before is done.
-TEST(Planner, forgets_plans_though_the_queue_is_never_empty) {
+TEST(Planner, ForgetsPlansThoughTheQueueIsNeverEmpty) {
   Settings settings;
   settings.slab_bytes = 1;  // many steps
   constexpr std::uint64_t kMax = 100'000;
@@ -27,7 +27,7 @@ TEST(Planner, forgets_plans_though_the_queue_is_never_empty) {
   EXPECT_LT(largest, 2 * kMax);
 }
 
-TEST(Planner, finds_a_plan_again) {
+TEST(Planner, FindsAPlanAgain) {
   Planner planner(0, 0, {.world = 3}, {}, {});
   const auto plan = [&](std::uint64_t count) {
     return planner.plan({.kind = Kind::allreduce, .dtype = DType::f32, .count = count}).plan;

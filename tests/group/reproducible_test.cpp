@@ -71,7 +71,7 @@ Sums sums_in_rank_order(int ranks, std::size_t times = 1) {
   return sums;
 }
 
-TEST_P(ReproducibleIn, allreduce_is_the_sum_in_rank_order_by_every_algorithm) {
+TEST_P(ReproducibleIn, AllreduceIsTheSumInRankOrderByEveryAlgorithm) {
   const Sums sums = sums_in_rank_order(GetParam());
   run([&](World& world) {
     for (const auto& [count, sum] : sums) {
@@ -85,7 +85,7 @@ TEST_P(ReproducibleIn, allreduce_is_the_sum_in_rank_order_by_every_algorithm) {
   });
 }
 
-TEST_P(ReproducibleIn, reduce_and_reduce_scatter_are_too) {
+TEST_P(ReproducibleIn, ReduceAndReduceScatterAreToo) {
   const auto n = std::size_t(GetParam());
   const Sums sums = sums_in_rank_order(GetParam()), whole_sums = sums_in_rank_order(GetParam(), n);
   run([&](World& world) {
@@ -103,7 +103,7 @@ TEST_P(ReproducibleIn, reduce_and_reduce_scatter_are_too) {
   });
 }
 
-TEST_P(ReproducibleIn, lists_and_their_pieces_have_the_same_bits) {
+TEST_P(ReproducibleIn, ListsAndTheirPiecesHaveTheSameBits) {
   static constexpr std::size_t kCount = 30'000;
   const std::vector<float> expected = in_rank_order(GetParam(), kCount);
   run([&](World& world) {
@@ -119,7 +119,7 @@ TEST_P(ReproducibleIn, lists_and_their_pieces_have_the_same_bits) {
 }
 
 // What travels in 16 bits: all sizes and algorithms round alike.
-TEST_P(ReproducibleIn, narrow_elements_have_the_same_bits_by_every_algorithm) {
+TEST_P(ReproducibleIn, NarrowElementsHaveTheSameBitsByEveryAlgorithm) {
   run([](World& world) {
     const std::vector<float> input = contribution(world.rank(), 70'001);
     std::vector<float> two_shot = input;
@@ -181,7 +181,7 @@ void expect_one_rounding(World& world) {
   }
 }
 
-TEST_P(ReproducibleIn, sums_of_halves_are_rounded_once) {
+TEST_P(ReproducibleIn, SumsOfHalvesAreRoundedOnce) {
   run_world(
       GetParam(),
       [](World& world) {
@@ -191,7 +191,7 @@ TEST_P(ReproducibleIn, sums_of_halves_are_rounded_once) {
       reproducible_mode());
 }
 
-TEST(Reproducible, algorithms_that_cannot_are_refused_with_the_reason) {
+TEST(Reproducible, AlgorithmsThatCannotAreRefusedWithTheReason) {
   run_world(
       3,
       [](World& world) {
@@ -223,7 +223,7 @@ TEST(Reproducible, algorithms_that_cannot_are_refused_with_the_reason) {
 }
 
 // That the test can tell: a ring's sum is another one.
-TEST(Reproducible, without_it_a_ring_has_other_bits) {
+TEST(Reproducible, WithoutItARingHasOtherBits) {
   run_world(
       3,
       [](World& world) {

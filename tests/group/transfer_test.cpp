@@ -31,7 +31,7 @@ class TransfersInWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, TransfersInWorldsOf, testing::Values(2, 3, 4, 7));
 
 // Everybody sends to everybody before anybody receives, in another order than it receives in.
-TEST_P(TransfersInWorldsOf, arrive_whatever_the_order_of_peers) {
+TEST_P(TransfersInWorldsOf, ArriveWhateverTheOrderOfPeers) {
   run_world(GetParam(), [](World& world) {
     const int n = world.size(), rank = world.rank();
     for (const std::size_t count : {0, 1, 1000, 100'000}) {
@@ -53,7 +53,7 @@ TEST_P(TransfersInWorldsOf, arrive_whatever_the_order_of_peers) {
   });
 }
 
-TEST_P(TransfersInWorldsOf, keep_their_order_and_do_not_disturb_others) {
+TEST_P(TransfersInWorldsOf, KeepTheirOrderAndDoNotDisturbOthers) {
   run_world(GetParam(), [](World& world) {
     const int next = (world.rank() + 1) % world.size(), previous = (world.rank() + world.size() - 1) % world.size();
     for (int k = 0; k < 100 / std::min(kSlowdown, 4); k++) {
@@ -70,7 +70,7 @@ TEST_P(TransfersInWorldsOf, keep_their_order_and_do_not_disturb_others) {
   });
 }
 
-TEST(Transfers, that_were_started_wait_for_nobody) {
+TEST(Transfers, ThatWereStartedWaitForNobody) {
   run_world(2, [](World& world) {
     const std::vector<double> values(10, 1.5);
     Work sent;
@@ -86,7 +86,7 @@ TEST(Transfers, that_were_started_wait_for_nobody) {
 }
 
 // Without elements there is still a signature to send.
-TEST(Transfers, that_are_small_need_no_receiver_yet) {
+TEST(Transfers, ThatAreSmallNeedNoReceiverYet) {
   for (const std::size_t count : {0, 1}) {
     std::promise<void> sent;
     run_world(2, [&](World& world) {
@@ -103,7 +103,7 @@ TEST(Transfers, that_are_small_need_no_receiver_yet) {
   }
 }
 
-TEST(Transfers, that_are_small_may_cross) {
+TEST(Transfers, ThatAreSmallMayCross) {
   for (const std::size_t count : {0, 1})
     run_world(2, [&](World& world) {
       std::vector<float> values(count, float(world.rank())), received(count);
@@ -113,7 +113,7 @@ TEST(Transfers, that_are_small_may_cross) {
     });
 }
 
-TEST(Transfers, with_and_without_elements_do_not_match) {
+TEST(Transfers, WithAndWithoutElementsDoNotMatch) {
   for (const Told& told : told_on_all_ranks(2, [](World& world) {
          std::vector<float> values(3);
          if (world.rank() == 1) world.send(std::span(values).first(0), 0);
@@ -125,7 +125,7 @@ TEST(Transfers, with_and_without_elements_do_not_match) {
   }
 }
 
-TEST(Transfers, of_groups_have_their_own_order) {
+TEST(Transfers, OfGroupsHaveTheirOwnOrder) {
   run_world(3, [](World& world) {
     if (world.rank() == 1) return;
     Group pair = world.group({2, 0});
@@ -144,7 +144,7 @@ TEST(Transfers, of_groups_have_their_own_order) {
   });
 }
 
-TEST(Transfers, that_do_not_match_are_named) {
+TEST(Transfers, ThatDoNotMatchAreNamed) {
   const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
     world.barrier();
     std::vector<float> values(10);
@@ -162,7 +162,7 @@ TEST(Transfers, that_do_not_match_are_named) {
 }
 
 // The error is of that call alone: it began nothing, and works when there are descriptors again.
-TEST(Transfers, and_groups_without_a_descriptor_say_so_and_can_be_tried_again) {
+TEST(Transfers, AndGroupsWithoutADescriptorSaySoAndCanBeTriedAgain) {
   run_world(2, [](World& world) {
     std::vector<int> values(10, world.rank());
     Group group = world.group({0, 1});
@@ -195,7 +195,7 @@ TEST(Transfers, and_groups_without_a_descriptor_say_so_and_can_be_tried_again) {
   });
 }
 
-TEST(Transfers, to_nobody_are_refused) {
+TEST(Transfers, ToNobodyAreRefused) {
   run_world(2, [](World& world) {
     std::vector<float> values(10);
     const auto refusal = [&](int peer) -> std::string {
@@ -214,7 +214,7 @@ TEST(Transfers, to_nobody_are_refused) {
 
 // An exception leaves the scope of a tensor that is being sent, and then its world. The other rank takes it too late,
 // unless it was sent before.
-TEST(Transfer, a_tensor_whose_sender_has_left_is_right_or_an_error) {
+TEST(Transfer, ATensorWhoseSenderHasLeftIsRightOrAnError) {
   std::atomic<bool> left = false;
   const std::vector<Told> all = told_on_all_ranks(2, [&](World& world) {
     std::vector<float, Allocator<float>> values(262'144);

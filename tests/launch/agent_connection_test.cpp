@@ -46,7 +46,7 @@ std::vector<std::uint32_t> lanes_at_a_busy_launcher(tcp::acceptor& acceptor, con
   return lanes;
 }
 
-TEST(AgentConnection, keeps_a_lane_when_the_next_one_fails_at_first) {
+TEST(AgentConnection, KeepsALaneWhenTheNextOneFailsAtFirst) {
   AgentTask task;
   task.job.name = "job";
   task.job.secret = net::make_secret();

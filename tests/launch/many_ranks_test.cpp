@@ -10,10 +10,10 @@ using ::anello::testing::Outcome;
 using ::anello::testing::run;
 
 // However busy the machine is, so with limits that only a rank which hangs reaches.
-TEST(ManyRanks, start_reduce_and_leave) {
-  const Outcome outcome = run({ANELLO_PROGRAM, "run", "-n", "256", "--", SUMMING},
-                              {.environment = {"ANELLO_START_TIMEOUT=200000", "ANELLO_SILENCE_LIMIT=100000"}},
-                              std::chrono::seconds(220));
+TEST(ManyRanks, StartReduceAndLeave) {
+  const Outcome outcome =
+      run({ANELLO_PROGRAM, "run", "-n", "256", "--", SUMMING},
+          {.environment = {"ANELLO_START_TIMEOUT=200000", "ANELLO_SILENCE_LIMIT=100000"}}, std::chrono::seconds(220));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "");
 }

@@ -24,7 +24,7 @@ milliseconds slept(Waiter& waiter, milliseconds limit = milliseconds(10000)) {
 
 using std::chrono::microseconds;
 
-TEST(Waiter, yields_so_often_and_then_sleeps) {
+TEST(Waiter, YieldsSoOftenAndThenSleeps) {
   Bell bell;
   Waiter waiter({microseconds(0), 5}, bell);
   for (int round = 0; round < 5; round++) EXPECT_FALSE(waiter.pause()) << round;
@@ -34,7 +34,7 @@ TEST(Waiter, yields_so_often_and_then_sleeps) {
 
 // The first wait of a waiter always spins. Later ones do so if no yield showed that another process wants the core,
 // which depends on the machine; without yields they always do.
-TEST(Waiter, spins_for_so_long_and_then_yields) {
+TEST(Waiter, SpinsForSoLongAndThenYields) {
   Bell bell;
   const auto expect_spinning = [](Waiter& waiter) {
     const auto began = steady_clock::now();
@@ -50,7 +50,7 @@ TEST(Waiter, spins_for_so_long_and_then_yields) {
   for (int wait = 0; wait < 2; wait++) expect_spinning(spinning);
 }
 
-TEST(Waiter, begins_anew_once_something_moved_or_it_has_slept) {
+TEST(Waiter, BeginsAnewOnceSomethingMovedOrItHasSlept) {
   Bell bell;
   Waiter waiter({microseconds(0), 2}, bell);
   for (int k = 0; k < 2; k++) EXPECT_FALSE(waiter.pause());
@@ -79,7 +79,7 @@ bool comes_to(Waiter& waiter, const std::function<bool(long rounds)>& wanted) {
   return false;
 }
 
-TEST(Waiter, spins_only_while_nobody_else_wants_the_core) {
+TEST(Waiter, SpinsOnlyWhileNobodyElseWantsTheCore) {
   constexpr int kYields = 10;
   const auto without_spinning = [](long rounds) { return rounds == kYields; };
   const auto with_spinning = [](long rounds) { return rounds > kYields; };
@@ -99,7 +99,7 @@ TEST(Waiter, spins_only_while_nobody_else_wants_the_core) {
   }).join();
 }
 
-TEST(Waiter, sleeps_no_longer_than_the_limit) {
+TEST(Waiter, SleepsNoLongerThanTheLimit) {
   Bell bell;
   Waiter waiter({}, bell);
   const milliseconds time = slept(waiter, milliseconds(30));
@@ -107,7 +107,7 @@ TEST(Waiter, sleeps_no_longer_than_the_limit) {
   EXPECT_LT(time, milliseconds(5000));
 }
 
-TEST(Waiter, a_ring_before_the_sleep_is_not_missed_and_counts_once) {
+TEST(Waiter, ARingBeforeTheSleepIsNotMissedAndCountsOnce) {
   Bell bell;
   Waiter waiter({}, bell);
   for (int k = 0; k < 3; k++) bell.ring();
@@ -118,7 +118,7 @@ TEST(Waiter, a_ring_before_the_sleep_is_not_missed_and_counts_once) {
   EXPECT_GE(slept(waiter, milliseconds(30)), milliseconds(29)) << "it was hushed";
 }
 
-TEST(Waiter, a_ring_from_another_thread_wakes_it) {
+TEST(Waiter, ARingFromAnotherThreadWakesIt) {
   Bell bell;
   Waiter waiter({}, bell);
   std::thread other([&] {
@@ -129,7 +129,7 @@ TEST(Waiter, a_ring_from_another_thread_wakes_it) {
   other.join();
 }
 
-TEST(Waiter, wakes_for_what_it_wants_and_forgets_it_afterwards) {
+TEST(Waiter, WakesForWhatItWantsAndForgetsItAfterwards) {
   Bell bell;
   Loopback pair;
   Waiter waiter({}, bell);
@@ -145,13 +145,13 @@ TEST(Waiter, wakes_for_what_it_wants_and_forgets_it_afterwards) {
   EXPECT_LT(slept(waiter), milliseconds(5000)) << "the end is news too";
 }
 
-TEST(WaitPolicy, spins_only_where_every_rank_has_a_core) {
+TEST(WaitPolicy, SpinsOnlyWhereEveryRankHasACore) {
   EXPECT_GT(WaitPolicy::of(-1, -1, false).spin.count(), 0);
   EXPECT_EQ(WaitPolicy::of(-1, -1, true).spin.count(), 0);
   EXPECT_GT(WaitPolicy::of(-1, -1, true).yields, 0);
 }
 
-TEST(WaitPolicy, settings_win) {
+TEST(WaitPolicy, SettingsWin) {
   const WaitPolicy patience = WaitPolicy::of(7, 0, true);
   EXPECT_EQ(patience.spin, microseconds(7));
   EXPECT_EQ(patience.yields, 0);

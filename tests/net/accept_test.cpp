@@ -55,7 +55,7 @@ struct Doorstep {
   }
 };
 
-TEST(Accept, each_connection_is_read_before_the_next_is_taken) {
+TEST(Accept, EachConnectionIsReadBeforeTheNextIsTaken) {
   Doorstep doorstep;
   std::string all;
   for (int k = 0; k < 100; k++) all += char('@' + k % 60);
@@ -65,7 +65,7 @@ TEST(Accept, each_connection_is_read_before_the_next_is_taken) {
   EXPECT_LE(doorstep.max_inside, 2U) << "or a limit on those who have not said all would crowd out who has";
 }
 
-TEST(Accept, strangers_do_not_keep_ranks_out) {
+TEST(Accept, StrangersDoNotKeepRanksOut) {
   Doorstep doorstep;
   for (int k = 0; k < 20; k++) doorstep.knock('?');
   doorstep.open(20);
@@ -77,7 +77,7 @@ TEST(Accept, strangers_do_not_keep_ranks_out) {
 }
 
 // As long as strangers come, and no longer than that.
-TEST(Accept, others_wait_a_little_while_strangers_come) {
+TEST(Accept, OthersWaitALittleWhileStrangersCome) {
   for (const char first : {'.', '?'}) {
     bool in_time = false;
     for (int attempt = 0; attempt < 100 && !in_time; attempt++) {
@@ -101,7 +101,7 @@ TEST(Accept, others_wait_a_little_while_strangers_come) {
 }
 
 // No connection has to make room while each one finds a descriptor.
-TEST(Accept, the_last_descriptor_is_enough_for_the_last_connection) {
+TEST(Accept, TheLastDescriptorIsEnoughForTheLastConnection) {
   Doorstep doorstep;
   doorstep.knock('.');
   rlimit before{};

@@ -30,7 +30,7 @@ void expect_errors(const ControlPlanes& world, ErrorCode code, int culprit, cons
 class InWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, InWorldsOf, testing::Values(2, 3, 4, 5, 6, 7, 8, 9));
 
-TEST_P(InWorldsOf, all_connect_and_leave_in_good_order) {
+TEST_P(InWorldsOf, AllConnectAndLeaveInGoodOrder) {
   ControlPlanes world(GetParam());
   world.connect();
   EXPECT_FALSE(world.any_failed());
@@ -44,7 +44,7 @@ TEST_P(InWorldsOf, all_connect_and_leave_in_good_order) {
 }
 
 // On a busy host the background thread may not run for a while.
-TEST_P(InWorldsOf, a_rank_that_is_slow_to_leave_has_not_died) {
+TEST_P(InWorldsOf, ARankThatIsSlowToLeaveHasNotDied) {
   ControlPlanes world(GetParam());
   world.connect();
   asio::post(world.plane(0).background.context(), [] { std::this_thread::sleep_for(milliseconds(1500)); });
@@ -54,7 +54,7 @@ TEST_P(InWorldsOf, a_rank_that_is_slow_to_leave_has_not_died) {
   EXPECT_FALSE(world.any_failed());
 }
 
-TEST_P(InWorldsOf, a_proposal_reaches_all) {
+TEST_P(InWorldsOf, AProposalReachesAll) {
   ControlPlanes world(GetParam());
   world.connect();
   const int last = world.size() - 1;
@@ -63,7 +63,7 @@ TEST_P(InWorldsOf, a_proposal_reaches_all) {
   for (int rank = 0; rank < world.size(); rank++) EXPECT_TRUE(world[rank].failed());
 }
 
-TEST_P(InWorldsOf, a_death_is_an_error_on_all_ranks) {
+TEST_P(InWorldsOf, ADeathIsAnErrorOnAllRanks) {
   for (const int dead : {0, GetParam() / 2, GetParam() - 1}) {
     ControlPlanes world(GetParam());
     world.connect();
@@ -72,7 +72,7 @@ TEST_P(InWorldsOf, a_death_is_an_error_on_all_ranks) {
   }
 }
 
-TEST(ControlPlane, a_verdict_rings_the_bell) {
+TEST(ControlPlane, AVerdictRingsTheBell) {
   ControlPlanes world(2);
   world.connect();
   world[1].propose({ErrorCode::aborted, 1, "enough"});
@@ -83,7 +83,7 @@ TEST(ControlPlane, a_verdict_rings_the_bell) {
 
 // Ranks 0 and 3 of 6 have no connection with each other at the start. How long they take to make one is up to the
 // machine.
-TEST(ControlPlane, ranks_that_remain_when_all_between_them_have_left_name_the_one_that_dies) {
+TEST(ControlPlane, RanksThatRemainWhenAllBetweenThemHaveLeftNameTheOneThatDies) {
   for (const milliseconds rest : {milliseconds(300), milliseconds(3000), milliseconds(10000)}) {
     ControlPlanes world(6);
     world.connect();
@@ -103,7 +103,7 @@ TEST(ControlPlane, ranks_that_remain_when_all_between_them_have_left_name_the_on
 }
 
 // Rank 3 is no neighbour of rank 0 and does not answer, and a limit passes while rank 0 waits for rank 1 to read.
-TEST(ControlPlane, a_rank_leaves_while_it_pings_one_that_is_silent) {
+TEST(ControlPlane, ARankLeavesWhileItPingsOneThatIsSilent) {
   ControlPlanes world(6, 0, milliseconds(500));
   world.connect();
   for (const int busy : {1, 3})
@@ -113,7 +113,7 @@ TEST(ControlPlane, a_rank_leaves_while_it_pings_one_that_is_silent) {
 }
 
 // Before the ranks that remain have connected.
-TEST(ControlPlane, a_death_that_no_connection_shows_is_found_by_a_ping) {
+TEST(ControlPlane, ADeathThatNoConnectionShowsIsFoundByAPing) {
   ControlPlanes world(6);
   world.connect();
   for (const int rank : {1, 2, 4, 5}) {
@@ -127,7 +127,7 @@ TEST(ControlPlane, a_death_that_no_connection_shows_is_found_by_a_ping) {
   EXPECT_EQ(error.rank(), 3) << error.what();
 }
 
-TEST(ControlPlane, an_operation_after_the_end_of_a_departed_rank_fails) {
+TEST(ControlPlane, AnOperationAfterTheEndOfADepartedRankFails) {
   ControlPlanes world(4);
   world.connect();
   world[2].leave(5);
@@ -139,7 +139,7 @@ TEST(ControlPlane, an_operation_after_the_end_of_a_departed_rank_fails) {
 }
 
 // The operation is under way when the goodbye comes.
-TEST(ControlPlane, an_operation_in_progress_that_a_rank_leaves_before_fails) {
+TEST(ControlPlane, AnOperationInProgressThatARankLeavesBeforeFails) {
   ControlPlanes world(4);
   world.connect();
   world.begin(3, operation(5, 100));
@@ -148,7 +148,7 @@ TEST(ControlPlane, an_operation_in_progress_that_a_rank_leaves_before_fails) {
   expect_errors(world, ErrorCode::rank_left, 2, "but rank 3 calls allreduce #5 (sum of 100 f32)");
 }
 
-TEST(ControlPlane, ranks_that_wait_in_different_operations_fail) {
+TEST(ControlPlane, RanksThatWaitInDifferentOperationsFail) {
   ControlPlanes world(4);
   world.connect();
   for (int rank = 0; rank < 4; rank++) {
@@ -163,14 +163,14 @@ TEST(ControlPlane, ranks_that_wait_in_different_operations_fail) {
   }
 }
 
-TEST(ControlPlane, a_suspicion_becomes_a_death_if_no_reason_arrives) {
+TEST(ControlPlane, ASuspicionBecomesADeathIfNoReasonArrives) {
   ControlPlanes world(4);
   world.connect();
   world[1].suspect(2, 0, "the connection was closed");
   expect_errors(world, ErrorCode::rank_dead, 2, "the connection was closed");
 }
 
-TEST(ControlPlane, remembers_its_last_operations) {
+TEST(ControlPlane, RemembersItsLastOperations) {
   ControlPlanes world(2);
   world.connect();
   EXPECT_FALSE(world.plane(0).recorder->begun(0)) << "there was none yet";
@@ -181,7 +181,7 @@ TEST(ControlPlane, remembers_its_last_operations) {
   EXPECT_FALSE(world.plane(0).recorder->begun(5000)) << "not yet";
 }
 
-TEST(ControlPlane, a_rank_that_does_not_connect_is_named) {
+TEST(ControlPlane, ARankThatDoesNotConnectIsNamed) {
   ControlPlanes world(4, 2);
   try {
     world.connect(milliseconds(200));
@@ -192,7 +192,7 @@ TEST(ControlPlane, a_rank_that_does_not_connect_is_named) {
   }
 }
 
-TEST(ControlPlane, a_rank_that_does_not_listen_is_an_error) {
+TEST(ControlPlane, ARankThatDoesNotListenIsAnError) {
   Plane alone(1, 2, milliseconds(60000));
   Endpoint gone{"127.0.0.1", 1, "host0"};
   alone.open({gone, alone.peer_connections.endpoint()});
@@ -205,7 +205,7 @@ TEST(ControlPlane, a_rank_that_does_not_listen_is_an_error) {
   }
 }
 
-TEST(ControlPlane, an_invalid_address_is_an_error_at_once) {
+TEST(ControlPlane, AnInvalidAddressIsAnErrorAtOnce) {
   Plane alone(1, 2, milliseconds(60000));
   try {
     alone.open({{"not-an-address", 1, "host0"}, alone.peer_connections.endpoint()});
@@ -236,7 +236,7 @@ void expect_named_for_sending(const std::string& bytes, bool then_closes) {
   }
 }
 
-TEST(ControlPlane, invalid_messages_name_their_sender) {
+TEST(ControlPlane, InvalidMessagesNameTheirSender) {
   expect_named_for_sending("\xff\xff\xff\x7f and no end", false);
   expect_named_for_sending(control_message(""), false);
   expect_named_for_sending(std::string(4, '\0'), false);
@@ -252,7 +252,7 @@ TEST(ControlPlane, invalid_messages_name_their_sender) {
 }
 
 // Rank 3 is connected and sends nothing: its kernel answers, as it does for a stopped process.
-TEST(ControlPlane, a_silent_rank_is_named_on_all_ranks_within_the_limit) {
+TEST(ControlPlane, ASilentRankIsNamedOnAllRanksWithinTheLimit) {
   constexpr milliseconds kLimit{400};
   ControlPlanes world(4, 1, kLimit);
   std::vector<PeerConnections::Socket> sockets;
@@ -266,7 +266,7 @@ TEST(ControlPlane, a_silent_rank_is_named_on_all_ranks_within_the_limit) {
 }
 
 // The ranks send nothing except heartbeats.
-TEST(ControlPlane, an_idle_rank_is_not_silent) {
+TEST(ControlPlane, AnIdleRankIsNotSilent) {
   constexpr milliseconds kLimit{1000};
   ControlPlanes world(9, 0, kLimit);
   world.connect();
@@ -276,7 +276,7 @@ TEST(ControlPlane, an_idle_rank_is_not_silent) {
 
 // While a world starts, a rank that ends may have given up because another rank died. The rendezvous knows which died
 // first, and may need a moment.
-TEST(ControlPlane, a_start_that_fails_names_its_cause) {
+TEST(ControlPlane, AStartThatFailsNamesItsCause) {
   ControlPlanes world(3, 1);  // rank 2 does not come
   const auto cause_is_known_later = [](milliseconds wait) {
     if (wait > milliseconds(0)) throw Error(ErrorCode::rendezvous, "rank 2 died", 2);
@@ -311,7 +311,7 @@ void send_as_launcher(ControlPlanes& world, const Claim& claim, const std::strin
   EXPECT_EQ(end, asio::error::eof) << "it has been read";
 }
 
-TEST(ControlPlane, the_launcher_ends_the_world_and_its_invalid_messages_do_not) {
+TEST(ControlPlane, TheLauncherEndsTheWorldAndItsInvalidMessagesDoNot) {
   ControlPlanes world(3);
   world.connect();
   const Claim launcher{Role::launcher, 1, -1, 0};
@@ -330,7 +330,7 @@ TEST(ControlPlane, the_launcher_ends_the_world_and_its_invalid_messages_do_not) 
 }
 
 // A port scanner, a connection that closes early and a rank that may not connect here change nothing.
-TEST(ControlPlane, rejected_connections_change_nothing) {
+TEST(ControlPlane, RejectedConnectionsChangeNothing) {
   ControlPlanes world(3);
   asio::io_context context;
   std::vector<asio::ip::tcp::socket> others;

@@ -33,7 +33,7 @@ std::string receive(link::Link& link, std::size_t bytes) {
   return text;
 }
 
-TEST(DataLinks, the_higher_rank_connects_when_it_needs_the_link) {
+TEST(DataLinks, TheHigherRankConnectsWhenItNeedsTheLink) {
   TwoRanks ranks;
   EXPECT_EQ(ranks.high.links->find(0), nullptr) << "it takes a while";
   ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
@@ -53,14 +53,14 @@ TEST(DataLinks, the_higher_rank_connects_when_it_needs_the_link) {
   EXPECT_EQ(received, sent);
 }
 
-TEST(DataLinks, the_lower_rank_waits) {
+TEST(DataLinks, TheLowerRankWaits) {
   TwoRanks ranks;
   EXPECT_EQ(ranks.low.links->find(1), nullptr);
   EXPECT_FALSE(ranks.low.rings(50));
   EXPECT_EQ(ranks.low.links->find(1), nullptr);
 }
 
-TEST(DataLinks, ranks_that_may_go_over_to_shared_memory) {
+TEST(DataLinks, RanksThatMayGoOverToSharedMemory) {
   const std::ptrdiff_t before = open_descriptors();
   {
     TwoRanks ranks(over(true));
@@ -78,7 +78,7 @@ TEST(DataLinks, ranks_that_may_go_over_to_shared_memory) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST(DataLinks, several_connections_make_one_link) {
+TEST(DataLinks, SeveralConnectionsMakeOneLink) {
   const std::ptrdiff_t before = open_descriptors();
   {
     TwoRanks ranks(over(false, 0, 3));
@@ -97,7 +97,7 @@ TEST(DataLinks, several_connections_make_one_link) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST(DataLinks, shared_memory_needs_no_further_connections) {
+TEST(DataLinks, SharedMemoryNeedsNoFurtherConnections) {
   TwoRanks ranks(over(true, 4096, 3));
   ranks.high.links->find(0);
   ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
@@ -105,7 +105,7 @@ TEST(DataLinks, shared_memory_needs_no_further_connections) {
 }
 
 // Whether one side cannot make the memory or the other not take it, both know, and the connection still serves.
-TEST(DataLinks, without_memory_tcp_is_used) {
+TEST(DataLinks, WithoutMemoryTcpIsUsed) {
   for (const std::size_t pipe_bytes : {std::size_t(0), std::size_t(1) << 60}) {
     TwoRanks ranks(over(true, pipe_bytes));
     ranks.high.links->find(0);
@@ -116,7 +116,7 @@ TEST(DataLinks, without_memory_tcp_is_used) {
   }
 }
 
-TEST(DataLinks, asking_again_makes_no_second_connection) {
+TEST(DataLinks, AskingAgainMakesNoSecondConnection) {
   TwoRanks ranks;
   for (int k = 0; k < 3; k++) ranks.high.links->find(0);
   ASSERT_TRUE(ranks.high.rings() && ranks.low.rings());
@@ -125,7 +125,7 @@ TEST(DataLinks, asking_again_makes_no_second_connection) {
   EXPECT_FALSE(ranks.low.rings(50));
 }
 
-TEST(DataLinks, a_refusal_is_reported_with_its_reason) {
+TEST(DataLinks, ARefusalIsReportedWithItsReason) {
   TwoRanks ranks(over(false), 2);
   ranks.high.links->find(0);
   const Error why = ranks.high.failed.get_future().get();
@@ -135,7 +135,7 @@ TEST(DataLinks, a_refusal_is_reported_with_its_reason) {
 }
 
 // The other side never asked for the link, so its connection was not used.
-TEST(DataLinks, a_connection_that_was_not_used_is_closed) {
+TEST(DataLinks, AConnectionThatWasNotUsedIsClosed) {
   const auto before = open_descriptors();
   {
     TwoRanks ranks;
@@ -146,7 +146,7 @@ TEST(DataLinks, a_connection_that_was_not_used_is_closed) {
 }
 
 // The other side's background thread answers, whatever its program does.
-TEST(DataLinks, a_link_waits_for_no_program_on_the_other_side) {
+TEST(DataLinks, ALinkWaitsForNoProgramOnTheOtherSide) {
   for (const LinkOptions& options : {over(true), over(false), over(false, 0, 3)}) {
     TwoRanks ranks(options, 1, false);
     link::Link* const up = ranks.high.link();
@@ -167,7 +167,7 @@ std::ptrdiff_t descriptors_left(std::ptrdiff_t expected) {
   return open_descriptors();
 }
 
-TEST(DataLinks, groups_and_links_cost_few_descriptors) {
+TEST(DataLinks, GroupsAndLinksCostFewDescriptors) {
   for (const bool memory : {false, true}) {
     TwoRanks ranks(over(memory));
     std::ptrdiff_t expected = open_descriptors() + 2;  // a bell for each side
@@ -181,7 +181,7 @@ TEST(DataLinks, groups_and_links_cost_few_descriptors) {
 }
 
 // Nothing expects data from a rank that has connected and is gone before this rank makes the group.
-TEST(DataLinks, what_failed_before_the_group_was_made_counts_then) {
+TEST(DataLinks, WhatFailedBeforeTheGroupWasMadeCountsThen) {
   Rank low(0, 1, over(true));
   {
     Rank high(1, 1, over(false));  // it does not offer memory, so the other side waits for an offer
@@ -198,7 +198,7 @@ TEST(DataLinks, what_failed_before_the_group_was_made_counts_then) {
   EXPECT_EQ(why.rank(), 1);
 }
 
-TEST(DataLinks, memory_that_is_required_and_cannot_be_had_is_an_error_of_its_own) {
+TEST(DataLinks, MemoryThatIsRequiredAndCannotBeHadIsAnErrorOfItsOwn) {
   LinkOptions options = over(true, std::size_t(1) << 60);
   options.memory_required = true;
   TwoRanks ranks(options);
@@ -212,7 +212,7 @@ TEST(DataLinks, memory_that_is_required_and_cannot_be_had_is_an_error_of_its_own
   }
 }
 
-TEST(PeerConnections, without_descriptors_it_cannot_listen_and_says_so) {
+TEST(PeerConnections, WithoutDescriptorsItCannotListenAndSaysSo) {
   EventLoop background;
   const asio::ip::tcp::socket first(background.context());  // Asio's own descriptors are there
   const FewDescriptors limit(0);
@@ -236,7 +236,7 @@ std::future<bool> start_to_connect(
 }
 
 // It accepts, and for a while it does not answer.
-TEST(PeerConnections, a_rank_that_answers_late_is_connected) {
+TEST(PeerConnections, ARankThatAnswersLateIsConnected) {
   Rank low(0, 1, over(false)), high(1, 1, over(false));
   high.open(low, high);
   std::future<bool> connected = start_to_connect(high);
@@ -245,7 +245,7 @@ TEST(PeerConnections, a_rank_that_answers_late_is_connected) {
   EXPECT_TRUE(connected.get());
 }
 
-TEST(PeerConnections, a_connection_that_is_not_wanted_any_more_is_not_tried_again) {
+TEST(PeerConnections, AConnectionThatIsNotWantedAnyMoreIsNotTriedAgain) {
   Rank low(0, 1, over(false)), high(1, 1, over(false));
   high.open(low, high);
   std::atomic<bool> wanted = true;
@@ -254,7 +254,7 @@ TEST(PeerConnections, a_connection_that_is_not_wanted_any_more_is_not_tried_agai
   EXPECT_THROW(connected.get(), Error);
 }
 
-TEST(PeerConnections, connections_that_have_not_authenticated_make_room_for_a_rank) {
+TEST(PeerConnections, ConnectionsThatHaveNotAuthenticatedMakeRoomForARank) {
   Rank low(0, 1, over(false)), high(1, 1, over(false));
   std::atomic<int> exhausted = 0;
   std::promise<void> accepted;
@@ -278,7 +278,7 @@ TEST(PeerConnections, connections_that_have_not_authenticated_make_room_for_a_ra
   EXPECT_EQ(exhausted, 0);
 }
 
-TEST(PeerConnections, listens_within_the_range_of_ports_or_says_which_it_tried) {
+TEST(PeerConnections, ListensWithinTheRangeOfPortsOrSaysWhichItTried) {
   EventLoop background;
   Settings settings;
   settings.port_range = "47101-47103";

@@ -59,7 +59,7 @@ struct Served {
   asio::io_context context;
 };
 
-TEST(Metrics, are_a_page_over_http) {
+TEST(Metrics, AreAPageOverHttp) {
   Served served;
   EXPECT_THAT(served.ask("GET /metrics HTTP/1.1\r\nHost: here\r\nAccept: */*\r\n\r\n"),
               AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), HasSubstr("Content-Type: text/plain; version=0.0.4"),
@@ -67,13 +67,13 @@ TEST(Metrics, are_a_page_over_http) {
   EXPECT_THAT(served.ask("GET / HTTP/1.0\r\n\r\n"), EndsWith("page 2\n"));
 }
 
-TEST(Metrics, are_not_inherited_by_programs_that_are_started) {
+TEST(Metrics, AreNotInheritedByProgramsThatAreStarted) {
   const std::set<std::string> before = inherited_sockets();
   const Served served;
   EXPECT_EQ(inherited_sockets(), before);
 }
 
-TEST(Metrics, other_requests_are_refused) {
+TEST(Metrics, OtherRequestsAreRefused) {
   Served served;
   EXPECT_THAT(served.ask("GET /etc/passwd HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(served.ask("POST /metrics HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 405 "));
@@ -82,7 +82,7 @@ TEST(Metrics, other_requests_are_refused) {
   EXPECT_EQ(served.asked, 0);
 }
 
-TEST(Metrics, a_client_that_says_nothing_or_too_much_is_dropped) {
+TEST(Metrics, AClientThatSaysNothingOrTooMuchIsDropped) {
   Served served;
   std::vector<tcp::socket> silent;
   constexpr int kMoreThanAreServed = 70;
@@ -93,7 +93,7 @@ TEST(Metrics, a_client_that_says_nothing_or_too_much_is_dropped) {
 }
 
 // Somebody else may have taken the next port.
-TEST(Metrics, each_local_rank_has_a_port_of_its_own) {
+TEST(Metrics, EachLocalRankHasAPortOfItsOwn) {
   const auto page = [] { return std::string(); };
   for (int attempt = 0; attempt < 50; attempt++) {
     EventLoop background;
@@ -110,7 +110,7 @@ TEST(Metrics, each_local_rank_has_a_port_of_its_own) {
   FAIL() << "no two ports in a row were free";
 }
 
-TEST(Metrics, what_cannot_be_is_said) {
+TEST(Metrics, WhatCannotBeIsSaid) {
   Served first;
   const auto told = [&](const std::string& where, int above) -> std::string {
     EventLoop background;

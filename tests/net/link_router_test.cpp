@@ -12,7 +12,7 @@ namespace anello::net {
 namespace {
 
 // Those for which there is no room connect again. That does not count as a death.
-TEST(LinkRouter, more_connections_than_there_is_room_for_come_later) {
+TEST(LinkRouter, MoreConnectionsThanThereIsRoomForComeLater) {
   std::optional<TwoRanks> few;
   {
     const FewDescriptors limit(80);  // so that there is room for 10 at most
@@ -37,7 +37,7 @@ TEST(LinkRouter, more_connections_than_there_is_room_for_come_later) {
 }
 
 // Otherwise they would take the room of those for groups that this rank has not made yet.
-TEST(LinkRouter, connections_for_groups_that_a_rank_has_left_take_no_room) {
+TEST(LinkRouter, ConnectionsForGroupsThatARankHasLeftTakeNoRoom) {
   std::optional<TwoRanks> few;
   {
     const FewDescriptors limit(80);  // as above

@@ -52,13 +52,13 @@ class MessageChannelTest : public testing::Test {
   tcp::socket near_{context_}, far_{context_};
 };
 
-TEST_F(MessageChannelTest, a_length_stands_before_the_body) {
+TEST_F(MessageChannelTest, ALengthStandsBeforeTheBody) {
   EXPECT_EQ(framed("body"), std::string("\4\0\0\0body", 8));
   EXPECT_EQ(framed(""), std::string(4, '\0'));
   EXPECT_EQ(message(MessageKind::beat, "xy"), std::string("\3\0\0\0\2xy", 7));
 }
 
-TEST_F(MessageChannelTest, messages_are_read_one_by_one) {
+TEST_F(MessageChannelTest, MessagesAreReadOneByOne) {
   const std::string large(100000, 'x');
   asio::write(far_, asio::buffer(framed("first") + framed("") + framed(large)));
   EXPECT_EQ(received(5), "first");
@@ -66,7 +66,7 @@ TEST_F(MessageChannelTest, messages_are_read_one_by_one) {
   EXPECT_EQ(received(100000), large);
 }
 
-TEST_F(MessageChannelTest, a_length_above_the_limit_is_an_error_before_the_body_is_read) {
+TEST_F(MessageChannelTest, ALengthAboveTheLimitIsAnErrorBeforeTheBodyIsRead) {
   asio::write(far_, asio::buffer(framed("123456")));
   EXPECT_EQ(error(5, ErrorCode::protocol), "message: claims 6 bytes, the limit is 5");
 }
@@ -77,7 +77,7 @@ long peak_memory_kb() {
   return usage.ru_maxrss;
 }
 
-TEST_F(MessageChannelTest, a_claimed_length_does_not_allocate_memory) {
+TEST_F(MessageChannelTest, AClaimedLengthDoesNotAllocateMemory) {
   const long before = peak_memory_kb();
   asio::write(far_, asio::buffer(std::string("\0\0\0\x10 and the end", 16)));  // claims 256 MiB
   far_.close();
@@ -85,12 +85,12 @@ TEST_F(MessageChannelTest, a_claimed_length_does_not_allocate_memory) {
   EXPECT_LT(peak_memory_kb() - before, 64 << 10);
 }
 
-TEST_F(MessageChannelTest, the_end_of_a_connection_is_an_error) {
+TEST_F(MessageChannelTest, TheEndOfAConnectionIsAnError) {
   far_.close();
   EXPECT_EQ(error(5, ErrorCode::network), "the test's connection was closed");
 }
 
-TEST_F(MessageChannelTest, messages_are_sent_in_order_and_do_not_wait_for_the_receiver) {
+TEST_F(MessageChannelTest, MessagesAreSentInOrderAndDoNotWaitForTheReceiver) {
   int sent = 0;
   const auto channel = std::make_shared<MessageChannel>(std::move(near_), [&] { sent++; });
   std::string expected;
@@ -110,7 +110,7 @@ TEST_F(MessageChannelTest, messages_are_sent_in_order_and_do_not_wait_for_the_re
   EXPECT_EQ(sent, 1);
 }
 
-TEST_F(MessageChannelTest, a_finished_channel_sends_what_is_queued_and_is_closed_after_the_limit) {
+TEST_F(MessageChannelTest, AFinishedChannelSendsWhatIsQueuedAndIsClosedAfterTheLimit) {
   const auto channel = std::make_shared<MessageChannel>(std::move(near_));
   channel->send(std::make_shared<const std::string>(framed("last")));
   channel->finish(milliseconds(50));
@@ -124,7 +124,7 @@ TEST_F(MessageChannelTest, a_finished_channel_sends_what_is_queued_and_is_closed
   EXPECT_FALSE(channel->socket().is_open());
 }
 
-TEST_F(MessageChannelTest, a_finished_channel_without_messages_ends_at_once) {
+TEST_F(MessageChannelTest, AFinishedChannelWithoutMessagesEndsAtOnce) {
   const auto channel = std::make_shared<MessageChannel>(std::move(near_));
   channel->finish(milliseconds(60000));
   char more = 0;
@@ -133,7 +133,7 @@ TEST_F(MessageChannelTest, a_finished_channel_without_messages_ends_at_once) {
   EXPECT_EQ(end, asio::error::eof);
 }
 
-TEST_F(MessageChannelTest, messages_that_cannot_be_sent_are_dropped) {
+TEST_F(MessageChannelTest, MessagesThatCannotBeSentAreDropped) {
   int sent = 0;
   const auto channel = std::make_shared<MessageChannel>(std::move(near_), [&] { sent++; });
   channel->close();

@@ -25,7 +25,7 @@ std::string refusal_of_signal(std::string_view name) {
   return "none";
 }
 
-TEST(OnSignal, calls_for_every_world_that_waits) {
+TEST(OnSignal, CallsForEveryWorldThatWaits) {
   EventLoop first, second;
   std::promise<void> one, other;
   {
@@ -40,7 +40,7 @@ TEST(OnSignal, calls_for_every_world_that_waits) {
   EXPECT_EQ(refusal_of_signal("USR2"), "none") << "the next world may wait for it too";
 }
 
-TEST(OnSignal, leaves_a_program_s_own_handler_alone) {
+TEST(OnSignal, LeavesAProgramSOwnHandlerAlone) {
   signal(SIGUSR1, [](int) {});
   EXPECT_THAT(refusal_of_signal("USR1"), HasSubstr("ANELLO_FLIGHT_SIGNAL=USR1: the program has a handler of its own"));
   signal(SIGUSR1, SIG_DFL);
@@ -50,7 +50,7 @@ TEST(OnSignal, leaves_a_program_s_own_handler_alone) {
   signal(SIGUSR1, SIG_DFL);
 }
 
-TEST(OnSignal, an_unknown_name_is_refused) {
+TEST(OnSignal, AnUnknownNameIsRefused) {
   EXPECT_THAT(refusal_of_signal("KILL"), HasSubstr("ANELLO_FLIGHT_SIGNAL must be none, USR1 or USR2, not 'KILL'"));
 }
 

@@ -60,7 +60,7 @@ int timers() {
   return set;
 }
 
-TEST(ShmNegotiation, both_sides_get_a_link) {
+TEST(ShmNegotiation, BothSidesGetALink) {
   Negotiating ranks;
   auto offered = ranks.offer(), taken = ranks.take();
   ranks.context.run();
@@ -69,7 +69,7 @@ TEST(ShmNegotiation, both_sides_get_a_link) {
 }
 
 // The other side's process may be stopped, and go on.
-TEST(ShmNegotiation, no_timer_runs_while_the_other_side_does_not_answer) {
+TEST(ShmNegotiation, NoTimerRunsWhileTheOtherSideDoesNotAnswer) {
   const int before = timers();
   Negotiating ranks;
   const auto offered = ranks.offer();
@@ -81,7 +81,7 @@ TEST(ShmNegotiation, no_timer_runs_while_the_other_side_does_not_answer) {
   EXPECT_EQ(timers(), before);
 }
 
-TEST(ShmNegotiation, what_cannot_be_is_declined_and_the_connection_serves) {
+TEST(ShmNegotiation, WhatCannotBeIsDeclinedAndTheConnectionServes) {
   for (const std::uint64_t pipe_bytes : {std::uint64_t(0), std::uint64_t(100), std::uint64_t(1) << 40}) {
     Negotiating ranks;
     auto taken = ranks.take();
@@ -100,7 +100,7 @@ TEST(ShmNegotiation, what_cannot_be_is_declined_and_the_connection_serves) {
 
 // A process that can read the names of this host's Unix sockets connects first, many times. Without the right to be
 // another user the strangers are few.
-TEST(ShmNegotiation, strangers_on_the_unix_socket_change_nothing) {
+TEST(ShmNegotiation, StrangersOnTheUnixSocketChangeNothing) {
   Negotiating ranks;
   auto offered = ranks.offer();
   ranks.context.poll();

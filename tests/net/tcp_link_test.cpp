@@ -59,7 +59,7 @@ std::vector<std::byte> carry(link::Link& from, link::Link& to, const std::vector
   return out;
 }
 
-TEST(TcpLink, nothing_to_receive_is_no_error) {
+TEST(TcpLink, NothingToReceiveIsNoError) {
   Linked links;
   std::byte byte;
   EXPECT_EQ(receive(links.left, {&byte, 1}), 0);
@@ -67,14 +67,14 @@ TEST(TcpLink, nothing_to_receive_is_no_error) {
   EXPECT_TRUE(ready(links.left, POLLOUT, 0));
 }
 
-TEST(TcpLink, bytes_arrive_in_order_both_ways) {
+TEST(TcpLink, BytesArriveInOrderBothWays) {
   Linked links;
   const std::vector<std::byte> bytes = pattern(100);
   EXPECT_EQ(carry(links.left, links.right, bytes, 100), bytes);
   EXPECT_EQ(carry(links.right, links.left, bytes, 3), bytes) << "in more pieces than one call takes";
 }
 
-TEST(TcpLink, a_full_pipe_moves_nothing_until_it_is_read) {
+TEST(TcpLink, AFullPipeMovesNothingUntilItIsRead) {
   Linked links(4096);
   const std::vector<std::byte> bytes = pattern(1 << 20);
   std::size_t sent = 0;
@@ -88,7 +88,7 @@ TEST(TcpLink, a_full_pipe_moves_nothing_until_it_is_read) {
   EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes.begin()));
 }
 
-TEST(TcpLink, megabytes_through_small_buffers_and_large_ones) {
+TEST(TcpLink, MegabytesThroughSmallBuffersAndLargeOnes) {
   const std::vector<std::byte> bytes = pattern(3'000'017);
   for (const int buffer_bytes : {4096, 0})
     for (const std::size_t piece_bytes : {std::size_t(1000), std::size_t(700'001), bytes.size()}) {
@@ -115,7 +115,7 @@ struct Striped : Lanes {
   StripedLink left, right;
 };
 
-TEST(StripedLink, megabytes_arrive_in_order_over_two_and_five) {
+TEST(StripedLink, MegabytesArriveInOrderOverTwoAndFive) {
   const std::vector<std::byte> bytes = pattern(3'000'017);
   for (const int lanes : {2, 5})
     for (const int buffer_bytes : {4096, 0})
@@ -126,7 +126,7 @@ TEST(StripedLink, megabytes_arrive_in_order_over_two_and_five) {
       }
 }
 
-TEST(StripedLink, each_connection_has_its_share) {
+TEST(StripedLink, EachConnectionHasItsShare) {
   constexpr std::size_t kStripe = StripedLink::kStripeBytes;
   Lanes lanes(2, 0);
   StripedLink link(lanes.take(&Loopback::a));
@@ -140,7 +140,7 @@ TEST(StripedLink, each_connection_has_its_share) {
   EXPECT_TRUE(out == bytes);
 }
 
-TEST(StripedLink, waits_for_the_connection_whose_turn_it_is) {
+TEST(StripedLink, WaitsForTheConnectionWhoseTurnItIs) {
   Lanes lanes(2, 0);
   StripedLink link(lanes.take(&Loopback::a));
   std::vector<std::byte> out(10);
@@ -163,7 +163,7 @@ std::string error_of(const std::function<void()>& call) {
   return {};
 }
 
-TEST(TcpLink, what_was_sent_before_the_end_still_arrives) {
+TEST(TcpLink, WhatWasSentBeforeTheEndStillArrives) {
   Loopback pair;
   TcpLink link{Descriptor(pair.a.release())};
   pair.b.send(asio::buffer("last words"));
@@ -176,7 +176,7 @@ TEST(TcpLink, what_was_sent_before_the_end_still_arrives) {
   EXPECT_THAT(error_of([&] { receive(link, out); }), HasSubstr("the connection was closed")) << "and stays so";
 }
 
-TEST(TcpLink, a_reset_is_an_error_of_both_directions) {
+TEST(TcpLink, AResetIsAnErrorOfBothDirections) {
   Loopback pair;
   TcpLink link{Descriptor(pair.a.release())};
   pair.b.set_option(asio::socket_base::linger(true, 0));

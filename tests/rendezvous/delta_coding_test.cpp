@@ -37,7 +37,7 @@ std::string not_read(std::string_view bytes, const DeltaLimits& limits = kDeltaL
   return "accepted";
 }
 
-TEST(DeltaCoding, texts_come_back_as_they_were) {
+TEST(DeltaCoding, TextsComeBackAsTheyWere) {
   const std::string nul("a\0b", 3), lengthy(200'000, 'x');
   for (const Texts& texts :
        {Texts{}, Texts{""}, Texts{"", "", ""}, Texts{"a", "b", "b", "b"}, Texts{"aa", "aaa", "a", "aaaa", "baa", "aab"},
@@ -52,14 +52,14 @@ TEST(DeltaCoding, texts_come_back_as_they_were) {
   }
 }
 
-TEST(DeltaCoding, what_is_equal_travels_once_at_either_end) {
+TEST(DeltaCoding, WhatIsEqualTravelsOnceAtEitherEnd) {
   const std::string first(300, 'f'), last(300, 'l');
   const std::size_t two = written({first + "1" + last, first + "2" + last}).size();
   EXPECT_EQ(two - written({first + "1" + last}).size(), 8u + 1);
   EXPECT_EQ(written(Texts(1000)).size(), written(Texts(1)).size());
 }
 
-TEST(DeltaCoding, what_is_not_there_is_refused) {
+TEST(DeltaCoding, WhatIsNotThereIsRefused) {
   Writer deltas, repeated_nothing, more_than_all;
   deltas.u32(2).u32(2).u16(0).u16(0).str("abc").u16(2).u16(2).str("");
   EXPECT_THAT(not_read(deltas.bytes()), HasSubstr("refers to 2 + 2 bytes of a text that has 3"));
@@ -70,7 +70,7 @@ TEST(DeltaCoding, what_is_not_there_is_refused) {
 }
 
 // A few bytes may not stand for many gigabytes.
-TEST(DeltaCoding, what_texts_would_take_is_bounded) {
+TEST(DeltaCoding, WhatTextsWouldTakeIsBounded) {
   const Texts texts(100, std::string(1000, 'x'));
   EXPECT_THAT(not_read(written(texts), {99, 1000, 100'000}), HasSubstr("claims 100 blobs"));
   EXPECT_THAT(not_read(written(texts), {100, 999, 100'000}), HasSubstr("claims 1000 bytes where 999 are allowed"));

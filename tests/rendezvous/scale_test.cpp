@@ -45,7 +45,7 @@ std::string blob_of(int rank) {
 
 class BytesOfAStart : public testing::TestWithParam<int> {};
 
-TEST_P(BytesOfAStart, hold_what_is_equal_on_all_ranks_once) {
+TEST_P(BytesOfAStart, HoldWhatIsEqualOnAllRanksOnce) {
   const int ranks = GetParam();
   Gathered gathered;
   std::size_t sent = 0, plain = 5;
@@ -129,7 +129,7 @@ void allow_descriptors(rlim_t count) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-TEST(ManyClients, join_exchange_and_leave) {
+TEST(ManyClients, JoinExchangeAndLeave) {
   const int ranks = 1024 / kSlowdown;
   allow_descriptors(rlim_t(2 * ranks + 100));
   const std::string secret = net::make_secret();

@@ -151,7 +151,7 @@ void compare_with_plain(DType dtype, Op op, std::size_t count, Alias alias, Rand
   ASSERT_TRUE(same(apart[count], T(7))) << name(dtype) << ": written past the end";
 }
 
-TEST(Arithmetic, agrees_with_the_plain_reference) {
+TEST(Arithmetic, AgreesWithThePlainReference) {
   for_each_instruction_set([] {
     Random random(1);
     for (const DType dtype : kDTypes)
@@ -163,7 +163,7 @@ TEST(Arithmetic, agrees_with_the_plain_reference) {
   });
 }
 
-TEST(Arithmetic, of_booleans_is_any_or_all) {
+TEST(Arithmetic, OfBooleansIsAnyOrAll) {
   constexpr std::size_t kCount = 1001;
   for_each_instruction_set([] {
     std::array<bool, kCount> left{}, right{}, out{};
@@ -182,7 +182,7 @@ TEST(Arithmetic, of_booleans_is_any_or_all) {
   });
 }
 
-TEST(Arithmetic, knows_the_size_of_an_element) {
+TEST(Arithmetic, KnowsTheSizeOfAnElement) {
   EXPECT_EQ(arithmetic(DType::boolean, Op::sum).shift, 0U);
   for (const DType dtype : kDTypes)
     EXPECT_EQ(std::size_t(1) << arithmetic(dtype, Op::sum).shift, size_bytes(dtype)) << name(dtype);
@@ -195,7 +195,7 @@ T combined(Op op, T a, T b) {
   return out;
 }
 
-TEST(Arithmetic, integers_wrap) {
+TEST(Arithmetic, IntegersWrap) {
   EXPECT_EQ(combined<std::int32_t>(Op::sum, 2147483647, 1), -2147483647 - 1);
   EXPECT_EQ(combined<std::uint16_t>(Op::product, 65535, 65535), 1);  // too much for the int that it is promoted to
   EXPECT_EQ(combined<std::int8_t>(Op::sum, -128, -1), 127);
@@ -212,7 +212,7 @@ void expect_nan_wins() {
   }
 }
 
-TEST(Arithmetic, a_nan_on_either_side_wins_min_and_max) {
+TEST(Arithmetic, ANanOnEitherSideWinsMinAndMax) {
   for_each_instruction_set([] {
     expect_nan_wins<f16>();
     expect_nan_wins<bf16>();
@@ -236,7 +236,7 @@ void compare_division(std::int64_t divisor, Random& random) {
     ASSERT_TRUE(same(values[i], expected[i])) << name(dtype_of<T>()) << " / " << divisor << ", element " << i;
 }
 
-TEST(Arithmetic, average_divides_by_the_number_of_ranks) {
+TEST(Arithmetic, AverageDividesByTheNumberOfRanks) {
   for_each_instruction_set([] {
     Random random(2);
     for (const std::int64_t divisor : {1, 2, 3, 7, 16, 100})
@@ -245,20 +245,20 @@ TEST(Arithmetic, average_divides_by_the_number_of_ranks) {
   });
 }
 
-TEST(Arithmetic, average_of_integers_truncates_toward_zero) {
+TEST(Arithmetic, AverageOfIntegersTruncatesTowardZero) {
   std::vector<std::int32_t> values = {7, -7, 1, -1, 0};
   divide(DType::i32, std::as_writable_bytes(std::span(values)), 2);
   EXPECT_EQ(values, (std::vector<std::int32_t>{3, -3, 0, 0, 0}));
 }
 
 // More ranks than a small type can count.
-TEST(Arithmetic, average_divides_by_more_than_the_type_can_hold) {
+TEST(Arithmetic, AverageDividesByMoreThanTheTypeCanHold) {
   std::vector<std::int8_t> values = {127, -128, 5};
   divide(DType::i8, std::as_writable_bytes(std::span(values)), 300);
   EXPECT_EQ(values, (std::vector<std::int8_t>{0, 0, 0}));
 }
 
-TEST(Convert, half_precision_rounds_to_nearest_even_in_any_position) {
+TEST(Convert, HalfPrecisionRoundsToNearestEvenInAnyPosition) {
   for_each_instruction_set([] {
     Random random(3);
     const std::vector<float> from = operands<float>(1001, random);
@@ -287,7 +287,7 @@ void expect_all_patterns_return() {
   }
 }
 
-TEST(Convert, every_half_widens_exactly_and_returns) {
+TEST(Convert, EveryHalfWidensExactlyAndReturns) {
   for_each_instruction_set([] {
     expect_all_patterns_return<f16>();
     expect_all_patterns_return<bf16>();

@@ -8,7 +8,7 @@
 namespace anello::run {
 namespace {
 
-TEST(Buffer, one_run_of_memory) {
+TEST(Buffer, OneRunOfMemory) {
   std::array<std::byte, 40> memory;
   const Buffer buffer(memory.data(), 10);
   const Bytes run = buffer.run(3, 5, 2);
@@ -28,7 +28,7 @@ class BufferOfPieces : public testing::Test {
   Buffer buffer{pieces};
 };
 
-TEST_F(BufferOfPieces, a_run_ends_with_its_piece) {
+TEST_F(BufferOfPieces, ARunEndsWithItsPiece) {
   EXPECT_EQ(buffer.run(0, 8, 1).data(), a.data());
   EXPECT_EQ(buffer.run(0, 8, 1).size(), 6);
   EXPECT_EQ(buffer.run(0, 2, 1).size(), 4);
@@ -36,7 +36,7 @@ TEST_F(BufferOfPieces, a_run_ends_with_its_piece) {
   EXPECT_EQ(buffer.run(2, 8, 1).size(), 2);
 }
 
-TEST_F(BufferOfPieces, the_element_behind_a_border_is_the_next_piece) {
+TEST_F(BufferOfPieces, TheElementBehindABorderIsTheNextPiece) {
   EXPECT_EQ(buffer.run(3, 8, 1).data(), b.data());
   EXPECT_EQ(buffer.run(3, 8, 1).size(), 2);
   EXPECT_EQ(buffer.run(4, 8, 1).data(), c.data());

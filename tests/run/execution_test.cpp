@@ -22,7 +22,7 @@ plan::Plan star(int rank, std::uint64_t count) {
 class InShreds : public testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Bytes, InShreds, testing::Values(1, 3, 5, 1000));
 
-TEST_P(InShreds, reduces_out_of_place_and_sends_the_result) {
+TEST_P(InShreds, ReducesOutOfPlaceAndSendsTheResult) {
   const plan::Plan plan = star(0, 9);
   Words mine = numbers(9, 100), out(9), theirs = numbers(9, 7);
   const Words before = mine;
@@ -35,7 +35,7 @@ TEST_P(InShreds, reduces_out_of_place_and_sends_the_result) {
   EXPECT_EQ(mine, before) << "the input was written";
 }
 
-TEST_P(InShreds, reduces_in_place) {
+TEST_P(InShreds, ReducesInPlace) {
   const plan::Plan plan = star(0, 9);
   Words mine = numbers(9, 100), theirs = numbers(9, 7);
   const Words expected = combined(mine, theirs);
@@ -47,7 +47,7 @@ TEST_P(InShreds, reduces_in_place) {
   EXPECT_EQ(mine, expected);
 }
 
-TEST_P(InShreds, sends_the_input_and_copies_the_result) {
+TEST_P(InShreds, SendsTheInputAndCopiesTheResult) {
   const plan::Plan plan = star(1, 9);
   Words mine = numbers(9, 100), out(9), result = numbers(9, 7);
   Execution execution;
@@ -60,7 +60,7 @@ TEST_P(InShreds, sends_the_input_and_copies_the_result) {
 }
 
 // Input and output are lists whose borders lie in different places.
-TEST_P(InShreds, pieces_of_reduce_and_send) {
+TEST_P(InShreds, PiecesOfReduceAndSend) {
   const plan::Plan plan = star(0, 10);
   Pieces in({3, 1, 2, 4}, 50), out({1, 5, 3, 1}, 0);
   const Words theirs = numbers(10, 7), expected = combined(in.values(), theirs);
@@ -72,7 +72,7 @@ TEST_P(InShreds, pieces_of_reduce_and_send) {
   EXPECT_EQ(out.values(), expected);
 }
 
-TEST_P(InShreds, pieces_of_copy) {
+TEST_P(InShreds, PiecesOfCopy) {
   const plan::Plan plan = algorithms::plan_broadcast({.rank = 1, .world = 2, .count = 10});
   Pieces out({1, 5, 3, 1}, 0);
   const Words data = numbers(10, 7);
@@ -83,7 +83,7 @@ TEST_P(InShreds, pieces_of_copy) {
   EXPECT_EQ(out.values(), data);
 }
 
-TEST_P(InShreds, sends_pieces_and_copies_them_to_its_own_output) {
+TEST_P(InShreds, SendsPiecesAndCopiesThemToItsOwnOutput) {
   const plan::Plan plan = algorithms::plan_broadcast({.rank = 0, .world = 2, .count = 10});
   Pieces in({2, 2, 6}, 40), out({1, 5, 3, 1}, 0);
   Execution execution;
@@ -95,7 +95,7 @@ TEST_P(InShreds, sends_pieces_and_copies_them_to_its_own_output) {
   EXPECT_EQ(out.values(), in.values());
 }
 
-TEST(Execution, the_lower_rank_is_the_left_operand) {
+TEST(Execution, TheLowerRankIsTheLeftOperand) {
   for (const int rank : {0, 1}) {
     Words mine = {10}, theirs = {20}, out(1);
     const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = rank, .world = 2, .count = 1});
@@ -108,7 +108,7 @@ TEST(Execution, the_lower_rank_is_the_left_operand) {
   }
 }
 
-TEST(Execution, half_an_element_cannot_be_sent_on) {
+TEST(Execution, HalfAnElementCannotBeSentOn) {
   const plan::Plan plan = star(0, 4);
   Words mine = numbers(4, 100), theirs = numbers(4, 7);
   Execution execution;
@@ -123,7 +123,7 @@ TEST(Execution, half_an_element_cannot_be_sent_on) {
   EXPECT_EQ(pieces[0].size(), 8);
 }
 
-TEST(Execution, fills_no_more_pieces_than_there_is_room_for) {
+TEST(Execution, FillsNoMorePiecesThanThereIsRoomFor) {
   const plan::Plan plan = algorithms::plan_broadcast({.rank = 0, .world = 2, .count = 1000});
   Pieces in({200, 200, 600}, 40);
   Execution execution;
@@ -134,7 +134,7 @@ TEST(Execution, fills_no_more_pieces_than_there_is_room_for) {
 }
 
 // Two ranks' ring in slabs: stream 0 has many steps, and a send may span several of them.
-TEST(Execution, one_send_may_span_steps) {
+TEST(Execution, OneSendMaySpanSteps) {
   const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 2, .count = 10}, 3);
   ASSERT_EQ(plan.streams[0].end - plan.streams[0].first, 4);
   Words mine = numbers(10, 100), out(10);
@@ -153,7 +153,7 @@ TEST(Execution, one_send_may_span_steps) {
 
 // Rank 1's input of both slabs has to be in the scratch before it is folded, and the halves of the scratch are reused:
 // the third slab waits for the first one's fold.
-TEST(Execution, what_comes_waits_until_the_scratch_is_free) {
+TEST(Execution, WhatComesWaitsUntilTheScratchIsFree) {
   const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 3, .count = 6}, 2);
   Words mine = numbers(6, 100), out(6);
   const Words first = numbers(6, 7), second = numbers(6, 70);
@@ -178,7 +178,7 @@ TEST(Execution, what_comes_waits_until_the_scratch_is_free) {
   EXPECT_TRUE(execution.done());
 }
 
-TEST(Execution, more_than_the_receive_buffer_holds) {
+TEST(Execution, MoreThanTheReceiveBufferHolds) {
   const std::size_t count = Execution::kReceiveBytes / 4 + 1001;
   const plan::Plan plan = star(0, count);
   Words mine = numbers(count, 100), theirs = numbers(count, 7), out(count);
@@ -195,7 +195,7 @@ TEST(Execution, more_than_the_receive_buffer_holds) {
 }
 
 // A fold of many blocks, over sources that lie in pieces.
-TEST(Execution, folds_more_than_a_block) {
+TEST(Execution, FoldsMoreThanABlock) {
   const std::size_t count = Execution::kBlockBytes / 4 * 3 + 5;
   const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = 1, .world = 3, .count = count});
   Pieces in({1000, count - 1000}, 100);
@@ -214,7 +214,7 @@ TEST(Execution, folds_more_than_a_block) {
 }
 
 // 256 + 1 is 256 in bf16, so it shows whether the sum is rounded between two additions.
-TEST(Execution, a_fold_of_halves_is_rounded_once) {
+TEST(Execution, AFoldOfHalvesIsRoundedOnce) {
   const std::size_t count = Execution::kBlockBytes + 5;
   const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 3, .count = count});
   std::vector<bf16> mine(count, bf16(256.F)), one(count, bf16(1.F));
@@ -229,7 +229,7 @@ TEST(Execution, a_fold_of_halves_is_rounded_once) {
   for (const bf16 sum : mine) ASSERT_EQ(float(sum), 258.F);
 }
 
-TEST(Execution, is_used_again_for_larger_and_smaller_plans) {
+TEST(Execution, IsUsedAgainForLargerAndSmallerPlans) {
   Execution execution;
   for (const std::uint64_t count : {3, 30, 1, 300}) {
     const plan::Plan plan = algorithms::plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 3, .count = count});
@@ -247,7 +247,7 @@ TEST(Execution, is_used_again_for_larger_and_smaller_plans) {
 }
 
 // A start in the middle of an operation leaves nothing of it behind.
-TEST(Execution, starts_anew_after_half_an_operation) {
+TEST(Execution, StartsAnewAfterHalfAnOperation) {
   const plan::Plan plan = star(0, 4);
   Words mine = numbers(4, 100), out(4);
   const Words theirs = numbers(4, 7);
@@ -259,7 +259,7 @@ TEST(Execution, starts_anew_after_half_an_operation) {
   EXPECT_EQ(out, combined(mine, theirs));
 }
 
-TEST(Execution, nothing_to_do_is_done_at_once) {
+TEST(Execution, NothingToDoIsDoneAtOnce) {
   const plan::Plan plan = algorithms::plan_allreduce(Algorithm::ring, {.rank = 0, .world = 1, .count = 0});
   Execution execution;
   execution.start(plan, kLopsided, {}, {});
@@ -267,7 +267,7 @@ TEST(Execution, nothing_to_do_is_done_at_once) {
   EXPECT_FALSE(execution.compute());
 }
 
-TEST(Execution, a_world_of_one_copies) {
+TEST(Execution, AWorldOfOneCopies) {
   const plan::Plan plan = algorithms::plan_allreduce(Algorithm::ring, {.rank = 0, .world = 1, .count = 9});
   Pieces in({4, 5}, 10), out({7, 2}, 0);
   Execution execution;
@@ -277,7 +277,7 @@ TEST(Execution, a_world_of_one_copies) {
   EXPECT_EQ(out.values(), in.values());
 }
 
-TEST(Execution, a_large_copy_lets_the_links_be_served_in_between) {
+TEST(Execution, ALargeCopyLetsTheLinksBeServedInBetween) {
   constexpr std::size_t kParts = 4, kCount = kParts * Execution::kLocalBytes / 4;
   const plan::Plan plan = algorithms::plan_allreduce(Algorithm::ring, {.rank = 0, .world = 1, .count = kCount});
   Words in = numbers(kCount, 10), out(kCount);
@@ -291,7 +291,7 @@ TEST(Execution, a_large_copy_lets_the_links_be_served_in_between) {
   EXPECT_EQ(out, in);
 }
 
-TEST(Execution, without_memory_does_not_start) {
+TEST(Execution, WithoutMemoryDoesNotStart) {
   if (kSlowdown > 1) return;  // a sanitizer ends the process
   plan::Plan plan = star(0, 4);
   plan.scratch_elems = std::uint64_t(1) << 58;
@@ -300,7 +300,7 @@ TEST(Execution, without_memory_does_not_start) {
   EXPECT_THROW(execution.start(plan, kLopsided, whole(mine), whole(mine)), std::bad_alloc);
 }
 
-TEST(Execution, reports_how_far_it_is) {
+TEST(Execution, ReportsHowFarItIs) {
   using Driver = std::pair<std::uint64_t, std::uint64_t>;
   const plan::Plan plan = star(0, 8);
   Words mine = numbers(8, 100);
@@ -331,7 +331,7 @@ void reduce_byte_by_byte() {
   EXPECT_TRUE(execution.done());
 }
 
-TEST(Execution, every_size_of_element_byte_by_byte) {
+TEST(Execution, EverySizeOfElementByteByByte) {
   reduce_byte_by_byte<std::uint8_t>();
   reduce_byte_by_byte<std::int16_t>();
   reduce_byte_by_byte<float>();

@@ -26,7 +26,7 @@ void reduce_by_hand(Part& part, const Exercise& exercise) {
   }
 }
 
-TEST(Exercise, the_plain_result_is_right) {
+TEST(Exercise, ThePlainResultIsRight) {
   for (const Op op : {Op::sum, Op::product}) {
     Part part(of(op), 0);
     reduce_by_hand(part, of(op));
@@ -34,7 +34,7 @@ TEST(Exercise, the_plain_result_is_right) {
   }
 }
 
-TEST(Exercise, one_wrong_element_is_found_anywhere) {
+TEST(Exercise, OneWrongElementIsFoundAnywhere) {
   Part part(of(Op::sum), 0);
   reduce_by_hand(part, of(Op::sum));
   for (std::uint64_t i = 0; i < kCount; i++) {
@@ -46,7 +46,7 @@ TEST(Exercise, one_wrong_element_is_found_anywhere) {
 }
 
 // Values that repeat too soon would hide elements in a wrong place.
-TEST(Exercise, a_shift_by_less_than_a_chunk_is_found) {
+TEST(Exercise, AShiftByLessThanAChunkIsFound) {
   for (std::uint64_t shift = 1; shift < 49; shift++) {
     Part part(of(Op::sum), 0);
     reduce_by_hand(part, of(Op::sum));

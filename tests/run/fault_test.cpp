@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryFault,
                          testing::Values(Fault::Kind::drop, Fault::Kind::close, Fault::Kind::garbage,
                                          Fault::Kind::stall));
 
-TEST_P(EveryFault, ends_in_an_error_that_names_the_link_and_never_in_a_wrong_result) {
+TEST_P(EveryFault, EndsInAnErrorThatNamesTheLinkAndNeverInAWrongResult) {
   Struck struck;
   for (const std::uint64_t seed : seeds(160)) {
     strike(GetParam(), seed, struck);
@@ -73,7 +73,7 @@ void call_differently(std::uint64_t seed, void (*change)(Signature&)) {
   EXPECT_THAT(outcome.error->message(), testing::HasSubstr(text("rank ", outcome.noticed_by, " calls")));
 }
 
-TEST(Simulation, a_signature_of_one_rank_that_differs_is_found) {
+TEST(Simulation, ASignatureOfOneRankThatDiffersIsFound) {
   for (const std::uint64_t seed : seeds(60)) {
     call_differently(seed, [](Signature& s) { s.dtype = DType::i8; });
     call_differently(seed, [](Signature& s) { s.op = Op::average; });

@@ -17,7 +17,7 @@ INSTANTIATE_TEST_SUITE_P(Bytes, ListsInShreds, testing::Values(1, 3, 5, 1000));
 // Tensors of 4 to 508 bytes are packed, the others are not; 129 words have 4 bytes too many.
 const std::vector<std::size_t> kMixed = {1, 100, 127, 129, 3000, 2, 5, 700, 1, 1, 900, 129, 60};
 
-TEST_P(ListsInShreds, a_list_of_small_and_large_tensors_is_sent_and_copied) {
+TEST_P(ListsInShreds, AListOfSmallAndLargeTensorsIsSentAndCopied) {
   const std::uint64_t count = std::accumulate(kMixed.begin(), kMixed.end(), std::uint64_t(0));
   Pieces in(kMixed, 40), out(kMixed, 0);
   for (const int rank : {0, 1}) {
@@ -36,7 +36,7 @@ TEST_P(ListsInShreds, a_list_of_small_and_large_tensors_is_sent_and_copied) {
   EXPECT_EQ(out.values(), in.values());
 }
 
-TEST_P(ListsInShreds, a_list_of_small_and_large_tensors_is_reduced) {
+TEST_P(ListsInShreds, AListOfSmallAndLargeTensorsIsReduced) {
   const std::uint64_t count = std::accumulate(kMixed.begin(), kMixed.end(), std::uint64_t(0));
   const plan::Plan plan = algorithms::plan_allreduce(Algorithm::ring, {.rank = 0, .world = 2, .count = count}, 500);
   Pieces mine(kMixed, 40);
@@ -64,7 +64,7 @@ TEST_P(ListsInShreds, a_list_of_small_and_large_tensors_is_reduced) {
   EXPECT_EQ(mine.values(), expected);
 }
 
-TEST(Lists, packs_many_small_tensors_into_one_piece) {
+TEST(Lists, PacksManySmallTensorsIntoOnePiece) {
   constexpr std::size_t kCount = 5000;
   Pieces list(std::vector<std::size_t>(kCount, 2), 40);
   const plan::Plan root = algorithms::plan_broadcast({.rank = 0, .world = 2, .count = 2 * kCount});
@@ -78,7 +78,7 @@ TEST(Lists, packs_many_small_tensors_into_one_piece) {
   EXPECT_GE(receivable(execution, 0).size(), 4000);
 }
 
-TEST(Lists, large_tensors_of_a_list_go_from_and_to_where_they_lie) {
+TEST(Lists, LargeTensorsOfAListGoFromAndToWhereTheyLie) {
   Pieces list({200, 1, 2, 300, 400}, 40);
   const auto memory = [&](std::size_t k) { return list.list[k].data; };
   const plan::Plan root = algorithms::plan_broadcast({.rank = 0, .world = 2, .count = 903});
@@ -101,7 +101,7 @@ TEST(Lists, large_tensors_of_a_list_go_from_and_to_where_they_lie) {
 }
 
 // One run of what is narrowed, whatever tensors it comes from.
-TEST(Lists, narrows_across_tensors) {
+TEST(Lists, NarrowsAcrossTensors) {
   std::vector<float> values(2000, 1.5F);
   std::vector<Buffer::Piece> pieces;
   for (std::uint64_t end = 250; end <= 2000; end += 250)

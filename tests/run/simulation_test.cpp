@@ -24,7 +24,7 @@ class EveryAlgorithm : public testing::TestWithParam<Algorithm> {};
 INSTANTIATE_TEST_SUITE_P(All, EveryAlgorithm, testing::ValuesIn(all_algorithms().begin(), all_algorithms().end()),
                          [](const auto& test) { return std::string(name(test.param)); });
 
-TEST_P(EveryAlgorithm, reduces_in_every_world) {
+TEST_P(EveryAlgorithm, ReducesInEveryWorld) {
   for (const std::uint64_t seed : seeds(16))
     for (const int world : kWorlds) {
       Random random(seed * 100 + std::uint64_t(world));
@@ -73,7 +73,7 @@ void add_up_floats(Algorithm algorithm, int world, std::uint64_t seed, DType wir
   if (wire == DType::bf16) expect_near_sum(in, out[0]);
 }
 
-TEST_P(EveryAlgorithm, adds_floats_to_equal_bits) {
+TEST_P(EveryAlgorithm, AddsFloatsToEqualBits) {
   for (const std::uint64_t seed : seeds(8))
     for (const int world : kWorlds) {
       SCOPED_TRACE(text(replay(seed), ", ", world, " ranks"));
@@ -83,7 +83,7 @@ TEST_P(EveryAlgorithm, adds_floats_to_equal_bits) {
 }
 
 // And none of the elements is farther from the sum than each rounding may take it.
-TEST_P(EveryAlgorithm, adds_floats_that_travel_in_16_bits_to_equal_bits) {
+TEST_P(EveryAlgorithm, AddsFloatsThatTravelIn16BitsToEqualBits) {
   for (const std::uint64_t seed : seeds(8))
     for (const int world : kWorlds) {
       SCOPED_TRACE(text(replay(seed), ", ", world, " ranks"));
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryCollective,
                          testing::Values(Kind::broadcast, Kind::allgather, Kind::reduce_scatter, Kind::barrier,
                                          Kind::reduce, Kind::gather, Kind::scatter));
 
-TEST_P(EveryCollective, is_right_in_every_world) {
+TEST_P(EveryCollective, IsRightInEveryWorld) {
   for (const std::uint64_t seed : seeds(16))
     for (const int world : kWorlds) {
       Random random(seed * 100 + std::uint64_t(world));
@@ -111,7 +111,7 @@ TEST_P(EveryCollective, is_right_in_every_world) {
 }
 
 // Ranks that are done run ahead into the next operation, on the same links.
-TEST(Simulation, operations_follow_each_other_without_a_gap) {
+TEST(Simulation, OperationsFollowEachOtherWithoutAGap) {
   for (const std::uint64_t seed : seeds(160)) {
     Random random(seed);
     Scenario scenario(random.one_of(kWorlds), random);
@@ -123,7 +123,7 @@ TEST(Simulation, operations_follow_each_other_without_a_gap) {
 }
 
 // Some block, some are started and go on beside what comes after them in other groups.
-TEST(Simulation, programs_in_groups_come_to_their_end) {
+TEST(Simulation, ProgramsInGroupsComeToTheirEnd) {
   for (const std::uint64_t seed : seeds(2000)) {
     Random random(seed);
     Scenario scenario(int(random.from(2, 7)), random);
@@ -136,7 +136,7 @@ TEST(Simulation, programs_in_groups_come_to_their_end) {
 }
 
 // Two ranks that block in two groups in opposite order wait for each other: what the simulation must be able to see.
-TEST(Simulation, opposite_orders_of_blocking_calls_are_stuck) {
+TEST(Simulation, OppositeOrdersOfBlockingCallsAreStuck) {
   for (const bool blocks : {true, false}) {
     Random random(1);
     Scenario scenario(2, random);
@@ -161,7 +161,7 @@ TEST(Simulation, opposite_orders_of_blocking_calls_are_stuck) {
   }
 }
 
-TEST(Simulation, a_barrier_is_not_left_before_everybody_has_come) {
+TEST(Simulation, ABarrierIsNotLeftBeforeEverybodyHasCome) {
   for (const std::uint64_t seed : seeds(50)) {
     Random random(seed);
     Scenario scenario(int(random.from(2, 9)), random);
@@ -184,7 +184,7 @@ TEST(Simulation, a_barrier_is_not_left_before_everybody_has_come) {
   }
 }
 
-TEST(Simulation, the_same_seed_gives_the_same_world) {
+TEST(Simulation, TheSameSeedGivesTheSameWorld) {
   const auto run = [] {
     Random random(7);
     Scenario scenario(5, random);

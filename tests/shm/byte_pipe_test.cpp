@@ -39,7 +39,7 @@ struct BytePipe {
   }
 };
 
-TEST(BytePipe, holds_as_much_as_its_memory) {
+TEST(BytePipe, HoldsAsMuchAsItsMemory) {
   BytePipe pipe;
   EXPECT_TRUE(pipe.reader.peek().empty());
   EXPECT_EQ(pipe.write(100), 100);
@@ -50,7 +50,7 @@ TEST(BytePipe, holds_as_much_as_its_memory) {
   EXPECT_EQ(pipe.write(50, 20), 20) << "no more than asked";
 }
 
-TEST(BytePipe, short_messages_come_in_lines_between_the_others) {
+TEST(BytePipe, ShortMessagesComeInLinesBetweenTheOthers) {
   BytePipe pipe;
   const auto in_line = [&pipe] {
     const std::byte* const at = pipe.reader.peek().data();
@@ -78,7 +78,7 @@ TEST(BytePipe, short_messages_come_in_lines_between_the_others) {
   EXPECT_TRUE(pipe.reader.peek().empty());
 }
 
-TEST(BytePipe, what_finds_no_free_line_is_written_beside_them) {
+TEST(BytePipe, WhatFindsNoFreeLineIsWrittenBesideThem) {
   BytePipe pipe;
   for (std::size_t k = 0; k < PipeState::kLines; k++) EXPECT_EQ(pipe.write(1), 1);
   EXPECT_EQ(pipe.write(2), 2);
@@ -89,13 +89,13 @@ TEST(BytePipe, what_finds_no_free_line_is_written_beside_them) {
   EXPECT_EQ(pipe.reader.peek().data(), pipe.state->lines[0].bytes.data());
 }
 
-TEST(BytePipe, a_line_that_claims_more_than_it_holds_is_refused) {
+TEST(BytePipe, ALineThatClaimsMoreThanItHoldsIsRefused) {
   BytePipe pipe;
   pipe.state->lines[0].head = kShortBytes + 1;
   EXPECT_THROW(pipe.reader.peek(), Error);
 }
 
-TEST(BytePipe, a_reader_does_not_sleep_when_a_line_has_come) {
+TEST(BytePipe, AReaderDoesNotSleepWhenALineHasCome) {
   BytePipe pipe;
   EXPECT_TRUE(pipe.reader.may_sleep());
   EXPECT_EQ(pipe.writer.write(std::array{std::byte{1}}, 1), 1);
@@ -103,7 +103,7 @@ TEST(BytePipe, a_reader_does_not_sleep_when_a_line_has_come) {
   EXPECT_FALSE(pipe.reader.may_sleep());
 }
 
-TEST(BytePipe, what_is_referred_to_is_found_between_what_was_copied) {
+TEST(BytePipe, WhatIsReferredToIsFoundBetweenWhatWasCopied) {
   BytePipe pipe;
   EXPECT_EQ(pipe.write(10), 10);
   ASSERT_TRUE(pipe.writer.refer({.region = 5, .offset = 40, .bytes = 1000}));
@@ -127,7 +127,7 @@ TEST(BytePipe, what_is_referred_to_is_found_between_what_was_copied) {
   EXPECT_EQ(pipe.read(), 20);
 }
 
-TEST(BytePipe, only_so_many_references_stand) {
+TEST(BytePipe, OnlySoManyReferencesStand) {
   BytePipe pipe;
   for (std::size_t k = 0; k < PipeState::kReferences; k++) ASSERT_TRUE(pipe.writer.refer({k, 0, 10}));
   EXPECT_FALSE(pipe.writer.refer({99, 0, 10}));
@@ -141,7 +141,7 @@ TEST(BytePipe, only_so_many_references_stand) {
   }
 }
 
-TEST(BytePipe, a_writer_sleeps_until_its_references_are_taken) {
+TEST(BytePipe, AWriterSleepsUntilItsReferencesAreTaken) {
   BytePipe pipe;
   pipe.writer.refer({1, 0, 10});
   pipe.writer.publish();
@@ -152,7 +152,7 @@ TEST(BytePipe, a_writer_sleeps_until_its_references_are_taken) {
   EXPECT_TRUE(pipe.writer.may_sleep());
 }
 
-TEST(BytePipe, references_to_the_past_are_refused) {
+TEST(BytePipe, ReferencesToThePastAreRefused) {
   BytePipe pipe;
   EXPECT_EQ(pipe.write(10), 10);
   EXPECT_EQ(pipe.read(), 10);
@@ -162,7 +162,7 @@ TEST(BytePipe, references_to_the_past_are_refused) {
   EXPECT_THROW(pipe.reader.referred(), Error);
 }
 
-TEST(BytePipe, a_run_ends_where_the_memory_does) {
+TEST(BytePipe, ARunEndsWhereTheMemoryDoes) {
   BytePipe pipe;
   pipe.write(150);
   pipe.read();
@@ -171,7 +171,7 @@ TEST(BytePipe, a_run_ends_where_the_memory_does) {
   EXPECT_EQ(pipe.read(), 100 - (kCapacity - 150));
 }
 
-TEST(BytePipe, both_align_and_no_byte_is_lost_or_made_up) {
+TEST(BytePipe, BothAlignAndNoByteIsLostOrMadeUp) {
   BytePipe pipe;
   EXPECT_EQ(pipe.write(190), 190);
   pipe.writer.align();
@@ -184,7 +184,7 @@ TEST(BytePipe, both_align_and_no_byte_is_lost_or_made_up) {
   EXPECT_EQ(pipe.read(), 60);
 }
 
-TEST(BytePipe, who_sleeps_is_woken_once) {
+TEST(BytePipe, WhoSleepsIsWokenOnce) {
   BytePipe pipe;
   const std::array one = {std::byte{1}};
   const ConstBytes piece = one;
@@ -202,7 +202,7 @@ TEST(BytePipe, who_sleeps_is_woken_once) {
   EXPECT_FALSE(pipe.writer.may_sleep());
 }
 
-TEST(BytePipe, a_writer_that_claims_the_impossible_is_refused) {
+TEST(BytePipe, AWriterThatClaimsTheImpossibleIsRefused) {
   BytePipe pipe;
   pipe.state->written = kCapacity + kLineBytes;
   EXPECT_THROW(pipe.reader.peek(), Error);
@@ -266,7 +266,7 @@ void carry_at_random(std::size_t capacity, std::uint64_t seed) {
   }
 }
 
-TEST(BytePipe, carries_any_messages_at_any_pace) {
+TEST(BytePipe, CarriesAnyMessagesAtAnyPace) {
   for (const std::size_t capacity : {64, 192, 1024})
     for (const std::uint64_t seed : seeds(50)) {
       SCOPED_TRACE(text("capacity ", capacity, ", ", replay(seed)));
@@ -276,7 +276,7 @@ TEST(BytePipe, carries_any_messages_at_any_pace) {
 }
 
 // Bytes, their order and the aligned beginnings survive two threads at their own pace.
-TEST(BytePipe, carries_messages_between_threads) {
+TEST(BytePipe, CarriesMessagesBetweenThreads) {
   BytePipe pipe;
   constexpr int kMessages = 3000;
   const auto length = [](int message) { return std::size_t(message * 37 % 500); };

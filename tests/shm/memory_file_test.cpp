@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto kWrite = MemoryFile::Access::write;
 
-TEST(MemoryFile, is_the_same_memory_for_both) {
+TEST(MemoryFile, IsTheSameMemoryForBoth) {
   const std::ptrdiff_t before = open_descriptors();
   {
     const MemoryFile mine = MemoryFile::create(10'000);
@@ -27,12 +27,12 @@ TEST(MemoryFile, is_the_same_memory_for_both) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST(MemoryFile, cannot_be_made_smaller) {
+TEST(MemoryFile, CannotBeMadeSmaller) {
   const MemoryFile segment = MemoryFile::create(10'000);
   EXPECT_NE(ftruncate(segment.descriptor(), 1), 0);
 }
 
-TEST(MemoryFile, another_size_or_one_that_may_shrink_is_refused) {
+TEST(MemoryFile, AnotherSizeOrOneThatMayShrinkIsRefused) {
   const std::ptrdiff_t before = open_descriptors();
   {
     const MemoryFile segment = MemoryFile::create(10'000);

@@ -61,7 +61,7 @@ std::string receive(link::Link& link, std::size_t most) {
   return text;
 }
 
-TEST(ShmLink, carries_bytes_both_ways) {
+TEST(ShmLink, CarriesBytesBothWays) {
   Pair pair;
   EXPECT_EQ(receive(pair.maker, 10), "");
   EXPECT_EQ(send(pair.maker, "there"), 5);
@@ -71,7 +71,7 @@ TEST(ShmLink, carries_bytes_both_ways) {
   EXPECT_EQ(receive(pair.maker, 10), "back");
 }
 
-TEST(ShmLink, shows_what_has_come_where_it_lies) {
+TEST(ShmLink, ShowsWhatHasComeWhereItLies) {
   Pair pair;
   send(pair.maker, "abc");
   ASSERT_TRUE(pair.taker.peeks());
@@ -81,7 +81,7 @@ TEST(ShmLink, shows_what_has_come_where_it_lies) {
   EXPECT_EQ(receive(pair.taker, 10), "c");
 }
 
-TEST(ShmLink, wakes_the_other_side_only_if_it_sleeps) {
+TEST(ShmLink, WakesTheOtherSideOnlyIfItSleeps) {
   Pair pair;
   send(pair.maker, "x");
   EXPECT_FALSE(rang(pair.bell_of_taker));
@@ -100,7 +100,7 @@ TEST(ShmLink, wakes_the_other_side_only_if_it_sleeps) {
 
 using Memory = std::vector<char, Allocator<char>>;
 
-TEST(ShmLink, shows_large_allocated_memory_where_it_is) {
+TEST(ShmLink, ShowsLargeAllocatedMemoryWhereItIs) {
   Pair pair;
   pair.maker.begin(true, true);
   Memory memory(200'000, 'a');
@@ -121,14 +121,14 @@ TEST(ShmLink, shows_large_allocated_memory_where_it_is) {
   EXPECT_EQ(receive(pair.taker, 10), "end");
 }
 
-TEST(ShmLink, copies_where_it_may_not_refer) {
+TEST(ShmLink, CopiesWhereItMayNotRefer) {
   Pair pair;
   pair.maker.begin(true, false);
   const Memory memory(200'000, 'a');
   EXPECT_EQ(send(pair.maker, {memory.data(), memory.size()}), kPipe);
 }
 
-TEST(ShmLink, refuses_references_to_what_is_not_there) {
+TEST(ShmLink, RefusesReferencesToWhatIsNotThere) {
   Pair pair;
   pair.maker.begin(true, true);
   const Memory memory(40'000, 'a');
@@ -142,7 +142,7 @@ char first_of(ConstBytes run) {
   return run.empty() ? ' ' : char(run[0]);
 }
 
-TEST(ShmLink, memory_that_is_freed_stays_while_it_is_read) {
+TEST(ShmLink, MemoryThatIsFreedStaysWhileItIsRead) {
   Pair pair;
   pair.maker.begin(true, true);
   {
@@ -157,7 +157,7 @@ TEST(ShmLink, memory_that_is_freed_stays_while_it_is_read) {
   }
 }
 
-TEST(ShmLink, what_is_revoked_cannot_be_taken) {
+TEST(ShmLink, WhatIsRevokedCannotBeTaken) {
   Pair pair;
   pair.maker.begin(true, true);
   Memory memory(100'000, 'a');
@@ -171,7 +171,7 @@ TEST(ShmLink, what_is_revoked_cannot_be_taken) {
   EXPECT_THROW(pair.taker.consume(1), Error);
 }
 
-TEST(ShmLink, a_link_that_ends_revokes_what_was_not_taken) {
+TEST(ShmLink, ALinkThatEndsRevokesWhatWasNotTaken) {
   Pair pair;
   const Memory memory(100'000, 'a');
   {
@@ -184,7 +184,7 @@ TEST(ShmLink, a_link_that_ends_revokes_what_was_not_taken) {
   EXPECT_THROW(pair.taker.consume(1), Error);
 }
 
-TEST(ShmLink, leaves_no_descriptor_behind) {
+TEST(ShmLink, LeavesNoDescriptorBehind) {
   const std::ptrdiff_t before = open_descriptors();
   { Pair pair; }
   EXPECT_EQ(open_descriptors(), before);

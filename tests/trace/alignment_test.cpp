@@ -10,7 +10,7 @@
 namespace anello::trace {
 namespace {
 
-TEST(ClockOffset, is_of_the_fastest_answer) {
+TEST(ClockOffset, IsOfTheFastestAnswer) {
   const std::array<ClockSample, 3> samples{{{1000, 5300, 1900}, {2000, 6010, 2020}, {3000, 7950, 4000}}};
   const ClockOffset offset = estimate(samples);
   EXPECT_EQ(offset.at_ns, 6010);
@@ -19,7 +19,7 @@ TEST(ClockOffset, is_of_the_fastest_answer) {
 }
 
 // Two clocks that are `apart`, and a network with delays of its own each way.
-TEST(ClockOffset, is_no_further_off_than_it_says) {
+TEST(ClockOffset, IsNoFurtherOffThanItSays) {
   Random random(1);
   for (int round = 0; round < 2000; round++) {
     const auto apart = std::int64_t(random.below(2'000'000'000)) - 1'000'000'000;
@@ -36,14 +36,14 @@ TEST(ClockOffset, is_no_further_off_than_it_says) {
   }
 }
 
-TEST(Alignment, of_one_measurement_shifts) {
+TEST(Alignment, OfOneMeasurementShifts) {
   const ClockOffset only{500, 70, 1};
   const Alignment alignment{only, only};
   EXPECT_EQ(alignment.translate(500), 570);
   EXPECT_EQ(alignment.translate(0), 70);
 }
 
-TEST(Alignment, of_two_follows_clocks_that_drift_apart) {
+TEST(Alignment, OfTwoFollowsClocksThatDriftApart) {
   const Alignment alignment{{1'000'000, 100, 1}, {2'000'000, 300, 1}};
   EXPECT_EQ(alignment.translate(1'000'000), 1'000'100);
   EXPECT_EQ(alignment.translate(1'500'000), 1'500'200);

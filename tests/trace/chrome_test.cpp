@@ -29,7 +29,7 @@ TimelineFile file_of(const Recording& all, const Traced& traced) {
   return TimelineFile(nlohmann::json::parse(text + chrome_tail()));
 }
 
-TEST(Chrome, has_a_row_for_everything_that_happened) {
+TEST(Chrome, HasARowForEverythingThatHappened) {
   const ClockOffset behind{0, 1'000'000, 2'500};
   const TimelineFile file = file_of(recording(), {1, "here", 1'000'000, {behind, behind}});
   file.check();
@@ -48,7 +48,7 @@ TEST(Chrome, has_a_row_for_everything_that_happened) {
   EXPECT_EQ(file.on_row(1, "program").at(0)["name"], "backward");
 }
 
-TEST(Chrome, says_how_well_the_clock_is_known_and_what_is_missing) {
+TEST(Chrome, SaysHowWellTheClockIsKnownAndWhatIsMissing) {
   Recording all = recording();
   all.left_out = 7;
   const TimelineFile file = file_of(all, {2, "here", 0, {{0, 0, 100}, {0, 0, 2500}}});
@@ -58,7 +58,7 @@ TEST(Chrome, says_how_well_the_clock_is_known_and_what_is_missing) {
   EXPECT_NE(everything.find("7 operations and phases are left out"), std::string::npos);
 }
 
-TEST(Chrome, goes_out_in_pieces) {
+TEST(Chrome, GoesOutInPieces) {
   Recording all = recording();
   for (int k = 0; k < 5000; k++) all.operations.push_back(all.operations[0]);
   std::size_t pieces = 0, most = 0;

@@ -7,7 +7,7 @@
 namespace anello::trace {
 namespace {
 
-TEST(Flight, says_what_was_done_and_what_was_not) {
+TEST(Flight, SaysWhatWasDoneAndWhatWasNot) {
   Signature signature{.generation = 1, .sequence = 7, .count = 100, .kind = Kind::allreduce, .dtype = DType::f32};
   const Record done = Record::of(signature, "gradients", 1000, 2000);
   History world{0, "the world", {0, 1, 2}, {done}};

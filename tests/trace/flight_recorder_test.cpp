@@ -19,7 +19,7 @@ std::vector<std::uint64_t> sequences(const std::vector<Record>& records) {
   return all;
 }
 
-TEST(FlightRecorder, knows_what_is_done_what_has_begun_and_what_is_queued) {
+TEST(FlightRecorder, KnowsWhatIsDoneWhatHasBegunAndWhatIsQueued) {
   FlightRecorder recorder;
   EXPECT_TRUE(recorder.records().empty());
   const Ticks before = ticks();
@@ -39,7 +39,7 @@ TEST(FlightRecorder, knows_what_is_done_what_has_begun_and_what_is_queued) {
   EXPECT_EQ(queued.begun, 0u);
 }
 
-TEST(FlightRecorder, the_newest_is_whole_as_soon_as_it_is_done) {
+TEST(FlightRecorder, TheNewestIsWholeAsSoonAsItIsDone) {
   FlightRecorder recorder;
   recorder.begin(operation(0), "only", ticks());
   recorder.end(0, 0, 0);
@@ -47,7 +47,7 @@ TEST(FlightRecorder, the_newest_is_whole_as_soon_as_it_is_done) {
   EXPECT_GT(recorder.records().at(0).ended, 0u);
 }
 
-TEST(FlightRecorder, forgets_the_oldest) {
+TEST(FlightRecorder, ForgetsTheOldest) {
   FlightRecorder recorder;
   constexpr std::uint64_t kMany = 10'000, kKept = 4096, kQueued = 1024;
   for (std::uint64_t k = 0; k < kMany; k++) {
@@ -62,7 +62,7 @@ TEST(FlightRecorder, forgets_the_oldest) {
   EXPECT_EQ(all.back(), 2 * kMany - 1);
 }
 
-TEST(FlightRecorders, name_their_groups_and_keep_the_counts_of_those_that_have_ended) {
+TEST(FlightRecorders, NameTheirGroupsAndKeepTheCountsOfThoseThatHaveEnded) {
   FlightRecorders recorders;
   for (const std::uint64_t group : {1, 2}) {
     const auto recorder = std::make_shared<FlightRecorder>();

@@ -7,7 +7,7 @@
 namespace anello::trace {
 namespace {
 
-TEST(JsonText, is_read_back_as_it_was) {
+TEST(JsonText, IsReadBackAsItWas) {
   for (const std::string text : {"", "plain", "\"quotes\" and \\", "a\nb\tc\x01",
                                  "gr\xc3\xb6\xc3\x9f"
                                  "e",
@@ -16,7 +16,7 @@ TEST(JsonText, is_read_back_as_it_was) {
   EXPECT_EQ(nlohmann::json::parse(json_text(std::string("a\0b", 3))), std::string("a\0b", 3));
 }
 
-TEST(JsonText, what_is_no_utf_8_is_replaced) {
+TEST(JsonText, WhatIsNoUtf8IsReplaced) {
   const std::string bad = "\xef\xbf\xbd";
   EXPECT_EQ(nlohmann::json::parse(json_text("a\xff"
                                             "b")),
@@ -28,7 +28,7 @@ TEST(JsonText, what_is_no_utf_8_is_replaced) {
 }
 
 // Every string of two bytes.
-TEST(JsonText, is_always_json) {
+TEST(JsonText, IsAlwaysJson) {
   for (int a = 0; a < 256; a++)
     for (int b = 0; b < 256; b++)
       ASSERT_TRUE(nlohmann::json::accept(json_text(std::string{char(a), char(b)}))) << a << " " << b;

@@ -17,7 +17,7 @@ std::string page(const Tally& tally, const Scraped& scraped) {
                          scraped);  // a tick is half a s
 }
 
-TEST(Prometheus, has_a_line_for_every_counter) {
+TEST(Prometheus, HasALineForEveryCounter) {
   Tally tally;
   tally.done(Kind::allreduce, 400, 800, 600, 3);
   tally.done(Kind::allreduce, 400, 800, 600, 4);
@@ -41,7 +41,7 @@ TEST(Prometheus, has_a_line_for_every_counter) {
 }
 
 // Each line as the format wants it, each metric with its help and type once and before its values.
-TEST(Prometheus, keeps_to_the_format) {
+TEST(Prometheus, KeepsToTheFormat) {
   const std::regex sample(R"re(anello_[a-z_]+\{([a-z]+="([^"\\\n]|\\["\\n])*",?)*\} [0-9.e+-]+)re");
   const std::regex comment("# (HELP|TYPE) anello_[a-z_]+ .+");
   std::istringstream lines(page({}, {"job \"\\\n", "host", 1, false}));

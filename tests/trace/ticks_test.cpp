@@ -14,7 +14,7 @@ std::int64_t steady_ns() {
   return std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
-TEST(Ticks, are_the_steady_clock_s_time) {
+TEST(Ticks, AreTheSteadyClockSTime) {
   const TickClock clock;
   constexpr int kMoments = 5;
   std::vector<std::pair<Ticks, std::int64_t>> moments;
@@ -28,7 +28,7 @@ TEST(Ticks, are_the_steady_clock_s_time) {
     EXPECT_LT(std::abs(scale.steady_ns(ticks) - steady), 20'000) << "of " << steady - moments[0].second;
 }
 
-TEST(Ticks, never_go_back_on_one_thread) {
+TEST(Ticks, NeverGoBackOnOneThread) {
   Ticks before = ticks();
   for (int k = 0; k < 10'000; k++) {
     const Ticks now = ticks();
@@ -37,7 +37,7 @@ TEST(Ticks, never_go_back_on_one_thread) {
   }
 }
 
-TEST(Ticks, lengths_are_nanoseconds) {
+TEST(Ticks, LengthsAreNanoseconds) {
   const TickClock::Scale twice({1000, 5000}, {2000, 7000});
   EXPECT_EQ(twice.steady_ns(1000), 5000);
   EXPECT_EQ(twice.steady_ns(1500), 6000);
@@ -47,7 +47,7 @@ TEST(Ticks, lengths_are_nanoseconds) {
   EXPECT_EQ(nothing.steady_ns(1003), 5003) << "of no time no scale can be made";
 }
 
-TEST(Ticks, a_clock_takes_its_time_from_the_system) {
+TEST(Ticks, AClockTakesItsTimeFromTheSystem) {
   const std::int64_t before = steady_ns();
   const TickClock::Moment now = TickClock::now();
   EXPECT_LE(before, now.steady_ns);

@@ -97,8 +97,8 @@ Trial try_call(const Call& call, int times) {
   return {counted, stalled};
 }
 
-// On a busy machine calls stall: then again, with fewer calls. Nothing if every trial had stalled. The background thread
-// allocates for its heartbeats: what a call allocates is found in every trial, and a heartbeat is not.
+// On a busy machine calls stall: then again, with fewer calls. Nothing if every trial had stalled. The background
+// thread allocates for its heartbeats: what a call allocates is found in every trial, and a heartbeat is not.
 std::optional<std::uint64_t> allocations_of(const Call& call) {
   constexpr int kTrials = 30, kEnough = 5;
   int calm = 0;
@@ -109,7 +109,7 @@ std::optional<std::uint64_t> allocations_of(const Call& call) {
   return std::nullopt;
 }
 
-TEST(Allocations, there_are_none_in_calls_that_block) {
+TEST(Allocations, ThereAreNoneInCallsThatBlock) {
   const std::vector<std::pair<const char*, Call>> calls = {
       {"allreduce", [](Group& g, Buffers& b) { g.allreduce(b.small); }},
       {"large allreduce", [](Group& g, Buffers& b) { g.allreduce(b.large, Op::average, {.wire = DType::bf16}); }},
@@ -150,7 +150,7 @@ TEST(Allocations, there_are_none_in_calls_that_block) {
   }
 }
 
-TEST(Allocations, there_are_none_in_asynchronous_work) {
+TEST(Allocations, ThereAreNoneInAsynchronousWork) {
   const auto count = allocations_of([](Group& g, Buffers& b) {
     b.work = g.allreduce_async(b.small);
     b.work.wait();
@@ -160,7 +160,7 @@ TEST(Allocations, there_are_none_in_asynchronous_work) {
 }
 
 // The counter counts.
-TEST(Allocations, are_seen) {
+TEST(Allocations, AreSeen) {
   const Call call = [](Group& g, Buffers& b) { g.allreduce(b.small = std::vector<float>(1200)); };
   EXPECT_GE(try_call(call, 200).allocations, 200U);
 }

@@ -83,7 +83,7 @@ void expect_no_error(const Settings& settings, const std::function<void(World&)>
 }
 
 // Rank 0 reports that rank 1 is late. If its heartbeats then stopped, rank 1 would call it silent.
-TEST(BlockedOutput, on_standard_error_is_no_failure) {
+TEST(BlockedOutput, OnStandardErrorIsNoFailure) {
   Settings settings = impatient();
   settings.stall_time = milliseconds(50);
   FullPipe pipe;
@@ -99,7 +99,7 @@ TEST(BlockedOutput, on_standard_error_is_no_failure) {
 }
 
 // One of the two ranks writes first, the other one receives its heartbeats.
-TEST(BlockedOutput, in_a_flight_file_is_no_failure) {
+TEST(BlockedOutput, InAFlightFileIsNoFailure) {
   const Scratch scratch;
   Settings settings = impatient();
   settings.flight_signal = "USR2";

@@ -18,7 +18,7 @@ using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 
-TEST(Counters, are_exact) {
+TEST(Counters, AreExact) {
   run_world(
       3,
       [](World& world) {
@@ -41,7 +41,7 @@ TEST(Counters, are_exact) {
       Settings::from_environment());
 }
 
-TEST(Counters, are_of_all_groups_also_of_those_that_have_ended) {
+TEST(Counters, AreOfAllGroupsAlsoOfThoseThatHaveEnded) {
   run_world(
       2,
       [](World& world) {
@@ -60,7 +60,7 @@ TEST(Counters, are_of_all_groups_also_of_those_that_have_ended) {
       Settings::from_environment());
 }
 
-TEST(Counters, of_one_rank_alone) {
+TEST(Counters, OfOneRankAlone) {
   run_world(1, [](World& world) {
     std::vector<float> values(10);
     world.allreduce(values);
@@ -70,7 +70,7 @@ TEST(Counters, of_one_rank_alone) {
   });
 }
 
-TEST(Counters, waits_are_counted_with_their_time) {
+TEST(Counters, WaitsAreCountedWithTheirTime) {
   Settings settings = Settings::from_environment();
   settings.stall_time = std::chrono::milliseconds(50);
   run_world(
@@ -88,7 +88,7 @@ TEST(Counters, waits_are_counted_with_their_time) {
       settings);
 }
 
-TEST(Metrics, a_port_that_is_taken_is_a_warning) {
+TEST(Metrics, APortThatIsTakenIsAWarning) {
   asio::io_context context;
   const asio::ip::tcp::acceptor taken(context, {asio::ip::address_v4::loopback(), 0});
   Settings settings = Settings::from_environment();
@@ -107,7 +107,7 @@ const json& operations(const json& flight, std::size_t group = 0) {
   return flight.at("groups").at(group).at("operations");
 }
 
-TEST(Flight, is_written_when_the_program_asks) {
+TEST(Flight, IsWrittenWhenTheProgramAsks) {
   const Scratch scratch;
   run_world(
       2,
@@ -132,7 +132,7 @@ TEST(Flight, is_written_when_the_program_asks) {
       Settings::from_environment());
 }
 
-TEST(Flight, a_file_that_cannot_be_written_is_named) {
+TEST(Flight, AFileThatCannotBeWrittenIsNamed) {
   run_world(1, [](World& world) {
     try {
       world.write_flight("/dev/null/flight.json");
@@ -153,7 +153,7 @@ std::string flight_in(const std::filesystem::path& folder, int rank) {
 
 // By the time that a rank is told of the failure, its file is there. Of two ranks both have begun what they differ in;
 // of more, one could be told before.
-TEST(Flight, is_written_by_every_rank_when_the_world_fails) {
+TEST(Flight, IsWrittenByEveryRankWhenTheWorldFails) {
   const Scratch scratch;
   Settings settings = Settings::from_environment();
   settings.flight_dir = scratch.path();
@@ -190,7 +190,7 @@ TEST(Flight, is_written_by_every_rank_when_the_world_fails) {
                   EndsWith(".rank*.json\n")));
 }
 
-TEST(Flight, has_what_is_queued) {
+TEST(Flight, HasWhatIsQueued) {
   const Scratch scratch;
   Settings settings = Settings::from_environment();
   settings.flight_dir = scratch.path();
@@ -218,7 +218,7 @@ TEST(Flight, has_what_is_queued) {
 }
 
 // The program knows what was wrong, and says so.
-TEST(Flight, is_not_written_when_the_program_ends_the_world) {
+TEST(Flight, IsNotWrittenWhenTheProgramEndsTheWorld) {
   const Scratch scratch;
   Settings settings = Settings::from_environment();
   settings.flight_dir = scratch.path();
@@ -237,7 +237,7 @@ TEST(Flight, is_not_written_when_the_program_ends_the_world) {
   }
 }
 
-TEST(Flight, a_folder_that_is_none_is_a_warning) {
+TEST(Flight, AFolderThatIsNoneIsAWarning) {
   Settings settings = Settings::from_environment();
   settings.flight_dir = "/dev/null";
   testing::internal::CaptureStderr();

@@ -65,7 +65,7 @@ std::ptrdiff_t link() {
   return Settings::from_environment().transport == "tcp" ? 1 : 2;
 }
 
-TEST(Footprint, a_group_has_a_bell_and_its_links) {
+TEST(Footprint, AGroupHasABellAndItsLinks) {
   constexpr int kRanks = 2;
   expect_added(kRanks, Held{kRanks * 1, 0}, [](World& world, auto& groups) { groups.push_back(world.group({0, 1})); });
   expect_added(kRanks, Held{kRanks * (1 + link()), 0}, [](World& world, auto& groups) {
@@ -74,7 +74,7 @@ TEST(Footprint, a_group_has_a_bell_and_its_links) {
   });
 }
 
-TEST(Footprint, all_asynchronous_work_of_a_rank_has_one_thread) {
+TEST(Footprint, AllAsynchronousWorkOfARankHasOneThread) {
   constexpr int kRanks = 3;
   expect_added(kRanks, testing::Field(&Held::threads, kRanks * 1), [](World& world, auto& groups) {
     std::vector<float> values(kCount);
@@ -87,12 +87,12 @@ TEST(Footprint, all_asynchronous_work_of_a_rank_has_one_thread) {
   });
 }
 
-TEST(Footprint, a_transfer_has_a_bell_and_a_link) {
+TEST(Footprint, ATransferHasABellAndALink) {
   constexpr int kRanks = 3;  // to one rank, and from another
   expect_added(kRanks, Held{kRanks * 2 * (1 + link()), kRanks}, [](World& world, auto&) { transfer(world, 1, 2); });
 }
 
-TEST(Footprint, all_pairs) {
+TEST(Footprint, AllPairs) {
   constexpr int kRanks = 16;
   expect_added(kRanks, Held{kRanks * 2 * (kRanks - 1) * (1 + link()), kRanks},
                [](World& world, auto&) { transfer(world, 1, kRanks); });

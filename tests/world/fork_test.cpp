@@ -38,7 +38,7 @@ bool refuses(Call call) {
 
 constexpr int kRight = 7;
 
-TEST(Fork, the_child_can_neither_speak_nor_wipe) {
+TEST(Fork, TheChildCanNeitherSpeakNorWipe) {
   run_world(2, [](World& world) {
     std::vector<float, Allocator<float>> tensor(100'000, 1.F);
     std::vector<float> other(1000, 1.F);
@@ -93,7 +93,7 @@ int open_sockets() {
 }
 
 // A rank's workers are made in the middle of its work. Each destroys what a program destroys that returns.
-TEST(Fork, children_have_no_socket_of_a_rank_and_do_not_disturb_it) {
+TEST(Fork, ChildrenHaveNoSocketOfARankAndDoNotDisturbIt) {
   constexpr int kForks = 20;
   run_world(3, [](World& world) {
     std::vector<int> small(10), large(10'000);

@@ -77,7 +77,7 @@ class Program {
 class ProgramsInWorldsOf : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, ProgramsInWorldsOf, testing::Values(2, 3, 4, 5));
 
-TEST_P(ProgramsInWorldsOf, come_to_their_end) {
+TEST_P(ProgramsInWorldsOf, ComeToTheirEnd) {
   for (const std::uint64_t seed : seeds(24)) {
     SCOPED_TRACE(replay(seed));
     Settings settings = Settings::from_environment();

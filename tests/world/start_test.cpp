@@ -73,7 +73,7 @@ void never(World&) {
   ADD_FAILURE() << "the world came to be";
 }
 
-TEST(Start, settings_that_must_be_equal_are_named_with_the_rank) {
+TEST(Start, SettingsThatMustBeEqualAreNamedWithTheRank) {
   std::vector<Settings> settings(3);
   settings[2].slab_bytes = 1000;
   for (const Told& told : start(settings, identities(3), never)) {
@@ -86,7 +86,7 @@ TEST(Start, settings_that_must_be_equal_are_named_with_the_rank) {
 }
 
 // The first bytes that ranks exchange are the version and the number for their plans; the rest may have another form.
-TEST(Start, another_build_of_the_library_is_named_with_its_rank) {
+TEST(Start, AnotherBuildOfTheLibraryIsNamedWithItsRank) {
   const auto refused = [](const Change& change) {
     const std::vector<Told> all = start(std::vector<Settings>(3), identities(3), never, change);
     for (const Told& told : all) {
@@ -119,7 +119,7 @@ TEST(Start, another_build_of_the_library_is_named_with_its_rank) {
                               "ranks"));
 }
 
-TEST(Start, an_exception_is_why_a_rank_left) {
+TEST(Start, AnExceptionIsWhyARankLeft) {
   const std::vector<Told> all = start(std::vector<Settings>(3), identities(3), [](World& world) {
     world.barrier();
     if (world.rank() == 1) throw Error(ErrorCode::file, "cannot read part-0007.h5");
@@ -136,7 +136,7 @@ TEST(Start, an_exception_is_why_a_rank_left) {
 }
 
 // Also while the stack of an earlier exception is unwound.
-TEST(Start, a_world_that_ends_in_good_order_during_an_exception_says_nothing) {
+TEST(Start, AWorldThatEndsInGoodOrderDuringAnExceptionSaysNothing) {
   const std::vector<Told> all = start(std::vector<Settings>(2), identities(2), [](World& world) {
     struct AtEnd {
       ~AtEnd() {
@@ -150,7 +150,7 @@ TEST(Start, a_world_that_ends_in_good_order_during_an_exception_says_nothing) {
   for (const Told& told : all) EXPECT_STREQ(told.error->what(), "after the end");
 }
 
-TEST(Start, a_transport_that_cannot_be_is_refused) {
+TEST(Start, ATransportThatCannotBeIsRefused) {
   std::vector<Settings> settings(2);
   for (Settings& each : settings) each.transport = "smoke";
   for (const Told& told : start(settings, identities(2), never)) {
@@ -164,7 +164,7 @@ TEST(Start, a_transport_that_cannot_be_is_refused) {
   }
 }
 
-TEST(Start, settings_that_may_differ_do) {
+TEST(Start, SettingsThatMayDifferDo) {
   std::vector<Settings> settings(3);
   settings[1].socket_buffer_bytes = 4096;
   settings[2].spin = 0;
@@ -176,14 +176,14 @@ TEST(Start, settings_that_may_differ_do) {
     EXPECT_FALSE(told.error) << told.error->what();
 }
 
-TEST(Start, hosts_are_known_to_all) {
+TEST(Start, HostsAreKnownToAll) {
   start(std::vector<Settings>(3), identities(3), [](World& world) {
     for (int rank = 0; rank < 3; rank++) EXPECT_EQ(world.host(rank), text("host", rank));
     EXPECT_THROW((void)world.host(3), Error);
   });
 }
 
-TEST(Start, a_rank_that_cannot_listen_says_so) {
+TEST(Start, ARankThatCannotListenSaysSo) {
   std::vector<Identity> ranks = identities(2);
   ranks[1].address = "192.0.2.1";  // for documentation: nobody's
   const std::vector<Told> all = start(std::vector<Settings>(2), ranks, never);
@@ -192,7 +192,7 @@ TEST(Start, a_rank_that_cannot_listen_says_so) {
   EXPECT_THAT(all[1].error->what(), HasSubstr("cannot listen on 192.0.2.1"));
 }
 
-TEST(Start, ranks_of_another_job_generation_or_run_are_not_let_in) {
+TEST(Start, RanksOfAnotherJobGenerationOrRunAreNotLetIn) {
   const std::array reasons = {"this is not job 'another'", "generation 2", "it belongs to another run of this job"};
   for (std::size_t field = 0; field < reasons.size(); field++) {
     std::vector<Identity> ranks = identities(2);
@@ -210,7 +210,7 @@ TEST(Start, ranks_of_another_job_generation_or_run_are_not_let_in) {
 }
 
 // The others introduced themselves, but never connect.
-TEST(Start, who_does_not_connect_in_time_is_named) {
+TEST(Start, WhoDoesNotConnectInTimeIsNamed) {
   Settings settings;
   settings.start_timeout = milliseconds(200);
   const Exchange exchange = [](std::string mine) { return std::vector<std::string>(3, std::move(mine)); };
@@ -225,7 +225,7 @@ TEST(Start, who_does_not_connect_in_time_is_named) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(5000));
 }
 
-TEST(Start, blobs_that_are_no_introduction_are_refused) {
+TEST(Start, BlobsThatAreNoIntroductionAreRefused) {
   for (const std::string& blob : {std::string(), std::string("x"), std::string(10000, '\xff')}) {
     const Exchange exchange = [&](const std::string& mine) { return std::vector<std::string>{mine, blob}; };
     try {
@@ -237,7 +237,7 @@ TEST(Start, blobs_that_are_no_introduction_are_refused) {
   }
 }
 
-TEST(Start, too_few_descriptors_are_an_error) {
+TEST(Start, TooFewDescriptorsAreAnError) {
   for (std::size_t more = 0; more < 18; more += 3) {
     const FewDescriptors limit(more);
     Settings settings;
@@ -251,7 +251,7 @@ TEST(Start, too_few_descriptors_are_an_error) {
   }
 }
 
-TEST(Start, worlds_do_not_disturb_each_other) {
+TEST(Start, WorldsDoNotDisturbEachOther) {
   std::vector<std::future<void>> worlds;
   for (int k = 0; k < 3; k++)
     worlds.push_back(std::async(std::launch::async, [k] {
@@ -263,14 +263,14 @@ TEST(Start, worlds_do_not_disturb_each_other) {
 }
 
 // One program in two worlds at once, as in tests of programs with groups of their own.
-TEST(Start, a_thread_may_have_two_worlds) {
+TEST(Start, AThreadMayHaveTwoWorlds) {
   run_world(2, [](World& outer) {
     run_world(3, [](World& inner) { EXPECT_EQ(carry_out(inner, {.count = 10}), ""); });
     EXPECT_EQ(carry_out(outer, {.count = 10}), "");
   });
 }
 
-TEST(Start, a_hundred_worlds_leave_nothing_behind) {
+TEST(Start, AHundredWorldsLeaveNothingBehind) {
   run_world(3, [](World& world) { world.barrier(); });  // what is made once and stays
   const auto descriptors = open_descriptors(), threads = running_threads(1);
   for (int k = 0; k < 100; k++) {
@@ -289,7 +289,7 @@ TEST(Start, a_hundred_worlds_leave_nothing_behind) {
 }
 
 // Otherwise its connections would stay open after this rank's death, and the other ranks would wait.
-TEST(Start, a_program_that_a_rank_starts_inherits_no_connection) {
+TEST(Start, AProgramThatARankStartsInheritsNoConnection) {
   const std::set<std::string> before = inherited_sockets();
   for (const std::string transport : {"tcp", "auto"})
     run_world(2,
@@ -307,7 +307,7 @@ TEST(Start, a_program_that_a_rank_starts_inherits_no_connection) {
 
 // A chain adds 1 + 2^24 + 2^24 of floats from the left, a ring's chunk begins elsewhere: so the table shows in the
 // bits.
-TEST(Start, the_table_of_rank_0_counts_for_all) {
+TEST(Start, TheTableOfRank0CountsForAll) {
   const std::string path = testing::TempDir() + "/anello_table";
   std::ofstream(path) << "3 1 memory shared any chain 0\n3 1 memory own any chain 0\n"
                       << "3 1 tcp shared any chain 0\n3 1 tcp own any chain 0\n";

@@ -42,7 +42,7 @@ class TimelineOf : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Algorithms, TimelineOf, testing::ValuesIn(algorithms_by_name()));
 
 // 25,000 elements do not fit the links at once, so that steps are carried out piece by piece.
-TEST_P(TimelineOf, has_every_message_of_every_rank) {
+TEST_P(TimelineOf, HasEveryMessageOfEveryRank) {
   const TimelineFile file = timeline_of(4, [](World& world) {
     std::vector<float> values(25'000);
     for (int k = 0; k < 3; k++) world.allreduce(values, Op::average, {.name = "gradients", .algorithm = GetParam()});
@@ -55,7 +55,7 @@ TEST_P(TimelineOf, has_every_message_of_every_rank) {
   EXPECT_TRUE(file.named("after").empty());
 }
 
-TEST(Timeline, bytes_are_those_that_travel) {
+TEST(Timeline, BytesAreThoseThatTravel) {
   const TimelineFile file = timeline_of(2, [](World& world) {
     std::vector<float> values(1000);
     world.allreduce(values, Op::sum, {.algorithm = "one_shot"});
@@ -69,7 +69,7 @@ TEST(Timeline, bytes_are_those_that_travel) {
   EXPECT_THAT(names(file.on_row(1, "from rank 0")), ElementsAre("reduce", "reduce"));
 }
 
-TEST(Timeline, groups_and_transfers_have_rows_of_their_own) {
+TEST(Timeline, GroupsAndTransfersHaveRowsOfTheirOwn) {
   const TimelineFile file = timeline_of(3, [](World& world) {
     std::vector<float> values(100);
     if (world.rank() != 1) {
@@ -84,7 +84,7 @@ TEST(Timeline, groups_and_transfers_have_rows_of_their_own) {
   EXPECT_EQ(names(file.on_row(1, "the transfers from rank 0 to rank 1")), std::vector<std::string>{"received"});
 }
 
-TEST(Timeline, shows_what_waited_in_the_queue_and_the_program_s_phases) {
+TEST(Timeline, ShowsWhatWaitedInTheQueueAndTheProgramSPhases) {
   const TimelineFile file = timeline_of(2, [](World& world) {
     std::vector<float> a(100'000), b(100);
     std::vector<Work> all;
@@ -100,7 +100,7 @@ TEST(Timeline, shows_what_waited_in_the_queue_and_the_program_s_phases) {
   EXPECT_EQ(file.named("b").size(), 40u);
 }
 
-TEST(Timeline, of_a_world_of_one) {
+TEST(Timeline, OfAWorldOfOne) {
   const TimelineFile file = timeline_of(1, [](World& world) {
     std::vector<float> values(10);
     const Phase phase(world, "outer");
@@ -111,7 +111,7 @@ TEST(Timeline, of_a_world_of_one) {
   EXPECT_EQ(file.named("outer").size(), 1u);
 }
 
-TEST(Timeline, can_be_taken_again_and_again) {
+TEST(Timeline, CanBeTakenAgainAndAgain) {
   const Scratch scratch;
   run_world(
       2,
@@ -131,7 +131,7 @@ TEST(Timeline, can_be_taken_again_and_again) {
 }
 
 // Other threads go on as it starts and stops; what it holds is whole operations.
-TEST(Timeline, starts_and_stops_in_the_middle_of_other_work) {
+TEST(Timeline, StartsAndStopsInTheMiddleOfOtherWork) {
   const Scratch scratch;
   run_world(
       2,
@@ -155,7 +155,7 @@ TEST(Timeline, starts_and_stops_in_the_middle_of_other_work) {
   }
 }
 
-TEST(Timeline, from_the_settings_lasts_until_the_world_is_finished) {
+TEST(Timeline, FromTheSettingsLastsUntilTheWorldIsFinished) {
   const Scratch scratch;
   Settings settings = Settings::from_environment();
   settings.timeline = scratch / "timeline.json";
@@ -172,7 +172,7 @@ TEST(Timeline, from_the_settings_lasts_until_the_world_is_finished) {
   EXPECT_EQ(file.named("only").size(), 3u);
 }
 
-TEST(Timeline, of_a_world_that_failed_is_a_file_a_rank) {
+TEST(Timeline, OfAWorldThatFailedIsAFileARank) {
   const Scratch scratch;
   const std::string path = scratch / "timeline.json";
   testing::internal::CaptureStderr();
@@ -191,7 +191,7 @@ TEST(Timeline, of_a_world_that_failed_is_a_file_a_rank) {
   }
 }
 
-TEST(Timeline, a_file_that_cannot_be_written_is_told_to_all) {
+TEST(Timeline, AFileThatCannotBeWrittenIsToldToAll) {
   for (const std::string path : {"/dev/null/timeline.json", "/dev/full"}) {
     const auto told = told_on_all_ranks(3, [&](World& world) {
       world.start_timeline(path);
@@ -206,7 +206,7 @@ TEST(Timeline, a_file_that_cannot_be_written_is_told_to_all) {
   }
 }
 
-TEST(Timeline, of_the_settings_that_cannot_be_written_is_a_warning) {
+TEST(Timeline, OfTheSettingsThatCannotBeWrittenIsAWarning) {
   for (const std::string path : {"/dev/null/timeline.json", "/dev/full"}) {
     Settings settings = Settings::from_environment();
     settings.timeline = path;
@@ -219,7 +219,7 @@ TEST(Timeline, of_the_settings_that_cannot_be_written_is_a_warning) {
   }
 }
 
-TEST(Timeline, is_on_once_or_not_at_all) {
+TEST(Timeline, IsOnOnceOrNotAtAll) {
   const Scratch scratch;
   run_world(
       2,

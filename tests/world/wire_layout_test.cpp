@@ -97,7 +97,7 @@ std::string layout() {
   return all + text("peer: ", hex(encode(me)), "\n", layout_of_pipes());
 }
 
-TEST(Wire, layouts_change_only_together_with_the_version) {
+TEST(Wire, LayoutsChangeOnlyTogetherWithTheVersion) {
   if (environment("ANELLO_GOLDEN") == "write") std::ofstream(ANELLO_WIRE_LAYOUT) << layout();
   std::ifstream file(ANELLO_WIRE_LAYOUT);
   const std::string known{std::istreambuf_iterator<char>(file), {}};
