@@ -43,6 +43,7 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
     cursor.elems = cursor.part = cursor.staged = cursor.stage_sent = 0;
   }
   unfinished_ = std::uint32_t(plan.streams.size());
+  is_list_ = !input.list().empty() || !output.list().empty();
   packs_ = input.has_small_pieces(arithmetic.shift) || output.has_small_pieces(arithmetic.shift);
   if (packs_ && !receive_buffer_) receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
   if (packs_ || arithmetic_.narrow) make_stages();
@@ -75,7 +76,7 @@ std::size_t Execution::receivable(std::uint32_t s, std::span<Bytes> places) {
   const plan::Step& step = plan_->steps[cursor.step];
   const std::uint64_t to = allowed(step);
   if (to <= cursor.elems) return 0;
-  if (is_plain_copy(step) && !packs_) {
+  if (is_plain_copy(step) && !is_list_) {
     places[0] = run(step.place, cursor.elems, to - cursor.elems).subspan(cursor.part);
     return 1;
   }

@@ -112,7 +112,8 @@ class Execution {
   std::array<Buffer, 3> spaces_;  // by Space
   std::vector<Cursor> cursors_;
   std::uint32_t unfinished_ = 0;
-  bool packs_ = false;  // a buffer is a list with small tensors
+  bool is_list_ = false;  // the input or the output is a list
+  bool packs_ = false;    // and has small tensors
   Memory receive_buffer_, scratch_;
   struct Stage {
     Memory memory;

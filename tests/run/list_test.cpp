@@ -100,6 +100,16 @@ TEST(Lists, LargeTensorsOfAListGoFromAndToWhereTheyLie) {
   EXPECT_EQ(places[1].data(), memory(4));
 }
 
+TEST(Lists, LargeTensorsAreReceivedInOneCall) {
+  Pieces list({200, 300, 400}, 40);
+  const plan::Plan leaf = algorithms::plan_broadcast({.rank = 1, .world = 2, .count = 900});
+  Execution execution;
+  execution.start(leaf, kLopsided, list.buffer(), list.buffer());
+  std::array<Bytes, 8> places;
+  ASSERT_EQ(execution.receivable(0, places), 3);
+  for (std::size_t k = 0; k < 3; k++) EXPECT_EQ(places[k].data(), list.list[k].data);
+}
+
 // One run of what is narrowed, whatever tensors it comes from.
 TEST(Lists, NarrowsAcrossTensors) {
   std::vector<float> values(2000, 1.5F);
