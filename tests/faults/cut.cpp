@@ -166,7 +166,7 @@ class Stage {
     if (!result_.told || !is_cut_) return;
     const auto after = std::chrono::ceil<milliseconds>(last_ - at_);
     result_.latest = after;
-    if (result_.wrong.empty() && after > cut_.promised() && !counts_anew())
+    if (result_.wrong.empty() && after > latest())
       result_.wrong = text("the last was told after ", after.count(), " ms; the longest wait for a core was ",
                            starved_.count(), " ms");
   }
@@ -181,7 +181,10 @@ class Stage {
   // Threads without a core can delay a heartbeat for the limit, of which an eighth lies between two of them.
   bool is_starved() const { return kThreads * starved_ >= cut_.silence_limit * 7 / 8; }
   // A rank that is late by two of eight heartbeats begins to count silence anew (ring/failure/heartbeat.hpp).
-  bool counts_anew() const { return starved_ >= cut_.silence_limit / 4; }
+  milliseconds latest() const {
+    const bool counts_anew = starved_ >= cut_.silence_limit / 4;
+    return cut_.promised() + (counts_anew ? cut_.silence_limit + starved_ : milliseconds(0));
+  }
 
   const Cut& cut_;
   Result result_;
