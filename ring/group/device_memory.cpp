@@ -20,11 +20,11 @@ void require(const Operation& operation, DeviceOf device_of, const void* memory)
 }  // namespace
 
 void tell_devices_by(DeviceOf device_of) {
-  known = device_of;
+  known.store(device_of, std::memory_order_release);
 }
 
 void require_host_memory(const Operation& operation) {
-  const DeviceOf device_of = known.load(std::memory_order_relaxed);
+  const DeviceOf device_of = known.load(std::memory_order_acquire);  // with what the function reads
   if (!device_of) return;
   for (const run::Buffer* buffer : {&operation.input, &operation.output}) {
     for (const run::Buffer::Piece& piece : buffer->list()) require(operation, device_of, piece.data);
