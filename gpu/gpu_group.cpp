@@ -109,12 +109,12 @@ GpuGroup::Impl::Impl(World& world, const Options& options, const FindTables& fin
   kernels_ = tables.kernels;
   if (options.backend == "staged")
     reason_ = "ANELLO_GPU_BACKEND=staged";
-  else
+  else if (!take_single_rank())
     reason_ = options.against_nccl.empty() ? why_not_nccl(world, all)
                                            : text(options.against_nccl, ", which NCCL cannot keep");
-  if (options.backend == "nccl" && !reason_.empty())
+  if (options.backend == "nccl" && !alone_ && !reason_.empty())
     throw Error(ErrorCode::configuration, text("ANELLO_GPU_BACKEND=nccl is not possible: ", reason_));
-  if (!take_single_rank() && reason_.empty()) reason_ = start_nccl(tables);
+  if (reason_.empty()) reason_ = start_nccl(tables);
   if (reason_.empty()) reason_ = text("NCCL ", gpu::nccl_version_text(mine.nccl_version), ", and a GPU for each rank");
   log(Severity::info, text("GPU ", int(device_.id), ": ", backend(), ": ", reason_));
 }

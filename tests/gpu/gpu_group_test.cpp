@@ -68,6 +68,14 @@ TEST(GpuGroup, OfOneRankCallsNoNccl) {
   });
 }
 
+TEST(GpuGroup, OfOneRankNeedsNoNccl) {
+  const auto missing = [](int) {
+    fake::nccl_faults().missing = "no libnccl.so.2";
+    return Choice{.backend = "nccl", .against_nccl = "ANELLO_REPRODUCIBLE=1"};
+  };
+  EXPECT_EQ(way(1, missing), "single: one rank, nothing travels");
+}
+
 // The order in which NCCL adds depends on hosts, sizes and transport, and it compares no results.
 TEST(GpuGroup, KeepsWhatTheSettingsPromise) {
   const Choice reproducible{.against_nccl = "ANELLO_REPRODUCIBLE=1"};
@@ -265,16 +273,31 @@ TEST_P(GpuGroupBy, CapturesOnlyWhatIsQueuedWhole) {
       }
     };
     const bool plain = GetParam() == "nccl";
+    const auto call = [&] { gpus.allreduce(values, stream.get(), Op::sum, {.postscale = 2}); };
     if (plain)
-      gpus.allreduce(values, stream.get());
+      call();
     else
-      refused([&] { gpus.allreduce(values, stream.get()); });
+      refused(call);
     refused([&] { gpus.synchronize(stream.get()); });
     refused([&] { gpus.allreduce(values, stream.get(), Op::sum, {.wire = DType::f16}); });
     fake::replay(stream.get());
     gpus.synchronize(stream.get());
-    EXPECT_EQ(values, std::vector<float>(100, plain ? 2 : 1));
+    EXPECT_EQ(values, std::vector<float>(100, plain ? 4 : 1));
     EXPECT_FALSE(world.failure());
+  });
+}
+
+TEST(GpuGroup, OfOneRankIsCaptured) {
+  run_world(1, [](World& world) {
+    GpuGroup gpus = gpus_of(world);
+    const gpu::Stream stream = gpu::make_stream(fake::device());
+    std::vector<float> values(100, 3), result(100);
+    fake::capture(stream.get());
+    gpus.allreduce(values, result, stream.get(), Op::average);
+    EXPECT_EQ(result, std::vector<float>(100));
+    fake::replay(stream.get());
+    gpus.synchronize(stream.get());
+    EXPECT_EQ(result, values);
   });
 }
 

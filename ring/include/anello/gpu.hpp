@@ -12,9 +12,11 @@
 // peers have connected, and for alltoall with counts, which ranks compare first. Staged calls block until the result's
 // last copy is queued.
 //
-// While a stream is captured into a CUDA graph, calls of NCCL without `wire`, factors, ANELLO_OPERATION_LIMIT and
-// ANELLO_GPU_CHECK go into the graph; such calls are neither recorded nor watched. All others throw Error{unsupported},
-// and the world goes on.
+// While a stream is captured into a CUDA graph, calls of "nccl" and "single" go into the graph; such calls are neither
+// recorded nor watched, and alltoall with counts compares them once, at the capture. Refused with Error{unsupported},
+// after which the world goes on, is what the host takes part in: synchronize(), tensors in host memory, and calls that
+// are staged, also single ones that "nccl" or "single" cannot make. With "nccl" these are refused as well: `wire`,
+// `prescale` where libanello_kernels.so is loaded, and with ANELLO_OPERATION_LIMIT or ANELLO_GPU_CHECK all calls.
 //
 // In one call either all ranks give tensors in the memory of their own GPU, or all give tensors in host memory. For
 // host memory the call synchronizes the stream, and then does what Group does. A null pointer counts as GPU memory: in
