@@ -65,16 +65,11 @@ class Nccl : public Collectives {
                         GpuStream stream, const ReduceOptions& options);
   void allreduce_all(std::span<const ConstTensor> from, std::span<const Tensor> to, GpuStream stream, Op op,
                      const ReduceOptions& options);
-  struct Transfer {
-    ConstTensor tensor;
-    int peer;
-    bool sends;
-  };
   using Call = std::function<int(void* comm)>;  // as NcclCommunicator's, with what it needs
 
   void run(Signature signature, const Options& options, GpuStream stream, NcclCommunicator::Call call);
   void compare(const NcclCall& call, std::uint64_t token, GpuStream stream);
-  void transfer(const Transfer& transfer, GpuStream stream, const Options& options, NcclCommunicator::Call call);
+  void transfer(const NcclCall& described, GpuStream stream, const Options& options, NcclCommunicator::Call call);
   void announce(const NcclCall& call, std::uint64_t token, GpuStream stream);
   Call together(Call calls) const;
   // Queues a reduction of `inputs`, which may be packed copies of the tensors.

@@ -124,6 +124,48 @@ TEST(Nccl, Transfers) {
   });
 }
 
+// Each rank announces to its peer what it is about to do, also that it has nothing for it.
+TEST(Nccl, ExchangesWithAnEmptySide) {
+  run_world(2, [&](World& world) {
+    for (const bool compare : {false, true}) {
+      const auto on_gpu = nccl(world, kLimits, compare);
+      const Stream stream = make_stream(fake::device(world.rank()));
+      const int me = world.rank(), other = 1 - me;
+      std::vector<int> none, sent(5, me + 7), received(5), first(9, me), last(9);
+      if (me == 0) {
+        on_gpu->exchange(none, other, received, other, stream.get(), {});
+        on_gpu->exchange(none, other, received, other, stream.get(), {});
+      } else {
+        on_gpu->exchange(sent, other, none, other, stream.get(), {});
+        on_gpu->recv(none, other, stream.get(), {});
+        on_gpu->send(sent, other, stream.get(), {});
+      }
+      on_gpu->exchange(none, other, none, other, stream.get(), {});
+      on_gpu->exchange(first, other, last, other, stream.get(), {});
+      fake::finish(stream.get());
+      EXPECT_EQ(received, std::vector<int>(5, me == 0 ? 8 : 0));
+      EXPECT_EQ(last, std::vector<int>(9, other));
+      // These are behind all announcements of the two ranks.
+      Work coming = world.recv_async(received, other);
+      world.send(sent, other);
+      coming.wait();
+    }
+  });
+}
+
+TEST(Nccl, ExchangesInARing) {
+  run_world(3, [&](World& world) {
+    const auto on_gpu = nccl(world, kLimits, true);
+    const Stream stream = make_stream(fake::device(world.rank()));
+    const int next = (world.rank() + 1) % 3, before = (world.rank() + 2) % 3;
+    std::vector<int> sent(50, world.rank()), received(50);
+    for (int round = 0; round < 3; round++) on_gpu->exchange(sent, next, received, before, stream.get(), {});
+    fake::finish(stream.get());
+    EXPECT_EQ(received, std::vector<int>(50, before));
+    world.barrier();
+  });
+}
+
 TEST(Nccl, SaysWhatItCannotDo) {
   run_world(1, [&](World& world) {
     const auto on_gpu = nccl(world);
