@@ -93,10 +93,11 @@ bool Nccl::can(Kind kind, DType dtype, Op op, const ReduceOptions& options) cons
 }
 
 void Nccl::run(Signature signature, const Options& options, GpuStream stream, NcclCommunicator::Call call) {
-  signature.sequence = calls_++;
+  signature.sequence = calls_;
   const NcclCall described{signature, options.name};
   if (compare_) compare(described, options.consistency_token, stream);
   if (signature.count > 0) or_abort(group_, [&] { communicator_->run(described, stream, call); });
+  calls_++;  // not if it is refused: the world goes on, and this rank makes the call again
 }
 
 // Not waited for: a difference fails the world, and the watcher then aborts the communicator.

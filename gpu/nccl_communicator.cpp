@@ -103,8 +103,10 @@ void NcclCommunicator::State::watch() {
   bool failed = false;
   while (!stopping && !failed) {
     changed.wait_for(lock, kBetweenLooks, [this] { return stopping; });
-    if (stopping || !comm || !(started || start_failure == StartFailure::ends_world)) continue;
-    const std::string why = find_failure();
+    if (stopping || !comm) continue;
+    // The thread that starts finds its own failures, if they are thrown; the world's must reach it in any case.
+    const bool looks = started || start_failure == StartFailure::ends_world;
+    const std::string why = looks ? find_failure() : std::string();
     lock.unlock();
     if (!why.empty()) end_world(why);
     failed = group.failure().has_value();

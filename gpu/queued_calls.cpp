@@ -28,13 +28,13 @@ QueuedCalls::QueuedCalls(Group records, const Device& device, milliseconds limit
 
 // Of a communicator that has failed, other ranks may not have all calls; its world has failed too.
 QueuedCalls::~QueuedCalls() {
-  GroupAccess::carried_out(records_, collectives_);
+  GroupAccess::carried_out(records_, carried_out_);
 }
 
 // Events are asked only when there is no room, so that most calls cost one event_record().
 void QueuedCalls::make_room() {
   if (count_ < ring_.size()) return;
-  if (count_ > 0) take_done();
+  if (count_ > 0) take_done();  // poll() reports an error
   if (count_ < ring_.size()) return;
   std::vector<Queued> larger(std::max<std::size_t>(64, 2 * count_));
   for (std::size_t i = 0; i < count_; i++) larger[i] = std::move(ring_[(first_ + i) % ring_.size()]);
@@ -57,7 +57,7 @@ void QueuedCalls::add(const NcclCall& call) {
   if (call.peer < 0) {
     queued.signature.group = carriers_.info->id;
     queued.signature.generation = carriers_.generation;
-    queued.signature.sequence = collectives_++;
+    carried_out_ = call.signature.sequence + 1;
   }
   if (count_ == 1) begin(queued);
 }
@@ -84,9 +84,11 @@ void QueuedCalls::end(const Queued& call) {
     carriers_.timeline->add(carriers_.recorder->newest(), carriers_.info->name, carriers_.info->members, {});
 }
 
-void QueuedCalls::take_done() {
-  while (count_ > 0 && first().launched && device_.table->event_query(first().done.get()) == 0) {
+int QueuedCalls::take_done() {
+  while (count_ > 0 && first().launched) {
     const Queued& call = first();
+    if (const int status = device_.table->event_query(call.done.get()); status != 0)
+      return status == ANELLO_GPU_NOT_READY ? 0 : status;
     end(call);
     if (std::exchange(reported_, false) && call.peer < 0 && carriers_.control)
       carriers_.control->moving(call.signature);
@@ -94,12 +96,15 @@ void QueuedCalls::take_done() {
     first_++;
     if (--count_ > 0) begin(first());
   }
+  return 0;
 }
 
 std::string QueuedCalls::poll() {
-  take_done();
+  const int status = take_done();
   if (count_ == 0) return {};
   const Queued& oldest = first();
+  if (status != 0)
+    return text("GPU ", int(device_.id), ": ", oldest.call().describe(), ": ", device_.table->describe(status));
   const auto now = Clock::now();
   if (report_after_.count() > 0) report_stall(oldest, now);
   if (limit_.count() > 0 && now - oldest.since >= limit_)

@@ -39,11 +39,12 @@ class QueuedCalls {
   QueuedCalls& operator=(const QueuedCalls&) = delete;
 
   // A call begins: it is given to NCCL, which may wait for peers to connect. Then launched(), before the next; it
-  // throws Error{device}.
+  // throws Error{device}. The numbers of collectives grow; some may be missing, the same on all ranks.
   void add(const NcclCall& call);
   void launched(GpuStream stream);
 
-  // Takes out what is done, and reports stalls. Returns a description of a call over its limit, or an empty string.
+  // Takes out what is done, and reports stalls. Describes an error of the device, which is most likely of the oldest
+  // call or of work before it, or a call over its limit; empty: neither.
   std::string poll();
   // The device will not do them any more.
   void clear() { count_ = 0; }
@@ -66,7 +67,7 @@ class QueuedCalls {
   Queued& first() { return ring_[first_ % ring_.size()]; }
   Queued& last() { return ring_[(first_ + count_ - 1) % ring_.size()]; }
   void make_room();
-  void take_done();
+  int take_done();  // 0, or the device's error
   void begin(const Queued& call);
   void end(const Queued& call);
   void report_stall(const Queued& call, Clock::time_point now);
@@ -77,7 +78,7 @@ class QueuedCalls {
   std::chrono::milliseconds limit_, report_after_;
   std::vector<Queued> ring_;
   std::size_t first_ = 0, count_ = 0;
-  std::uint64_t collectives_ = 0;
+  std::uint64_t carried_out_ = 0;  // the number behind the newest collective's
   Clock::time_point front_since_;  // when the first call became the first
   std::chrono::milliseconds next_report_;
   bool reported_ = false;

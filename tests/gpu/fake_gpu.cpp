@@ -27,7 +27,7 @@ std::map<const std::byte*, std::pair<std::size_t, int>> memories;  // of devices
 std::set<std::byte*> pinned;
 std::set<int> contexts;  // devices that have one
 Random delays(1);
-bool hanging = false;
+bool hanging = false, corrupted = false;
 int busy = 0;  // functions that are queued or running
 std::atomic<int> living{0};
 
@@ -263,6 +263,7 @@ int event_query(void* event) {
   const EventOf of = *static_cast<EventOf*>(event);
   const std::lock_guard lock(mutex);
   if (of->captured) return kCaptured;
+  if (corrupted) return kBroken;
   return of->done >= of->recorded ? 0 : ANELLO_GPU_NOT_READY;
 }
 
@@ -390,10 +391,15 @@ void hang() {
   changed.notify_all();
 }
 
+void corrupt() {
+  const std::lock_guard lock(mutex);
+  corrupted = true;
+}
+
 void recover() {
   failing.clear();
   const std::lock_guard lock(mutex);
-  hanging = false;
+  hanging = corrupted = false;
 }
 
 }  // namespace anello::gpu::fake

@@ -44,6 +44,7 @@ void pretend_instance(int number);
 // The call of that name ("copy", "event_record", ...) fails once in this thread, after `after` calls that succeed.
 void fail(const std::string& call, int after = 0);
 void hang();     // from now on no stream runs anything; work that is queued meanwhile is lost
-void recover();  // ends fail() and hang()
+void corrupt();  // from now on every question about an event is an error, in all threads, as behind an illegal address
+void recover();  // ends fail(), hang() and corrupt()
 
 }  // namespace anello::gpu::fake

@@ -253,6 +253,48 @@ TEST(Nccl, ThatIsNeverThereIsGivenUpAfterTheLimit) {
                       "it took more than 200 ms");
 }
 
+// Also where the failure of a start would be thrown, and the world go on: the others wait inside NCCL for the dead
+// rank.
+TEST(Nccl, ADeathDuringTheStartIsNotWaitedFor) {
+  const auto began = std::chrono::steady_clock::now();
+  const std::vector<Told> told = told_on_all_ranks(2, [](World& world) {
+    fake::nccl_faults().never_there = true;
+    fake::nccl_moves_with(world.group(all_ranks(world)));
+    NcclCommunicator::Limits limits;
+    if (world.rank() == 1) limits.start = milliseconds(50);
+    try {
+      const Nccl never(world, fake::device(world.rank()), Nccl::Tables{&fake::nccl_table()}, limits, false,
+                       NcclCommunicator::StartFailure::is_thrown);
+    } catch (const Error&) {
+      if (world.rank() == 0) throw;
+      world.abort("enough");
+    }
+  });
+  ASSERT_TRUE(told[0].error);
+  EXPECT_EQ(told[0].error->rank(), 1) << told[0].error->what();
+  EXPECT_THAT(told[0].error->what(), AllOf(HasSubstr("making a communicator"), HasSubstr("enough")));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, kLimits.start / 2);
+  EXPECT_EQ(fake::nccl_alive(), 0);
+}
+
+// As a kernel of the program that writes to an illegal address: no event says "done" any more.
+TEST(Nccl, AnErrorOfTheDeviceEndsTheWorld) {
+  NcclCommunicator::Limits limits;
+  limits.operation = seconds(30);
+  const std::vector<Told> told = told_on_all_ranks(1, [&](World& world) {
+    const auto on_gpu = nccl(world, limits);
+    std::vector<int> values(100, 1);
+    fake::corrupt();
+    on_gpu->allreduce(values, values, nullptr, Op::sum, {});
+    while (!world.failure()) std::this_thread::sleep_for(milliseconds(1));
+    fake::recover();
+    throw *world.failure();
+  });
+  ASSERT_TRUE(told[0].error);
+  EXPECT_THAT(told[0].error->what(), HasSubstr("GPU 0: NCCL allreduce #0 (sum of 100 i32): the fake is broken"));
+  fake::wait_for_all();
+}
+
 TEST(Nccl, AnErrorThatItFindsByItselfEndsTheWorld) {
   const int before = fake::nccl_aborted();
   const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, GpuStream stream) {
@@ -332,6 +374,26 @@ TEST(Nccl, CallsAreRecordedAndCounted) {
     world.write_flight(scratch / "flight");
     EXPECT_THAT(bytes_of(scratch / "flight"), AllOf(HasSubstr("counted"), HasSubstr("max of 100 i32")));
   });
+}
+
+TEST(Nccl, RecordsAndErrorsNumberACallAlike) {
+  const std::vector<Told> told = told_on_all_ranks(1, [](World& world) {
+    const std::uint64_t before = world.counters().operations;
+    const auto on_gpu = nccl(world);
+    const std::uint64_t made = world.counters().operations - before;
+    std::vector<int> none, values(100, 1);
+    on_gpu->allreduce(none, none, nullptr, Op::max, {});  // has a number, but is not queued
+    on_gpu->allreduce(values, values, nullptr, Op::max, {});
+    while (world.counters().operations - before < made + 1) std::this_thread::sleep_for(milliseconds(5));
+    const Scratch scratch;
+    world.write_flight(scratch / "flight");
+    EXPECT_THAT(bytes_of(scratch / "flight"), HasSubstr("allreduce #1 (max of 100 i32)"));
+    fake::nccl_breaks();
+    on_gpu->allreduce(none, none, nullptr, Op::max, {});
+    on_gpu->allreduce(values, values, nullptr, Op::max, {});
+  });
+  ASSERT_TRUE(told[0].error);
+  EXPECT_THAT(told[0].error->what(), HasSubstr("NCCL allreduce #3 (max of 100 i32)"));
 }
 
 // Its first call waits for peers to connect; meanwhile another communicator of the device, which another thread uses,
