@@ -2,6 +2,7 @@
 import pytest
 import torch
 
+import anello
 import anello.torch as hvd
 
 
@@ -154,6 +155,18 @@ def test_what_would_go_wrong_silently_is_refused():
     for options in (dict(backward_passes_per_step=0), dict(gradient_predivide_factor=2.0, op=hvd.Sum), dict(groups=-1)):
         with pytest.raises(ValueError):
             hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), **options)
+
+
+def test_what_fails_leaves_nothing_under_way():
+    first, second = (torch.nn.Parameter(torch.ones(count)) for count in (2 + hvd.rank(), 3))
+    named = [("first", first), ("second", second)]
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([first, second], lr=0.1), named, groups=[[first], [second]])
+    for passes, wrong in ((1, anello.Mismatch), (2, AssertionError), (1, anello.Mismatch)):
+        optimizer.zero_grad()
+        for _ in range(passes):
+            (first.sum() + second.sum()).backward()
+        with pytest.raises(wrong):
+            optimizer.step()
 
 
 def test_schedules_work_on_it():

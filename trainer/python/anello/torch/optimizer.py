@@ -4,8 +4,9 @@ Gradients are sent during the backward pass: the first step sends each by itself
 second on they travel in buckets.
 
 No exception leaves a hook, because torch keeps the rest of the graph of an interrupted backward pass until the thread
-ends: an error of a hook is raised by synchronize(), step() or zero_grad(). Hooks hold weak references, so that the rest
-of a graph keeps no optimizer.
+ends. synchronize() and step() raise the error of a hook when they have finished all buckets; zero_grad(), and step()
+within skip_synchronize(), raise it at once, and keep it. Hooks hold weak references, so that the rest of a graph keeps
+no optimizer.
 """
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class _Distributed(torch.optim.Optimizer):
         self.backward_passes_per_step = passes
         self._synchronized = False
         self._should_synchronize = True
-        self._error: Optional[Exception] = None  # of a hook; kept until synchronize()
+        self._error: Optional[Exception] = None  # the first since synchronize()
         self._learning = groups is None
         self._trained = [each for each in names if each.requires_grad]
         self._passes_left = {each: passes for each in self._trained}
@@ -63,8 +64,12 @@ class _Distributed(torch.optim.Optimizer):
         self._bucket_of = {each: bucket for bucket in buckets for each in bucket.parameters}
 
     def _on_gradient(self, parameter: torch.nn.Parameter) -> None:
+        self._attempt(self._send, parameter)
+
+    def _attempt(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Calls a function. The first exception is kept until synchronize() raises it."""
         try:
-            self._send(parameter)
+            call(*arguments)
         except Exception as error:
             self._error = self._error or error
 
@@ -103,10 +108,11 @@ class _Distributed(torch.optim.Optimizer):
         """Blocks until the gradients are those of all ranks; step() does it by itself.
 
         A gradient that this rank did not compute counts as zero. Call it before gradients are clipped, and then
-        step() within skip_synchronize(). Raises what went wrong during the backward pass, once nothing is under way.
+        step() within skip_synchronize(). Raises the first thing that went wrong since the backward pass began, once
+        nothing is under way. After that the next backward pass may begin.
         """
+        self._finish_buckets()
         try:
-            self._finish_buckets()
             self._raise_error()
         finally:
             self._error = None
@@ -117,16 +123,17 @@ class _Distributed(torch.optim.Optimizer):
             raise self._error
 
     def _finish_buckets(self) -> None:
+        """Finishes every bucket, also if others fail."""
         if not self._reduction.process_set.included():
             return
         for bucket in self._buckets:
             if not bucket.started:
-                bucket.start(self._reduction)
+                self._attempt(bucket.start, self._reduction)
         for bucket in self._buckets:
-            bucket.finish()
+            self._attempt(bucket.finish)
         self._passes_left = {each: self.backward_passes_per_step for each in self._trained}
         if self._sparse_as_dense:
-            self._restore_sparse()
+            self._attempt(self._restore_sparse)
         if self._learning:
             self._learned()
 
@@ -169,7 +176,7 @@ class _Distributed(torch.optim.Optimizer):
         return super().step(closure)
 
     def zero_grad(self, *arguments: Any, **options: Any) -> None:
-        """Sets the gradients to zero; those in buckets stay where they are."""
+        """Sets the gradients to zero; those in buckets stay where they are. Raises an error of a hook at once."""
         self._raise_error()
         if any(bucket.started for bucket in self._buckets):
             raise AssertionError("optimizer.zero_grad() was called after loss.backward() but before optimizer.step() "
