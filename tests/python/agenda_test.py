@@ -1,4 +1,5 @@
 """Named operations: any order, any thread, errors that leave the world alive; on every rank of a world."""
+import array
 import threading
 
 import numpy
@@ -46,6 +47,13 @@ def test_outputs_are_made_by_the_operation(world, agenda):
     assert out.tolist() == list(range(world.size)) and rows == (1,) * world.size
     part = agenda.reduce_scatter([numpy.ones((world.size + 1, 2))]).wait()[0]
     assert part.shape == (2 if world.rank == 0 else 1, 2) and (part == world.size).all()
+
+
+def test_only_outputs_of_numpy_and_torch_can_be_made(world, agenda):
+    for given in (array.array("f", [1, 2]), memoryview(bytearray(2))):
+        with pytest.raises(TypeError, match=f"cannot make a {type(given).__name__} for the result: give a numpy array"):
+            agenda.allgather([given]).wait()
+    agenda.barrier().wait()
 
 
 def test_a_list_is_one_operation_of_several_types(world, agenda):

@@ -82,17 +82,27 @@ def empty_like(tensor: Any, shape: Sequence[int]) -> Any:
     """A new tensor of the same library and type. TypeError if the library is neither numpy nor torch."""
     if is_torch(tensor):
         return tensor.detach().new_empty(tuple(shape))
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(tensor, numpy.ndarray):
-        return numpy.empty(tuple(shape), tensor.dtype)
-    raise TypeError(f"cannot make a {type(tensor).__name__} for the result: give out=")
+    return _numpy_of(tensor).empty(tuple(shape), tensor.dtype)
 
 
 def array_over(like: Any, address: int, shape: Sequence[int], owner: Any) -> Any:
-    """A numpy array of the type of `like` over memory that lives as long as `owner`; not a copy."""
+    """A numpy array of the type of `like` over memory that lives as long as `owner`; not a copy.
+
+    TypeError if `like` is not of numpy.
+    """
+    numpy = _numpy_of(like)
     memory = (ctypes.c_char * (math.prod(shape) * like.itemsize)).from_address(address)
     memory.owner = owner  # Python keeps it as long as the memory
-    return sys.modules["numpy"].frombuffer(memory, like.dtype).reshape(tuple(shape))
+    return numpy.frombuffer(memory, like.dtype).reshape(tuple(shape))
+
+
+def _numpy_of(tensor: Any) -> Any:
+    """The module numpy, if the tensor is an array of it."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(tensor, numpy.ndarray):
+        raise TypeError(f"cannot make a {type(tensor).__name__} for the result: give a numpy array or a torch tensor, "
+                        "or out= where the verb takes it")
+    return numpy
 
 
 def _view_torch(tensor: Any) -> View:
