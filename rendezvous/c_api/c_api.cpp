@@ -280,7 +280,10 @@ void anello_work_free(anello_work* work) {
 }
 
 anello_status anello_allocate(size_t bytes, void** memory) {
-  return guarded([&] { required(memory, "out parameter") = anello::allocate(bytes); });
+  return guarded([&] {
+    void*& out = required(memory, "out parameter");
+    out = anello::allocate(bytes);
+  });
 }
 void anello_deallocate(void* memory) {
   anello::deallocate(memory);

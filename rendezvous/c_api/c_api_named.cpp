@@ -149,7 +149,8 @@ anello_status anello_named_output(const anello_named* operation, size_t index, a
 anello_status anello_named_dlpack(const anello_named* operation, size_t index, void** managed) {
   return guarded([&] {
     const ArrayView& array = output_of(operation, index);
-    required(managed, "out parameter") = to_dlpack(array, operation->operation);
+    void*& out = required(managed, "out parameter");  // before the tensor is made: it would never be freed
+    out = to_dlpack(array, operation->operation);
   });
 }
 anello_status anello_named_rows(const anello_named* operation, size_t index, const uint64_t** rows) {

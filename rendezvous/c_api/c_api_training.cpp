@@ -77,7 +77,8 @@ anello_status anello_stop_timeline(anello_world* world) {
 }
 anello_status anello_phase_begin(const anello_world* world, const char* name, anello_phase** phase) {
   return guarded([&] {
-    required(phase, "out parameter") = new anello_phase{{required(world, "world").world, view(name)}};
+    anello_phase*& out = required(phase, "out parameter");
+    out = new anello_phase{{required(world, "world").world, view(name)}};
   });
 }
 void anello_phase_end(anello_phase* phase) {

@@ -74,6 +74,7 @@ static void outlives(anello_named* operation) {
   void* given = NULL;
   managed* tensor;
   EXPECT(anello_named_dlpack(operation, 1, &given) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(anello_named_dlpack(operation, 0, NULL) == ANELLO_INVALID_ARGUMENT); /* leaks nothing: LeakSanitizer */
   OK(anello_named_dlpack(operation, 0, &given));
   anello_named_free(operation);
   tensor = (managed*)given;

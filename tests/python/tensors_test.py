@@ -5,8 +5,9 @@ import numpy
 import pytest
 import torch
 
+import anello
 from anello import dlpack
-from anello._library import C
+from anello._library import C, lib
 from anello.tensors import empty_like, view
 
 
@@ -60,13 +61,32 @@ def test_memory_of_the_engine_lives_as_long_as_its_views(dtype):
     assert made.all()
 
 
+def mapped():
+    return sum("anello" in line for line in open("/proc/self/maps"))
+
+
 def test_memory_of_the_engine_is_freed():
-    def mapped():
-        return sum("anello" in line for line in open("/proc/self/maps"))
     before = mapped()
     made = dlpack.zeros(C.F32, 3000)
     assert mapped() == before + 1
     del made
+    assert mapped() == before
+
+
+def test_memory_of_the_engine_that_torch_refuses_is_freed(monkeypatch):
+    def refuse(capsule):
+        raise RuntimeError("refused")
+    monkeypatch.setattr(torch.utils.dlpack, "from_dlpack", refuse)
+    before = mapped()
+    with pytest.raises(RuntimeError, match="refused"):
+        dlpack.zeros(C.F32, 3000)
+    assert mapped() == before
+
+
+def test_memory_that_could_not_be_given_back_is_not_allocated():
+    before = mapped()
+    with pytest.raises(anello.InvalidArgument, match="out parameter"):
+        lib.anello_allocate(10000, None)
     assert mapped() == before
 
 

@@ -25,11 +25,16 @@ class Tensor(ctypes.Structure):
                 ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
 
 
-class _Block(ctypes.Structure):
+class _Managed(ctypes.Structure):
+    """DLManagedTensor."""
+
+    _fields_ = [("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+class _Block(_Managed):
     """DLManagedTensor at the beginning of the memory that it describes, so that the library's function frees both."""
 
-    _fields_ = [("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
-                ("shape", ctypes.c_int64), ("stride", ctypes.c_int64)]
+    _fields_ = [("shape", ctypes.c_int64), ("stride", ctypes.c_int64)]
 
 
 _HEAD_BYTES = 128  # of _Block, and the alignment that tensor libraries want
@@ -40,6 +45,8 @@ _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_is_capsule = ctypes.pythonapi.PyCapsule_IsValid
+_is_capsule.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def read(capsule: Any) -> Tensor:
@@ -48,7 +55,7 @@ def read(capsule: Any) -> Tensor:
 
 
 def to_torch(managed: int) -> Any:
-    """The tensor of torch of a DLManagedTensor.
+    """The tensor of torch of a DLManagedTensor, which is freed if torch refuses it.
 
     torch frees it without Python, so it may outlive the interpreter, in the rest of a graph. A tensor of
     torch.frombuffer needs Python for that, and would block for ever.
@@ -58,7 +65,13 @@ def to_torch(managed: int) -> Any:
     is_bool = given.code == _BOOL
     if is_bool:
         given.code = _UNSIGNED  # torch 1.13 takes no other
-    made = torch.utils.dlpack.from_dlpack(_new_capsule(managed, b"dltensor", None))
+    capsule = _new_capsule(managed, b"dltensor", None)
+    try:
+        made = torch.utils.dlpack.from_dlpack(capsule)
+    except BaseException:
+        if _is_capsule(capsule, b"dltensor"):  # otherwise torch has taken it, and renamed the capsule
+            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_Managed.from_address(managed).deleter)(managed)
+        raise
     return made.view(torch.bool) if is_bool else made
 
 
