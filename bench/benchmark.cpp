@@ -98,9 +98,7 @@ int run_benchmark(Library& library, const Collective& collective, const Options&
   if (writes) out << "# " << config.dump() << "\n" << headline() << std::flush;
 
   if (writes && library.size() == 1)
-    out << "# one rank: nothing travelled, and the figures are those of local work; start several ranks: anello run -n "
-           "2 "
-           "-- ...\n";
+    out << "# one rank: nothing travelled, these are figures of local work; start several: anello run -n 2 -- ...\n";
 
   std::vector<Result> results;
   Run run(library, collective, options);
