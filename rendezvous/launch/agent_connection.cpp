@@ -87,7 +87,7 @@ Descriptor find_launcher(const AgentTask& task, int number, std::vector<std::str
       } catch (const Error& error) {
         tried += text(tried.empty() ? "" : ", ", net::host_port(address, task.port), " (", error.message(), ")");
       }
-    if (std::chrono::steady_clock::now() > deadline)
+    if (std::chrono::steady_clock::now() + kPause > deadline)
       throw Error(ErrorCode::network, text("cannot reach `anello run`; tried ", tried,
                                            "; a firewall may be in between: ANELLO_PORT_RANGE chooses ports"));
     std::this_thread::sleep_for(kPause);

@@ -10,8 +10,8 @@ struct AgentConnection {
   Descriptor messages, lifeline;
 };
 
-// `number` is the agent's host in the layout. Begins no attempt for a connection after 4 s. Throws Error{network} that
-// lists what was tried.
+// `number` is the agent's host in the layout. For each of the two connections it tries all addresses at least once, and
+// begins no further round of them after 4 s. Throws Error{network} that lists what was tried.
 AgentConnection connect_to_launcher(const AgentTask& task, int number);
 
 }  // namespace anello::launch

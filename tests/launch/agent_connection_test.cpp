@@ -11,6 +11,7 @@
 #include "rendezvous/launch/agent_connection.hpp"
 #include "ring/net/auth.hpp"
 #include "ring/net/handshake.hpp"
+#include "tests/support/process.hpp"
 
 namespace anello::launch {
 namespace {
@@ -42,7 +43,7 @@ std::vector<std::uint32_t> lanes_at_a_busy_launcher(tcp::acceptor& acceptor, con
       [](std::exception_ptr error) {
         if (error) std::rethrow_exception(error);
       });
-  context.run();
+  context.run_for(testing::kLong);  // an agent that has given up does not come again
   return lanes;
 }
 
