@@ -23,10 +23,10 @@ std::string claimed_twice(const Join& first, const Join& second) {
   const auto process = [](const Join& one) {
     return text(one.host, " (pid ", one.pid, ", address ", one.address, ")");
   };
-  return text("rank ", second.rank, " is claimed twice: by ", process(first), " and by ", process(second),
-              "; either one of them is of another job that uses the same rendezvous, or of an earlier one that has not "
-              "ended: end it, and give each job its own ANELLO_JOB, MASTER_PORT or server; or this job gave two "
-              "processes one rank (ANELLO_RANK, RANK)");
+  return text(
+      "rank ", second.rank, " is claimed twice: by ", process(first), " and by ", process(second),
+      "; possible causes: another job at the same rendezvous (give each job its own ANELLO_JOB, MASTER_PORT or "
+      "server), an earlier job that has not ended (end it), one rank given to two processes (ANELLO_RANK, RANK)");
 }
 
 std::string seconds(std::chrono::milliseconds duration) {

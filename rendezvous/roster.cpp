@@ -19,7 +19,8 @@ Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
     const std::string why = holder == ranks_.end() ? text(describe(join), " is one rank too many")
                                                    : claimed_twice(members_.at(holder->second).join, join);
     const std::string message =
-        text("the world of ", size_, " is complete and starting; ", why, ", or this process was restarted too early");
+        text("the world of ", size_,
+             " is complete and starting; if this process was restarted, that was too early; otherwise ", why);
     return {{{id}, Failed{ErrorCode::rendezvous, join.rank, message}}};
   }
   if (members_.empty()) {

@@ -22,11 +22,12 @@ TEST(Roster, TwoClaimantsOfARankEndTheStartUpAndAreNamed) {
   EXPECT_THAT(failure(sends).message,
               AllOf(HasSubstr("rank 1 is claimed twice: by a (pid 1234,"),
                     HasSubstr("address 10.0.0.97) and by b (pid 4242, address 10.0.0.98)"),
-                    HasSubstr("another job that uses the same rendezvous"), HasSubstr("ANELLO_JOB, MASTER_PORT")));
+                    HasSubstr("another job at the same rendezvous"), HasSubstr("ANELLO_JOB, MASTER_PORT")));
   EXPECT_EQ(failure(sends).code, ErrorCode::configuration);
   EXPECT_EQ(roster.members(), 0u);
 }
 
+// A restart is its likeliest cause.
 TEST(Roster, ASecondClaimantOfAStartingWorldIsRefusedAlone) {
   Roster roster(2, kPatience);
   roster.joined(1, on("a", 0), kStart);
@@ -34,7 +35,9 @@ TEST(Roster, ASecondClaimantOfAStartingWorldIsRefusedAlone) {
   const auto sends = roster.joined(3, on("c", 1), kStart);
   EXPECT_THAT(sends[0].to, UnorderedElementsAre(3));
   EXPECT_THAT(failure(sends).message,
-              AllOf(HasSubstr("complete and starting"), HasSubstr("by b (pid"), HasSubstr("and by c (pid")));
+              AllOf(HasSubstr("complete and starting; if this process was restarted, that was too early; otherwise "
+                              "rank 1 is claimed twice: by b (pid"),
+                    HasSubstr("and by c (pid")));
   EXPECT_EQ(roster.members(), 2u);
 }
 
