@@ -51,6 +51,28 @@ bool serves_both_ways(const Placement& way) {
   return way.way == Way::master && way.exported && way.serves;
 }
 
+// That of a file. A job on one host starts without one too, so there it is no error if it cannot be used.
+std::string shared_secret(const Placement& way, const Settings& settings) try {
+  const std::string secret = read_any_secret(settings);
+  if (way.one_host) net::require_authentication(secret);
+  return secret;
+} catch (const Error& error) {
+  if (!way.one_host) throw;
+  log(Severity::warning, text(error.what(), "; ranks of this host that lack LOCAL_WORLD_SIZE cannot join"));
+  return {};
+}
+
+// Of a job with variables set by hand, which ranks also reach by MASTER_ADDR: if not all ranks are on this host,
+// another job, with another secret, may have the local socket of this name.
+std::unique_ptr<LocalListener> listen_if_possible(const Placement& way, const Invitation& invitation,
+                                                  std::function<bool()> open) try {
+  return std::make_unique<LocalListener>(invitation, std::move(open));
+} catch (const Error& error) {
+  if (way.one_host) throw;
+  log(Severity::info, error.what());
+  return nullptr;
+}
+
 std::vector<std::uint16_t> any_port(const Settings& settings) {
   return settings.port_range.empty() ? std::vector<std::uint16_t>{0} : job_ports(settings.job, settings.port_range);
 }
@@ -112,7 +134,7 @@ bool Meeting::meet(const Placement& way, const MeetingHooks& hooks) {
     refuse(way.launcher, error.what());
     if (way.way != Way::first_host) return false;
   }
-  secret_ = read_any_secret(settings_);
+  secret_ = shared_secret(way, settings_);
   if (secret_.empty() && !on_loopback_)
     return refuse(
         "there is no secret in " + home_secret_path(),
@@ -241,9 +263,11 @@ void Meeting::meet_at(const Placement& way) {
     start_server(net::any_address(), ports, true);
     ports = {server_->port()};
   }
-  if (serves_both_ways(way)) local_listener_ = std::make_unique<LocalListener>(invitation(), server_is_open());
+  if (serves_both_ways(way)) local_listener_ = listen_if_possible(way, invitation(), server_is_open());
+  // The name of a container may resolve nowhere.
+  const std::string host = way.one_host && way.serves ? std::string(kLoopback) : way.host;
   for (const std::uint16_t port : ports)
-    settings_.rendezvous += text(settings_.rendezvous.empty() ? "" : ",", net::host_port(way.host, port));
+    settings_.rendezvous += text(settings_.rendezvous.empty() ? "" : ",", net::host_port(host, port));
 }
 
 // Ranks of this job would meet those of another one that has the same name and secret.

@@ -123,6 +123,33 @@ TEST_F(MeetingWithASecret, AtAMasterOfWhichOnlySomeRanksKnowThatItIsTheirHost) {
   }
 }
 
+// In a container, a host's name may mean nothing.
+TEST_F(MeetingWithASecret, OnOneHostWhoseNameDoesNotResolve) {
+  const Scratch scratch;
+  TestJob job;
+  job.way.way = Way::master;
+  job.way.host = "no.such.host.invalid";
+  job.way.exported = true;
+  job.on_one_host = {0, 1, 2};
+  job.settings.secret_file = scratch.put_privately("secret", "a secret");
+  EXPECT_THAT(job.join_all(), kAllJoined);
+}
+
+// The first is open to others; a build without OpenSSL can use neither.
+TEST(Meeting, OnOneHostWithASecretThatCannotBeUsed) {
+  const Scratch scratch;
+  const auto open_to_others = scratch.put("open", "a secret");
+  std::filesystem::permissions(open_to_others, std::filesystem::perms(0644));
+  for (const auto& file : {open_to_others, scratch.put_privately("private", "a secret")}) {
+    TestJob job(file.filename());
+    job.way.way = Way::master;
+    job.way.exported = true;
+    job.on_one_host = {0, 1, 2};
+    job.settings.secret_file = file;
+    EXPECT_THAT(job.join_all(), kAllJoined);
+  }
+}
+
 // Rank 0 knows its host as localhost, the others by another name.
 TEST_F(MeetingWithASecret, AtAMasterWithTwoNames) {
   const std::vector<std::string> addresses = net::addresses_for_other_hosts("10.0.0.1", net::local_interfaces());
@@ -323,6 +350,20 @@ TEST(Meeting, ASecondJobOfTheSameNameIsRefusedOnOneHost) {
 TEST_F(MeetingWithASecret, ASecondJobOfTheSameNameIsRefusedAtAMaster) {
   const Scratch scratch;
   expect_second_job_refused(scratch.put_privately("secret", "a secret").string());
+}
+
+// Containers that share a host's network and user, and have the same MASTER_PORT.
+TEST_F(MeetingWithASecret, AJobOfTheSameNameAndAnotherSecretTakesTheNextPort) {
+  const Scratch scratch;
+  TestJob one, other;
+  for (TestJob* job : {&one, &other}) {
+    job->way.way = Way::master;
+    job->way.exported = true;
+  }
+  one.settings.secret_file = scratch.put_privately("one", "a secret");
+  other.settings.secret_file = scratch.put_privately("other", "another secret");
+  const Meeting first(one.plan(0), one.hooks(0));
+  EXPECT_THAT(other.join_all(), kAllJoined);
 }
 
 TEST(Meeting, PortsFollowFromTheNameAndStayInTheRange) {
