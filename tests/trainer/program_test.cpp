@@ -96,11 +96,11 @@ TEST(Program, ACheckpointThatCannotBeWrittenAnyMoreIsSaidByAll) {
   const std::string file = scratch / "gone/checkpoint";
   Process training(ranks(2, {"--epochs", "1000000", "--checkpoint", file}));
   ASSERT_TRUE(training.says("epoch"));
-  fs::remove_all(scratch / "gone");
+  fs::rename(scratch / "gone", scratch / "elsewhere");
   EXPECT_EQ(training.wait(), 1);
   EXPECT_THAT(training.err(), HasSubstr("[0] anello-train: rank 0: "));
   EXPECT_THAT(training.err(), HasSubstr("[1] anello-train: rank 1: "));
-  EXPECT_GE(count(training.err(), "checkpoint '" + file + "' cannot be written: opening"), 2) << training.err();
+  EXPECT_GE(count(training.err(), "checkpoint '" + file + "' cannot be written: "), 2) << training.err();
 }
 
 // As srun starts them that knows nothing of Anello: each is a world of one.
