@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/gpu/fake_nccl.hpp"
+#include "tests/gpu/injected_failure.hpp"
 #include "tests/support/random.hpp"
 
 namespace anello::gpu::fake {
@@ -32,12 +33,7 @@ int busy = 0;  // functions that are queued or running
 std::atomic<int> living{0};
 
 thread_local int current = 0, pretended = -1, instance = 0;
-thread_local std::string failing;
-thread_local int left_to_fail = 0;
-
-int failure_of(const char* call) {
-  return failing == call && left_to_fail-- == 0 ? kBroken : 0;
-}
+thread_local InjectedFailure injected;
 
 // Every call that works on the current device makes a context of it, as CUDA's runtime does.
 int status_of(const char* call) {
@@ -45,7 +41,7 @@ int status_of(const char* call) {
     const std::lock_guard lock(mutex);
     contexts.insert(current);
   }
-  return failure_of(call);
+  return injected.comes(call) ? kBroken : 0;
 }
 
 struct FakeStream {
@@ -139,7 +135,7 @@ int versions(int* driver, int* runtime) {
 
 int device_count(int* count) {
   *count = kDevices;
-  return failure_of("device_count");  // needs no context
+  return injected.comes("device_count") ? kBroken : 0;  // needs no context
 }
 
 int device_info(int device, AnelloGpuInfo* info) {
@@ -381,8 +377,7 @@ int reclaim() {
 }
 
 void fail(const std::string& call, int after) {
-  failing = call;
-  left_to_fail = after;
+  injected = {call, after};
 }
 
 void hang() {
@@ -397,7 +392,7 @@ void corrupt() {
 }
 
 void recover() {
-  failing.clear();
+  injected = {};
   const std::lock_guard lock(mutex);
   hanging = corrupted = false;
 }

@@ -5,32 +5,18 @@
 
 #include <anello/error.hpp>
 #include <anello/gpu_gradients.hpp>
-#include <numeric>
 #include <thread>
 
 #include "ring/group/device_memory.hpp"
 #include "tests/gpu/fake_nccl.hpp"
+#include "tests/gpu/gpus_of.hpp"
 #include "tests/gpu/on_fake_gpu.hpp"
 
 namespace anello {
 namespace {
 
-namespace fake = gpu::fake;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
-using Choice = GpuGroupAccess::Impl::Options;
-
-GpuGroupAccess::Impl::Tables load() {
-  return {&fake::table()};
-}
-
-GpuGroup gpus_of(World& world, const Choice& choice = {}, const GpuGroupAccess::Impl::FindTables& from = load) {
-  std::vector<int> all(std::size_t(world.size()));
-  std::iota(all.begin(), all.end(), 0);
-  fake::nccl_moves_with(world.group(all));
-  fake::pretend(choice.device.value_or(world.local_rank() % 4));
-  return GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(world, choice, from));
-}
 
 // The backend and the reason on all ranks of such a world, which must be the same.
 std::string way(int ranks, const std::function<Choice(int rank)>& choice) {
@@ -318,22 +304,6 @@ TEST(GpuGroup, StagesTheCallsThatNcclHasNoKernelsFor) {
   });
 }
 
-// The group's own call, after the work queued on the stream.
-TEST(GpuGroup, KnowsHostMemory) {
-  run_world(2, [](World& world) {
-    GpuGroup gpus = gpus_of(world);
-    fake::pretend(-1);
-    std::vector<int> values(100);
-    const gpu::DeviceGuard guard(fake::device(world.rank()));  // a null stream is its default stream
-    fake::queue(nullptr, [&] {
-      std::this_thread::sleep_for(milliseconds(10));
-      values.assign(values.size(), 4);
-    });
-    gpus.allreduce(values, nullptr);
-    EXPECT_EQ(values, std::vector<int>(100, 8));
-  });
-}
-
 // A thread that has never chosen a device would set up 500 MB on GPU 0, in every rank of the host.
 TEST_P(GpuGroupBy, SetsUpNothingOnOtherDevices) {
   fake::forget_contexts();
@@ -346,56 +316,6 @@ TEST_P(GpuGroupBy, SetsUpNothingOnOtherDevices) {
     gpus.synchronize(nullptr);
   });
   EXPECT_EQ(fake::devices_with_context(), (std::set<int>{2, 3}));
-}
-
-// A Group would read the memory, which is a segmentation fault.
-TEST(GpuGroup, KeepsItsMemoryOutOfAGroupsCalls) {
-  const gpu::Device device = fake::device(1);
-  gpu::keep_out_of_host_calls(device);
-  run_world(2, [&](World& world) {
-    const gpu::DeviceMemory memory = gpu::make_memory(device, 400);
-    const Tensor tensor(memory.get(), 100, DType::f32);
-    const std::vector<Tensor> list = {tensor};
-    std::vector<float> host(100, 1);
-    const std::function<void()> calls[] = {[&] { world.allreduce(tensor); }, [&] { world.allreduce(list); },
-                                           [&] { world.broadcast_async(tensor, 0).wait(); },
-                                           [&] { world.allreduce(host, tensor); },
-                                           [&] { world.send(tensor, 1 - world.rank()); }};
-    for (const auto& call : calls) try {
-        call();
-        ADD_FAILURE() << "accepted";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-        EXPECT_THAT(error.what(), HasSubstr("a tensor is in the memory of GPU 1; a Group takes host memory"));
-      }
-    world.allreduce(host);
-    EXPECT_EQ(host, std::vector<float>(100, 2));
-  });
-  group::tell_devices_by(nullptr);
-}
-
-TEST(GpuGroup, RefusesTensorsInOtherPlaces) {
-  run_world(2, [](World& world) {
-    GpuGroup gpus = gpus_of(world, {.backend = "staged"});
-    fake::pretend(-1);
-    const gpu::DeviceMemory here = gpu::make_memory(fake::device(world.rank()), 400);
-    const gpu::DeviceMemory elsewhere = gpu::make_memory(fake::device(3), 400);
-    std::vector<int> host(100);
-    const auto why = [&](ConstTensor input, Tensor output) -> std::string {
-      try {
-        gpus.allreduce(input, output, nullptr);
-      } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-        return error.what();
-      }
-      return "accepted";
-    };
-    EXPECT_THAT(why(host, {here.get(), 100, DType::i32}), HasSubstr("one tensor is in the GPU's memory, another"));
-    EXPECT_THAT(why({elsewhere.get(), 100, DType::i32}, {elsewhere.get(), 100, DType::i32}),
-                HasSubstr(text("a tensor is on GPU 3, but this rank's is GPU ", world.rank())));
-    EXPECT_THAT(why({here.get(), 100, DType::i32}, {here.get(), 99, DType::i32}), HasSubstr("100 elements"));
-    EXPECT_FALSE(world.failure());
-  });
 }
 
 TEST(GpuGroup, WhoSynchronizesHearsOfTheWorldsEnd) {

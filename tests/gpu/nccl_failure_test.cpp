@@ -1,0 +1,302 @@
+// Every way in which NCCL can leave a rank waiting, and what is reported of it.
+#include <gmock/gmock.h>
+
+#include <anello/error.hpp>
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "tests/gpu/on_fake_nccl.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace anello::gpu {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// The errors of all ranks when rank 1 has these faults, and how long the ranks took. No communicator may be left.
+struct Ending {
+  std::vector<Told> told;
+  milliseconds took;
+};
+Ending end_of(const fake::NcclFaults& faults, const NcclCommunicator::Limits& limits,
+              const std::function<void(World&, Nccl&, GpuStream stream)>& program, bool compare = false) {
+  const auto began = std::chrono::steady_clock::now();
+  Ending ending;
+  ending.told = told_on_all_ranks(3, [&](World& world) {
+    if (world.rank() == 1) fake::nccl_faults() = faults;
+    const Stream stream = make_stream(fake::device(world.rank()));
+    try {
+      const auto on_gpu = nccl(world, limits, compare);
+      program(world, *on_gpu, stream.get());
+    } catch (const Error&) {
+      fake::finish(stream.get());  // no kernel waits any longer
+      throw;
+    }
+  });
+  ending.took = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began);
+  EXPECT_EQ(fake::alive(), 0);
+  EXPECT_EQ(fake::nccl_alive(), 0);
+  return ending;
+}
+
+void expect_error_on_all(const Ending& ending, ErrorCode code, int culprit, const std::string& what) {
+  for (const Told& told : ending.told) {
+    ASSERT_TRUE(told.error) << "rank " << told.rank << " threw nothing";
+    EXPECT_EQ(told.error->code(), code) << told.error->what();
+    EXPECT_EQ(told.error->rank(), culprit) << told.error->what();
+    EXPECT_THAT(told.error->message(), HasSubstr(what));
+    EXPECT_EQ(told.error->message(), ending.told[0].error->message());
+  }
+  EXPECT_LT(ending.took, seconds(30));
+}
+
+void reduce_forever(World& world, Nccl& on_gpu, GpuStream stream) {
+  std::vector<int> values(100, world.rank());
+  for (;;) {
+    on_gpu.allreduce(values, values, stream, Op::sum, {});
+    fake::finish(stream);
+  }
+}
+
+TEST(NcclFailure, ThatRefusesACommunicatorEndsTheWorld) {
+  expect_error_on_all(end_of({.refuses = true}, kLimits, reduce_forever), ErrorCode::aborted, 1,
+                      "NCCL on GPU 1: the fake refuses");
+}
+
+TEST(NcclFailure, ThatIsNeverThereIsGivenUpAfterTheLimit) {
+  NcclCommunicator::Limits limits;
+  limits.start = milliseconds(200);
+  expect_error_on_all(end_of({.never_there = true}, limits, reduce_forever), ErrorCode::aborted, 1,
+                      "it took more than 200 ms");
+}
+
+// Also where the failure of a start would be thrown, and the world go on: the others wait inside NCCL for the dead
+// rank.
+TEST(NcclFailure, ADeathDuringTheStartIsNotWaitedFor) {
+  const auto began = std::chrono::steady_clock::now();
+  const std::vector<Told> told = told_on_all_ranks(2, [](World& world) {
+    fake::nccl_faults().never_there = true;
+    fake::nccl_moves_with(world.group(all_ranks(world)));
+    NcclCommunicator::Limits limits;
+    if (world.rank() == 1) limits.start = milliseconds(50);
+    try {
+      const Nccl never(world, fake::device(world.rank()), Nccl::Tables{&fake::nccl_table()}, limits, false,
+                       NcclCommunicator::StartFailure::is_thrown);
+    } catch (const Error&) {
+      if (world.rank() == 0) throw;
+      world.abort("enough");
+    }
+  });
+  ASSERT_TRUE(told[0].error);
+  EXPECT_EQ(told[0].error->rank(), 1) << told[0].error->what();
+  EXPECT_THAT(told[0].error->what(), AllOf(HasSubstr("making a communicator"), HasSubstr("enough")));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, kLimits.start / 2);
+  EXPECT_EQ(fake::nccl_alive(), 0);
+}
+
+// As a kernel of the program that writes to an illegal address: no event says "done" any more.
+TEST(NcclFailure, AnErrorOfTheDeviceEndsTheWorld) {
+  NcclCommunicator::Limits limits;
+  limits.operation = seconds(30);
+  const std::vector<Told> told = told_on_all_ranks(1, [&](World& world) {
+    const auto on_gpu = nccl(world, limits);
+    std::vector<int> values(100, 1);
+    fake::corrupt();
+    on_gpu->allreduce(values, values, nullptr, Op::sum, {});
+    while (!world.failure()) std::this_thread::sleep_for(milliseconds(1));
+    fake::recover();
+    throw *world.failure();
+  });
+  ASSERT_TRUE(told[0].error);
+  EXPECT_THAT(told[0].error->what(), HasSubstr("GPU 0: NCCL allreduce #0 (sum of 100 i32): the fake is broken"));
+  fake::wait_for_all();
+}
+
+TEST(NcclFailure, AnErrorThatItFindsByItselfEndsTheWorld) {
+  const int before = fake::nccl_aborted();
+  const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, GpuStream stream) {
+    std::vector<int> values(100, 1);
+    on_gpu.allreduce(values, values, stream, Op::sum, {});
+    fake::finish(stream);
+    if (world.rank() == 1) fake::nccl_breaks();
+    while (!world.failure()) std::this_thread::sleep_for(milliseconds(1));
+    reduce_forever(world, on_gpu, stream);
+  });
+  expect_error_on_all(ending, ErrorCode::aborted, 1, "NCCL on GPU 1: the fake is broken (a cable is loose)");
+  EXPECT_EQ(fake::nccl_aborted() - before, 3);
+}
+
+TEST(NcclFailure, AKernelThatHangsIsEndedAfterTheLimit) {
+  NcclCommunicator::Limits limits;
+  limits.operation = milliseconds(300);
+  const Ending ending = end_of({.kernels_hang = true}, limits, reduce_forever);
+  expect_error_on_all(ending, ErrorCode::aborted, ending.told[0].error->rank(), "took more than 300 ms");
+  EXPECT_THAT(ending.told[0].error->message(), HasSubstr("NCCL allreduce #0 (sum of 100 i32)"));
+}
+
+std::string reports_of(int ranks, const Program& program) {
+  Settings settings = Settings::from_environment();
+  settings.stall_time = milliseconds(200);
+  ::testing::internal::CaptureStderr();
+  run_world(ranks, program, settings);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(NcclFailure, ARankThatDoesNotComeIsNamed) {
+  std::atomic<bool> reported = false;
+  const std::string said = reports_of(3, [&](World& world) {
+    const auto on_gpu = nccl(world);
+    const Stream stream = make_stream(fake::device(world.rank()));
+    std::vector<int> values(100, 1);
+    on_gpu->allreduce(values, values, stream.get(), Op::sum, {});
+    fake::finish(stream.get());
+    const std::uint64_t before = world.counters().stalls;  // on a busy machine the first call may stall too
+    while (world.rank() == 1 && !reported) std::this_thread::sleep_for(milliseconds(10));
+    on_gpu->allreduce(values, values, stream.get(), Op::max, {.name = "late"});
+    while (world.rank() == 0 && world.counters().stalls < before + 5) std::this_thread::sleep_for(milliseconds(10));
+    if (world.rank() == 0) reported = true;
+    fake::finish(stream.get());
+  });
+  EXPECT_THAT(said, AllOf(HasSubstr("(max of 100 i32) 'late' in group (0, 1, 2) has stalled for 0.2 s: rank 1 on "
+                                    "localhost has not come, and called last allreduce #0 (sum of 100 i32) 'NCCL'")));
+}
+
+TEST(NcclFailure, APeerThatDoesNotComeIsNamed) {
+  const std::string said = reports_of(2, [](World& world) {
+    const auto on_gpu = nccl(world);
+    const Stream stream = make_stream(fake::device(world.rank()));
+    std::vector<int> values(100, 1);
+    if (world.rank() == 0) {
+      on_gpu->recv(values, 1, stream.get(), {});
+      while (world.counters().stalls == 0) std::this_thread::sleep_for(milliseconds(20));
+    }
+    world.barrier();
+    if (world.rank() == 1) on_gpu->send(values, 0, stream.get(), {});
+    fake::finish(stream.get());
+  });
+  EXPECT_THAT(said, HasSubstr("GPU 0: NCCL recv of 100 i32 from rank 1 has waited for 0.2 s"));
+}
+
+TEST(NcclFailure, CallsAreRecordedAndCounted) {
+  run_world(2, [](World& world) {
+    const std::uint64_t before = world.counters().operations;
+    const auto on_gpu = nccl(world);
+    const std::uint64_t made = world.counters().operations - before;
+    const Stream stream = make_stream(fake::device(world.rank()));
+    std::vector<int> values(100, 1);
+    for (int i = 0; i < 150; i++) on_gpu->allreduce(values, values, stream.get(), Op::max, {.name = "counted"});
+    fake::finish(stream.get());
+    while (world.counters().operations - before < made + 150) std::this_thread::sleep_for(milliseconds(5));
+    const Scratch scratch;
+    world.write_flight(scratch / "flight");
+    EXPECT_THAT(bytes_of(scratch / "flight"), AllOf(HasSubstr("counted"), HasSubstr("max of 100 i32")));
+  });
+}
+
+TEST(NcclFailure, RecordsAndErrorsNumberACallAlike) {
+  const std::vector<Told> told = told_on_all_ranks(1, [](World& world) {
+    const std::uint64_t before = world.counters().operations;
+    const auto on_gpu = nccl(world);
+    const std::uint64_t made = world.counters().operations - before;
+    std::vector<int> none, values(100, 1);
+    on_gpu->allreduce(none, none, nullptr, Op::max, {});  // has a number, but is not queued
+    on_gpu->allreduce(values, values, nullptr, Op::max, {});
+    while (world.counters().operations - before < made + 1) std::this_thread::sleep_for(milliseconds(5));
+    const Scratch scratch;
+    world.write_flight(scratch / "flight");
+    EXPECT_THAT(bytes_of(scratch / "flight"), HasSubstr("allreduce #1 (max of 100 i32)"));
+    fake::nccl_breaks();
+    on_gpu->allreduce(none, none, nullptr, Op::max, {});
+    on_gpu->allreduce(values, values, nullptr, Op::max, {});
+  });
+  ASSERT_TRUE(told[0].error);
+  EXPECT_THAT(told[0].error->what(), HasSubstr("NCCL allreduce #3 (max of 100 i32)"));
+}
+
+// Its first call waits for peers to connect; meanwhile another communicator of the device, which another thread uses,
+// must be able to launch.
+TEST(NcclFailure, ALaunchThatWaitsDoesNotKeepOthersBack) {
+  run_world(1, [](World& world) {
+    const auto quick = nccl(world);
+    fake::nccl_faults().launches_hang = true;
+    const auto slow = nccl(world);
+    std::vector<int> first(10, 1), second(10, 1);
+    std::promise<void> begun;
+    std::thread other([&] {
+      begun.set_value();
+      EXPECT_THROW(slow->allreduce(first, first, nullptr, Op::max, {}), Error);
+    });
+    begun.get_future().wait();
+    std::this_thread::sleep_for(milliseconds(50));  // so that it most likely launches first
+    quick->allreduce(second, second, nullptr, Op::max, {});
+    world.abort("enough");
+    other.join();
+    const DeviceGuard guard(fake::device());
+    fake::finish(nullptr);
+  });
+}
+
+// NCCL's kernels would wait for those of the dead rank; the error is the death.
+TEST(NcclFailure, ARankThatDiesFreesTheOthers) {
+  const std::vector<Told> told = told_on_all_ranks(3, [&](World& world) {
+    if (world.rank() != 1) fake::nccl_faults().kernels_hang = true;
+    const Stream stream = make_stream(fake::device(world.rank()));
+    const auto on_gpu = nccl(world);
+    world.barrier();
+    if (world.rank() == 1) return world.abort("enough");
+    std::vector<int> values(100, 1);
+    on_gpu->allreduce(values, values, stream.get(), Op::sum, {});
+    fake::finish(stream.get());
+    on_gpu->allreduce(values, values, stream.get(), Op::sum, {});
+  });
+  for (const int rank : {0, 2}) {
+    ASSERT_TRUE(told[std::size_t(rank)].error);
+    EXPECT_EQ(told[std::size_t(rank)].error->rank(), 1) << told[std::size_t(rank)].error->what();
+    EXPECT_THAT(told[std::size_t(rank)].error->what(), AllOf(HasSubstr("NCCL allreduce #"), HasSubstr("enough")));
+  }
+  EXPECT_EQ(fake::nccl_alive(), 0);
+}
+
+TEST(NcclFailure, AnAbortThatDoesNotComeBackIsLeftBehind) {
+  NcclCommunicator::Limits limits;
+  limits.end = milliseconds(50);
+  const auto began = std::chrono::steady_clock::now();
+  run_world(1, [&](World& world) {
+    fake::nccl_faults().abort_takes_ms = 3000;
+    const auto on_gpu = nccl(world, limits);
+    world.abort("enough");
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(2));
+  while (fake::nccl_alive() > 0) std::this_thread::sleep_for(milliseconds(10));
+}
+
+TEST(NcclFailure, ArgumentsThatDifferAreAMismatchWhereTheyAreCompared) {
+  const auto with_counts = [](World& world, Nccl& on_gpu, GpuStream stream) {
+    std::vector<int> values(world.rank() == 1 ? 101 : 100, 1);
+    for (;;) on_gpu.allreduce(values, values, stream, Op::sum, {});
+  };
+  fake::NcclFaults hang{.kernels_hang = true};
+  const Ending ending = end_of(hang, kLimits, with_counts, true);
+  for (const Told& told : ending.told) {
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->code(), ErrorCode::mismatch) << told.error->what();
+  }
+  EXPECT_LT(ending.took, seconds(30));
+}
+
+TEST(NcclFailure, UnequalPartsThatDoNotFitEndTheWorld) {
+  const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, GpuStream stream) {
+    const std::vector<std::uint64_t> sends(3, world.rank() == 2 ? 5 : 4), expects(3, 4);
+    std::vector<int> from(15), to(15);
+    on_gpu.alltoall(from, to, sends, expects, stream, {});
+    reduce_forever(world, on_gpu, stream);
+  });
+  for (const Told& told : ending.told) EXPECT_THAT(told.error->message(), HasSubstr("rank 2 sends 5 elements"));
+}
+
+}  // namespace
+}  // namespace anello::gpu
