@@ -308,6 +308,7 @@ TEST(Scheduler, AWorldThatFailsFailsWhatWaits) {
     const auto never =
         scheduler->submit({.verb = Verb::allgather, .name = text(world.rank()), .inputs = {view_of(tensor)}});
     EXPECT_TRUE(scheduler->wait(*never));
+    EXPECT_TRUE(scheduler->wait(*operation));  // it may be under way, and uses the tensor until it is done
     throw Error(never->error().value_or(Error(ErrorCode::file, "nothing")));
   });
   for (const Told& each : told) {
