@@ -7,8 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <functional>
-
+#include "tests/support/in_child.hpp"
 #include "tests/support/resources.hpp"
 
 namespace anello {
@@ -37,18 +36,6 @@ Connected connected() {
   result.mine = accept_unshared(result.listener.get());
   EXPECT_TRUE(result.mine);
   return result;
-}
-
-// What the child returns; the alarm ends it if it hangs.
-int in_child(const std::function<int()>& body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    _exit(body());
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 bool is_socket(int fd) {

@@ -8,22 +8,11 @@
 #include <functional>
 #include <optional>
 
+#include "tests/support/in_child.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace anello::world {
 namespace {
-
-// What the child returns; the alarm ends it if it hangs.
-int in_child(const std::function<int()>& body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    _exit(body());
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
 
 template <class Call>
 bool refuses(Call call) {
