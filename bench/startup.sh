@@ -73,7 +73,8 @@ command_here() {
   esac
 }
 
-# The same, as many on each host. The programs are at the same paths on all hosts, and MPI's launchers need ssh.
+# The same, as many on each host. The programs are at the same paths on all hosts, and MPI's launchers need ssh. ssh does
+# not pass PATH on.
 command_on_hosts() {
   local all=$((${#hosts[@]} * $2)) list
   list=$(printf ",%s:$2" "${hosts[@]}")
@@ -81,15 +82,16 @@ command_on_hosts() {
     anello) command=(anello run -H "${list#,}" -n "$all" -- anello-bench-hello) ;;
     openmpi)
       command=("$(openmpi_launcher)" --oversubscribe --mca mpi_yield_when_idle 1 --allow-run-as-root
-        --mca btl_tcp_if_include eth0 -H "${list#,}" -n "$all" anello-bench-hello-openmpi)
+        --mca btl_tcp_if_include eth0 -H "${list#,}" -n "$all" "$(type -P anello-bench-hello-openmpi)")
       ;;
     mpich) command=("$(mpich_launcher)" -hosts "${list#,}" -n "$all" anello-bench-hello-mpich) ;;
     srun) command=(srun --overcommit -N "${#hosts[@]}" -n "$all" anello-bench-hello) ;;
     torchrun)
       command=(bash -c 'hosts=$1 rank=0 && shift
-        for host in $hosts; do ssh "$host" "$@" --node_rank="$rank" anello-bench-hello & ((++rank)); done
+        for host in $hosts; do ssh "$host" PET_NODE_RANK="$rank" "$@" & ((++rank)); done
         for host in $hosts; do wait -n || exit; done' bash "${hosts[*]}" "${torchrun[@]}"
-        --nnodes="${#hosts[@]}" --nproc_per_node="$2" --master_addr="${hosts[0]}" --master_port=29500)
+        --nnodes="${#hosts[@]}" --nproc_per_node="$2" --master_addr="${hosts[0]}" --master_port=29500
+        "$(type -P anello-bench-hello)")
       ;;
   esac
   command=("$CLUSTER/on_host" 0 "${command[@]}")
