@@ -134,19 +134,20 @@ TEST(Trust, ATaskOfTheJobBeforeIsNotTakenForOneOfThis) {
   complete(*job);
 }
 
-// By default Slurm starts it again only when all credentials of the run before have expired.
+// By default Slurm starts a job again only when all credentials of its run before have expired. A start in the second in
+// which that run ended fails ("already killed").
 TEST(Trust, ATaskOfTheRunBeforeARequeueIsNotTakenForOneOfThisRun) {
   const auto none_queued = [] { return on(0, "squeue -h").out.empty(); };
   ASSERT_TRUE(eventually(none_queued));
   on(0, "rm -f go env.*; printf '#!/bin/bash\nsrun %s\n' \"$TASK\" >requeued.sh", {.environment = {"TASK=" + kTask}});
   ASSERT_EQ(on(0, "sbatch -N 3 -n 6 --requeue -o out.requeued requeued.sh").code, 0);
   ASSERT_TRUE(eventually(is_incomplete));
-  const testing::Outcome requeued =
-      on(0,
-         "mv env.5 stale && id=$(squeue -h -o %i) && scontrol requeue $id && "
-         "until squeue -h -t pending | grep -q .; do sleep 0.1; done && scontrol update jobid=$id starttime=now");
+  const testing::Outcome requeued = on(0, "mv env.5 stale && scontrol requeue $(squeue -h -o %i)");
   ASSERT_EQ(requeued.code, 0) << requeued.err;
-  ASSERT_TRUE(eventually(is_incomplete));
+  ASSERT_TRUE(eventually([] { return on(0, "squeue -h -o %T").out == "PENDING\n"; })) << on(0, "squeue").out;
+  const testing::Outcome updated = on(0, "scontrol update jobid=$(squeue -h -o %i) starttime=now+2");
+  ASSERT_EQ(updated.code, 0) << updated.err;
+  ASSERT_TRUE(eventually(is_incomplete)) << on(0, "scontrol show job; cat out.requeued").out;
   const testing::Outcome stale = on(2, as_task_5("", "stale"));
   EXPECT_EQ(stale.code, 1) << stale.out;
   EXPECT_THAT(stale.err, HasSubstr("no rendezvous of Slurm step"));
