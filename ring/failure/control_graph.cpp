@@ -23,7 +23,16 @@ void ControlGraph::connected(int peer) {
 
 void ControlGraph::left(int peer, Time now) {
   gone_[std::size_t(peer)] = true;
-  if (!mend_at_ && !wanted().empty()) mend_at_ = now + kMendAfter;
+  const std::vector<int> ranks = wanted();
+  if (ranks.empty()) return;
+  const bool at_once =
+      is_alone(rank_) || std::any_of(ranks.begin(), ranks.end(), [this](int each) { return is_alone(each); });
+  mend_at_ = std::min(mend_at_.value_or(Time::max()), at_once ? now : now + kMendAfter);
+}
+
+bool ControlGraph::is_alone(int peer) const {
+  const std::vector<int> neighbours = control_neighbours(peer, int(gone_.size()));
+  return std::all_of(neighbours.begin(), neighbours.end(), [this](int each) { return is_gone(each); });
 }
 
 void ControlGraph::unreachable(int peer) {
@@ -37,12 +46,13 @@ bool ControlGraph::is_lowest() const {
 
 std::vector<int> ControlGraph::wanted() const {
   std::vector<int> ranks;
-  int below = rank_ - 1, lowest = 0, highest = int(gone_.size()) - 1;
+  int below = rank_ - 1, lowest = 0;
   while (below >= 0 && is_gone(below)) below--;
   while (lowest < rank_ && is_gone(lowest)) lowest++;
-  while (highest > rank_ && is_gone(highest)) highest--;
+  const bool has_higher =
+      std::any_of(known_.upper_bound(rank_), known_.end(), [this](int peer) { return !is_gone(peer); });
   if (below >= 0 && !known_.contains(below)) ranks.push_back(below);
-  if (highest == rank_ && lowest < below && !known_.contains(lowest)) ranks.push_back(lowest);
+  if (!has_higher && lowest < below && !known_.contains(lowest)) ranks.push_back(lowest);
   return ranks;
 }
 

@@ -1,7 +1,8 @@
 // Which ranks have control connections with each other. At the start each has them with the ranks 2^i away. When ranks
 // leave, those that remain must stay connected, so that messages reach all of them: each remaining rank connects to the
-// nearest lower one that remains, and the highest also to the lowest. It may not know that a rank has left, because all
-// ranks that could have passed the goodbye on left too: it then cannot connect to that rank, and goes on to the next.
+// nearest lower one that remains, and one without a connection to a higher rank also to the lowest, as the highest. It
+// may not know that a rank has left, because all ranks that could have passed the goodbye on left too: it then cannot
+// connect to that rank, and goes on to the next.
 // Pure: no sockets, no clock (time is passed in); one thread. The FailureDetector owns it.
 #pragma once
 #include <chrono>
@@ -18,7 +19,8 @@ std::vector<int> control_neighbours(int rank, int size);
 class ControlGraph {
  public:
   using Time = std::chrono::milliseconds;  // since any fixed point
-  // Most ranks leave together. A rank that leaves as well needs no new connections.
+  // Most ranks leave together. A rank that leaves as well needs no new connections. Only a rank whose neighbours of the
+  // start have all left is connected at once: no other rank would notice its death meanwhile.
   static constexpr Time kMendAfter{100};
 
   ControlGraph(int rank, int size);
@@ -34,6 +36,7 @@ class ControlGraph {
 
  private:
   bool is_gone(int peer) const { return gone_[std::size_t(peer)]; }
+  bool is_alone(int peer) const;
   std::vector<int> wanted() const;
 
   int rank_;
