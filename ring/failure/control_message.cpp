@@ -138,9 +138,49 @@ std::size_t max_calls(Type type) {
 
 }  // namespace
 
-std::string encode(const ControlMessage& message) {
+std::size_t max_ids(std::string_view body) {
+  constexpr std::size_t kCountBytes = 2, kIdBytes = 8;
+  return (ControlMessage::kMaxBytes - kCountBytes - body.size()) / kIdBytes;
+}
+
+std::string encode(const Envelope& envelope) {
   Writer writer;
-  writer.i32(message.origin).u32(message.number).u8(std::uint8_t(message.type));
+  writer.u16(std::uint16_t(envelope.ids.size()));
+  for (const ControlMessageId& id : envelope.ids) writer.i32(id.origin).u32(id.number);
+  return std::move(writer.raw(envelope.body)).take();
+}
+
+Envelope decode_envelope(std::string_view bytes, int world) {
+  if (bytes.size() > ControlMessage::kMaxBytes) reject(text(bytes.size(), " bytes"));
+  Reader reader(kWhat, bytes);
+  Envelope envelope;
+  const std::size_t ids = reader.u16();
+  if (ids == 0) reject("from no rank");
+  for (std::size_t k = 0; k < ids; k++) {
+    const int origin = decode_rank(reader, world);
+    envelope.ids.push_back({origin, reader.u32()});
+  }
+  envelope.body = bytes.substr(bytes.size() - reader.left());
+  return envelope;
+}
+
+std::string encode(const ControlMessage& message) {
+  const std::string body = encode_body(message);
+  return encode(Envelope{{{message.origin, message.number}}, body});
+}
+
+ControlMessage decode_control_message(std::string_view bytes, int world) {
+  const Envelope envelope = decode_envelope(bytes, world);
+  if (envelope.ids.size() != 1) reject("of several ranks");
+  ControlMessage message = decode_body(envelope.body, world);
+  message.origin = envelope.ids.front().origin;
+  message.number = envelope.ids.front().number;
+  return message;
+}
+
+std::string encode_body(const ControlMessage& message) {
+  Writer writer;
+  writer.u8(std::uint8_t(message.type));
   if (has_verdict(message.type))
     writer.u8(std::uint8_t(message.verdict.code)).i32(message.verdict.culprit).str(message.verdict.message);
   if (message.type == Type::slow) encode(message.straggler, writer);
@@ -152,11 +192,9 @@ std::string encode(const ControlMessage& message) {
   return std::move(writer).take();
 }
 
-ControlMessage decode_control_message(std::string_view bytes, int world) {
-  Reader reader(kWhat, bytes);
+ControlMessage decode_body(std::string_view body, int world) {
+  Reader reader(kWhat, body);
   ControlMessage message;
-  message.origin = decode_rank(reader, world);
-  message.number = reader.u32();
   message.type = Type(reader.u8());
   if (message.type < Type::proposal || message.type > Type::slow) reject(text("unknown type ", int(message.type)));
   if (has_verdict(message.type)) message.verdict = decode_verdict(reader, world);
@@ -175,14 +213,6 @@ ControlMessage decode_control_message(std::string_view bytes, int world) {
   if (message.calls.empty() && (message.type == Type::waiting || message.type == Type::stalled))
     reject("waiting, but in no operation");
   return message;
-}
-
-ControlMessageId decode_control_message_id(std::string_view bytes, int world) {
-  Reader reader(kWhat, bytes);
-  ControlMessageId id;
-  id.origin = decode_rank(reader, world);
-  id.number = reader.u32();
-  return id;
 }
 
 }  // namespace anello::failure

@@ -76,14 +76,24 @@ struct ControlMessage {
 
 std::string encode(const ControlMessage& message);
 
-// Throws Error{protocol} if the bytes are not a message of a world of that size.
+// Throws Error{protocol} if the bytes are not a message of a world of that size, or are those of several origins.
 ControlMessage decode_control_message(std::string_view bytes, int world);
 
-// Only who sent it first, and its number; for messages that may have come before.
 struct ControlMessageId {
   int origin = 0;
   std::uint32_t number = 0;
 };
-ControlMessageId decode_control_message_id(std::string_view bytes, int world);
+
+// What travels: one body, which is all of a message except origin and number, with the ids of all messages that say it.
+struct Envelope {
+  std::vector<ControlMessageId> ids;  // max_ids(body) at most
+  std::string_view body;
+};
+std::size_t max_ids(std::string_view body);
+std::string encode(const Envelope& envelope);
+// Both throw Error{protocol}.
+Envelope decode_envelope(std::string_view bytes, int world);  // the body is part of the bytes, and not decoded
+std::string encode_body(const ControlMessage& message);
+ControlMessage decode_body(std::string_view body, int world);
 
 }  // namespace anello::failure

@@ -18,7 +18,7 @@ FailureDetector::FailureDetector(int rank, std::vector<std::string> hosts, Local
       stragglers_(view_) {}
 
 void FailureDetector::receive(std::string_view bytes, Time now) {
-  if (const auto message = flood_.receive(bytes)) route(*message, now);
+  for (const ControlMessage& message : flood_.receive(bytes, now)) route(message, now);
 }
 
 void FailureDetector::route(const ControlMessage& message, Time now) {
@@ -161,6 +161,7 @@ void FailureDetector::take_completed_stalls(Time now) {
 }
 
 void FailureDetector::tick(Time now) {
+  flood_.tick(now);
   propose_suspects(now);
   departures_.tick(now);
   forget_groups();
@@ -174,7 +175,7 @@ std::optional<FailureDetector::Time> FailureDetector::due() const {
   if (verdict()) return std::nullopt;
   std::optional<Time> first;
   for (const std::optional<Time>& due :
-       {agreement_.due(), departures_.due(), mismatches_.due(), stalls_.due(), graph_.due()})
+       {flood_.due(), agreement_.due(), departures_.due(), mismatches_.due(), stalls_.due(), graph_.due()})
     if (due) first = std::min(first.value_or(*due), *due);
   for (const Suspect& suspect : suspects_) first = std::min(first.value_or(suspect.due), suspect.due);
   return first;

@@ -3,7 +3,7 @@
 // FailureAgreement (why the world ends), Departures (who left which group when), MismatchDetector (who called what) and
 // StallReports (who waits for whom). When ranks leave, the ControlGraph says which connections the others need.
 // Of its own it has only the suspects: ranks whose data connection ended. The reason may arrive over the control plane
-// a moment later, so this rank waits 100 ms before it proposes that the suspect is dead. Pure: no sockets, no clock
+// a moment later, so this rank waits 200 ms before it proposes that the suspect is dead. Pure: no sockets, no clock
 // (time is passed in); one thread. The ControlPlane owns it.
 #pragma once
 #include <chrono>
@@ -27,7 +27,7 @@ namespace anello::failure {
 class FailureDetector {
  public:
   using Time = std::chrono::milliseconds;  // since any fixed point
-  static constexpr Time kSuspicionLimit = Flood::kDeliveryLimit;
+  static constexpr Time kSuspicionLimit = Flood::kGoodbyeLimit;
 
   // One host for each rank.
   FailureDetector(int rank, std::vector<std::string> hosts, LocalView::Recall recall);
@@ -63,6 +63,7 @@ class FailureDetector {
 
   std::vector<int> take_calls(Time now) { return graph_.take_calls(now); }  // ranks that this one should connect to
   std::vector<std::string> take_outbox() { return flood_.take_outbox(); }   // for every neighbour
+  void pass_on() { flood_.pass_on(); }                   // goodbyes that wait, before their time; for simulations
   std::vector<std::string> take_reports();               // stalls and stragglers, one line each, the same on all ranks
   bool is_lowest() const { return graph_.is_lowest(); }  // of the ranks that have not left
   const std::optional<Verdict>& verdict() const { return agreement_.verdict(); }

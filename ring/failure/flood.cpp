@@ -1,43 +1,80 @@
 #include "ring/failure/flood.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace anello::failure {
 
 Flood::Flood(int rank, int size) : rank_(rank), received_(std::size_t(size)) {}
 
-bool Flood::has_come(int origin, std::uint32_t number) const {
-  const Received& from = received_[std::size_t(origin)];
-  if (number > from.newest) return false;
-  const std::uint32_t behind = from.newest - number;
+bool Flood::has_come(const ControlMessageId& id) const {
+  if (id.origin == rank_) return true;  // its own, which came back
+  const Received& from = received_[std::size_t(id.origin)];
+  if (id.number > from.newest) return false;
+  const std::uint32_t behind = from.newest - id.number;
   return behind >= 64 || (from.window >> behind & 1);
 }
 
-void Flood::note(int origin, std::uint32_t number) {
-  Received& from = received_[std::size_t(origin)];
-  if (number > from.newest) {
-    const std::uint32_t ahead = number - from.newest;
+void Flood::note(const ControlMessageId& id) {
+  Received& from = received_[std::size_t(id.origin)];
+  if (id.number > from.newest) {
+    const std::uint32_t ahead = id.number - from.newest;
     from.window = ahead < 64 ? from.window << ahead : 0;
-    from.newest = number;
+    from.newest = id.number;
   }
-  from.window |= std::uint64_t(1) << (from.newest - number);
+  from.window |= std::uint64_t(1) << (from.newest - id.number);
 }
 
 void Flood::send(ControlMessage message) {
-  message.origin = rank_;
-  message.number = ++number_;
-  outbox_.push_back(encode(message));
+  add({rank_, ++number_}, encode_body(message));
+  pass_on();
 }
 
-std::optional<ControlMessage> Flood::receive(std::string_view bytes) {
+std::vector<ControlMessage> Flood::receive(std::string_view bytes, Time now) {
   const int world = int(received_.size());
-  const ControlMessageId id = decode_control_message_id(bytes, world);
-  if (id.origin == rank_) return std::nullopt;              // its own, which came back
-  if (has_come(id.origin, id.number)) return std::nullopt;  // most messages: each comes from every neighbour
-  ControlMessage message = decode_control_message(bytes, world);
-  note(id.origin, id.number);
-  outbox_.emplace_back(bytes);
-  return message;
+  Envelope envelope = decode_envelope(bytes, world);
+  std::erase_if(envelope.ids, [this](const ControlMessageId& id) { return has_come(id); });
+  if (envelope.ids.empty()) return {};  // most messages: each comes from every neighbour
+  std::vector<ControlMessage> messages(1, decode_body(envelope.body, world));
+  messages.resize(envelope.ids.size(), messages.front());
+  for (std::size_t k = 0; k < messages.size(); k++) {
+    const ControlMessageId& id = envelope.ids[k];
+    messages[k].origin = id.origin;
+    messages[k].number = id.number;
+    note(id);
+    add(id, envelope.body);
+  }
+  if (messages.front().type == ControlMessage::Type::goodbye)
+    due_at_ = std::min(due_at_.value_or(Time::max()), now + kGoodbyesWait);
+  else
+    pass_on();
+  return messages;
+}
+
+// To messages of the same body, unless that would put it before an earlier message of its origin.
+void Flood::add(const ControlMessageId& id, std::string_view body) {
+  const auto [place, is_new] = places_.try_emplace(std::string(body), waiting_.size());
+  const auto last = last_places_.find(id.origin);
+  const bool fits = !is_new && (last == last_places_.end() || last->second <= place->second) &&
+                    waiting_[place->second].ids.size() < max_ids(body);
+  if (!fits) {
+    place->second = waiting_.size();
+    waiting_.push_back({{}, place->first});
+  }
+  waiting_[place->second].ids.push_back(id);
+  last_places_[id.origin] = place->second;
+}
+
+void Flood::pass_on() {
+  for (const Waiting& each : waiting_) outbox_.push_back(encode(Envelope{each.ids, each.body}));
+  waiting_.clear();
+  places_.clear();
+  last_places_.clear();
+  due_at_.reset();
+}
+
+void Flood::tick(Time now) {
+  if (due_at_ && *due_at_ <= now) pass_on();
 }
 
 std::vector<std::string> Flood::take_outbox() {

@@ -70,44 +70,6 @@ TEST(ControlGraph, TheHighestRankAsksForTheLowestToo) {
   EXPECT_THAT(other.take_calls(*other.due()), ElementsAre(3));
 }
 
-// Messages arrive over many ways; 64 of one rank may be under way at once.
-TEST(Flood, PassesAMessageOnOnce) {
-  Flood sender(0, 2), receiver(1, 2);
-  const auto message = [&] {
-    sender.send({.verdict = aborted_by(0)});
-    return sender.take_outbox().at(0);
-  };
-  const auto passes_on = [&](const std::string& bytes) {
-    const bool is_new = receiver.receive(bytes).has_value();
-    EXPECT_THAT(receiver.take_outbox(), SizeIs(is_new ? 1 : 0));
-    return is_new;
-  };
-  std::vector<std::string> messages;
-  for (int k = 0; k < 64; k++) messages.push_back(message());
-  std::swap(messages.front(), messages.back());  // the newest first, the oldest last
-  for (const std::string& bytes : messages) EXPECT_TRUE(passes_on(bytes));
-  for (const std::string& bytes : messages) EXPECT_FALSE(passes_on(bytes));
-  EXPECT_TRUE(passes_on(message()));
-  EXPECT_FALSE(passes_on(messages.back())) << "older than the window";
-}
-
-// Most copies of a message come when it has been seen, from the other neighbours. They are not even decoded.
-TEST(Flood, DoesNotLookIntoAMessageThatCameBefore) {
-  Flood sender(0, 2), receiver(1, 2);
-  sender.send({.verdict = aborted_by(0)});
-  const std::string bytes = sender.take_outbox().at(0);
-  EXPECT_TRUE(receiver.receive(bytes));
-  EXPECT_FALSE(receiver.receive(bytes + "x"));
-}
-
-TEST(Flood, DoesNotTakeItsOwnMessageForANewOne) {
-  Flood flood(0, 2);
-  flood.send({.verdict = aborted_by(0)});
-  EXPECT_FALSE(flood.receive(flood.take_outbox().at(0)));
-  const ControlMessage never_sent{.origin = 0, .number = 1000, .verdict = aborted_by(0)};
-  EXPECT_FALSE(flood.receive(encode(never_sent)));
-}
-
 TEST(FailureAgreementAlone, OnlyTheArbiterDecidesAtOnce) {
   Flood flood(1, 4);
   FailureAgreement agreement(1, 4, flood);

@@ -37,7 +37,8 @@ void control(std::string_view bytes) {
                                     [](auto, auto) { return std::nullopt; });
   expect_value_or_error<ErrorCode::protocol>([&] { detector.receive(bytes, failure::FailureDetector::Time(0)); });
   detector.tick(failure::FailureDetector::Time(1'000'000));
-  for (const std::string& message : detector.take_outbox()) failure::decode_control_message(message, kWorld);
+  for (const std::string& message : detector.take_outbox())
+    failure::decode_body(failure::decode_envelope(message, kWorld).body, kWorld);
 }
 
 void handshake(std::string_view bytes) {

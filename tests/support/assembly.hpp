@@ -68,6 +68,7 @@ class Assembly {
   bool step() {
     collect();
     connect();
+    pass_on(in_flight_.empty() ? 100 : 5);
     const std::size_t pending = in_flight_.size() + notices_.size();
     if (pending == 0) return false;
     const std::size_t pick = random_.below(pending);
@@ -146,6 +147,13 @@ class Assembly {
     connections_[std::size_t(peer)].insert(rank);
     at(rank).detector.connected(peer);
     at(peer).detector.connected(rank);
+  }
+
+  // Goodbyes that wait in ranks are passed on at any moment.
+  void pass_on(unsigned percent) {
+    for (const int rank : alive())
+      if (!at(rank).is_paused && random_.percent(percent)) at(rank).detector.pass_on();
+    collect();
   }
 
   void collect() {
