@@ -20,7 +20,6 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kLongest{20000};  // of one operation, so that a broken promise does not block the trial
 constexpr milliseconds kBetweenLooks{5};
-constexpr int kThreads = 3;  // through which a heartbeat passes: the sender's, that of the proxies, the receiver's
 
 std::string_view name(Traffic traffic) {
   constexpr std::array<std::string_view, std::size(kTraffics)> kNames{"everybody", "pair", "one way",
@@ -175,11 +174,13 @@ class Stage {
     if (!told.error) return cut_.is_found() ? "was told nothing" : "";
     const bool is_one = told.error->rank() == cut_.low || told.error->rank() == cut_.high;
     const bool is_true = told.error->code() == ErrorCode::rank_silent && ((cut_.is_found() && is_one) || is_starved());
-    return is_true ? "" : text("was told ", told.error->what());
+    return is_true
+               ? ""
+               : text("was told ", told.error->what(), "; the longest wait for a core was ", starved_.count(), " ms");
   }
 
-  // Threads without a core can delay a heartbeat for the limit, of which an eighth lies between two of them.
-  bool is_starved() const { return kThreads * starved_ >= cut_.silence_limit * 7 / 8; }
+  // A rank that waits for half of the limit pings.
+  bool is_starved() const { return could_be_silent(starved_, cut_.silence_limit, cut_.traffic != Traffic::idle); }
   // A rank that is late by two of eight heartbeats begins to count silence anew (ring/failure/heartbeat.hpp).
   milliseconds latest() const {
     const bool counts_anew = starved_ >= cut_.silence_limit / 4;

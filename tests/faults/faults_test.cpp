@@ -141,6 +141,15 @@ TEST(LongestWait, IsThatOfOneThreadWithoutABreak) {
   EXPECT_EQ(wait.value(), milliseconds(900));
 }
 
+// Over a proxy that delayed everything by 280 ms, heartbeats kept all ranks, and a ping of 4 messages took 1.1 s.
+TEST(Starvation, CanDelayAPingByMoreThanAHeartbeat) {
+  const milliseconds limit(1000);
+  EXPECT_FALSE(could_be_silent(milliseconds(90), limit, true));
+  EXPECT_TRUE(could_be_silent(milliseconds(91), limit, true));
+  EXPECT_FALSE(could_be_silent(milliseconds(291), limit, false));
+  EXPECT_TRUE(could_be_silent(milliseconds(292), limit, false));
+}
+
 TEST(Siege, CostsAJobNothingAndIsCounted) {
   const Outcome outcome = carry_out({ANELLO_PROGRAM, {ANELLO_VICTIM, "pausing"}, 25, 400});
   EXPECT_EQ(outcome.wrong, "");
