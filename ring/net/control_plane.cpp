@@ -4,7 +4,6 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/post.hpp>
-#include <asio/use_awaitable.hpp>
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
@@ -14,19 +13,11 @@
 namespace anello::net {
 
 using asio::awaitable;
-using asio::use_awaitable;
 using std::chrono::steady_clock;
 
 namespace {
 
 constexpr std::chrono::milliseconds kStragglerPeriod{10000}, kLate{300};
-constexpr std::size_t kMaxMessageBytes = 1 + failure::ControlMessage::kMaxBytes;  // its kind and its body
-
-MessageChannel::Message heartbeat(std::chrono::milliseconds slept) {
-  return std::make_shared<const std::string>(
-      message(MessageKind::beat, Writer().u64(std::uint64_t(slept.count())).bytes()));
-}
-
 }  // namespace
 
 ControlPlane::ControlPlane(asio::io_context& context, PeerConnections& peer_connections, const Identity& identity,
@@ -55,68 +46,6 @@ void ControlPlane::post(Change change) {
     change();
     flush();
   });
-}
-
-void ControlPlane::connect(steady_clock::time_point deadline,
-                           const std::function<void(std::chrono::milliseconds)>& check) {
-  constexpr std::chrono::milliseconds kBetweenChecks{50}, kWaitForCause{300};
-  for (const int peer : expected_)
-    if (peer < rank_) asio::co_spawn(context_, dial(peer, deadline), asio::detached);
-
-  std::unique_lock lock(mutex_);
-  const auto ready = [this] { return start_error_ || verdict_ || connected_.size() == expected_.size(); };
-  while (!changed_.wait_for(lock, kBetweenChecks, ready) && steady_clock::now() < deadline) {
-    lock.unlock();
-    check({});
-    lock.lock();
-  }
-  // A rank whose connection ended may have given up because another rank died: `check` may know which.
-  if (start_error_ || (verdict_ && verdict_->code == ErrorCode::rank_dead)) {
-    lock.unlock();
-    check(kWaitForCause);
-    lock.lock();
-  }
-  const bool in_time = ready();
-  if (start_error_) throw *start_error_;
-  if (verdict_) throw Error(verdict_->code, verdict_->message, verdict_->culprit);
-  if (in_time) return;
-  std::string missing;
-  for (const int peer : expected_)
-    if (std::find(connected_.begin(), connected_.end(), peer) == connected_.end())
-      missing += text(missing.empty() ? "" : ", ", "rank ", peer, " on ", hosts_[std::size_t(peer)]);
-  throw Error(ErrorCode::rendezvous, text("no connection with ", missing, " before ANELLO_START_TIMEOUT ran out"));
-}
-
-awaitable<void> ControlPlane::dial(int peer, steady_clock::time_point deadline) {
-  try {
-    PeerConnections::Socket socket = co_await peer_connections_.connect(peer, Role::control, 0, 0, deadline);
-    accepted(peer, std::move(socket));
-  } catch (const Error& e) {
-    const std::lock_guard lock(mutex_);
-    start_error_ = e;
-    changed_.notify_all();
-  }
-}
-
-// A rank that connects when others have left may leave itself before it has sent anything. That is not its death, so
-// both sides send a heartbeat at once.
-void ControlPlane::accepted(int peer, PeerConnections::Socket socket) {
-  if (leaving_) return;
-  if (neighbours_.contains(peer))
-    return log(Severity::info, text("dropped a second control connection of rank ", peer));
-  auto neighbour = std::make_shared<MessageChannel>(std::move(socket), [this] { flush(); });
-  neighbours_.emplace(peer, neighbour);
-  asio::co_spawn(context_, receive_messages(peer, neighbour), asio::detached);
-  heartbeats_.add(peer, now());
-  if (std::find(expected_.begin(), expected_.end(), peer) == expected_.end()) {
-    unproven_.insert(peer);
-    detector_.connected(peer);
-    neighbour->send(heartbeat(slept()));
-  } else {
-    const std::lock_guard lock(mutex_);
-    connected_.push_back(peer);
-  }
-  flush();
 }
 
 void ControlPlane::handle(int peer, std::string_view message) {
@@ -152,41 +81,6 @@ awaitable<void> ControlPlane::read_abort(PeerConnections::Socket launcher) {
 
 void ControlPlane::receive_abort(PeerConnections::Socket launcher) {
   asio::co_spawn(context_, read_abort(std::move(launcher)), asio::detached);
-}
-
-awaitable<void> ControlPlane::receive_messages(int peer, Shared neighbour) {
-  std::string how;
-  try {
-    for (;;) {
-      const std::string message =
-          co_await read_message(neighbour->socket(), kMaxMessageBytes, "its control connection");
-      check_standstill();
-      heartbeats_.received(peer, now());
-      unproven_.erase(peer);
-      handle(peer, message);
-      flush();
-    }
-  } catch (const Error& e) {
-    how = e.what();
-    if (e.code() != ErrorCode::network) {
-      how = text("it sent an invalid ", how);
-      detector_.propose({e.code(), peer, text("rank ", peer, " on ", hosts_[std::size_t(peer)], ": ", how)}, now());
-      flush();  // before the connection is closed: others could otherwise see that first
-    }
-  }
-  disconnected(peer, how);
-}
-
-void ControlPlane::disconnected(int peer, const std::string& how) {
-  neighbours_.at(peer)->close();
-  neighbours_.erase(peer);
-  heartbeats_.remove(peer);
-  stragglers_.remove(peer);
-  if (unproven_.erase(peer) > 0)
-    detector_.unreachable(peer);
-  else if (!leaving_)
-    detector_.lost(peer, how, now());
-  flush();
 }
 
 bool ControlPlane::all_sent() const {
@@ -236,14 +130,15 @@ void ControlPlane::tick() {
   flush();
 }
 
-// How long this rank has slept in operations.
-std::chrono::milliseconds ControlPlane::slept() const {
-  return std::chrono::milliseconds(clock_.scale().nanoseconds(recorders_.totals().slept) / 1'000'000);
+// With how long this rank has slept in operations.
+MessageChannel::Message ControlPlane::heartbeat() const {
+  const auto slept = std::uint64_t(clock_.scale().nanoseconds(recorders_.totals().slept) / 1'000'000);
+  return std::make_shared<const std::string>(message(MessageKind::beat, Writer().u64(slept).bytes()));
 }
 
 // A neighbour that does not read what is queued gets no more heartbeats.
 void ControlPlane::send_heartbeats() {
-  const MessageChannel::Message bytes = heartbeat(slept());
+  const MessageChannel::Message bytes = heartbeat();
   for (const auto& [peer, neighbour] : neighbours_)
     if (!neighbour->queued()) neighbour->send(bytes);
   if (!stragglers_.is_due(now())) return;
@@ -368,8 +263,8 @@ void ControlPlane::abort(failure::Verdict verdict) {
 }
 
 // The neighbours close when they have read the goodbye. Only then may this side close: if it closed with unread bytes,
-// the kernel would drop what is still on its way to them. On a busy host their threads, and this rank's own, may not run
-// for seconds, and a neighbour without the goodbye takes the end of the connection for a death.
+// the kernel would drop what is still on its way to them. On a busy host their threads, and this rank's own, may not
+// run for seconds, and a neighbour without the goodbye takes the end of the connection for a death.
 void ControlPlane::leave(std::uint64_t completed) {
   constexpr std::chrono::milliseconds kMaxIfFailed{500}, kMaxWithoutLimit{10000};
   auto deadline = steady_clock::now() + (heartbeats_.limit().count() > 0 ? heartbeats_.limit() : kMaxWithoutLimit);

@@ -72,6 +72,7 @@ class ControlPlane {
 
  private:
   using Shared = std::shared_ptr<MessageChannel>;
+  static constexpr std::size_t kMaxMessageBytes = 1 + failure::ControlMessage::kMaxBytes;  // its kind and its body
 
   asio::awaitable<void> dial(int peer, std::chrono::steady_clock::time_point deadline);
   asio::awaitable<void> mend(int peer);
@@ -81,7 +82,7 @@ class ControlPlane {
   asio::awaitable<void> read_abort(PeerConnections::Socket launcher);
   void handle(int peer, std::string_view message);
   void send_heartbeats();
-  std::chrono::milliseconds slept() const;
+  MessageChannel::Message heartbeat() const;
   void check_standstill();
   failure::StragglerDetector::Groups waits_by_group() const;
   void tick();

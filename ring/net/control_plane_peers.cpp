@@ -1,5 +1,11 @@
-// The control plane's connections with ranks that were not its neighbours at the start: those that remain neighbours
-// when others have left, and pings of ranks that an operation waits for.
+// The control plane's connections: with its neighbours at the start, with those that remain neighbours when others have
+// left, and pings of ranks that an operation waits for.
+#include <algorithm>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
 #include "ring/net/accept.hpp"
 #include "ring/net/control_plane.hpp"
 
@@ -10,6 +16,103 @@ using std::chrono::steady_clock;
 
 namespace {
 constexpr std::chrono::milliseconds kMendLimit{100};
+}
+
+void ControlPlane::connect(steady_clock::time_point deadline,
+                           const std::function<void(std::chrono::milliseconds)>& check) {
+  constexpr std::chrono::milliseconds kBetweenChecks{50}, kWaitForCause{300};
+  for (const int peer : expected_)
+    if (peer < rank_) asio::co_spawn(context_, dial(peer, deadline), asio::detached);
+
+  std::unique_lock lock(mutex_);
+  const auto ready = [this] { return start_error_ || verdict_ || connected_.size() == expected_.size(); };
+  while (!changed_.wait_for(lock, kBetweenChecks, ready) && steady_clock::now() < deadline) {
+    lock.unlock();
+    check({});
+    lock.lock();
+  }
+  // A rank whose connection ended may have given up because another rank died: `check` may know which.
+  if (start_error_ || (verdict_ && verdict_->code == ErrorCode::rank_dead)) {
+    lock.unlock();
+    check(kWaitForCause);
+    lock.lock();
+  }
+  const bool in_time = ready();
+  if (start_error_) throw *start_error_;
+  if (verdict_) throw Error(verdict_->code, verdict_->message, verdict_->culprit);
+  if (in_time) return;
+  std::string missing;
+  for (const int peer : expected_)
+    if (std::find(connected_.begin(), connected_.end(), peer) == connected_.end())
+      missing += text(missing.empty() ? "" : ", ", "rank ", peer, " on ", hosts_[std::size_t(peer)]);
+  throw Error(ErrorCode::rendezvous, text("no connection with ", missing, " before ANELLO_START_TIMEOUT ran out"));
+}
+
+awaitable<void> ControlPlane::dial(int peer, steady_clock::time_point deadline) {
+  try {
+    PeerConnections::Socket socket = co_await peer_connections_.connect(peer, Role::control, 0, 0, deadline);
+    accepted(peer, std::move(socket));
+  } catch (const Error& e) {
+    const std::lock_guard lock(mutex_);
+    start_error_ = e;
+    changed_.notify_all();
+  }
+}
+
+// A rank that connects when others have left may leave itself before it has sent anything. That is not its death, so
+// both sides send a heartbeat at once.
+void ControlPlane::accepted(int peer, PeerConnections::Socket socket) {
+  if (leaving_) return;
+  if (neighbours_.contains(peer))
+    return log(Severity::info, text("dropped a second control connection of rank ", peer));
+  auto neighbour = std::make_shared<MessageChannel>(std::move(socket), [this] { flush(); });
+  neighbours_.emplace(peer, neighbour);
+  asio::co_spawn(context_, receive_messages(peer, neighbour), asio::detached);
+  heartbeats_.add(peer, now());
+  if (std::find(expected_.begin(), expected_.end(), peer) == expected_.end()) {
+    unproven_.insert(peer);
+    detector_.connected(peer);
+    neighbour->send(heartbeat());
+  } else {
+    const std::lock_guard lock(mutex_);
+    connected_.push_back(peer);
+  }
+  flush();
+}
+
+awaitable<void> ControlPlane::receive_messages(int peer, Shared neighbour) {
+  std::string how;
+  try {
+    for (;;) {
+      const std::string message =
+          co_await read_message(neighbour->socket(), kMaxMessageBytes, "its control connection");
+      check_standstill();
+      heartbeats_.received(peer, now());
+      unproven_.erase(peer);
+      handle(peer, message);
+      flush();
+    }
+  } catch (const Error& e) {
+    how = e.what();
+    if (e.code() != ErrorCode::network) {
+      how = text("it sent an invalid ", how);
+      detector_.propose({e.code(), peer, text("rank ", peer, " on ", hosts_[std::size_t(peer)], ": ", how)}, now());
+      flush();  // before the connection is closed: others could otherwise see that first
+    }
+  }
+  disconnected(peer, how);
+}
+
+void ControlPlane::disconnected(int peer, const std::string& how) {
+  neighbours_.at(peer)->close();
+  neighbours_.erase(peer);
+  heartbeats_.remove(peer);
+  stragglers_.remove(peer);
+  if (unproven_.erase(peer) > 0)
+    detector_.unreachable(peer);
+  else if (!leaving_)
+    detector_.lost(peer, how, now());
+  flush();
 }
 
 // A rank that does not answer at once has left.
