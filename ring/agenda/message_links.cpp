@@ -97,13 +97,8 @@ bool MessageLinks::want(link::Waiter& waiter) {
   for (const Neighbour& each : neighbours_) {
     link::Link* const its = link(each);
     if (!its) continue;  // the bell rings when it is made
-    for (const bool writable : {false, true}) {
-      if (writable && each.out.empty()) continue;
-      if (const int descriptor = its->descriptor(writable); descriptor >= 0)
-        waiter.want(descriptor, writable ? POLLOUT : POLLIN);
-      else
-        may &= its->may_sleep(writable);
-    }
+    may &= its->want(false, waiter);
+    if (!each.out.empty()) may &= its->want(true, waiter);
   }
   return may;
 }

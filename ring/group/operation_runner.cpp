@@ -1,7 +1,5 @@
 #include "ring/group/operation_runner.hpp"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -236,12 +234,7 @@ milliseconds OperationRunner::end_world(milliseconds stuck) {
 // Gives the waiter the descriptors to wait for. False if something can move already.
 bool OperationRunner::want_links(link::Waiter& waiter) {
   bool may = true;
-  driver_.each_wanted([&](link::Link& link, bool writable) {
-    if (const int descriptor = link.descriptor(writable); descriptor >= 0)
-      waiter.want(descriptor, writable ? POLLOUT : POLLIN);
-    else
-      may &= link.may_sleep(writable);
-  });
+  driver_.each_wanted([&](link::Link& link, bool sending) { may &= link.want(sending, waiter); });
   return may;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "ring/base/bytes.hpp"
+#include "ring/link/waiter.hpp"
 
 namespace anello::link {
 
@@ -32,11 +33,9 @@ class Link {
   // it finds there. Nothing is sent on this link any more.
   virtual void revoke() {}
 
-  // The descriptor that poll() finds writable when something could be sent, or readable when something has come. A link
-  // without one has -1, and rings this rank's bell; it must be asked whether that is needed: false if something can
-  // move already.
-  virtual int descriptor(bool sending) const = 0;
-  virtual bool may_sleep(bool /*sending*/) { return true; }
+  // Gives the waiter the descriptors that poll() finds ready when something could be sent, or has come. A link without
+  // descriptors rings this rank's bell then. False if something can move already.
+  virtual bool want(bool sending, Waiter& waiter) = 0;
 };
 
 }  // namespace anello::link

@@ -68,15 +68,16 @@ bool Waiter::spin_on() {
   return false;
 }
 
-void Waiter::sleep(std::chrono::milliseconds limit) {
+bool Waiter::sleep(std::chrono::milliseconds limit) {
   bells_.push_back(&bell_);
   for (const Bell* const bell : bells_) want(bell->descriptor(), POLLIN);
-  poll(polled_.data(), polled_.size(), int(limit.count()));
+  const bool woken = poll(polled_.data(), polled_.size(), int(limit.count())) > 0;
   const auto of_bells = polled_.end() - std::ptrdiff_t(bells_.size());
   for (std::size_t k = 0; k < bells_.size(); k++)
     if (of_bells[std::ptrdiff_t(k)].revents) bells_[k]->hush();
   forget();
   moved();
+  return woken;
 }
 
 }  // namespace anello::link

@@ -37,9 +37,9 @@ class Waiter {
   }
   void want(int descriptor, short events) { polled_.push_back({descriptor, events, 0}); }
   void want(Bell& bell) { bells_.push_back(&bell); }
-  // Blocks until a wanted descriptor is ready, this waiter's bell or a wanted one rings, or `limit` has passed. Forgets
-  // what was wanted.
-  void sleep(std::chrono::milliseconds limit);
+  // Blocks until a wanted descriptor is ready, this waiter's bell or a wanted one rings, or `limit` has passed: then
+  // false. Forgets what was wanted.
+  bool sleep(std::chrono::milliseconds limit);
 
  private:
   static constexpr std::size_t kUsuallyPolled = 64;

@@ -1,29 +1,41 @@
 #include "ring/net/striped_link.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <algorithm>
-#include <array>
+#include <anello/error.hpp>
+#include <utility>
+
+#include "ring/base/text.hpp"
+#include "ring/base/wire.hpp"
 
 namespace anello::net {
 namespace {
 
 constexpr std::size_t kMaxStripePieces = 16;
 
-// What lies `skip` bytes behind the beginning, `most` bytes of it; cut short when there are too many pieces.
+// A connection is ready when less than half of this is in its socket and not on its way: there is room for a stripe.
+// More would wait in a slow connection while a fast one could send it.
+constexpr int kMaxUnsentBytes = 2 * StripedLink::kStripeBytes;
+
+// Appends what lies `skip` bytes behind the beginning, `max_bytes` of it, to the `used` first entries of `out`, as far
+// as there is room.
 template <class Piece>
-std::span<const Piece> part(std::span<const Piece> pieces, std::size_t skip, std::size_t most,
-                            std::array<Piece, kMaxStripePieces>& out) {
-  std::size_t used = 0;
+std::span<const Piece> part(std::span<const Piece> pieces, std::size_t skip, std::size_t max_bytes,
+                            std::span<Piece> out, std::size_t used = 0) {
   for (const Piece& piece : pieces) {
-    if (most == 0 || used == out.size()) break;
+    if (max_bytes == 0 || used == out.size()) break;
     if (skip >= piece.size()) {
       skip -= piece.size();
       continue;
     }
-    out[used] = piece.subspan(skip, std::min(piece.size() - skip, most));
-    most -= out[used++].size();
+    out[used] = piece.subspan(skip, std::min(piece.size() - skip, max_bytes));
+    max_bytes -= out[used++].size();
     skip = 0;
   }
-  return std::span<const Piece>(out).first(used);
+  return out.first(used);
 }
 
 template <class Piece>
@@ -37,37 +49,100 @@ std::size_t bytes_of(std::span<const Piece> pieces) {
 
 StripedLink::StripedLink(std::vector<Descriptor> sockets) {
   lanes_.reserve(sockets.size());
-  for (auto& socket : sockets) lanes_.emplace_back(std::move(socket));
-}
-
-// Goes on to the next lane only with a stripe that is complete, until one takes or has less than it could.
-template <class Piece, class Move>
-std::size_t StripedLink::each_stripe(Position& position, std::span<const Piece> pieces, Move move) {
-  std::array<Piece, kMaxStripePieces> memory;
-  std::size_t moved = 0;
-  for (;;) {
-    const std::span<const Piece> now = part(pieces, moved, position.left_bytes, memory);
-    if (now.empty()) return moved;
-    const std::size_t wanted = bytes_of(now);
-    const std::size_t bytes = move(lanes_[position.lane], now);
-    moved += bytes;
-    position.left_bytes -= bytes;
-    if (position.left_bytes == 0) position = {(position.lane + 1) % lanes_.size()};
-    if (bytes < wanted) return moved;
+  for (auto& socket : sockets) {
+    setsockopt(socket.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMaxUnsentBytes, sizeof kMaxUnsentBytes);
+    lanes_.emplace_back(std::move(socket));
   }
 }
 
+// The first: small messages go over one connection.
+std::optional<std::size_t> StripedLink::lane_with_room() {
+  for (std::size_t lane = 0; lane < lanes_.size(); lane++) {
+    pollfd polled{lanes_[lane].link.descriptor(), POLLOUT, 0};
+    if (poll(&polled, 1, 0) > 0) return lane;
+  }
+  return std::nullopt;
+}
+
+bool StripedLink::begin_sending(std::size_t bytes) {
+  if (bytes == 0) return false;
+  const std::optional<std::size_t> lane = lane_with_room();
+  if (!lane) return false;
+  sending_ = {*lane, std::min(bytes, kStripeBytes)};
+  const std::string head = Writer().u32(sent_++).u32(std::uint32_t(sending_->left_bytes)).bytes();
+  std::ranges::copy(std::as_bytes(std::span(head)), head_.begin());
+  unsent_head_bytes_ = kHeadBytes;
+  return true;
+}
+
 std::size_t StripedLink::send_from(std::span<const ConstBytes> pieces) {
-  return each_stripe(sending_, pieces,
-                     [](TcpLink& lane, std::span<const ConstBytes> now) { return lane.send_from(now); });
+  std::array<ConstBytes, 1 + kMaxStripePieces> memory;
+  std::size_t moved = 0;
+  const std::size_t offered = bytes_of(pieces);
+  while (sending_ || begin_sending(offered - moved)) {
+    memory[0] = std::span(head_).last(unsent_head_bytes_);
+    const std::size_t ahead = unsent_head_bytes_ > 0 ? 1 : 0;
+    const auto now = part(pieces, moved, sending_->left_bytes, std::span<ConstBytes>(memory), ahead);
+    if (now.empty()) break;
+    const std::size_t wanted = bytes_of(now);
+    const std::size_t bytes = lanes_[sending_->lane].link.send_from(now);
+    const std::size_t of_head = std::min(bytes, unsent_head_bytes_);
+    unsent_head_bytes_ -= of_head;
+    moved += bytes - of_head;
+    sending_->left_bytes -= bytes - of_head;
+    if (sending_->left_bytes == 0) sending_.reset();
+    if (bytes < wanted) break;
+  }
+  return moved;
+}
+
+// The next stripe, if it comes over this connection and has begun to.
+std::optional<StripedLink::Stripe> StripedLink::next_in(std::size_t lane) {
+  Lane& its = lanes_[lane];
+  if (its.head_bytes < kHeadBytes) {
+    const Bytes rest = std::span(its.head).subspan(its.head_bytes);
+    its.head_bytes += its.link.recv_into({&rest, 1});
+    if (its.head_bytes < kHeadBytes) return std::nullopt;
+  }
+  Reader reader("stripe", {reinterpret_cast<const char*>(its.head.data()), kHeadBytes});
+  const std::uint32_t number = reader.u32();
+  const std::size_t bytes = reader.u32();
+  if (bytes == 0 || bytes > kStripeBytes)
+    throw Error(ErrorCode::protocol, text("a stripe of ", bytes, " bytes, at most ", kStripeBytes, " are allowed"));
+  if (number != received_) return std::nullopt;
+  its.head_bytes = 0;
+  return Stripe{lane, bytes};
+}
+
+bool StripedLink::begin_receiving() {
+  for (std::size_t lane = 0; lane < lanes_.size() && !receiving_; lane++) receiving_ = next_in(lane);
+  received_ += receiving_.has_value();
+  return receiving_.has_value();
 }
 
 std::size_t StripedLink::recv_into(std::span<const Bytes> pieces) {
-  return each_stripe(receiving_, pieces, [](TcpLink& lane, std::span<const Bytes> now) { return lane.recv_into(now); });
+  std::array<Bytes, kMaxStripePieces> memory;
+  std::size_t moved = 0;
+  const std::size_t asked = bytes_of(pieces);
+  while (moved < asked && (receiving_ || begin_receiving())) {
+    const auto now = part(pieces, moved, receiving_->left_bytes, std::span<Bytes>(memory));
+    const std::size_t wanted = bytes_of(now);
+    const std::size_t bytes = lanes_[receiving_->lane].link.recv_into(now);
+    moved += bytes;
+    receiving_->left_bytes -= bytes;
+    if (receiving_->left_bytes == 0) receiving_.reset();
+    if (bytes < wanted) break;
+  }
+  return moved;
 }
 
-int StripedLink::descriptor(bool sending) const {
-  return lanes_[(sending ? sending_ : receiving_).lane].descriptor(sending);
+// A connection whose head has come holds a later stripe.
+bool StripedLink::want(bool sending, link::Waiter& waiter) {
+  const std::optional<Stripe>& stripe = sending ? sending_ : receiving_;
+  if (stripe) return lanes_[stripe->lane].link.want(sending, waiter);
+  for (Lane& lane : lanes_)
+    if (sending || lane.head_bytes < kHeadBytes) lane.link.want(sending, waiter);
+  return true;
 }
 
 }  // namespace anello::net

@@ -1,8 +1,12 @@
-// A link over several TCP connections to one peer, for networks where one connection does not get the full bandwidth. A
-// stripe of bytes goes over the first, the next over the second, and so on in turn. Both sides cut at the same
-// positions, so nothing else is sent.
+// A link over several TCP connections to one peer: over several interfaces, or on a network where one connection does
+// not get the full bandwidth. Bytes are cut into stripes, and each stripe goes over the first connection that is ready
+// for it. So connections carry as much as each can, whatever their rates, and few bytes go over the first alone. A
+// stripe begins with its number and its size; the other side takes the stripes in the order of their numbers.
 #pragma once
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ring/net/tcp_link.hpp"
@@ -12,23 +16,39 @@ namespace anello::net {
 class StripedLink final : public link::Link {
  public:
   static constexpr std::size_t kStripeBytes = 64 << 10;
+  static constexpr std::size_t kHeadBytes = 8;  // u32 number, from 0; u32 size of what follows, kStripeBytes at most
 
   // The connections in the same order on both sides, two at least.
   explicit StripedLink(std::vector<Descriptor> sockets);
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
-  int descriptor(bool sending) const override;
+  bool want(bool sending, link::Waiter& waiter) override;
 
  private:
-  struct Position {
-    std::size_t lane = 0, left_bytes = kStripeBytes;  // of the current stripe
+  using Head = std::array<std::byte, kHeadBytes>;
+  struct Lane {
+    explicit Lane(Descriptor socket) : link(std::move(socket)) {}
+    TcpLink link;
+    Head head{};                 // of the stripe that comes next
+    std::size_t head_bytes = 0;  // of it that have come
   };
-  template <class Piece, class Move>
-  std::size_t each_stripe(Position& position, std::span<const Piece> pieces, Move move);
+  // The stripe that is being sent or received; `left_bytes` of it have not moved.
+  struct Stripe {
+    std::size_t lane;
+    std::size_t left_bytes;
+  };
 
-  std::vector<TcpLink> lanes_;
-  Position sending_, receiving_;
+  std::optional<std::size_t> lane_with_room();
+  bool begin_sending(std::size_t bytes);
+  bool begin_receiving();
+  std::optional<Stripe> next_in(std::size_t lane);
+
+  std::vector<Lane> lanes_;
+  std::optional<Stripe> sending_, receiving_;
+  std::uint32_t sent_ = 0, received_ = 0;  // stripes, those that have begun included
+  Head head_{};                            // of the stripe that is being sent
+  std::size_t unsent_head_bytes_ = 0;
 };
 
 }  // namespace anello::net

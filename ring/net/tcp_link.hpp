@@ -12,7 +12,11 @@ class TcpLink final : public link::Link {
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
-  int descriptor(bool /*sending*/) const override { return socket_.get(); }
+  bool want(bool sending, link::Waiter& waiter) override {
+    waiter.want(socket_.get(), sending ? POLLOUT : POLLIN);
+    return true;
+  }
+  int descriptor() const { return socket_.get(); }
 
  private:
   Descriptor socket_;

@@ -141,7 +141,7 @@ void ShmLink::begin(bool sending, bool may_refer) {
     in_.align();
 }
 
-bool ShmLink::may_sleep(bool sending) {
+bool ShmLink::want(bool sending, link::Waiter& /*waiter*/) {
   return sending ? out_.may_sleep() : in_.may_sleep();
 }
 

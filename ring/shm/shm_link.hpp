@@ -28,8 +28,7 @@ class ShmLink final : public link::Link {
   ConstBytes peek() override;
   void consume(std::size_t bytes) override;
   void begin(bool sending, bool may_refer) override;
-  int descriptor(bool /*sending*/) const override { return -1; }
-  bool may_sleep(bool sending) override;
+  bool want(bool sending, link::Waiter& waiter) override;
   void revoke() override { out_.revoke(); }
 
  private:

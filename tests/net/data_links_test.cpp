@@ -13,6 +13,7 @@
 
 #include "ring/base/text.hpp"
 #include "tests/net/two_ranks.hpp"
+#include "tests/support/readiness.hpp"
 #include "tests/support/resources.hpp"
 
 namespace anello::net {
@@ -47,8 +48,7 @@ TEST(DataLinks, TheHigherRankConnectsWhenItNeedsTheLink) {
   const ConstBytes out(sent);
   const Bytes in(received);
   EXPECT_EQ(up->send_from({&out, 1}), 3);
-  pollfd polled{down->descriptor(false), POLLIN, 0};
-  ASSERT_EQ(poll(&polled, 1, 10000), 1);
+  ASSERT_TRUE(ready(*down, false, std::chrono::seconds(10)));
   EXPECT_EQ(down->recv_into({&in, 1}), 3);
   EXPECT_EQ(received, sent);
 }
@@ -73,7 +73,7 @@ TEST(DataLinks, RanksThatMayGoOverToSharedMemory) {
     const ConstBytes word = std::as_bytes(std::span("word"));
     EXPECT_EQ(up->send_from({&word, 1}), word.size());
     EXPECT_EQ(down->peek().size(), word.size());
-    EXPECT_FALSE(down->may_sleep(true)) << "there is room";
+    EXPECT_TRUE(ready(*down, true, {})) << "there is room";
   }
   EXPECT_EQ(open_descriptors(), before);
 }
@@ -91,8 +91,7 @@ TEST(DataLinks, SeveralConnectionsMakeOneLink) {
     EXPECT_EQ(open_descriptors(), without + 6);
     const ConstBytes word = std::as_bytes(std::span("word"));
     EXPECT_EQ(up->send_from({&word, 1}), word.size());
-    pollfd polled{down->descriptor(false), POLLIN, 0};
-    EXPECT_EQ(poll(&polled, 1, 10000), 1);
+    EXPECT_TRUE(ready(*down, false, std::chrono::seconds(10)));
   }
   EXPECT_EQ(open_descriptors(), before);
 }

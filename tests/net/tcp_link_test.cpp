@@ -9,7 +9,10 @@
 #include <numeric>
 #include <vector>
 
+#include "ring/base/text.hpp"
+#include "ring/base/wire.hpp"
 #include "tests/support/loopback.hpp"
+#include "tests/support/readiness.hpp"
 
 namespace anello::net {
 namespace {
@@ -29,9 +32,8 @@ std::size_t receive(link::Link& link, Bytes bytes) {
   return link.recv_into({&bytes, 1});
 }
 
-bool ready(const link::Link& link, short events, int limit_ms) {
-  pollfd polled{link.descriptor(events == POLLOUT), events, 0};
-  return poll(&polled, 1, limit_ms) > 0;
+bool ready(link::Link& link, short events, int limit_ms) {
+  return anello::ready(link, events == POLLOUT, std::chrono::milliseconds(limit_ms));
 }
 
 struct Linked : Loopback {
@@ -126,41 +128,97 @@ TEST(StripedLink, MegabytesArriveInOrderOverTwoAndFive) {
       }
 }
 
-TEST(StripedLink, EachConnectionHasItsShare) {
+// The head of a stripe, as it travels.
+std::string head(std::uint32_t number, std::uint32_t bytes) {
+  return Writer().u32(number).u32(bytes).bytes();
+}
+
+std::string read(asio::ip::tcp::socket& socket, std::size_t bytes) {
+  std::string out(bytes, 0);
+  asio::read(socket, asio::buffer(out));
+  return out;
+}
+
+TEST(StripedLink, AStripeBeginsWithItsNumberAndSize) {
   constexpr std::size_t kStripe = StripedLink::kStripeBytes;
   Lanes lanes(2, 0);
   StripedLink link(lanes.take(&Loopback::a));
-  const std::vector<std::byte> bytes = pattern(2 * kStripe + 10);
-  for (std::size_t sent = 0; sent < bytes.size(); sent += send(link, ConstBytes(bytes).subspan(sent)))
-    ASSERT_TRUE(ready(link, POLLOUT, 5000));
-  std::vector<std::byte> out(bytes.size());
-  asio::read(lanes.pairs[0]->b, asio::buffer(out.data(), kStripe));
-  asio::read(lanes.pairs[1]->b, asio::buffer(out.data() + kStripe, kStripe));
-  asio::read(lanes.pairs[0]->b, asio::buffer(out.data() + 2 * kStripe, 10));
-  EXPECT_TRUE(out == bytes);
+  const std::vector<std::byte> bytes = pattern(kStripe + 10);
+  const std::string_view expected(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::size_t sent = 0;
+  while (sent < kStripe) sent += send(link, ConstBytes(bytes).subspan(sent, kStripe - sent));
+  EXPECT_EQ(read(lanes.pairs[0]->b, 8), head(0, kStripe));
+  EXPECT_EQ(read(lanes.pairs[0]->b, kStripe), expected.substr(0, kStripe));
+  EXPECT_EQ(send(link, ConstBytes(bytes).subspan(kStripe)), 10);
+  EXPECT_EQ(read(lanes.pairs[0]->b, 18), head(1, 10) + std::string(expected.substr(kStripe)));
 }
 
-TEST(StripedLink, WaitsForTheConnectionWhoseTurnItIs) {
+// The first is read only when the second has carried what it could not.
+TEST(StripedLink, WhatOneConnectionDoesNotTakeGoesOverTheOther) {
+  Lanes lanes(2, 64 << 10);
+  StripedLink left(lanes.take(&Loopback::a));
+  const std::vector<std::byte> bytes = pattern(StripedLink::kStripeBytes);
+  std::uint32_t stripes = 0;
+  const auto send_one = [&] {
+    for (std::size_t sent = 0; sent < bytes.size();) {
+      if (!ready(left, POLLOUT, 100)) return false;
+      sent += send(left, ConstBytes(bytes).subspan(sent));
+    }
+    stripes++;
+    return true;
+  };
+  std::uint64_t on_second = 0;
+  while (on_second == 0 && stripes < 1000) {
+    if (!send_one()) break;
+    on_second = lanes.pairs[1]->b.available();
+  }
+  EXPECT_GT(on_second, 0u) << stripes;
+}
+
+TEST(StripedLink, WaitsForTheConnectionWithTheNextStripe) {
   Lanes lanes(2, 0);
   StripedLink link(lanes.take(&Loopback::a));
-  std::vector<std::byte> out(10);
-  lanes.pairs[1]->b.send(asio::buffer("later"));
-  EXPECT_FALSE(ready(link, POLLIN, 50)) << "the second stripe has come, the first has not";
+  std::vector<std::byte> out(20);
+  lanes.pairs[0]->b.send(asio::buffer(head(1, 5) + "later"));
+  ASSERT_TRUE(ready(link, POLLIN, 5000)) << "its head";
   EXPECT_EQ(receive(link, out), 0);
-  lanes.pairs[0]->b.send(asio::buffer("now"));
-  ASSERT_TRUE(ready(link, POLLIN, 5000));
-  EXPECT_EQ(receive(link, out), 4);
+  EXPECT_FALSE(ready(link, POLLIN, 50)) << "the second stripe has come, the first has not";
+  lanes.pairs[1]->b.send(asio::buffer(head(0, 4)));
+  lanes.pairs[1]->b.send(asio::buffer(std::string("now ")));
+  std::size_t received = 0;
+  while (received < 9 && ready(link, POLLIN, 5000)) received += receive(link, std::span(out).subspan(received));
+  EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(out.data()), received), "now later");
 }
 
-std::string error_of(const std::function<void()>& call) {
+std::string error_of(const std::function<void()>& call, ErrorCode code = ErrorCode::network) {
   try {
     call();
   } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::network);
+    EXPECT_EQ(e.code(), code);
     return e.what();
   }
   ADD_FAILURE() << "no error";
   return {};
+}
+
+TEST(StripedLink, TheEndOfAConnectionIsAnError) {
+  Lanes lanes(2, 0);
+  StripedLink link(lanes.take(&Loopback::a));
+  lanes.pairs[1]->b.close();
+  std::vector<std::byte> out(10);
+  ASSERT_TRUE(ready(link, POLLIN, 5000));
+  EXPECT_THAT(error_of([&] { receive(link, out); }), HasSubstr("the connection was closed"));
+}
+
+TEST(StripedLink, AStripeWithoutASensibleSizeIsAnError) {
+  for (const std::uint32_t bytes : {std::uint32_t(0), std::uint32_t(StripedLink::kStripeBytes + 1)}) {
+    Lanes lanes(2, 0);
+    StripedLink link(lanes.take(&Loopback::a));
+    std::vector<std::byte> out(10);
+    lanes.pairs[0]->b.send(asio::buffer(head(0, bytes)));
+    ASSERT_TRUE(ready(link, POLLIN, 5000));
+    EXPECT_THAT(error_of([&] { receive(link, out); }, ErrorCode::protocol), HasSubstr(text("a stripe of ", bytes)));
+  }
 }
 
 TEST(TcpLink, WhatWasSentBeforeTheEndStillArrives) {

@@ -45,7 +45,7 @@ class PipeLink final : public link::Link {
       std::memcpy(part.data(), in_.head.data() + at, part.size());
     });
   }
-  int descriptor(bool /*sending*/) const override { return -1; }
+  bool want(bool /*sending*/, link::Waiter& /*waiter*/) override { return true; }
 
  private:
   Pipe &out_, &in_;

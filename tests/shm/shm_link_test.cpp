@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/readiness.hpp"
 #include "tests/support/resources.hpp"
 
 namespace anello::shm {
@@ -85,15 +86,15 @@ TEST(ShmLink, WakesTheOtherSideOnlyIfItSleeps) {
   Pair pair;
   send(pair.maker, "x");
   EXPECT_FALSE(rang(pair.bell_of_taker));
-  EXPECT_FALSE(pair.taker.may_sleep(false)) << "something has come";
+  EXPECT_TRUE(ready(pair.taker, false, {})) << "something has come";
   receive(pair.taker, 1);
-  EXPECT_TRUE(pair.taker.may_sleep(false));
+  EXPECT_FALSE(ready(pair.taker, false, {}));
   send(pair.maker, "y");
   EXPECT_TRUE(rang(pair.bell_of_taker));
-  EXPECT_TRUE(pair.maker.may_sleep(false));
+  EXPECT_FALSE(ready(pair.maker, false, {}));
   while (send(pair.maker, std::string(1000, 'z')) > 0) {
   }
-  EXPECT_TRUE(pair.maker.may_sleep(true));
+  EXPECT_FALSE(ready(pair.maker, true, {}));
   receive(pair.taker, 1);
   EXPECT_TRUE(rang(pair.bell_of_maker));
 }

@@ -44,7 +44,7 @@ class Simulation::MemoryLink final : public link::Link {
   void begin(bool sending, bool may_refer) override {
     if (sending) out_.lends = world_.weather_.lends && may_refer;
   }
-  int descriptor(bool /*sending*/) const override { return -1; }
+  bool want(bool /*sending*/, link::Waiter& /*waiter*/) override { return true; }
 
  private:
   Simulation& world_;
