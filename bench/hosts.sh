@@ -13,34 +13,45 @@ enter_private_namespaces() {
   fail "this system lets us make no network namespaces; try it as root"
 }
 
-# make_hosts COUNT MBIT CONGESTION [GSO]. A link that was idle may send a burst at once. The burst must allow the
-# largest packet that the network stack splits late (gso), and the bytes of the link in 100 us, by which a timer may be
-# late; no more, or the link would be faster than its rate. With small packets short messages travel as on a real link;
-# large ones leave the cores to the programs, because here cores time each packet, not a network card.
+# make_hosts COUNT MBIT CONGESTION [GSO]. MBIT may be a list, 1000+100: then each host has an interface eth0, eth1, ... of
+# each rate, in a network of its own, 10.77.0.0/24, 10.77.1.0/24, ...
 make_hosts() {
-  local i end gso=${4:-16384}
-  (($2 <= 1000)) || gso=65536
-  local link=(mtu 1500 gso_max_size "$gso")
+  local i k rates
+  IFS=+ read -ra rates <<<"$2"
   [[ $scratch == /run/* ]] || mount -t tmpfs tmpfs /run
   ip netns add switch
-  ip -n switch link add bridge type bridge
-  ip -n switch link set bridge up
+  for k in "${!rates[@]}"; do
+    ip -n switch link add "bridge${k#0}" type bridge
+    ip -n switch link set "bridge${k#0}" up
+  done
   for ((i = 0; i < $1; i++)); do
     ip netns add "h$i"
-    ip link add eth0 "${link[@]}" netns "h$i" type veth peer name "port$i" "${link[@]}" netns switch
-    ip -n "h$i" addr add "10.77.0.$((i + 1))/24" dev eth0
     ip -n "h$i" link set lo up
-    ip -n "h$i" link set eth0 up
-    ip -n switch link set "port$i" master bridge up
-    for end in "h$i eth0" "switch port$i"; do
-      tc -n "${end% *}" qdisc add dev "${end#* }" root tbf rate "$2mbit" burst $((gso + $2 * 25 / 2)) limit 2mb
-    done
+    for k in "${!rates[@]}"; do make_interface "$i" "$k" "${rates[k]}" "${4:-16384}"; done
     on_host "$i" sh -c "echo '$3' >/proc/sys/net/ipv4/tcp_congestion_control" 2>/dev/null ||
       fail "-c '$3' is not among those that this system lets us use:" \
         "$(cat /proc/sys/net/ipv4/tcp_allowed_congestion_control 2>/dev/null)"
     printf '10.77.0.%d h%d\n' $((i + 1)) "$i"
   done >"$scratch/hosts"
   [[ ! -e /etc/hosts ]] || mount --bind "$scratch/hosts" /etc/hosts  # for who looks names up: MPI
+}
+
+# make_interface HOST NUMBER MBIT GSO. A link that was idle may send a burst at once. The burst must allow the largest
+# packet that the network stack splits late (gso), and the bytes of the link in 100 us, by which a timer may be late; no
+# more, or the link would be faster than its rate. With small packets short messages travel as on a real link; large
+# ones leave the cores to the programs, because here cores time each packet, not a network card.
+make_interface() {
+  local end gso=$4 name=eth$2 port=port$1
+  (($2 == 0)) || port+=-$2
+  (($3 <= 1000)) || gso=65536
+  local link=(mtu 1500 gso_max_size "$gso")
+  ip link add "$name" "${link[@]}" netns "h$1" type veth peer name "$port" "${link[@]}" netns switch
+  ip -n "h$1" addr add "10.77.$2.$(($1 + 1))/24" dev "$name"
+  ip -n "h$1" link set "$name" up
+  ip -n switch link set "$port" master "bridge${2#0}" up
+  for end in "h$1 $name" "switch $port"; do
+    tc -n "${end% *}" qdisc add dev "${end#* }" root tbf rate "$3mbit" burst $((gso + $3 * 25 / 2)) limit 2mb
+  done
 }
 
 # limit_connections MBIT LINK_MBIT: limits each connection between hosts 0 and 1, as clouds do. Connections are
@@ -63,7 +74,8 @@ on_host() {
   nsenter --net="/run/netns/h$1" unshare --uts sh -c 'hostname "$0" && exec "$@"' "h$1" "${@:2}"
 }
 
-# ranks_on_hosts WORLD COMMAND...: rank I on host I; ours find each other through a server on the first.
+# ranks_on_hosts WORLD COMMAND...: rank I on host I / $ranks_per_host (1); ours find each other through a server on the
+# first.
 ranks_on_hosts() {
   local rank ranks=() server code=0
   # exec replaces the subshell, so that ending it ends the program.
@@ -71,7 +83,7 @@ ranks_on_hosts() {
     >/dev/null &
   server=$!
   for ((rank = 0; rank < $1; rank++)); do
-    on_host "$rank" env ANELLO_RANK="$rank" ANELLO_SIZE="$1" ANELLO_RENDEZVOUS=10.77.0.1:4711 \
+    on_host $((rank / ${ranks_per_host:-1})) env ANELLO_RANK="$rank" ANELLO_SIZE="$1" ANELLO_RENDEZVOUS=10.77.0.1:4711 \
       ANELLO_SECRET_FILE="$scratch/secret" "${@:2}" &
     ranks+=($!)
   done

@@ -36,7 +36,7 @@ void check_settings(const Settings& settings, const world::Refuse& refuse) {
 void check_joining(const Settings& settings, const world::Refuse& refuse) {
   using world::attempt;
   attempt(refuse, [&] { net::require_usable({settings.job, read_job_secret(settings)}); });
-  attempt(refuse, [&] { net::choose_address(settings.iface, "127.0.0.1", net::local_interfaces()); });
+  attempt(refuse, [&] { net::choose_addresses(settings.iface, "127.0.0.1", net::local_interfaces()); });
 }
 
 }  // namespace anello::rendezvous

@@ -97,7 +97,9 @@ void RendezvousClient::try_server(const Settings& settings, std::string secret, 
 void RendezvousClient::connect_and_join(Clock::time_point deadline) {
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kMaxPause)) {
     connect(deadline);
-    identity_.address = own_address();
+    std::vector<std::string> addresses = own_addresses();
+    identity_.address = addresses.front();
+    identity_.further_addresses.assign(addresses.begin() + 1, addresses.end());
     try {
       return join(left(deadline));
     } catch (const Error& error) {
@@ -196,19 +198,20 @@ asio::awaitable<void> RendezvousClient::connect_socket(const tcp::endpoint& wher
   socket_.set_option(tcp::no_delay(true), failure);
 }
 
-std::string RendezvousClient::own_address() const {
+std::vector<std::string> RendezvousClient::own_addresses() const {
   asio::error_code failure;
   const tcp::endpoint local = socket_.local_endpoint(failure);
   if (failure) throw Error(ErrorCode::network, text("the connection to the rendezvous broke: ", failure.message()));
   std::string usual = local.address().to_string();
   if (server_.other_hosts && settings_.iface.empty() && net::is_loopback(usual))  // this host's name in /etc/hosts
     usual = net::choose_address("^lo,docker", usual, interfaces_);
-  std::string address = net::choose_address(settings_.iface, usual, interfaces_);
-  if (identity_.secret.empty() && !net::is_loopback(address))
-    throw Error(ErrorCode::configuration,
-                text("this rank would listen on ", address,
-                     " without a secret; set ANELLO_SECRET_FILE on all ranks (`anello secret FILE` makes one)"));
-  return address;
+  std::vector<std::string> addresses = net::choose_addresses(settings_.iface, usual, interfaces_);
+  for (const std::string& address : addresses)
+    if (identity_.secret.empty() && !net::is_loopback(address))
+      throw Error(ErrorCode::configuration,
+                  text("this rank would listen on ", address,
+                       " without a secret; set ANELLO_SECRET_FILE on all ranks (`anello secret FILE` makes one)"));
+  return addresses;
 }
 
 void RendezvousClient::join(milliseconds patience) {

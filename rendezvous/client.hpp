@@ -73,7 +73,7 @@ class RendezvousClient {
   asio::awaitable<void> open(const asio::ip::tcp::endpoint& where, std::chrono::milliseconds limit);
   asio::awaitable<void> connect_socket(const asio::ip::tcp::endpoint& where);
   void join(std::chrono::milliseconds patience);
-  std::string own_address() const;
+  std::vector<std::string> own_addresses() const;
   rendezvous::Reply ask(const rendezvous::Request& request, std::chrono::milliseconds patience);
   asio::awaitable<void> receive(std::chrono::milliseconds limit, rendezvous::Reply& reply);
   asio::awaitable<void> send_and_receive(const rendezvous::Request& request, std::chrono::milliseconds limit,

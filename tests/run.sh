@@ -11,6 +11,7 @@ allowed_skips=("Allocations.ThereAreNone*|the machine is too busy for an operati
   "Scripts.NetnsPutsARank*|network namespaces are made by root alone"
   "Cluster.*|this system lets nobody make namespaces, or the user is not root"
   "Faults.APartition*|this system lets nobody make network namespaces"
+  "Faults.SeveralInterfaces*|this system lets nobody make network namespaces"
   "Faults.ANameOrAddress*|this system lets nobody make network namespaces"
   "Faults.WhatIsScarce*|this system lets nobody mount anything")
 

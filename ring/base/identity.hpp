@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace anello {
 
@@ -14,6 +15,8 @@ struct Identity {
   std::string host;     // for messages; the same string on all ranks of one host
   std::string address;  // numeric ("127.0.0.1", "fe80::1%eth0"): this rank listens there, and the others connect to it
   std::string secret;   // empty: no authentication
+  // Of further interfaces, numeric: this rank listens there too, for data. Large messages travel over all of them.
+  std::vector<std::string> further_addresses;
   // Random, of the rendezvous server: generations of two servers are told apart by it.
   std::uint64_t incarnation = 0;
 };

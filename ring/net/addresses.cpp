@@ -80,7 +80,7 @@ bool is_link_local(const address& one) {
 
 // Of containers or virtual machines.
 bool is_bridge(std::string_view name) {
-  constexpr std::string_view kPrefixes[] = {"docker", "br-",  "virbr", "cni",     "podman",
+  constexpr std::string_view kPrefixes[] = {"docker", "br-",   "virbr", "cni",     "podman",
                                             "lxcbr",  "lxdbr", "veth",  "flannel", "vmnet"};
   return std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](auto prefix) { return name.starts_with(prefix); });
 }
@@ -186,6 +186,7 @@ std::vector<std::string> addresses_for_other_hosts(std::string_view usual, const
 }
 
 std::string choose_address(std::string_view iface, std::string_view usual, const std::vector<Interface>& interfaces) {
+  if (iface.find('+') != std::string_view::npos) return choose_addresses(iface, usual, interfaces).front();
   if (iface.empty()) return std::string(usual);
   const Filter filter(iface);
   const address wanted = parsed(usual);
@@ -199,6 +200,25 @@ std::string choose_address(std::string_view iface, std::string_view usual, const
     throw Error(ErrorCode::configuration,
                 text("ANELLO_IFACE='", iface, "' admits none of this host's interfaces: ", listed(interfaces)));
   return best->address;
+}
+
+std::vector<std::string> choose_addresses(std::string_view iface, std::string_view usual,
+                                          const std::vector<Interface>& interfaces) {
+  const auto wrong = [&](std::string_view why) {
+    return Error(ErrorCode::configuration, text("ANELLO_IFACE='", iface, "' ", why, "; write eth0+eth1"));
+  };
+  std::vector<std::string> out;
+  for (std::size_t begin = 0; begin <= iface.size();) {
+    const std::size_t end = std::min(iface.find('+', begin), iface.size());
+    const std::string_view part = iface.substr(begin, end - begin);
+    if (part.empty() && !iface.empty()) throw wrong("has an empty name at a +");
+    out.push_back(choose_address(part, usual, interfaces));
+    if (std::count(out.begin(), out.end(), out.back()) > 1)
+      throw wrong(text("names the address ", out.back(), " twice; this host has ", listed(interfaces)));
+    if (out.size() > kMaxAddresses) throw wrong(text("names more than ", kMaxAddresses, " interfaces"));
+    begin = end + 1;
+  }
+  return out;
 }
 
 }  // namespace anello::net

@@ -59,4 +59,11 @@ std::vector<std::string> addresses_for_other_hosts(std::string_view usual, const
 // Throws Error{configuration} that lists the interfaces if none matches.
 std::string choose_address(std::string_view iface, std::string_view usual, const std::vector<Interface>& interfaces);
 
+// The addresses of several interfaces that carry one job together: `iface` with + between them, eth0+eth1, each of them
+// as above. The first is the rank's own address. Throws the same, also if two of them choose one address or there are
+// more than kMaxAddresses.
+inline constexpr std::size_t kMaxAddresses = 16;
+std::vector<std::string> choose_addresses(std::string_view iface, std::string_view usual,
+                                          const std::vector<Interface>& interfaces);
+
 }  // namespace anello::net

@@ -14,7 +14,7 @@
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/accept.hpp"
-#include "ring/net/addresses.hpp"
+#include "ring/net/deadline.hpp"
 
 namespace anello::net {
 
@@ -40,6 +40,13 @@ std::string congestion_for(const Identity& identity, const Settings& settings) {
   return identity.node_count == 1 ? "reno" : "";
 }
 
+void require_address(const std::string& address, const std::string& host) {
+  asio::error_code error;
+  asio::ip::make_address(address, error);
+  if (error)
+    throw Error(ErrorCode::network, text("'", address, "' on ", host, " is not an address here: ", error.message()));
+}
+
 // Connections that have not authenticated get a part of the descriptors that the ranks do not need yet.
 std::size_t max_handshakes() {
   constexpr std::size_t kMin = 8, kMax = 256;
@@ -59,31 +66,36 @@ PeerConnections::PeerConnections(asio::io_context& context, const Identity& iden
       congestion_(congestion_for(identity, settings)),
       buffer_bytes_(settings.socket_buffer_bytes),
       host_(identity.host),
-      acceptor_(context),
       handshake_limit_(handshake_limit),
       handshakes_(max_handshakes()),
       rejected_(rejected_connections) {
   const PortRange ports = parse_port_range(settings.port_range);
-  asio::error_code error;
-  const auto address = asio::ip::make_address(identity.address, error);
-  if (error) throw Error(ErrorCode::network, text("'", identity.address, "' is not a numeric address to listen on"));
-  at_first_free(ports, [&](std::uint16_t port) {
-    if (const asio::error_code failure = listen({address, port}))
-      throw Error(ErrorCode::network,
-                  text("cannot listen on ", identity.address, " ports ", ports.first, "-", ports.last, ": ",
-                       failure.message(), "; see ANELLO_IFACE and ANELLO_PORT_RANGE"));
-  });
+  acceptors_.push_back(listening_at(identity.address, ports));
+  for (const std::string& address : identity.further_addresses) acceptors_.push_back(listening_at(address, ports));
 }
 
-asio::error_code PeerConnections::listen(const tcp::endpoint& endpoint) {
+tcp::acceptor PeerConnections::listening_at(const std::string& address, const PortRange& ports) {
+  asio::error_code error;
+  const auto numeric = asio::ip::make_address(address, error);
+  if (error) throw Error(ErrorCode::network, text("'", address, "' is not a numeric address to listen on"));
+  tcp::acceptor acceptor(context_);
+  at_first_free(ports, [&](std::uint16_t port) {
+    if (const asio::error_code failure = listen(acceptor, {numeric, port}))
+      throw Error(ErrorCode::network, text("cannot listen on ", address, " ports ", ports.first, "-", ports.last, ": ",
+                                           failure.message(), "; see ANELLO_IFACE and ANELLO_PORT_RANGE"));
+  });
+  return acceptor;
+}
+
+asio::error_code PeerConnections::listen(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) const {
   asio::error_code error, ignored;
-  open_socket(acceptor_, endpoint.protocol(), error);
+  open_socket(acceptor, endpoint.protocol(), error);
   if (error) return error;
-  prepare(acceptor_.native_handle());
-  if (endpoint.port() != 0) acceptor_.set_option(tcp::acceptor::reuse_address(true), ignored);
-  acceptor_.bind(endpoint, error);
-  if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
-  if (error) acceptor_.close(ignored);
+  prepare(acceptor.native_handle());
+  if (endpoint.port() != 0) acceptor.set_option(tcp::acceptor::reuse_address(true), ignored);
+  acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
+  if (error) acceptor.close(ignored);
   return error;
 }
 
@@ -99,17 +111,29 @@ void PeerConnections::prepare(int descriptor) const {
 }
 
 Endpoint PeerConnections::endpoint() const {
-  const tcp::endpoint local = acceptor_.local_endpoint();
-  return {local.address().to_string(), local.port(), host_};
+  const tcp::endpoint first = acceptors_.front().local_endpoint();
+  Endpoint mine{first.address().to_string(), first.port(), host_};
+  for (std::size_t k = 1; k < acceptors_.size(); k++) {
+    const tcp::endpoint local = acceptors_[k].local_endpoint();
+    mine.further.push_back({local.address().to_string(), local.port()});
+  }
+  return mine;
+}
+
+std::size_t PeerConnections::ways(int peer) const {
+  const Endpoint& to = peers_[std::size_t(peer)];
+  return to.host == host_ ? 1 : std::min(acceptors_.size(), 1 + to.further.size());
+}
+
+std::string PeerConnections::place(int peer, std::size_t way) const {
+  const Endpoint::Place at = peers_[std::size_t(peer)].at(way);
+  return text(at.address, " port ", at.port);
 }
 
 void PeerConnections::open(std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted, HasRoom has_room) {
   for (const Endpoint& peer : peers) {
-    asio::error_code error;
-    asio::ip::make_address(peer.address, error);
-    if (error)
-      throw Error(ErrorCode::network,
-                  text("'", peer.address, "' on ", peer.host, " is not an address here: ", error.message()));
+    require_address(peer.address, peer.host);
+    for (const Endpoint::Place& place : peer.further) require_address(place.address, peer.host);
   }
   peers_ = std::move(peers);
   accepted_ = std::move(accepted);
@@ -122,12 +146,14 @@ void PeerConnections::open(std::vector<Endpoint> peers, Accepted accepted, Exhau
     spare_.give_up();
   };
   const auto take = [this](Socket socket) { asio::co_spawn(context_, let_in(std::move(socket)), asio::detached); };
-  asio::co_spawn(context_, accept_each(acceptor_, {text("rank ", rank_), make_room, take, &rejected_}), asio::detached);
+  for (tcp::acceptor& acceptor : acceptors_)
+    asio::co_spawn(context_, accept_each(acceptor, {text("rank ", rank_), make_room, take, &rejected_}),
+                   asio::detached);
 }
 
 void PeerConnections::close() {
   asio::error_code ignored;
-  acceptor_.close(ignored);
+  for (tcp::acceptor& acceptor : acceptors_) acceptor.close(ignored);
 }
 
 awaitable<void> PeerConnections::let_in(Socket socket) {
@@ -184,33 +210,36 @@ std::optional<Rejection> PeerConnections::acceptable(const Claim& claim) const {
 }
 
 // Without a handshake. Throws if no descriptor is left.
-awaitable<PeerConnections::Socket> PeerConnections::connect_socket(int peer, asio::error_code& error) {
-  const Endpoint& to = peers_[std::size_t(peer)];
-  const tcp::endpoint endpoint(asio::ip::make_address(to.address), to.port);
-  Socket socket(context_);
+awaitable<void> PeerConnections::connect_socket(Socket& socket, int peer, std::size_t way, asio::error_code& error) {
+  const Endpoint::Place at = peers_[std::size_t(peer)].at(way);
+  const tcp::endpoint endpoint(asio::ip::make_address(at.address), at.port);
   open_socket(socket, endpoint.protocol(), error);
   if (error) throw asio::system_error(error);
   prepare(socket.native_handle());
   co_await socket.async_connect(endpoint, redirect_error(use_awaitable, error));
-  co_return socket;
 }
 
 awaitable<PeerConnections::Socket> PeerConnections::try_connect(Claim claim) {
   asio::error_code error;
-  Socket socket = co_await connect_socket(claim.to, error);
+  Socket socket(context_);
+  co_await connect_socket(socket, claim.to, claim.lane % ways(claim.to), error);
   if (error) throw Error(ErrorCode::network, error.message(), claim.to);
   socket.set_option(tcp::no_delay(true));
   co_await connect_handshake(socket, credentials_, claim, handshake_limit_);
   co_return socket;
 }
 
-awaitable<PeerConnections::Answer> PeerConnections::ping(int peer) {
+awaitable<PeerConnections::Answer> PeerConnections::ping(int peer, std::size_t way, std::chrono::milliseconds limit) {
   const Claim claim{Role::ping, generation_, rank_, peer, 0, 0, incarnation_};
   try {
     asio::error_code error;
-    Socket socket = co_await connect_socket(peer, error);
+    Socket socket(context_);
+    {
+      const Deadline deadline(socket, limit);
+      co_await connect_socket(socket, peer, way, error);
+    }
     if (error) co_return error == asio::error::connection_refused ? Answer::refusal : Answer::none;
-    co_await connect_handshake(socket, credentials_, claim, handshake_limit_);
+    co_await connect_handshake(socket, credentials_, claim, limit);
   } catch (const Error& e) {
     if (e.code() == ErrorCode::timed_out) co_return Answer::none;
   } catch (const asio::system_error&) {  // this rank has no descriptor left, which says nothing about the peer
@@ -239,8 +268,8 @@ awaitable<PeerConnections::Socket> PeerConnections::connect(int peer, Role role,
         throw Error(ErrorCode::network,
                     text("cannot connect to rank ", peer, ": ", why, "; raise the limit (ulimit -n)"), rank_);
     }
-    const Endpoint& to = peers_[std::size_t(peer)];
-    why = text("cannot connect to rank ", peer, " on ", to.host, " at ", to.address, " port ", to.port, ": ", why);
+    why = text("cannot connect to rank ", peer, " on ", peers_[std::size_t(peer)].host, " at ",
+               place(peer, lane % ways(peer)), ": ", why);
     const bool may_pass = code == ErrorCode::network || code == ErrorCode::timed_out;
     if (!may_pass || !wanted() || steady_clock::now() + backoff > deadline) throw Error(code, why, peer);
     const bool warns = !warned && steady_clock::now() - began > kWarnAfter;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ring/base/identity.hpp"
+#include "ring/net/addresses.hpp"
 #include "ring/net/half_open.hpp"
 #include "ring/net/handshake.hpp"
 #include "ring/net/sockets.hpp"
@@ -24,6 +25,13 @@ struct Endpoint {
   std::string address;  // numeric
   std::uint16_t port = 0;
   std::string host;  // for messages
+  struct Place {
+    std::string address;
+    std::uint16_t port = 0;
+  };
+  std::vector<Place> further;  // of other interfaces, for data
+
+  Place at(std::size_t way) const { return way == 0 ? Place{address, port} : further[way - 1]; }
 };
 
 class PeerConnections {
@@ -38,7 +46,7 @@ class PeerConnections {
   using Wanted = std::function<bool()>;
   static constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
 
-  // Listens at identity.address when it returns, and counts the connections it rejects. Throws Error{network,
+  // Listens at the identity's addresses when it returns, and counts the connections it rejects. Throws Error{network,
   // configuration}. `handshake_limit` is that of one attempt to connect. Any thread.
   PeerConnections(asio::io_context& context, const Identity& identity, const Settings& settings,
                   trace::RejectedConnections& rejected_connections,
@@ -52,19 +60,27 @@ class PeerConnections {
       std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted = [] {},
       HasRoom has_room = [](const Claim&) { return true; });
 
-  // Connects to `peer`; tries again until `deadline`, while it is wanted, unless the peer refuses. On the background
-  // thread. Throws an Error whose rank is the peer, or this one if it has no descriptor left.
+  // How many interfaces carry data between this rank and `peer`: as many as both have, and one within a host. After
+  // open().
+  std::size_t ways(int peer) const;
+
+  // Connects to `peer`; tries again until `deadline`, while it is wanted, unless the peer refuses. Lanes take the ways
+  // in turn. On the background thread. Throws an Error whose rank is the peer, or this one if it has no descriptor
+  // left.
   asio::awaitable<Socket> connect(
       int peer, Role role, std::uint32_t lane, std::uint64_t group, std::chrono::steady_clock::time_point deadline,
       Wanted wanted = [] { return true; });
 
   // Connects to `peer` once, and closes that connection. On the background thread.
   enum class Answer {
-    none,     // within handshake_limit; or the network says that it does not reach the peer's host
+    none,     // within the limit; or the network says that it does not reach the peer's host
     refusal,  // no process listens there any more
     any       // the peer's process is there, even if it rejected the connection
   };
-  asio::awaitable<Answer> ping(int peer);
+  asio::awaitable<Answer> ping(int peer, std::size_t way, std::chrono::milliseconds limit);
+
+  // Where the peer is reached by this way: "10.0.0.1 port 4711".
+  std::string place(int peer, std::size_t way) const;
 
   // Accepts no more connections. On the background thread.
   void close();
@@ -72,10 +88,11 @@ class PeerConnections {
  private:
   asio::awaitable<void> let_in(Socket socket);
   asio::awaitable<Socket> try_connect(Claim claim);
-  asio::awaitable<Socket> connect_socket(int peer, asio::error_code& error);
+  asio::awaitable<void> connect_socket(Socket& socket, int peer, std::size_t way, asio::error_code& error);
+  asio::ip::tcp::acceptor listening_at(const std::string& address, const PortRange& ports);
   std::optional<Rejection> acceptable(const Claim& claim) const;
   void keep_spare();
-  asio::error_code listen(const asio::ip::tcp::endpoint& endpoint);
+  asio::error_code listen(asio::ip::tcp::acceptor& acceptor, const asio::ip::tcp::endpoint& endpoint) const;
   void prepare(asio::ip::tcp::acceptor::native_handle_type descriptor) const;  // before connect() and listen()
 
   asio::io_context& context_;
@@ -86,7 +103,7 @@ class PeerConnections {
   std::string congestion_;
   int buffer_bytes_;
   std::string host_;
-  asio::ip::tcp::acceptor acceptor_;
+  std::vector<asio::ip::tcp::acceptor> acceptors_;  // one for each address
   std::vector<Endpoint> peers_;
   Accepted accepted_;
   Exhausted exhausted_;

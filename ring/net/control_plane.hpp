@@ -78,6 +78,7 @@ class ControlPlane {
   asio::awaitable<void> mend(int peer);
   asio::awaitable<void> ping_all();
   asio::awaitable<void> ping_one(int peer);
+  asio::awaitable<void> ping_way(int peer, std::size_t way);
   asio::awaitable<void> receive_messages(int peer, Shared neighbour);
   asio::awaitable<void> read_abort(PeerConnections::Socket launcher);
   void handle(int peer, std::string_view message);

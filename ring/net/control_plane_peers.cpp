@@ -16,7 +16,8 @@ using std::chrono::steady_clock;
 
 namespace {
 constexpr std::chrono::milliseconds kMendLimit{100};
-}
+constexpr std::chrono::milliseconds kBetween{20};  // two pings
+}  // namespace
 
 void ControlPlane::connect(steady_clock::time_point deadline,
                            const std::function<void(std::chrono::milliseconds)>& check) {
@@ -131,25 +132,50 @@ awaitable<void> ControlPlane::ping_all() {
   while (!to_ping_.empty() && !leaving_) {
     const int peer = to_ping_.extract(to_ping_.begin()).value();
     if (!neighbours_.contains(peer) && !detector_.has_left(peer)) co_await ping_one(peer);
+    for (std::size_t way = 1; way < peer_connections_.ways(peer); way++) co_await ping_way(peer, way);
   }
   pinging_ = false;
 }
 
 // A rank that left in good order does not listen either; then its goodbye comes, unless no rank could pass it on.
 awaitable<void> ControlPlane::ping_one(int peer) {
-  constexpr std::chrono::milliseconds kBetween{20};
   const auto end = steady_clock::now() + heartbeats_.limit();
   heartbeats_.add(peer, now());
   flush();
   auto answer = PeerConnections::Answer::none;
   while (answer == PeerConnections::Answer::none && steady_clock::now() < end) {
-    answer = co_await peer_connections_.ping(peer);
+    answer = co_await peer_connections_.ping(peer, 0, kConnectHandshakeLimit);
     if (answer == PeerConnections::Answer::none) co_await pause(kBetween);
   }
   if (answer == PeerConnections::Answer::none || neighbours_.contains(peer)) co_return;
   heartbeats_.remove(peer);
   if (answer == PeerConnections::Answer::refusal)
     detector_.suspect(peer, 0, "no process accepts connections at its address any more", now());
+  flush();
+}
+
+// Over another interface than the first, which alone carries heartbeats. The first has just been found to work, so a
+// silent one is not the silence of the rank.
+awaitable<void> ControlPlane::ping_way(int peer, std::size_t way) {
+  using Answer = PeerConnections::Answer;
+  const auto end = steady_clock::now() + heartbeats_.limit();
+  auto answer = Answer::any;
+  while (!leaving_ && !detector_.has_left(peer) && steady_clock::now() < end) {
+    answer = co_await peer_connections_.ping(peer, way, heartbeats_.limit());
+    if (answer != Answer::none) break;
+    co_await pause(kBetween);
+  }
+  if (leaving_ || detector_.has_left(peer) || answer == Answer::any) co_return;
+  const std::string place = peer_connections_.place(peer, way);
+  if (answer == Answer::refusal)
+    detector_.suspect(peer, 0, text("no process accepts connections at ", place, " any more"), now());
+  else
+    detector_.propose({ErrorCode::rank_silent, peer,
+                       text("rank ", peer, " on ", hosts_[std::size_t(peer)], " has not answered at ", place, " for ",
+                            heartbeats_.limit().count(), " ms, while it answers at its first address: rank ", rank_,
+                            " on ", hosts_[std::size_t(rank_)],
+                            " does not reach it over this interface; repair it, or leave it out of ANELLO_IFACE")},
+                      now());
   flush();
 }
 

@@ -30,9 +30,9 @@ void LinkMaker::connect(int peer) {
 
 // The first connection decides what the link is.
 void LinkMaker::accepted(const Claim& claim, PeerConnections::Socket socket) {
-  if (claim.lane >= context_.options.connections)
-    log(Severity::info, text("dropped connection ", claim.lane, " of rank ", claim.from, ", there are only ",
-                             context_.options.connections));
+  if (claim.lane >= lanes_to(claim.from))
+    log(Severity::info,
+        text("dropped connection ", claim.lane, " of rank ", claim.from, ", there are only ", lanes_to(claim.from)));
   else if (claim.lane == 0)
     asio::co_spawn(context_.context, agree(claim.from, std::move(socket), shared_from_this()), asio::detached);
   else
@@ -73,7 +73,7 @@ void LinkMaker::report(int peer, const std::exception& why) {
 void LinkMaker::add_lane(int peer, std::uint32_t lane, PeerConnections::Socket socket) {
   auto& lanes = lanes_[peer];
   lanes.emplace(lane, Descriptor(socket.release()));
-  if (lanes.size() < context_.options.connections) return;
+  if (lanes.size() < lanes_to(peer)) return;
   std::vector<Descriptor> sockets;
   for (auto& [number, each] : lanes) sockets.push_back(std::move(each));
   lanes_.erase(peer);
@@ -100,8 +100,7 @@ asio::awaitable<void> LinkMaker::dial(int peer, std::shared_ptr<LinkMaker> alive
   };
   try {
     if (co_await agree(peer, co_await lane_to(0), alive)) co_return;
-    for (std::uint32_t lane = 1; lane < context_.options.connections; lane++)
-      add_lane(peer, lane, co_await lane_to(lane));
+    for (std::uint32_t lane = 1; lane < lanes_to(peer); lane++) add_lane(peer, lane, co_await lane_to(lane));
   } catch (const std::exception& e) {
     report(peer, e);
   }
@@ -118,7 +117,7 @@ asio::awaitable<bool> LinkMaker::agree(int peer, PeerConnections::Socket socket,
       co_return true;
     }
     add_lane(peer, 0, std::move(socket));
-    co_return context_.options.connections == 1;
+    co_return lanes_to(peer) == 1;
   } catch (const std::exception& e) {
     report(peer, e);
     co_return true;

@@ -1,7 +1,8 @@
 // Makes the links of one group, on the background thread: it connects to lower ranks, and takes what higher ones have
 // connected. Ranks of one host then try to replace the connection by shared memory; others open the configured number
-// of connections. A peer may be ahead: then the maker exists before this rank makes the group, and answers the peer at
-// once, so that a link never waits for the program of the other side. A finished link has left the event loop.
+// of connections over each interface that both have. A peer may be ahead: then the maker exists before this rank makes
+// the group, and answers the peer at once, so that a link never waits for the program of the other side. A finished
+// link has left the event loop.
 #pragma once
 #include <asio/io_context.hpp>
 #include <functional>
@@ -22,7 +23,7 @@ struct LinkOptions {
   std::vector<bool> shares_memory;  // with that rank of the world; true on both sides of a pair or on none
   std::size_t pipe_bytes = 0;
   bool memory_required = false;  // TCP instead is an error
-  std::size_t connections = 1;   // between two ranks that do not share memory
+  std::size_t connections = 1;   // over each way between two ranks that do not share memory
 };
 
 struct LinkContext {
@@ -66,6 +67,7 @@ class LinkMaker : public std::enable_shared_from_this<LinkMaker> {
   asio::awaitable<void> dial(int peer, std::shared_ptr<LinkMaker> alive);
   asio::awaitable<bool> agree(int peer, PeerConnections::Socket socket, std::shared_ptr<LinkMaker> alive);
   asio::awaitable<std::unique_ptr<link::Link>> share_memory(int peer, PeerConnections::Socket& socket);
+  std::size_t lanes_to(int peer) const { return context_.options.connections * context_.peer_connections.ways(peer); }
   void add_lane(int peer, std::uint32_t lane, PeerConnections::Socket socket);
   void add(int peer, std::unique_ptr<link::Link> link);
   void report(int peer, const std::exception& why);

@@ -20,6 +20,8 @@ std::string encode(const PeerInfo& me) {
   Writer writer;
   writer.str(me.version).u64(me.plans).str(me.endpoint.host.substr(0, kMaxHostBytes));
   writer.i32(me.node_rank).str(me.memory).str(me.endpoint.address).u16(me.endpoint.port);
+  writer.u8(std::uint8_t(me.endpoint.further.size()));
+  for (const net::Endpoint::Place& place : me.endpoint.further) writer.str(place.address).u16(place.port);
   writer.str(me.cores.allowed).u64(std::uint64_t(me.cores.quota * kQuotaUnits)).str(me.table).str(me.settings);
   return std::move(writer).take();
 }
@@ -59,6 +61,15 @@ PeerInfo decode_peer_info(std::string_view bytes) {
   them.memory = reader.str(kMaxMemoryBytes);
   them.endpoint.address = reader.str(kMaxHostBytes);
   them.endpoint.port = reader.u16();
+  const std::size_t further = reader.u8();
+  if (further >= net::kMaxAddresses)
+    throw Error(ErrorCode::protocol,
+                text("peer_info: ", further, " further addresses, at most ", net::kMaxAddresses - 1, " are allowed"));
+  for (std::size_t k = 0; k < further; k++) {
+    net::Endpoint::Place& place = them.endpoint.further.emplace_back();
+    place.address = reader.str(kMaxHostBytes);
+    place.port = reader.u16();
+  }
   them.cores.allowed = reader.str(kMaxCoreBytes);
   them.cores.quota = double(reader.u64()) / kQuotaUnits;
   them.table = reader.str(PeerInfo::kMaxTableBytes);

@@ -126,5 +126,25 @@ TEST(ChooseAddress, ListsWhatThereIsWhenNothingMatches) {
     EXPECT_THAT(refuse(empty), HasSubstr("empty name"));
 }
 
+TEST(ChooseAddresses, TakesOneOfEachPart) {
+  using testing::ElementsAre;
+  EXPECT_THAT(choose_addresses("", "10.1.0.9", kHost), ElementsAre("10.1.0.9"));
+  EXPECT_THAT(choose_addresses("eth", "10.1.0.9", kHost), ElementsAre("10.1.0.9"));
+  EXPECT_THAT(choose_addresses("=eth0+eth10", "10.1.0.9", kHost), ElementsAre("10.0.0.9", "10.1.0.9"));
+  EXPECT_THAT(choose_addresses("ib0+=eth0+eth10", "::1", kHost), ElementsAre("192.168.0.9", "fd00::9", "10.1.0.9"));
+  EXPECT_EQ(choose_address("ib0+eth0", "10.1.0.9", kHost), "192.168.0.9") << "the first is the rank's own";
+}
+
+TEST(ChooseAddresses, RefusesWhatIsNotThereOrThereTwice) {
+  const auto refuse = [](const std::string& iface) {
+    return refusal([&] { choose_addresses(iface, "10.0.0.9", kHost); });
+  };
+  EXPECT_THAT(refuse("eth0+wlan"),
+              AllOf(HasSubstr("ANELLO_IFACE='wlan'"), HasSubstr("eth10 (10.1.0.9), ib0 (192.168.0.9)")));
+  EXPECT_THAT(refuse("=eth0+eth0"), AllOf(HasSubstr("ANELLO_IFACE='=eth0+eth0'"), HasSubstr("10.0.0.9 twice")));
+  for (const char* empty : {"+", "eth0+", "+eth0", "eth0++ib0"})
+    EXPECT_THAT(refuse(empty), HasSubstr("has an empty name at a +")) << empty;
+}
+
 }  // namespace
 }  // namespace anello::net

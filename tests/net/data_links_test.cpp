@@ -9,6 +9,7 @@
 #include <atomic>
 #include <future>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "ring/base/text.hpp"
@@ -53,6 +54,25 @@ TEST(DataLinks, TheHigherRankConnectsWhenItNeedsTheLink) {
   EXPECT_EQ(received, sent);
 }
 
+// Of this process's sockets, how many are connected to one of these places, each of which is in use.
+std::size_t connected_to(const std::set<std::string>& places) {
+  std::size_t sockets = 0;
+  std::set<std::string> used;
+  for (int descriptor = 0; descriptor < 1000; descriptor++) {
+    sockaddr_in peer{};
+    socklen_t bytes = sizeof peer;
+    if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0 || peer.sin_family != AF_INET)
+      continue;
+    const std::string place =
+        text(asio::ip::address_v4(ntohl(peer.sin_addr.s_addr)).to_string(), " port ", ntohs(peer.sin_port));
+    if (!places.contains(place)) continue;
+    sockets++;
+    used.insert(place);
+  }
+  EXPECT_EQ(used, places);
+  return sockets;
+}
+
 TEST(DataLinks, TheLowerRankWaits) {
   TwoRanks ranks;
   EXPECT_EQ(ranks.low.links->find(1), nullptr);
@@ -94,6 +114,28 @@ TEST(DataLinks, SeveralConnectionsMakeOneLink) {
     EXPECT_TRUE(ready(*down, false, std::chrono::seconds(10)));
   }
   EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(DataLinks, EachPairOfInterfacesHasConnectionsOfItsOwn) {
+  for (const std::size_t connections : {1, 2}) {
+    TwoRanks ranks(over(false, 0, connections), 1, true, {"127.0.0.2", "127.0.0.3"}, {"127.0.0.4", "127.0.0.5"});
+    EXPECT_EQ(ranks.low.peer_connections.ways(1), 3u);
+    const std::ptrdiff_t without = open_descriptors();
+    ASSERT_TRUE(ranks.high.link() && ranks.low.link());
+    EXPECT_EQ(open_descriptors(), without + 6 * std::ptrdiff_t(connections));
+    std::set<std::string> places;
+    for (std::size_t way = 0; way < 3; way++) places.insert(ranks.high.peer_connections.place(0, way));
+    EXPECT_EQ(connected_to(places), 3 * connections);
+  }
+}
+
+TEST(DataLinks, UseAsManyInterfacesAsBothRanksHave) {
+  TwoRanks ranks(over(false), 1, true, {"127.0.0.2"}, {"127.0.0.4", "127.0.0.5"});
+  EXPECT_EQ(ranks.low.peer_connections.ways(1), 2u);
+  EXPECT_EQ(ranks.high.peer_connections.ways(0), 2u);
+  const std::ptrdiff_t without = open_descriptors();
+  ASSERT_TRUE(ranks.high.link() && ranks.low.link());
+  EXPECT_EQ(open_descriptors(), without + 4);
 }
 
 TEST(DataLinks, SharedMemoryNeedsNoFurtherConnections) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "ring/base/text.hpp"
 #include "ring/net/data_links.hpp"
 #include "ring/net/event_loop.hpp"
 #include "ring/net/link_router.hpp"
@@ -14,8 +15,15 @@
 namespace anello::net {
 
 struct Rank {
-  static Identity identity_of(int rank, std::uint32_t generation) {
-    return {.job = "links", .generation = generation, .rank = rank, .size = 2, .host = "here", .address = "127.0.0.1"};
+  // With further addresses, each rank is on a host of its own.
+  static Identity identity_of(int rank, std::uint32_t generation, std::vector<std::string> further = {}) {
+    return {.job = "links",
+            .generation = generation,
+            .rank = rank,
+            .size = 2,
+            .host = further.empty() ? "here" : text("host", rank),
+            .address = "127.0.0.1",
+            .further_addresses = std::move(further)};
   }
 
   int rank;
@@ -27,10 +35,10 @@ struct Rank {
   std::shared_ptr<const link::GroupInfo> group;
   std::optional<DataLinks> links;
 
-  Rank(int number, std::uint32_t generation, const LinkOptions& options)
+  Rank(int number, std::uint32_t generation, const LinkOptions& options, std::vector<std::string> further = {})
       : rank(number),
-        peer_connections(background.context(), identity_of(rank, generation), {}, rejected_connections,
-                         kHandshakeLimitOfTests),
+        peer_connections(background.context(), identity_of(rank, generation, std::move(further)), {},
+                         rejected_connections, kHandshakeLimitOfTests),
         router(background.context(), peer_connections, rank, options,
                [this](std::uint64_t, const Error& why) { failed.set_value(why); }) {}
   ~Rank() { background.stop(); }
@@ -72,8 +80,9 @@ inline LinkOptions over(bool memory, std::size_t pipe_bytes = 4096, std::size_t 
 struct TwoRanks {
   Rank low, high;
   explicit TwoRanks(const LinkOptions& options = over(false), std::uint32_t generation_of_high = 1,
-                    bool low_makes_group = true)
-      : low(0, 1, options), high(1, generation_of_high, options) {
+                    bool low_makes_group = true, const std::vector<std::string>& further_of_low = {},
+                    const std::vector<std::string>& further_of_high = {})
+      : low(0, 1, options, further_of_low), high(1, generation_of_high, options, further_of_high) {
     if (low_makes_group) low.begin();
     high.begin();
     low.open(low, high);

@@ -88,7 +88,7 @@ std::string layout() {
     all += text(kNames[k], ": ", hex(encode(message(Type(k + 1)))), "\n");
   const PeerInfo me{.version = "v",
                     .plans = 1,
-                    .endpoint = {"a", 2, "h"},
+                    .endpoint = {"a", 2, "h", {{"b", 5}}},
                     .settings = "s",
                     .node_rank = 3,
                     .cores = {"c", 4},
