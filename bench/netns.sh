@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compares our allreduce with its peers where the network is the limit: hosts in network namespaces of this machine, one
-# rank on each, links of a given rate. Apart from the ratios it prints how close we are to the time that the payload alone
-# takes on a link, 2(n-1)/n x bytes / rate. Headers at MTU 1500 cost 4.5 % of that.
+# Compares our allreduce with its peers where the network is the limit: hosts in network namespaces of this machine, with
+# one rank or several on each and links of a given rate. Apart from the ratios it prints how close we are to the time that
+# the payload alone takes on a host's links, 2(h-1)/h x bytes / rate for h hosts. Headers at MTU 1500 cost 4.5 % of that.
 # shellcheck disable=SC2016,SC2034,SC2086
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
@@ -10,14 +10,16 @@ source "$bench_root/bench/peers.sh"
 source "$bench_root/bench/pairs.sh"
 source "$bench_root/bench/summary.sh"
 
-worlds=2,4 rate=1gbit mbit=1000 sizes=64K,1M,16M,64M rounds=3 budget_ms=300 wanted='' json='' congestion=reno our_flags=()
+worlds=2,4 ranks_per_host=1 rate=1gbit rates=1000 sizes=64K,1M,16M,64M rounds=3 budget_ms=300 wanted='' json='' congestion=reno our_flags=()
 connection_mbit=''
 usage() {
   cat <<TEXT
-usage: bench/netns.sh [-n WORLDS] [-l RATE] [-s SIZES] [-r ROUNDS] [-p PEERS] [-m MS] [-c CONGESTION] [-f RATE]
+usage: bench/netns.sh [-n WORLDS] [-k RANKS] [-l RATES] [-s SIZES] [-r ROUNDS] [-p PEERS] [-m MS] [-c CONGESTION] [-f RATE]
                       [-w TYPE] [-o FILE] [-B DIR]
-  -n WORLDS  list of numbers of hosts, with a rank on each ($worlds)
-  -l RATE    of each host's link, each way: 100mbit, 1gbit, 10gbit ($rate)
+  -n WORLDS  list of numbers of hosts ($worlds)
+  -k RANKS   on each host; above 1 they share memory ($ranks_per_host)
+  -l RATES   of each host's link, each way: 100mbit, 1gbit, 10gbit; with + of several links, used together: 1gbit+1gbit
+             ($rate)
   -s SIZES   list of sizes ($sizes)
   -r ROUNDS  in each, every peer runs once with each algorithm that may be its best, next to ours ($rounds)
   -p PEERS   only these of ${peers[*]} (all that are here), or none
@@ -36,11 +38,23 @@ mbit_of() {
   [[ ${BASH_REMATCH[2]} == m ]] && echo "${BASH_REMATCH[1]}" || echo $((BASH_REMATCH[1] * 1000))
 }
 
+# rates_of RATES: 1gbit+100mbit as 1000+100.
+rates_of() {
+  local each mbit all=()
+  [[ $1 =~ ^[^+]+(\+[^+]+){0,7}$ ]] || fail "-l '$1' is not a list of 1 to 8 rates such as 1gbit+1gbit"
+  for each in ${1//+/ }; do
+    mbit=$(mbit_of -l "$each") || exit
+    all+=("$mbit")
+  done
+  (IFS=+ && echo "${all[*]}")
+}
+
 arguments=("$@")
-while getopts :n:l:s:r:p:m:c:f:w:o:B:h option; do
+while getopts :n:k:l:s:r:p:m:c:f:w:o:B:h option; do
   case $option in
     n) worlds=$OPTARG ;;
-    l) rate=$OPTARG mbit=$(mbit_of -l "$OPTARG") ;;
+    k) ranks_per_host=$(whole -k "$OPTARG") ;;
+    l) rate=$OPTARG rates=$(rates_of "$OPTARG") ;;
     s) sizes=$OPTARG ;;
     r) rounds=$(whole -r "$OPTARG") ;;
     p) wanted=$OPTARG ;;
@@ -56,7 +70,8 @@ while getopts :n:l:s:r:p:m:c:f:w:o:B:h option; do
 done
 ((OPTIND > $#)) || fail "unknown option '${!OPTIND}'"
 [[ $worlds =~ ^([2-9]|[1-9][0-9])(,([2-9]|[1-9][0-9]))*$ ]] || fail "-n '$worlds' is not a list of numbers from 2 to 99"
-[[ -z $connection_mbit || $worlds == 2 ]] || fail "-f needs -n 2"
+[[ -z $connection_mbit || "$worlds $ranks_per_host ${rates/+*/+}" =~ ^"2 1 "[0-9]+$ ]] ||
+  fail "-f needs -n 2, and one rank and one link on each host"
 [[ $congestion =~ ^[a-z]+$ ]] || fail "-c must be the name of a congestion control such as reno, not '$congestion'"
 [[ $wanted == none ]] || known_peers "$wanted"
 sizes=$(bytes_of -s "$sizes")
@@ -69,11 +84,16 @@ for tool in ip tc nsenter; do command -v "$tool" >/dev/null || fail "$tool is no
 
 scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
-export anello scratch
+export anello scratch ranks_per_host
 export -f on_host ranks_on_hosts
-cores=$(nproc) mean_above=0 transport=tcp interface=eth0
-make_hosts "$(printf '%s\n' ${worlds//,/ } | sort -n | tail -n 1)" "$mbit" "$congestion"
-[[ -z $connection_mbit ]] || limit_connections "$connection_mbit" "$mbit"
+cores=$(nproc) mean_above=0 transport=tcp
+((ranks_per_host == 1)) || transport=hosts
+links=($(seq -f 'eth%g' 0 $(($(wc -w <<<"${rates//+/ }") - 1))))
+interface=$(IFS=, && echo "${links[*]}")
+iface=$(IFS=+ && echo "${links[*]}")
+export ANELLO_IFACE=$iface
+make_hosts "$(printf '%s\n' ${worlds//,/ } | sort -n | tail -n 1)" "$rates" "$congestion"
+[[ -z $connection_mbit ]] || limit_connections "$connection_mbit" "$rates"
 "$anello" secret "$scratch/secret" >/dev/null
 
 # MPI's launchers reach the other hosts through this replacement for ssh.
@@ -86,15 +106,15 @@ make_hosts "$(printf '%s\n' ${worlds//,/ } | sort -n | tail -n 1)" "$mbit" "$con
 chmod +x "$scratch/shell"
 place_ranks() {
   local hosts
-  hosts=$(seq -s, -f 'h%g' 0 $((world - 1)))
+  hosts=$(seq -s, -f "h%g:$ranks_per_host" 0 $((world / ranks_per_host - 1)))
   launched=(bash -c 'ranks_on_hosts "$@"' ranks_on_hosts "$world")
   # Our ranks cannot see that these hosts share their cores; Open MPI gets the same information.
   ((world <= cores)) || launched=(env ANELLO_SPIN=0 "${launched[@]}")
   bound=("${launched[@]}")
   mpi_from=(bash -c 'on_host 0 "$@"' on_host)
   openmpi_hosts=(--host "$hosts" --mca plm_rsh_agent "$scratch/shell" --mca plm_rsh_no_tree_spawn 1
-    --mca oob_tcp_if_include "$interface" --bind-to none)
-  mpich_hosts=(-launcher ssh -launcher-exec "$scratch/shell" -iface "$interface" -hosts "$hosts")
+    --mca oob_tcp_if_include eth0 --bind-to none)
+  mpich_hosts=(-launcher ssh -launcher-exec "$scratch/shell" -iface eth0 -hosts "$hosts")
 }
 
 # Alone: lines "world placement size - - 1 p50 mean p50 mean", as if we were our own peer.
@@ -109,25 +129,28 @@ measure_alone() {
 # From all pairs: our mean time relative to that of the payload alone.
 bound_table() {
   printf '\n%6s %-13s %10s %12s %12s %9s\n' ranks '' bytes 'payload (us)' 'anello (us)' times
-  awk -v mbit="$mbit" "$awk_quantile"'
+  awk -v mbit="$((rates))" -v per_host="$ranks_per_host" "$awk_quantile"'
     { key = $1 " " $2 " " $3; taken[key, ++count[key]] = $8 }
     END { for (key in count) {
         for (i = 1; i <= count[key]; i++) v[i] = taken[key, i]
         split(key, part, " ")
-        payload_us = 2 * (part[1] - 1) / part[1] * part[3] * 8 / mbit
+        hosts = part[1] / per_host
+        payload_us = 2 * (hosts - 1) / hosts * part[3] * 8 / mbit
         us = quantile(v, count[key], 0.5)
         printf "%6d %-13s %10d %12.0f %12.0f %9.3f\n", part[1], part[2], part[3], payload_us, us, us / payload_us
       } }' | sort -k1,1n -k2,2 -k3,3n
 }
 
-echo "float sum, a rank a host, links of $rate with MTU 1500, congestion control $congestion, $rounds rounds;" \
+echo "float sum, $ranks_per_host rank(s) a host, links of $rate with MTU 1500, congestion control $congestion, $rounds rounds;" \
   "ratio = peer / anello, above 1 anello is faster; * best peer"
 warn_if_busy
-for world in ${worlds//,/ }; do
+for hosts in ${worlds//,/ }; do
+  world=$((hosts * ranks_per_host))
   if [[ $wanted == none ]]; then measure_alone; else measure_world "$wanted"; fi
 done
 summarize <"$scratch/pairs" >"$scratch/summary"
 [[ $wanted == none ]] || table <"$scratch/summary"
 bound_table <"$scratch/pairs"
-[[ -z $json ]] || to_json "\"rate_mbit\":$mbit,\"mtu\":1500,\"rounds\":$rounds,\"congestion\":\"$congestion\"" \
+[[ -z $json ]] || to_json "\"machine\":\"$(machine)\",\"rate_mbit\":$((rates)),\"links\":\"$rate\",$(
+  )\"ranks_per_host\":$ranks_per_host,\"mtu\":1500,\"rounds\":$rounds,\"congestion\":\"$congestion\"" \
   <"$scratch/summary" >"$json"

@@ -1,5 +1,5 @@
 # The peers: what each needs, its algorithms, and how it is started. Sourced after programs.sh by scripts that
-# set $world, $cores, $transport (tcp, or any: the fastest of the peer), $anello, $ours with $our_flags, and $scratch. A peer NAME
+# set $world, $cores, $transport (tcp; any: the fastest of the peer; hosts: memory within a host, TCP between hosts), $anello, $ours with $our_flags, and $scratch. A peer NAME
 # is three functions: NAME_missing prints why it cannot run and how to install it, and nothing if it can;
 # NAME_algorithms lists those that are worth a trial; NAME_command sets `command` to a program with anello-bench's flags.
 # shellcheck shell=bash disable=SC2034,SC2154
@@ -36,7 +36,9 @@ first_command() {
 
 # Ours: in every table, on the same transport.
 anello_command() {
-  command=(env ANELLO_TRANSPORT="${transport/any/auto}" "${bound[@]}" "$ours" "${our_flags[@]}" allreduce)
+  local ours_over=auto
+  [[ $transport != tcp ]] || ours_over=tcp
+  command=(env ANELLO_TRANSPORT="$ours_over" "${bound[@]}" "$ours" "${our_flags[@]}" allreduce)
 }
 
 openmpi_launcher() { first_command mpirun.openmpi mpirun; }
@@ -50,8 +52,11 @@ openmpi_command() {
   command=("${mpi_from[@]}" "$(openmpi_launcher)" -n "$world" "${openmpi_hosts[@]}" --mca pml ob1)
   ((EUID != 0)) || command+=(--allow-run-as-root)
   ((world <= cores)) || command+=(--oversubscribe --mca mpi_yield_when_idle 1)
-  if [[ $transport == any ]]; then command+=(--mca btl 'vader,self')
-  else command+=(--mca btl 'tcp,self' --mca btl_tcp_if_include "$interface"); fi
+  case $transport in
+    any) command+=(--mca btl 'vader,self') ;;
+    hosts) command+=(--mca btl 'vader,tcp,self' --mca btl_tcp_if_include "$interface") ;;
+    tcp) command+=(--mca btl 'tcp,self' --mca btl_tcp_if_include "$interface") ;;
+  esac
   command+=(--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm "${number[$1]}")
   [[ $1 != segmented_ring ]] || command+=(--mca coll_tuned_allreduce_algorithm_segmentsize 1048576)
   command+=("$(find_program anello-bench-openmpi)" allreduce)
@@ -73,8 +78,10 @@ mpich_algorithms() {
 mpich_command() {
   command=("${mpi_from[@]}" env MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM="$1")
   # Debian's has UCX below it, others libfabric.
-  [[ $transport == any ]] ||
-    command+=(MPIR_CVAR_NOLOCAL=1 UCX_TLS='tcp,self' UCX_NET_DEVICES="$interface" FI_PROVIDER=tcp)
+  case $transport in
+    hosts) command+=(UCX_TLS='tcp,sm,self' UCX_NET_DEVICES="$interface" FI_PROVIDER=tcp) ;;
+    tcp) command+=(MPIR_CVAR_NOLOCAL=1 UCX_TLS='tcp,self' UCX_NET_DEVICES="$interface" FI_PROVIDER=tcp) ;;
+  esac
   command+=("$(mpich_launcher)" -n "$world" "${mpich_hosts[@]}" "$(find_program anello-bench-mpich)" allreduce)
 }
 
@@ -84,7 +91,7 @@ gloo_missing() {
 gloo_algorithms() { echo ring ring_chunked halving_doubling bcube; }
 gloo_command() {
   command=("${launched[@]}" "$(find_program anello-bench-gloo)"
-    --store "$(mktemp -d -p "$scratch")" --interface "$interface" --algorithm "$1" allreduce)
+    --store "$(mktemp -d -p "$scratch")" --interface "${interface%%,*}" --algorithm "$1" allreduce)
 }
 
 # The system's python3 may not be the first on PATH.
@@ -101,7 +108,7 @@ torch_missing() {
 }
 torch_algorithms() { echo gloo; }
 torch_command() {
-  command=(env GLOO_SOCKET_IFNAME="$interface" "${launched[@]}" "${torch_python:=$(find_torch_python)}"
+  command=(env GLOO_SOCKET_IFNAME="${interface%%,*}" "${launched[@]}" "${torch_python:=$(find_torch_python)}"
     "$bench_root/bench/torch_peer.py" --store "$(mktemp -d -p "$scratch")" allreduce)
 }
 
