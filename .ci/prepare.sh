@@ -12,6 +12,7 @@ program_packages=(libpmix-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libopen
 test_packages=(dpkg-dev man-db zsh libgtest-dev libgmock-dev libbenchmark-dev valgrind iproute2
   slurm-wlm munge gridengine-master gridengine-exec gridengine-client openssh-server openssh-client mpich openmpi-bin
   python3-torch python3-numpy python3-pytest python3-pip python3-kubernetes)
+picture_packages=(gnuplot-nox)
 fuzz_packages=(clang libclang-rt-14-dev)
 
 say() { printf '%s\n' "$*"; }

@@ -87,6 +87,6 @@ summarize <"$scratch/pairs" >"$scratch/summary"
 table <"$scratch/summary"
 awk '!$1 { moved++ } END { printf "\n%d of %d pairs were not steady (a cache line took another way between cores, " \
   "or the machine was busy) and left out\n", moved, NR }' "$scratch/states"
-[[ -z $json ]] || to_json "\"transport\":\"$transport\",\"rounds\":$rounds,\"cores\":$cores,\"budget_ms\":$budget_ms,\"congestion\":\"$congestion\"" \
+[[ -z $json ]] || to_json "\"machine\":\"$(machine)\",\"transport\":\"$transport\",\"rounds\":$rounds,\"cores\":$cores,\"budget_ms\":$budget_ms,\"congestion\":\"$congestion\"" \
   <"$scratch/summary" >"$json"
 [[ -z $picture ]] || plot "$scratch/summary" "$picture"

@@ -30,6 +30,13 @@ whole() {
   printf '%s\n' "$2"
 }
 
+# This machine, for results: "2 cores of a CPU, Linux 6.1".
+machine() {
+  awk -F ': ' -v cores="$(nproc)" -v kernel="$(uname -r)" '
+    /^model name/ { model = $2; exit }
+    END { sub(/[^0-9.].*/, "", kernel); gsub(/["\\]/, "", model); print cores " cores, " model ", Linux " kernel }' /proc/cpuinfo
+}
+
 # Of awk programs: quantile(values, count, share) of values[1..count], which it sorts.
 awk_quantile='
   function quantile(v, n, share,   i, j, t, at) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -47,15 +48,21 @@ class Scripts : public ::testing::Test {
   Outcome overlap(const std::string& arguments) const { return script("overlap.sh", arguments); }
   Outcome startup(const std::string& arguments) const { return script("startup.sh", arguments); }
   Outcome netns(const std::string& arguments) const { return script("netns.sh", arguments); }
+  Outcome pictures(const std::string& arguments) const { return script("pictures.sh", arguments, ""); }
+  static std::string content(const std::filesystem::path& file) {
+    std::ostringstream all;
+    all << std::ifstream(file).rdbuf();
+    return all.str();
+  }
 
   std::filesystem::path folder_ =
       std::filesystem::path(::testing::TempDir()) / ("anello_scripts_" + std::to_string(getpid()));
 
  private:
-  Outcome script(const std::string& name, const std::string& arguments) const {
+  Outcome script(const std::string& name, const std::string& arguments, const std::string& folder_flag = "-B ") const {
     return run({"bash", "-c",
-                "PATH=" + folder_.string() + ":$PATH; exec bash " ANELLO_SOURCE_DIR "/bench/" + name + " -B " +
-                    folder_.string() + " " + arguments});
+                "PATH=" + folder_.string() + ":$PATH; exec bash " ANELLO_SOURCE_DIR "/bench/" + name + " " +
+                    (folder_flag.empty() ? "" : folder_flag + folder_.string()) + " " + arguments});
   }
 };
 
@@ -274,14 +281,65 @@ TEST_F(Scripts, NetnsPutsARankOnEachHostBehindALimitedLink) {
   EXPECT_THAT(failed.err, AllOf(HasSubstr("no route"), HasSubstr("anello auto failed on 2 ranks")));
 }
 
+TEST_F(Scripts, NetnsPutsARankOrSeveralOnHostsWithSeveralLinks) {
+  if (run({"bash", "-c", "{ unshare -n true || unshare -rn true; } && ip -V && tc -V"}).code != 0)
+    GTEST_SKIP() << "no network namespaces here, or no iproute2";
+  program("anello", "[[ $1 == rendezvous ]] && exec sleep 60; touch -- \"$2\"");
+  program("anello-bench",
+          R"(host=$((ANELLO_RANK / 2)) && [[ $(hostname) == h$host && $ANELLO_IFACE == eth0+eth1 ]] || exit 1
+    [[ $ANELLO_TRANSPORT == auto ]] || exit 1
+    for link in '0 100' '1 50'; do
+      ip -4 addr show "eth${link% *}" | grep -q "10.77.${link% *}.$((host + 1))/24" || exit 1
+      tc qdisc show dev "eth${link% *}" | grep -q "tbf.* rate ${link#* }Mbit" || exit 1
+    done
+    ((ANELLO_RANK > 0)) || )" +
+              rows("9000", "6990.5", "6990.5"));
+  const Outcome outcome = netns("-p none -l 100mbit+50mbit -n 2 -k 2 -r 1 -s 64K");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ContainsRegex(" 4 in-place +65536 +3495 +6990 +2\\.000\n"));
+}
+
 TEST_F(Scripts, NetnsSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(netns("").err, HasSubstr("anello-bench was not found"));
   EXPECT_THAT(netns("-n 1").err, HasSubstr("-n '1' is not a list of numbers from 2 to 99"));
   EXPECT_THAT(netns("-l fast").err, HasSubstr("-l 'fast' is not a rate such as 100mbit or 10gbit"));
   EXPECT_THAT(netns("-f 1kbit").err, HasSubstr("-f '1kbit' is not a rate"));
+  EXPECT_THAT(netns("-l 1gbit+fast").err, HasSubstr("-l 'fast' is not a rate"));
+  EXPECT_THAT(netns("-l 1gbit+").err, HasSubstr("-l '1gbit+' is not a list of 1 to 8 rates"));
+  EXPECT_THAT(netns("-k 0").err, HasSubstr("-k '0' is not a whole number of at least 1"));
   EXPECT_THAT(netns("-f 1gbit -n 4").err, HasSubstr("-f needs -n 2"));
+  EXPECT_THAT(netns("-f 1gbit -n 2 -k 2").err, HasSubstr("one rank and one link on each host"));
   EXPECT_THAT(netns("-p nccl").err, HasSubstr("-p 'nccl' is not one of"));
   EXPECT_THAT(netns("-c 'reno;'").err, HasSubstr("must be the name of a congestion control"));
+}
+
+// A stand-in for gnuplot writes what it was given instead of a picture.
+TEST_F(Scripts, PicturesAreDrawnFromRecordedResults) {
+  program(
+      "gnuplot",
+      "eval \"${2//; /;}\"; { echo \"$machine $rate\"; cat -- \"$data\"; echo '<g a>'; echo '</g>'; } >\"$picture\"");
+  std::ofstream(folder_ / "hosts.json")
+      << R"({"config":{"machine":"2 cores, Some CPU","rate_mbit":1000,"ranks_per_host":2},"results":[
+{"world":4,"placement":"in-place","size":65536,"peer":"mpich","anello_us":1048.576,"peer_us":2097.152},
+{"world":4,"placement":"in-place","size":65536,"peer":"openmpi","anello_us":1048.576,"peer_us":4194.304},
+{"world":4,"placement":"out-of-place","size":65536,"peer":"mpich","anello_us":3,"peer_us":4}
+]})";
+  const auto folder = folder_ / "pictures";
+  const Outcome outcome = pictures("-d " + folder.string() + " " + (folder_ / "hosts.json").string());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, (folder / "hosts.svg").string() + "\n" + (folder / "hosts-efficiency.svg").string() + "\n");
+  EXPECT_EQ(content(folder / "hosts.svg"),
+            "2 cores, Some CPU \n4 65536 anello 1048.576\n4 65536 mpich 2097.152\n4 65536 openmpi 4194.304\n");
+  EXPECT_EQ(content(folder / "hosts-efficiency.svg"),
+            "2 cores, Some CPU 1000\n4 anello 0.5 65536\n4 mpich 0.25 65536\n4 openmpi 0.125 65536\n");
+}
+
+TEST_F(Scripts, PicturesSayWhatIsMissing) {
+  EXPECT_THAT(pictures("/nowhere.json").err, HasSubstr("'/nowhere.json' cannot be read"));
+  std::ofstream(folder_ / "empty.json") << "{}";
+  program("gnuplot", "exit 1");
+  EXPECT_THAT(pictures("-d " + folder_.string() + " " + folder_.string() + "/empty.json").err,
+              HasSubstr("has no results in place"));
 }
 
 }  // namespace

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Draws recorded results as SVG: the time of a call over its size, for us and each peer, with a panel for each number of
+# ranks; and of results between hosts, how much of the links' rate is used over the number of ranks.
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
+
+folder=$bench_root/bench/pictures
+usage() {
+  cat <<TEXT
+usage: bench/pictures.sh [-d FOLDER] [FILE...]
+  -d FOLDER  where the pictures are written (bench/pictures)
+  FILE       results that compare.sh -o or netns.sh -o has written (all of bench/results); FILE.json becomes FILE.svg,
+             and FILE-efficiency.svg if it was measured on links of a known rate
+TEXT
+}
+
+while getopts :d:h option; do
+  case $option in
+    d) folder=$OPTARG ;;
+    h) usage && exit ;;
+    *) usage >&2 && exit 2 ;;
+  esac
+done
+shift $((OPTIND - 1))
+(($# > 0)) || set -- "$bench_root"/bench/results/*.json
+for file; do [[ -r $file ]] || fail "'$file' cannot be read; compare.sh -o and netns.sh -o write such files"; done
+command -v gnuplot >/dev/null ||
+  (source "$bench_root/.ci/prepare.sh" && install_packages "bash bench/pictures.sh" "${picture_packages[@]}") >&2
+mkdir -p -- "$folder" || fail "-d '$folder' cannot be made"
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+
+# text FILE NAME: a text or a number of the head of the file.
+text() { sed -n "1s/.*\"$2\":\"\\{0,1\\}\\([^\",}]*\\(, [^\",}]*\\)*\\).*/\\1/p" "$1"; }
+
+# points FILE: lines "ranks bytes series microseconds", in place.
+points() {
+  awk '
+    function value(name,   parts) {
+      return split($0, parts, "\"" name "\":\"?") > 1 ? substr(parts[2], 1, match(parts[2], /["},]/) - 1) : ""
+    }
+    value("placement") == "in-place" {
+      where = value("world") " " value("size")
+      if (!seen[where]++) print where, "anello", value("anello_us")
+      if (value("peer") != "anello") print where, value("peer"), value("peer_us")
+    }' "$1" | sort -k3,3 -k1,1n -k2,2n
+}
+
+# efficiency POINTS RATE_MBIT RANKS_PER_HOST: of the largest size, lines "ranks series share", where 1 is the time that
+# the payload alone takes on the links.
+efficiency() {
+  awk -v mbit="$2" -v per_host="$3" '
+    { if ($2 > largest) largest = $2; us[$3, $1, $2] = $4; series[$3]; ranks[$1] }
+    END { for (s in series) for (n in ranks) if ((s, n, largest) in us) {
+        hosts = n / per_host
+        print n, s, 2 * (hosts - 1) / hosts * largest * 8 / mbit / us[s, n, largest], largest
+      } }' "$1" | sort -k2,2 -k1,1n
+}
+
+# draw SCRIPT PICTURE DATA VARIABLES: by gnuplot, whose many empty groups are removed.
+draw() {
+  gnuplot -e "data='$3'; picture='$scratch/picture'; $4" "$bench_root/bench/$1"
+  sed -Ez ':again s/<g [^>]*>\s*<\/g>\n//g; t again' "$scratch/picture" >"$2"
+  echo "$2"
+}
+
+for file; do
+  name=$(basename -- "$file" .json) rate=$(text "$file" rate_mbit) machine=$(text "$file" machine)
+  points "$file" >"$scratch/points"
+  [[ -s $scratch/points ]] || fail "'$file' has no results in place"
+  draw times.gp "$folder/$name.svg" "$scratch/points" "machine='$machine'"
+  [[ -n $rate ]] || continue
+  per_host=$(text "$file" ranks_per_host)
+  efficiency "$scratch/points" "$rate" "${per_host:-1}" >"$scratch/shares"
+  draw efficiency.gp "$folder/$name-efficiency.svg" "$scratch/shares" "machine='$machine'; rate='$rate'"
+done
