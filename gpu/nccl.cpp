@@ -53,7 +53,7 @@ void sign(Signature& signature, std::span<const Tensor> list) {
 template <class Index, class Function>
 int each_below(Index count, Function function) {
   for (Index i = 0; i < count; i++)
-    if (const int status = function(i); status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
+    if (const int status = function(i); failed(status)) return status;
   return 0;
 }
 
@@ -112,10 +112,10 @@ void Nccl::compare(const NcclCall& call, std::uint64_t token, GpuStream stream) 
 
 Nccl::Call Nccl::together(Nccl::Call calls) const {
   return [this, calls = std::move(calls)](void* comm) {
-    if (const int status = table_->group_start(); status != 0) return status;
+    if (const int status = table_->group_start(); failed(status)) return status;
     const int status = calls(comm);
     const int ended = table_->group_end();
-    return status != 0 ? status : ended;
+    return failed(status) ? status : ended;
   };
 }
 
@@ -158,7 +158,7 @@ void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std
 Nccl::Call Nccl::scaled(DType dtype, double factor, std::function<int(void* comm, int op)> call) const {
   return [this, dtype, factor, call = std::move(call)](void* comm) {
     int sum = 0;
-    if (const int status = table_->scaled_sum_create(&sum, factor, int(dtype), comm); status != 0) return status;
+    if (const int status = table_->scaled_sum_create(&sum, factor, int(dtype), comm); failed(status)) return status;
     const int status = call(comm, sum);
     const int destroyed = table_->scaled_sum_destroy(sum, comm);
     return status != 0 ? status : destroyed;
@@ -178,7 +178,7 @@ Nccl::Call Nccl::moving(std::span<const Move> moves, DType dtype, GpuStream stre
       if (move.peer == group_.rank()) return 0;
       int status = 0;
       if (move.from_count > 0) status = table_->send(move.from, move.from_count, int(dtype), move.peer, comm, stream);
-      if (status == 0 && move.to_count > 0)
+      if (!failed(status) && move.to_count > 0)
         status = table_->recv(move.to, move.to_count, int(dtype), move.peer, comm, stream);
       return status;
     });

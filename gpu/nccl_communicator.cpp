@@ -85,8 +85,7 @@ struct NcclCommunicator::State {
 };
 
 std::string NcclCommunicator::State::find_failure() {
-  if (const int status = calling ? 0 : table->state(comm); status != 0 && status != ANELLO_NCCL_IN_PROGRESS)
-    return describe(status);
+  if (const int status = calling ? 0 : table->state(comm); failed(status)) return describe(status);
   return queued.poll();
 }
 
@@ -234,7 +233,7 @@ int NcclCommunicator::settle(int status, milliseconds limit) {
   for (const auto began = Clock::now();;) {
     {
       const std::lock_guard lock(state.mutex);
-      if (status != 0 && status != ANELLO_NCCL_IN_PROGRESS) return status;
+      if (failed(status)) return status;
       if (!state.comm) return kAborted;
       status = state.table->state(state.comm);
       if (status == 0) return 0;

@@ -18,6 +18,11 @@
 
 namespace anello::gpu {
 
+// Whether a status of NCCL's table says that the call was refused. One that is in progress was taken.
+inline bool failed(int status) {
+  return status != 0 && status != ANELLO_NCCL_IN_PROGRESS;
+}
+
 class NcclCommunicator {
  public:
   struct Limits {

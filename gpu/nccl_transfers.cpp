@@ -52,7 +52,7 @@ void Nccl::exchange(ConstTensor outgoing, int to, Tensor incoming, int from, Gpu
   const auto both = together([&](void* comm) {
     int status = 0;
     if (outgoing.count > 0) status = table_->send(outgoing.data, outgoing.count, int(outgoing.dtype), to, comm, stream);
-    if (incoming.count == 0 || (status != 0 && status != ANELLO_NCCL_IN_PROGRESS)) return status;
+    if (incoming.count == 0 || failed(status)) return status;
     return table_->recv(incoming.data, incoming.count, int(incoming.dtype), from, comm, stream);
   });
   or_abort(group_, [&] { communicator_->run(outgoing.count > 0 ? sends : receives, stream, both); });

@@ -85,11 +85,12 @@ int call(void* comm, GpuStream stream, Start start) {
   const Comm& of = comm_of(comm);
   if (of->aborted || of->broken) return kBroken;
   if (of->looks > 0) return kInProgress;
-  if (depth > 0)
+  if (depth > 0) {
     grouped.emplace_back(of, stream, std::move(start));
-  else
-    launch(of, stream, {std::move(start)});
-  return depth == 0 && of->looks > 0 ? ANELLO_NCCL_IN_PROGRESS : 0;
+    return of->faults.groups_are_in_progress ? ANELLO_NCCL_IN_PROGRESS : 0;
+  }
+  launch(of, stream, {std::move(start)});
+  return of->looks > 0 ? ANELLO_NCCL_IN_PROGRESS : 0;
 }
 
 int group_end() {

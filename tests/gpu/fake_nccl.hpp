@@ -19,11 +19,12 @@ void nccl_moves_with(Group group);
 struct NcclFaults {
   std::string missing;  // if not empty: NCCL cannot be loaded, for this reason
   int version = 22809;
-  int looks = 0;               // number of state() calls for which each call is in progress
-  bool launches_hang = false;  // each call is in progress until the communicator is aborted
-  bool never_there = false;    // making a communicator never ends
-  bool refuses = false;        // making a communicator fails
-  bool kernels_hang = false;   // until the communicator is aborted
+  int looks = 0;                        // number of state() calls for which each call is in progress
+  bool groups_are_in_progress = false;  // a call between group_start() and group_end() is taken, and in progress
+  bool launches_hang = false;           // each call is in progress until the communicator is aborted
+  bool never_there = false;             // making a communicator never ends
+  bool refuses = false;                 // making a communicator fails
+  bool kernels_hang = false;            // until the communicator is aborted
   int abort_takes_ms = 0;
 };
 NcclFaults& nccl_faults();  // of this thread, for communicators it makes from now on

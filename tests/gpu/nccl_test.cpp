@@ -12,9 +12,9 @@ using ::testing::HasSubstr;
 
 class NcclInWorldsOf : public ::testing::TestWithParam<int> {
  protected:
-  void expect_all_right(const std::vector<Exercise>& exercises, int looks = 0) {
+  void expect_all_right(const std::vector<Exercise>& exercises, const fake::NcclFaults& faults = {}) {
     run_world(GetParam(), [&](World& world) {
-      fake::nccl_faults().looks = looks;
+      fake::nccl_faults() = faults;
       const auto on_gpu = nccl(world);
       std::vector<Exercise> possible;
       for (const Exercise& exercise : exercises)
@@ -36,7 +36,12 @@ TEST_P(NcclInWorldsOf, AllKinds) {
 }
 
 TEST_P(NcclInWorldsOf, CallsThatAreInProgressForAWhile) {
-  expect_all_right(exercises_of_all_kinds(100, 0), 150);
+  expect_all_right(exercises_of_all_kinds(100, 0), {.looks = 150});
+}
+
+// A rank that takes one for refused queues a send without its recv, and the peer waits forever.
+TEST_P(NcclInWorldsOf, CallsOfAGroupThatAreInProgress) {
+  expect_all_right(exercises_of_all_kinds(100, 0), {.groups_are_in_progress = true});
 }
 
 TEST_P(NcclInWorldsOf, AllTypesAndReductions) {
