@@ -226,7 +226,7 @@ GpuGroupAccess::Impl::Options options_of(World& world, const GpuOptions& options
   if (settings.reproducible != 0) all.against_nccl = "ANELLO_REPRODUCIBLE=1";
   all.staged.copy = settings.operation_limit;
   all.nccl.start = settings.start_timeout;
-  all.nccl.operation = all.nccl.launch = settings.operation_limit;
+  all.nccl.operation = settings.operation_limit;
   all.compare = settings.gpu_check != 0;
   all.device = options.device;
   return all;

@@ -61,7 +61,7 @@ struct NcclCommunicator::State {
     return text("NCCL on GPU ", int(device.id), ": ", table->describe(status), details && *details ? " (" : "",
                 details ? details : "", details && *details ? ")" : "");
   }
-  // Describes an error of NCCL or an operation over its limit; empty if there is none. The mutex is held.
+  // Describes an error of NCCL, or what QueuedCalls::poll() describes; empty if there is none. The mutex is held.
   std::string find_failure();
   void end_world(const std::string& why);
   void watch();
@@ -150,7 +150,9 @@ std::unique_ptr<NcclCommunicator> NcclCommunicator::split(Group group) {
   state_->children.push_back(child);
   part->start(
       [&] {
-        launch(what, [&](void* comm) { return state_->table->split(comm, colour, key, &child->comm); });
+        launch(
+            what, [&](void* comm) { return state_->table->split(comm, colour, key, &child->comm); },
+            state_->limits.start);
         return 0;
       },
       what);
@@ -258,8 +260,8 @@ void NcclCommunicator::require(int status, const Doing& what, milliseconds limit
   if (status != 0) fail(what, why(status, limit));
 }
 
-void NcclCommunicator::launch(const Doing& what, Call call) {
-  const milliseconds limit = state_->limits.launch;
+// The limit of operations is QueuedCalls': it ends the world, and the watcher then aborts what is waited for here.
+void NcclCommunicator::launch(const Doing& what, Call call, milliseconds limit) {
   const DeviceGuard guard(state_->device);
   std::unique_lock launching(launches_of(state_->device.id));
   int status = settle(attempt(call, what), limit.count() > 0 ? std::min(limit, kKeepsOrder) : kKeepsOrder);

@@ -27,8 +27,7 @@ class NcclCommunicator {
  public:
   struct Limits {
     std::chrono::milliseconds start{60000};  // for making the communicator
-    std::chrono::milliseconds operation{0};  // for an operation and the work on the stream before it; 0: no limit
-    std::chrono::milliseconds launch{0};     // for queueing one, which may wait for peers to connect; 0: no limit
+    std::chrono::milliseconds operation{0};  // as QueuedCalls'; 0: no limit
     std::chrono::milliseconds end{5000};     // for finishing queued work at the end, and for an abort
   };
   // Queues work with the communicator; returns a status of the table.
@@ -70,7 +69,7 @@ class NcclCommunicator {
   std::string why(int status, std::chrono::milliseconds limit) const;
   void require(int status, const Doing& what, std::chrono::milliseconds limit);
   int attempt(Call call, const Doing& what);
-  void launch(const Doing& what, Call call);
+  void launch(const Doing& what, Call call, std::chrono::milliseconds limit = {});
   [[noreturn]] void fail(const Doing& what, const std::string& why);
   bool shut_down() noexcept;
 

@@ -53,7 +53,6 @@ void QueuedCalls::add(const NcclCall& call) {
   queued.name_bytes = std::uint8_t(std::min(call.name.size(), queued.name.size()));
   std::copy_n(call.name.begin(), queued.name_bytes, queued.name.begin());
   queued.queued = trace::ticks();
-  queued.since = Clock::now();
   if (call.peer < 0) {
     queued.signature.group = carriers_.info->id;
     queued.signature.generation = carriers_.generation;
@@ -90,8 +89,8 @@ int QueuedCalls::take_done() {
     if (const int status = device_.table->event_query(call.done.get()); status != 0)
       return status == ANELLO_GPU_NOT_READY ? 0 : status;
     end(call);
-    if (std::exchange(reported_, false) && call.peer < 0 && carriers_.control)
-      carriers_.control->moving(call.signature);
+    if ((reported_ || overdue_) && call.peer < 0 && carriers_.control) carriers_.control->moving(call.signature);
+    reported_ = overdue_ = false;
     next_report_ = report_after_;
     first_++;
     if (--count_ > 0) begin(first());
@@ -105,16 +104,21 @@ std::string QueuedCalls::poll() {
   const Queued& oldest = first();
   if (status != 0)
     return text("GPU ", int(device_.id), ": ", oldest.call().describe(), ": ", device_.table->describe(status));
-  const auto now = Clock::now();
-  if (report_after_.count() > 0) report_stall(oldest, now);
-  if (limit_.count() > 0 && now - oldest.since >= limit_)
-    return text("GPU ", int(device_.id), ": ", oldest.call().describe(), " took more than ", limit_.count(), " ms");
+  const auto stuck = std::chrono::duration_cast<milliseconds>(Clock::now() - front_since_);
+  if (report_after_.count() > 0) report_stall(oldest, stuck);
+  return limit_.count() > 0 && stuck >= limit_ ? exceed_limit(oldest) : std::string();
+}
+
+// Of a collective, all ranks are asked whether they have called it; the control plane then ends the world.
+std::string QueuedCalls::exceed_limit(const Queued& call) {
+  if (call.peer >= 0 || !carriers_.control)
+    return text("GPU ", int(device_.id), ": ", call.call().describe(), " took more than ", limit_.count(), " ms");
+  if (!std::exchange(overdue_, true)) carriers_.control->overdue(call.signature, limit_);
   return {};
 }
 
 // A call is not reported again after a time for which it was.
-void QueuedCalls::report_stall(const Queued& call, Clock::time_point now) {
-  const auto stuck = std::chrono::duration_cast<milliseconds>(now - front_since_);
+void QueuedCalls::report_stall(const Queued& call, milliseconds stuck) {
   if (stuck < next_report_) return;
   if (call.peer >= 0)
     log(Severity::warning, text("GPU ", int(device_.id), ": ", call.call().describe(), " has waited for ",

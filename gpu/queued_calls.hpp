@@ -1,7 +1,8 @@
 // The calls of one NCCL communicator that are not done. An event behind each tells when it is. Collectives are recorded
 // as a Group's operations are: in flight recorder, timeline and counters, as operations of a group of their own. One
-// that is not done for ANELLO_STALL_TIME is reported with the ranks that have not come. A collective counts as begun
-// when the one before it is done on this rank.
+// that is not done for ANELLO_STALL_TIME is reported with the ranks that have not come, and one that is not done within
+// the limit ends the world with an error that names them. A call counts as begun when the one before it is done on this
+// rank; other work on its stream counts as part of it.
 //
 // Not thread-safe: the communicator's mutex guards it. Begin and end are noticed by poll(), so times are as exact as
 // its calls are frequent.
@@ -31,8 +32,7 @@ class QueuedCalls {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `records`: a group of the communicator's ranks that carries nothing else. `limit`: for a call and the work on its
-  // stream before it; 0: none.
+  // `records`: a group of the communicator's ranks that carries nothing else. `limit`: of a call; 0: none.
   QueuedCalls(Group records, const Device& device, std::chrono::milliseconds limit);
   ~QueuedCalls();
   QueuedCalls(const QueuedCalls&) = delete;
@@ -43,8 +43,9 @@ class QueuedCalls {
   void add(const NcclCall& call);
   void launched(GpuStream stream);
 
-  // Takes out what is done, and reports stalls. Describes an error of the device, which is most likely of the oldest
-  // call or of work before it, or a call over its limit; empty: neither.
+  // Takes out what is done, and reports stalls and calls over their limit. Describes what must end the world: an error
+  // of the device, which is most likely of the oldest call or of work before it, or a call over its limit of which the
+  // other ranks cannot be asked; empty: neither.
   std::string poll();
   // The device will not do them any more.
   void clear() { count_ = 0; }
@@ -60,7 +61,6 @@ class QueuedCalls {
     int peer;
     bool sends;
     trace::Ticks queued;
-    Clock::time_point since;  // when it was queued
     NcclCall call() const { return {signature, {name.data(), name_bytes}, peer, sends}; }
   };
 
@@ -70,7 +70,8 @@ class QueuedCalls {
   int take_done();  // 0, or the device's error
   void begin(const Queued& call);
   void end(const Queued& call);
-  void report_stall(const Queued& call, Clock::time_point now);
+  void report_stall(const Queued& call, std::chrono::milliseconds stuck);
+  std::string exceed_limit(const Queued& call);
 
   Group records_;
   group::Carriers carriers_;
@@ -81,7 +82,7 @@ class QueuedCalls {
   std::uint64_t carried_out_ = 0;  // the number behind the newest collective's
   Clock::time_point front_since_;  // when the first call became the first
   std::chrono::milliseconds next_report_;
-  bool reported_ = false;
+  bool reported_ = false, overdue_ = false;  // the control plane knows of the first call
 };
 
 }  // namespace anello::gpu

@@ -100,10 +100,8 @@ TEST(NcclFailure, ADeathDuringTheStartIsNotWaitedFor) {
 
 // As a kernel of the program that writes to an illegal address: no event says "done" any more.
 TEST(NcclFailure, AnErrorOfTheDeviceEndsTheWorld) {
-  NcclCommunicator::Limits limits;
-  limits.operation = seconds(30);
-  const std::vector<Told> told = told_on_all_ranks(1, [&](World& world) {
-    const auto on_gpu = nccl(world, limits);
+  const std::vector<Told> told = told_on_all_ranks(1, [](World& world) {
+    const auto on_gpu = nccl(world);
     std::vector<int> values(100, 1);
     fake::corrupt();
     on_gpu->allreduce(values, values, nullptr, Op::sum, {});
@@ -130,12 +128,71 @@ TEST(NcclFailure, AnErrorThatItFindsByItselfEndsTheWorld) {
   EXPECT_EQ(fake::nccl_aborted() - before, 3);
 }
 
-TEST(NcclFailure, AKernelThatHangsIsEndedAfterTheLimit) {
+NcclCommunicator::Limits within(milliseconds limit) {
   NcclCommunicator::Limits limits;
-  limits.operation = milliseconds(300);
-  const Ending ending = end_of({.kernels_hang = true}, limits, reduce_forever);
-  expect_error_on_all(ending, ErrorCode::aborted, ending.told[0].error->rank(), "took more than 300 ms");
-  EXPECT_THAT(ending.told[0].error->message(), HasSubstr("NCCL allreduce #0 (sum of 100 i32)"));
+  limits.operation = limit;
+  return limits;
+}
+
+TEST(NcclFailure, AKernelThatHangsIsEndedAfterTheLimit) {
+  const Ending ending = end_of({.kernels_hang = true}, within(milliseconds(300)), reduce_forever);
+  expect_error_on_all(ending, ErrorCode::timed_out, -1, "allreduce #0 (sum of 100 i32)");
+  EXPECT_THAT(ending.told[0].error->message(),
+              AllOf(HasSubstr("has stalled for 0.3 s: all ranks have called it"), HasSubstr("ANELLO_OPERATION_LIMIT")));
+}
+
+// Whether its peers wait for it on the device, or inside NCCL, which connects them at the first call.
+TEST(NcclFailure, ARankThatDoesNotComeIsNamedAfterTheLimit) {
+  for (const bool while_connecting : {false, true}) {
+    const std::vector<Told> told = told_on_all_ranks(3, [&](World& world) {
+      fake::nccl_faults().launches_hang = while_connecting;
+      const Stream stream = make_stream(fake::device(world.rank()));
+      const auto on_gpu = nccl(world, within(milliseconds(300)));
+      while (world.rank() == 1 && !world.failure()) std::this_thread::sleep_for(milliseconds(10));
+      std::vector<int> values(100, 1);
+      try {
+        reduce_forever(world, *on_gpu, stream.get());
+      } catch (const Error&) {
+        fake::finish(stream.get());
+        throw;
+      }
+    });
+    for (const Told& each : told) {
+      ASSERT_TRUE(each.error);
+      EXPECT_EQ(each.error->code(), ErrorCode::timed_out) << each.error->what();
+      EXPECT_EQ(each.error->rank(), 1) << each.error->what();
+      EXPECT_THAT(each.error->message(), HasSubstr("rank 1 on localhost has not come"));
+    }
+  }
+}
+
+TEST(NcclFailure, APeerThatDoesNotComeEndsTheWorldAfterTheLimit) {
+  const std::vector<Told> told = told_on_all_ranks(2, [](World& world) {
+    const Stream stream = make_stream(fake::device(world.rank()));
+    const auto on_gpu = nccl(world, within(milliseconds(300)));
+    std::vector<int> values(100, 1);
+    if (world.rank() == 0) on_gpu->recv(values, 1, stream.get(), {});
+    while (!world.failure()) std::this_thread::sleep_for(milliseconds(10));
+    fake::finish(stream.get());
+    throw *world.failure();
+  });
+  for (const Told& each : told)
+    EXPECT_THAT(each.error->message(), HasSubstr("GPU 0: NCCL recv of 100 i32 from rank 1 took more than 300 ms"));
+}
+
+// A program may queue more work than is done within the limit of one operation.
+TEST(NcclFailure, ALongQueueIsNotOverItsLimit) {
+  run_world(2, [](World& world) {
+    const Stream stream = make_stream(fake::device(world.rank()));
+    const auto on_gpu = nccl(world, within(milliseconds(1500)));
+    std::vector<int> values(100, 1);
+    for (int call = 0; call < 60; call++) {
+      fake::queue(stream.get(), [] { std::this_thread::sleep_for(milliseconds(30)); });
+      on_gpu->allreduce(values, values, stream.get(), Op::max, {});
+    }
+    fake::finish(stream.get());
+    EXPECT_FALSE(world.failure());
+  });
 }
 
 std::string reports_of(int ranks, const Program& program) {
