@@ -219,7 +219,11 @@ const char* load() {
 const AnelloNcclTable* anello_nccl_table(const char** why_not) {
   static const char* const why = load();
   static const AnelloNcclTable table = {
-      .describe = [](int status) { return nccl.ncclGetErrorString(static_cast<ncclResult_t>(status)); },
+      .describe =
+          [](int status) {
+            if (status == ANELLO_NCCL_IN_PROGRESS) return "an earlier call is still in progress";
+            return nccl.ncclGetErrorString(static_cast<ncclResult_t>(status));
+          },
       .details = [](void* comm) { return nccl.ncclGetLastError(comm_of(comm)); },
       .version = [](int* version) { return status_of(nccl.ncclGetVersion(version)); },
       .has = has,
@@ -262,7 +266,7 @@ const AnelloNcclTable* anello_nccl_table(const char** why_not) {
 }
 #else
 const AnelloNcclTable* anello_nccl_table(const char** why_not) {
-  *why_not = "the plugin was built without NCCL (nccl.h was not found)";
+  *why_not = "the plugin was built without NCCL: " ANELLO_AGAINST_NCCL;
   return nullptr;
 }
 #endif

@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -52,17 +53,15 @@ int device_info(int device, AnelloGpuInfo* info) {
   return taken(status);
 }
 
-// Whether the device has a context. Asks the driver, which the runtime has loaded.
+// Whether the device has a context. Only the driver knows; the runtime has loaded it, and has asked for it by other
+// calls from version to version.
 bool is_set_up(int device) {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult found{};
-  const cudaError_t status =
-      cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &function, 12000, cudaEnableDefault, &found);
-  if (taken(status) != 0 || !function) return false;
+  static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  static const auto state_of = reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(
+      driver ? dlsym(driver, "cuDevicePrimaryCtxGetState") : nullptr);
   unsigned flags = 0;
   int active = 0;
-  return reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(function)(device, &flags, &active) == CUDA_SUCCESS &&
-         active != 0;
+  return state_of && state_of(device, &flags, &active) == CUDA_SUCCESS && active != 0;
 }
 
 int device_of(const void* memory, int* device) {
