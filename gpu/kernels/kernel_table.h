@@ -12,8 +12,8 @@ extern "C" {
 
 struct CUstream_st; /* CUstream_st* is cudaStream_t */
 
-#define ANELLO_KERNEL_TABLE_VERSION 1
-#define ANELLO_SQUARE_PARTS 256
+#define ANELLO_KERNEL_TABLE_VERSION 2
+#define ANELLO_SQUARE_PARTS 1024
 
 /* The sums of a batch, on the device; kernels add to them. */
 typedef struct AnelloScore {
@@ -36,7 +36,7 @@ typedef struct AnelloKernelTable {
   int (*cast)(const AnelloPart* parts, size_t part_count, int from_type, int to_type, double factor,
               struct CUstream_st* stream);
 
-  int (*create)(void** context); /* of the current device */
+  int (*create)(void** context); /* for multiply(), of the current device; loads cuBLAS */
   int (*destroy)(void* context);
 
   /* product (rows x columns) = a (rows x inner) times b (inner x columns); a transposed matrix

@@ -1,24 +1,17 @@
 // Kernels that go over memory once are bound by its speed. Each thread accesses 16 bytes at a time, the grid walks the
 // array in strides, and one launch takes all parameters, which are contiguous, or a list of parts.
-#include <cublas_v2.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstdint>
 
+#include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/launch.cuh"
 
 namespace {
 
-constexpr int kFirstCublasStatus = 10000;  // behind CUDA's own
-
-int status_of(cublasStatus_t status) {
-  return status == CUBLAS_STATUS_SUCCESS ? 0 : kFirstCublasStatus + static_cast<int>(status);
-}
-
 const char* describe(int status) {
-  if (status < kFirstCublasStatus) return cudaGetErrorString(static_cast<cudaError_t>(status));
-  return cublasGetStatusString(static_cast<cublasStatus_t>(status - kFirstCublasStatus));
+  return is_of_blas(status) ? blas_describe(status) : cudaGetErrorString(static_cast<cudaError_t>(status));
 }
 
 // Four elements at a time, and the rest one by one; one by one for arrays that are not aligned to 16 bytes.
@@ -78,24 +71,50 @@ struct Scaled {
   __device__ float operator()(float value, float) const { return factor * value; }
 };
 
-__global__ void add_row(const float* row, float* to, std::size_t count, std::size_t columns) {
-  for (std::size_t i = first(); i < count; i += stride()) to[i] += row[i % columns];
+__device__ float4 operator+(float4 a, float4 b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
 }
 
-// One block for 32 columns. Its warps take turns with the rows, and each lane has a column. The sums of the warps are
-// added in order, so that the result is the same from run to run.
-__global__ void sum_columns(const float* from, float* row, std::size_t rows, std::size_t columns) {
-  __shared__ float part[kThreads / kWarp][kWarp];
-  const std::size_t column = blockIdx.x * static_cast<std::size_t>(kWarp) + threadIdx.x % kWarp;
-  const int warp = static_cast<int>(threadIdx.x / kWarp), warps = static_cast<int>(blockDim.x / kWarp);
+// Each thread keeps its column as it walks: a division for each element would take longer than the memory.
+template <class T>
+__global__ void add_row(const T* row, T* to, std::size_t count, std::size_t columns) {
+  const std::size_t step = stride() % columns;
+  std::size_t column = first() % columns;
+  for (std::size_t i = first(); i < count; i += stride()) {
+    to[i] = to[i] + row[column];
+    column += step;
+    if (column >= columns) column -= columns;
+  }
+}
+
+// One block for 8 columns, which are a sector of memory. Each of its threads adds every 128th row, eight at a time, so
+// that a batch of 1024 rows is loaded at once. The sums of the threads are added in a fixed order, so that the result is
+// the same from run to run.
+constexpr int kColumns = 8, kRowThreads = 1024, kRowsAtOnce = kRowThreads / kColumns;
+
+__global__ void __launch_bounds__(kRowThreads)
+    sum_columns(const float* from, float* row, std::size_t rows, std::size_t columns) {
+  __shared__ float part[kColumns][kRowThreads / kWarp];
+  const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const std::size_t column = blockIdx.x * static_cast<std::size_t>(kColumns) + threadIdx.x % kColumns;
   float sum = 0;
-  if (column < columns)
-    for (std::size_t r = warp; r < rows; r += warps) sum += from[r * columns + column];
-  part[warp][threadIdx.x % kWarp] = sum;
+  if (column < columns) {
+    std::size_t r = threadIdx.x / kColumns;
+    for (; r + 7 * kRowsAtOnce < rows; r += 8 * kRowsAtOnce) {
+      float some[8];
+      for (int k = 0; k < 8; k++) some[k] = from[(r + k * kRowsAtOnce) * columns + column];
+      for (int k = 0; k < 8; k++) sum += some[k];
+    }
+    for (; r < rows; r += kRowsAtOnce) sum += from[r * columns + column];
+  }
+  for (int step = kWarp / 2; step >= kColumns; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
+  if (lane < kColumns) part[lane][warp] = sum;
   __syncthreads();
-  if (warp != 0 || column >= columns) return;
-  for (int other = 1; other < warps; other++) sum += part[other][threadIdx.x];
-  row[column] = sum;
+  if (warp >= kColumns) return;
+  sum = part[warp][lane];
+  for (int step = kWarp / 2; step > 0; step /= 2) sum += __shfl_xor_sync(~0U, sum, step);
+  const std::size_t own = blockIdx.x * static_cast<std::size_t>(kColumns) + warp;
+  if (lane == 0 && own < columns) row[own] = sum;
 }
 
 __device__ float over_warp_max(float value) {
@@ -155,24 +174,33 @@ __device__ double over_block_sum(double value) {
   return sum;
 }
 
+__device__ double square(float4 v) {
+  return static_cast<double>(v.x) * v.x + static_cast<double>(v.y) * v.y + static_cast<double>(v.z) * v.z +
+         static_cast<double>(v.w) * v.w;
+}
+
+// Four loads of 16 bytes are under way in each thread.
 __global__ void square_parts(const float* values, double* parts, std::size_t count, bool by_four) {
   double own = 0;
-  over(
-      count, by_four,
-      [&](std::size_t i) {
-        const float4 v = four_of(values, i);
-        own += static_cast<double>(v.x) * v.x + static_cast<double>(v.y) * v.y + static_cast<double>(v.z) * v.z +
-               static_cast<double>(v.w) * v.w;
-      },
-      [&](std::size_t i) { own += static_cast<double>(values[i]) * values[i]; });
+  const std::size_t fours = by_four ? count / 4 : 0;
+  std::size_t i = first();
+  for (; i + 3 * stride() < fours; i += 4 * stride()) {
+    float4 some[4];
+    for (int k = 0; k < 4; k++) some[k] = four_of(values, i + k * stride());
+    for (int k = 0; k < 4; k++) own += square(some[k]);
+  }
+  for (; i < fours; i += stride()) own += square(four_of(values, i));
+  for (i = 4 * fours + first(); i < count; i += stride()) own += static_cast<double>(values[i]) * values[i];
   own = over_block_sum(own);
   if (threadIdx.x == 0) parts[blockIdx.x] = own;
 }
 
+// One block.
 __global__ void add_parts(const double* parts, double* sum) {
-  double all = 0;
-  for (int i = 0; i < ANELLO_SQUARE_PARTS; i++) all += parts[i];
-  *sum += all;
+  double own = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < ANELLO_SQUARE_PARTS; i += kThreads) own += parts[i];
+  own = over_block_sum(own);
+  if (threadIdx.x == 0) *sum += own;
 }
 
 __device__ void momentum(float& parameter, float gradient, float& velocity, float rate, float keep) {
@@ -224,38 +252,28 @@ __global__ void step_with_adam(float* parameters, const float* gradient, float* 
       [&](std::size_t i) { adam(parameters[i], gradient[i], mean[i], square[i]); });
 }
 
-int create(void** context) {
-  return status_of(cublasCreate(reinterpret_cast<cublasHandle_t*>(context)));
-}
-int destroy(void* context) {
-  return status_of(cublasDestroy(static_cast<cublasHandle_t>(context)));
-}
-
-// cuBLAS is column-major: it reads a row-major matrix as its transpose, and product^T = b^T a^T.
 int multiply(void* context, const float* a, int a_transposed, const float* b, int b_transposed, float* product,
              std::size_t rows, std::size_t inner, std::size_t columns, cudaStream_t stream) {
   if (rows * columns == 0) return 0;
   if (inner == 0)
     return static_cast<int>(cudaMemsetAsync(product, 0, rows * columns * sizeof(float), stream));
-  auto* const handle = static_cast<cublasHandle_t>(context);
-  if (const int status = status_of(cublasSetStream(handle, stream))) return status;
-  const float one = 1, zero = 0;
-  const auto order = [](int transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
-  return status_of(cublasSgemm(handle, order(b_transposed), order(a_transposed), int(columns), int(rows), int(inner),
-                               &one, b, int(b_transposed ? inner : columns), a, int(a_transposed ? rows : inner), &zero,
-                               product, int(columns)));
+  return blas_multiply(context, a, a_transposed, b, b_transposed, product, rows, inner, columns, stream);
 }
 
 int add_to_rows(const float* row, float* to, std::size_t rows, std::size_t columns, cudaStream_t stream) {
   if (rows * columns == 0) return 0;
-  add_row<<<blocks_for(rows * columns), kThreads, 0, stream>>>(row, to, rows * columns, columns);
+  if (columns % 4 == 0 && aligned(row, to))
+    add_row<<<blocks_for(rows * columns / 4), kThreads, 0, stream>>>(
+        reinterpret_cast<const float4*>(row), reinterpret_cast<float4*>(to), rows * columns / 4, columns / 4);
+  else
+    add_row<<<blocks_for(rows * columns), kThreads, 0, stream>>>(row, to, rows * columns, columns);
   return launched();
 }
 
 int sum_rows(const float* from, float* row, std::size_t rows, std::size_t columns, cudaStream_t stream) {
   if (columns == 0) return 0;
-  const int blocks = static_cast<int>((columns + kWarp - 1) / kWarp);
-  sum_columns<<<blocks, kThreads, 0, stream>>>(from, row, rows, columns);
+  const int blocks = static_cast<int>((columns + kColumns - 1) / kColumns);
+  sum_columns<<<blocks, kRowThreads, 0, stream>>>(from, row, rows, columns);
   return launched();
 }
 
@@ -285,7 +303,7 @@ int square_sum(const float* values, double* sum, std::size_t count, cudaStream_t
   if (count == 0) return 0;
   square_parts<<<ANELLO_SQUARE_PARTS, kThreads, 0, stream>>>(values, sum + 1, count, aligned(values));
   if (const int status = launched()) return status;
-  add_parts<<<1, 1, 0, stream>>>(sum + 1, sum);
+  add_parts<<<1, kThreads, 0, stream>>>(sum + 1, sum);
   return launched();
 }
 
@@ -312,8 +330,8 @@ const AnelloKernelTable* anello_kernel_table() {
   static const AnelloKernelTable table = {ANELLO_KERNEL_TABLE_VERSION,
                                           describe,
                                           anello_cast,
-                                          create,
-                                          destroy,
+                                          blas_create,
+                                          blas_destroy,
                                           multiply,
                                           add_to_rows,
                                           sum_rows,

@@ -1,9 +1,11 @@
 #include "gpu/plugin_loader.hpp"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
 
+#include "gpu/kernels/kernel_table.h"
 #include "tests/support/scratch.hpp"
 
 namespace anello::gpu {
@@ -57,6 +59,20 @@ TEST(DevicePlugin, TheRealPluginLoads) {
     EXPECT_GT(library.info(DeviceId{0}).memory_bytes, 0u);
   else
     EXPECT_THAT(why_not({ANELLO_REAL_PLUGIN}), HasSubstr("no GPU can be used"));
+}
+#endif
+
+#ifdef ANELLO_REAL_KERNELS
+// cuBLAS maps 600 MB, and is not where PyTorch's users look for libraries: who only casts must do without.
+TEST(KernelPlugin, LoadsWithoutCublas) {
+  void* const plugin = dlopen(ANELLO_REAL_KERNELS, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_TRUE(plugin) << dlerror();
+  const auto table_of = reinterpret_cast<const AnelloKernelTable* (*)()>(dlsym(plugin, "anello_kernel_table"));
+  ASSERT_TRUE(table_of);
+  EXPECT_EQ(table_of()->version, std::uint32_t(ANELLO_KERNEL_TABLE_VERSION));
+  EXPECT_EQ(table_of()->cast(nullptr, 0, int(DType::f32), int(DType::f16), 1, nullptr), 0);
+  EXPECT_FALSE(dlopen("libcublas.so.13", RTLD_NOW | RTLD_NOLOAD));
+  EXPECT_FALSE(dlopen("libcublas.so.12", RTLD_NOW | RTLD_NOLOAD));
 }
 #endif
 

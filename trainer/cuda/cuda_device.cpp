@@ -46,20 +46,23 @@ class CudaGradients : public GradientSum {
 
 class CudaDevice : public Device {
  public:
-  CudaDevice(World& world, const gpu::DevicePlugin& library, const AnelloKernelTable& kernels)
-      : group_(world), backend_({&library.table(), gpu::DeviceId(group_.device())}, kernels) {}
+  CudaDevice(World& world, const gpu::DevicePlugin& library, const AnelloKernelTable& kernels) : group_(world) {
+    gpu::all_or_none(world, [&] {  // a rank may have no cuBLAS
+      backend_.emplace(gpu::Device{&library.table(), gpu::DeviceId(group_.device())}, kernels);
+    });
+  }
 
-  Backend& backend() override { return backend_; }
+  Backend& backend() override { return *backend_; }
   void broadcast(std::span<const Tensor> list, int root, const Options& options) override {
-    group_.broadcast(list, root, backend_.stream(), options);
+    group_.broadcast(list, root, backend_->stream(), options);
   }
   std::unique_ptr<GradientSum> sum(std::span<const Gradient> gradients, const GradientOptions& options) override {
-    return std::make_unique<CudaGradients>(group_, backend_, gradients, options);
+    return std::make_unique<CudaGradients>(group_, *backend_, gradients, options);
   }
 
  private:
   GpuGroup group_;
-  CudaBackend backend_;
+  std::optional<CudaBackend> backend_;
 };
 
 }  // namespace

@@ -1,0 +1,84 @@
+#include "gpu/kernels/blas.hpp"
+
+#include <cublas_v2.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+
+namespace {
+
+constexpr int kFirstStatus = 10000;  // behind CUDA's own; then cuBLAS's
+constexpr int kNotLoaded = 20000;
+
+struct Functions {
+  decltype(&::cublasCreate_v2) create = nullptr;
+  decltype(&::cublasDestroy_v2) destroy = nullptr;
+  decltype(&::cublasSetStream_v2) set_stream = nullptr;
+  decltype(&::cublasSgemm_v2) sgemm = nullptr;
+  decltype(&::cublasGetStatusString) describe = nullptr;
+  char why_not[512] = "";
+
+  Functions();
+};
+
+#define ANELLO_TEXT(value) #value
+#define ANELLO_TEXT_OF(macro) ANELLO_TEXT(macro)
+constexpr const char* kFile = "libcublas.so." ANELLO_TEXT_OF(CUBLAS_VER_MAJOR);
+
+Functions::Functions() {
+  void* const library = dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
+  const auto find = [&](auto& function, const char* name) {
+    function = library ? reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name)) : nullptr;
+    return function != nullptr;
+  };
+  const bool all = find(create, "cublasCreate_v2") && find(destroy, "cublasDestroy_v2") &&
+                   find(set_stream, "cublasSetStream_v2") && find(sgemm, "cublasSgemm_v2") &&
+                   find(describe, "cublasGetStatusString");
+  if (all) return;
+  std::snprintf(why_not, sizeof why_not,
+                "%s; install cuBLAS (with CUDA, or with PyTorch), or set LD_LIBRARY_PATH to where it is", dlerror());
+}
+
+const Functions& cublas() {
+  static const Functions loaded;
+  return loaded;
+}
+
+int status_of(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_SUCCESS ? 0 : kFirstStatus + static_cast<int>(status);
+}
+
+}  // namespace
+
+bool is_of_blas(int status) {
+  return status >= kFirstStatus;
+}
+
+const char* blas_describe(int status) {
+  if (status == kNotLoaded) return cublas().why_not;
+  return cublas().describe(static_cast<cublasStatus_t>(status - kFirstStatus));
+}
+
+int blas_create(void** context) {
+  if (*cublas().why_not) return kNotLoaded;
+  return status_of(cublas().create(reinterpret_cast<cublasHandle_t*>(context)));
+}
+
+int blas_destroy(void* context) {
+  return status_of(cublas().destroy(static_cast<cublasHandle_t>(context)));
+}
+
+// cuBLAS is column-major: it reads a row-major matrix as its transpose, and product^T = b^T a^T. Its sizes are ints.
+int blas_multiply(void* context, const float* a, int a_transposed, const float* b, int b_transposed, float* product,
+                  std::size_t rows, std::size_t inner, std::size_t columns, CUstream_st* stream) {
+  if (std::max({rows, inner, columns}) > INT_MAX) return status_of(CUBLAS_STATUS_INVALID_VALUE);
+  auto* const handle = static_cast<cublasHandle_t>(context);
+  if (const int status = status_of(cublas().set_stream(handle, stream))) return status;
+  const float one = 1, zero = 0;
+  const auto order = [](int transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  return status_of(cublas().sgemm(handle, order(b_transposed), order(a_transposed), int(columns), int(rows), int(inner),
+                                  &one, b, int(b_transposed ? inner : columns), a, int(a_transposed ? rows : inner),
+                                  &zero, product, int(columns)));
+}

@@ -1,0 +1,13 @@
+// cuBLAS, which is loaded when the first context is made: casts need neither it nor the 600 MB that it maps.
+#pragma once
+#include <cstddef>
+
+struct CUstream_st;
+
+// As in the table. blas_describe(): of a status that is not CUDA's.
+int blas_create(void** context);
+int blas_destroy(void* context);
+int blas_multiply(void* context, const float* a, int a_transposed, const float* b, int b_transposed, float* product,
+                  std::size_t rows, std::size_t inner, std::size_t columns, CUstream_st* stream);
+bool is_of_blas(int status);
+const char* blas_describe(int status);
