@@ -15,16 +15,9 @@ namespace {
 constexpr int kEagerLooks = 200;
 constexpr std::chrono::microseconds kPollNap{20};
 
-template <class Owned, class Handle>
-Owned make(const Device& device, int (*create)(Handle*), std::string_view call) {
-  const DeviceGuard guard(device);
-  Handle handle = nullptr;
-  check(device, create(&handle), call);
-  return {device, handle};
-}
-
 template <class Owned>
 Owned make(const Device& device, int (*create)(void**, std::size_t), std::size_t bytes, std::string_view what) {
+  if (bytes == 0) return {};
   const DeviceGuard guard(device);
   void* handle = nullptr;
   check(device, create(&handle, bytes), text("making room for ", bytes, " bytes of ", what));
@@ -49,11 +42,17 @@ DeviceGuard::~DeviceGuard() {
   if (before_ != int(device_.id)) device_.table->return_to_device(before_);
 }
 
-Stream make_stream(const Device& device) {
-  return make<Stream>(device, device.table->stream_create, "making a stream");
+Stream make_stream(const Device& device, Priority priority) {
+  const DeviceGuard guard(device);
+  GpuStream stream = nullptr;
+  check(device, device.table->stream_create(&stream, priority == Priority::urgent ? 1 : 0), "making a stream");
+  return {device, stream};
 }
 Event make_event(const Device& device) {
-  return make<Event>(device, device.table->event_create, "making an event");
+  const DeviceGuard guard(device);
+  void* event = nullptr;
+  check(device, device.table->event_create(&event), "making an event");
+  return {device, event};
 }
 DeviceMemory make_memory(const Device& device, std::size_t bytes) {
   return make<DeviceMemory>(device, device.table->memory_create, bytes, "its memory");
@@ -69,10 +68,10 @@ void follow(const Device& device, GpuStream stream, const Event& event) {
   check(device, device.table->stream_wait(stream, event.get()), "waiting for an event", stream);
 }
 void copy(const Device& device, void* to, const void* from, std::size_t bytes, GpuStream stream) {
-  check(device, device.table->copy(to, from, bytes, stream), "copying", stream);
+  if (bytes > 0) check(device, device.table->copy(to, from, bytes, stream), "copying", stream);
 }
 void zero(const Device& device, void* memory, std::size_t bytes, GpuStream stream) {
-  check(device, device.table->zero(memory, bytes, stream), "setting to zero", stream);
+  if (bytes > 0) check(device, device.table->zero(memory, bytes, stream), "setting to zero", stream);
 }
 void order(const Device& device, const Event& event, GpuStream earlier, GpuStream later) {
   record(device, event, earlier);

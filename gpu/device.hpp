@@ -65,15 +65,18 @@ using Event = Owner<void*, &AnelloGpuTable::event_destroy>;
 using DeviceMemory = Owner<void*, &AnelloGpuTable::memory_destroy>;
 using PinnedMemory = Owner<void*, &AnelloGpuTable::pinned_destroy>;  // host memory that the device copies by itself
 
-// Throw Error{device}.
-Stream make_stream(const Device& device);
+// What is queued on an urgent stream begins before what waits on the others.
+enum class Priority { normal, urgent };
+
+// Throw Error{device}. Memory of no bytes is an owner of nothing.
+Stream make_stream(const Device& device, Priority priority = Priority::normal);
 Event make_event(const Device& device);
 DeviceMemory make_memory(const Device& device, std::size_t bytes);
 PinnedMemory make_pinned(const Device& device, std::size_t bytes);
 
 // These queue work on a stream, do not block, and throw Error{device}. record(): the event is done when everything
 // queued on the stream so far is done. follow(): work queued on the stream later waits for the event. copy() takes any
-// two memories.
+// two memories. No bytes: nothing is queued.
 void record(const Device& device, const Event& event, GpuStream stream);
 void follow(const Device& device, GpuStream stream, const Event& event);
 void copy(const Device& device, void* to, const void* from, std::size_t bytes, GpuStream stream);

@@ -58,7 +58,7 @@ class GpuGradients::Impl {
   gpu::Device device_;
   gradients::BucketSchedule schedule_;
   GpuStream stream_;    // of the backward pass
-  gpu::Stream travel_;  // of the buckets
+  gpu::Stream travel_;  // of the buckets; urgent: casts and NCCL need not wait for the backward pass's kernels
   gpu::Event order_;
   Op op_;
   std::optional<DType> wire_;
@@ -99,7 +99,7 @@ GpuGradients::Impl::Impl(GpuGroupAccess::Impl& gpus, std::span<const Gradient> g
       device_(gpus.device()),
       schedule_(make_schedule(same_ranks_, gradients, options)),
       stream_(stream),
-      travel_(gpu::make_stream(device_)),
+      travel_(gpu::make_stream(device_, gpu::Priority::urgent)),
       order_(gpu::make_event(device_)),
       op_(options.combine == GradientOptions::Combine::sum ? Op::sum : Op::average),
       wire_(options.wire),

@@ -1,7 +1,8 @@
 /* What the engine needs of GPUs: a table of C functions, filled by the plugin libanello_gpu.so or by a test's fake. The
    engine does deadlines, staging and errors. Every function except describe() and nccl() returns 0 or a status, which
    describe() puts in words; none throws. Any thread. Streams, events and memory are made on the calling thread's
-   current device. Functions with a stream queue their work and return. */
+   current device, and have at least one byte. A device's memory begins at a multiple of 64 KiB and shares no such block
+   with the host's. Functions with a stream queue their work and return. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +13,7 @@
 extern "C" {
 #endif
 
-#define ANELLO_GPU_TABLE_VERSION 3
+#define ANELLO_GPU_TABLE_VERSION 4
 #define ANELLO_GPU_NOT_READY (-1) /* returned by event_query only */
 
 typedef struct AnelloGpuInfo {
@@ -44,7 +45,8 @@ typedef struct AnelloGpuTable {
 
   int (*zero)(void* memory, size_t bytes, struct CUstream_st* stream);
 
-  int (*stream_create)(struct CUstream_st** stream); /* independent of the default stream */
+  /* Independent of the default stream; what waits on an urgent one begins first. */
+  int (*stream_create)(struct CUstream_st** stream, int urgent);
   int (*stream_destroy)(struct CUstream_st* stream);
   int (*stream_wait)(struct CUstream_st* stream, void* event);
   int (*is_capturing)(struct CUstream_st* stream, int* capturing); /* 1: its work goes into a graph, and does not run */

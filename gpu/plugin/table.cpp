@@ -95,7 +95,12 @@ const AnelloGpuTable* anello_gpu_table() {
       .zero = [](void* memory, std::size_t bytes,
                  cudaStream_t stream) { return taken(cudaMemsetAsync(memory, 0, bytes, stream)); },
       .stream_create =
-          [](cudaStream_t* stream) { return taken(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking)); },
+          [](cudaStream_t* stream, int urgent) {
+            int last = 0, first = 0;
+            const cudaError_t status = cudaDeviceGetStreamPriorityRange(&last, &first);
+            if (status != cudaSuccess) return taken(status);
+            return taken(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, urgent ? first : last));
+          },
       .stream_destroy = [](cudaStream_t stream) { return taken(cudaStreamDestroy(stream)); },
       .stream_wait = [](cudaStream_t stream,
                         void* event) { return taken(cudaStreamWaitEvent(stream, event_of(event), 0)); },

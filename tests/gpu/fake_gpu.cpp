@@ -2,37 +2,33 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
-#include <thread>
 #include <vector>
 
 #include "tests/gpu/fake_nccl.hpp"
+#include "tests/gpu/fake_stream.hpp"
 #include "tests/gpu/injected_failure.hpp"
-#include "tests/support/random.hpp"
 
 namespace anello::gpu::fake {
 namespace {
 
-constexpr int kDevices = 4, kNoSuchDevice = 101, kOtherDevice = 400, kBroken = 700, kCaptured = 905;
+constexpr int kDevices = 4, kInvalid = 1, kNoSuchDevice = 101, kOtherDevice = 400, kBroken = 700, kCaptured = 905;
+constexpr std::size_t kBlock = 64 << 10;  // of device memory
 
-std::mutex mutex;  // guards the variables below
-std::condition_variable changed;
 std::map<const std::byte*, std::pair<std::size_t, int>> memories;  // of devices: bytes, device
 std::set<std::byte*> pinned;
 std::set<int> contexts;  // devices that have one
-Random delays(1);
 bool hanging = false, corrupted = false;
-int busy = 0;  // functions that are queued or running
 std::atomic<int> living{0};
+std::function<void(const void*)> before_each_copy;
 
-thread_local int current = 0, pretended = -1, instance = 0;
+thread_local int pretended = -1, instance = 0;
 thread_local InjectedFailure injected;
 
 // Every call that works on the current device makes a context of it, as CUDA's runtime does.
@@ -43,48 +39,6 @@ int status_of(const char* call) {
   }
   return injected.comes(call) ? kBroken : 0;
 }
-
-struct FakeStream {
-  std::deque<std::function<void()>> queued;
-  bool running = false, closed = false, capturing = false;
-  std::vector<std::function<void()>> captured;
-  int device = current;
-  std::thread worker{[this] { work(); }};
-
-  void work() {
-    std::unique_lock lock(mutex);
-    for (;;) {
-      changed.wait(lock, [&] { return !queued.empty() || closed; });
-      if (queued.empty()) return;
-      const auto kernel = std::move(queued.front());
-      queued.pop_front();
-      running = true;
-      const std::chrono::microseconds delay(delays.below(200));
-      lock.unlock();
-      std::this_thread::sleep_for(delay);
-      kernel();
-      lock.lock();
-      running = false;
-      busy--;
-      changed.notify_all();
-    }
-  }
-  ~FakeStream() {
-    {
-      const std::lock_guard lock(mutex);
-      closed = true;
-    }
-    changed.notify_all();
-    worker.join();
-  }
-};
-
-struct FakeEvent {
-  std::uint64_t recorded = 0, done = 0;
-  int device = current;
-  bool captured = false;  // recorded into a graph: it can be neither asked nor waited for outside
-};
-using EventOf = std::shared_ptr<FakeEvent>;
 
 // A null stream is the default one of the current device.
 FakeStream& stream_of(GpuStream stream) {
@@ -125,6 +79,7 @@ int destroy(void* handle) {
 const char* describe(int status) {
   if (status == kOtherDevice) return "invalid resource handle: of another device";
   if (status == kCaptured) return "not permitted while a stream is captured";
+  if (status == kInvalid) return "invalid argument";
   return status == kNoSuchDevice ? "no such device" : "the fake is broken";
 }
 
@@ -177,9 +132,19 @@ int return_to_device(int device) {
   return set_device(device);
 }
 
+int stream_create(GpuStream* stream, int urgent) {
+  const int status = create<FakeStream>("stream_create", reinterpret_cast<void**>(stream));
+  if (status != 0 || urgent == 0) return status;
+  reinterpret_cast<FakeStream*>(*stream)->urgent = true;
+  urgent_streams++;
+  return 0;
+}
+
+// In blocks that hold no other memory, as a device's.
 int memory_create(void** memory, std::size_t bytes) {
   if (const int status = status_of("memory_create")) return status;
-  *memory = new std::byte[bytes];
+  if (bytes == 0) return kInvalid;
+  *memory = std::aligned_alloc(kBlock, (bytes + kBlock - 1) / kBlock * kBlock);
   living++;
   const std::lock_guard lock(mutex);
   memories[static_cast<std::byte*>(*memory)] = {bytes, current};
@@ -192,14 +157,15 @@ int memory_destroy(void* memory) {
     memories.erase(static_cast<std::byte*>(memory));
     pinned.erase(static_cast<std::byte*>(memory));
   }
-  delete[] static_cast<std::byte*>(memory);
+  std::free(memory);
   living--;
   return 0;
 }
 
 int pinned_create(void** memory, std::size_t bytes) {
   if (const int status = status_of("pinned_create")) return status;
-  *memory = new std::byte[bytes];
+  if (bytes == 0) return kInvalid;
+  *memory = std::malloc(bytes);
   living++;
   const std::lock_guard lock(mutex);
   pinned.insert(static_cast<std::byte*>(*memory));
@@ -208,14 +174,22 @@ int pinned_create(void** memory, std::size_t bytes) {
 
 int copy(void* to, const void* from, std::size_t bytes, GpuStream stream) {
   if (const int status = status_of("copy")) return status;
+  if (bytes == 0) return kInvalid;
+  std::function<void(const void*)> before;
+  {
+    const std::lock_guard lock(mutex);
+    before = before_each_copy;
+  }
   push(stream, [=] {
-    if (bytes > 0) std::memcpy(to, from, bytes);
+    if (before) before(to);
+    std::memcpy(to, from, bytes);
   });
   return 0;
 }
 
 int zero(void* memory, std::size_t bytes, GpuStream stream) {
   if (const int status = status_of("zero")) return status;
+  if (bytes == 0) return kInvalid;
   if (!may_launch(stream)) return kOtherDevice;
   push(stream, [=] { std::memset(memory, 0, bytes); });
   return 0;
@@ -282,8 +256,7 @@ const AnelloGpuTable& table() {
       .pinned_destroy = memory_destroy,
       .copy = copy,
       .zero = zero,
-      .stream_create =
-          [](GpuStream* stream) { return create<FakeStream>("stream_create", reinterpret_cast<void**>(stream)); },
+      .stream_create = stream_create,
       .stream_destroy = [](GpuStream stream) { return destroy<FakeStream>(stream); },
       .stream_wait = stream_wait,
       .is_capturing =
@@ -364,12 +337,20 @@ void pretend_instance(int number) {
 int alive() {
   return living;
 }
+int urgent() {
+  return urgent_streams;
+}
+
+void before_copies(std::function<void(const void* to)> call) {
+  const std::lock_guard lock(mutex);
+  before_each_copy = std::move(call);
+}
 
 int reclaim() {
   const std::lock_guard lock(mutex);
   const int count = int(pinned.size() + memories.size());
-  for (std::byte* memory : pinned) delete[] memory;
-  for (const auto& [memory, about] : memories) delete[] memory;
+  for (std::byte* memory : pinned) std::free(memory);
+  for (const auto& [memory, about] : memories) std::free(const_cast<std::byte*>(memory));
   pinned.clear();
   memories.clear();
   living -= count;

@@ -1,8 +1,8 @@
 // A GPU made of threads: each stream is a worker thread with random delays from a seed, so that work that is not
 // ordered does race. As CUDA does, it refuses events and kernels on a stream of another device, and makes a context of
-// the current device in every call that needs one. "Device" memory is host memory that the fake has registered. There
-// is one fake in the process, as the table has no context. It counts the objects that are alive, and fails or hangs on
-// command.
+// the current device in every call that needs one, and takes no calls about no bytes. "Device" memory is host memory
+// that the fake has registered, in blocks of its own. There is one fake in the process, as the table has no context. It
+// counts the objects that are alive, and fails or hangs on command.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -32,7 +32,11 @@ void replay(GpuStream stream);
 void finish(GpuStream stream);  // blocks until everything queued on the stream has run
 void wait_for_all();            // blocks until everything queued on any stream has run
 
+// From now on calls this before each copy, on its stream's thread; null: nothing.
+void before_copies(std::function<void(const void* to)> call);
+
 int alive();    // streams, events and memories
+int urgent();   // urgent streams
 int reclaim();  // frees the memory that was leaked; returns the number of blocks
 
 // For this thread, memory that is not registered counts as memory of that device; -1: as host memory.

@@ -72,6 +72,19 @@ TEST_P(GpuGradientsBy, AverageWhatIsStillBeingMade) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
+// Behind a device full of the backward pass's kernels, casts and NCCL's kernels would wait for all that is queued.
+TEST_P(GpuGradientsBy, TravelOnAnUrgentStream) {
+  EXPECT_EQ(fake::urgent(), 0);
+  run_world(2, [](World& world) {
+    GpuGroup gpus = gpus_of(world, GetParam());
+    std::vector<float> values(100);
+    const GpuGradients gradients(gpus, {{"values", values}}, nullptr);
+    world.barrier();
+    EXPECT_EQ(fake::urgent(), 2);
+    world.barrier();
+  });
+}
+
 TEST_P(GpuGradientsBy, TakeTheSizeOfBucketsFromTheSetting) {
   Settings settings = Settings::from_environment();
   settings.bucket_bytes = 256 << 10;

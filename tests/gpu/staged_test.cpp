@@ -183,3 +183,6 @@ TEST(Owners, ThatCannotBeMadeSayWhy) {
 
 }  // namespace
 }  // namespace anello::gpu
+    EXPECT_FALSE(make_memory(fake::device(), 0)) << "no call takes no bytes";
+    copy(fake::device(), nullptr, nullptr, 0, one.get());
+    zero(fake::device(), nullptr, 0, one.get());

@@ -1,0 +1,66 @@
+// A stream of the fake GPU, which is a thread, and an event on it. For fake_gpu.cpp only.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "tests/support/random.hpp"
+
+namespace anello::gpu::fake {
+
+inline std::mutex mutex;  // guards all variables of the fake that are not a thread's own
+inline std::condition_variable changed;
+inline Random delays(1);
+inline int busy = 0;  // functions that are queued or running
+inline std::atomic<int> urgent_streams{0};
+inline thread_local int current = 0;  // device
+
+struct FakeStream {
+  std::deque<std::function<void()>> queued;
+  bool running = false, closed = false, capturing = false, urgent = false;
+  std::vector<std::function<void()>> captured;
+  int device = current;
+  std::thread worker{[this] { work(); }};
+
+  void work() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [&] { return !queued.empty() || closed; });
+      if (queued.empty()) return;
+      const auto kernel = std::move(queued.front());
+      queued.pop_front();
+      running = true;
+      const std::chrono::microseconds delay(delays.below(200));
+      lock.unlock();
+      std::this_thread::sleep_for(delay);
+      kernel();
+      lock.lock();
+      running = false;
+      busy--;
+      changed.notify_all();
+    }
+  }
+  ~FakeStream() {
+    {
+      const std::lock_guard lock(mutex);
+      closed = true;
+    }
+    changed.notify_all();
+    worker.join();
+    urgent_streams -= urgent ? 1 : 0;
+  }
+};
+
+struct FakeEvent {
+  std::uint64_t recorded = 0, done = 0;
+  int device = current;
+  bool captured = false;  // recorded into a graph: it can be neither asked nor waited for outside
+};
+using EventOf = std::shared_ptr<FakeEvent>;
+
+}  // namespace anello::gpu::fake
