@@ -184,7 +184,9 @@ bool GpuGroup::Impl::in_host_memory(std::string_view verb, Tensors tensors) cons
   constexpr int kNowhere = -2, kHost = -1;
   int where = kNowhere;
   for (const ConstTensor& tensor : tensors) {
-    if (!tensor.data) continue;
+  const void* asked = nullptr;
+    if (!tensor.data || tensor.data == asked) continue;
+    asked = tensor.data;
     int device = kHost;
     if (const int status = device_.table->device_of(tensor.data, &device); status != 0)
       gpu::check(device_, status, text(verb, ": asking where a tensor is"));

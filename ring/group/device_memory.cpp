@@ -1,6 +1,8 @@
 #include "ring/group/device_memory.hpp"
 
+#include <array>
 #include <atomic>
+#include <cstdint>
 
 #include "ring/base/text.hpp"
 #include "ring/group/checks.hpp"
@@ -10,16 +12,36 @@ namespace {
 
 std::atomic<DeviceOf> known{nullptr};
 
+// Blocks of addresses in which host memory has been found. A device's memory begins at a multiple of this size, so a
+// block has one kind of memory. Should a device get a block that the host gave back, its memory is not kept out any
+// more.
+class HostBlocks {
+ public:
+  bool contains(const void* memory) const { return place_of(memory).load(std::memory_order_relaxed) == block(memory); }
+  void add(const void* memory) { place_of(memory).store(block(memory), std::memory_order_relaxed); }
+  void forget() {
+    for (auto& place : places_) place.store(0, std::memory_order_relaxed);
+  }
+
+ private:
+  static std::uintptr_t block(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory) >> 16; }
+  std::atomic<std::uintptr_t>& place_of(const void* memory) const { return places_[block(memory) % places_.size()]; }
+  mutable std::array<std::atomic<std::uintptr_t>, 4096> places_{};
+};
+HostBlocks host_blocks;
+
 void require(const Operation& operation, DeviceOf device_of, const void* memory) {
-  if (!memory) return;
+  if (!memory || host_blocks.contains(memory)) return;
   if (const int device = device_of(memory); device >= 0)
     refuse(name(operation.kind),
            text("a tensor is in the memory of GPU ", device, "; a Group takes host memory, a GpuGroup takes both"));
+  host_blocks.add(memory);
 }
 
 }  // namespace
 
 void tell_devices_by(DeviceOf device_of) {
+  host_blocks.forget();
   known.store(device_of, std::memory_order_release);
 }
 

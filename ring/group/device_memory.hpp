@@ -1,5 +1,6 @@
 // Keeps tensors in GPU memory out of calls that read host memory, where they would be a segmentation fault. Knows no
-// GPU: a room above tells which memory is a device's. Any thread.
+// GPU: a room above tells which memory is a device's, and is asked once for each 64 KiB of host memory in use. Any
+// thread.
 #pragma once
 #include "ring/group/operation.hpp"
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
+#include <atomic>
 #include <thread>
 
 #include "ring/group/device_memory.hpp"
@@ -53,6 +54,37 @@ TEST(TensorPlaces, KeepsItsMemoryOutOfAGroupsCalls) {
     EXPECT_EQ(host, std::vector<float>(100, 2));
   });
   group::tell_devices_by(nullptr);
+}
+
+// CUDA takes longer to answer than a small collective takes to begin.
+TEST(TensorPlaces, OfTheHostAreAskedForOnce) {
+  static std::atomic<int> asked = 0;
+  group::tell_devices_by([](const void*) { return asked++, -1; });
+  run_world(1, [&](World& world) {
+    std::vector<float> first(100, 1), second(100, 1);
+    for (int i = 0; i < 50; i++) {
+      world.allreduce(first);
+      world.allreduce(std::vector<Tensor>{first, second});
+    }
+  });
+  group::tell_devices_by(nullptr);
+  EXPECT_LE(asked, 2) << "blocks of host memory";
+}
+
+TEST(TensorPlaces, InPlaceIsAskedForOnce) {
+  static std::atomic<int> asked = 0;
+  static const AnelloGpuTable counting = [] {
+    AnelloGpuTable table = fake::table();
+    table.device_of = [](const void* memory, int* device) { return asked++, fake::table().device_of(memory, device); };
+    return table;
+  }();
+  run_world(1, [](World& world) {
+    GpuGroup gpus = gpus_of(world, {}, [] { return GpuGroupAccess::Impl::Tables{&counting}; });
+    std::vector<float> values(100, 1);
+    const int before = asked;
+    gpus.allreduce(values, nullptr);
+    EXPECT_EQ(asked - before, 1);
+  });
 }
 
 TEST(TensorPlaces, RefusesTensorsInOtherPlaces) {
