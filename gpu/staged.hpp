@@ -1,7 +1,7 @@
 // The backend for ranks that share a GPU, or have no NCCL: tensors go through pinned host memory and the group's
-// collectives. allreduce, reduce and broadcast cut them into segments; at the same time one segment is copied from the
-// device, one travels between the ranks and one is copied back, so that a call takes about as long as the slowest of
-// the three.
+// collectives. allreduce, reduce and broadcast cut them into segments, into which a list of tensors is packed; at the
+// same time one segment is copied from the device, one travels between the ranks and one is copied back, so that a call
+// takes about as long as the slowest of the three.
 //
 // Calls block until the result's last copy is queued. One thread at a time. A failure on the device aborts the world,
 // since the other ranks wait for this one.
@@ -54,22 +54,25 @@ class Staged : public Collectives {
     Event downloaded, uploaded;
     Work work;
   };
-  // A tensor that goes in segments, and how the collective of one segment is started.
+  // Tensors that go in segments, as if they lay one behind the other, and how the collective of one segment is started.
   struct Segmented {
-    const void* from;  // null if this rank gives nothing
-    void* to;          // null if it receives nothing
-    std::size_t count;
+    std::span<const ConstTensor> from;  // empty if this rank gives nothing
+    std::span<const Tensor> to;         // empty if it receives nothing
+    std::size_t count;                  // elements of all tensors
     DType dtype;
     std::function<Work(Tensor segment)> start;
   };
   static constexpr std::size_t kSlots = 3;  // one each for download, collective and upload
 
-  static std::uint64_t token_of(std::uint64_t token, std::size_t count);
-  void run_in_segments(const Segmented& tensor, GpuStream stream);
+  void allreduce(std::span<const ConstTensor> from, std::span<const Tensor> to, GpuStream stream, Op op,
+                 const ReduceOptions& options);
+  void run_in_segments(const Segmented& tensors, GpuStream stream);
   void run_whole(ConstTensor input, Tensor output, GpuStream stream,
                  const std::function<void(ConstTensor, Tensor)>& call);
-  void download(Slot& slot, const void* from, std::size_t bytes);
-  void upload(Slot& slot, void* to, std::size_t bytes);
+  template <class List>
+  void download(Slot& slot, List& from, std::size_t bytes);
+  template <class List>
+  void upload(Slot& slot, List& to, std::size_t bytes);
   void begin(GpuStream stream);
   void end(GpuStream stream);
   template <class Body>
@@ -83,6 +86,7 @@ class Staged : public Collectives {
   Event order_;
   std::array<Slot, kSlots> slots_;
   PinnedMemory input_, output_;  // of collectives that are not cut into segments
+  Event output_free_;            // it has been copied to the device
   std::size_t input_bytes_ = 0, output_bytes_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
+#include <atomic>
 #include <memory>
 #include <thread>
 
@@ -77,6 +78,71 @@ TEST(Staged, CountsThatDifferByWholeSegmentsAreAMismatch) {
     ASSERT_TRUE(each.error);
     EXPECT_EQ(each.error->code(), ErrorCode::mismatch) << each.error->what();
   }
+}
+
+// A bucket has many small gradients: a collective for each would take most of its time.
+TEST(Staged, AListIsPackedIntoSegments) {
+  run_world(2, [&](World& world) {
+    const auto on_gpu = staged(world, {4096, milliseconds(0)});
+    const Stream stream = make_stream(fake::device(world.rank()));
+    std::vector<std::vector<int>> values, received;
+    for (int i = 0; i < 100; i++) values.emplace_back(std::size_t(i % 7), i);
+    received.assign(values.begin(), values.end());
+    const std::uint64_t before = world.counters().operations;
+    on_gpu->allreduce(std::vector<Tensor>(values.begin(), values.end()), stream.get(), Op::sum, {});
+    EXPECT_EQ(world.counters().operations - before, 1u);
+    if (world.rank() == 1)
+      for (auto& each : received) each.assign(each.size(), 0);
+    on_gpu->broadcast(std::vector<Tensor>(received.begin(), received.end()), 0, stream.get(), {});
+    EXPECT_EQ(world.counters().operations - before, 2u);
+    fake::finish(stream.get());
+    for (int i = 0; i < 100; i++) {
+      EXPECT_EQ(values[std::size_t(i)], std::vector<int>(std::size_t(i % 7), 2 * i));
+      EXPECT_EQ(received[std::size_t(i)], std::vector<int>(std::size_t(i % 7), i));
+    }
+  });
+}
+
+TEST(Staged, ListsThatAreCutInOtherPlacesAreAMismatch) {
+  for (const Told& each : told_on_all_ranks(2, [&](World& world) {
+         const auto on_gpu = staged(world);
+         std::vector<int> one(world.rank() == 0 ? 3 : 5, 1), two(world.rank() == 0 ? 5 : 3, 1);
+         on_gpu->allreduce(std::vector<Tensor>{one, two}, nullptr, Op::sum, {});
+       })) {
+    ASSERT_TRUE(each.error);
+    EXPECT_EQ(each.error->code(), ErrorCode::mismatch) << each.error->what();
+  }
+}
+
+// The pinned memory is used again by the next call, which waits for the copy if it must.
+TEST(Staged, TheHostDoesNotWaitForTheCopyOfTheResult) {
+  run_world(2, [&](World& world) {
+    const auto on_gpu = staged(world);
+    const Stream stream = make_stream(fake::device(world.rank()));
+    std::vector<int> values(100, world.rank()), all(200), more(200);
+    std::atomic<bool> returned = false, returned_first = false;
+    on_gpu->allgather(values, all, stream.get(), {});  // makes its memory
+    fake::finish(stream.get());
+    world.barrier();
+    if (world.rank() == 0)
+      fake::before_copies([&, to = static_cast<const void*>(all.data())](const void* copied_to) {
+        if (copied_to != to) return;
+        for (int i = 0; i < 5000 && !returned; i++) std::this_thread::sleep_for(milliseconds(1));
+        returned_first = returned.load();
+      });
+    world.barrier();
+    on_gpu->allgather(values, all, stream.get(), {});
+    returned = true;
+    world.barrier();
+    values.assign(100, 7);
+    on_gpu->allgather(values, more, stream.get(), {});
+    fake::finish(stream.get());
+    world.barrier();
+    if (world.rank() == 0) fake::before_copies(nullptr);
+    EXPECT_EQ(returned_first, world.rank() == 0);
+    EXPECT_EQ(all.back(), 1);
+    EXPECT_EQ(more, std::vector<int>(200, 7));
+  });
 }
 
 TEST(Staged, WaitsForWhatWasQueuedAndIsWaitedFor) {
@@ -164,6 +230,9 @@ TEST(Owners, LetGoOnceAndMove) {
     EXPECT_EQ(owner, 1);
     fake::table().get_device(&owner);
     EXPECT_EQ(owner, 0) << "the current device is as it was";
+    EXPECT_FALSE(make_memory(fake::device(), 0)) << "no call takes no bytes";
+    copy(fake::device(), nullptr, nullptr, 0, one.get());
+    zero(fake::device(), nullptr, 0, one.get());
   }
   EXPECT_EQ(fake::alive(), 0);
 }
@@ -183,6 +252,3 @@ TEST(Owners, ThatCannotBeMadeSayWhy) {
 
 }  // namespace
 }  // namespace anello::gpu
-    EXPECT_FALSE(make_memory(fake::device(), 0)) << "no call takes no bytes";
-    copy(fake::device(), nullptr, nullptr, 0, one.get());
-    zero(fake::device(), nullptr, 0, one.get());
