@@ -34,6 +34,11 @@ bool is_biased_average(Op op, DType dtype, int size) {
   return op == Op::average && is_float(dtype) && size_bytes(dtype) == 2 && !std::has_single_bit(unsigned(size));
 }
 
+// An average whose factors NCCL multiplies in at least 32 bits.
+bool multiplies_exactly(const Signature& signature) {
+  return signature.op == Op::average && size_bytes(signature.dtype) >= 4;
+}
+
 // What an average is divided by before it travels; the rest of the division follows at the end. As on the processor: in
 // f16 the sum may overflow where the mean does not, and a power of two changes no bits, except of the smallest numbers.
 double early_divisor(DType dtype, int size) {
@@ -119,8 +124,10 @@ Nccl::Call Nccl::together(Nccl::Call calls) const {
   };
 }
 
-// prescale may differ between ranks, so the NCCL call that is queued must not depend on it: kernels multiply before and
-// after. Without kernels, each sum of floats uses an NCCL operator in which every rank multiplies its own input.
+// prescale may differ between ranks, so the NCCL call that is queued must not depend on it. NCCL's own average is a sum
+// in which every rank multiplies its input by 1/n; the factors are multiplied there for nothing. Kernels multiply
+// before and after the other reductions: such a sum cannot be reduced by switches. Without kernels there is no other
+// way.
 void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std::span<const Tensor> to,
                      GpuStream stream, const ReduceOptions& options, const Reduce& call) {
   if (options.postscale != 1)
@@ -133,7 +140,7 @@ void Nccl::reduce_by(Signature signature, std::span<const ConstTensor> from, std
     run(signature, {options.name, options.consistency_token}, stream, how);
   };
   const int size = group_.size();
-  if (!pack_buffer_ && is_float(signature.dtype) && is_sum(signature.op))
+  if (is_float(signature.dtype) && (pack_buffer_ ? multiplies_exactly(signature) : is_sum(signature.op)))
     return run_it(scaled(signature.dtype,
                          options.prescale * options.postscale / (signature.op == Op::average ? size : 1), scaled_call));
   if (!pack_buffer_ && options.prescale != 1) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
+#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <thread>
@@ -59,6 +60,28 @@ TEST(PackBuffer, MultipliesWhatARankGives) {
     }
   });
   EXPECT_EQ(fake::alive(), 0);
+}
+
+// NCCL multiplies the elements of an average in any case, so the factors cost neither a pass nor memory.
+TEST(PackBuffer, IsNotUsedForAveragesWithFactors) {
+  static std::atomic<int> casts = 0;
+  static AnelloKernelTable counting = *anello_kernel_table();
+  counting.cast = [](const AnelloPart* parts, std::size_t count, int from, int to, double factor, GpuStream stream) {
+    casts++;
+    return anello_kernel_table()->cast(parts, count, from, to, factor, stream);
+  };
+  run_world(2, [](World& world) {
+    const auto on_gpu = nccl(world, counting);
+    const Stream stream = make_stream(fake::device(world.rank()));
+    std::vector<float> a(100, 1), b(30, 1);
+    const ReduceOptions options{.prescale = world.rank() == 1 ? 1.0 : 3.0, .postscale = 2};
+    on_gpu->allreduce(std::vector<Tensor>{a, b}, stream.get(), Op::average, options);
+    on_gpu->allreduce(a, a, stream.get(), Op::average, {.prescale = options.prescale});
+    fake::finish(stream.get());
+    EXPECT_THAT(a, ::testing::Each(8.0F));
+    EXPECT_THAT(b, ::testing::Each(4.0F));
+  });
+  EXPECT_EQ(casts, 0);
 }
 
 // All streams share the memory. It grows while the previous call is under way and waits for another rank.

@@ -15,17 +15,19 @@
 namespace anello::trainer {
 namespace {
 
-// Takes the norm of the sums after finish(): GpuGradients has no max_norm.
+// A sum is asked for as an average, times the number of ranks: NCCL's averages multiply by a factor for nothing, while
+// a sum with a factor is packed first. Takes the norm of the sums after finish(): GpuGradients has no max_norm.
 class CudaGradients : public GradientSum {
  public:
   CudaGradients(GpuGroup& group, CudaBackend& backend, std::span<const Gradient> gradients, GradientOptions options)
       : backend_(backend),
         max_norm_(std::exchange(options.max_norm, std::nullopt)),
-        gradients_(group, gradients, backend.stream(), options) {
+        ranks_(options.combine == GradientOptions::Combine::sum ? group.group().size() : 1),
+        gradients_(group, gradients, backend.stream(), averaged(options)) {
     for (const Gradient& gradient : gradients)
       values_.emplace_back(static_cast<float*>(gradient.tensor.data), gradient.tensor.count);
   }
-  void begin(double factor) override { gradients_.begin(factor); }
+  void begin(double factor) override { gradients_.begin(factor * ranks_); }
   void ready(std::size_t gradient) override { gradients_.ready(gradient); }
   StepStats finish() override {
     StepStats step = gradients_.finish();
@@ -38,8 +40,14 @@ class CudaGradients : public GradientSum {
   }
 
  private:
+  static GradientOptions averaged(GradientOptions options) {
+    if (options.combine == GradientOptions::Combine::sum) options.combine = GradientOptions::Combine::average;
+    return options;
+  }
+
   CudaBackend& backend_;
   std::optional<double> max_norm_;
+  double ranks_;
   GpuGradients gradients_;
   std::vector<std::span<float>> values_;
 };
