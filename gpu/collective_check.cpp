@@ -8,17 +8,17 @@
 
 namespace anello::gpu {
 
-void all_or_none(World& world, const std::function<void()>& attempt) {
+void all_or_none(const World& world, Group& ranks, const std::function<void()>& attempt) {
   std::string failure;
   try {
     attempt();
   } catch (const Error& error) {
     failure = error.what();
   }
-  const auto failures = group::gather_text(world, failure, {.name = "whether all ranks can use their GPU"});
-  for (int rank = 0; rank < world.size(); rank++)
-    if (const std::string& its = failures[std::size_t(rank)]; !its.empty())
-      throw Error(ErrorCode::unsupported, text("rank ", rank, " on ", world.host(rank), ": ", its), rank);
+  const auto failures = group::gather_text(ranks, failure, {.name = "whether all ranks can use their GPU"});
+  for (std::size_t i = 0; i < failures.size(); i++)
+    if (const int rank = ranks.members()[i]; !failures[i].empty())
+      throw Error(ErrorCode::unsupported, text("rank ", rank, " on ", world.host(rank), ": ", failures[i]), rank);
 }
 
 }  // namespace anello::gpu

@@ -5,8 +5,8 @@
 
 namespace anello::gpu {
 
-// Collective and blocking. If `attempt` throws an Error on one rank, throws Error{unsupported} on all ranks, with that
-// rank, its host and its message.
-void all_or_none(World& world, const std::function<void()>& attempt);
+// Collective and blocking, of a group of the world. If `attempt` throws an Error on one rank, throws Error{unsupported}
+// on all ranks, with that rank's number in the world, its host and its message.
+void all_or_none(const World& world, Group& ranks, const std::function<void()>& attempt);
 
 }  // namespace anello::gpu

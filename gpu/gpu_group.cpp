@@ -72,45 +72,46 @@ bool shares(const RankGpu& a, const RankGpu& b, bool same_host) {
   return a.uuid == b.uuid || (same_host && a.bus_id == b.bus_id);
 }
 
-// Why NCCL cannot connect these ranks; empty if it can.
-std::string why_not_nccl(const World& world, const std::vector<RankGpu>& all) {
-  for (int rank = 0; rank < world.size(); rank++) {
-    const RankGpu& gpu = all[std::size_t(rank)];
+// Why NCCL cannot connect these ranks, which are named by their numbers in the world; empty if it can.
+std::string why_not_nccl(const World& world, std::span<const int> ranks, const std::vector<RankGpu>& all) {
+  for (std::size_t i = 0; i < all.size(); i++) {
+    const RankGpu& gpu = all[i];
+    const int rank = ranks[i];
     if (gpu.nccl_version == 0) return text("rank ", rank, " has no NCCL: ", gpu.no_nccl);
     if (gpu.nccl_version != all[0].nccl_version)
-      return text("rank 0 has NCCL ", gpu::nccl_version_text(all[0].nccl_version), ", rank ", rank, " ",
+      return text("rank ", ranks[0], " has NCCL ", gpu::nccl_version_text(all[0].nccl_version), ", rank ", rank, " ",
                   gpu::nccl_version_text(gpu.nccl_version));
-    for (int before = 0; before < rank; before++)
-      if (shares(all[std::size_t(before)], gpu, world.host(before) == world.host(rank)))
-        return text("ranks ", before, " and ", rank, " share GPU ", gpu.bus_id, " of ", world.host(rank));
+    for (std::size_t before = 0; before < i; before++)
+      if (shares(all[before], gpu, world.host(ranks[before]) == world.host(rank)))
+        return text("ranks ", ranks[before], " and ", rank, " share GPU ", gpu.bus_id, " of ", world.host(rank));
   }
   return {};
 }
 
 }  // namespace
 
-GpuGroup::Impl::Impl(World& world, const Options& options, const FindTables& find_tables)
-    : group_(world), options_(options) {
+GpuGroup::Impl::Impl(const World& world, Group ranks, const Options& options, const FindTables& find_tables)
+    : group_(std::move(ranks)), options_(options) {
   if (options.backend != "auto" && options.backend != "nccl" && options.backend != "staged")
     throw Error(ErrorCode::configuration,
                 text("ANELLO_GPU_BACKEND must be one of auto, nccl, staged, not '", options.backend, "'"));
   RankGpu mine;
   gpu::Nccl::Tables tables{};
-  gpu::all_or_none(world, [&] {
+  gpu::all_or_none(world, group_, [&] {
     const Tables loaded = find_tables();
     device_ = find_device(world, options.device, *loaded.devices);
     tables = {describe_self(device_, mine), loaded.kernels};
     mine.kernels = loaded.kernels != nullptr;
   });
   std::vector<RankGpu> all;
-  for (const std::string& each : group::gather_text(world, encode(mine), {.name = "GPUs of all ranks"}))
+  for (const std::string& each : group::gather_text(group_, encode(mine), {.name = "GPUs of all ranks"}))
     all.push_back(decode_rank_gpu(each));
   if (!std::ranges::all_of(all, &RankGpu::kernels)) tables.kernels = nullptr;
   kernels_ = tables.kernels;
   if (options.backend == "staged")
     reason_ = "ANELLO_GPU_BACKEND=staged";
   else if (!take_single_rank())
-    reason_ = options.against_nccl.empty() ? why_not_nccl(world, all)
+    reason_ = options.against_nccl.empty() ? why_not_nccl(world, group_.members(), all)
                                            : text(options.against_nccl, ", which NCCL cannot keep");
   if (options.backend == "nccl" && !alone_ && !reason_.empty())
     throw Error(ErrorCode::configuration, text("ANELLO_GPU_BACKEND=nccl is not possible: ", reason_));
@@ -144,7 +145,7 @@ std::string GpuGroup::Impl::start_nccl(const gpu::Nccl::Tables& tables) {
   for (int rank = 0; rank < group_.size(); rank++)
     if (const std::string& its = failures[std::size_t(rank)]; !its.empty()) {
       nccl_.reset();
-      failure = text("NCCL does not start on rank ", rank, ": ", its);
+      failure = text("NCCL does not start on rank ", group_.members()[std::size_t(rank)], ": ", its);
       log(Severity::warning, text("GPU ", int(device_.id), ": ", failure, "; tensors are staged through host memory"));
       return failure;
     }
@@ -183,8 +184,8 @@ gpu::Collectives& GpuGroup::Impl::staged() {
 bool GpuGroup::Impl::in_host_memory(std::string_view verb, Tensors tensors) const {
   constexpr int kNowhere = -2, kHost = -1;
   int where = kNowhere;
-  for (const ConstTensor& tensor : tensors) {
   const void* asked = nullptr;
+  for (const ConstTensor& tensor : tensors) {
     if (!tensor.data || tensor.data == asked) continue;
     asked = tensor.data;
     int device = kHost;
@@ -236,8 +237,9 @@ GpuGroupAccess::Impl::Options options_of(World& world, const GpuOptions& options
 
 }  // namespace
 
-GpuGroup::GpuGroup(World& world, const GpuOptions& options)
-    : GpuGroup(std::make_unique<Impl>(world, options_of(world, options), [&] {
+GpuGroup::GpuGroup(World& world, const GpuOptions& options) : GpuGroup(world, world, options) {}
+GpuGroup::GpuGroup(World& world, const Group& ranks, const GpuOptions& options)
+    : GpuGroup(std::make_unique<Impl>(world, ranks, options_of(world, options), [&] {
         const std::string& plugin = world::WorldMaker::settings(world).gpu_plugin;
         return Impl::Tables{&gpu::installed(plugin).table(), gpu::installed_kernels_if_any(plugin)};
       })) {
@@ -265,6 +267,16 @@ GpuGroup GpuGroup::split(int colour, int key) {
 }
 void GpuGroup::synchronize(GpuStream stream) {
   impl_->synchronize(stream);
+}
+void GpuGroup::barrier(GpuStream stream, const Options& options) {
+  impl_->synchronize(stream);
+  impl_->group().barrier(options);
+}
+void GpuGroup::abort(std::string_view reason) {
+  impl_->group().abort(reason);
+}
+std::optional<Error> GpuGroup::failure() const {
+  return impl_->group().failure();
 }
 
 }  // namespace anello

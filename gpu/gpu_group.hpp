@@ -32,8 +32,8 @@ class GpuGroup::Impl {
   // Finds the plugins; throws Error{unsupported}, which names the missing one.
   using FindTables = std::function<Tables()>;
 
-  // All ranks of the world call. Throws as GpuGroup's constructor.
-  Impl(World& world, const Options& options, const FindTables& find_tables);
+  // All ranks of the group, a part of the world, call. Throws as GpuGroup's constructor.
+  Impl(const World& world, Group ranks, const Options& options, const FindTables& find_tables);
   std::unique_ptr<Impl> split(int colour, int key);
   // A staged backend with the same ranks, which another thread may use. All ranks call.
   std::unique_ptr<gpu::Staged> another_staged();

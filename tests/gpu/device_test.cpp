@@ -69,7 +69,7 @@ class OnTheDevice : public ::testing::TestWithParam<Way> {
   void expect_all_right(const std::vector<Exercise>& exercises) {
     run_world(GetParam().ranks, [&](World& world) {
       auto impl = std::make_unique<GpuGroupAccess::Impl>(
-          world, GpuGroupAccess::Impl::Options{.backend = GetParam().backend, .device = 0}, [] {
+          world, world, GpuGroupAccess::Impl::Options{.backend = GetParam().backend, .device = 0}, [] {
             return GpuGroupAccess::Impl::Tables{&library().table(), kernels()};
           });
       GpuGroupAccess::Impl& inside = *impl;

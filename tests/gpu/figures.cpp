@@ -75,7 +75,7 @@ void kernels(std::size_t elems) {
 
 GpuGroup gpus_of(World& world, const std::string& backend) {
   return GpuGroupAccess::make(
-      std::make_unique<GpuGroupAccess::Impl>(world, GpuGroupAccess::Impl::Options{.backend = backend, .device = 0},
+      std::make_unique<GpuGroupAccess::Impl>(world, world, GpuGroupAccess::Impl::Options{.backend = backend, .device = 0},
                                              [] { return GpuGroupAccess::Impl::Tables{&library().table()}; }));
 }
 

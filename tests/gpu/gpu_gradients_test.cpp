@@ -23,7 +23,7 @@ GpuGroup gpus_of(World& world, const std::string& backend) {
   fake::nccl_moves_with(world.split(0, world.rank()));
   const GpuGroupAccess::Impl::Options options{.backend = backend, .staged = {.copy = milliseconds(5000)}};
   return GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(
-      world, options, [] { return GpuGroupAccess::Impl::Tables{&fake::table()}; }));
+      world, world, options, [] { return GpuGroupAccess::Impl::Tables{&fake::table()}; }));
 }
 
 class GpuGradientsBy : public ::testing::TestWithParam<std::string> {};

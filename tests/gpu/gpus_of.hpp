@@ -20,7 +20,7 @@ inline GpuGroup gpus_of(World& world, const Choice& choice = {}, const GpuGroupA
   std::iota(all.begin(), all.end(), 0);
   fake::nccl_moves_with(world.group(all));
   fake::pretend(choice.device.value_or(world.local_rank() % 4));
-  return GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(world, choice, from));
+  return GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(world, world, choice, from));
 }
 
 }  // namespace anello

@@ -81,7 +81,7 @@ int main() {
   run_world(2, [](World& world) {
     idle_gpu().set_device(world.rank());
     GpuGroup gpus =
-        GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(world, GpuGroupAccess::Impl::Options{}, [] {
+        GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(world, world, GpuGroupAccess::Impl::Options{}, [] {
           return GpuGroupAccess::Impl::Tables{&idle_gpu(), &kernels};
         }));
     std::array<float, 1> value{};

@@ -55,7 +55,7 @@ class CudaGradients : public GradientSum {
 class CudaDevice : public Device {
  public:
   CudaDevice(World& world, const gpu::DevicePlugin& library, const AnelloKernelTable& kernels) : group_(world) {
-    gpu::all_or_none(world, [&] {  // a rank may have no cuBLAS
+    gpu::all_or_none(world, world, [&] {  // a rank may have no cuBLAS
       backend_.emplace(gpu::Device{&library.table(), gpu::DeviceId(group_.device())}, kernels);
     });
   }
@@ -78,7 +78,7 @@ class CudaDevice : public Device {
 std::unique_ptr<Device> make_cuda_device(World& world) {
   const gpu::DevicePlugin* library = nullptr;
   const AnelloKernelTable* kernels = nullptr;
-  gpu::all_or_none(world, [&] {
+  gpu::all_or_none(world, world, [&] {
     const std::string& plugin = world::WorldMaker::settings(world).gpu_plugin;
     library = &gpu::installed(plugin);
     kernels = &gpu::installed_kernels(plugin);

@@ -21,7 +21,7 @@
 // In one call either all ranks give tensors in the memory of their own GPU, or all give tensors in host memory. For
 // host memory the call synchronizes the stream, and then does what Group does. A null pointer counts as GPU memory: in
 // a call on host memory, a rank without elements must still give a pointer into host memory. A call may make this
-// rank's GPU the thread's current device.
+// rank's GPU the thread's current device. A GpuGroup uses one GPU; a rank with several may make a GpuGroup for each.
 //
 // Ranks make the same calls in the same order, as in a Group, also those of several GpuGroups on one GPU: GPUs carry
 // them out in that order, on whatever stream. One thread at a time. Nothing of it may be used in a child that fork()
@@ -56,6 +56,8 @@ class GpuGroup {
   // Error{configuration} if ANELLO_GPU_BACKEND asks for a backend that is not possible. The world must outlive the
   // GpuGroup.
   explicit GpuGroup(World& world, const GpuOptions& options = {});
+  // The same of a part of the world, all ranks of which call.
+  GpuGroup(World& world, const Group& ranks, const GpuOptions& options = {});
   GpuGroup(GpuGroup&&) noexcept;
   GpuGroup& operator=(GpuGroup&&) noexcept;
   // Waits up to five seconds for queued work, then aborts it and logs a warning.
@@ -94,6 +96,11 @@ class GpuGroup {
   // Blocks until everything that was queued on the stream is done. Throws the world's failure, also while it waits; the
   // contents of the tensors are then undefined.
   void synchronize(GpuStream stream);
+  // Blocks until everything that the ranks queued on their streams before this call is done on all of them.
+  void barrier(GpuStream stream, const Options& options = {});
+  // As Group's: of the world.
+  void abort(std::string_view reason);
+  [[nodiscard]] std::optional<Error> failure() const;
 
  private:
   friend class GpuGroupAccess;  // for the engine's own rooms
