@@ -55,13 +55,13 @@ void kernels(std::size_t elems) {
   for (int i = 0; i < 4; i++) memory.push_back(on.allocate(elems));
   const auto span = [&](int i) { return std::span<float>(memory[std::size_t(i)].get(), elems); };
   const auto matrix = [&](int i) { return trainer::Matrix{memory[std::size_t(i)].get(), 1, elems}; };
-  const auto gigabytes = [&](int passes, const std::function<void()>& queue) {
-    return double(passes) * double(elems * sizeof(float)) / queued_us(on.stream(), 20, queue) / 1e3;
+  const auto gigabytes = [&](double passes, const std::function<void()>& queue) {
+    return passes * double(elems * sizeof(float)) / queued_us(on.stream(), 20, queue) / 1e3;
   };
   const double copied =
       gigabytes(2, [&] { gpu::copy(device(), span(0).data(), span(1).data(), elems * sizeof(float), on.stream()); });
   std::printf("copy             %8.0f GB/s   device to device, %zu MiB\n", copied, elems * sizeof(float) >> 20);
-  const auto say = [&](const char* name, int passes, const std::function<void()>& queue) {
+  const auto say = [&](const char* name, double passes, const std::function<void()>& queue) {
     const double reached = gigabytes(passes, queue);
     std::printf("%-16s %8.0f GB/s   %.0f %% of the copy\n", name, reached, 100 * reached / copied);
   };
@@ -71,12 +71,27 @@ void kernels(std::size_t elems) {
   say("scale", 2, [&] { on.scale(1.0F, span(0)); });
   say("momentum_step", 5, [&] { on.momentum_step(span(0), span(1), span(2), 1e-9F, 0.5F); });
   say("adam_step", 7, [&] { on.adam_step(span(0), span(1), span(2), span(3), {1e-9F, 0.9F, 0.999F, 1e-6F}); });
+  constexpr std::size_t kColumns = 1024;
+  const trainer::Matrix rows{memory[0].get(), elems / kColumns, kColumns};
+  say("add_to_rows", 2, [&] { on.add_to_rows(span(1).first(kColumns), rows); });
+  say("sum_rows", 1, [&] { on.sum_rows(rows, span(1).first(kColumns)); });
+  const AnelloKernelTable& table = gpu::installed_kernels(Settings::from_environment().gpu_plugin);
+  auto* const sum = reinterpret_cast<double*>(memory[1].get());
+  say("square_sum", 1, [&] { table.square_sum(memory[0].get(), sum, elems, on.stream()); });
+  const auto cast = [&](DType from, DType to) {
+    const AnelloPart part{memory[0].get(), memory[1].get(), elems};
+    table.cast(&part, 1, int(from), int(to), 1, on.stream());
+  };
+  say("cast to f16", 1.5, [&] { cast(DType::f32, DType::f16); });
+  say("cast from f16", 1.5, [&] { cast(DType::f16, DType::f32); });
+  say("scale out of place", 2, [&] { cast(DType::f32, DType::f32); });
 }
 
-GpuGroup gpus_of(World& world, const std::string& backend) {
-  return GpuGroupAccess::make(
-      std::make_unique<GpuGroupAccess::Impl>(world, world, GpuGroupAccess::Impl::Options{.backend = backend, .device = 0},
-                                             [] { return GpuGroupAccess::Impl::Tables{&library().table()}; }));
+GpuGroup staged_gpus_of(World& world, std::size_t segment_bytes) {
+  const GpuGroupAccess::Impl::Options options{
+      .backend = "staged", .staged = {.segment_bytes = segment_bytes}, .device = 0};
+  return GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(
+      world, world, options, [] { return GpuGroupAccess::Impl::Tables{&library().table()}; }));
 }
 
 // What a call costs the host in addition to NCCL's own cost. A GpuGroup of one rank would not call NCCL. Out of place:
@@ -109,10 +124,9 @@ void nccl() {
   });
 }
 
-// The three stages of a staged call, each alone and together.
+// The three stages of a staged call, each alone and together, by the size of segments. Staged::Limits has the best.
 void staged(int ranks, std::size_t elems) {
   run_world(ranks, [&](World& world) {
-    GpuGroup gpus = gpus_of(world, "staged");
     const std::size_t bytes = elems * sizeof(float);
     const gpu::Stream stream = gpu::make_stream(device());
     const gpu::DeviceMemory memory = gpu::make_memory(device(), bytes);
@@ -126,12 +140,16 @@ void staged(int ranks, std::size_t elems) {
     const double down = all([&] { gpu::copy(device(), pinned.get(), memory.get(), bytes, stream.get()); });
     const double up = all([&] { gpu::copy(device(), memory.get(), pinned.get(), bytes, stream.get()); });
     const double ring = all([&] { world.allreduce(on_host); });
-    const double together = all([&] { gpus.allreduce(on_gpu, stream.get()); });
-    if (world.rank() != 0) return;
     const double slowest = std::max({down, up, ring});
-    std::printf(
-        "staged           %8.0f us     %d ranks, %zu MiB: down %.0f, ring %.0f, up %.0f us; %.0f %% of the slowest\n",
-        together, ranks, bytes >> 20, down, ring, up, 100 * slowest / together);
+    for (const std::size_t segment : {256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20}) {
+      GpuGroup gpus = staged_gpus_of(world, segment);
+      const double together = all([&] { gpus.allreduce(on_gpu, stream.get()); });
+      if (world.rank() == 0)
+        std::printf(
+            "staged           %8.0f us     %d ranks, %zu MiB in segments of %zu KiB: down %.0f, ring %.0f, "
+            "up %.0f us; %.0f %% of the slowest\n",
+            together, ranks, bytes >> 20, segment >> 10, down, ring, up, 100 * slowest / together);
+    }
   });
 }
 
