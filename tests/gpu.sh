@@ -218,6 +218,9 @@ PATH=$PATH:/usr/local/cuda/bin
 if command -v compute-sanitizer >/dev/null; then
   # What calls return is looked at by the program itself, which asks for events that are not ready.
   check sanitizer 180 "compute-sanitizer" compute-sanitizer --report-api-errors no --error-exitcode 1 "$bin/gpu_device_test" --gtest_filter='Kernels.*:*staged_2*'
+  for tool in racecheck synccheck; do  # of what blocks share
+    check sanitizer 90 "compute-sanitizer, $tool" compute-sanitizer --tool "$tool" --error-exitcode 1 "$bin/gpu_device_test" --gtest_filter='Kernels.*Rows'
+  done
 else
   failures+=("compute-sanitizer: it is not there")
 fi

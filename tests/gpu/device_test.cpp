@@ -4,6 +4,7 @@
 
 #include <anello/gpu.hpp>
 #include <anello/gpu_gradients.hpp>
+#include <cmath>
 #include <memory>
 #include <random>
 
@@ -128,6 +129,36 @@ TEST(NcclItself, StartsAndMovesWhatOneRankHas) {
   });
 }
 
+// Made on the stream, averaged on another, and read on the first again.
+TEST_P(OnTheDevice, GradientsAreAveraged) {
+  run_world(GetParam().ranks, [&](World& world) {
+    GpuGroup gpus = GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(
+        world, world, GpuGroupAccess::Impl::Options{.backend = GetParam().backend, .device = 0}, [] {
+          return GpuGroupAccess::Impl::Tables{&library().table(), kernels()};
+        }));
+    constexpr std::size_t kCount = 300007;
+    const gpu::Stream stream = gpu::make_stream(device());
+    const gpu::DeviceGuard guard(device());
+    const std::vector<float> own(kCount, float(world.rank() + 1));
+    const Mirror first(own.data(), kCount * 4, stream.get()), second(own.data(), kCount * 4, stream.get());
+    GpuGradients gradients(
+        gpus,
+        {{"first", Tensor(first.get(), kCount, DType::f32)}, {"second", Tensor(second.get(), kCount, DType::f32)}},
+        stream.get(), {.bucket_bytes = 1 << 20});
+    for (int step = 0; step < 3; step++) {
+      gpu::copy(device(), first.get(), own.data(), kCount * 4, stream.get());
+      gradients.begin(2);
+      gradients.ready(1);
+      gradients.ready(0);
+      gradients.finish();
+    }
+    std::vector<float> found(kCount);
+    first.back_to(found.data(), stream.get());
+    gpus.synchronize(stream.get());
+    EXPECT_THAT(found, ::testing::Each(float(world.size() + 1)));
+  });
+}
+
 TEST_P(OnTheDevice, WhatTravelsIn16BitsIsRight) {
   for (const DType wire : {DType::f16, DType::bf16})
     expect_all_right({{.count = 1003, .wire = wire},
@@ -203,6 +234,41 @@ TEST_F(Kernels, WorkElementByElement) {
     EXPECT_NEAR(sum, cpu_->square_sum(std::span(&on_cpu, 1)), 1e-6 * double(count));
     EXPECT_EQ(sum, gpu_.square_sum(std::span(&on_gpu, 1))) << "it depends on the order";
   }
+}
+
+// Sums of multiples of 1/64 are exact, in whatever order. One turn of sum_rows is 1024 rows of 8 columns.
+TEST_F(Kernels, WorkByManyRows) {
+  const auto exact = [&](std::size_t count) {
+    std::vector<float> values = some(count);
+    for (float& value : values) value = std::round(64 * value) / 64;
+    return values;
+  };
+  for (const std::size_t rows : {127, 128, 1023, 1024, 1025, 5001})
+    for (const std::size_t columns : {1, 7, 8, 9, 256}) {
+      expect_same({exact(rows * columns), some(columns)}, [&](Backend& on, const auto& m) {
+        on.sum_rows(trainer::Matrix{m[0], rows, columns}, {m[1], columns});
+      });
+      expect_same({exact(columns), exact(rows * columns)}, [&](Backend& on, const auto& m) {
+        on.add_to_rows({m[0], columns}, {m[1], rows, columns});
+      });
+    }
+}
+
+// Four bytes behind the alignment that loads of 16 bytes need; the elements around must stay.
+TEST_F(Kernels, WorkOnUnalignedArrays) {
+  constexpr std::size_t kCount = 1000, kColumns = 100;
+  const auto two = [&] { return std::vector<std::vector<float>>{some(kCount + 2), some(kCount + 2)}; };
+  expect_same(two(), [&](Backend& on, const auto& m) { on.relu({m[0] + 1, 1, kCount}, {m[1] + 1, 1, kCount}); });
+  expect_same(two(), [&](Backend& on, const auto& m) { on.add({m[0] + 1, kCount}, {m[1] + 1, kCount}); });
+  expect_same(two(), [&](Backend& on, const auto& m) { on.scale(0.3F, {m[1] + 1, kCount}); });
+  expect_same(two(), [&](Backend& on, const auto& m) {
+    on.add_to_rows({m[0] + 1, kColumns}, {m[1] + 1, kCount / kColumns, kColumns});
+  });
+  expect_same(two(), [&](Backend& on, const auto& m) {
+    const std::span<float> values(m[0] + 1, kCount);
+    const auto mean = float(on.square_sum(std::span(&values, 1)) / kCount);
+    on.copy_in(std::span(&mean, 1), m[1]);
+  });
 }
 
 TEST_F(Kernels, WorkByRows) {
