@@ -20,6 +20,7 @@ Model::Model(Backend& backend, std::size_t inputs, Layers layers, std::uint64_t 
   for (const auto& layer : layers_) {
     places_.push_back({parameter_count_, none(), none()});
     parameter_count_ += layer->parameter_count();
+    gradient_count_ += layer->parameter_count() > 0 ? 1 : 0;
   }
   parameters_ = backend_.allocate(parameter_count_);
   gradient_ = backend_.allocate(parameter_count_);
@@ -92,7 +93,7 @@ void Model::train(const Dataset& data, const Samples& from, std::span<const std:
 }
 
 void Model::backward(std::size_t batch, Into into, const Ready& ready) {
-  std::size_t number = layer_gradients().size();
+  std::size_t number = gradient_count_;
   if (into == Into::sum && !fresh_) fresh_ = backend_.allocate(parameter_count_);
   for (std::size_t i = layers_.size(); i-- > 0;) {
     const std::span<float> whole = gradient_of(i);

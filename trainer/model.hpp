@@ -58,7 +58,7 @@ class Model {
   std::size_t inputs_;
   Layers layers_;
   std::vector<Place> places_;
-  std::size_t parameter_count_ = 0, room_ = 0;
+  std::size_t parameter_count_ = 0, gradient_count_ = 0, room_ = 0;
   Backend::Memory parameters_, gradient_, input_;
   Backend::Memory fresh_;  // a layer's gradient before it is added
   std::vector<float> images_;

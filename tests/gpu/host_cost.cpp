@@ -1,93 +1,99 @@
-// Prints what one allreduce costs the host in our own code: NCCL's path with tables that do nothing, in a world of two
-// threads. Needs no GPU. Started by hand; a machine that does other work gives larger figures.
+// Prints what calls cost the host in our own code, with tables that do nothing. Needs no GPU. Started by hand; a
+// machine that does other work gives larger figures. Instructions of a training step: valgrind --tool=callgrind
+// --toggle-collect='*one_step*'
 #include <algorithm>
 #include <anello/gpu.hpp>
+#include <anello/gpu_gradients.hpp>
 #include <anello/testing.hpp>
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "gpu/gpu_group.hpp"
+#include "tests/gpu/idle_tables.hpp"
+#include "trainer/cuda/cuda_backend.hpp"
+#include "trainer/model.hpp"
+#include "trainer/optimizer.hpp"
 
 namespace {
 
 using namespace anello;
 
-const AnelloNcclTable& idle_nccl() {
-  static const AnelloNcclTable table = [] {
-    AnelloNcclTable idle{};
-    idle.describe = [](int) { return ""; };
-    idle.details = [](void*) { return ""; };
-    idle.version = [](int* version) { return *version = 22809, 0; };
-    idle.has = [](int, int) { return 1; };
-    idle.unique_id = [](AnelloNcclId*) { return 0; };
-    idle.create = [](void** comm, int, const AnelloNcclId*, int) { return *comm = comm, 0; };
-    idle.state = [](void*) { return 0; };
-    idle.finalize = idle.destroy = idle.abort = [](void*) { return 0; };
-    idle.allreduce = [](const void*, void*, std::size_t, int, int, void*, GpuStream) { return 0; };
-    return idle;
-  }();
-  return table;
-}
-
-// One device in each thread.
-thread_local int current = 0;
-
-const AnelloGpuTable& idle_gpu() {
-  static const AnelloGpuTable table = [] {
-    AnelloGpuTable idle{};
-    idle.version = ANELLO_GPU_TABLE_VERSION;
-    idle.describe = [](int) { return ""; };
-    idle.device_count = [](int* count) { return *count = 2, 0; };
-    idle.device_info = [](int device, AnelloGpuInfo* info) {
-      std::snprintf(info->uuid, sizeof info->uuid, "%d", device);
-      std::snprintf(info->bus_id, sizeof info->bus_id, "%d", device);
-      return 0;
-    };
-    idle.device_of = [](const void*, int* device) { return *device = current, 0; };
-    idle.get_device = [](int* device) { return *device = current, 0; };
-    idle.set_device = idle.return_to_device = [](int device) { return current = device, 0; };
-    idle.event_create = [](void** event) { return *event = event, 0; };
-    idle.event_destroy = idle.event_query = [](void*) { return 0; };
-    idle.event_record = [](void*, GpuStream) { return 0; };
-    idle.stream_wait = [](GpuStream, void*) { return 0; };
-    idle.is_capturing = [](GpuStream, int* capturing) { return *capturing = 0, 0; };
-    idle.ignore_captures = [] { return 0; };
-    idle.nccl = [](const char**) { return &idle_nccl(); };
-    return idle;
-  }();
-  return table;
-}
-
-double median_us(GpuGroup& gpus, Tensor tensor) {
-  constexpr int kRounds = 101, kCalls = 1000;
+double median_us(int calls, const std::function<void()>& call) {
+  constexpr int kRounds = 101;
   std::vector<double> rounds;
   for (int round = 0; round < kRounds; round++) {
     const auto began = std::chrono::steady_clock::now();
-    for (int i = 0; i < kCalls; i++) gpus.allreduce(tensor, nullptr);
+    for (int i = 0; i < calls; i++) call();
     rounds.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - began).count() /
-                     kCalls);
+                     calls);
   }
   std::ranges::nth_element(rounds, rounds.begin() + kRounds / 2);
   return rounds[kRounds / 2];
 }
 
+GpuGroup gpus_of(World& world) {
+  return GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(world, world, GpuGroupAccess::Impl::Options{}, [] {
+    return GpuGroupAccess::Impl::Tables{&idle_gpu(), &idle_kernels()};
+  }));
+}
+
+// NCCL's path, in a world of two threads.
+void allreduce() {
+  run_world(2, [](World& world) {
+    idle_gpu().set_device(world.rank());
+    GpuGroup gpus = gpus_of(world);
+    std::array<float, 1> value{};
+    for (int rank = 0; rank < world.size(); rank++) {
+      if (rank == world.rank())
+        std::printf("allreduce of 4 bytes, rank %d: %.2f us\n", rank,
+                    median_us(1000, [&] { gpus.allreduce(value, nullptr); }));
+      world.barrier();
+    }
+  });
+}
+
+// The default model and batch of anello-train, on one rank.
+class Training {
+ public:
+  explicit Training(World& world) : gpus_(gpus_of(world)), backend_({&idle_gpu(), gpu::DeviceId{0}}, idle_kernels()) {
+    data_.rows = data_.columns = 8;
+    data_.train.pixels.resize(1000 * data_.image_size());
+    data_.train.labels.resize(1000);
+    std::vector<Gradient> list;
+    for (auto& layer : model_.layer_gradients()) list.push_back({layer.name, layer.values});
+    gradients_.emplace(gpus_, list, backend_.stream());
+    std::iota(samples_.begin(), samples_.end(), 0U);
+  }
+  void __attribute__((noinline)) one_step() {
+    gradients_->begin(1.0 / 32);
+    model_.train(data_, data_.train, samples_, [this](std::size_t gradient) { gradients_->ready(gradient); });
+    gradients_->finish();
+    optimizer_->step(model_.parameters(), model_.gradient(), 0.005F, ++count_);
+  }
+
+ private:
+  static constexpr std::size_t kHidden[] = {256, 128};
+  GpuGroup gpus_;
+  trainer::CudaBackend backend_;
+  trainer::Dataset data_;
+  trainer::Model model_{backend_, 64, trainer::make_mlp(64, kHidden, 10), 1};
+  std::unique_ptr<trainer::Optimizer> optimizer_ = trainer::make_optimizer("sgd", backend_, model_.parameters().size());
+  std::optional<GpuGradients> gradients_;
+  std::vector<std::uint32_t> samples_ = std::vector<std::uint32_t>(32);
+  std::uint64_t count_ = 0;
+};
+
 }  // namespace
 
 int main() {
-  static const AnelloKernelTable kernels{};
-  run_world(2, [](World& world) {
-    idle_gpu().set_device(world.rank());
-    GpuGroup gpus =
-        GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(world, world, GpuGroupAccess::Impl::Options{}, [] {
-          return GpuGroupAccess::Impl::Tables{&idle_gpu(), &kernels};
-        }));
-    std::array<float, 1> value{};
-    for (int rank = 0; rank < world.size(); rank++) {
-      if (rank == world.rank()) std::printf("allreduce of 4 bytes, rank %d: %.2f us\n", rank, median_us(gpus, value));
-      world.barrier();
-    }
+  allreduce();
+  run_world(1, [](World& world) {
+    Training training(world);
+    std::printf("step of training, batch 32: %.2f us\n", median_us(1000, [&] { training.one_step(); }));
   });
 }

@@ -18,7 +18,6 @@ CudaBackend::CudaBackend(const gpu::Device& device, const AnelloKernelTable& ker
   score_ = gpu::make_memory(device, sizeof(AnelloScore));
   sum_ = gpu::make_memory(device, (1 + ANELLO_SQUARE_PARTS) * sizeof(double));
   clear(score_, sizeof(AnelloScore));
-  const gpu::DeviceGuard guard(device_);
   if (const int status = kernels_->create(&context_); status != 0)
     throw Error(ErrorCode::device,
                 text("GPU ", int(device.id), ": making a cuBLAS handle: ", kernels_->describe(status)));
@@ -41,22 +40,15 @@ CudaBackend::~CudaBackend() {
     for (gpu::PinnedMemory* memory : {&images_.memory, &labels_.memory, &arrived_}) memory->leak();
     return;
   }
-  try {
-    const gpu::DeviceGuard guard(device_);
-    kernels_->destroy(context_);
-  } catch (const Error&) {
-    // The device is lost, and the handle with it.
-  }
+  kernels_->destroy(context_);
 }
 
 void CudaBackend::clear(const gpu::DeviceMemory& memory, std::size_t bytes) {
-  const gpu::DeviceGuard guard(device_);
   gpu::zero(device_, memory.get(), bytes, stream());
 }
 
 template <class Kernel, class... Arguments>
 void CudaBackend::queue(std::string_view what, Kernel kernel, Arguments... arguments) {
-  const gpu::DeviceGuard guard(device_);
   if (const int status = (kernels_->*kernel)(arguments..., stream()); status != 0)
     throw Error(ErrorCode::device,
                 text("GPU ", int(device_.id), ", stream ", stream(), ": ", what, ": ", kernels_->describe(status)));
@@ -70,7 +62,6 @@ std::string CudaBackend::name() const {
 
 Backend::Memory CudaBackend::allocate(std::size_t elems) {
   const auto owned = std::make_shared<gpu::DeviceMemory>(gpu::make_memory(device_, elems * sizeof(float)));
-  const gpu::DeviceGuard guard(device_);
   gpu::zero(device_, owned->get(), elems * sizeof(float), stream());
   return {static_cast<float*>(owned->get()), [this, owned](float*) {
             if (!drain()) owned->leak();
@@ -79,7 +70,6 @@ Backend::Memory CudaBackend::allocate(std::size_t elems) {
 
 void CudaBackend::send(Staging& staging, void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
-  const gpu::DeviceGuard guard(device_);
   if (staging.bytes > 0) gpu::wait(device_, staging.passed, kForever, "copying to the device");
   if (bytes > staging.bytes) {
     staging.memory = gpu::make_pinned(device_, bytes);
@@ -91,7 +81,6 @@ void CudaBackend::send(Staging& staging, void* to, const void* from, std::size_t
 }
 
 void CudaBackend::receive(const void* from, void* to, std::size_t bytes) {
-  const gpu::DeviceGuard guard(device_);
   if (bytes > arrived_bytes_) {
     arrived_ = gpu::make_pinned(device_, bytes);
     arrived_bytes_ = bytes;

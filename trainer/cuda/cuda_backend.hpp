@@ -1,5 +1,6 @@
 // The arithmetic of training on a GPU: every function of Backend queues a kernel on one stream. The host waits only in
-// functions that return numbers: copy_out(), take_score(), square_sum(). One thread; does not know ranks.
+// functions that return numbers: copy_out(), take_score(), square_sum(). One thread, whose current device is this one
+// as long as the backend lives; does not know ranks.
 #pragma once
 #include <vector>
 
@@ -53,6 +54,7 @@ class CudaBackend : public Backend {
   void receive(const void* from, void* to, std::size_t bytes);
 
   gpu::Device device_;
+  gpu::DeviceGuard current_{device_};
   const AnelloKernelTable* kernels_;
   gpu::Stream stream_;
   void* context_ = nullptr;
