@@ -8,8 +8,8 @@ import anello.torch as hvd
 
 
 @pytest.fixture(autouse=True)
-def initialised():
-    hvd.init()
+def initialised(horovod):
+    horovod.init()
 
 
 def each_rank():

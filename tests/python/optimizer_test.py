@@ -7,8 +7,8 @@ import anello.torch as hvd
 
 
 @pytest.fixture(autouse=True)
-def initialised():
-    hvd.init()
+def initialised(horovod):
+    horovod.init()
 
 
 def model_and_data(samples=4):
