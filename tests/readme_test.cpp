@@ -7,13 +7,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ring/base/config.hpp"
+#include "tests/support/pattern.hpp"
 
 namespace anello {
 namespace {
@@ -69,11 +69,9 @@ Markdown parse(const std::string& text) {
   return parsed;
 }
 
-Lines matches(const std::string& text, const char* pattern) {
-  const std::regex regex(pattern);
+Lines matches(const std::string& text, const char* expression) {
   Lines found;
-  for (std::sregex_iterator match(text.begin(), text.end(), regex), end; match != end; ++match)
-    found.push_back((*match)[1].str());
+  for (const pattern::Match& match : pattern::find_all(text, expression)) found.push_back(match[1]);
   return found;
 }
 

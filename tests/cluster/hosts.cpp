@@ -11,10 +11,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <regex>
 #include <thread>
 
 #include "ring/base/text.hpp"
+#include "tests/support/pattern.hpp"
 
 namespace anello::cluster {
 namespace {
@@ -45,8 +45,7 @@ const std::string& local_result(const std::string& options) {
   std::string& result = results[options];
   if (!result.empty()) return result;
   const testing::Outcome local = on(0, "anello run -n 6 -- " + kTrain + " " + options);
-  std::smatch found;
-  if (std::regex_search(local.out, found, std::regex("parameters [0-9a-f]{16}"))) result = found.str();
+  if (const auto found = pattern::find(local.out, "parameters [0-9a-f]{16}")) result = found->front();
   EXPECT_NE(result, "") << local.out << local.err;
   return result;
 }
@@ -134,10 +133,10 @@ std::vector<std::string> ancestors(pid_t process) {
   while (process > 1) {
     std::string status, name;
     std::getline(std::ifstream(text("/proc/", process, "/status")), status, '\0');
-    std::smatch found;
-    if (!std::regex_search(status, found, std::regex("Name:\t(.*)\n(?:.*\n)*PPid:\t(.*)\n"))) break;
-    out.push_back(found[1]);
-    process = pid_t(std::stol(found[2]));
+    const auto found = pattern::find(status, "Name:\t(.*)\n(?:.*\n)*PPid:\t(.*)\n");
+    if (!found) break;
+    out.push_back((*found)[1]);
+    process = pid_t(std::stol((*found)[2]));
   }
   return out;
 }

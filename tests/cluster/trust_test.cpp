@@ -1,10 +1,9 @@
 // Programs that must not get into a job: of another user, without the secret, of another job.
 #include <gmock/gmock.h>
 
-#include <regex>
-
 #include "ring/base/text.hpp"
 #include "tests/cluster/hosts.hpp"
+#include "tests/support/pattern.hpp"
 
 namespace anello::cluster {
 namespace {
@@ -48,12 +47,12 @@ std::string knock(int from, const std::string& address, const std::string& job, 
   const testing::Outcome sockets = on(0, "ss -ltnpH | grep anello-train");
   std::string said;
   for (const std::string& line : testing::lines(sockets.out)) {
-    std::smatch port;
-    if (!std::regex_search(line, port, std::regex(R"(:(\d+) )"))) ADD_FAILURE() << line;
+    const auto port = pattern::find(line, R"(:(\d+) )");
+    if (!port) return ADD_FAILURE() << line, said;
     const testing::Outcome outcome =
         on(from, text(before, "env ANELLO_SIZE=", size, " ANELLO_RANK=", size - 1, " ANELLO_JOB=", job,
                       " ANELLO_START_TIMEOUT=3000 XDG_CONFIG_HOME=/nowhere ANELLO_RENDEZVOUS=", address, ":",
-                      port[1].str(), " anello-train"));
+                      (*port)[1], " anello-train"));
     EXPECT_EQ(outcome.code, 1) << outcome.out << outcome.err;
     said += outcome.err;
   }

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
-#include <regex>
 
+#include "tests/support/pattern.hpp"
 #include "tests/support/process.hpp"
 
 namespace anello {
@@ -39,9 +39,9 @@ std::vector<std::string> training(const std::string& device, std::vector<std::st
 // The losses and accuracies in the output, in order.
 std::vector<double> figures(const std::string& out) {
   std::vector<double> all;
-  const std::regex figure(R"(epoch \d+/\d+  loss ([0-9.]+)  test loss ([0-9.]+)  accuracy ([0-9.]+) %)");
-  for (std::sregex_iterator at(out.begin(), out.end(), figure), end; at != end; ++at)
-    for (const int group : {1, 2, 3}) all.push_back(std::stod((*at)[std::size_t(group)]));
+  const char* const figure = R"(epoch \d+/\d+  loss ([0-9.]+)  test loss ([0-9.]+)  accuracy ([0-9.]+) %)";
+  for (const pattern::Match& found : pattern::find_all(out, figure))
+    for (const std::size_t group : {1, 2, 3}) all.push_back(std::stod(found[group]));
   return all;
 }
 

@@ -6,9 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <regex>
-
 #include "ring/base/text.hpp"
+#include "tests/support/pattern.hpp"
 
 namespace anello {
 namespace {
@@ -104,12 +103,10 @@ void FakePmi::read_from(Peer& peer) {
 }
 
 std::string FakePmi::answer(Peer& peer, const std::string& line) {
-  static const std::regex put_line("cmd=put kvsname=kvs_7 key=([^ =]{1,63}) value=([^ ]{1,1023})"),
-      get_line("cmd=get kvsname=kvs_7 key=([^ =]{1,63})"), initack_line("cmd=initack pmiid=([0-9]+)");
-  std::smatch found;
+  using pattern::match;
   const bool slurm = kind_ == Kind::slurm;
-  if (peer.rank < 0 && std::regex_match(line, found, initack_line)) {
-    peer.rank = std::stoi(found[1].str());
+  if (const auto initack = match(line, "cmd=initack pmiid=([0-9]+)"); initack && peer.rank < 0) {
+    peer.rank = std::stoi((*initack)[1]);
     return text("cmd=initack\ncmd=set size=", size_, "\ncmd=set rank=", peer.rank, "\ncmd=set debug=0\n");
   }
   if (peer.rank < 0) return complain(peer, "speaks before initack: " + line), "";
@@ -129,9 +126,10 @@ std::string FakePmi::answer(Peer& peer, const std::string& line) {
     finalized_++;
     return "cmd=finalize_ack" + rc + "\n";
   }
-  if (std::regex_match(line, found, put_line)) return put(found[1].str(), found[2].str());
-  if (std::regex_match(line, found, get_line)) {
-    const auto value = values_.find(found[1].str());
+  if (const auto put_line = match(line, "cmd=put kvsname=kvs_7 key=([^ =]{1,63}) value=([^ ]{1,1023})"))
+    return put((*put_line)[1], (*put_line)[2]);
+  if (const auto get_line = match(line, "cmd=get kvsname=kvs_7 key=([^ =]{1,63})")) {
+    const auto value = values_.find((*get_line)[1]);
     if (value != values_.end()) return "cmd=get_result rc=0 value=" + value->second + "\n";
     return slurm ? "cmd=get_result rc=1\n" : text("cmd=get_result rc=-1 msg=key_not_found value=unknown\n");
   }
