@@ -19,11 +19,14 @@ inline constexpr int kSlowdown = 8;
 inline constexpr int kSlowdown = 1;
 #endif
 
-// Of worlds that are tried. A sanitizer looks at the code, which is the same for most sizes; plain runs look at
-// results.
+// Of worlds of threads. A sanitizer looks at the code, which is the same for most sizes; plain runs look at results.
+// Large worlds take most of the time, and their plans are the same over TCP and in shared memory, where the simulation
+// and anello-conformance try them too: each of 6, 7, 9 and 16 is tried over one of the two. Both lists are of one
+// length, because CTest learns the cases from one of them.
 inline std::vector<int> world_sizes() {
   if (kSlowdown > 1) return {1, 2, 3, 5, 8};
-  return {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
+  if (environment("ANELLO_TRANSPORT") == "tcp") return {1, 2, 3, 4, 5, 6, 8, 16};
+  return {1, 2, 3, 4, 5, 7, 8, 9};
 }
 
 inline std::vector<std::uint64_t> seeds(long count) {
