@@ -122,8 +122,13 @@ void Attempt::take_signals() {
     else if (supervisor_.over())
       hurry();
     else
-      supervisor_.signalled(*signal, Clock::now());
+      end_by(*signal);
   }
+}
+
+void Attempt::end_by(int signal) {
+  supervisor_.signalled(signal, Clock::now());
+  input_.end();
 }
 
 // For a signal that comes when no rank is left, but output is.

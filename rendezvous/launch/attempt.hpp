@@ -52,6 +52,7 @@ class Attempt {
   void watch(PollSet& polls);
   void act();
   void take_signals();
+  void end_by(int signal);
   void pause_all();
   void hurry();
   void learn_cores(const HostRanks& here, double cores);

@@ -53,6 +53,16 @@ TEST(Terminal, CtrlCEndsAll) {
   EXPECT_EQ(job.marked(), std::vector<pid_t>());
 }
 
+TEST(Terminal, CtrlCEndsWhatRankZeroReadsSoThatAPromptEnds) {
+  Process job(ranks(2, "[ $ANELLO_RANK = 0 ] || exec sleep 300; trap '' INT; echo ready; cat; echo the input ended",
+                    {"--grace", "300"}),
+              kOnTerminal);
+  ASSERT_TRUE(job.says("[0] ready"));
+  job.type("\003");
+  EXPECT_TRUE(job.says("[0] the input ended")) << job.out();
+  EXPECT_EQ(job.wait(), 130);
+}
+
 TEST(Terminal, ALauncherInTheBackgroundIsNotStoppedByItsInput) {
   Surroundings surroundings = kOnTerminal;
   surroundings.background = true;
