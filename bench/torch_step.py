@@ -4,70 +4,17 @@ anello run -n 2 -- python3 bench/torch_step.py --store $(mktemp -d) --backward 8
 """
 import argparse
 import os
-import time
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from torch_model import Layer, Model, backward, calibrate, median, timed_ms
+
 
 def sizes_of(parameters, tensors):
     weights = [16 ** (k / tensors) * (1 if k % 2 == 0 else 1 / 500) for k in range(tensors)]
     return [max(1, int(weight / sum(weights) * parameters)) for weight in weights]
-
-
-# Small enough for the first-level cache, so that it keeps the core busy, not memory.
-SMALL = torch.full((48, 48), 1e-3)
-
-
-def compute(rounds):
-    if Layer.idle:
-        time.sleep(rounds * 1e-5)
-        return
-    for _ in range(rounds):
-        torch.mm(SMALL, SMALL)
-
-
-class Layer(torch.autograd.Function):
-    """Passes its input on; its backward computes for a while and then has the parameter's gradient."""
-
-    rounds, idle = 0, False
-
-    @staticmethod
-    def forward(ctx, value, parameter):
-        ctx.save_for_backward(parameter)
-        return value.clone()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        compute(Layer.rounds)
-        (parameter,) = ctx.saved_tensors
-        return gradient, torch.full_like(parameter, float(dist.get_rank()))
-
-
-class Model(torch.nn.Module):
-    def __init__(self, sizes):
-        super().__init__()
-        self.all = torch.nn.ParameterList(torch.nn.Parameter(torch.zeros(size)) for size in sizes)
-
-    def forward(self, value):
-        for parameter in self.all:
-            value = Layer.apply(value, parameter)
-        return value
-
-
-def timed_ms(body):
-    """The slowest rank's."""
-    dist.barrier()
-    start = time.perf_counter()
-    body()
-    taken = torch.tensor([(time.perf_counter() - start) * 1e3])
-    dist.all_reduce(taken, op=dist.ReduceOp.MAX)
-    return taken.item()
-
-
-def median(values):
-    return sorted(values)[(len(values) - 1) // 2]
 
 
 def main():
@@ -82,19 +29,18 @@ def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{arguments.store}/torch",
                             rank=int(os.environ["ANELLO_RANK"]), world_size=int(os.environ["ANELLO_SIZE"]))
-    Layer.rounds, Layer.idle = 100, arguments.idle
+    Layer.idle = arguments.idle
     model = DistributedDataParallel(Model(sizes_of(arguments.parameters, arguments.tensors)))
     whole = torch.zeros(arguments.parameters)
 
-    def backward():
-        model(torch.ones(1, requires_grad=True)).sum().backward()
+    def buckets():
+        backward(model)
 
     def alone():
         with model.no_sync():
-            backward()
+            backward(model)
 
-    for _ in range(4):
-        Layer.rounds = int(Layer.rounds * arguments.backward / timed_ms(alone)) + 1
+    calibrate(alone, arguments.backward)
 
     def blocking():
         alone()
@@ -104,7 +50,7 @@ def main():
     times = {"alone": [], "blocking": [], "buckets": []}
     for turn in range(arguments.r + 2):
         base = 0
-        for name, body in (("alone", alone), ("blocking", blocking), ("buckets", backward)):
+        for name, body in (("alone", alone), ("blocking", blocking), ("buckets", buckets)):
             for parameter in model.parameters():
                 parameter.grad = None
             taken = timed_ms(body) - base
