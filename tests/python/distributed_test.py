@@ -1,4 +1,6 @@
 """The backend "anello" of torch.distributed, on every rank of a world."""
+from datetime import timedelta
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -64,6 +66,55 @@ def test_asynchronous_operations_live_until_they_are_done():
     assert future.wait()[0].tolist() == [size()] * 2
 
 
+def test_torch_may_wait_after_an_operation_is_done(monkeypatch):
+    """Its C++ code keeps operations without their Python part."""
+    monkeypatch.setattr(anello.torch.distributed._completer, "add", lambda operation: operation.complete())
+    tensors = [torch.full((3,), float(rank())) for _ in range(10)]
+    dist._broadcast_coalesced(dist.distributed_c10d._get_default_group(), tensors, 8, 1)
+    assert all((each == 1).all() for each in tensors)
+
+
+def test_operations_that_nobody_waits_for_are_forgotten():
+    for _ in range(200):
+        dist.all_reduce(torch.ones(1), async_op=True)
+    dist.barrier()
+    assert len(anello.torch.distributed._unclaimed) <= 64
+
+
+def test_lists():
+    gathered = [torch.zeros(2) for _ in range(size())] if rank() == 1 else None
+    dist.gather(torch.full((2,), float(rank())), gathered, dst=1)
+    assert gathered is None or [each.tolist() for each in gathered] == [[r, r] for r in range(size())]
+    out = torch.zeros(2)
+    dist.scatter(out, [torch.full((2,), float(r)) for r in range(size())] if rank() == 1 else None, src=1)
+    assert (out == rank()).all()
+    received = [torch.zeros(r + 1) for r in range(size())]
+    dist.all_to_all(received, [torch.full((rank() + 1,), float(10 * rank() + r)) for r in range(size())])
+    assert [each.tolist() for each in received] == [[10 * r + rank()] * (r + 1) for r in range(size())]
+    reduced = torch.ones(2)
+    dist.reduce(reduced, dst=1)
+    assert rank() != 1 or (reduced == size()).all()
+    ours, theirs = torch.arange(size()), torch.zeros(size(), dtype=torch.int64)
+    dist.all_to_all_single(theirs, ours)
+    assert (theirs == rank()).all()
+
+
+def test_sparse_tensors_are_summed():
+    made = torch.sparse_coo_tensor([[0, rank() + 1]], [1.0, 2.0], (size() + 1,))
+    dist.all_reduce(made)
+    assert made.to_dense().tolist() == [size()] + [2.0] * size()
+
+
+def test_a_timeout_of_the_group_ends_the_wait():
+    late = dist.new_group(timeout=timedelta(seconds=0.2))
+    if rank() == 0:
+        with pytest.raises(RuntimeError, match="timeout of 0:00:00.2"):
+            dist.barrier(late)
+    dist.barrier()
+    if rank() > 0:
+        dist.barrier(late)
+
+
 def test_groups():
     first, everyone = dist.new_group([0]), dist.new_group(list(reversed(range(size()))))
     made = torch.ones(1)
@@ -92,6 +143,8 @@ def test_data_parallel_trains_as_one():
     assert all(torch.allclose(a, b) for a, b in zip(alone.parameters(), together.parameters()))
 
 
-def test_sparse_tensors_are_refused_by_name():
-    with pytest.raises(RuntimeError, match="sparse"):
-        dist.all_reduce(torch.ones(2).to_sparse())
+def test_sparse_tensors_are_refused_by_name_elsewhere():
+    sparse = torch.ones(2).to_sparse()
+    for call in (lambda: dist.broadcast(sparse, 0), lambda: dist.all_reduce(sparse, dist.ReduceOp.MAX)):
+        with pytest.raises(RuntimeError, match="sparse"):
+            call()

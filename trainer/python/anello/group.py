@@ -178,25 +178,33 @@ class Group:
         total = sum(counts) if counts is not None else given.count * self.size
         return (total // per_row if per_row else 0,) + tuple(given.shape[1:])
 
-    def gather(self, tensor: Any, out: Any = None, root: int = 0, *, counts: Optional[Sequence[int]] = None,
-               name: Optional[str] = None) -> Any:
-        """As allgather, on the root only; other ranks get None."""
+    def gather_async(self, tensor: Any, out: Any = None, root: int = 0, *, counts: Optional[Sequence[int]] = None,
+                     name: Optional[str] = None) -> Work:
+        """Starts gather(); see there."""
         given = view(tensor)
         if self.rank == root and out is None:
             out = empty_like(tensor, self._gathered_shape(given, counts))
         made = view(out) if self.rank == root else NOTHING
         options = _options(name, counts=counts)
         return work.start(lib.anello_gather, self._handle, given.input(), made.output(), root, ctypes.byref(options),
-                          result=out if self.rank == root else None, keep=(given, made, options)).wait()
+                          result=out if self.rank == root else None, keep=(given, made, options))
 
-    def scatter(self, tensor: Any, out: Any, root: int = 0, *, counts: Optional[Sequence[int]] = None,
-                name: Optional[str] = None) -> Any:
-        """out = this rank's part of the root's tensor. Other ranks may give None as the tensor."""
+    def gather(self, tensor: Any, out: Any = None, root: int = 0, **options: Any) -> Any:
+        """As allgather, on the root only; other ranks get None."""
+        return self.gather_async(tensor, out, root, **options).wait()
+
+    def scatter_async(self, tensor: Any, out: Any, root: int = 0, *, counts: Optional[Sequence[int]] = None,
+                      name: Optional[str] = None) -> Work:
+        """Starts scatter(); see there."""
         given = view(tensor) if self.rank == root else NOTHING
         made = view(out)
         options = _options(name, counts=counts)
         return work.start(lib.anello_scatter, self._handle, given.input(), made.output(), root, ctypes.byref(options),
-                          result=out, keep=(given, made, options)).wait()
+                          result=out, keep=(given, made, options))
+
+    def scatter(self, tensor: Any, out: Any, root: int = 0, **options: Any) -> Any:
+        """out = this rank's part of the root's tensor. Other ranks may give None as the tensor."""
+        return self.scatter_async(tensor, out, root, **options).wait()
 
     def reduce_scatter_async(self, tensor: Any, out: Any, op: str = "sum", *, counts: Optional[Sequence[int]] = None,
                              prescale: float = 1.0, postscale: float = 1.0, name: Optional[str] = None) -> Work:

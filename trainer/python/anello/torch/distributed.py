@@ -6,11 +6,13 @@ started by `anello run`, or by torchrun or anything else that torch understands.
 from __future__ import annotations
 
 import atexit
+import collections
+import contextlib
 import os
 import queue
 import threading
 from datetime import timedelta
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import torch
 import torch.distributed as dist
@@ -55,12 +57,18 @@ class _Completer:
 
 _completer = _Completer()
 
+# Operations that nobody has waited for. torch's own code keeps only the part in C++, whose wait() never returns if the
+# part in Python has gone; it waits for at most a few at a time.
+_unclaimed: "collections.deque[_Operation]" = collections.deque(maxlen=64)
+
 
 class _Operation(_DistWork):
-    """An operation under way. It lives until it is done, also if the program drops it."""
+    """An operation. It lives until it is done, also if the program drops it."""
 
-    def __init__(self, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None]) -> None:
+    def __init__(self, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
+                 limit: timedelta) -> None:
         super().__init__()
+        self._limit = limit
         self._works, self._tensors, self._finish = works, tensors, finish
         self._future: torch.futures.Future = torch.futures.Future()
         self._error: Optional[Exception] = None
@@ -80,6 +88,10 @@ class _Operation(_DistWork):
         else:
             self._future.set_exception(self._error)
 
+    def _claim(self) -> None:
+        with contextlib.suppress(ValueError):
+            _unclaimed.remove(self)
+
     def is_completed(self) -> bool:
         return self._done.is_set()
 
@@ -90,9 +102,11 @@ class _Operation(_DistWork):
         return self._error
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Blocks until the operation is done. Ctrl-C is seen at once; `timeout` of zero: no limit."""
-        if not self._done.wait(timeout.total_seconds() or None):
-            raise RuntimeError(f"the operation is not done after {timeout}")
+        """Blocks until the operation is done. Ctrl-C is seen at once; a timeout of zero is that of the group."""
+        self._claim()
+        limit = timeout or self._limit
+        if not self._done.wait(limit.total_seconds()):
+            raise RuntimeError(f"the operation is not done, but the timeout of {limit} is over")
         if self._error is not None:
             raise self._error
         return True
@@ -108,6 +122,7 @@ class _Operation(_DistWork):
         return -1
 
     def get_future(self) -> torch.futures.Future:
+        self._claim()
         return self._future
 
 
@@ -141,23 +156,39 @@ def _only(tensors: Sequence[Any]) -> Any:
 class AnelloProcessGroup(dist.ProcessGroup):
     """The operations of torch.distributed over an Anello group. All ranks call them in the same order."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Group, limit: timedelta) -> None:
         super().__init__(group.rank, group.size)
         self._group = group
+        self._limit = limit
 
     def getBackendName(self) -> str:
         return "anello"
 
     def _start(self, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None]) -> _Operation:
-        operation = _Operation(works, tensors, finish)
+        operation = _Operation(works, tensors, finish, self._limit)
+        _unclaimed.append(operation)
         _completer.add(operation)
         return operation
 
     def allreduce(self, tensors: List[torch.Tensor], opts: Any = None) -> _Operation:
         buffers = _Buffers()
         op = _op(opts)
+        if any(tensor.is_sparse for tensor in tensors):
+            return self._allreduce_sparse(tensors, op)
         works = [self._group.allreduce_async(buffers.usable(tensor), op) for tensor in tensors]
         return self._start(works, tensors, buffers.copy_back)
+
+    def _allreduce_sparse(self, tensors: List[torch.Tensor], op: str) -> _Operation:
+        """The sum of sparse tensors: all ranks gather indices and values. Blocks."""
+        if op != "sum":
+            raise RuntimeError(f"sparse tensors can be summed only; {op} is for dense ones: call to_dense()")
+        for tensor in tensors:
+            mine = tensor.detach().coalesce()
+            indices = self._group.allgather(mine.indices().t().contiguous())
+            values = self._group.allgather(mine.values().contiguous())
+            with torch.no_grad():  # a detached sparse tensor would not share its indices
+                tensor.copy_(torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce())
+        return self._start([], tensors, lambda: None)
 
     def allreduce_coalesced(self, tensors: List[torch.Tensor], opts: Any = None) -> _Operation:
         return self.allreduce(tensors, opts)
@@ -172,11 +203,44 @@ class AnelloProcessGroup(dist.ProcessGroup):
         out, given = _only(outputs), _Buffers().usable(_only(inputs), written=False)
         gathered = given.new_empty((self._group.size,) + tuple(given.shape))
 
-        def finish() -> None:
-            for tensor, part in zip(out, gathered):
-                tensor.copy_(part.view(tensor.shape))
+        work = self._group.allgather_async(given, gathered)
+        return self._start([work], out, lambda: _copy_parts(gathered, out))
 
-        return self._start([self._group.allgather_async(given, gathered)], out, finish)
+    def allgather_coalesced(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor],
+                            opts: Any = None) -> _Operation:
+        """outputs[rank] has that rank's tensors."""
+        given = [_Buffers().usable(each, written=False) for each in inputs]
+        gathered = [each.new_empty((self._group.size,) + tuple(each.shape)) for each in given]
+
+        def finish() -> None:
+            for rank, tensors in enumerate(outputs):
+                for tensor, parts in zip(tensors, gathered):
+                    tensor.copy_(parts[rank].view(tensor.shape))
+
+        works = [self._group.allgather_async(each, made) for each, made in zip(given, gathered)]
+        return self._start(works, [tensor for tensors in outputs for tensor in tensors], finish)
+
+    def gather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any) -> _Operation:
+        given = _Buffers().usable(_only(inputs), written=False)
+        if self._group.rank != opts.rootRank:
+            return self._start([self._group.gather_async(given, None, opts.rootRank)], [], lambda: None)
+        out = _only(outputs)
+        gathered = given.new_empty((self._group.size,) + tuple(given.shape))
+        work = self._group.gather_async(given, gathered, opts.rootRank)
+        return self._start([work], out, lambda: _copy_parts(gathered, out))
+
+    def scatter(self, outputs: List[torch.Tensor], inputs: List[List[torch.Tensor]], opts: Any) -> _Operation:
+        buffers = _Buffers()
+        out = buffers.usable(_only(outputs))
+        given = _joined(_only(inputs)) if self._group.rank == opts.rootRank else None
+        return self._start([self._group.scatter_async(given, out, opts.rootRank)], outputs, buffers.copy_back)
+
+    def alltoall(self, outputs: List[torch.Tensor], inputs: List[torch.Tensor], opts: Any = None) -> _Operation:
+        given, counts = _joined(inputs), [each.numel() for each in outputs]
+        received = given.new_empty(sum(counts))
+        work = self._group.alltoall_async(given, received, send_counts=[each.numel() for each in inputs],
+                                          recv_counts=counts)
+        return self._start([work], outputs, lambda: _copy_parts(received.split(counts), outputs))
 
     def _allgather_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> _Operation:
         buffers = _Buffers()
@@ -192,7 +256,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
     def reduce_scatter(self, outputs: List[torch.Tensor], inputs: List[List[torch.Tensor]],
                        opts: Any = None) -> _Operation:
         buffers = _Buffers()
-        given = torch.cat([_Buffers().usable(each, written=False).reshape(-1) for each in _only(inputs)])
+        given = _joined(_only(inputs))
         counts = [each.numel() for each in _only(inputs)]
         work = self._group.reduce_scatter_async(given, buffers.usable(_only(outputs)), _op(opts), counts=counts)
         return self._start([work], outputs, buffers.copy_back)
@@ -229,6 +293,16 @@ class AnelloProcessGroup(dist.ProcessGroup):
         return self._start([self._group.barrier_async()], [], lambda: None)
 
 
+def _joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """A list of tensors as one flat tensor."""
+    return torch.cat([_Buffers().usable(each, written=False).reshape(-1) for each in tensors])
+
+
+def _copy_parts(parts: Iterable[torch.Tensor], tensors: Sequence[torch.Tensor]) -> None:
+    for tensor, part in zip(tensors, parts):
+        tensor.detach().copy_(part.view(tensor.shape))
+
+
 def _op(opts: Any) -> str:
     if opts is None:
         return "sum"
@@ -245,13 +319,13 @@ def _make(store: Any, rank: int, size: int, timeout: timedelta) -> AnelloProcess
     """Called by torch.distributed on every member of a new group. The first one is the world."""
     global _world
     if dist.is_initialized() and _world is not None:
-        return AnelloProcessGroup(_world.group(_world_ranks(store, rank, size, _world.rank)))
+        return AnelloProcessGroup(_world.group(_world_ranks(store, rank, size, _world.rank)), timeout)
     _finish()
     _world = init() if "ANELLO_RENDEZVOUS" in os.environ else _init_through(store, rank, size)
     if (_world.rank, _world.size) != (rank, size):
         raise RuntimeError(f"init_process_group was given rank {rank} of {size}, but this is rank {_world.rank} of "
                            f"{_world.size}: leave rank and world_size away, or give those of the launcher")
-    return AnelloProcessGroup(_world)
+    return AnelloProcessGroup(_world, timeout)
 
 
 def _world_ranks(store: Any, rank: int, size: int, world_rank: int) -> List[int]:
