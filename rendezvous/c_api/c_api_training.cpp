@@ -1,5 +1,6 @@
 // The C API as calls of the C++ API: gradients and diagnosis.
 #include "rendezvous/c_api/c_api.hpp"
+#include "ring/gradients/gradient_math.hpp"
 
 using anello::text;
 using namespace anello::c_api;
@@ -48,6 +49,17 @@ anello_status anello_gradients_finish(anello_gradients* gradients, anello_step_s
 }
 void anello_gradients_free(anello_gradients* gradients) {
   delete gradients;
+}
+anello_status anello_round_with_feedback(anello_tensor gradient, double factor, int wire, float* lost) {
+  return guarded([&] {
+    if (gradient.dtype != ANELLO_F32) refuse("error feedback is for gradients of f32");
+    if (wire != ANELLO_F16 && wire != ANELLO_BF16)
+      refuse(text("error feedback is for gradients that travel as ANELLO_F16 or ANELLO_BF16, not as ", wire));
+    if (gradient.count == 0) return;
+    float* const values = &required(static_cast<float*>(gradient.data), "gradient");
+    anello::gradients::round_with_feedback({values, gradient.count}, factor, anello::DType(wire),
+                                           {&required(lost, "memory for what is lost"), gradient.count});
+  });
 }
 
 anello_status anello_get_counters(const anello_world* world, anello_counters* counters) {

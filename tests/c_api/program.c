@@ -320,6 +320,10 @@ static void gradients(context* c) {
   EXPECT(anello_gradients_create(c->group, list, 2, NULL, &all) == ANELLO_INVALID_ARGUMENT && all == NULL);
   EXPECT(anello_gradients_create(c->group, NULL, 2, NULL, &all) == ANELLO_INVALID_ARGUMENT);
   EXPECT(anello_gradients_begin(NULL, 1.0) == ANELLO_INVALID_ARGUMENT);
+  bias[0] = 1, bias[1] = 1e-9f, weight[0] = weight[1] = 0;
+  OK(anello_round_with_feedback(tensor(bias, 2), 0.5, ANELLO_F16, weight));
+  EXPECT(bias[0] == 0.5f && bias[1] == 0 && weight[0] == 0 && weight[1] == 0.5f * 1e-9f);
+  EXPECT(anello_round_with_feedback(tensor(bias, 2), 1.0, ANELLO_F32, weight) == ANELLO_INVALID_ARGUMENT);
 }
 
 static void diagnosis(context* c, anello_world* world, const char* folder) {

@@ -61,6 +61,38 @@ def test_16_bits_are_enough_to_come_near():
         assert same(trained_together(compression=compression)[0], trained_alone(), 0.02)
 
 
+@pytest.mark.parametrize("options", [{}, {"groups": 1}, {"op": hvd.Sum}, {"gradient_predivide_factor": 4.0}], ids=str)
+def test_error_feedback_keeps_what_16_bits_lose(options):
+    tiny, steps = 2.0**-27, 64  # half precision rounds it to zero
+    moved = {}
+    for feedback in (False, True):
+        parameters = [torch.nn.Parameter(torch.zeros(3, 2)), torch.nn.Parameter(torch.zeros(5))]
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(parameters, lr=1.0), compression=hvd.Compression.fp16,
+                                             error_feedback=feedback, **options)
+        for _ in range(steps):
+            optimizer.zero_grad()
+            sum(each.sum() * tiny for each in parameters).backward()
+            optimizer.step()
+        moved[feedback] = parameters
+    assert all((each == 0).all() for each in moved[False])
+    lost = [hvd.allreduce(each, op=hvd.Sum) for each in optimizer.residuals().values()]
+    expected = steps * tiny * (hvd.size() if options.get("op") == hvd.Sum else 1)
+    assert any(each[0].any() for each in moved[True])
+    assert same([a - b for a, b in zip(lost, moved[True])], [torch.full_like(each, expected) for each in lost], 1e-12)
+
+
+def test_error_feedback_is_refused_where_nothing_is_rounded():
+    model = torch.nn.Linear(2, 1)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    for options in (dict(), dict(compression=hvd.Compression.fp16, op=hvd.Max)):
+        with pytest.raises(ValueError, match="Compression.fp16 or .bf16"):
+            hvd.DistributedOptimizer(sgd, error_feedback=True, **options)
+    with pytest.raises(ValueError, match="float32, but a parameter is of torch.float64"):
+        hvd.DistributedOptimizer(torch.optim.SGD(model.double().parameters(), lr=0.1), error_feedback=True,
+                                 compression=hvd.Compression.bf16)
+    assert hvd.DistributedOptimizer(sgd).residuals() == {}
+
+
 def test_a_compressor_of_the_programs_own_is_used():
     used = []
 

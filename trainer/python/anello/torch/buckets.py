@@ -10,6 +10,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Type
 import torch
 
 from .. import dlpack
+from .._library import lib
+from ..group import wire_code
 from ..tensors import view
 from .compression import Compressor
 from .process_sets import ProcessSet
@@ -18,9 +20,10 @@ _WIRES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
 class Reduction:
-    """How gradients are combined: the engine's reduction, factors, compression, and where."""
+    """How gradients are combined: the engine's reduction, factors, compression, error feedback, and where."""
 
-    def __init__(self, op: str, factor: float, compression: Type[Compressor], process_set: ProcessSet) -> None:
+    def __init__(self, op: str, factor: float, compression: Type[Compressor], process_set: ProcessSet,
+                 feedback: bool = False) -> None:
         self.op = op
         self.factor = factor  # inputs are divided by it, results multiplied
         self.compression = compression
@@ -28,14 +31,27 @@ class Reduction:
         # What travels rounded needs no copy. A compressor of the program's own does.
         self.wire = _WIRES.get(getattr(compression, "wire", None)) if issubclass(compression, Compressor) else None
         self.by_copy = not issubclass(compression, Compressor)
+        self.feedback = feedback
+        if feedback and (self.wire is None or op not in ("average", "sum")):
+            raise ValueError("error_feedback is for sums and averages of gradients that travel rounded: give "
+                             "compression=Compression.fp16 or .bf16")
 
-    def start(self, tensors: Sequence[torch.Tensor], name: str) -> Callable[[], None]:
-        """Starts the reduction of tensors in place. What it returns waits for the end."""
+    def start(self, tensors: Sequence[torch.Tensor], name: str,
+              lost: Sequence[torch.Tensor] = ()) -> Callable[[], None]:
+        """Starts the reduction of tensors in place. What it returns waits for the end.
+
+        Args:
+            lost: with feedback, what rounding has taken from each tensor; is added, and replaced.
+        """
         compressed = [self.compression.compress(tensor) if self.by_copy else (tensor, None) for tensor in tensors]
         sent = [each.detach().cpu().contiguous() for each, _ in compressed]
         wire = self.wire if all(each.dtype in (torch.float32, torch.float64) for each in sent) else None
-        operation = self.process_set.agenda.allreduce(sent, None, self.op, name=name, prescale=1 / self.factor,
-                                                      postscale=self.factor, wire=wire)
+        op, factor = self.op, self.factor
+        if self.feedback:
+            self._round(sent, lost)
+            op, factor = "sum", 1.0
+        operation = self.process_set.agenda.allreduce(sent, None, op, name=name, prescale=1 / factor,
+                                                      postscale=factor, wire=wire)
 
         def wait() -> None:
             operation.wait()
@@ -45,6 +61,12 @@ class Reduction:
 
         return wait
 
+    def _round(self, sent: Sequence[torch.Tensor], lost: Sequence[torch.Tensor]) -> None:
+        """Rounds this rank's parts of the result to what travels: nothing may scale them any more."""
+        factor = 1 / self.process_set.size() if self.op == "average" else 1.0
+        for each, its in zip(sent, lost):
+            lib.anello_round_with_feedback(view(each).output(), factor, wire_code(self.wire), view(its).address)
+
 
 class Bucket:
     """Some parameters whose gradients travel as one operation when all of them are ready."""
@@ -53,6 +75,7 @@ class Bucket:
         self.name = name
         self.parameters = list(parameters)
         self._flat: List[torch.Tensor] = []
+        self._lost: List[torch.Tensor] = []
         self._views: Dict[Any, torch.Tensor] = {}
         self._missing: Set[Any] = set(parameters)
         self._wait: Optional[Callable[[], None]] = None
@@ -66,6 +89,13 @@ class Bucket:
             parts = flat.split([each.numel() for each in members])
             self._flat.append(flat)
             self._views.update({each: part.view(each.shape) for each, part in zip(members, parts)})
+
+    def keep_lost(self, lost: Dict[Any, torch.Tensor]) -> None:
+        """Error feedback: what rounding has taken from each gradient so far moves to where the bucket needs it."""
+        flat = torch.cat([lost[each].reshape(-1) for each in self.parameters])
+        parts = flat.split([each.numel() for each in self.parameters])
+        lost.update({each: part.view(each.shape) for each, part in zip(self.parameters, parts)})
+        self._lost = [flat] if self._flat else list(parts)
 
     @property
     def started(self) -> bool:
@@ -81,7 +111,7 @@ class Bucket:
         """Sends the gradients; one that is not there counts as zero."""
         for parameter in self.parameters:
             self._adopt(parameter)
-        self._wait = reduction.start(self._flat or [each.grad for each in self.parameters], self.name)
+        self._wait = reduction.start(self._flat or [each.grad for each in self.parameters], self.name, self._lost)
 
     def finish(self) -> None:
         """Waits until the gradients are those of all ranks."""

@@ -45,6 +45,7 @@ class _Distributed(torch.optim.Optimizer):
         self._learning = groups is None
         self._trained = [each for each in names if each.requires_grad]
         self._passes_left = {each: passes for each in self._trained}
+        self._lost = _nothing_lost(self._trained) if reduction.feedback else {}
         self._set_buckets(self._first_buckets(groups))
         self._hooks = [_when_accumulated(each, self._on_gradient) for each in self._trained]
 
@@ -62,6 +63,16 @@ class _Distributed(torch.optim.Optimizer):
     def _set_buckets(self, buckets: List[Bucket]) -> None:
         self._buckets = buckets
         self._bucket_of = {each: bucket for bucket in buckets for each in bucket.parameters}
+        for bucket in buckets if self._lost else ():
+            bucket.keep_lost(self._lost)
+
+    def residuals(self) -> Dict[str, torch.Tensor]:
+        """With error_feedback: by name of the parameter, what rounding has taken from this rank's gradient.
+
+        The next step adds it. It belongs to a checkpoint of this rank; copy into these tensors to restore it. Another
+        step may move them: call this again after it.
+        """
+        return {self._parameter_names[each]: lost for each, lost in self._lost.items()}
 
     def _on_gradient(self, parameter: torch.nn.Parameter) -> None:
         self._attempt(self._send, parameter)
@@ -203,6 +214,15 @@ def _when_accumulated(parameter: torch.nn.Parameter, call: Callable[[torch.nn.Pa
     return accumulate
 
 
+def _nothing_lost(parameters: Iterable[torch.nn.Parameter]) -> Dict[Any, torch.Tensor]:
+    lost = {}
+    for each in parameters:
+        if each.dtype != torch.float32:
+            raise ValueError(f"error_feedback is for gradients of float32, but a parameter is of {each.dtype}")
+        lost[each] = torch.zeros(each.shape)
+    return lost
+
+
 def _on_cpu(parameters: Iterable[torch.nn.Parameter]) -> bool:
     return all(each.device.type == "cpu" for each in parameters)
 
@@ -253,7 +273,7 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
                          compression: Type[Compressor] = Compression.none, backward_passes_per_step: int = 1,
                          op: int = Average, gradient_predivide_factor: float = 1.0, num_groups: int = 0,
                          groups: Groups = None, sparse_as_dense: bool = False,
-                         process_set: ProcessSet = global_process_set) -> Any:
+                         process_set: ProcessSet = global_process_set, error_feedback: bool = False) -> Any:
     """Wraps an optimizer: step() applies the gradients of all ranks, which are sent during the backward pass.
 
     Args:
@@ -267,6 +287,8 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
             (HOROVOD_FUSION_THRESHOLD, 4 MiB). `num_groups` is its older name.
         sparse_as_dense: sparse gradients travel as dense ones.
         process_set: the ranks that train together; others step with their own gradients.
+        error_feedback: with compression: what rounding takes from a gradient is added to that of the next step, so
+            that gradients too small for 16 bits are not lost. Not Horovod's. See residuals().
     """
     reduction = ops.reduction(op)
     if gradient_predivide_factor != 1.0 and reduction != Average:
@@ -278,6 +300,7 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
     made = object.__new__(type(kind.__name__, (_Distributed, kind), {"__module__": __name__}))
     # A learning-rate schedule may have put a step() of its own into the optimizer.
     made.__dict__.update({key: value for key, value in optimizer.__dict__.items() if key != "step"})
-    made._distribute(names, Reduction(ops.engine_op(reduction), gradient_predivide_factor, compression, process_set),
+    made._distribute(names, Reduction(ops.engine_op(reduction), gradient_predivide_factor, compression, process_set,
+                                      error_feedback),
                      backward_passes_per_step, groups if groups is not None else (num_groups or None), sparse_as_dense)
     return made
