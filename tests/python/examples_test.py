@@ -1,4 +1,5 @@
 """The examples run, and learn."""
+import gzip
 import os
 import pathlib
 import re
@@ -23,6 +24,33 @@ def test_digits_are_learned(name):
     assert float(accuracy) > 0.9 and ranks == "2"
 
 
+def write_digits_as_mnist(folder):
+    """The digits of the examples, in MNIST's size and files; one of these compressed."""
+    sys.path.insert(0, str(FOLDER))
+    import digits
+    for part, rows in zip(("train", "t10k"), digits.split(digits.rows())):
+        images = bytes([0, 0, 8, 3]) + b"".join(size.to_bytes(4, "big") for size in (len(rows), 28, 28))
+        for row in rows:
+            images += bytes(row[8 * (y // 4) + x // 4] * 15 for y in range(2, 30) for x in range(2, 30))
+        (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(images, 1))
+        labels = bytes([0, 0, 8, 1]) + len(rows).to_bytes(4, "big") + bytes(row[64] for row in rows)
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(labels)
+
+
+def test_mnist_is_learned(tmp_path):
+    write_digits_as_mnist(tmp_path)
+    out = run("torch_mnist.py", 2, str(tmp_path), "--batch", "16", "--epochs", "3", "--checkpoint",
+              str(tmp_path / "model.pt"))
+    assert float(re.findall(r"accuracy ([\d.]+) on 2 ranks", out)[-1]) > 0.85
+    assert (tmp_path / "model.pt").exists()
+
+
+def test_mnist_says_where_to_get_its_files(tmp_path):
+    done = subprocess.run([sys.executable, "-B", "-c", "import mnist, sys; mnist.load(sys.argv[1], 'train')", str(tmp_path)],
+                          capture_output=True, text=True, cwd=FOLDER)
+    assert done.returncode == 1 and "fetch_mnist.sh" in done.stderr
+
+
 def test_one_call_makes_a_training_parallel_and_writes_a_checkpoint(tmp_path):
     assert "on 2 ranks" in run("parallelize.py", 2, str(tmp_path / "model.pt"))
     import torch
@@ -33,6 +61,14 @@ def test_process_sets_learn_their_own():
     assert run("process_sets.py", 4) == "factors 2.00 3.00 2.00 3.00\n"
 
 
+def test_the_slurm_script_trains_as_sbatch_starts_it_on_one_host():
+    path = os.path.dirname(os.environ["ANELLO_PROGRAM"]) + os.pathsep + os.environ["PATH"]
+    done = subprocess.run(["bash", str(FOLDER / "slurm.sh")], capture_output=True, text=True, timeout=200,
+                          env={**os.environ, "SLURM_NTASKS": "2", "SLURM_SUBMIT_DIR": str(FOLDER), "PATH": path,
+                               "PYTHON": sys.executable})
+    assert done.returncode == 0 and "on 2 ranks" in done.stdout, done.stderr
+
+
 def test_the_table_names_every_example():
     listed = re.findall(r"\[(\w+\.(?:py|sh))\]", (FOLDER / "README.md").read_text())
-    assert sorted(listed + ["digits.py"]) == sorted(p.name for p in FOLDER.iterdir() if p.suffix in (".py", ".sh"))
+    assert sorted(listed + ["digits.py", "mnist.py"]) == sorted(p.name for p in FOLDER.iterdir() if p.suffix in (".py", ".sh"))
