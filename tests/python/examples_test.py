@@ -18,7 +18,7 @@ def run(name, ranks, *arguments):
     return done.stdout
 
 
-@pytest.mark.parametrize("name", ["numpy_sgd.py", "torch_digits.py", "torch_ddp.py"])
+@pytest.mark.parametrize("name", ["plain_sgd.py", "numpy_sgd.py", "torch_digits.py", "torch_ddp.py"])
 def test_digits_are_learned(name):
     accuracy, ranks = re.search(r"accuracy ([\d.]+) on (\d) ranks", run(name, 2)).groups()
     assert float(accuracy) > 0.9 and ranks == "2"

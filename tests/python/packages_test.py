@@ -1,6 +1,7 @@
 """The wheel and the installed folder work without the sources. Nothing is compiled: the build is used again."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -9,7 +10,7 @@ import pytest
 
 SOURCE = pathlib.Path(os.environ["ANELLO_SOURCE"])
 BUILD = pathlib.Path(os.environ["ANELLO_BUILD"])
-EXAMPLE = SOURCE / "trainer" / "examples" / "numpy_sgd.py"
+EXAMPLES = SOURCE / "trainer" / "examples"
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +23,9 @@ def wheel(tmp_path_factory):
     return folder / build_backend.build_wheel(folder)
 
 
-def train(program, python, **environment):
+def train(program, python, example="numpy_sgd.py", **environment):
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([program, "run", "-n", "2", "--", python, "-B", EXAMPLE], env={**clean, **environment},
+    done = subprocess.run([program, "run", "-n", "2", "--", python, "-B", EXAMPLES / example], env={**clean, **environment},
                           capture_output=True, text=True, timeout=200)
     assert done.returncode == 0 and "on 2 ranks" in done.stdout, done.stderr
 
@@ -43,6 +44,21 @@ def test_pip_installs_it_without_a_network(wheel, tmp_path):
     python = tmp_path / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--no-index", "--quiet", wheel], check=True)
     train(tmp_path / "bin" / "anello", python)
+
+
+def test_pip_installs_the_folder_where_there_is_nothing_else(tmp_path):
+    """Without a network, numpy or torch. A stand-in for CMake takes the library that is built already."""
+    tools, venv = tmp_path / "tools", tmp_path / "venv"
+    tools.mkdir()
+    (tools / "cmake").write_text(f'#!/bin/sh\n[ "$1" != --install ] || exec "{shutil.which("cmake")}" "$@"\n')
+    (tools / "cmake").chmod(0o755)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run([sys.executable, "-m", "pip", "--python", venv / "bin" / "python", "install", "--quiet",
+                    SOURCE / "trainer" / "python"], check=True,
+                   env={**clean, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "ANELLO_BUILD_DIR": str(BUILD),
+                        "PYTHONDONTWRITEBYTECODE": "1", "PIP_INDEX_URL": "http://127.0.0.1:9"})
+    train(venv / "bin" / "anello", venv / "bin" / "python", "plain_sgd.py")
 
 
 def test_cmake_installs_it(tmp_path):
