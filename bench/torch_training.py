@@ -1,5 +1,5 @@
-"""A training step of PyTorch on gradients of ResNet-18's shapes, by DistributedDataParallel over Gloo and over the backend
-"anello", and by anello.torch's DistributedOptimizer; the three in turn:
+"""A training step of PyTorch on gradients of ResNet-18's shapes, by DistributedDataParallel over Gloo and over the
+backend "anello", and by anello.torch's DistributedOptimizer; the three in turn:
 PYTHONPATH=build/release/python anello run -n 2 -- python3 bench/torch_training.py
 """
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tarball and the Debian package that cpack makes of build/release, in a fresh Debian 12: unpacked without anything else
+# The tarball and the Debian packages that cpack makes of build/release, in a fresh Debian 12: unpacked without anything else
 # installed, and installed by apt. Each trains on two ranks. Needs root, debootstrap and a Debian mirror.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/bare_root.sh"
@@ -17,5 +17,8 @@ step "the tarball" expect "on all 2 ranks" inside_offline "$bin/anello" run -n 2
 
 step "apt-get update" quiet inside apt-get update
 step "apt-get install ./anello.deb" quiet inside sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends /archives/*.deb'
-step "the package" expect "on all 2 ranks" inside_offline anello run -n 2 -- anello-train --epochs 2
+step "the package anello" expect "on all 2 ranks" inside_offline anello run -n 2 -- anello-train --epochs 2
+mkdir "$folder/trainer"
+cp -r "$source_folder/trainer/examples" "$source_folder/trainer/data" "$folder/trainer"
+step "the package python3-anello" expect "on 2 ranks" inside_offline anello run -n 2 -- python3 /trainer/examples/plain_sgd.py
 echo "bare: PASSED"

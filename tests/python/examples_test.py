@@ -39,15 +39,15 @@ def write_digits_as_mnist(folder):
 
 def test_mnist_is_learned(tmp_path):
     write_digits_as_mnist(tmp_path)
-    out = run("torch_mnist.py", 2, str(tmp_path), "--batch", "16", "--epochs", "3", "--checkpoint",
-              str(tmp_path / "model.pt"))
+    model = tmp_path / "model.pt"
+    out = run("torch_mnist.py", 2, str(tmp_path), "--batch", "16", "--checkpoint", str(model))
     assert float(re.findall(r"accuracy ([\d.]+) on 2 ranks", out)[-1]) > 0.85
-    assert (tmp_path / "model.pt").exists()
+    assert model.exists()
 
 
 def test_mnist_says_where_to_get_its_files(tmp_path):
-    done = subprocess.run([sys.executable, "-B", "-c", "import mnist, sys; mnist.load(sys.argv[1], 'train')", str(tmp_path)],
-                          capture_output=True, text=True, cwd=FOLDER)
+    load = f"import mnist; mnist.load({str(tmp_path)!r}, 'train')"
+    done = subprocess.run([sys.executable, "-B", "-c", load], capture_output=True, text=True, cwd=FOLDER)
     assert done.returncode == 1 and "fetch_mnist.sh" in done.stderr
 
 
@@ -71,4 +71,5 @@ def test_the_slurm_script_trains_as_sbatch_starts_it_on_one_host():
 
 def test_the_table_names_every_example():
     listed = re.findall(r"\[(\w+\.(?:py|sh))\]", (FOLDER / "README.md").read_text())
-    assert sorted(listed + ["digits.py", "mnist.py"]) == sorted(p.name for p in FOLDER.iterdir() if p.suffix in (".py", ".sh"))
+    files = [file.name for file in FOLDER.iterdir() if file.suffix in (".py", ".sh")]
+    assert sorted(listed + ["digits.py", "mnist.py"]) == sorted(files)

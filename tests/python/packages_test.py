@@ -25,8 +25,8 @@ def wheel(tmp_path_factory):
 
 def train(program, python, example="numpy_sgd.py", **environment):
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([program, "run", "-n", "2", "--", python, "-B", EXAMPLES / example], env={**clean, **environment},
-                          capture_output=True, text=True, timeout=200)
+    done = subprocess.run([program, "run", "-n", "2", "--", python, "-B", EXAMPLES / example],
+                          env={**clean, **environment}, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0 and "on 2 ranks" in done.stdout, done.stderr
 
 

@@ -7,7 +7,8 @@ import torch
 
 def load(folder, part):
     """Images of 28x28 from 0 to 1, and their digits; `part` is "train" or "t10k"."""
-    images, labels = (_read(pathlib.Path(folder), f"{part}-{kind}") for kind in ("images-idx3-ubyte", "labels-idx1-ubyte"))
+    images = _read(pathlib.Path(folder), f"{part}-images-idx3-ubyte")
+    labels = _read(pathlib.Path(folder), f"{part}-labels-idx1-ubyte")
     return torch.utils.data.TensorDataset(images[:, None] / 255, labels.long())
 
 

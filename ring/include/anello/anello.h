@@ -442,9 +442,10 @@ anello_status anello_gradients_ready(anello_gradients* gradients, size_t gradien
  * group of one rank it is ANELLO_INVALID_ARGUMENT. `stats` may be NULL. */
 anello_status anello_gradients_finish(anello_gradients* gradients, anello_step_stats* stats);
 void anello_gradients_free(anello_gradients* gradients);
-/* Error feedback for programs that send gradients by other calls: gradient = factor x gradient + lost, rounded to `wire`
- * (ANELLO_F16 or ANELLO_BF16); lost = the error of that rounding, for the next step. Of f32; `lost` has as many elements
- * and is zero at first. Then send the gradient with this wire and without a further factor. Does not communicate. */
+/* Error feedback for programs that send gradients by other calls: gradient = factor x gradient + lost, rounded to
+ * `wire` (ANELLO_F16 or ANELLO_BF16); lost = the error of that rounding, for the next step. Of f32; `lost` has as many
+ * elements and is zero at first. Then send the gradient with this wire and without a further factor. Does not
+ * communicate. */
 anello_status anello_round_with_feedback(anello_tensor gradient, double factor, int wire, float* lost);
 
 /* Diagnosis. */
