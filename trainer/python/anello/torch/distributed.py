@@ -105,7 +105,7 @@ class _Operation(_DistWork):
         """Blocks until the operation is done. Ctrl-C is seen at once; a timeout of zero is that of the group."""
         self._claim()
         limit = timeout or self._limit
-        if not self._done.wait(limit.total_seconds()):
+        if not self._done.wait(min(limit.total_seconds(), threading.TIMEOUT_MAX)):
             raise RuntimeError(f"the operation is not done, but the timeout of {limit} is over")
         if self._error is not None:
             raise self._error
