@@ -18,7 +18,7 @@ step "the tarball" expect "on all 2 ranks" inside_offline "$bin/anello" run -n 2
 step "apt-get update" quiet inside apt-get update
 step "apt-get install ./anello.deb" quiet inside sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends /archives/*.deb'
 step "the package anello" expect "on all 2 ranks" inside_offline anello run -n 2 -- anello-train --epochs 2
-mkdir "$folder/trainer"
-cp -r "$source_folder/trainer/examples" "$source_folder/trainer/data" "$folder/trainer"
-step "the package python3-anello" expect "on 2 ranks" inside_offline anello run -n 2 -- python3 /trainer/examples/plain_sgd.py
+mkdir "$folder/opt/trainer"
+cp -r "$source_folder/trainer/examples" "$source_folder/trainer/data" "$folder/opt/trainer"
+step "the package python3-anello" expect "on 2 ranks" inside_offline anello run -n 2 -- python3 /opt/trainer/examples/plain_sgd.py
 echo "bare: PASSED"

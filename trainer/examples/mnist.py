@@ -1,4 +1,4 @@
-"""MNIST's four files in a folder, for the example: bash ../fetch_mnist.sh DIR"""
+"""MNIST's four files in a folder, for the example: bash trainer/fetch_mnist.sh FOLDER"""
 import gzip
 import pathlib
 
