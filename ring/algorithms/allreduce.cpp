@@ -45,7 +45,7 @@ Plan plan_allreduce(Algorithm algorithm, const Shape& shape, std::uint64_t slab_
   else
     each_slab(builder, shape.count, shape.world == 1 ? 0 : slab_elems, [&](Range slab) {
       if (shape.world == 1)
-        copy_input(builder, slab);
+        reduce_alone(builder, slab);
       else if (shape.hosts)
         emit_on(*shape.hosts, algorithm, builder, slab);
       else

@@ -75,6 +75,11 @@ void copy_input(PlanBuilder& builder, Range range) {
   builder.fold(range, std::array{builder.at(Space::input, range)});
 }
 
+void reduce_alone(PlanBuilder& builder, Range range) {
+  copy_input(builder, range);
+  builder.makes_result();
+}
+
 Parts parts_of(const Shape& shape) {
   return {shape.world, shape.count, shape.counts};
 }

@@ -80,6 +80,8 @@ void send_down_tree(PlanBuilder& builder, Range all, int radix = 2, Space of_roo
 
 // The caller's input to the output, which is no work in place.
 void copy_input(PlanBuilder& builder, Range range);
+// A reduction over one rank.
+void reduce_alone(PlanBuilder& builder, Range range);
 
 Parts parts_of(const Shape& shape);
 

@@ -67,6 +67,7 @@ void reduce_in_rank_order(PlanBuilder& builder, Range slab, int root) {
   if (rank > 0) {
     const Operand sum = rank == last && rank == root ? builder.at(Space::output, slab) : builder.scratch(slab.count);
     builder.reduce(rank - 1, slab, sum, std::exchange(mine, sum));
+    if (rank == last) builder.makes_result();
   }
   if (rank < last) builder.send(rank + 1, slab, mine);
   if (root == last) return;
@@ -81,7 +82,7 @@ Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems, Algorithm order) 
   PlanBuilder builder(
       {.rank = shape.rank, .world = shape.world, .input_elems = shape.count, .output_elems = root ? shape.count : 0});
   if (shape.world == 1)
-    copy_input(builder, {0, shape.count});
+    reduce_alone(builder, {0, shape.count});
   else if (order == Algorithm::star)
     each_slab(builder, shape.count, slab_elems, [&](Range slab) { reduce_at_root(builder, slab, shape.root); });
   else if (order == Algorithm::chain)

@@ -25,7 +25,7 @@ Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems, Algorithm
       const std::uint64_t begin = std::min(slab.begin, all.count), end = std::min(slab.end(), all.count);
       return Range{all.begin + begin, end - begin};
     };
-    if (n == 1) return copy_input(builder, part(0));
+    if (n == 1) return reduce_alone(builder, part(0));
     if (order == Algorithm::two_shot) {
       for (int k = 1; k < n; k++) builder.send((rank + k) % n, part((rank + k) % n), Space::input);
       return gather_and_fold(builder, part(rank));

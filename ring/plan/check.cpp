@@ -115,7 +115,7 @@ int exact_result(const Expectation& expectation, const Sizes& sizes, int rank, i
   if (!expectation.rank_order) return Values::kNone;
   int value = values.input(0, element);
   for (int r = 1; r < world; r++) value = values.combine(value, values.input(r, element));
-  return value;
+  return values.result(value);
 }
 
 void check_results(std::span<const Plan> ranks, const Expectation& expectation, const Interpreter& done,

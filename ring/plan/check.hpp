@@ -31,7 +31,8 @@ struct Expectation {
 // - each plan is well formed, and what it touches lies within its buffers;
 // - every element sent is the one that the receiver expects, and none is left over;
 // - all accesses to the same element, one of them a write, are ordered, and nothing is read before it is written;
-// - every contribution is in every result exactly once, equally bracketed on all ranks.
+// - every contribution is in every result exactly once, equally bracketed on all ranks, and every element of a
+//   reduction is made a result (an average is divided) exactly once, by one step, when it has all contributions.
 std::optional<std::string> check(std::span<const Plan> ranks, Expectation expectation,
                                  std::uint64_t in_flight_elems = 1);
 

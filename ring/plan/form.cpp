@@ -46,6 +46,8 @@ void check_step(const Plan& plan, const Stream& stream, std::uint32_t index) {
   need(step.act != Act::reduce || step.incoming_left == (stream.peer < plan.rank),
        "has the higher rank's operand on the left");
 
+  need(!step.makes_result || step.act == Act::reduce || step.act == Act::fold, "makes a result without reducing");
+
   const bool counted =
       step.act == Act::fold ? step.sources >= 1 : step.sources == std::uint32_t(step.act == Act::reduce);
   need(counted && inside(step.first_source, step.sources, plan.sources.size()), "has the wrong number of sources");

@@ -16,15 +16,21 @@ int Values::combine(int left, int right) {
   if (fresh) values_.push_back({left, right, 0, 0});
   return found->second;
 }
+int Values::result(int value) {
+  return combine(value, kNone);
+}
 std::string Values::text(int value) const {
   if (value == kNone) return "nothing";
   const Value& v = values_[std::size_t(value)];
   if (v.left == kNone) return anello::text("x", v.rank, "[", v.element, "]");
+  if (v.right == kNone) return anello::text("result of ", text(v.left));
   return anello::text("(", text(v.left), " + ", text(v.right), ")");
 }
 bool Values::each_once(int value, int world, std::uint64_t element) const {
+  if (value == kNone || values_[std::size_t(value)].left == kNone || values_[std::size_t(value)].right != kNone)
+    return false;
   std::vector<int> times(std::size_t(world), 0);
-  count(value, element, times);
+  count(values_[std::size_t(value)].left, element, times);
   return std::all_of(times.begin(), times.end(), [](int n) { return n == 1; });
 }
 void Values::count(int value, std::uint64_t element, std::vector<int>& times) const {
@@ -34,6 +40,7 @@ void Values::count(int value, std::uint64_t element, std::vector<int>& times) co
     times[std::size_t(v.rank)] += v.element == element ? 1 : 2;  // another element's is never right
     return;
   }
+  if (v.right == kNone) return times.assign(times.size(), 2);  // neither is a result that is reduced again
   count(v.left, element, times);
   count(v.right, element, times);
 }
@@ -90,7 +97,7 @@ bool Interpreter::advance(Rank& rank, Head& head) {
   if (out)
     out->push_back({step.range.begin + head.elems, read(rank, head, step.place)});
   else
-    write(rank, head, step.place, result(rank, head, in ? incoming(*in, rank, head) : Values::kNone));
+    write(rank, head, step.place, written(rank, head, in ? incoming(*in, rank, head) : Values::kNone));
   rank.history[head.step].push_back(head.clock);
   if (++head.elems == step.range.count) {
     head.elems = 0;
@@ -119,7 +126,12 @@ int Interpreter::incoming(Link& link, const Rank& rank, const Head& head) const 
   return message.value;
 }
 
-int Interpreter::result(Rank& rank, const Head& head, int incoming) {
+int Interpreter::written(Rank& rank, const Head& head, int incoming) {
+  const int value = combined(rank, head, incoming);
+  return rank.plan->steps[head.step].makes_result ? values_.result(value) : value;
+}
+
+int Interpreter::combined(Rank& rank, const Head& head, int incoming) {
   const Step& step = rank.plan->steps[head.step];
   if (step.act == Act::copy) return incoming;
   const Operand* source = rank.plan->sources.data() + step.first_source;

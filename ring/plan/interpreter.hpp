@@ -19,21 +19,22 @@ class Wrong : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Symbols, each a number: an element of a rank's input, or the combination of two symbols. Equal numbers mean equal
-// bits, since both come from the same operands in the same order.
+// Symbols, each a number: an element of a rank's input, the combination of two symbols, or a result. Equal numbers mean
+// equal bits, since both come from the same operands in the same order.
 class Values {
  public:
   static constexpr int kNone = -1;  // what memory holds before it is written
 
   int input(int rank, std::uint64_t element);
   int combine(int left, int right);
-  std::string text(int value) const;  // "((x0[5] + x1[5]) + x2[5])"
-  // Is it made of this element of every rank's input, each once?
+  int result(int value);              // what a reduction makes of it at its end, such as a quotient
+  std::string text(int value) const;  // "result of ((x0[5] + x1[5]) + x2[5])"
+  // Is it the result of this element of every rank's input, each once?
   bool each_once(int value, int world, std::uint64_t element) const;
 
  private:
   struct Value {
-    int left = kNone, right = kNone;  // or an input:
+    int left = kNone, right = kNone;  // without right: a result; without both: an input
     int rank = 0;
     std::uint64_t element = 0;
   };
@@ -84,7 +85,8 @@ class Interpreter {
   bool advance(Rank& rank, Head& head);
   void learn(const Rank& rank, Head& head, Dep dep) const;
   int incoming(Link& link, const Rank& rank, const Head& head) const;
-  int result(Rank& rank, const Head& head, int incoming);
+  int written(Rank& rank, const Head& head, int incoming);
+  int combined(Rank& rank, const Head& head, int incoming);
   Cell& cell(Rank& rank, const Head& head, Operand operand) const;
   int read(Rank& rank, const Head& head, Operand operand) const;
   void write(Rank& rank, const Head& head, Operand operand, int value) const;

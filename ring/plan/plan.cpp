@@ -30,6 +30,7 @@ void write_step(std::ostream& out, const Plan& plan, std::size_t index) {
     between = " + ";
   }
   if (step.act == Act::reduce && !step.incoming_left) out << " + incoming";
+  if (step.makes_result) out << " (result)";
   for (std::uint32_t k = 0; k < step.deps; k++) {
     const Dep dep = plan.deps[step.first_dep + k];
     out << (k == 0 ? " after " : ", ") << dep.step << (dep.whole ? "!" : "");

@@ -54,6 +54,7 @@ struct Step {
   std::uint32_t order = 0;  // position in the program that emitted it: of two possible steps, the lower goes first
   Act act = Act::send;
   bool incoming_left = false;  // reduce: what the peer sends is the left operand
+  bool makes_result = false;   // reduce and fold: what is written has every contribution; an average is divided here
 };
 
 // Steps that happen one after another: the bytes to a peer, the bytes from a peer, or local work.

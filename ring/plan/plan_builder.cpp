@@ -71,6 +71,10 @@ void PlanBuilder::fold(Range range, Operand to, std::span<const Operand> sources
   add(Act::fold, -1, range, to, sources);
 }
 
+void PlanBuilder::makes_result() {
+  if (!items_.empty()) items_.back().step.makes_result = true;
+}
+
 Operand PlanBuilder::at(Space space, Range range) const {
   ANELLO_CHECK(space != Space::scratch);
   if (space == Space::input) space = subset_.contributions;
@@ -95,6 +99,7 @@ Plan PlanBuilder::finish() && {
   number_streams();
   group_by_stream();
   derive_deps();
+  mark_results();
   assemble();
   return std::move(plan_);
 }
@@ -169,6 +174,22 @@ void PlanBuilder::derive_deps() {
     step.deps = std::uint32_t(deps.size());
     deps_.insert(deps_.end(), deps.begin(), deps.end());
   }
+}
+
+// What is reduced into the output and stays there is a result; what is only a sum of some contributions is overwritten
+// later, by one that has all. A copy brings what another rank has made.
+void PlanBuilder::mark_results() {
+  const auto reduces = [](const Step& step) { return step.act == Act::reduce || step.sources > 1; };
+  AccessHistory output(plan_.output_elems);
+  for (std::uint32_t i = 0; i < items_.size(); i++) {
+    const Step& step = items_[i].step;
+    if (step.place.space != Space::output || !(step.act == Act::copy || reduces(step))) continue;
+    output.write(step.place.at, step.place.at + step.range.count, {i, 0}, [](const auto& /*earlier*/) {});
+  }
+  output.read(0, plan_.output_elems, {}, [&](const AccessHistory::Touch& last) {
+    Step& step = items_[last.item].step;
+    step.makes_result = reduces(step);
+  });
 }
 
 void PlanBuilder::assemble() {

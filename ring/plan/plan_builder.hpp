@@ -28,6 +28,10 @@ class PlanBuilder {
   void reduce(int peer, Range range, Space local) { reduce(peer, range, at(Space::output, range), at(local, range)); }
   void fold(Range range, std::span<const Operand> sources) { fold(range, at(Space::output, range), sources); }
 
+  // The step that was emitted last makes the result, or a part of it. The builder sees that of what reduces into the
+  // output for the last time; not in scratch, and not of a contribution that is the only one.
+  void makes_result();
+
   // Where elements travel as a narrower type: rounds the output as if it had been sent. Otherwise nothing happens.
   void round(Range range) { fold(range, std::array{at(Space::output, range)}); }
 
@@ -72,6 +76,7 @@ class PlanBuilder {
   void number_streams();
   void group_by_stream();
   void derive_deps();
+  void mark_results();
   void assemble();
 
   Plan plan_;

@@ -43,6 +43,7 @@ TEST(Fingerprint, DiffersForEachChangeOfAPlan) {
       [](Plan& p) { std::swap(p.steps[0], p.steps[1]); },
       [](Plan& p) { p.input_elems++; },
       [&](Plan& p) { std::ranges::find_if(p.steps, reduces)->incoming_left ^= true; },
+      [&](Plan& p) { std::ranges::find_if(p.steps, reduces)->makes_result ^= true; },
       [&](Plan& p) { std::ranges::find_if(p.steps, reduces)->act = Act::copy; },
       [](Plan& p) { p.sources.front().at++; },
   };

@@ -101,9 +101,34 @@ TEST(Check, AWrongResultIsShown) {
   std::vector<Plan> plans = plans_of(2, [](int rank) {
     return algorithms::plan_allreduce(Algorithm::one_shot, {rank, 2, 1});
   });
-  plans[0].steps.at(1).act = Act::copy;
-  plans[0].steps.at(1).sources = 0;
+  Step& step = plans[0].steps.at(1);
+  step.act = Act::copy;
+  step.sources = 0;
+  step.makes_result = false;
   EXPECT_THAT(check(plans, kAllreduce), Optional(HasSubstr("rank 0 element 0: not each contribution once, but x1[0]")));
+}
+
+// In scratch the builder does not see that it is the result: the algorithm must say so.
+TEST(Check, AResultThatIsNotDividedIsShown) {
+  const auto chain = [](bool says_so) {
+    return plans_of(2, [&](int rank) {
+      PlanBuilder builder({.rank = rank, .world = 2, .input_elems = 1, .output_elems = std::uint64_t(rank == 0)});
+      const Range all{0, 1};
+      if (rank == 0) {
+        builder.send(1, all, Space::input);
+        builder.copy(1, all);
+      } else {
+        const Operand sum = builder.scratch(1);
+        builder.reduce(0, all, sum, builder.at(Space::input, all));
+        if (says_so) builder.makes_result();
+        builder.send(0, all, sum);
+      }
+      return std::move(builder).finish();
+    });
+  };
+  EXPECT_EQ(check(chain(true), {Kind::reduce, true, 0}), std::nullopt);
+  EXPECT_THAT(check(chain(false), {Kind::reduce, true, 0}),
+              Optional(HasSubstr("is (x0[0] + x1[0]), not result of (x0[0] + x1[0])")));
 }
 
 }  // namespace

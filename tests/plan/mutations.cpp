@@ -106,7 +106,7 @@ bool keep_incoming_only(Plan& plan, std::size_t site) {
   if (step.act != Act::reduce) return false;
   step.act = Act::copy;
   step.sources = 0;
-  step.incoming_left = false;
+  step.incoming_left = step.makes_result = false;
   return true;
 }
 
@@ -243,6 +243,10 @@ bool shrink_scratch(Plan& plan, std::size_t) {
   plan.scratch_elems = used - 1;
   return true;
 }
+bool change_result(Plan& plan, std::size_t site) {
+  plan.steps[site].makes_result = !plan.steps[site].makes_result;
+  return true;
+}
 std::size_t once(const Plan&) {
   return 1;
 }
@@ -271,6 +275,7 @@ const std::vector<Mutation>& mutations() {
       {"repeat_step", steps, repeat_step},
       {"drop_step", steps, drop_step},
       {"wait_for_ever", steps, wait_for_ever},
+      {"change_result", steps, change_result},
       {"shrink_scratch", once, shrink_scratch},
   };
   return all;
