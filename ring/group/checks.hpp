@@ -2,6 +2,7 @@
 // culprit and the values. Pure.
 #pragma once
 #include <anello/group.hpp>
+#include <bit>
 
 namespace anello::group {
 
@@ -18,7 +19,8 @@ std::uint64_t sum(Counts counts);
 
 // Inline, since even the smallest operation is checked.
 inline void check_size(std::string_view call, std::string_view which, std::uint64_t count, DType dtype) {
-  if (count > PTRDIFF_MAX / size_bytes(dtype)) refuse_size(call, which, count);
+  // A shift, since a list has many tensors: all sizes are powers of two.
+  if (count > std::uint64_t(PTRDIFF_MAX) >> std::countr_zero(size_bytes(dtype))) refuse_size(call, which, count);
 }
 inline void check_tensor(std::string_view call, std::string_view which, const ConstTensor& tensor) {
   if ((tensor.count > 0 && !tensor.data) || name(tensor.dtype) == "?") refuse_tensor(call, which, tensor);
