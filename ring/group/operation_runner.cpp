@@ -24,10 +24,22 @@ bool has_elements(const Operation& operation) {
 }
 
 // What an average is divided by before it travels: in f16 the sum may overflow where the mean does not. A power of two
-// changes no bits, except of the smallest numbers. The rest of the division follows at the end.
+// changes no bits, except of the smallest numbers. The rest of the division follows where the sum is complete.
 double early_divisor(const Operation& operation, int size) {
   const bool may_overflow = operation.op == Op::average && operation.wire.value_or(operation.dtype) == DType::f16;
   return may_overflow ? std::bit_ceil(unsigned(size)) : 1;
+}
+
+bool is_narrowed(const Operation& operation) {
+  return operation.wire.value_or(operation.dtype) != operation.dtype;
+}
+
+// What postscale makes of a result may be too large for a narrower type that it travels as: then finish() multiplies.
+std::optional<run::Scaling> scaling_of(const Operation& operation, int size) {
+  const double divisor = operation.op == Op::average ? size / early_divisor(operation, size) : 1;
+  const double factor = is_narrowed(operation) ? 1 : operation.postscale;
+  if (divisor == 1 && factor == 1) return std::nullopt;
+  return run::scaling(operation.dtype, divisor, factor);
 }
 
 bool has_equal_results(Kind kind) {
@@ -61,7 +73,8 @@ void OperationRunner::start(const PendingOperation& pending) {
   if (has_elements(operation)) {
     const double factor = operation.prescale / early_divisor(operation, size_);
     const run::Buffer input = factor == 1 ? operation.input : prescaled(pending, factor);
-    execution_.start(*pending.plan, pending.arithmetic, input, operation.output);
+    scaling_ = scaling_of(operation, size_);
+    execution_.start(*pending.plan, pending.arithmetic, input, operation.output, scaling_ ? &*scaling_ : nullptr);
   } else {
     const run::Buffer nothing(nothing_.data(), 1);
     execution_.start(*pending.plan, run::arithmetic(DType::u8, Op::max), nothing, nothing);
@@ -281,17 +294,13 @@ void OperationRunner::check_agreed() const {
   }
 }
 
-// After the reduction, on this rank's part of the result: an average is divided once, then scaled.
+// After the reduction, on this rank's part of the result.
 void OperationRunner::finish() {
   const Operation& operation = *operation_->operation;
-  const double divisor = operation.op == Op::average ? size_ / early_divisor(operation, size_) : 1;
-  const bool averages = divisor != 1, scales = operation.postscale != 1;
-  if (!has_elements(operation) || (!averages && !scales)) return;
+  if (operation.postscale == 1 || !is_narrowed(operation) || !has_elements(operation)) return;
   const std::uint32_t shift = operation_->arithmetic.shift;
-  each_run(operation.output, operation.output, operation_->plan->output_elems, shift, [&](Bytes run, Bytes) {
-    if (averages) run::divide(operation.dtype, run, divisor);
-    if (scales) run::scale(operation.dtype, run, run, operation.postscale);
-  });
+  each_run(operation.output, operation.output, operation_->plan->output_elems, shift,
+           [&](Bytes run, Bytes) { run::scale(operation.dtype, run, run, operation.postscale); });
   if (traced_) trace_.scaled(operation_->plan->output_elems << shift);
 }
 

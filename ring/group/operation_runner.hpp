@@ -1,6 +1,5 @@
-// Carries out one operation at a time: starts its execution, moves its bytes over the links, waits when nothing can
-// move, and divides an average after the last byte. Used by the thread that has the baton, which may change between two
-// calls. Knows neither queues nor callers.
+// Carries out one operation at a time: starts its execution, moves its bytes over the links, and waits when nothing can
+// move. Used by the thread that has the baton, which may change between two calls. Knows neither queues nor callers.
 #pragma once
 #include <array>
 #include <atomic>
@@ -99,6 +98,7 @@ class OperationRunner {
   std::chrono::steady_clock::time_point pinged_at_;  // the last time, in any operation
   std::vector<link::Link*> link_of_;
   run::Execution execution_;
+  std::optional<run::Scaling> scaling_;  // of its results
   run::Driver driver_;
   std::vector<std::byte> prescaled_;
   std::array<std::byte, 16> nothing_{};  // sent by an operation without elements

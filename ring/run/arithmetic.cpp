@@ -198,34 +198,48 @@ void each_half(Half* to, const Half* from, std::size_t elems, Compute compute) {
 }
 
 template <class T>
-void divide_all(T* x, std::size_t elems, double divisor) {
-  const auto whole = std::int64_t(divisor);
+void multiply(void* to, const void* from, std::size_t elems, double by) {
+  auto* out = static_cast<T*>(to);
+  const auto* in = static_cast<const T*>(from);
   if constexpr (std::is_floating_point_v<T>)
-    each_elem(x, x, elems, [=](T value) { return value / T(divisor); });
-  else if constexpr (std::is_unsigned_v<T>)
-    each_elem(x, x, elems, [=](T value) { return T(std::uint64_t(value) / std::uint64_t(whole)); });
-  else if constexpr (std::is_signed_v<T>)
-    each_elem(x, x, elems, [=](T value) { return T(std::int64_t(value) / whole); });
+    each_elem(out, in, elems, [=](T value) { return value * T(by); });
   else
-    each_half(x, x, elems, [=](float value) { return value / float(divisor); });
+    each_half(out, in, elems, [=](float value) { return value * float(by); });
 }
 
-void divide(DType dtype, std::byte* data, std::size_t bytes, double divisor) {
-  with_type(dtype, [=]<class T>() { divide_all(reinterpret_cast<T*>(data), bytes / sizeof(T), divisor); });
+// What a double holds is divided as one, which is vectorised; no quotient rounds up to the next whole number.
+template <class T>
+void divide_integers(T* out, const T* in, std::size_t elems, double by) {
+  using Narrow = std::conditional_t<std::is_same_v<T, std::uint32_t>, std::int64_t, std::int32_t>;
+  if constexpr (sizeof(T) < 8)
+    each_elem(out, in, elems, [=](T value) { return T(Narrow(double(value) / by)); });
+  else
+    each_elem(out, in, elems, [divisor = T(by)](T value) { return T(value / divisor); });
+}
+
+bool is_power_of_two(double value) {
+  int exponent = 0;
+  return std::frexp(value, &exponent) == 0.5;
 }
 
 template <class T>
-void scale_all(T* to, const T* from, std::size_t elems, double factor) {
-  if constexpr (std::is_floating_point_v<T>)
-    each_elem(to, from, elems, [=](T value) { return value * T(factor); });
+void divide(void* to, const void* from, std::size_t elems, double by) {
+  auto* out = static_cast<T*>(to);
+  const auto* in = static_cast<const T*>(from);
+  if constexpr (std::is_integral_v<T>)
+    divide_integers(out, in, elems, by);
+  else if (is_power_of_two(by))  // to the same bits, in a quarter of the time
+    multiply<T>(to, from, elems, 1 / by);
+  else if constexpr (std::is_floating_point_v<T>)
+    each_elem(out, in, elems, [=](T value) { return value / T(by); });
   else
-    each_half(to, from, elems, [=](float value) { return value * float(factor); });
+    each_half(out, in, elems, [=](float value) { return value / float(by); });
 }
 
-void scale(DType dtype, std::byte* to, const std::byte* from, std::size_t bytes, double factor) {
-  with_type(dtype, [=]<class T>() {
-    if constexpr (!std::is_integral_v<T>)
-      scale_all(reinterpret_cast<T*>(to), reinterpret_cast<const T*>(from), bytes / sizeof(T), factor);
+void find_scaling(Scaling& scaling, DType dtype) {
+  with_type(dtype, [&]<class T>() {
+    scaling.divide = divide<T>;
+    if constexpr (!std::is_integral_v<T>) scaling.multiply = multiply<T>;
   });
 }
 
@@ -251,8 +265,7 @@ namespace anello::run {
 HWY_EXPORT(find_combine);
 HWY_EXPORT(find_fold);
 HWY_EXPORT(find_conversions);
-HWY_EXPORT(divide);
-HWY_EXPORT(scale);
+HWY_EXPORT(find_scaling);
 HWY_EXPORT(widen_f16);
 HWY_EXPORT(widen_bf16);
 HWY_EXPORT(narrow_f16);
@@ -280,13 +293,20 @@ Arithmetic arithmetic(DType dtype, Op op, DType wire) {
   return result;
 }
 
+Scaling scaling(DType dtype, double divisor, double factor) {
+  ANELLO_CHECK(is_float(dtype) || factor == 1);
+  Scaling result{divisor, factor};
+  HWY_DYNAMIC_DISPATCH(find_scaling)(result, dtype);
+  return result;
+}
+
 void divide(DType dtype, Bytes elements, double divisor) {
-  HWY_DYNAMIC_DISPATCH(divide)(dtype, elements.data(), elements.size(), divisor);
+  scaling(dtype, divisor, 1).divide(elements.data(), elements.data(), elements.size() / size_bytes(dtype), divisor);
 }
 
 void scale(DType dtype, Bytes to, ConstBytes from, double factor) {
-  ANELLO_CHECK(is_float(dtype) && to.size() == from.size());
-  HWY_DYNAMIC_DISPATCH(scale)(dtype, to.data(), from.data(), to.size(), factor);
+  ANELLO_CHECK(to.size() == from.size());
+  scaling(dtype, 1, factor).multiply(to.data(), from.data(), to.size() / size_bytes(dtype), factor);
 }
 
 }  // namespace anello::run

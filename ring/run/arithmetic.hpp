@@ -29,10 +29,20 @@ Arithmetic arithmetic(DType dtype, Op op);
 bool can_travel_as(DType dtype, DType wire);
 Arithmetic arithmetic(DType dtype, Op op, DType wire);
 
-// The end of Op::average: every element divided by `divisor`, a whole number for integers, which truncate toward zero.
-void divide(DType dtype, Bytes elements, double divisor);
+// What a reduction makes of its results: each is divided, then multiplied, in the elements' own type. By 1 nothing is.
+struct Scaling {
+  // to[i] = from[i] (* or /) by; `to` may be `from`. Only floats are multiplied. Integers are divided by a whole number
+  // and truncated toward zero.
+  using Kernel = void (*)(void* to, const void* from, std::size_t elems, double by);
 
-// to[i] = from[i] * factor, of floats; both have the same length, and may be the same.
-void scale(DType dtype, Bytes to, ConstBytes from, double factor);
+  double divisor = 1, factor = 1;
+  Kernel divide = nullptr, multiply = nullptr;
+};
+
+Scaling scaling(DType dtype, double divisor, double factor);
+
+// The same for all elements at once.
+void divide(DType dtype, Bytes elements, double divisor);
+void scale(DType dtype, Bytes to, ConstBytes from, double factor);  // both have the same length, and may be the same
 
 }  // namespace anello::run

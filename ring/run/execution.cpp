@@ -22,9 +22,12 @@ Execution::Memory Execution::allocate(std::size_t bytes) {
   return Memory(memory);
 }
 
-void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output) {
+void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output,
+                      const Scaling* scaling) {
   plan_ = &plan;
   arithmetic_ = arithmetic;
+  scaling_ = scaling;
+  in_blocks_ = arithmetic.widen || scaling;
   if (!receive_buffer_ && (plan.reduces || arithmetic.widen))
     receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
   const std::size_t bytes = plan.scratch_elems << arithmetic.shift;
@@ -129,7 +132,7 @@ std::size_t Execution::accept(std::uint32_t s, ConstBytes incoming) {
 
 // Elements as they travel, to where the step wants them.
 void Execution::take(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
-  const std::uint64_t most = arithmetic_.widen ? kBlockBytes >> arithmetic_.shift : elems;
+  const std::uint64_t most = in_blocks_ ? kBlockBytes >> arithmetic_.shift : elems;
   while (elems > 0) {
     const std::uint64_t count = std::min(elems, most);
     const std::byte* whole = incoming;
@@ -156,6 +159,11 @@ const std::byte* Execution::contribution(plan::Operand operand, const std::byte*
   return block(kOwnBlock);
 }
 
+void Execution::scale(std::byte* results, std::uint64_t elems) const {
+  if (scaling_->divisor != 1) scaling_->divide(results, results, elems, scaling_->divisor);
+  if (scaling_->factor != 1) scaling_->multiply(results, results, elems, scaling_->factor);
+}
+
 void Execution::copy(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   while (elems) {
     const Bytes place = run(step.place, from, elems);
@@ -175,6 +183,7 @@ void Execution::reduce(const plan::Step& step, const std::byte* incoming, std::u
     const std::byte* mine = contribution(source, local.data(), count);
     arithmetic_.combine(place.data(), step.incoming_left ? incoming : mine, step.incoming_left ? mine : incoming,
                         count);
+    if (scaling_ && step.makes_result) scale(place.data(), count);
     incoming += local.size();
     from += count;
     elems -= count;
@@ -197,8 +206,9 @@ bool Execution::compute() {
   return left < kLocalBytes >> arithmetic_.shift;
 }
 
-// A copy from the input to the output, where they are the same.
+// A copy from the input to the output, where they are the same and stay as they are.
 bool Execution::is_in_place(const plan::Step& step) const {
+  if (scaling_ && step.makes_result) return false;
   const plan::Operand source = plan_->sources[step.first_source];
   return step.sources == 1 && source.space != step.place.space && source.at == step.place.at &&
          spaces_[std::size_t(source.space)].is_same(spaces_[std::size_t(step.place.space)]);
@@ -210,7 +220,7 @@ void Execution::fold(const plan::Step& step, std::uint64_t from, std::uint64_t t
   constexpr std::uint32_t kF32Shift = 2;
   const std::uint64_t block = kBlockBytes >> (arithmetic_.add_to_f32 ? kF32Shift : arithmetic_.shift);
   while (from < to) {
-    const std::uint64_t most = step.sources == 1 ? to - from : std::min(to - from, block);
+    const std::uint64_t most = step.sources == 1 && !in_blocks_ ? to - from : std::min(to - from, block);
     std::uint64_t elems = run(step.place, from, most).size() >> arithmetic_.shift;
     for (std::uint32_t k = 0; k < step.sources; k++)
       elems = run(plan_->sources[step.first_source + k], from, elems).size() >> arithmetic_.shift;
@@ -226,14 +236,16 @@ void Execution::fold_block(const plan::Step& step, std::uint64_t from, std::uint
   const std::byte* left = run(source[0], from, elems).data();
   if (step.sources == 1 && left != place.data()) std::memcpy(place.data(), left, place.size());
   if (step.sources == 1 && source[0] == step.place && arithmetic_.narrow) round(place);
-  if (step.sources > 1 && arithmetic_.add_to_f32) return fold_in_f32(step, from, elems);
-  for (std::uint32_t k = 1; k < step.sources; k++) {
+  const bool in_f32 = step.sources > 1 && arithmetic_.add_to_f32;
+  if (in_f32) fold_in_f32(step, from, elems);
+  for (std::uint32_t k = 1; k < step.sources && !in_f32; k++) {
     if (k == 1) left = contribution(source[0], left, elems);
     const std::byte* right = contribution(source[k], run(source[k], from, elems).data(), elems);
     std::byte* out = k + 1 < step.sources ? block(kPartialBlock) : place.data();
     arithmetic_.combine(out, left, right, elems);
     left = out;
   }
+  if (scaling_ && step.makes_result) scale(place.data(), elems);
 }
 
 // To what the others receive, if it is sent.

@@ -6,7 +6,8 @@
 // Elements may travel as a narrower type. Then every rank's contribution is rounded to it once, also where it is
 // reduced at home, and so is every partial sum that is sent; what is sent from the output is rounded there too, so that
 // its owner ends up with the same bits as the others. All arithmetic is in the elements' own type, except that a fold
-// of f16 or bf16 adds up in f32.
+// of f16 or bf16 adds up in f32. Results are scaled by the step that makes them, block by block while they are in the
+// first-level cache, and before they are rounded to travel.
 //
 // What is narrowed is sent from a stage. So are the tiny tensors of a list: they are packed there, and what is received
 // for them comes into the receive buffer, because a copy costs less than one more piece of a system call. Others go
@@ -32,9 +33,10 @@ class Execution {
   static constexpr std::size_t kMaxElemBytes = 16;
   static constexpr std::size_t kStageBytes = 128 << 10;  // narrowed or packed at a time, for each stream that sends
 
-  // The buffers hold plan.input_elems and plan.output_elems: the same memory, as the plan allows, or apart. The plan
-  // and all memory outlive the execution.
-  void start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output);
+  // The buffers hold plan.input_elems and plan.output_elems: the same memory, as the plan allows, or apart. The plan,
+  // the scaling (null: none) and all memory outlive the execution.
+  void start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output,
+             const Scaling* scaling = nullptr);
   bool done() const { return unfinished_ == 0; }
   const plan::Plan& plan() const { return *plan_; }
 
@@ -99,6 +101,7 @@ class Execution {
   void take(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void copy(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void reduce(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
+  void scale(std::byte* results, std::uint64_t elems) const;
   const std::byte* contribution(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const;
   std::byte* block(int which) const { return receive_buffer_.get() + kReceiveBytes + std::size_t(which) * kBlockBytes; }
   bool is_in_place(const plan::Step& step) const;
@@ -109,6 +112,8 @@ class Execution {
 
   const plan::Plan* plan_ = nullptr;
   Arithmetic arithmetic_;
+  const Scaling* scaling_ = nullptr;
+  bool in_blocks_ = false;        // elements are converted or scaled, besides being reduced
   std::array<Buffer, 3> spaces_;  // by Space
   std::vector<Cursor> cursors_;
   std::uint32_t unfinished_ = 0;

@@ -183,6 +183,22 @@ T Part::expected(std::uint64_t at) const {
   return number<T>(factor == 1 ? all : int(all * factor));
 }
 
+// An average is rounded to what it travels as, by the algorithms that send it.
+template <class T>
+T Part::as_sent(T value) const {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (exercise_.wire == DType::f16) return T(float(f16(float(value))));
+    if (exercise_.wire == DType::bf16) return T(float(bf16(float(value))));
+  }
+  return value;
+}
+
+template <class T>
+bool Part::is_right(T value, std::uint64_t at) const {
+  const T exact = expected<T>(at);
+  return value == exact || (exercise_.op == Op::average && value == as_sent(exact));
+}
+
 // The first element of the result that is not what it should be; how many there are, if all is right. After a period a
 // reduction repeats what was already found right, which takes less time than to reduce again.
 std::uint64_t Part::first_wrong() const {
@@ -190,7 +206,7 @@ std::uint64_t Part::first_wrong() const {
     const T* const output = reinterpret_cast<const T*>(output_);
     const std::uint64_t period = reduces() ? kPeriod : output_elems_;
     std::uint64_t at = 0;
-    while (at < output_elems_ && output[at] == (at < period ? expected<T>(at) : output[at - period])) at++;
+    while (at < output_elems_ && (at < period ? is_right(output[at], at) : output[at] == output[at - period])) at++;
     return at;
   });
 }

@@ -58,6 +58,10 @@ class Part {
   bool reduces() const;
   template <class T>
   T expected(std::uint64_t at) const;
+  template <class T>
+  T as_sent(T value) const;
+  template <class T>
+  bool is_right(T value, std::uint64_t at) const;
   std::uint64_t first_wrong() const;
   int reduced(std::uint64_t element) const;
   int source(std::uint64_t at) const;

@@ -10,7 +10,8 @@ namespace {
 
 const std::vector<DType> kDTypes = {DType::u8,  DType::f16, DType::f32,
                                     DType::f64, DType::i16, DType::boolean};  // of 1, 2, 4 and 8 bytes
-const std::vector<Op> kOps = {Op::sum, Op::min, Op::max, Op::product, Op::bit_and, Op::bit_or, Op::bit_xor};
+const std::vector<Op> kOps = {Op::sum,     Op::average, Op::min,    Op::max,
+                              Op::product, Op::bit_and, Op::bit_or, Op::bit_xor};
 const std::vector<Kind> kKinds = {Kind::allreduce,      Kind::broadcast, Kind::allgather,
                                   Kind::reduce_scatter, Kind::barrier,   Kind::reduce,
                                   Kind::gather,         Kind::scatter,   Kind::alltoall};
@@ -72,8 +73,17 @@ plan::Plan StagedOperation::plan(int rank) const {
 
 Task StagedOperation::task(int rank) const {
   const auto r = std::size_t(rank);
-  return {&plans_[r], run::arithmetic(exercise_.dtype, exercise_.op, exercise_.wire.value_or(exercise_.dtype)),
-          run::Buffer(inputs_[r]), run::Buffer(outputs_[r]), signature_};
+  return {&plans_[r],
+          run::arithmetic(exercise_.dtype, exercise_.op, exercise_.wire.value_or(exercise_.dtype)),
+          run::Buffer(inputs_[r]),
+          run::Buffer(outputs_[r]),
+          signature_,
+          scaling()};
+}
+
+run::Scaling StagedOperation::scaling() const {
+  const double divisor = exercise_.op == Op::average ? exercise_.world : 1;
+  return run::scaling(exercise_.dtype, divisor, exercise_.postscale);
 }
 
 std::string StagedOperation::wrong(int rank) const {
@@ -147,6 +157,8 @@ Exercise Scenario::draw_exercise(Kind kind, Random& random, std::size_t group) c
   const bool wide = exercise.dtype == DType::f32 || exercise.dtype == DType::f64;
   if (wide && (kind == Kind::allreduce || kind == Kind::reduce_scatter || kind == Kind::reduce) && random.percent(60))
     exercise.wire = random.percent(50) ? DType::f16 : DType::bf16;
+  if (is_float(exercise.dtype) && (exercise.op == Op::sum || exercise.op == Op::average) && random.percent(60))
+    exercise.postscale = 4;
   return exercise;
 }
 

@@ -25,6 +25,7 @@ class StagedOperation {
  private:
   using Pieces = std::vector<run::Buffer::Piece>;
   plan::Plan plan(int rank) const;
+  run::Scaling scaling() const;
 
   Exercise exercise_;
   Signature signature_;

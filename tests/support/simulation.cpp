@@ -253,7 +253,8 @@ bool Simulation::pass(Rank& rank, Seat& seat) {
   bool moved = false;
   if (!seat.task) {
     seat.task = &rank.tasks[seat.queue.front()];
-    seat.execution.start(*seat.task->plan, seat.task->arithmetic, seat.task->input, seat.task->output);
+    seat.execution.start(*seat.task->plan, seat.task->arithmetic, seat.task->input, seat.task->output,
+                         &seat.task->scaling);
     seat.progress.start(seat.execution, seat.task->signature, seat.links);
     moved = true;
   }

@@ -53,10 +53,12 @@ struct ReduceOptions {
   std::optional<std::int64_t> slab_bytes = {};
   // f16 or bf16: elements of f32 or f64 travel rounded to this type, in a half or a quarter of the bytes. Each rank's
   // elements are rounded to it, and so is every partial result that travels; additions are done in f32 or f64. Sums
-  // beyond 65504 overflow f16; averages only if the mean does (see Op). Not given: elements travel as they are.
+  // beyond 65504 overflow f16; averages only if the mean does (see Op). An average is divided before it is rounded to
+  // travel, and multiplied by postscale after it has travelled. Not given: elements travel as they are.
   std::optional<DType> wire = {};
   // Floating-point types only: inputs are multiplied by prescale, which may differ between ranks (a weight for each
-  // rank), and results by postscale. Both must be finite.
+  // rank), and results by postscale, an average after it was divided. Both must be finite. Each product is rounded to
+  // the element type.
   double prescale = 1, postscale = 1;
   std::span<const std::uint64_t> counts = {};  // reduce_scatter only: as in PartOptions
   std::uint64_t consistency_token = 0;         // as in Options
