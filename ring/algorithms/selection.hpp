@@ -47,6 +47,10 @@ using Table = std::vector<TableRow>;
 // algorithm cannot do what is asked.
 Choice choose(const Facts& facts, std::span<const TableRow> table = {});
 
+// Whether an allreduce is done where the tensors lie, without the algorithm, if all ranks can map all of them
+// (group/direct_allreduce.hpp). Not if the algorithm is forced.
+bool may_be_direct(const Facts& facts);
+
 // The algorithm of a reduce or reduce_scatter: automatic, or one that keeps rank order where that is wanted.
 Algorithm order_of(Kind kind, const Facts& facts);
 

@@ -61,6 +61,7 @@ void OperationQueue::prepare(PendingOperation& pending, const Operation& operati
   pending.signature.sequence = submitted_ + earlier;
   pending.plan = planned.plan;
   pending.arithmetic = planned.arithmetic;
+  pending.may_be_direct = planned.may_be_direct;
   if (!failure_ && control_ && control_->failed()) failure_ = control_->error();
   if (failure_) throw Error(*failure_).within(describe(pending, *group_));
 }

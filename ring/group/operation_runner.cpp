@@ -15,9 +15,6 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kDiagnosisAfter{200};  // if nothing moves for longer, other ranks are asked
-constexpr milliseconds kLongSleep{1000};
-
 // An operation without elements is carried out as a barrier, or as a transfer of one byte.
 bool has_elements(const Operation& operation) {
   return operation.count > 0 || !operation.received.empty();
@@ -61,7 +58,8 @@ OperationRunner::OperationRunner(int rank, const link::GroupInfo& group, trace::
       limits_(limits),
       compares_(compares && size_ > 1),
       link_of_(group.members.size()),
-      driver_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
+      driver_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }),
+      direct_(rank, size_, [this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
 
 void OperationRunner::start(const PendingOperation& pending) {
   operation_ = &pending;
@@ -72,16 +70,30 @@ void OperationRunner::start(const PendingOperation& pending) {
   if (!recorder_.begin(pending.signature, operation.name, pending.queued)) control_->needs(pending.signature);
   if (has_elements(operation)) {
     const double factor = operation.prescale / early_divisor(operation, size_);
-    const run::Buffer input = factor == 1 ? operation.input : prescaled(pending, factor);
+    input_ = factor == 1 ? operation.input : prescaled(pending, factor);
     scaling_ = scaling_of(operation, size_);
-    execution_.start(*pending.plan, pending.arithmetic, input, operation.output, scaling_ ? &*scaling_ : nullptr);
+  }
+  traced_ = timeline_->active();
+  if (pending.may_be_direct) {
+    direct_.start(pending.arithmetic, scaling(), input_, operation.output, operation.count);
+    if (direct_.may_show()) return;
+  } else {
+    direct_.clear();
+  }
+  start_plan();
+}
+
+void OperationRunner::start_plan() {
+  const Operation& operation = *operation_->operation;
+  if (has_elements(operation)) {
+    execution_.start(*operation_->plan, operation_->arithmetic, input_, operation.output, scaling());
   } else {
     const run::Buffer nothing(nothing_.data(), 1);
-    execution_.start(*pending.plan, run::arithmetic(DType::u8, Op::max), nothing, nothing);
+    execution_.start(*operation_->plan, run::arithmetic(DType::u8, Op::max), nothing, nothing);
   }
   started_ = true;
-  traced_ = timeline_->active();
-  if (traced_) trace_.start(execution_, group_.members, pending.arithmetic.wire_shift, pending.arithmetic.shift);
+  const run::Arithmetic& arithmetic = operation_->arithmetic;
+  if (traced_) trace_.start(execution_, group_.members, arithmetic.wire_shift, arithmetic.shift);
 }
 
 // Written to the output if that is large enough, so that it costs no memory.
@@ -114,9 +126,9 @@ OperationRunner::Step OperationRunner::step() {
     if (control_->failed()) throw control_->error();
     return Step::stuck;
   }
-  const bool moved = !execution_.done() && pass();
+  const bool moved = !done() && pass();
   if (moved && stuck_since_) moves_again();
-  if (execution_.done()) {
+  if (done()) {
     conclude();
     return Step::complete;
   }
@@ -135,7 +147,9 @@ void OperationRunner::conclude() {
 void OperationRunner::note_end() {
   const plan::Plan& plan = *operation_->plan;
   const run::Arithmetic& arithmetic = operation_->arithmetic;
-  if (has_elements(*operation_->operation))
+  if (direct_.active())
+    recorder_.end(direct_.bytes(), direct_.bytes_moved(), direct_.bytes_moved());
+  else if (has_elements(*operation_->operation))
     recorder_.end(std::max(plan.input_elems, plan.output_elems) << arithmetic.shift,
                   plan.sent_elems << arithmetic.wire_shift, plan.received_elems << arithmetic.wire_shift);
   else
@@ -150,7 +164,7 @@ bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interru
     waiter.forget();
     if (!open_links()) sleep(waiter, until);
   }
-  while (!execution_.done()) {
+  while (!done()) {
     if (interrupted()) return false;
     if (pass()) {
       waiter.moved();
@@ -170,17 +184,55 @@ bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interru
 
 void OperationRunner::begin_to_move() {
   moving_ = true;
+  if (operation_->may_be_direct) direct_.post(signature());
+  if (direct_.active()) {
+    if (traced_) trace_.start();
+  } else {
+    begin_plan();
+  }
+}
+
+void OperationRunner::begin_plan() {
+  if (!started_) start_plan();
+  driver_.start(execution_, signature(), link_of_, traced_ ? &trace_ : nullptr);
+}
+
+Signature OperationRunner::signature() const {
   Signature signature = operation_->signature;
   signature.results = results_.checksum;
-  driver_.start(execution_, signature, link_of_, traced_ ? &trace_ : nullptr);
+  return signature;
 }
 
 bool OperationRunner::pass() {
   try {
-    return driver_.pass();
+    if (direct_.active()) return pass_direct();
+    const bool moved = driver_.pass();
+    if (!moved && operation_->may_be_direct) connect_direct();
+    return moved;
   } catch (const Error& e) {
     throw Error(e.code(), e.message(), e.rank() < 0 ? -1 : world_rank(e.rank()));
   }
+}
+
+bool OperationRunner::pass_direct() {
+  const std::uint64_t before = direct_.progress().first;
+  const bool moved = direct_.pass();
+  if (!direct_.active())
+    begin_plan();
+  else if (traced_ && direct_.progress().first > before)
+    trace_.folded(direct_.progress().first - before);
+  else if (traced_)
+    trace_.mark();
+  return moved;
+}
+
+// Also after the plan has begun: a peer that shows its tensors waits for what this rank posts on a link of no use to
+// the plan.
+void OperationRunner::connect_direct() {
+  if (!direct_.misses_any()) return;
+  for (int peer = 0; peer < size_; peer++)
+    if (direct_.is_missing(peer))
+      if (link::Link* const link = links_->find(peer)) direct_.connect(peer, *link);
 }
 
 // Throws the verdict if there is one.
@@ -205,67 +257,12 @@ void OperationRunner::slept(trace::Ticks from) {
   if (traced_) trace_.slept(from);
 }
 
-// Nothing moves. After kDiagnosisAfter the control plane is sent which operation this is. Returns for how long the
-// thread may sleep before it looks again.
-milliseconds OperationRunner::note_stuck() {
-  const auto now = steady_clock::now();
-  if (!stuck_since_) stuck_since_ = now;
-  const auto stuck = std::chrono::duration_cast<milliseconds>(now - *stuck_since_);
-  if (stuck >= kDiagnosisAfter && !std::exchange(sent_waiting_, true)) control_->waiting(operation_->signature);
-  milliseconds limit = sent_waiting_ ? kLongSleep : kDiagnosisAfter - stuck;
-  if (limits_.report.count() > 0) limit = std::min(limit, report_stall(stuck));
-  if (limits_.end.count() > 0) limit = std::min(limit, end_world(stuck));
-  if (limits_.ping.count() > 0) limit = std::min(limit, ping_peers(stuck));
-  return limit;
-}
-
-void OperationRunner::moves_again() {
-  stuck_since_.reset();
-  const bool sent = sent_waiting_ || sent_stalled_ || sent_overdue_;
-  sent_waiting_ = sent_stalled_ = sent_overdue_ = false;
-  if (sent) control_->moving(operation_->signature);
-}
-
-// Returns the time until the next report. An operation is not reported again after a time for which it was.
-milliseconds OperationRunner::report_stall(milliseconds stuck) {
-  if (stuck >= next_report_) {
-    control_->stalled(operation_->signature, next_report_);
-    sent_stalled_ = true;
-    recorder_.tally.stalled();
-    while (next_report_ <= stuck) next_report_ *= 2;
-  }
-  return next_report_ - stuck;
-}
-
-// Returns the time until it is overdue. After that the verdict rings the bell.
-milliseconds OperationRunner::end_world(milliseconds stuck) {
-  if (stuck < limits_.end) return limits_.end - stuck;
-  if (!std::exchange(sent_overdue_, true)) control_->overdue(operation_->signature, limits_.end);
-  return kLongSleep;
-}
-
 // Gives the waiter the descriptors to wait for. False if something can move already.
 bool OperationRunner::want_links(link::Waiter& waiter) {
+  if (direct_.active()) return direct_.may_sleep();
   bool may = true;
   driver_.each_wanted([&](link::Link& link, bool sending) { may &= link.want(sending, waiter); });
   return may;
-}
-
-// From most peers no heartbeats come: only this notices that the network between two ranks is cut, or that a rank died
-// with which no other is connected. Returns the time until the next pings.
-milliseconds OperationRunner::ping_peers(milliseconds stuck) {
-  const auto since = std::chrono::floor<milliseconds>(steady_clock::now() - pinged_at_);
-  if (const milliseconds due = limits_.ping - std::min(stuck, since); due.count() > 0) return due;
-  pinged_at_ = steady_clock::now();
-  if (moving_)
-    driver_.each_wanted([&](const link::Link& link, bool) {
-      const auto peer = std::find(link_of_.begin(), link_of_.end(), &link);
-      control_->ping(world_rank(int(peer - link_of_.begin())));
-    });
-  else
-    for (const plan::Stream& stream : operation_->plan->streams)
-      if (stream.peer >= 0 && !link_of_[std::size_t(stream.peer)]) control_->ping(world_rank(stream.peer));
-  return limits_.ping;
 }
 
 bool OperationRunner::open_links() {
@@ -276,6 +273,8 @@ bool OperationRunner::open_links() {
     if (!link) link = links_->find(stream.peer);
     ready &= link != nullptr;
   }
+  if (operation_->may_be_direct) connect_direct();
+  ready &= !(direct_.may_show() && direct_.misses_any());
   if (ready) begin_to_move();
   return ready;
 }
@@ -297,7 +296,7 @@ void OperationRunner::check_agreed() const {
 // After the reduction, on this rank's part of the result.
 void OperationRunner::finish() {
   const Operation& operation = *operation_->operation;
-  if (operation.postscale == 1 || !is_narrowed(operation) || !has_elements(operation)) return;
+  if (direct_.active() || operation.postscale == 1 || !is_narrowed(operation) || !has_elements(operation)) return;
   const std::uint32_t shift = operation_->arithmetic.shift;
   each_run(operation.output, operation.output, operation_->plan->output_elems, shift,
            [&](Bytes run, Bytes) { run::scale(operation.dtype, run, run, operation.postscale); });
@@ -348,13 +347,14 @@ Error OperationRunner::divergence(int peer, std::uint32_t theirs) const {
 }
 
 void OperationRunner::give_up() {
+  direct_.give_up();
   for (link::Link* const link : link_of_)
     if (link) link->revoke();
 }
 
 std::string OperationRunner::how_far() const {
-  if (!started_) return "0 % done";
-  const auto [moved, all] = execution_.progress();
+  if (!started_ && !direct_.active()) return "0 % done";
+  const auto [moved, all] = direct_.active() ? direct_.progress() : execution_.progress();
   return text(all ? 100 * moved / all : 0, " % done");
 }
 

@@ -1,5 +1,6 @@
 // Carries out one operation at a time: starts its execution, moves its bytes over the links, and waits when nothing can
-// move. Used by the thread that has the baton, which may change between two calls. Knows neither queues nor callers.
+// move. An allreduce whose tensors all ranks can map needs no links: it is done where these lie. Used by the thread that
+// has the baton, which may change between two calls. Knows neither queues nor callers.
 #pragma once
 #include <array>
 #include <atomic>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "ring/group/baton.hpp"
+#include "ring/group/direct_allreduce.hpp"
 #include "ring/group/pending_operation.hpp"
 #include "ring/link/waiter.hpp"
 #include "ring/net/control_plane.hpp"
@@ -62,7 +64,15 @@ class OperationRunner {
   };
 
   run::Buffer prescaled(const PendingOperation& pending, double factor);
+  void start_plan();
   void begin_to_move();
+  void begin_plan();
+  bool pass_direct();
+  void connect_direct();
+  Signature signature() const;
+  template <class Want>
+  void each_awaited(Want want);
+  bool done() const { return direct_.active() ? direct_.done() : execution_.done(); }
   void conclude();
   bool pass();
   int world_rank(int member) const { return group_.members[std::size_t(member)]; }
@@ -77,6 +87,7 @@ class OperationRunner {
   bool open_links();
   void check_agreed() const;
   void finish();
+  const run::Scaling* scaling() const { return scaling_ ? &*scaling_ : nullptr; }
   void note_end();
   void remember_results();
   Error explain(int peer, const Signature& theirs);
@@ -97,9 +108,11 @@ class OperationRunner {
   bool moving_ = false;                              // its links are open
   std::chrono::steady_clock::time_point pinged_at_;  // the last time, in any operation
   std::vector<link::Link*> link_of_;
+  run::Buffer input_;  // of this operation, prescaled
   run::Execution execution_;
   std::optional<run::Scaling> scaling_;  // of its results
   run::Driver driver_;
+  DirectAllreduce direct_;
   std::vector<std::byte> prescaled_;
   std::array<std::byte, 16> nothing_{};  // sent by an operation without elements
   run::StepTrace trace_;

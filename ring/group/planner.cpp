@@ -55,6 +55,7 @@ const Planner::Planned& Planner::plan(const Operation& operation) {
   shape_.counts.assign(operation.counts.begin(), operation.counts.end());
   shape_.received.assign(operation.received.begin(), operation.received.end());
   planned_.signature = with_choice(asked);
+  planned_.may_be_direct = may_be_direct(asked);
   planned_.arithmetic = run::arithmetic(operation.dtype, operation.op, operation.wire.value_or(operation.dtype));
   planned_.plan = &plan_for(planned_.signature);
   return planned_;
@@ -77,19 +78,30 @@ Planner::Asked Planner::what_is_asked(const Operation& operation) const {
   return asked;
 }
 
-Signature Planner::with_choice(const Asked& asked) const {
-  Signature signature = asked.signature;
-  const Algorithm forced = std::exchange(signature.algorithm, Algorithm::automatic);
-  const bool reduces =
-      signature.kind == Kind::allreduce || signature.kind == Kind::reduce_scatter || signature.kind == Kind::reduce;
-  if (!reduces) return signature;
+algorithms::Facts Planner::facts_for(const Asked& asked) const {
+  const Signature& signature = asked.signature;
   algorithms::Facts facts = facts_;
-  if (forced != Algorithm::automatic) facts.forced = forced;
+  if (signature.algorithm != Algorithm::automatic) facts.forced = signature.algorithm;
   if (asked.slab_bytes != algorithms::kSuitableSlab) facts.slab_bytes = asked.slab_bytes;
   facts.elem_bytes = size_bytes(signature.dtype);
   const bool scatters = signature.kind == Kind::reduce_scatter && shape_.counts.empty();  // `count` is that of one part
   facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
   facts.narrow = signature.wire != kAsTheyAre || signature.dtype == DType::f16 || signature.dtype == DType::bf16;
+  return facts;
+}
+
+bool Planner::may_be_direct(const Asked& asked) const {
+  return asked.signature.kind == Kind::allreduce && asked.signature.wire == kAsTheyAre &&
+         algorithms::may_be_direct(facts_for(asked));
+}
+
+Signature Planner::with_choice(const Asked& asked) const {
+  Signature signature = asked.signature;
+  signature.algorithm = Algorithm::automatic;
+  const bool reduces =
+      signature.kind == Kind::allreduce || signature.kind == Kind::reduce_scatter || signature.kind == Kind::reduce;
+  if (!reduces) return signature;
+  const algorithms::Facts facts = facts_for(asked);
   if (signature.kind != Kind::allreduce) {
     signature.algorithm = order_of(signature.kind, facts);
     signature.slab_elems = slab_elems(facts);

@@ -82,6 +82,15 @@ void combine(void* out, const void* left, const void* right, std::size_t elems) 
   for (std::size_t i = 0; i < elems; i++) o[i] = Reduction::apply(a[i], b[i]);
 }
 
+template <class T, class Reduction>
+void combine_twice(void* out, void* copy, const void* left, const void* right, std::size_t elems) {
+  auto *o = static_cast<T*>(out), *c = static_cast<T*>(copy);
+  const auto* a = static_cast<const T*>(left);
+  const auto* b = static_cast<const T*>(right);
+  ANELLO_INDEPENDENT_LOOP
+  for (std::size_t i = 0; i < elems; i++) o[i] = c[i] = Reduction::apply(a[i], b[i]);
+}
+
 template <class Half, class Reduction>
 void combine_half(void* out, const void* left, const void* right, std::size_t elems) {
   std::array<float, kBlockElems> a, b;
@@ -113,6 +122,18 @@ Arithmetic::Combine find_combine(DType dtype, Op op) {
         return combine_half<T, Reduction>;
       else
         return combine<T, Reduction>;
+    });
+  });
+}
+
+Arithmetic::CombineTwice find_combine_twice(DType dtype, Op op) {
+  return with_type(dtype, [op]<class T>() {
+    return with_reduction(op, []<class Reduction>() -> Arithmetic::CombineTwice {
+      if constexpr ((kBitwise<Reduction> && !std::is_integral_v<T>) || std::is_same_v<T, f16> ||
+                    std::is_same_v<T, bf16>)
+        return nullptr;
+      else
+        return combine_twice<T, Reduction>;
     });
   });
 }
@@ -263,6 +284,7 @@ HWY_AFTER_NAMESPACE();
 namespace anello::run {
 
 HWY_EXPORT(find_combine);
+HWY_EXPORT(find_combine_twice);
 HWY_EXPORT(find_fold);
 HWY_EXPORT(find_conversions);
 HWY_EXPORT(find_scaling);
@@ -275,6 +297,7 @@ Arithmetic arithmetic(DType dtype, Op op) {
   ANELLO_CHECK(can_reduce(dtype, op));
   const auto shift = std::uint32_t(std::countr_zero(size_bytes(dtype)));
   Arithmetic result{shift, HWY_DYNAMIC_DISPATCH(find_combine)(dtype, op), shift};
+  result.combine_twice = HWY_DYNAMIC_DISPATCH(find_combine_twice)(dtype, op);
   HWY_DYNAMIC_DISPATCH(find_fold)(result, dtype, op);
   return result;
 }

@@ -11,6 +11,7 @@ namespace anello::run {
 
 struct Arithmetic {
   using Combine = void (*)(void* out, const void* left, const void* right, std::size_t elems);
+  using CombineTwice = void (*)(void* out, void* copy, const void* left, const void* right, std::size_t elems);
   using Convert = void (*)(void* out, const void* from, std::size_t elems);
 
   std::uint32_t shift = 0;       // an element has 1 << shift bytes, 16 at most
@@ -21,6 +22,8 @@ struct Arithmetic {
   // f16 and bf16: a fold of several adds up in f32 and rounds once, at its end. Null for the other types.
   Convert to_f32 = nullptr, from_f32 = nullptr;
   Combine add_to_f32 = nullptr;  // left and out are f32, right is an element
+
+  CombineTwice combine_twice = nullptr;  // as combine, to two places; null for f16 and bf16
 };
 
 Arithmetic arithmetic(DType dtype, Op op);
@@ -37,6 +40,11 @@ struct Scaling {
 
   double divisor = 1, factor = 1;
   Kernel divide = nullptr, multiply = nullptr;
+
+  void apply(void* results, std::size_t elems) const {
+    if (divisor != 1) divide(results, results, elems, divisor);
+    if (factor != 1) multiply(results, results, elems, factor);
+  }
 };
 
 Scaling scaling(DType dtype, double divisor, double factor);

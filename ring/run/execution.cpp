@@ -5,6 +5,7 @@
 #include <new>
 
 #include "ring/plan/limit.hpp"
+#include "ring/run/fold.hpp"
 
 namespace anello::run {
 
@@ -159,11 +160,6 @@ const std::byte* Execution::contribution(plan::Operand operand, const std::byte*
   return block(kOwnBlock);
 }
 
-void Execution::scale(std::byte* results, std::uint64_t elems) const {
-  if (scaling_->divisor != 1) scaling_->divide(results, results, elems, scaling_->divisor);
-  if (scaling_->factor != 1) scaling_->multiply(results, results, elems, scaling_->factor);
-}
-
 void Execution::copy(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   while (elems) {
     const Bytes place = run(step.place, from, elems);
@@ -183,7 +179,7 @@ void Execution::reduce(const plan::Step& step, const std::byte* incoming, std::u
     const std::byte* mine = contribution(source, local.data(), count);
     arithmetic_.combine(place.data(), step.incoming_left ? incoming : mine, step.incoming_left ? mine : incoming,
                         count);
-    if (scaling_ && step.makes_result) scale(place.data(), count);
+    if (scaling_ && step.makes_result) scaling_->apply(place.data(), count);
     incoming += local.size();
     from += count;
     elems -= count;
@@ -217,8 +213,7 @@ bool Execution::is_in_place(const plan::Step& step) const {
 // Block by block, so that what is between two sources stays in the first-level cache.
 void Execution::fold(const plan::Step& step, std::uint64_t from, std::uint64_t to) {
   if (is_in_place(step)) return;
-  constexpr std::uint32_t kF32Shift = 2;
-  const std::uint64_t block = kBlockBytes >> (arithmetic_.add_to_f32 ? kF32Shift : arithmetic_.shift);
+  const std::uint64_t block = block_elems(arithmetic_);
   while (from < to) {
     const std::uint64_t most = step.sources == 1 && !in_blocks_ ? to - from : std::min(to - from, block);
     std::uint64_t elems = run(step.place, from, most).size() >> arithmetic_.shift;
@@ -236,16 +231,13 @@ void Execution::fold_block(const plan::Step& step, std::uint64_t from, std::uint
   const std::byte* left = run(source[0], from, elems).data();
   if (step.sources == 1 && left != place.data()) std::memcpy(place.data(), left, place.size());
   if (step.sources == 1 && source[0] == step.place && arithmetic_.narrow) round(place);
-  const bool in_f32 = step.sources > 1 && arithmetic_.add_to_f32;
-  if (in_f32) fold_in_f32(step, from, elems);
-  for (std::uint32_t k = 1; k < step.sources && !in_f32; k++) {
-    if (k == 1) left = contribution(source[0], left, elems);
-    const std::byte* right = contribution(source[k], run(source[k], from, elems).data(), elems);
-    std::byte* out = k + 1 < step.sources ? block(kPartialBlock) : place.data();
-    arithmetic_.combine(out, left, right, elems);
-    left = out;
+  if (step.sources > 1) {
+    const auto contribution_of = [&](std::uint32_t k) {
+      return contribution(source[k], run(source[k], from, elems).data(), elems);
+    };
+    run::fold(arithmetic_, step.sources, contribution_of, place.data(), block(kPartialBlock), elems);
   }
-  if (scaling_ && step.makes_result) scale(place.data(), elems);
+  if (scaling_ && step.makes_result) scaling_->apply(place.data(), elems);
 }
 
 // To what the others receive, if it is sent.
@@ -257,15 +249,6 @@ void Execution::round(Bytes memory) const {
     arithmetic_.widen(some.data(), narrow.data(), some.size() >> arithmetic_.shift);
     memory = memory.subspan(some.size());
   }
-}
-
-void Execution::fold_in_f32(const plan::Step& step, std::uint64_t from, std::uint64_t elems) {
-  const plan::Operand* source = plan_->sources.data() + step.first_source;
-  std::byte* const sum = block(kPartialBlock);
-  arithmetic_.to_f32(sum, run(source[0], from, elems).data(), elems);
-  for (std::uint32_t k = 1; k < step.sources; k++)
-    arithmetic_.add_to_f32(sum, sum, run(source[k], from, elems).data(), elems);
-  arithmetic_.from_f32(run(step.place, from, elems).data(), sum, elems);
 }
 
 std::pair<std::uint64_t, std::uint64_t> Execution::progress() const {

@@ -22,14 +22,15 @@
 #include "ring/plan/plan.hpp"
 #include "ring/run/arithmetic.hpp"
 #include "ring/run/buffer.hpp"
+#include "ring/run/fold.hpp"
 
 namespace anello::run {
 
 class Execution {
  public:
   static constexpr std::size_t kReceiveBytes = 512 << 10;  // received and reduced while it is in the second-level cache
-  static constexpr std::size_t kBlockBytes = 8 << 10;      // folded while it is in the first
-  static constexpr std::size_t kLocalBytes = 256 << 10;    // worked on between two looks at the links
+  static constexpr std::size_t kBlockBytes = kFoldBytes;
+  static constexpr std::size_t kLocalBytes = 256 << 10;  // worked on between two looks at the links
   static constexpr std::size_t kMaxElemBytes = 16;
   static constexpr std::size_t kStageBytes = 128 << 10;  // narrowed or packed at a time, for each stream that sends
 
@@ -101,14 +102,12 @@ class Execution {
   void take(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void copy(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void reduce(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
-  void scale(std::byte* results, std::uint64_t elems) const;
   const std::byte* contribution(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const;
   std::byte* block(int which) const { return receive_buffer_.get() + kReceiveBytes + std::size_t(which) * kBlockBytes; }
   bool is_in_place(const plan::Step& step) const;
   void fold(const plan::Step& step, std::uint64_t from, std::uint64_t to);
   void fold_block(const plan::Step& step, std::uint64_t from, std::uint64_t elems);
   void round(Bytes memory) const;
-  void fold_in_f32(const plan::Step& step, std::uint64_t from, std::uint64_t elems);
 
   const plan::Plan* plan_ = nullptr;
   Arithmetic arithmetic_;

@@ -14,6 +14,11 @@ void StepTrace::start(const Execution& execution, std::span<const int> members, 
   mark();
 }
 
+void StepTrace::start() {
+  spans_.clear();
+  mark();
+}
+
 // Steps that ended at once went in one system call, so they have the same time.
 void StepTrace::look(std::uint32_t stream) {
   const trace::Ticks now = trace::ticks();
@@ -52,10 +57,18 @@ void StepTrace::slept(trace::Ticks from) {
   spans_.push_back({.begin = from, .end = last_, .what = trace::Span::What::sleep});
 }
 
+void StepTrace::folded(std::uint64_t bytes) {
+  passed(trace::Span::What::fold, bytes);
+}
+
 void StepTrace::scaled(std::uint64_t bytes) {
+  passed(trace::Span::What::scale, bytes);
+}
+
+void StepTrace::passed(trace::Span::What what, std::uint64_t bytes) {
   const trace::Ticks from = last_;
   mark();
-  spans_.push_back({.begin = from, .end = last_, .bytes = bytes, .what = trace::Span::What::scale});
+  spans_.push_back({.begin = from, .end = last_, .bytes = bytes, .what = what});
 }
 
 }  // namespace anello::run

@@ -14,12 +14,16 @@ class StepTrace {
   // The execution has been started. `members` are ranks in the world, by rank in the group.
   void start(const Execution& execution, std::span<const int> members, std::uint32_t wire_shift, std::uint32_t shift);
 
+  // What has no steps; then only what follows is noted.
+  void start();
+
   void mark() { last_ = trace::ticks(); }  // what moves next begins now
   void look(std::uint32_t stream);         // it may have moved since the last mark; marks
   void look_at_local();                    // the same for all local streams
 
-  // Other than steps: a sleep that began at `from`, and a pass over the result since the last mark.
+  // Other than steps: a sleep that began at `from`, and a fold of, or a pass over, the result since the last mark.
   void slept(trace::Ticks from);
+  void folded(std::uint64_t bytes);
   void scaled(std::uint64_t bytes);
 
   const std::vector<trace::Span>& spans() const { return spans_; }
@@ -31,6 +35,7 @@ class StepTrace {
     trace::Ticks begun = 0;  // the step; 0: not yet
   };
   void ended(std::uint32_t step, trace::Ticks begin, trace::Ticks end);
+  void passed(trace::Span::What what, std::uint64_t bytes);
 
   const Execution* execution_ = nullptr;
   std::span<const int> members_;

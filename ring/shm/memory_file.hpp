@@ -14,8 +14,11 @@ class MemoryFile {
   // Throws Error{network}.
   static MemoryFile create(std::size_t bytes);
   // Maps a file that another process sent. Throws Error{protocol} if it is not sealed or does not have that size.
+  // Files of different colours, kColours at most, can be worked on at the same offsets without conflicts in the cache;
+  // those that this process made have colour 0.
   enum class Access { read, write };
-  static MemoryFile adopt(Descriptor file, std::size_t bytes, Access access);
+  static MemoryFile adopt(Descriptor file, std::size_t bytes, Access access, unsigned colour = 0);
+  static constexpr unsigned kColours = 16;
 
   MemoryFile(MemoryFile&& other) noexcept : file_(std::move(other.file_)), memory_(std::exchange(other.memory_, {})) {}
   MemoryFile& operator=(MemoryFile&& other) noexcept {
@@ -30,7 +33,7 @@ class MemoryFile {
   void close_descriptor() { file_.close(); }      // the memory stays mapped
 
  private:
-  MemoryFile(int file, std::size_t bytes, Access access);
+  MemoryFile(int file, std::size_t bytes, Access access, unsigned colour);
 
   Descriptor file_;
   std::span<std::byte> memory_;

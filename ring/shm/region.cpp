@@ -72,7 +72,7 @@ class Regions {
     const std::shared_lock lock(mutex_);
     const auto region =
         std::ranges::find_if(regions_, [&](const auto& entry) { return entry.second.number == number; });
-    ANELLO_CHECK(region != regions_.end());
+    if (region == regions_.end()) throw Error(ErrorCode::network, "memory was freed while an operation used it");
     const MemoryFile& file = region->second.pages->file();
     return {file.descriptor(), file.memory().size()};
   }

@@ -1,14 +1,16 @@
 // A link through shared memory: a pipe each way in one memory file, and a bell (an eventfd) to wake each side. Large
 // runs that lie in memory from anello::allocate are not copied: the link sends a reference, and the other side maps
-// that memory and reads there. Only the control plane notices that a peer died: memory has no end of file.
+// that memory and reads there. Its window shows the other side whole tensors. Only the control plane notices that a
+// peer died: memory has no end of file.
 #pragma once
 #include <array>
-#include <deque>
 #include <memory>
 
 #include "ring/link/link.hpp"
 #include "ring/shm/byte_pipe.hpp"
 #include "ring/shm/memory_file.hpp"
+#include "ring/shm/region_files.hpp"
+#include "ring/shm/window.hpp"
 
 namespace anello::shm {
 
@@ -30,33 +32,26 @@ class ShmLink final : public link::Link {
   void begin(bool sending, bool may_refer) override;
   bool want(bool sending, link::Waiter& waiter) override;
   void revoke() override { out_.revoke(); }
+  Window& window() { return window_; }
 
  private:
   // Bytes moved at once: few, so that the other side begins while this one goes on.
   static constexpr std::size_t kBiteBytes = 32 << 10;
   // Smaller runs are copied: that is faster than to wait until the reader took them.
   static constexpr std::size_t kMinReferredBytes = 32 << 10;
-  // Regions of the other side that stay mapped; both sides forget the oldest.
-  static constexpr std::size_t kMaxRegions = 64;
 
   bool refer(Loan loan);
   void end_loans();
-  ConstBytes memory_of(const Place& place);
-  void map_next();
 
   MemoryFile file_;
   PipeWriter out_;
   PipeReader in_;
-  Descriptor bell_, fd_socket_;
+  Descriptor bell_;
+  RegionFiles regions_;
+  Window window_;
   bool may_refer_ = false;
   std::array<std::shared_ptr<const void>, PipeState::kReferences> lent_;  // memory, by number of the reference
   std::uint64_t loans_ = 0, ended_loans_ = 0;
-  std::deque<std::uint64_t> sent_files_;  // regions of this rank whose file the other side has
-  struct Theirs {
-    std::uint64_t number;
-    MemoryFile file;
-  };
-  std::deque<Theirs> theirs_;
 };
 
 }  // namespace anello::shm

@@ -104,20 +104,27 @@ void come_late(const anello::World& world, std::chrono::milliseconds lateness) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
+// False if a result is wrong.
+template <class Values>
+bool reduce(anello::Group& group, Values& values) {
+  const float sum = float(group.size() * (group.size() + 1)) / 2;
+  std::fill(values.begin(), values.end(), float(group.rank() + 1));
+  group.allreduce(values);
+  for (const float value : values)
+    if (value != sum) return false;
+  operations++;
+  return true;
+}
+
 // What a rank does in a group until the standard input of the group's first rank ends. False if a result is wrong.
 bool work(anello::World& world, anello::Group& group, const Habit& habit) {
   std::vector<float> values(habit.elems);
-  const float sum = float(group.size() * (group.size() + 1)) / 2;
+  std::vector<float, anello::Allocator<float>> shared(habit.elems);
   for (int go_on = 1; go_on != 0;) {
     if (habit.groups && !use_groups(world)) return false;
     if (habit.forks && is_child_of_fork()) return is_child = true;
-    for (int k = 0; k < habit.operations; k++) {
-      std::fill(values.begin(), values.end(), float(group.rank() + 1));
-      group.allreduce(values);
-      for (const float value : values)
-        if (value != sum) return false;
-      operations++;
-    }
+    for (int k = 0; k < habit.operations; k++)
+      if (!(k % 2 == 0 ? reduce(group, shared) : reduce(group, values))) return false;
     std::this_thread::sleep_for(habit.rest);
     go_on = group.rank() != 0 || !input_ended();
     group.allreduce(std::span(&go_on, 1), anello::Op::min);

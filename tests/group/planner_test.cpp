@@ -37,5 +37,32 @@ TEST(Planner, FindsAPlanAgain) {
   EXPECT_EQ(plan(100), first);
 }
 
+// On one host of few ranks, unless another algorithm is asked for: then all ranks must take that.
+TEST(Planner, LetsLargeTensorsOfRanksThatShareMemoryBeReducedWhereTheyLie) {
+  const algorithms::Facts memory{.world = 4, .memory = true};
+  const Operation large{.kind = Kind::allreduce, .dtype = DType::f32, .count = 2048};
+  const auto may = [](const algorithms::Facts& facts, Operation operation, const Settings& settings = {}) {
+    return Planner(0, 0, facts, {}, settings).plan(operation).may_be_direct;
+  };
+  EXPECT_TRUE(may(memory, large));
+  EXPECT_FALSE(may({.world = 4}, large)) << "no shared memory";
+  EXPECT_FALSE(may({.world = 16, .memory = true}, large)) << "a link between any two";
+  Operation other = large;
+  other.count = 2047;
+  EXPECT_FALSE(may(memory, other)) << "small";
+  other = large;
+  other.kind = Kind::reduce_scatter;
+  EXPECT_FALSE(may(memory, other));
+  other = large;
+  other.algorithm = "ring";
+  EXPECT_FALSE(may(memory, other)) << "forced by the call";
+  other = large;
+  other.wire = DType::bf16;
+  EXPECT_FALSE(may(memory, other)) << "results are rounded";
+  Settings settings;
+  settings.algorithm = "ring";
+  EXPECT_FALSE(may(memory, large, settings)) << "forced by ANELLO_ALGORITHM";
+}
+
 }  // namespace
 }  // namespace anello::group

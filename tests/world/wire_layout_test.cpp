@@ -81,6 +81,16 @@ std::string layout_of_pipes() {
               4096, ": ", shm::ShmLink::file_bytes(4096), " bytes\n");
 }
 
+std::string layout_of_windows() {
+  using shm::WindowState;
+  return text("window: ", sizeof(WindowState), " bytes, posted ", offsetof(WindowState, posted), ", signature ",
+              offsetof(WindowState, signature), ", version ", offsetof(WindowState, version), ", input ",
+              offsetof(WindowState, input), ", output ", offsetof(WindowState, output), ", ended ",
+              offsetof(WindowState, ended), ", begun ", offsetof(WindowState, begun), ", sleeps ",
+              offsetof(WindowState, sleeps), ", withdrawn ", offsetof(WindowState, withdrawn), ", files ",
+              offsetof(WindowState, files), "\n");
+}
+
 std::string layout() {
   constexpr std::string_view kNames[] = {"proposal", "decision", "goodbye", "waiting", "stalled", "answer", "slow"};
   std::string all = text("version ", net::kProtocolVersion, "\n");
@@ -94,7 +104,7 @@ std::string layout() {
                     .cores = {"c", 4},
                     .memory = "m",
                     .table = "t"};
-  return all + text("peer: ", hex(encode(me)), "\n", layout_of_pipes());
+  return all + text("peer: ", hex(encode(me)), "\n", layout_of_pipes(), layout_of_windows());
 }
 
 TEST(Wire, LayoutsChangeOnlyTogetherWithTheVersion) {

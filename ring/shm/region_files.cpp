@@ -1,0 +1,76 @@
+#include "ring/shm/region_files.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <array>
+#include <ranges>
+#include <utility>
+
+#include "ring/base/wire.hpp"
+#include "ring/shm/fd_message.hpp"
+
+namespace anello::shm {
+namespace {
+
+constexpr std::size_t kNoteBytes = 16;  // which region, and its size
+
+unsigned next_colour() {
+  static std::atomic<unsigned> links = 0;
+  return 1 + links++ % (MemoryFile::kColours - 1);
+}
+
+}  // namespace
+
+RegionFiles::RegionFiles(Descriptor socket, Counts& mine, const Counts& theirs)
+    : socket_(std::move(socket)), colour_(next_colour()), mine_(mine), theirs_counts_(theirs) {}
+
+bool RegionFiles::has_sent(std::uint64_t region) const {
+  return std::ranges::find(sent_, region) != sent_.end();
+}
+
+bool RegionFiles::has_room() const {
+  return sent_count_ - theirs_counts_.taken.load(std::memory_order_relaxed) < kMaxOnTheirWay;
+}
+
+void RegionFiles::send(std::uint64_t region) {
+  if (has_sent(region)) return;
+  const RegionFile file = file_of(region);
+  Writer note;
+  note.u64(region).u64(file.bytes);
+  send_fd_message(socket_, note.bytes(), std::array{file.descriptor});
+  mine_.sent.store(++sent_count_, std::memory_order_release);
+  sent_.push_back(region);
+  if (sent_.size() > kMaxRegions) sent_.pop_front();
+}
+
+void RegionFiles::take_all() {
+  const std::uint64_t sent = theirs_counts_.sent.load(std::memory_order_acquire);
+  while (taken_count_ < sent) take();
+}
+
+void RegionFiles::take() {
+  FdMessage received = receive_fd_message(socket_, kNoteBytes);
+  Reader note("note of shared memory", received.bytes);
+  const std::uint64_t number = note.u64(), bytes = note.u64();
+  if (received.descriptors.size() != 1) throw Error(ErrorCode::protocol, "shared memory: a note without its file");
+  theirs_.push_back(
+      {number, MemoryFile::adopt(std::move(received.descriptors[0]), bytes, MemoryFile::Access::write, colour_)});
+  if (theirs_.size() > kMaxRegions) theirs_.pop_front();
+  mine_.taken.store(++taken_count_, std::memory_order_relaxed);
+}
+
+// The newest of that number: the other side sends a file again when both have forgotten it.
+Bytes RegionFiles::memory_of(const Place& place) {
+  const auto find = [&] { return std::ranges::find(theirs_, place.region, &Theirs::number); };
+  auto region = find();
+  if (region == theirs_.end()) {
+    take_all();
+    region = find();
+  }
+  const Bytes memory = region == theirs_.end() ? Bytes() : region->file.memory();
+  if (place.offset > memory.size() || place.bytes > memory.size() - place.offset)
+    throw Error(ErrorCode::protocol, "shared memory: a reference to memory that is not there");
+  return memory.subspan(place.offset, place.bytes);
+}
+
+}  // namespace anello::shm

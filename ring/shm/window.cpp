@@ -1,0 +1,103 @@
+#include "ring/shm/window.hpp"
+
+#include <anello/error.hpp>
+
+#include "ring/link/bell.hpp"
+
+namespace anello::shm {
+
+bool Window::can_show(const Places& places) {
+  if (places == shown_ && files_when_shown_ == files_.sent()) return true;
+  try {
+    return send_files(places);
+  } catch (const Error&) {  // a tensor was freed, or there are too many descriptors on their way
+    return false;
+  }
+}
+
+// To send the second file may make both sides forget the first.
+bool Window::send_files(const Places& places) {
+  files_.take_all();  // so that the other side has room too
+  for (int k = 0; k < 2; k++)
+    for (const std::uint64_t region : {places.input.region, places.output.region})
+      if (!files_.has_sent(region)) {
+        if (!files_.has_room()) return false;
+        files_.send(region);
+      }
+  return true;
+}
+
+void Window::post(std::uint64_t number, const EncodedSignature& signature, const Places* places) {
+  mine_.signature = signature;
+  if (places && *places != shown_) {
+    shown_ = *places;
+    mine_.input = {places->input.region, places->input.offset};
+    mine_.output = {places->output.region, places->output.offset};
+    mine_.version++;
+  }
+  if (places) files_when_shown_ = files_.sent();
+  mine_.posted.store(number << 1 | std::uint64_t(places != nullptr));
+  wake();
+}
+
+std::optional<Window::Post> Window::posted(std::uint64_t number) const {
+  const std::uint64_t posted = theirs_.posted.load(std::memory_order_acquire);
+  if (posted >> 1 < number) return std::nullopt;
+  return Post{theirs_.signature, (posted & 1) != 0};
+}
+
+Window::Tensors Window::tensors(std::uint64_t bytes) {
+  if (seen_version_ != theirs_.version || files_when_seen_ != files_.taken()) {
+    files_.take_all();
+    files_when_seen_ = files_.taken();
+    seen_version_ = theirs_.version;
+    const auto memory = [&](const WindowState::Spot& spot) {
+      return files_.memory_of({spot.region, spot.offset, bytes}).data();
+    };
+    tensors_ = {memory(theirs_.input), memory(theirs_.output)};
+  }
+  return tensors_;
+}
+
+// What was read before is read before `withdrawn` is.
+bool Window::is_withdrawn() const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return theirs_.withdrawn.load() != 0;
+}
+
+void Window::end(std::uint64_t number) {
+  mine_.ended.store(number);
+  wake();
+}
+
+void Window::withdraw() {
+  mine_.begun.store(0);
+  mine_.withdrawn.store(1);
+}
+
+bool Window::is_used(std::uint64_t number) const {
+  return theirs_.begun.load() >= number && theirs_.ended.load() < number;
+}
+
+bool Window::may_sleep_until_posted(std::uint64_t number) {
+  return may_sleep([&] { return theirs_.posted.load() >> 1 >= number; });
+}
+
+bool Window::may_sleep_until_ended(std::uint64_t number) {
+  return may_sleep([&] { return theirs_.ended.load() >= number; });
+}
+
+// Sequentially consistent, as are the flags that are waited for: one of the two sides sees the other's.
+template <class Came>
+bool Window::may_sleep(Came came) {
+  mine_.sleeps.store(1);
+  if (!came()) return true;
+  mine_.sleeps.store(0);
+  return false;
+}
+
+void Window::wake() {
+  if (theirs_.sleeps.load() != 0 && theirs_.sleeps.exchange(0) != 0) link::ring_bell(bell_);
+}
+
+}  // namespace anello::shm
