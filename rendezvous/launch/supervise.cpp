@@ -117,7 +117,7 @@ void Supervisor::host_lost(const HostLoss& loss, Clock::time_point now) {
     ended_count_++;
   }
   if (!loss.why.empty()) actions_.print(loss.why);
-  lost_host_ = any_started_ || job_.restart > 0;
+  lost_host_ = true;
   if (phase_ > Phase::searching) return;
   exit_code_ = 1;
   if (alive_count_ == 0) return end(SIGTERM, loss.why, now);  // no other host has a rank
@@ -241,8 +241,10 @@ void Supervisor::kill(Clock::time_point now) {
   enter(Phase::killing, now + kKilling);
 }
 
+// That a rank has started may be known only after the loss of another host.
 bool Supervisor::may_pass() const {
-  if ((!cause_ && !lost_host_) || interrupted_ || gave_up_ || keeper_was_killed_) return false;
+  const bool lost = lost_host_ && (any_started_ || job_.restart > 0);
+  if ((!cause_ && !lost) || interrupted_ || gave_up_ || keeper_was_killed_) return false;
   return exit_code_ != kWrongUsage && exit_code_ != kNotExecutable && exit_code_ != kNotFound;
 }
 

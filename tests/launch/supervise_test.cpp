@@ -385,6 +385,20 @@ TEST_F(SupervisorTest, AHostThatCannotBeUsedEndsAJobThatHasNotBegun) {
   EXPECT_TRUE(fresh.over());
   EXPECT_EQ(fresh.exit_code(), 1);
   EXPECT_THAT(printed_, ElementsAre("host there cannot be used"));
+  EXPECT_FALSE(fresh.may_pass());
+}
+
+TEST_F(SupervisorTest, AHostMayBeLostBeforeItIsKnownThatRanksHaveStarted) {
+  Supervisor fresh{job_,
+                   {.order = [](const Order&) {},
+                    .abort = [](int, const std::string&) { return false; },
+                    .print = [](const std::string&) {}}};
+  fresh.host_lost({{"there", 2, 1}, "host there was lost"}, now_);
+  fresh.reported({Report::Kind::started, 0, 100}, now_);
+  fresh.reported({Report::Kind::exited, 0, 100, SIGTERM}, now_);
+  fresh.keeper_gone();
+  EXPECT_TRUE(fresh.over());
+  EXPECT_TRUE(fresh.may_pass());
 }
 
 }  // namespace

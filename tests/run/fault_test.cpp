@@ -76,7 +76,7 @@ void call_differently(std::uint64_t seed, void (*change)(Signature&)) {
 TEST(Simulation, ASignatureOfOneRankThatDiffersIsFound) {
   for (const std::uint64_t seed : seeds(60)) {
     call_differently(seed, [](Signature& s) { s.dtype = DType::i8; });
-    call_differently(seed, [](Signature& s) { s.op = Op::average; });
+    call_differently(seed, [](Signature& s) { s.op = s.op == Op::average ? Op::sum : Op::average; });
     call_differently(seed, [](Signature& s) { s.count++; });
     call_differently(seed, [](Signature& s) { s.kind = Kind::reduce_scatter; });
     call_differently(seed, [](Signature& s) { s.sequence++; });
