@@ -233,7 +233,7 @@ std::uint64_t fingerprint_of_choices() {
       for (const int world : {2, 4, 64})
         all = fingerprint(all, slab_elems({.world = world, .memory = memory, .hosts = hosts, .bytes = 1000 * kMiB}));
   for (const int world : {2, 4, 5, 8, 9})
-    for (const std::uint64_t bytes : {kKiB, 8 * kKiB, kMiB})
+    for (const std::uint64_t bytes : {8 * kKiB - 1, 8 * kKiB, 16 * kKiB - 1, 16 * kKiB, kMiB})
       all = fingerprint(all, std::uint64_t(may_be_direct({.world = world, .memory = true, .bytes = bytes})));
   for (const Kind kind : {Kind::reduce, Kind::reduce_scatter})
     for (const std::uint64_t bytes : {kKiB, 256 * kKiB, kMiB})

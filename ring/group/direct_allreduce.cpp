@@ -49,15 +49,11 @@ void DirectAllreduce::clear() {
   loans_.clear();
 }
 
-// A link over TCP has no window: then this rank cannot show its tensors to all. It may be a late one, whose peer waits
-// for this rank's refusal.
+// A link over TCP has no window: then this rank cannot show its tensors to all.
 void DirectAllreduce::connect(int peer, link::Link& link) {
   connected_[std::size_t(peer)] = true;
   missing_--;
-  auto* const shared = dynamic_cast<shm::ShmLink*>(&link);
-  if (!shared) return;
-  windows_[std::size_t(peer)] = &shared->window();
-  if (number_ > 0) shared->window().post(number_, signature_, nullptr);
+  if (auto* const shared = dynamic_cast<shm::ShmLink*>(&link)) windows_[std::size_t(peer)] = &shared->window();
 }
 
 void DirectAllreduce::post(const Signature& signature) {
@@ -67,7 +63,8 @@ void DirectAllreduce::post(const Signature& signature) {
   for (std::size_t peer = 0; peer < windows_.size() && shows; peer++)
     if (peer != std::size_t(rank_)) shows = windows_[peer] && windows_[peer]->can_show(places_);
   each_window([&](std::size_t, shm::Window& window) { window.post(number_, signature_, shows ? &places_ : nullptr); });
-  if (shows) await_all(State::meeting);
+  if (!shows) return loans_.clear();
+  await_all(State::meeting);
 }
 
 void DirectAllreduce::await_all(State state) {
@@ -118,6 +115,7 @@ void DirectAllreduce::begin() {
       inputs_[peer] = theirs.input;
       outputs_[peer] = theirs.output;
     } catch (const Error& e) {
+      if (e.code() != ErrorCode::protocol) throw;  // of this process
       throw Error(e.code(), e.message(), int(peer));
     }
     window.begin(number_);
@@ -196,10 +194,10 @@ void DirectAllreduce::give_up() {
     while (window.is_used(number_) && steady_clock::now() < until)
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     if (window.is_used(number_))
-      log(Severity::info, text("rank ", peer,
-                               " of the group did not stop using this rank's tensors; if it goes on, it "
-                               "may write ",
-                               kBiteBytes, " bytes there"));
+      log(Severity::warning, text("rank ", peer,
+                                  " of the group did not stop using this rank's tensors; if it goes on, it "
+                                  "may write ",
+                                  kBiteBytes, " bytes there"));
   });
   state_ = State::idle;
   loans_.clear();

@@ -43,7 +43,7 @@ class DirectAllreduce {
   void connect(int peer, link::Link& link);
   bool is_missing(int peer) const { return peer != rank_ && !connected_[std::size_t(peer)]; }
   bool misses_any() const { return missing_ > 0; }
-  // If it may_show(), no link is missing.
+  // No link is missing.
   void post(const Signature& signature);
 
   bool active() const { return state_ != State::idle; }  // this rank's tensors were posted, and no rank has refused

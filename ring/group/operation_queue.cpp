@@ -62,6 +62,7 @@ void OperationQueue::prepare(PendingOperation& pending, const Operation& operati
   pending.plan = planned.plan;
   pending.arithmetic = planned.arithmetic;
   pending.may_be_direct = planned.may_be_direct;
+  pending.shows_tensors = planned.shows_tensors;
   if (!failure_ && control_ && control_->failed()) failure_ = control_->error();
   if (failure_) throw Error(*failure_).within(describe(pending, *group_));
 }
@@ -205,8 +206,8 @@ void OperationQueue::complete_async(Lock& lock, AsyncOperation& operation) {
 // The head's error also has how far it got.
 void OperationQueue::fail_all(Lock& lock, const Error& cause) {
   const std::string how_far = runner_.how_far();
+  const Error why = verdict(cause);  // first: peers that see what this rank gives up learn why from it
   runner_.give_up();
-  const Error why = verdict(cause);
   lock.lock();
   failure_ = why;
   for (bool first = true; head_; first = false) {

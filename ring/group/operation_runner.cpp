@@ -74,7 +74,7 @@ void OperationRunner::start(const PendingOperation& pending) {
     scaling_ = scaling_of(operation, size_);
   }
   traced_ = timeline_->active();
-  if (pending.may_be_direct) {
+  if (pending.may_be_direct && pending.shows_tensors) {
     direct_.start(pending.arithmetic, scaling(), input_, operation.output, operation.count);
     if (direct_.may_show()) return;
   } else {
@@ -132,7 +132,7 @@ OperationRunner::Step OperationRunner::step() {
     conclude();
     return Step::complete;
   }
-  if (!moved && control_->failed()) throw control_->error();
+  if ((!moved || direct_.active()) && control_->failed()) throw control_->error();
   return moved ? Step::moved : Step::stuck;
 }
 
@@ -169,6 +169,8 @@ bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interru
     if (pass()) {
       waiter.moved();
       if (stuck_since_) moves_again();
+      // Its peers' memory is there also when they have died.
+      if (direct_.active() && !done() && control_->failed()) throw control_->error();
       continue;
     }
     if (control_->failed()) throw control_->error();
@@ -206,9 +208,7 @@ Signature OperationRunner::signature() const {
 bool OperationRunner::pass() {
   try {
     if (direct_.active()) return pass_direct();
-    const bool moved = driver_.pass();
-    if (!moved && operation_->may_be_direct) connect_direct();
-    return moved;
+    return driver_.pass();
   } catch (const Error& e) {
     throw Error(e.code(), e.message(), e.rank() < 0 ? -1 : world_rank(e.rank()));
   }
@@ -226,13 +226,12 @@ bool OperationRunner::pass_direct() {
   return moved;
 }
 
-// Also after the plan has begun: a peer that shows its tensors waits for what this rank posts on a link of no use to
-// the plan.
-void OperationRunner::connect_direct() {
-  if (!direct_.misses_any()) return;
-  for (int peer = 0; peer < size_; peer++)
+// Whether all are there.
+bool OperationRunner::connect_direct() {
+  for (int peer = 0; peer < size_ && direct_.misses_any(); peer++)
     if (direct_.is_missing(peer))
       if (link::Link* const link = links_->find(peer)) direct_.connect(peer, *link);
+  return !direct_.misses_any();
 }
 
 // Throws the verdict if there is one.
@@ -273,8 +272,7 @@ bool OperationRunner::open_links() {
     if (!link) link = links_->find(stream.peer);
     ready &= link != nullptr;
   }
-  if (operation_->may_be_direct) connect_direct();
-  ready &= !(direct_.may_show() && direct_.misses_any());
+  if (operation_->may_be_direct) ready &= connect_direct();
   if (ready) begin_to_move();
   return ready;
 }

@@ -1,6 +1,6 @@
 // Carries out one operation at a time: starts its execution, moves its bytes over the links, and waits when nothing can
-// move. An allreduce whose tensors all ranks can map needs no links: it is done where these lie. Used by the thread that
-// has the baton, which may change between two calls. Knows neither queues nor callers.
+// move. An allreduce whose tensors all ranks can map moves no bytes over links: it is done where these lie. Used by the
+// thread that has the baton, which may change between two calls. Knows neither queues nor callers.
 #pragma once
 #include <array>
 #include <atomic>
@@ -68,7 +68,7 @@ class OperationRunner {
   void begin_to_move();
   void begin_plan();
   bool pass_direct();
-  void connect_direct();
+  bool connect_direct();
   Signature signature() const;
   template <class Want>
   void each_awaited(Want want);

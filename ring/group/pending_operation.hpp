@@ -27,7 +27,7 @@ struct PendingOperation {
   Signature signature;
   const plan::Plan* plan = nullptr;
   run::Arithmetic arithmetic;
-  bool may_be_direct = false;  // as in Planner::Planned
+  bool may_be_direct = false, shows_tensors = false;  // as in Planner::Planned
   trace::Ticks queued = 0;
   std::optional<Error> error;
   std::atomic<bool> done = false;

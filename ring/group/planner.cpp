@@ -56,6 +56,7 @@ const Planner::Planned& Planner::plan(const Operation& operation) {
   shape_.received.assign(operation.received.begin(), operation.received.end());
   planned_.signature = with_choice(asked);
   planned_.may_be_direct = may_be_direct(asked);
+  planned_.shows_tensors = asked.signature.algorithm == Algorithm::automatic;
   planned_.arithmetic = run::arithmetic(operation.dtype, operation.op, operation.wire.value_or(operation.dtype));
   planned_.plan = &plan_for(planned_.signature);
   return planned_;
@@ -90,7 +91,10 @@ algorithms::Facts Planner::facts_for(const Asked& asked) const {
   return facts;
 }
 
-bool Planner::may_be_direct(const Asked& asked) const {
+// Depends on nothing that ranks with equal signatures may have differently: one of them may force the algorithm that
+// the others choose.
+bool Planner::may_be_direct(Asked asked) const {
+  asked.signature.algorithm = Algorithm::automatic;
   return asked.signature.kind == Kind::allreduce && asked.signature.wire == kAsTheyAre &&
          algorithms::may_be_direct(facts_for(asked));
 }

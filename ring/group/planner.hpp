@@ -31,7 +31,8 @@ class Planner {
     Signature signature;  // without its sequence number
     const plan::Plan* plan = nullptr;
     run::Arithmetic arithmetic;
-    bool may_be_direct = false;  // if all ranks can map the tensors, the plan is not needed; equal on all ranks
+    bool may_be_direct = false;  // if all ranks show their tensors, the plan is not needed; equal on all ranks
+    bool shows_tensors = false;  // this rank's call lets it
   };
   // The result is valid until the next call, its plan until tidy() frees it. Throws Error{invalid_argument,
   // configuration}.
@@ -64,7 +65,7 @@ class Planner {
   Asked what_is_asked(const Operation& operation) const;
   algorithms::Facts facts_for(const Asked& asked) const;
   Signature with_choice(const Asked& asked) const;
-  bool may_be_direct(const Asked& asked) const;
+  bool may_be_direct(Asked asked) const;
   const plan::Plan& plan_for(const Signature& signature);
   void forget(std::uint64_t next);
   void free_unused(std::uint64_t oldest);

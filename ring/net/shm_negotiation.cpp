@@ -157,16 +157,15 @@ awaitable<Negotiated> take_memory(tcp::socket& connection, int bell) {
   co_await send_answer(connection, called);
   if (!called) co_return result;
   const bool sent = co_await receive_answer(connection);
-  const bool taken = sent && attempt(result.why_not, [&] {
-                       std::vector<Descriptor> both = receive_with(fd_socket, token, 2);
-                       shm::MemoryFile file = shm::MemoryFile::adopt(
-                           std::move(both[0]), shm::ShmLink::file_bytes(pipe_bytes), shm::MemoryFile::Access::write);
-                       if (!same_bytes({begin_of_pipes(file), kTokenBytes}, token))
-                         throw Error(ErrorCode::protocol, "the token is not in the memory");
-                       result.link =
-                           std::make_unique<shm::ShmLink>(std::move(file), pipe_bytes, shm::ShmLink::Side::taker,
-                                                          std::move(both[1]), std::move(fd_socket));
-                     });
+  const bool taken =
+      sent && attempt(result.why_not, [&] {
+        std::vector<Descriptor> both = receive_with(fd_socket, token, 2);
+        shm::MemoryFile file = shm::MemoryFile::adopt(std::move(both[0]), shm::ShmLink::file_bytes(pipe_bytes));
+        if (!same_bytes({begin_of_pipes(file), kTokenBytes}, token))
+          throw Error(ErrorCode::protocol, "the token is not in the memory");
+        result.link = std::make_unique<shm::ShmLink>(std::move(file), pipe_bytes, shm::ShmLink::Side::taker,
+                                                     std::move(both[1]), std::move(fd_socket));
+      });
   co_await send_answer(connection, taken);
   co_return result;
 }

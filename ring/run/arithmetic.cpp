@@ -323,10 +323,6 @@ Scaling scaling(DType dtype, double divisor, double factor) {
   return result;
 }
 
-void divide(DType dtype, Bytes elements, double divisor) {
-  scaling(dtype, divisor, 1).divide(elements.data(), elements.data(), elements.size() / size_bytes(dtype), divisor);
-}
-
 void scale(DType dtype, Bytes to, ConstBytes from, double factor) {
   ANELLO_CHECK(to.size() == from.size());
   scaling(dtype, 1, factor).multiply(to.data(), from.data(), to.size() / size_bytes(dtype), factor);

@@ -50,7 +50,6 @@ struct Scaling {
 Scaling scaling(DType dtype, double divisor, double factor);
 
 // The same for all elements at once.
-void divide(DType dtype, Bytes elements, double divisor);
 void scale(DType dtype, Bytes to, ConstBytes from, double factor);  // both have the same length, and may be the same
 
 }  // namespace anello::run

@@ -21,12 +21,13 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 void* reserve(std::size_t bytes, unsigned colour) {
   constexpr std::size_t kMinBytes = 64 << 10, kAlignment = 4 << 20, kColourBytes = 68 << 10;
   if (bytes < kMinBytes) return nullptr;
-  const std::size_t all = bytes + kAlignment + MemoryFile::kColours * kColourBytes;
+  const std::size_t page = std::size_t(sysconf(_SC_PAGESIZE));
+  const std::size_t step = (kColourBytes + page - 1) / page * page;
+  const std::size_t all = bytes + page + kAlignment + MemoryFile::kColours * step;
   void* const memory = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
-  const std::size_t page = std::size_t(sysconf(_SC_PAGESIZE));
   auto* const begin = static_cast<std::byte*>(memory);
-  const std::size_t before = kAlignment - reinterpret_cast<std::uintptr_t>(begin) % kAlignment + colour * kColourBytes;
+  const std::size_t before = kAlignment - reinterpret_cast<std::uintptr_t>(begin) % kAlignment + colour * step;
   const std::size_t end = before + (bytes + page - 1) / page * page;
   munmap(begin, before);
   if (end < all) munmap(begin + end, all - end);
@@ -40,27 +41,31 @@ MemoryFile MemoryFile::create(std::size_t bytes) {
   if (!file) throw system_error("making shared memory", ErrorCode::network);
   if (ftruncate(file.get(), off_t(bytes)) != 0) throw system_error("sizing shared memory", ErrorCode::network);
   if (fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) throw system_error("sealing shared memory", ErrorCode::network);
-  MemoryFile created(file.get(), bytes, Access::write, 0);
+  MemoryFile created(file.get(), bytes, MAP_POPULATE, 0);
   created.file_ = std::move(file);
   return created;
 }
 
-MemoryFile MemoryFile::adopt(Descriptor file, std::size_t bytes, Access access, unsigned colour) {
+MemoryFile MemoryFile::adopt(Descriptor file, std::size_t bytes, unsigned colour) {
   struct stat status {};
   if (fstat(file.get(), &status) != 0) throw system_error("looking at shared memory", ErrorCode::network);
   if ((fcntl(file.get(), F_GET_SEALS) & kSeals) != kSeals || std::size_t(status.st_size) != bytes)
     throw Error(ErrorCode::protocol, text("shared memory: not a sealed file of ", bytes, " bytes"));
-  return {file.get(), bytes, access, colour};
+  return {file.get(), bytes, 0, colour};
 }
 
-// MAP_POPULATE: page faults happen here, not in a collective.
-MemoryFile::MemoryFile(int file, std::size_t bytes, Access access, unsigned colour) {
-  const int protection = access == Access::write ? PROT_READ | PROT_WRITE : PROT_READ;
+// A place where mapping failed may be another thread's by then, so it is not unmapped.
+MemoryFile::MemoryFile(int file, std::size_t bytes, int flags, unsigned colour) {
   void* const place = reserve(bytes, colour);
-  void* memory = mmap(place, bytes, protection, MAP_SHARED | MAP_POPULATE | (place ? MAP_FIXED : 0), file, 0);
-  if (memory == MAP_FAILED && place) munmap(place, bytes);
+  void* memory = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags | (place ? MAP_FIXED : 0), file, 0);
   if (memory == MAP_FAILED) throw system_error("mapping shared memory", ErrorCode::network);
   memory_ = {static_cast<std::byte*>(memory), bytes};
+}
+
+// Older systems than Linux 5.14 do without.
+void MemoryFile::populate() const {
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE
+  madvise(memory_.data(), memory_.size(), kPopulateWrite);
 }
 
 MemoryFile::~MemoryFile() {

@@ -11,13 +11,13 @@ namespace anello::shm {
 
 class MemoryFile {
  public:
-  // Throws Error{network}.
+  // Has all its pages. Throws Error{network}.
   static MemoryFile create(std::size_t bytes);
-  // Maps a file that another process sent. Throws Error{protocol} if it is not sealed or does not have that size.
+  // Maps a file that another process sent, which takes no pages. Throws Error{protocol} if it is not sealed or does not
+  // have that size.
   // Files of different colours, kColours at most, can be worked on at the same offsets without conflicts in the cache;
   // those that this process made have colour 0.
-  enum class Access { read, write };
-  static MemoryFile adopt(Descriptor file, std::size_t bytes, Access access, unsigned colour = 0);
+  static MemoryFile adopt(Descriptor file, std::size_t bytes, unsigned colour = 0);
   static constexpr unsigned kColours = 16;
 
   MemoryFile(MemoryFile&& other) noexcept : file_(std::move(other.file_)), memory_(std::exchange(other.memory_, {})) {}
@@ -29,11 +29,12 @@ class MemoryFile {
   ~MemoryFile();
 
   std::span<std::byte> memory() const { return memory_; }
+  void populate() const;                          // page faults happen here, and not where the memory is used
   int descriptor() const { return file_.get(); }  // to be sent to a peer; valid after create() only
   void close_descriptor() { file_.close(); }      // the memory stays mapped
 
  private:
-  MemoryFile(int file, std::size_t bytes, Access access, unsigned colour);
+  MemoryFile(int file, std::size_t bytes, int flags, unsigned colour);
 
   Descriptor file_;
   std::span<std::byte> memory_;

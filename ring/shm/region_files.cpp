@@ -50,16 +50,15 @@ void RegionFiles::take_all() {
 
 void RegionFiles::take() {
   FdMessage received = receive_fd_message(socket_, kNoteBytes);
+  mine_.taken.store(++taken_count_, std::memory_order_relaxed);  // also if it cannot be mapped
   Reader note("note of shared memory", received.bytes);
   const std::uint64_t number = note.u64(), bytes = note.u64();
   if (received.descriptors.size() != 1) throw Error(ErrorCode::protocol, "shared memory: a note without its file");
-  theirs_.push_back(
-      {number, MemoryFile::adopt(std::move(received.descriptors[0]), bytes, MemoryFile::Access::write, colour_)});
+  theirs_.push_back({number, MemoryFile::adopt(std::move(received.descriptors[0]), bytes, colour_)});
   if (theirs_.size() > kMaxRegions) theirs_.pop_front();
-  mine_.taken.store(++taken_count_, std::memory_order_relaxed);
 }
 
-// The newest of that number: the other side sends a file again when both have forgotten it.
+// A file that was sent but never used takes no pages.
 Bytes RegionFiles::memory_of(const Place& place) {
   const auto find = [&] { return std::ranges::find(theirs_, place.region, &Theirs::number); };
   auto region = find();
@@ -67,6 +66,7 @@ Bytes RegionFiles::memory_of(const Place& place) {
     take_all();
     region = find();
   }
+  if (region != theirs_.end() && !std::exchange(region->populated, true)) region->file.populate();
   const Bytes memory = region == theirs_.end() ? Bytes() : region->file.memory();
   if (place.offset > memory.size() || place.bytes > memory.size() - place.offset)
     throw Error(ErrorCode::protocol, "shared memory: a reference to memory that is not there");

@@ -41,12 +41,13 @@ class RegionFiles {
   struct Theirs {
     std::uint64_t number;
     MemoryFile file;
+    bool populated = false;
   };
 
   void take();
 
   Descriptor socket_;
-  unsigned colour_;  // another one for each of a rank's peers
+  unsigned colour_;  // the next one for each link of a process
   Counts& mine_;
   const Counts& theirs_counts_;
   std::uint64_t sent_count_ = 0, taken_count_ = 0;

@@ -27,7 +27,7 @@ std::vector<std::byte> reduced(DType dtype, Op op, int world) {
   std::vector<std::byte> sum = contribution(dtype, op, 0, world);
   for (int rank = 1; rank < world; rank++)
     kernel.combine(sum.data(), sum.data(), contribution(dtype, op, rank, world).data(), kCount);
-  if (op == Op::average) run::divide(dtype, sum, world);
+  if (op == Op::average) run::scaling(dtype, world, 1).apply(sum.data(), kCount);
   return sum;
 }
 

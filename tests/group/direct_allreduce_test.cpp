@@ -42,8 +42,7 @@ class Links {
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
     const std::size_t bytes = ShmLink::file_bytes(kPipe);
     shm::MemoryFile file = shm::MemoryFile::create(bytes);
-    shm::MemoryFile same =
-        shm::MemoryFile::adopt(Descriptor(dup(file.descriptor())), bytes, shm::MemoryFile::Access::write);
+    shm::MemoryFile same = shm::MemoryFile::adopt(Descriptor(dup(file.descriptor())), bytes);
     const auto make = [&](int from, int to, shm::MemoryFile memory, ShmLink::Side side, int end) {
       links_[std::size_t(from)][std::size_t(to)] =
           std::make_unique<ShmLink>(std::move(memory), kPipe, side, bell(), Descriptor(end));
@@ -78,9 +77,9 @@ struct Layout {
 
 class Ranks {
  public:
-  explicit Ranks(int size, bool connected = true) : links_(size), average_(run::scaling(DType::i32, size, 1)) {
+  explicit Ranks(int size) : links_(size), average_(run::scaling(DType::i32, size, 1)) {
     for (int rank = 0; rank < size; rank++) ranks_.push_back(std::make_unique<Rank>(rank, size));
-    for (int rank = 0; rank < size && connected; rank++)
+    for (int rank = 0; rank < size; rank++)
       for (int peer = 0; peer < size; peer++)
         if (peer != rank) connect(rank, peer);
   }
@@ -230,18 +229,6 @@ TEST(DirectAllreduce, MapsNewTensorsEveryTime) {
     ASSERT_EQ(ranks.all_complete(), !refused) << k;
     ASSERT_FALSE(refused && ranks.any_active()) << k;
   }
-}
-
-// A rank that cannot show its tensors does not wait for links of no use to it; those that wait for it learn it later.
-TEST(DirectAllreduce, IsRefusedOverALinkThatComesLater) {
-  Ranks ranks(2, false);
-  ranks.connect(0, 1);
-  ranks.start({.elsewhere = {1}});
-  ranks.run();
-  EXPECT_TRUE(ranks[0].direct.active()) << "rank 1 has not been heard";
-  ranks.connect(1, 0);
-  ranks.run();
-  EXPECT_FALSE(ranks[0].direct.active());
 }
 
 TEST(DirectAllreduce, FindsThatTheOtherRankCallsSomethingElse) {

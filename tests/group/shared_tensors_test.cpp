@@ -102,6 +102,22 @@ TEST(SharedTensors, AreGivenUpWhenARankAborts) {
   }
 }
 
+// One rank forces what the other chooses through shared memory, two_shot: their signatures are equal, and no rank waits
+// for the other to show its tensor. Over TCP the choice is another one.
+TEST(SharedTensors, TakeThePlanIfOneRankForcesIt) {
+  run_world(2, [](World& world) {
+    SharedFloats values(50'000, 1.F);
+    ReduceOptions options;
+    if (world.rank() == 0) options.algorithm = "two_shot";
+    try {
+      world.allreduce(values, Op::sum, options);
+      EXPECT_EQ(values.front(), 2);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::mismatch);
+    }
+  });
+}
+
 TEST(SharedTensors, OfDifferentSizesAreAMismatch) {
   std::atomic<int> told = 0;
   run_world(2, [&](World& world) {

@@ -231,7 +231,7 @@ void compare_division(std::int64_t divisor, Random& random) {
     else
       x = T(x / T(divisor));
   }
-  divide(dtype_of<T>(), std::as_writable_bytes(std::span(values)), divisor);
+  scaling(dtype_of<T>(), double(divisor), 1).apply(values.data(), values.size());
   for (std::size_t i = 0; i < values.size(); i++)
     ASSERT_TRUE(same(values[i], expected[i])) << name(dtype_of<T>()) << " / " << divisor << ", element " << i;
 }
@@ -247,14 +247,14 @@ TEST(Arithmetic, AverageDividesByTheNumberOfRanks) {
 
 TEST(Arithmetic, AverageOfIntegersTruncatesTowardZero) {
   std::vector<std::int32_t> values = {7, -7, 1, -1, 0};
-  divide(DType::i32, std::as_writable_bytes(std::span(values)), 2);
+  scaling(DType::i32, 2, 1).apply(values.data(), values.size());
   EXPECT_EQ(values, (std::vector<std::int32_t>{3, -3, 0, 0, 0}));
 }
 
 // More ranks than a small type can count.
 TEST(Arithmetic, AverageDividesByMoreThanTheTypeCanHold) {
   std::vector<std::int8_t> values = {127, -128, 5};
-  divide(DType::i8, std::as_writable_bytes(std::span(values)), 300);
+  scaling(DType::i8, 300, 1).apply(values.data(), values.size());
   EXPECT_EQ(values, (std::vector<std::int8_t>{0, 0, 0}));
 }
 

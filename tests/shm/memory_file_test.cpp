@@ -11,13 +11,11 @@
 namespace anello::shm {
 namespace {
 
-constexpr auto kWrite = MemoryFile::Access::write;
-
 TEST(MemoryFile, IsTheSameMemoryForBoth) {
   const std::ptrdiff_t before = open_descriptors();
   {
     const MemoryFile mine = MemoryFile::create(10'000);
-    const MemoryFile theirs = MemoryFile::adopt(Descriptor(dup(mine.descriptor())), 10'000, kWrite);
+    const MemoryFile theirs = MemoryFile::adopt(Descriptor(dup(mine.descriptor())), 10'000);
     ASSERT_EQ(theirs.memory().size(), 10'000);
     EXPECT_NE(mine.memory().data(), theirs.memory().data());
     mine.memory()[9'999] = std::byte{42};
@@ -36,10 +34,10 @@ TEST(MemoryFile, AnotherSizeOrOneThatMayShrinkIsRefused) {
   const std::ptrdiff_t before = open_descriptors();
   {
     const MemoryFile segment = MemoryFile::create(10'000);
-    EXPECT_THROW(MemoryFile::adopt(Descriptor(dup(segment.descriptor())), 20'000, kWrite), Error);
+    EXPECT_THROW(MemoryFile::adopt(Descriptor(dup(segment.descriptor())), 20'000), Error);
     const int unsealed = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     ASSERT_EQ(ftruncate(unsealed, 10'000), 0);
-    EXPECT_THROW(MemoryFile::adopt(Descriptor(unsealed), 10'000, kWrite), Error);
+    EXPECT_THROW(MemoryFile::adopt(Descriptor(unsealed), 10'000), Error);
   }
   EXPECT_EQ(open_descriptors(), before) << "a refused one is closed";
 }

@@ -22,8 +22,6 @@ namespace {
 
 constexpr std::size_t kPipe = 4096;
 
-constexpr auto kWrite = MemoryFile::Access::write;
-
 std::array<int, 2> couple() {
   std::array<int, 2> ends{};
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
@@ -35,8 +33,8 @@ struct Pair {
   std::array<int, 2> fd_sockets = couple();
   MemoryFile file = MemoryFile::create(ShmLink::file_bytes(kPipe));
   Descriptor mapped_file{dup(file.descriptor())};
-  MemoryFile mapped = MemoryFile::adopt(Descriptor(dup(file.descriptor())), ShmLink::file_bytes(kPipe), kWrite);
-  ShmLink taker{MemoryFile::adopt(Descriptor(dup(file.descriptor())), ShmLink::file_bytes(kPipe), kWrite), kPipe,
+  MemoryFile mapped = MemoryFile::adopt(Descriptor(dup(file.descriptor())), ShmLink::file_bytes(kPipe));
+  ShmLink taker{MemoryFile::adopt(Descriptor(dup(file.descriptor())), ShmLink::file_bytes(kPipe)), kPipe,
                 ShmLink::Side::taker, Descriptor(dup(bell_of_maker)), Descriptor(fd_sockets[0])};
   ShmLink maker{std::move(file), kPipe, ShmLink::Side::maker, Descriptor(dup(bell_of_taker)),
                 Descriptor(fd_sockets[1])};
@@ -176,7 +174,7 @@ TEST(ShmLink, ALinkThatEndsRevokesWhatWasNotTaken) {
   Pair pair;
   const Memory memory(100'000, 'a');
   {
-    ShmLink ends{MemoryFile::adopt(Descriptor(dup(pair.mapped_file.get())), ShmLink::file_bytes(kPipe), kWrite), kPipe,
+    ShmLink ends{MemoryFile::adopt(Descriptor(dup(pair.mapped_file.get())), ShmLink::file_bytes(kPipe)), kPipe,
                  ShmLink::Side::maker, Descriptor(dup(pair.bell_of_taker)), Descriptor(dup(pair.fd_sockets[1]))};
     ends.begin(true, true);
     send(ends, {memory.data(), memory.size()});

@@ -23,6 +23,9 @@
 // a call on host memory, a rank without elements must still give a pointer into host memory. A call may make this
 // rank's GPU the thread's current device. A GpuGroup uses one GPU; a rank with several may make a GpuGroup for each.
 //
+// A Group refuses GPU memory, except at an address where it was given host memory before that has been unmapped since:
+// it asks CUDA once for each 64 KiB of addresses.
+//
 // Ranks make the same calls in the same order, as in a Group, also those of several GpuGroups on one GPU: GPUs carry
 // them out in that order, on whatever stream. One thread at a time. Nothing of it may be used in a child that fork()
 // made. Errors are those of Group, and Error{device} with the CUDA call, the device and the stream. NCCL differs from
