@@ -96,14 +96,22 @@ std::size_t StripedLink::send_from(std::span<const ConstBytes> pieces) {
   return moved;
 }
 
+// False if it has not come. The other side may have closed this connection when it had sent everything, while the rest
+// of that is still on its way over another one.
+bool StripedLink::receive_head(Lane& lane) {
+  if (!lane.is_awaited()) return !lane.ended;
+  const Bytes rest = std::span(lane.head).subspan(lane.head_bytes);
+  const std::optional<std::size_t> bytes = lane.link.recv_until_end({&rest, 1});
+  if (!bytes && lane.head_bytes > 0) throw connection_closed();
+  lane.ended = !bytes;
+  lane.head_bytes += bytes.value_or(0);
+  return lane.head_bytes == kHeadBytes;
+}
+
 // The next stripe, if it comes over this connection and has begun to.
 std::optional<StripedLink::Stripe> StripedLink::next_in(std::size_t lane) {
   Lane& its = lanes_[lane];
-  if (its.head_bytes < kHeadBytes) {
-    const Bytes rest = std::span(its.head).subspan(its.head_bytes);
-    its.head_bytes += its.link.recv_into({&rest, 1});
-    if (its.head_bytes < kHeadBytes) return std::nullopt;
-  }
+  if (!receive_head(its)) return std::nullopt;
   Reader reader("stripe", {reinterpret_cast<const char*>(its.head.data()), kHeadBytes});
   const std::uint32_t number = reader.u32();
   const std::size_t bytes = reader.u32();
@@ -117,6 +125,7 @@ std::optional<StripedLink::Stripe> StripedLink::next_in(std::size_t lane) {
 bool StripedLink::begin_receiving() {
   for (std::size_t lane = 0; lane < lanes_.size() && !receiving_; lane++) receiving_ = next_in(lane);
   received_ += receiving_.has_value();
+  if (!receiving_ && std::ranges::none_of(lanes_, &Lane::is_awaited)) throw connection_closed();
   return receiving_.has_value();
 }
 
@@ -136,13 +145,21 @@ std::size_t StripedLink::recv_into(std::span<const Bytes> pieces) {
   return moved;
 }
 
-// A connection whose head has come holds a later stripe.
+bool StripedLink::holds_next(const Lane& lane) const {
+  if (lane.head_bytes < kHeadBytes) return false;
+  return Reader("stripe", {reinterpret_cast<const char*>(lane.head.data()), kHeadBytes}).u32() == received_;
+}
+
+// False also when all connections have ended: recv_into() says so.
 bool StripedLink::want(bool sending, link::Waiter& waiter) {
   const std::optional<Stripe>& stripe = sending ? sending_ : receiving_;
   if (stripe) return lanes_[stripe->lane].link.want(sending, waiter);
-  for (Lane& lane : lanes_)
-    if (sending || lane.head_bytes < kHeadBytes) lane.link.want(sending, waiter);
-  return true;
+  bool wants = false;
+  for (Lane& lane : lanes_) {
+    if (!sending && holds_next(lane)) return false;
+    if (sending || lane.is_awaited()) wants = lane.link.want(sending, waiter);
+  }
+  return wants;
 }
 
 }  // namespace anello::net

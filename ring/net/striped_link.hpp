@@ -32,6 +32,9 @@ class StripedLink final : public link::Link {
     TcpLink link;
     Head head{};                 // of the stripe that comes next
     std::size_t head_bytes = 0;  // of it that have come
+    bool ended = false;          // the other side has closed it, between two stripes
+    // It may bring the next stripe; a connection whose head has come holds a later one.
+    bool is_awaited() const { return !ended && head_bytes < kHeadBytes; }
   };
   // The stripe that is being sent or received; `left_bytes` of it have not moved.
   struct Stripe {
@@ -42,7 +45,9 @@ class StripedLink final : public link::Link {
   std::optional<std::size_t> lane_with_room();
   bool begin_sending(std::size_t bytes);
   bool begin_receiving();
+  bool receive_head(Lane& lane);
   std::optional<Stripe> next_in(std::size_t lane);
+  bool holds_next(const Lane& lane) const;
 
   std::vector<Lane> lanes_;
   std::optional<Stripe> sending_, receiving_;

@@ -61,6 +61,11 @@ std::size_t TcpLink::send_from(std::span<const ConstBytes> pieces) {
 }
 
 std::size_t TcpLink::recv_into(std::span<const Bytes> pieces) {
+  if (const auto bytes = recv_until_end(pieces)) return *bytes;
+  throw connection_closed();
+}
+
+std::optional<std::size_t> TcpLink::recv_until_end(std::span<const Bytes> pieces) {
   Slice slice(pieces);
   if (slice.bytes == 0) return 0;
   ssize_t bytes = 0;
@@ -70,7 +75,7 @@ std::size_t TcpLink::recv_into(std::span<const Bytes> pieces) {
     msghdr message = slice.message();
     bytes = recvmsg(socket_.get(), &message, 0);
   }
-  if (bytes == 0) throw Error(ErrorCode::network, "the connection was closed");
+  if (bytes == 0) return std::nullopt;
   return moved_or_throw(bytes);
 }
 

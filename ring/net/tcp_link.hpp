@@ -1,10 +1,17 @@
 // A link over a connected TCP socket. The socket has left the background thread's event loop, and has none of its own:
 // only the thread that moves the group's data touches it.
 #pragma once
+#include <anello/error.hpp>
+#include <optional>
+
 #include "ring/base/descriptor.hpp"
 #include "ring/link/link.hpp"
 
 namespace anello::net {
+
+inline Error connection_closed() {
+  return Error(ErrorCode::network, "the connection was closed");
+}
 
 class TcpLink final : public link::Link {
  public:
@@ -12,6 +19,8 @@ class TcpLink final : public link::Link {
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
+  // The same, but nothing if the other side has closed the connection and everything has been received.
+  std::optional<std::size_t> recv_until_end(std::span<const Bytes> pieces);
   bool want(bool sending, link::Waiter& waiter) override {
     waiter.want(socket_.get(), sending ? POLLOUT : POLLIN);
     return true;

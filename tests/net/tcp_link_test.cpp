@@ -190,6 +190,22 @@ TEST(StripedLink, WaitsForTheConnectionWithTheNextStripe) {
   EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(out.data()), received), "now later");
 }
 
+// The head of the second stripe is read while the first is awaited. Nothing more comes over its connection.
+TEST(StripedLink, AStripeWhoseHeadWasReadEarlyIsNotForgotten) {
+  Lanes lanes(2, 0);
+  StripedLink link(lanes.take(&Loopback::a));
+  std::vector<std::byte> out(5);
+  lanes.pairs[1]->b.send(asio::buffer(head(1, 5) + "later"));
+  ASSERT_TRUE(ready(link, POLLIN, 5000)) << "its head";
+  EXPECT_EQ(receive(link, out), 0);
+  lanes.pairs[0]->b.send(asio::buffer(head(0, 3) + "now"));
+  for (std::size_t received = 0; received < 3;
+       received += receive(link, std::span(out).subspan(received, 3 - received)))
+    ASSERT_TRUE(ready(link, POLLIN, 5000)) << "the first";
+  ASSERT_TRUE(ready(link, POLLIN, 5000)) << "the second has come long ago";
+  EXPECT_EQ(receive(link, out), 5);
+}
+
 std::string error_of(const std::function<void()>& call, ErrorCode code = ErrorCode::network) {
   try {
     call();
@@ -201,11 +217,50 @@ std::string error_of(const std::function<void()>& call, ErrorCode code = ErrorCo
   return {};
 }
 
-TEST(StripedLink, TheEndOfAConnectionIsAnError) {
+// The sender had room on the first connection for less than it sent, and has closed both.
+TEST(StripedLink, WhatWasSentBeforeTheEndStillArrivesOverAnotherConnection) {
   Lanes lanes(2, 0);
   StripedLink link(lanes.take(&Loopback::a));
+  std::vector<std::byte> out(20);
+  lanes.pairs[0]->b.close();
+  ASSERT_TRUE(ready(link, POLLIN, 5000)) << "the end of the first";
+  EXPECT_EQ(receive(link, out), 0);
+  EXPECT_FALSE(ready(link, POLLIN, 50)) << "an end is news only once";
+  lanes.pairs[1]->b.send(asio::buffer(head(0, 4) + "last"));
+  lanes.pairs[1]->b.send(asio::buffer(head(1, 6) + " words"));
   lanes.pairs[1]->b.close();
-  std::vector<std::byte> out(10);
+  std::size_t received = 0;
+  while (received < 10 && ready(link, POLLIN, 5000))
+    received += receive(link, std::span(out).subspan(received, 10 - received));
+  EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(out.data()), received), "last words");
+  ASSERT_TRUE(ready(link, POLLIN, 5000));
+  EXPECT_THAT(error_of([&] { receive(link, out); }), HasSubstr("the connection was closed"));
+  ASSERT_TRUE(ready(link, POLLIN, 0)) << "and stays so";
+  EXPECT_THAT(error_of([&] { receive(link, out); }), HasSubstr("the connection was closed"));
+}
+
+TEST(StripedLink, TheEndOfAConnectionWithinAStripeIsAnError) {
+  for (const std::string& bytes : {head(0, 4).substr(0, 3), head(0, 4), head(0, 4) + "som"}) {
+    Lanes lanes(2, 0);
+    StripedLink link(lanes.take(&Loopback::a));
+    lanes.pairs[1]->b.send(asio::buffer(bytes));
+    lanes.pairs[1]->b.close();
+    std::vector<std::byte> out(4);
+    const auto receive_all = [&] {
+      while (ready(link, POLLIN, 5000)) receive(link, out);
+    };
+    EXPECT_THAT(error_of(receive_all), HasSubstr("the connection was closed")) << bytes.size();
+  }
+}
+
+TEST(StripedLink, NothingComesAnyMoreWhenOnlyALaterStripeHas) {
+  Lanes lanes(2, 0);
+  StripedLink link(lanes.take(&Loopback::a));
+  lanes.pairs[0]->b.send(asio::buffer(head(1, 4) + "late"));
+  std::vector<std::byte> out(4);
+  ASSERT_TRUE(ready(link, POLLIN, 5000));
+  EXPECT_EQ(receive(link, out), 0);
+  lanes.pairs[1]->b.close();
   ASSERT_TRUE(ready(link, POLLIN, 5000));
   EXPECT_THAT(error_of([&] { receive(link, out); }), HasSubstr("the connection was closed"));
 }
