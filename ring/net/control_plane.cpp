@@ -111,7 +111,10 @@ void ControlPlane::flush() {
 // wait for this rank as the arbiter is always noticed.
 void ControlPlane::check_standstill() {
   const failure::FailureDetector::Time time = now();
-  if (const auto due = heartbeats_.due(); due && time > *due + kLate) detector_.stood_still(time);
+  const auto due = heartbeats_.due();
+  if (!due || time <= *due + kLate) return;
+  resumed_ = steady_clock::now();
+  detector_.stood_still(time);
 }
 
 void ControlPlane::tick() {

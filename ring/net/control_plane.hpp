@@ -113,6 +113,7 @@ class ControlPlane {
   std::map<int, Shared> neighbours_;
   std::set<int> to_ping_;
   bool pinging_ = false;
+  std::chrono::steady_clock::time_point resumed_{};  // when this process last went on after it had stood still
   std::set<int> unproven_;  // neighbours since the start was over, from which nothing has been received
   asio::steady_timer timer_;
   bool leaving_ = false;

@@ -155,15 +155,18 @@ awaitable<void> ControlPlane::ping_one(int peer) {
 }
 
 // Over another interface than the first, which alone carries heartbeats. The first has just been found to work, so a
-// silent one is not the silence of the rank.
+// silent one is not the silence of the rank. If this process stood still, the limit begins again: what the peer sent
+// meanwhile has not been read.
 awaitable<void> ControlPlane::ping_way(int peer, std::size_t way) {
   using Answer = PeerConnections::Answer;
-  const auto end = steady_clock::now() + heartbeats_.limit();
+  const auto began = steady_clock::now();
+  const auto is_in_time = [&] { return steady_clock::now() < std::max(began, resumed_) + heartbeats_.limit(); };
   auto answer = Answer::any;
-  while (!leaving_ && !detector_.has_left(peer) && steady_clock::now() < end) {
+  while (!leaving_ && !detector_.has_left(peer) && is_in_time()) {
     answer = co_await peer_connections_.ping(peer, way, heartbeats_.limit());
     if (answer != Answer::none) break;
     co_await pause(kBetween);
+    check_standstill();
   }
   if (leaving_ || detector_.has_left(peer) || answer == Answer::any) co_return;
   const std::string place = peer_connections_.place(peer, way);

@@ -265,6 +265,28 @@ TEST(ControlPlane, ASilentRankIsNamedOnAllRanksWithinTheLimit) {
   EXPECT_LT(took, kLimit + milliseconds(2000));
 }
 
+// Rank 0 stands still for longer than its limit while rank 1 owes it an answer over the second interface. Rank 1 is
+// slower still, and then answers.
+TEST(ControlPlane, ARankThatStoodStillGivesAnInterfaceAnotherLimit) {
+  constexpr milliseconds kLimit{2000};
+  Plane low(0, 2, kLimit, {"127.0.0.2"}), high(1, 2, milliseconds(8000), {"127.0.0.2"});
+  const std::vector<Endpoint> both{low.peer_connections.endpoint(), high.peer_connections.endpoint()};
+  low.open(both);
+  high.open(both);
+  auto connecting = std::async(std::launch::async, [&] { high.control->connect(in(milliseconds(20000))); });
+  low.control->connect(in(milliseconds(20000)));
+  connecting.get();
+  const auto stand_still = [](Plane& plane, milliseconds time) {
+    asio::post(plane.background.context(), [time] { std::this_thread::sleep_for(time); });
+  };
+  stand_still(high, kLimit + milliseconds(700));
+  low.control->ping(1);
+  std::this_thread::sleep_for(milliseconds(100));  // it is connected, and waits for the answer
+  stand_still(low, kLimit + milliseconds(200));
+  std::this_thread::sleep_for(kLimit + milliseconds(1500));
+  EXPECT_FALSE(low.control->failed()) << low.control->error().what();
+}
+
 // The ranks send nothing except heartbeats.
 TEST(ControlPlane, AnIdleRankIsNotSilent) {
   constexpr milliseconds kLimit{1000};

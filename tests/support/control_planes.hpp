@@ -22,15 +22,20 @@ inline std::chrono::steady_clock::time_point in(milliseconds time) {
   return std::chrono::steady_clock::now() + time;
 }
 
-inline Identity identity_of(int rank, int size) {
-  return {.job = "control", .rank = rank, .size = size, .host = text("host", rank), .address = "127.0.0.1"};
+inline Identity identity_of(int rank, int size, std::vector<std::string> further = {}) {
+  return {.job = "control",
+          .rank = rank,
+          .size = size,
+          .host = text("host", rank),
+          .address = "127.0.0.1",
+          .further_addresses = std::move(further)};
 }
 
 // One rank. Its destructor closes everything without a goodbye, as the end of a killed process does.
 class Plane {
  public:
-  Plane(int rank, int size, milliseconds silence_limit)
-      : peer_connections(background.context(), identity_of(rank, size), {}, rejected_connections),
+  Plane(int rank, int size, milliseconds silence_limit, std::vector<std::string> further = {})
+      : peer_connections(background.context(), identity_of(rank, size, std::move(further)), {}, rejected_connections),
         rank_(rank),
         size_(size),
         silence_limit_(silence_limit) {}
