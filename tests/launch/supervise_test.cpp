@@ -35,20 +35,21 @@ class SupervisorTest : public ::testing::Test {
   std::uint64_t kills_ = 7;
   std::uint32_t newest_world_ = 1;
   Clock::time_point now_ = Clock::now();
-  Supervisor supervisor_{
-      job_,
-      {.order =
-           [this](const Order& order) {
-             orders_.push_back(order.kind == Order::Kind::kill ? "kill" : text("signal ", order.value));
-           },
-       .abort =
-           [this](int culprit, const std::string& reason) {
-             aborts_.push_back(text(culprit, ": ", reason));
-             return world_;
-           },
-       .print = [this](const std::string& sentence) { printed_.push_back(sentence); },
-       .newest_world = [this] { return newest_world_; },
-       .out_of_memory_kills = [this] { return kills_; }}};
+  Supervisor::Actions actions() {
+    return {.order =
+                [this](const Order& order) {
+                  orders_.push_back(order.kind == Order::Kind::kill ? "kill" : text("signal ", order.value));
+                },
+            .abort =
+                [this](int culprit, const std::string& reason) {
+                  aborts_.push_back(text(culprit, ": ", reason));
+                  return world_;
+                },
+            .print = [this](const std::string& sentence) { printed_.push_back(sentence); },
+            .newest_world = [this] { return newest_world_; },
+            .out_of_memory_kills = [this] { return kills_; }};
+  }
+  Supervisor supervisor_{job_, actions()};
 };
 
 TEST_F(SupervisorTest, SuccessSaysNothing) {
@@ -375,12 +376,9 @@ TEST_F(SupervisorTest, ALostHostIsTheCulpritAndTheWorldIsAbortedAtOnce) {
 }
 
 TEST_F(SupervisorTest, AHostThatCannotBeUsedEndsAJobThatHasNotBegun) {
-  Supervisor fresh{job_,
-                   {.order = [&](const Order& order) { orders_.push_back(text("order ", int(order.kind))); },
-                    .abort = [](int, const std::string&) { return false; },
-                    .print = [&](const std::string& sentence) { printed_.push_back(sentence); }}};
+  Supervisor fresh{job_, actions()};
   fresh.host_lost({{"there", 2, 1}, "host there cannot be used"}, now_);
-  EXPECT_THAT(orders_, ElementsAre("order 1"));
+  EXPECT_THAT(orders_, ElementsAre("signal 15"));
   fresh.keeper_gone();
   EXPECT_TRUE(fresh.over());
   EXPECT_EQ(fresh.exit_code(), 1);
@@ -389,10 +387,7 @@ TEST_F(SupervisorTest, AHostThatCannotBeUsedEndsAJobThatHasNotBegun) {
 }
 
 TEST_F(SupervisorTest, AHostMayBeLostBeforeItIsKnownThatRanksHaveStarted) {
-  Supervisor fresh{job_,
-                   {.order = [](const Order&) {},
-                    .abort = [](int, const std::string&) { return false; },
-                    .print = [](const std::string&) {}}};
+  Supervisor fresh{job_, actions()};
   fresh.host_lost({{"there", 2, 1}, "host there was lost"}, now_);
   fresh.reported({Report::Kind::started, 0, 100}, now_);
   fresh.reported({Report::Kind::exited, 0, 100, SIGTERM}, now_);
