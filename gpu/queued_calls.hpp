@@ -44,8 +44,8 @@ class QueuedCalls {
   void launched(GpuStream stream);
 
   // Takes out what is done, and reports stalls and calls over their limit. Describes what must end the world: an error
-  // of the device, which is most likely of the oldest call or of work before it, or a call over its limit of which the
-  // other ranks cannot be asked; empty: neither.
+  // of the device, which most likely belongs to the oldest call or to work before it; or a call over its limit if the
+  // other ranks cannot be asked about it. Empty if there is neither.
   std::string poll();
   // The device will not do them any more.
   void clear() { count_ = 0; }

@@ -59,7 +59,7 @@ class GpuGroup {
   // Error{configuration} if ANELLO_GPU_BACKEND asks for a backend that is not possible. The world must outlive the
   // GpuGroup.
   explicit GpuGroup(World& world, const GpuOptions& options = {});
-  // The same of a part of the world, all ranks of which call.
+  // The same for some ranks of the world. All of those make the call.
   GpuGroup(World& world, const Group& ranks, const GpuOptions& options = {});
   GpuGroup(GpuGroup&&) noexcept;
   GpuGroup& operator=(GpuGroup&&) noexcept;
