@@ -19,7 +19,7 @@ struct Facts {
   bool oversubscribed = false;  // on some host there are more ranks than cores
   bool memory = false;          // every rank shares memory with every other
   int hosts = 1;
-  std::uint64_t bytes = 0;  // of a rank's input
+  std::uint64_t bytes = 0;  // of the larger of a rank's two tensors
   std::size_t elem_bytes = 1;
   Algorithm forced = Algorithm::automatic;
   std::int64_t slab_bytes = kSuitableSlab;  // wanted; 0: everything at once
@@ -47,9 +47,9 @@ using Table = std::vector<TableRow>;
 // algorithm cannot do what is asked.
 Choice choose(const Facts& facts, std::span<const TableRow> table = {});
 
-// Whether an allreduce is done where the tensors lie, without the algorithm, if all ranks can map all of them
-// (group/direct_allreduce.hpp). Not if the algorithm is forced.
-bool may_be_direct(const Facts& facts);
+// Whether a collective of this kind is done where the tensors lie, without its algorithm, if all ranks can map all of
+// them (group/direct_collective.hpp). Not if an algorithm is forced.
+bool may_be_direct(Kind kind, const Facts& facts);
 
 // The algorithm of a reduce or reduce_scatter: automatic, or one that keeps rank order where that is wanted.
 Algorithm order_of(Kind kind, const Facts& facts);

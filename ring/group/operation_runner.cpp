@@ -75,7 +75,7 @@ void OperationRunner::start(const PendingOperation& pending) {
   }
   traced_ = timeline_->active();
   if (pending.may_be_direct && pending.shows_tensors) {
-    direct_.start(pending.arithmetic, scaling(), input_, operation.output, operation.count);
+    direct_.start(operation, input_, pending.arithmetic, scaling());
     if (direct_.may_show()) return;
   } else {
     direct_.clear();
@@ -147,13 +147,16 @@ void OperationRunner::conclude() {
 void OperationRunner::note_end() {
   const plan::Plan& plan = *operation_->plan;
   const run::Arithmetic& arithmetic = operation_->arithmetic;
-  if (direct_.active())
-    recorder_.end(direct_.bytes(), direct_.bytes_moved(), direct_.bytes_moved());
-  else if (has_elements(*operation_->operation))
-    recorder_.end(std::max(plan.input_elems, plan.output_elems) << arithmetic.shift,
-                  plan.sent_elems << arithmetic.wire_shift, plan.received_elems << arithmetic.wire_shift);
-  else
+  if (has_elements(*operation_->operation)) {
+    const DirectCollective::Moved moved = direct_.active()
+                                              ? direct_.moved()
+                                              : DirectCollective::Moved{plan.sent_elems << arithmetic.wire_shift,
+                                                                        plan.received_elems << arithmetic.wire_shift};
+    recorder_.end(std::max(plan.input_elems, plan.output_elems) << arithmetic.shift, moved.sent_bytes,
+                  moved.received_bytes);
+  } else {
     recorder_.end(0, 0, 0);
+  }
   if (traced_) timeline_->add(recorder_.newest(), group_.name, group_.members, trace_.spans());
 }
 

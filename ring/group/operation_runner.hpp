@@ -1,5 +1,5 @@
 // Carries out one operation at a time: starts its execution, moves its bytes over the links, and waits when nothing can
-// move. An allreduce whose tensors all ranks can map moves no bytes over links: it is done where these lie. Used by the
+// move. If all ranks can map the tensors, no bytes move over links: the operation is done where these lie. Used by the
 // thread that has the baton, which may change between two calls. Knows neither queues nor callers.
 #pragma once
 #include <array>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ring/group/baton.hpp"
-#include "ring/group/direct_allreduce.hpp"
+#include "ring/group/direct_collective.hpp"
 #include "ring/group/pending_operation.hpp"
 #include "ring/link/waiter.hpp"
 #include "ring/net/control_plane.hpp"
@@ -112,7 +112,7 @@ class OperationRunner {
   run::Execution execution_;
   std::optional<run::Scaling> scaling_;  // of its results
   run::Driver driver_;
-  DirectAllreduce direct_;
+  DirectCollective direct_;
   std::vector<std::byte> prescaled_;
   std::array<std::byte, 16> nothing_{};  // sent by an operation without elements
   run::StepTrace trace_;

@@ -85,8 +85,9 @@ algorithms::Facts Planner::facts_for(const Asked& asked) const {
   if (signature.algorithm != Algorithm::automatic) facts.forced = signature.algorithm;
   if (asked.slab_bytes != algorithms::kSuitableSlab) facts.slab_bytes = asked.slab_bytes;
   facts.elem_bytes = size_bytes(signature.dtype);
-  const bool scatters = signature.kind == Kind::reduce_scatter && shape_.counts.empty();  // `count` is that of one part
-  facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(scatters ? size_ : 1);
+  const bool has_parts = signature.kind == Kind::reduce_scatter || signature.kind == Kind::allgather;
+  const bool counts_one = has_parts && shape_.counts.empty();  // `count` is that of one part
+  facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(counts_one ? size_ : 1);
   facts.narrow = signature.wire != kAsTheyAre || signature.dtype == DType::f16 || signature.dtype == DType::bf16;
   return facts;
 }
@@ -95,8 +96,7 @@ algorithms::Facts Planner::facts_for(const Asked& asked) const {
 // the others choose.
 bool Planner::may_be_direct(Asked asked) const {
   asked.signature.algorithm = Algorithm::automatic;
-  return asked.signature.kind == Kind::allreduce && asked.signature.wire == kAsTheyAre &&
-         algorithms::may_be_direct(facts_for(asked));
+  return asked.signature.wire == kAsTheyAre && algorithms::may_be_direct(asked.signature.kind, facts_for(asked));
 }
 
 Signature Planner::with_choice(const Asked& asked) const {

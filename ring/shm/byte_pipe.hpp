@@ -1,8 +1,8 @@
 // Bytes from one process to another through memory that both have mapped: a ring with one writer and one reader. Each
 // owns a counter and never waits. Positions count all bytes ever written, so the difference is what can be read.
 // Bytes in memory that the reader can map need not be copied: the writer then puts down a reference to them, and their
-// positions stay empty in the ring. So do those of a short message, which travels in a cache line of its own together
-// with the flag that it is there: the reader waits for one cache line to come, not for the counter and then the bytes.
+// positions stay empty in the ring. So do those of a short message, which travels in a line of its own together with the
+// flag that it is there: the reader waits for that line to come, not for the counter and then the bytes.
 // A side that is about to sleep sets its flag and looks at the other counter once more; the side that then moves its
 // counter sees the flag, and its function returns that it must wake the other. (Sequentially consistent: one of the two
 // sees the other.)
@@ -34,12 +34,13 @@ struct PipeState {
   alignas(kLineBytes) std::atomic<std::uint32_t> reader_sleeps;
   std::atomic<std::uint32_t> writer_sleeps;
   alignas(kLineBytes) std::array<Reference, kReferences> references;
-  struct alignas(kLineBytes) Line {
+  // Two cache lines, because processors fetch the neighbour of a line too: what is written next must not be there.
+  struct alignas(2 * kLineBytes) Line {
     std::atomic<std::uint64_t> head;  // position of the first byte << kLengthBits | number of bytes
-    std::array<std::byte, kLineBytes - sizeof(std::uint64_t)> bytes;
+    std::array<std::byte, 2 * kLineBytes - sizeof(std::uint64_t)> bytes;
   };
   static constexpr std::size_t kLines = 16;  // at a time
-  static constexpr int kLengthBits = 6;
+  static constexpr int kLengthBits = 7;
   std::array<Line, kLines> lines;
 };
 inline constexpr std::size_t kShortBytes = sizeof(PipeState::Line::bytes);

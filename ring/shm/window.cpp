@@ -1,10 +1,17 @@
 #include "ring/shm/window.hpp"
 
 #include <anello/error.hpp>
+#include <bit>
+#include <tuple>
 
 #include "ring/link/bell.hpp"
 
 namespace anello::shm {
+namespace {
+
+constexpr std::size_t kWords = std::tuple_size_v<decltype(WindowState::signature)>;
+
+}  // namespace
 
 bool Window::can_show(const Places& places) {
   if (places == shown_ && files_when_shown_ == files_.sent()) return true;
@@ -27,8 +34,12 @@ bool Window::send_files(const Places& places) {
   return true;
 }
 
+// The other side may still be reading the signature of an operation that this side went on without: it looks at
+// `posted` again after that.
 void Window::post(std::uint64_t number, const EncodedSignature& signature, const Places* places) {
-  mine_.signature = signature;
+  mine_.posted.store(0, std::memory_order_relaxed);
+  const auto words = std::bit_cast<std::array<std::uint64_t, kWords>>(signature);
+  for (std::size_t k = 0; k < kWords; k++) mine_.signature[k].store(words[k], std::memory_order_release);
   if (places && *places != shown_) {
     shown_ = *places;
     mine_.input = {places->input.region, places->input.offset};
@@ -43,20 +54,28 @@ void Window::post(std::uint64_t number, const EncodedSignature& signature, const
 std::optional<Window::Post> Window::posted(std::uint64_t number) const {
   const std::uint64_t posted = theirs_.posted.load(std::memory_order_acquire);
   if (posted >> 1 < number) return std::nullopt;
-  return Post{theirs_.signature, (posted & 1) != 0};
+  std::array<std::uint64_t, kWords> words;
+  for (std::size_t k = 0; k < kWords; k++) words[k] = theirs_.signature[k].load(std::memory_order_acquire);
+  const bool is_later = posted >> 1 > number || theirs_.posted.load(std::memory_order_relaxed) != posted;
+  return Post{std::bit_cast<EncodedSignature>(words), (posted & 1) != 0, is_later};
 }
 
-Window::Tensors Window::tensors(std::uint64_t bytes) {
+// Their sizes differ from operation to operation, even if their places do not.
+Window::Tensors Window::tensors(std::uint64_t input_bytes, std::uint64_t output_bytes) {
   if (seen_version_ != theirs_.version || files_when_seen_ != files_.taken()) {
     files_.take_all();
     files_when_seen_ = files_.taken();
     seen_version_ = theirs_.version;
-    const auto memory = [&](const WindowState::Spot& spot) {
-      return files_.memory_of({spot.region, spot.offset, bytes}).data();
-    };
-    tensors_ = {memory(theirs_.input), memory(theirs_.output)};
+    input_ = output_ = {};
   }
-  return tensors_;
+  find(input_, theirs_.input, input_bytes);
+  find(output_, theirs_.output, output_bytes);
+  return {input_.memory, output_.memory};
+}
+
+void Window::find(Found& found, const WindowState::Spot& spot, std::uint64_t bytes) {
+  if (bytes <= found.bytes) return;
+  found = {files_.memory_of({spot.region, spot.offset, bytes}).data(), bytes};
 }
 
 // What was read before is read before `withdrawn` is.

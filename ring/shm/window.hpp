@@ -22,7 +22,7 @@ struct WindowState {
     std::uint64_t region, offset;
   };
   alignas(64) std::atomic<std::uint64_t> posted;  // the operation's number << 1 | whether tensors are shown
-  EncodedSignature signature;
+  std::array<std::atomic<std::uint64_t>, kSignatureBytes / sizeof(std::uint64_t)> signature;
   std::uint64_t version;  // how often the spots have changed
   alignas(64) Spot input;
   Spot output;
@@ -49,16 +49,17 @@ class Window {
   void post(std::uint64_t number, const EncodedSignature& signature, const Places* places);
 
   struct Post {
-    const EncodedSignature& signature;
+    EncodedSignature signature;
     bool shows = false;
+    bool is_later = false;  // of a later operation: the other side went on without this one; the rest says nothing
   };
-  // What the other side has posted: for this operation or, if it went on without it, for a later one.
   std::optional<Post> posted(std::uint64_t number) const;
   struct Tensors {
     std::byte *input = nullptr, *output = nullptr;
   };
-  // Where the other side's tensors, which it shows, are mapped. Throws Error{protocol} if they are not there.
-  Tensors tensors(std::uint64_t bytes);
+  // Where the other side's tensors, which it shows, are mapped. They have these sizes; 0: that one is not used. Throws
+  // Error{protocol} if they are not there.
+  Tensors tensors(std::uint64_t input_bytes, std::uint64_t output_bytes);
 
   // This side uses the other's tensors from begin() to end(), in bites, and looks before each, and after the last,
   // whether the other side has withdrawn them.
@@ -79,6 +80,12 @@ class Window {
  private:
   bool send_files(const Places& places);
   void wake();
+  // A tensor of the other side, as far as it is known to be there.
+  struct Found {
+    std::byte* memory = nullptr;
+    std::uint64_t bytes = 0;
+  };
+  void find(Found& found, const WindowState::Spot& spot, std::uint64_t bytes);
   template <class Came>
   bool may_sleep(Came came);
 
@@ -87,7 +94,7 @@ class Window {
   int bell_;
   Places shown_;  // last
   std::uint64_t files_when_shown_ = 0;
-  Tensors tensors_;  // the other side's, of the version that was seen last
+  Found input_, output_;  // of the version that was seen last
   std::uint64_t seen_version_ = 0, files_when_seen_ = 0;
 };
 

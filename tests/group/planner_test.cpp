@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace anello::group {
 namespace {
 
@@ -38,7 +40,7 @@ TEST(Planner, FindsAPlanAgain) {
 }
 
 // On one host of few ranks, unless another algorithm is asked for: then all ranks must take that.
-TEST(Planner, LetsLargeTensorsOfRanksThatShareMemoryBeReducedWhereTheyLie) {
+TEST(Planner, LetsLargeTensorsOfRanksThatShareMemoryBeUsedWhereTheyLie) {
   const algorithms::Facts memory{.world = 4, .memory = true};
   const Operation large{.kind = Kind::allreduce, .dtype = DType::f32, .count = 2048};
   const auto may = [](const algorithms::Facts& facts, Operation operation, const Settings& settings = {}) {
@@ -48,10 +50,30 @@ TEST(Planner, LetsLargeTensorsOfRanksThatShareMemoryBeReducedWhereTheyLie) {
   EXPECT_FALSE(may({.world = 4}, large)) << "no shared memory";
   EXPECT_FALSE(may({.world = 16, .memory = true}, large)) << "a link between any two";
   Operation other = large;
-  other.count = 2047;
-  EXPECT_FALSE(may(memory, other)) << "small";
+  for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::reduce}) {
+    other = large;
+    other.kind = kind;
+    EXPECT_TRUE(may({.world = 2, .memory = true}, other));
+    EXPECT_EQ(may(memory, other), kind == Kind::allreduce) << "the root waits for nothing, or nothing waits for it";
+    other.count = kind == Kind::allreduce ? 2047 : 16'383;
+    EXPECT_FALSE(may(memory, other)) << "small";
+    other.count++;
+    EXPECT_TRUE(may(memory, other));
+  }
+  constexpr std::array<std::uint64_t, 4> kUneven{0, 2000, 48, 0};
+  for (const Kind kind : {Kind::allgather, Kind::reduce_scatter}) {
+    other = large;
+    other.kind = kind;
+    other.counts = kUneven;
+    EXPECT_TRUE(may(memory, other)) << "as large together";
+    other.counts = {};
+    other.count = 512;
+    EXPECT_TRUE(may(memory, other)) << "parts that are as large together";
+    other.count--;
+    EXPECT_FALSE(may(memory, other)) << "small";
+  }
   other = large;
-  other.kind = Kind::reduce_scatter;
+  other.kind = Kind::gather;
   EXPECT_FALSE(may(memory, other));
   other = large;
   other.algorithm = "ring";

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <anello/memory.hpp>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -30,6 +31,11 @@ std::vector<float> in_rank_order(int ranks, std::size_t count) {
     for (std::size_t i = 0; i < count; i++) sum[i] += next[i];
   }
   return sum;
+}
+
+template <class Values>
+Values in_memory(const std::vector<typename Values::value_type>& values) {
+  return {values.begin(), values.end()};
 }
 
 bool same_bits(std::span<const float> a, std::span<const float> b) {
@@ -85,21 +91,29 @@ TEST_P(ReproducibleIn, AllreduceIsTheSumInRankOrderByEveryAlgorithm) {
   });
 }
 
-TEST_P(ReproducibleIn, ReduceAndReduceScatterAreToo) {
-  const auto n = std::size_t(GetParam());
-  const Sums sums = sums_in_rank_order(GetParam()), whole_sums = sums_in_rank_order(GetParam(), n);
-  run([&](World& world) {
-    for (const auto& [count, sum] : sums) {
-      const std::vector<float> input = contribution(world.rank(), count);
-      for (const int root : {0, world.size() / 2, world.size() - 1}) {
-        std::vector<float> values = input;
-        world.reduce(values, root);
-        EXPECT_TRUE(same_bits(values, world.rank() == root ? sum : input));
-      }
-      std::vector<float> all = contribution(world.rank(), count * n), part(count);
-      world.reduce_scatter(all, part);
-      EXPECT_TRUE(same_bits(part, std::span(whole_sums.at(count)).subspan(count * std::size_t(world.rank()), count)));
+// Of tensors in this kind of memory.
+template <class Floats>
+void expect_in_rank_order(World& world, const Sums& sums, const Sums& whole_sums) {
+  const auto n = std::size_t(world.size());
+  for (const auto& [count, sum] : sums) {
+    const std::vector<float> input = contribution(world.rank(), count);
+    for (const int root : {0, world.size() / 2, world.size() - 1}) {
+      Floats values = in_memory<Floats>(input);
+      world.reduce(values, root);
+      EXPECT_TRUE(same_bits(values, world.rank() == root ? sum : input));
     }
+    Floats all = in_memory<Floats>(contribution(world.rank(), count * n)), part(count);
+    world.reduce_scatter(all, part);
+    EXPECT_TRUE(same_bits(part, std::span(whole_sums.at(count)).subspan(count * std::size_t(world.rank()), count)));
+  }
+}
+
+TEST_P(ReproducibleIn, ReduceAndReduceScatterAreToo) {
+  const Sums sums = sums_in_rank_order(GetParam());
+  const Sums whole_sums = sums_in_rank_order(GetParam(), std::size_t(GetParam()));
+  run([&](World& world) {
+    expect_in_rank_order<std::vector<float>>(world, sums, whole_sums);
+    expect_in_rank_order<std::vector<float, Allocator<float>>>(world, sums, whole_sums);
   });
 }
 
@@ -159,22 +173,24 @@ bool same_halves(std::span<const Half> a, std::span<const Half> b) {
   return std::ranges::equal(a, b, {}, &Half::bits, &Half::bits);
 }
 
-template <class Half>
+// Of tensors in this kind of memory.
+template <class Halves>
 void expect_one_rounding(World& world) {
-  for (const std::size_t count : {5, 3'001}) {
+  using Half = typename Halves::value_type;
+  for (const std::size_t count : {5, 9'001}) {
     const auto n = std::size_t(world.size());
     const std::vector<Half> expected = rounded_once<Half>(world.size(), count * n);
     const std::span<const Half> first = std::span(expected).first(count);
     for (const std::string& algorithm : and_auto(in_order(true))) {
-      std::vector<Half> values = halves<Half>(world.rank(), count);
+      Halves values = in_memory<Halves>(halves<Half>(world.rank(), count));
       world.allreduce(values, Op::sum, {.algorithm = algorithm});
       EXPECT_TRUE(same_halves<Half>(values, first)) << algorithm << " of " << count;
     }
-    std::vector<Half> values = halves<Half>(world.rank(), count);
+    Halves values = in_memory<Halves>(halves<Half>(world.rank(), count));
     world.reduce(values, 1);
     const bool right = world.rank() != 1 || same_halves<Half>(values, first);
     EXPECT_TRUE(right) << "reduce of " << count;
-    std::vector<Half> all = halves<Half>(world.rank(), count * n), part(count);
+    Halves all = in_memory<Halves>(halves<Half>(world.rank(), count * n)), part(count);
     world.reduce_scatter(all, part);
     const std::span<const Half> own = std::span(expected).subspan(count * std::size_t(world.rank()), count);
     EXPECT_TRUE(same_halves<Half>(part, own)) << "reduce_scatter of " << count;
@@ -185,8 +201,10 @@ TEST_P(ReproducibleIn, SumsOfHalvesAreRoundedOnce) {
   run_world(
       GetParam(),
       [](World& world) {
-        expect_one_rounding<f16>(world);
-        expect_one_rounding<bf16>(world);
+        expect_one_rounding<std::vector<f16>>(world);
+        expect_one_rounding<std::vector<bf16>>(world);
+        expect_one_rounding<std::vector<f16, Allocator<f16>>>(world);
+        expect_one_rounding<std::vector<bf16, Allocator<bf16>>>(world);
       },
       reproducible_mode());
 }

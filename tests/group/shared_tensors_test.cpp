@@ -1,4 +1,4 @@
-// Allreduce of tensors in memory from anello::allocate, which ranks that share memory reduce where they lie; over TCP
+// Collectives on tensors in memory from anello::allocate, which ranks that share memory use where they lie; over TCP
 // they are tensors like others.
 #include <gtest/gtest.h>
 
@@ -15,49 +15,83 @@ namespace {
 
 using SharedFloats = std::vector<float, Allocator<float>>;
 
-// Of sizes around that from which they are, and with parts of chunks.
+constexpr std::array kThatReduce{Kind::allreduce, Kind::reduce, Kind::reduce_scatter};
+constexpr std::array kThatCopy{Kind::broadcast, Kind::allgather};
+
+bool has_parts(Kind kind) {
+  return kind == Kind::allgather || kind == Kind::reduce_scatter;
+}
+
+// Of sizes around that from which they are, and with parts of chunks; one collective after the other.
 TEST(SharedTensors, AreReducedByEveryReductionOfEveryType) {
-  constexpr std::array<std::uint64_t, 3> kElems{1023, 8192, 9001};
+  constexpr std::array<std::uint64_t, 4> kElems{1023, 8192, 9001, 4099};
   for (const int ranks : {2, 3})
     run_world(ranks, [&](World& world) {
       std::size_t n = 0;
       for (int dtype = int(DType::f16); dtype <= int(DType::boolean); dtype++)
-        for (int op = int(Op::sum); op <= int(Op::bit_xor); op++, n++) {
+        for (int op = int(Op::sum); op <= int(Op::bit_xor); op++) {
           if (!can_reduce(DType(dtype), Op(op))) continue;
-          const Exercise exercise{.op = Op(op),
+          const Kind kind = kThatReduce[n++ % kThatReduce.size()];
+          const Exercise exercise{.kind = kind,
+                                  .op = Op(op),
                                   .dtype = DType(dtype),
                                   .count = kElems[n % kElems.size()],
+                                  .root = int(n) % ranks,
                                   .in_place = n % 2 == 1,
-                                  .shareable = true};
+                                  .shareable = true,
+                                  .uneven = has_parts(kind) && n % 5 == 0};
           EXPECT_EQ(carry_out(world, exercise), "");
         }
     });
 }
 
+TEST(SharedTensors, AreBroadcastAndGathered) {
+  for (const int ranks : {2, 5})
+    run_world(ranks, [&](World& world) {
+      for (const Kind kind : kThatCopy)
+        for (int root = 0; root < (kind == Kind::broadcast ? ranks : 2); root++)
+          for (const std::uint64_t count : {1023, 8192, kind == Kind::broadcast ? 70'011 : 9'003})
+            EXPECT_EQ(carry_out(world, {.kind = kind,
+                                        .dtype = count % 2 == 0 ? DType::bf16 : DType::f64,
+                                        .count = count,
+                                        .root = root,
+                                        .in_place = (count + std::uint64_t(root)) % 2 == 0,
+                                        .shareable = true,
+                                        .uneven = has_parts(kind) && root == 1}),
+                      "");
+    });
+}
+
 TEST(SharedTensors, AreScaledAsOthersAre) {
   run_world(3, [](World& world) {
-    for (const DType dtype : {DType::f16, DType::f32, DType::f64})
-      for (const Op op : {Op::sum, Op::average})
-        for (const bool in_place : {false, true})
-          EXPECT_EQ(carry_out(world, {.op = op,
-                                      .dtype = dtype,
-                                      .count = 6000,
-                                      .in_place = in_place,
-                                      .shareable = true,
-                                      .prescale = 2,
-                                      .postscale = 0.5}),
-                    "");
+    for (const Kind kind : kThatReduce)
+      for (const DType dtype : {DType::f16, DType::f32, DType::f64})
+        for (const Op op : {Op::sum, Op::average})
+          for (const bool in_place : {false, true})
+            EXPECT_EQ(carry_out(world, {.kind = kind,
+                                        .op = op,
+                                        .dtype = dtype,
+                                        .count = kind == Kind::reduce ? 40'000U : 6'000U,
+                                        .root = 1,
+                                        .in_place = in_place,
+                                        .shareable = true,
+                                        .prescale = in_place ? 2. : 1.,
+                                        .postscale = in_place ? 0.5 : 2.}),
+                      "");
   });
 }
 
 // Some ranks' tensors, others in each call.
 TEST(SharedTensors, MeetThoseThatAreNotShared) {
   run_world(4, [](World& world) {
-    for (unsigned shared = 0; shared < 16; shared++)
-      EXPECT_EQ(carry_out(world, {.count = 3000 + shared,
-                                  .in_place = shared % 2 == 0,
-                                  .shareable = (shared >> world.rank() & 1) != 0}),
-                "");
+    for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::reduce, Kind::allgather, Kind::reduce_scatter})
+      for (unsigned shared = 0; shared < 16; shared += kind == Kind::allreduce ? 1 : 3)
+        EXPECT_EQ(carry_out(world, {.kind = kind,
+                                    .count = 17'000 + shared,
+                                    .root = int(shared) % 4,
+                                    .in_place = shared % 2 == 0,
+                                    .shareable = (shared >> world.rank() & 1) != 0}),
+                  "");
   });
 }
 
@@ -116,6 +150,29 @@ TEST(SharedTensors, TakeThePlanIfOneRankForcesIt) {
       EXPECT_EQ(e.code(), ErrorCode::mismatch);
     }
   });
+}
+
+// By the plans, the ranks that are looked at would send something else, and reduce_scatter would add in another order.
+TEST(SharedTensors, AreUsedWhereTheyLie) {
+  Settings settings = Settings::from_environment();
+  settings.transport = "shm";
+  const auto body = [](World& world) {
+    const auto expect_sent = [&](const Exercise& exercise, int rank, std::uint64_t bytes) {
+      const std::uint64_t before = world.counters().sent_bytes;
+      EXPECT_EQ(carry_out(world, exercise), "");
+      EXPECT_TRUE(world.rank() != rank || world.counters().sent_bytes - before == bytes) << int(exercise.kind);
+    };
+    constexpr std::uint64_t kCount = 16'384, kChunk = kCount / 4 * sizeof(float);
+    expect_sent({.kind = Kind::broadcast, .count = kCount, .root = 0, .shareable = true}, 3, 2 * kChunk);
+    expect_sent({.kind = Kind::reduce, .count = kCount, .root = 0, .shareable = true}, 0, 3 * kChunk);
+    expect_sent({.kind = Kind::allgather, .count = kCount, .shareable = true, .uneven = true}, 2, 0);
+    constexpr std::array kTerms{1e30F, 1.F, -1e30F, 2.F};
+    SharedFloats input(kCount, kTerms[std::size_t(world.rank())]);
+    std::vector<float> output(kCount / 4);
+    world.reduce_scatter(input, output);
+    EXPECT_TRUE(std::ranges::all_of(output, [](float value) { return value == 2; }));
+  };
+  run_world(4, body, settings);
 }
 
 TEST(SharedTensors, OfDifferentSizesAreAMismatch) {

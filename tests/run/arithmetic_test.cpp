@@ -189,26 +189,26 @@ TEST(Arithmetic, KnowsTheSizeOfAnElement) {
 }
 
 template <class T>
-T combined(Op op, T a, T b) {
+T kernel_result(Op op, T a, T b) {
   T out{};
   arithmetic(dtype_of<T>(), op).combine(&out, &a, &b, 1);
   return out;
 }
 
 TEST(Arithmetic, IntegersWrap) {
-  EXPECT_EQ(combined<std::int32_t>(Op::sum, 2147483647, 1), -2147483647 - 1);
-  EXPECT_EQ(combined<std::uint16_t>(Op::product, 65535, 65535), 1);  // too much for the int that it is promoted to
-  EXPECT_EQ(combined<std::int8_t>(Op::sum, -128, -1), 127);
-  EXPECT_EQ(combined<std::int64_t>(Op::product, INT64_MIN, -1), INT64_MIN);
-  EXPECT_EQ(combined<std::uint8_t>(Op::sum, 200, 100), 44);
+  EXPECT_EQ(kernel_result<std::int32_t>(Op::sum, 2147483647, 1), -2147483647 - 1);
+  EXPECT_EQ(kernel_result<std::uint16_t>(Op::product, 65535, 65535), 1);  // too much for the int that it is promoted to
+  EXPECT_EQ(kernel_result<std::int8_t>(Op::sum, -128, -1), 127);
+  EXPECT_EQ(kernel_result<std::int64_t>(Op::product, INT64_MIN, -1), INT64_MIN);
+  EXPECT_EQ(kernel_result<std::uint8_t>(Op::sum, 200, 100), 44);
 }
 
 template <class T>
 void expect_nan_wins() {
   const T nan(std::numeric_limits<float>::quiet_NaN()), one(1.F);
   for (const Op op : {Op::min, Op::max}) {
-    EXPECT_TRUE(std::isnan(as_double(combined<T>(op, nan, one)))) << name(dtype_of<T>()) << ", on the left";
-    EXPECT_TRUE(std::isnan(as_double(combined<T>(op, one, nan)))) << name(dtype_of<T>()) << ", on the right";
+    EXPECT_TRUE(std::isnan(as_double(kernel_result<T>(op, nan, one)))) << name(dtype_of<T>()) << ", on the left";
+    EXPECT_TRUE(std::isnan(as_double(kernel_result<T>(op, one, nan)))) << name(dtype_of<T>()) << ", on the right";
   }
 }
 

@@ -183,6 +183,21 @@ TEST(ShmLink, ALinkThatEndsRevokesWhatWasNotTaken) {
   EXPECT_THROW(pair.taker.consume(1), Error);
 }
 
+TEST(ShmLink, ATensorMustBeThereInEachSizeInWhichItIsUsed) {
+  Pair pair;
+  Memory memory(8192, 'a');
+  const Place place = lend(std::as_bytes(std::span(memory)))->place;
+  const Window::Places places{place, place};
+  ASSERT_TRUE(pair.maker.window().can_show(places));
+  pair.maker.window().post(1, {}, &places);
+  EXPECT_NE(pair.taker.window().tensors(0, 4096).output, nullptr);
+  const Window::Tensors tensors = pair.taker.window().tensors(8192, 8192);
+  EXPECT_EQ(tensors.input, tensors.output);
+  EXPECT_THROW(pair.taker.window().tensors(std::uint64_t(1) << 30, 0), Error);
+  EXPECT_THROW(pair.taker.window().tensors(0, std::uint64_t(1) << 30), Error);
+  EXPECT_EQ(pair.taker.window().tensors(1, 1).output, tensors.output);
+}
+
 TEST(ShmLink, LeavesNoDescriptorBehind) {
   const std::ptrdiff_t before = open_descriptors();
   { Pair pair; }

@@ -1,5 +1,6 @@
-// An allreduce of tensors that lie in memory which all ranks of the group have mapped: each rank reduces one chunk from
-// where the inputs lie, in rank order, and writes the result to all outputs.
+// A collective on tensors that lie in memory which all ranks of the group have mapped: each rank makes its part of the
+// results from where the inputs lie, reduced in rank order, and writes it to where it belongs (direct_parts.hpp). An
+// allreduce:
 //
 //   rank 0    | post | wait for posts | chunk 0 of all inputs -> chunk 0 of all outputs | end | wait for ends |
 //   rank 1    | post | wait for posts | chunk 1 of all inputs -> chunk 1 of all outputs | end | wait for ends |
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "ring/base/signature.hpp"
+#include "ring/group/direct_parts.hpp"
 #include "ring/link/link.hpp"
 #include "ring/run/arithmetic.hpp"
 #include "ring/run/buffer.hpp"
@@ -23,20 +25,21 @@
 
 namespace anello::group {
 
-class DirectAllreduce {
+class DirectCollective {
  public:
   // Makes the error for a signature that differs from this rank's.
   using Explain = std::function<Error(int peer, const Signature& theirs)>;
 
   // `rank` is this one of `size`, two or more.
-  DirectAllreduce(int rank, int size, Explain explain);
+  DirectCollective(int rank, int size, Explain explain);
 
-  // The next operation; its tensors and `scaling` (null: none) are borrowed until it is done or given up.
-  void start(const run::Arithmetic& arithmetic, const run::Scaling* scaling, const run::Buffer& input,
-             const run::Buffer& output, std::uint64_t elems);
+  // The next operation, of elements that travel as they are; `input` is in place of its own. The tensors and `scaling`
+  // (null: none) are borrowed until it is done or given up.
+  void start(const Operation& operation, const run::Buffer& input, const run::Arithmetic& arithmetic,
+             const run::Scaling* scaling);
   // The next operation is another one.
   void clear();
-  // Whether this rank's tensors lie where others can map them.
+  // Whether this rank's tensors that others use lie where these can map them.
   bool may_show() const { return !loans_.empty(); }
 
   // The link to `peer` is there now. The others are missing.
@@ -60,22 +63,25 @@ class DirectAllreduce {
   // No rank may use the tensors any more. Blocks until none does, for a short time at most: a peer that was stopped
   // while it wrote may write one more bite when it goes on.
   void give_up();
-  std::pair<std::uint64_t, std::uint64_t> progress() const;  // bytes reduced so far and in all
+  std::pair<std::uint64_t, std::uint64_t> progress() const;  // bytes of this rank's part, so far and in all
 
-  std::uint64_t bytes() const { return elems_ << arithmetic_.shift; }  // of a tensor
-  // That this rank read from the others and wrote to them, each counted once; the others moved as much here, or nearly.
-  std::uint64_t bytes_moved() const { return 2 * (windows_.size() - 1) * progress().second; }
+  // From this rank's tensors to the others and from theirs to this one, whichever rank read or wrote them.
+  struct Moved {
+    std::uint64_t sent_bytes = 0, received_bytes = 0;
+  };
+  Moved moved() const;
 
  private:
-  static constexpr std::uint64_t kBiteBytes = 64 << 10;  // reduced between two looks at what else goes on
-  enum class State { idle, meeting, reducing, ending, done };
+  static constexpr std::uint64_t kBiteBytes = 64 << 10;  // of results made between two looks at what else goes on
+  enum class State { idle, meeting, making, ending, done };
 
-  void post_to(shm::Window& window);
+  bool lend(const run::Buffer& tensor, std::uint64_t elems);
   void await_all(State state);
   bool meet();
   void begin();
-  void reduce();
-  void reduce_block(std::uint64_t at, std::uint64_t elems);
+  void find_sources_and_destinations();
+  void make();
+  void make_block(std::uint64_t at, std::uint64_t elems);
   void check_not_withdrawn() const;
   bool end();
   template <class Use>
@@ -93,20 +99,21 @@ class DirectAllreduce {
   State state_ = State::idle;
   run::Arithmetic arithmetic_;
   const run::Scaling* scaling_ = nullptr;
-  std::vector<shm::Loan> loans_;  // of the input and the output, if these can be shown
+  DirectParts parts_;
+  std::vector<shm::Loan> loans_;  // of the tensors that others use, if all of these can be shown
   shm::Window::Places places_;
   std::uint64_t number_ = 0;
   shm::EncodedSignature signature_{};
-  std::vector<std::size_t> awaited_;      // peers
-  std::vector<const std::byte*> inputs_;  // by rank
-  std::vector<std::byte*> outputs_;       // by rank
-  std::uint64_t elems_ = 0;
-  std::uint64_t begin_ = 0, at_ = 0, end_ = 0;  // this rank's chunk, and how far it is
+  std::vector<std::size_t> awaited_;           // peers
+  std::vector<shm::Window::Tensors> tensors_;  // by rank
+  std::vector<const std::byte*> sources_;      // of this rank's part, in rank order
+  std::vector<std::byte*> destinations_;       // the first is this rank's, if any is
+  std::uint64_t at_ = 0, elems_ = 0;           // how far this rank's part is, and its size
   alignas(64) std::array<std::byte, run::kFoldBytes> partial_;
 };
 
 template <class Want>
-void DirectAllreduce::each_awaited(Want want) const {
+void DirectCollective::each_awaited(Want want) const {
   for (const std::size_t peer : awaited_) want(int(peer));
 }
 

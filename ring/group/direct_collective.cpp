@@ -1,0 +1,240 @@
+#include "ring/group/direct_collective.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "ring/base/log.hpp"
+#include "ring/base/text.hpp"
+#include "ring/shm/shm_link.hpp"
+
+namespace anello::group {
+
+using std::chrono::steady_clock;
+
+DirectCollective::DirectCollective(int rank, int size, Explain explain)
+    : rank_(rank),
+      windows_(std::size_t(size)),
+      explain_(std::move(explain)),
+      connected_(windows_.size()),
+      missing_(windows_.size() - 1),
+      parts_(size),
+      tensors_(windows_.size()) {}
+
+void DirectCollective::start(const Operation& operation, const run::Buffer& input, const run::Arithmetic& arithmetic,
+                             const run::Scaling* scaling) {
+  clear();
+  arithmetic_ = arithmetic;
+  scaling_ = scaling;
+  parts_.divide(operation, arithmetic.shift);
+  elems_ = parts_.of(rank_).count;
+  const bool shows_input = parts_.shows_input(rank_), shows_output = parts_.shows_output(rank_);
+  if (shows_input && !lend(input, parts_.input_elems(rank_))) return;
+  const bool is_lent = shows_input && input.is_same(operation.output);
+  if (shows_output && !is_lent && !lend(operation.output, parts_.output_elems(rank_))) return;
+  places_ = {loans_.front().place, loans_.back().place};
+  tensors_[std::size_t(rank_)] = {input.run(0, parts_.input_elems(rank_), arithmetic.shift).data(),
+                                  operation.output.run(0, parts_.output_elems(rank_), arithmetic.shift).data()};
+}
+
+// False if other ranks cannot map it: then none of this rank's tensors is lent.
+bool DirectCollective::lend(const run::Buffer& tensor, std::uint64_t elems) {
+  const Bytes run = tensor.run(0, elems, arithmetic_.shift);
+  std::optional<shm::Loan> loan;
+  if (run.size() == elems << arithmetic_.shift) loan = shm::lend(run);
+  if (!loan) return loans_.clear(), false;
+  loans_.push_back(std::move(*loan));
+  return true;
+}
+
+void DirectCollective::clear() {
+  state_ = State::idle;
+  number_ = 0;
+  at_ = elems_ = 0;
+  loans_.clear();
+}
+
+// A link over TCP has no window: then this rank cannot show its tensors to all.
+void DirectCollective::connect(int peer, link::Link& link) {
+  connected_[std::size_t(peer)] = true;
+  missing_--;
+  if (auto* const shared = dynamic_cast<shm::ShmLink*>(&link)) windows_[std::size_t(peer)] = &shared->window();
+}
+
+void DirectCollective::post(const Signature& signature) {
+  number_ = signature.sequence + 1;
+  signature_ = encode(signature);
+  bool shows = may_show();
+  for (std::size_t peer = 0; peer < windows_.size() && shows; peer++)
+    if (peer != std::size_t(rank_)) shows = windows_[peer] && windows_[peer]->can_show(places_);
+  each_window([&](std::size_t, shm::Window& window) { window.post(number_, signature_, shows ? &places_ : nullptr); });
+  if (!shows) return loans_.clear();
+  await_all(State::meeting);
+}
+
+void DirectCollective::await_all(State state) {
+  state_ = state;
+  awaited_.clear();
+  each_window([&](std::size_t peer, shm::Window&) { awaited_.push_back(peer); });
+}
+
+bool DirectCollective::pass() {
+  switch (state_) {
+    case State::meeting:
+      return meet();
+    case State::making:
+      make();
+      return true;
+    case State::ending:
+      return end();
+    default:
+      return false;
+  }
+}
+
+bool DirectCollective::meet() {
+  const std::size_t before = awaited_.size();
+  bool refused = false;
+  std::erase_if(awaited_, [&](std::size_t peer) {
+    const auto post = windows_[peer]->posted(number_);
+    if (!post) return false;
+    if (!post->is_later && post->signature != signature_)
+      throw explain_(int(peer), decode_signature({post->signature.data(), kSignatureBytes}));
+    refused |= post->is_later || !post->shows;
+    return true;
+  });
+  if (refused) {
+    state_ = State::idle;
+    loans_.clear();
+  } else if (awaited_.empty()) {
+    begin();
+  }
+  return refused || awaited_.size() < before;
+}
+
+void DirectCollective::begin() {
+  each_window([&](std::size_t peer, shm::Window& window) {
+    const auto bytes = [&](bool shown, std::uint64_t elems) { return shown ? elems << arithmetic_.shift : 0; };
+    const int rank = int(peer);
+    try {
+      tensors_[peer] = window.tensors(bytes(parts_.shows_input(rank), parts_.input_elems(rank)),
+                                      bytes(parts_.shows_output(rank), parts_.output_elems(rank)));
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::protocol) throw;  // of this process
+      throw Error(e.code(), e.message(), rank);
+    }
+    window.begin(number_);
+  });
+  find_sources_and_destinations();
+  state_ = State::making;
+}
+
+void DirectCollective::find_sources_and_destinations() {
+  const std::uint64_t in_input = parts_.begin_in_input(rank_) << arithmetic_.shift;
+  const std::uint64_t in_output = parts_.begin_in_output(rank_) << arithmetic_.shift;
+  const auto output_of = [&](int rank) { return tensors_[std::size_t(rank)].output + in_output; };
+  sources_.clear();
+  destinations_.clear();
+  if (parts_.writes(rank_, rank_)) destinations_.push_back(output_of(rank_));
+  for (int rank = 0; rank < int(tensors_.size()); rank++) {
+    if (parts_.reads(rank_, rank)) sources_.push_back(tensors_[std::size_t(rank)].input + in_input);
+    if (rank != rank_ && parts_.writes(rank_, rank)) destinations_.push_back(output_of(rank));
+  }
+}
+
+// What was read is good if the peers had not withdrawn their tensors after that.
+void DirectCollective::make() {
+  check_not_withdrawn();
+  const std::uint64_t to = std::min(elems_, at_ + (kBiteBytes >> arithmetic_.shift));
+  const std::uint64_t block = run::block_elems(arithmetic_);
+  while (at_ < to) {
+    const std::uint64_t elems = std::min(block, to - at_);
+    make_block(at_, elems);
+    at_ += elems;
+  }
+  if (at_ < elems_) return;
+  check_not_withdrawn();
+  each_window([&](std::size_t, shm::Window& window) { window.end(number_); });
+  await_all(State::ending);
+}
+
+void DirectCollective::check_not_withdrawn() const {
+  each_window([](std::size_t peer, const shm::Window& window) {
+    if (window.is_withdrawn())
+      throw Error(ErrorCode::network, "shared memory: the operation was given up while its tensor was being used",
+                  int(peer));
+  });
+}
+
+// Outputs may be inputs, so they are written last.
+void DirectCollective::make_block(std::uint64_t at, std::uint64_t elems) {
+  const std::uint64_t offset = at << arithmetic_.shift;
+  const auto source = [&](std::uint32_t k) { return sources_[k] + offset; };
+  std::byte* const first = destinations_[0] + offset;
+  if (sources_.size() == 2 && destinations_.size() == 2 && arithmetic_.combine_twice && !scaling_)
+    return arithmetic_.combine_twice(first, destinations_[1] + offset, source(0), source(1), elems);
+  const std::byte* made = source(0);
+  if (sources_.size() > 1) {
+    run::fold(arithmetic_, std::uint32_t(sources_.size()), source, first, partial_.data(), elems);
+    if (scaling_) scaling_->apply(first, elems);
+    made = first;
+  }
+  for (std::byte* const destination : destinations_)
+    if (destination + offset != made) std::memcpy(destination + offset, made, elems << arithmetic_.shift);
+}
+
+bool DirectCollective::end() {
+  const std::size_t before = awaited_.size();
+  std::erase_if(awaited_, [&](std::size_t peer) { return windows_[peer]->ended(number_); });
+  if (awaited_.empty()) {
+    state_ = State::done;
+    loans_.clear();
+  }
+  return awaited_.size() < before;
+}
+
+bool DirectCollective::may_sleep() {
+  bool may = state_ == State::meeting || state_ == State::ending;
+  for (const std::size_t peer : awaited_)
+    may &= state_ == State::meeting ? windows_[peer]->may_sleep_until_posted(number_)
+                                    : windows_[peer]->may_sleep_until_ended(number_);
+  return may;
+}
+
+// In this order: no two ranks wait for each other.
+void DirectCollective::give_up() {
+  constexpr std::chrono::milliseconds kLimit{100};
+  if (!active() || done()) return loans_.clear();
+  each_window([](std::size_t, shm::Window& window) { window.withdraw(); });
+  const auto until = steady_clock::now() + kLimit;
+  each_window([&](std::size_t peer, const shm::Window& window) {
+    while (window.is_used(number_) && steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (window.is_used(number_))
+      log(Severity::warning, text("rank ", peer,
+                                  " of the group did not stop using this rank's tensors; if it goes on, it "
+                                  "may write ",
+                                  kBiteBytes, " bytes there"));
+  });
+  state_ = State::idle;
+  loans_.clear();
+}
+
+std::pair<std::uint64_t, std::uint64_t> DirectCollective::progress() const {
+  return {at_ << arithmetic_.shift, elems_ << arithmetic_.shift};
+}
+
+DirectCollective::Moved DirectCollective::moved() const {
+  std::uint64_t sent = 0, received = 0;
+  for (int peer = 0; peer < int(tensors_.size()); peer++) {
+    if (peer == rank_) continue;
+    const std::uint64_t mine = elems_, theirs = parts_.of(peer).count;
+    sent += mine * parts_.writes(rank_, peer) + theirs * parts_.reads(peer, rank_);
+    received += mine * parts_.reads(rank_, peer) + theirs * parts_.writes(peer, rank_);
+  }
+  return {sent << arithmetic_.shift, received << arithmetic_.shift};
+}
+
+}  // namespace anello::group

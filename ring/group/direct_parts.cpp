@@ -1,0 +1,37 @@
+#include "ring/group/direct_parts.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace anello::group {
+
+void DirectParts::divide(const Operation& operation, std::uint32_t shift) {
+  root_ = operation.root;
+  inputs_ = operation.kind == Kind::broadcast   ? Whose::root
+            : operation.kind == Kind::allgather ? Whose::own
+                                                : Whose::all;
+  outputs_ = operation.kind == Kind::broadcast        ? Whose::others
+             : operation.kind == Kind::reduce         ? Whose::root
+             : operation.kind == Kind::reduce_scatter ? Whose::own
+                                                      : Whose::all;
+  if (inputs_ != Whose::own && outputs_ != Whose::own) return divide_into_chunks(operation.count, shift);
+  if (operation.counts.empty())
+    std::ranges::fill(ends_, operation.count);
+  else
+    std::ranges::copy(operation.counts, ends_.begin());
+  std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
+}
+
+// Chunks begin cache lines if the tensors do.
+void DirectParts::divide_into_chunks(std::uint64_t elems, std::uint32_t shift) {
+  const std::uint64_t line = 64 >> shift, lines = ends_.size() * line;
+  const std::uint64_t chunk = (elems + lines - 1) / lines * line;
+  for (std::size_t rank = 0; rank < ends_.size(); rank++) ends_[rank] = std::min(elems, chunk * (rank + 1));
+}
+
+plan::Range DirectParts::of(int rank) const {
+  const std::uint64_t begin = rank == 0 ? 0 : ends_[std::size_t(rank) - 1];
+  return {begin, ends_[std::size_t(rank)] - begin};
+}
+
+}  // namespace anello::group

@@ -1,0 +1,54 @@
+// Who does what in a collective that is carried out where the tensors lie: each rank makes its part of the results from
+// inputs that it reads, and writes it to outputs. Pure.
+//
+//                     reads the inputs of    writes to the outputs of    a rank's part
+//   allreduce         all                    all                         a chunk
+//   broadcast         the root               all except the root         a chunk
+//   reduce            all                    the root                    a chunk
+//   allgather         itself                 all                         what its input becomes
+//   reduce_scatter    all                    itself                      what its output becomes
+#pragma once
+#include <vector>
+
+#include "ring/group/operation.hpp"
+#include "ring/plan/plan.hpp"
+
+namespace anello::group {
+
+class DirectParts {
+ public:
+  explicit DirectParts(int size) : ends_(std::size_t(size)) {}
+
+  // Of an operation of this kind, whose elements have 1 << shift bytes.
+  void divide(const Operation& operation, std::uint32_t shift);
+
+  bool reads(int rank, int peer) const { return is_one_of(inputs_, rank, peer); }
+  bool writes(int rank, int peer) const { return is_one_of(outputs_, rank, peer); }
+  // Whether another rank uses this rank's tensor.
+  bool shows_input(int rank) const { return is_shown(inputs_, rank); }
+  bool shows_output(int rank) const { return is_shown(outputs_, rank); }
+
+  // The rank's part of the larger tensor, in elements, and where it begins in every input and in every output.
+  plan::Range of(int rank) const;
+  std::uint64_t begin_in_input(int rank) const { return inputs_ == Whose::own ? 0 : of(rank).begin; }
+  std::uint64_t begin_in_output(int rank) const { return outputs_ == Whose::own ? 0 : of(rank).begin; }
+  // Of a tensor that is read or written.
+  std::uint64_t input_elems(int rank) const { return elems(inputs_, rank); }
+  std::uint64_t output_elems(int rank) const { return elems(outputs_, rank); }
+
+ private:
+  enum class Whose { all, root, others, own };
+  bool is_one_of(Whose whose, int rank, int peer) const {
+    return whose == Whose::own ? peer == rank : fits(whose, peer);
+  }
+  bool is_shown(Whose whose, int rank) const { return whose != Whose::own && fits(whose, rank); }
+  bool fits(Whose whose, int rank) const { return whose == Whose::all || (whose == Whose::root) == (rank == root_); }
+  std::uint64_t elems(Whose whose, int rank) const { return whose == Whose::own ? of(rank).count : ends_.back(); }
+  void divide_into_chunks(std::uint64_t elems, std::uint32_t shift);
+
+  Whose inputs_ = Whose::all, outputs_ = Whose::all;
+  int root_ = -1;
+  std::vector<std::uint64_t> ends_;  // of the parts, by rank
+};
+
+}  // namespace anello::group

@@ -1,0 +1,397 @@
+// Collectives where the tensors lie: between ranks that take turns in every order, over real windows.
+#include "ring/group/direct_collective.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <anello/memory.hpp>
+#include <array>
+#include <functional>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "ring/plan/parts.hpp"
+#include "ring/shm/shm_link.hpp"
+#include "tests/support/random.hpp"
+#include "tests/support/uneven.hpp"
+
+namespace anello::group {
+namespace {
+
+using shm::ShmLink;
+using MappedInts = std::vector<std::int32_t, Allocator<std::int32_t>>;
+
+constexpr std::size_t kPipe = 4096;
+constexpr std::int32_t kScribble = 1 << 20;
+
+// Links between every two of some ranks in this process.
+class Links {
+ public:
+  explicit Links(int size) : links_(std::size_t(size)) {
+    for (auto& row : links_) row.resize(std::size_t(size));
+    for (int a = 0; a < size; a++)
+      for (int b = 0; b < a; b++) connect(a, b);
+  }
+  ShmLink& between(int from, int to) { return *links_[std::size_t(from)][std::size_t(to)]; }
+
+ private:
+  static Descriptor bell() { return Descriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)); }
+  void connect(int a, int b) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+    const std::size_t bytes = ShmLink::file_bytes(kPipe);
+    shm::MemoryFile file = shm::MemoryFile::create(bytes);
+    shm::MemoryFile same = shm::MemoryFile::adopt(Descriptor(dup(file.descriptor())), bytes);
+    const auto make = [&](int from, int to, shm::MemoryFile memory, ShmLink::Side side, int end) {
+      links_[std::size_t(from)][std::size_t(to)] =
+          std::make_unique<ShmLink>(std::move(memory), kPipe, side, bell(), Descriptor(end));
+    };
+    make(a, b, std::move(file), ShmLink::Side::maker, ends[0]);
+    make(b, a, std::move(same), ShmLink::Side::taker, ends[1]);
+  }
+  std::vector<std::vector<std::unique_ptr<ShmLink>>> links_;
+};
+
+// One rank, and its tensors of the operation that is under way.
+struct Rank {
+  DirectCollective direct;
+  MappedInts input, output;
+  std::vector<std::int32_t> elsewhere;  // in place of both
+  std::int32_t* result = nullptr;
+  bool posted = false, complete = false;
+  int told_of = -1;  // whose signature differs
+
+  Rank(int rank, int size)
+      : direct(rank, size, [this](int peer, const Signature&) {
+          told_of = peer;
+          return Error(ErrorCode::mismatch, "they differ", peer);
+        }) {}
+};
+
+constexpr std::array kKinds{Kind::allreduce, Kind::broadcast, Kind::reduce, Kind::allgather, Kind::reduce_scatter};
+
+struct Layout {
+  Kind kind = Kind::allreduce;
+  std::size_t count = 100;  // of a part, where there are parts
+  bool in_place = true;
+  std::set<int> elsewhere = {};  // ranks whose tensors cannot be mapped
+  bool average = false;
+  int root = 0;
+  std::vector<std::uint64_t> counts = {};  // of unequal parts
+
+  bool has_parts() const { return kind == Kind::allgather || kind == Kind::reduce_scatter; }
+  bool reduces() const { return kind != Kind::broadcast && kind != Kind::allgather; }
+  plan::Parts parts(int size) const { return {size, count, counts}; }
+};
+
+class Ranks {
+ public:
+  explicit Ranks(int size) : links_(size), average_(run::scaling(DType::i32, size, 1)) {
+    for (int rank = 0; rank < size; rank++) ranks_.push_back(std::make_unique<Rank>(rank, size));
+    for (int rank = 0; rank < size; rank++)
+      for (int peer = 0; peer < size; peer++)
+        if (peer != rank) connect(rank, peer);
+  }
+  int size() const { return int(ranks_.size()); }
+  Rank& operator[](int rank) { return *ranks_[std::size_t(rank)]; }
+  void connect(int rank, int peer) { (*this)[rank].direct.connect(peer, links_.between(rank, peer)); }
+
+  // The next operation, on new tensors if asked for. A broadcast is always in place.
+  void start(const Layout& layout, bool new_tensors = false) {
+    layout_ = layout;
+    layout_.in_place |= layout.kind == Kind::broadcast;
+    number_++;
+    for (int rank = 0; rank < size(); rank++) start((*this)[rank], rank, new_tensors);
+  }
+
+  // One turn of this rank. False if it could do nothing.
+  bool turn(int rank) {
+    Rank& me = (*this)[rank];
+    if (me.complete) return false;
+    if (!std::exchange(me.posted, true)) {
+      me.direct.post({.sequence = number_, .count = layout_.count});
+      return true;
+    }
+    const bool moved = me.direct.pass();
+    if (me.direct.done()) complete(rank);
+    return moved;
+  }
+  // Turns in this order, as far as it goes, and then round and round, until nothing moves.
+  void run(std::vector<int> order = {}) {
+    for (const int rank : order) turn(rank);
+    for (bool moved = true; std::exchange(moved, false);)
+      for (int rank = 0; rank < size(); rank++) moved |= turn(rank);
+  }
+  bool all_complete() const {
+    return std::ranges::all_of(ranks_, [](const auto& rank) { return rank->complete; });
+  }
+  bool any_active() const {
+    return std::ranges::any_of(ranks_, [](const auto& rank) { return rank->direct.active(); });
+  }
+
+ private:
+  std::int32_t value(int rank, std::size_t i) const { return std::int32_t(number_ * 7 + i * 3) + 1000 * rank; }
+
+  // Of the input or the output, whose tensor with parts is the other one.
+  plan::Range within(Kind of_one_part, int rank) const {
+    if (layout_.kind == of_one_part) return layout_.parts(size()).of(rank);
+    return {0, layout_.has_parts() ? layout_.parts(size()).whole() : layout_.count};
+  }
+
+  void start(Rank& me, int rank, bool new_tensors) {
+    const plan::Range in = within(Kind::allgather, rank), out = within(Kind::reduce_scatter, rank);
+    for (MappedInts* tensor : {&me.input, &me.output}) {
+      if (new_tensors) *tensor = MappedInts();
+      tensor->resize(std::max(in.end(), out.end()));
+    }
+    me.elsewhere.resize(me.input.size());
+    const bool elsewhere = layout_.elsewhere.contains(rank);
+    std::int32_t* const first = elsewhere ? me.elsewhere.data() : me.input.data();
+    std::int32_t* const second = elsewhere || layout_.in_place ? first : me.output.data();
+    me.result = second + out.begin;
+    for (std::size_t i = 0; i < in.count; i++) first[in.begin + i] = value(rank, i);
+    me.posted = me.complete = false;
+    const auto buffer = [](std::int32_t* data, std::uint64_t count) {
+      return run::Buffer(reinterpret_cast<std::byte*>(data), count);
+    };
+    const Operation operation{.kind = layout_.kind,
+                              .dtype = DType::i32,
+                              .count = layout_.counts.empty() ? layout_.count : layout_.parts(size()).whole(),
+                              .root = layout_.root,
+                              .counts = layout_.counts,
+                              .input = buffer(first + in.begin, in.count),
+                              .output = has_result(rank) ? buffer(me.result, out.count) : buffer(nullptr, 0)};
+    me.direct.start(operation, operation.input, run::arithmetic(DType::i32, Op::sum),
+                    layout_.average ? &average_ : nullptr);
+    EXPECT_EQ(me.direct.may_show(), !elsewhere);
+  }
+
+  bool has_result(int rank) const { return layout_.kind != Kind::reduce || rank == layout_.root; }
+
+  std::int32_t expected(int rank, std::size_t i) const {
+    if (layout_.kind == Kind::broadcast) return value(layout_.root, i);
+    const plan::Parts parts = layout_.parts(size());
+    int owner = 0;
+    while (layout_.kind == Kind::allgather && i >= parts.of(owner).end()) owner++;
+    if (layout_.kind == Kind::allgather) return value(owner, i - parts.of(owner).begin);
+    const std::size_t at = layout_.kind == Kind::reduce_scatter ? parts.of(rank).begin + i : i;
+    std::int32_t sum = 0;
+    for (int other = 0; other < size(); other++) sum += value(other, at);
+    return layout_.average ? sum / size() : sum;
+  }
+
+  // As its program would: looks at the result, and uses the tensors for something else.
+  void complete(int rank) {
+    Rank& me = (*this)[rank];
+    me.complete = true;
+    const std::size_t count = has_result(rank) ? within(Kind::reduce_scatter, rank).count : 0;
+    for (std::size_t i = 0; i < count; i++)
+      ASSERT_EQ(me.result[i], expected(rank, i))
+          << "kind " << int(layout_.kind) << ", rank " << rank << ", element " << i;
+    std::ranges::fill(me.input, kScribble);
+    std::ranges::fill(me.output, kScribble);
+  }
+
+  Links links_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  run::Scaling average_;
+  Layout layout_;
+  std::uint64_t number_ = 0;
+};
+
+// All orders of `turns` turns by `ranks` ranks.
+void each_order(int ranks, int turns, std::vector<int>& order, const std::function<void()>& use) {
+  if (turns == 0) return use();
+  for (int rank = 0; rank < ranks; rank++) {
+    order.push_back(rank);
+    each_order(ranks, turns - 1, order, use);
+    order.pop_back();
+  }
+}
+
+// Two ranks have done all they can after four turns each, one to post and three to move; three ranks are let loose
+// after seven.
+TEST(DirectCollective, IsRightInEveryOrderOfTurns) {
+  for (const auto& [size, turns] : {std::pair{2, 8}, {3, 7}}) {
+    Ranks ranks(size);
+    std::vector<int> order;
+    std::size_t n = 0;
+    each_order(size, turns, order, [&] {
+      const Kind kind = kKinds[n++ % kKinds.size()];
+      ranks.start({.kind = kind, .count = 50, .in_place = n % 2 == 0, .root = order.front()});
+      ranks.run(order);
+      ASSERT_TRUE(ranks.all_complete());
+    });
+  }
+}
+
+TEST(DirectCollective, IsRightInChunksPartsAndBites) {
+  for (const int size : {2, 3, 5, 8}) {
+    Ranks ranks(size);
+    Random random{std::uint64_t(size)};
+    for (const Kind kind : kKinds)
+      for (const std::size_t count : {1U, 15U, 17U, 4096U, 50'000U, 100'001U}) {
+        Layout layout{.kind = kind, .count = count, .in_place = count % 2 == 0, .root = int(count) % size};
+        layout.average = count > 16 && layout.reduces();
+        if (layout.has_parts()) layout.count = 1 + count / std::size_t(size);
+        if (layout.has_parts() && count % 4 != 0) layout.counts = uneven_counts(size, layout.count);
+        ranks.start(layout);
+        std::vector<int> order(200);
+        for (int& rank : order) rank = int(random.below(std::uint64_t(size)));
+        ranks.run(order);
+        EXPECT_TRUE(ranks.all_complete());
+      }
+  }
+}
+
+// What only this rank uses may lie anywhere.
+TEST(DirectCollective, ShowsOnlyWhatOthersUse) {
+  DirectCollective direct(0, 2, [](int, const Signature&) { return Error(ErrorCode::mismatch, "", 1); });
+  MappedInts shared(200);
+  std::vector<std::int32_t> other(200);
+  const auto shows = [&](Kind kind, void* input, void* output, int root) {
+    const run::Buffer from(static_cast<std::byte*>(input), kind == Kind::allgather ? 100 : 200);
+    const run::Buffer to(static_cast<std::byte*>(output), kind == Kind::reduce_scatter ? 100 : 200);
+    const std::uint64_t count = kind == Kind::allgather || kind == Kind::reduce_scatter ? 100 : 200;
+    const Operation operation{
+        .kind = kind, .dtype = DType::i32, .count = count, .root = root, .input = from, .output = to};
+    direct.start(operation, from, run::arithmetic(DType::i32, Op::sum), nullptr);
+    return direct.may_show();
+  };
+  for (const bool input : {false, true})
+    for (const bool output : {false, true}) {
+      void* const from = input ? shared.data() : other.data();
+      void* const to = output ? shared.data() : other.data();
+      EXPECT_EQ(shows(Kind::allreduce, from, to, -1), input && output);
+      EXPECT_EQ(shows(Kind::broadcast, from, from, 0), input);
+      EXPECT_EQ(shows(Kind::broadcast, to, to, 1), output);
+      EXPECT_EQ(shows(Kind::reduce, from, to, 0), input && output);
+      EXPECT_EQ(shows(Kind::reduce, from, to, 1), input);
+      EXPECT_EQ(shows(Kind::allgather, from, to, -1), output);
+      EXPECT_EQ(shows(Kind::reduce_scatter, from, to, -1), input);
+    }
+}
+
+TEST(DirectCollective, CountsWhatMoves) {
+  using Chunks = std::pair<std::uint64_t, std::uint64_t>;
+  const auto moved = [](Kind kind, int rank) {
+    Ranks ranks(3);
+    Layout layout{.kind = kind, .count = 192, .root = 1};
+    if (layout.has_parts()) layout.count = 64;
+    ranks.start(layout);
+    ranks.run();
+    const DirectCollective::Moved bytes = ranks[rank].direct.moved();
+    return Chunks(bytes.sent_bytes / 256, bytes.received_bytes / 256);
+  };
+  EXPECT_EQ(moved(Kind::allreduce, 0), Chunks(4, 4)) << "two that it writes, and two that the others read";
+  EXPECT_EQ(moved(Kind::broadcast, 1), Chunks(4, 0));
+  EXPECT_EQ(moved(Kind::broadcast, 0), Chunks(1, 3)) << "what it passes on to rank 2";
+  EXPECT_EQ(moved(Kind::reduce, 1), Chunks(2, 4));
+  EXPECT_EQ(moved(Kind::allgather, 0), Chunks(2, 2));
+  EXPECT_EQ(moved(Kind::reduce_scatter, 0), Chunks(2, 2));
+}
+
+// The results are as they were, and each rank knows it: with any ranks whose tensors lie elsewhere, in any order.
+TEST(DirectCollective, IsRefusedByAllIfOneCannotShow) {
+  Ranks ranks(3);
+  std::vector<int> order;
+  std::size_t n = 0;
+  each_order(3, 5, order, [&] {
+    const std::set<int> elsewhere{order[0], order[1]};
+    ranks.start({.kind = kKinds[n++ % kKinds.size()], .count = 50, .elsewhere = elsewhere});
+    ranks.run(order);
+    ASSERT_FALSE(ranks.any_active() || ranks.all_complete());
+    for (int rank = 0; rank < 3; rank++) ASSERT_TRUE(elsewhere.contains(rank) || ranks[rank].input[1] != kScribble);
+  });
+  ranks.start({});
+  ranks.run();
+  EXPECT_TRUE(ranks.all_complete());
+}
+
+// By a root, for example, that has sent everything by the plan.
+TEST(DirectCollective, IsRefusedByARankThatHasGoneOnWithoutIt) {
+  Ranks ranks(2);
+  ranks.start({.kind = Kind::broadcast, .elsewhere = {1}});
+  ranks.turn(1);
+  ranks[1].direct.post({.sequence = 2, .count = 7});
+  ranks.run({0, 0});
+  EXPECT_FALSE(ranks.any_active());
+  EXPECT_EQ(ranks[0].told_of, -1);
+}
+
+// More of them than stay mapped, in one place and in two, also where some are never used.
+TEST(DirectCollective, MapsNewTensorsEveryTime) {
+  Ranks ranks(2);
+  for (int k = 0; k < 300; k++) {
+    const bool refused = k % 100 < 30;
+    Layout layout{.kind = kKinds[std::size_t(k) % kKinds.size()], .in_place = k % 3 == 0};
+    if (refused) layout.elsewhere = {0};
+    ranks.start(layout, k % 5 != 0);
+    ranks.run();
+    // The first that is shown again may be refused: too many files were on their way.
+    if (k % 100 == 30) continue;
+    ASSERT_EQ(ranks.all_complete(), !refused) << k;
+    ASSERT_FALSE(refused && ranks.any_active()) << k;
+  }
+}
+
+TEST(DirectCollective, FindsThatTheOtherRankCallsSomethingElse) {
+  Ranks ranks(2);
+  ranks.start({});
+  ranks[0].direct.post({.sequence = 1, .count = 100});
+  ranks[1].direct.post({.sequence = 1, .count = 101});
+  EXPECT_THROW(ranks[0].direct.pass(), Error);
+  EXPECT_EQ(ranks[0].told_of, 1);
+}
+
+TEST(DirectCollective, WaitsForThoseThatHaveNotComeAndIsWokenByThem) {
+  Ranks ranks(3);
+  ranks.start({});
+  ranks.turn(0);
+  ranks.turn(2);
+  ranks.turn(0);
+  std::vector<int> awaited;
+  ranks[0].direct.each_awaited([&](int peer) { awaited.push_back(peer); });
+  EXPECT_EQ(awaited, std::vector{1});
+  EXPECT_TRUE(ranks[0].direct.may_sleep());
+  ranks.turn(1);
+  EXPECT_FALSE(ranks[0].direct.may_sleep());
+  ranks.run();
+  EXPECT_TRUE(ranks.all_complete());
+}
+
+// False if rank 0 is done after these turns, of which rank 1 has a third.
+bool is_stopped_after(int turns, Kind kind) {
+  constexpr std::size_t kBites = 3, kCount = kBites * 2 * (64 << 10) / sizeof(std::int32_t);
+  Ranks ranks(2);
+  Layout layout{.kind = kind, .count = kCount};
+  if (layout.has_parts()) layout.count /= 2;
+  ranks.start(layout);
+  for (int k = 0; k < turns; k++) ranks.turn(k % 3 % 2);
+  if (ranks[0].complete) return false;
+  ranks[0].direct.give_up();
+  const MappedInts before = ranks[0].input;
+  bool stopped = false;
+  try {
+    for (int k = 0; k < 100; k++) ranks.turn(1);
+  } catch (const Error& e) {
+    stopped = true;
+    EXPECT_EQ(e.rank(), 0);
+  }
+  EXPECT_FALSE(ranks[1].complete) << turns;
+  EXPECT_EQ(ranks[0].input, before) << "nothing is written there any more";
+  EXPECT_TRUE(stopped || ranks[1].direct.active()) << "it waits until the control plane says why";
+  return true;
+}
+
+// Whenever a rank gives up, no other completes unless that rank had ended its part, and none uses its tensors then.
+TEST(DirectCollective, StopsWhenARankGivesUp) {
+  for (const Kind kind : {Kind::allreduce, Kind::allgather})
+    for (int turns = 1; turns < 14 && is_stopped_after(turns, kind);) turns++;
+}
+
+}  // namespace
+}  // namespace anello::group
