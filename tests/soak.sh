@@ -10,9 +10,4 @@ usage() { say "usage: bash tests/soak.sh [SECONDS [FIRST-SEED]]   (60 seconds, s
 install_packages "bash tests/soak.sh" "${engine_packages[@]}" "${program_packages[@]}" "${test_packages[@]}"
 build release -DANELLO_BUILD_TESTS=ON -- anello-faults anello-victim
 soak=("$root/build/release/tests/faults/anello-faults" soak "${1-60}" "${2-1}")
-# What other programs put into /dev/shm meanwhile is not what our ranks left behind.
-private_memory='mount -t tmpfs none /dev/shm && exec "$@"'
-if ((EUID == 0)) && unshare -m true 2>/dev/null; then
-  exec unshare -m bash -c "$private_memory" soak "${soak[@]}"
-fi
-exec "${soak[@]}"
+exec bash "$root/tests/faults/undisturbed.sh" "${soak[@]}"

@@ -14,6 +14,7 @@ int FailureAgreement::arbiter() const {
 
 void FailureAgreement::propose(const Verdict& verdict, Time now, Time limit) {
   if (verdict_ || proposals_.contains(rank_)) return;
+  if (verdict.code == ErrorCode::rank_left && proposals_.contains(verdict.culprit)) return;
   Verdict cut = verdict;
   cut.message.resize(std::min(cut.message.size(), ControlMessage::kMaxMessageBytes));
   flood_.send({.type = ControlMessage::Type::proposal, .verdict = cut});
@@ -26,6 +27,13 @@ void FailureAgreement::receive_proposal(int origin, const Verdict& verdict, Time
 
 void FailureAgreement::receive_decision(const Verdict& verdict) {
   if (!verdict_) verdict_ = verdict;
+}
+
+void FailureAgreement::repeat() {
+  if (verdict_)
+    flood_.send({.type = ControlMessage::Type::decision, .verdict = *verdict_});
+  else if (const auto own = proposals_.find(rank_); own != proposals_.end())
+    flood_.send({.type = ControlMessage::Type::proposal, .verdict = own->second});
 }
 
 void FailureAgreement::consider(int origin, const Verdict& verdict, Time now, Time limit) {

@@ -24,10 +24,15 @@ class FailureAgreement {
   FailureAgreement(int rank, int size, Flood& flood);
 
   // Sends this rank's proposal, unless it has sent one or there is a verdict. A message that is too long is cut.
-  // `limit`: for the arbiter's decision.
+  // `limit`: for the arbiter's decision. A rank that has proposed a verdict leaves because of that: nothing is proposed
+  // against it for having left.
   void propose(const Verdict& verdict, Time now, Time limit = kArbiterLimit);
   void receive_proposal(int origin, const Verdict& verdict, Time now);
   void receive_decision(const Verdict& verdict);
+
+  // Sends the verdict, or else this rank's proposal, once more: a neighbour that is connected only now has not received
+  // it, and may not before this rank's goodbye.
+  void repeat();
 
   // The rank is dead or has left the world: it cannot be the arbiter.
   void exclude(int rank) { excluded_.insert(rank); }

@@ -65,6 +65,7 @@ Verdict FailureDetector::dead(int rank, std::string_view how) const {
 
 void FailureDetector::connected(int rank) {
   graph_.connected(rank);
+  agreement_.repeat();
 }
 
 // It has left, and its goodbye has not come. If it died, the ranks that were connected with it propose that.
@@ -130,9 +131,13 @@ void FailureDetector::enroll(std::uint64_t group, std::string name, std::vector<
 }
 void FailureDetector::leave(std::uint64_t group, std::uint64_t completed) {
   departures_.leave(group, completed);
+  if (group == 0) goodbye_ = flood_.newest();
   mismatches_.leave(group);
   stalls_.leave(group);
   forget_groups();
+}
+bool FailureDetector::is_goodbye_of(int neighbour, std::string_view bytes) const {
+  return has_left(neighbour) && flood_.contains(bytes, {neighbour, 0});
 }
 void FailureDetector::needs(const Signature& mine, Time now) {
   propose_if_any(departures_.left_before(mine), now);

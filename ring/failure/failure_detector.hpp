@@ -50,6 +50,10 @@ class FailureDetector {
   void enroll(std::uint64_t group, std::string name, std::vector<int> members, Time now);  // this rank joined it
   void leave(std::uint64_t group, std::uint64_t completed);     // `completed`: operations of the group before it left
   void leaves_by_exception() { departures_.note_exception(); }  // before leave()
+  // Whether a neighbour that sends these bytes leaves, and waits until they are sent back; call it after receive().
+  bool is_goodbye_of(int neighbour, std::string_view bytes) const;
+  // After leave() of the world: whether a neighbour has sent the goodbye back. What it sent before has then been received.
+  bool is_own_goodbye(std::string_view bytes) const { return flood_.contains(bytes, {view_.rank(), goodbye_}); }
   void needs(const Signature& mine, Time now);                  // it began: did a member leave the group before it?
   void waiting(const Signature& mine, Time now);  // it makes no progress: do other ranks wait in a different one?
   void moving(const Signature& mine);             // it makes progress again
@@ -63,7 +67,7 @@ class FailureDetector {
 
   std::vector<int> take_calls(Time now) { return graph_.take_calls(now); }  // ranks that this one should connect to
   std::vector<std::string> take_outbox() { return flood_.take_outbox(); }   // for every neighbour
-  void pass_on() { flood_.pass_on(); }                   // goodbyes that wait, before their time; for simulations
+  void pass_on() { flood_.pass_on(); }                   // goodbyes that wait, before their time: this rank goes
   std::vector<std::string> take_reports();               // stalls and stragglers, one line each, the same on all ranks
   bool is_lowest() const { return graph_.is_lowest(); }  // of the ranks that have not left
   const std::optional<Verdict>& verdict() const { return agreement_.verdict(); }
@@ -96,6 +100,7 @@ class FailureDetector {
   StallReports stalls_;
   StragglerReports stragglers_;
   std::vector<Suspect> suspects_;
+  std::uint32_t goodbye_ = 0;  // the number of this rank's, to the world
   std::vector<std::string> reports_;
 };
 

@@ -51,6 +51,13 @@ std::vector<ControlMessage> Flood::receive(std::string_view bytes, Time now) {
   return messages;
 }
 
+bool Flood::contains(std::string_view bytes, const ControlMessageId& message) const {
+  const Envelope envelope = decode_envelope(bytes, int(received_.size()));
+  return std::any_of(envelope.ids.begin(), envelope.ids.end(), [&](const ControlMessageId& id) {
+    return id.origin == message.origin && id.number >= message.number;
+  });
+}
+
 // To messages of the same body, unless that would put it before an earlier message of its origin.
 void Flood::add(const ControlMessageId& id, std::string_view body) {
   const auto [place, is_new] = places_.try_emplace(std::string(body), waiting_.size());

@@ -37,6 +37,10 @@ class Flood {
   // Error{protocol} if the bytes are not a message of a world of this size; they are not passed on.
   std::vector<ControlMessage> receive(std::string_view bytes, Time now);
 
+  // Whether these bytes contain the origin's message of that number, or a later one. Throws as receive().
+  bool contains(std::string_view bytes, const ControlMessageId& message) const;
+  std::uint32_t newest() const { return number_; }  // of this rank's messages; 0: it has sent none
+
   // Messages as bytes, in order, for every neighbour. Empties the outbox.
   std::vector<std::string> take_outbox();
 

@@ -52,13 +52,20 @@ void ControlPlane::handle(int peer, std::string_view message) {
   Reader reader("control", message);
   const unsigned kind = reader.u8();
   if (kind == unsigned(MessageKind::frame)) {
-    detector_.receive(message.substr(1), now());
+    receive_frame(peer, message.substr(1));
   } else if (kind == unsigned(MessageKind::beat)) {
     stragglers_.received(peer, std::chrono::milliseconds(reader.u64()));
     reader.finish();
   } else {
     throw Error(ErrorCode::protocol, text("control message: unknown kind ", kind));
   }
+}
+
+void ControlPlane::receive_frame(int peer, std::string_view body) {
+  detector_.receive(body, now());
+  if (leaving_ && detector_.is_own_goodbye(body)) read_goodbye_.insert(peer);
+  if (!leaving_ && detector_.is_goodbye_of(peer, body))
+    neighbours_.at(peer)->send(std::make_shared<const std::string>(net::message(MessageKind::frame, body)));
 }
 
 // This rank proposes the launcher's verdict as its own. The connection is closed when that is done. The launcher tries
@@ -83,8 +90,10 @@ void ControlPlane::receive_abort(PeerConnections::Socket launcher) {
   asio::co_spawn(context_, read_abort(std::move(launcher)), asio::detached);
 }
 
-bool ControlPlane::all_sent() const {
-  return std::none_of(neighbours_.begin(), neighbours_.end(), [](const auto& n) { return n.second->sending(); });
+bool ControlPlane::all_read_goodbye() const {
+  return std::all_of(neighbours_.begin(), neighbours_.end(), [this](const auto& each) {
+    return read_goodbye_.contains(each.first) || detector_.has_left(each.first);
+  });
 }
 
 void ControlPlane::flush() {
@@ -164,7 +173,7 @@ void ControlPlane::publish() {
   bool fresh = false;
   {
     const std::lock_guard lock(mutex_);
-    sent_ = leaving_ && all_sent();
+    read_ = leaving_ && all_read_goodbye();
     closed_ = leaving_ && neighbours_.empty();
     fresh = detector_.verdict() && !verdict_;
     if (fresh) verdict_ = detector_.verdict();
@@ -265,30 +274,31 @@ void ControlPlane::abort(failure::Verdict verdict) {
   propose(std::move(verdict));
 }
 
-// The neighbours close when they have read the goodbye. Only then may this side close: if it closed with unread bytes,
-// the kernel would drop what is still on its way to them. On a busy host their threads, and this rank's own, may not
-// run for seconds, and a neighbour without the goodbye takes the end of the connection for a death.
+// A neighbour sends the goodbye back when it has read it. What it sent before may be a goodbye of its own, which no other
+// rank passes on if all its neighbours leave now: so this rank goes only when that has come, and passes it on.
+//
+// The neighbours close when they have read the end. Only then may this side close: if it closed with unread bytes, the
+// kernel would drop what is still on its way to them. On a busy host their threads, and this rank's own, may not run for
+// seconds, and a neighbour without the goodbye takes the end of the connection for a death.
 void ControlPlane::leave(std::uint64_t completed) {
   constexpr std::chrono::milliseconds kMaxIfFailed{500}, kMaxWithoutLimit{10000};
-  auto deadline = steady_clock::now() + (heartbeats_.limit().count() > 0 ? heartbeats_.limit() : kMaxWithoutLimit);
+  const auto limit = heartbeats_.limit().count() > 0 ? heartbeats_.limit() : kMaxWithoutLimit;
+  const auto began = steady_clock::now();
   post([this, completed] {
     leaving_ = true;
     peer_connections_.close();
     detector_.leave(0, completed);
   });
   std::unique_lock lock(mutex_);
-  const auto wait = [&](const bool& done) {
-    changed_.wait_until(lock, deadline, [&] { return done || failed(); });
-    if (failed()) deadline = std::min(deadline, steady_clock::now() + kMaxIfFailed);
-    changed_.wait_until(lock, deadline, [&] { return done; });
-  };
-  wait(sent_);
-  post([this] {
-    asio::error_code ignored;
-    for (const auto& [peer, neighbour] : neighbours_)
-      neighbour->socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  changed_.wait_until(lock, began + limit / 2, [this] { return read_ || failed(); });
+  post([this, limit] {
+    detector_.pass_on();
+    flush();
+    for (const auto& [peer, neighbour] : neighbours_) neighbour->finish(limit);
   });
-  wait(closed_);
+  changed_.wait_until(lock, began + limit, [this] { return closed_ || failed(); });
+  const auto end = failed() ? std::min(began + limit, steady_clock::now() + kMaxIfFailed) : began + limit;
+  changed_.wait_until(lock, end, [this] { return closed_; });
 }
 
 }  // namespace anello::net

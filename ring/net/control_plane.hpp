@@ -82,6 +82,7 @@ class ControlPlane {
   asio::awaitable<void> receive_messages(int peer, Shared neighbour);
   asio::awaitable<void> read_abort(PeerConnections::Socket launcher);
   void handle(int peer, std::string_view message);
+  void receive_frame(int peer, std::string_view body);
   void send_heartbeats();
   MessageChannel::Message heartbeat() const;
   void check_standstill();
@@ -97,7 +98,7 @@ class ControlPlane {
   std::vector<std::shared_ptr<const link::GroupInfo>> groups() const;
   std::optional<Call> recall(std::uint64_t group, std::uint64_t sequence) const;
   failure::FailureDetector::Time now() const;
-  bool all_sent() const;
+  bool all_read_goodbye() const;
 
   asio::io_context& context_;
   PeerConnections& peer_connections_;
@@ -117,6 +118,7 @@ class ControlPlane {
   std::set<int> unproven_;  // neighbours since the start was over, from which nothing has been received
   asio::steady_timer timer_;
   bool leaving_ = false;
+  std::set<int> read_goodbye_;  // neighbours that have read this rank's
   std::atomic<bool> failed_{false};
 
   mutable std::mutex mutex_;  // guards the members below, which other threads read
@@ -125,7 +127,7 @@ class ControlPlane {
   std::optional<Error> start_error_;
   std::vector<int> connected_;
   std::map<std::uint64_t, std::shared_ptr<const link::GroupInfo>> groups_;  // of this rank, by id
-  bool sent_ = false, closed_ = false, handled_ = false;
+  bool read_ = false, closed_ = false, handled_ = false;
 };
 
 }  // namespace anello::net

@@ -66,7 +66,7 @@ void ControlPlane::accepted(int peer, PeerConnections::Socket socket) {
   if (leaving_) return;
   if (neighbours_.contains(peer))
     return log(Severity::info, text("dropped a second control connection of rank ", peer));
-  auto neighbour = std::make_shared<MessageChannel>(std::move(socket), [this] { flush(); });
+  auto neighbour = std::make_shared<MessageChannel>(std::move(socket));
   neighbours_.emplace(peer, neighbour);
   asio::co_spawn(context_, receive_messages(peer, neighbour), asio::detached);
   heartbeats_.add(peer, now());

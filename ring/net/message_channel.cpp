@@ -54,9 +54,6 @@ asio::awaitable<std::string> read_message(tcp::socket& socket, std::size_t max_b
   co_return body;
 }
 
-MessageChannel::MessageChannel(Socket socket, std::function<void()> when_sent)
-    : socket_(std::move(socket)), when_sent_(std::move(when_sent)) {}
-
 void MessageChannel::send(Message message) {
   if (finished_) return;
   outbox_.push_back(std::move(message));
@@ -76,7 +73,6 @@ asio::awaitable<void> MessageChannel::drain() {
   outbox_.clear();
   sending_ = false;
   if (finished_) socket_.shutdown(tcp::socket::shutdown_send, failure);
-  if (when_sent_) when_sent_();
 }
 
 void MessageChannel::finish(std::chrono::milliseconds limit) {

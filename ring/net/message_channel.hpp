@@ -7,11 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "ring/net/deadline.hpp"
 
@@ -37,8 +37,7 @@ class MessageChannel : public std::enable_shared_from_this<MessageChannel> {
   using Socket = asio::ip::tcp::socket;
   using Message = std::shared_ptr<const std::string>;  // framed; several channels may send the same one
 
-  // `when_sent` is called each time that the last queued message has been sent, or has failed.
-  explicit MessageChannel(Socket socket, std::function<void()> when_sent = {});
+  explicit MessageChannel(Socket socket) : socket_(std::move(socket)) {}
 
   Socket& socket() { return socket_; }
   void send(Message message);  // queues it; does not block
@@ -48,14 +47,12 @@ class MessageChannel : public std::enable_shared_from_this<MessageChannel> {
   void finish(std::chrono::milliseconds limit);
   void close();
 
-  bool sending() const { return sending_; }         // a message is queued or on its way into the socket
   bool queued() const { return !outbox_.empty(); }  // a message has not been begun yet
 
  private:
   asio::awaitable<void> drain();
 
   Socket socket_;
-  std::function<void()> when_sent_;
   std::deque<Message> outbox_;
   bool sending_ = false, finished_ = false;
   std::optional<Deadline> end_;

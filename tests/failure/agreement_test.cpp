@@ -138,6 +138,29 @@ TEST(FailureAgreement, AProposalOfARankThatLeavesAtOnceCounts) {
   });
 }
 
+// The arbiter cannot decide for some time, and the others miss the rank that has gone.
+TEST(FailureAgreement, ARankThatAbortsAndLeavesIsNotNamedForLeaving) {
+  in_many_worlds(3, [](Assembly& assembly) {
+    const bool arbiter_returns = assembly.random().percent(50);
+    if (arbiter_returns)
+      assembly.pause(0);
+    else
+      assembly.stop(0);
+    const int last = assembly.size() - 1;
+    assembly[last].propose(any_verdict(last), assembly.now());
+    assembly[last].leave(0, 7);
+    assembly.deliver_all();
+    assembly.stop(last);
+    if (arbiter_returns) assembly.resume(0);
+    assembly.deliver_all();
+    for (const int rank : assembly.alive()) assembly[rank].needs(operation(7, 100), assembly.now());
+    assembly.advance(FailureAgreement::kArbiterLimit);
+    const Verdict verdict = common_verdict(assembly);
+    EXPECT_EQ(verdict.code, ErrorCode::aborted) << verdict.message;
+    EXPECT_EQ(verdict.culprit, last);
+  });
+}
+
 TEST(FailureAgreement, EachPartOfADividedWorldComesToOneVerdict) {
   in_many_worlds(4, [](Assembly& assembly) {
     const int half = assembly.size() / 2;

@@ -1,13 +1,19 @@
 // What an operation that waits, and what leaving, costs the control plane: messages and processor time of each rank, in
-// worlds of real FailureDetectors without sockets. A message takes 1 ms to a neighbour.
+// worlds of real FailureDetectors without sockets. A message takes 1 ms to a neighbour. Messages between two ranks keep
+// their order. A rank that leaves goes by the ControlPlane's rule: when each neighbour has gone, or has left, or has
+// sent its goodbye back.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <map>
+#include <set>
 #include <utility>
 
+#include "ring/base/text.hpp"
 #include "ring/failure/failure_detector.hpp"
 #include "tests/support/assembly.hpp"
 #include "tests/support/signatures.hpp"
@@ -43,12 +49,17 @@ class TimedWorld {
       neighbours_.push_back(control_neighbours(rank, size));
     }
     due_.resize(std::size_t(size));
+    leaving_.resize(std::size_t(size));
     gone_.resize(std::size_t(size));
+    read_goodbye_.resize(std::size_t(size));
   }
 
   int size() const { return int(detectors_.size()); }
   FailureDetector& operator[](int rank) { return *detectors_[std::size_t(rank)]; }
-  void gone(int rank) { gone_[std::size_t(rank)] = true; }  // it sends and receives nothing any more
+  void leave(int rank) {
+    (*this)[rank].leave(0, 8);
+    leaving_[std::size_t(rank)] = true;
+  }
 
   // What happens at a time is up to event(now), which returns the ranks that it touched.
   template <class Event>
@@ -56,36 +67,66 @@ class TimedWorld {
     Cost cost;
     const double before = processor_us();
     for (milliseconds now = kFirstTick; now < until; now += kOneWay) {
-      const std::vector<std::pair<int, std::string>> received = std::exchange(sent_, {});
+      const std::vector<Sent> received = std::exchange(sent_, {});
       for (const int rank : event(now)) collect(rank);
       for (int rank = 0; rank < size(); rank++) {
         if (gone_[std::size_t(rank)] || due_[std::size_t(rank)].value_or(milliseconds::max()) > now) continue;
         (*this)[rank].tick(now);
         collect(rank);
       }
-      for (const auto& [to, message] : received) {
-        if (gone_[std::size_t(to)]) continue;
+      for (const Sent& each : received) {
+        if (gone_[std::size_t(each.to)]) continue;
         cost.messages += 1.0 / size();
-        (*this)[to].receive(message, now);
-        collect(to);
+        receive(each, now);
       }
+      for (int rank = 0; rank < size(); rank++)
+        if (leaving_[std::size_t(rank)] && !gone_[std::size_t(rank)] && may_go(rank)) go(rank);
     }
     cost.us = (processor_us() - before) / size();
     return cost;
   }
 
  private:
+  struct Sent {
+    int from, to;
+    std::string message;
+  };
+
+  void receive(const Sent& sent, milliseconds now) {
+    (*this)[sent.to].receive(sent.message, now);
+    const bool is_leaving = leaving_[std::size_t(sent.to)];
+    if (is_leaving && (*this)[sent.to].is_own_goodbye(sent.message))
+      read_goodbye_[std::size_t(sent.to)].insert(sent.from);
+    if (!is_leaving && (*this)[sent.to].is_goodbye_of(sent.from, sent.message))
+      sent_.push_back({sent.to, sent.from, sent.message});
+    collect(sent.to);
+  }
+
+  bool may_go(int rank) {
+    return std::ranges::all_of(neighbours_[std::size_t(rank)], [&](int other) {
+      return gone_[std::size_t(other)] || (*this)[rank].has_left(other) ||
+             read_goodbye_[std::size_t(rank)].contains(other);
+    });
+  }
+  // From now on it sends and receives nothing.
+  void go(int rank) {
+    (*this)[rank].pass_on();
+    collect(rank);
+    gone_[std::size_t(rank)] = true;
+  }
+
   void collect(int rank) {
     due_[std::size_t(rank)] = (*this)[rank].due();
     for (const std::string& message : (*this)[rank].take_outbox())
-      for (const int to : neighbours_[std::size_t(rank)]) sent_.emplace_back(to, message);
+      for (const int to : neighbours_[std::size_t(rank)]) sent_.push_back({rank, to, message});
   }
 
   std::vector<std::unique_ptr<FailureDetector>> detectors_;
   std::vector<std::vector<int>> neighbours_;
   std::vector<std::optional<milliseconds>> due_;
-  std::vector<bool> gone_;
-  std::vector<std::pair<int, std::string>> sent_;
+  std::vector<bool> leaving_, gone_;
+  std::vector<std::set<int>> read_goodbye_;  // by rank: the neighbours that have read its own
+  std::vector<Sent> sent_;
 };
 
 // They wait for 2 s.
@@ -101,26 +142,30 @@ Cost cost_of_waiting(int ranks) {
   });
 }
 
-// The first `leaving` of all ranks leave, each at a moment within 20 ms, and are gone 3 ms later. All that remain must
-// know it in the end.
-Cost cost_of_leaving(int ranks, int leaving) {
+// These ranks leave, each at a moment within that time. All that remain must know it in the end.
+Cost cost_of_leaving(int ranks, const std::set<int>& leaving, std::uint64_t within_ms, std::uint64_t seed) {
   TimedWorld world(ranks);
-  Random random(7);
-  std::vector<milliseconds> at;
-  for (int rank = 0; rank < leaving; rank++) at.push_back(kFirstTick + milliseconds(random.below(20)));
+  Random random(seed);
+  std::map<int, milliseconds> at;
+  for (const int rank : leaving) at[rank] = kFirstTick + milliseconds(random.below(within_ms));
   const Cost cost = world.run(milliseconds(1500), [&](milliseconds now) {
     std::vector<int> touched;
-    for (int rank = 0; rank < leaving; rank++) {
-      if (at[std::size_t(rank)] + milliseconds(3) == now) world.gone(rank);
-      if (at[std::size_t(rank)] != now) continue;
-      world[rank].leave(0, 8);
+    for (const auto& [rank, moment] : at) {
+      if (moment != now) continue;
+      world.leave(rank);
       touched.push_back(rank);
     }
     return touched;
   });
-  for (int rank = leaving; rank < ranks; rank++)
-    for (int gone = 0; gone < leaving; gone++) EXPECT_TRUE(world[rank].has_left(gone)) << gone << " at " << rank;
+  for (int rank = 0; rank < ranks; rank++)
+    for (const int gone : leaving)
+      EXPECT_TRUE(leaving.contains(rank) || world[rank].has_left(gone)) << gone << " at " << rank;
   return cost;
+}
+Cost cost_of_leaving(int ranks, int leaving) {
+  std::set<int> all;
+  for (int rank = 0; rank < leaving; rank++) all.insert(rank);
+  return cost_of_leaving(ranks, all, 20, 7);
 }
 
 double one_flood(int ranks) {
@@ -143,6 +188,21 @@ TEST_P(ControlCost, OfLeavingTogetherGrowsWithTheLogarithm) {
     std::printf("%d of %d ranks leave: %.1f messages and %.0f us for each rank\n", leaving, ranks, cost.messages,
                 cost.us);
     EXPECT_LE(cost.messages, 8 * one_flood(ranks));
+  }
+}
+
+// A rank leaves together with all its neighbours, so that only they can pass its goodbye on.
+TEST(Goodbyes, OfARankWhoseNeighboursLeaveAtTheSameTimeArrive) {
+  for (const std::uint64_t seed : seeds(100)) {
+    Random random(seed);
+    const int ranks = int(random.from(6, 24)), rank = int(random.below(std::uint64_t(ranks)));
+    const std::vector<int> neighbours = control_neighbours(rank, ranks);
+    std::set<int> leaving(neighbours.begin(), neighbours.end());
+    leaving.insert(rank);
+    const std::uint64_t within_ms = random.from(1, 10);
+    SCOPED_TRACE(text(replay(seed), ", ", rank, " of ", ranks, " within ", within_ms, " ms"));
+    cost_of_leaving(ranks, leaving, within_ms, seed);
+    if (testing::Test::HasFailure()) return;
   }
 }
 

@@ -66,9 +66,9 @@ std::string private_file(const std::filesystem::path& path) {
   return path;
 }
 
-class Stage {
+class BesiegedJob {
  public:
-  explicit Stage(const Job& job) : job_(job) {}
+  explicit BesiegedJob(const Job& job) : job_(job) {}
 
   Outcome play() {
     const auto begun = steady_clock::now();
@@ -154,7 +154,7 @@ class Stage {
 }  // namespace
 
 Outcome carry_out(const Job& job) {
-  return Stage(job).play();
+  return BesiegedJob(job).play();
 }
 
 std::string miscounted(const Outcome& outcome) {

@@ -9,6 +9,7 @@
 
 #include "ring/base/text.hpp"
 #include "ring/failure/control_graph.hpp"
+#include "tests/faults/proxy_delay.hpp"
 #include "tests/faults/starvation.hpp"
 #include "tests/support/proxied.hpp"
 #include "tests/support/random.hpp"
@@ -27,9 +28,9 @@ std::string_view name(Traffic traffic) {
   return kNames[std::size_t(traffic)];
 }
 
-class Stage {
+class CutWorld {
  public:
-  explicit Stage(const Cut& cut) : cut_(cut), proxied_(cut.ranks) {}
+  explicit CutWorld(const Cut& cut) : cut_(cut), proxied_(cut.ranks) {}
 
   Result play() {
     std::thread cutter([this] { cut_and_wait(); });
@@ -73,6 +74,7 @@ class Stage {
       const std::lock_guard lock(mutex_);
       last_ = std::max(last_, steady_clock::now());
       starved_ = starvation_.longest();
+      ping_ = proxy_delay_.longest();
       throw;
     }
   }
@@ -166,21 +168,25 @@ class Stage {
     const auto after = std::chrono::ceil<milliseconds>(last_ - at_);
     result_.latest = after;
     if (result_.wrong.empty() && after > latest())
-      result_.wrong = text("the last was told after ", after.count(), " ms; the longest wait for a core was ",
-                           starved_.count(), " ms");
+      result_.wrong = text("the last was told after ", after.count(), " ms; ", slowness());
   }
 
   std::string untrue(const Told& told) const {
     if (!told.error) return cut_.is_found() ? "was told nothing" : "";
     const bool is_one = told.error->rank() == cut_.low || told.error->rank() == cut_.high;
     const bool is_true = told.error->code() == ErrorCode::rank_silent && ((cut_.is_found() && is_one) || is_starved());
-    return is_true
-               ? ""
-               : text("was told ", told.error->what(), "; the longest wait for a core was ", starved_.count(), " ms");
+    return is_true ? "" : text("was told ", told.error->what(), "; ", slowness());
   }
 
   // A rank that waits for half of the limit pings.
-  bool is_starved() const { return could_be_silent(starved_, cut_.silence_limit, cut_.traffic != Traffic::idle); }
+  bool is_starved() const {
+    return could_be_silent(starved_, cut_.silence_limit,
+                           cut_.traffic == Traffic::idle ? std::nullopt : std::optional(ping_));
+  }
+  std::string slowness() const {
+    return text("the longest wait for a core was ", starved_.count(), " ms, the proxies took up to ", ping_.count(),
+                " ms for a ping");
+  }
   // A rank that is late by two of eight heartbeats begins to count silence anew (ring/failure/heartbeat.hpp).
   milliseconds latest() const {
     const bool counts_anew = starved_ >= cut_.silence_limit / 4;
@@ -195,9 +201,10 @@ class Stage {
   std::atomic<std::uint64_t> operations_{0};
   std::mutex mutex_;
   steady_clock::time_point at_, last_;  // of the cut; of the last error
-  milliseconds starved_{0};             // until the last error
+  milliseconds starved_{0}, ping_{0};   // until the last error
   Starvation starvation_;
   Proxied proxied_;
+  ProxyDelay proxy_delay_{proxied_};
 };
 
 }  // namespace
@@ -230,7 +237,7 @@ std::string describe(const Cut& cut) {
 }
 
 Result carry_out(const Cut& cut) {
-  return Stage(cut).play();
+  return CutWorld(cut).play();
 }
 
 }  // namespace anello::faults

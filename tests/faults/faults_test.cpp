@@ -11,6 +11,7 @@
 #include "rendezvous/server.hpp"
 #include "ring/base/text.hpp"
 #include "tests/faults/besieged.hpp"
+#include "tests/faults/proxy_delay.hpp"
 #include "tests/faults/standstill.hpp"
 #include "tests/faults/starvation.hpp"
 #include "tests/faults/trial.hpp"
@@ -141,13 +142,28 @@ TEST(LongestWait, IsThatOfOneThreadWithoutABreak) {
   EXPECT_EQ(wait.value(), milliseconds(900));
 }
 
-// Over a proxy that delayed everything by 280 ms, heartbeats kept all ranks, and a ping of 4 messages took 1.1 s.
 TEST(Starvation, CanDelayAPingByMoreThanAHeartbeat) {
   const milliseconds limit(1000);
-  EXPECT_FALSE(could_be_silent(milliseconds(90), limit, true));
-  EXPECT_TRUE(could_be_silent(milliseconds(91), limit, true));
-  EXPECT_FALSE(could_be_silent(milliseconds(291), limit, false));
-  EXPECT_TRUE(could_be_silent(milliseconds(292), limit, false));
+  EXPECT_FALSE(could_be_silent(milliseconds(90), limit, milliseconds(459)));
+  EXPECT_TRUE(could_be_silent(milliseconds(90), limit, milliseconds(460)));
+  EXPECT_FALSE(could_be_silent(milliseconds(291), limit, std::nullopt));
+  EXPECT_TRUE(could_be_silent(milliseconds(292), limit, std::nullopt));
+}
+
+// A heartbeat passes in 280 ms, a ping of 4 messages in four times that.
+TEST(ProxyDelay, IsThatOfAllMessagesOfAPing) {
+  Proxied proxied(2);
+  ProxyDelay delay(proxied);
+  proxied.everywhere({.delay = milliseconds(280)});
+  std::this_thread::sleep_for(milliseconds(3 * 4 * 280));
+  EXPECT_GE(delay.longest(), milliseconds(4 * 280));
+}
+
+TEST(ProxyDelay, EndsWhileNothingComesThrough) {
+  Proxied proxied(2);
+  ProxyDelay delay(proxied);
+  proxied.everywhere({.cut_off = true});
+  std::this_thread::sleep_for(milliseconds(100));
 }
 
 TEST(Siege, CostsAJobNothingAndIsCounted) {

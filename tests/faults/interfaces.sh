@@ -30,7 +30,7 @@ sent() { on_host 0 cat /proc/net/dev | awk -v name="eth$1:" '$1 == name { print 
 # carry IFACES: 4 MiB each way, several times, with results checked; prints the bytes that each interface sent.
 carry() {
   local before=("$(sent 0)" "$(sent 1)")
-  ranks_on_hosts 2 env ANELLO_IFACE="$1" timeout 100 "$bench" allreduce -s 4M -n 1 -w 0 -c 1 >"$scratch/out" 2>&1 ||
+  ranks_on_hosts "1 1" env ANELLO_IFACE="$1" timeout 100 "$bench" allreduce -s 4M -n 1 -w 0 -c 1 >"$scratch/out" 2>&1 ||
     fail "$1: $(cat "$scratch/out")"
   echo $(($(sent 0) - before[0])) $(($(sent 1) - before[1]))
 }
@@ -50,7 +50,7 @@ limit 1 4
 expect 'a fast one and one of a quarter' eth0+eth1 150 1000
 expect 'the same in the other order' eth1+eth0 150 1000
 
-! ranks_on_hosts 2 env ANELLO_IFACE=eth0+wlan "$bench" allreduce -s 4 >"$scratch/out" 2>&1
+! ranks_on_hosts "1 1" env ANELLO_IFACE=eth0+wlan "$bench" allreduce -s 4 >"$scratch/out" 2>&1
 grep -q "ANELLO_IFACE='wlan' admits none of this host's interfaces: .*eth1 (10.77.1." "$scratch/out" ||
   fail "$(cat "$scratch/out")"
 echo "an interface that a host does not have is refused with those that there are"
@@ -67,7 +67,7 @@ cut_interface() {
   local all rank code=0
   rm -f "$scratch"/rank?
   ip -n switch link set port1-1 up
-  ranks_on_hosts 2 env ANELLO_IFACE=eth0+eth1 ANELLO_SILENCE_LIMIT=5000 \
+  ranks_on_hosts "1 1" env ANELLO_IFACE=eth0+eth1 ANELLO_SILENCE_LIMIT=5000 \
     sh -c 'exec "$0" busy <"$1/open" >"$1/rank$ANELLO_RANK"' "$victim" "$scratch" &
   all=$!
   for rank in 0 1; do

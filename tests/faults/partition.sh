@@ -19,7 +19,7 @@ mkfifo "$scratch/open"
 exec 9<>"$scratch/open"  # an input that does not end
 
 ranks() {
-  ranks_on_hosts 3 env ANELLO_SILENCE_LIMIT=$limit_ms ANELLO_FLIGHT_DIR=none \
+  ranks_on_hosts "1 1 1" env ANELLO_SILENCE_LIMIT=$limit_ms ANELLO_FLIGHT_DIR=none \
     sh -c 'exec "$0" busy <"$1/open" >"$1/rank$ANELLO_RANK"' "$victim" "$scratch" || true
 }
 ranks &

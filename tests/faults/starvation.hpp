@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -35,11 +36,13 @@ class LongestWait {
 
 // Whether a rank that is well could be taken for silent, if each thread that a message needs waited so long for a core.
 // A heartbeat needs three: the sender's, that of the proxies and the receiver's, and an eighth of the limit lies
-// between two heartbeats. A ping needs eleven turns of theirs until it is answered: the rank that pings begins; then
-// the connection, hello, challenge, proof and acceptance take two each.
-inline bool could_be_silent(std::chrono::milliseconds longest_wait, std::chrono::milliseconds limit, bool pings) {
-  constexpr int kHeartbeatTurns = 3, kPingTurns = 11;
-  return kHeartbeatTurns * longest_wait >= limit * 7 / 8 || (pings && kPingTurns * longest_wait >= limit);
+// between two heartbeats. `ping`, if the ranks ping each other: how long the proxies took for the messages of one. The
+// ranks themselves need six turns more: the one that pings begins, and then each of the two answers the other until
+// the one that is pinged has accepted.
+inline bool could_be_silent(std::chrono::milliseconds longest_wait, std::chrono::milliseconds limit,
+                            std::optional<std::chrono::milliseconds> ping) {
+  constexpr int kHeartbeatTurns = 3, kPingTurns = 6;
+  return kHeartbeatTurns * longest_wait >= limit * 7 / 8 || (ping && *ping + kPingTurns * longest_wait >= limit);
 }
 
 // Takes samples on a thread of its own. Its own late wake-ups count: the machine may stand still.

@@ -25,7 +25,7 @@ using testing::Process;
 constexpr milliseconds kLong{20000};
 
 // What a rank said at its end.
-struct Outcome {
+struct RankEnd {
   std::string what;  // done, wrong, told; empty: nothing
   steady_clock::time_point at;
   std::string code, message;
@@ -33,27 +33,27 @@ struct Outcome {
   std::uint64_t operations = 0;
 };
 
-Outcome outcome_of(const std::string& said) {
-  Outcome outcome;
+RankEnd end_of_rank(const std::string& said) {
+  RankEnd end;
   std::istringstream lines(said);
   for (std::string line; std::getline(lines, line);) {
     if (line == "ready" || line == "remaining") continue;
     std::istringstream words(line);
     std::int64_t at = 0;
-    words >> outcome.what >> outcome.operations >> at >> outcome.code >> outcome.culprit;
-    std::getline(words, outcome.message);
-    outcome.at = steady_clock::time_point(nanoseconds(at));
+    words >> end.what >> end.operations >> at >> end.code >> end.culprit;
+    std::getline(words, end.message);
+    end.at = steady_clock::time_point(nanoseconds(at));
   }
-  return outcome;
+  return end;
 }
 
 milliseconds left(steady_clock::time_point deadline) {
   return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline - steady_clock::now()));
 }
 
-class Stage {
+class TriedWorld {
  public:
-  Stage(const Trial& trial, const std::string& program)
+  TriedWorld(const Trial& trial, const std::string& program)
       : trial_(trial), program_(program), server_(ServerOptions{.size = trial.ranks}) {}
 
   Result play() {
@@ -144,15 +144,15 @@ class Stage {
     for (int rank = 0; rank < trial_.ranks; rank++) {
       if (!spared(rank)) continue;
       const bool may_be_done = harmless() || trial_.moment == Moment::ending || leaves(rank);
-      const Outcome outcome = outcome_of(ranks_[std::size_t(rank)].out());
-      const bool done = outcome.what == "done", told = outcome.what == "told";
+      const RankEnd end = end_of_rank(ranks_[std::size_t(rank)].out());
+      const bool done = end.what == "done", told = end.what == "told";
       if (!(told && !harmless()) && !(done && may_be_done))
         result.wrong = text("rank ", rank, " said '", ranks_[std::size_t(rank)].out(), "'");
-      result.operations += outcome.operations;
+      result.operations += end.operations;
       if (!told) continue;
       result.told = true;
-      if (const std::string lie = untrue(outcome); !lie.empty()) result.wrong = text("rank ", rank, ": ", lie);
-      const auto after = std::chrono::ceil<milliseconds>(outcome.at - at);
+      if (const std::string lie = untrue(end); !lie.empty()) result.wrong = text("rank ", rank, ": ", lie);
+      const auto after = std::chrono::ceil<milliseconds>(end.at - at);
       result.latest = std::max(result.latest.value_or(after), after);
     }
     const milliseconds still = standstill_ ? standstill_->total() : milliseconds(0);
@@ -163,12 +163,12 @@ class Stage {
   }
 
   // Until the world is there it is the server that sees a death, as a connection that ends.
-  std::string untrue(const Outcome& outcome) const {
+  std::string untrue(const RankEnd& end) const {
     const std::string expected = trial_.fault == Fault::kill ? "rank_dead" : "rank_silent";
-    if (outcome.code == expected && outcome.culprit == trial_.victim) return {};
-    if (early() && trial_.fault == Fault::kill && (outcome.code == "rendezvous" || outcome.code == "network"))
+    if (end.code == expected && end.culprit == trial_.victim) return {};
+    if (early() && trial_.fault == Fault::kill && (end.code == "rendezvous" || end.code == "network"))
       return {};
-    return text("was told ", outcome.code, " of rank ", outcome.culprit, ":", outcome.message);
+    return text("was told ", end.code, " of rank ", end.culprit, ":", end.message);
   }
 
   // Who was stopped finds out too.
@@ -176,8 +176,8 @@ class Stage {
     process(trial_.victim).signal(SIGCONT);
     process(trial_.victim).wait(kLong);
     const std::string& said = process(trial_.victim).out();
-    const Outcome outcome = outcome_of(said);
-    if (outcome.what == "told" || (outcome.what == "done" && trial_.moment == Moment::ending)) return {};
+    const RankEnd end = end_of_rank(said);
+    if (end.what == "told" || (end.what == "done" && trial_.moment == Moment::ending)) return {};
     return text("the stopped rank, once continued, said '", said, "'");
   }
 
@@ -244,7 +244,7 @@ std::string describe(const Trial& trial) {
 }
 
 Result carry_out(const Trial& trial, const std::string& victim_program) {
-  return Stage(trial, victim_program).play();
+  return TriedWorld(trial, victim_program).play();
 }
 
 }  // namespace anello::faults

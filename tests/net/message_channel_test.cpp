@@ -91,23 +91,19 @@ TEST_F(MessageChannelTest, TheEndOfAConnectionIsAnError) {
 }
 
 TEST_F(MessageChannelTest, MessagesAreSentInOrderAndDoNotWaitForTheReceiver) {
-  int sent = 0;
-  const auto channel = std::make_shared<MessageChannel>(std::move(near_), [&] { sent++; });
+  const auto channel = std::make_shared<MessageChannel>(std::move(near_));
   std::string expected;
   for (const char letter : {'a', 'b', 'c'}) {
     const auto bytes = std::make_shared<const std::string>(framed(std::string(8 << 20, letter)));  // fills the buffers
     expected += *bytes;
     channel->send(bytes);
   }
-  EXPECT_TRUE(channel->sending());
   context_.run_for(milliseconds(100));
   EXPECT_TRUE(channel->queued()) << "the receiver has read nothing";
-  EXPECT_EQ(sent, 0);
   auto read = std::async(std::launch::async, [&] { return read_far(expected.size()); });
   context_.run();
   EXPECT_TRUE(read.get() == expected);
-  EXPECT_FALSE(channel->sending() || channel->queued());
-  EXPECT_EQ(sent, 1);
+  EXPECT_FALSE(channel->queued());
 }
 
 TEST_F(MessageChannelTest, AFinishedChannelSendsWhatIsQueuedAndIsClosedAfterTheLimit) {
@@ -134,13 +130,11 @@ TEST_F(MessageChannelTest, AFinishedChannelWithoutMessagesEndsAtOnce) {
 }
 
 TEST_F(MessageChannelTest, MessagesThatCannotBeSentAreDropped) {
-  int sent = 0;
-  const auto channel = std::make_shared<MessageChannel>(std::move(near_), [&] { sent++; });
+  const auto channel = std::make_shared<MessageChannel>(std::move(near_));
   channel->close();
   for (int i = 0; i < 2; i++) channel->send(std::make_shared<const std::string>(framed("lost")));
   context_.run();
-  EXPECT_FALSE(channel->sending() || channel->queued());
-  EXPECT_EQ(sent, 1);
+  EXPECT_FALSE(channel->queued());
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // The control planes of a world's ranks, all in this process, over loopback; without any data.
 #pragma once
+#include <gmock/gmock.h>
+
 #include <asio/co_spawn.hpp>
 #include <asio/use_future.hpp>
 #include <chrono>
@@ -130,5 +132,16 @@ class ControlPlanes {
  private:
   std::vector<std::unique_ptr<Plane>> planes_;
 };
+
+// Every living rank has this error.
+inline void expect_errors(const ControlPlanes& world, ErrorCode code, int culprit, const std::string& what) {
+  const std::vector<Error> errors = world.errors();
+  for (const Error& error : errors) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_EQ(error.rank(), culprit) << error.what();
+    EXPECT_EQ(error.message(), errors[0].message());
+    EXPECT_THAT(error.message(), testing::HasSubstr(what));
+  }
+}
 
 }  // namespace anello

@@ -222,10 +222,16 @@ std::vector<pid_t> Process::marked() const {
   return out;
 }
 
+// While a process executes a program it has no environment: one look may miss it, the next does not.
 bool Process::none_left(Milliseconds limit) const {
   const auto deadline = Clock::now() + limit;
-  while (!marked().empty() && Clock::now() < deadline) std::this_thread::sleep_for(kLook);
-  return marked().empty();
+  int clear = 0;
+  do {
+    clear = marked().empty() ? clear + 1 : 0;
+    if (clear == 2) return true;
+    std::this_thread::sleep_for(kLook);
+  } while (clear > 0 || Clock::now() < deadline);
+  return false;
 }
 
 Outcome run(const std::vector<std::string>& command, const Surroundings& surroundings, Milliseconds limit) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "ring/base/check.hpp"
 #include "ring/testing/run_world.hpp"
@@ -31,6 +32,13 @@ class Proxied {
     return broadcast_text([&](const Program& telling) { run_world(ranks_, telling, settings, seen); }, ranks_, program);
   }
 
+  // The port of a proxy more for that listener, which no rank uses.
+  std::uint16_t further(const Proxy::Endpoint& target) {
+    const std::lock_guard lock(mutex_);
+    further_.push_back(std::make_shared<Proxy>(context_, target));
+    return further_.back()->port();
+  }
+
   // For who is connected now and for who connects.
   void between(int a, int b, const Proxy::Fault& fault) {
     const std::lock_guard lock(mutex_);
@@ -42,6 +50,8 @@ class Proxied {
   void everywhere(const Proxy::Fault& fault) {
     for (int a = 0; a < ranks_; a++)
       for (int b = a + 1; b < ranks_; b++) between(a, b, fault);
+    const std::lock_guard lock(mutex_);
+    for (const auto& proxy : further_) proxy->fault(fault);
   }
 
  private:
@@ -69,6 +79,7 @@ class Proxied {
   std::map<Way, Proxy::Fault> faults_;
   asio::io_context context_;
   std::map<Way, std::shared_ptr<Proxy>> proxies_;
+  std::vector<std::shared_ptr<Proxy>> further_;
   asio::executor_work_guard<asio::io_context::executor_type> open_{context_.get_executor()};
   std::thread thread_;
 };

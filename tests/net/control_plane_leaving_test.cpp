@@ -1,0 +1,128 @@
+// Ranks that leave, and what the others learn of it, over real sockets.
+#include <gmock/gmock.h>
+
+#include <asio/post.hpp>
+#include <asio/read.hpp>
+#include <asio/write.hpp>
+
+#include "ring/base/wire.hpp"
+#include "ring/net/control_plane.hpp"
+#include "tests/support/control_planes.hpp"
+#include "tests/support/signatures.hpp"
+
+namespace anello::net {
+namespace {
+
+// Ranks 0 and 3 of 6 have no connection with each other at the start. How long they take to make one is up to the
+// machine.
+TEST(ControlPlaneLeaving, RanksThatRemainWhenAllBetweenThemHaveLeftNameTheOneThatDies) {
+  for (const milliseconds rest : {milliseconds(300), milliseconds(3000), milliseconds(10000)}) {
+    ControlPlanes world(6);
+    world.connect();
+    for (const int rank : {1, 2, 4, 5}) {
+      world[rank].leave(3);
+      world.kill(rank);
+    }
+    std::this_thread::sleep_for(rest);
+    EXPECT_FALSE(world.any_failed());
+    world.kill(3);
+    const Error error = world[0].error();
+    if (!world[0].failed() && rest < milliseconds(10000)) continue;
+    EXPECT_EQ(error.code(), ErrorCode::rank_dead) << error.what();
+    EXPECT_EQ(error.rank(), 3) << error.what();
+    return;
+  }
+}
+
+// Rank 3 is no neighbour of rank 0 and does not answer, and a limit passes while rank 0 waits for rank 1 to read.
+TEST(ControlPlaneLeaving, ARankLeavesWhileItPingsOneThatIsSilent) {
+  ControlPlanes world(6, 0, milliseconds(500));
+  world.connect();
+  for (const int busy : {1, 3})
+    asio::post(world.plane(busy).background.context(), [] { std::this_thread::sleep_for(milliseconds(3000)); });
+  world[0].ping(3);
+  world[0].leave(3);
+}
+
+// Before the ranks that remain have connected.
+TEST(ControlPlaneLeaving, ADeathThatNoConnectionShowsIsFoundByAPing) {
+  ControlPlanes world(6);
+  world.connect();
+  for (const int rank : {1, 2, 4, 5}) {
+    world[rank].leave(3);
+    world.kill(rank);
+  }
+  world.kill(3);
+  world[0].ping(3);
+  const Error error = world[0].error();
+  EXPECT_EQ(error.code(), ErrorCode::rank_dead) << error.what();
+  EXPECT_EQ(error.rank(), 3) << error.what();
+}
+
+TEST(ControlPlaneLeaving, AnOperationAfterTheEndOfADepartedRankFails) {
+  ControlPlanes world(4);
+  world.connect();
+  world[2].leave(5);
+  world.kill(2);
+  world.begin(0, operation(4, 100));
+  world.plane(0).recorder->end(0, 0, 0);
+  world.begin(0, operation(5, 100));
+  expect_errors(world, ErrorCode::rank_left, 2, "rank 2 on host2 left the world after 5 operations");
+}
+
+// The operation is under way when the goodbye comes.
+TEST(ControlPlaneLeaving, AnOperationInProgressThatARankLeavesBeforeFails) {
+  ControlPlanes world(4);
+  world.connect();
+  world.begin(3, operation(5, 100));
+  world[2].leave(5);
+  world.kill(2);
+  expect_errors(world, ErrorCode::rank_left, 2, "but rank 3 calls allreduce #5 (sum of 100 f32)");
+}
+
+// Rank 0, which decides, does not run for so long that it then waits for what it may have missed.
+TEST(ControlPlaneLeaving, ARankThatAbortsAndLeavesIsNotNamedForLeaving) {
+  ControlPlanes world(3);
+  world.connect();
+  world.begin(0, operation(5, 100));
+  asio::post(world.plane(0).background.context(), [] { std::this_thread::sleep_for(milliseconds(1400)); });
+  world[1].abort({ErrorCode::aborted, 1, "enough"});
+  world[1].leave(5);
+  world.kill(1);
+  expect_errors(world, ErrorCode::aborted, 1, "enough");
+}
+
+// The next message on the connection that is not a heartbeat; nothing at its end.
+std::string next_frame(PeerConnections::Socket& socket) {
+  for (;;) {
+    std::string bytes(sizeof(std::uint32_t), '\0');
+    asio::error_code end;
+    asio::read(socket, asio::buffer(bytes), end);
+    if (end) return "";
+    bytes.resize(Reader("message", bytes).u32());
+    asio::read(socket, asio::buffer(bytes));
+    if (bytes.front() == char(MessageKind::frame)) return bytes.substr(1);
+  }
+}
+
+// The test plays rank 2, whose goodbye comes to rank 0 alone, when that has left.
+TEST(ControlPlaneLeaving, ARankThatLeavesPassesOnTheGoodbyeOfOneThatLeavesAtTheSameTime) {
+  ControlPlanes world(3, 1);
+  std::vector<PeerConnections::Socket> sockets;
+  for (const int peer : {0, 1}) sockets.push_back(world.plane(2).dial(peer));
+  world.connect();
+  auto leaving = std::async(std::launch::async, [&] { world[0].leave(9); });
+  EXPECT_NE(next_frame(sockets[0]), "");
+  using Message = failure::ControlMessage;
+  const Message goodbye{.origin = 2, .number = 1, .type = Message::Type::goodbye, .completed = 5};
+  asio::write(sockets[0], asio::buffer(message(MessageKind::frame, encode(goodbye))));
+  while (!next_frame(sockets[0]).empty()) continue;
+  sockets[0].close();
+  leaving.get();
+  world.kill(0);
+  world.begin(1, operation(5, 100));
+  expect_errors(world, ErrorCode::rank_left, 2, "rank 2 on host2 left the world after 5 operations");
+}
+
+}  // namespace
+}  // namespace anello::net
