@@ -1,16 +1,13 @@
-// A rank's side of the rendezvous: it finds the server, joins, exchanges and leaves. init() uses it while it makes the
-// world. One thread; all functions block.
+// A rank's side of the rendezvous: it joins, exchanges and leaves. init() uses it while it makes the world. One thread;
+// all functions block.
 #pragma once
 #include <anello/settings.hpp>
-#include <asio/awaitable.hpp>
-#include <asio/io_context.hpp>
-#include <asio/ip/tcp.hpp>
 #include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "rendezvous/protocol.hpp"
+#include "rendezvous/server_connection.hpp"
 #include "ring/net/addresses.hpp"
 #include "ring/world/bootstrap.hpp"
 
@@ -18,12 +15,7 @@ namespace anello {
 
 class RendezvousClient {
  public:
-  // What is known of a server that another rank runs.
-  struct Server {
-    std::string where;         // who runs it, for messages; empty: `anello rendezvous` does
-    bool other_hosts = false;  // there are ranks on other hosts, so this rank must not listen on loopback
-    bool listens = false;      // it listens already: if connections are refused, its process has ended
-  };
+  using Server = rendezvous::KnownServer;
 
   // Connects to settings.rendezvous, and tries again until the server is there; then joins. Blocks until all ranks have
   // joined, for at most start_timeout plus the time that the system needs to resolve the name.
@@ -66,31 +58,13 @@ class RendezvousClient {
 
   RendezvousClient(const Settings& settings, std::string secret, Server server, NotJoined);
   void connect_and_join(Clock::time_point deadline);
-  void connect(Clock::time_point deadline);
-  bool try_all(Clock::time_point deadline);
-  bool try_host(const net::HostPort& host, Clock::time_point deadline);
-  bool try_one(const asio::ip::tcp::endpoint& where, Clock::time_point deadline);
-  asio::awaitable<void> open(const asio::ip::tcp::endpoint& where, std::chrono::milliseconds limit);
-  asio::awaitable<void> connect_socket(const asio::ip::tcp::endpoint& where);
   void join(std::chrono::milliseconds patience);
   std::vector<std::string> own_addresses() const;
-  rendezvous::Reply ask(const rendezvous::Request& request, std::chrono::milliseconds patience);
-  asio::awaitable<void> receive(std::chrono::milliseconds limit, rendezvous::Reply& reply);
-  asio::awaitable<void> send_and_receive(const rendezvous::Request& request, std::chrono::milliseconds limit,
-                                         rendezvous::Reply& reply);
-  void send_and_close(const rendezvous::Request& request);
-  void run(asio::awaitable<void> work);
 
   const Settings settings_;
-  const Server server_;
-  const std::vector<net::HostPort> addresses_;
+  const bool is_reached_from_elsewhere_;          // by ranks of other hosts
   const std::vector<net::Interface> interfaces_;  // listed before the server waits for this rank to join
-  asio::io_context context_{1};
-  asio::ip::tcp::socket socket_{context_};
-  std::chrono::milliseconds patience_{0};  // for a handshake with one of several addresses
-  bool all_refused_ = false;               // by the systems of all addresses, at the last attempts
-  std::string unresolved_;                 // the last name among them that did not resolve
-  std::string tried_;                      // the addresses of the last attempts, each with its error
+  rendezvous::ServerConnection connection_;
   Identity identity_;
 };
 

@@ -1,0 +1,23 @@
+// When a rank tries the rendezvous again: after pauses that grow, until its deadline. Any thread.
+#pragma once
+#include <algorithm>
+#include <chrono>
+
+#include "ring/net/auth.hpp"
+
+namespace anello::rendezvous {
+
+inline constexpr std::chrono::milliseconds kFirstRest{50}, kMaxRest{2000};
+
+inline std::chrono::milliseconds time_left(std::chrono::steady_clock::time_point deadline) {
+  const auto time = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  return std::max(time, std::chrono::milliseconds(0));
+}
+
+// A random time between half of `pause` and all of it, so that ranks do not connect all at once.
+inline std::chrono::milliseconds jittered(std::chrono::milliseconds pause) {
+  const auto draw = static_cast<unsigned char>(net::random_bytes(1)[0]);
+  return pause / 2 + pause * draw / 512;
+}
+
+}  // namespace anello::rendezvous
