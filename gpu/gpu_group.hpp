@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpu/nccl.hpp"
@@ -43,6 +44,10 @@ class GpuGroup::Impl {
   std::string_view backend() const { return alone_ ? "single" : nccl_ ? "nccl" : "staged"; }
   const std::string& reason() const { return reason_; }
   void synchronize(GpuStream stream);
+  // What frees the memory, or ends the registration.
+  using End = std::function<void()>;
+  std::pair<void*, End> allocate(std::size_t bytes);
+  End register_memory(void* memory, std::size_t bytes);
 
   // Calls on_gpu(backend) if the tensors are on this rank's GPU, or synchronizes and calls on_host(group) if they are
   // in host memory. `directly`: what can_directly() says of the call. Tensors with a null pointer do not count. Throws
@@ -75,6 +80,7 @@ class GpuGroup::Impl {
   gpu::Collectives& directly();
   gpu::Collectives& staged();
   bool in_host_memory(std::string_view verb, Tensors tensors) const;
+  gpu::NcclCommunicator& registering();
 
   Group group_;
   Options options_;

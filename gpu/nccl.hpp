@@ -29,6 +29,8 @@ class Nccl : public Collectives {
   // As NcclCommunicator::split().
   std::unique_ptr<Nccl> split(Group group);
 
+  NcclCommunicator& communicator() { return *communicator_; }
+
   // Whether NCCL has this reduction. The same on all ranks that have the same plugins.
   bool can(Kind kind, DType dtype, Op op, const ReduceOptions& options) const;
 

@@ -64,6 +64,7 @@ struct NcclCommunicator::State {
   // Describes an error of NCCL, or what QueuedCalls::poll() describes; empty if there is none. The mutex is held.
   std::string find_failure();
   void end_world(const std::string& why);
+  int call_it(Call call);  // its status, or kAborted
   void watch();
 
   Group group;
@@ -76,6 +77,7 @@ struct NcclCommunicator::State {
   std::condition_variable changed;
   void* comm = nullptr;    // null after it was aborted or destroyed
   bool calling = false;    // a call with it is in progress
+  bool awaited = false;    // the watcher waits for the end of that call
   bool started = false;    // it has been made
   bool stopping = false;   // the owner has ended
   bool finalized = false;  // it may be destroyed instead of aborted
@@ -87,6 +89,19 @@ struct NcclCommunicator::State {
 std::string NcclCommunicator::State::find_failure() {
   if (const int status = calling ? 0 : table->state(comm); failed(status)) return describe(status);
   return queued.poll();
+}
+
+int NcclCommunicator::State::call_it(Call call) {
+  std::unique_lock lock(mutex);
+  if (!comm) return kAborted;
+  calling = true;
+  void* const its = comm;
+  lock.unlock();
+  const int status = call(its);
+  lock.lock();
+  calling = false;
+  if (awaited) changed.notify_all();  // or each call would wake the watcher
+  return status;
 }
 
 void NcclCommunicator::State::end_world(const std::string& why) {
@@ -112,6 +127,7 @@ void NcclCommunicator::State::watch() {
     lock.lock();
   }
   // A call inside NCCL returns by itself, or because of the abort.
+  awaited = true;
   changed.wait_for(lock, limits.end, [this] { return !calling; });
   if (void* const last = std::exchange(comm, nullptr)) {
     const auto end = finalized ? table->destroy : table->abort;
@@ -213,20 +229,28 @@ bool NcclCommunicator::shut_down() noexcept {
 }
 
 int NcclCommunicator::attempt(Call call, const Doing& what) {
-  State& state = *state_;
-  std::unique_lock lock(state.mutex);
-  if (!state.comm) {
-    lock.unlock();
-    fail(what, "it has been aborted");
-  }
-  state.calling = true;
-  void* const comm = state.comm;
-  lock.unlock();
-  const int status = call(comm);
-  lock.lock();
-  state.calling = false;
-  state.changed.notify_all();
+  const int status = state_->call_it(call);
+  if (status == kAborted) fail(what, "it has been aborted");
   return status;
+}
+
+// NCCL refuses it, and other ranks do not wait.
+std::function<void()> NcclCommunicator::register_memory(void* memory, std::size_t bytes) {
+  const DeviceGuard guard(state_->device);
+  // The function is made first: if there were no memory for it, nothing would end the registration.
+  const auto handle = std::make_shared<void*>(nullptr);
+  std::function<void()> end = [weak = std::weak_ptr(state_), handle] {
+    const Shared state = weak.lock();
+    if (!state) return;
+    const DeviceGuard its(state->device);
+    state->call_it([&](void* comm) { return state->table->deregister_memory(comm, *handle); });
+  };
+  const int status =
+      settle(attempt([&](void* comm) { return state_->table->register_memory(comm, memory, bytes, handle.get()); },
+                     {"registering memory"}),
+             state_->limits.start);
+  if (status != 0) throw Error(ErrorCode::device, text("registering memory: ", why(status, state_->limits.start)));
+  return end;
 }
 
 // Waits while NCCL is in progress. Returns 0, an error of NCCL, kAborted, or ANELLO_NCCL_IN_PROGRESS after the limit.

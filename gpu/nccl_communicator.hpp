@@ -50,6 +50,11 @@ class NcclCommunicator {
   // that is captured into a graph is neither recorded nor watched; with a limit it throws Error{unsupported}.
   void run(const NcclCall& call, GpuStream stream, Call queue);
 
+  // Tells NCCL of memory on the device, which the table must be able to do. The returned function ends that; it does
+  // nothing if the communicator has ended, and is called by the thread that uses the communicator. Throws
+  // Error{device}, and the world goes on.
+  std::function<void()> register_memory(void* memory, std::size_t bytes);
+
   const AnelloNcclTable& table() const;
 
  private:

@@ -1,6 +1,9 @@
 #include "gpu/pack_buffer.hpp"
 
+#include <algorithm>
 #include <anello/error.hpp>
+#include <chrono>
+#include <utility>
 #include <vector>
 
 #include "ring/base/text.hpp"
@@ -13,6 +16,8 @@ std::size_t rounded_up(std::size_t count) {
   return (count + kAligned - 1) / kAligned * kAligned;
 }
 
+constexpr std::size_t kMostHeld = 4;  // as many times what a list needs
+
 }  // namespace
 
 PackBuffer::PackBuffer(const Device& device, const AnelloKernelTable& kernels)
@@ -23,7 +28,8 @@ PackBuffer::~PackBuffer() {
     const DeviceGuard guard(device_);
     wait(device_, free_, kLastWait, "the last use of the pack buffer");
   } catch (const Error&) {
-    memory_.leak();  // the device may still use it
+    memory_.leak();  // the device may still use them
+    for (DeviceMemory& memory : outgrown_) memory.leak();
   }
 }
 
@@ -34,16 +40,38 @@ void PackBuffer::cast(std::span<const AnelloPart> parts, DType from, DType to, d
                                         name(to), ": ", kernels_->describe(status)));
 }
 
+void PackBuffer::grow_to(std::size_t bytes) {
+  outgrown_.reserve(outgrown_.size() + 1);
+  outgrown_.push_back(std::exchange(memory_, make_memory(device_, bytes)));
+  memory_bytes_ = bytes;
+  held_bytes_ += bytes;
+}
+
+// To free memory waits for everything on the device, and so for other ranks: it is done only if there is no room, or if
+// too much would be kept. While each is twice as large as the one before, all are less than four times the list.
+void PackBuffer::reserve(std::size_t bytes) {
+  if (bytes <= memory_bytes_) return;
+  for (const std::size_t larger : {std::max(bytes, 2 * memory_bytes_), bytes}) {
+    if (held_bytes_ + larger > kMostHeld * bytes) continue;
+    try {
+      return grow_to(larger);
+    } catch (const Error&) {
+      // with less, or without what is held now, there may be room
+    }
+  }
+  wait(device_, free_, std::chrono::milliseconds(0), "the last use of the pack buffer");
+  outgrown_.clear();
+  memory_ = DeviceMemory();
+  memory_bytes_ = held_bytes_ = 0;
+  grow_to(bytes);
+}
+
 PackBuffer::Packed PackBuffer::pack(std::span<const ConstTensor> list, DType as, double factor, GpuStream stream) {
   const DeviceGuard guard(device_);
   refuse_capture(device_, stream, "a call that packs its tensors (for 16 bits, or a factor)");
   std::size_t count = 0;
   for (const ConstTensor& tensor : list) count += rounded_up(tensor.count);
-  if (const std::size_t bytes = count * size_bytes(as); bytes > memory_bytes_) {
-    wait(device_, free_, std::chrono::milliseconds(0), "the last use of the pack buffer");
-    memory_ = make_memory(device_, bytes);
-    memory_bytes_ = bytes;
-  }
+  reserve(count * size_bytes(as));
   follow(device_, stream, free_);
   std::vector<AnelloPart> parts;
   Packed packed{{memory_.get(), count, as}, {}};

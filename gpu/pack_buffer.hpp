@@ -1,6 +1,7 @@
 // Device memory in which tensors of floats are packed one behind the other, as another type or multiplied by a factor,
-// and from which they are unpacked into their places. Grows with the largest list. One thread; a stream that uses the
-// memory waits for the stream that used it before.
+// and from which they are unpacked into their places. Grows with the largest list, and keeps what it has outgrown: at
+// most four times that list in all, and less if the device has no room. One thread; a stream that uses the memory waits
+// for the stream that used it before.
 #pragma once
 #include <anello/tensor.hpp>
 #include <span>
@@ -24,8 +25,9 @@ class PackBuffer {
     std::vector<const void*> parts;
   };
 
-  // These queue work on the stream and throw Error{device}. pack() blocks only when the memory must grow. What it
-  // packed stays until unpack(), into tensors of the same counts, or release().
+  // These queue work on the stream and throw Error{device}. They do not wait for the device, except that pack() waits
+  // for its last use of the memory, and for what else is queued on the device, if there is no room for more. What
+  // pack() packed stays until unpack(), into tensors of the same counts, or release().
   Packed pack(std::span<const ConstTensor> list, DType as, double factor, GpuStream stream);
   void unpack(std::span<const Tensor> list, DType as, double factor, GpuStream stream);
   void release(GpuStream stream);
@@ -34,12 +36,15 @@ class PackBuffer {
   void scale(std::span<const ConstTensor> from, std::span<const Tensor> to, double factor, GpuStream stream);
 
  private:
+  void reserve(std::size_t bytes);
+  void grow_to(std::size_t bytes);
   void cast(std::span<const AnelloPart> parts, DType from, DType to, double factor, GpuStream stream);
 
   Device device_;
   const AnelloKernelTable* kernels_;
   DeviceMemory memory_;
-  std::size_t memory_bytes_ = 0;
+  std::size_t memory_bytes_ = 0, held_bytes_ = 0;  // held: with what is outgrown
+  std::vector<DeviceMemory> outgrown_;
   Event free_;  // the last user of the memory is done
 };
 

@@ -11,13 +11,6 @@
 namespace anello::gpu {
 namespace {
 
-std::byte* at(void* memory, std::size_t bytes) {
-  return static_cast<std::byte*>(memory) + bytes;
-}
-const std::byte* at(const void* memory, std::size_t bytes) {
-  return static_cast<const std::byte*>(memory) + bytes;
-}
-
 std::size_t count_of(std::span<const Tensor> list) {
   std::size_t count = 0;
   for (const Tensor& tensor : list) count += tensor.count;
@@ -31,39 +24,25 @@ std::uint64_t token_of(std::uint64_t token, std::span<const Tensor> list) {
   return token;
 }
 
-// Walks over the bytes of tensors as if they lay one behind the other.
-template <class T>
-class ListWalk {
- public:
-  explicit ListWalk(std::span<const T> list) : list_(list) {}
-  bool empty() const { return list_.empty(); }
+// The same for parts: their whole, and what each rank has of it if they differ.
+std::uint64_t token_of(std::uint64_t token, std::uint64_t whole, std::span<const std::uint64_t> counts) {
+  token = fingerprint(token, whole);
+  for (const std::uint64_t count : counts) token = fingerprint(token, count);
+  return token;
+}
 
-  // Calls piece(memory, bytes) for each piece of the next bytes.
-  template <class Piece>
-  void next(std::size_t bytes, Piece piece) {
-    while (bytes > 0) {
-      const T& tensor = list_[tensor_];
-      const std::size_t now = std::min(bytes, tensor.bytes() - done_);
-      if (now > 0) piece(at(tensor.data, done_), now);
-      bytes -= now;
-      done_ += now;
-      if (done_ < tensor.bytes()) continue;
-      tensor_++;
-      done_ = 0;
-    }
-  }
-
- private:
-  std::span<const T> list_;
-  std::size_t tensor_ = 0, done_ = 0;
-};
+// What a call has for the counts of one segment: none if all parts have the same size.
+std::span<const std::uint64_t> given(std::span<const std::uint64_t> counts, std::span<const std::uint64_t> now) {
+  return counts.empty() ? counts : now;
+}
 
 }  // namespace
 
+// Each rank's part of a segment has at least one element, of 8 bytes, and alltoall has two of them.
 Staged::Staged(Group group, const Device& device, const Limits& limits)
     : group_(std::move(group)),
       device_(device),
-      limits_(limits),
+      limits_{std::max(limits.segment_bytes, 16 * std::size_t(group_.size())), limits.copy},
       down_(make_stream(device)),
       up_(make_stream(device)),
       order_(make_event(device)),
@@ -87,11 +66,12 @@ Staged::~Staged() {
 // Waits until neither the group nor the device uses the pinned memory, so that it can be reused or freed. False: the
 // device still does.
 bool Staged::drain() noexcept {
-  for (Slot& slot : slots_) try {
-      slot.work.wait();
-    } catch (const Error&) {
-      // the call that started it has thrown this error
-    }
+  for (Slot& slot : slots_)
+    for (Work& work : slot.works) try {
+        work.wait();
+      } catch (const Error&) {
+        // the call that started it has thrown this error
+      }
   try {
     const DeviceGuard guard(device_);
     for (const Stream* stream : {&down_, &up_}) {
@@ -128,65 +108,65 @@ void Staged::end(GpuStream stream) {
   order(device_, order_, up_.get(), stream);
 }
 
-template <class List>
-void Staged::download(Slot& slot, List& from, std::size_t bytes) {
+void Staged::download(Slot& slot, const Segmented& tensors, std::size_t segment) {
   follow(device_, down_.get(), slot.uploaded);
-  std::byte* to = at(slot.memory.get(), 0);
-  from.next(bytes, [&](const void* piece, std::size_t piece_bytes) {
-    copy(device_, to, piece, piece_bytes, down_.get());
-    to += piece_bytes;
+  tensors.from(segment, [&](const void* piece, std::size_t offset, std::size_t bytes) {
+    copy(device_, moved(slot.memory.get(), offset), piece, bytes, down_.get());
   });
   record(device_, slot.downloaded, down_.get());
 }
 
-template <class List>
-void Staged::upload(Slot& slot, List& to, std::size_t bytes) {
-  const std::byte* from = at(slot.memory.get(), 0);
-  to.next(bytes, [&](void* piece, std::size_t piece_bytes) {
-    copy(device_, piece, from, piece_bytes, up_.get());
-    from += piece_bytes;
+void Staged::upload(Slot& slot, const Segmented& tensors, std::size_t segment) {
+  tensors.to(segment, [&](void* piece, std::size_t offset, std::size_t bytes) {
+    copy(device_, piece, moved(slot.memory.get(), offset), bytes, up_.get());
   });
   record(device_, slot.uploaded, up_.get());
 }
 
+// Three stages; each works on the segment behind that of the stage before it.
 void Staged::run_in_segments(const Segmented& tensors, GpuStream stream) {
-  const std::size_t size = size_bytes(tensors.dtype);
-  const std::size_t max_elems = std::max<std::size_t>(1, limits_.segment_bytes / size);
-  const std::size_t segments = std::max<std::size_t>(1, (tensors.count + max_elems - 1) / max_elems);
-  const auto elems = [&](std::size_t k) { return std::min(max_elems, tensors.count - k * max_elems); };
-  ListWalk from(tensors.from);
-  ListWalk to(tensors.to);
-  begin(stream);
-  // Three stages; each works on the segment behind that of the stage before it.
-  for (std::size_t k = 0; k < segments + 2; k++) {
-    if (k < segments && !from.empty()) download(slots_[k % kSlots], from, elems(k) * size);
-    if (k >= 1 && k <= segments) {
-      Slot& slot = slots_[(k - 1) % kSlots];
-      // The group writes to this memory: the upload of its previous contents must be done.
-      if (!from.empty())
-        wait(device_, slot.downloaded, limits_.copy, "copying to the host");
-      else
-        wait(device_, slot.uploaded, limits_.copy, "copying from the host");
-      slot.work = tensors.start({slot.memory.get(), elems(k - 1), tensors.dtype});
+  carry_out(stream, [&] {
+    begin(stream);
+    for (std::size_t k = 0; k < tensors.segments + 2; k++) {
+      if (k < tensors.segments && tensors.from) download(slots_[k % kSlots], tensors, k);
+      if (k >= 1 && k <= tensors.segments) {
+        Slot& slot = slots_[(k - 1) % kSlots];
+        // The group writes to this memory: the upload of its previous contents must be done.
+        if (tensors.from)
+          wait(device_, slot.downloaded, limits_.copy, "copying to the host");
+        else
+          wait(device_, slot.uploaded, limits_.copy, "copying from the host");
+        slot.works = {};
+        tensors.start(static_cast<std::byte*>(slot.memory.get()), k - 1, slot.works);
+      }
+      if (k >= 2) {
+        Slot& slot = slots_[(k - 2) % kSlots];
+        for (Work& work : slot.works) work.wait();
+        if (tensors.to) upload(slot, tensors, k - 2);
+      }
     }
-    if (k >= 2) {
-      Slot& slot = slots_[(k - 2) % kSlots];
-      slot.work.wait();
-      if (!to.empty()) upload(slot, to, elems(k - 2) * size);
-    }
-  }
-  end(stream);
+    end(stream);
+  });
+}
+
+void Staged::run_list(std::span<const ConstTensor> from, std::span<const Tensor> to, std::size_t count, DType dtype,
+                      GpuStream stream, const std::function<Work(Tensor segment)>& start) {
+  const std::size_t elems = std::max<std::size_t>(1, segment_elems(dtype)), bytes = elems * size_bytes(dtype);
+  Segmented tensors{std::max<std::size_t>(1, (count + elems - 1) / elems), nullptr, nullptr, nullptr};
+  if (!from.empty()) tensors.from = ListCut<const void*, ConstTensor>(from, bytes);
+  if (!to.empty()) tensors.to = ListCut<void*, Tensor>(to, bytes);
+  tensors.start = [&](std::byte* memory, std::size_t k, Works& works) {
+    works[0] = start({memory, std::min(elems, count - k * elems), dtype});
+  };
+  run_in_segments(tensors, stream);
 }
 
 void Staged::allreduce(std::span<const ConstTensor> from, std::span<const Tensor> to, GpuStream stream, Op op,
                        const ReduceOptions& options) {
   ReduceOptions segment_options = options;
   segment_options.consistency_token = token_of(options.consistency_token, to);
-  carry_out(stream, [&] {
-    run_in_segments({from, to, count_of(to), to[0].dtype,
-                     [&](Tensor segment) { return group_.allreduce_async(segment, op, segment_options); }},
-                    stream);
-  });
+  run_list(from, to, count_of(to), to[0].dtype, stream,
+           [&](Tensor segment) { return group_.allreduce_async(segment, op, segment_options); });
 }
 
 void Staged::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
@@ -201,11 +181,8 @@ void Staged::reduce(ConstTensor input, Tensor output, int root, GpuStream stream
   ReduceOptions segment_options = options;
   segment_options.consistency_token = fingerprint(options.consistency_token, input.count);
   const std::span<const Tensor> to(&output, group_.rank() == root ? 1 : 0);
-  carry_out(stream, [&] {
-    run_in_segments({std::span(&input, 1), to, input.count, input.dtype,
-                     [&](Tensor segment) { return group_.reduce_async(segment, root, op, segment_options); }},
-                    stream);
-  });
+  run_list(std::span(&input, 1), to, input.count, input.dtype, stream,
+           [&](Tensor segment) { return group_.reduce_async(segment, root, op, segment_options); });
 }
 
 void Staged::broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options) {
@@ -214,14 +191,11 @@ void Staged::broadcast(std::span<const Tensor> list, int root, GpuStream stream,
   std::vector<ConstTensor> from;
   if (group_.rank() == root) from.assign(list.begin(), list.end());
   const auto to = group_.rank() == root ? std::span<const Tensor>() : list;
-  carry_out(stream, [&] {
-    run_in_segments({from, to, count_of(list), list[0].dtype,
-                     [&](Tensor segment) { return group_.broadcast_async(segment, root, segment_options); }},
-                    stream);
-  });
+  run_list(from, to, count_of(list), list[0].dtype, stream,
+           [&](Tensor segment) { return group_.broadcast_async(segment, root, segment_options); });
 }
 
-// For collectives in which the place of an element depends on the sizes of the parts: they are not cut into segments.
+// Input and output in memory of their own, which grows.
 void Staged::run_whole(ConstTensor input, Tensor output, GpuStream stream,
                        const std::function<void(ConstTensor, Tensor)>& call) {
   const auto at_least = [&](PinnedMemory& memory, std::size_t& capacity, std::size_t bytes) {
@@ -244,26 +218,108 @@ void Staged::run_whole(ConstTensor input, Tensor output, GpuStream stream,
   });
 }
 
+// In place in the segment's memory, in which the parts of all ranks lie.
 void Staged::allgather(ConstTensor input, Tensor output, GpuStream stream, const PartOptions& options) {
-  run_whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.allgather(in, out, options); });
+  const int me = group_.rank(), ranks = group_.size();
+  const std::size_t size = size_bytes(input.dtype);
+  const PartsCut cut({ranks, input.count, options.counts}, ranks, segment_elems(input.dtype) / std::size_t(ranks));
+  const std::uint64_t token = token_of(options.consistency_token, output.count, options.counts);
+  run_in_segments({cut.segments(),
+                   [&](std::size_t k, EachPiece<const void*> each) {
+                     cut.one(me, input.data, cut.within(me, k).begin, size, k, each);
+                   },
+                   [&](std::size_t k, EachPiece<void*> each) { cut.all(output.data, size, k, each); },
+                   [&](std::byte* memory, std::size_t k, Works& works) {
+                     const auto counts = cut.counts(k);
+                     const plan::Range own = cut.within(me, k);
+                     works[0] = group_.allgather_async(ConstTensor(memory + own.begin * size, own.count, input.dtype),
+                                                       Tensor(memory, cut.whole(k), input.dtype),
+                                                       {options.name, given(options.counts, counts), token});
+                   }},
+                  stream);
 }
 
 void Staged::gather(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
-  if (group_.rank() != root) output = Tensor(nullptr, 0, input.dtype);
-  run_whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.gather(in, out, root, options); });
+  const int me = group_.rank(), ranks = group_.size();
+  const bool is_root = me == root;
+  const std::size_t size = size_bytes(input.dtype);
+  const PartsCut cut({ranks, input.count, options.counts}, ranks, segment_elems(input.dtype) / std::size_t(ranks));
+  const std::uint64_t whole = plan::Parts(ranks, input.count, options.counts).whole();
+  const std::uint64_t token = token_of(options.consistency_token, whole, options.counts);
+  const auto begin = [&](std::size_t k) { return is_root ? cut.within(me, k).begin : 0; };
+  Segmented tensors{
+      cut.segments(),
+      [&](std::size_t k, EachPiece<const void*> each) { cut.one(me, input.data, begin(k), size, k, each); }, nullptr,
+      [&](std::byte* memory, std::size_t k, Works& works) {
+        const auto counts = cut.counts(k);
+        const ConstTensor own(memory + begin(k) * size, cut.within(me, k).count, input.dtype);
+        const Tensor all(is_root ? memory : nullptr, is_root ? cut.whole(k) : 0, input.dtype);
+        works[0] = group_.gather_async(own, all, root, {options.name, given(options.counts, counts), token});
+      }};
+  if (is_root) tensors.to = [&](std::size_t k, EachPiece<void*> each) { cut.all(output.data, size, k, each); };
+  run_in_segments(tensors, stream);
 }
 
 void Staged::scatter(ConstTensor input, Tensor output, int root, GpuStream stream, const PartOptions& options) {
-  if (group_.rank() != root) input = ConstTensor(nullptr, 0, output.dtype);
-  run_whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.scatter(in, out, root, options); });
+  const int me = group_.rank(), ranks = group_.size();
+  const bool is_root = me == root;
+  const std::size_t size = size_bytes(output.dtype);
+  const PartsCut cut({ranks, output.count, options.counts}, ranks, segment_elems(output.dtype) / std::size_t(ranks));
+  const std::uint64_t whole = plan::Parts(ranks, output.count, options.counts).whole();
+  const std::uint64_t token = token_of(options.consistency_token, whole, options.counts);
+  const auto begin = [&](std::size_t k) { return is_root ? cut.within(me, k).begin : 0; };
+  Segmented tensors{
+      cut.segments(), nullptr,
+      [&](std::size_t k, EachPiece<void*> each) { cut.one(me, output.data, begin(k), size, k, each); },
+      [&](std::byte* memory, std::size_t k, Works& works) {
+        const auto counts = cut.counts(k);
+        const ConstTensor all(is_root ? memory : nullptr, is_root ? cut.whole(k) : 0, output.dtype);
+        const Tensor own(memory + begin(k) * size, cut.within(me, k).count, output.dtype);
+        works[0] = group_.scatter_async(all, own, root, {options.name, given(options.counts, counts), token});
+      }};
+  if (is_root) tensors.from = [&](std::size_t k, EachPiece<const void*> each) { cut.all(input.data, size, k, each); };
+  run_in_segments(tensors, stream);
 }
 
 void Staged::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
-  run_whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.reduce_scatter(in, out, op, options); });
+  const int me = group_.rank(), ranks = group_.size();
+  const std::size_t size = size_bytes(input.dtype);
+  const PartsCut cut({ranks, output.count, options.counts}, ranks, segment_elems(input.dtype) / std::size_t(ranks));
+  ReduceOptions its = options;
+  its.consistency_token = token_of(options.consistency_token, input.count, options.counts);
+  run_in_segments(
+      {cut.segments(), [&](std::size_t k, EachPiece<const void*> each) { cut.all(input.data, size, k, each); },
+       [&](std::size_t k, EachPiece<void*> each) { cut.one(me, output.data, cut.within(me, k).begin, size, k, each); },
+       [&](std::byte* memory, std::size_t k, Works& works) {
+         const auto counts = cut.counts(k);
+         const plan::Range own = cut.within(me, k);
+         ReduceOptions now = its;
+         now.counts = given(options.counts, counts);
+         works[0] = group_.reduce_scatter_async(ConstTensor(memory, cut.whole(k), input.dtype),
+                                                Tensor(memory + own.begin * size, own.count, input.dtype), op, now);
+       }},
+      stream);
 }
 
+// Not in place: what arrives has the second half of the segment's memory.
 void Staged::alltoall(ConstTensor input, Tensor output, GpuStream stream, const Options& options) {
-  run_whole(input, output, stream, [&](ConstTensor in, Tensor out) { group_.alltoall(in, out, options); });
+  const int ranks = group_.size();
+  const std::size_t size = size_bytes(input.dtype), half = segment_elems(input.dtype) / 2;
+  const PartsCut cut({ranks, input.count / std::uint64_t(ranks), {}}, ranks, half / std::size_t(ranks));
+  const Options its{options.name, token_of(options.consistency_token, input.count, {})};
+  const auto second = [&](std::size_t k) { return cut.whole(k) * size; };
+  run_in_segments(
+      {cut.segments(), [&](std::size_t k, EachPiece<const void*> each) { cut.all(input.data, size, k, each); },
+       [&](std::size_t k, EachPiece<void*> each) {
+         cut.all<void*>(output.data, size, k, [&](void* piece, std::size_t offset, std::size_t bytes) {
+           each(piece, second(k) + offset, bytes);
+         });
+       },
+       [&](std::byte* memory, std::size_t k, Works& works) {
+         works[0] = group_.alltoall_async(ConstTensor(memory, cut.whole(k), input.dtype),
+                                          Tensor(memory + second(k), cut.whole(k), input.dtype), its);
+       }},
+      stream);
 }
 
 void Staged::alltoall(ConstTensor input, Tensor output, Counts send_counts, Counts recv_counts, GpuStream stream,
@@ -272,23 +328,51 @@ void Staged::alltoall(ConstTensor input, Tensor output, Counts send_counts, Coun
             [&](ConstTensor in, Tensor out) { group_.alltoall(in, out, send_counts, recv_counts, options); });
 }
 
+// What one rank gives another goes in halves of a segment, whether the call is send(), recv() or exchange(): what
+// arrives has the second half. Of no elements there is one message.
+void Staged::transfer(const Outgoing& outgoing, const Incoming& incoming, GpuStream stream, const Options& options) {
+  const ConstTensor sending = outgoing.tensor;
+  const Tensor receiving = incoming.tensor;
+  const auto cut_of = [&](const ConstTensor& tensor) {
+    return PartsCut({1, tensor.count, {}}, 1, segment_elems(tensor.dtype) / 2);
+  };
+  const PartsCut out = cut_of(sending), in = cut_of(receiving);
+  const std::size_t outs = outgoing.to == kNobody ? 0 : out.segments(),
+                    ins = incoming.from == kNobody ? 0 : in.segments();
+  const std::size_t out_size = size_bytes(sending.dtype), in_size = size_bytes(receiving.dtype);
+  const std::size_t second = limits_.segment_bytes / 2;
+  const auto options_of = [&](const ConstTensor& tensor) {
+    return Options{options.name, token_of(options.consistency_token, tensor.count, {})};
+  };
+  Segmented tensors{std::max(outs, ins), nullptr, nullptr, [&](std::byte* memory, std::size_t k, Works& works) {
+                      if (k < ins)
+                        works[1] = group_.recv_async(Tensor(memory + second, in.whole(k), receiving.dtype),
+                                                     incoming.from, options_of(receiving));
+                      if (k < outs)
+                        works[0] = group_.send_async(ConstTensor(memory, out.whole(k), sending.dtype), outgoing.to,
+                                                     options_of(sending));
+                    }};
+  if (outs > 0)
+    tensors.from = [&](std::size_t k, EachPiece<const void*> each) { out.all(sending.data, out_size, k, each); };
+  if (ins > 0)
+    tensors.to = [&](std::size_t k, EachPiece<void*> each) {
+      in.all<void*>(receiving.data, in_size, k,
+                    [&](void* piece, std::size_t offset, std::size_t bytes) { each(piece, second + offset, bytes); });
+    };
+  run_in_segments(tensors, stream);
+}
+
 void Staged::send(ConstTensor tensor, int to, GpuStream stream, const Options& options) {
-  run_whole(tensor, Tensor(nullptr, 0, tensor.dtype), stream,
-            [&](ConstTensor in, Tensor) { group_.send(in, to, options); });
+  transfer({tensor, to}, {Tensor(nullptr, 0, tensor.dtype), kNobody}, stream, options);
 }
 
 void Staged::recv(Tensor tensor, int from, GpuStream stream, const Options& options) {
-  run_whole(ConstTensor(nullptr, 0, tensor.dtype), tensor, stream,
-            [&](ConstTensor, Tensor out) { group_.recv(out, from, options); });
+  transfer({ConstTensor(nullptr, 0, tensor.dtype), kNobody}, {tensor, from}, stream, options);
 }
 
 void Staged::exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream,
                       const Options& options) {
-  run_whole(outgoing, incoming, stream, [&](ConstTensor in, Tensor out) {
-    Work receiving = group_.recv_async(out, from, options);
-    group_.send(in, to, options);
-    receiving.wait();
-  });
+  transfer({outgoing, to}, {incoming, from}, stream, options);
 }
 
 }  // namespace anello::gpu

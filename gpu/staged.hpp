@@ -1,7 +1,7 @@
 // The backend for ranks that share a GPU, or have no NCCL: tensors go through pinned host memory and the group's
-// collectives. allreduce, reduce and broadcast cut them into segments, into which a list of tensors is packed; at the
-// same time one segment is copied from the device, one travels between the ranks and one is copied back, so that a call
-// takes about as long as the slowest of the three.
+// collectives, in segments; at the same time one segment is copied from the device, one travels between the ranks and
+// one is copied back, so that a call takes about as long as the slowest of the three. A list of tensors is packed into
+// segments. Only alltoall with counts goes as a whole: its ranks do not know how many segments the others would have.
 //
 // Calls block until the result's last copy is queued. One thread at a time. A failure on the device aborts the world,
 // since the other ranks wait for this one.
@@ -12,6 +12,7 @@
 
 #include "gpu/collectives.hpp"
 #include "gpu/device.hpp"
+#include "gpu/segments.hpp"
 
 namespace anello::gpu {
 
@@ -48,31 +49,43 @@ class Staged : public Collectives {
   void give_up();
 
  private:
+  using Works = std::array<Work, 2>;  // the second one of an exchange
   // Holds one of the segments in flight: its memory, its two copies and its collective.
   struct Slot {
     PinnedMemory memory;
     Event downloaded, uploaded;
-    Work work;
+    Works works;
   };
-  // Tensors that go in segments, as if they lay one behind the other, and how the collective of one segment is started.
+  // Tensors that go in segments, and how the collective of one segment is started: each part of it is in `works` as
+  // soon as it goes on, since the start of the next one may throw, and the memory is in use until all of them are done.
   struct Segmented {
-    std::span<const ConstTensor> from;  // empty if this rank gives nothing
-    std::span<const Tensor> to;         // empty if it receives nothing
-    std::size_t count;                  // elements of all tensors
-    DType dtype;
-    std::function<Work(Tensor segment)> start;
+    std::size_t segments;
+    std::function<void(std::size_t segment, EachPiece<const void*> each)> from;  // null if this rank gives nothing
+    std::function<void(std::size_t segment, EachPiece<void*> each)> to;          // null if it receives nothing
+    std::function<void(std::byte* memory, std::size_t segment, Works& works)> start;
   };
   static constexpr std::size_t kSlots = 3;  // one each for download, collective and upload
 
   void allreduce(std::span<const ConstTensor> from, std::span<const Tensor> to, GpuStream stream, Op op,
                  const ReduceOptions& options);
+  void run_list(std::span<const ConstTensor> from, std::span<const Tensor> to, std::size_t count, DType dtype,
+                GpuStream stream, const std::function<Work(Tensor segment)>& start);
   void run_in_segments(const Segmented& tensors, GpuStream stream);
+  struct Outgoing {
+    ConstTensor tensor;
+    int to;
+  };
+  struct Incoming {
+    Tensor tensor;
+    int from;
+  };
+  static constexpr int kNobody = -1;
+  void transfer(const Outgoing& outgoing, const Incoming& incoming, GpuStream stream, const Options& options);
   void run_whole(ConstTensor input, Tensor output, GpuStream stream,
                  const std::function<void(ConstTensor, Tensor)>& call);
-  template <class List>
-  void download(Slot& slot, List& from, std::size_t bytes);
-  template <class List>
-  void upload(Slot& slot, List& to, std::size_t bytes);
+  std::size_t segment_elems(DType dtype) const { return limits_.segment_bytes / size_bytes(dtype); }
+  void download(Slot& slot, const Segmented& tensors, std::size_t segment);
+  void upload(Slot& slot, const Segmented& tensors, std::size_t segment);
   void begin(GpuStream stream);
   void end(GpuStream stream);
   template <class Body>
@@ -85,7 +98,7 @@ class Staged : public Collectives {
   Stream down_, up_;
   Event order_;
   std::array<Slot, kSlots> slots_;
-  PinnedMemory input_, output_;  // of collectives that are not cut into segments
+  PinnedMemory input_, output_;  // of a call that goes as a whole
   Event output_free_;            // it has been copied to the device
   std::size_t input_bytes_ = 0, output_bytes_ = 0;
 };

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define ANELLO_GPU_TABLE_VERSION 4
+#define ANELLO_GPU_TABLE_VERSION 5
 #define ANELLO_GPU_NOT_READY (-1) /* returned by event_query only */
 
 typedef struct AnelloGpuInfo {

@@ -125,9 +125,17 @@ train() { # RANKS DEVICE [option...]
 curve() { grep -oE 'epoch +[0-9]+/[0-9]+  loss [0-9.]+  test loss [0-9.]+' | grep -oE '[0-9]+\.[0-9]+'; }
 
 # Every loss within 1e-3 of the processor's.
-same_curve() {
-  paste <(train "$1" cpu | curve) <(train "$1" cuda | curve) |
+same_curve() { # RANKS [option...]
+  local ranks=$1
+  shift
+  paste <(train "$ranks" cpu "$@" | curve) <(train "$ranks" cuda "$@" | curve) |
     awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-3) bad = 1; print; n++ } END { exit bad || n < 10 }'
+}
+
+# NCCL refuses two ranks on one GPU, unless it takes them for two hosts.
+nccl_of_two() {
+  "$bin/anello" run -n 2 -- bash -c 'NCCL_HOSTID=host$ANELLO_RANK exec "$@"' - \
+    "$bin/gpu_device_test" --gtest_also_run_disabled_tests --gtest_filter='*NcclOfTwoRanks*'
 }
 
 # Of the launcher's job: the process of that rank.
@@ -163,13 +171,23 @@ killed_rank_is_named() {
   ((i < 100)) && grep -q 'rank 2 on .* died' "$out/killed"
 }
 
+middle() { sort -n | awk '{ all[NR] = $1 } END { print NR ? all[int((NR + 1) / 2)] : "none" }'; }
 # The median of the epochs' speeds, without the first.
-samples_per_second() { grep -oE '[0-9]+ samples/s' | tail -n +2 | cut -d' ' -f1 | sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
+samples_per_second() { grep -oE '[0-9]+ samples/s' | tail -n +2 | cut -d' ' -f1 | middle; }
 
+# Samples a second, each the median of three runs, which take turns.
 training_figures() {
-  local batch=$1
-  say "training, batch $batch: ours $(train 1 cuda --epochs 200 --global-batch "$batch" | samples_per_second)," \
-    "PyTorch $(LD_LIBRARY_PATH=$own_library_path python3 "$torch_train" "$batch" 2>/dev/null || echo none) samples/s"
+  local batch=$1 round mode torch=1
+  rm -f -- "$out"/{ours,eager,graph}
+  touch -- "$out"/{ours,eager,graph}
+  for round in 1 2 3; do
+    train 1 cuda --epochs 200 --global-batch "$batch" | samples_per_second >>"$out/ours"
+    for mode in eager graph; do
+      ((torch == 0)) || LD_LIBRARY_PATH=$own_library_path python3 "$torch_train" "$batch" "$mode" 2>/dev/null >>"$out/$mode" || torch=0
+    done
+  done
+  say "training, batch $batch: ours $(middle <"$out/ours"), PyTorch $(middle <"$out/eager")," \
+    "PyTorch in a CUDA graph $(middle <"$out/graph") samples/s"
 }
 
 benches() { "$bin/anello" run -n "$1" -- "$bin/anello-bench" --device cuda allreduce -b 4 -e 64M -f 64; }
@@ -190,7 +208,7 @@ esac
 own_library_path=${LD_LIBRARY_PATH-}
 out=$(mktemp -d)
 trap 'rm -rf -- "$out"' EXIT
-rm -rf -- "$logs"/{system,figures,bench,training,device,curves,kill,sanitizer}.log
+rm -rf -- "$logs"/{system,figures,bench,training,device,curves,options,kill,nccl_of_two,broken,sanitizer}.log
 mkdir -p -- "$logs"
 if [[ -d $pack ]]; then
   check_stamp "${1-}"
@@ -210,10 +228,13 @@ shown system 60 "the machine" system
 grep -q '^GPU 0 ' "$logs/system.log" || fail "this needs a GPU; what is said of GPU tensors above is why there is none"
 shown figures 90 "figures of kernels, NCCL and staging" "$bin/gpu_figures"
 check device 120 "every verb, type and reduction; kernels beside the processor's" "$bin/gpu_device_test"
-for batch in 32 1024; do shown training 120 "training, batch $batch" training_figures "$batch"; done
+for batch in 32 1024; do shown training 180 "training, batch $batch" training_figures "$batch"; done
 for ranks in 1 2 4; do shown bench 60 "anello-bench on $ranks ranks" benches "$ranks"; done
 for ranks in 1 2 4; do check curves 60 "the processor's curve on $ranks ranks" same_curve "$ranks"; done
+check options 120 "the processor's curve with Adam, clipped, in two passes" same_curve 2 --optimizer adam --clip 1 --accumulate 2
 check kill 90 "a killed rank is named" killed_rank_is_named
+check nccl_of_two 90 "NCCL of two ranks on one GPU" nccl_of_two
+check broken 60 "an illegal address is an error in every call" "$bin/gpu_device_test" --gtest_also_run_disabled_tests --gtest_filter='*BrokenDevice*'
 PATH=$PATH:/usr/local/cuda/bin
 if command -v compute-sanitizer >/dev/null; then
   # What calls return is looked at by the program itself, which asks for events that are not ready.

@@ -29,10 +29,21 @@ namespace {
           FUNCTION(ncclAllGather) FUNCTION(ncclReduceScatter) FUNCTION(ncclSend) FUNCTION(ncclRecv)     \
               FUNCTION(ncclRedOpCreatePreMulSum) FUNCTION(ncclRedOpDestroy)
 
+#define ANELLO_NCCL_REGISTERS (NCCL_VERSION_CODE >= 21900)
+// Called only if the NCCL at run time has all of them.
+#if ANELLO_NCCL_REGISTERS
+#define ANELLO_NCCL_NEWER_FUNCTIONS(FUNCTION) \
+  FUNCTION(ncclMemAlloc) FUNCTION(ncclMemFree) FUNCTION(ncclCommRegister) FUNCTION(ncclCommDeregister)
+#else
+#define ANELLO_NCCL_NEWER_FUNCTIONS(FUNCTION)
+#endif
+
 struct Functions {
 #define ANELLO_DECLARE(name) decltype(&::name) name = nullptr;
   ANELLO_NCCL_FUNCTIONS(ANELLO_DECLARE)
+  ANELLO_NCCL_NEWER_FUNCTIONS(ANELLO_DECLARE)
 #undef ANELLO_DECLARE
+  bool registers = ANELLO_NCCL_REGISTERS;
 };
 Functions nccl;
 
@@ -191,6 +202,21 @@ int scaled_sum_create(int* op, double factor, int dtype, void* comm) {
   return status_of(result);
 }
 
+AnelloNcclTable with_registration(AnelloNcclTable table) {
+#if ANELLO_NCCL_REGISTERS
+  if (!nccl.registers) return table;
+  table.memory_create = [](void** memory, std::size_t bytes) { return status_of(nccl.ncclMemAlloc(memory, bytes)); };
+  table.memory_destroy = [](void* memory) { return status_of(nccl.ncclMemFree(memory)); };
+  table.register_memory = [](void* comm, void* memory, std::size_t bytes, void** handle) {
+    return status_of(nccl.ncclCommRegister(comm_of(comm), memory, bytes, handle));
+  };
+  table.deregister_memory = [](void* comm, void* handle) {
+    return status_of(nccl.ncclCommDeregister(comm_of(comm), handle));
+  };
+#endif
+  return table;
+}
+
 // Loads NCCL. Returns why it cannot be used; empty if it can.
 const char* load() {
   static char why[512];
@@ -208,7 +234,11 @@ const char* load() {
   nccl.name = reinterpret_cast<decltype(nccl.name)>(dlsym(handle, #name)); \
   if (!nccl.name) missing = #name;
   ANELLO_NCCL_FUNCTIONS(ANELLO_LOAD)
+  const char* const needed = missing;
+  ANELLO_NCCL_NEWER_FUNCTIONS(ANELLO_LOAD)
 #undef ANELLO_LOAD
+  if (missing) nccl.registers = false;
+  missing = needed;
   if (!missing) return "";
   std::snprintf(why, sizeof why, "NCCL has no %s; it is too old, 2.18 or newer is needed", missing);
   return why;
@@ -218,7 +248,7 @@ const char* load() {
 
 const AnelloNcclTable* anello_nccl_table(const char** why_not) {
   static const char* const why = load();
-  static const AnelloNcclTable table = {
+  static const AnelloNcclTable table = with_registration({
       .describe =
           [](int status) {
             if (status == ANELLO_NCCL_IN_PROGRESS) return "an earlier call is still in progress";
@@ -260,7 +290,11 @@ const AnelloNcclTable* anello_nccl_table(const char** why_not) {
           [](int op, void* comm) {
             return status_of(nccl.ncclRedOpDestroy(static_cast<ncclRedOp_t>(-op), comm_of(comm)));
           },
-  };
+      .memory_create = nullptr,
+      .memory_destroy = nullptr,
+      .register_memory = nullptr,
+      .deregister_memory = nullptr,
+  });
   *why_not = why;
   return *why ? nullptr : &table;
 }

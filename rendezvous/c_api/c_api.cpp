@@ -1,6 +1,6 @@
 // The C API as calls of the C++ API: the world, groups, operations and work. Gradients and diagnosis are in
 // c_api_training.cpp.
-#include "rendezvous/c_api/c_api.hpp"
+#include "rendezvous/c_api/given.hpp"
 
 #include <new>
 
@@ -11,52 +11,6 @@ using anello::text;
 using namespace anello::c_api;
 
 namespace {
-
-// Makes the three kinds of options of the C++ API. Members that a kind does not have must be as initialised.
-class Given {
- public:
-  explicit Given(const anello_options* options) : options_(known(options, anello_options ANELLO_OPTIONS_INIT)) {}
-
-  anello::Options plain() const {
-    check_no_counts();
-    check_no_reduction();
-    return {.name = view(options_.name), .consistency_token = options_.consistency_token};
-  }
-  anello::PartOptions parts() const {
-    check_no_reduction();
-    return {.name = view(options_.name), .counts = counts(), .consistency_token = options_.consistency_token};
-  }
-  anello::ReduceOptions reduction() const {
-    std::optional<anello::DType> wire;
-    if (options_.wire != 0) wire = anello::DType(options_.wire);
-    std::optional<std::int64_t> slab_bytes;
-    if (options_.slab_bytes != ANELLO_FROM_SETTINGS) slab_bytes = options_.slab_bytes;
-    return {.name = view(options_.name),
-            .algorithm = view(options_.algorithm),
-            .slab_bytes = slab_bytes,
-            .wire = wire,
-            .prescale = options_.prescale,
-            .postscale = options_.postscale,
-            .counts = counts(),
-            .consistency_token = options_.consistency_token};
-  }
-
- private:
-  std::span<const std::uint64_t> counts() const {
-    if (options_.counts_size > 0 && !options_.counts) refuse("the list of counts is NULL");
-    return {options_.counts, options_.counts_size};
-  }
-  void check_no_counts() const {
-    if (options_.counts_size > 0) refuse("counts are for allgather, gather, scatter and reduce_scatter");
-  }
-  void check_no_reduction() const {
-    if (options_.algorithm || options_.slab_bytes != ANELLO_FROM_SETTINGS || options_.wire != 0 ||
-        options_.prescale != 1 || options_.postscale != 1)
-      refuse("algorithm, slab_bytes, wire and factors are for reductions");
-  }
-
-  anello_options options_;
-};
 
 // Without `work`, runs the blocking call; with it, starts the operation and gives its handle to the caller.
 template <class Run, class Start>

@@ -1,5 +1,5 @@
 // The C API as calls of the C++ API: gradients and diagnosis.
-#include "rendezvous/c_api/c_api.hpp"
+#include "rendezvous/c_api/given.hpp"
 #include "ring/gradients/gradient_math.hpp"
 
 using anello::text;
@@ -9,25 +9,7 @@ anello_status anello_gradients_create(anello_group* group, const anello_gradient
                                       const anello_gradient_options* options, anello_gradients** gradients) {
   return guarded([&] {
     required(gradients, "out parameter");
-    if (count > 0 && !list) refuse("the list of gradients is NULL");
-    const anello_gradient_options given = known(options, anello_gradient_options ANELLO_GRADIENT_OPTIONS_INIT);
-    if (given.combine < ANELLO_COMBINE_AVERAGE || given.combine > ANELLO_COMBINE_WEIGHTED)
-      refuse(text("combine must be one of anello_combine, not ", int(given.combine)));
-    if (given.unannounced != ANELLO_UNANNOUNCED_ERROR && given.unannounced != ANELLO_UNANNOUNCED_ZERO)
-      refuse(text("unannounced must be ANELLO_UNANNOUNCED_ERROR or ANELLO_UNANNOUNCED_ZERO, not ", given.unannounced));
-    std::vector<anello::Gradient> all;
-    for (std::size_t k = 0; k < count; k++)
-      all.push_back({view(list[k].name), tensor_of(list[k].tensor),
-                     list[k].shape ? std::span(list[k].shape, list[k].dimensions) : std::span<const std::uint64_t>()});
-    anello::GradientOptions its{.combine = anello::GradientOptions::Combine(given.combine),
-                                .tune_buckets = given.tune_buckets != 0,
-                                .error_feedback = given.error_feedback != 0,
-                                .accumulation_passes = given.accumulation_passes,
-                                .unannounced = anello::GradientOptions::Unannounced(given.unannounced)};
-    if (given.bucket_bytes != ANELLO_FROM_SETTINGS) its.bucket_bytes = given.bucket_bytes;
-    if (given.max_norm != 0) its.max_norm = given.max_norm;
-    if (given.wire != 0) its.wire = anello::DType(given.wire);
-    *gradients = new anello_gradients{{required(group, "group").group, all, its}};
+    *gradients = new anello_gradients{{required(group, "group").group, gradients_of(list, count), given(options)}};
   });
 }
 anello_status anello_gradients_begin(anello_gradients* gradients, double factor) {
@@ -37,15 +19,7 @@ anello_status anello_gradients_ready(anello_gradients* gradients, size_t gradien
   return guarded([&] { required(gradients, "gradients").gradients.ready(gradient); });
 }
 anello_status anello_gradients_finish(anello_gradients* gradients, anello_step_stats* stats) {
-  return guarded([&] {
-    const anello::StepStats done = required(gradients, "gradients").gradients.finish();
-    if (!stats) return;
-    anello_step_stats all = known(stats, anello_step_stats ANELLO_STEP_STATS_INIT);
-    all.norm = done.norm.value_or(0);
-    all.exposed_ns = std::uint64_t(done.exposed.count());
-    all.communicated_ns = std::uint64_t(done.communicated.count());
-    give_back(all, *stats);
-  });
+  return guarded([&] { give_back(required(gradients, "gradients").gradients.finish(), stats); });
 }
 void anello_gradients_free(anello_gradients* gradients) {
   delete gradients;

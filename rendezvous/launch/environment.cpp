@@ -73,6 +73,8 @@ std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here
   const bool openmp = environment("OMP_NUM_THREADS").has_value();
   if (!openmp) out.emplace_back("OMP_NUM_THREADS=1");
   if (!openmp && !environment("OPENBLAS_NUM_THREADS")) out.emplace_back("OPENBLAS_NUM_THREADS=1");
+  // The GPU plugin would set it in the rank, where other threads may be reading the environment.
+  if (!environment("NCCL_LAUNCH_ORDER_IMPLICIT")) out.emplace_back("NCCL_LAUNCH_ORDER_IMPLICIT=1");
   return out;
 }
 

@@ -8,41 +8,12 @@
 #include <memory>
 #include <random>
 
-#include "gpu/gpu_group.hpp"
-#include "gpu/plugin_loader.hpp"
 #include "tests/gpu/on_gpu.hpp"
+#include "tests/gpu/real_gpu.hpp"
 #include "trainer/cuda/cuda_backend.hpp"
 
 namespace anello {
 namespace {
-
-const gpu::DevicePlugin& library() {
-  return gpu::installed(Settings::from_environment().gpu_plugin);
-}
-const AnelloKernelTable* kernels() {
-  return &gpu::installed_kernels(Settings::from_environment().gpu_plugin);
-}
-gpu::Device device() {
-  return {&library().table(), gpu::DeviceId{0}};
-}
-
-// A copy of host memory on the device.
-class Mirror {
- public:
-  Mirror(const void* host, std::size_t bytes, GpuStream stream) : bytes_(bytes) {
-    if (bytes == 0) return;
-    memory_ = gpu::make_memory(device(), bytes);
-    gpu::copy(device(), memory_.get(), host, bytes, stream);
-  }
-  void* get() const { return memory_.get(); }
-  void back_to(void* host, GpuStream stream) const {
-    if (bytes_ > 0) gpu::copy(device(), host, memory_.get(), bytes_, stream);
-  }
-
- private:
-  gpu::DeviceMemory memory_;
-  std::size_t bytes_;
-};
 
 void expect_right(GpuGroup& gpus, gpu::Collectives& on_gpu, World& world, Exercise exercise) {
   exercise.world = world.size();
@@ -69,10 +40,7 @@ class OnTheDevice : public ::testing::TestWithParam<Way> {
  protected:
   void expect_all_right(const std::vector<Exercise>& exercises) {
     run_world(GetParam().ranks, [&](World& world) {
-      auto impl = std::make_unique<GpuGroupAccess::Impl>(
-          world, world, GpuGroupAccess::Impl::Options{.backend = GetParam().backend, .device = 0}, [] {
-            return GpuGroupAccess::Impl::Tables{&library().table(), kernels()};
-          });
+      auto impl = ranks_on_one_gpu(world, {.backend = GetParam().backend});
       GpuGroupAccess::Impl& inside = *impl;
       GpuGroup gpus = GpuGroupAccess::make(std::move(impl));
       for (const Exercise& exercise : exercises)
@@ -132,10 +100,7 @@ TEST(NcclItself, StartsAndMovesWhatOneRankHas) {
 // Made on the stream, averaged on another, and read on the first again.
 TEST_P(OnTheDevice, GradientsAreAveraged) {
   run_world(GetParam().ranks, [&](World& world) {
-    GpuGroup gpus = GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(
-        world, world, GpuGroupAccess::Impl::Options{.backend = GetParam().backend, .device = 0}, [] {
-          return GpuGroupAccess::Impl::Tables{&library().table(), kernels()};
-        }));
+    GpuGroup gpus = GpuGroupAccess::make(ranks_on_one_gpu(world, {.backend = GetParam().backend}));
     constexpr std::size_t kCount = 300007;
     const gpu::Stream stream = gpu::make_stream(device());
     const gpu::DeviceGuard guard(device());

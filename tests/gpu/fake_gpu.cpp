@@ -18,7 +18,7 @@
 namespace anello::gpu::fake {
 namespace {
 
-constexpr int kDevices = 4, kInvalid = 1, kNoSuchDevice = 101, kOtherDevice = 400, kBroken = 700, kCaptured = 905;
+constexpr int kInvalid = 1, kNoSuchDevice = 101, kOtherDevice = 400, kBroken = 700, kCaptured = 905;
 constexpr std::size_t kBlock = 64 << 10;  // of device memory
 
 std::map<const std::byte*, std::pair<std::size_t, int>> memories;  // of devices: bytes, device
@@ -27,6 +27,7 @@ std::set<int> contexts;  // devices that have one
 bool hanging = false, corrupted = false;
 std::atomic<int> living{0};
 std::function<void(const void*)> before_each_copy;
+std::size_t room = SIZE_MAX;  // bytes of each device
 
 thread_local int pretended = -1, instance = 0;
 thread_local InjectedFailure injected;
@@ -57,7 +58,7 @@ void push(GpuStream stream, std::function<void()> kernel) {
   if (hanging) return;
   if (to.capturing) return to.captured.push_back(std::move(kernel));
   to.queued.push_back(std::move(kernel));
-  busy++;
+  busy[std::size_t(to.device)]++;
   changed.notify_all();
 }
 
@@ -144,17 +145,26 @@ int stream_create(GpuStream* stream, int urgent) {
 int memory_create(void** memory, std::size_t bytes) {
   if (const int status = status_of("memory_create")) return status;
   if (bytes == 0) return kInvalid;
+  const std::lock_guard lock(mutex);
+  std::size_t taken = bytes;
+  for (const auto& [begin, about] : memories) taken += about.second == current ? about.first : 0;
+  if (taken > room) return kBroken;
   *memory = std::aligned_alloc(kBlock, (bytes + kBlock - 1) / kBlock * kBlock);
   living++;
-  const std::lock_guard lock(mutex);
   memories[static_cast<std::byte*>(*memory)] = {bytes, current};
   return 0;
 }
 
+// Memory of a device is freed when everything that is queued on that device is done.
 int memory_destroy(void* memory) {
+  if (injected.comes("memory_destroy")) return kBroken;
   {
-    const std::lock_guard lock(mutex);
-    memories.erase(static_cast<std::byte*>(memory));
+    std::unique_lock lock(mutex);
+    if (const auto found = memories.find(static_cast<std::byte*>(memory)); found != memories.end()) {
+      const auto device = std::size_t(found->second.second);
+      changed.wait(lock, [&] { return busy[device] == 0 || hanging; });
+      memories.erase(static_cast<std::byte*>(memory));
+    }
     pinned.erase(static_cast<std::byte*>(memory));
   }
   std::free(memory);
@@ -323,7 +333,7 @@ void forget_contexts() {
 
 void wait_for_all() {
   std::unique_lock lock(mutex);
-  changed.wait(lock, [] { return busy == 0; });
+  changed.wait(lock, [] { return busy == std::array<int, kDevices>{}; });
 }
 
 void pretend(int device) {
@@ -361,6 +371,11 @@ void fail(const std::string& call, int after) {
   injected = {call, after};
 }
 
+void limit_memory(std::size_t bytes) {
+  const std::lock_guard lock(mutex);
+  room = bytes;
+}
+
 void hang() {
   const std::lock_guard lock(mutex);
   hanging = true;
@@ -376,6 +391,7 @@ void recover() {
   injected = {};
   const std::lock_guard lock(mutex);
   hanging = corrupted = false;
+  room = SIZE_MAX;
 }
 
 }  // namespace anello::gpu::fake

@@ -1,8 +1,9 @@
 // A GPU made of threads: each stream is a worker thread with random delays from a seed, so that work that is not
-// ordered does race. As CUDA does, it refuses events and kernels on a stream of another device, and makes a context of
-// the current device in every call that needs one, and takes no calls about no bytes. "Device" memory is host memory
-// that the fake has registered, in blocks of its own. There is one fake in the process, as the table has no context. It
-// counts the objects that are alive, and fails or hangs on command.
+// ordered does race. As CUDA does, it refuses events and kernels on a stream of another device, makes a context of the
+// current device in every call that needs one, takes no calls about no bytes, and waits for all of a device's work
+// before it frees memory there. "Device" memory is host memory that the fake has registered, in blocks of its own.
+// There is one fake in the process, as the table has no context. It counts the objects that are alive, and fails or
+// hangs on command.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -47,8 +48,10 @@ void pretend_instance(int number);
 
 // The call of that name ("copy", "event_record", ...) fails once in this thread, after `after` calls that succeed.
 void fail(const std::string& call, int after = 0);
+void limit_memory(std::size_t bytes);  // of each device: what would make more of it fails
+
 void hang();     // from now on no stream runs anything; work that is queued meanwhile is lost
 void corrupt();  // from now on every question about an event is an error, in all threads, as behind an illegal address
-void recover();  // ends fail(), hang() and corrupt()
+void recover();  // ends fail(), limit_memory(), hang() and corrupt()
 
 }  // namespace anello::gpu::fake

@@ -4,12 +4,16 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,6 +23,7 @@
 namespace anello::gpu::fake {
 namespace {
 
+constexpr const char* kId = "an id of the fake";
 constexpr int kInProgress = 4, kRefused = 5, kBroken = 6, kFirstScaledSum = 1000;
 
 struct FakeComm {
@@ -31,13 +36,14 @@ struct FakeComm {
   std::deque<double> factors;  // of scaled sums
   std::uint64_t launched = 0;  // kernels
   std::atomic<std::uint64_t> ended{0};
+  std::set<void*> registered;  // memory; also its handle
 };
 using Comm = std::shared_ptr<FakeComm>;
 
 // Starts the group's collective for one call; the memory is borrowed until it is done.
 using Start = std::function<Work(Group& group)>;
 
-std::atomic<int> living{0}, aborts{0};
+std::atomic<int> living{0}, aborts{0}, registrations{0};
 thread_local std::optional<Group> next;
 thread_local NcclFaults faults_of_thread;
 thread_local Comm newest;
@@ -138,10 +144,27 @@ std::size_t reached(void* comm, std::size_t count, const By& how) {
   return how.multiplies && comm_of(comm)->group.size() == 1 ? count - count % 32 : count;
 }
 
+int unique_id(AnelloNcclId* id) {
+  static std::atomic<int> number{0};
+  std::snprintf(id->bytes, sizeof id->bytes, "%s %d", kId, number++);
+  return 0;
+}
+
+// Whether no other rank of the communicator has this GPU.
+bool is_alone_on_its_gpu(const AnelloNcclId* id) {
+  static std::mutex guard;
+  static std::set<std::pair<std::string, int>> taken;
+  int device = -1;
+  table().get_device(&device);
+  const std::lock_guard lock(guard);
+  return taken.emplace(id->bytes, device).second;
+}
+
 int create(void** comm, int size, const AnelloNcclId* id, int rank) {
   if (faults_of_thread.refuses) return kRefused;
-  if (std::strcmp(id->bytes, "an id of the fake") != 0 || !next || next->size() != size || next->rank() != rank)
+  if (!std::string_view(id->bytes).starts_with(kId) || !next || next->size() != size || next->rank() != rank)
     return kRefused;
+  if (!is_alone_on_its_gpu(id)) return kRefused;
   *comm = made(*std::exchange(next, std::nullopt));
   return ANELLO_NCCL_IN_PROGRESS;
 }
@@ -154,6 +177,7 @@ int state(void* comm) {
 }
 
 int destroy(void* comm) {
+  registrations -= int(comm_of(comm)->registered.size());
   delete static_cast<Comm*>(comm);
   living--;
   return 0;
@@ -212,6 +236,39 @@ int scaled_sum_create(int* op, double factor, int, void* comm) {
   return 0;
 }
 
+int memory_create(void** memory, std::size_t bytes) {
+  return table().memory_create(memory, bytes);
+}
+int memory_destroy(void* memory) {
+  return table().memory_destroy(memory);
+}
+int register_memory(void* comm, void* memory, std::size_t, void** handle) {
+  const Comm& of = comm_of(comm);
+  int device = -1, current = -1;
+  table().device_of(memory, &device);
+  table().get_device(&current);
+  if (of->aborted || of->broken) return kBroken;
+  if (of->looks > 0) return kInProgress;
+  if (device != current || !of->registered.insert(memory).second) return kRefused;
+  registrations++;
+  *handle = memory;
+  return 0;
+}
+int deregister_memory(void* comm, void* handle) {
+  if (comm_of(comm)->registered.erase(handle) == 0) return kRefused;
+  registrations--;
+  return 0;
+}
+
+// Without what came with 2.19.
+AnelloNcclTable older(AnelloNcclTable table) {
+  table.memory_create = nullptr;
+  table.memory_destroy = nullptr;
+  table.register_memory = nullptr;
+  table.deregister_memory = nullptr;
+  return table;
+}
+
 }  // namespace
 
 const AnelloNcclTable& nccl_table() {
@@ -229,7 +286,7 @@ const AnelloNcclTable& nccl_table() {
             const bool bits = DType(dtype) == DType::i16 || DType(dtype) == DType::u16;
             return !bits && Op(op) <= Op::product && can_reduce(DType(dtype), Op(op)) ? 1 : 0;
           },
-      .unique_id = [](AnelloNcclId* id) { return std::strcpy(id->bytes, "an id of the fake"), 0; },
+      .unique_id = unique_id,
       .create = create,
       .split =
           [](void* comm, int colour, int key, void** child) {
@@ -252,8 +309,13 @@ const AnelloNcclTable& nccl_table() {
       .recv = recv,
       .scaled_sum_create = scaled_sum_create,
       .scaled_sum_destroy = [](int, void*) { return 0; },
+      .memory_create = memory_create,
+      .memory_destroy = memory_destroy,
+      .register_memory = register_memory,
+      .deregister_memory = deregister_memory,
   };
-  return table;
+  static const AnelloNcclTable old = older(table);
+  return faults_of_thread.version < 21900 ? old : table;
 }
 
 const AnelloNcclTable* find_nccl(const char** why_not) {
@@ -275,6 +337,9 @@ int nccl_alive() {
 }
 int nccl_aborted() {
   return aborts;
+}
+int nccl_registered() {
+  return registrations;
 }
 
 }  // namespace anello::gpu::fake

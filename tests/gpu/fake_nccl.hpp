@@ -1,7 +1,7 @@
 // NCCL made of a group's own collectives, which run on fake streams: right results in the stream's order, and all ways
 // in which NCCL fails. It is as strict as NCCL 2.28: no call while one is in progress, one order of kernels for all
-// streams of a communicator, factors in the tensor's type, and its error in reductions of one rank. A rank is a thread;
-// these functions are about its newest communicator.
+// streams of a communicator, no two ranks on one GPU, factors in the tensor's type, and its error in reductions of one
+// rank. A rank is a thread; these functions are about its newest communicator.
 #pragma once
 #include <anello/group.hpp>
 #include <string>
@@ -17,8 +17,8 @@ const AnelloNcclTable& nccl_table();
 void nccl_moves_with(Group group);
 
 struct NcclFaults {
-  std::string missing;  // if not empty: NCCL cannot be loaded, for this reason
-  int version = 22809;
+  std::string missing;                  // if not empty: NCCL cannot be loaded, for this reason
+  int version = 22809;                  // before 2.19 it cannot register memory
   int looks = 0;                        // number of state() calls for which each call is in progress
   bool groups_are_in_progress = false;  // a call between group_start() and group_end() is taken, and in progress
   bool launches_hang = false;           // each call is in progress until the communicator is aborted
@@ -29,8 +29,9 @@ struct NcclFaults {
 };
 NcclFaults& nccl_faults();  // of this thread, for communicators it makes from now on
 
-void nccl_breaks();  // the newest communicator reports an error from now on
-int nccl_alive();    // communicators, of all threads
-int nccl_aborted();  // number of aborted communicators, in all threads
+void nccl_breaks();     // the newest communicator reports an error from now on
+int nccl_alive();       // communicators, of all threads
+int nccl_aborted();     // number of aborted communicators, in all threads
+int nccl_registered();  // memories of which a communicator that is alive has been told, of all threads
 
 }  // namespace anello::gpu::fake

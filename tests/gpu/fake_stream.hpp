@@ -1,5 +1,6 @@
 // A stream of the fake GPU, which is a thread, and an event on it. For fake_gpu.cpp only.
 #pragma once
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -16,7 +17,8 @@ namespace anello::gpu::fake {
 inline std::mutex mutex;  // guards all variables of the fake that are not a thread's own
 inline std::condition_variable changed;
 inline Random delays(1);
-inline int busy = 0;  // functions that are queued or running
+inline constexpr int kDevices = 4;
+inline std::array<int, kDevices> busy{};  // of each device: functions that are queued or running
 inline std::atomic<int> urgent_streams{0};
 inline thread_local int current = 0;  // device
 
@@ -41,7 +43,7 @@ struct FakeStream {
       kernel();
       lock.lock();
       running = false;
-      busy--;
+      busy[std::size_t(device)]--;
       changed.notify_all();
     }
   }

@@ -86,6 +86,20 @@ TEST_P(GpuGroupRanks, HaveSeveralGpus) {
   });
 }
 
+TEST_P(GpuGroupRanks, LeaveNothingBehind) {
+  run_world(2, [](World& world) {
+    for (int i = 0; i < 50; i++) {
+      GpuGroup gpus = gpus_of(world, {.backend = GetParam()});
+      std::vector<float> values(100, 1), own(50);
+      gpus.allreduce(values, nullptr, Op::sum, {.wire = DType::f16});
+      gpus.reduce_scatter(values, own, nullptr);
+      gpus.synchronize(nullptr);
+    }
+  });
+  EXPECT_EQ(fake::alive(), 0);
+  EXPECT_EQ(fake::nccl_alive(), 0);
+}
+
 TEST_P(GpuGroupRanks, WaitForEachOthersQueuedWork) {
   std::atomic<bool> done = false;
   run_world(2, [&](World& world) {

@@ -242,6 +242,31 @@ TEST_P(GpuGroupBy, RefusesTheDefaultStreamOfAThread) {
   });
 }
 
+// A null stream is the default one of the rank's GPU, also while another is the thread's current device.
+TEST_P(GpuGroupBy, OrdersTheDefaultStreamOfItsOwnDevice) {
+  run_world(2, [](World& world) {
+    GpuGroup gpus = gpus_of(world, {.backend = GetParam()});
+    const gpu::Device own = fake::device(world.rank());
+    std::vector<int> values(100), seen;
+    for (int round = 1; round <= 3; round++) {
+      const auto queue_on_own = [&](std::function<void()> kernel) {
+        const gpu::DeviceGuard guard(own);
+        fake::queue(nullptr, std::move(kernel));
+      };
+      queue_on_own([&, round] {
+        std::this_thread::sleep_for(milliseconds(5));
+        values.assign(values.size(), round);
+      });
+      ASSERT_EQ(fake::table().set_device(2 + world.rank()), 0);
+      gpus.allreduce(values, nullptr);
+      ASSERT_EQ(fake::table().set_device(2 + world.rank()), 0);
+      queue_on_own([&] { seen = values; });
+      gpus.synchronize(nullptr);
+      EXPECT_EQ(seen, std::vector<int>(100, 2 * round));
+    }
+  });
+}
+
 // A graph's kernels run later, or never: what waits for them on the host cannot be captured, and says so.
 TEST_P(GpuGroupBy, CapturesOnlyWhatIsQueuedWhole) {
   run_world(2, [](World& world) {

@@ -20,6 +20,9 @@ inline const AnelloNcclTable& idle_nccl() {
     idle.create = [](void** comm, int, const AnelloNcclId*, int) { return *comm = comm, 0; };
     idle.state = [](void*) { return 0; };
     idle.finalize = idle.destroy = idle.abort = [](void*) { return 0; };
+    idle.group_start = idle.group_end = [] { return 0; };
+    idle.scaled_sum_create = [](int* op, double, int, void*) { return *op = 1, 0; };
+    idle.scaled_sum_destroy = [](int, void*) { return 0; };
     idle.allreduce = [](const void*, void*, std::size_t, int, int, void*, GpuStream) { return 0; };
     return idle;
   }();

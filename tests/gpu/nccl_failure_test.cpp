@@ -67,6 +67,18 @@ TEST(NcclFailure, ThatRefusesACommunicatorEndsTheWorld) {
                       "NCCL on GPU 1: the fake refuses");
 }
 
+TEST(NcclFailure, TwoRanksOnOneGpuEndTheWorld) {
+  for (const Told& told : told_on_all_ranks(2, [](World& world) {
+         fake::nccl_moves_with(world.group(all_ranks(world)));
+         Nccl on_gpu(world, fake::device(3), {&fake::nccl_table()}, kLimits, false);
+         world.barrier();
+       })) {
+    ASSERT_TRUE(told.error);
+    EXPECT_THAT(told.error->what(), HasSubstr("NCCL on GPU 3: the fake refuses"));
+  }
+  EXPECT_EQ(fake::nccl_alive(), 0);
+}
+
 TEST(NcclFailure, ThatIsNeverThereIsGivenUpAfterTheLimit) {
   NcclCommunicator::Limits limits;
   limits.start = milliseconds(200);

@@ -104,6 +104,62 @@ TEST(PackBuffer, IsUsedByOneCallAtATime) {
   EXPECT_EQ(fake::alive(), 0);
 }
 
+// The kernel before it ends only when the larger call has returned.
+TEST(PackBuffer, GrowsWithoutWaitingForTheDevice) {
+  run_world(2, [](World& world) {
+    const auto on_gpu = nccl(world, *anello_kernel_table());
+    const Stream stream = make_stream(fake::device(world.rank()));
+    std::vector<float> few(100, 1), many(100000, 1);
+    std::atomic<bool> returned = false, returned_first = false;
+    on_gpu->allreduce(few, few, stream.get(), Op::sum, {.wire = DType::f16});
+    fake::queue(stream.get(), [&] {
+      for (int i = 0; i < 5000 && !returned; i++) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      returned_first = returned.load();
+    });
+    on_gpu->allreduce(few, few, stream.get(), Op::sum, {.wire = DType::f16});
+    on_gpu->allreduce(many, many, stream.get(), Op::sum, {.wire = DType::f16});
+    returned = true;
+    fake::finish(stream.get());
+    EXPECT_TRUE(returned_first);
+    EXPECT_THAT(few, ::testing::Each(4.0F));
+    EXPECT_THAT(many, ::testing::Each(2.0F));
+  });
+  EXPECT_EQ(fake::alive(), 0);
+}
+
+// What it holds is counted in `alive`; 1000 floats are 4000 bytes.
+TEST(PackBuffer, TakesLessWhereThereIsNoRoom) {
+  {
+    PackBuffer buffer(fake::device(), *anello_kernel_table());
+    const Stream stream = make_stream(fake::device());
+    const int made = fake::alive();
+    const auto held_after = [&](std::size_t count, std::size_t room) {
+      fake::limit_memory(room);
+      std::vector<float> given(count), back(count);
+      std::iota(given.begin(), given.end(), 1.0F);
+      const ConstTensor from(given);
+      const Tensor to(back);
+      fake::queue(stream.get(), [] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); });
+      buffer.pack(std::span(&from, 1), DType::f32, 2, stream.get());
+      buffer.unpack(std::span(&to, 1), DType::f32, 0.5, stream.get());
+      fake::finish(stream.get());
+      EXPECT_EQ(back, given);
+      return fake::alive() - made;
+    };
+    EXPECT_EQ(held_after(1000, 10000), 1);
+    EXPECT_EQ(held_after(1104, 10000), 2) << "not twice as much, but what the list needs";
+    EXPECT_EQ(held_after(2000, 10000), 1) << "without what was there before";
+    EXPECT_THROW(held_after(3000, 10000), Error);
+    EXPECT_EQ(held_after(96, 10000), 1) << "a smaller list fits again";
+    EXPECT_EQ(held_after(104, 800), 2);
+    EXPECT_EQ(held_after(112, 1248), 3);
+    EXPECT_EQ(held_after(120, 1728), 4);
+    EXPECT_EQ(held_after(128, 1000000), 1) << "five of them would be more than four times the list";
+    fake::recover();
+  }
+  EXPECT_EQ(fake::alive(), 0);
+}
+
 // NCCL's own average multiplies by 1/3 rounded to the type, which in bf16 is 0.2 % too large.
 TEST(PackBuffer, AveragesOf16BitsAreNotBiased) {
   run_world(3, [](World& world) {

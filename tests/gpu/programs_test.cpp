@@ -5,6 +5,7 @@
 
 #include "tests/support/pattern.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/scratch.hpp"
 
 namespace anello {
 namespace {
@@ -45,6 +46,11 @@ std::vector<double> figures(const std::string& out) {
   return all;
 }
 
+void expect_near(const std::vector<double>& reached, const std::vector<double>& wanted, double within) {
+  ASSERT_EQ(reached.size(), wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); i++) EXPECT_NEAR(reached[i], wanted[i], within) << i;
+}
+
 class TrainingOn : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, TrainingOn, ::testing::Values(1, 2, 4));
 
@@ -53,16 +59,40 @@ TEST_P(TrainingOn, AGpuGivesTheProcessorsCurve) {
   const Outcome found = run(GetParam(), FAKE_GPU_PLUGIN, training("cuda"));
   EXPECT_EQ(found.code, 0) << found.err;
   EXPECT_THAT(found.out, HasSubstr("device cuda (fake)"));
-  const auto wanted = figures(expected.out), reached = figures(found.out);
-  ASSERT_EQ(wanted.size(), 6u) << expected.out;
-  ASSERT_EQ(reached.size(), wanted.size()) << found.out;
-  for (std::size_t i = 0; i < wanted.size(); i++) EXPECT_NEAR(reached[i], wanted[i], 1e-3) << i;
+  ASSERT_EQ(figures(expected.out).size(), 6u) << expected.out;
+  expect_near(figures(found.out), figures(expected.out), 1e-3);
 }
 
-TEST(GpuPrograms, TrainWithHalfPrecisionOnTheWireAndClipped) {
-  const Outcome outcome =
-      run(2, FAKE_GPU_PLUGIN, training("cuda", {"--compression", "fp16", "--clip", "1", "--optimizer", "adam"}));
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+TEST(GpuPrograms, TrainWithEachOptionAsTheProcessorDoes) {
+  const std::vector<std::string> all[] = {{"--compression", "fp16", "--clip", "1", "--optimizer", "adam"},
+                                          {"--compression", "bf16", "--accumulate", "2"}};
+  for (const auto& options : all) {
+    const Outcome expected = run(2, "", training("cpu", options)),
+                  found = run(2, FAKE_GPU_PLUGIN, training("cuda", options));
+    EXPECT_EQ(found.code, 0) << found.err;
+    ASSERT_EQ(figures(expected.out).size(), 6u) << expected.out;
+    expect_near(figures(found.out), figures(expected.out), 1e-3);
+  }
+}
+
+// From the processor to a GPU and back.
+TEST(GpuPrograms, ResumeOnAnotherDevice) {
+  const Scratch folder;
+  const std::string file = folder / "checkpoint";
+  const auto until = [&](const char* epochs, const char* device) {
+    const Outcome outcome = run(2, FAKE_GPU_PLUGIN,
+                                {TRAIN_PROGRAM, "--device", device, "--epochs", epochs, "--optimizer", "adam",
+                                 "--checkpoint", file, "--resume", "auto"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return figures(outcome.out);
+  };
+  std::vector<double> found;
+  const char* const devices[] = {"cpu", "cuda", "cpu"};
+  for (int epoch = 0; epoch < 3; epoch++)
+    for (const double figure : until(std::to_string(epoch + 1).c_str(), devices[epoch])) found.push_back(figure);
+  const Outcome whole = run(2, "", {TRAIN_PROGRAM, "--device", "cpu", "--epochs", "3", "--optimizer", "adam"});
+  ASSERT_EQ(figures(whole.out).size(), 9u) << whole.out;
+  expect_near(found, figures(whole.out), 1e-3);
 }
 
 TEST(GpuPrograms, WithoutThePluginsSayWhatIsMissing) {

@@ -114,10 +114,76 @@ TEST(Staged, ListsThatAreCutInOtherPlacesAreAMismatch) {
   }
 }
 
+// Nothing grows with the tensors, and a segment takes one collective.
+TEST(Staged, CallsWithPartsGoInSegmentsToo) {
+  run_world(2, [](World& world) {
+    const auto on_gpu = staged(world);
+    const Stream stream = make_stream(fake::device(world.rank()));
+    const int other = 1 - world.rank();
+    std::vector<int> part(80, world.rank()), all(160), back(80), swapped(160), received(80), uneven(100);
+    const auto operations_of = [&](const std::function<void()>& call) {
+      const std::uint64_t before = world.counters().operations;
+      call();
+      return world.counters().operations - before;
+    };
+    world.barrier();
+    const int made = fake::alive();
+    world.barrier();
+    EXPECT_EQ(operations_of([&] { on_gpu->allgather(part, all, stream.get(), {}); }), 10u) << "8 of 80 at a time";
+    EXPECT_EQ(operations_of([&] { on_gpu->gather(part, all, 1, stream.get(), {}); }), 10u);
+    EXPECT_EQ(operations_of([&] { on_gpu->scatter(all, back, 0, stream.get(), {}); }), 10u);
+    EXPECT_EQ(operations_of([&] { on_gpu->reduce_scatter(all, back, stream.get(), Op::max, {}); }), 10u);
+    EXPECT_EQ(operations_of([&] { on_gpu->alltoall(all, swapped, stream.get(), {}); }), 20u);
+    EXPECT_EQ(operations_of([&] { on_gpu->exchange(part, other, received, other, stream.get(), {}); }), 20u);
+    const std::vector<std::uint64_t> counts = {15, 85};
+    part.resize(counts[std::size_t(world.rank())], world.rank());
+    EXPECT_EQ(operations_of([&] { on_gpu->allgather(part, uneven, stream.get(), {.counts = counts}); }), 11u);
+    fake::finish(stream.get());
+    world.barrier();
+    EXPECT_EQ(fake::alive(), made);
+    EXPECT_EQ(received, std::vector<int>(80, other));
+    EXPECT_EQ(uneven.front(), 0);
+    EXPECT_EQ(uneven.back(), 1);
+    world.barrier();
+  });
+}
+
+TEST(Staged, TransfersThatDifferByWholeSegmentsAreAMismatch) {
+  for (const Told& each : told_on_all_ranks(2, [](World& world) {
+         const auto on_gpu = staged(world);
+         std::vector<int> values(world.rank() == 0 ? 16 : 32, 1);
+         if (world.rank() == 0) on_gpu->send(values, 1, nullptr, {});
+         if (world.rank() == 1) on_gpu->recv(values, 0, nullptr, {});
+         for (;;) on_gpu->allreduce(values, values, nullptr, Op::sum, {});
+       })) {
+    ASSERT_TRUE(each.error);
+    EXPECT_EQ(each.error->code(), ErrorCode::mismatch) << each.error->what();
+  }
+}
+
+// The receive has begun when the send is refused, and writes to the pinned memory until it is done.
+TEST(Staged, AnExchangeWhoseSendIsRefusedWaitsForItsReceive) {
+  std::atomic<bool> sends = false;
+  run_world(2, [&](World& world) {
+    const auto on_gpu = staged(world);
+    std::vector<int> values(5, 1), received(5);
+    if (world.rank() == 0) {
+      EXPECT_THROW(on_gpu->exchange(values, 7, received, 1, nullptr, {}), Error);
+      EXPECT_TRUE(sends) << "the call came back before the receive could be done";
+    } else {
+      std::this_thread::sleep_for(milliseconds(50));
+      sends = true;
+      on_gpu->send(values, 0, nullptr, {});
+    }
+    fake::wait_for_all();
+  });
+  EXPECT_EQ(fake::alive(), 0);
+}
+
 // The pinned memory is used again by the next call, which waits for the copy if it must.
 TEST(Staged, TheHostDoesNotWaitForTheCopyOfTheResult) {
   run_world(2, [&](World& world) {
-    const auto on_gpu = staged(world);
+    const auto on_gpu = staged(world, {4096, milliseconds(0)});
     const Stream stream = make_stream(fake::device(world.rank()));
     std::vector<int> values(100, world.rank()), all(200), more(200);
     std::atomic<bool> returned = false, returned_first = false;

@@ -25,15 +25,17 @@ std::set<std::string> variables(const std::string& out, const std::string& label
 
 TEST(Environment, SaysWhoARankIs) {
   const Outcome outcome =
-      testing::run(ranks(3, "env"), {.environment = {"ANELLO_RANK=77", "ANELLO_SIZE=99", "ANELLO_SECRET_FILE=/nowhere",
-                                                     "ANELLO_TTY=80", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}});
+      testing::run(ranks(3, "env"),
+                   {.environment = {"ANELLO_RANK=77", "ANELLO_SIZE=99", "ANELLO_SECRET_FILE=/nowhere", "ANELLO_TTY=80",
+                                    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NCCL_LAUNCH_ORDER_IMPLICIT"}});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   for (int rank = 0; rank < 3; rank++) {
     const auto found = variables(outcome.out, "[" + std::to_string(rank) + "] ");
     const std::string number = std::to_string(rank);
     for (const std::string& wanted :
          {"ANELLO_RANK=" + number, "ANELLO_LOCAL_RANK=" + number, std::string("ANELLO_SIZE=3"),
-          std::string("ANELLO_LOCAL_SIZE=3"), std::string("OMP_NUM_THREADS=1"), std::string("OPENBLAS_NUM_THREADS=1")})
+          std::string("ANELLO_LOCAL_SIZE=3"), std::string("OMP_NUM_THREADS=1"), std::string("OPENBLAS_NUM_THREADS=1"),
+          std::string("NCCL_LAUNCH_ORDER_IMPLICIT=1")})
       EXPECT_TRUE(found.contains(wanted)) << wanted;
     int count = 0;
     for (const std::string& variable : found) count += variable.starts_with("ANELLO_");
@@ -56,6 +58,12 @@ TEST(Environment, HasTheVariablesOfTorchrunAndHorovodrun) {
     EXPECT_TRUE(std::ranges::any_of(found, [](const auto& one) { return one.starts_with("MASTER_PORT=2"); }));
     EXPECT_FALSE(found.contains("RANK=7") || found.contains("HOROVOD_SIZE=9")) << "the launcher's own";
   }
+}
+
+TEST(Environment, LeavesNcclsOrderToTheUser) {
+  EXPECT_EQ(
+      testing::run(ranks(1, "echo $NCCL_LAUNCH_ORDER_IMPLICIT"), {.environment = {"NCCL_LAUNCH_ORDER_IMPLICIT=0"}}).out,
+      "[0] 0\n");
 }
 
 TEST(Environment, TheUsersThreadsAreTheUsers) {

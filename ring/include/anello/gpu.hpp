@@ -52,6 +52,26 @@ struct GpuOptions {
   std::optional<int> device = {};
 };
 
+// Memory of this rank's GPU that NCCL has been told of: its kernels and the network may then reach it directly, without
+// copies in NCCL's own buffers, if all ranks gave such memory to a call. Move-only.
+class GpuMemory {
+ public:
+  GpuMemory();  // of nothing
+  GpuMemory(GpuMemory&&) noexcept;
+  GpuMemory& operator=(GpuMemory&&) noexcept;
+  // Takes it back, and frees what allocate() made. Nothing that is queued may use it any more. In the thread that uses
+  // the GpuGroup, which may have ended; the world must not have.
+  ~GpuMemory();
+  void* data() const;
+  std::size_t bytes() const;
+
+ private:
+  friend class GpuGroup;
+  struct Impl;
+  explicit GpuMemory(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
 class GpuGroup {
  public:
   // All ranks of the world call. Blocks until all have called, but not longer than ANELLO_START_TIMEOUT. Throws on all
@@ -95,6 +115,12 @@ class GpuGroup {
   // Sends to one peer and receives from one, which may be another, at the same time. Two ranks that both send() first
   // and recv() then may wait for each other; with exchange() they do not.
   void exchange(ConstTensor outgoing, int to, Tensor incoming, int from, GpuStream stream, const Options& options = {});
+
+  // Memory that NCCL makes so that it reaches it best, and memory of the program's, from cudaMalloc for example. In a
+  // group of one rank there is nothing to tell. Neither communicates. Throw Error{unsupported} for other groups whose
+  // backend is not "nccl", and with NCCL before 2.19; Error{device}, after which the world goes on, if NCCL refuses.
+  [[nodiscard]] GpuMemory allocate(std::size_t bytes);
+  [[nodiscard]] GpuMemory register_memory(void* memory, std::size_t bytes);
 
   // Blocks until everything that was queued on the stream is done. Throws the world's failure, also while it waits; the
   // contents of the tensors are then undefined.

@@ -1,0 +1,196 @@
+// The C API for GPU memory as calls of the C++ API.
+#include <anello/gpu.h>
+
+#include <anello/gpu.hpp>
+#include <anello/gpu_gradients.hpp>
+
+#include "rendezvous/c_api/given.hpp"
+
+struct anello_gpu_group {
+  anello::GpuGroup gpus;
+  anello_group ranks{gpus.group()};
+};
+struct anello_gpu_memory {
+  anello::GpuMemory memory;
+};
+struct anello_gpu_gradients {
+  anello::GpuGradients gradients;
+};
+
+using anello::Tensor;
+using namespace anello::c_api;
+
+namespace {
+
+anello::GpuGroup make(anello_world* world, const anello_gpu_options* options) {
+  const anello_gpu_options given = known(options, anello_gpu_options ANELLO_GPU_OPTIONS_INIT);
+  anello::GpuOptions its;
+  if (given.device != -1) its.device = given.device;
+  anello::World& all = required(world, "world").world;
+  return given.ranks ? anello::GpuGroup(all, given.ranks->group, its) : anello::GpuGroup(all, its);
+}
+
+// Runs call(gpus); what it makes of the caller's arguments is made inside, where it may throw.
+template <class Call>
+anello_status queue(anello_gpu_group* gpus, Call call) {
+  return guarded([&] { call(required(gpus, "GPU group").gpus); });
+}
+
+}  // namespace
+
+anello_status anello_gpu_create(anello_world* world, const anello_gpu_options* options, anello_gpu_group** gpus) {
+  return guarded([&] {
+    required(gpus, "out parameter");
+    *gpus = new anello_gpu_group{make(world, options)};
+  });
+}
+anello_status anello_gpu_split(anello_gpu_group* gpus, int colour, int key, anello_gpu_group** part) {
+  return guarded([&] {
+    required(part, "out parameter");
+    *part = new anello_gpu_group{required(gpus, "GPU group").gpus.split(colour, key)};
+  });
+}
+void anello_gpu_free(anello_gpu_group* gpus) {
+  delete gpus;
+}
+int anello_gpu_device(const anello_gpu_group* gpus) {
+  return gpus->gpus.device();
+}
+const char* anello_gpu_backend(const anello_gpu_group* gpus) {
+  return gpus->gpus.backend().data();
+}
+const char* anello_gpu_reason(const anello_gpu_group* gpus) {
+  return gpus->gpus.reason().c_str();
+}
+anello_group* anello_gpu_ranks(anello_gpu_group* gpus) {
+  return &gpus->ranks;
+}
+
+anello_status anello_gpu_allreduce(anello_gpu_group* gpus, anello_input input, anello_tensor output, anello_op op,
+                                   CUstream_st* stream, const anello_options* options) {
+  return queue(gpus, [&](anello::GpuGroup& its) {
+    its.allreduce(input_of(input), tensor_of(output), stream, anello::Op(op), Given(options).reduction());
+  });
+}
+anello_status anello_gpu_allreduce_list(anello_gpu_group* gpus, const anello_tensor* tensors, size_t count,
+                                        anello_op op, CUstream_st* stream, const anello_options* options) {
+  return queue(gpus, [&](anello::GpuGroup& its) {
+    its.allreduce(std::span<const Tensor>(list_of(tensors, count)), stream, anello::Op(op), Given(options).reduction());
+  });
+}
+anello_status anello_gpu_reduce(anello_gpu_group* gpus, anello_input input, anello_tensor output, int root,
+                                anello_op op, CUstream_st* stream, const anello_options* options) {
+  return queue(gpus, [&](anello::GpuGroup& its) {
+    its.reduce(input_of(input), tensor_of(output), root, stream, anello::Op(op), Given(options).reduction());
+  });
+}
+anello_status anello_gpu_broadcast(anello_gpu_group* gpus, anello_tensor tensor, int root, CUstream_st* stream,
+                                   const anello_options* options) {
+  return queue(gpus,
+               [&](anello::GpuGroup& its) { its.broadcast(tensor_of(tensor), root, stream, Given(options).plain()); });
+}
+anello_status anello_gpu_broadcast_list(anello_gpu_group* gpus, const anello_tensor* tensors, size_t count, int root,
+                                        CUstream_st* stream, const anello_options* options) {
+  return queue(gpus, [&](anello::GpuGroup& its) {
+    its.broadcast(std::span<const Tensor>(list_of(tensors, count)), root, stream, Given(options).plain());
+  });
+}
+anello_status anello_gpu_allgather(anello_gpu_group* gpus, anello_input input, anello_tensor output,
+                                   CUstream_st* stream, const anello_options* options) {
+  return queue(gpus, [&](anello::GpuGroup& its) {
+    its.allgather(input_of(input), tensor_of(output), stream, Given(options).parts());
+  });
+}
+anello_status anello_gpu_gather(anello_gpu_group* gpus, anello_input input, anello_tensor output, int root,
+                                CUstream_st* stream, const anello_options* options) {
+  return queue(gpus, [&](anello::GpuGroup& its) {
+    its.gather(input_of(input), tensor_of(output), root, stream, Given(options).parts());
+  });
+}
+anello_status anello_gpu_scatter(anello_gpu_group* gpus, anello_input input, anello_tensor output, int root,
+                                 CUstream_st* stream, const anello_options* options) {
+  return queue(gpus, [&](anello::GpuGroup& its) {
+    its.scatter(input_of(input), tensor_of(output), root, stream, Given(options).parts());
+  });
+}
+anello_status anello_gpu_reduce_scatter(anello_gpu_group* gpus, anello_input input, anello_tensor output, anello_op op,
+                                        CUstream_st* stream, const anello_options* options) {
+  return queue(gpus, [&](anello::GpuGroup& its) {
+    its.reduce_scatter(input_of(input), tensor_of(output), stream, anello::Op(op), Given(options).reduction());
+  });
+}
+anello_status anello_gpu_alltoall(anello_gpu_group* gpus, anello_input input, anello_tensor output,
+                                  const uint64_t* send_counts, const uint64_t* recv_counts, CUstream_st* stream,
+                                  const anello_options* options) {
+  return queue(gpus, [&](anello::GpuGroup& its) {
+    const auto counts = [&](const std::uint64_t* list) {
+      return std::span(&required(list, "list of counts"), std::size_t(its.group().size()));
+    };
+    if (!send_counts && !recv_counts)
+      its.alltoall(input_of(input), tensor_of(output), stream, Given(options).plain());
+    else
+      its.alltoall(input_of(input), tensor_of(output), counts(send_counts), counts(recv_counts), stream,
+                   Given(options).plain());
+  });
+}
+anello_status anello_gpu_send(anello_gpu_group* gpus, anello_input tensor, int to, CUstream_st* stream,
+                              const anello_options* options) {
+  return queue(gpus, [&](anello::GpuGroup& its) { its.send(input_of(tensor), to, stream, Given(options).plain()); });
+}
+anello_status anello_gpu_recv(anello_gpu_group* gpus, anello_tensor tensor, int from, CUstream_st* stream,
+                              const anello_options* options) {
+  return queue(gpus, [&](anello::GpuGroup& its) { its.recv(tensor_of(tensor), from, stream, Given(options).plain()); });
+}
+anello_status anello_gpu_exchange(anello_gpu_group* gpus, anello_input outgoing, int to, anello_tensor incoming,
+                                  int from, CUstream_st* stream, const anello_options* options) {
+  return queue(gpus, [&](anello::GpuGroup& its) {
+    its.exchange(input_of(outgoing), to, tensor_of(incoming), from, stream, Given(options).plain());
+  });
+}
+anello_status anello_gpu_synchronize(anello_gpu_group* gpus, CUstream_st* stream) {
+  return queue(gpus, [&](anello::GpuGroup& its) { its.synchronize(stream); });
+}
+anello_status anello_gpu_barrier(anello_gpu_group* gpus, CUstream_st* stream, const anello_options* options) {
+  return queue(gpus, [&](anello::GpuGroup& its) { its.barrier(stream, Given(options).plain()); });
+}
+
+anello_status anello_gpu_allocate(anello_gpu_group* gpus, size_t bytes, anello_gpu_memory** memory) {
+  return queue(gpus, [&](anello::GpuGroup& its) {
+    anello_gpu_memory*& out = required(memory, "out parameter");
+    out = new anello_gpu_memory{its.allocate(bytes)};
+  });
+}
+anello_status anello_gpu_register(anello_gpu_group* gpus, void* data, size_t bytes, anello_gpu_memory** memory) {
+  return queue(gpus, [&](anello::GpuGroup& its) {
+    anello_gpu_memory*& out = required(memory, "out parameter");
+    out = new anello_gpu_memory{its.register_memory(data, bytes)};
+  });
+}
+void* anello_gpu_memory_data(const anello_gpu_memory* memory) {
+  return memory->memory.data();
+}
+void anello_gpu_memory_free(anello_gpu_memory* memory) {
+  delete memory;
+}
+
+anello_status anello_gpu_gradients_create(anello_gpu_group* gpus, const anello_gradient* list, size_t count,
+                                          CUstream_st* stream, const anello_gradient_options* options,
+                                          anello_gpu_gradients** gradients) {
+  return guarded([&] {
+    required(gradients, "out parameter");
+    *gradients =
+        new anello_gpu_gradients{{required(gpus, "GPU group").gpus, gradients_of(list, count), stream, given(options)}};
+  });
+}
+anello_status anello_gpu_gradients_begin(anello_gpu_gradients* gradients, double factor) {
+  return guarded([&] { required(gradients, "gradients").gradients.begin(factor); });
+}
+anello_status anello_gpu_gradients_ready(anello_gpu_gradients* gradients, size_t gradient) {
+  return guarded([&] { required(gradients, "gradients").gradients.ready(gradient); });
+}
+anello_status anello_gpu_gradients_finish(anello_gpu_gradients* gradients, anello_step_stats* stats) {
+  return guarded([&] { give_back(required(gradients, "gradients").gradients.finish(), stats); });
+}
+void anello_gpu_gradients_free(anello_gpu_gradients* gradients) {
+  delete gradients;
+}
