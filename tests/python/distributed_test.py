@@ -1,4 +1,10 @@
 """The backend "anello" of torch.distributed, on every rank of a world."""
+import gc
+import os
+import threading
+import time
+import types
+import weakref
 from datetime import timedelta
 
 import pytest
@@ -74,11 +80,36 @@ def test_torch_may_wait_after_an_operation_is_done(monkeypatch):
     assert all((each == 1).all() for each in tensors)
 
 
-def test_operations_that_nobody_waits_for_are_forgotten():
-    for _ in range(200):
-        dist.all_reduce(torch.ones(1), async_op=True)
+def start_and_drop(count):
+    """Weak references to the tensors of operations that nobody keeps, when all are done."""
+    tensors = [torch.ones(1) for _ in range(count)]
+    for each in tensors:
+        dist.all_reduce(each, async_op=True)
     dist.barrier()
-    assert len(anello.torch.distributed._unclaimed) <= 64
+    return [weakref.ref(each) for each in tensors]
+
+
+def test_operations_that_nobody_waits_for_are_forgotten():
+    assert sum(kept() is not None for kept in start_and_drop(50)) <= 4
+
+
+def test_an_operation_that_was_seen_done_is_forgotten():
+    tensor = torch.ones(1)
+    work, kept = dist.all_reduce(tensor, async_op=True), weakref.ref(tensor)
+    while not work.is_completed():
+        time.sleep(0.001)
+    del work, tensor
+    dist.barrier()  # the thread that completes operations has left the one above
+    assert kept() is None
+
+
+def test_other_threads_do_not_end_what_torch_waits_for():
+    """Its C++ code keeps an operation without its Python part, in the thread that started it."""
+    (kept,) = start_and_drop(1)
+    other = threading.Thread(target=start_and_drop, args=(100,))
+    other.start()
+    other.join()
+    assert kept() is not None
 
 
 def test_lists():
@@ -126,22 +157,69 @@ def test_groups():
     assert made.item() == size()
 
 
-def test_data_parallel_trains_as_one():
+def assert_trains_as_one(width, **options):
+    """A data parallel model computes what one model does on all data. Returns it."""
     torch.manual_seed(0)
-    alone = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).double()
+    alone = torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.Tanh(), torch.nn.Linear(width, 1)).double()
     data = torch.randn(2 * size(), 4, dtype=torch.float64)
     torch.manual_seed(rank())
-    together = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).double()
+    together = torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.Tanh(), torch.nn.Linear(width, 1)).double()
     if rank() == 0:
         together.load_state_dict(alone.state_dict())
-    together = torch.nn.parallel.DistributedDataParallel(together)
+    together = torch.nn.parallel.DistributedDataParallel(together, **options)
     for model, part in ((alone, data), (together, data[2 * rank():2 * rank() + 2])):
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1 / width)
         for _ in range(5):
             optimizer.zero_grad()
             model(part).pow(2).mean().backward()
             optimizer.step()
     assert all(torch.allclose(a, b) for a, b in zip(alone.parameters(), together.parameters()))
+    return together
+
+
+def moved_buckets():
+    """How many there are; None if this world cannot have any."""
+    shared = dist.distributed_c10d._get_default_group()._shared
+    return None if shared is None else len(shared)
+
+
+def test_data_parallel_trains_as_one():
+    model = assert_trains_as_one(8)
+    assert model and not moved_buckets()
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_large_buckets_move_to_shared_memory_and_are_freed(view):
+    model = assert_trains_as_one(20000, gradient_as_bucket_view=view)
+    assert moved_buckets() in (None, 1)
+    del model
+    gc.collect()
+    dist.barrier()  # the thread that completes operations has left the last bucket's
+    assert not moved_buckets()
+
+
+def test_gradients_outlive_the_buckets_that_they_are_views_of():
+    model = assert_trains_as_one(20000, gradient_as_bucket_view=True)
+    gradient = model.module[0].weight.grad.data
+    before = gradient.clone()
+    del model
+    gc.collect()
+    dist.barrier()
+    assert not moved_buckets()  # what is unused has been freed
+    assert before.abs().max() > 0 and (gradient == before).all()
+
+
+def test_full_shared_memory_of_torch_is_left_alone(monkeypatch):
+    monkeypatch.setattr(os, "statvfs", lambda path: types.SimpleNamespace(f_bavail=1000, f_frsize=4096))
+    model = assert_trains_as_one(20000)
+    assert model and not moved_buckets()
+
+
+def test_tensors_of_the_program_are_not_moved():
+    made = torch.ones(1 << 20)
+    dist.all_reduce(made)
+    dist.distributed_c10d._get_default_group().allreduce([made]).wait()
+    assert (made == size() ** 2).all() and not moved_buckets()
 
 
 def test_sparse_tensors_are_refused_by_name_elsewhere():

@@ -49,6 +49,59 @@ except anello.RankFailed as error: print(error.rank, "KeyError: 'lost'" in str(e
     assert out == "0 True\n", err
 
 
+TORCH = """
+import anello, sys, time, torch
+import anello.torch as hvd
+import anello.torch.ending
+anello.torch.ending.PATIENCE_S = 0.5
+hvd.init()
+hvd.allreduce(torch.ones(1))
+"""
+
+
+@pytest.mark.parametrize("end", ["sys.exit(3)", "sys.exit()"])
+def test_a_script_that_ends_too_early_does_not_stop_the_others_for_ever(end):
+    out, err = job(TORCH + f"""
+if hvd.rank() == 1: {end}
+try: hvd.allreduce(torch.ones(1), name="loss")
+except hvd.HorovodInternalError as error: print(error.rank, error.code, "loss" in str(error), flush=True)
+""").communicate(timeout=60)
+    assert out == "1 rank_left True\n", err
+
+
+DISTRIBUTED = """
+import anello.torch.distributed, anello.torch.ending, sys, time, torch
+import torch.distributed as dist
+anello.torch.ending.PATIENCE_S = 0.5
+dist.init_process_group("anello")
+rank = dist.get_rank()
+dist.all_reduce(torch.ones(1))
+"""
+
+
+@pytest.mark.parametrize("end, why", [("sys.exit(3)", "the end of the script"),
+                                      ("raise KeyError('lost')", "KeyError: 'lost'")])
+def test_a_rank_of_torch_distributed_that_ends_too_early_is_named(end, why):
+    out, err = job(DISTRIBUTED + f"""
+if rank == 1: {end}
+try: dist.all_reduce(torch.ones(1))
+except RuntimeError as error: print("rank 1" in str(error), {why!r} in str(error), flush=True)
+""").communicate(timeout=60)
+    assert out == "True True\n", err
+
+
+def test_a_script_of_torch_distributed_may_end_late():
+    running = job(DISTRIBUTED + "if rank == 1: time.sleep(3)")
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 0 and "Traceback" not in err, err
+
+
+def test_a_script_may_end_late():
+    running = job(TORCH + "if hvd.rank() == 1: time.sleep(3)")
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 0 and "Traceback" not in err, err
+
+
 def test_a_child_of_a_rank_leaves_the_world_alone():
     out, err = job("""
 import anello, numpy, os

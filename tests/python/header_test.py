@@ -19,8 +19,15 @@ def exported():
     return {line.split()[-1] for line in listed.stdout.splitlines()}
 
 
+def functions_for_gpus():
+    """They have a header of their own, which Python does not read."""
+    header = pathlib.Path(os.environ["ANELLO_SOURCE"], "ring/include/anello/gpu.h").read_text()
+    return set(re.findall(r"\b(anello_gpu_\w+)\(", header))
+
+
 def test_the_library_shows_the_c_api_and_nothing_else():
-    assert exported() == set(_library.header.functions)
+    assert functions_for_gpus()
+    assert exported() - functions_for_gpus() == set(_library.header.functions)
 
 
 def test_every_declared_function_is_read():

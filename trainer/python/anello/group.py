@@ -255,14 +255,14 @@ class Group:
         """Receives what `source` sent to this rank; count and type must be the same."""
         return self.recv_async(tensor, source, name=name).wait()
 
-    def barrier_async(self) -> Work:
+    def barrier_async(self, *, name: Optional[str] = None) -> Work:
         """Starts barrier()."""
-        options = _options()
+        options = _options(name)
         return work.start(lib.anello_barrier, self._handle, ctypes.byref(options), result=None, keep=options)
 
-    def barrier(self) -> None:
+    def barrier(self, *, name: Optional[str] = None) -> None:
         """Returns when every rank has called it."""
-        self.barrier_async().wait()
+        self.barrier_async(name=name).wait()
 
     def average(self, value: float) -> float:
         """The mean of a number over all ranks."""

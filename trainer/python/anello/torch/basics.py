@@ -2,19 +2,18 @@
 from __future__ import annotations
 
 import atexit
-import sys
 import threading
-from typing import Any, List, Optional, Sequence, Union
+from typing import Any, Optional, Sequence, Union
 
 from ..world import World
 from ..world import init as _join_world
+from .ending import end_with_script
 from .process_sets import ProcessSet, ProcessSets, global_process_set
 from .settings import from_horovod
 
 _lock = threading.Lock()
 _world: Optional[World] = None
 _sets: Optional[ProcessSets] = None
-_uncaught: List[str] = []  # the exception that ends the process
 
 
 def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
@@ -39,6 +38,11 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
 
 def shutdown() -> None:
     """Ends the world in good order, when all ranks have called. Does nothing before init()."""
+    _end(None)
+
+
+def _end(patience: Optional[float]) -> None:
+    """Ends the world. Waits that many seconds for the other ranks (None: for ever), then leaves it."""
     global _world, _sets
     with _lock:
         world, sets = _world, _sets
@@ -47,7 +51,7 @@ def shutdown() -> None:
         return
     try:
         if world.failure() is None:
-            world.barrier()
+            world.barrier_async().wait(patience)
             sets.end()
             world.finish()
     finally:
@@ -131,24 +135,10 @@ def stop_timeline() -> None:
     world().stop_timeline()
 
 
-def _note_uncaught(kind: Any, error: Any, trace: Any) -> None:
-    _uncaught.append(f"{kind.__name__}: {error}")
-    _excepthook(kind, error, trace)
-
-
-_excepthook, sys.excepthook = sys.excepthook, _note_uncaught
-
-
 @atexit.register
 def _at_exit() -> None:
-    """A script need not call shutdown(). If an exception ends it, the other ranks are told which."""
-    if _world is None:
-        return
-    if _uncaught:
-        _world.abort(_uncaught[-1])
-        _world.leave()
-    else:
-        shutdown()
+    if _world is not None:
+        end_with_script(_world, _end)
 
 
 def mpi_threads_supported() -> bool:

@@ -20,6 +20,8 @@ import torch.distributed as dist
 from ..group import Group
 from ..work import Work
 from ..world import World, init, init_through
+from .ending import end_with_script
+from .shared_buckets import SharedBuckets
 
 _OPS = {dist.ReduceOp.SUM: "sum", dist.ReduceOp.PRODUCT: "product", dist.ReduceOp.MIN: "min", dist.ReduceOp.MAX: "max",
         dist.ReduceOp.AVG: "average", dist.ReduceOp.BAND: "bit_and", dist.ReduceOp.BOR: "bit_or",
@@ -53,13 +55,23 @@ class _Completer:
             if operation is None:
                 return
             operation.complete()
+            del operation  # it would keep its tensors until the next one comes
 
 
 _completer = _Completer()
 
-# Operations that nobody has waited for. torch's own code keeps only the part in C++, whose wait() never returns if the
-# part in Python has gone; it waits for at most a few at a time.
-_unclaimed: "collections.deque[_Operation]" = collections.deque(maxlen=64)
+class _Unclaimed(threading.local):
+    """The last operations that a thread has started and nobody has waited for.
+
+    torch's own code keeps only the part in C++, whose wait() never returns if the part in Python has gone. It waits in
+    the thread that started the operation, for at most two at a time.
+    """
+
+    def __init__(self) -> None:
+        self.operations: "collections.deque[_Operation]" = collections.deque(maxlen=4)
+
+
+_unclaimed = _Unclaimed()
 
 
 class _Operation(_DistWork):
@@ -90,10 +102,13 @@ class _Operation(_DistWork):
 
     def _claim(self) -> None:
         with contextlib.suppress(ValueError):
-            _unclaimed.remove(self)
+            _unclaimed.operations.remove(self)
 
     def is_completed(self) -> bool:
-        return self._done.is_set()
+        done = self._done.is_set()
+        if done:
+            self._claim()
+        return done
 
     def is_success(self) -> bool:
         return self._done.is_set() and self._error is None
@@ -160,13 +175,14 @@ class AnelloProcessGroup(dist.ProcessGroup):
         super().__init__(group.rank, group.size)
         self._group = group
         self._limit = limit
+        self._shared = SharedBuckets(group.size) if _maps_memory(group) else None
 
     def getBackendName(self) -> str:
         return "anello"
 
     def _start(self, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None]) -> _Operation:
         operation = _Operation(works, tensors, finish, self._limit)
-        _unclaimed.append(operation)
+        _unclaimed.operations.append(operation)
         _completer.add(operation)
         return operation
 
@@ -175,6 +191,9 @@ class AnelloProcessGroup(dist.ProcessGroup):
         op = _op(opts)
         if any(tensor.is_sparse for tensor in tensors):
             return self._allreduce_sparse(tensors, op)
+        shared = self._shared.find(tensors) if self._shared is not None else None
+        if shared:
+            return self._start([self._group.allreduce_async(shared, op)], tensors, lambda: None)
         works = [self._group.allreduce_async(buffers.usable(tensor), op) for tensor in tensors]
         return self._start(works, tensors, buffers.copy_back)
 
@@ -315,12 +334,18 @@ def _op(opts: Any) -> str:
 _world: Optional[World] = None
 
 
+def _maps_memory(group: Group) -> bool:
+    """Whether the ranks of a group reduce tensors where they lie, if these lie in memory of the engine."""
+    _, hosts, transport, _ = _world.layout.split() if _world else "1 1 tcp own".split()
+    return 2 <= group.size <= 8 and (hosts, transport) == ("1", "memory")
+
+
 def _make(store: Any, rank: int, size: int, timeout: timedelta) -> AnelloProcessGroup:
     """Called by torch.distributed on every member of a new group. The first one is the world."""
     global _world
     if dist.is_initialized() and _world is not None:
         return AnelloProcessGroup(_world.group(_world_ranks(store, rank, size, _world.rank)), timeout)
-    _finish()
+    _end(None)
     _world = init() if "ANELLO_RENDEZVOUS" in os.environ else _init_through(store, rank, size)
     if (_world.rank, _world.size) != (rank, size):
         raise RuntimeError(f"init_process_group was given rank {rank} of {size}, but this is rank {_world.rank} of "
@@ -342,14 +367,26 @@ def _init_through(store: Any, rank: int, size: int) -> World:
     return init_through(rank, size, store.set, get, "torch.distributed")
 
 
-@atexit.register
-def _finish() -> None:
-    """Ends the world of this process, if there is one."""
+def _end(patience: Optional[float]) -> None:
+    """Ends the world of this process, if there is one; waits that many seconds for the others (None: for ever)."""
     global _world
     world, _world = _world, None
     _completer.stop()
-    if world is not None and world.failure() is None:
-        world.finish()
+    if world is None:
+        return
+    try:
+        if world.failure() is None:
+            world.barrier_async(name="the end of the script").wait(patience)
+            world.finish()
+    finally:
+        world.leave()
+
+
+@atexit.register
+def _at_exit() -> None:
+    if _world is not None:
+        end_with_script(_world, _end)
+    _completer.stop()
 
 
 if not hasattr(dist.Backend, "ANELLO"):

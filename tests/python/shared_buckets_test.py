@@ -1,0 +1,141 @@
+"""Buckets that move to shared memory, without a world: what may happen at the same time, and what may fail."""
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import torch
+
+from anello.torch import shared_buckets
+
+ELEMENTS = shared_buckets.MIN_BYTES // 4
+
+
+class Engine:
+    """Stands in for the library: counts what it frees, slowly."""
+
+    def __init__(self):
+        self.freed = []
+
+    def anello_allocate(self, bytes_, memory):
+        return _engine.anello_allocate(bytes_, memory)
+
+    def anello_deallocate(self, address):
+        self.freed.append(address)
+        if self.freed.count(address) == 1:
+            time.sleep(0.2)
+            _engine.anello_deallocate(address)
+
+
+_engine = shared_buckets.lib
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    made = Engine()
+    monkeypatch.setattr(shared_buckets, "lib", made)
+    monkeypatch.setattr(shared_buckets, "_all", [])
+    monkeypatch.setattr(shared_buckets, "_called_by_backward", lambda: True)
+    return made
+
+
+def bucket(value=1.0):
+    return torch.full((ELEMENTS,), float(value))
+
+
+def refuse_second_mapping(monkeypatch, before=lambda address: None):
+    """mremap to a given address fails. Returns the list of second mappings."""
+    real, seen = shared_buckets._libc.mremap, []
+
+    class Libc:
+        munmap = shared_buckets._libc.munmap
+
+        def mremap(self, old, old_size, size, flags, address):
+            if address is None:
+                return real(old, old_size, size, flags, address)
+            seen.append(old)
+            before(address)
+            return shared_buckets._FAILED
+
+    monkeypatch.setattr(shared_buckets, "_libc", Libc())
+    return seen
+
+
+def test_an_old_bucket_that_ends_while_a_new_one_moves_leaves_its_memory_alone(engine, monkeypatch):
+    shared, old, new = shared_buckets.SharedBuckets(1), [bucket()], bucket(2)
+    first = shared.find(old).address
+    real = shared_buckets._Memory.map_over
+
+    def map_over(self, address):
+        old.clear()
+        gc.collect()
+        return real(self, address)
+
+    monkeypatch.setattr(shared_buckets._Memory, "map_over", map_over)
+    second = shared.find([new])
+    assert second is not None and second.address not in engine.freed
+    assert (new == 2).all() and len(shared) == 1
+    shared.find([torch.ones(1)])
+    assert engine.freed == [first]
+    del new
+    shared.find([torch.ones(1)])
+    assert engine.freed == [first, second.address]
+
+
+def test_two_threads_free_each_memory_once(engine):
+    groups = [shared_buckets.SharedBuckets(1) for _ in range(2)]
+    buckets = [bucket() for _ in range(4)]
+    memory = [groups[0].find([each]).address for each in buckets]
+    views = [each.data for each in buckets]
+    buckets.clear()  # the views keep the memory, until both threads may free it
+    views.clear()
+    errors, kept = [], []
+
+    def move(group):
+        try:
+            kept.append(bucket())
+            kept.append(group.find([kept[-1]]))
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=move, args=(each,)) for each in groups]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not errors
+    assert sorted(engine.freed) == sorted(memory) and all(each is not None for each in kept)
+
+
+def test_a_bucket_whose_memory_cannot_be_replaced_stays_an_ordinary_one(engine, monkeypatch):
+    seconds = refuse_second_mapping(monkeypatch)
+    shared, made = shared_buckets.SharedBuckets(1), bucket(3)
+    assert shared.find([made]) is None and shared.find([made]) is None
+    assert (made == 3).all() and len(shared) == 0
+    assert len(engine.freed) == 1 and seconds[0] not in shared_buckets._mapped_files()
+
+
+def test_a_bucket_whose_memory_is_lost_ends_the_process():
+    script = """if True:
+        import shared_buckets_test as test
+        from anello.torch import shared_buckets
+        class Patch:
+            setattr = staticmethod(setattr)
+        shared_buckets._called_by_backward = lambda: True
+        size = test.ELEMENTS * 4
+        test.refuse_second_mapping(Patch, lambda address: shared_buckets._libc.munmap(address, size))
+        made = test.bucket()
+        try:
+            shared_buckets.SharedBuckets(1).find([made])
+        except BaseException as error:
+            print("caught", error)
+    """
+    folder = os.path.dirname(__file__)
+    path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run([sys.executable, "-B", "-c", script], env={**os.environ, "PYTHONPATH": path},
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and "caught" not in done.stdout
+    assert "a bucket's memory is lost" in done.stderr

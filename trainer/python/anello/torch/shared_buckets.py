@@ -1,0 +1,198 @@
+"""DistributedDataParallel's buckets, moved to memory that the ranks of a host map: they are reduced where they lie.
+
+torch allocates a bucket once and reduces it in every step. When it is seen first, its storage becomes torch's own shared
+memory, so that all views of it move with it, and the engine's memory is mapped over that. Then there is one piece of
+memory at two addresses: torch's and the engine's. A numpy array that shares memory with a bucket would be left behind;
+with gradient_as_bucket_view=True do not keep one from before the second backward pass.
+"""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+import sys
+import threading
+import weakref
+from typing import Any, Dict, List, NoReturn, Optional, Tuple
+
+import torch
+import torch.multiprocessing
+
+from .._library import lib
+from ..errors import Unsupported
+
+MIN_BYTES = 256 << 10
+_MAX_BUCKETS = 48  # a peer keeps 64 pieces of memory mapped
+_ARRAY_TYPES = {torch.float16: "<f2", torch.float32: "<f4", torch.float64: "<f8"}
+_MAY_MOVE, _FIXED = 1, 2
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mremap.restype = ctypes.c_void_p
+_libc.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_FAILED = ctypes.c_void_p(-1).value
+
+
+class _Memory:
+    """A bucket's memory at the engine's address, as an array for the engine."""
+
+    def __init__(self, bucket: torch.Tensor) -> None:
+        self.bytes = bucket.numel() * bucket.element_size()
+        memory = ctypes.c_void_p()
+        lib.anello_allocate(self.bytes, ctypes.byref(memory))
+        self.address = memory.value or 0
+        self.__array_interface__ = {"version": 3, "data": (self.address, False), "shape": tuple(bucket.shape),
+                                    "typestr": _ARRAY_TYPES[bucket.dtype]}
+
+    def map_over(self, address: int) -> bool:
+        """Maps it also there, in place of what is mapped. False: nothing has changed.
+
+        The kernel unmaps first what is there, and may fail afterwards.
+        """
+        size = -(-self.bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        replaced = _mapped_files().get(address)
+        second = _libc.mremap(self.address, 0, size, _MAY_MOVE, None)  # of no bytes: the old mapping stays
+        if second == _FAILED:
+            return False
+        ctypes.memmove(self.address, address, self.bytes)
+        if _libc.mremap(second, size, size, _MAY_MOVE | _FIXED, address) != _FAILED:
+            return True
+        why = os.strerror(ctypes.get_errno())
+        _libc.munmap(second, size)
+        if not _is_mapped(address, replaced):
+            _end_process(f"anello: a bucket's memory is lost: it was unmapped, and could not be mapped anew: {why}")
+        return False
+
+    def is_mapped_twice(self) -> bool:
+        """Whether torch's address still serves, also for a view of a bucket that is gone."""
+        files = _mapped_files()
+        return list(files.values()).count(files[self.address]) > 1
+
+
+def _mapped_files() -> Dict[int, Tuple[str, ...]]:
+    """The device and the inode of each mapping, by its address."""
+    with open("/proc/self/maps", encoding="utf-8") as lines:
+        mappings = [line.split()[:5] for line in lines]
+    return {int(each[0].split("-")[0], 16): tuple(each[3:]) for each in mappings}
+
+
+def _is_mapped(address: int, file: Optional[Tuple[str, ...]]) -> bool:
+    try:
+        return file is not None and _mapped_files().get(address) == file
+    except OSError:
+        return False
+
+
+def _end_process(why: str) -> NoReturn:
+    """For what no handler of exceptions could mend: torch has a tensor without memory. The other ranks see it leave."""
+    try:
+        os.write(2, f"{why}\n".encode())
+    finally:
+        os._exit(1)
+
+
+_lock = threading.Lock()  # of all that follows: every process group has its SharedBuckets, and its threads
+_all: List[_Memory] = []  # which this process has, and is not just mapping
+
+
+def _free_unused() -> None:
+    """Frees memory that the engine alone has mapped."""
+    with contextlib.suppress(OSError):  # no file can be opened now: the next call frees
+        for memory in [each for each in _all if not each.is_mapped_twice()]:
+            _all.remove(memory)
+            lib.anello_deallocate(memory.address)
+
+
+class SharedBuckets:
+    """The buckets that were moved, until torch frees them.
+
+    A bucket may end in any thread, and while another one moves. Only its weak reference tells: the next find() frees.
+    """
+
+    def __init__(self, size: int) -> None:
+        """`size` is the number of ranks on this host."""
+        self._size = size
+        self._memory: Dict[int, _Memory] = {}  # by torch's address
+        self._seen: Dict[int, Any] = {}  # by it, a weak reference to the bucket
+
+    def __len__(self) -> int:
+        with _lock:
+            self._forget_dead()
+            return len(self._memory)
+
+    def find(self, tensors: Any) -> Optional[_Memory]:
+        """The memory of a bucket, moved now if it is new. None: these tensors are no bucket, or cannot be moved."""
+        with _lock:
+            self._forget_dead()
+            return self._find(tensors)
+
+    def _find(self, tensors: Any) -> Optional[_Memory]:
+        bucket = tensors[0]
+        if len(tensors) != 1 or not self._is_bucket(bucket):
+            return None
+        seen = self._seen.get(bucket.data_ptr())
+        if seen is None or seen() is not bucket:
+            self._move(bucket)
+        return self._memory.get(bucket.data_ptr())
+
+    def _is_bucket(self, tensor: torch.Tensor) -> bool:
+        bytes_ = tensor.numel() * tensor.element_size()
+        return (bytes_ >= MIN_BYTES and tensor.dtype in _ARRAY_TYPES and tensor.device.type == "cpu"
+                and not tensor.is_sparse and tensor.is_contiguous() and tensor.storage_offset() == 0
+                and _storage(tensor).nbytes() == bytes_ and _called_by_backward())
+
+    def _move(self, bucket: torch.Tensor) -> None:
+        address = bucket.data_ptr()
+        self._memory.pop(address, None)  # of one that has just ended there
+        if len(self._memory) < _MAX_BUCKETS and self._may_share(bucket):
+            with contextlib.suppress(Unsupported, OSError):  # there is not enough memory, or too many files are open
+                self._share(bucket)
+        self._seen[bucket.data_ptr()] = weakref.ref(bucket)
+
+    def _share(self, bucket: torch.Tensor) -> None:
+        memory = _Memory(bucket)
+        try:
+            bucket.share_memory_()
+            address = bucket.data_ptr()
+            if address % mmap.PAGESIZE == 0 and memory.map_over(address):
+                self._memory[address] = memory
+                _empty_file_of(bucket)
+        finally:
+            _all.append(memory)  # not before: until it is mapped twice it looks unused
+            _free_unused()
+
+    def _may_share(self, bucket: torch.Tensor) -> bool:
+        """Whether torch's shared memory has room: a process that writes to a full one is killed."""
+        try:
+            room = os.statvfs("/dev/shm")
+        except OSError:
+            return False
+        needed = 4 * self._size * bucket.numel() * bucket.element_size()
+        return (not bucket.is_shared() and torch.multiprocessing.get_sharing_strategy() == "file_descriptor"
+                and room.f_bavail * room.f_frsize > needed)
+
+    def _forget_dead(self) -> None:
+        dead = [address for address, bucket in self._seen.items() if bucket() is None]
+        for address in dead:
+            del self._seen[address]
+        if any([self._memory.pop(address, None) for address in dead]):  # a list: all of them go
+            _free_unused()
+
+
+def _storage(tensor: torch.Tensor) -> Any:
+    """As torch 2 wants it, which warns of storage()."""
+    return getattr(tensor, "untyped_storage", tensor.storage)()
+
+
+def _empty_file_of(bucket: torch.Tensor) -> None:
+    """Frees torch's shared memory, which is mapped no more."""
+    descriptor, _ = _storage(bucket)._share_fd_cpu_()  # it stays torch's
+    os.ftruncate(descriptor, 0)
+
+
+def _called_by_backward() -> bool:
+    """Whether torch's own code, in a backward pass, calls the method of the process group that calls this."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("anello."):
+        frame = frame.f_back
+    return frame is None or frame.f_globals.get("__name__", "").startswith("torch.autograd")
