@@ -69,6 +69,9 @@ install_packages() {
   ((EUID == 0)) || say "packages: sudo may ask for your password"
   log=$(mktemp)
   as_root apt-get update >"$log" 2>&1 || fail_with_log "packages: apt-get update failed" "$log"
+  # Grid Engine's package would make a cluster at once, which fails where /etc/hosts lacks this host's name.
+  [[ " ${missing[*]} " != *' gridengine-master '* ]] ||
+    as_root debconf-set-selections <<<'gridengine-master shared/gridengineconfig boolean false'
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install "${apt_options[@]}" "${missing[@]}" >"$log" 2>&1 ||
     fail_with_log "packages: apt-get install ${missing[*]} failed" "$log"
   rm -f -- "$log"

@@ -1,5 +1,5 @@
-# Read by CTest when it starts: discover(NAME PROGRAM RESULTS [ALONE] [COST] [LABELS ...] [TRANSPORTS ...]) makes a
-# test of each suite of a GoogleTest program, NAME.suite, or with ALONE of each case, which then has a process of its
+# Read by CTest when it starts: discover(NAME PROGRAM RESULTS [ALONE] [LABELS ...] [TRANSPORTS ...]) makes a test
+# of each suite of a GoogleTest program, NAME.suite, or with ALONE of each case, which then has a process of its
 # own; for each transport once. A process for every case would take longer to start than most cases take to run.
 #
 # GoogleTest writes RESULTS/NAME.suite.xml when the process ends, and tests/run.sh counts the cases in it. Until then
@@ -11,22 +11,18 @@ function(add_suite test filter transport)
   set(results "${DISCOVER_RESULTS}/${results}")
   list(LENGTH ARGN count)
   math(EXPR limit "230 + 10 * ${count}")
-  set(cost ${count})
-  if(DISCOVER_COST)
-    set(cost ${DISCOVER_COST})
-  endif()
   set(line "<testcase name=\"\\1\" result=\"missing\" classname=\"${suite}\" />\n")
   list(TRANSFORM ARGN REPLACE "(.+)" "${line}" OUTPUT_VARIABLE missing)
   file(WRITE "${results}" ${missing} "\n")
   add_test("${test}" "${program}" "--gtest_filter=${filter}" "--gtest_output=xml:${results}")
-  set_tests_properties("${test}" PROPERTIES LABELS "${DISCOVER_LABELS}" TIMEOUT ${limit} COST ${cost})
+  set_tests_properties("${test}" PROPERTIES LABELS "${DISCOVER_LABELS}" TIMEOUT ${limit} PROCESSORS 5)
   if(transport)
     set_tests_properties("${test}" PROPERTIES ENVIRONMENT "ANELLO_TRANSPORT=${transport}")
   endif()
 endfunction()
 
 function(discover name program)
-  cmake_parse_arguments(DISCOVER "ALONE" "COST;RESULTS" "LABELS;TRANSPORTS" ${ARGN})
+  cmake_parse_arguments(DISCOVER "ALONE" "RESULTS" "LABELS;TRANSPORTS" ${ARGN})
   if(NOT EXISTS "${program}")
     add_test("${name}_NOT_BUILT" "${program}")
     return()

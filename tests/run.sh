@@ -93,9 +93,9 @@ run_suite() {
   build "$preset" -DANELLO_BUILD_TESTS=ON --
   rm -rf -- "$junit" "$root/build/$preset/tests/results"
   say "tests: ctest --preset $preset"
-  # More at once than cores: many tests wait. Of a long output the end is kept, which names the case that crashed.
-  ctest --preset "$preset" "${label[@]}" -j "$(($(nproc) + 1))" --test-output-truncation head --output-junit "$junit" ||
-    status=$?
+  # Five fifths are a place (tests/schedule). Of a long output the end is kept, which names the case that crashed.
+  ctest --preset "$preset" "${label[@]}" -j "$((5 * ($(nproc) + 1)))" --test-output-truncation head \
+    --output-junit "$junit" || status=$?
   count_results "$preset" "$junit"
   ((status == 0 || ${#problems[@]} > 0)) || problems+=("$preset: ctest ended with status $status")
 }

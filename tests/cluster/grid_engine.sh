@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Starts Grid Engine on the hosts of cluster.sh, beside Slurm: a queue of 4 slots a host and the parallel environment `mpi`
-# with two ranks a host. In memory like the rest; the machine's own files are only copied.
+# with two ranks a host. In memory like the rest; the machine's own files are only copied, without its own cluster.
 # usage: CLUSTER=folder grid_engine.sh
 set -euo pipefail
 on_host=$CLUSTER/on_host
@@ -8,11 +8,16 @@ export SGE_ROOT=/var/lib/gridengine SGE_CELL=default SGE_QMASTER_PORT=6444 SGE_E
 
 cp -a /var/lib/gridengine "$CLUSTER/gridengine"
 cp -a /var/spool/gridengine "$CLUSTER/gridengine-spool"
+rm -f -- "$CLUSTER"/gridengine-spool/spooldb/*
 echo h0 >"$CLUSTER/gridengine/default/common/act_qmaster"
+chown sgeadmin: "$CLUSTER/gridengine/default/common/act_qmaster"  # the master writes it
 for i in 0 1 2; do
   "$on_host" "$i" mount --bind "$CLUSTER/gridengine" /var/lib/gridengine
   "$on_host" "$i" mount --bind "$CLUSTER/gridengine-spool" /var/spool/gridengine
 done
+initialise="/usr/share/gridengine/scripts/init_cluster $SGE_ROOT $SGE_CELL /var/spool/gridengine/spooldb sgeadmin"
+"$on_host" 0 su -s /bin/sh -c "$initialise" sgeadmin >"$CLUSTER/log/init_cluster" 2>&1 ||
+  { cat "$CLUSTER/log/init_cluster" >&2 && exit 1; }
 cat >"$CLUSTER/home/.gridengine" <<TEXT
 export SGE_ROOT=$SGE_ROOT SGE_CELL=$SGE_CELL SGE_QMASTER_PORT=$SGE_QMASTER_PORT SGE_EXECD_PORT=$SGE_EXECD_PORT
 TEXT

@@ -120,6 +120,7 @@ elseif(WAY STREQUAL "fetched")
   # From local sources: those of the installed headers, in the folders in which their repositories have them. Only
   # configured. Highway's library has no sources here.
   set(fetched -DANELLO_FETCH=ON -DANELLO_ASIO_INCLUDE= -DANELLO_XXHASH_INCLUDE=
+    -DANELLO_CUDA=OFF -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
     -DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
   function(make_sources name folder)
     file(MAKE_DIRECTORY "${WORK}/sources/${name}/${folder}")
