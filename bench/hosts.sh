@@ -74,18 +74,27 @@ on_host() {
   nsenter --net="/run/netns/h$1" unshare --uts sh -c 'hostname "$0" && exec "$@"' "h$1" "${@:2}"
 }
 
-# ranks_on_hosts WORLD COMMAND...: rank I on host I / $ranks_per_host (1); ours find each other through a server on the
-# first.
+# ranks_on_hosts COUNTS COMMAND...: COUNTS is the number of ranks on each host in turn, "3 2 1"; ours find each other
+# through a server on the first.
 ranks_on_hosts() {
-  local rank ranks=() server code=0
+  local count rank=0 ranks=() server code=0
+  local -i host=0 world=${1// /+}
+  for count in $1; do
+    [[ -e /run/netns/h$host ]] || fail "ranks cannot start on '$1': there is no host h$host"
+    host+=1
+  done
+  host=0
   # exec replaces the subshell, so that ending it ends the program.
   (exec nsenter --net=/run/netns/h0 "$anello" rendezvous --listen 10.77.0.1 --port 4711 --secret-file "$scratch/secret") \
     >/dev/null &
   server=$!
-  for ((rank = 0; rank < $1; rank++)); do
-    on_host $((rank / ${ranks_per_host:-1})) env ANELLO_RANK="$rank" ANELLO_SIZE="$1" ANELLO_RENDEZVOUS=10.77.0.1:4711 \
-      ANELLO_SECRET_FILE="$scratch/secret" "${@:2}" &
-    ranks+=($!)
+  for count in $1; do
+    for ((; count > 0; count--, rank++)); do
+      on_host "$host" env ANELLO_RANK="$rank" ANELLO_SIZE="$world" ANELLO_RENDEZVOUS=10.77.0.1:4711 \
+        ANELLO_SECRET_FILE="$scratch/secret" "${@:2}" &
+      ranks+=($!)
+    done
+    host+=1
   done
   for rank in "${ranks[@]}"; do wait "$rank" || code=$?; done
   kill "$server"

@@ -10,14 +10,14 @@ source "$bench_root/bench/peers.sh"
 source "$bench_root/bench/pairs.sh"
 source "$bench_root/bench/summary.sh"
 
-worlds=2,4 ranks_per_host=1 rate=1gbit rates=1000 sizes=64K,1M,16M,64M rounds=3 budget_ms=300 wanted='' json='' congestion=reno our_flags=()
+worlds='' ranks_per_host=1 rate=1gbit rates=1000 sizes=64K,1M,16M,64M rounds=3 budget_ms=300 wanted='' json='' congestion=reno our_flags=()
 connection_mbit=''
 usage() {
   cat <<TEXT
 usage: bench/netns.sh [-n WORLDS] [-k RANKS] [-l RATES] [-s SIZES] [-r ROUNDS] [-p PEERS] [-m MS] [-c CONGESTION] [-f RATE]
                       [-w TYPE] [-o FILE] [-B DIR]
-  -n WORLDS  list of numbers of hosts ($worlds)
-  -k RANKS   on each host; above 1 they share memory ($ranks_per_host)
+  -n WORLDS  list of numbers of hosts (2,4)
+  -k RANKS   on each host; with + on each in turn, 3+2+1; ranks of a host share memory ($ranks_per_host)
   -l RATES   of each host's link, each way: 100mbit, 1gbit, 10gbit; with + of several links, used together: 1gbit+1gbit
              ($rate)
   -s SIZES   list of sizes ($sizes)
@@ -53,7 +53,7 @@ arguments=("$@")
 while getopts :n:k:l:s:r:p:m:c:f:w:o:B:h option; do
   case $option in
     n) worlds=$OPTARG ;;
-    k) ranks_per_host=$(whole -k "$OPTARG") ;;
+    k) ranks_per_host=$OPTARG ;;
     l) rate=$OPTARG rates=$(rates_of "$OPTARG") ;;
     s) sizes=$OPTARG ;;
     r) rounds=$(whole -r "$OPTARG") ;;
@@ -69,6 +69,14 @@ while getopts :n:k:l:s:r:p:m:c:f:w:o:B:h option; do
   esac
 done
 ((OPTIND > $#)) || fail "unknown option '${!OPTIND}'"
+[[ $ranks_per_host =~ ^[1-9][0-9]?(\+[1-9][0-9]?)*$ ]] ||
+  fail "-k '$ranks_per_host' is not a number from 1 to 99, or a list of them such as 3+2+1"
+uneven=(${ranks_per_host//+/ })
+if ((${#uneven[@]} > 1)); then
+  worlds=${worlds:-${#uneven[@]}}
+  [[ $worlds == "${#uneven[@]}" ]] || fail "-k $ranks_per_host is a list of ${#uneven[@]} hosts, -n says $worlds"
+fi
+worlds=${worlds:-2,4}
 [[ $worlds =~ ^([2-9]|[1-9][0-9])(,([2-9]|[1-9][0-9]))*$ ]] || fail "-n '$worlds' is not a list of numbers from 2 to 99"
 [[ -z $connection_mbit || "$worlds $ranks_per_host ${rates/+*/+}" =~ ^"2 1 "[0-9]+$ ]] ||
   fail "-f needs -n 2, and one rank and one link on each host"
@@ -84,10 +92,10 @@ for tool in ip tc nsenter; do command -v "$tool" >/dev/null || fail "$tool is no
 
 scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
-export anello scratch ranks_per_host
-export -f on_host ranks_on_hosts
+export anello scratch
+export -f fail on_host ranks_on_hosts
 cores=$(nproc) mean_above=0 transport=tcp
-((ranks_per_host == 1)) || transport=hosts
+[[ $ranks_per_host == 1 ]] || transport=hosts
 links=($(seq -f 'eth%g' 0 $(($(wc -w <<<"${rates//+/ }") - 1))))
 interface=$(IFS=, && echo "${links[*]}")
 iface=$(IFS=+ && echo "${links[*]}")
@@ -105,9 +113,10 @@ make_hosts "$(printf '%s\n' ${worlds//,/ } | sort -n | tail -n 1)" "$rates" "$co
 } >"$scratch/shell"
 chmod +x "$scratch/shell"
 place_ranks() {
-  local hosts
-  hosts=$(seq -s, -f "h%g:$ranks_per_host" 0 $((world / ranks_per_host - 1)))
-  launched=(bash -c 'ranks_on_hosts "$@"' ranks_on_hosts "$world")
+  local hosts='' host=0 count
+  for count in "${on_each[@]}"; do hosts+=,h$((host++)):$count; done
+  hosts=${hosts#,}
+  launched=(bash -c 'ranks_on_hosts "$@"' ranks_on_hosts "${on_each[*]}")
   # Our ranks cannot see that these hosts share their cores; Open MPI gets the same information.
   ((world <= cores)) || launched=(env ANELLO_SPIN=0 "${launched[@]}")
   bound=("${launched[@]}")
@@ -129,12 +138,13 @@ measure_alone() {
 # From all pairs: our mean time relative to that of the payload alone.
 bound_table() {
   printf '\n%6s %-13s %10s %12s %12s %9s\n' ranks '' bytes 'payload (us)' 'anello (us)' times
-  awk -v mbit="$((rates))" -v per_host="$ranks_per_host" "$awk_quantile"'
+  awk -v mbit="$((rates))" -v worlds="${hosts_of[*]}" "$awk_quantile"'
+    BEGIN { for (i = split(worlds, list, " "); i > 1; i -= 2) hosts_of[list[i - 1]] = list[i] }
     { key = $1 " " $2 " " $3; taken[key, ++count[key]] = $8 }
     END { for (key in count) {
         for (i = 1; i <= count[key]; i++) v[i] = taken[key, i]
         split(key, part, " ")
-        hosts = part[1] / per_host
+        hosts = hosts_of[part[1]]
         payload_us = 2 * (hosts - 1) / hosts * part[3] * 8 / mbit
         us = quantile(v, count[key], 0.5)
         printf "%6d %-13s %10d %12.0f %12.0f %9.3f\n", part[1], part[2], part[3], payload_us, us, us / payload_us
@@ -144,13 +154,17 @@ bound_table() {
 echo "float sum, $ranks_per_host rank(s) a host, links of $rate with MTU 1500, congestion control $congestion, $rounds rounds;" \
   "ratio = peer / anello, above 1 anello is faster; * best peer"
 warn_if_busy
+hosts_of=()  # world hosts world hosts ...
 for hosts in ${worlds//,/ }; do
-  world=$((hosts * ranks_per_host))
+  on_each=("${uneven[@]}")
+  while ((${#on_each[@]} < hosts)); do on_each+=("$ranks_per_host"); done
+  world=$(($(IFS=+ && echo "${on_each[*]}")))
+  hosts_of+=("$world" "$hosts")
   if [[ $wanted == none ]]; then measure_alone; else measure_world "$wanted"; fi
 done
 summarize <"$scratch/pairs" >"$scratch/summary"
 [[ $wanted == none ]] || table <"$scratch/summary"
 bound_table <"$scratch/pairs"
 [[ -z $json ]] || to_json "\"machine\":\"$(machine)\",\"rate_mbit\":$((rates)),\"links\":\"$rate\",$(
-  )\"ranks_per_host\":$ranks_per_host,\"mtu\":1500,\"rounds\":$rounds,\"congestion\":\"$congestion\"" \
+  )\"ranks_per_host\":\"$ranks_per_host\",\"mtu\":1500,\"rounds\":$rounds,\"congestion\":\"$congestion\"" \
   <"$scratch/summary" >"$json"

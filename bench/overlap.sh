@@ -54,7 +54,7 @@ if [[ $where == loopback ]]; then
 else
   make_hosts 2 "$mbit" reno 65536
   "$anello" secret "$scratch/secret" >/dev/null
-  ranks() { ranks_on_hosts 2 env GLOO_SOCKET_IFNAME=eth0 "$@"; }
+  ranks() { ranks_on_hosts "1 1" env GLOO_SOCKET_IFNAME=eth0 "$@"; }
 fi
 
 for ((round = 1; round <= rounds; round++)); do

@@ -46,9 +46,14 @@ openmpi_missing() {
   find_program anello-bench-openmpi >/dev/null && [[ $("$(openmpi_launcher)" --version 2>/dev/null) == *Open* ]] ||
     get_it libopenmpi-dev openmpi-bin
 }
-openmpi_algorithms() { echo recursive_doubling ring segmented_ring rabenseifner; }
+openmpi_algorithms() {
+  echo recursive_doubling ring segmented_ring rabenseifner
+  # Its hierarchical one, of which only the simple form does not crash between hosts (4.1.4), and the two that gather on
+  # one rank: they may pay where ranks share hosts.
+  [[ $transport != hosts ]] || echo han linear nonoverlapping
+}
 openmpi_command() {
-  local -A number=([recursive_doubling]=3 [ring]=4 [segmented_ring]=5 [rabenseifner]=6)
+  local -A number=([linear]=1 [nonoverlapping]=2 [recursive_doubling]=3 [ring]=4 [segmented_ring]=5 [rabenseifner]=6)
   command=("${mpi_from[@]}" "$(openmpi_launcher)" -n "$world" "${openmpi_hosts[@]}" --mca pml ob1)
   ((EUID != 0)) || command+=(--allow-run-as-root)
   ((world <= cores)) || command+=(--oversubscribe --mca mpi_yield_when_idle 1)
@@ -57,7 +62,10 @@ openmpi_command() {
     hosts) command+=(--mca btl 'vader,tcp,self' --mca btl_tcp_if_include "$interface") ;;
     tcp) command+=(--mca btl 'tcp,self' --mca btl_tcp_if_include "$interface") ;;
   esac
-  command+=(--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm "${number[$1]}")
+  case $1 in
+    han) command+=(--mca coll_han_priority 100 --mca coll_han_use_simple_allreduce 1) ;;
+    *) command+=(--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm "${number[$1]}") ;;
+  esac
   [[ $1 != segmented_ring ]] || command+=(--mca coll_tuned_allreduce_algorithm_segmentsize 1048576)
   command+=("$(find_program anello-bench-openmpi)" allreduce)
 }

@@ -52,7 +52,7 @@ efficiency() {
   awk -v mbit="$2" -v per_host="$3" '
     { if ($2 > largest) largest = $2; us[$3, $1, $2] = $4; series[$3]; ranks[$1] }
     END { for (s in series) for (n in ranks) if ((s, n, largest) in us) {
-        hosts = n / per_host
+        hosts = split(per_host, counts, "+"); if (hosts == 1) hosts = n / per_host
         print n, s, 2 * (hosts - 1) / hosts * largest * 8 / mbit / us[s, n, largest], largest
       } }' "$1" | sort -k2,2 -k1,1n
 }

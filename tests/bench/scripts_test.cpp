@@ -297,6 +297,11 @@ TEST_F(Scripts, NetnsPutsARankOrSeveralOnHostsWithSeveralLinks) {
   const Outcome outcome = netns("-p none -l 100mbit+50mbit -n 2 -k 2 -r 1 -s 64K");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, ContainsRegex(" 4 in-place +65536 +3495 +6990 +2\\.000\n"));
+  const std::string json = (folder_ / "hosts.json").string();
+  const Outcome uneven = netns("-p none -l 100mbit+50mbit -k 2+1 -r 1 -s 64K -o " + json);
+  EXPECT_EQ(uneven.code, 0) << uneven.err;
+  EXPECT_THAT(content(json), HasSubstr("\"ranks_per_host\":\"2+1\","));
+  EXPECT_THAT(uneven.out, ContainsRegex(" 3 in-place +65536 +3495 +6990 +2\\.000\n"));
 }
 
 TEST_F(Scripts, NetnsSaysWhatIsMissingOrWrong) {
@@ -306,7 +311,9 @@ TEST_F(Scripts, NetnsSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(netns("-f 1kbit").err, HasSubstr("-f '1kbit' is not a rate"));
   EXPECT_THAT(netns("-l 1gbit+fast").err, HasSubstr("-l 'fast' is not a rate"));
   EXPECT_THAT(netns("-l 1gbit+").err, HasSubstr("-l '1gbit+' is not a list of 1 to 8 rates"));
-  EXPECT_THAT(netns("-k 0").err, HasSubstr("-k '0' is not a whole number of at least 1"));
+  EXPECT_THAT(netns("-k 0").err, HasSubstr("-k '0' is not a number from 1 to 99, or a list of them"));
+  EXPECT_THAT(netns("-k 2+").err, HasSubstr("-k '2+' is not a number from 1 to 99, or a list of them"));
+  EXPECT_THAT(netns("-k 2+1 -n 3").err, HasSubstr("-k 2+1 is a list of 2 hosts, -n says 3"));
   EXPECT_THAT(netns("-f 1gbit -n 4").err, HasSubstr("-f needs -n 2"));
   EXPECT_THAT(netns("-f 1gbit -n 2 -k 2").err, HasSubstr("one rank and one link on each host"));
   EXPECT_THAT(netns("-p nccl").err, HasSubstr("-p 'nccl' is not one of"));
