@@ -9,6 +9,7 @@
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
+#include <utility>
 
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
@@ -54,21 +55,33 @@ asio::awaitable<std::string> read_message(tcp::socket& socket, std::size_t max_b
   co_return body;
 }
 
+MessageChannel::MessageChannel(Socket socket) : socket_(std::move(socket)) {
+  asio::error_code ended;
+  socket_.non_blocking(true, ended);
+}
+
 void MessageChannel::send(Message message) {
   if (finished_) return;
+  std::size_t sent = 0;
+  if (!sending_) {
+    asio::error_code failure;
+    sent = socket_.write_some(asio::buffer(*message), failure);
+    if (sent == message->size() || (failure && failure != asio::error::would_block)) return;
+  }
   outbox_.push_back(std::move(message));
   if (sending_) return;
   sending_ = true;
-  asio::co_spawn(socket_.get_executor(), drain(), asio::detached);
+  asio::co_spawn(socket_.get_executor(), drain(sent), asio::detached);
 }
 
-asio::awaitable<void> MessageChannel::drain() {
+asio::awaitable<void> MessageChannel::drain(std::size_t sent) {
   const auto self = shared_from_this();
   asio::error_code failure;
   while (!outbox_.empty() && !failure) {
     const Message message = std::move(outbox_.front());
     outbox_.pop_front();
-    co_await asio::async_write(socket_, asio::buffer(*message), redirect_error(use_awaitable, failure));
+    const auto rest = asio::buffer(*message) + std::exchange(sent, 0);
+    co_await asio::async_write(socket_, rest, redirect_error(use_awaitable, failure));
   }
   outbox_.clear();
   sending_ = false;

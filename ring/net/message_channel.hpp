@@ -37,10 +37,11 @@ class MessageChannel : public std::enable_shared_from_this<MessageChannel> {
   using Socket = asio::ip::tcp::socket;
   using Message = std::shared_ptr<const std::string>;  // framed; several channels may send the same one
 
-  explicit MessageChannel(Socket socket) : socket_(std::move(socket)) {}
+  explicit MessageChannel(Socket socket);
 
   Socket& socket() { return socket_; }
-  void send(Message message);  // queues it; does not block
+  // Does not block. What the kernel has room for is sent at once, also if this process ends now; the rest is queued.
+  void send(Message message);
   // Ends the channel: the sending side is closed after the last queued message, and the whole connection after `limit`.
   // Until then the other side can read that message. (The kernel discards what was sent if a socket is closed while it
   // has unread input.) Later messages are dropped.
@@ -50,7 +51,7 @@ class MessageChannel : public std::enable_shared_from_this<MessageChannel> {
   bool queued() const { return !outbox_.empty(); }  // a message has not been begun yet
 
  private:
-  asio::awaitable<void> drain();
+  asio::awaitable<void> drain(std::size_t sent);  // of the first message
 
   Socket socket_;
   std::deque<Message> outbox_;
