@@ -94,7 +94,7 @@ show_progress() {
     line+=$part
     if ((status == 0)); then
       printf '%s\n' "$line" >>"$log"
-      [[ $line != '['*/*'] '* ]] || state=$line
+      [[ $line != '['*/*'] '* || $line == *'Re-checking globbed'* ]] || state=$line
       line=''
       ((terminal == 0)) || printf '\r\033[K%s' "${state:0:width-1}"
     elif ((status <= 128)); then  # the end, not the second's

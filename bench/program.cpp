@@ -24,6 +24,8 @@ int usage(const Program& program, const std::string& what) {
 int parse_and_run(const Program& program, int argc, char** argv) {
   CLI::App app(program.sentence, program.name);
   app.require_subcommand(0, 1);
+  app.footer(text("Each has flags of its own, written after it: ", program.name, " allreduce -b 8 -e 64M -f 2; see ",
+                  program.name, " allreduce --help"));
   if (program.add_flags) program.add_flags(app);
   Options options;
   std::function<int()> chosen;
@@ -46,16 +48,19 @@ int parse_and_run(const Program& program, int argc, char** argv) {
     CLI::App* subcommand = add(command);
     subcommand->parse_complete_callback([&chosen, run = command.add(*subcommand)] { chosen = run; });
   }
+  const std::string first = text("write the operation first, then its flags: ", names);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return reports() ? app.exit(help) : 0;
+  } catch (const CLI::ExtrasError& error) {
+    return usage(program, app.get_subcommands().empty() ? text(error.what(), "; ", first) : error.what());
   } catch (const CLI::ParseError& error) {
     return usage(program, error.what());
   } catch (const Error& error) {
     return usage(program, error.what());
   }
-  if (!chosen) return usage(program, text("name an operation: ", names));
+  if (!chosen) return usage(program, first);
   return chosen();
 }
 

@@ -1,6 +1,7 @@
 #include "rendezvous/describe.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ring/base/rank_list.hpp"
 #include "ring/base/text.hpp"
@@ -30,7 +31,8 @@ std::string claimed_twice(const Join& first, const Join& second) {
 }
 
 std::string seconds(std::chrono::milliseconds duration) {
-  return text(double(duration.count()) / 1000, " s");
+  const double all = double(duration.count()) / 1000;
+  return text(all < 1 ? all : std::round(all * 10) / 10, " s");
 }
 
 std::string present_list(const std::vector<Join>& present) {

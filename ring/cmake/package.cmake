@@ -51,10 +51,12 @@ install(TARGETS libanello libanello_testing EXPORT anello
 install(DIRECTORY ring/include/anello DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT anello NAMESPACE anello:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/anello FILE anelloTargets.cmake)
-configure_package_config_file(ring/cmake/anelloConfig.cmake.in anelloConfig.cmake
+# In a folder where find_package() does not look: the build folder is not an installed tree.
+set(package ${PROJECT_BINARY_DIR}/package)
+configure_package_config_file(ring/cmake/anelloConfig.cmake.in ${package}/anelloConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/anello)
-write_basic_package_version_file(anelloConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/anelloConfig.cmake ${PROJECT_BINARY_DIR}/anelloConfigVersion.cmake
+write_basic_package_version_file(${package}/anelloConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${package}/anelloConfig.cmake ${package}/anelloConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/anello)
 
 # pkg-config reads the prefix from where the file lies, so an installed tree may be moved, unless its folders are

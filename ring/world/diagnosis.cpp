@@ -38,7 +38,8 @@ void save(const std::string& flight, const std::string& flight_dir, const Identi
     };
     replace_file(file(identity.rank), flight, ReadableBy::owner);
     if (identity.local_rank == 0)
-      log(Severity::warning, text("the last operations of the ranks on ", identity.host, " are in ", file("*")));
+      log(Severity::warning, text("the last operations of the ranks on ", identity.host, " are in ", file("*"),
+                                  "; read them with: anello flight ", folder.string()));
   } catch (const std::exception& e) {
     log(Severity::warning, text("the last operations are lost (ANELLO_FLIGHT_DIR): ", e.what()));
   }

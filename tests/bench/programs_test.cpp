@@ -97,7 +97,10 @@ TEST(Programs, BadCommandLinesAreUsageErrorsSaidOnce) {
   const auto all = lines(outcome.err);
   EXPECT_EQ(std::ranges::count_if(all, [](const auto& line) { return line.find("4x") != std::string::npos; }), 1);
   EXPECT_EQ(run({BENCH}).code, 2);
-  EXPECT_THAT(run({BENCH}).err, HasSubstr("name an operation: allreduce"));
+  EXPECT_THAT(run({BENCH}).err, HasSubstr("write the operation first, then its flags: allreduce, broadcast"));
+  EXPECT_THAT(run({BENCH, "-b", "8", "-e", "4M", "allreduce"}).err, HasSubstr("write the operation first"));
+  EXPECT_THAT(run({BENCH, "alreduce"}).err, HasSubstr("write the operation first"));
+  EXPECT_THAT(run({BENCH, "allreduce", "--bytes"}).err, Not(HasSubstr("write the operation first")));
   EXPECT_THAT(run({BENCH, "allgatherall"}).err, HasSubstr("allgatherall"));
   EXPECT_EQ(run({BENCH, "allreduce", "--help"}).code, 0);
 }

@@ -187,7 +187,7 @@ TEST(Flight, IsWrittenByEveryRankWhenTheWorldFails) {
   EXPECT_THAT(
       said, AllOf(HasSubstr("warning: the last operations of the ranks on localhost are in " + scratch.path().string() +
                             "/anello-flight." + std::to_string(geteuid()) + ".threads-"),
-                  EndsWith(".rank*.json\n")));
+                  EndsWith(".rank*.json; read them with: anello flight " + scratch.path().string() + "\n")));
 }
 
 TEST(Flight, HasWhatIsQueued) {
