@@ -27,6 +27,7 @@ class ReduceOp(enum.IntEnum):
 
 
 Average, Sum, Adasum, Min, Max, Product = ReduceOp
+_joins = 0  # of all worlds of this process
 _ENGINE_OPS = {Average: "average", Sum: "sum", Min: "min", Max: "max", Product: "product"}
 
 
@@ -285,8 +286,16 @@ def join(device: int = -1) -> int:
 
     Returns the rank that joined last, the same on all ranks. `device` has no meaning.
     """
+    global _joins
     basics.world()
-    return global_process_set.agenda.join().wait()
+    last = global_process_set.agenda.join().wait()
+    _joins += 1
+    return last
+
+
+def joins() -> int:
+    """How often all ranks have joined."""
+    return _joins
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:

@@ -1,7 +1,8 @@
 """DistributedOptimizer: an optimizer whose gradients are those of all ranks.
 
 Gradients are sent during the backward pass: the first step sends each by itself and learns which are sparse; from the
-second on they travel in buckets.
+second on they travel in buckets. After hvd.join() all ranks begin with a first step again, because some may not have
+had one.
 
 No exception leaves a hook, because torch keeps the rest of the graph of an interrupted backward pass until the thread
 ends. synchronize() and step() raise the error of a hook when they have finished all buckets; zero_grad(), and step()
@@ -23,6 +24,7 @@ from .buckets import Bucket, Reduction, SparseBucket, plan
 from .compression import Compression, Compressor
 from .ops import Average
 from .process_sets import ProcessSet, global_process_set
+from .same_start import SameStart
 from .settings import bucket_bytes
 
 _numbers = itertools.count()  # of the optimizers of this process, the same on all ranks
@@ -33,7 +35,7 @@ class _Distributed(torch.optim.Optimizer):
     """What DistributedOptimizer puts before the class of the optimizer that it wraps."""
 
     def _distribute(self, names: Dict[Any, str], reduction: Reduction, passes: int, groups: Groups,
-                    sparse_as_dense: bool) -> None:
+                    sparse_as_dense: bool, compare_parameters: bool) -> None:
         self._parameter_names = names
         self._reduction = reduction
         self._number = next(_numbers)
@@ -42,18 +44,31 @@ class _Distributed(torch.optim.Optimizer):
         self._synchronized = False
         self._should_synchronize = True
         self._error: Optional[Exception] = None  # the first since synchronize()
-        self._learning = groups is None
+        self._groups = groups
+        self._compare_parameters = compare_parameters
         self._trained = [each for each in names if each.requires_grad]
         self._passes_left = {each: passes for each in self._trained}
         self._lost = _nothing_lost(self._trained) if reduction.feedback else {}
-        self._set_buckets(self._first_buckets(groups))
+        self._begin_training()
         self._hooks = [_when_accumulated(each, self._on_gradient) for each in self._trained]
 
-    def _first_buckets(self, groups: Groups) -> List[Bucket]:
-        if groups is None:
+    def _begin_training(self) -> None:
+        """The next step is a first one."""
+        self._joins = ops.joins()
+        self._learning = self._groups is None
+        compared = {each: self._parameter_names[each] for each in self._trained if self._compare_parameters}
+        self._same_start = SameStart(compared, f"parameters of optimizer {self._number}", self._reduction.process_set)
+        self._set_buckets(self._first_buckets())
+
+    def _follow_joins(self) -> None:
+        if self._joins != ops.joins() and not any(bucket.started for bucket in self._buckets):
+            self._begin_training()
+
+    def _first_buckets(self) -> List[Bucket]:
+        if self._groups is None:
             return [self._bucket([each], False) for each in self._trained]
         shared = not self._reduction.by_copy and _on_cpu(self._trained)
-        return [self._bucket(members, shared) for members in _grouped(self._trained, groups)]
+        return [self._bucket(members, shared) for members in _grouped(self._trained, self._groups)]
 
     def _bucket(self, members: Sequence[torch.nn.Parameter], shared: bool) -> Bucket:
         first, last = self._parameter_names[members[0]], self._parameter_names[members[-1]]
@@ -88,6 +103,7 @@ class _Distributed(torch.optim.Optimizer):
         """Counts a gradient, and starts its bucket if it is the last one."""
         if not self._reduction.process_set.included():
             return
+        self._follow_joins()
         if self._passes_left[parameter] <= 0:
             raise AssertionError(f"the gradient of {self._parameter_names[parameter]} was computed more often than "
                                  "backward_passes_per_step before step(): increase backward_passes_per_step, or call "
@@ -137,11 +153,14 @@ class _Distributed(torch.optim.Optimizer):
         """Finishes every bucket, also if others fail."""
         if not self._reduction.process_set.included():
             return
+        self._follow_joins()
+        self._attempt(self._same_start.begin)
         for bucket in self._buckets:
             if not bucket.started:
                 self._attempt(bucket.start, self._reduction)
         for bucket in self._buckets:
             self._attempt(bucket.finish)
+        self._attempt(self._same_start.end)
         self._passes_left = {each: self.backward_passes_per_step for each in self._trained}
         if self._sparse_as_dense:
             self._attempt(self._restore_sparse)
@@ -273,7 +292,8 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
                          compression: Type[Compressor] = Compression.none, backward_passes_per_step: int = 1,
                          op: int = Average, gradient_predivide_factor: float = 1.0, num_groups: int = 0,
                          groups: Groups = None, sparse_as_dense: bool = False,
-                         process_set: ProcessSet = global_process_set, error_feedback: bool = False) -> Any:
+                         process_set: ProcessSet = global_process_set, error_feedback: bool = False,
+                         compare_parameters: bool = True) -> Any:
     """Wraps an optimizer: step() applies the gradients of all ranks, which are sent during the backward pass.
 
     Args:
@@ -289,6 +309,8 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
         process_set: the ranks that train together; others step with their own gradients.
         error_feedback: with compression: what rounding takes from a gradient is added to that of the next step, so
             that gradients too small for 16 bits are not lost. Not Horovod's. See residuals().
+        compare_parameters: rank 0 warns if the ranks have different parameters in the first step and still in the
+            second, for example because the script does not broadcast them. The same on all ranks. Not Horovod's.
     """
     reduction = ops.reduction(op)
     if gradient_predivide_factor != 1.0 and reduction != Average:
@@ -302,5 +324,6 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
     made.__dict__.update({key: value for key, value in optimizer.__dict__.items() if key != "step"})
     made._distribute(names, Reduction(ops.engine_op(reduction), gradient_predivide_factor, compression, process_set,
                                       error_feedback),
-                     backward_passes_per_step, groups if groups is not None else (num_groups or None), sparse_as_dense)
+                     backward_passes_per_step, groups if groups is not None else (num_groups or None), sparse_as_dense,
+                     compare_parameters)
     return made

@@ -1,0 +1,90 @@
+"""DistributedOptimizer when ranks do not begin alike: other parameters, or a first step that comes later."""
+import warnings
+
+import pytest
+import torch
+
+import anello.torch as hvd
+
+
+@pytest.fixture(autouse=True)
+def initialised(horovod):
+    horovod.init()
+
+
+def job(seed=0, **options):
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+    return model, hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters(),
+                                           **options)
+
+
+def step(model, optimizer):
+    optimizer.zero_grad()
+    model(torch.full((2, 3), hvd.rank() + 1.0)).pow(2).sum().backward()
+    optimizer.step()
+
+
+def warned(model, optimizer, between=lambda: None):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        step(model, optimizer)
+        between()
+        for _ in range(3):
+            step(model, optimizer)
+    return [str(each.message) for each in caught]
+
+
+def test_a_forgotten_broadcast_is_told_once_by_rank_0():
+    model, optimizer = job(seed=hvd.rank())
+    with torch.no_grad():
+        model[0].weight.fill_(1)
+    messages = warned(model, optimizer)
+    assert len(messages) == (1 if hvd.rank() == 0 else 0)
+    assert all("'0.bias'" in each and "hvd.broadcast_parameters(" in each for each in messages)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_one_bit_is_a_difference(dtype):
+    parameters = [torch.nn.Parameter(torch.full(shape, 1.0, dtype=dtype)) for shape in ((2, 3), ())]
+    if hvd.rank() == 1:
+        with torch.no_grad():
+            parameters[1] += torch.finfo(dtype).eps
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(parameters, lr=0.1))
+    for each in parameters:
+        each.grad = torch.zeros_like(each)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        optimizer.step()
+        optimizer.step()
+    assert ["'0.1'" in str(each.message) for each in caught] == [True] * (hvd.rank() == 0)
+
+
+def test_scripts_that_know_what_they_do_are_not_warned():
+    assert not warned(*job())
+    assert not warned(*job(seed=hvd.rank(), compare_parameters=False))
+    model, optimizer = job(seed=hvd.rank())
+    assert not warned(model, optimizer, lambda: hvd.broadcast_parameters(model.state_dict(), root_rank=0))
+
+
+def test_names_may_have_another_order():
+    model, _ = job()
+    named = list(model.named_parameters())
+    order = named if hvd.rank() == 0 else named[::-1]
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([each for _, each in order], lr=0.1), order, groups=1)
+    optimizer._same_start.begin()
+    optimizer._same_start.end()
+    assert optimizer._same_start._comparisons_left == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"groups": 1}], ids=str)
+def test_a_rank_may_join_before_its_first_step(options):
+    model, optimizer = job(**options)
+    for _ in range(3 if hvd.rank() == 0 else 0):
+        step(model, optimizer)
+    hvd.join()
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    for _ in range(3):
+        step(model, optimizer)
+    sums = [each.sum().item() for each in model.parameters()]
+    assert hvd.allgather_object(sums) == [sums] * hvd.size()

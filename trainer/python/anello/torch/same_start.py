@@ -1,0 +1,58 @@
+"""Whether all ranks begin a training with the same parameters, or the script has forgotten to broadcast them."""
+from __future__ import annotations
+
+import warnings
+from typing import Any, Dict, Optional
+
+import torch
+
+from ..agenda import Operation
+from .process_sets import ProcessSet
+
+_INTEGERS = {1: torch.int8, 2: torch.int16}  # by the size of an element; larger ones are read as several
+
+
+class SameStart:
+    """Compares the parameters of the ranks in the first step, by one small operation beside the gradients'.
+
+    If they differ it does so again in the second step, since a script may broadcast between the two, and then rank 0
+    warns. Ranks that have joined do not count.
+    """
+
+    def __init__(self, names: Dict[Any, str], name: str, process_set: ProcessSet) -> None:
+        self._names = names
+        self._sorted = sorted(names, key=names.__getitem__)  # ranks may have them in another order
+        self._name = name
+        self._process_set = process_set
+        self._comparisons_left = 2 if names else 0
+        self._operation: Optional[Operation] = None
+
+    def begin(self) -> None:
+        """Starts a comparison, if one is left."""
+        if self._comparisons_left == 0:
+            return
+        self._comparisons_left -= 1
+        sums = torch.stack([_sum_of_bits(each) for each in self._sorted])
+        # The maxima of the sums, and of the negative sums, which are the minima: where ranks differ, these do.
+        self._operation = self._process_set.agenda.allreduce([torch.cat([sums, -sums])], op="max", name=self._name)
+
+    def end(self) -> None:
+        """Waits for the comparison, and warns if it was the last one and ranks differ."""
+        operation, self._operation = self._operation, None
+        if operation is None:
+            return
+        maxima, negative_minima = operation.wait()[0].split(len(self._sorted))
+        same = dict(zip(self._sorted, maxima == -negative_minima))
+        if all(same.values()):
+            self._comparisons_left = 0
+        elif self._comparisons_left == 0 and self._process_set.rank() == 0:
+            first = next(name for each, name in self._names.items() if not same[each])
+            warnings.warn(f"the ranks train different parameters; the first that differs is '{first}': call "
+                          "hvd.broadcast_parameters(model.state_dict(), root_rank=0) before the first step, and again "
+                          "after hvd.join(). If they are meant to differ, give DistributedOptimizer "
+                          "compare_parameters=False")
+
+
+def _sum_of_bits(tensor: torch.Tensor) -> torch.Tensor:
+    bits = tensor.detach().reshape(-1).view(_INTEGERS.get(tensor.element_size(), torch.int32))
+    return bits.sum(dtype=torch.int64).cpu()
