@@ -35,6 +35,8 @@ def test_steps_and_rates():
     assert anello.steps_per_epoch(1000, 10, 4) == 25
     with pytest.raises(ValueError, match="fewer than one batch"):
         anello.steps_per_epoch(39, 10, 4)
+    with pytest.raises(ValueError, match="one batch of 0 "):
+        anello.steps_per_epoch(39, 0, 4)
     assert anello.scaled_learning_rate(0.1, 512, 128) == pytest.approx(0.4)
     factor = anello.warm_up(3)
     assert [factor(step) for step in range(5)] == [0.25, 0.5, 0.75, 1, 1]

@@ -44,7 +44,7 @@ def shard(items: Sequence[T], rank: int, size: int, *, uneven: str = "error") ->
 
 def steps_per_epoch(samples: int, batch: int, size: int) -> int:
     """Steps in which `size` ranks see `samples` samples once, with `batch` samples a rank and step; a rest is left."""
-    steps = samples // (batch * size)
+    steps = samples // (batch * size) if batch > 0 and size > 0 else 0
     if steps == 0:
         raise ValueError(f"{samples} samples are fewer than one batch of {batch} on each of {size} ranks")
     return steps

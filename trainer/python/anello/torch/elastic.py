@@ -1,7 +1,7 @@
 """Horovod's elastic interface for worlds of a fixed size.
 
 The state is committed, restored and made equal on all ranks. If a rank fails the world ends, and `anello run --restarts
-N` starts the script again; a script that goes on then loads its own checkpoint (`anello.checkpoint`).
+N` starts the script again; a script that goes on then loads its own checkpoint (`anello.save_on_rank_0` writes it).
 """
 from __future__ import annotations
 
