@@ -3,6 +3,7 @@
 // steps of a new model would diverge with it.
 #pragma once
 #include <algorithm>
+#include <anello/training.hpp>
 #include <cstddef>
 
 namespace anello::trainer {
@@ -14,7 +15,7 @@ struct LearningRate {
   std::size_t global_batch;
   std::size_t warmup_steps;
 
-  double scaled() const { return base * double(global_batch) / double(kReferenceBatch); }
+  double scaled() const { return scaled_learning_rate(base, global_batch, kReferenceBatch); }
   // `step` counts from 0 over all epochs.
   double at(std::size_t step) const {
     return scaled() * std::min(1.0, double(step + 1) / double(std::max<std::size_t>(warmup_steps, 1)));

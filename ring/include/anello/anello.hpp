@@ -9,6 +9,7 @@
 #include <anello/memory.hpp>
 #include <anello/settings.hpp>
 #include <anello/tensor.hpp>
+#include <anello/training.hpp>
 #include <anello/version.hpp>
 #include <anello/work.hpp>
 #include <anello/world.hpp>

@@ -1,0 +1,60 @@
+// What data-parallel training needs beside allreduce: shares of a list, steps of an epoch, learning rates. Pure
+// functions with the names and the rules of the Python package; any thread.
+#pragma once
+#include <anello/error.hpp>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace anello {
+
+// What shard() does with items that do not divide evenly: it throws, leaves the last ones out, or begins again from the
+// first one.
+enum class Uneven { error, drop, repeat };
+
+// This rank's share of a list, for example of files: every size-th item, beginning with item `rank`. All ranks get
+// equally many, because a rank with more steps would wait for the others for ever. Throws Error{invalid_argument} if
+// the items do not divide evenly and `uneven` is error, or if a rank would get none.
+template <class Item>
+[[nodiscard]] std::vector<Item> shard(const std::vector<Item>& items, int rank, int size,
+                                      Uneven uneven = Uneven::error) {
+  const auto refuse = [&](std::string why) { throw Error(ErrorCode::invalid_argument, std::move(why)); };
+  const auto counted = std::to_string(items.size()) + " items";
+  const auto ranks = std::to_string(size) + " ranks";
+  if (rank < 0 || rank >= size) refuse("rank " + std::to_string(rank) + " is not one of " + ranks);
+  const std::size_t count = std::size_t(size), left = items.size() % count;
+  if (left != 0 && uneven == Uneven::error)
+    refuse(counted + " cannot be divided evenly between " + ranks + ": " + std::to_string(left) +
+           " are left over; give Uneven::drop or Uneven::repeat, or another number of items");
+  const std::size_t each = items.size() / count + (left != 0 && uneven == Uneven::repeat ? 1 : 0);
+  if (each == 0) refuse(counted + " are too few for " + ranks);
+  std::vector<Item> share;
+  share.reserve(each);
+  for (std::size_t k = 0; k < each; k++) share.push_back(items[(std::size_t(rank) + k * count) % items.size()]);
+  return share;
+}
+
+// Steps in which `size` ranks see `samples` samples once, with `batch` samples of each rank in a step; a rest is left.
+// Throws Error{invalid_argument} if that is not even one step.
+[[nodiscard]] inline std::size_t steps_per_epoch(std::size_t samples, std::size_t batch, int size) {
+  const std::size_t in_a_step = batch * std::size_t(size);
+  if (size < 1 || in_a_step == 0 || samples < in_a_step)
+    throw Error(ErrorCode::invalid_argument, std::to_string(samples) + " samples are fewer than one batch of " +
+                                                 std::to_string(batch) + " on each of " + std::to_string(size) +
+                                                 " ranks");
+  return samples / in_a_step;
+}
+
+// The rate that was tuned for `reference_batch`, for a larger batch: in proportion (Goyal et al., 2017).
+[[nodiscard]] inline double scaled_learning_rate(double rate, std::size_t global_batch, std::size_t reference_batch) {
+  return rate * double(global_batch) / double(reference_batch);
+}
+
+// The factor of the learning rate in a step: within `steps` steps from `start` to 1 in a straight line, then 1.
+[[nodiscard]] inline double warm_up(std::size_t step, std::size_t steps, double start = 0) {
+  if (step >= steps) return 1;
+  return start + (1 - start) * double(step + 1) / double(steps + 1);
+}
+
+}  // namespace anello
