@@ -1,5 +1,7 @@
 """anello.torch: Horovod's interface, on every rank of a world."""
+import inspect
 import os
+import types
 
 import pytest
 import torch
@@ -20,6 +22,17 @@ def test_who_and_how_many():
     assert (hvd.rank(), hvd.size()) == (int(os.environ["HOROVOD_RANK"]), int(os.environ["HOROVOD_SIZE"]))
     assert (hvd.local_rank(), hvd.local_size(), hvd.cross_rank(), hvd.cross_size()) == (hvd.rank(), hvd.size(), 0, 1)
     assert hvd.is_homogeneous() and hvd.gloo_built() and not hvd.mpi_built()
+
+
+def test_every_public_name_is_exported_and_has_its_arguments():
+    """Type checkers take no other names from a package that has types."""
+    public = {name for name, value in vars(hvd).items()
+              if not name.startswith("_") and not isinstance(value, types.ModuleType)}
+    assert set(hvd.__all__) == public | {"elastic"}
+    for name in ("allreduce_", "grouped_allreduce_"):
+        arguments = list(inspect.signature(getattr(hvd, name)).parameters)
+        started = getattr(hvd, name.replace("reduce_", "reduce_async_"))
+        assert arguments + ["waits"] == list(inspect.signature(started).parameters)
 
 
 def test_a_world_ends_and_another_begins():

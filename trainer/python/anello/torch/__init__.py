@@ -26,3 +26,15 @@ from .process_sets import ProcessSet, global_process_set
 from .sync_batch_norm import SyncBatchNorm
 
 HorovodInternalError = _errors.Error
+__all__ = ["Adasum", "Average", "Compression", "DistributedOptimizer", "HorovodInternalError", "Max", "Min", "Parallel",
+           "ProcessSet", "Product", "ReduceOp", "Sum", "SyncBatchNorm", "add_process_set", "allgather",
+           "allgather_async", "allgather_object", "allreduce", "allreduce_", "allreduce_async", "allreduce_async_",
+           "alltoall", "alltoall_async", "barrier", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_",
+           "broadcast_object", "broadcast_optimizer_state", "broadcast_parameters", "ccl_built", "cross_rank",
+           "cross_size", "cuda_built", "ddl_built", "elastic", "global_process_set", "gloo_built", "gloo_enabled",
+           "grouped_allgather", "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_",
+           "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter",
+           "grouped_reducescatter_async", "init", "is_homogeneous", "is_initialized", "join", "local_rank",
+           "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported", "nccl_built", "parallelize", "poll",
+           "process_set_included", "rank", "reducescatter", "reducescatter_async", "remove_process_set", "rocm_built",
+           "shutdown", "size", "sparse_allreduce_async", "start_timeline", "stop_timeline", "synchronize"]

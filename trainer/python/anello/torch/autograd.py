@@ -125,14 +125,19 @@ def allreduce(tensor: torch.Tensor, average: Optional[bool] = None, name: Option
                              process_set)[0]
 
 
-def grouped_allreduce_(tensors: Sequence[torch.Tensor], *arguments: Any, **options: Any) -> List[torch.Tensor]:
+def grouped_allreduce_(tensors: Sequence[torch.Tensor], average: Optional[bool] = None, name: Optional[str] = None,
+                       op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+                       process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
     """As grouped_allreduce_async_, and waits."""
-    return ops.grouped_allreduce_async_(tensors, *arguments, waits=True, **options).wait()
+    return ops.grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor, process_set,
+                                        waits=True).wait()
 
 
-def allreduce_(tensor: torch.Tensor, *arguments: Any, **options: Any) -> torch.Tensor:
+def allreduce_(tensor: torch.Tensor, average: Optional[bool] = None, name: Optional[str] = None,
+               op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
+               process_set: ProcessSet = global_process_set) -> torch.Tensor:
     """As allreduce_async_, and waits."""
-    return ops.allreduce_async_(tensor, *arguments, waits=True, **options).wait()
+    return grouped_allreduce_([tensor], average, name, op, prescale_factor, postscale_factor, process_set)[0]
 
 
 def grouped_allgather(tensors: Sequence[torch.Tensor], name: Optional[str] = None,

@@ -26,7 +26,12 @@ class ReduceOp(enum.IntEnum):
     Product = 5
 
 
-Average, Sum, Adasum, Min, Max, Product = ReduceOp
+Average = ReduceOp.Average
+Sum = ReduceOp.Sum
+Adasum = ReduceOp.Adasum
+Min = ReduceOp.Min
+Max = ReduceOp.Max
+Product = ReduceOp.Product
 _joins = 0  # of all worlds of this process
 _ENGINE_OPS = {Average: "average", Sum: "sum", Min: "min", Max: "max", Product: "product"}
 
