@@ -6,6 +6,7 @@ import types
 import pytest
 import torch
 
+import anello
 import anello.torch as hvd
 
 
@@ -145,6 +146,10 @@ def test_batch_normalisation_is_that_of_one_large_batch():
     assert torch.allclose(out, expected[part]) and torch.allclose(mine.grad, whole.grad[part])
     assert torch.allclose(ours.running_var, theirs.running_var)
     assert torch.allclose(hvd.allreduce(ours.weight.grad, op=hvd.Sum), theirs.weight.grad)
+
+
+def test_helpers_of_the_package_take_the_world_of_the_script():
+    assert anello.average_metrics(hvd.world(), {"rank": hvd.rank()}) == {"rank": (hvd.size() - 1) / 2}
 
 
 def test_elastic_state_and_sampler():

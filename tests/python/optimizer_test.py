@@ -106,7 +106,11 @@ def test_a_compressor_of_the_programs_own_is_used():
         def decompress(tensor, ctx):
             return tensor.to(ctx)
 
-    assert same(trained_together(compression=Half)[0], trained_alone(), 0.02) and used
+    for compressor in (Half, Half()):
+        used.clear()
+        assert same(trained_together(compression=compressor)[0], trained_alone(), 0.02) and used
+    with pytest.raises(ValueError, match="compression must be .* but is 'fp16'"):
+        trained_together(compression="fp16")
 
 
 def test_gradients_are_views_of_one_flat_tensor_from_the_second_step_on():

@@ -13,7 +13,7 @@ from .autograd import (allgather, allreduce, allreduce_, alltoall, broadcast, br
 from .basics import (add_process_set, ccl_built, cross_rank, cross_size, cuda_built, ddl_built, gloo_built,
                      gloo_enabled, init, is_homogeneous, is_initialized, local_rank, local_size, mpi_built,
                      mpi_enabled, mpi_threads_supported, nccl_built, process_set_included, rank, remove_process_set,
-                     rocm_built, shutdown, size, start_timeline, stop_timeline)
+                     rocm_built, shutdown, size, start_timeline, stop_timeline, world)
 from .compression import Compression
 from .functions import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters
 from .ops import (Adasum, Average, Max, Min, Product, ReduceOp, Sum, allgather_async, allreduce_async,
@@ -37,4 +37,4 @@ __all__ = ["Adasum", "Average", "Compression", "DistributedOptimizer", "HorovodI
            "grouped_reducescatter_async", "init", "is_homogeneous", "is_initialized", "join", "local_rank",
            "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported", "nccl_built", "parallelize", "poll",
            "process_set_included", "rank", "reducescatter", "reducescatter_async", "remove_process_set", "rocm_built",
-           "shutdown", "size", "sparse_allreduce_async", "start_timeline", "stop_timeline", "synchronize"]
+           "shutdown", "size", "sparse_allreduce_async", "start_timeline", "stop_timeline", "synchronize", "world"]

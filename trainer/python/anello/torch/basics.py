@@ -65,7 +65,10 @@ def is_initialized() -> bool:
 
 
 def world() -> World:
-    """The world. ValueError before init()."""
+    """The world, for what takes a group: anello.average_metrics(hvd.world(), metrics), anello.callbacks. Not Horovod's.
+
+    ValueError before init().
+    """
     if _world is None:
         raise ValueError("Horovod has not been initialized; use hvd.init().")
     return _world

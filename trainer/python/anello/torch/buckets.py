@@ -28,9 +28,12 @@ class Reduction:
         self.factor = factor  # inputs are divided by it, results multiplied
         self.compression = compression
         self.process_set = process_set
-        # What travels rounded needs no copy. A compressor of the program's own does.
-        self.wire = _WIRES.get(getattr(compression, "wire", None)) if issubclass(compression, Compressor) else None
-        self.by_copy = not issubclass(compression, Compressor)
+        if not (hasattr(compression, "compress") and hasattr(compression, "decompress")):
+            raise ValueError("compression must be hvd.Compression.none, .fp16 or .bf16, or have compress() and "
+                             f"decompress(), but is {compression!r}")
+        # What travels rounded needs no copy. A compressor of the program's own does; it may be an object.
+        self.by_copy = not (isinstance(compression, type) and issubclass(compression, Compressor))
+        self.wire = None if self.by_copy else _WIRES.get(compression.wire)
         self.feedback = feedback
         if feedback and (self.wire is None or op not in ("average", "sum")):
             raise ValueError("error_feedback is for sums and averages of gradients that travel rounded: give "
