@@ -2,8 +2,9 @@
 
     PYTHONPATH=build/release/python python3 tests/python/torch_backend.py [-v] [-k PATTERN]
 
-What torch allows for Gloo alone is allowed for "anello" too. BACKEND=gloo runs the same against Gloo; WORLD_SIZE is the
-number of ranks (2). Tests that cannot pass are skipped, with the reason. Not a part of ctest: it takes minutes.
+What torch allows for Gloo alone is allowed for "anello" too, and with ALSO=mpi (-k all_to_all) what it allows for MPI
+alone. BACKEND=gloo runs the same against Gloo; WORLD_SIZE is the number of ranks (2). Tests that cannot pass are
+skipped, with the reason. Not a part of ctest: it takes minutes.
 """
 import importlib.util
 import os
@@ -27,8 +28,10 @@ IMPOSSIBLE = {
 class AlsoGloo(str):
     """The name "anello" that also equals "gloo", for tests that are for Gloo alone."""
 
+    NAMES = ("anello", "gloo", os.environ.get("ALSO"))
+
     def __eq__(self, other):
-        return other in ("anello", "gloo")
+        return other in self.NAMES
 
     def __ne__(self, other):
         return not self == other
