@@ -29,6 +29,14 @@ def size():
     return dist.get_world_size()
 
 
+def test_newer_versions_of_torch_learn_that_tensors_lie_in_host_memory(monkeypatch):
+    given = []
+    monkeypatch.setattr(dist.Backend, "register_backend",
+                        lambda name, make, extended_api=False, devices=None: given.append((name, devices)))
+    anello.torch.distributed._register()
+    assert given == [("anello", ["cpu"])]
+
+
 @pytest.mark.parametrize("op, expected", [(dist.ReduceOp.SUM, sum), (dist.ReduceOp.MAX, max), (dist.ReduceOp.MIN, min)])
 def test_all_reduce(op, expected):
     made = torch.full((2, 3), float(rank() + 1))

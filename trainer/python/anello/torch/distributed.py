@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import collections
 import contextlib
+import inspect
 import os
 import queue
 import threading
@@ -389,5 +390,11 @@ def _at_exit() -> None:
     _completer.stop()
 
 
+def _register() -> None:
+    # From torch 2.1 on a backend names its devices; torch warns of one that does not.
+    takes_devices = "devices" in inspect.signature(dist.Backend.register_backend).parameters
+    dist.Backend.register_backend("anello", _make, **({"devices": ["cpu"]} if takes_devices else {}))
+
+
 if not hasattr(dist.Backend, "ANELLO"):
-    dist.Backend.register_backend("anello", _make)
+    _register()
