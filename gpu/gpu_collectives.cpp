@@ -1,5 +1,6 @@
 // The collectives of GpuGroup. Each checks its arguments as Group does, and calls the backend for the memory in which
 // the tensors lie.
+#include <anello/error.hpp>
 #include <anello/gpu.hpp>
 #include <array>
 
@@ -17,6 +18,14 @@ group::RankAndSize rank_and_size_of(const Group& group) {
 
 std::vector<ConstTensor> read_only(std::span<const Tensor> list) {
   return {list.begin(), list.end()};
+}
+
+// When another call has failed, whose error counts: the caller may free its tensors behind it.
+void wait_for_end(const Work& work) noexcept {
+  try {
+    work.wait();
+  } catch (const Error&) {
+  }
 }
 
 }  // namespace
@@ -153,8 +162,13 @@ void GpuGroup::exchange(ConstTensor outgoing, int to, Tensor incoming, int from,
       "exchange", std::array<ConstTensor, 2>{outgoing, incoming}, true, stream,
       [&](Collectives& gpu) { gpu.exchange(outgoing, to, incoming, from, stream, options); },
       [&](Group& host) {
-        Work receiving = host.recv_async(incoming, from, options);
-        host.send(outgoing, to, options);
+        const Work receiving = host.recv_async(incoming, from, options);
+        try {
+          host.send(outgoing, to, options);
+        } catch (...) {
+          wait_for_end(receiving);
+          throw;
+        }
         receiving.wait();
       });
 }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -28,6 +29,25 @@ TEST(TensorPlaces, KnowsHostMemory) {
     gpus.allreduce(values, nullptr);
     EXPECT_EQ(values, std::vector<int>(100, 8));
   });
+}
+
+// The receive has begun when the send is refused, and writes to the caller's memory until it is done.
+TEST(TensorPlaces, AnExchangeWhoseSendIsRefusedWaitsForItsReceive) {
+  alignas(64 << 10) static std::array<int, 16 << 10> refused;  // it shares no block with what is accepted
+  group::tell_devices_by([](const void* memory) { return memory == refused.data() ? 1 : -1; });
+  run_world(2, [](World& world) {
+    GpuGroup gpus = gpus_of(world, {.backend = "staged"});
+    fake::pretend(-1);
+    std::vector<int> values(100, world.rank());
+    if (world.rank() == 0) {
+      EXPECT_THROW(gpus.exchange(Tensor(refused.data(), 100, DType::i32), 1, values, 1, nullptr), Error);
+      EXPECT_EQ(values, std::vector<int>(100, 1));
+    } else {
+      std::this_thread::sleep_for(milliseconds(100));
+      gpus.send(values, 0, nullptr);
+    }
+  });
+  group::tell_devices_by(nullptr);
 }
 
 // A Group would read the memory, which is a segmentation fault.
