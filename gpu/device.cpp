@@ -90,6 +90,24 @@ void refuse_capture(const Device& device, GpuStream stream, std::string_view wha
                                              " cannot be captured into a CUDA graph; call it outside the capture"));
 }
 
+Capture::Capture(const Device& device, GpuStream stream) : device_(device), stream_(stream) {
+  check(device, device.table->capture_begin(stream), "beginning a capture", stream);
+}
+Capture::~Capture() {
+  void* graph = nullptr;
+  if (stream_ && device_.table->capture_end(stream_, &graph) == 0) device_.table->graph_destroy(graph);
+}
+Graph Capture::end() {
+  void* graph = nullptr;
+  const GpuStream stream = std::exchange(stream_, nullptr);
+  check(device_, device_.table->capture_end(stream, &graph), "making a graph of what was captured", stream);
+  return {device_, graph};
+}
+
+void launch(const Device& device, const Graph& graph, GpuStream stream) {
+  check(device, device.table->graph_launch(graph.get(), stream), "launching a graph", stream);
+}
+
 void keep_out_of_host_calls(const Device& device) {
   static std::atomic<const AnelloGpuTable*> table;
   static std::atomic<int> id;

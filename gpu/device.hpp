@@ -62,6 +62,7 @@ class Owner {
 
 using Stream = Owner<GpuStream, &AnelloGpuTable::stream_destroy>;
 using Event = Owner<void*, &AnelloGpuTable::event_destroy>;
+using Graph = Owner<void*, &AnelloGpuTable::graph_destroy>;
 using DeviceMemory = Owner<void*, &AnelloGpuTable::memory_destroy>;
 using PinnedMemory = Owner<void*, &AnelloGpuTable::pinned_destroy>;  // host memory that the device copies by itself
 
@@ -92,6 +93,22 @@ void keep_out_of_host_calls(const Device& device);
 bool is_capturing(const Device& device, GpuStream stream);
 // Throws Error{unsupported} then; the world goes on.
 void refuse_capture(const Device& device, GpuStream stream, std::string_view what);
+
+// While it lives, what this thread queues on the stream, which must not be null, goes into a graph instead of being
+// run. The graph keeps addresses and values. Meanwhile the thread must neither make nor free memory, nor wait.
+class Capture {
+ public:
+  Capture(const Device& device, GpuStream stream);  // throws Error{device}, as end() does
+  ~Capture();
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  Graph end();
+
+ private:
+  Device device_;
+  GpuStream stream_;  // null: ended
+};
+void launch(const Device& device, const Graph& graph, GpuStream stream);
 
 // How long destructors wait for a device, since they cannot report that it does not answer.
 inline constexpr std::chrono::milliseconds kLastWait{5000};

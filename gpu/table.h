@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-#define ANELLO_GPU_TABLE_VERSION 5
+#define ANELLO_GPU_TABLE_VERSION 6
 #define ANELLO_GPU_NOT_READY (-1) /* returned by event_query only */
 
 typedef struct AnelloGpuInfo {
@@ -56,6 +56,14 @@ typedef struct AnelloGpuTable {
   int (*event_destroy)(void* event);
   int (*event_record)(void* event, struct CUstream_st* stream);
   int (*event_query)(void* event); /* ANELLO_GPU_NOT_READY: the recorded work is not done */
+
+  /* What the calling thread queues on the stream from capture_begin to capture_end goes into a graph instead, with its
+     addresses and values. Meanwhile that thread makes and frees no memory, and queries no event: such a call is
+     refused, and so is then the capture's end. capture_end ends the capture in any case. */
+  int (*capture_begin)(struct CUstream_st* stream);
+  int (*capture_end)(struct CUstream_st* stream, void** graph);
+  int (*graph_launch)(void* graph, struct CUstream_st* stream);
+  int (*graph_destroy)(void* graph); /* it may still run */
 
   const AnelloNcclTable* (*nccl)(const char** why_not); /* null, with the reason, if NCCL cannot be used */
 } AnelloGpuTable;

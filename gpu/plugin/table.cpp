@@ -1,4 +1,4 @@
-// The table over CUDA's runtime. Each function makes the CUDA call of its name and nothing else.
+// The table over CUDA's runtime. Each function makes the CUDA call of its name, and little else.
 #include "gpu/table.h"
 
 #include <cuda.h>
@@ -64,6 +64,16 @@ bool is_set_up(int device) {
   return state_of && state_of(device, &flags, &active) == CUDA_SUCCESS && active != 0;
 }
 
+int capture_end(cudaStream_t stream, void** graph) {
+  cudaGraph_t captured = nullptr;
+  cudaError_t status = cudaStreamEndCapture(stream, &captured);
+  cudaGraphExec_t ready = nullptr;
+  if (status == cudaSuccess) status = cudaGraphInstantiate(&ready, captured, 0);
+  if (captured) (void)cudaGraphDestroy(captured);
+  *graph = ready;
+  return taken(status);
+}
+
 int device_of(const void* memory, int* device) {
   cudaPointerAttributes attributes{};
   const cudaError_t status = cudaPointerGetAttributes(&attributes, memory);
@@ -127,6 +137,14 @@ const AnelloGpuTable* anello_gpu_table() {
             const cudaError_t status = cudaEventQuery(event_of(event));
             return status == cudaErrorNotReady ? (taken(status), ANELLO_GPU_NOT_READY) : taken(status);
           },
+      .capture_begin =
+          [](cudaStream_t stream) { return taken(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal)); },
+      .capture_end = capture_end,
+      .graph_launch =
+          [](void* graph, cudaStream_t stream) {
+            return taken(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), stream));
+          },
+      .graph_destroy = [](void* graph) { return taken(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph))); },
       .nccl = anello_nccl_table,
   };
   return &table;

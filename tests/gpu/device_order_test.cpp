@@ -114,6 +114,31 @@ TEST(DeviceTrouble, TwoHundredGroupsLeaveNothingBehind) {
   });
 }
 
+// Work on the stream before a call of NCCL counts as part of it. It takes some seconds, and the limit half of one.
+TEST(DeviceTrouble, ACallOverItsLimitEndsTheWorld) {
+  for (const Told& told : told_on_all_ranks(1, [](World& world) {
+         const char* why = "";
+         const AnelloNcclTable* const table = library().table().nccl(&why);
+         ASSERT_TRUE(table) << why;
+         GpuGroup gpus(world, {.device = 0});
+         gpu::NcclCommunicator::Limits limits;
+         limits.operation = milliseconds(500);
+         gpu::Nccl nccl(world, device(), {table, kernels()}, limits, false);
+         const gpu::DeviceGuard guard(device());
+         const gpu::Stream stream = gpu::make_stream(device());
+         const std::vector<float> values(1000, 1);
+         const Mirror in(values.data(), 4000, stream.get()), out(values.data(), 4000, stream.get());
+         SlowWork slow(stream.get());
+         for (int i = 0; i < 1500; i++) slow.queue();
+         nccl.allreduce(ConstTensor(in.get(), 1000, DType::f32), Tensor(out.get(), 1000, DType::f32), stream.get(),
+                        Op::sum, {});
+         gpus.synchronize(stream.get());
+       })) {
+    ASSERT_TRUE(told.error) << "the device was too fast, or nothing is limited";
+    EXPECT_EQ(told.error->code(), ErrorCode::timed_out) << told.error->what();
+  }
+}
+
 TEST(DeviceTrouble, NoMemoryIsAnErrorThatSaysHowMuch) {
   try {
     gpu::make_memory(device(), std::size_t(1) << 50);

@@ -18,7 +18,7 @@
 namespace anello::gpu::fake {
 namespace {
 
-constexpr int kInvalid = 1, kNoSuchDevice = 101, kOtherDevice = 400, kBroken = 700, kCaptured = 905;
+constexpr int kInvalid = 1, kNoSuchDevice = 101, kOtherDevice = 400, kBroken = 700, kInvalidated = 901, kCaptured = 905;
 constexpr std::size_t kBlock = 64 << 10;  // of device memory
 
 std::map<const std::byte*, std::pair<std::size_t, int>> memories;  // of devices: bytes, device
@@ -39,17 +39,6 @@ int status_of(const char* call) {
     contexts.insert(current);
   }
   return injected.comes(call) ? kBroken : 0;
-}
-
-// A null stream is the default one of the current device.
-FakeStream& stream_of(GpuStream stream) {
-  static struct Defaults {
-    std::array<FakeStream, kDevices> of_device;
-    Defaults() {
-      for (int id = 0; id < kDevices; id++) of_device[std::size_t(id)].device = id;
-    }
-  } defaults;
-  return stream ? *reinterpret_cast<FakeStream*>(stream) : defaults.of_device[std::size_t(current)];
 }
 
 void push(GpuStream stream, std::function<void()> kernel) {
@@ -80,6 +69,8 @@ int destroy(void* handle) {
 const char* describe(int status) {
   if (status == kOtherDevice) return "invalid resource handle: of another device";
   if (status == kCaptured) return "not permitted while a stream is captured";
+  if (status == 900) return "operation not permitted when stream is capturing";
+  if (status == kInvalidated) return "operation failed due to a previous error during capture";
   if (status == kInvalid) return "invalid argument";
   return status == kNoSuchDevice ? "no such device" : "the fake is broken";
 }
@@ -143,6 +134,7 @@ int stream_create(GpuStream* stream, int urgent) {
 
 // In blocks that hold no other memory, as a device's.
 int memory_create(void** memory, std::size_t bytes) {
+  if (const int status = refused_by_capture()) return status;
   if (const int status = status_of("memory_create")) return status;
   if (bytes == 0) return kInvalid;
   const std::lock_guard lock(mutex);
@@ -157,6 +149,7 @@ int memory_create(void** memory, std::size_t bytes) {
 
 // Memory of a device is freed when everything that is queued on that device is done.
 int memory_destroy(void* memory) {
+  if (const int status = refused_by_capture()) return status;
   if (injected.comes("memory_destroy")) return kBroken;
   {
     std::unique_lock lock(mutex);
@@ -173,6 +166,7 @@ int memory_destroy(void* memory) {
 }
 
 int pinned_create(void** memory, std::size_t bytes) {
+  if (const int status = refused_by_capture()) return status;
   if (const int status = status_of("pinned_create")) return status;
   if (bytes == 0) return kInvalid;
   *memory = std::malloc(bytes);
@@ -228,7 +222,10 @@ int stream_wait(GpuStream stream, void* event) {
   std::uint64_t mark = 0;
   {
     const std::lock_guard lock(mutex);
-    if (of->captured != stream_of(stream).capturing) return kCaptured;
+    if (of->captured != stream_of(stream).capturing) {
+      (own_capture && of->captured ? *own_capture : stream_of(stream)).invalid = true;
+      return kCaptured;
+    }
     mark = of->recorded;
   }
   push(stream, [of, mark] {
@@ -239,6 +236,7 @@ int stream_wait(GpuStream stream, void* event) {
 }
 
 int event_query(void* event) {
+  if (const int status = refused_by_capture()) return status;
   if (const int status = status_of("event_query")) return status;
   const EventOf of = *static_cast<EventOf*>(event);
   const std::lock_guard lock(mutex);
@@ -284,6 +282,10 @@ const AnelloGpuTable& table() {
       .event_destroy = destroy<EventOf>,
       .event_record = event_record,
       .event_query = event_query,
+      .capture_begin = capture_begin,
+      .capture_end = capture_end,
+      .graph_launch = graph_launch,
+      .graph_destroy = graph_destroy,
       .nccl = find_nccl,
   };
   return all;
@@ -295,21 +297,6 @@ Device device(int id) {
 
 void queue(GpuStream stream, std::function<void()> kernel) {
   push(stream, std::move(kernel));
-}
-
-void capture(GpuStream stream) {
-  const std::lock_guard lock(mutex);
-  stream_of(stream).capturing = true;
-}
-
-void replay(GpuStream stream) {
-  std::vector<std::function<void()>> graph;
-  {
-    const std::lock_guard lock(mutex);
-    stream_of(stream).capturing = false;
-    graph.swap(stream_of(stream).captured);
-  }
-  for (auto& kernel : graph) push(stream, std::move(kernel));
 }
 
 void finish(GpuStream stream) {
@@ -345,7 +332,7 @@ void pretend_instance(int number) {
 }
 
 int alive() {
-  return living;
+  return living + graphs_alive();
 }
 int urgent() {
   return urgent_streams;

@@ -36,8 +36,9 @@ void wait_for_all();            // blocks until everything queued on any stream 
 // From now on calls this before each copy, on its stream's thread; null: nothing.
 void before_copies(std::function<void(const void* to)> call);
 
-int alive();    // streams, events and memories
-int urgent();   // urgent streams
+int alive();                                               // streams, events, memories and graphs
+int graphs_alive(), graphs_captured(), graphs_launched();  // now; since the process began
+int urgent();                                              // urgent streams
 int reclaim();  // frees the memory that was leaked; returns the number of blocks
 
 // For this thread, memory that is not registered counts as memory of that device; -1: as host memory.

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "gpu/table.h"
 #include "tests/support/random.hpp"
 
 namespace anello::gpu::fake {
@@ -25,6 +26,7 @@ inline thread_local int current = 0;  // device
 struct FakeStream {
   std::deque<std::function<void()>> queued;
   bool running = false, closed = false, capturing = false, urgent = false;
+  bool invalid = false;  // a call has spoilt the capture
   std::vector<std::function<void()>> captured;
   int device = current;
   std::thread worker{[this] { work(); }};
@@ -57,6 +59,16 @@ struct FakeStream {
     urgent_streams -= urgent ? 1 : 0;
   }
 };
+
+inline thread_local FakeStream* own_capture = nullptr;  // by this thread, through the table
+
+FakeStream& stream_of(CUstream_st* stream);
+// In a capture by this thread, a call that CUDA does not allow there is refused, and spoils the capture.
+int refused_by_capture();
+int capture_begin(CUstream_st* stream);
+int capture_end(CUstream_st* stream, void** graph);
+int graph_launch(void* graph, CUstream_st* stream);
+int graph_destroy(void* graph);
 
 struct FakeEvent {
   std::uint64_t recorded = 0, done = 0;

@@ -38,7 +38,7 @@ TEST(DevicePlugin, AFileThatIsNoLibraryIsNamed) {
 
 TEST(DevicePlugin, AnotherVersionIsRefused) {
   EXPECT_THAT(why_not({ANELLO_OLD_PLUGIN}),
-              AllOf(HasSubstr("has version 99"), HasSubstr("needs version 5"), HasSubstr("one build")));
+              AllOf(HasSubstr("has version 99"), HasSubstr("needs version 6"), HasSubstr("one build")));
 }
 
 TEST(DevicePlugin, ALibraryThatIsNoPluginIsRefused) {
