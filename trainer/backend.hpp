@@ -30,6 +30,14 @@ inline ConstMatrix transpose(ConstMatrix m) {
   return {m.data, m.columns, m.rows, !m.transposed};
 }
 
+// A batch of samples, which lie in host memory and stay as they are while the backend lives. A pixel becomes
+// scale * (pixel - shift).
+struct Chosen {
+  std::span<const std::uint8_t> pixels, labels;  // of all samples, one image after the other
+  float shift, scale;
+  std::span<const std::uint32_t> indices;
+};
+
 // Sums over a batch.
 struct Score {
   double loss = 0;
@@ -48,16 +56,29 @@ class Backend {
   using Memory = std::unique_ptr<float[], std::function<void(float*)>>;
   virtual Memory allocate(std::size_t elems) = 0;  // zeroed
   virtual void copy_in(std::span<const float> host, float* to) = 0;
+  using Labels = std::unique_ptr<std::uint8_t[], std::function<void(std::uint8_t*)>>;
+  virtual Labels allocate_labels(std::size_t count) = 0;
+  virtual void copy_in(std::span<const std::uint8_t> host, std::uint8_t* to) = 0;
   virtual void copy_out(const float* from, std::span<float> host) = 0;
+
+  // Writes the batch, if the backend has a copy of all samples in its memory. False: it has not, nothing is written.
+  virtual bool gather(const Chosen&, Matrix /*images*/, std::uint8_t* /*labels*/) { return false; }
+  // Does `work`, which calls the functions below that return nothing, with the same arguments whenever it is the same
+  // recording. A GPU may keep it, and not call it again. A recording must not outlive memory that it uses.
+  struct Kept {
+    virtual ~Kept() = default;
+  };
+  using Recording = std::unique_ptr<Kept>;  // at first empty
+  virtual void repeat(Recording&, const std::function<void()>& work) { work(); }
 
   virtual void multiply(ConstMatrix a, ConstMatrix b, Matrix product) = 0;
   virtual void add_to_rows(std::span<const float> row, Matrix to) = 0;
   virtual void sum_rows(ConstMatrix from, std::span<float> row) = 0;
   virtual void relu(ConstMatrix in, Matrix out) = 0;
   virtual void relu_gradient(ConstMatrix out, ConstMatrix out_gradient, Matrix in_gradient) = 0;
-  // Of softmax(scores) against the labels: writes the gradient of the loss with respect to the scores, and adds loss
-  // and correct answers to a sum. take_score() returns that sum and clears it, and is the only one that waits for a
-  // GPU.
+  // Of softmax(scores) against the labels, which lie in the backend's memory: writes the gradient of the loss with
+  // respect to the scores, and adds loss and correct answers to a sum. take_score() returns that sum and clears it, and
+  // is the only one that waits for a GPU.
   virtual void cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) = 0;
   virtual Score take_score() = 0;
 

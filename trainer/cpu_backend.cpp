@@ -30,6 +30,12 @@ class CpuBackend : public Backend {
     return {memory, [](float* elements) { operator delete[](elements, kAlignment); }};
   }
   void copy_in(std::span<const float> host, float* to) override { std::copy(host.begin(), host.end(), to); }
+  Labels allocate_labels(std::size_t count) override {
+    return {new std::uint8_t[count]{}, [](std::uint8_t* labels) { delete[] labels; }};
+  }
+  void copy_in(std::span<const std::uint8_t> host, std::uint8_t* to) override {
+    std::copy(host.begin(), host.end(), to);
+  }
   void copy_out(const float* from, std::span<float> host) override { std::copy_n(from, host.size(), host.begin()); }
 
   void multiply(ConstMatrix a, ConstMatrix b, Matrix product) override;

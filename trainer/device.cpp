@@ -39,8 +39,8 @@ std::unique_ptr<Device> make_host_device(World& world) {
   return std::make_unique<HostDevice>(world);
 }
 
-std::unique_ptr<Device> pick_device(std::string_view device, World& world) {
-  return device == "cuda" ? make_cuda_device(world) : make_host_device(world);
+std::unique_ptr<Device> pick_device(std::string_view device, World& world, bool graphs) {
+  return device == "cuda" ? make_cuda_device(world, graphs) : make_host_device(world);
 }
 
 }  // namespace anello::trainer

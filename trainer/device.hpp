@@ -37,9 +37,10 @@ std::unique_ptr<Device> make_host_device(World& world);
 // This rank's GPU: its number on the host, modulo the GPUs there. All ranks call; the world must outlive the device.
 // Throws Error{unsupported} on all ranks if one of them has no GPU or no kernels, and says which rank and what is
 // missing.
-std::unique_ptr<Device> make_cuda_device(World& world);
+// What each step repeats is captured in CUDA graphs, except with `graphs` false.
+std::unique_ptr<Device> make_cuda_device(World& world, bool graphs);
 
 // "cpu", "cuda", or "auto", which is the processor. All ranks call. Errors as of make_cuda_device().
-std::unique_ptr<Device> pick_device(std::string_view device, World& world);
+std::unique_ptr<Device> pick_device(std::string_view device, World& world, bool graphs = true);
 
 }  // namespace anello::trainer

@@ -198,7 +198,7 @@ Ending train(World& world, const TrainOptions& options, std::ostream& out, int c
   require_equal(world, options.shared(world.size()));
 
   // 2. Pick the device by local rank, so that each rank of a host has its own as far as there are enough.
-  const auto device = pick_device(options.device, world);
+  const auto device = pick_device(options.device, world, !options.no_graphs);
 
   // 3. Shard the data: all ranks shuffle in the same way, and each takes its share of every global batch.
   const Dataset data = load_dataset(options.dataset, options.data);

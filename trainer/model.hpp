@@ -4,8 +4,10 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/backend.hpp"
@@ -47,22 +49,28 @@ class Model {
     Backend::Memory output, output_gradient;
   };
   void make_room(std::size_t batch);
+  void fill(const Dataset& data, const Samples& from, std::span<const std::uint32_t> indices);
+  void forward(std::size_t batch);
   std::span<const float> parameters_of(std::size_t layer) const;
   Matrix output(std::size_t layer, std::size_t batch) const;
   Matrix output_gradient(std::size_t layer, std::size_t batch) const;
   ConstMatrix input(std::size_t layer, std::size_t batch) const;
-  void backward(std::size_t batch, Into into, const Ready& ready);
+  void backward(std::size_t layer, std::size_t batch, Into into);
   std::span<float> gradient_of(std::size_t layer);
 
   Backend& backend_;
   std::size_t inputs_;
   Layers layers_;
   std::vector<Place> places_;
-  std::size_t parameter_count_ = 0, gradient_count_ = 0, room_ = 0;
+  std::vector<std::size_t> with_parameters_;  // layers
+  std::size_t parameter_count_ = 0, room_ = 0;
   Backend::Memory parameters_, gradient_, input_;
   Backend::Memory fresh_;  // a layer's gradient before it is added
-  std::vector<float> images_;
-  std::vector<std::uint8_t> labels_;
+  Backend::Labels labels_;
+  std::vector<float> host_images_;
+  std::vector<std::uint8_t> host_labels_;
+  // Of each size of a batch: forward pass and loss, and the backward pass, in parts that end with a layer's gradient.
+  std::map<std::pair<std::size_t, Into>, std::vector<Backend::Recording>> recordings_;
 };
 
 }  // namespace anello::trainer

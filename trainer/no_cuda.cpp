@@ -5,7 +5,7 @@
 
 namespace anello::trainer {
 
-std::unique_ptr<Device> make_cuda_device(World&) {
+std::unique_ptr<Device> make_cuda_device(World&, bool) {
   throw Error(ErrorCode::unsupported,
               "--device cuda: this anello-train was built without it; use the one that Anello's own build makes");
 }

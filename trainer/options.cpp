@@ -87,6 +87,7 @@ void declare_steps(CLI::App& app, TrainOptions& o) {
 
 void declare_run(CLI::App& app, TrainOptions& o) {
   add_choice(app, "--device", o.device, {"auto", "cpu", "cuda"}, "device to train on");
+  app.add_flag("--no-graphs", o.no_graphs, "start kernels on a GPU one by one, and not in CUDA graphs");
   add_choice(app, "--compression", o.compression, {"none", "fp16", "bf16"}, "type in which gradients travel");
   app.add_flag("--feedback", o.feedback,
                "add what --compression rounds off a gradient to the gradient of the next step");

@@ -12,7 +12,7 @@ extern "C" {
 
 struct CUstream_st; /* CUstream_st* is cudaStream_t */
 
-#define ANELLO_KERNEL_TABLE_VERSION 2
+#define ANELLO_KERNEL_TABLE_VERSION 3
 #define ANELLO_SQUARE_PARTS 1024
 
 /* The sums of a batch, on the device; kernels add to them. */
@@ -43,6 +43,9 @@ typedef struct AnelloKernelTable {
      lies in memory with rows and columns exchanged. */
   int (*multiply)(void* context, const float* a, int a_transposed, const float* b, int b_transposed, float* product,
                   size_t rows, size_t inner, size_t columns, struct CUstream_st* stream);
+  /* Row i becomes scale * (pixel - shift) for the pixels of sample indices[i], whose label goes to row_labels[i]. */
+  int (*gather)(const uint8_t* pixels, const uint8_t* labels, const uint32_t* indices, float shift, float scale,
+                float* images, uint8_t* row_labels, size_t rows, size_t columns, struct CUstream_st* stream);
   int (*add_to_rows)(const float* row, float* to, size_t rows, size_t columns, struct CUstream_st* stream);
   int (*sum_rows)(const float* from, float* row, size_t rows, size_t columns, struct CUstream_st* stream);
   int (*relu)(const float* in, float* out, size_t count, struct CUstream_st* stream);

@@ -75,6 +75,18 @@ __device__ float4 operator+(float4 a, float4 b) {
   return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
 }
 
+// One block for each row.
+__global__ void gather_rows(const std::uint8_t* pixels, const std::uint8_t* labels, const std::uint32_t* indices,
+                            float shift, float scale, float* images, std::uint8_t* row_labels, std::size_t rows,
+                            std::size_t columns) {
+  for (std::size_t r = blockIdx.x; r < rows; r += gridDim.x) {
+    const std::uint8_t* const from = pixels + indices[r] * columns;
+    for (std::size_t c = threadIdx.x; c < columns; c += blockDim.x)
+      images[r * columns + c] = scale * (static_cast<float>(from[c]) - shift);
+    if (threadIdx.x == 0) row_labels[r] = labels[indices[r]];
+  }
+}
+
 // Each thread keeps its column as it walks: a division for each element would take longer than the memory.
 template <class T>
 __global__ void add_row(const T* row, T* to, std::size_t count, std::size_t columns) {
@@ -260,6 +272,16 @@ int multiply(void* context, const float* a, int a_transposed, const float* b, in
   return blas_multiply(context, a, a_transposed, b, b_transposed, product, rows, inner, columns, stream);
 }
 
+int gather(const std::uint8_t* pixels, const std::uint8_t* labels, const std::uint32_t* indices, float shift,
+           float scale, float* images, std::uint8_t* row_labels, std::size_t rows, std::size_t columns,
+           cudaStream_t stream) {
+  if (rows * columns == 0) return 0;
+  const int blocks = static_cast<int>(std::min<std::size_t>(rows, kMaxBlocks));
+  gather_rows<<<blocks, kThreads, 0, stream>>>(pixels, labels, indices, shift, scale, images, row_labels, rows,
+                                               columns);
+  return launched();
+}
+
 int add_to_rows(const float* row, float* to, std::size_t rows, std::size_t columns, cudaStream_t stream) {
   if (rows * columns == 0) return 0;
   if (columns % 4 == 0 && aligned(row, to))
@@ -333,6 +355,7 @@ const AnelloKernelTable* anello_kernel_table() {
                                           blas_create,
                                           blas_destroy,
                                           multiply,
+                                          gather,
                                           add_to_rows,
                                           sum_rows,
                                           relu,

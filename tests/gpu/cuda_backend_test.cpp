@@ -79,6 +79,66 @@ TEST(CudaBackend, ComesToWhatTheProcessorComesTo) {
   }
 }
 
+// Batches of two sizes, and an evaluation of more, which moves the memory of batches.
+std::vector<float> train_in_turns(Backend& backend) {
+  const Dataset data = some_data();
+  Model model(backend, kInputs, make_mlp(kInputs, std::vector<std::size_t>{5}, kClasses), 3);
+  const auto steps = make_optimizer("sgd", backend, model.parameters().size());
+  std::vector<std::uint32_t> all(kSamples);
+  std::iota(all.begin(), all.end(), 0U);
+  for (std::uint64_t step = 1; step <= 10; step++) {
+    const auto batch = std::span(all).subspan(step, step % 2 == 0 ? 6 : 4);
+    model.train(data, data.train, batch, [](std::size_t) {});
+    model.train(
+        data, data.train, batch, [](std::size_t) {}, Model::Into::sum);
+    steps->step(model.parameters(), model.gradient(), 0.05F, step);
+    if (step == 6) model.evaluate(data, data.train, all);
+  }
+  std::vector<float> parameters(model.parameters().size());
+  backend.copy_out(model.parameters().data(), parameters);
+  return parameters;
+}
+
+// Of each of the batch's sizes, first and second pass, and layer with parameters there is one graph, and another after
+// the evaluation. The first time of each, and before batches had their largest size, nothing is captured.
+TEST(CudaBackend, GraphsOfABatchAreCapturedOnceAndComeToTheSame) {
+  const auto cpu = make_cpu_backend();
+  const std::vector<float> expected = train_in_turns(*cpu);
+  for (const bool graphs : {true, false}) {
+    const int captured = fake::graphs_captured(), launched = fake::graphs_launched();
+    {
+      CudaBackend on_gpu(fake::device(1), *anello_kernel_table(), graphs);
+      EXPECT_EQ(train_in_turns(on_gpu), expected);
+    }
+    EXPECT_EQ(fake::graphs_captured() - captured, graphs ? 2 * 2 * 2 * 2 : 0);
+    EXPECT_EQ(fake::graphs_launched() - launched, graphs ? 2 * 2 * (1 + 2 + 1 + 1) : 0);
+    EXPECT_EQ(fake::alive(), 0);
+  }
+}
+
+TEST(CudaBackend, SamplesThatDoNotFitStayInHostMemory) {
+  const Dataset data = some_data();
+  const std::uint32_t some[] = {3, 1};
+  const Chosen chosen{data.train.pixels, data.train.labels, float(data.mean), float(1 / data.deviation), some};
+  const auto gathered = [&](CudaBackend& on_gpu) {
+    const auto images = on_gpu.allocate(2 * kInputs);
+    const auto labels = on_gpu.allocate_labels(2);
+    const int before = fake::alive();
+    fake::fail("memory_create", 1);
+    EXPECT_FALSE(on_gpu.gather(chosen, {images.get(), 2, kInputs}, labels.get()));
+    EXPECT_EQ(fake::alive(), before) << "labels without images";
+    return on_gpu.gather(chosen, {images.get(), 2, kInputs}, labels.get());
+  };
+  CudaBackend on_gpu(fake::device(1), *anello_kernel_table());
+  EXPECT_FALSE(gathered(on_gpu)) << "it tries only once";
+  fake::recover();
+  Model model(on_gpu, kInputs, make_mlp(kInputs, std::vector<std::size_t>{5}, kClasses), 3);
+  const auto cpu = make_cpu_backend();
+  Model same(*cpu, kInputs, make_mlp(kInputs, std::vector<std::size_t>{5}, kClasses), 3);
+  for (Model* each : {&model, &same}) each->evaluate(data, data.train, some);
+  EXPECT_NEAR(model.take_score().loss, same.take_score().loss, 1e-9);
+}
+
 TEST(CudaBackend, WhatWaitsToBeCopiedIsNotWrittenOver) {
   CudaBackend on_gpu(fake::device(1), *anello_kernel_table());
   const std::vector<float> ones(100, 1), twos(100, 2);

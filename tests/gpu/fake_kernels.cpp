@@ -77,6 +77,17 @@ int multiply(void*, const float* a, int a_transposed, const float* b, int b_tran
     cpu.multiply(meant(a, a_transposed, rows, inner), meant(b, b_transposed, inner, columns), {product, rows, columns});
   });
 }
+int gather(const std::uint8_t* pixels, const std::uint8_t* labels, const std::uint32_t* indices, float shift,
+           float scale, float* images, std::uint8_t* row_labels, std::size_t rows, std::size_t columns,
+           GpuStream stream) {
+  return queued(stream, [=](Backend&) {
+    for (std::size_t r = 0; r < rows; r++) {
+      row_labels[r] = labels[indices[r]];
+      for (std::size_t c = 0; c < columns; c++)
+        images[r * columns + c] = scale * (float(pixels[indices[r] * columns + c]) - shift);
+    }
+  });
+}
 int add_to_rows(const float* row, float* to, std::size_t rows, std::size_t columns, GpuStream stream) {
   return queued(stream, [=](Backend& cpu) { cpu.add_to_rows(of(row, columns), {to, rows, columns}); });
 }
@@ -136,6 +147,7 @@ const AnelloKernelTable* anello_kernel_table() {
                                           .create = [](void** context) { return *context = nullptr, 0; },
                                           .destroy = [](void*) { return 0; },
                                           .multiply = multiply,
+                                          .gather = gather,
                                           .add_to_rows = add_to_rows,
                                           .sum_rows = sum_rows,
                                           .relu = relu,

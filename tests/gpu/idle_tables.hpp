@@ -58,6 +58,10 @@ inline const AnelloGpuTable& idle_gpu() {
     idle.stream_wait = [](GpuStream, void*) { return 0; };
     idle.is_capturing = [](GpuStream, int* capturing) { return *capturing = 0, 0; };
     idle.ignore_captures = [] { return 0; };
+    idle.capture_begin = [](GpuStream) { return 0; };
+    idle.capture_end = [](GpuStream, void** graph) { return *graph = graph, 0; };
+    idle.graph_launch = [](void*, GpuStream) { return 0; };
+    idle.graph_destroy = [](void*) { return 0; };
     idle.nccl = [](const char**) { return &idle_nccl(); };
     return idle;
   }();
@@ -74,6 +78,8 @@ inline const AnelloKernelTable& idle_kernels() {
     idle.destroy = [](void*) { return 0; };
     idle.multiply = [](void*, const float*, int, const float*, int, float*, std::size_t, std::size_t, std::size_t,
                        GpuStream) { return 0; };
+    idle.gather = [](const std::uint8_t*, const std::uint8_t*, const std::uint32_t*, float, float, float*,
+                     std::uint8_t*, std::size_t, std::size_t, GpuStream) { return 0; };
     idle.add_to_rows = [](const float*, float*, std::size_t, std::size_t, GpuStream) { return 0; };
     idle.sum_rows = idle.add_to_rows;
     idle.relu = [](const float*, float*, std::size_t, GpuStream) { return 0; };

@@ -63,6 +63,15 @@ TEST_P(TrainingOn, AGpuGivesTheProcessorsCurve) {
   expect_near(figures(found.out), figures(expected.out), 1e-3);
 }
 
+TEST_P(TrainingOn, AGpuGivesTheSameWithAndWithoutGraphs) {
+  const auto parameters = [](const Outcome& outcome) {
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return pattern::find_all(outcome.out, "parameters ([0-9a-f]{16})").at(0)[1];
+  };
+  const Outcome graphs = run(GetParam(), FAKE_GPU_PLUGIN, training("cuda"));
+  EXPECT_EQ(parameters(graphs), parameters(run(GetParam(), FAKE_GPU_PLUGIN, training("cuda", {"--no-graphs"}))));
+}
+
 TEST(GpuPrograms, TrainWithEachOptionAsTheProcessorDoes) {
   const std::vector<std::string> all[] = {{"--compression", "fp16", "--clip", "1", "--optimizer", "adam"},
                                           {"--compression", "bf16", "--accumulate", "2"}};

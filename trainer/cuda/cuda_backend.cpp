@@ -4,17 +4,26 @@
 #include <cstring>
 
 #include "ring/base/check.hpp"
+#include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::trainer {
 namespace {
 constexpr std::chrono::milliseconds kForever{0};
-}
 
-CudaBackend::CudaBackend(const gpu::Device& device, const AnelloKernelTable& kernels)
-    : device_(device), kernels_(&kernels), stream_(gpu::make_stream(device)), arrival_(gpu::make_event(device)) {
-  images_.passed = gpu::make_event(device);
-  labels_.passed = gpu::make_event(device);
+struct Graph : Backend::Kept {
+  gpu::Graph graph;  // empty until the second time
+};
+}  // namespace
+
+CudaBackend::CudaBackend(const gpu::Device& device, const AnelloKernelTable& kernels, bool graphs)
+    : device_(device),
+      kernels_(&kernels),
+      stream_(gpu::make_stream(device)),
+      graphs_(graphs),
+      arrival_(gpu::make_event(device)) {
+  floats_.passed = gpu::make_event(device);
+  bytes_.passed = gpu::make_event(device);
   score_ = gpu::make_memory(device, sizeof(AnelloScore));
   sum_ = gpu::make_memory(device, (1 + ANELLO_SQUARE_PARTS) * sizeof(double));
   clear(score_, sizeof(AnelloScore));
@@ -36,8 +45,12 @@ bool CudaBackend::drain() noexcept {
 
 CudaBackend::~CudaBackend() {
   if (!drain()) {
-    for (gpu::DeviceMemory* memory : {&label_memory_, &score_, &sum_}) memory->leak();
-    for (gpu::PinnedMemory* memory : {&images_.memory, &labels_.memory, &arrived_}) memory->leak();
+    for (gpu::DeviceMemory* memory : {&indices_, &score_, &sum_}) memory->leak();
+    for (gpu::PinnedMemory* memory : {&floats_.memory, &bytes_.memory, &arrived_}) memory->leak();
+    for (Resident& resident : residents_) {
+      resident.pixels.leak();
+      resident.labels.leak();
+    }
     return;
   }
   kernels_->destroy(context_);
@@ -60,12 +73,19 @@ std::string CudaBackend::name() const {
   return text("cuda (", info.name, ")");
 }
 
-Backend::Memory CudaBackend::allocate(std::size_t elems) {
-  const auto owned = std::make_shared<gpu::DeviceMemory>(gpu::make_memory(device_, elems * sizeof(float)));
-  gpu::zero(device_, owned->get(), elems * sizeof(float), stream());
-  return {static_cast<float*>(owned->get()), [this, owned](float*) {
+template <class T>
+std::unique_ptr<T[], std::function<void(T*)>> CudaBackend::allocate_zeroed(std::size_t count) {
+  const auto owned = std::make_shared<gpu::DeviceMemory>(gpu::make_memory(device_, count * sizeof(T)));
+  clear(*owned, count * sizeof(T));
+  return {static_cast<T*>(owned->get()), [this, owned](T*) {
             if (!drain()) owned->leak();
           }};
+}
+Backend::Memory CudaBackend::allocate(std::size_t elems) {
+  return allocate_zeroed<float>(elems);
+}
+Backend::Labels CudaBackend::allocate_labels(std::size_t count) {
+  return allocate_zeroed<std::uint8_t>(count);
 }
 
 void CudaBackend::send(Staging& staging, void* to, const void* from, std::size_t bytes) {
@@ -92,10 +112,62 @@ void CudaBackend::receive(const void* from, void* to, std::size_t bytes) {
 }
 
 void CudaBackend::copy_in(std::span<const float> host, float* to) {
-  send(images_, to, host.data(), host.size_bytes());
+  send(floats_, to, host.data(), host.size_bytes());
+}
+void CudaBackend::copy_in(std::span<const std::uint8_t> host, std::uint8_t* to) {
+  send(bytes_, to, host.data(), host.size());
 }
 void CudaBackend::copy_out(const float* from, std::span<float> host) {
   if (!host.empty()) receive(from, host.data(), host.size_bytes());
+}
+
+const CudaBackend::Resident& CudaBackend::resident(const Chosen& chosen) {
+  for (const Resident& known : residents_)
+    if (known.of == chosen.pixels.data()) return known;
+  Resident& all = residents_.emplace_back();
+  all.of = chosen.pixels.data();
+  try {
+    all.labels = gpu::make_memory(device_, chosen.labels.size());
+    all.pixels = gpu::make_memory(device_, chosen.pixels.size());
+  } catch (const Error& full) {
+    log(Severity::info, text("batches come from host memory: ", full.what()));
+    all.labels = {};
+    return all;
+  }
+  gpu::copy(device_, all.labels.get(), chosen.labels.data(), chosen.labels.size(), stream());
+  gpu::copy(device_, all.pixels.get(), chosen.pixels.data(), chosen.pixels.size(), stream());
+  return all;
+}
+
+bool CudaBackend::gather(const Chosen& chosen, Matrix images, std::uint8_t* labels) {
+  const Resident& all = resident(chosen);
+  if (!all.pixels) return false;
+  if (chosen.indices.size() > index_room_) {
+    if (!drain()) indices_.leak();
+    indices_ = gpu::make_memory(device_, chosen.indices.size_bytes());
+    index_room_ = chosen.indices.size();
+  }
+  send(bytes_, indices_.get(), chosen.indices.data(), chosen.indices.size_bytes());
+  queue("choosing samples", &AnelloKernelTable::gather, static_cast<const std::uint8_t*>(all.pixels.get()),
+        static_cast<const std::uint8_t*>(all.labels.get()), static_cast<const std::uint32_t*>(indices_.get()),
+        chosen.shift, chosen.scale, images.data, labels, images.rows, images.columns);
+  return true;
+}
+
+// The first time it queues the work itself: libraries then load and allocate what they need, which a capture forbids.
+void CudaBackend::repeat(Recording& recording, const std::function<void()>& work) {
+  if (!graphs_ || !recording) {
+    work();
+    if (!recording) recording = std::make_unique<Graph>();
+    return;
+  }
+  auto& kept = static_cast<Graph&>(*recording);
+  if (!kept.graph) {
+    gpu::Capture capture(device_, stream());
+    work();
+    kept.graph = capture.end();
+  }
+  gpu::launch(device_, kept.graph, stream());
 }
 
 void CudaBackend::multiply(ConstMatrix a, ConstMatrix b, Matrix product) {
@@ -122,15 +194,9 @@ void CudaBackend::relu_gradient(ConstMatrix out, ConstMatrix out_gradient, Matri
 }
 
 void CudaBackend::cross_entropy(ConstMatrix scores, std::span<const std::uint8_t> labels, Matrix gradient) {
-  if (labels.size() > label_room_) {
-    if (!drain()) label_memory_.leak();
-    label_memory_ = gpu::make_memory(device_, labels.size());
-    label_room_ = labels.size();
-  }
-  send(labels_, label_memory_.get(), labels.data(), labels.size());
-  queue("the loss", &AnelloKernelTable::cross_entropy, scores.data,
-        static_cast<const std::uint8_t*>(label_memory_.get()), gradient.data, static_cast<AnelloScore*>(score_.get()),
-        scores.rows, scores.columns);
+  ANELLO_CHECK(labels.size() == scores.rows);
+  queue("the loss", &AnelloKernelTable::cross_entropy, scores.data, labels.data(), gradient.data,
+        static_cast<AnelloScore*>(score_.get()), scores.rows, scores.columns);
 }
 
 Score CudaBackend::take_score() {

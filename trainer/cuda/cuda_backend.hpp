@@ -12,8 +12,8 @@ namespace anello::trainer {
 
 class CudaBackend : public Backend {
  public:
-  // The tables must outlive it. Throws Error{device}.
-  CudaBackend(const gpu::Device& device, const AnelloKernelTable& kernels);
+  // The tables must outlive it. Without graphs, repeat() queues all kernels each time. Throws Error{device}.
+  CudaBackend(const gpu::Device& device, const AnelloKernelTable& kernels, bool graphs = true);
   ~CudaBackend() override;
   CudaBackend(const CudaBackend&) = delete;
   CudaBackend& operator=(const CudaBackend&) = delete;
@@ -23,7 +23,11 @@ class CudaBackend : public Backend {
   std::string name() const override;
   Memory allocate(std::size_t elems) override;
   void copy_in(std::span<const float> host, float* to) override;
+  Labels allocate_labels(std::size_t count) override;
+  void copy_in(std::span<const std::uint8_t> host, std::uint8_t* to) override;
   void copy_out(const float* from, std::span<float> host) override;
+  bool gather(const Chosen& chosen, Matrix images, std::uint8_t* labels) override;
+  void repeat(Recording& recording, const std::function<void()>& work) override;
   void multiply(ConstMatrix a, ConstMatrix b, Matrix product) override;
   void add_to_rows(std::span<const float> row, Matrix to) override;
   void sum_rows(ConstMatrix from, std::span<float> row) override;
@@ -46,6 +50,14 @@ class CudaBackend : public Backend {
     std::size_t bytes = 0;
     gpu::Event passed;
   };
+  // All samples, or nothing if they do not fit.
+  struct Resident {
+    const std::uint8_t* of;  // host memory
+    gpu::DeviceMemory pixels, labels;
+  };
+  template <class T>
+  std::unique_ptr<T[], std::function<void(T*)>> allocate_zeroed(std::size_t count);
+  const Resident& resident(const Chosen& chosen);
   template <class Kernel, class... Arguments>
   void queue(std::string_view what, Kernel kernel, Arguments... arguments);
   bool drain() noexcept;
@@ -58,12 +70,14 @@ class CudaBackend : public Backend {
   const AnelloKernelTable* kernels_;
   gpu::Stream stream_;
   void* context_ = nullptr;
-  Staging images_, labels_;
+  bool graphs_;
+  Staging floats_, bytes_;
   gpu::PinnedMemory arrived_;
   std::size_t arrived_bytes_ = 0;
   gpu::Event arrival_;
-  gpu::DeviceMemory label_memory_, score_, sum_;
-  std::size_t label_room_ = 0;
+  gpu::DeviceMemory indices_, score_, sum_;
+  std::size_t index_room_ = 0;
+  std::vector<Resident> residents_;
 };
 
 }  // namespace anello::trainer

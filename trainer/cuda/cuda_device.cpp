@@ -54,9 +54,10 @@ class CudaGradients : public GradientSum {
 
 class CudaDevice : public Device {
  public:
-  CudaDevice(World& world, const gpu::DevicePlugin& library, const AnelloKernelTable& kernels) : group_(world) {
+  CudaDevice(World& world, const gpu::DevicePlugin& library, const AnelloKernelTable& kernels, bool graphs)
+      : group_(world) {
     gpu::all_or_none(world, world, [&] {  // a rank may have no cuBLAS
-      backend_.emplace(gpu::Device{&library.table(), gpu::DeviceId(group_.device())}, kernels);
+      backend_.emplace(gpu::Device{&library.table(), gpu::DeviceId(group_.device())}, kernels, graphs);
     });
   }
 
@@ -75,7 +76,7 @@ class CudaDevice : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_cuda_device(World& world) {
+std::unique_ptr<Device> make_cuda_device(World& world, bool graphs) {
   const gpu::DevicePlugin* library = nullptr;
   const AnelloKernelTable* kernels = nullptr;
   gpu::all_or_none(world, world, [&] {
@@ -83,7 +84,7 @@ std::unique_ptr<Device> make_cuda_device(World& world) {
     library = &gpu::installed(plugin);
     kernels = &gpu::installed_kernels(plugin);
   });
-  return std::make_unique<CudaDevice>(world, *library, *kernels);
+  return std::make_unique<CudaDevice>(world, *library, *kernels, graphs);
 }
 
 }  // namespace anello::trainer
