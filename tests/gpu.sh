@@ -117,10 +117,11 @@ shown() {
   ((${#failures[@]} > failed)) || cat -- "$out/now"
 }
 
+launching=()  # --no-graphs, if graphs are not right here: the other checks then tell more
 train() { # RANKS DEVICE [option...]
   local ranks=$1 device=$2
   shift 2
-  "$bin/anello" run -n "$ranks" -- "$bin/anello-train" --data "$data" --device "$device" "$@"
+  "$bin/anello" run -n "$ranks" -- "$bin/anello-train" --data "$data" --device "$device" "${launching[@]}" "$@"
 }
 curve() { grep -oE 'epoch +[0-9]+/[0-9]+  loss [0-9.]+  test loss [0-9.]+' | grep -oE '[0-9]+\.[0-9]+'; }
 
@@ -130,6 +131,17 @@ same_curve() { # RANKS [option...]
   shift
   paste <(train "$ranks" cpu "$@" | curve) <(train "$ranks" cuda "$@" | curve) |
     awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-3) bad = 1; print; n++ } END { exit bad || n < 10 }'
+}
+
+# Bit by bit: the hash of the parameters.
+same_with_graphs() { # [option...]
+  local ranks graphs one_by_one
+  for ranks in 1 2; do
+    graphs=$(train "$ranks" cuda "$@" | grep -oE 'parameters [0-9a-f]{16}') || return
+    one_by_one=$(train "$ranks" cuda --no-graphs "$@" | grep -oE 'parameters [0-9a-f]{16}') || return
+    echo "$ranks ranks: $graphs with graphs, $one_by_one without"
+    [[ $graphs == "$one_by_one" ]] || return
+  done
 }
 
 # NCCL refuses two ranks on one GPU, unless it takes them for two hosts.
@@ -178,15 +190,16 @@ samples_per_second() { grep -oE '[0-9]+ samples/s' | tail -n +2 | cut -d' ' -f1 
 # Samples a second, each the median of three runs, which take turns.
 training_figures() {
   local batch=$1 round mode torch=1
-  rm -f -- "$out"/{ours,eager,graph}
-  touch -- "$out"/{ours,eager,graph}
+  rm -f -- "$out"/{ours,one_by_one,eager,graph}
+  touch -- "$out"/{ours,one_by_one,eager,graph}
   for round in 1 2 3; do
     train 1 cuda --epochs 200 --global-batch "$batch" | samples_per_second >>"$out/ours"
+    train 1 cuda --no-graphs --epochs 200 --global-batch "$batch" | samples_per_second >>"$out/one_by_one"
     for mode in eager graph; do
       ((torch == 0)) || LD_LIBRARY_PATH=$own_library_path python3 "$torch_train" "$batch" "$mode" 2>/dev/null >>"$out/$mode" || torch=0
     done
   done
-  say "training, batch $batch: ours $(middle <"$out/ours"), PyTorch $(middle <"$out/eager")," \
+  say "training, batch $batch: ours $(middle <"$out/ours"), without graphs $(middle <"$out/one_by_one"), PyTorch $(middle <"$out/eager")," \
     "PyTorch in a CUDA graph $(middle <"$out/graph") samples/s"
 }
 
@@ -208,7 +221,7 @@ esac
 own_library_path=${LD_LIBRARY_PATH-}
 out=$(mktemp -d)
 trap 'rm -rf -- "$out"' EXIT
-rm -rf -- "$logs"/{system,figures,bench,training,device,curves,options,kill,nccl_of_two,broken,sanitizer}.log
+rm -rf -- "$logs"/{system,figures,bench,training,graphs,device,curves,options,kill,nccl_of_two,broken,sanitizer}.log
 mkdir -p -- "$logs"
 if [[ -d $pack ]]; then
   check_stamp "${1-}"
@@ -228,6 +241,10 @@ shown system 60 "the machine" system
 grep -q '^GPU 0 ' "$logs/system.log" || fail "this needs a GPU; what is said of GPU tensors above is why there is none"
 shown figures 90 "figures of kernels, NCCL and staging" "$bin/gpu_figures"
 check device 120 "every verb, type and reduction; kernels beside the processor's" "$bin/gpu_device_test"
+failed=${#failures[@]}
+check graphs 60 "graphs give the same parameters" same_with_graphs
+check graphs 90 "graphs give the same parameters with Adam, in two passes" same_with_graphs --optimizer adam --accumulate 2
+((${#failures[@]} == failed)) || launching=(--no-graphs)
 for batch in 32 1024; do shown training 180 "training, batch $batch" training_figures "$batch"; done
 for ranks in 1 2 4; do shown bench 60 "anello-bench on $ranks ranks" benches "$ranks"; done
 for ranks in 1 2 4; do check curves 60 "the processor's curve on $ranks ranks" same_curve "$ranks"; done
@@ -239,8 +256,8 @@ PATH=$PATH:/usr/local/cuda/bin
 if command -v compute-sanitizer >/dev/null; then
   # What calls return is looked at by the program itself, which asks for events that are not ready.
   check sanitizer 180 "compute-sanitizer" compute-sanitizer --report-api-errors no --error-exitcode 1 "$bin/gpu_device_test" --gtest_filter='Kernels.*:*staged_2*'
-  for tool in racecheck synccheck; do  # of what blocks share
-    check sanitizer 90 "compute-sanitizer, $tool" compute-sanitizer --tool "$tool" --error-exitcode 1 "$bin/gpu_device_test" --gtest_filter='Kernels.*Rows'
+  for tool in racecheck synccheck initcheck; do  # of what blocks share, and of what nobody has written
+    check sanitizer 90 "compute-sanitizer, $tool" compute-sanitizer --tool "$tool" --error-exitcode 1 "$bin/gpu_device_test" --gtest_filter='Kernels.*Rows:Kernels.*Element'
   done
 else
   failures+=("compute-sanitizer: it is not there")

@@ -21,7 +21,8 @@ class Pack {
     fs::create_symlink(FAKE_GPU_PLUGIN, folder_ / "gpu/libanello_gpu.so");
     program("anello-train",
             "for e in 1 2 3 4 5 6 7 8 9 10; do\n"
-            "  echo \"epoch $e/10  loss 0.5  test loss 0.4  accuracy 90 %  1000 samples/s\"\ndone");
+            "  echo \"epoch $e/10  loss 0.5  test loss 0.4  accuracy 90 %  1000 samples/s\"\ndone\n"
+            "[[ $* != *adam* || $* != *no-graphs* ]] || hash=f\necho parameters 0123456789abcde${hash-0}");
     program("anello-bench", "echo measured");
     program("gpu_device_test", "[[ $* != *disabled* ]] || exit 0\nsleep 1000 & echo begun; wait");
     program("gpu_figures", "echo copy 1 GB/s; echo Error: figures of the fake >&2; exit 3");
@@ -52,6 +53,8 @@ TEST(GpuScript, GoesOnBehindACheckThatHangsOrFails) {
   EXPECT_THAT(script.out(), AllOf(HasSubstr("beside the processor's: not done after 15 s"), HasSubstr("begun"),
                                   HasSubstr("ok      the processor's curve on 4 ranks"),
                                   HasSubstr("ok      the processor's curve with Adam"),
+                                  HasSubstr("ok      graphs give the same parameters ("),
+                                  HasSubstr("FAILED  graphs give the same parameters with Adam"),
                                   HasSubstr("ok      NCCL of two ranks on one GPU"), HasSubstr("gpu: FAILED")));
   EXPECT_THAT(bytes_of(pack / "logs/figures.log"), HasSubstr("Error: figures of the fake"));
   EXPECT_TRUE(script.none_left());
