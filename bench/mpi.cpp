@@ -2,7 +2,6 @@
 // output. Each is started by the launcher of its MPI, which also takes the options for transport and algorithm.
 #include <mpi.h>
 
-#include <CLI/CLI.hpp>
 #include <anello/error.hpp>
 #include <iostream>
 #include <limits>
