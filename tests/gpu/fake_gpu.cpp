@@ -48,7 +48,7 @@ void push(GpuStream stream, std::function<void()> kernel) {
   if (to.capturing) return to.captured.push_back(std::move(kernel));
   to.queued.push_back(std::move(kernel));
   busy[std::size_t(to.device)]++;
-  changed.notify_all();
+  to.to_do.notify_one();
 }
 
 template <class T>

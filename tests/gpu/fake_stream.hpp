@@ -15,8 +15,8 @@
 
 namespace anello::gpu::fake {
 
-inline std::mutex mutex;  // guards all variables of the fake that are not a thread's own
-inline std::condition_variable changed;
+inline std::mutex mutex;                 // guards all variables of the fake that are not a thread's own
+inline std::condition_variable changed;  // something was done
 inline Random delays(1);
 inline constexpr int kDevices = 4;
 inline std::array<int, kDevices> busy{};  // of each device: functions that are queued or running
@@ -29,12 +29,13 @@ struct FakeStream {
   bool invalid = false;  // a call has spoilt the capture
   std::vector<std::function<void()>> captured;
   int device = current;
+  std::condition_variable to_do;  // something was queued. The worker's own: a push wakes it alone
   std::thread worker{[this] { work(); }};
 
   void work() {
     std::unique_lock lock(mutex);
     for (;;) {
-      changed.wait(lock, [&] { return !queued.empty() || closed; });
+      to_do.wait(lock, [&] { return !queued.empty() || closed; });
       if (queued.empty()) return;
       const auto kernel = std::move(queued.front());
       queued.pop_front();
@@ -54,7 +55,7 @@ struct FakeStream {
       const std::lock_guard lock(mutex);
       closed = true;
     }
-    changed.notify_all();
+    to_do.notify_one();
     worker.join();
     urgent_streams -= urgent ? 1 : 0;
   }
