@@ -126,6 +126,8 @@ Part::Part(const Exercise& exercise, int rank)
   fill();
 }
 
+Part::~Part() = default;
+
 std::byte* Part::claim(Memory& memory, std::uint64_t elems) const {
   memory.assign(elems * size_bytes(exercise_.dtype) + 2 * kGuardBytes, kGuard);
   return memory.data() + kGuardBytes;
