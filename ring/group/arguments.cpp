@@ -29,9 +29,10 @@ run::Buffer buffer(const ConstTensor& tensor) {
   return {static_cast<std::byte*>(const_cast<void*>(tensor.data)), tensor.count};  // an input is never written
 }
 
-Operation with_token(Operation operation, std::uint64_t token) {
+// Operations are made where the caller wants them and completed there: the copy of one that has just been written costs
+// as much as all checks.
+void add_token(Operation& operation, std::uint64_t token) {
   if (token != 0) operation.fingerprint = fingerprint(operation.fingerprint, token);
-  return operation;
 }
 
 Operation operation(Kind kind, const ConstTensor& input, const Tensor& output, std::uint64_t count,
@@ -54,7 +55,7 @@ Operation operation_of_parts(Kind kind, const ConstTensor& input, const Tensor& 
 }
 
 // Sets the options that all reductions have. A factor has no field in a signature, so it goes into the fingerprint.
-Operation reduction(Operation operation, Op op, const ReduceOptions& options) {
+void make_reduction(Operation& operation, Op op, const ReduceOptions& options) {
   operation.op = op;
   operation.algorithm = options.algorithm;
   operation.slab_bytes = options.slab_bytes.value_or(algorithms::kSuitableSlab);
@@ -63,7 +64,7 @@ Operation reduction(Operation operation, Op op, const ReduceOptions& options) {
   operation.postscale = options.postscale;
   if (options.postscale != 1)
     operation.fingerprint = fingerprint(operation.fingerprint, std::bit_cast<std::uint64_t>(options.postscale));
-  return with_token(std::move(operation), options.consistency_token);
+  add_token(operation, options.consistency_token);
 }
 
 // A list of tensors as one run of elements; its pieces lie in `pieces`.
@@ -103,7 +104,9 @@ Operation allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions
     refuse(kCall, text("the input has ", input.count, " elements but the output ", output.count));
   check_overlap(kCall, input, output, input.data, output.data);
   check_options(kCall, options, input.dtype);
-  return reduction(operation(Kind::allreduce, input, output, input.count, options.name), op, options);
+  Operation result = operation(Kind::allreduce, input, output, input.count, options.name);
+  make_reduction(result, op, options);
+  return result;
 }
 
 Operation allreduce(std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces, Op op,
@@ -112,14 +115,15 @@ Operation allreduce(std::span<const Tensor> tensors, std::vector<run::Buffer::Pi
   const List list(kCall, tensors, pieces);
   check_op(kCall, op, list.dtype());
   check_options(kCall, options, list.dtype());
-  return reduction({.kind = Kind::allreduce,
-                    .dtype = list.dtype(),
-                    .count = list.count(),
-                    .fingerprint = list.fingerprint_of_counts(),
-                    .input = list.buffer(),
-                    .output = list.buffer(),
-                    .name = options.name},
-                   op, options);
+  Operation result{.kind = Kind::allreduce,
+                   .dtype = list.dtype(),
+                   .count = list.count(),
+                   .fingerprint = list.fingerprint_of_counts(),
+                   .input = list.buffer(),
+                   .output = list.buffer(),
+                   .name = options.name};
+  make_reduction(result, op, options);
+  return result;
 }
 
 Operation reduce(RankAndSize self, ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
@@ -135,7 +139,8 @@ Operation reduce(RankAndSize self, ConstTensor input, Tensor output, int root, O
   if (!options.algorithm.empty()) refuse(kCall, "algorithm must be empty: reduce chooses its own");
   Operation result = operation(Kind::reduce, input, output, input.count, options.name);
   result.root = root;
-  return reduction(std::move(result), op, options);
+  make_reduction(result, op, options);
+  return result;
 }
 
 Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces,
@@ -143,15 +148,16 @@ Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vect
   constexpr std::string_view kCall = "broadcast";
   check_root(kCall, root, self.size);
   const List list(kCall, tensors, pieces);
-  return with_token({.kind = Kind::broadcast,
-                     .dtype = list.dtype(),
-                     .count = list.count(),
-                     .root = root,
-                     .fingerprint = list.fingerprint_of_counts(),
-                     .input = list.buffer(),
-                     .output = list.buffer(),
-                     .name = options.name},
-                    options.consistency_token);
+  Operation result{.kind = Kind::broadcast,
+                   .dtype = list.dtype(),
+                   .count = list.count(),
+                   .root = root,
+                   .fingerprint = list.fingerprint_of_counts(),
+                   .input = list.buffer(),
+                   .output = list.buffer(),
+                   .name = options.name};
+  add_token(result, options.consistency_token);
+  return result;
 }
 
 Operation allgather(RankAndSize self, ConstTensor input, Tensor output, const PartOptions& options) {
@@ -161,8 +167,9 @@ Operation allgather(RankAndSize self, ConstTensor input, Tensor output, const Pa
   check_own(kCall, "input", input.count, input.dtype, counts, self);
   check_whole(kCall, "output", output.count, "input", input.count, counts, self.size);
   check_overlap(kCall, input, output, input.data, at(output.data, own_offset(counts, input, self.rank)));
-  return with_token(operation_of_parts(Kind::allgather, input, output, input.count, counts, options.name),
-                    options.consistency_token);
+  Operation result = operation_of_parts(Kind::allgather, input, output, input.count, counts, options.name);
+  add_token(result, options.consistency_token);
+  return result;
 }
 
 Operation gather(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options) {
@@ -178,7 +185,8 @@ Operation gather(RankAndSize self, ConstTensor input, Tensor output, int root, c
   }
   Operation result = operation_of_parts(Kind::gather, input, output, input.count, counts, options.name);
   result.root = root;
-  return with_token(std::move(result), options.consistency_token);
+  add_token(result, options.consistency_token);
+  return result;
 }
 
 Operation scatter(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options) {
@@ -194,7 +202,8 @@ Operation scatter(RankAndSize self, ConstTensor input, Tensor output, int root, 
   }
   Operation result = operation_of_parts(Kind::scatter, input, output, output.count, counts, options.name);
   result.root = root;
-  return with_token(std::move(result), options.consistency_token);
+  add_token(result, options.consistency_token);
+  return result;
 }
 
 Operation reduce_scatter(RankAndSize self, ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
@@ -207,8 +216,9 @@ Operation reduce_scatter(RankAndSize self, ConstTensor input, Tensor output, Op 
   check_overlap(kCall, input, output, at(input.data, own_offset(counts, output, self.rank)), output.data);
   check_options(kCall, options, input.dtype);
   if (!options.algorithm.empty()) refuse(kCall, "algorithm must be empty: reduce_scatter chooses its own");
-  return reduction(operation_of_parts(Kind::reduce_scatter, input, output, output.count, counts, options.name), op,
-                   options);
+  Operation result = operation_of_parts(Kind::reduce_scatter, input, output, output.count, counts, options.name);
+  make_reduction(result, op, options);
+  return result;
 }
 
 Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, const Options& options) {
@@ -219,8 +229,9 @@ Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, const Opt
   if (input.count % std::size_t(self.size) != 0)
     refuse(kCall, text("the ", input.count, " elements cannot be divided among ", self.size, " ranks"));
   check_overlap(kCall, input, output, nullptr, &output);
-  return with_token(operation(Kind::alltoall, input, output, input.count / std::size_t(self.size), options.name),
-                    options.consistency_token);
+  Operation result = operation(Kind::alltoall, input, output, input.count / std::size_t(self.size), options.name);
+  add_token(result, options.consistency_token);
+  return result;
 }
 
 Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
@@ -240,7 +251,8 @@ Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, std::span
   result.fingerprint = 1;  // not the one of equal parts
   result.counts = send_counts;
   result.received = recv_counts;
-  return with_token(std::move(result), options.consistency_token);
+  add_token(result, options.consistency_token);
+  return result;
 }
 
 Operation exchange_of_counts(const Operation& alltoall, std::span<std::uint64_t> arriving) {
@@ -258,11 +270,14 @@ Operation transfer(ConstTensor input, Tensor output, const Options& options) {
   check_tensor("recv", "tensor", output);
   Operation result = operation(Kind::transfer, input, output, std::max(input.count, output.count), options.name);
   result.root = 0;
-  return with_token(std::move(result), options.consistency_token);
+  add_token(result, options.consistency_token);
+  return result;
 }
 
 Operation barrier(const Options& options) {
-  return with_token({.kind = Kind::barrier, .name = options.name}, options.consistency_token);
+  Operation result{.kind = Kind::barrier, .name = options.name};
+  add_token(result, options.consistency_token);
+  return result;
 }
 
 }  // namespace anello::group::operations
