@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "ring/link/bell.hpp"
+#include "ring/shm/prefetch.hpp"
 
 namespace anello::shm {
 namespace {
@@ -84,9 +85,17 @@ bool Window::is_withdrawn() const {
   return theirs_.withdrawn.load() != 0;
 }
 
+// The other side looks for `ended` only when it has done its own part.
+void Window::begin(std::uint64_t number) {
+  prefetch_to_write(&mine_.ended);
+  mine_.begun.store(number);
+}
+
+// The other side has read `posted`, and looks for the next one's when this operation is complete.
 void Window::end(std::uint64_t number) {
   mine_.ended.store(number);
   wake();
+  prefetch_to_write(&mine_.posted);
 }
 
 void Window::withdraw() {

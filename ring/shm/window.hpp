@@ -63,7 +63,7 @@ class Window {
 
   // This side uses the other's tensors from begin() to end(), in bites, and looks before each, and after the last,
   // whether the other side has withdrawn them.
-  void begin(std::uint64_t number) { mine_.begun.store(number); }
+  void begin(std::uint64_t number);
   bool is_withdrawn() const;
   void end(std::uint64_t number);
   bool ended(std::uint64_t number) const { return theirs_.ended.load(std::memory_order_acquire) >= number; }
