@@ -32,7 +32,7 @@ void send_parts(PlanBuilder& builder, Part part) {
 // line, unless their number has a larger prime factor.
 class Grid {
  public:
-  static constexpr int kMaxLine = 8;  // between hosts more messages take longer than one more round
+  static constexpr int kMaxLine = 16;  // between hosts more messages take longer than one more round
   Grid(int ranks, int max_line);
 
   template <class Part>

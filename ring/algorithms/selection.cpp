@@ -17,8 +17,8 @@ constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
 constexpr int kAnyWorld = std::numeric_limits<int>::max();
 // Of a slab's chunk for each rank: a worthwhile message; it also bounds the steps of a plan, whatever the world.
 constexpr std::uint64_t kMinChunkBytes = 16 * kKiB, kMinChunkBytesBetweenHosts = 256 * kKiB;
-// The same of two levels, up to slabs of 1 MiB.
-constexpr std::uint64_t kMinChunkBytesOfTwoLevels = kKiB;
+// Of two levels: a slab's bytes for each host, as messages between hosts are as many, unless they are its maximum.
+constexpr std::uint64_t kMinSlabOfHost = 12 * kKiB, kMaxSlabOfTwoLevels = 512 * kKiB;
 
 enum class Cores { any, shared, own };
 enum class Medium { any, tcp, memory };
@@ -145,13 +145,15 @@ void refuse_if_unable(Algorithm forced, const Facts& facts) {
                    adds ? "round 16-bit sums once" : "add in rank order", "; take ", those_that_keep_order(adds)));
 }
 
-// So that the work within hosts, that between them, and the results are of different slabs: simulated, 4 MiB on 4 hosts
-// with 4 ranks take 1.06 times the network's time in slabs of 256 KiB, 1.17 in slabs of 1 MiB, 1.6 all at once. Ranks
-// that share cores switch between them with each message.
+// So that the work within hosts, that between them, and the results are of different slabs. Each slab costs messages,
+// and while the first is added up and the last is sent to the ranks of its host, nothing leaves: a slab's size grows as
+// the root of the bytes. Ranks that share cores switch between them with each message.
 std::uint64_t slab_of_two_levels(const Facts& facts) {
+  constexpr std::uint64_t kMessages = 16 * kKiB;  // of a slab, in bytes that a link carries meanwhile
   if (facts.oversubscribed) return kMiB;
-  if (facts.bytes < kMiB) return 128 * kKiB;
-  return facts.bytes < 16 * kMiB ? 256 * kKiB : 512 * kKiB;
+  std::uint64_t slab_bytes = kMessages;
+  while (slab_bytes < kMaxSlabOfTwoLevels && slab_bytes < facts.bytes / slab_bytes * kMessages) slab_bytes *= 2;
+  return slab_bytes;
 }
 
 // Two ranks in memory, 64 MiB: 6.4 ms in slabs of 256 KiB, 8.0 ms in slabs of 4 MiB, whose halves fall out of the
@@ -167,9 +169,8 @@ std::uint64_t wanted_slab(const Facts& facts, bool two_levels) {
 }
 
 std::uint64_t min_slab(const Facts& facts, bool two_levels) {
-  const auto world = std::uint64_t(facts.world);
-  if (two_levels) return std::min(world * kMinChunkBytesOfTwoLevels, kMiB);
-  return world * (facts.hosts > 1 ? kMinChunkBytesBetweenHosts : kMinChunkBytes);
+  if (two_levels) return std::min(std::uint64_t(facts.hosts) * kMinSlabOfHost, kMaxSlabOfTwoLevels);
+  return std::uint64_t(facts.world) * (facts.hosts > 1 ? kMinChunkBytesBetweenHosts : kMinChunkBytes);
 }
 
 std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) {

@@ -64,7 +64,8 @@ class TwoLevels {
         between_(between_hosts(algorithm)),
         builder_(builder),
         hosts_(hosts),
-        mates_(hosts.mates(builder.rank())),
+        turned_(levels_ == Levels::shares && builder.slab() % 2 != 0),
+        mates_(in_turn(hosts.mates(builder.rank()))),
         shares_{slab, levels_ == Levels::leaders ? 1 : hosts.max_ranks()} {}
 
   void add_within_hosts() {
@@ -91,15 +92,28 @@ class TwoLevels {
   void reduce_between_hosts(Half half) {
     const bool in_input = mates_.size() == 1 && (half == Half::sums || !halves(between_, hosts_.count()));
     for (int share = 0; share < shares_.count && hosts_.count() > 1; share++) {
-      if (owner(share, mates_) != builder_.rank() || shares_.of(share).count == 0) continue;
+      if (owner(share, hosts_.mates(builder_.rank())) != builder_.rank() || shares_.of(share).count == 0) continue;
       builder_.among(owners(share), in_input ? Space::input : Space::output,
                      [&] { emit(half, between_, builder_, shares_.of(share)); });
     }
   }
 
  private:
+  // The rank at this place among those of a host. Every other slab has them in another order, in which those that
+  // exchange last in the slab before exchange first. What two ranks exchange is sent in order: so a slab is added up,
+  // and leaves, before the next one begins, rather than beside it.
+  int rank_at(int place, std::span<const int> ranks) const {
+    const int n = int(ranks.size()), lines = n / kMaxLine;
+    if (turned_ && n % kMaxLine == 0) place = place % lines * kMaxLine + place / lines;
+    return ranks[std::size_t(place)];
+  }
+  std::vector<int> in_turn(std::span<const int> ranks) const {
+    std::vector<int> all;
+    for (int place = 0; place < int(ranks.size()); place++) all.push_back(rank_at(place, ranks));
+    return all;
+  }
   int owner(int share, std::span<const int> ranks) const {
-    return ranks[std::size_t(shares_.owner(share, int(ranks.size())))];
+    return rank_at(shares_.owner(share, int(ranks.size())), ranks);
   }
   // In ascending order, in which all of them add the same way round.
   std::vector<int> owners(int share) const {
@@ -114,7 +128,8 @@ class TwoLevels {
   const Algorithm between_;
   PlanBuilder& builder_;
   const Hosts& hosts_;
-  const std::span<const int> mates_;
+  const bool turned_;
+  const std::vector<int> mates_;
   const Shares shares_;
   const Grid grid_{int(mates_.size()), kMaxLine};
 };

@@ -54,6 +54,7 @@ class PlanBuilder {
   // What follows belongs to this slab; steps of two that follow each other may take turns. Slabs use the two halves of
   // the scratch in turn, so that one can begin while the one before is still on its way.
   void slab(std::uint64_t index);
+  std::uint64_t slab() const { return slab_; }
 
   Plan finish() &&;
 

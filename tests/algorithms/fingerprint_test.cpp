@@ -19,8 +19,8 @@ TEST(Fingerprint, DiffersBetweenAlgorithmsAndShapes) {
   std::set<std::uint64_t> seen;
   std::size_t shapes = 0;
   for (const Algorithm algorithm : all_algorithms())
-    for (const std::uint64_t count : {24, 25}) {
-      constexpr int kWorld = 12;  // a smaller grid may be one line, as two_shot is
+    for (const std::uint64_t count : {48, 49}) {
+      constexpr int kWorld = 24;  // a smaller grid may be one line, as two_shot is
       std::uint64_t all = 0;
       for (int rank = 0; rank < kWorld; rank++)
         all = fingerprint_of(plan_allreduce(algorithm, {.rank = rank, .world = kWorld, .count = count}), all);

@@ -114,17 +114,26 @@ TEST(Choose, TakesTwoLevelsWhereHostsHaveSeveralRanks) {
     EXPECT_TRUE(reproducible(choice(4, 16, bytes, true).algorithm)) << "rank order, " << bytes;
 }
 
+// The larger the buffer, the more slabs and the larger; of few hosts from 64 KiB on.
 TEST(Choose, SlabsOfTwoLevelsOverlap) {
-  Facts facts{.world = 16, .hosts = 4, .bytes = 4 * kMiB, .elem_bytes = 4};
-  EXPECT_EQ(choose(facts).slab_elems, 256 * kKiB / 4);
-  facts.bytes = 256 * kKiB;
-  EXPECT_EQ(choose(facts).slab_elems, 128 * kKiB / 4);
+  Facts facts{.world = 16, .hosts = 2, .elem_bytes = 4};
+  const auto slab_bytes = [&](std::uint64_t bytes) {
+    facts.bytes = bytes;
+    return choose(facts).slab_elems * 4;
+  };
+  EXPECT_EQ(slab_bytes(32 * kKiB), 0U);
+  EXPECT_EQ(slab_bytes(64 * kKiB), 32 * kKiB);
+  EXPECT_EQ(slab_bytes(256 * kKiB), 64 * kKiB);
+  EXPECT_EQ(slab_bytes(4 * kMiB), 256 * kKiB);
+  EXPECT_EQ(slab_bytes(64 * kMiB), 512 * kKiB);
   facts.oversubscribed = true;
-  EXPECT_EQ(choose(facts).slab_elems, 0U);
-  facts = {.world = 1024, .hosts = 128, .bytes = 4 * kMiB, .elem_bytes = 4};
-  EXPECT_EQ(choose(facts).slab_elems, kMiB / 4);
+  EXPECT_EQ(slab_bytes(256 * kKiB), 0U);
+  facts = {.world = 64, .hosts = 8, .elem_bytes = 4};
+  EXPECT_EQ(slab_bytes(64 * kKiB), 0U);
+  facts = {.world = 1024, .hosts = 128, .elem_bytes = 4};
+  EXPECT_EQ(slab_bytes(4 * kMiB), 512 * kKiB);
   facts.forced = Algorithm::ring;
-  EXPECT_EQ(choose(facts).slab_elems, 0U) << "chunks of 256 KiB";
+  EXPECT_EQ(slab_bytes(4 * kMiB), 0U) << "chunks of 256 KiB";
 }
 
 TEST(Choose, OneRankCopies) {

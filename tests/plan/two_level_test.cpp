@@ -95,6 +95,15 @@ INSTANTIATE_TEST_SUITE_P(Layouts, TwoLevels, testing::ValuesIn(layouts()), [](co
   return "On" + name;
 });
 
+// More ranks than a line of the grid has; and hosts whose ranks change places from slab to slab.
+TEST(TwoLevelsOfMany, AreRight) {
+  for (const std::uint64_t slab : {0, 19})
+    EXPECT_EQ(check(allreduce_on(in_blocks(18, 1), Algorithm::grid, 37, slab), {Kind::allreduce}), std::nullopt);
+  for (const Algorithm between : all_algorithms())
+    EXPECT_EQ(check(allreduce_on(in_blocks(2, 8), in_levels(Levels::shares, between), 40, 9), {Kind::allreduce}),
+              std::nullopt);
+}
+
 TEST(TwoLevelsWithoutHosts, AreTheAlgorithmBetweenHosts) {
   for (const Levels levels : all_levels())
     for (const Algorithm between : all_algorithms())
