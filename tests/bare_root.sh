@@ -48,6 +48,8 @@ quiet() { out=$("$@" 2>&1) || { printf '%s\n' "$out" && return 1; }; }
 step "debootstrap --variant=minbase bookworm" quiet debootstrap --variant=minbase bookworm "$folder"
 mount --bind "$folder" "$folder"  # a chroot's root must be a mount for namespaces to be made in it
 mount -t proc proc "$folder/proc"
+mount --rbind /sys "$folder/sys"
+mount --make-rslave "$folder/sys"
 mount -t tmpfs -o mode=755 dev "$folder/dev"
 for node in null:3 zero:5 full:7 random:8 urandom:9; do mknod -m 666 "$folder/dev/${node%:*}" c 1 "${node#*:}"; done
 mkdir -m 1777 "$folder/dev/shm"

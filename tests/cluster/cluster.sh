@@ -5,13 +5,15 @@
 #
 # Everything happens in namespaces of processes, mounts and networks that end with this script, however it ends. What it
 # writes lies in memory that only they see; configuration is put over the machine's own there, and nowhere else.
-# usage: cluster.sh PATH COMMAND...      PATH: folders that precede PATH on all hosts. 77: namespaces cannot be made.
+# usage: cluster.sh PATH COMMAND...      PATH: folders that precede PATH on all hosts. 77: namespaces cannot be made, or
+# Slurm does not find /sys/fs/cgroup.
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../../bench/programs.sh"
 source "$bench_root/bench/hosts.sh"
 
 if [[ ${CLUSTER-} != inside ]]; then
-  ((EUID == 0)) && unshare --net --mount --pid --fork /bin/true 2>/dev/null || exit 77
+  ((EUID == 0)) && unshare --net --mount --pid --fork /bin/true 2>/dev/null && mountpoint -q /sys/fs/cgroup ||
+    exit 77
   exec env -i CLUSTER=inside PATH="$1:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" LANG=C.UTF-8 \
     unshare --net --mount --pid --fork --mount-proc --kill-child bash "$0" "$@"
 fi
@@ -25,6 +27,18 @@ mount -t tmpfs tmpfs /run
 scratch=/run/cluster
 mkdir -p "$scratch"/{home/.ssh,log,state,tmp} /run/{sshd,munge}
 hosts=(0 1 2)
+
+# comes_up WHAT COMMAND...: tries COMMAND for a minute.
+comes_up() {
+  local what=$1 i
+  shift
+  for ((i = 0; i < 3000; i++)); do
+    ! "$@" >/dev/null 2>&1 || return 0
+    sleep 0.02
+  done
+  tail -n 20 "$scratch"/log/* >&2
+  fail "$what did not come up"
+}
 
 # Programs, where all users may reach them.
 make_programs() {
@@ -81,14 +95,12 @@ start_hosts() {
   cat >"$scratch/on_host" <<TEXT
 #!/bin/sh
 pid=\$(cat "$scratch/h\$1.pid") && shift
-exec nsenter --target "\$pid" --net --uts --mount --wd="$scratch/home" -- "\$@"
+exec nsenter --target "\$pid" --net --uts --mount --root --wd="$scratch/home" -- "\$@"
 TEXT
   chmod +x "$scratch/on_host"
   for i in "${hosts[@]}"; do
-    until "$scratch/on_host" "$i" sh -c '[ "$(hostname)" = "$0" ] && mountpoint -q "$1/tmp"' "h$i" "$scratch" 2>/dev/null; do
-      kill -0 "$(cat "$scratch/h$i.pid")" || fail "sshd of h$i ended: $(cat "$scratch/log/sshd-h$i")"
-      sleep 0.02
-    done
+    # shellcheck disable=SC2016
+    comes_up "h$i" "$scratch/on_host" "$i" sh -c '[ "$(hostname)" = "$0" ] && mountpoint -q "$1/tmp"' "h$i" "$scratch"
   done
 }
 
@@ -96,7 +108,7 @@ start_munge() {
   (umask 077 && head -c 1024 /dev/urandom >"$scratch/munge.key")
   munged --foreground --key-file="$scratch/munge.key" --pid-file="$scratch/munged.pid" --log-file="$scratch/log/munged" \
     --seed-file="$scratch/munge.seed" 2>"$scratch/log/munged.start" &
-  until munge -n >/dev/null 2>&1; do sleep 0.02; done
+  comes_up munge munge -n
 }
 
 configure_slurm() {
@@ -134,12 +146,7 @@ start_slurm() {
     mkdir -p "$scratch/spool-h$i"
     "$scratch/on_host" "$i" slurmd -D 2>"$scratch/log/slurmd-h$i" &
   done
-  for ((i = 0; i < 600; i++)); do
-    [[ $("$scratch/on_host" 0 sinfo -h -t idle -o %D 2>/dev/null) != 3 ]] || return 0
-    sleep 0.1
-  done
-  cat "$scratch"/log/slurm* >&2
-  fail "Slurm did not come up"
+  comes_up Slurm "$scratch/on_host" 0 sh -c '[ "$(sinfo -h -t idle -o %D)" = 3 ]'
 }
 
 make_programs
