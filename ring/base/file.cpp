@@ -28,13 +28,15 @@ void write_all(const Descriptor& file, const std::string& path, std::string_view
   }
 }
 
-void replace_file(const std::string& path, std::string_view bytes, ReadableBy readers) {
+void replace_file(const std::string& path, std::string_view bytes, ReadableBy readers, Until until) {
   const mode_t mode = readers == ReadableBy::all ? 0644 : 0600;
   std::string fresh = path + ".XXXXXX";
   const Descriptor file(mkostemp(fresh.data(), O_CLOEXEC));
   if (!file) fail(path);
   try {
     write_all(file, path, bytes);
+    // EINVAL: this file system has nothing to sync.
+    if (until == Until::on_disk && fsync(file.get()) != 0 && errno != EINVAL) fail(path);
     if (fchmod(file.get(), mode) != 0 || std::rename(fresh.c_str(), path.c_str()) != 0) fail(path);
   } catch (...) {
     unlink(fresh.c_str());

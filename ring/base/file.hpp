@@ -11,9 +11,11 @@ namespace anello {
 void write_all(const Descriptor& file, const std::string& path, std::string_view bytes);
 
 enum class ReadableBy { all, owner };
+enum class Until { renamed, on_disk };  // on_disk: the new content survives a crash of the machine
 
 // Replaces a file so that a reader sees the old or the new content, never a part: writes a new file beside it and
 // renames that. A symbolic link is replaced, not followed. Throws Error{file} that names `path`; leaves no file then.
-void replace_file(const std::string& path, std::string_view bytes, ReadableBy readers = ReadableBy::all);
+void replace_file(const std::string& path, std::string_view bytes, ReadableBy readers = ReadableBy::all,
+                  Until until = Until::renamed);
 
 }  // namespace anello

@@ -74,19 +74,12 @@ std::string included(const std::string& line) {
 // The folder inside ring, and the top folder elsewhere, except trainer/cuda. A public header belongs to the room that
 // implements it.
 std::string room_of(const std::string& path) {
-  static const std::map<std::string, std::string> public_headers = {{"anello.h", "world"},
-                                                                    {"anello.hpp", "world"},
-                                                                    {"diagnosis.hpp", "world"},
-                                                                    {"init.hpp", "world"},
-                                                                    {"world.hpp", "world"},
-                                                                    {"group.hpp", "group"},
-                                                                    {"work.hpp", "group"},
-                                                                    {"gradients.hpp", "gradients"},
-                                                                    {"testing.hpp", "testing"},
-                                                                    {"memory.hpp", "shm"},
-                                                                    {"gpu.hpp", "gpu"},
-                                                                    {"gpu_gradients.hpp", "gpu"},
-                                                                    {"gpu.h", "gpu"}};
+  static const std::map<std::string, std::string> public_headers = {
+      {"anello.h", "world"},        {"anello.hpp", "world"}, {"diagnosis.hpp", "world"},
+      {"init.hpp", "world"},        {"world.hpp", "world"},  {"group.hpp", "group"},
+      {"checkpoint.hpp", "group"},  {"work.hpp", "group"},   {"gradients.hpp", "gradients"},
+      {"testing.hpp", "testing"},   {"memory.hpp", "shm"},   {"gpu.hpp", "gpu"},
+      {"gpu_gradients.hpp", "gpu"}, {"gpu.h", "gpu"}};
   if (path.starts_with("trainer/cuda/")) return "trainer/cuda";
   const std::string top = path.substr(0, path.find('/'));
   if (top != "ring") return top;

@@ -1,6 +1,7 @@
 // All of the C++ API for host memory. <anello/gpu.hpp> and <anello/gpu_gradients.hpp> are for tensors in GPU memory,
 // <anello/testing.hpp> is for worlds of threads.
 #pragma once
+#include <anello/checkpoint.hpp>
 #include <anello/diagnosis.hpp>
 #include <anello/error.hpp>
 #include <anello/gradients.hpp>
