@@ -30,8 +30,10 @@ int parse_and_run(const Program& program, int argc, char** argv) {
   Options options;
   std::function<int()> chosen;
   std::string names;
+  bool begins_with_operation = false;
   const auto add = [&](const auto& each) {
     names += text(names.empty() ? "" : ", ", each.name);
+    begins_with_operation |= argc > 1 && each.name == argv[1];
     return app.add_subcommand(std::string(each.name), std::string(each.sentence));
   };
   for (const Collective& collective : collectives()) {
@@ -54,7 +56,7 @@ int parse_and_run(const Program& program, int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return reports() ? app.exit(help) : 0;
   } catch (const CLI::ExtrasError& error) {
-    return usage(program, app.get_subcommands().empty() ? text(error.what(), "; ", first) : error.what());
+    return usage(program, begins_with_operation ? error.what() : text(error.what(), "; ", first));
   } catch (const CLI::ParseError& error) {
     return usage(program, error.what());
   } catch (const Error& error) {
