@@ -92,14 +92,23 @@ std::optional<Verdict> Departures::left_before(const Signature& mine) const {
   return std::nullopt;
 }
 
+std::optional<Verdict> Departures::any_left(std::uint64_t group, std::string_view conflict) const {
+  if (ends_at(group) == UINT64_MAX) return std::nullopt;
+  const int rank = groups_.at(group).left.begin()->first;
+  return left(rank, has_left(rank) ? 0 : group, "", conflict);
+}
+
 Verdict Departures::left(int rank, std::uint64_t group, std::string_view conflict) const {
+  return left(rank, group, text(" after ", departure(rank, group)->completed, " operations"), conflict);
+}
+
+Verdict Departures::left(int rank, std::uint64_t group, std::string_view when, std::string_view conflict) const {
   const LocalView::Group* known = view_.group(group);
   const std::string& name = (known ? known : view_.group(0))->name;
-  const Departure& its = *departure(rank, group);
   return {ErrorCode::rank_left, rank,
-          text(view_.named(rank), " left ", name, " after ", its.completed, " operations",
-               its.by_exception ? ", because of an exception that its own output may name" : "", ", but rank ",
-               view_.rank(), " ", conflict)};
+          text(view_.named(rank), " left ", name, when,
+               departure(rank, group)->by_exception ? ", because of an exception that its own output may name" : "",
+               ", but rank ", view_.rank(), " ", conflict)};
 }
 
 void Departures::tick(Time now) {

@@ -44,6 +44,8 @@ class Departures {
 
   // The verdict if a rank left the group before this rank's operation.
   std::optional<Verdict> left_before(const Signature& mine) const;
+  // The verdict if any rank left the group, whose operations are not counted. `conflict` as below.
+  std::optional<Verdict> any_left(std::uint64_t group, std::string_view conflict) const;
   // That the rank left the group, which it did. `conflict` says what this rank did that needs it.
   Verdict left(int rank, std::uint64_t group, std::string_view conflict) const;
 
@@ -67,6 +69,7 @@ class Departures {
     std::uint64_t group = 0;
     Time due{0};
   };
+  Verdict left(int rank, std::uint64_t group, std::string_view when, std::string_view conflict) const;
   void await_goodbye(int rank, std::uint64_t group, Time now);
   void note(int rank, std::uint64_t group, std::size_t members, Departure departure);
   void forget_if_all_left(std::uint64_t group);

@@ -142,6 +142,9 @@ bool FailureDetector::is_goodbye_of(int neighbour, std::string_view bytes) const
 void FailureDetector::needs(const Signature& mine, Time now) {
   propose_if_any(departures_.left_before(mine), now);
 }
+void FailureDetector::needs_messages(std::uint64_t group, std::string_view conflict, Time now) {
+  propose_if_any(departures_.any_left(group, conflict), now);
+}
 void FailureDetector::waiting(const Signature& mine, Time now) {
   propose_if_any(mismatches_.waiting(mine, now), now);
 }

@@ -54,7 +54,9 @@ class FailureDetector {
   bool is_goodbye_of(int neighbour, std::string_view bytes) const;
   // After leave() of the world: whether a neighbour has sent the goodbye back. What it sent before has then been received.
   bool is_own_goodbye(std::string_view bytes) const { return flood_.contains(bytes, {view_.rank(), goodbye_}); }
-  void needs(const Signature& mine, Time now);                  // it began: did a member leave the group before it?
+  void needs(const Signature& mine, Time now);  // it began: did a member leave the group before it?
+  // Without messages of all members it cannot go on: did one leave the group? `conflict`: what this rank does.
+  void needs_messages(std::uint64_t group, std::string_view conflict, Time now);
   void waiting(const Signature& mine, Time now);  // it makes no progress: do other ranks wait in a different one?
   void moving(const Signature& mine);             // it makes progress again
   // A peer sent another operation than this rank's, which `verdict` says. The peer knows the name of its own.

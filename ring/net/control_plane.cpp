@@ -237,6 +237,10 @@ void ControlPlane::needs(const Signature& signature) {
   post([this, signature] { detector_.needs(signature, now()); });
 }
 
+void ControlPlane::needs_messages(std::uint64_t group, std::string conflict) {
+  post([this, group, conflict = std::move(conflict)] { detector_.needs_messages(group, conflict, now()); });
+}
+
 std::optional<Call> ControlPlane::recall(std::uint64_t group, std::uint64_t sequence) const {
   const auto recorder = recorders_.find(group);
   return recorder ? recorder->begun(sequence) : std::nullopt;

@@ -50,7 +50,9 @@ class ControlPlane {
   void enroll(std::shared_ptr<const link::GroupInfo> group);  // this rank joined the group; it is among the recorders
   void leave_group(std::uint64_t group, std::uint64_t completed);  // after that number of operations
   void leaves_by_exception();                                      // why this rank will leave its groups and the world
-  void needs(const Signature& signature);    // the operation began: did a member leave the group before it?
+  void needs(const Signature& signature);  // the operation began: did a member leave the group before it?
+  // It cannot go on without messages of all members: did one leave the group? `conflict`: what this rank does.
+  void needs_messages(std::uint64_t group, std::string conflict);
   void waiting(const Signature& signature);  // it makes no progress: do other ranks wait in a different one?
   void moving(const Signature& signature);   // it makes progress again
   // A peer sent another operation than this rank's, as the verdict says; the peer's name for its own is asked for.

@@ -147,6 +147,23 @@ TEST(DeparturesAlone, AGoodbyeDescribesTheLastOperations) {
   EXPECT_FALSE(departures.due()) << "there is no other group";
 }
 
+// A group that carries messages has no operations which could be counted.
+TEST(DeparturesAlone, WhoNeedsMessagesSaysForWhat) {
+  LocalView view(0, {"a", "b", "c"}, [](auto, auto) { return std::nullopt; });
+  view.add_group(7, "group (0, 2)", {0, 2});
+  Flood flood(0, 3);
+  Departures departures(view, flood);
+  EXPECT_FALSE(departures.any_left(7, "waits in join"));
+  ControlMessage goodbye{.origin = 2, .type = Type::goodbye, .group = 7, .members_of_group = 2};
+  departures.receive_goodbye(goodbye, kFirstMoment);
+  EXPECT_EQ(departures.any_left(7, "waits in join").value().message,
+            "rank 2 on c left group (0, 2), but rank 0 waits in join");
+  goodbye.group = 0;
+  departures.receive_goodbye(goodbye, kFirstMoment);
+  EXPECT_EQ(departures.any_left(7, "waits in join").value().message,
+            "rank 2 on c left the world, but rank 0 waits in join");
+}
+
 // One rank's machines without the others.
 struct Alone {
   Alone(
