@@ -34,6 +34,11 @@ bool has_name(std::string_view key) {
   return key.ends_with('\'');
 }
 
+// "'loss'" of "allreduce 'loss'".
+std::string_view name_in(std::string_view key) {
+  return key.substr(key.find(' ') + 1);
+}
+
 }  // namespace
 
 Agenda::Agenda(int rank, std::vector<int> members)
@@ -269,12 +274,24 @@ std::string Agenda::waits_for(const std::string& key) const {
   const auto entry = entries_.find(key);
   if (entry == entries_.end())
     return rank_ > 0 ? text(key, " waits for the answer of rank ", world_rank(neighbours_.back())) : key;
-  std::string late;
-  for (std::size_t child = 0; child < children_; child++)
-    if (!entry->second[child + 1] && !joined_[child + 1])
-      late += text(late.empty() ? "" : ", ", "rank ", world_rank(neighbours_[child]),
-                   children_of(neighbours_[child], int(members_.size())).empty() ? "" : " or one that reports to it");
-  return text(key, " waits for ", late);
+  std::string late, instead;
+  for (std::size_t child = 0; child < children_; child++) {
+    if (entry->second[child + 1] || joined_[child + 1]) continue;
+    const int rank = world_rank(neighbours_[child]);
+    late += text(late.empty() ? "" : ", ", "rank ", rank,
+                 children_of(neighbours_[child], int(members_.size())).empty() ? "" : " or one that reports to it");
+    if (const std::string other = reported_by(child + 1, key); !other.empty())
+      instead += text("; rank ", rank, " waits in ", other, " instead");
+  }
+  return text(key, " waits for ", late, instead);
+}
+
+// An operation that this part has reported and that is not decided: first one of the same name as `key`. Empty: none.
+std::string Agenda::reported_by(std::size_t part, std::string_view key) const {
+  std::string found;
+  for (const auto& [other, reports] : entries_)
+    if (reports[part] && (found.empty() || name_in(other) == name_in(key))) found = other;
+  return found;
 }
 
 }  // namespace anello::agenda

@@ -69,7 +69,8 @@ class Agenda {
 
   // This rank has submitted something that is not decided, so it must listen.
   bool waits() const { return !undecided_.empty() || joined_[0]; }
-  // For messages: "waits for rank 2 or ranks that report to it", "waits for rank 0's decision".
+  // For messages: "allreduce 'x' waits for rank 2; rank 2 waits in broadcast 'x' instead", "allreduce 'x' waits for the
+  // answer of rank 0".
   std::string waits_for(const std::string& key) const;
 
  private:
@@ -93,6 +94,7 @@ class Agenda {
   void send_down(const Item& decision);
   void apply(const Item& decision);
   std::shared_ptr<const Agreed> learn(const std::string& key, const Item& decision);
+  std::string reported_by(std::size_t part, std::string_view key) const;
   void take_report(std::size_t part, const Item& item);
   void take_decision(const Item& item);
   int world_rank(int rank) const { return members_[std::size_t(rank)]; }

@@ -255,12 +255,16 @@ milliseconds Scheduler::note_stuck() {
   }
   const auto stuck = std::chrono::duration_cast<milliseconds>(now - *stuck_since_);
   if (stuck < kDiagnosisAfter || !carriers_.control) return kDiagnosisAfter;
-  carriers_.control->needs({.group = carriers_.info->id});
+  const std::string here = undecided_.empty() ? "passes messages on" : "waits in " + undecided_.begin()->first;
+  carriers_.control->needs_messages(carriers_.info->id, here);
   if (silence_limit_.count() > 0 && stuck > silence_limit_ / 2)
     for (const int neighbour : agenda_.neighbours()) carriers_.control->ping(members_[std::size_t(neighbour)]);
   if (report_after_.count() > 0 && stuck >= next_report_ && !undecided_.empty()) {
-    log(Severity::warning, text(agenda_.waits_for(undecided_.begin()->first), " for ", stuck.count() / 1000, " s; ",
-                                undecided_.size() - 1, " other operations wait too"));
+    const std::size_t others = undecided_.size() - 1;
+    const std::string too =
+        text("; ", others, others == 1 ? " other operation waits too" : " other operations wait too");
+    log(Severity::warning, text("no progress for ", stuck.count() / 1000,
+                                " s: ", agenda_.waits_for(undecided_.begin()->first), others > 0 ? too : ""));
     while (next_report_ <= stuck) next_report_ *= 2;
   }
   return kLongSleep;

@@ -175,6 +175,18 @@ TEST(Agenda, MessagesNameRanksOfTheWorld) {
   EXPECT_EQ(first.decide()[0].refusal->why, "rank 7 has shape (1,), rank 3 has (2,)");
 }
 
+TEST(Agenda, SaysWhatAMissingRankWaitsInInstead) {
+  WorldOfAgendas world(4);
+  world[0].submit("w", {.verb = Verb::broadcast, .root = 0, .arrays = {{DType::f32, {1}}}}, {});
+  world[1].submit("a", allreduce_of({1}), {});
+  world.settle();
+  EXPECT_EQ(world[0].waits_for("broadcast 'w'"),
+            "broadcast 'w' waits for rank 1, rank 2 or one that reports to it; rank 1 waits in allreduce 'a' instead");
+  world[1].submit("w", allreduce_of({1}), {});
+  world.settle();
+  EXPECT_THAT(world[0].waits_for("broadcast 'w'"), HasSubstr("; rank 1 waits in allreduce 'w' instead"));
+}
+
 TEST(Agenda, ANameIsTakenUntilItIsReleased) {
   Agenda alone(0, {0});
   alone.submit("x", allreduce_of({1}), {});
