@@ -59,14 +59,70 @@ hvd.allreduce(torch.ones(1))
 """
 
 
-@pytest.mark.parametrize("end", ["sys.exit(3)", "sys.exit()"])
-def test_a_script_that_ends_too_early_does_not_stop_the_others_for_ever(end):
+STALLS_SOON = "import os; os.environ['ANELLO_STALL_TIME'] = '500'\n" + TORCH
+ENDS = "barrier 'hvd.shutdown(), or the end of the script'"
+
+
+@pytest.mark.parametrize("ended", [0, 1])
+def test_a_script_that_ends_too_early_does_not_stop_the_others_for_ever(ended):
+    out, err = job(STALLS_SOON + f"""
+anello.torch.ending.PATIENCE_S = 2
+if hvd.rank() == {ended}: sys.exit()
+try: hvd.allreduce(torch.ones(1), name="loss")
+except hvd.HorovodInternalError as error: print(error.rank, error.code, error, flush=True)
+""").communicate(timeout=60)
+    assert out.startswith(f"{ended} rank_left allreduce 'loss': rank {ended} on "), out + err
+    assert out.endswith(f" left the world, but rank {1 - ended} waits in allreduce 'loss'\n"), out
+    waits, instead = ("allreduce 'loss'", ENDS) if ended == 1 else (ENDS, "allreduce 'loss'")
+    assert f"{waits} waits for rank 1; rank 1 waits in {instead} instead\n" in err, err
+    assert f"rank {ended}'s script has ended. It waited 2 s for the others" in err and "call hvd.join()" in err, err
+
+
+def test_a_rank_that_alone_ends_the_world_is_named():
+    _, err = job(STALLS_SOON + """
+import threading
+if hvd.rank() == 1:
+    threading.Timer(2, os._exit, (3,)).start()
+    hvd.shutdown()
+hvd.allreduce(torch.ones(1), name="loss")
+""").communicate(timeout=60)
+    assert f"allreduce 'loss' waits for rank 1; rank 1 waits in {ENDS} instead\n" in err, err
+
+
+@pytest.mark.parametrize("end, why", [("sys.exit(3)", "its script ended with status 3"),
+                                      ("sys.exit('no data')", "its script ended with status 1: no data"),
+                                      ("raise KeyError('lost')", "KeyError: 'lost'")])
+def test_a_script_that_fails_ends_the_others_at_once(end, why):
     out, err = job(TORCH + f"""
+anello.torch.ending.PATIENCE_S = 300
 if hvd.rank() == 1: {end}
 try: hvd.allreduce(torch.ones(1), name="loss")
-except hvd.HorovodInternalError as error: print(error.rank, error.code, "loss" in str(error), flush=True)
+except hvd.HorovodInternalError as error: print(error.rank, error.code, error, flush=True)
 """).communicate(timeout=60)
-    assert out == "1 rank_left True\n", err
+    assert out.startswith("1 aborted ") and out.endswith(f" ended the world: {why}\n"), out + err
+
+
+def test_a_call_of_exit_that_something_catches_does_not_end_the_world():
+    running = job(TORCH + """
+def leave(): sys.exit(3)
+if hvd.rank() == 1:
+    try: leave()
+    except SystemExit as caught: assert caught.code == 3
+    thread = threading.Thread(target=leave)
+    thread.start(), thread.join()
+assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == 2
+""".replace("def leave", "import threading\ndef leave"))
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 0 and not err, err
+
+
+def test_what_ends_the_world_after_a_script_is_said_in_one_line():
+    running = job(TORCH + """
+anello.torch.ending.PATIENCE_S = 300
+if hvd.rank() == 1: time.sleep(1), sys.exit(3)
+""")
+    _, err = running.communicate(timeout=60)
+    assert "rank 0's script had ended when the world failed: " in err and "Traceback" not in err, err
 
 
 DISTRIBUTED = """
@@ -79,7 +135,8 @@ dist.all_reduce(torch.ones(1))
 """
 
 
-@pytest.mark.parametrize("end, why", [("sys.exit(3)", "the end of the script"),
+@pytest.mark.parametrize("end, why", [("sys.exit()", "the end of the script"),
+                                      ("sys.exit(3)", "its script ended with status 3"),
                                       ("raise KeyError('lost')", "KeyError: 'lost'")])
 def test_a_rank_of_torch_distributed_that_ends_too_early_is_named(end, why):
     out, err = job(DISTRIBUTED + f"""

@@ -11,6 +11,7 @@ from .ending import end_with_script
 from .process_sets import ProcessSet, ProcessSets, global_process_set
 from .settings import from_horovod
 
+_END = "hvd.shutdown(), or the end of the script"
 _lock = threading.Lock()
 _world: Optional[World] = None
 _sets: Optional[ProcessSets] = None
@@ -51,7 +52,9 @@ def _end(patience: Optional[float]) -> None:
         return
     try:
         if world.failure() is None:
-            world.barrier_async().wait(patience)
+            # Other ranks may wait in a named operation: their message then names this one.
+            global_process_set.agenda.barrier(name=_END, waits=True).wait(patience)
+            world.barrier_async(name=_END).wait(patience)
             sets.end()
             world.finish()
     finally:
@@ -141,7 +144,7 @@ def stop_timeline() -> None:
 @atexit.register
 def _at_exit() -> None:
     if _world is not None:
-        end_with_script(_world, _end)
+        end_with_script(_world, _end, "call hvd.join() after its loop")
 
 
 def mpi_threads_supported() -> bool:

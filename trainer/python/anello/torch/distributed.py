@@ -386,7 +386,7 @@ def _end(patience: Optional[float]) -> None:
 @atexit.register
 def _at_exit() -> None:
     if _world is not None:
-        end_with_script(_world, _end)
+        end_with_script(_world, _end, 'put its loop into "with model.join():"')
     _completer.stop()
 
 

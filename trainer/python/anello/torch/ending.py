@@ -2,39 +2,64 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any, Callable, List
 
-from ..errors import RankFailed
+from ..errors import Error
 from ..world import World
 
 PATIENCE_S = 60.0  # a rank whose script has ended waits so long for the others
-_uncaught: List[str] = []  # the exception that ended the script
+_failures: List[str] = []  # why the script ended, if not in good order
 
 
-def end_with_script(world: World, end: Callable[[float], None]) -> None:
-    """For atexit: a script need not end its world. If an exception ended it, the other ranks are told which.
+def end_with_script(world: World, end: Callable[[float], None], remedy: str) -> None:
+    """For atexit: a script need not end its world. If it failed, the other ranks fail at once, and name the reason.
 
     Others may have much to do yet, without this rank. If they wait for it, they fail when it leaves.
 
     Args:
         end: ends the world in good order, and raises TimeoutError if the others take longer than the seconds given.
+        remedy: what a script does that has less data than those of the others.
     """
-    if _uncaught:
-        world.abort(_uncaught[-1])
+    if _failures:
+        world.abort(_failures[-1])
         world.leave()
         return
     try:
         end(PATIENCE_S)
     except TimeoutError:
-        pass
-    except RankFailed as error:
+        _say(f"rank {world.rank}'s script has ended. It waited {PATIENCE_S:g} s for the others, and leaves the world. "
+             f"If it had less data than they have, {remedy}")
+    except Error as error:
         if error.code != "rank_left":
-            raise
+            _say(f"rank {world.rank}'s script had ended when the world failed: {error}")
+
+
+def _say(line: str) -> None:
+    print("anello:", line, file=sys.stderr, flush=True)
+
+
+class _Exit(SystemExit):
+    """What sys.exit() raises. If nothing catches it, the interpreter asks for its code when no frame is left."""
+
+    @property
+    def code(self) -> Any:
+        """The status, or a message."""
+        code = super().code
+        if code and sys._getframe().f_back is None:
+            _failures.append(f"its script ended with status {int(code) if isinstance(code, int) else f'1: {code}'}")
+        return code
+
+
+def _exit(status: Any = None) -> None:
+    # A thread's sys.exit() ends the thread, silently only if it raises SystemExit itself.
+    raise (_Exit if threading.current_thread() is threading.main_thread() else SystemExit)(status)
 
 
 def _note_uncaught(kind: Any, error: Any, trace: Any) -> None:
-    _uncaught.append(f"{kind.__name__}: {error}")
+    _failures.append(f"{kind.__name__}: {error}")
     _excepthook(kind, error, trace)
 
 
 _excepthook, sys.excepthook = sys.excepthook, _note_uncaught
+sys.exit = _exit
