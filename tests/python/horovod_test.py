@@ -2,6 +2,7 @@
 import inspect
 import os
 import types
+import warnings
 
 import pytest
 import torch
@@ -44,6 +45,17 @@ def test_a_world_ends_and_another_begins():
             call()
     hvd.init()
     assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == hvd.size()
+
+
+def test_rank_0_warns_of_a_misspelt_variable_of_horovod(monkeypatch):
+    hvd.shutdown()
+    for name in ("HOROVOD_FUSION_TRESHOLD", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "HOROVOD_WITH_PYTORCH"):
+        monkeypatch.setenv(name, "1")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        hvd.init()
+    expected = ["HOROVOD_FUSION_TRESHOLD is not a variable of Horovod and is ignored; HOROVOD_FUSION_THRESHOLD is one"]
+    assert [str(each.message) for each in caught] == (expected if hvd.rank() == 0 else [])
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32,
@@ -89,7 +101,8 @@ def test_differences_raise_on_all_ranks_and_the_world_goes_on():
     lambda: hvd.allreduce(torch.ones(1), op=hvd.Adasum), lambda: hvd.allreduce(torch.ones(1), average=True, op=hvd.Sum),
     lambda: hvd.allreduce([1.0]), lambda: hvd.alltoall(torch.ones(3), torch.ones(hvd.size())),
     lambda: hvd.reducescatter(torch.tensor(1.0)), lambda: hvd.broadcast(torch.ones(1), 99),
-    lambda: hvd.allreduce(torch.ones(2).to_sparse())])
+    lambda: hvd.allreduce(torch.ones(2).to_sparse()), lambda: hvd.allreduce(torch.ones(1), compression="fp16"),
+    lambda: hvd.reducescatter(torch.ones(hvd.size()), compression="fp16")])
 def test_wrong_arguments_are_refused_before_anything_is_sent(call):
     with pytest.raises((ValueError, NotImplementedError)):
         call()

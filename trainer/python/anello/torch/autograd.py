@@ -6,7 +6,7 @@ from typing import Any, List, Optional, Sequence, Tuple, Type, Union
 import torch
 
 from . import ops
-from .compression import Compression, Compressor
+from .compression import Compression, Compressor, checked
 from .ops import Average, Sum
 from .process_sets import ProcessSet, global_process_set
 
@@ -111,7 +111,7 @@ def grouped_allreduce(tensors: Sequence[torch.Tensor], average: Optional[bool] =
     """The reduction of each tensor of a list, which is one operation; see allreduce()."""
     options = {"op": ops.reduction(op, average), "prescale_factor": prescale_factor,
                "postscale_factor": postscale_factor, "process_set": process_set}
-    sent, contexts = zip(*[compression.compress(tensor) for tensor in tensors])
+    sent, contexts = zip(*[checked(compression).compress(tensor) for tensor in tensors])
     made = _Allreduce.apply(options, name, *sent)
     return [compression.decompress(each, ctx) for each, ctx in zip(made, contexts)]
 
@@ -178,7 +178,7 @@ def grouped_reducescatter(tensors: Sequence[torch.Tensor], name: Optional[str] =
     """For each tensor of a list this rank's rows of its reduction."""
     options = {"op": ops.reduction(op), "prescale_factor": prescale_factor, "postscale_factor": postscale_factor,
                "process_set": process_set}
-    sent, contexts = zip(*[compression.compress(tensor) for tensor in tensors])
+    sent, contexts = zip(*[checked(compression).compress(tensor) for tensor in tensors])
     made = _ReduceScatter.apply(options, name, *sent)
     return [compression.decompress(each, ctx) for each, ctx in zip(made, contexts)]
 

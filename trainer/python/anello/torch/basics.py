@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import atexit
 import threading
+import warnings
 from typing import Any, Optional, Sequence, Union
 
 from ..world import World
 from ..world import init as _join_world
 from .ending import end_with_script
 from .process_sets import ProcessSet, ProcessSets, global_process_set
-from .settings import from_horovod
+from .settings import from_horovod, misspelt
 
 _END = "hvd.shutdown(), or the end of the script"
 _lock = threading.Lock()
@@ -30,6 +31,8 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
             return
         _world = _join_world(from_horovod())
         _sets = ProcessSets(_world)
+    for name, meant in misspelt().items() if _world.rank == 0 else ():
+        warnings.warn(f"{name} is not a variable of Horovod and is ignored; {meant} is one")
     if comm is not None and list(comm) != list(range(_world.size)):
         shutdown()
         raise ValueError("comm must be None: make a process set of some ranks with add_process_set()")

@@ -13,7 +13,7 @@ from .. import dlpack
 from .._library import lib
 from ..group import wire_code
 from ..tensors import view
-from .compression import Compressor
+from .compression import Compressor, checked
 from .process_sets import ProcessSet
 
 _WIRES = {torch.float16: "f16", torch.bfloat16: "bf16"}
@@ -26,11 +26,8 @@ class Reduction:
                  feedback: bool = False) -> None:
         self.op = op
         self.factor = factor  # inputs are divided by it, results multiplied
-        self.compression = compression
+        self.compression = checked(compression)
         self.process_set = process_set
-        if not (hasattr(compression, "compress") and hasattr(compression, "decompress")):
-            raise ValueError("compression must be hvd.Compression.none, .fp16 or .bf16, or have compress() and "
-                             f"decompress(), but is {compression!r}")
         # What travels rounded needs no copy. A compressor of the program's own does; it may be an object.
         self.by_copy = not (isinstance(compression, type) and issubclass(compression, Compressor))
         self.wire = None if self.by_copy else _WIRES.get(compression.wire)

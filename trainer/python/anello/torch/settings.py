@@ -2,10 +2,20 @@
 
 Understood: HOROVOD_TIMELINE, HOROVOD_LOG_LEVEL, HOROVOD_STALL_CHECK_TIME_SECONDS, HOROVOD_STALL_CHECK_DISABLE, and, by
 DistributedOptimizer, HOROVOD_FUSION_THRESHOLD. The variables of Horovod's clock and cache have no meaning here: there
-is no clock. A variable of Anello's own wins.
+is no clock. A variable of Anello's own wins. Rank 0 warns of one that looks like a misspelt one of Horovod's.
 """
+import difflib
 import os
-from typing import List
+from typing import Dict, List
+
+_KNOWN = {"HOROVOD_" + name for name in """
+ADASUM_MPI_CHUNK_SIZE AUTOTUNE AUTOTUNE_BAYES_OPT_MAX_SAMPLES AUTOTUNE_GAUSSIAN_PROCESS_NOISE AUTOTUNE_LOG
+AUTOTUNE_STEPS_PER_SAMPLE AUTOTUNE_WARMUP_SAMPLES BATCH_D2D_MEMCOPIES CACHE_CAPACITY CCL_BGT_AFFINITY CCL_CACHE
+CONTROLLER CPU_OPERATIONS CROSS_RANK CROSS_SIZE CYCLE_TIME DISABLE_GROUP_FUSION DISABLE_NVTX_RANGES DYNAMIC_PROCESS_SETS
+ELASTIC ENABLE_ASYNC_COMPLETION ENABLE_XLA_OPS FUSION_THRESHOLD GLOO_IFACE GLOO_RENDEZVOUS_ADDR GLOO_RENDEZVOUS_PORT
+GLOO_TIMEOUT_SECONDS HIERARCHICAL_ALLGATHER HIERARCHICAL_ALLREDUCE HOSTNAME LOCAL_RANK LOCAL_SIZE LOG_HIDE_TIME
+LOG_LEVEL LOG_TIMESTAMP MPI_THREADS_DISABLE NUM_NCCL_STREAMS RANK SIZE STALL_CHECK_DISABLE STALL_CHECK_TIME_SECONDS
+STALL_SHUTDOWN_TIME_SECONDS THREAD_AFFINITY TIMELINE TIMELINE_MARK_CYCLES""".split()}
 
 _LEVELS = {"trace": "debug", "debug": "debug", "info": "info", "warning": "warning", "error": "error", "fatal": "error"}
 
@@ -25,6 +35,13 @@ def from_horovod() -> List[str]:
     if os.environ.get("HOROVOD_STALL_CHECK_DISABLE") == "1":
         found["ANELLO_STALL_TIME"] = "0"
     return [f"{name}={value}" for name, value in found.items() if name not in os.environ]
+
+
+def misspelt() -> Dict[str, str]:
+    """Variables that are not Horovod's, each with the one that is probably meant. Others may be those of a build."""
+    unknown = [name for name in sorted(os.environ) if name.startswith("HOROVOD_") and name not in _KNOWN]
+    nearest = {name: difflib.get_close_matches(name, sorted(_KNOWN), 1, 0.9) for name in unknown}
+    return {name: found[0] for name, found in nearest.items() if found}
 
 
 def bucket_bytes() -> int:
