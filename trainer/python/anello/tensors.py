@@ -108,7 +108,7 @@ def _numpy_of(tensor: Any) -> Any:
 def _view_torch(tensor: Any) -> View:
     dtype = _TORCH.get(str(tensor.dtype))
     if dtype is None:
-        raise TypeError(f"tensors of {tensor.dtype} cannot be sent")
+        raise TypeError(f"tensors of {tensor.dtype} cannot be sent; the types that can: {', '.join(_TORCH)}")
     if tensor.device.type != "cpu":
         raise ValueError(f"the tensor lies on {tensor.device}: copy it with .cpu()")
     if tensor.is_sparse or not tensor.is_contiguous():
@@ -120,7 +120,8 @@ def _view_array(array: Any, interface: Any) -> View:
     typestr = interface["typestr"]
     dtype = _NUMPY.get(typestr[1:])
     if dtype is None or typestr[0] == (">" if sys.byteorder == "little" else "<"):
-        raise TypeError(f"arrays of {typestr} cannot be sent")
+        raise TypeError(f"arrays of {typestr} cannot be sent; the types that can, in the byte order of this machine: "
+                        f"{', '.join(_NUMPY)}")
     if interface.get("strides") is not None and not _row_major(interface, int(typestr[2:])):
         raise ValueError("the array is not contiguous: call numpy.ascontiguousarray")
     address, readonly = interface["data"]
