@@ -64,6 +64,13 @@ def test_a_declaration_that_is_not_understood_is_refused(text):
         _header.read(text)
 
 
+def test_importing_from_the_sources_says_what_to_install():
+    environment = {**os.environ, "PYTHONPATH": os.path.join(os.environ["ANELLO_SOURCE"], "trainer", "python")}
+    tried = subprocess.run([sys.executable, "-B", "-c", "import anello"], env=environment, capture_output=True, text=True)
+    last = tried.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: ") and "anello.h" in last and "pip install ./trainer/python" in last
+
+
 def test_importing_needs_neither_numpy_nor_torch():
     check = "import anello, sys; sys.exit(bool({'numpy', 'torch'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", check]).returncode == 0

@@ -7,26 +7,28 @@ from __future__ import annotations
 import ctypes
 import pathlib
 from types import SimpleNamespace
-from typing import Any, Dict
+from typing import Any, Callable, Dict
 
 from . import _header
 from .errors import error
 
 _FOLDER = pathlib.Path(__file__).parent
-header = _header.read((_FOLDER / "anello.h").read_text(encoding="utf-8"))
+
+
+def _load(name: str, how: Callable[[pathlib.Path], Any]) -> Any:
+    """A file of the package that only an installed one has."""
+    try:
+        return how(_FOLDER / name)
+    except OSError as why:
+        raise ImportError(f"anello cannot load its library: {why}. Install the package (pip install ./trainer/python, "
+                          "in Anello's source tree), and do not import it from its sources") from None
+
+
+header = _header.read(_load("anello.h", lambda path: path.read_text(encoding="utf-8")))
 C = SimpleNamespace(**{name[len("ANELLO_") :]: value for name, value in header.constants.items()})
 
 Input = header.structs["anello_input"]
 Tensor = header.structs["anello_tensor"]
-
-
-def _load() -> Any:
-    path = _FOLDER / "libanello.so"
-    try:
-        return ctypes.CDLL(str(path))
-    except OSError as why:
-        raise ImportError(f"anello cannot load its library: {why}. Install the package again: pip install "
-                          "trainer/python, in Anello's source tree") from None
 
 
 class _Functions:
@@ -36,7 +38,7 @@ class _Functions:
     _WAITS = ("anello_work_wait", "anello_work_wait_for", "anello_named_wait")
 
     def __init__(self) -> None:
-        self._dll = _load()
+        self._dll = _load("libanello.so", lambda path: ctypes.CDLL(str(path)))
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(self._dll, name)
