@@ -32,6 +32,6 @@ NcclFaults& nccl_faults();  // of this thread, for communicators it makes from n
 void nccl_breaks();     // the newest communicator reports an error from now on
 int nccl_alive();       // communicators, of all threads
 int nccl_aborted();     // number of aborted communicators, in all threads
-int nccl_registered();  // memories of which a communicator that is alive has been told, of all threads
+int nccl_registered();  // registered memories of all living communicators, of all threads
 
 }  // namespace anello::gpu::fake
