@@ -281,12 +281,13 @@ std::string Agenda::waits_for(const std::string& key) const {
     late += text(late.empty() ? "" : ", ", "rank ", rank,
                  children_of(neighbours_[child], int(members_.size())).empty() ? "" : " or one that reports to it");
     if (const std::string other = reported_by(child + 1, key); !other.empty())
-      instead += text("; rank ", rank, " waits in ", other, " instead");
+      instead += text("; rank ", rank, " called ", other, " instead");
   }
   return text(key, " waits for ", late, instead);
 }
 
-// An operation that this part has reported and that is not decided: first one of the same name as `key`. Empty: none.
+// An operation that this part has reported and that is not decided; one of the same name as `key` if there is one.
+// Empty: none.
 std::string Agenda::reported_by(std::size_t part, std::string_view key) const {
   std::string found;
   for (const auto& [other, reports] : entries_)

@@ -69,7 +69,7 @@ class Agenda {
 
   // This rank has submitted something that is not decided, so it must listen.
   bool waits() const { return !undecided_.empty() || joined_[0]; }
-  // For messages: "allreduce 'x' waits for rank 2; rank 2 waits in broadcast 'x' instead", "allreduce 'x' waits for the
+  // For messages: "allreduce 'x' waits for rank 2; rank 2 called broadcast 'x' instead", "allreduce 'x' waits for the
   // answer of rank 0".
   std::string waits_for(const std::string& key) const;
 

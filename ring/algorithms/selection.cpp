@@ -17,7 +17,8 @@ constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
 constexpr int kAnyWorld = std::numeric_limits<int>::max();
 // Of a slab's chunk for each rank: a worthwhile message; it also bounds the steps of a plan, whatever the world.
 constexpr std::uint64_t kMinChunkBytes = 16 * kKiB, kMinChunkBytesBetweenHosts = 256 * kKiB;
-// Of two levels: a slab's bytes for each host, as messages between hosts are as many, unless they are its maximum.
+// Of two levels: a slab has at least this for each host, because the number of messages between hosts grows with the
+// hosts; but no minimum is above the maximum.
 constexpr std::uint64_t kMinSlabOfHost = 12 * kKiB, kMaxSlabOfTwoLevels = 512 * kKiB;
 
 enum class Cores { any, shared, own };

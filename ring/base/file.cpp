@@ -17,6 +17,14 @@ namespace {
   throw system_error(text("'", path, "' cannot be written"), ErrorCode::file);
 }
 
+// A new name is on the disk when its folder is.
+void sync_folder_of(const std::string& path) {
+  const std::size_t end = path.rfind('/');
+  const std::string folder = end == std::string::npos ? "." : path.substr(0, end + 1);
+  const Descriptor opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened || (fsync(opened.get()) != 0 && errno != EINVAL)) fail(path);
+}
+
 }  // namespace
 
 void write_all(const Descriptor& file, const std::string& path, std::string_view bytes) {
@@ -38,6 +46,7 @@ void replace_file(const std::string& path, std::string_view bytes, ReadableBy re
     // EINVAL: this file system has nothing to sync.
     if (until == Until::on_disk && fsync(file.get()) != 0 && errno != EINVAL) fail(path);
     if (fchmod(file.get(), mode) != 0 || std::rename(fresh.c_str(), path.c_str()) != 0) fail(path);
+    if (until == Until::on_disk) sync_folder_of(path);
   } catch (...) {
     unlink(fresh.c_str());
     throw;

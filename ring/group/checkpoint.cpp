@@ -11,8 +11,8 @@ void save_on_rank_0(Group& group, const std::string& path, std::string_view byte
   if (group.rank() == 0) {
     try {
       replace_file(path, bytes, ReadableBy::all, Until::on_disk);
-    } catch (const Error& error) {
-      problem = error.message();
+    } catch (const std::exception& error) {  // the other ranks wait for the answer, whatever it is
+      problem = error.what();
     }
   }
   problem = group::broadcast_text(0, group, problem, {.name = "checkpoint"});

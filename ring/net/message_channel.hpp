@@ -40,7 +40,8 @@ class MessageChannel : public std::enable_shared_from_this<MessageChannel> {
   explicit MessageChannel(Socket socket);
 
   Socket& socket() { return socket_; }
-  // Does not block. What the kernel has room for is sent at once, also if this process ends now; the rest is queued.
+  // Does not block. What the kernel has room for is sent at once, so that it arrives also if this process ends now,
+  // unless it has left input unread; the rest is queued.
   void send(Message message);
   // Ends the channel: the sending side is closed after the last queued message, and the whole connection after `limit`.
   // Until then the other side can read that message. (The kernel discards what was sent if a socket is closed while it
@@ -48,7 +49,7 @@ class MessageChannel : public std::enable_shared_from_this<MessageChannel> {
   void finish(std::chrono::milliseconds limit);
   void close();
 
-  bool queued() const { return !outbox_.empty(); }  // a message has not been begun yet
+  bool queued() const { return !outbox_.empty(); }  // a message has not been sent whole
 
  private:
   asio::awaitable<void> drain(std::size_t sent);  // of the first message

@@ -181,10 +181,10 @@ TEST(Agenda, SaysWhatAMissingRankWaitsInInstead) {
   world[1].submit("a", allreduce_of({1}), {});
   world.settle();
   EXPECT_EQ(world[0].waits_for("broadcast 'w'"),
-            "broadcast 'w' waits for rank 1, rank 2 or one that reports to it; rank 1 waits in allreduce 'a' instead");
+            "broadcast 'w' waits for rank 1, rank 2 or one that reports to it; rank 1 called allreduce 'a' instead");
   world[1].submit("w", allreduce_of({1}), {});
   world.settle();
-  EXPECT_THAT(world[0].waits_for("broadcast 'w'"), HasSubstr("; rank 1 waits in allreduce 'w' instead"));
+  EXPECT_THAT(world[0].waits_for("broadcast 'w'"), HasSubstr("; rank 1 called allreduce 'w' instead"));
 }
 
 TEST(Agenda, ANameIsTakenUntilItIsReleased) {

@@ -30,9 +30,9 @@ hosts=(0 1 2)
 
 # comes_up WHAT COMMAND...: tries COMMAND for a minute.
 comes_up() {
-  local what=$1 i
+  local what=$1 end=$((SECONDS + 60))
   shift
-  for ((i = 0; i < 3000; i++)); do
+  while ((SECONDS < end)); do
     ! "$@" >/dev/null 2>&1 || return 0
     sleep 0.02
   done

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
 import warnings
 from typing import Any, Optional, Sequence, Union
 
@@ -56,8 +57,10 @@ def _end(patience: Optional[float]) -> None:
     try:
         if world.failure() is None:
             # Other ranks may wait in a named operation: their message then names this one.
+            began = time.monotonic()
             global_process_set.agenda.barrier(name=_END, waits=True).wait(patience)
-            world.barrier_async(name=_END).wait(patience)
+            left = None if patience is None else max(0.0, patience - (time.monotonic() - began))
+            world.barrier_async(name=_END).wait(left)
             sets.end()
             world.finish()
     finally:

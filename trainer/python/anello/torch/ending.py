@@ -32,7 +32,8 @@ def end_with_script(world: World, end: Callable[[float], None], remedy: str) -> 
              f"If it had less data than they have, {remedy}")
     except Error as error:
         if error.code != "rank_left":
-            _say(f"rank {world.rank}'s script had ended when the world failed: {error}")
+            when = "when the world failed" if world.failure() else "without the others"
+            _say(f"rank {world.rank}'s script had ended {when}: {error}")
 
 
 def _say(line: str) -> None:
@@ -46,7 +47,8 @@ class _Exit(SystemExit):
     def code(self) -> Any:
         """The status, or a message."""
         code = super().code
-        if code and sys._getframe().f_back is None:
+        good = code is None or isinstance(code, int) and code == 0
+        if not good and sys._getframe().f_back is None:
             _failures.append(f"its script ended with status {int(code) if isinstance(code, int) else f'1: {code}'}")
         return code
 
