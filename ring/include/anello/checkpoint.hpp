@@ -9,7 +9,8 @@ namespace anello {
 
 // Rank 0 of the group replaces the file at `path` by `bytes`; those of other ranks are ignored. A reader sees the old
 // or the new content, never a part. A collective: all ranks return when the new content is on the disk. If rank 0 could
-// not write it, Error{file} on all ranks says why, the old file is there, and the world goes on.
+// not write it, Error{file} on all ranks says why, and the world goes on. The old file is there then, or the new one if
+// only the folder could not be brought to the disk.
 void save_on_rank_0(Group& group, const std::string& path, std::string_view bytes);
 
 }  // namespace anello
