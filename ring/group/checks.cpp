@@ -18,10 +18,16 @@ void refuse_size(std::string_view call, std::string_view which, std::uint64_t co
   refuse(call, text("the ", which, " has ", count, " elements, more than any memory holds"));
 }
 
-void refuse_tensor(std::string_view call, std::string_view which, const ConstTensor& tensor) {
+void refuse_dtypes(std::string_view call, DType input, DType output) {
+  refuse(call, text("the input is ", name(input), " but the output is ", name(output)));
+}
+
+void check_tensor_closely(std::string_view call, std::string_view which, const ConstTensor& tensor) {
   if (tensor.count > 0 && !tensor.data)
     refuse(call, text("the ", which, " is a null pointer with ", tensor.count, " elements"));
-  refuse(call, text("the ", which, "'s dtype ", int(tensor.dtype), " is not one of anello::DType"));
+  if (name(tensor.dtype) == "?")
+    refuse(call, text("the ", which, "'s dtype ", int(tensor.dtype), " is not one of anello::DType"));
+  check_size(call, which, tensor.count, tensor.dtype);
 }
 
 std::uint64_t sum(Counts counts) {
@@ -36,13 +42,6 @@ void check_counts(std::string_view call, std::string_view which, Counts counts, 
   for (const std::uint64_t count : counts)
     if (count > max_count || (total += count) > max_count)
       refuse_size(call, text("buffer of the ", which), std::max(count, total));
-}
-
-void check_pair(std::string_view call, const ConstTensor& input, const Tensor& output) {
-  check_tensor(call, "input", input);
-  check_tensor(call, "output", output);
-  if (input.dtype != output.dtype)
-    refuse(call, text("the input is ", name(input.dtype), " but the output is ", name(output.dtype)));
 }
 
 void check_overlap(std::string_view call, const ConstTensor& input, const Tensor& output, const void* in_place_input,
@@ -90,14 +89,13 @@ void check_op(std::string_view call, Op op, DType dtype) {
 }
 
 static void check_factor(std::string_view call, std::string_view which, double factor, DType dtype) {
-  if (factor == 1) return;
   if (!is_float(dtype)) refuse(call, text("a ", which, " is for floats, not for ", name(dtype)));
   if (!std::isfinite(factor)) refuse(call, text("the ", which, " ", factor, " is not finite"));
 }
 
 void check_options(std::string_view call, const ReduceOptions& options, DType dtype) {
-  check_factor(call, "prescale", options.prescale, dtype);
-  check_factor(call, "postscale", options.postscale, dtype);
+  if (options.prescale != 1) check_factor(call, "prescale", options.prescale, dtype);
+  if (options.postscale != 1) check_factor(call, "postscale", options.postscale, dtype);
   if (!options.counts.empty() && call != "reduce_scatter")
     refuse(call, "counts are for allgather, gather, scatter and reduce_scatter");
   if (options.slab_bytes && *options.slab_bytes < 0)

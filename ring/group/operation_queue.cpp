@@ -41,28 +41,25 @@ void OperationQueue::check_may_wait() const {
 
 void OperationQueue::run(const Operation& operation) {
   check_may_wait();
-  PendingOperation pending;
-  pending.operation = &operation;
   Lock lock(mutex_);
-  prepare(pending, operation);
+  PendingOperation pending(operation, plan(operation));
+  prepare(pending);
   enqueue(pending);
   wait_until_done(lock, pending);
   if (pending.error) throw *pending.error;
 }
 
-// For the queue's end, or for the place behind `earlier` operations that will be queued first. If it throws, nothing
-// has changed.
-void OperationQueue::prepare(PendingOperation& pending, const Operation& operation, std::uint64_t earlier) {
+// For the queue's end, or for the place behind `earlier` operations that will be queued first.
+const Planner::Planned& OperationQueue::plan(const Operation& operation, std::uint64_t earlier) {
   require_host_memory(operation);
   planner_.tidy(head_ ? head_->signature.sequence : submitted_, submitted_ + earlier);
-  const Planner::Planned& planned = planner_.plan(operation);
-  pending.signature = planned.signature;
+  return planner_.plan(operation);
+}
+
+// For the same place. If it throws, nothing has changed.
+void OperationQueue::prepare(PendingOperation& pending, std::uint64_t earlier) {
   pending.signature.group = group_->id;
   pending.signature.sequence = submitted_ + earlier;
-  pending.plan = planned.plan;
-  pending.arithmetic = planned.arithmetic;
-  pending.may_be_direct = planned.may_be_direct;
-  pending.shows_tensors = planned.shows_tensors;
   if (!failure_ && control_ && control_->failed()) failure_ = control_->error();
   if (failure_) throw Error(*failure_).within(describe(pending, *group_));
 }
@@ -70,7 +67,8 @@ void OperationQueue::prepare(PendingOperation& pending, const Operation& operati
 void OperationQueue::enqueue(PendingOperation& pending) {
   submitted_++;
   pending.queued = trace::ticks();
-  if (head_ || pending.async) recorder_->queue(pending.signature, pending.operation->name, pending.queued);
+  pending.begins_at_once = !head_ && !pending.async && !baton_.held();
+  if (!pending.begins_at_once) recorder_->queue(pending.signature, pending.operation->name, pending.queued);
   pending.next = nullptr;
   (head_ ? tail_->next : head_) = &pending;
   tail_ = &pending;
@@ -106,7 +104,8 @@ std::shared_ptr<AsyncOperation> OperationQueue::prepare_async(const Operation& o
   asynchronous_ = true;
   auto pending = pool_.take(*this);
   pending->keep(operation);
-  prepare(*pending, operation, earlier);
+  static_cast<Planner::Planned&>(*pending) = plan(operation, earlier);
+  prepare(*pending, earlier);
   return pending;
 }
 

@@ -87,7 +87,8 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   using Lock = Baton::Lock;
 
   void check_may_wait() const;
-  void prepare(PendingOperation& pending, const Operation& operation, std::uint64_t earlier = 0);
+  const Planner::Planned& plan(const Operation& operation, std::uint64_t earlier = 0);
+  void prepare(PendingOperation& pending, std::uint64_t earlier = 0);
   void enqueue(PendingOperation& pending);
   std::shared_ptr<AsyncOperation> prepare_async(const Operation& operation, std::uint64_t earlier = 0);
   void enqueue_async(const std::shared_ptr<AsyncOperation>& pending);

@@ -66,8 +66,31 @@ void OperationRunner::start(const PendingOperation& pending) {
   started_ = moving_ = sent_waiting_ = sent_stalled_ = sent_overdue_ = false;
   next_report_ = limits_.report;
   stuck_since_.reset();
+  const trace::Ticks begun = pending.begins_at_once ? pending.queued : trace::ticks();
+  try {
+    take_up();
+  } catch (...) {
+    record_begin(begun);
+    throw;
+  }
+  record_begin(begun);
+}
+
+// What is below knows the ranks of the group.
+template <class Work>
+auto OperationRunner::with_world_ranks(Work work) {
+  try {
+    return work();
+  } catch (const Error& e) {
+    throw Error(e.code(), e.message(), e.rank() < 0 ? -1 : world_rank(e.rank()));
+  }
+}
+
+// What the peers wait for is sent at once, so that it travels while the beginning is recorded. It also gives theirs
+// time to come: to look for a cache line before it is written makes it slower to write.
+void OperationRunner::take_up() {
+  const PendingOperation& pending = *operation_;
   const Operation& operation = *pending.operation;
-  if (!recorder_.begin(pending.signature, operation.name, pending.queued)) control_->needs(pending.signature);
   if (has_elements(operation)) {
     const double factor = operation.prescale / early_divisor(operation, size_);
     input_ = factor == 1 ? operation.input : prescaled(pending, factor);
@@ -81,6 +104,13 @@ void OperationRunner::start(const PendingOperation& pending) {
     direct_.clear();
   }
   start_plan();
+  if (size_ > 1 && open_links()) with_world_ranks([&] { return driver_.send(); });
+}
+
+void OperationRunner::record_begin(trace::Ticks begun) {
+  const PendingOperation& pending = *operation_;
+  if (!recorder_.begin(pending.signature, pending.operation->name, pending.queued, begun))
+    control_->needs(pending.signature);
 }
 
 void OperationRunner::start_plan() {
@@ -209,12 +239,7 @@ Signature OperationRunner::signature() const {
 }
 
 bool OperationRunner::pass() {
-  try {
-    if (direct_.active()) return pass_direct();
-    return driver_.pass();
-  } catch (const Error& e) {
-    throw Error(e.code(), e.message(), e.rank() < 0 ? -1 : world_rank(e.rank()));
-  }
+  return with_world_ranks([&] { return direct_.active() ? pass_direct() : driver_.pass(); });
 }
 
 bool OperationRunner::pass_direct() {

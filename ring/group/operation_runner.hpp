@@ -63,6 +63,8 @@ class OperationRunner {
     std::uint32_t checksum = 0;  // 0: none yet
   };
 
+  void take_up();
+  void record_begin(trace::Ticks begun);
   run::Buffer prescaled(const PendingOperation& pending, double factor);
   void start_plan();
   void begin_to_move();
@@ -75,6 +77,8 @@ class OperationRunner {
   bool done() const { return direct_.active() ? direct_.done() : execution_.done(); }
   void conclude();
   bool pass();
+  template <class Work>
+  auto with_world_ranks(Work work);
   int world_rank(int member) const { return group_.members[std::size_t(member)]; }
   bool move(link::Waiter& waiter, const std::atomic<int>& interrupt, Until until);
   void sleep(link::Waiter& waiter, Until until);

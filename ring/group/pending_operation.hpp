@@ -10,10 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "ring/group/operation.hpp"
+#include "ring/group/planner.hpp"
 #include "ring/link/group_info.hpp"
-#include "ring/plan/plan.hpp"
-#include "ring/run/arithmetic.hpp"
 #include "ring/trace/ticks.hpp"
 
 namespace anello::group {
@@ -22,13 +20,13 @@ class OperationQueue;
 
 struct AsyncOperation;
 
-struct PendingOperation {
+struct PendingOperation : Planner::Planned {
+  PendingOperation() = default;
+  PendingOperation(const Operation& asked, const Planned& planned) : Planned(planned), operation(&asked) {}
+
   const Operation* operation = nullptr;
-  Signature signature;
-  const plan::Plan* plan = nullptr;
-  run::Arithmetic arithmetic;
-  bool may_be_direct = false, shows_tensors = false;  // as in Planner::Planned
   trace::Ticks queued = 0;
+  bool begins_at_once = false;  // when it is queued
   std::optional<Error> error;
   std::atomic<bool> done = false;
   PendingOperation* next = nullptr;  // in the queue

@@ -26,7 +26,6 @@ void Driver::start(Execution& execution, const Signature& signature, std::span<l
   trace_ = trace;
   execution_ = &execution;
   links_ = links;
-  signature_ = signature;
   outgoing_ = encode(signature);
   if (peers_.size() < links.size()) peers_.resize(links.size());
   const auto& streams = execution.plan().streams;
@@ -56,6 +55,7 @@ std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, std::s
 }
 
 bool Driver::send_some(std::uint32_t s) {
+  if (execution_->ended(s)) return false;
   const std::span<ConstBytes> pieces = outgoing_pieces_;
   const std::size_t count = execution_->sendable(s, pieces.subspan(1));
   if (count == 0) return false;
@@ -159,10 +159,15 @@ bool Driver::receive_all() {
   return moved;
 }
 
-bool Driver::pass() {
+bool Driver::send() {
   bool moved = false;
   if (trace_) trace_->mark();
   for (std::uint32_t s = 0; s < first_receive_; s++) moved |= send_some(s);
+  return moved;
+}
+
+bool Driver::pass() {
+  bool moved = send();
   moved |= receive_all();
   if (end_receives_ == execution_->plan().streams.size()) return moved;
   moved |= execution_->compute();

@@ -28,6 +28,8 @@ class Driver {
   // find nothing (another process should get the core then); then local work. True if anything moved.
   // Throws Error{network, protocol} with the peer's rank, and the error that `explain` returns.
   bool pass();
+  // The first part of a pass: every send that can go.
+  bool send();
 
   // Calls want(link, writable) for every link on which the next pass depends.
   template <class Want>
@@ -57,7 +59,6 @@ class Driver {
   std::array<std::byte, kSignatureBytes + kSmallBytes> first_;  // a signature and the first data
   std::vector<ConstBytes> outgoing_pieces_ = std::vector<ConstBytes>(kPieces);
   std::vector<Bytes> incoming_pieces_ = std::vector<Bytes>(kPieces);
-  Signature signature_;
   std::vector<Peer> peers_;                             // by rank
   std::uint32_t first_receive_ = 0, end_receives_ = 0;  // the streams that receive
   std::uint32_t turn_ = 0;

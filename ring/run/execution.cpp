@@ -55,6 +55,7 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
 
 // How many elements of the step its dependencies let through, from its beginning.
 std::uint64_t Execution::allowed(const plan::Step& step) const {
+  if (step.deps == 0) return step.range.count;
   const std::uint64_t end = limit(*plan_, step, [this](std::uint32_t stream) {
     return plan::Position{cursors_[stream].step, cursors_[stream].elems};
   });

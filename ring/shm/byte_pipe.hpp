@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "ring/base/bytes.hpp"
+#include "ring/shm/prefetch.hpp"
 #include "ring/shm/region.hpp"
 
 namespace anello::shm {
@@ -68,6 +69,12 @@ class PipeWriter {
   // Makes what was written or referred to, at least one byte, visible to the reader. True if it sleeps and must be
   // woken.
   bool publish();
+  // Something short may be written before long: the reader's copy of the next line is taken from it now.
+  void expect_line() const {
+    const PipeState::Line& line = state_.lines[lined_ % PipeState::kLines];
+    prefetch_to_write(&line);
+    prefetch_to_write(reinterpret_cast<const std::byte*>(&line) + kLineBytes);
+  }
   // The next byte begins a cache line; the reader calls align() at the same position. Nothing is pending.
   void align() { taken_ = written_ = (written_ + kLineBytes - 1) / kLineBytes * kLineBytes; }
   // Call before sleeping until there is room or pending bytes were taken. False if that is so already.

@@ -102,6 +102,7 @@ ConstBytes ShmLink::peek() {
 
 void ShmLink::consume(std::size_t bytes) {
   if (in_.consume(bytes)) link::ring_bell(bell_.get());
+  out_.expect_line();
 }
 
 void ShmLink::begin(bool sending, bool may_refer) {

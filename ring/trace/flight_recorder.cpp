@@ -22,14 +22,12 @@ void FlightRecorder::queue(const Signature& signature, std::string_view name, Ti
   queued_[signature.sequence % kQueued] = Record::of(signature, name, at, 0);
 }
 
-bool FlightRecorder::begin(const Signature& signature, std::string_view name, Ticks queued) {
-  {
-    const std::lock_guard lock(mutex_);
-    begun_[newest_ % kBegun].ended = ended_.exchange(0, std::memory_order_relaxed);
-    begun_[signature.sequence % kBegun] = Record::of(signature, name, queued, ticks());
-    newest_ = signature.sequence;
-  }
-  underway_ = true;
+bool FlightRecorder::begin(const Signature& signature, std::string_view name, Ticks queued, Ticks begun) {
+  const std::lock_guard lock(mutex_);
+  begun_[newest_ % kBegun].ended = ended_.load(std::memory_order_relaxed);
+  ended_.store(0, std::memory_order_relaxed);
+  begun_[signature.sequence % kBegun] = Record::of(signature, name, queued, begun);
+  newest_ = signature.sequence;
   return signature.sequence < ends_at_;
 }
 
@@ -38,7 +36,6 @@ void FlightRecorder::end(std::uint64_t bytes, std::uint64_t sent_bytes, std::uin
   const Ticks now = ticks();
   ended_.store(now, std::memory_order_relaxed);
   tally.done(record.signature.kind, bytes, sent_bytes, received_bytes, now - record.begun);
-  underway_ = false;
 }
 
 Record FlightRecorder::newest() const {
@@ -56,11 +53,12 @@ std::optional<Call> FlightRecorder::begun(std::uint64_t sequence) const {
 }
 
 std::optional<Signature> FlightRecorder::ends_at(std::uint64_t sequence) {
-  ends_at_ = sequence;
-  if (!underway_) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  if (newest_ < sequence) return std::nullopt;
-  return begun_[newest_ % kBegun].signature;
+  ends_at_ = sequence;
+  const Record& newest = begun_[newest_ % kBegun];
+  const bool underway = newest.begun != 0 && ended_.load(std::memory_order_relaxed) == 0;
+  if (!underway || newest_ < sequence) return std::nullopt;
+  return newest.signature;
 }
 
 std::vector<Record> FlightRecorder::records() const {

@@ -21,8 +21,9 @@ class FlightRecorder {
   // The operation waits for earlier ones to end.
   void queue(const Signature& signature, std::string_view name, Ticks at);
 
-  // False if it can never be completed, because a member has left.
-  bool begin(const Signature& signature, std::string_view name, Ticks queued);
+  // `begun`: when it began; the record may be made later. False if it can never be completed, because a member has
+  // left.
+  bool begin(const Signature& signature, std::string_view name, Ticks queued, Ticks begun = ticks());
   // The operation that began last is done.
   void end(std::uint64_t bytes, std::uint64_t sent_bytes, std::uint64_t received_bytes);
   Record newest() const;  // after end(), by the thread that called it
@@ -47,12 +48,11 @@ class FlightRecorder {
   using Records = std::unique_ptr<Record[], Free>;
   static Records allocate(std::size_t count);
 
-  std::atomic<bool> underway_ = false;
-  std::atomic<std::uint64_t> ends_at_ = UINT64_MAX;
+  std::atomic<Ticks> ended_ = 0;  // the newest; goes into its record when the next one begins
   mutable std::mutex mutex_;      // guards what follows
   Records begun_, queued_;        // rings, by sequence
   std::uint64_t newest_ = 0;      // begun
-  std::atomic<Ticks> ended_ = 0;  // the newest; goes into its record when the next one begins
+  std::uint64_t ends_at_ = UINT64_MAX;
 };
 
 }  // namespace anello::trace
