@@ -45,8 +45,7 @@ void add_variables_of_others(std::vector<std::string>& out, const Job& job, cons
 
 std::vector<std::string> rank_environment(const Job& job, const HostRanks& here, int rank,
                                           const std::string& rendezvous) {
-  std::vector<std::string> own = variables_set_for(job, here, rank, rendezvous);
-  add_variables_of_others(own, job, here, rank);
+  const std::vector<std::string> own = variables_set_for(job, here, rank, rendezvous);
   std::vector<std::string> out = own;
   for (char** entry = environ; *entry; entry++) {
     const auto same = [&](const std::string& one) { return variable_of(one) == variable_of(*entry); };
@@ -68,6 +67,7 @@ std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here
   out.push_back(text("ANELLO_REPORT_FD=", kLastWordsDescriptor));
   if (job.max_restarts > 0) out.push_back(text("ANELLO_RESTART=", job.restart));
   if (rank == 0 && job.columns > 0) out.push_back(text("ANELLO_TTY=", job.columns));
+  add_variables_of_others(out, job, here, rank);
   // Without these, OpenMP and OpenBLAS start a thread per core in every rank. OpenBLAS uses OMP_NUM_THREADS if its own
   // variable is not set.
   const bool openmp = environment("OMP_NUM_THREADS").has_value();

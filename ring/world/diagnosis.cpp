@@ -15,35 +15,11 @@
 #include "ring/net/on_signal.hpp"
 #include "ring/trace/flight_file.hpp"
 #include "ring/trace/prometheus.hpp"
+#include "ring/world/flight_files.hpp"
 #include "ring/world/last_word.hpp"
 
 namespace anello::world {
 namespace {
-
-// The job's name as part of a file name.
-std::string in_file_names(std::string name) {
-  std::ranges::replace_if(
-      name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_'; }, '_');
-  return name;
-}
-
-// One file for each rank, which the next failure of the same user's job of that name replaces.
-void save(const std::string& flight, const std::string& flight_dir, const Identity& identity) {
-  try {
-    const std::filesystem::path folder =
-        flight_dir.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(flight_dir);
-    const auto file = [&](const auto& rank) {
-      return (folder / text("anello-flight.", geteuid(), ".", in_file_names(identity.job), ".rank", rank, ".json"))
-          .string();
-    };
-    replace_file(file(identity.rank), flight, ReadableBy::owner);
-    if (identity.local_rank == 0)
-      log(Severity::warning, text("the last operations of the ranks on ", identity.host, " are in ", file("*"),
-                                  "; read them with: anello flight ", folder.string()));
-  } catch (const std::exception& e) {
-    log(Severity::warning, text("the last operations are lost (ANELLO_FLIGHT_DIR): ", e.what()));
-  }
-}
 
 // Flight files that the background thread writes: a file system may hang for longer than this rank may be silent.
 constexpr std::chrono::milliseconds kFileLimit{1000};
@@ -115,7 +91,8 @@ void Diagnosis::write_flight_file(std::string_view why) const {
   if (settings_.flight_dir == "none") return;
   Identity identity = identity_;
   identity.secret.clear();
-  file_writer().add([=, folder = settings_.flight_dir, flight = flight(why)] { save(flight, folder, identity); });
+  file_writer().add(
+      [=, folder = settings_.flight_dir, flight = flight(why)] { save_flight(flight, folder, identity); });
 }
 
 Diagnosis::Services Diagnosis::serve(net::EventLoop& background) {

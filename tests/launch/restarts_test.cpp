@@ -81,8 +81,10 @@ TEST(DryRun, SaysWhatWouldRunAndStartsNothing) {
   EXPECT_EQ(outcome.code, 0);
   EXPECT_FALSE(std::filesystem::exists(scratch / "file"));
   EXPECT_TRUE(contains(outcome.out, "each rank runs: sh -c 'touch ")) << outcome.out;
-  EXPECT_TRUE(contains(outcome.out, " ANELLO_SIZE=2 ") &&
-              contains(outcome.out, ": ANELLO_RANK=1 ANELLO_LOCAL_RANK=1\n"));
+  for (const char* part : {" ANELLO_SIZE=2 ", " WORLD_SIZE=2 ",
+                           ": ANELLO_RANK=1 ANELLO_LOCAL_RANK=1 RANK=1 LOCAL_RANK=1 "
+                           "HOROVOD_RANK=1 HOROVOD_LOCAL_RANK=1\n"})
+    EXPECT_TRUE(contains(outcome.out, part)) << part << " is not in\n" << outcome.out;
 }
 
 TEST(Verbose, SaysWhatRunsAndHowLong) {

@@ -237,6 +237,35 @@ TEST(Flight, IsNotWrittenWhenTheProgramEndsTheWorld) {
   }
 }
 
+// Each job of the launcher has another name, so that no job replaces their files.
+TEST(Flight, OnlyTheLastJobsFilesAreKept) {
+  const Scratch scratch;
+  const auto name = [](const std::string& user, int job) {
+    return text("anello-flight.", user, ".run-", job, ".rank0.json");
+  };
+  const std::string me = std::to_string(geteuid());
+  const auto now = std::filesystem::file_time_type::clock::now();
+  for (int job = 1; job <= 20; job++)
+    std::filesystem::last_write_time(scratch.put(name(me, job), "{}"), now - std::chrono::hours(job));
+  for (const std::string& others : {name("other", 30), "anello-flight." + me + ".notes.txt", std::string("data.json")})
+    std::filesystem::last_write_time(scratch.put(others, "{}"), now - std::chrono::hours(100));
+  Settings settings = Settings::from_environment();
+  settings.flight_dir = scratch.path();
+  testing::internal::CaptureStderr();
+  told_on_all_ranks(
+      2,
+      [](World& world) {
+        std::vector<float> values(world.rank() == 1 ? 9 : 10);
+        world.allreduce(values);
+      },
+      settings);
+  testing::internal::GetCapturedStderr();
+  EXPECT_NE(flight_in(scratch.path(), 1), "");
+  for (int job = 1; job <= 20; job++) EXPECT_EQ(std::filesystem::exists(scratch / name(me, job)), job <= 9) << job;
+  const auto entries = std::filesystem::directory_iterator(scratch.path());
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 9 + 3 + 2);
+}
+
 TEST(Flight, AFolderThatIsNoneIsAWarning) {
   Settings settings = Settings::from_environment();
   settings.flight_dir = "/dev/null";

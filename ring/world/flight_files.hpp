@@ -1,0 +1,14 @@
+// The files of the flight recorder in a folder: one for each rank of the jobs of this user that failed last.
+#pragma once
+#include <string>
+
+#include "ring/base/identity.hpp"
+
+namespace anello::world {
+
+// Writes this rank's file, to the system's folder for temporary files if `folder` is empty; it replaces the one of an
+// earlier job of this name. The host's first rank also removes the files of all jobs but the newest, and says where the
+// files are. What fails is a warning.
+void save_flight(const std::string& flight, const std::string& folder, const Identity& identity);
+
+}  // namespace anello::world
