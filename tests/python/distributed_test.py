@@ -70,6 +70,24 @@ def test_send_and_recv():
     dist.barrier()
 
 
+def test_later_operations_do_not_wait_for_a_receive():
+    """What is received is sent only after them."""
+    answer = torch.zeros(1)
+    receive = dist.irecv(answer, 1) if rank() == 0 else None
+    group = dist.new_group(list(range(size())))
+    dist.all_reduce(torch.ones(1))
+    dist.all_reduce(torch.ones(1), group=group)
+    if rank() == 0:
+        dist.send(torch.ones(1), 1)
+        receive.wait()
+        assert answer.item() == 2
+    elif rank() == 1:
+        got = torch.zeros(1)
+        dist.recv(got, 0)
+        dist.send(got + 1, 0)
+    dist.barrier()
+
+
 def test_asynchronous_operations_live_until_they_are_done():
     works = [dist.all_reduce(torch.full((1000,), 1.0), async_op=True) for _ in range(50)]
     assert all(work.wait() for work in works) and all(work.is_completed() for work in works)
@@ -82,7 +100,7 @@ def test_asynchronous_operations_live_until_they_are_done():
 
 def test_torch_may_wait_after_an_operation_is_done(monkeypatch):
     """Its C++ code keeps operations without their Python part."""
-    monkeypatch.setattr(anello.torch.distributed._completer, "add", lambda operation: operation.complete())
+    monkeypatch.setattr(anello.torch.distributed.Completer, "add", lambda _, operation: operation.complete())
     tensors = [torch.full((3,), float(rank())) for _ in range(10)]
     dist._broadcast_coalesced(dist.distributed_c10d._get_default_group(), tensors, 8, 1)
     assert all((each == 1).all() for each in tensors)

@@ -49,6 +49,20 @@ except anello.RankFailed as error: print(error.rank, "KeyError: 'lost'" in str(e
     assert out == "0 True\n", err
 
 
+@pytest.mark.parametrize("begin, call", [
+    ("import anello, numpy; world = anello.init()", "world.allreduce(numpy.ones(1 + world.rank))"),
+    ("import torch, anello.torch as hvd; hvd.init()", "hvd.allreduce(torch.ones(1 + hvd.rank()))")])
+def test_the_traceback_of_an_error_ends_at_the_call(begin, call):
+    _, err = job(f"""
+def train(): {call}
+{begin}
+train()
+""").communicate(timeout=60)
+    places = [line for line in err.splitlines() if line.startswith("  File ")]
+    assert "\nanello.errors.Mismatch: allreduce" in err and "in train" in places[-1], err
+    assert all("<string>" in place for place in places), err
+
+
 TORCH = """
 import anello, sys, time, torch
 import anello.torch as hvd
@@ -91,6 +105,8 @@ hvd.allreduce(torch.ones(1), name="loss")
 
 @pytest.mark.parametrize("end, why", [("sys.exit(3)", "its script ended with status 3"),
                                       ("sys.exit('no data')", "its script ended with status 1: no data"),
+                                      ("exit(3)", "its script ended with status 3"),
+                                      ("quit('no data')", "its script ended with status 1: no data"),
                                       ("raise KeyError('lost')", "KeyError: 'lost'")])
 def test_a_script_that_fails_ends_the_others_at_once(end, why):
     out, err = job(TORCH + f"""
@@ -102,9 +118,10 @@ except hvd.HorovodInternalError as error: print(error.rank, error.code, error, f
     assert out.startswith("1 aborted ") and out.endswith(f" ended the world: {why}\n"), out + err
 
 
-def test_a_call_of_exit_that_something_catches_does_not_end_the_world():
-    running = job(TORCH + """
-def leave(): sys.exit(3)
+@pytest.mark.parametrize("call", ["sys.exit(3)", "exit(3)"])
+def test_a_call_of_exit_that_something_catches_does_not_end_the_world(call):
+    running = job(TORCH + f"""
+def leave(): {call}
 if hvd.rank() == 1:
     try: leave()
     except SystemExit as caught: assert caught.code == 3

@@ -1,7 +1,9 @@
 """Errors of the engine as exceptions: which rank is at fault, and what to do."""
 from __future__ import annotations
 
-from typing import Dict, Optional, Type
+import sys
+from types import TracebackType
+from typing import Any, Dict, Optional, Type
 
 
 class Error(RuntimeError):
@@ -50,3 +52,22 @@ def error(code: str, message: str, rank: Optional[int]) -> Exception:
     if code == "out_of_memory":
         return MemoryError(message)
     return _KINDS.get(code, Error)(message, code, rank)
+
+
+def _is_ours(trace: TracebackType) -> bool:
+    return trace.tb_frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]
+
+
+def _show(kind: Any, error: Any, trace: Optional[TracebackType]) -> None:
+    """For sys.excepthook: the traceback of an error of the engine ends at the program's call."""
+    call, each = None, trace if isinstance(error, Error) else None
+    while each is not None:
+        if not _is_ours(each):
+            call = each
+        each = each.tb_next
+    if call is not None:
+        call.tb_next = None
+    _excepthook(kind, error, trace)
+
+
+_excepthook, sys.excepthook = sys.excepthook, _show

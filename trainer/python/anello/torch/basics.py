@@ -7,12 +7,16 @@ import time
 import warnings
 from typing import Any, Optional, Sequence, Union
 
+import torch
+
+from ..errors import Error
 from ..world import World
 from ..world import init as _join_world
 from .ending import end_with_script
 from .process_sets import ProcessSet, ProcessSets, global_process_set
 from .settings import from_horovod, misspelt
 
+_START = "hvd.init()"
 _END = "hvd.shutdown(), or the end of the script"
 _lock = threading.Lock()
 _world: Optional[World] = None
@@ -20,7 +24,7 @@ _sets: Optional[ProcessSets] = None
 
 
 def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
-    """Joins the world; does nothing if that is done already.
+    """Joins the world, and sums one of each rank; does nothing if that is done already.
 
     Args:
         comm: None, or the list of all ranks.
@@ -37,8 +41,17 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
     if comm is not None and list(comm) != list(range(_world.size)):
         shutdown()
         raise ValueError("comm must be None: make a process set of some ranks with add_process_set()")
+    _sum_of_ones(_world.size)
     for each in [] if process_sets in (None, "dynamic") else process_sets:
         add_process_set(each)
+
+
+def _sum_of_ones(size: int) -> None:
+    """The first allreduce. It opens links, and loads what the first step would otherwise load, on some ranks later."""
+    total = torch.ones(1)
+    global_process_set.agenda.allreduce([total], name=_START, waits=True).wait()
+    if total != size:
+        raise Error(f"{size} ranks added up 1 each in {_START} and received {total.item()}: the machine may be damaged")
 
 
 def shutdown() -> None:

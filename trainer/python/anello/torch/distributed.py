@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import atexit
 import collections
-import contextlib
 import inspect
 import os
-import queue
-import threading
+import weakref
 from datetime import timedelta
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
@@ -21,125 +19,13 @@ import torch.distributed as dist
 from ..group import Group
 from ..work import Work
 from ..world import World, init, init_through
+from .distributed_work import Completer, Operation, unclaimed
 from .ending import end_with_script
 from .shared_buckets import SharedBuckets
 
 _OPS = {dist.ReduceOp.SUM: "sum", dist.ReduceOp.PRODUCT: "product", dist.ReduceOp.MIN: "min", dist.ReduceOp.MAX: "max",
         dist.ReduceOp.AVG: "average", dist.ReduceOp.BAND: "bit_and", dist.ReduceOp.BOR: "bit_or",
         dist.ReduceOp.BXOR: "bit_xor"}
-_DistWork = getattr(dist, "Work", None) or dist._Work
-
-
-class _Completer:
-    """One thread that waits for operations in their order, moves their data, and completes their futures."""
-
-    def __init__(self) -> None:
-        self._queue: "queue.SimpleQueue[Optional[_Operation]]" = queue.SimpleQueue()
-        self._thread: Optional[threading.Thread] = None
-
-    def add(self, operation: "_Operation") -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="anello completer", daemon=True)
-            self._thread.start()
-        self._queue.put(operation)
-
-    def stop(self) -> None:
-        """Waits until every operation is done."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            self._queue.put(None)
-            thread.join()
-
-    def _run(self) -> None:
-        while True:
-            operation = self._queue.get()
-            if operation is None:
-                return
-            operation.complete()
-            del operation  # it would keep its tensors until the next one comes
-
-
-_completer = _Completer()
-
-class _Unclaimed(threading.local):
-    """The last operations that a thread has started and nobody has waited for.
-
-    torch's own code keeps only the part in C++, whose wait() never returns if the part in Python has gone. It waits in
-    the thread that started the operation, for at most two at a time.
-    """
-
-    def __init__(self) -> None:
-        self.operations: "collections.deque[_Operation]" = collections.deque(maxlen=4)
-
-
-_unclaimed = _Unclaimed()
-
-
-class _Operation(_DistWork):
-    """An operation. It lives until it is done, also if the program drops it."""
-
-    def __init__(self, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
-                 limit: timedelta) -> None:
-        super().__init__()
-        self._limit = limit
-        self._works, self._tensors, self._finish = works, tensors, finish
-        self._future: torch.futures.Future = torch.futures.Future()
-        self._error: Optional[Exception] = None
-        self._done = threading.Event()
-
-    def complete(self) -> None:
-        """Called once, by the completer."""
-        try:
-            for work in self._works:
-                work.wait()
-            self._finish()
-        except Exception as error:  # it belongs to those who wait
-            self._error = error
-        self._done.set()
-        if self._error is None:
-            self._future.set_result(self._tensors)
-        else:
-            self._future.set_exception(self._error)
-
-    def _claim(self) -> None:
-        with contextlib.suppress(ValueError):
-            _unclaimed.operations.remove(self)
-
-    def is_completed(self) -> bool:
-        done = self._done.is_set()
-        if done:
-            self._claim()
-        return done
-
-    def is_success(self) -> bool:
-        return self._done.is_set() and self._error is None
-
-    def exception(self) -> Optional[Exception]:
-        return self._error
-
-    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        """Blocks until the operation is done. Ctrl-C is seen at once; a timeout of zero is that of the group."""
-        self._claim()
-        limit = timeout or self._limit
-        if not self._done.wait(min(limit.total_seconds(), threading.TIMEOUT_MAX)):
-            raise RuntimeError(f"the operation is not done, but the timeout of {limit} is over")
-        if self._error is not None:
-            raise self._error
-        return True
-
-    def synchronize(self) -> None:
-        self.wait()
-
-    def result(self) -> List[torch.Tensor]:
-        self.wait()
-        return self._tensors
-
-    def source_rank(self) -> int:
-        return -1
-
-    def get_future(self) -> torch.futures.Future:
-        self._claim()
-        return self._future
 
 
 class _Buffers:
@@ -177,17 +63,21 @@ class AnelloProcessGroup(dist.ProcessGroup):
         self._group = group
         self._limit = limit
         self._shared = SharedBuckets(group.size) if _maps_memory(group) else None
+        self._completers: "Dict[Any, Completer]" = collections.defaultdict(Completer)
+        weakref.finalize(self, _stop, self._completers)
 
     def getBackendName(self) -> str:
         return "anello"
 
-    def _start(self, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None]) -> _Operation:
-        operation = _Operation(works, tensors, finish, self._limit)
-        _unclaimed.operations.append(operation)
-        _completer.add(operation)
+    def _start(self, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
+               order: Any = "collectives") -> Operation:
+        """`order`: those of one order are done one after the other."""
+        operation = Operation(works, tensors, finish, self._limit)
+        unclaimed.operations.append(operation)
+        self._completers[order].add(operation)
         return operation
 
-    def allreduce(self, tensors: List[torch.Tensor], opts: Any = None) -> _Operation:
+    def allreduce(self, tensors: List[torch.Tensor], opts: Any = None) -> Operation:
         buffers = _Buffers()
         op = _op(opts)
         if any(tensor.is_sparse for tensor in tensors):
@@ -198,7 +88,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
         works = [self._group.allreduce_async(buffers.usable(tensor), op) for tensor in tensors]
         return self._start(works, tensors, buffers.copy_back)
 
-    def _allreduce_sparse(self, tensors: List[torch.Tensor], op: str) -> _Operation:
+    def _allreduce_sparse(self, tensors: List[torch.Tensor], op: str) -> Operation:
         """The sum of sparse tensors: all ranks gather indices and values. Blocks."""
         if op != "sum":
             raise RuntimeError(f"sparse tensors can be summed only; {op} is for dense ones: call to_dense()")
@@ -210,16 +100,16 @@ class AnelloProcessGroup(dist.ProcessGroup):
                 tensor.copy_(torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce())
         return self._start([], tensors, lambda: None)
 
-    def allreduce_coalesced(self, tensors: List[torch.Tensor], opts: Any = None) -> _Operation:
+    def allreduce_coalesced(self, tensors: List[torch.Tensor], opts: Any = None) -> Operation:
         return self.allreduce(tensors, opts)
 
-    def broadcast(self, tensors: List[torch.Tensor], opts: Any = None) -> _Operation:
+    def broadcast(self, tensors: List[torch.Tensor], opts: Any = None) -> Operation:
         buffers = _Buffers()
         root = opts.rootRank if opts is not None else 0
         works = [self._group.broadcast_async(buffers.usable(tensor), root) for tensor in tensors]
         return self._start(works, tensors, buffers.copy_back)
 
-    def allgather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any = None) -> _Operation:
+    def allgather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any = None) -> Operation:
         out, given = _only(outputs), _Buffers().usable(_only(inputs), written=False)
         gathered = given.new_empty((self._group.size,) + tuple(given.shape))
 
@@ -227,7 +117,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
         return self._start([work], out, lambda: _copy_parts(gathered, out))
 
     def allgather_coalesced(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor],
-                            opts: Any = None) -> _Operation:
+                            opts: Any = None) -> Operation:
         """outputs[rank] has that rank's tensors."""
         given = [_Buffers().usable(each, written=False) for each in inputs]
         gathered = [each.new_empty((self._group.size,) + tuple(each.shape)) for each in given]
@@ -240,7 +130,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
         works = [self._group.allgather_async(each, made) for each, made in zip(given, gathered)]
         return self._start(works, [tensor for tensors in outputs for tensor in tensors], finish)
 
-    def gather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any) -> _Operation:
+    def gather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any) -> Operation:
         given = _Buffers().usable(_only(inputs), written=False)
         if self._group.rank != opts.rootRank:
             return self._start([self._group.gather_async(given, None, opts.rootRank)], [], lambda: None)
@@ -249,45 +139,45 @@ class AnelloProcessGroup(dist.ProcessGroup):
         work = self._group.gather_async(given, gathered, opts.rootRank)
         return self._start([work], out, lambda: _copy_parts(gathered, out))
 
-    def scatter(self, outputs: List[torch.Tensor], inputs: List[List[torch.Tensor]], opts: Any) -> _Operation:
+    def scatter(self, outputs: List[torch.Tensor], inputs: List[List[torch.Tensor]], opts: Any) -> Operation:
         buffers = _Buffers()
         out = buffers.usable(_only(outputs))
         given = _joined(_only(inputs)) if self._group.rank == opts.rootRank else None
         return self._start([self._group.scatter_async(given, out, opts.rootRank)], outputs, buffers.copy_back)
 
-    def alltoall(self, outputs: List[torch.Tensor], inputs: List[torch.Tensor], opts: Any = None) -> _Operation:
+    def alltoall(self, outputs: List[torch.Tensor], inputs: List[torch.Tensor], opts: Any = None) -> Operation:
         given, counts = _joined(inputs), [each.numel() for each in outputs]
         received = given.new_empty(sum(counts))
         work = self._group.alltoall_async(given, received, send_counts=[each.numel() for each in inputs],
                                           recv_counts=counts)
         return self._start([work], outputs, lambda: _copy_parts(received.split(counts), outputs))
 
-    def _allgather_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> _Operation:
+    def _allgather_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Operation:
         buffers = _Buffers()
         work = self._group.allgather_async(buffers.usable(given, written=False), buffers.usable(output))
         return self._start([work], [output], buffers.copy_back)
 
-    def reduce(self, tensors: List[torch.Tensor], opts: Any) -> _Operation:
+    def reduce(self, tensors: List[torch.Tensor], opts: Any) -> Operation:
         buffers = _Buffers()
         tensor = _only(tensors)
         work = self._group.reduce_async(buffers.usable(tensor), opts.rootRank, _op(opts))
         return self._start([work], tensors, buffers.copy_back)
 
     def reduce_scatter(self, outputs: List[torch.Tensor], inputs: List[List[torch.Tensor]],
-                       opts: Any = None) -> _Operation:
+                       opts: Any = None) -> Operation:
         buffers = _Buffers()
         given = _joined(_only(inputs))
         counts = [each.numel() for each in _only(inputs)]
         work = self._group.reduce_scatter_async(given, buffers.usable(_only(outputs)), _op(opts), counts=counts)
         return self._start([work], outputs, buffers.copy_back)
 
-    def _reduce_scatter_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> _Operation:
+    def _reduce_scatter_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Operation:
         buffers = _Buffers()
         work = self._group.reduce_scatter_async(buffers.usable(given, written=False), buffers.usable(output), _op(opts))
         return self._start([work], [output], buffers.copy_back)
 
     def alltoall_base(self, output: torch.Tensor, given: torch.Tensor, output_splits: List[int],
-                      input_splits: List[int], opts: Any = None) -> _Operation:
+                      input_splits: List[int], opts: Any = None) -> Operation:
         buffers = _Buffers()
         counts: Dict[str, List[int]] = {}
         if output_splits or input_splits:
@@ -300,17 +190,22 @@ class AnelloProcessGroup(dist.ProcessGroup):
         rows = splits or [tensor.shape[0] // self._group.size] * self._group.size
         return [each * tensor[:1].numel() for each in rows]
 
-    def send(self, tensors: List[torch.Tensor], to: int, tag: int = 0) -> _Operation:
+    def send(self, tensors: List[torch.Tensor], to: int, tag: int = 0) -> Operation:
         given = _Buffers().usable(_only(tensors), written=False)
-        return self._start([self._group.send_async(given, to)], tensors, lambda: None)
+        return self._start([self._group.send_async(given, to)], tensors, lambda: None, order=("send", to))
 
-    def recv(self, tensors: List[torch.Tensor], source: int, tag: int = 0) -> _Operation:
+    def recv(self, tensors: List[torch.Tensor], source: int, tag: int = 0) -> Operation:
         buffers = _Buffers()
         work = self._group.recv_async(buffers.usable(_only(tensors)), source)
-        return self._start([work], tensors, buffers.copy_back)
+        return self._start([work], tensors, buffers.copy_back, order=("recv", source))
 
-    def barrier(self, opts: Any = None) -> _Operation:
+    def barrier(self, opts: Any = None) -> Operation:
         return self._start([self._group.barrier_async()], [], lambda: None)
+
+
+def _stop(completers: "Dict[Any, Completer]") -> None:
+    for completer in completers.values():
+        completer.stop()
 
 
 def _joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -372,7 +267,7 @@ def _end(patience: Optional[float]) -> None:
     """Ends the world of this process, if there is one; waits that many seconds for the others (None: for ever)."""
     global _world
     world, _world = _world, None
-    _completer.stop()
+    Completer.stop_all()
     if world is None:
         return
     try:
@@ -387,7 +282,7 @@ def _end(patience: Optional[float]) -> None:
 def _at_exit() -> None:
     if _world is not None:
         end_with_script(_world, _end, 'put its loop into "with model.join():"')
-    _completer.stop()
+    Completer.stop_all()
 
 
 def _register() -> None:

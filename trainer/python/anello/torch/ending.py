@@ -1,6 +1,7 @@
 """How the script of this process ended, and how its world ends then."""
 from __future__ import annotations
 
+import builtins
 import sys
 import threading
 from typing import Any, Callable, List
@@ -58,6 +59,14 @@ def _exit(status: Any = None) -> None:
     raise (_Exit if threading.current_thread() is threading.main_thread() else SystemExit)(status)
 
 
+def _quit(quitter: Any, status: Any = None) -> None:
+    # The builtin exit() and quit() close the input, and raise SystemExit without sys.exit().
+    try:
+        _quitter_call(quitter, status)
+    except SystemExit:
+        _exit(status)
+
+
 def _note_uncaught(kind: Any, error: Any, trace: Any) -> None:
     _failures.append(f"{kind.__name__}: {error}")
     _excepthook(kind, error, trace)
@@ -65,3 +74,6 @@ def _note_uncaught(kind: Any, error: Any, trace: Any) -> None:
 
 _excepthook, sys.excepthook = sys.excepthook, _note_uncaught
 sys.exit = _exit
+if hasattr(builtins, "exit"):  # not without the module site
+    _quitter_call = type(builtins.exit).__call__
+    type(builtins.exit).__call__ = _quit

@@ -1,0 +1,141 @@
+"""Operations of the backend of torch.distributed: the handles that torch gets, and the threads that complete them."""
+from __future__ import annotations
+
+import collections
+import contextlib
+import queue
+import threading
+from datetime import timedelta
+from typing import Callable, List, Optional, Sequence
+
+import torch
+import torch.distributed as dist
+
+from ..work import Work
+
+_TorchWork = getattr(dist, "Work", None) or dist._Work
+
+
+class Completer:
+    """A thread that waits for operations in their order, moves their data, and completes their futures.
+
+    A group has one for its collectives, and one for the transfers to each peer and from it: what is done in one order
+    need not wait for the rest, for example an allreduce for a receive that was started before it.
+    """
+
+    _running: "List[Completer]" = []
+
+    def __init__(self) -> None:
+        self._queue: "queue.SimpleQueue[Optional[Operation]]" = queue.SimpleQueue()
+        self._thread: Optional[threading.Thread] = None
+
+    def add(self, operation: "Operation") -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="anello completer", daemon=True)
+            self._running.append(self)
+            self._thread.start()
+        self._queue.put(operation)
+
+    def stop(self) -> None:
+        """Ends the thread when every operation is done. Does not block."""
+        self._queue.put(None)
+
+    @classmethod
+    def stop_all(cls) -> None:
+        """Waits until every operation of every group is done."""
+        for completer in list(cls._running):
+            thread = completer._thread
+            completer.stop()
+            if thread is not None:
+                thread.join()
+
+    def _run(self) -> None:
+        while True:
+            operation = self._queue.get()
+            if operation is None:
+                self._thread = None
+                self._running.remove(self)
+                return
+            operation.complete()
+            del operation  # it would keep its tensors until the next one comes
+
+
+class _Unclaimed(threading.local):
+    """The last operations that a thread has started and nobody has waited for.
+
+    torch's own code keeps only the part in C++, whose wait() never returns if the part in Python has gone. It waits in
+    the thread that started the operation, for at most two at a time.
+    """
+
+    def __init__(self) -> None:
+        self.operations: "collections.deque[Operation]" = collections.deque(maxlen=4)
+
+
+unclaimed = _Unclaimed()
+
+
+class Operation(_TorchWork):
+    """An operation. It lives until it is done, also if the program drops it."""
+
+    def __init__(self, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
+                 limit: timedelta) -> None:
+        super().__init__()
+        self._limit = limit
+        self._works, self._tensors, self._finish = works, tensors, finish
+        self._future: torch.futures.Future = torch.futures.Future()
+        self._error: Optional[Exception] = None
+        self._done = threading.Event()
+
+    def complete(self) -> None:
+        """Called once, by the completer."""
+        try:
+            for work in self._works:
+                work.wait()
+            self._finish()
+        except Exception as error:  # it belongs to those who wait
+            self._error = error
+        self._done.set()
+        if self._error is None:
+            self._future.set_result(self._tensors)
+        else:
+            self._future.set_exception(self._error)
+
+    def _claim(self) -> None:
+        with contextlib.suppress(ValueError):
+            unclaimed.operations.remove(self)
+
+    def is_completed(self) -> bool:
+        done = self._done.is_set()
+        if done:
+            self._claim()
+        return done
+
+    def is_success(self) -> bool:
+        return self._done.is_set() and self._error is None
+
+    def exception(self) -> Optional[Exception]:
+        return self._error
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """Blocks until the operation is done. Ctrl-C is seen at once; a timeout of zero is that of the group."""
+        self._claim()
+        limit = timeout or self._limit
+        if not self._done.wait(min(limit.total_seconds(), threading.TIMEOUT_MAX)):
+            raise RuntimeError(f"the operation is not done, but the timeout of {limit} is over")
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def result(self) -> List[torch.Tensor]:
+        self.wait()
+        return self._tensors
+
+    def source_rank(self) -> int:
+        return -1
+
+    def get_future(self) -> torch.futures.Future:
+        self._claim()
+        return self._future
