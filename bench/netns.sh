@@ -2,6 +2,7 @@
 # Compares our allreduce with its peers where the network is the limit: hosts in network namespaces of this machine, with
 # one rank or several on each and links of a given rate. Apart from the ratios it prints how close we are to the time that
 # the payload alone takes on a host's links, 2(h-1)/h x bytes / rate for h hosts. Headers at MTU 1500 cost 4.5 % of that.
+# Other collectives are measured without peers.
 # shellcheck disable=SC2016,SC2034,SC2086
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
@@ -11,11 +12,11 @@ source "$bench_root/bench/pairs.sh"
 source "$bench_root/bench/summary.sh"
 
 worlds='' ranks_per_host=1 rate=1gbit rates=1000 sizes=64K,1M,16M,64M rounds=3 budget_ms=300 wanted='' json='' congestion=reno our_flags=()
-connection_mbit=''
+connection_mbit='' collective=allreduce
 usage() {
   cat <<TEXT
 usage: bench/netns.sh [-n WORLDS] [-k RANKS] [-l RATES] [-s SIZES] [-r ROUNDS] [-p PEERS] [-m MS] [-c CONGESTION] [-f RATE]
-                      [-w TYPE] [-o FILE] [-B DIR]
+                      [-w TYPE] [-C COLLECTIVE] [-o FILE] [-B DIR]
   -n WORLDS  list of numbers of hosts (2,4)
   -k RANKS   on each host; with + on each in turn, 3+2+1; ranks of a host share memory ($ranks_per_host)
   -l RATES   of each host's link, each way: 100mbit, 1gbit, 10gbit; with + of several links, used together: 1gbit+1gbit
@@ -27,6 +28,7 @@ usage: bench/netns.sh [-n WORLDS] [-k RANKS] [-l RATES] [-s SIZES] [-r ROUNDS] [
   -c NAME    TCP congestion control of the hosts ($congestion)
   -f RATE    limit for each connection, with 2 hosts
   -w TYPE    our floats travel as half or bfloat16
+  -C NAME    allgather, reduce_scatter, broadcast or reduce, with -p none ($collective)
   -o FILE    also write the results as JSON
   -B DIR     where the programs are (the release build, or PATH)
 TEXT
@@ -50,7 +52,7 @@ rates_of() {
 }
 
 arguments=("$@")
-while getopts :n:k:l:s:r:p:m:c:f:w:o:B:h option; do
+while getopts :n:k:l:s:r:p:m:c:f:w:C:o:B:h option; do
   case $option in
     n) worlds=$OPTARG ;;
     k) ranks_per_host=$OPTARG ;;
@@ -62,6 +64,7 @@ while getopts :n:k:l:s:r:p:m:c:f:w:o:B:h option; do
     c) congestion=$OPTARG ;;
     f) connection_mbit=$(mbit_of -f "$OPTARG") ;;
     w) our_flags=(--wire "$OPTARG") ;;
+    C) collective=$OPTARG ;;
     o) json=$OPTARG ;;
     B) bin=$OPTARG ;;
     h) usage && exit ;;
@@ -80,6 +83,9 @@ worlds=${worlds:-2,4}
 [[ $worlds =~ ^([2-9]|[1-9][0-9])(,([2-9]|[1-9][0-9]))*$ ]] || fail "-n '$worlds' is not a list of numbers from 2 to 99"
 [[ -z $connection_mbit || "$worlds $ranks_per_host ${rates/+*/+}" =~ ^"2 1 "[0-9]+$ ]] ||
   fail "-f needs -n 2, and one rank and one link on each host"
+[[ $collective =~ ^(allreduce|allgather|reduce_scatter|broadcast|reduce)$ ]] ||
+  fail "-C '$collective' is not allreduce, allgather, reduce_scatter, broadcast or reduce"
+[[ $collective == allreduce || $wanted == none ]] || fail "-C $collective needs -p none: the peers' programs measure allreduce"
 [[ $congestion =~ ^[a-z]+$ ]] || fail "-c must be the name of a congestion control such as reno, not '$congestion'"
 [[ $wanted == none ]] || known_peers "$wanted"
 sizes=$(bytes_of -s "$sizes")
@@ -135,31 +141,42 @@ measure_alone() {
   done
 }
 
+# What must leave or enter the busiest host, over the bytes of the larger of a rank's two tensors.
+share() {
+  awk -v ranks="${on_each[*]}" -v collective="$collective" -v OFMT=%.15g 'BEGIN {
+    hosts = split(ranks, each, " ")
+    for (i in each) { world += each[i]; min = min == 0 || each[i] < min ? each[i] : min }
+    if (collective == "allreduce") print 2 * (hosts - 1) / hosts
+    else if (collective ~ /broadcast|reduce$/) print 1
+    else print 1 - min / world
+  }'
+}
+
 # From all pairs: our mean time relative to that of the payload alone.
 bound_table() {
   printf '\n%6s %-13s %10s %12s %12s %9s\n' ranks '' bytes 'payload (us)' 'anello (us)' times
-  awk -v mbit="$((rates))" -v worlds="${hosts_of[*]}" "$awk_quantile"'
-    BEGIN { for (i = split(worlds, list, " "); i > 1; i -= 2) hosts_of[list[i - 1]] = list[i] }
+  awk -v mbit="$((rates))" -v worlds="${share_of[*]}" "$awk_quantile"'
+    BEGIN { for (i = split(worlds, list, " "); i > 1; i -= 2) share_of[list[i - 1]] = list[i] }
+    $8 == "N/A" { next }
     { key = $1 " " $2 " " $3; taken[key, ++count[key]] = $8 }
     END { for (key in count) {
         for (i = 1; i <= count[key]; i++) v[i] = taken[key, i]
         split(key, part, " ")
-        hosts = hosts_of[part[1]]
-        payload_us = 2 * (hosts - 1) / hosts * part[3] * 8 / mbit
+        payload_us = share_of[part[1]] * part[3] * 8 / mbit
         us = quantile(v, count[key], 0.5)
         printf "%6d %-13s %10d %12.0f %12.0f %9.3f\n", part[1], part[2], part[3], payload_us, us, us / payload_us
       } }' | sort -k1,1n -k2,2 -k3,3n
 }
 
-echo "float sum, $ranks_per_host rank(s) a host, links of $rate with MTU 1500, congestion control $congestion, $rounds rounds;" \
+echo "$collective of floats, $ranks_per_host rank(s) a host, links of $rate with MTU 1500, congestion control $congestion, $rounds rounds;" \
   "ratio = peer / anello, above 1 anello is faster; * best peer"
 warn_if_busy
-hosts_of=()  # world hosts world hosts ...
+share_of=()  # world share world share ...
 for hosts in ${worlds//,/ }; do
   on_each=("${uneven[@]}")
   while ((${#on_each[@]} < hosts)); do on_each+=("$ranks_per_host"); done
   world=$(($(IFS=+ && echo "${on_each[*]}")))
-  hosts_of+=("$world" "$hosts")
+  share_of+=("$world" "$(share)")
   if [[ $wanted == none ]]; then measure_alone; else measure_world "$wanted"; fi
 done
 summarize <"$scratch/pairs" >"$scratch/summary"

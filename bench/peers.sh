@@ -38,7 +38,7 @@ first_command() {
 anello_command() {
   local ours_over=auto
   [[ $transport != tcp ]] || ours_over=tcp
-  command=(env ANELLO_TRANSPORT="$ours_over" "${bound[@]}" "$ours" "${our_flags[@]}" allreduce)
+  command=(env ANELLO_TRANSPORT="$ours_over" "${bound[@]}" "$ours" "${our_flags[@]}" "${collective:-allreduce}")
 }
 
 openmpi_launcher() { first_command mpirun.openmpi mpirun; }

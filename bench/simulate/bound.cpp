@@ -36,20 +36,44 @@ double spread_us(int nodes, double gap_us, double delay_us) {
   return now_us;
 }
 
-double network_aim_us(const Cluster& cluster, int hosts, std::uint64_t bytes) {
-  const int doublings = std::bit_width(unsigned(hosts - 1));
-  return doublings * cluster.network_latency_us + 2.0 * (hosts - 1) / hosts * double(bytes) / cluster.network_rate;
+double share_of_network(Kind kind, int hosts, int ranks_per_host) {
+  const double others = double(hosts - 1) / hosts;
+  switch (kind) {
+    case Kind::allreduce:
+      return 2 * others;
+    case Kind::allgather:
+    case Kind::reduce_scatter:
+    case Kind::gather:
+    case Kind::scatter:
+      return others;
+    case Kind::alltoall:
+      return ranks_per_host * others;
+    case Kind::broadcast:
+    case Kind::reduce:
+    case Kind::transfer:
+      return hosts > 1 ? 1 : 0;
+    case Kind::barrier:
+      break;
+  }
+  return 0;
 }
 
-double lower_bound_us(const Cluster& cluster, int world, std::uint64_t bytes) {
+double network_aim_us(const Cluster& cluster, Kind kind, int hosts, std::uint64_t bytes) {
+  const int doublings = std::bit_width(unsigned(hosts - 1));
+  const double share = share_of_network(kind, hosts, cluster.ranks_per_host);
+  return doublings * cluster.network_latency_us + share * double(bytes) / cluster.network_rate;
+}
+
+double lower_bound_us(const Cluster& cluster, Kind kind, int world, std::uint64_t bytes) {
   if (world < 2) return 0;
   const int per_host = std::min(world, cluster.ranks_per_host), hosts = world / per_host;
-  const auto share = [&](int n) { return double(n - 1) / n * double(bytes); };
-  const double network_us = 2 * share(hosts) / cluster.network_rate;
+  const double network_us = share_of_network(kind, hosts, per_host) * double(bytes) / cluster.network_rate;
+  const double least_us = std::max(latency_us(cluster, world, hosts), network_us);
+  if (kind != Kind::allreduce) return least_us;
+  const double share = double(world - 1) / world * double(bytes);
   const int copies = cluster.memory ? 3 : 4;  // if all is reduced where it was written
-  const double rank_us = copies * share(world) / cluster.copy_rate + share(world) / cluster.reduce_rate;
-  const double core_us = rank_us * per_host / std::min(per_host, cluster.cores_used());
-  return std::max({latency_us(cluster, world, hosts), network_us, core_us});
+  const double rank_us = copies * share / cluster.copy_rate + share / cluster.reduce_rate;
+  return std::max(least_us, rank_us * per_host / std::min(per_host, cluster.cores_used()));
 }
 
 }  // namespace anello::bench

@@ -1,13 +1,14 @@
-// A lower bound on the time of any allreduce on a cluster, in the simulator's model: the larger of the bounds for few
+// A lower bound on the time of any collective on a cluster, in the simulator's model: the larger of the bounds for few
 // and for many bytes. Pure.
 //
 // Few bytes: the data of one rank must reach all ranks. A rank that has them can send them to another each `message`,
 // and that one has them `latency` and two `message` later. So the number of ranks that have them grows as in Karp et
 // al., "Optimal broadcast and summation in the LogP model", 1993 (about log2(ranks) deep if a message costs as much
 // time as its latency). Many bytes: Patarasuk and Yuan, 2009, show that n ranks together must send 2(n-1) buffers and
-// reduce n-1; at least one host's interface, and one host's cores, have their share of that.
+// reduce n-1 in an allreduce; at least one host's interface, and one host's cores, have their share of that.
 #pragma once
 #include "bench/simulate/cluster.hpp"
+#include "ring/base/signature.hpp"
 
 namespace anello::bench {
 
@@ -15,10 +16,14 @@ namespace anello::bench {
 // takes `delay_us`.
 double spread_us(int nodes, double gap_us, double delay_us);
 
-// What the network alone takes: the doublings of what is known, one latency each, and then 2(hosts-1)/hosts of the
-// bytes through a host's interface. An aim rather than a bound: the two can overlap. 0 on one host.
-double network_aim_us(const Cluster& cluster, int hosts, std::uint64_t bytes);
+// The bytes that must leave or enter the busiest of equal hosts, over those of the larger of a rank's two tensors. An
+// allreduce is a reduce_scatter and an allgather, which need what the other hosts have.
+double share_of_network(Kind kind, int hosts, int ranks_per_host);
 
-double lower_bound_us(const Cluster& cluster, int world, std::uint64_t bytes);
+// What the network alone takes: the doublings of what is known, one latency each, and then the host's share of the
+// bytes through its interface. An aim rather than a bound: the two can overlap. 0 on one host.
+double network_aim_us(const Cluster& cluster, Kind kind, int hosts, std::uint64_t bytes);
+
+double lower_bound_us(const Cluster& cluster, Kind kind, int world, std::uint64_t bytes);
 
 }  // namespace anello::bench

@@ -19,6 +19,7 @@ namespace {
 constexpr long kMaxRanks = 1 << 20, kMaxMessages = 1'000'000'000;
 
 struct Request {
+  Kind kind = Kind::allreduce;
   Cluster cluster;
   Limits limits;
   std::vector<int> worlds;
@@ -44,7 +45,22 @@ std::vector<int> parse_worlds(const std::string& given) {
   return worlds;
 }
 
+Kind parse_collective(const std::string& given) {
+  std::string names;
+  for (const Kind kind : {Kind::allreduce, Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce,
+                          Kind::alltoall, Kind::gather, Kind::scatter}) {
+    if (name(kind) == given) return kind;
+    names += text(names.empty() ? "" : ", ", name(kind));
+  }
+  throw Error(ErrorCode::configuration, text("--collective '", given, "' is not one of ", names));
+}
+
 void add_flags(CLI::App& command, Request& request) {
+  command
+      .add_option_function<std::string>(
+          "--collective", [&](const std::string& given) { request.kind = parse_collective(given); },
+          "allgather, broadcast, ... (allreduce)")
+      ->type_name("NAME");
   command
       .add_option_function<std::string>(
           "-n,--ranks", [&](const std::string& given) { request.worlds = parse_worlds(given); },
@@ -94,9 +110,9 @@ nlohmann::ordered_json plan_all(const Request& request) {
   std::cout << planning_headline();
   std::vector<PlanningRow> rows;
   each_case(request, [&](const algorithms::Facts& facts) {
-    for (const Algorithm algorithm : algorithms_for(facts)) {
-      const Job job = job_of(request.cluster, facts, algorithm);
-      rows.push_back({job, choose(facts).algorithm == algorithm, measure_planning(job)});
+    for (const Algorithm algorithm : algorithms_for(request.kind, facts)) {
+      const Job job = job_of(request.cluster, request.kind, facts, algorithm);
+      rows.push_back({job, choose(request.kind, facts).algorithm == algorithm, measure_planning(job)});
       std::cout << line_of(rows.back()) << std::flush;
     }
   });
@@ -107,7 +123,7 @@ nlohmann::ordered_json simulate_all(const Request& request) {
   std::cout << cells_headline();
   std::vector<Cell> cells;
   each_case(request, [&](const algorithms::Facts& facts) {
-    cells.push_back(simulate_cell(request.cluster, facts, request.limits));
+    cells.push_back(simulate_cell(request.cluster, request.kind, facts, request.limits));
     std::cout << lines_of(cells.back()) << std::flush;
   });
   std::cout << verdict(cells);
@@ -122,6 +138,7 @@ int run_command(Request& request) {
     config["machine"] = machine();
   }
   config["cluster"] = to_json(request.cluster);
+  config["collective"] = name(request.kind);
   config["slab_bytes"] = request.slab_bytes;
   std::cout << "# " << flags_of(request.cluster) << "\n";
   nlohmann::ordered_json results = request.plans_only ? plan_all(request) : simulate_all(request);
@@ -132,7 +149,7 @@ int run_command(Request& request) {
 }  // namespace
 
 Command simulate_command() {
-  return {"simulate", "predicts allreduce times by simulating the real plans on machines that the flags describe",
+  return {"simulate", "predicts times of a collective by simulating the real plans on machines that the flags describe",
           [](CLI::App& command) -> std::function<int()> {
             const auto request = std::make_shared<Request>();
             request->worlds = parse_worlds("2-16384");

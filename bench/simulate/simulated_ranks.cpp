@@ -121,9 +121,10 @@ JobPlans::JobPlans(const Job& job) : job_(job) {
 }
 
 plan::Plan JobPlans::of(int rank) const {
-  return algorithms::plan_allreduce(
-      job_.algorithm, {.rank = rank, .world = job_.world, .count = job_.count, .hosts = hosts_ ? &*hosts_ : nullptr},
-      job_.slab_elems);
+  const std::uint64_t count = algorithms::has_parts(job_.kind) ? job_.count / std::uint64_t(job_.world) : job_.count;
+  return algorithms::plan_of(
+      {.slab_elems = std::uint32_t(job_.slab_elems), .kind = job_.kind, .algorithm = job_.algorithm},
+      {.rank = rank, .world = job_.world, .count = count, .hosts = hosts_ ? &*hosts_ : nullptr});
 }
 
 std::optional<SimulatedRanks> simulated_ranks(const Job& job, Symmetry symmetry) {

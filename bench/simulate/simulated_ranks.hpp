@@ -17,8 +17,9 @@ namespace anello::bench {
 
 struct Job {
   Algorithm algorithm = Algorithm::ring;
-  int world = 2, ranks_per_host = 1;  // divides the world, or is larger
-  std::uint64_t count = 0, slab_elems = 0;
+  int world = 2, ranks_per_host = 1;        // divides the world, or is larger
+  std::uint64_t count = 0, slab_elems = 0;  // of the larger of a rank's two tensors
+  Kind kind = Kind::allreduce;
 };
 
 // The plans of a job's ranks.

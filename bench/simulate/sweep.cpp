@@ -33,14 +33,16 @@ algorithms::Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_
   return facts;
 }
 
-Job job_of(const Cluster& cluster, const algorithms::Facts& facts, Algorithm algorithm) {
-  algorithms::Facts forced = facts;
-  forced.forced = algorithm;
-  return {algorithm, facts.world, std::min(facts.world, cluster.ranks_per_host), facts.bytes / kElemBytes,
-          choose(forced).slab_elems};
+Job job_of(const Cluster& cluster, Kind kind, const algorithms::Facts& facts, Algorithm algorithm) {
+  return {.algorithm = algorithm,
+          .world = facts.world,
+          .ranks_per_host = std::min(facts.world, cluster.ranks_per_host),
+          .count = facts.bytes / kElemBytes,
+          .slab_elems = slab_elems(kind, facts, algorithm),
+          .kind = kind};
 }
 
-Cell simulate_cell(const Cluster& cluster, const algorithms::Facts& facts, const Limits& limits) {
+Cell simulate_cell(const Cluster& cluster, Kind kind, const algorithms::Facts& facts, const Limits& limits) {
   const int per_host = std::min(facts.world, cluster.ranks_per_host);
   if (facts.world % per_host != 0)
     throw Error(ErrorCode::configuration, text("-n ", facts.world, ": hosts of --ranks-per-host ", per_host,
@@ -49,11 +51,11 @@ Cell simulate_cell(const Cluster& cluster, const algorithms::Facts& facts, const
   cell.world = facts.world;
   cell.hosts = facts.world / per_host;
   cell.count = facts.bytes / kElemBytes;
-  cell.bound_us = lower_bound_us(cluster, facts.world, cell.bytes());
-  cell.aim_us = network_aim_us(cluster, cell.hosts, cell.bytes());
-  cell.choice = choose(facts);
-  for (const Algorithm algorithm : algorithms_for(facts)) {
-    const Job job = job_of(cluster, facts, algorithm);
+  cell.bound_us = lower_bound_us(cluster, kind, facts.world, cell.bytes());
+  cell.aim_us = network_aim_us(cluster, kind, cell.hosts, cell.bytes());
+  cell.choice = choose(kind, facts);
+  for (const Algorithm algorithm : algorithms_for(kind, facts)) {
+    const Job job = job_of(cluster, kind, facts, algorithm);
     cell.rows.push_back({algorithm, job.slab_elems, predict(job, cluster, kElemBytes, limits)});
   }
   return cell;

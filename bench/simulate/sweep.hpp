@@ -1,4 +1,5 @@
-// All algorithms for one number of ranks and one size: the time that each would take, and the choice of choose(). Pure.
+// All algorithms of a collective for one number of ranks and one size: the time that each would take, and the choice of
+// choose(). Pure.
 #pragma once
 #include <functional>
 #include <string_view>
@@ -35,7 +36,7 @@ struct Cell {
 algorithms::Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes);
 
 // `facts` includes the bytes. Throws Error{configuration} if the ranks do not fill their hosts.
-Cell simulate_cell(const Cluster& cluster, const algorithms::Facts& facts, const Limits& limits);
-Job job_of(const Cluster& cluster, const algorithms::Facts& facts, Algorithm algorithm);
+Cell simulate_cell(const Cluster& cluster, Kind kind, const algorithms::Facts& facts, const Limits& limits);
+Job job_of(const Cluster& cluster, Kind kind, const algorithms::Facts& facts, Algorithm algorithm);
 
 }  // namespace anello::bench

@@ -56,7 +56,7 @@ std::string line_of(const Cell& cell, const Cell::Row& row) {
 std::string cells_headline() {
   return text(
       "# * is the choice of choose(); cores and nic: how busy those of the busiest host are; network: one latency\n"
-      "# for each doubling of hosts, and then 2(hosts-1)/hosts of the bytes\n",
+      "# for each doubling of hosts, and then what must leave or enter a host\n",
       "#", columns(std::pair("ranks", 7), std::pair("size", 12)), "  ", std::left, std::setw(kNameWidth), "algorithm",
       columns(std::pair("time(us)", 11), std::pair("bound(us)", 11), std::pair("ratio", 8),
               std::pair("network(us)", 12), std::pair("ratio", 8), std::pair("cores", 7), std::pair("nic", 6)),

@@ -1,31 +1,33 @@
-// Broadcast: down a binomial tree of the ranks counted from the root, as in MPICH's small broadcasts. Root 0:
-//   0 ---------------------> 4
-//   0 -------> 2             4 -------> 6
-//   0 --> 1    2 --> 3       4 --> 5    6 --> 7     all at once: a rank passes on while it receives
-// Of hosts with several ranks first to one of each, then within each.
+// Broadcast: down a tree of the ranks counted from the root (tree_shape.hpp), all at once: a rank passes on while it
+// receives. Of hosts with several ranks first to one of each, then within each.
 // And transfer, to one other rank.
 #include <utility>
 #include <vector>
 
 #include "ring/algorithms/building_blocks.hpp"
+#include "ring/algorithms/tree_shape.hpp"
 
 namespace anello::algorithms {
 
-Plan plan_broadcast(const Shape& shape) {
+Plan plan_broadcast(const Shape& shape, Algorithm algorithm) {
   const bool root = shape.rank == shape.root;
   const Range all{0, shape.count};
   const Space of_root = root ? Space::input : Space::output;
   PlanBuilder builder(
       {.rank = shape.rank, .world = shape.world, .input_elems = root ? shape.count : 0, .output_elems = shape.count});
-  const auto send_down = [&](const std::vector<int>& ranks) {
-    builder.among(ranks, Space::input, [&] { send_down_tree(builder, all, 2, of_root); });
+  const auto send_down = [&](const std::vector<int>& ranks, Algorithm shape_of_tree) {
+    builder.among(ranks, Space::input, [&] {
+      const TreeShape tree = tree_shape(shape_of_tree, builder.world(), builder.rank());
+      if (builder.rank() > 0) builder.copy(tree.parent, all);
+      for (const int child : tree.children) builder.send(child, all, of_root);
+    });
   };
   if (!shape.hosts) {
-    send_down(places_of(shape));
+    send_down(places_of(shape), algorithm);
   } else {
     const auto [mates, leaders] = leaders_of(shape);
-    if (mates[0] == shape.rank) send_down(leaders);
-    send_down(mates);
+    if (mates[0] == shape.rank) send_down(leaders, algorithm);
+    send_down(mates, within_host(algorithm));
   }
   if (root) copy_input(builder, all);
   return std::move(builder).finish();

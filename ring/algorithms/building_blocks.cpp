@@ -21,18 +21,22 @@ int divisor(int number, int max) {
 }  // namespace
 
 void gather_and_fold(PlanBuilder& builder, Range mine) {
+  gather_and_fold(builder, mine, builder.at(Space::input, mine), builder.at(Space::output, mine));
+}
+
+void gather_and_fold(PlanBuilder& builder, Range mine, Operand local, Operand to) {
   const int n = builder.world(), rank = builder.rank();
   if (n == 2) {
-    builder.reduce(1 - rank, mine, Space::input);
+    builder.reduce(1 - rank, mine, to, local);
     return;
   }
-  std::vector<Operand> sources(std::size_t(n), builder.at(Space::input, mine));
+  std::vector<Operand> sources(std::size_t(n), local);
   for (int k = 1; k < n; k++) {
     const int peer = (rank - k + n) % n;
     sources[std::size_t(peer)] = builder.scratch(mine.count);
     builder.copy(peer, mine, sources[std::size_t(peer)]);
   }
-  builder.fold(mine, sources);
+  builder.fold(mine, to, sources);
 }
 
 Grid::Grid(int ranks, int max_line) {

@@ -11,6 +11,8 @@ namespace anello::algorithms {
 // Receives `mine` from every other rank, which sends it from its input, and folds all in rank order into the output.
 // Two ranks need no scratch: one reduction does it.
 void gather_and_fold(PlanBuilder& builder, Range mine);
+// The same with this rank's own contribution from `local`, and the result in `to`.
+void gather_and_fold(PlanBuilder& builder, Range mine, Operand local, Operand to);
 
 // Each rank has a part of its own: part(rank). It folds all contributions to it in rank order, from input to output.
 template <class Part>
@@ -38,35 +40,45 @@ class Grid {
   template <class Part>
   void fold(PlanBuilder& builder, Part part) const {
     Space mine = Space::input;
-    for (const Dimension& each : dimensions_) {
-      const Line line = line_of(each, builder.rank());
+    each_line(builder.rank(), [&](const Line& line) {
       builder.among(line.ranks, mine, [&] { fold_parts(builder, [&](int at) { return line.block(at, part); }); });
       mine = Space::output;
-    }
+    });
   }
   template <class Part>
   void send(PlanBuilder& builder, Part part) const {
-    for (auto each = dimensions_.rbegin(); each != dimensions_.rend(); ++each) {
-      const Line line = line_of(*each, builder.rank());
+    each_line_back(builder.rank(), [&](const Line& line) {
       builder.among(line.ranks, Space::output,
                     [&] { send_parts(builder, [&](int at) { return line.block(at, part); }); });
+    });
+  }
+
+  struct Line {
+    std::vector<int> ranks;
+    int first, distance;
+    // Of the places in the grid, [begin, end) are those whose parts the rank at this place of the line keeps in this
+    // round of a fold, and has before this round on the way back.
+    int begin(int at) const { return first + at * distance; }
+    int end(int at) const { return begin(at) + distance; }
+    template <class Part>
+    Range block(int at, Part part) const {
+      const std::uint64_t from = part(begin(at)).begin;
+      return {from, part(end(at) - 1).end() - from};
     }
+  };
+  // Calls round(line) with the rank's line in each dimension, in the order of a fold, or back.
+  template <class Round>
+  void each_line(int rank, Round round) const {
+    for (const Dimension& each : dimensions_) round(line_of(each, rank));
+  }
+  template <class Round>
+  void each_line_back(int rank, Round round) const {
+    for (auto each = dimensions_.rbegin(); each != dimensions_.rend(); ++each) round(line_of(*each, rank));
   }
 
  private:
   struct Dimension {
     int ranks, distance;  // of a line, and between two neighbours in it
-  };
-  struct Line {
-    std::vector<int> ranks;
-    int first, distance;
-    // What the rank at this place of the line keeps in this round.
-    template <class Part>
-    Range block(int at, Part part) const {
-      const int begin = first + at * distance;
-      const std::uint64_t from = part(begin).begin;
-      return {from, part(begin + distance - 1).end() - from};
-    }
   };
   static Line line_of(const Dimension& dimension, int rank);
 

@@ -38,15 +38,15 @@ std::uint64_t of_other_kinds(std::uint64_t before) {
   const Hosts hosts(std::vector{0, 1, 0});
   for (int kind = int(Kind::allreduce) + 1; name(Kind(kind)) != "?"; kind++) {
     const int world = Kind(kind) == Kind::transfer ? 2 : 3;
-    before = add(before, {.kind = Kind(kind)}, {.world = world, .count = 7, .root = 1});
-    if (world > 2) before = add(before, {.kind = Kind(kind)}, {.world = 3, .count = 7, .root = 1, .hosts = &hosts});
-  }
-  for (const Kind kind : {Kind::reduce, Kind::reduce_scatter}) {
-    const auto in_order = {kind == Kind::reduce ? Algorithm::star : Algorithm::two_shot,
-                           kind == Kind::reduce ? Algorithm::chain : Algorithm::two_shot};
-    for (const Algorithm order : in_order)
-      before = add(before, {.slab_elems = 6, .kind = kind, .algorithm = order}, {.world = 3, .count = 7, .root = 1});
-    before = add(before, {.slab_elems = 6, .kind = kind}, {.world = 3, .count = 7, .root = 1});
+    for (const std::uint32_t slab : {0, 6})
+      for (const Algorithm algorithm : all_algorithms())
+        before = add(before, {.slab_elems = slab, .kind = Kind(kind), .algorithm = algorithm},
+                     {.world = world, .count = 7, .root = 1});
+    for (const Algorithm between : {Algorithm::ring, Algorithm::halving, Algorithm::two_shot})
+      for (const Algorithm algorithm : {between, in_levels(Levels::shares, between)})
+        if (world > 2)
+          before = add(before, {.kind = Kind(kind), .algorithm = algorithm},
+                       {.world = world, .count = 7, .root = 1, .hosts = &hosts});
   }
   return before;
 }

@@ -4,14 +4,19 @@
 
 namespace anello::algorithms {
 
+bool has_parts(Kind kind) {
+  return kind == Kind::allgather || kind == Kind::reduce_scatter || kind == Kind::gather || kind == Kind::scatter ||
+         kind == Kind::alltoall;
+}
+
 Plan plan_of(const Signature& signature, const Shape& shape) {
   switch (signature.kind) {
     case Kind::allreduce:
       return plan_allreduce(signature.algorithm, shape, signature.slab_elems);
     case Kind::broadcast:
-      return plan_broadcast(shape);
+      return plan_broadcast(shape, signature.algorithm);
     case Kind::allgather:
-      return plan_allgather(shape);
+      return plan_allgather(shape, signature.algorithm);
     case Kind::reduce_scatter:
       return plan_reduce_scatter(shape, signature.slab_elems, signature.algorithm);
     case Kind::barrier:

@@ -28,22 +28,24 @@ struct Shape {
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
 
+// Each rank has a part of its own in the larger of the two tensors, whose `count` is that of one part.
+bool has_parts(Kind kind);
+
 // output[i] = reduction over ranks of input[i], with the same bits on all ranks. Reduced in slabs of slab_elems (0: all
 // at once) which follow each other without a pause. Not for Algorithm::automatic. Unless reproducible(), the order of
 // the operands depends on the position of the element.
 Plan plan_allreduce(Algorithm algorithm, const Shape& shape, std::uint64_t slab_elems = 0);
 
-// The root's input to every rank's output (the root's too), down a binomial tree; of hosts with several ranks first to
-// one rank of each, then within each. The others have no input.
-Plan plan_broadcast(const Shape& shape);
+// The root's input to every rank's output (the root's too), down a tree: binomial, or that of `halving` or `ring`
+// (tree_shape.hpp); of hosts with several ranks first to one rank of each, then within each. The others have no input.
+Plan plan_broadcast(const Shape& shape, Algorithm algorithm = Algorithm::automatic);
 
 // The root's input to the output of the other one of two ranks; the root has no output, the other no input.
 Plan plan_transfer(const Shape& shape);
 
-// The root's output[i] = reduction over ranks of input[i]; the others have no output. All at once along a binomial
-// tree; in slabs along a chain, which streams: each rank sends the data once and receives it once. In rank order by
-// `star` (all ranks to the root) or `chain` (0 -> 1 -> ... -> n-1 -> root).
-Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems = 0, Algorithm order = Algorithm::automatic);
+// The root's output[i] = reduction over ranks of input[i]; the others have no output. The broadcast's trees, the other
+// way. In rank order by `star` (all ranks to the root) or `chain` (0 -> 1 -> ... -> n-1 -> root).
+Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems = 0, Algorithm algorithm = Algorithm::automatic);
 
 // The root's output, part r = rank r's input, straight to it; the others have no output. In place the root's input is
 // its output's own part.
@@ -53,18 +55,17 @@ Plan plan_gather(const Shape& shape);
 // input's own part.
 Plan plan_scatter(const Shape& shape);
 
-// output, part r = rank r's input, round the ring, which enters and leaves each host once. In place the input is the
-// output's own part.
-Plan plan_allgather(const Shape& shape);
+// output, part r = rank r's input: round the ring, which enters and leaves each host once; by `grid` each to all in the
+// lines of a grid; of hosts with several ranks by shares+ring or shares+NAME, where one rank of each host receives a
+// part from another host. In place the input is the output's own part.
+Plan plan_allgather(const Shape& shape, Algorithm algorithm = Algorithm::automatic);
 
 // output, part r = rank r's input, own part: each straight to its owner, another rank in every round. Not in place.
 Plan plan_alltoall(const Shape& shape);
 
-// output = reduction over ranks of input, own part, round the ring. In place the output is the input's own part. Rank
-// r's result is made in the order r+1, r+2, ..., r (modulo world), except that rank 0's operand stands to the left of
-// all that came before it; of hosts with several ranks in the order of a ring that enters each host once. In rank order
-// by `two_shot`: straight to each owner, which folds.
-Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems = 0, Algorithm order = Algorithm::automatic);
+// output = reduction over ranks of input, own part: by the algorithms of the allgather, the other way. In place the
+// output is the input's own part. In rank order by `two_shot`: straight to each owner, which folds.
+Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems = 0, Algorithm algorithm = Algorithm::automatic);
 
 // No rank reaches its end before all have begun. No data would mean no message, so this is an allreduce of one
 // element, whose value does not matter. `count` is ignored.

@@ -1,55 +1,40 @@
-// Reduce: along a binomial tree; in slabs along a chain, which streams; in rank order at the root or along a chain.
+// Reduce: up a tree of the ranks counted from the root (tree_shape.hpp), all at once: a rank passes on while it adds.
+// Of hosts with several ranks first within each, then between one of each. In rank order at the root or along a chain.
 #include <utility>
 #include <vector>
 
 #include "ring/algorithms/building_blocks.hpp"
+#include "ring/algorithms/tree_shape.hpp"
 #include "ring/plan/slabs.hpp"
 
 namespace anello::algorithms {
 namespace {
 
-// Root 0:   1 --> 0    3 --> 2    5 --> 4
-//           2 -------> 0
-//           4 ------------------> 0          the broadcast's tree, the other way
-// Adds to `mine`, and returns where the sum is.
-Operand reduce_along_tree(PlanBuilder& builder, Range all, Operand mine, bool root) {
-  const int n = builder.world(), place = builder.rank();
-  const bool leaf = place % 2 != 0 || place + 1 == n;
+// Adds what comes from below to `mine`, sends the sum to the parent, and returns where it is.
+Operand reduce_up(PlanBuilder& builder, const TreeShape& tree, Range slab, Operand mine, bool root) {
   Operand sum = mine;
   if (root)
-    sum = builder.at(Space::output, all);
-  else if (!leaf && mine.space != Space::scratch)
-    sum = builder.scratch(all.count);
-  int distance = 1;
-  for (; distance < n && (place & distance) == 0; distance *= 2)
-    if (place + distance < n) builder.reduce(place + distance, all, sum, std::exchange(mine, sum));
-  if (place != 0) builder.send(place - distance, all, mine);
+    sum = builder.at(Space::output, slab);
+  else if (!tree.children.empty() && mine.space != Space::scratch)
+    sum = builder.scratch(slab.count);
+  for (auto child = tree.children.rbegin(); child != tree.children.rend(); ++child)
+    builder.reduce(*child, slab, sum, std::exchange(mine, sum));
+  if (builder.rank() > 0) builder.send(tree.parent, slab, mine);
   return mine;
 }
 
-// Of hosts with several ranks first within each, then between them.
-void reduce_along_trees(PlanBuilder& builder, const Shape& shape) {
-  const bool root = shape.rank == shape.root;
-  const Range all{0, shape.count};
-  Operand mine = builder.at(Space::input, all);
-  const auto reduce = [&](const std::vector<int>& ranks) {
-    builder.among(ranks, Space::input, [&] { mine = reduce_along_tree(builder, all, mine, root); });
-  };
-  if (!shape.hosts) return reduce(places_of(shape));
-  const auto [mates, leaders] = leaders_of(shape);
-  reduce(mates);
-  if (mates[0] == shape.rank) reduce(leaders);
-}
-
-// Root 0:   3 --> 2 --> 1 --> 0    each adds its own on the way
-void reduce_along_chain(PlanBuilder& builder, Range slab) {
-  const int place = builder.rank();
+void reduce_along_trees(PlanBuilder& builder, const Shape& shape, Algorithm algorithm, Range slab) {
   Operand mine = builder.at(Space::input, slab);
-  if (place + 1 < builder.world()) {
-    const Operand sum = place == 0 ? builder.at(Space::output, slab) : builder.scratch(slab.count);
-    builder.reduce(place + 1, slab, sum, std::exchange(mine, sum));
-  }
-  if (place != 0) builder.send(place - 1, slab, mine);
+  const auto reduce = [&](const std::vector<int>& ranks, Algorithm shape_of_tree) {
+    builder.among(ranks, Space::input, [&] {
+      const TreeShape tree = tree_shape(shape_of_tree, builder.world(), builder.rank());
+      mine = reduce_up(builder, tree, slab, mine, shape.rank == shape.root);
+    });
+  };
+  if (!shape.hosts) return reduce(places_of(shape), algorithm);
+  const auto [mates, leaders] = leaders_of(shape);
+  reduce(mates, within_host(algorithm));
+  if (mates[0] == shape.rank) reduce(leaders, algorithm);
 }
 
 //   0 --> root <-- 1, 2, ...    the root adds them in rank order
@@ -77,22 +62,19 @@ void reduce_in_rank_order(PlanBuilder& builder, Range slab, int root) {
 
 }  // namespace
 
-Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems, Algorithm order) {
+Plan plan_reduce(const Shape& shape, std::uint64_t slab_elems, Algorithm algorithm) {
   const bool root = shape.rank == shape.root;
   PlanBuilder builder(
       {.rank = shape.rank, .world = shape.world, .input_elems = shape.count, .output_elems = root ? shape.count : 0});
   if (shape.world == 1)
     reduce_alone(builder, {0, shape.count});
-  else if (order == Algorithm::star)
+  else if (algorithm == Algorithm::star)
     each_slab(builder, shape.count, slab_elems, [&](Range slab) { reduce_at_root(builder, slab, shape.root); });
-  else if (order == Algorithm::chain)
+  else if (algorithm == Algorithm::chain)
     each_slab(builder, shape.count, slab_elems, [&](Range slab) { reduce_in_rank_order(builder, slab, shape.root); });
-  else if (slab_elems == 0)
-    reduce_along_trees(builder, shape);
   else
-    builder.among(places_of(shape), Space::input, [&] {
-      each_slab(builder, shape.count, slab_elems, [&](Range slab) { reduce_along_chain(builder, slab); });
-    });
+    each_slab(builder, shape.count, slab_elems,
+              [&](Range slab) { reduce_along_trees(builder, shape, algorithm, slab); });
   return std::move(builder).finish();
 }
 

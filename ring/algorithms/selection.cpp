@@ -178,6 +178,14 @@ std::uint64_t divide_up(std::uint64_t value, std::uint64_t by) {
   return value / by + (value % by != 0);
 }
 
+// Equal slabs of about this size, 0 if there is only one.
+std::uint32_t in_slabs(const Facts& facts, std::uint64_t slab_bytes) {
+  ANELLO_CHECK(facts.elem_bytes > 0);
+  if (facts.slab_bytes == 0 || facts.world == 1 || facts.bytes <= slab_bytes) return 0;
+  const std::uint64_t elems = divide_up(facts.bytes / facts.elem_bytes, divide_up(facts.bytes, slab_bytes));
+  return std::uint32_t(std::min<std::uint64_t>(elems, UINT32_MAX));  // as many as a signature has room for
+}
+
 // Measured on 2 cores: 8 ranks take 37 us for an allreduce of 8 KiB in place, and 35 by the algorithm. By the
 // algorithm, ranks that share cores broadcast and reduce small tensors without waiting for each other: 8 ranks take 28
 // us for a broadcast of 64 KiB, and 33 where the tensors lie; 47 and 33 for 128 KiB.
@@ -203,13 +211,26 @@ std::vector<Algorithm> algorithms_for(const Facts& facts) {
 }
 
 std::uint32_t slab_elems(const Facts& facts, Algorithm algorithm) {
-  ANELLO_CHECK(facts.elem_bytes > 0);
-  if (facts.slab_bytes == 0 || facts.world == 1) return 0;
   const bool two_levels = hosts_have_several_ranks(facts) && levels_of(algorithm) != Levels::one;
-  const std::uint64_t slab_bytes = std::max(wanted_slab(facts, two_levels), min_slab(facts, two_levels));
-  if (facts.bytes <= slab_bytes) return 0;
-  const std::uint64_t elems = divide_up(facts.bytes / facts.elem_bytes, divide_up(facts.bytes, slab_bytes));
-  return std::uint32_t(std::min<std::uint64_t>(elems, UINT32_MAX));  // as many as a signature has room for
+  return in_slabs(facts, std::max(wanted_slab(facts, two_levels), min_slab(facts, two_levels)));
+}
+
+// In two levels a reduce_scatter's slab has a piece for each rank that is still worthwhile within a host. What passes
+// through one rank after another has no pieces.
+std::uint32_t slab_elems(Kind kind, const Facts& facts, Algorithm algorithm) {
+  constexpr std::uint64_t kMinPieceBytes = 32 * kKiB;
+  const std::uint64_t wanted = wanted_slab(facts, false);
+  switch (kind) {
+    case Kind::allreduce:
+      return slab_elems(facts, algorithm);
+    case Kind::reduce_scatter:
+      if (levels_of(algorithm) == Levels::one) return slab_elems(facts, algorithm);
+      return in_slabs(facts, std::max(wanted, std::uint64_t(facts.world) * kMinPieceBytes));
+    case Kind::reduce:
+      return algorithm == Algorithm::tree ? 0 : in_slabs(facts, std::max(wanted, min_slab(facts, false)));
+    default:
+      return 0;
+  }
 }
 
 // It needs a link between any two ranks.
@@ -218,13 +239,6 @@ bool may_be_direct(Kind kind, const Facts& facts) {
   return std::ranges::find(kDirectKinds, kind) != kDirectKinds.end() && facts.memory && facts.hosts == 1 &&
          facts.world >= 2 && facts.world <= kMaxWorld && facts.bytes >= min_direct_bytes(kind, facts) &&
          facts.forced == Algorithm::automatic;
-}
-
-Algorithm order_of(Kind kind, const Facts& facts) {
-  constexpr std::uint64_t kMaxAtRoot = 256 * kKiB;
-  if (!facts.rank_order) return Algorithm::automatic;
-  if (kind == Kind::reduce_scatter) return Algorithm::two_shot;
-  return facts.narrow || facts.bytes <= kMaxAtRoot ? Algorithm::star : Algorithm::chain;
 }
 
 std::uint64_t fingerprint_of_choices() {
@@ -250,10 +264,7 @@ std::uint64_t fingerprint_of_choices() {
     for (const std::uint64_t bytes : {8 * kKiB - 1, 8 * kKiB, 16 * kKiB, 64 * kKiB, 128 * kKiB, kMiB})
       for (const Kind kind : kDirectKinds)
         all = fingerprint(all, std::uint64_t(may_be_direct(kind, {.world = world, .memory = true, .bytes = bytes})));
-  for (const Kind kind : {Kind::reduce, Kind::reduce_scatter})
-    for (const std::uint64_t bytes : {kKiB, 256 * kKiB, kMiB})
-      all = fingerprint(all, std::uint64_t(order_of(kind, {.bytes = bytes, .rank_order = true})));
-  return all;
+  return fingerprint_of_collective_choices(all);
 }
 
 Choice choose(const Facts& facts, std::span<const TableRow> table) {

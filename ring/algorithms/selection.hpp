@@ -19,6 +19,7 @@ struct Facts {
   bool oversubscribed = false;  // on some host there are more ranks than cores
   bool memory = false;          // every rank shares memory with every other
   int hosts = 1;
+  bool uneven = false;      // hosts have unequal numbers of ranks
   std::uint64_t bytes = 0;  // of the larger of a rank's two tensors
   std::size_t elem_bytes = 1;
   Algorithm forced = Algorithm::automatic;
@@ -51,9 +52,6 @@ Choice choose(const Facts& facts, std::span<const TableRow> table = {});
 // them (group/direct_collective.hpp). Not if an algorithm is forced.
 bool may_be_direct(Kind kind, const Facts& facts);
 
-// The algorithm of a reduce or reduce_scatter: automatic, or one that keeps rank order where that is wanted.
-Algorithm order_of(Kind kind, const Facts& facts);
-
 // All algorithms of allreduce that are worth trying: those of two levels only where they differ from the others.
 std::vector<Algorithm> algorithms_for(const Facts& facts);
 bool hosts_have_several_ranks(const Facts& facts);  // on some of several hosts there are more ranks than one
@@ -62,7 +60,14 @@ bool hosts_have_several_ranks(const Facts& facts);  // on some of several hosts 
 // equal, no less than a worthwhile message for each rank, and no more than a signature can say. 0: all at once.
 std::uint32_t slab_elems(const Facts& facts, Algorithm algorithm = Algorithm::automatic);
 
+// The same for every collective. Only allreduce can be forced, and only it reads tables. The result is `automatic` for
+// a collective that has one algorithm.
+Choice choose(Kind kind, const Facts& facts, std::span<const TableRow> table = {});
+std::vector<Algorithm> algorithms_for(Kind kind, const Facts& facts);
+std::uint32_t slab_elems(Kind kind, const Facts& facts, Algorithm algorithm);
+
 // A number for the shipped table and the sizes of slabs: it differs where choose() would.
 std::uint64_t fingerprint_of_choices();
+std::uint64_t fingerprint_of_collective_choices(std::uint64_t before);
 
 }  // namespace anello::algorithms

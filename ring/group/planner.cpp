@@ -38,7 +38,9 @@ Planner::Planner(int rank, std::uint32_t generation, const algorithms::Facts& fa
       facts_(with_settings(facts, settings)),
       table_(std::move(table)),
       max_bytes_(max_bytes) {
-  if (!hosts.empty()) shape_.hosts = &hosts_.emplace(hosts);
+  if (hosts.empty()) return;
+  shape_.hosts = &hosts_.emplace(hosts);
+  facts_.uneven = hosts_->count() * hosts_->max_ranks() != size_;
 }
 
 const Planner::Planned& Planner::plan(const Operation& operation) {
@@ -85,8 +87,8 @@ algorithms::Facts Planner::facts_for(const Asked& asked) const {
   if (signature.algorithm != Algorithm::automatic) facts.forced = signature.algorithm;
   if (asked.slab_bytes != algorithms::kSuitableSlab) facts.slab_bytes = asked.slab_bytes;
   facts.elem_bytes = size_bytes(signature.dtype);
-  const bool has_parts = signature.kind == Kind::reduce_scatter || signature.kind == Kind::allgather;
-  const bool counts_one = has_parts && shape_.counts.empty();  // `count` is that of one part
+  const bool counts_one =
+      algorithms::has_parts(signature.kind) && shape_.counts.empty();  // `count` is that of one part
   facts.bytes = signature.count * facts.elem_bytes * std::uint64_t(counts_one ? size_ : 1);
   facts.narrow = signature.wire != kAsTheyAre || signature.dtype == DType::f16 || signature.dtype == DType::bf16;
   return facts;
@@ -102,16 +104,7 @@ bool Planner::may_be_direct(Asked asked) const {
 Signature Planner::with_choice(const Asked& asked) const {
   Signature signature = asked.signature;
   signature.algorithm = Algorithm::automatic;
-  const bool reduces =
-      signature.kind == Kind::allreduce || signature.kind == Kind::reduce_scatter || signature.kind == Kind::reduce;
-  if (!reduces) return signature;
-  const algorithms::Facts facts = facts_for(asked);
-  if (signature.kind != Kind::allreduce) {
-    signature.algorithm = order_of(signature.kind, facts);
-    signature.slab_elems = slab_elems(facts);
-    return signature;
-  }
-  const algorithms::Choice choice = choose(facts, table_);
+  const algorithms::Choice choice = choose(signature.kind, facts_for(asked), table_);
   signature.algorithm = choice.algorithm;
   signature.slab_elems = choice.slab_elems;
   return signature;

@@ -114,6 +114,45 @@ TEST(Choose, TakesTwoLevelsWhereHostsHaveSeveralRanks) {
     EXPECT_TRUE(reproducible(choice(4, 16, bytes, true).algorithm)) << "rank order, " << bytes;
 }
 
+TEST(ChooseOfCollectives, FollowsTheSimulator) {
+  const auto taken = [](Kind kind, int hosts, int world, std::uint64_t bytes, bool rank_order = false) {
+    return name(choose(kind, {.world = world, .hosts = hosts, .bytes = bytes, .rank_order = rank_order}).algorithm);
+  };
+  EXPECT_EQ(taken(Kind::allgather, 1, 8, 4 * kKiB), "grid");
+  EXPECT_EQ(taken(Kind::allgather, 1, 8, 16 * kMiB), "ring");
+  EXPECT_EQ(taken(Kind::allgather, 16, 16, kMiB), "grid");
+  EXPECT_EQ(taken(Kind::allgather, 16, 16, 16 * kMiB), "ring");
+  EXPECT_EQ(taken(Kind::allgather, 2, 16, 4 * kKiB), "shares+two_shot");
+  EXPECT_EQ(taken(Kind::allgather, 16, 128, 4 * kKiB), "grid");
+  EXPECT_EQ(taken(Kind::allgather, 4, 16, 64 * kKiB), "shares+two_shot");
+  EXPECT_EQ(taken(Kind::allgather, 4, 16, 16 * kMiB), "shares+ring");
+  EXPECT_EQ(taken(Kind::reduce_scatter, 4, 16, 16 * kMiB), "shares+ring");
+  EXPECT_EQ(taken(Kind::reduce_scatter, 16, 128, 64 * kMiB), "ring");
+  EXPECT_EQ(taken(Kind::reduce_scatter, 4, 16, 16 * kMiB, true), "two_shot");
+  for (const Kind kind : {Kind::broadcast, Kind::reduce}) {
+    EXPECT_EQ(taken(kind, 4, 16, 4 * kKiB), "tree");
+    EXPECT_EQ(taken(kind, 4, 16, kMiB), "ring");
+    EXPECT_EQ(taken(kind, 64, 64, 256 * kKiB), "halving");
+    EXPECT_EQ(taken(kind, 64, 64, 16 * kMiB), "ring");
+  }
+  EXPECT_EQ(taken(Kind::reduce, 4, 16, kKiB, true), "star");
+  EXPECT_EQ(taken(Kind::reduce, 4, 16, kMiB, true), "chain");
+  EXPECT_EQ(taken(Kind::alltoall, 4, 16, kMiB), "auto");
+}
+
+TEST(ChooseOfCollectives, TakesOneOfThoseThatAreTried) {
+  for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce, Kind::gather})
+    for (const int hosts : {1, 2, 3, 16, 300})
+      for (const int ranks : {1, 8})
+        for (const std::uint64_t bytes : kSizes)
+          for (const bool rank_order : {false, true}) {
+            const Facts facts{.world = hosts * ranks, .hosts = hosts, .bytes = bytes, .rank_order = rank_order};
+            const Choice made = choose(kind, facts);
+            EXPECT_THAT(algorithms_for(kind, facts), testing::Contains(made.algorithm)) << name(kind);
+            EXPECT_FALSE(made.reason.empty());
+          }
+}
+
 // The larger the buffer, the more slabs and the larger; of few hosts from 64 KiB on.
 TEST(Choose, SlabsOfTwoLevelsOverlap) {
   Facts facts{.world = 16, .hosts = 2, .elem_bytes = 4};

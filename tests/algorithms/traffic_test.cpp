@@ -13,19 +13,29 @@
 namespace anello::algorithms {
 namespace {
 
-// Elements, of the host that sends the most.
-std::uint64_t leaves_a_host(const Layout& layout, const Signature& signature, std::uint64_t count, int root = 0) {
+// Elements, of the hosts that send and receive the most.
+struct Traffic {
+  std::uint64_t out = 0, in = 0;
+};
+
+Traffic traffic(const Layout& layout, const Signature& signature, std::uint64_t count, int root = 0) {
   const Hosts hosts(layout.hosts);
-  std::vector<std::uint64_t> sent(std::size_t(layout.count()), 0);
+  std::vector<Traffic> of_host(std::size_t(layout.count()));
   for (int rank = 0; rank < layout.world(); rank++) {
     const Plan plan =
         plan_of(signature, {.rank = rank, .world = layout.world(), .count = count, .root = root, .hosts = &hosts});
     for (const Step& step : plan.steps) {
-      const int peer = plan.streams[step.stream].peer, host = layout.hosts[std::size_t(rank)];
-      if (step.act == Act::send && layout.hosts[std::size_t(peer)] != host) sent[std::size_t(host)] += step.range.count;
+      const int peer = plan.streams[step.stream].peer;
+      if (step.act != Act::send || hosts.of(peer) == hosts.of(rank)) continue;
+      of_host[std::size_t(hosts.of(rank))].out += step.range.count;
+      of_host[std::size_t(hosts.of(peer))].in += step.range.count;
     }
   }
-  return *std::ranges::max_element(sent);
+  return {std::ranges::max(of_host, {}, &Traffic::out).out, std::ranges::max(of_host, {}, &Traffic::in).in};
+}
+
+std::uint64_t leaves_a_host(const Layout& layout, const Signature& signature, std::uint64_t count, int root = 0) {
+  return traffic(layout, signature, count, root).out;
 }
 
 std::uint64_t leaves_a_host(const Layout& layout, Algorithm algorithm, std::uint64_t count, std::uint32_t slab = 0) {
@@ -49,7 +59,12 @@ std::vector<Layout> layouts() {
 }
 
 Facts facts_of(const Layout& layout, std::uint64_t bytes) {
-  return {.world = layout.world(), .hosts = layout.count(), .bytes = bytes, .elem_bytes = 4};
+  const Hosts hosts(layout.hosts);
+  return {.world = layout.world(),
+          .hosts = layout.count(),
+          .uneven = hosts.count() * hosts.max_ranks() != layout.world(),
+          .bytes = bytes,
+          .elem_bytes = 4};
 }
 
 // 2(h-1)/h of the elements, the least that can be: a count that can be divided among all, and no slabs.
@@ -79,17 +94,50 @@ TEST(Traffic, TheRingFollowsHostsWhateverTheRanksNumbers) {
     EXPECT_EQ(leaves_a_host(layout, Algorithm::ring, 1600), 2 * 15 * 100U) << layout.name;
 }
 
-// Of N elements in all: the root's host sends them to one rank of each host it reaches, of which there are log2(hosts)
-// at most; round a ring that follows hosts all but one part leave each host.
-TEST(Traffic, OfOtherCollectivesFollowsHosts) {
+// Of N elements in all, what must leave or enter the busiest host: all that the ranks of the smallest one have not; of
+// a broadcast and a reduce N, of an alltoall what is for other hosts.
+double least(Kind kind, const Layout& layout) {
+  const Hosts hosts(layout.hosts);
+  if (kind == Kind::broadcast || kind == Kind::reduce) return 1;
+  double share = 0;
+  for (int host = 0; host < hosts.count(); host++) {
+    const double ranks = double(hosts.ranks(host).size()), others = layout.world() - ranks;
+    share = std::max(share, others / layout.world() * (kind == Kind::alltoall ? ranks : 1));
+  }
+  return share;
+}
+
+double busiest_over_least(const Layout& layout, Kind kind, const Choice& choice) {
+  constexpr std::uint64_t kCount = 840;
+  const double whole = double(kCount) * (has_parts(kind) ? layout.world() : 1);
+  const Traffic all = traffic(layout, {.kind = kind, .algorithm = choice.algorithm}, kCount, layout.world() / 2);
+  return double(std::max(all.out, all.in)) / whole / least(kind, layout);
+}
+
+// Of all sizes from 1 MiB on, and where hosts are few and equal, of all but tiny parts; a broadcast of less goes down a
+// tree, whose root sends it log2(hosts) times.
+TEST(Traffic, OfOtherCollectivesIsTheLeastAsWell) {
+  for (const Layout& layout : layouts())
+    for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce, Kind::alltoall})
+      for (const std::uint64_t bytes : {1 << 20, 16 << 20}) {
+        const Choice choice =
+            choose(kind, facts_of(layout, bytes * std::uint64_t(has_parts(kind) ? layout.count() : 1)));
+        const bool flat = choice.algorithm == Algorithm::ring && has_parts(kind);
+        EXPECT_LE(busiest_over_least(layout, kind, choice), flat ? 1.13 : 1.001)
+            << layout.name << ", " << name(kind) << " by " << name(choice.algorithm) << ", " << bytes << " bytes";
+      }
+}
+
+TEST(Traffic, OfOtherCollectivesWithoutTwoLevels) {
   for (const Layout& layout : {in_blocks(4, 3), round_robin(4, 3), shuffled(in_blocks(4, 3), 1)})
     for (const int root : {0, 5}) {
-      const auto leaves = [&](const Signature& signature) { return leaves_a_host(layout, signature, 100, root); };
-      EXPECT_EQ(leaves({.kind = Kind::broadcast}), 2 * 100U) << layout.name;
-      EXPECT_EQ(leaves({.kind = Kind::reduce}), 100U) << layout.name;
-      EXPECT_EQ(leaves({.slab_elems = 10, .kind = Kind::reduce}), 100U) << layout.name;
-      EXPECT_EQ(leaves({.kind = Kind::allgather}), 11 * 100U) << layout.name;
-      EXPECT_EQ(leaves({.kind = Kind::reduce_scatter}), 11 * 100U) << layout.name;
+      const auto leaves = [&](Kind kind, Algorithm algorithm) {
+        return leaves_a_host(layout, {.kind = kind, .algorithm = algorithm}, 100, root);
+      };
+      EXPECT_EQ(leaves(Kind::broadcast, Algorithm::tree), 2 * 100U) << layout.name;
+      EXPECT_EQ(leaves(Kind::reduce, Algorithm::tree), 100U) << layout.name;
+      EXPECT_EQ(leaves(Kind::allgather, Algorithm::ring), 11 * 100U) << layout.name;
+      EXPECT_EQ(leaves(Kind::reduce_scatter, Algorithm::ring), 11 * 100U) << layout.name;
     }
 }
 

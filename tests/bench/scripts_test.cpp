@@ -316,6 +316,8 @@ TEST_F(Scripts, NetnsSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(netns("-k 2+1 -n 3").err, HasSubstr("-k 2+1 is a list of 2 hosts, -n says 3"));
   EXPECT_THAT(netns("-f 1gbit -n 4").err, HasSubstr("-f needs -n 2"));
   EXPECT_THAT(netns("-f 1gbit -n 2 -k 2").err, HasSubstr("one rank and one link on each host"));
+  EXPECT_THAT(netns("-C gather").err, HasSubstr("-C 'gather' is not allreduce, allgather, reduce_scatter, broadcast"));
+  EXPECT_THAT(netns("-C broadcast").err, HasSubstr("-C broadcast needs -p none"));
   EXPECT_THAT(netns("-p nccl").err, HasSubstr("-p 'nccl' is not one of"));
   EXPECT_THAT(netns("-c 'reno;'").err, HasSubstr("must be the name of a congestion control"));
 }

@@ -34,6 +34,12 @@ TEST(Simulate, RunsAloneAndMarksTheChoice) {
   EXPECT_EQ(chosen, 4);
 }
 
+TEST(Simulate, KnowsTheOtherCollectives) {
+  const Outcome outcome = run({BENCH, "simulate", "--collective", "broadcast", "-n", "4", "-b", "1M"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr(" *ring "), HasSubstr("  tree "), HasSubstr("  halving ")));
+}
+
 TEST(Simulate, ShowsWhatPlanningCosts) {
   const Outcome outcome = run({BENCH, "simulate", "--planning", "-n", "16384", "-b", "1M"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -57,6 +63,7 @@ TEST(Simulate, SaysWhatIsWrong) {
     EXPECT_NE(outcome.code, 0);
     return outcome.err;
   };
+  EXPECT_THAT(error({"--collective", "sum"}), HasSubstr("--collective 'sum' is not one of allreduce, allgather, "));
   EXPECT_THAT(error({"--latency", "15"}), HasSubstr("--latency '15' is not a duration such as"));
   EXPECT_THAT(error({"--bandwidth", "fast"}), HasSubstr("--bandwidth 'fast' is not a rate such as"));
   EXPECT_THAT(error({"-n", "1"}), HasSubstr("-n='1' is not a whole number from 2"));

@@ -40,6 +40,30 @@ TEST(GroupsOnHosts, HaveThePartsOfHostsThatTheirMembersAre) {
   });
 }
 
+// Tiny, small and large: what is chosen differs.
+void expect_every_collective_works(Group& group) {
+  for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce, Kind::alltoall})
+    for (const std::uint64_t count : {1, 3000, 70'000})
+      for (const bool uneven : {false, true}) {
+        if (uneven && (kind == Kind::broadcast || kind == Kind::reduce)) continue;
+        const Exercise exercise{.kind = kind, .count = count, .root = group.size() - 1, .uneven = uneven};
+        EXPECT_EQ(carry_out(group, exercise), "") << describe(exercise) << ", rank " << group.rank();
+      }
+}
+
+TEST(WorldsOnHosts, CarryOutEveryCollective) {
+  for (const Layout& layout : {in_blocks({3, 2, 1}), round_robin(2, 2), in_blocks(4, 1)})
+    run_on(layout, expect_every_collective_works);
+}
+
+TEST(GroupsOnHosts, CarryOutEveryCollective) {
+  run_on(in_blocks({3, 2, 1}), [](World& world) {
+    if (world.rank() == 1) return;
+    Group group = world.group({4, 0, 5, 2, 3});
+    expect_every_collective_works(group);
+  });
+}
+
 // The result, by rank.
 std::vector<std::vector<float>> results_on(const Layout& layout, const Settings& settings, const ReduceOptions& options,
                                            const std::function<float(int, std::size_t)>& contribution) {

@@ -1,14 +1,17 @@
 // Every plan there is, as cases: the plans of all ranks, and what they promise. For tests of plans and of their
 // execution.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ring/algorithms/plans.hpp"
+#include "ring/algorithms/selection.hpp"
 #include "ring/base/text.hpp"
 #include "ring/plan/check.hpp"
 #include "ring/plan/plan_builder.hpp"
+#include "tests/support/layouts.hpp"
 #include "tests/support/uneven.hpp"
 
 namespace anello::plan {
@@ -26,6 +29,19 @@ std::vector<Plan> plans_of(int world, Build build) {
   return plans;
 }
 
+// All algorithms of a collective: those that keep rank order, and the others. Hosts with several ranks have more.
+inline std::vector<Algorithm> algorithms_of(Kind kind, int world = 4, int hosts = 1) {
+  const algorithms::Facts facts{.world = world, .hosts = hosts}, in_order{.world = world, .rank_order = true};
+  std::vector<Algorithm> all = algorithms::algorithms_for(kind, facts);
+  for (const Algorithm each : algorithms::algorithms_for(kind, in_order))
+    if (!std::ranges::count(all, each)) all.push_back(each);
+  return all;
+}
+inline bool in_rank_order(Kind kind, Algorithm algorithm) {
+  if (kind == Kind::reduce) return algorithm == Algorithm::star || algorithm == Algorithm::chain;
+  return kind == Kind::reduce_scatter && algorithm == Algorithm::two_shot;
+}
+
 // Those with parts that are not equal.
 inline void add_uneven(std::vector<Case>& cases, int world, std::uint64_t count) {
   const std::vector<std::uint64_t> counts = uneven_counts(world, count);
@@ -33,9 +49,10 @@ inline void add_uneven(std::vector<Case>& cases, int world, std::uint64_t count)
     std::string title = text(what, " of unequal parts, world ", world, ", count ", count);
     cases.push_back({std::move(title), plans_of(world, build), std::move(expectation)});
   };
-  add("allgather", {Kind::allgather, false, 0, counts}, [&](int rank) {
-    return algorithms::plan_allgather({rank, world, 0, 0, counts});
-  });
+  for (const Algorithm algorithm : algorithms_of(Kind::allgather))
+    add(text("allgather by ", name(algorithm)), {Kind::allgather, false, 0, counts}, [&](int rank) {
+      return algorithms::plan_allgather({rank, world, 0, 0, counts}, algorithm);
+    });
   for (int root = 0; root < world; root++) {
     add(text("gather to ", root), {Kind::gather, false, root, counts}, [&](int rank) {
       return algorithms::plan_gather({rank, world, 0, root, counts});
@@ -64,25 +81,23 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
     add(name(algorithm), {Kind::allreduce, reproducible(algorithm)}, [&](int rank) {
       return algorithms::plan_allreduce(algorithm, {rank, world, count}, slab_elems);
     });
-  for (const Algorithm order : {Algorithm::automatic, Algorithm::two_shot})
-    add(text("reduce_scatter by ", name(order)), {Kind::reduce_scatter, order == Algorithm::two_shot}, [&](int rank) {
-      return algorithms::plan_reduce_scatter({rank, world, count}, slab_elems, order);
-    });
-  for (int root = 0; root < world; root++) {
-    const auto add_reduce = [&](Algorithm order) {
-      add(text("reduce to ", root, " by ", name(order)), {Kind::reduce, order != Algorithm::automatic, root},
-          [&](int rank) {
-            return algorithms::plan_reduce({rank, world, count, root}, slab_elems, order);
-          });
-    };
-    add_reduce(Algorithm::automatic);
-    add_reduce(Algorithm::star);
-    add_reduce(Algorithm::chain);
-  }
   const std::vector<std::uint64_t> uneven = uneven_counts(world, count);
-  add("reduce_scatter of unequal parts", {Kind::reduce_scatter, false, 0, uneven}, [&](int rank) {
-    return algorithms::plan_reduce_scatter({rank, world, count, 0, uneven}, slab_elems);
-  });
+  for (const Algorithm algorithm : algorithms_of(Kind::reduce_scatter)) {
+    const bool rank_order = in_rank_order(Kind::reduce_scatter, algorithm);
+    add(text("reduce_scatter by ", name(algorithm)), {Kind::reduce_scatter, rank_order}, [&](int rank) {
+      return algorithms::plan_reduce_scatter({rank, world, count}, slab_elems, algorithm);
+    });
+    add(text("reduce_scatter of unequal parts by ", name(algorithm)), {Kind::reduce_scatter, rank_order, 0, uneven},
+        [&](int rank) {
+          return algorithms::plan_reduce_scatter({rank, world, count, 0, uneven}, slab_elems, algorithm);
+        });
+  }
+  for (int root = 0; root < world; root++)
+    for (const Algorithm algorithm : algorithms_of(Kind::reduce))
+      add(text("reduce to ", root, " by ", name(algorithm)),
+          {Kind::reduce, in_rank_order(Kind::reduce, algorithm), root}, [&](int rank) {
+            return algorithms::plan_reduce({rank, world, count, root}, slab_elems, algorithm);
+          });
   if (slab_elems != 0) return cases;
   add("alltoall", {Kind::alltoall}, [&](int rank) { return algorithms::plan_alltoall({rank, world, count}); });
   add_uneven(cases, world, count);
@@ -90,7 +105,10 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
     add(text("transfer from ", root), {Kind::transfer, false, root}, [&](int rank) {
       return algorithms::plan_transfer({rank, world, count, root});
     });
-  add("allgather", {Kind::allgather}, [&](int rank) { return algorithms::plan_allgather({rank, world, count}); });
+  for (const Algorithm algorithm : algorithms_of(Kind::allgather))
+    add(text("allgather by ", name(algorithm)), {Kind::allgather}, [&](int rank) {
+      return algorithms::plan_allgather({rank, world, count}, algorithm);
+    });
   for (int root = 0; root < world; root++) {
     add(text("gather to ", root), {Kind::gather, false, root}, [&](int rank) {
       return algorithms::plan_gather({rank, world, count, root});
@@ -100,9 +118,45 @@ inline std::vector<Case> all_cases(int world, std::uint64_t count, std::uint64_t
     });
   }
   for (int root = 0; root < world; root++)
-    add(text("broadcast from ", root), {Kind::broadcast, false, root}, [&](int rank) {
-      return algorithms::plan_broadcast({rank, world, count, root});
-    });
+    for (const Algorithm algorithm : algorithms_of(Kind::broadcast))
+      add(text("broadcast from ", root, " by ", name(algorithm)), {Kind::broadcast, false, root}, [&](int rank) {
+        return algorithms::plan_broadcast({rank, world, count, root}, algorithm);
+      });
+  return cases;
+}
+
+// The collectives other than allreduce where hosts have several ranks, with unequal parts as well.
+inline std::vector<Case> cases_on_hosts(const Layout& layout, std::uint64_t count) {
+  std::vector<Case> cases;
+  const algorithms::Hosts hosts(layout.hosts);
+  const int world = layout.world();
+  const auto add = [&](const Signature& signature, int root, const std::vector<std::uint64_t>& counts) {
+    const auto build = [&](int rank) {
+      return algorithms::plan_of(signature, {.rank = rank,
+                                             .world = world,
+                                             .count = counts.empty() ? count : 0,
+                                             .root = root,
+                                             .counts = counts,
+                                             .hosts = &hosts});
+    };
+    std::string title = text(name(signature.kind), " by ", name(signature.algorithm), " of root ", root, " on ",
+                             layout.name, counts.empty() ? "" : " of unequal parts", ", slab ", signature.slab_elems);
+    const bool rank_order = in_rank_order(signature.kind, signature.algorithm);
+    cases.push_back({std::move(title), plans_of(world, build), {signature.kind, rank_order, root, counts}});
+  };
+  for (const Kind kind : {Kind::broadcast, Kind::reduce})
+    for (const Algorithm algorithm : algorithms_of(kind, world, hosts.count()))
+      for (int root = 0; root < world; root++)
+        for (const std::uint32_t slab : {0, 3})
+          if (slab == 0 || kind == Kind::reduce)
+            add({.slab_elems = slab, .kind = kind, .algorithm = algorithm}, root, {});
+  for (const Kind kind : {Kind::allgather, Kind::reduce_scatter})
+    for (const Algorithm algorithm : algorithms_of(kind, world, hosts.count()))
+      for (const auto& counts : {std::vector<std::uint64_t>{}, uneven_counts(world, count)})
+        for (const std::uint32_t slab : {0, 8})
+          if (slab == 0 || kind == Kind::reduce_scatter)
+            add({.slab_elems = slab, .kind = kind, .algorithm = algorithm}, 0, counts);
+  add({.kind = Kind::alltoall}, 0, {});
   return cases;
 }
 

@@ -47,6 +47,8 @@ TEST_P(MutationTest, EveryOneIsCaught) {
   for (const std::uint64_t world : {2, 3, 4, 5})
     for (const std::uint64_t slab : {0, 5})
       for (const Case& right : all_cases(int(world), 2 * world + 1, slab)) mutate_everywhere(right, GetParam(), tally);
+  for (const Layout& layout : {in_blocks({2, 2}), in_blocks({2, 1, 2}), round_robin(3, 2)})
+    for (const Case& right : cases_on_hosts(layout, 2)) mutate_everywhere(right, GetParam(), tally);
   mutate_everywhere(with_scratch_slots(2), GetParam(), tally);
   EXPECT_GT(tally.tried, 0U);
   std::cout << GetParam().name << ": " << tally.caught << " of " << tally.tried << " caught\n";

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/plan/cases.hpp"
-#include "tests/support/layouts.hpp"
 
 namespace anello::plan {
 namespace {
@@ -57,35 +56,14 @@ TEST_P(TwoLevels, OneLevelIsRightOnHosts) {
 }
 
 TEST_P(TwoLevels, OtherCollectivesAreRightOnHosts) {
-  const Layout& layout = GetParam();
-  const int world = layout.world();
-  const algorithms::Hosts hosts(layout.hosts);
-  const std::vector<std::uint64_t> uneven = uneven_counts(world, 5);
-  const auto expect_right = [&](const Signature& signature, int root, const std::vector<std::uint64_t>& counts) {
-    const auto plans = plans_of(world, [&](int rank) {
-      return algorithms::plan_of(signature, {.rank = rank,
-                                             .world = world,
-                                             .count = counts.empty() ? 7U : 0U,
-                                             .root = root,
-                                             .counts = counts,
-                                             .hosts = &hosts});
-    });
-    const bool rank_order = signature.algorithm != Algorithm::automatic;
-    EXPECT_EQ(check(plans, {signature.kind, rank_order, root, counts}), std::nullopt)
-        << name(signature.kind) << " of root " << root;
-  };
-  expect_right({.kind = Kind::barrier}, 0, {});
-  expect_right({.kind = Kind::alltoall}, 0, {});
-  for (const auto& counts : {std::vector<std::uint64_t>{}, uneven}) {
-    expect_right({.kind = Kind::allgather}, 0, counts);
-    for (const std::uint32_t slab : {0, 8}) expect_right({.slab_elems = slab, .kind = Kind::reduce_scatter}, 0, counts);
-    expect_right({.kind = Kind::reduce_scatter, .algorithm = Algorithm::two_shot}, 0, counts);
-  }
-  for (int root = 0; root < world; root++) {
-    expect_right({.kind = Kind::broadcast}, root, {});
-    for (const std::uint32_t slab : {0, 3}) expect_right({.slab_elems = slab, .kind = Kind::reduce}, root, {});
-    expect_right({.slab_elems = 3, .kind = Kind::reduce, .algorithm = Algorithm::chain}, root, {});
-  }
+  const algorithms::Hosts hosts(GetParam().hosts);
+  const int world = GetParam().world();
+  const auto barrier = plans_of(
+      world, [&](int rank) { return algorithms::plan_barrier({.rank = rank, .world = world, .hosts = &hosts}); });
+  EXPECT_EQ(check(barrier, {Kind::barrier}), std::nullopt);
+  for (const std::uint64_t count : {1, 7})
+    for (const Case& each : cases_on_hosts(GetParam(), count))
+      EXPECT_EQ(check(each.plans, each.expectation), std::nullopt) << each.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, TwoLevels, testing::ValuesIn(layouts()), [](const auto& each) {
@@ -97,6 +75,9 @@ INSTANTIATE_TEST_SUITE_P(Layouts, TwoLevels, testing::ValuesIn(layouts()), [](co
 
 // More ranks than a line of the grid has; and hosts whose ranks change places from slab to slab.
 TEST(TwoLevelsOfMany, AreRight) {
+  for (const Layout& layout : {in_blocks(18, 1), in_blocks(2, 8), round_robin(3, 6)})
+    for (const Case& each : cases_on_hosts(layout, 2))
+      EXPECT_EQ(check(each.plans, each.expectation), std::nullopt) << each.name;
   for (const std::uint64_t slab : {0, 19})
     EXPECT_EQ(check(allreduce_on(in_blocks(18, 1), Algorithm::grid, 37, slab), {Kind::allreduce}), std::nullopt);
   for (const Algorithm between : all_algorithms())

@@ -103,7 +103,7 @@ TEST_P(EveryCollective, IsRightInEveryWorld) {
       Random random(seed * 100 + std::uint64_t(world));
       Scenario scenario(world, random);
       const Exercise exercise = scenario.draw_exercise(GetParam(), random);
-      scenario.add(exercise, Algorithm::automatic, draw_slab(exercise.count, random), random);
+      scenario.add(exercise, draw_algorithm(random), draw_slab(exercise.count, random), random);
       SCOPED_TRACE(replay(seed) + "\n" + scenario.description());
       expect_success(scenario, seed);
       if (HasFailure()) return;

@@ -45,6 +45,11 @@ std::uint64_t draw_slab(std::uint64_t count, Random& random) {
   return random.percent(40) ? 0 : random.from(1, count + 1);
 }
 
+Algorithm draw_algorithm(Random& random) {
+  const Algorithm algorithm = random.one_of(all_algorithms());
+  return random.percent(70) ? algorithm : in_levels(random.one_of(all_levels()), algorithm);
+}
+
 StagedOperation::StagedOperation(const Exercise& exercise, Algorithm algorithm, std::uint64_t slab_elems,
                                  std::uint64_t sequence, Random& random)
     : exercise_(exercise) {
@@ -57,6 +62,9 @@ StagedOperation::StagedOperation(const Exercise& exercise, Algorithm algorithm, 
   signature_.dtype = exercise.dtype;
   signature_.wire = exercise.wire.value_or(kAsTheyAre);
   signature_.algorithm = algorithm;
+  std::vector<int> host_of_rank;
+  for (int rank = 0; rank < exercise.world; rank++) host_of_rank.push_back(int(random.below(3)));
+  if (random.percent(50)) hosts_.emplace(host_of_rank);
   for (int rank = 0; rank < exercise.world; rank++) {
     parts_.push_back(std::make_unique<Part>(exercise, rank));
     plans_.push_back(plan(rank));
@@ -66,8 +74,13 @@ StagedOperation::StagedOperation(const Exercise& exercise, Algorithm algorithm, 
 }
 
 plan::Plan StagedOperation::plan(int rank) const {
-  const algorithms::Shape shape{rank,           exercise_.world,        exercise_.count,
-                                exercise_.root, exercise_.counts(rank), exercise_.received(rank)};
+  const algorithms::Shape shape{rank,
+                                exercise_.world,
+                                exercise_.count,
+                                exercise_.root,
+                                exercise_.counts(rank),
+                                exercise_.received(rank),
+                                hosts_ ? &*hosts_ : nullptr};
   return plan_of(signature_, shape);
 }
 
@@ -91,7 +104,8 @@ std::string StagedOperation::wrong(int rank) const {
 }
 
 std::string StagedOperation::description() const {
-  return text(describe(exercise_), " by ", name(Algorithm(signature_.algorithm)), ", slabs of ", signature_.slab_elems);
+  return text(describe(exercise_), " by ", name(Algorithm(signature_.algorithm)), ", slabs of ", signature_.slab_elems,
+              hosts_ ? text(", on ", hosts_->count(), " hosts") : "");
 }
 
 Scenario::Scenario(int world_, Random& random)
@@ -129,14 +143,14 @@ void Scenario::add(const Exercise& exercise, Algorithm algorithm, std::uint64_t 
 void Scenario::add_any_in_a_group(Random& random) {
   const std::size_t group = random.below(groups.size());
   const Exercise exercise = draw_exercise(random.one_of(kKinds), random, group);
-  const Algorithm algorithm = random.one_of(all_algorithms());
+  const Algorithm algorithm = draw_algorithm(random);
   const std::uint64_t slab = draw_slab(exercise.count, random);
   add(exercise, algorithm, slab, random, group, random.percent(40));
 }
 
 void Scenario::add_any(Random& random) {
   const Exercise exercise = draw_exercise(random.one_of(kKinds), random);
-  const Algorithm algorithm = random.one_of(all_algorithms());
+  const Algorithm algorithm = draw_algorithm(random);
   add(exercise, algorithm, draw_slab(exercise.count, random), random);
 }
 

@@ -1,6 +1,7 @@
 // A simulated world with its weather and the operations that its ranks carry out, drawn from a seed.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,8 @@ namespace anello {
 
 extern const std::vector<int> kWorlds;
 
-// One operation of all ranks: their memory, cut into pieces, their plans and their results.
+// One operation of all ranks: their memory, cut into pieces, their plans and their results. Of half of the operations
+// the plans know hosts, which are drawn for each.
 class StagedOperation {
  public:
   StagedOperation(const Exercise& exercise, Algorithm algorithm, std::uint64_t slab_elems, std::uint64_t sequence,
@@ -29,6 +31,7 @@ class StagedOperation {
 
   Exercise exercise_;
   Signature signature_;
+  std::optional<algorithms::Hosts> hosts_;
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<plan::Plan> plans_;
   std::vector<Pieces> inputs_, outputs_;
@@ -63,5 +66,6 @@ struct Scenario {
 };
 
 std::uint64_t draw_slab(std::uint64_t count, Random& random);
+Algorithm draw_algorithm(Random& random);  // of one level or two
 
 }  // namespace anello
