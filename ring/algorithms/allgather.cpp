@@ -7,7 +7,6 @@
 // On hosts with several ranks in shares; two hosts, of the ranks 0 1 and 2 3:
 //   0 <-a|c-> 2    1 <-b|d-> 3          each part goes to one rank of every other host,
 //   0 <-ac|bd-> 1  2 <-ac|bd-> 3        and from there to the others
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -35,13 +34,7 @@ class Allgather {
     });
   }
 
-  void in_grid() {
-    in_lines(Grid(shape_.world, Grid::kMaxLine), [](int begin, int end) {
-      std::vector<int> owners(std::size_t(end - begin));
-      std::iota(owners.begin(), owners.end(), begin);
-      return owners;
-    });
-  }
+  void in_grid() { in_lines(Grid(shape_.world, Grid::kMaxLine), owners_in_grid); }
 
   void in_shares(Algorithm between) {
     const Partners partners(*shape_.hosts, self_);
@@ -88,12 +81,7 @@ class Allgather {
 
   // The parts of a host's ranks, from their partners on this host to the others.
   void within_host(const Partners& partners, int host) {
-    constexpr int kMaxLine = 2;
-    const std::span<const int> mates = shape_.hosts->mates(self_);
-    builder_.among(mates, Space::input, [&] {
-      in_lines(Grid(int(mates.size()), kMaxLine),
-               [&](int begin, int end) { return partners.owners(host, begin, end); });
-    });
+    partners.within_host(builder_, host, [&](const Grid& grid, auto owners) { in_lines(grid, owners); });
   }
 
   void straight_to_hosts(const Partners& partners) {

@@ -27,7 +27,7 @@ Plan plan_broadcast(const Shape& shape, Algorithm algorithm) {
   } else {
     const auto [mates, leaders] = leaders_of(shape);
     if (mates[0] == shape.rank) send_down(leaders, algorithm);
-    send_down(mates, within_host(algorithm));
+    send_down(mates, tree_within_hosts(algorithm));
   }
   if (root) copy_input(builder, all);
   return std::move(builder).finish();

@@ -47,6 +47,12 @@ Grid::Grid(int ranks, int max_line) {
   }
 }
 
+int Grid::longest_line() const {
+  int longest = 1;
+  for (const Dimension& each : dimensions_) longest = std::max(longest, each.ranks);
+  return longest;
+}
+
 Grid::Line Grid::line_of(const Dimension& dimension, int rank) {
   const int plane = dimension.ranks * dimension.distance;
   Line line{{}, rank / plane * plane, dimension.distance};
@@ -65,14 +71,14 @@ void add_up_tree(PlanBuilder& builder, Range all, int radix) {
   if (rank != 0) builder.send(rank - rank % (distance * radix), all, mine);
 }
 
-void send_down_tree(PlanBuilder& builder, Range all, int radix, Space of_root) {
+void send_down_tree(PlanBuilder& builder, Range all, int radix) {
   const int n = builder.world(), rank = builder.rank();
   int distance = 1;
   while (distance < n && rank % (distance * radix) == 0) distance *= radix;
   if (rank != 0) builder.copy(rank - rank % (distance * radix), all);
   for (distance /= radix; distance > 0; distance /= radix)
     for (int child = rank + distance; child < std::min(n, rank + distance * radix); child += distance)
-      builder.send(child, all, rank == 0 ? of_root : Space::output);
+      builder.send(child, all, Space::output);
 }
 
 void copy_input(PlanBuilder& builder, Range range) {

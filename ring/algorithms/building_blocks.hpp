@@ -36,6 +36,7 @@ class Grid {
  public:
   static constexpr int kMaxLine = 16;  // between hosts more messages take longer than one more round
   Grid(int ranks, int max_line);
+  int longest_line() const;
 
   template <class Part>
   void fold(PlanBuilder& builder, Part part) const {
@@ -88,7 +89,7 @@ class Grid {
 // Along a tree in which a rank has `radix`-1 children at each level: the sum of all contributions to rank 0's output,
 // with sums of some of them in other outputs; and rank 0's output to all others.
 void add_up_tree(PlanBuilder& builder, Range all, int radix = 2);
-void send_down_tree(PlanBuilder& builder, Range all, int radix = 2, Space of_root = Space::output);
+void send_down_tree(PlanBuilder& builder, Range all, int radix = 2);
 
 // The caller's input to the output, which is no work in place.
 void copy_input(PlanBuilder& builder, Range range);

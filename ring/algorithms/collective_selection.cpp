@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "ring/algorithms/building_blocks.hpp"
 #include "ring/algorithms/selection.hpp"
 #include "ring/base/check.hpp"
 
@@ -15,77 +16,103 @@ constexpr int kAnyHosts = std::numeric_limits<int>::max();
 constexpr Algorithm kStraightInShares = in_levels(Levels::shares, Algorithm::two_shot),
                     kRingInShares = in_levels(Levels::shares, Algorithm::ring);
 
-enum class On { one_host, hosts_of_one_rank, hosts_of_several };
+enum class Layout { one_host, one_rank_each, several_ranks };
 
 // Of allgather and reduce_scatter.
 struct PartsRow {
-  On on;
+  Layout layout;
   int min_hosts, max_hosts;
-  std::uint64_t max_part_bytes;  // of one rank
+  std::uint64_t max_part_bytes;  // of the rank that has the largest
   Algorithm algorithm;
   std::string_view reason;
 };
 
-constexpr PartsRow kTinyParts = {
-    On::hosts_of_several, 3, kAnyHosts, 255, Algorithm::grid, "tiny parts, fewest messages deep"};
-constexpr PartsRow kSmallParts = {On::hosts_of_several,
-                                  2,
-                                  128,
-                                  (64 << 10) - 1,
-                                  kStraightInShares,
-                                  "hosts with several ranks, each part sent once to every host"};
-constexpr PartsRow kLargeParts = {On::hosts_of_several,
-                                  2,
-                                  kAnyHosts,
-                                  kAnyPart,
-                                  kRingInShares,
-                                  "hosts with several ranks, each part passes every host once"};
-constexpr PartsRow kFewDeep = {
-    On::hosts_of_one_rank, 2, kAnyHosts, 64 << 10, Algorithm::grid, "few messages deep, least traffic"};
-constexpr PartsRow kRing = {On::hosts_of_one_rank, 2, kAnyHosts, kAnyPart, Algorithm::ring, "large parts, two peers"};
+constexpr PartsRow kSmallOfOneRank = {
+    Layout::one_rank_each, 2, kAnyHosts, 64 << 10, Algorithm::grid, "few messages deep, least traffic"};
+constexpr PartsRow kLargeOfOneRank = {Layout::one_rank_each,   2, kAnyHosts, kAnyPart, Algorithm::ring,
+                                      "large parts, two peers"};
+constexpr PartsRow kTiny = {
+    Layout::several_ranks, 3, kAnyHosts, 255, Algorithm::grid, "tiny parts, fewest messages deep"};
+// Straight to each host: a rank has as many links as there are hosts.
+constexpr PartsRow kSmall = {Layout::several_ranks,
+                             2,
+                             128,
+                             (64 << 10) - 1,
+                             kStraightInShares,
+                             "hosts with several ranks, each part sent once to every host"};
+constexpr PartsRow kOthers = {Layout::several_ranks,
+                              2,
+                              kAnyHosts,
+                              kAnyPart,
+                              kRingInShares,
+                              "hosts with several ranks, each part passes every host once"};
 
 constexpr std::array kAllgatherRows = {
-    PartsRow{On::one_host, 1, 1, 64 << 10, Algorithm::grid, "one host, few messages deep"},
-    PartsRow{On::one_host, 1, 1, kAnyPart, Algorithm::ring, "one host, large parts"},
-    kFewDeep,
-    kRing,
-    kTinyParts,
-    kSmallParts,
-    kLargeParts,
+    PartsRow{Layout::one_host, 1, 1, 64 << 10, Algorithm::grid, "one host, few messages deep"},
+    PartsRow{Layout::one_host, 1, 1, kAnyPart, Algorithm::ring, "one host, large parts"},
+    kSmallOfOneRank,
+    kLargeOfOneRank,
+    kTiny,
+    kSmall,
+    kOthers,
 };
 // A rank that folds what it has from several others reads it twice. Of many hosts the ring sends little more than it
-// must, and in shares the work within hosts takes longer.
+// must, and in shares the work within hosts takes longer: 16 hosts of 8 ranks, 32 KiB a part, 1.35 and 1.48 ms.
+constexpr std::uint64_t kMaxPartOfManyHosts = (32 << 10) - 1;
 constexpr std::array kReduceScatterRows = {
-    PartsRow{On::one_host, 1, 1, 16 << 10, Algorithm::grid, "one host, few messages deep"},
-    PartsRow{On::one_host, 1, 1, kAnyPart, Algorithm::ring, "one host, large parts"},
-    kFewDeep,
-    kRing,
-    kTinyParts,
-    kSmallParts,
-    PartsRow{On::hosts_of_several, 9, kAnyHosts, kAnyPart, Algorithm::ring, "many hosts, large parts"},
-    kLargeParts,
+    PartsRow{Layout::one_host, 1, 1, 16 << 10, Algorithm::grid, "one host, few messages deep"},
+    PartsRow{Layout::one_host, 1, 1, kAnyPart, Algorithm::ring, "one host, large parts"},
+    kSmallOfOneRank,
+    kLargeOfOneRank,
+    kTiny,
+    PartsRow{Layout::several_ranks, 9, 128, kMaxPartOfManyHosts, kSmall.algorithm, kSmall.reason},
+    PartsRow{Layout::several_ranks, 129, kAnyHosts, kMaxPartOfManyHosts, kOthers.algorithm, kOthers.reason},
+    PartsRow{Layout::several_ranks, 9, kAnyHosts, kAnyPart, Algorithm::ring, "many hosts, large parts"},
+    kSmall,
+    kOthers,
 };
 
-On where(const Facts& facts) {
-  if (facts.hosts == 1) return On::one_host;
-  return hosts_have_several_ranks(facts) ? On::hosts_of_several : On::hosts_of_one_rank;
+Layout layout_of(const Facts& facts) {
+  if (facts.hosts == 1) return Layout::one_host;
+  return hosts_have_several_ranks(facts) ? Layout::several_ranks : Layout::one_rank_each;
 }
 
 // Of unequal hosts the largest would send its parts to each other one, and so more than any host must. Measured between
 // hosts of 3, 2 and 1 rank on links of 1 Gbit/s: 16 KiB in all 1.35 times the payload's time, round the hosts 1.63;
 // 64 KiB 1.29 and 1.08.
-bool fits(const PartsRow& row, const Facts& facts) {
+bool suits_hosts(const PartsRow& row, const Facts& facts, std::uint64_t part_bytes) {
   constexpr std::uint64_t kMaxUneven = 4 << 10;
-  const std::uint64_t part_bytes = facts.bytes / std::uint64_t(facts.world);
-  const bool small = row.algorithm != kStraightInShares || !facts.uneven || part_bytes <= kMaxUneven;
-  return small && row.on == where(facts) && facts.hosts >= row.min_hosts && facts.hosts <= row.max_hosts &&
-         part_bytes <= row.max_part_bytes;
+  return row.algorithm != kStraightInShares || !facts.uneven || part_bytes <= kMaxUneven;
+}
+
+// A grid of a number of ranks with a large prime factor has a line of that many, each of which has a link to each.
+bool has_short_lines(const PartsRow& row, const Facts& facts) {
+  constexpr int kMaxLine = 32;
+  return row.algorithm != Algorithm::grid || Grid(facts.world, Grid::kMaxLine).longest_line() <= kMaxLine;
+}
+
+bool fits(const PartsRow& row, const Facts& facts) {
+  const std::uint64_t part_bytes = std::max(facts.largest_part_bytes, facts.bytes / std::uint64_t(facts.world));
+  return row.layout == layout_of(facts) && facts.hosts >= row.min_hosts && facts.hosts <= row.max_hosts &&
+         part_bytes <= row.max_part_bytes && suits_hosts(row, facts, part_bytes) && has_short_lines(row, facts);
+}
+
+Choice with_slab(Kind kind, const Facts& facts, Algorithm algorithm, std::string_view reason) {
+  return {algorithm, slab_elems(kind, facts, algorithm), reason};
 }
 
 Choice choose_for_parts(Kind kind, std::span<const PartsRow> rows, const Facts& facts) {
   const auto row = std::ranges::find_if(rows, [&](const PartsRow& each) { return fits(each, facts); });
   ANELLO_CHECK(row != rows.end());
-  return {row->algorithm, slab_elems(kind, facts, row->algorithm), row->reason};
+  return with_slab(kind, facts, row->algorithm, row->reason);
+}
+
+std::uint64_t fingerprint_of_rows(std::span<const PartsRow> rows, std::uint64_t before) {
+  for (const PartsRow& row : rows)
+    for (const std::uint64_t value : {std::uint64_t(row.layout), std::uint64_t(row.min_hosts),
+                                      std::uint64_t(row.max_hosts), row.max_part_bytes, std::uint64_t(row.algorithm)})
+      before = fingerprint(before, value);
+  return before;
 }
 
 // The ring of hosts is as deep as there are hosts, and each of them sends everything once; the first of a binomial tree
@@ -101,23 +128,20 @@ bool pays_round_the_ring(Kind kind, const Facts& facts) {
 Choice choose_tree(Kind kind, const Facts& facts) {
   constexpr int kManyHosts = 17;
   constexpr std::uint64_t kMinOfBinary = 64 << 10;
-  const auto take = [&](Algorithm algorithm, std::string_view reason) {
-    return Choice{algorithm, slab_elems(kind, facts, algorithm), reason};
-  };
-  if (pays_round_the_ring(kind, facts)) return take(Algorithm::ring, "large, each rank passes it on once");
+  if (pays_round_the_ring(kind, facts))
+    return with_slab(kind, facts, Algorithm::ring, "large, each rank passes it on once");
   if (facts.hosts >= kManyHosts && facts.bytes >= kMinOfBinary)
-    return take(Algorithm::halving, "medium, many hosts, each rank passes it on twice");
-  return take(Algorithm::tree, "log2(world) messages deep");
+    return with_slab(kind, facts, Algorithm::halving, "medium, many hosts, each rank passes it on twice");
+  return with_slab(kind, facts, Algorithm::tree, "log2(world) messages deep");
 }
 
 Choice choose_in_rank_order(Kind kind, const Facts& facts) {
   constexpr std::uint64_t kMaxAtRoot = 256 << 10;
-  const auto take = [&](Algorithm algorithm, std::string_view reason) {
-    return Choice{algorithm, slab_elems(kind, facts, algorithm), reason};
-  };
-  if (kind == Kind::reduce_scatter) return take(Algorithm::two_shot, "rank order, straight to each owner");
-  if (facts.narrow || facts.bytes <= kMaxAtRoot) return take(Algorithm::star, "rank order, at the root");
-  return take(Algorithm::chain, "rank order, large");
+  if (kind == Kind::reduce_scatter)
+    return with_slab(kind, facts, Algorithm::two_shot, "rank order, straight to each owner");
+  if (facts.narrow || facts.bytes <= kMaxAtRoot)
+    return with_slab(kind, facts, Algorithm::star, "rank order, at the root");
+  return with_slab(kind, facts, Algorithm::chain, "rank order, large");
 }
 
 }  // namespace
@@ -162,13 +186,18 @@ Choice choose(Kind kind, const Facts& facts, std::span<const TableRow> table) {
 }
 
 std::uint64_t fingerprint_of_collective_choices(std::uint64_t before) {
+  before = fingerprint_of_rows(kReduceScatterRows, fingerprint_of_rows(kAllgatherRows, before));
   for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce})
     for (const int hosts : {1, 2, 4, 16, 64, 256})
       for (const int ranks : {1, 8})
         for (std::uint64_t bytes = 1; bytes < 1ULL << 32; bytes *= 4)
-          for (const unsigned more : {0U, 1U, 2U}) {
-            const Facts facts{
-                .world = hosts * ranks, .hosts = hosts, .uneven = more == 1, .bytes = bytes, .rank_order = more == 2};
+          for (const unsigned more : {0U, 1U, 2U, 3U}) {
+            const Facts facts{.world = hosts * ranks,
+                              .oversubscribed = more == 3,
+                              .hosts = hosts,
+                              .uneven = more == 1,
+                              .bytes = bytes,
+                              .rank_order = more == 2};
             const Choice choice = choose(kind, facts);
             before = fingerprint(fingerprint(before, std::uint64_t(choice.algorithm)), choice.slab_elems);
           }

@@ -42,6 +42,12 @@ std::uint64_t of_other_kinds(std::uint64_t before) {
       for (const Algorithm algorithm : all_algorithms())
         before = add(before, {.slab_elems = slab, .kind = Kind(kind), .algorithm = algorithm},
                      {.world = world, .count = 7, .root = 1});
+    // A host of five ranks has a grid of its own.
+    const Hosts large(std::vector{0, 0, 0, 0, 0, 1, 1});
+    for (const Algorithm between : {Algorithm::ring, Algorithm::two_shot})
+      if (has_parts(Kind(kind)))
+        before = add(before, {.kind = Kind(kind), .algorithm = in_levels(Levels::shares, between)},
+                     {.world = 7, .count = 3, .hosts = &large});
     for (const Algorithm between : {Algorithm::ring, Algorithm::halving, Algorithm::two_shot})
       for (const Algorithm algorithm : {between, in_levels(Levels::shares, between)})
         if (world > 2)

@@ -1,6 +1,7 @@
 #include "ring/algorithms/partners.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace anello::algorithms {
 namespace {
@@ -35,6 +36,12 @@ std::vector<int> Partners::owners(int host, int begin, int end) const {
 
 std::vector<int> Partners::owners(int host) const {
   return owners(host, place_, place_ + 1);
+}
+
+std::vector<int> owners_in_grid(int begin, int end) {
+  std::vector<int> owners(std::size_t(end - begin));
+  std::iota(owners.begin(), owners.end(), begin);
+  return owners;
 }
 
 }  // namespace anello::algorithms

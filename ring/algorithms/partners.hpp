@@ -1,9 +1,11 @@
-// Whose parts travel through which ranks, where a collective of parts goes in two levels. Each rank has a partner on
-// every other host, which receives its part there, or adds up the host's contributions to it: of equal hosts the rank
-// at the same place. An owner is a rank, as the one whose part it is. Pure.
+// Whose parts travel through which ranks, where a collective of parts goes in two levels. A part belongs to a rank, its
+// owner. Each rank has a partner on every other host, which receives the owner's part there, or adds up the host's
+// contributions to it: of equal hosts the rank at the same place. Pure.
 #pragma once
+#include <span>
 #include <vector>
 
+#include "ring/algorithms/building_blocks.hpp"
 #include "ring/algorithms/hosts.hpp"
 
 namespace anello::algorithms {
@@ -22,9 +24,23 @@ class Partners {
   std::vector<int> owners(int host, int begin, int end) const;
   std::vector<int> owners(int host) const;  // those whose partner is this rank
 
+  // Among the ranks of this rank's host, for the parts of a host's ranks: calls lines(grid, owners), where
+  // owners(begin, end) are those whose parts the ranks at these places of the grid have.
+  template <class Lines>
+  void within_host(PlanBuilder& builder, int host, Lines lines) const {
+    constexpr int kMaxLine = 2;
+    const std::span<const int> mates = hosts_.ranks(host_);
+    builder.among(mates, Space::input, [&] {
+      lines(Grid(int(mates.size()), kMaxLine), [&](int begin, int end) { return owners(host, begin, end); });
+    });
+  }
+
  private:
   const Hosts& hosts_;
   int host_, count_, place_;  // place_: of the rank on its host
 };
+
+// Of a grid of all ranks, where each has its own part.
+std::vector<int> owners_in_grid(int begin, int end);
 
 }  // namespace anello::algorithms

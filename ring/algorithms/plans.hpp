@@ -56,8 +56,10 @@ Plan plan_gather(const Shape& shape);
 Plan plan_scatter(const Shape& shape);
 
 // output, part r = rank r's input: round the ring, which enters and leaves each host once; by `grid` each to all in the
-// lines of a grid; of hosts with several ranks by shares+ring or shares+NAME, where one rank of each host receives a
-// part from another host. In place the input is the output's own part.
+// lines of a grid; of hosts with several ranks in shares, where one rank of each host receives a part from another
+// host, which then goes on to its own host's ranks: from host to host by `shares+ring`, straight from its owner by
+// shares+any other name. Without such hosts shares+NAME is NAME, and what is neither `grid` nor in shares the ring. In
+// place the input is the output's own part.
 Plan plan_allgather(const Shape& shape, Algorithm algorithm = Algorithm::automatic);
 
 // output, part r = rank r's input, own part: each straight to its owner, another rank in every round. Not in place.

@@ -33,7 +33,7 @@ void reduce_along_trees(PlanBuilder& builder, const Shape& shape, Algorithm algo
   };
   if (!shape.hosts) return reduce(places_of(shape), algorithm);
   const auto [mates, leaders] = leaders_of(shape);
-  reduce(mates, within_host(algorithm));
+  reduce(mates, tree_within_hosts(algorithm));
   if (mates[0] == shape.rank) reduce(leaders, algorithm);
 }
 

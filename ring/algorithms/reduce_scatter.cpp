@@ -1,11 +1,10 @@
 // Reduce_scatter: the first half of the ring allreduce, one place further on; in rank order straight to each owner.
 //   0 --c--> 1 --a--> 2 --b--> 0            each of three ranks adds its own, in scratch
 //   0 --b2+0--> 1 --c0+1--> 2 --a1+2--> 0   the last rank to add is the owner
-// In a grid and in two levels it is the allgather (allgather.cpp) the other way: sums come to the ranks that parts
-// leave from there.
-// A slab is the same piece of every rank's part.
+// In a grid and in two levels it is the allgather (allgather.cpp) the other way: where a part goes there, from a rank
+// to another, the sum of contributions to it goes here, from the other to the one. A slab is the same piece of every
+// rank's part.
 #include <algorithm>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -45,13 +44,7 @@ class ReduceScatter {
     });
   }
 
-  void in_grid() {
-    in_lines(Grid(shape_.world, Grid::kMaxLine), [](int begin, int end) {
-      std::vector<int> owners(std::size_t(end - begin));
-      std::iota(owners.begin(), owners.end(), begin);
-      return owners;
-    });
-  }
+  void in_grid() { in_lines(Grid(shape_.world, Grid::kMaxLine), owners_in_grid); }
 
   void in_shares(Algorithm between) {
     const Partners partners(*shape_.hosts, shape_.rank);
@@ -68,7 +61,7 @@ class ReduceScatter {
     return {all.begin + begin, end - begin};
   }
   Operand& sum(int owner) { return sums_[std::size_t(owner)]; }
-  // Of these ranks, and to be added to them.
+  // Where sums of contributions to these ranks' parts are written.
   Operand place_for(const std::vector<int>& owners, Range run) {
     return owners.size() == 1 && owners[0] == shape_.rank ? builder_.at(Space::output, run)
                                                           : builder_.scratch(run.count);
@@ -122,12 +115,7 @@ class ReduceScatter {
 
   // What this host's ranks have of the parts of a host's ranks, to the owners' partners on this host.
   void within_host(const Partners& partners, int host) {
-    constexpr int kMaxLine = 2;
-    const std::span<const int> mates = shape_.hosts->mates(shape_.rank);
-    builder_.among(mates, Space::input, [&] {
-      in_lines(Grid(int(mates.size()), kMaxLine),
-               [&](int begin, int end) { return partners.owners(host, begin, end); });
-    });
+    partners.within_host(builder_, host, [&](const Grid& grid, auto owners) { in_lines(grid, owners); });
   }
 
   void straight_to_owners(const Partners& partners) {

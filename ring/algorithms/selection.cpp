@@ -215,8 +215,8 @@ std::uint32_t slab_elems(const Facts& facts, Algorithm algorithm) {
   return in_slabs(facts, std::max(wanted_slab(facts, two_levels), min_slab(facts, two_levels)));
 }
 
-// In two levels a reduce_scatter's slab has a piece for each rank that is still worthwhile within a host. What passes
-// through one rank after another has no pieces.
+// In two levels a reduce_scatter's slab has a worthwhile piece for each rank: pieces also travel within hosts. A reduce
+// along the binomial tree has one slab.
 std::uint32_t slab_elems(Kind kind, const Facts& facts, Algorithm algorithm) {
   constexpr std::uint64_t kMinPieceBytes = 32 * kKiB;
   const std::uint64_t wanted = wanted_slab(facts, false);

@@ -1,6 +1,6 @@
-// Which algorithm an allreduce takes, and in what slabs: the first row that matches in the user's table
-// (tuning_table.hpp), if there is one, or else in the table shipped with the library. The rows depend only on facts
-// that are equal on all ranks, so all ranks choose the same. Pure.
+// Which algorithm a collective takes, and in what slabs: of an allreduce the first row that matches in the user's table
+// (tuning_table.hpp), if there is one, or else in the table shipped with the library; of the others by
+// collective_selection.cpp. It depends only on facts that are equal on all ranks, so all ranks choose the same. Pure.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +19,9 @@ struct Facts {
   bool oversubscribed = false;  // on some host there are more ranks than cores
   bool memory = false;          // every rank shares memory with every other
   int hosts = 1;
-  bool uneven = false;      // hosts have unequal numbers of ranks
-  std::uint64_t bytes = 0;  // of the larger of a rank's two tensors
+  bool uneven = false;                   // hosts have unequal numbers of ranks
+  std::uint64_t bytes = 0;               // of the larger of a rank's two tensors
+  std::uint64_t largest_part_bytes = 0;  // where ranks have unequal parts
   std::size_t elem_bytes = 1;
   Algorithm forced = Algorithm::automatic;
   std::int64_t slab_bytes = kSuitableSlab;  // wanted; 0: everything at once
@@ -29,7 +30,7 @@ struct Facts {
 };
 
 struct Choice {
-  Algorithm algorithm = Algorithm::ring;  // never automatic
+  Algorithm algorithm = Algorithm::ring;  // automatic for a collective that has one algorithm
   std::uint32_t slab_elems = 0;           // 0: all at once
   std::string_view reason;                // for people, in memory that never goes away
 };
@@ -56,17 +57,17 @@ bool may_be_direct(Kind kind, const Facts& facts);
 std::vector<Algorithm> algorithms_for(const Facts& facts);
 bool hosts_have_several_ranks(const Facts& facts);  // on some of several hosts there are more ranks than one
 
-// The slab alone, for reduce_scatter, or of an allreduce by this algorithm: near facts.slab_bytes, so that slabs are
+// The slab alone, of an allreduce or a reduce_scatter by this algorithm: near facts.slab_bytes, so that slabs are
 // equal, no less than a worthwhile message for each rank, and no more than a signature can say. 0: all at once.
 std::uint32_t slab_elems(const Facts& facts, Algorithm algorithm = Algorithm::automatic);
 
-// The same for every collective. Only allreduce can be forced, and only it reads tables. The result is `automatic` for
-// a collective that has one algorithm.
+// The same for every collective. Only allreduce can be forced, and only it reads tables.
 Choice choose(Kind kind, const Facts& facts, std::span<const TableRow> table = {});
 std::vector<Algorithm> algorithms_for(Kind kind, const Facts& facts);
 std::uint32_t slab_elems(Kind kind, const Facts& facts, Algorithm algorithm);
 
-// A number for the shipped table and the sizes of slabs: it differs where choose() would.
+// A number for the shipped tables, and for samples of what choose() says: other builds that choose otherwise have
+// another, unless they do so between the samples alone.
 std::uint64_t fingerprint_of_choices();
 std::uint64_t fingerprint_of_collective_choices(std::uint64_t before);
 

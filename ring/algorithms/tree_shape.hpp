@@ -24,7 +24,7 @@ TreeShape tree_shape(Algorithm algorithm, int ranks, int rank);
 
 // Between the ranks of a host messages take little time, and copying takes much of it: `ring` keeps to its chain, and
 // all others take the binomial tree.
-inline Algorithm within_host(Algorithm algorithm) {
+inline Algorithm tree_within_hosts(Algorithm algorithm) {
   return algorithm == Algorithm::ring ? Algorithm::ring : Algorithm::tree;
 }
 

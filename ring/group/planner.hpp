@@ -28,7 +28,7 @@ class Planner {
           const Settings& settings, std::span<const int> hosts = {}, std::uint64_t max_bytes = 64 << 20);
 
   struct Planned {
-    Signature signature;  // without its sequence number
+    Signature signature;  // plan() leaves its group and sequence number to the caller
     const plan::Plan* plan = nullptr;
     run::Arithmetic arithmetic;
     bool may_be_direct = false;  // if all ranks show their tensors, the plan is not needed; equal on all ranks

@@ -127,6 +127,8 @@ TEST(ChooseOfCollectives, FollowsTheSimulator) {
   EXPECT_EQ(taken(Kind::allgather, 4, 16, 64 * kKiB), "shares+two_shot");
   EXPECT_EQ(taken(Kind::allgather, 4, 16, 16 * kMiB), "shares+ring");
   EXPECT_EQ(taken(Kind::reduce_scatter, 4, 16, 16 * kMiB), "shares+ring");
+  EXPECT_EQ(taken(Kind::reduce_scatter, 16, 128, 2 * kMiB), "shares+two_shot");
+  EXPECT_EQ(taken(Kind::reduce_scatter, 16, 128, 4 * kMiB), "ring");
   EXPECT_EQ(taken(Kind::reduce_scatter, 16, 128, 64 * kMiB), "ring");
   EXPECT_EQ(taken(Kind::reduce_scatter, 4, 16, 16 * kMiB, true), "two_shot");
   for (const Kind kind : {Kind::broadcast, Kind::reduce}) {
@@ -138,6 +140,32 @@ TEST(ChooseOfCollectives, FollowsTheSimulator) {
   EXPECT_EQ(taken(Kind::reduce, 4, 16, kKiB, true), "star");
   EXPECT_EQ(taken(Kind::reduce, 4, 16, kMiB, true), "chain");
   EXPECT_EQ(taken(Kind::alltoall, 4, 16, kMiB), "auto");
+}
+
+// One rank has all: straight to 15 hosts its host would send 90 MiB, where 6 must leave it.
+TEST(ChooseOfCollectives, GoesByTheLargestPart) {
+  Facts facts{.world = 128, .hosts = 16, .bytes = 6 * kMiB};
+  EXPECT_EQ(name(choose(Kind::allgather, facts).algorithm), "shares+two_shot");
+  facts.largest_part_bytes = 6 * kMiB;
+  EXPECT_EQ(name(choose(Kind::allgather, facts).algorithm), "shares+ring");
+  EXPECT_EQ(name(choose(Kind::reduce_scatter, facts).algorithm), "ring");
+  facts.world = facts.hosts = 128;
+  EXPECT_EQ(name(choose(Kind::allgather, facts).algorithm), "ring");
+}
+
+TEST(ChooseOfCollectives, MakesNoGridOfLongLines) {
+  for (const int ranks : {61, 122, 1009})
+    for (const int hosts : {1, ranks})
+      EXPECT_EQ(name(choose(Kind::allgather, {.world = ranks, .hosts = hosts, .bytes = kKiB}).algorithm), "ring");
+  EXPECT_EQ(name(choose(Kind::allgather, {.world = 62, .bytes = kKiB}).algorithm), "grid") << "31 is not long";
+  const Facts many{.world = 61 * 8, .hosts = 61, .bytes = kKiB};
+  EXPECT_EQ(name(choose(Kind::allgather, many).algorithm), "shares+two_shot");
+}
+
+TEST(ChooseOfCollectives, PassesSmallPartsThroughManyHostsOnce) {
+  for (const Kind kind : {Kind::allgather, Kind::reduce_scatter})
+    EXPECT_EQ(name(choose(kind, {.world = 129 * 8, .hosts = 129, .bytes = kMiB}).algorithm), "shares+ring")
+        << name(kind);
 }
 
 TEST(ChooseOfCollectives, TakesOneOfThoseThatAreTried) {

@@ -114,18 +114,27 @@ double busiest_over_least(const Layout& layout, Kind kind, const Choice& choice)
   return double(std::max(all.out, all.in)) / whole / least(kind, layout);
 }
 
-// Of all sizes from 1 MiB on, and where hosts are few and equal, of all but tiny parts; a broadcast of less goes down a
-// tree, whose root sends it log2(hosts) times.
+void expect_least(const Layout& layout, Kind kind, std::uint64_t bytes) {
+  const Choice choice = choose(kind, facts_of(layout, bytes));
+  const bool flat = choice.algorithm == Algorithm::ring && has_parts(kind);
+  EXPECT_LE(busiest_over_least(layout, kind, choice), flat ? 1.13 : 1.001)
+      << layout.name << ", " << name(kind) << " by " << name(choice.algorithm) << ", " << bytes << " bytes";
+}
+
 TEST(Traffic, OfOtherCollectivesIsTheLeastAsWell) {
   for (const Layout& layout : layouts())
     for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce, Kind::alltoall})
-      for (const std::uint64_t bytes : {1 << 20, 16 << 20}) {
-        const Choice choice =
-            choose(kind, facts_of(layout, bytes * std::uint64_t(has_parts(kind) ? layout.count() : 1)));
-        const bool flat = choice.algorithm == Algorithm::ring && has_parts(kind);
-        EXPECT_LE(busiest_over_least(layout, kind, choice), flat ? 1.13 : 1.001)
-            << layout.name << ", " << name(kind) << " by " << name(choice.algorithm) << ", " << bytes << " bytes";
-      }
+      for (const std::uint64_t bytes : {1 << 20, 16 << 20})
+        expect_least(layout, kind, bytes * std::uint64_t(has_parts(kind) ? layout.count() : 1));
+}
+
+// Of unequal hosts small parts go straight to each host from the largest one, too, and a small broadcast goes down a
+// tree, whose root sends it log2(hosts) times.
+TEST(Traffic, OfSmallPartsIsTheLeastIfHostsAreEqual) {
+  for (const Layout& layout : layouts())
+    for (const Kind kind : {Kind::allgather, Kind::reduce_scatter})
+      for (const std::uint64_t part_bytes : {256, 4 << 10, 32 << 10})
+        if (!facts_of(layout, 0).uneven) expect_least(layout, kind, part_bytes * std::uint64_t(layout.world()));
 }
 
 TEST(Traffic, OfOtherCollectivesWithoutTwoLevels) {

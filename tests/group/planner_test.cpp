@@ -39,6 +39,17 @@ TEST(Planner, FindsAPlanAgain) {
   EXPECT_EQ(plan(100), first);
 }
 
+TEST(Planner, ChoosesByTheLargestOfUnequalParts) {
+  const std::vector<int> hosts{0, 0, 1, 1, 2, 2};
+  Planner planner(0, 0, {.world = 6, .hosts = 3}, {}, {}, hosts);
+  const auto chosen = [&](const std::vector<std::uint64_t>& counts) {
+    const Operation operation{.kind = Kind::allgather, .dtype = DType::u8, .count = 120'000, .counts = counts};
+    return name(planner.plan(operation).signature.algorithm);
+  };
+  EXPECT_EQ(chosen(std::vector<std::uint64_t>(6, 20'000)), "shares+two_shot");
+  EXPECT_EQ(chosen({0, 0, 0, 120'000, 0, 0}), "shares+ring");
+}
+
 // On one host of few ranks, unless another algorithm is asked for: then all ranks must take that.
 TEST(Planner, LetsLargeTensorsOfRanksThatShareMemoryBeUsedWhereTheyLie) {
   const algorithms::Facts memory{.world = 4, .memory = true};
