@@ -16,6 +16,14 @@ def initialised(horovod):
     horovod.init()
 
 
+def own_rank():
+    return int(os.environ["HOROVOD_RANK"])
+
+
+def world_size():
+    return int(os.environ["HOROVOD_SIZE"])
+
+
 def each_rank():
     return range(hvd.size())
 
@@ -35,6 +43,13 @@ def test_every_public_name_is_exported_and_has_its_arguments():
         arguments = list(inspect.signature(getattr(hvd, name)).parameters)
         started = getattr(hvd, name.replace("reduce_", "reduce_async_"))
         assert arguments + ["waits"] == list(inspect.signature(started).parameters)
+
+
+def test_names_can_be_imported_from_mpi_ops():
+    from anello.torch.mpi_ops import Average, allreduce_async_, rank, synchronize
+    mine = torch.full((2,), float(rank()))
+    synchronize(allreduce_async_(mine, op=Average))
+    assert mine.tolist() == [(hvd.size() - 1) / 2] * 2
 
 
 def test_a_world_ends_and_another_begins():
@@ -130,6 +145,51 @@ def test_process_sets():
         with pytest.raises(ValueError, match="not one of the ranks"):
             hvd.allreduce(torch.ones(1), process_set=alone)
     assert hvd.remove_process_set(alone) and not hvd.remove_process_set(alone)
+
+
+def test_process_sets_given_at_the_start():
+    hvd.shutdown()
+    others = range(1, world_size())
+    given = [hvd.ProcessSet([0]), hvd.ProcessSet(reversed(others) if own_rank() else others)]
+    for wrong, why in ((given + [hvd.ProcessSet([0])], "already registered"), (given[:1] * 2, "already registered"),
+                       ([hvd.ProcessSet([world_size()])], "does not have")):
+        with pytest.raises(ValueError, match=why):
+            hvd.init(process_sets=wrong)
+        assert not hvd.is_initialized()
+    hvd.init(process_sets=given)
+    assert [each.process_set_id for each in given] == [1, 2] and given[1].ranks == list(others)
+
+
+def test_wrong_arguments_of_one_rank_end_the_start_on_all():
+    hvd.shutdown()
+    wrong = own_rank() == 1
+    with pytest.raises(ValueError, match="comm must be None" if wrong else "1 other ranks were given wrong"):
+        hvd.init(comm=[0] if wrong else None)
+    assert not hvd.is_initialized()
+    hvd.init()
+
+
+def test_the_timeline_of_rank_0_counts(monkeypatch, tmp_path):
+    hvd.shutdown()
+    own = tmp_path / f"of-rank-{own_rank()}"
+    monkeypatch.setenv("HOROVOD_TIMELINE", str(own))
+    hvd.init()
+    hvd.allreduce(torch.ones(1), name="shown")
+    hvd.shutdown()
+    monkeypatch.undo()
+    assert own.exists() == (own_rank() == 0)
+    if own_rank() == 0:
+        assert "shown" in own.read_text()
+    hvd.init()
+
+
+def test_a_timeline_that_cannot_be_written_is_no_end(monkeypatch, tmp_path):
+    hvd.shutdown()
+    monkeypatch.setenv("HOROVOD_TIMELINE", str(tmp_path / "missing" / "file"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        hvd.init()
+    assert [("HOROVOD_TIMELINE" in str(each.message)) for each in caught] == [True] * (hvd.rank() == 0)
 
 
 def test_objects():

@@ -38,3 +38,5 @@ __all__ = ["Adasum", "Average", "Compression", "DistributedOptimizer", "HorovodI
            "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported", "nccl_built", "parallelize", "poll",
            "process_set_included", "rank", "reducescatter", "reducescatter_async", "remove_process_set", "rocm_built",
            "shutdown", "size", "sparse_allreduce_async", "start_timeline", "stop_timeline", "synchronize", "world"]
+
+from . import mpi_ops  # noqa: E402,F401  (it takes the names above)

@@ -5,7 +5,7 @@ import atexit
 import threading
 import time
 import warnings
-from typing import Any, Optional, Sequence, Union
+from typing import Any, List, Optional, Sequence, Union
 
 import torch
 
@@ -14,7 +14,7 @@ from ..world import World
 from ..world import init as _join_world
 from .ending import end_with_script
 from .process_sets import ProcessSet, ProcessSets, global_process_set
-from .settings import from_horovod, misspelt
+from .settings import from_horovod, misspelt, timeline
 
 _START = "hvd.init()"
 _END = "hvd.shutdown(), or the end of the script"
@@ -25,6 +25,8 @@ _sets: Optional[ProcessSets] = None
 
 def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
     """Joins the world, and sums one of each rank; does nothing if that is done already.
+
+    ValueError on all ranks, which have then left the world, if the arguments of one are wrong.
 
     Args:
         comm: None, or the list of all ranks.
@@ -38,20 +40,45 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
         _sets = ProcessSets(_world)
     for name, meant in misspelt().items() if _world.rank == 0 else ():
         warnings.warn(f"{name} is not a variable of Horovod and is ignored; {meant} is one")
-    if comm is not None and list(comm) != list(range(_world.size)):
+    wanted: List[ProcessSet] = [] if process_sets is None or isinstance(process_sets, str) else list(process_sets)
+    refusal = _refusal(comm, wanted)
+    records = _world.rank == 0 and bool(timeline())
+    with_timeline, refusals = _first_sums(_world.size, float(records), float(refusal is not None))
+    if refusals:
         shutdown()
-        raise ValueError("comm must be None: make a process set of some ranks with add_process_set()")
-    _sum_of_ones(_world.size)
-    for each in [] if process_sets in (None, "dynamic") else process_sets:
+        raise ValueError(refusal or f"{refusals:.0f} other ranks were given wrong arguments for hvd.init()")
+    if with_timeline:
+        _start_timeline(timeline())
+    for each in wanted:
         add_process_set(each)
 
 
-def _sum_of_ones(size: int) -> None:
+def _refusal(comm: Any, wanted: Sequence[ProcessSet]) -> Optional[str]:
+    assert _world is not None and _sets is not None
+    if comm is not None and list(comm) != list(range(_world.size)):
+        return "comm must be None: make a process set of some ranks with add_process_set()"
+    return _sets.refusal(wanted)
+
+
+def _first_sums(size: int, *mine: float) -> List[float]:
     """The first allreduce. It opens links, and loads what the first step would otherwise load, on some ranks later."""
-    total = torch.ones(1)
+    total = torch.tensor([1.0, *mine])
     global_process_set.agenda.allreduce([total], name=_START, waits=True).wait()
-    if total != size:
-        raise Error(f"{size} ranks added up 1 each in {_START} and received {total.item()}: the machine may be damaged")
+    ones, *sums = total.tolist()
+    if ones != size:
+        raise Error(f"{size} ranks added up 1 each in {_START} and received {ones}: the machine may be damaged")
+    return sums
+
+
+def _start_timeline(path: str) -> None:
+    """Rank 0's path counts. A training goes on without a timeline that cannot be written."""
+    try:
+        start_timeline(path)
+    except Error as error:
+        if error.code != "file":
+            raise
+        if rank() == 0:
+            warnings.warn(f"there is no timeline (HOROVOD_TIMELINE): {error}")
 
 
 def shutdown() -> None:

@@ -1,7 +1,6 @@
 """How the script of this process ended, and how its world ends then."""
 from __future__ import annotations
 
-import builtins
 import sys
 import threading
 from typing import Any, Callable, List
@@ -59,12 +58,12 @@ def _exit(status: Any = None) -> None:
     raise (_Exit if threading.current_thread() is threading.main_thread() else SystemExit)(status)
 
 
-def _quit(quitter: Any, status: Any = None) -> None:
+def _quit(quitter: Any, code: Any = None) -> None:
     # The builtin exit() and quit() close the input, and raise SystemExit without sys.exit().
     try:
-        _quitter_call(quitter, status)
+        _quitter_call(quitter, code)
     except SystemExit:
-        _exit(status)
+        _exit(code)
 
 
 def _note_uncaught(kind: Any, error: Any, trace: Any) -> None:
@@ -74,6 +73,7 @@ def _note_uncaught(kind: Any, error: Any, trace: Any) -> None:
 
 _excepthook, sys.excepthook = sys.excepthook, _note_uncaught
 sys.exit = _exit
-if hasattr(builtins, "exit"):  # not without the module site
-    _quitter_call = type(builtins.exit).__call__
-    type(builtins.exit).__call__ = _quit
+_site = sys.modules.get("_sitebuiltins")  # not without the module site
+if _site is not None:
+    # By its class: a program may have put something of its own where these builtins were.
+    _quitter_call, _site.Quitter.__call__ = _site.Quitter.__call__, _quit

@@ -1,7 +1,7 @@
 """Process sets: groups of ranks that have operations of their own, and the one of all ranks."""
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence, Union
+from typing import Any, Iterable, List, Optional, Sequence, Union
 
 from ..agenda import Agenda
 
@@ -14,12 +14,12 @@ class ProcessSet:
         process_set_id: its number, the same on all ranks; None before it is registered and after it is removed.
     """
 
-    def __init__(self, ranks: Sequence[int]) -> None:
-        if not isinstance(ranks, (list, tuple, range)):
+    def __init__(self, ranks: Iterable[int]) -> None:
+        if not isinstance(ranks, Iterable):
             raise ValueError("a process set is a list of ranks; communicators of MPI cannot be used")
         self.ranks: List[int] = sorted(int(rank) for rank in ranks)
         if len(set(self.ranks)) != len(self.ranks):
-            raise ValueError(f"the process set {list(ranks)} has a rank twice")
+            raise ValueError(f"the process set {self.ranks} has a rank twice")
         self.process_set_id: Optional[int] = None
         self._agenda: Optional[Agenda] = None
 
@@ -78,14 +78,9 @@ class ProcessSets:
     def add(self, given: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
         """Registers a set, when all ranks have called with the same ranks. ValueError if its ranks are registered."""
         made = given if isinstance(given, ProcessSet) else ProcessSet(given)
-        if made.process_set_id is not None:
-            raise ValueError(f"{made} is already registered")
-        if any(rank < 0 or rank >= self._world.size for rank in made.ranks):
-            raise ValueError(f"the process set {made.ranks} has a rank that the world of {self._world.size} does not "
-                             "have")
-        same = [one for one in self._sets if one.ranks == made.ranks]
-        if same:
-            raise ValueError(f"a process set of the ranks {made.ranks} is already registered: {same[0]}")
+        refusal = self.refusal([made])
+        if refusal is not None:
+            raise ValueError(refusal)
         self._agree(f"add the process set {made.ranks}")
         made.process_set_id = self._next_id
         self._next_id += 1
@@ -93,6 +88,20 @@ class ProcessSets:
             made._agenda = Agenda(self._world.group(made.ranks))
         self._sets.append(made)
         return made
+
+    def refusal(self, wanted: Sequence[ProcessSet]) -> Optional[str]:
+        """Why these sets cannot all be registered, or None. Asks no other rank."""
+        known = {tuple(each.ranks): each for each in self._sets}
+        for each in wanted:
+            if each.process_set_id is not None:
+                return f"{each} is already registered"
+            if any(rank < 0 or rank >= self._world.size for rank in each.ranks):
+                return (f"the process set {each.ranks} has a rank that the world of {self._world.size} does not "
+                        "have")
+            same = known.setdefault(tuple(each.ranks), each)
+            if same is not each or wanted.count(each) > 1:
+                return f"a process set of the ranks {each.ranks} is already registered: {same}"
+        return None
 
     def remove(self, given: ProcessSet) -> bool:
         """Takes a set away, when all ranks have called. False if it is not registered, or that of all ranks."""

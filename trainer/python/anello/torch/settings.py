@@ -23,9 +23,6 @@ _LEVELS = {"trace": "debug", "debug": "debug", "info": "info", "warning": "warni
 def from_horovod() -> List[str]:
     """Settings for anello.init()."""
     found = {}
-    timeline = os.environ.get("HOROVOD_TIMELINE", "")
-    if timeline and timeline != "DYNAMIC":
-        found["ANELLO_TIMELINE"] = timeline
     level = os.environ.get("HOROVOD_LOG_LEVEL", "").lower()
     if level in _LEVELS:
         found["ANELLO_LOG"] = _LEVELS[level]
@@ -35,6 +32,12 @@ def from_horovod() -> List[str]:
     if os.environ.get("HOROVOD_STALL_CHECK_DISABLE") == "1":
         found["ANELLO_STALL_TIME"] = "0"
     return [f"{name}={value}" for name, value in found.items() if name not in os.environ]
+
+
+def timeline() -> str:
+    """The file for a timeline from the start on, or ''. That of rank 0 counts, and other ranks may have other paths."""
+    path = os.environ.get("HOROVOD_TIMELINE", "")
+    return "" if path == "DYNAMIC" or "ANELLO_TIMELINE" in os.environ else path
 
 
 def misspelt() -> Dict[str, str]:
