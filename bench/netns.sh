@@ -132,24 +132,23 @@ place_ranks() {
   mpich_hosts=(-launcher ssh -launcher-exec "$scratch/shell" -iface eth0 -hosts "$hosts")
 }
 
-# Alone: lines "world placement size - - 1 p50 mean p50 mean", as if we were our own peer.
+# Alone: lines "world placement size - - 1 p50 mean p50 mean", as if we were our own peer. A broadcast has no figures
+# out of place.
 measure_alone() {
   local round
   for ((round = 1; round <= rounds; round++)); do
     run 'anello auto' "$sizes" --budget_ms "$budget_ms" |
-      awk -v head="$world" '{ print head, $1, $2, "anello auto 1", $3, $4, $3, $4 }' >>"$scratch/pairs"
+      awk -v head="$world" '$3 != "N/A" { print head, $1, $2, "anello auto 1", $3, $4, $3, $4 }' >>"$scratch/pairs"
   done
 }
 
-# What must leave or enter the busiest host, over the bytes of the larger of a rank's two tensors.
 share() {
-  awk -v ranks="${on_each[*]}" -v collective="$collective" -v OFMT=%.15g 'BEGIN {
-    hosts = split(ranks, each, " ")
-    for (i in each) { world += each[i]; min = min == 0 || each[i] < min ? each[i] : min }
-    if (collective == "allreduce") print 2 * (hosts - 1) / hosts
-    else if (collective ~ /broadcast|reduce$/) print 1
-    else print 1 - min / world
-  }'
+  awk -v ranks="${on_each[*]}" -v collective="$collective" -v OFMT=%.15g "$awk_payload"'
+    BEGIN {
+      hosts = split(ranks, each, " ")
+      for (i in each) { world += each[i]; min = min == 0 || each[i] < min ? each[i] : min }
+      print payload(collective, hosts, min, world)
+    }'
 }
 
 # From all pairs: our mean time relative to that of the payload alone.
@@ -157,7 +156,6 @@ bound_table() {
   printf '\n%6s %-13s %10s %12s %12s %9s\n' ranks '' bytes 'payload (us)' 'anello (us)' times
   awk -v mbit="$((rates))" -v worlds="${share_of[*]}" "$awk_quantile"'
     BEGIN { for (i = split(worlds, list, " "); i > 1; i -= 2) share_of[list[i - 1]] = list[i] }
-    $8 == "N/A" { next }
     { key = $1 " " $2 " " $3; taken[key, ++count[key]] = $8 }
     END { for (key in count) {
         for (i = 1; i <= count[key]; i++) v[i] = taken[key, i]
@@ -182,6 +180,6 @@ done
 summarize <"$scratch/pairs" >"$scratch/summary"
 [[ $wanted == none ]] || table <"$scratch/summary"
 bound_table <"$scratch/pairs"
-[[ -z $json ]] || to_json "\"machine\":\"$(machine)\",\"rate_mbit\":$((rates)),\"links\":\"$rate\",$(
-  )\"ranks_per_host\":\"$ranks_per_host\",\"mtu\":1500,\"rounds\":$rounds,\"congestion\":\"$congestion\"" \
+[[ -z $json ]] || to_json "\"collective\":\"$collective\",\"machine\":\"$(machine)\",$(
+  )\"rate_mbit\":$((rates)),\"links\":\"$rate\",\"ranks_per_host\":\"$ranks_per_host\",\"mtu\":1500,\"rounds\":$rounds,\"congestion\":\"$congestion\"" \
   <"$scratch/summary" >"$json"

@@ -46,14 +46,16 @@ points() {
     }' "$1" | sort -k3,3 -k1,1n -k2,2n
 }
 
-# efficiency POINTS RATE_MBIT RANKS_PER_HOST: of the largest size, lines "ranks series share", where 1 is the time that
-# the payload alone takes on the links.
+# efficiency POINTS RATE_MBIT RANKS_PER_HOST COLLECTIVE: of the largest size, lines "ranks series share", where 1 is the
+# time that the payload alone takes on the links.
 efficiency() {
-  awk -v mbit="$2" -v per_host="$3" '
+  awk -v mbit="$2" -v per_host="$3" -v collective="$4" "$awk_payload"'
     { if ($2 > largest) largest = $2; us[$3, $1, $2] = $4; series[$3]; ranks[$1] }
     END { for (s in series) for (n in ranks) if ((s, n, largest) in us) {
-        hosts = split(per_host, counts, "+"); if (hosts == 1) hosts = n / per_host
-        print n, s, 2 * (hosts - 1) / hosts * largest * 8 / mbit / us[s, n, largest], largest
+        hosts = split(per_host, counts, "+"); min = counts[1]
+        for (i = 2; i <= hosts; i++) if (counts[i] < min) min = counts[i]
+        if (hosts == 1) hosts = n / per_host
+        print n, s, payload(collective, hosts, min, n) * largest * 8 / mbit / us[s, n, largest], largest
       } }' "$1" | sort -k2,2 -k1,1n
 }
 
@@ -68,9 +70,14 @@ for file; do
   name=$(basename -- "$file" .json) rate=$(text "$file" rate_mbit) machine=$(text "$file" machine)
   points "$file" >"$scratch/points"
   [[ -s $scratch/points ]] || fail "'$file' has no results in place"
-  draw times.gp "$folder/$name.svg" "$scratch/points" "machine='$machine'"
+  collective=$(text "$file" collective)
+  collective=${collective:-allreduce}  # compare.sh measures no other
+  article=a
+  [[ $collective != all* ]] || article=an
+  titles="collective='$article ${collective//_/-}'; machine='$machine'"
+  draw times.gp "$folder/$name.svg" "$scratch/points" "$titles"
   [[ -n $rate ]] || continue
   per_host=$(text "$file" ranks_per_host)
-  efficiency "$scratch/points" "$rate" "${per_host:-1}" >"$scratch/shares"
-  draw efficiency.gp "$folder/$name-efficiency.svg" "$scratch/shares" "machine='$machine'; rate='$rate'"
+  efficiency "$scratch/points" "$rate" "${per_host:-1}" "$collective" >"$scratch/shares"
+  draw efficiency.gp "$folder/$name-efficiency.svg" "$scratch/shares" "$titles; rate='$rate'"
 done

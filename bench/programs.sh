@@ -45,6 +45,14 @@ awk_quantile='
     return i < n ? v[i] + (at - i) * (v[i + 1] - v[i]) : v[n]
   }'
 
+# Of awk programs: payload(collective, hosts, min, world), what must leave or enter the busiest host, over the bytes of
+# the larger of a rank's two tensors; min: the ranks of the host that has the fewest.
+awk_payload='
+  function payload(collective, hosts, min, world) {
+    if (collective == "allreduce") return 2 * (hosts - 1) / hosts
+    return collective ~ /^(broadcast|reduce)$/ ? 1 : 1 - min / world
+  }'
+
 # bytes_of WHAT LIST: a list of sizes such as 4,64K,64M as bytes, whole floats each.
 bytes_of() {
   local size unit bytes all=()

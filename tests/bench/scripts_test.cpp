@@ -20,6 +20,7 @@ using anello::testing::run;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Scripts : public ::testing::Test {
  protected:
@@ -304,6 +305,23 @@ TEST_F(Scripts, NetnsPutsARankOrSeveralOnHostsWithSeveralLinks) {
   EXPECT_THAT(uneven.out, ContainsRegex(" 3 in-place +65536 +3495 +6990 +2\\.000\n"));
 }
 
+// A broadcast has one tensor only: its figures out of place are N/A.
+TEST_F(Scripts, NetnsLeavesOutPlacementsThatACollectiveLacks) {
+  if (run({"bash", "-c", "{ unshare -n true || unshare -rn true; } && ip -V && tc -V"}).code != 0)
+    GTEST_SKIP() << "no network namespaces here, or no iproute2";
+  program("anello", "[[ $1 == rendezvous ]] && exec sleep 60; touch -- \"$2\"");
+  program("anello-bench", "((ANELLO_RANK > 0)) || " + rows("N/A", "10485.76"));
+  const std::string file = (folder_ / "out.json").string();
+  const Outcome outcome = netns("-p none -C broadcast -l 100mbit -n 2 -r 1 -s 64K,128K -o " + file);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ContainsRegex(" 2 in-place +65536 +5243 +10486 +2\\.000\n"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("out-of-place")));
+  const auto json = nlohmann::json::parse(content(file));
+  EXPECT_EQ(json.at("config").at("collective"), "broadcast");
+  ASSERT_EQ(json.at("results").size(), 2U);
+  for (const auto& result : json.at("results")) EXPECT_EQ(result.at("placement"), "in-place");
+}
+
 TEST_F(Scripts, NetnsSaysWhatIsMissingOrWrong) {
   EXPECT_THAT(netns("").err, HasSubstr("anello-bench was not found"));
   EXPECT_THAT(netns("-n 1").err, HasSubstr("-n '1' is not a list of numbers from 2 to 99"));
@@ -341,6 +359,28 @@ TEST_F(Scripts, PicturesAreDrawnFromRecordedResults) {
             "2 cores, Some CPU \n4 65536 anello 1048.576\n4 65536 mpich 2097.152\n4 65536 openmpi 4194.304\n");
   EXPECT_EQ(content(folder / "hosts-efficiency.svg"),
             "2 cores, Some CPU 1000\n4 anello 0.5 65536\n4 mpich 0.25 65536\n4 openmpi 0.125 65536\n");
+}
+
+TEST_F(Scripts, PicturesAreOfTheCollectiveThatWasMeasured) {
+  program("gnuplot", "eval \"${2//; /;}\"; { echo \"$collective\"; cat -- \"$data\"; } >\"$picture\"");
+  const auto drawn = [&](const std::string& config) {
+    std::ofstream(folder_ / "out.json") << R"({"config":{"machine":"m","rate_mbit":1000,)" << config << R"(},"results":[
+{"world":6,"placement":"in-place","size":6000,"peer":"anello","anello_us":96,"peer_us":96}
+]})";
+    const Outcome outcome = pictures("-d " + folder_.string() + " " + (folder_ / "out.json").string());
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return content(folder_ / "out.svg") + content(folder_ / "out-efficiency.svg");
+  };
+  // 48 us for all 6,000 bytes.
+  EXPECT_EQ(drawn(R"("ranks_per_host":"2")"), "an allreduce\n6 6000 anello 96\nan allreduce\n6 anello 0.666667 6000\n");
+  EXPECT_EQ(drawn(R"("ranks_per_host":"2","collective":"broadcast")"),
+            "a broadcast\n6 6000 anello 96\na broadcast\n6 anello 0.5 6000\n");
+  EXPECT_EQ(drawn(R"("ranks_per_host":"2","collective":"reduce")"),
+            "a reduce\n6 6000 anello 96\na reduce\n6 anello 0.5 6000\n");
+  EXPECT_EQ(drawn(R"("ranks_per_host":"3+2+1","collective":"reduce_scatter")"),
+            "a reduce-scatter\n6 6000 anello 96\na reduce-scatter\n6 anello 0.416667 6000\n");
+  EXPECT_EQ(drawn(R"("ranks_per_host":"3","collective":"allgather")"),
+            "an allgather\n6 6000 anello 96\nan allgather\n6 anello 0.25 6000\n");
 }
 
 TEST_F(Scripts, PicturesSayWhatIsMissing) {
