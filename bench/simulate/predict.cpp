@@ -14,7 +14,7 @@ class Predictor {
         limits_(limits),
         in_slabs_(job.slab_elems > 0 && job.count > job.slab_elems),
         unit_(in_slabs_ ? job.slab_elems : std::max<std::uint64_t>(1, cluster.grain_bytes / elem_bytes)),
-        min_(std::min(job.count, unit_ * (in_slabs_ ? kMinSlabs : kMinGrains))) {}
+        min_(std::min(job.count, std::max(unit_ * (in_slabs_ ? kMinSlabs : kMinGrains), min_of_parts()))) {}
 
   Prediction predict() {
     choose_symmetry();
@@ -32,6 +32,11 @@ class Predictor {
  private:
   static constexpr std::uint64_t kMinSlabs = 2, kMinGrains = 16;  // for the pipeline to fill
   static constexpr double kFarTooMany = 10;                       // times the limit
+
+  // Half of what is simulated is simulated too, and must have an element for each rank's part.
+  std::uint64_t min_of_parts() const {
+    return algorithms::has_parts(job_.kind) ? 2 * up_to_multiple(std::uint64_t(job_.world), unit_) : 0;
+  }
 
   std::optional<SimulatedRanks> ranks_for(std::uint64_t count, Symmetry symmetry) const {
     Job job = job_;

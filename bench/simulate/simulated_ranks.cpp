@@ -90,18 +90,13 @@ SimulatedRanks with_targets(std::vector<SimulatedRank> ranks, const Job& job, in
   return {std::move(ranks), hosts};
 }
 
-std::uint64_t up_to_multiple(std::uint64_t value, int of) {
-  const auto divisor = std::uint64_t(of);
-  return (value + divisor - 1) / divisor * divisor;
-}
-
 std::optional<SimulatedRanks> one_host(Job job) {
   const Rotation rotation{job.world / job.ranks_per_host, job.ranks_per_host};
   if (rotation.hosts < 2) return std::nullopt;
   for (const bool rounds_up : {false, true}) {
     if (rounds_up) {
-      job.count = up_to_multiple(job.count, job.world);
-      job.slab_elems = up_to_multiple(job.slab_elems, job.world);
+      job.count = up_to_multiple(job.count, std::uint64_t(job.world));
+      job.slab_elems = up_to_multiple(job.slab_elems, std::uint64_t(job.world));
     }
     std::vector<SimulatedRank> first_host = first_ranks(job, job.ranks_per_host);
     if (!holds(rotation, JobPlans(job), first_host)) continue;
@@ -113,6 +108,10 @@ std::optional<SimulatedRanks> one_host(Job job) {
 
 }  // namespace
 
+std::uint64_t up_to_multiple(std::uint64_t value, std::uint64_t of) {
+  return (value + of - 1) / of * of;
+}
+
 JobPlans::JobPlans(const Job& job) : job_(job) {
   if (job.ranks_per_host < 2 || job.world <= job.ranks_per_host) return;
   std::vector<int> host_of_rank;
@@ -121,7 +120,8 @@ JobPlans::JobPlans(const Job& job) : job_(job) {
 }
 
 plan::Plan JobPlans::of(int rank) const {
-  const std::uint64_t count = algorithms::has_parts(job_.kind) ? job_.count / std::uint64_t(job_.world) : job_.count;
+  const auto world = std::uint64_t(job_.world);
+  const std::uint64_t count = algorithms::has_parts(job_.kind) ? up_to_multiple(job_.count, world) / world : job_.count;
   return algorithms::plan_of(
       {.slab_elems = std::uint32_t(job_.slab_elems), .kind = job_.kind, .algorithm = job_.algorithm},
       {.rank = rank, .world = job_.world, .count = count, .hosts = hosts_ ? &*hosts_ : nullptr});

@@ -15,10 +15,13 @@
 
 namespace anello::bench {
 
+std::uint64_t up_to_multiple(std::uint64_t value, std::uint64_t of);
+
 struct Job {
   Algorithm algorithm = Algorithm::ring;
-  int world = 2, ranks_per_host = 1;        // divides the world, or is larger
-  std::uint64_t count = 0, slab_elems = 0;  // of the larger of a rank's two tensors
+  int world = 2, ranks_per_host = 1;  // divides the world, or is larger
+  // Of the larger of a rank's two tensors. Where the ranks have equal parts of it, the count of a part is rounded up.
+  std::uint64_t count = 0, slab_elems = 0;
   Kind kind = Kind::allreduce;
 };
 

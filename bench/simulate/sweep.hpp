@@ -35,7 +35,12 @@ struct Cell {
 // The facts for choose() about this cluster, except the bytes.
 algorithms::Facts facts_of(const Cluster& cluster, int world, std::int64_t slab_bytes);
 
-// `facts` includes the bytes. Throws Error{configuration} if the ranks do not fill their hosts.
+// What is simulated of a size that a user gives, as a measurement does it: whole elements, at least one, and where
+// ranks have equal parts, a few more, so that each part has the same number.
+std::uint64_t bytes_simulated(Kind kind, int world, std::uint64_t size_bytes);
+
+// `facts` includes the bytes, which bytes_simulated() has given. Throws Error{configuration} if the ranks do not fill
+// their hosts.
 Cell simulate_cell(const Cluster& cluster, Kind kind, const algorithms::Facts& facts, const Limits& limits);
 Job job_of(const Cluster& cluster, Kind kind, const algorithms::Facts& facts, Algorithm algorithm);
 

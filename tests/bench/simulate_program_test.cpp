@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/support/process.hpp"
 
@@ -14,7 +15,10 @@ namespace {
 using anello::testing::Outcome;
 using anello::testing::run;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
 
 TEST(Simulate, RunsAloneAndMarksTheChoice) {
   const std::string file = ::testing::TempDir() + "anello_simulate_" + std::to_string(getpid()) + ".json";
@@ -38,6 +42,27 @@ TEST(Simulate, KnowsTheOtherCollectives) {
   const Outcome outcome = run({BENCH, "simulate", "--collective", "broadcast", "-n", "4", "-b", "1M"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr(" *ring "), HasSubstr("  tree "), HasSubstr("  halving ")));
+}
+
+// A part of each rank is an element or more, as in a measurement; what is printed is what was simulated.
+TEST(Simulate, TakesAtLeastAnElementForEachPart) {
+  const std::string file = ::testing::TempDir() + "anello_simulate_" + std::to_string(getpid()) + ".json";
+  for (const std::string collective : {"allgather", "reduce_scatter", "gather", "scatter", "alltoall"}) {
+    const Outcome outcome =
+        run({BENCH, "simulate", "--collective", collective, "-n", "2,6", "-s", "1,4,20,32", "-J", file});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, Not(HasSubstr("nan"))) << collective;
+    std::set<std::pair<int, int>> sizes;
+    const auto json = nlohmann::json::parse(std::ifstream(file));
+    for (const auto& row : json.at("results")) {
+      sizes.emplace(row.at("world"), row.at("size"));
+      EXPECT_EQ(row.at("simulated_size"), row.at("size"));
+      EXPECT_GT(row.at("time_us"), 0) << row.dump();
+    }
+    EXPECT_THAT(sizes, ElementsAre(Pair(2, 8), Pair(2, 24), Pair(2, 32), Pair(6, 24), Pair(6, 48))) << collective;
+  }
+  std::filesystem::remove(file);
+  EXPECT_THAT(run({BENCH, "simulate", "-n", "2", "-s", "0,1"}).out, Not(HasSubstr("nan")));
 }
 
 TEST(Simulate, ShowsWhatPlanningCosts) {

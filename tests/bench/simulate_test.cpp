@@ -193,6 +193,14 @@ TEST(ShortCuts, TheRestOfALargeBufferGoesOnAtTheSameRate) {
     }
 }
 
+// Grains may be so small that the shortest pipeline of them is less than an element for each rank.
+TEST(ShortCuts, OfPartsLeaveAnElementForEachRank) {
+  const Job job{Algorithm::ring, 64, 1, 1 << 14, 0, Kind::allgather};
+  const Prediction prediction = predict(job, Cluster{.grain_bytes = 4}, 4, {.messages = 5000});
+  EXPECT_LT(prediction.simulated_elems, job.count);
+  EXPECT_GE(prediction.simulated_elems, 2U * 64);
+}
+
 TEST(ShortCuts, WhatIsFarTooMuchIsBoundedByItsWork) {
   const Job job{Algorithm::star, 64, 2, 1 << 20, 0};
   const Cluster cluster{.ranks_per_host = 2};
