@@ -106,6 +106,7 @@ hvd.allreduce(torch.ones(1), name="loss")
 @pytest.mark.parametrize("end, why", [("sys.exit(3)", "its script ended with status 3"),
                                       ("sys.exit('no data')", "its script ended with status 1: no data"),
                                       ("exit(3)", "its script ended with status 3"),
+                                      ("exit(code=3)", "its script ended with status 3"),
                                       ("quit('no data')", "its script ended with status 1: no data"),
                                       ("raise KeyError('lost')", "KeyError: 'lost'")])
 def test_a_script_that_fails_ends_the_others_at_once(end, why):
@@ -131,6 +132,21 @@ assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == 2
 """.replace("def leave", "import threading\ndef leave"))
     _, err = running.communicate(timeout=60)
     assert running.returncode == 0 and not err, err
+
+
+@pytest.mark.parametrize("other", ["sys.exit", "lambda code=None: None", "Other()"])
+def test_an_exit_that_is_not_the_builtin_one_is_left_alone(other):
+    """Debuggers and shells put their own there."""
+    subprocess.run([sys.executable, "-c", f"""
+import builtins, sys
+class Other:
+    def __call__(self, code=None): raise SystemExit(code)
+call, builtins.exit = Other.__call__, {other}
+left_alone = builtins.exit
+import anello.torch
+assert builtins.exit is left_alone and Other.__call__ is call
+assert type(quit).__call__.__module__ == "anello.torch.ending"
+"""], check=True)
 
 
 def test_what_ends_the_world_after_a_script_is_said_in_one_line():
