@@ -24,6 +24,7 @@ using std::chrono::steady_clock;
 using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
+using testing::Not;
 
 // Long enough for a loaded machine; no test waits for it.
 constexpr milliseconds kPatience{30000};
@@ -244,7 +245,10 @@ TEST(Rendezvous, OnlyLoopbackIsListenedOnWithoutASecret) {
   for (const char* address : {"0.0.0.0", "::", "192.0.2.1"})
     EXPECT_THAT(refusal(address),
                 AllOf(HasSubstr(address), HasSubstr("needs a secret"), HasSubstr("`anello secret FILE`")));
-  EXPECT_THAT(refusal(std::string(64, 'x')), HasSubstr("or a name that it resolves, not 'xxxx"));  // no legal name
+  const std::string name(64, 'x');  // no legal name: no name server is asked
+  EXPECT_THAT(refusal(name), AllOf(HasSubstr("or a name that it resolves, not 'xxxx"), Not(HasSubstr("--port"))));
+  EXPECT_THAT(refusal(name + ":4455"), testing::EndsWith("; give its port apart: --port 4455"));
+  EXPECT_THAT(refusal(name + ":4455x"), Not(HasSubstr("--port")));
   EXPECT_THAT(RendezvousServer({.listen_address = "localhost"}).address(), testing::AnyOf("127.0.0.1", "::1"));
   EXPECT_THAT(together(1,
                        [](int) {
