@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <utility>
 
 #include "ring/base/text.hpp"
@@ -25,6 +24,11 @@ bool has_elements(const Operation& operation) {
 double early_divisor(const Operation& operation, int size) {
   const bool may_overflow = operation.op == Op::average && operation.wire.value_or(operation.dtype) == DType::f16;
   return may_overflow ? std::bit_ceil(unsigned(size)) : 1;
+}
+
+// What the input is multiplied by before it travels.
+double early_factor(const Operation& operation, int size) {
+  return has_elements(operation) ? operation.prescale / early_divisor(operation, size) : 1;
 }
 
 bool is_narrowed(const Operation& operation) {
@@ -67,8 +71,14 @@ void OperationRunner::start(const PendingOperation& pending) {
   next_report_ = limits_.report;
   stuck_since_.reset();
   const trace::Ticks begun = pending.begins_at_once ? pending.queued : trace::ticks();
+  const double factor = early_factor(*pending.operation, size_);
+  // To multiply a large input takes long: a world that fails meanwhile must find this call in the record.
+  if (factor != 1) {
+    record_begin(begun);
+    return take_up(factor);
+  }
   try {
-    take_up();
+    take_up(factor);
   } catch (...) {
     record_begin(begun);
     throw;
@@ -86,13 +96,13 @@ auto OperationRunner::with_world_ranks(Work work) {
   }
 }
 
-// What the peers wait for is sent at once, so that it travels while the beginning is recorded. It also gives theirs
-// time to come: to look for a cache line before it is written makes it slower to write.
-void OperationRunner::take_up() {
+// What the peers wait for is sent at once: it travels while the beginning is recorded. What the peers send comes
+// meanwhile, so this rank looks for it later. A rank that looks for a message too early delays it, because the sender
+// must then fetch the cache line back before it can write.
+void OperationRunner::take_up(double factor) {
   const PendingOperation& pending = *operation_;
   const Operation& operation = *pending.operation;
   if (has_elements(operation)) {
-    const double factor = operation.prescale / early_divisor(operation, size_);
     input_ = factor == 1 ? operation.input : prescaled(pending, factor);
     scaling_ = scaling_of(operation, size_);
   }
@@ -305,20 +315,6 @@ bool OperationRunner::open_links() {
   return ready;
 }
 
-void OperationRunner::check_agreed() const {
-  const Operation& operation = *operation_->operation;
-  for (std::size_t peer = 0; peer < operation.agreed.size(); peer++) {
-    std::uint64_t sent = 0;
-    std::memcpy(&sent, operation.output.run(peer, 1, kCountShift).data(), sizeof sent);
-    const std::uint64_t expected = operation.agreed[peer];
-    if (sent != expected)
-      throw Error(ErrorCode::mismatch,
-                  text("the splits of an alltoall differ: rank ", world_rank(int(peer)), " sends ", sent,
-                       " elements to rank ", world_rank(rank_), ", which expects ", expected),
-                  world_rank(int(peer)));
-  }
-}
-
 // After the reduction, on this rank's part of the result.
 void OperationRunner::finish() {
   const Operation& operation = *operation_->operation;
@@ -335,41 +331,6 @@ void OperationRunner::remember_results() {
   const run::Nans nans = operation.kind == Kind::allreduce ? run::Nans::alike : run::Nans::as_they_are;
   results_ = {operation_->signature.sequence,
               checksum(operation.dtype, operation.output, operation_->plan->output_elems, nans)};
-}
-
-// If the sequence numbers differ, the ranks diverged earlier: the two calls of that number explain it best.
-Error OperationRunner::explain(int peer, const Signature& encoded) {
-  Signature theirs = encoded;
-  theirs.group = group_.id;
-  theirs.results = 0;
-  if (theirs == operation_->signature) return divergence(peer, encoded.results);
-  const int me = world_rank(rank_), other = world_rank(peer);
-  const std::string where = theirs.group == 0 ? "" : text("in ", group_.name, " ");
-  const std::optional<Call> then = recorder_.begun(theirs.sequence);
-  if (then && *then == theirs)
-    return {ErrorCode::mismatch,
-            text(where, "rank ", other, " sent more for ", describe(theirs), " than rank ", me, " expected"), peer};
-  const Call mine = then ? *then : Call(operation_->signature, std::string(operation_->operation->name));
-  differing_ = mine;
-  return {ErrorCode::mismatch,
-          where + (me < other ? difference(me, mine, other, theirs) : difference(other, theirs, me, mine)), peer};
-}
-
-// Which of the two results is right is unknown.
-Error OperationRunner::divergence(int peer, std::uint32_t theirs) const {
-  const int me = world_rank(rank_), other = world_rank(peer);
-  const auto which = [&](int rank, std::uint32_t checksum) { return text("rank ", rank, " has checksum ", checksum); };
-  const std::optional<Call> then = recorder_.begun(results_.sequence);
-  const std::string what = then ? describe(*then) : text("operation #", results_.sequence);
-  const std::string where = group_.id == 0 ? "" : text(" in ", group_.name);
-  if (results_.checksum == 0 || theirs == 0)
-    return {ErrorCode::protocol,
-            text("the checksum of earlier results", where, " that rank ", other, " sent is damaged"), peer};
-  const std::string mine = which(me, results_.checksum), others = which(other, theirs);
-  return {
-      ErrorCode::diverged,
-      text("the results of ", what, where, " differ: ", me < other ? mine : others, ", ", me < other ? others : mine,
-           "; memory or a connection is damaged, or a program wrote to a result that was not complete")};
 }
 
 void OperationRunner::give_up() {

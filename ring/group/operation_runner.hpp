@@ -63,7 +63,7 @@ class OperationRunner {
     std::uint32_t checksum = 0;  // 0: none yet
   };
 
-  void take_up();
+  void take_up(double factor);
   void record_begin(trace::Ticks begun);
   run::Buffer prescaled(const PendingOperation& pending, double factor);
   void start_plan();

@@ -1,0 +1,59 @@
+// An operation in which the ranks do not agree: what a peer did otherwise than this rank.
+#include <cstring>
+#include <utility>
+
+#include "ring/base/text.hpp"
+#include "ring/group/operation_runner.hpp"
+
+namespace anello::group {
+
+void OperationRunner::check_agreed() const {
+  const Operation& operation = *operation_->operation;
+  for (std::size_t peer = 0; peer < operation.agreed.size(); peer++) {
+    std::uint64_t sent = 0;
+    std::memcpy(&sent, operation.output.run(peer, 1, kCountShift).data(), sizeof sent);
+    const std::uint64_t expected = operation.agreed[peer];
+    if (sent != expected)
+      throw Error(ErrorCode::mismatch,
+                  text("the splits of an alltoall differ: rank ", world_rank(int(peer)), " sends ", sent,
+                       " elements to rank ", world_rank(rank_), ", which expects ", expected),
+                  world_rank(int(peer)));
+  }
+}
+
+// If the sequence numbers differ, the ranks diverged earlier: the two calls of that number explain it best.
+Error OperationRunner::explain(int peer, const Signature& encoded) {
+  Signature theirs = encoded;
+  theirs.group = group_.id;
+  theirs.results = 0;
+  if (theirs == operation_->signature) return divergence(peer, encoded.results);
+  const int me = world_rank(rank_), other = world_rank(peer);
+  const std::string where = theirs.group == 0 ? "" : text("in ", group_.name, " ");
+  const std::optional<Call> then = recorder_.begun(theirs.sequence);
+  if (then && *then == theirs)
+    return {ErrorCode::mismatch,
+            text(where, "rank ", other, " sent more for ", describe(theirs), " than rank ", me, " expected"), peer};
+  const Call mine = then ? *then : Call(operation_->signature, std::string(operation_->operation->name));
+  differing_ = mine;
+  return {ErrorCode::mismatch,
+          where + (me < other ? difference(me, mine, other, theirs) : difference(other, theirs, me, mine)), peer};
+}
+
+// Which of the two results is right is unknown.
+Error OperationRunner::divergence(int peer, std::uint32_t theirs) const {
+  const int me = world_rank(rank_), other = world_rank(peer);
+  const auto which = [&](int rank, std::uint32_t checksum) { return text("rank ", rank, " has checksum ", checksum); };
+  const std::optional<Call> then = recorder_.begun(results_.sequence);
+  const std::string what = then ? describe(*then) : text("operation #", results_.sequence);
+  const std::string where = group_.id == 0 ? "" : text(" in ", group_.name);
+  if (results_.checksum == 0 || theirs == 0)
+    return {ErrorCode::protocol,
+            text("the checksum of earlier results", where, " that rank ", other, " sent is damaged"), peer};
+  const std::string mine = which(me, results_.checksum), others = which(other, theirs);
+  return {
+      ErrorCode::diverged,
+      text("the results of ", what, where, " differ: ", me < other ? mine : others, ", ", me < other ? others : mine,
+           "; memory or a connection is damaged, or a program wrote to a result that was not complete")};
+}
+
+}  // namespace anello::group
