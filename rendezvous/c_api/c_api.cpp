@@ -191,6 +191,9 @@ anello_status anello_recv(anello_group* group, anello_tensor tensor, int from, c
                           anello_work** work) {
   return ANELLO_CARRY_OUT(recv, tensor_of(tensor), from, Given(options).plain());
 }
+anello_status anello_probe(anello_group* group, int from, int* arrived) {
+  return guarded([&] { required(arrived, "out parameter") = required(group, "group").group.probe(from); });
+}
 anello_status anello_barrier(anello_group* group, const anello_options* options, anello_work** work) {
   return ANELLO_CARRY_OUT(barrier, Given(options).plain());
 }

@@ -94,6 +94,11 @@ void Group::recv(Tensor tensor, int from, const Options& options) {
   impl_->transfers(from, rank()).run(operation);
 }
 
+bool Group::probe(int from) {
+  check_peer("probe", from, impl_->self);
+  return impl_->transfers(from, rank()).has_arrived(0);
+}
+
 void Group::barrier(const Options& options) {
   impl_->queue().run(group::operations::barrier(options));
 }

@@ -60,8 +60,12 @@ const Planner::Planned& OperationQueue::plan(const Operation& operation, std::ui
 void OperationQueue::prepare(PendingOperation& pending, std::uint64_t earlier) {
   pending.signature.group = group_->id;
   pending.signature.sequence = submitted_ + earlier;
+  if (has_failed()) throw Error(*failure_).within(describe(pending, *group_));
+}
+
+bool OperationQueue::has_failed() {
   if (!failure_ && control_ && control_->failed()) failure_ = control_->error();
-  if (failure_) throw Error(*failure_).within(describe(pending, *group_));
+  return failure_.has_value();
 }
 
 void OperationQueue::enqueue(PendingOperation& pending) {
@@ -125,6 +129,25 @@ bool OperationQueue::wait_until_done(Lock& lock, const PendingOperation& pending
   }
   offer();  // the progress thread took none while a caller wanted the baton
   return pending.done.load(std::memory_order_relaxed);
+}
+
+// Without an operation no thread uses the links, not even one that has the baton: that is in a callback.
+bool OperationQueue::has_arrived(int peer) {
+  check_process();
+  Lock lock(mutex_);
+  if (!head_ && !has_failed()) {
+    try {
+      if (runner_.has_arrived(peer)) return true;
+      if (!recorder_->can_begin(submitted_)) control_->needs_messages(group_->id, "still expects data from it");
+    } catch (const Error& e) {
+      lock.unlock();
+      const Error why = verdict(e);
+      lock.lock();
+      failure_ = why;
+    }
+  }
+  if (has_failed()) throw Error(*failure_).within(text("probe in ", group_->name));
+  return false;
 }
 
 void OperationQueue::offer_work() {

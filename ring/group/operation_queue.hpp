@@ -56,6 +56,10 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   // False if the operation is done already; `callback` is then not called.
   bool when_done(AsyncOperation& operation, std::function<void(const Error*)> callback);
 
+  // Whether `peer` of the group has sent something for the next operation. False while one is pending, which it is for.
+  // Throws as run(), also when the peer has left and sends nothing more.
+  bool has_arrived(int peer);
+
   // Throws Error{invalid_argument} in a child that fork() made: the other ranks would take it for its parent.
   void check_process() const;
   bool in_child() const { return process_.in_child(); }
@@ -89,6 +93,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   void check_may_wait() const;
   const Planner::Planned& plan(const Operation& operation, std::uint64_t earlier = 0);
   void prepare(PendingOperation& pending, std::uint64_t earlier = 0);
+  bool has_failed();
   void enqueue(PendingOperation& pending);
   std::shared_ptr<AsyncOperation> prepare_async(const Operation& operation, std::uint64_t earlier = 0);
   void enqueue_async(const std::shared_ptr<AsyncOperation>& pending);

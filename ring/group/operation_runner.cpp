@@ -302,6 +302,15 @@ bool OperationRunner::want_links(link::Waiter& waiter) {
   return may;
 }
 
+bool OperationRunner::has_arrived(int peer) {
+  link::Link* const link = links_->find(peer);
+  try {
+    return link && link->has_arrived();
+  } catch (const Error& e) {
+    throw Error(e.code(), e.message(), world_rank(peer));
+  }
+}
+
 bool OperationRunner::open_links() {
   bool ready = true;
   for (const plan::Stream& stream : operation_->plan->streams) {

@@ -47,6 +47,9 @@ class OperationRunner {
   bool prepare_sleep(link::Waiter& waiter, std::chrono::milliseconds& limit);
   void slept(trace::Ticks from);
 
+  // While none is underway: whether the peer has sent something for the next one. Opens the link to it.
+  bool has_arrived(int peer);
+
   // "37 % done": the operation that was started last.
   std::string how_far() const;
 

@@ -25,6 +25,9 @@ class Link {
   virtual ConstBytes peek() { return {}; }
   virtual void consume(std::size_t /*bytes*/) {}
 
+  // Between two operations: whether bytes of the next one have come. Throws as recv_into() does.
+  virtual bool has_arrived() = 0;
+
   // The next byte in this direction is the first of an operation. If sending may refer, then bytes may count as sent
   // only when the other side has taken them, from where they lie.
   virtual void begin(bool /*sending*/, bool /*may_refer*/) {}

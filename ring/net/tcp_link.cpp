@@ -79,4 +79,11 @@ std::optional<std::size_t> TcpLink::recv_until_end(std::span<const Bytes> pieces
   return moved_or_throw(bytes);
 }
 
+bool TcpLink::has_arrived() {
+  std::byte first{};
+  const ssize_t bytes = recv(socket_.get(), &first, 1, MSG_PEEK);
+  if (bytes == 0) throw connection_closed();
+  return moved_or_throw(bytes) > 0;
+}
+
 }  // namespace anello::net

@@ -21,6 +21,7 @@ class TcpLink final : public link::Link {
   std::size_t recv_into(std::span<const Bytes> pieces) override;
   // The same, but nothing if the other side has closed the connection and everything has been received.
   std::optional<std::size_t> recv_until_end(std::span<const Bytes> pieces);
+  bool has_arrived() override;
   bool want(bool sending, link::Waiter& waiter) override {
     waiter.want(socket_.get(), sending ? POLLOUT : POLLIN);
     return true;

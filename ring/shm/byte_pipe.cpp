@@ -153,7 +153,7 @@ bool PipeReader::consume(std::size_t bytes) {
 bool PipeReader::may_sleep() {
   state_.reader_sleeps.store(1);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (line().empty() && !look()) return true;
+  if (!has_come()) return true;
   state_.reader_sleeps.store(0);
   return false;
 }

@@ -108,6 +108,8 @@ class PipeReader {
   // revoked them: what was read may be anything.
   bool consume(std::size_t bytes);
   void align() { read_ = (read_ + kLineBytes - 1) / kLineBytes * kLineBytes; }
+  // Whether there is something to read, copied or referred to.
+  bool has_come() { return !line().empty() || look(); }
   bool may_sleep();
 
  private:

@@ -113,6 +113,12 @@ void ShmLink::begin(bool sending, bool may_refer) {
     in_.align();
 }
 
+// Its first byte begins a cache line, which begin() has not been called for.
+bool ShmLink::has_arrived() {
+  in_.align();
+  return in_.has_come();
+}
+
 bool ShmLink::want(bool sending, link::Waiter& /*waiter*/) {
   return sending ? out_.may_sleep() : in_.may_sleep();
 }

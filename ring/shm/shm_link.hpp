@@ -30,6 +30,7 @@ class ShmLink final : public link::Link {
   ConstBytes peek() override;
   void consume(std::size_t bytes) override;
   void begin(bool sending, bool may_refer) override;
+  bool has_arrived() override;
   bool want(bool sending, link::Waiter& waiter) override;
   void revoke() override { out_.revoke(); }
   Window& window() { return window_; }

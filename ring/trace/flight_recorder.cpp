@@ -61,6 +61,11 @@ std::optional<Signature> FlightRecorder::ends_at(std::uint64_t sequence) {
   return newest.signature;
 }
 
+bool FlightRecorder::can_begin(std::uint64_t sequence) const {
+  const std::lock_guard lock(mutex_);
+  return sequence < ends_at_;
+}
+
 std::vector<Record> FlightRecorder::records() const {
   std::vector<Record> all;
   const std::lock_guard lock(mutex_);

@@ -35,6 +35,9 @@ class FlightRecorder {
   // one of them.
   std::optional<Signature> ends_at(std::uint64_t sequence);
 
+  // Whether an operation of that number can be completed, as far as is known.
+  bool can_begin(std::uint64_t sequence) const;
+
   // The last operations that began, and the last ones that are queued, by sequence.
   std::vector<Record> records() const;
 

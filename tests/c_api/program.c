@@ -139,8 +139,11 @@ static void movements(context* c, int started) {
   }
   if (c->size > 1) {
     anello_work* sent = NULL;
+    int arrived = 0;
     fill(c);
+    OK(anello_probe(c->group, previous, &arrived));
     OK(anello_send(c->group, input(c->in, 7), next, NULL, &sent));
+    while (!arrived) OK(anello_probe(c->group, previous, &arrived));
     OK(anello_recv(c->group, tensor(c->out, 7), previous, NULL, handle));
     settle(work);
     settle(sent);

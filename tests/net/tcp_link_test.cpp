@@ -289,6 +289,47 @@ TEST(TcpLink, WhatWasSentBeforeTheEndStillArrives) {
   EXPECT_THAT(error_of([&] { receive(link, out); }), HasSubstr("the connection was closed")) << "and stays so";
 }
 
+TEST(TcpLink, SaysWhetherBytesHaveComeAndTakesNone) {
+  Loopback pair;
+  TcpLink link{Descriptor(pair.a.release())};
+  EXPECT_FALSE(link.has_arrived());
+  pair.b.send(asio::buffer(std::string("word")));
+  pair.b.close();
+  ASSERT_TRUE(ready(link, POLLIN, 5000));
+  EXPECT_TRUE(link.has_arrived() && link.has_arrived());
+  std::vector<std::byte> out(100);
+  EXPECT_EQ(receive(link, out), 4);
+  ASSERT_TRUE(ready(link, POLLIN, 5000));
+  EXPECT_THAT(error_of([&] { (void)link.has_arrived(); }), HasSubstr("the connection was closed"));
+}
+
+// The head of a stripe is read once, by the question or by the answer.
+TEST(StripedLink, SaysWhetherTheNextStripeHasBegun) {
+  Lanes lanes(2, 0);
+  StripedLink link(lanes.take(&Loopback::a));
+  std::vector<std::byte> out(20);
+  EXPECT_FALSE(link.has_arrived());
+  lanes.pairs[0]->b.send(asio::buffer(head(1, 5) + "later"));
+  ASSERT_TRUE(ready(link, POLLIN, 5000));
+  EXPECT_FALSE(link.has_arrived()) << "only the second has";
+  lanes.pairs[1]->b.send(asio::buffer(head(0, 3)));
+  ASSERT_TRUE(ready(link, POLLIN, 5000));
+  EXPECT_TRUE(link.has_arrived() && link.has_arrived());
+  lanes.pairs[1]->b.send(asio::buffer(std::string("now")));
+  std::size_t received = 0;
+  while (received < 3 && ready(link, POLLIN, 5000))
+    received += receive(link, std::span(out).subspan(received, 3 - received));
+  EXPECT_TRUE(link.has_arrived()) << "the second has come long ago";
+  EXPECT_EQ(receive(link, std::span(out).subspan(received)), 5);
+  EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(out.data()), 8), "nowlater");
+  EXPECT_FALSE(link.has_arrived());
+  for (const auto& pair : lanes.pairs) pair->b.close();
+  const auto ask = [&] {
+    while (ready(link, POLLIN, 5000)) (void)link.has_arrived();
+  };
+  EXPECT_THAT(error_of(ask), HasSubstr("the connection was closed"));
+}
+
 TEST(TcpLink, AResetIsAnErrorOfBothDirections) {
   Loopback pair;
   TcpLink link{Descriptor(pair.a.release())};

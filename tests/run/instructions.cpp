@@ -45,6 +45,7 @@ class PipeLink final : public link::Link {
       std::memcpy(part.data(), in_.head.data() + at, part.size());
     });
   }
+  bool has_arrived() override { return in_.received < in_.sent; }
   bool want(bool /*sending*/, link::Waiter& /*waiter*/) override { return true; }
 
  private:

@@ -120,6 +120,22 @@ TEST(ShmLink, ShowsLargeAllocatedMemoryWhereItIs) {
   EXPECT_EQ(receive(pair.taker, 10), "end");
 }
 
+// Each message begins a cache line, short ones also a line of their own.
+TEST(ShmLink, SaysWhetherBytesHaveComeWhereverTheLastOnesEnded) {
+  Pair pair;
+  const Memory large(200'000, 'a');
+  for (const std::string& copied : {std::string("word"), std::string("more"), std::string(3000, 'x'), std::string()}) {
+    const std::string_view message = copied.empty() ? std::string_view(large.data(), large.size()) : copied;
+    EXPECT_FALSE(pair.taker.has_arrived()) << message.size();
+    pair.maker.begin(true, true);
+    send(pair.maker, message);
+    EXPECT_TRUE(pair.taker.has_arrived() && pair.taker.has_arrived()) << message.size();
+    pair.taker.begin(false, true);
+    EXPECT_EQ(receive(pair.taker, message.size()), message);
+  }
+  EXPECT_FALSE(pair.taker.has_arrived());
+}
+
 TEST(ShmLink, CopiesWhereItMayNotRefer) {
   Pair pair;
   pair.maker.begin(true, false);

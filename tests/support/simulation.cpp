@@ -50,6 +50,7 @@ class Simulation::MemoryLink final : public link::Link {
   MemoryLink(Simulation& world, Pipe& out, Pipe& in) : world_(world), out_(out), in_(in) {}
   std::size_t send_from(std::span<const ConstBytes> pieces) override { return world_.send(out_, pieces); }
   std::size_t recv_into(std::span<const Bytes> pieces) override { return world_.receive(in_, pieces); }
+  bool has_arrived() override { return !in_.batches.empty() && in_.batches.front().due <= world_.now_; }
   void begin(bool sending, bool may_refer) override {
     if (sending) out_.lends = world_.weather_.lends && may_refer;
   }

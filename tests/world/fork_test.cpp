@@ -47,6 +47,7 @@ TEST(Fork, TheChildCanNeitherSpeakNorWipe) {
                                                   },
                                                   [&] { world.finish(); },
                                                   [&] { world.send(other, 1 - world.rank()); },
+                                                  [&] { (void)world.probe(1 - world.rank()); },
                                                   [&] { (void)world.counters(); },
                                                   [&] { world.write_flight("/dev/null"); }};
       if (world.rank() == 0) {

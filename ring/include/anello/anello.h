@@ -261,6 +261,11 @@ anello_status anello_send(anello_group* group, anello_input tensor, int to, cons
                           anello_work** work);
 anello_status anello_recv(anello_group* group, anello_tensor tensor, int from, const anello_options* options,
                           anello_work** work);
+/* *arrived = 1 if rank `from` has sent something to this one that no anello_recv has taken yet, otherwise 0. While an
+ * anello_recv from that rank is pending, what comes is for that: 0. Does not block; but just after a failure it may,
+ * until the ranks agree on the reason. Fails as anello_recv does, also if nothing can come any more because `from` has
+ * left. */
+anello_status anello_probe(anello_group* group, int from, int* arrived);
 /* Done when every rank has called it. */
 anello_status anello_barrier(anello_group* group, const anello_options* options, anello_work** work);
 
