@@ -9,6 +9,7 @@ import atexit
 import collections
 import inspect
 import os
+import time
 import weakref
 from datetime import timedelta
 from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
@@ -64,7 +65,8 @@ class AnelloProcessGroup(dist.ProcessGroup):
         self._limit = limit
         self._shared = SharedBuckets(group.size) if _maps_memory(group) else None
         self._completers: "Dict[Any, Completer]" = collections.defaultdict(Completer)
-        weakref.finalize(self, _stop, self._completers)
+        # Not at exit: handlers of the script may still use the group. The world ends after them, in _at_exit().
+        weakref.finalize(self, _stop, self._completers).atexit = False
 
     def getBackendName(self) -> str:
         return "anello"
@@ -73,8 +75,8 @@ class AnelloProcessGroup(dist.ProcessGroup):
                order: Any = "collectives") -> Operation:
         """`order`: those of one order are done one after the other."""
         operation = Operation(works, tensors, finish, self._limit)
-        unclaimed.operations.append(operation)
         self._completers[order].add(operation)
+        unclaimed.operations.append(operation)
         return operation
 
     def allreduce(self, tensors: List[torch.Tensor], opts: Any = None) -> Operation:
@@ -264,15 +266,20 @@ def _init_through(store: Any, rank: int, size: int) -> World:
 
 
 def _end(patience: Optional[float]) -> None:
-    """Ends the world of this process, if there is one; waits that many seconds for the others (None: for ever)."""
+    """Ends the world of this process, if there is one.
+
+    Waits that many seconds for operations that are not done, and for the others (None: for ever); then TimeoutError.
+    """
     global _world
     world, _world = _world, None
-    Completer.stop_all()
     if world is None:
-        return
+        return Completer.stop_all()
     try:
+        begun = time.monotonic()
+        Completer.stop_all(patience)
+        left = None if patience is None else max(0.0, patience - (time.monotonic() - begun))
         if world.failure() is None:
-            world.barrier_async(name="the end of the script").wait(patience)
+            world.barrier_async(name="the end of the script").wait(left)
             world.finish()
     finally:
         world.leave()

@@ -5,8 +5,9 @@ import collections
 import contextlib
 import queue
 import threading
+import time
 from datetime import timedelta
-from typing import Callable, List, Optional, Sequence
+from typing import Callable, Dict, List, Optional, Sequence
 
 import torch
 import torch.distributed as dist
@@ -23,38 +24,48 @@ class Completer:
     need not wait for the rest, for example an allreduce for a receive that was started before it.
     """
 
-    _running: "List[Completer]" = []
+    _running: "Dict[threading.Thread, Completer]" = {}
 
     def __init__(self) -> None:
+        # Guards the next two, so that nothing is queued behind the end of a thread. The garbage collector may call
+        # stop() within stop().
+        self._lock = threading.RLock()
         self._queue: "queue.SimpleQueue[Optional[Operation]]" = queue.SimpleQueue()
         self._thread: Optional[threading.Thread] = None
 
     def add(self, operation: "Operation") -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="anello completer", daemon=True)
-            self._running.append(self)
-            self._thread.start()
-        self._queue.put(operation)
+        with self._lock:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, args=(self._queue,), name="anello completer", daemon=True)
+                thread.start()  # may raise: then nothing has changed
+                self._thread, self._running[thread] = thread, self
+            self._queue.put(operation)
 
     def stop(self) -> None:
-        """Ends the thread when every operation is done. Does not block."""
-        self._queue.put(None)
+        """Ends the thread when every operation is done; a later one gets a new thread. Does not block."""
+        with self._lock:
+            if self._thread is not None:
+                self._queue.put(None)
+                self._thread, self._queue = None, queue.SimpleQueue()
 
     @classmethod
-    def stop_all(cls) -> None:
-        """Waits until every operation of every group is done."""
-        for completer in list(cls._running):
-            thread = completer._thread
+    def stop_all(cls, limit: Optional[float] = None) -> None:
+        """Waits until every operation of every group is done. TimeoutError after `limit` seconds."""
+        end = None if limit is None else time.monotonic() + limit
+        running = list(cls._running.items())
+        for _, completer in running:
             completer.stop()
-            if thread is not None:
-                thread.join()
+        for thread, _ in running:
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+            if thread.is_alive():
+                raise TimeoutError(f"operations are not done after {limit} s")
 
-    def _run(self) -> None:
+    @staticmethod
+    def _run(operations: "queue.SimpleQueue[Optional[Operation]]") -> None:
         while True:
-            operation = self._queue.get()
+            operation = operations.get()
             if operation is None:
-                self._thread = None
-                self._running.remove(self)
+                Completer._running.pop(threading.current_thread(), None)
                 return
             operation.complete()
             del operation  # it would keep its tensors until the next one comes
