@@ -57,11 +57,23 @@ def test_the_end_of_all_has_a_limit():
     assert step.done.is_set()
 
 
-def test_scripts_end_with_receives_that_nobody_sends_for():
-    running = job(DISTRIBUTED + "work = dist.irecv(torch.ones(1), 1 - rank)")
+@pytest.mark.parametrize("source", ["1 - rank", "None"])
+def test_scripts_end_with_receives_that_nobody_sends_for(source):
+    running = job(DISTRIBUTED + f"work = dist.irecv(torch.ones(1), {source})")
     _, err = running.communicate(timeout=LIMIT_S)
     assert running.returncode == 0 and "Traceback" not in err, err
     assert "script has ended. It waited 0.5 s for the others" in err, err
+
+
+@pytest.mark.parametrize("end, why", [("import os; os._exit(3)", "rank 1 on "), ("raise KeyError('lost')", "'lost'")])
+def test_a_receive_from_any_rank_ends_with_the_world(end, why):
+    out, err = job(DISTRIBUTED + f"""
+work = dist.irecv(torch.ones(1))
+if rank == 1: {end}
+try: work.wait()
+except RuntimeError as error: print({why!r} in str(error), flush=True)
+""").communicate(timeout=LIMIT_S)
+    assert out == "True\n", out + err
 
 
 def test_handlers_of_the_script_may_use_its_group():
@@ -71,7 +83,7 @@ import anello.torch.distributed
 
 def last():
     if rank == 0: dist.send(torch.ones(1), 1)
-    if rank == 1: dist.recv(torch.ones(1)), dist.all_reduce(torch.ones(1))
+    if rank == 1: dist.recv(torch.ones(1), 0), dist.all_reduce(torch.ones(1))
     dist.barrier()
     print("done", flush=True)
 

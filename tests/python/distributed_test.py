@@ -70,6 +70,65 @@ def test_send_and_recv():
     dist.barrier()
 
 
+def test_recv_without_a_source_takes_what_any_rank_sends():
+    sources = []
+    for receiver in range(size()):
+        if rank() != receiver:
+            for _ in ("for recv", "for irecv"):
+                dist.send(torch.full((10,), float(rank())), receiver)
+            continue
+        for _ in range(size() - 1):
+            got = torch.zeros(10)
+            sources.append(dist.recv(got))
+            assert (got == sources[-1]).all()
+            columns = torch.zeros(10, 2)  # not contiguous
+            work = dist.irecv(columns[:, 0])
+            work.wait()
+            sources.append(work._source_rank())
+            assert (columns[:, 0] == sources[-1]).all() and (columns[:, 1] == 0).all()
+    assert sorted(sources) == sorted(2 * [each for each in range(size()) if each != rank()])
+
+
+def test_recv_without_a_source_in_a_group_names_the_rank_of_the_world():
+    others = dist.new_group([1, 0])
+    if rank() == 0:
+        dist.send(torch.full((), 5.0), 1, group=others)
+    elif rank() == 1:
+        got = torch.zeros(())
+        assert dist.recv(got, group=others) == 0 and got.item() == 5
+    dist.barrier()
+
+
+def test_a_receive_that_names_its_source_comes_before_one_that_does_not():
+    if rank() == 0:
+        first, second = torch.zeros(1), torch.zeros(1)
+        named = dist.irecv(first, 1)
+        unnamed = dist.irecv(second)
+    dist.barrier()
+    if rank() == 1:
+        dist.send(torch.ones(1), 0)
+        dist.send(torch.full((1,), 2.0), 0)
+    if rank() == 0:
+        assert named.wait() and unnamed.wait()
+        assert (first.item(), second.item(), named.source_rank(), unnamed.source_rank()) == (1, 2, 1, 1)
+    dist.barrier()
+
+
+def test_a_wait_for_any_source_has_a_limit():
+    got = torch.zeros(1)
+    if rank() == 0:
+        work = dist.irecv(got)
+        with pytest.raises(RuntimeError, match="timeout of 0:00:00.05"):
+            work.wait(timedelta(seconds=0.05))
+        assert not work.is_completed() and work.source_rank() == -1
+    dist.barrier()
+    if rank() == 1:
+        dist.send(torch.ones(1), 0)
+    if rank() == 0:
+        assert work.wait() and got.item() == 1
+    dist.barrier()
+
+
 def test_later_operations_do_not_wait_for_a_receive():
     """What is received is sent only after them."""
     answer = torch.zeros(1)

@@ -21,7 +21,6 @@ os.environ["MASTER_ADDR"] = "127.0.0.1"
 # Why tests that pass with Gloo cannot pass, by the beginning of their names.
 IMPOSSIBLE = {
     "test_monitored_barrier_gloo": "torch offers monitored_barrier for Gloo alone",
-    "test_send_recv_any_source": "Anello's ranks receive from a rank that they name",
 }
 
 

@@ -90,6 +90,19 @@ def test_send_and_recv(world):
     sending.wait()
 
 
+def test_probe_finds_what_was_sent(world):
+    after, before = (world.rank + 1) % world.size, (world.rank - 1) % world.size
+    world.send(numpy.array([world.rank]), after)
+    while not world.probe(before):
+        pass
+    source, work = world.recv_arrived_async(numpy.empty(1, "i8"), [before])
+    assert source == before and work.wait()[0] == before
+    assert not world.probe(before) and world.recv_arrived_async(numpy.empty(1, "i8"), [before]) is None
+    with pytest.raises(ValueError, match="own peer"):
+        world.probe(world.rank)
+    world.barrier()  # nobody sends before all have looked
+
+
 def test_numbers_and_objects(world):
     assert world.sum(1) == world.size and world.average(world.rank) == (world.size - 1) / 2
     assert (world.min(world.rank), world.max(world.rank)) == (0, world.size - 1)

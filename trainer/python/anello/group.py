@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import ctypes
 import pickle
-from typing import Any, List, Optional, Sequence
+import threading
+from typing import Any, Iterable, List, Optional, Sequence, Tuple
 
 from . import work
 from ._library import C, Tensor, default, lib
@@ -61,6 +62,8 @@ class Group:
 
     def __init__(self, owned: Owned) -> None:
         self._owned = owned
+        # Held while a receive is started, and while the handle is freed: threads of a backend receive from any rank.
+        self._receiving = threading.RLock()
         self.rank: int = lib.anello_rank(self._handle)
         self.size: int = lib.anello_size(self._handle)
 
@@ -248,12 +251,34 @@ class Group:
     def recv_async(self, tensor: Any, source: int, *, name: Optional[str] = None) -> Work:
         """Starts recv(); see there."""
         made, options = view(tensor), _options(name)
-        return work.start(lib.anello_recv, self._handle, made.output(), source, ctypes.byref(options), result=tensor,
-                          keep=(made, options))
+        with self._receiving:
+            return work.start(lib.anello_recv, self._handle, made.output(), source, ctypes.byref(options),
+                              result=tensor, keep=(made, options))
 
     def recv(self, tensor: Any, source: int, *, name: Optional[str] = None) -> Any:
         """Receives what `source` sent to this rank; count and type must be the same."""
         return self.recv_async(tensor, source, name=name).wait()
+
+    def probe(self, source: int) -> bool:
+        """Whether `source` has sent something to this rank that no recv has taken yet. Does not block.
+
+        While a recv from that rank is pending, what comes is for that: False. Raises as recv() does.
+        """
+        arrived = ctypes.c_int()
+        with self._receiving:
+            lib.anello_probe(self._handle, source, ctypes.byref(arrived))
+        return bool(arrived.value)
+
+    def recv_arrived_async(self, tensor: Any, sources: Iterable[int]) -> Optional[Tuple[int, Work]]:
+        """Starts recv() from the first of some ranks that has sent something, and returns which. Does not block.
+
+        None if none of them has. No other thread can take it in between.
+        """
+        with self._receiving:
+            for source in sources:
+                if self.probe(source):
+                    return source, self.recv_async(tensor, source)
+        return None
 
     def barrier_async(self, *, name: Optional[str] = None) -> Work:
         """Starts barrier()."""

@@ -44,7 +44,8 @@ class World(Group):
         self._end()
 
     def _end(self) -> None:
-        self._owned.free()
+        with self._receiving:
+            self._owned.free()
         self._world.free()
 
     def failure(self) -> Optional[Exception]:

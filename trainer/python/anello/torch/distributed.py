@@ -20,7 +20,7 @@ import torch.distributed as dist
 from ..group import Group
 from ..work import Work
 from ..world import World, init, init_through
-from .distributed_work import Completer, Operation, unclaimed
+from .distributed_work import AnyReceive, AnySource, Completer, Operation, unclaimed
 from .ending import end_with_script
 from .shared_buckets import SharedBuckets
 
@@ -64,6 +64,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
         self._group = group
         self._limit = limit
         self._shared = SharedBuckets(group.size) if _maps_memory(group) else None
+        self._any_source = AnySource(group)
         self._completers: "Dict[Any, Completer]" = collections.defaultdict(Completer)
         # Not at exit: handlers of the script may still use the group. The world ends after them, in _at_exit().
         weakref.finalize(self, _stop, self._completers).atexit = False
@@ -74,7 +75,9 @@ class AnelloProcessGroup(dist.ProcessGroup):
     def _start(self, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
                order: Any = "collectives") -> Operation:
         """`order`: those of one order are done one after the other."""
-        operation = Operation(works, tensors, finish, self._limit)
+        return self._add(Operation(works, tensors, finish, self._limit), order)
+
+    def _add(self, operation: Operation, order: Any) -> Operation:
         self._completers[order].add(operation)
         unclaimed.operations.append(operation)
         return operation
@@ -199,7 +202,17 @@ class AnelloProcessGroup(dist.ProcessGroup):
     def recv(self, tensors: List[torch.Tensor], source: int, tag: int = 0) -> Operation:
         buffers = _Buffers()
         work = self._group.recv_async(buffers.usable(_only(tensors)), source)
-        return self._start([work], tensors, buffers.copy_back, order=("recv", source))
+        receive = Operation([work], tensors, buffers.copy_back, self._limit, source)
+        return self._add(receive, order=("recv", source))
+
+    def recv_anysource(self, tensors: List[torch.Tensor], tag: int = 0) -> Operation:
+        """From whichever rank sends first; receives that name a rank and were started before get theirs."""
+        if self._group.size == 1:
+            raise RuntimeError("there is no other rank to receive from")
+        buffers = _Buffers()
+        buffer = buffers.usable(_only(tensors))
+        receive = AnyReceive(self._any_source, buffer, tensors, buffers.copy_back, self._limit)
+        return self._add(receive, order="recv from any")
 
     def barrier(self, opts: Any = None) -> Operation:
         return self._start([self._group.barrier_async()], [], lambda: None)

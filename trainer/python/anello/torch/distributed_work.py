@@ -7,11 +7,12 @@ import queue
 import threading
 import time
 from datetime import timedelta
-from typing import Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 import torch.distributed as dist
 
+from ..group import Group
 from ..work import Work
 
 _TorchWork = getattr(dist, "Work", None) or dist._Work
@@ -20,8 +21,8 @@ _TorchWork = getattr(dist, "Work", None) or dist._Work
 class Completer:
     """A thread that waits for operations in their order, moves their data, and completes their futures.
 
-    A group has one for its collectives, and one for the transfers to each peer and from it: what is done in one order
-    need not wait for the rest, for example an allreduce for a receive that was started before it.
+    A group has one for its collectives, one for the transfers to each peer and from it, and one for receives from any:
+    what is done in one order need not wait for the rest, for example an allreduce for a receive started before it.
     """
 
     _running: "Dict[threading.Thread, Completer]" = {}
@@ -89,17 +90,22 @@ class Operation(_TorchWork):
     """An operation. It lives until it is done, also if the program drops it."""
 
     def __init__(self, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
-                 limit: timedelta) -> None:
+                 limit: timedelta, source: int = -1) -> None:
         super().__init__()
         self._limit = limit
         self._works, self._tensors, self._finish = works, tensors, finish
+        self._source = source
         self._future: torch.futures.Future = torch.futures.Future()
         self._error: Optional[Exception] = None
         self._done = threading.Event()
 
+    def _begin(self) -> None:
+        """Called first, by the completer."""
+
     def complete(self) -> None:
         """Called once, by the completer."""
         try:
+            self._begin()
             for work in self._works:
                 work.wait()
             self._finish()
@@ -145,8 +151,49 @@ class Operation(_TorchWork):
         return self._tensors
 
     def source_rank(self) -> int:
-        return -1
+        """The rank of the group that sent what was received; -1 if it is not known yet, or nothing is received."""
+        return self._source
+
+    def _source_rank(self) -> int:  # the name in torch.distributed
+        return self.source_rank()
 
     def get_future(self) -> torch.futures.Future:
         self._claim()
         return self._future
+
+
+class AnySource:
+    """The other ranks of a group, any of which may send. They are asked in turn, so that none waits for ever."""
+
+    _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 50e-6, 1e-3
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._last = group.rank
+
+    def receive(self, buffer: torch.Tensor) -> Tuple[int, Work]:
+        """Starts to receive from the first rank of which something comes, and returns which. Blocks until then.
+
+        Raises the world's error if the world fails, and ValueError when it has ended.
+        """
+        pause = self._FIRST_PAUSE_S
+        while True:
+            turns = [(self._last + k) % self._group.size for k in range(1, self._group.size + 1)]
+            found = self._group.recv_arrived_async(buffer, [rank for rank in turns if rank != self._group.rank])
+            if found is not None:
+                self._last = found[0]
+                return found
+            time.sleep(pause)
+            pause = min(2 * pause, self._LONGEST_PAUSE_S)
+
+
+class AnyReceive(Operation):
+    """A receive from whichever rank sends first."""
+
+    def __init__(self, any_source: AnySource, buffer: torch.Tensor, *operation: Any) -> None:
+        super().__init__([], *operation)
+        self._any_source, self._buffer = any_source, buffer
+
+    def _begin(self) -> None:
+        self._source, work = self._any_source.receive(self._buffer)
+        self._works = [work]
