@@ -71,7 +71,7 @@ for file; do
   points "$file" >"$scratch/points"
   [[ -s $scratch/points ]] || fail "'$file' has no results in place"
   collective=$(text "$file" collective)
-  collective=${collective:-allreduce}  # compare.sh measures no other
+  collective=${collective:-allreduce}  # as in files without that field
   article=a
   [[ $collective != all* ]] || article=an
   titles="collective='$article ${collective//_/-}'; machine='$machine'"

@@ -1,4 +1,4 @@
-# Finds the programs, and computes medians. Sourced by compare.sh and scaling.sh, after which $bin may name a folder.
+# Finds the programs, and computes medians and payloads. Sourced by the other scripts; then $bin may name a folder.
 # shellcheck shell=bash disable=SC2034
 
 bench_root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)

@@ -33,7 +33,7 @@ class Predictor {
   static constexpr std::uint64_t kMinSlabs = 2, kMinGrains = 16;  // for the pipeline to fill
   static constexpr double kFarTooMany = 10;                       // times the limit
 
-  // Half of what is simulated is simulated too, and must have an element for each rank's part.
+  // The time for half of it is needed too, from which the rest is extrapolated; the half has an element for each part.
   std::uint64_t min_of_parts() const {
     return algorithms::has_parts(job_.kind) ? 2 * up_to_multiple(std::uint64_t(job_.world), unit_) : 0;
   }

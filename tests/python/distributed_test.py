@@ -1,6 +1,7 @@
 """The backend "anello" of torch.distributed, on every rank of a world."""
 import gc
 import os
+import signal
 import threading
 import time
 import types
@@ -312,3 +313,29 @@ def test_sparse_tensors_are_refused_by_name_elsewhere():
     for call in (lambda: dist.broadcast(sparse, 0), lambda: dist.all_reduce(sparse, dist.ReduceOp.MAX)):
         with pytest.raises(RuntimeError, match="sparse"):
             call()
+
+
+def test_a_child_of_fork_ends_though_a_thread_of_its_parent_had_locks():
+    world, stays, held = anello.torch.distributed._world, threading.Event(), threading.Event()
+
+    def hold():
+        with world._receiving:
+            held.set()
+            stays.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        anello.torch.distributed._at_exit()
+        os._exit(0)
+    stays.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_receive_from_any_rank_refuses_a_wrong_tensor_at_the_call():
+    with pytest.raises(TypeError, match="complex64"):
+        dist.irecv(torch.zeros(2, dtype=torch.complex64))

@@ -169,6 +169,22 @@ def test_wrong_arguments_of_one_rank_end_the_start_on_all():
     hvd.init()
 
 
+@pytest.mark.parametrize("wrong, why", [("dynamc", "must be a list"), (hvd.ProcessSet([0]), "must be a list"),
+                                        (3, "must be a list"), ([3], "list of ranks"), ([["a"]], "process_sets: ")])
+def test_process_sets_of_a_wrong_type_are_refused_on_all_ranks(wrong, why):
+    hvd.shutdown()
+    with pytest.raises(ValueError, match=why if own_rank() == 0 else "1 other ranks were given wrong"):
+        hvd.init(process_sets=wrong if own_rank() == 0 else None)
+    assert not hvd.is_initialized()
+    hvd.init(process_sets="dynamic")
+
+
+def test_process_sets_may_be_lists_of_ranks():
+    hvd.shutdown()
+    hvd.init(process_sets=[[0], range(1, world_size())])
+    assert hvd.add_process_set([0] + list(range(2, world_size()))).process_set_id == 3 if world_size() > 2 else True
+
+
 def test_the_timeline_of_rank_0_counts(monkeypatch, tmp_path):
     hvd.shutdown()
     own = tmp_path / f"of-rank-{own_rank()}"

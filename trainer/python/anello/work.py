@@ -33,10 +33,14 @@ class Owned:
         self._free = free
         self._made_by = _process
 
+    def is_ours(self) -> bool:
+        """False in a child made by fork(): its parent's threads may hold any lock there for ever."""
+        return self._made_by == _process
+
     def free(self) -> None:
         """Frees the handle now."""
         handle, self.handle = self.handle, None
-        if handle and self._made_by == _process:
+        if handle and self.is_ours():
             self._free(handle)
 
     def __del__(self) -> None:

@@ -44,8 +44,9 @@ class World(Group):
         self._end()
 
     def _end(self) -> None:
-        with self._receiving:
-            self._owned.free()
+        if self._owned.is_ours():
+            with self._receiving:
+                self._owned.free()
         self._world.free()
 
     def failure(self) -> Optional[Exception]:

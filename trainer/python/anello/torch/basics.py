@@ -5,7 +5,7 @@ import atexit
 import threading
 import time
 import warnings
-from typing import Any, List, Optional, Sequence, Union
+from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
 
 import torch
 
@@ -13,7 +13,7 @@ from ..errors import Error
 from ..world import World
 from ..world import init as _join_world
 from .ending import end_with_script
-from .process_sets import ProcessSet, ProcessSets, global_process_set
+from .process_sets import ProcessSet, ProcessSets, as_process_set, global_process_set
 from .settings import from_horovod, misspelt, timeline
 
 _START = "hvd.init()"
@@ -40,8 +40,7 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
         _sets = ProcessSets(_world)
     for name, meant in misspelt().items() if _world.rank == 0 else ():
         warnings.warn(f"{name} is not a variable of Horovod and is ignored; {meant} is one")
-    wanted: List[ProcessSet] = [] if process_sets is None or isinstance(process_sets, str) else list(process_sets)
-    refusal = _refusal(comm, wanted)
+    wanted, refusal = _checked(comm, process_sets)
     records = _world.rank == 0 and bool(timeline())
     with_timeline, refusals = _first_sums(_world.size, float(records), float(refusal is not None))
     if refusals:
@@ -53,11 +52,20 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
         add_process_set(each)
 
 
-def _refusal(comm: Any, wanted: Sequence[ProcessSet]) -> Optional[str]:
+def _checked(comm: Any, process_sets: Any) -> Tuple[List[ProcessSet], Optional[str]]:
+    """The sets that are wanted, and why not. Raises nothing: other ranks wait for this one."""
     assert _world is not None and _sets is not None
-    if comm is not None and list(comm) != list(range(_world.size)):
-        return "comm must be None: make a process set of some ranks with add_process_set()"
-    return _sets.refusal(wanted)
+    if comm is not None and not (isinstance(comm, Iterable) and list(comm) == list(range(_world.size))):
+        return [], "comm must be None: make a process set of some ranks with add_process_set()"
+    if process_sets is None or process_sets == "dynamic":
+        return [], None
+    if isinstance(process_sets, (str, ProcessSet)) or not isinstance(process_sets, Iterable):
+        return [], f'process_sets must be a list of process sets, or "dynamic"; not {process_sets!r}'
+    try:
+        wanted = [as_process_set(each) for each in process_sets]
+    except (TypeError, ValueError) as error:
+        return [], f"process_sets: {error}"
+    return wanted, _sets.refusal(wanted)
 
 
 def _first_sums(size: int, *mine: float) -> List[float]:

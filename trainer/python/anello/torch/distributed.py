@@ -6,7 +6,6 @@ started by `anello run`, or by torchrun or anything else that torch understands.
 from __future__ import annotations
 
 import atexit
-import collections
 import inspect
 import os
 import time
@@ -18,6 +17,7 @@ import torch
 import torch.distributed as dist
 
 from ..group import Group
+from ..tensors import view
 from ..work import Work
 from ..world import World, init, init_through
 from .distributed_work import AnyReceive, AnySource, Completer, Operation, unclaimed
@@ -65,7 +65,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
         self._limit = limit
         self._shared = SharedBuckets(group.size) if _maps_memory(group) else None
         self._any_source = AnySource(group)
-        self._completers: "Dict[Any, Completer]" = collections.defaultdict(Completer)
+        self._completers: "Dict[Any, Completer]" = {}
         # Not at exit: handlers of the script may still use the group. The world ends after them, in _at_exit().
         weakref.finalize(self, _stop, self._completers).atexit = False
 
@@ -78,7 +78,9 @@ class AnelloProcessGroup(dist.ProcessGroup):
         return self._add(Operation(works, tensors, finish, self._limit), order)
 
     def _add(self, operation: Operation, order: Any) -> Operation:
-        self._completers[order].add(operation)
+        # setdefault() alone is one step for other threads, but makes a completer each time.
+        completer = self._completers.get(order) or self._completers.setdefault(order, Completer())
+        completer.add(operation)
         unclaimed.operations.append(operation)
         return operation
 
@@ -211,6 +213,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
             raise RuntimeError("there is no other rank to receive from")
         buffers = _Buffers()
         buffer = buffers.usable(_only(tensors))
+        view(buffer).output()  # what the engine does not take is refused here, as by recv()
         receive = AnyReceive(self._any_source, buffer, tensors, buffers.copy_back, self._limit)
         return self._add(receive, order="recv from any")
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import os
 import queue
 import threading
 import time
@@ -70,6 +71,10 @@ class Completer:
                 return
             operation.complete()
             del operation  # it would keep its tensors until the next one comes
+
+
+# A child made by fork() has none of its parent's threads, and perhaps their locks for ever.
+os.register_at_fork(after_in_child=Completer._running.clear)
 
 
 class _Unclaimed(threading.local):

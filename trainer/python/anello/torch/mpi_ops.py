@@ -1,2 +1,2 @@
-"""Horovod's module of operations, for scripts that import from it: from anello.torch.mpi_ops import allreduce_async_."""
+"""Horovod's module of operations, for scripts that import from it: from anello.torch.mpi_ops import allreduce_."""
 from . import *  # noqa: F401,F403

@@ -64,6 +64,11 @@ class ProcessSet:
 global_process_set = ProcessSet([])
 
 
+def as_process_set(given: Union[ProcessSet, Iterable[int]]) -> ProcessSet:
+    """A set of these ranks, unless it is one. ValueError or TypeError if it is no list of ranks."""
+    return given if isinstance(given, ProcessSet) else ProcessSet(given)
+
+
 class ProcessSets:
     """The registered process sets of a world. All ranks add and remove the same ones in the same order."""
 
@@ -77,7 +82,7 @@ class ProcessSets:
 
     def add(self, given: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
         """Registers a set, when all ranks have called with the same ranks. ValueError if its ranks are registered."""
-        made = given if isinstance(given, ProcessSet) else ProcessSet(given)
+        made = as_process_set(given)
         refusal = self.refusal([made])
         if refusal is not None:
             raise ValueError(refusal)
