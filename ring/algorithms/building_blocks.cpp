@@ -47,9 +47,13 @@ Grid::Grid(int ranks, int max_line) {
   }
 }
 
-int Grid::longest_line() const {
+int Grid::longest_line(int ranks, int max_line) {
   int longest = 1;
-  for (const Dimension& each : dimensions_) longest = std::max(longest, each.ranks);
+  while (ranks > 1) {
+    const int line = divisor(ranks, max_line);
+    ranks /= line;
+    longest = std::max(longest, line);
+  }
   return longest;
 }
 

@@ -36,7 +36,7 @@ class Grid {
  public:
   static constexpr int kMaxLine = 16;  // between hosts more messages take longer than one more round
   Grid(int ranks, int max_line);
-  int longest_line() const;
+  static int longest_line(int ranks, int max_line);  // allocates nothing
 
   template <class Part>
   void fold(PlanBuilder& builder, Part part) const {

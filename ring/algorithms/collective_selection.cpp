@@ -66,7 +66,7 @@ constexpr std::array kReduceScatterRows = {
     kLargeOfOneRank,
     kTiny,
     PartsRow{Layout::several_ranks, 9, 128, kMaxPartOfManyHosts, kSmall.algorithm, kSmall.reason},
-    PartsRow{Layout::several_ranks, 129, kAnyHosts, kMaxPartOfManyHosts, kOthers.algorithm, kOthers.reason},
+    PartsRow{Layout::several_ranks, 9, kAnyHosts, kMaxPartOfManyHosts, kOthers.algorithm, kOthers.reason},
     PartsRow{Layout::several_ranks, 9, kAnyHosts, kAnyPart, Algorithm::ring, "many hosts, large parts"},
     kSmall,
     kOthers,
@@ -80,21 +80,21 @@ Layout layout_of(const Facts& facts) {
 // Of unequal hosts the largest would send its parts to each other one, and so more than any host must. Measured between
 // hosts of 3, 2 and 1 rank on links of 1 Gbit/s: 16 KiB in all 1.35 times the payload's time, round the hosts 1.63;
 // 64 KiB 1.29 and 1.08.
-bool suits_hosts(const PartsRow& row, const Facts& facts, std::uint64_t part_bytes) {
+bool suits_unequal_hosts(const PartsRow& row, const Facts& facts, std::uint64_t part_bytes) {
   constexpr std::uint64_t kMaxUneven = 4 << 10;
   return row.algorithm != kStraightInShares || !facts.uneven || part_bytes <= kMaxUneven;
 }
 
 // A grid of a number of ranks with a large prime factor has a line of that many, each of which has a link to each.
-bool has_short_lines(const PartsRow& row, const Facts& facts) {
+bool may_take_grid(const PartsRow& row, const Facts& facts) {
   constexpr int kMaxLine = 32;
-  return row.algorithm != Algorithm::grid || Grid(facts.world, Grid::kMaxLine).longest_line() <= kMaxLine;
+  return row.algorithm != Algorithm::grid || Grid::longest_line(facts.world, Grid::kMaxLine) <= kMaxLine;
 }
 
 bool fits(const PartsRow& row, const Facts& facts) {
   const std::uint64_t part_bytes = std::max(facts.largest_part_bytes, facts.bytes / std::uint64_t(facts.world));
   return row.layout == layout_of(facts) && facts.hosts >= row.min_hosts && facts.hosts <= row.max_hosts &&
-         part_bytes <= row.max_part_bytes && suits_hosts(row, facts, part_bytes) && has_short_lines(row, facts);
+         part_bytes <= row.max_part_bytes && suits_unequal_hosts(row, facts, part_bytes) && may_take_grid(row, facts);
 }
 
 Choice with_slab(Kind kind, const Facts& facts, Algorithm algorithm, std::string_view reason) {

@@ -163,6 +163,9 @@ TEST(ChooseOfCollectives, MakesNoGridOfLongLines) {
 }
 
 TEST(ChooseOfCollectives, PassesSmallPartsThroughManyHostsOnce) {
+  const Facts uneven{.world = 100, .hosts = 16, .uneven = true, .bytes = kMiB};
+  for (const Kind kind : {Kind::allgather, Kind::reduce_scatter})
+    EXPECT_EQ(name(choose(kind, uneven).algorithm), "shares+ring") << name(kind) << " of unequal hosts";
   for (const Kind kind : {Kind::allgather, Kind::reduce_scatter})
     EXPECT_EQ(name(choose(kind, {.world = 129 * 8, .hosts = 129, .bytes = kMiB}).algorithm), "shares+ring")
         << name(kind);
