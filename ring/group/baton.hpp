@@ -51,6 +51,21 @@ class Baton {
     announce();
   }
 
+  // A thread that uses the owner without the baton; wait_until_unused() waits for it. Both ends with the lock.
+  class Use {
+   public:
+    explicit Use(Baton& baton) : baton_(baton) { baton_.waiting_++; }
+    ~Use() {
+      baton_.waiting_--;
+      baton_.leave();
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    Baton& baton_;
+  };
+
   bool held() const { return held_; }
   bool wanted() const { return wanted_ > 0; }  // by a caller
 
@@ -67,7 +82,7 @@ class Baton {
   // After close(): blocks until the baton is free.
   void wait_until_free(Lock& lock);
   // After close(), and after everything that acquire() and wait_for() wait for is done: blocks until they have
-  // returned.
+  // returned, and no Use is left.
   void wait_until_unused(Lock& lock);
 
  private:
@@ -81,7 +96,7 @@ class Baton {
   std::atomic<int> closed_ = 0;      // 0 or 1
   std::condition_variable changed_;  // for callers
   bool held_ = false;
-  int waiting_ = 0;  // threads that wait for `changed_`
+  int waiting_ = 0;  // threads that wait for `changed_`, and those of Use
 };
 
 }  // namespace anello::group

@@ -131,19 +131,22 @@ bool OperationQueue::wait_until_done(Lock& lock, const PendingOperation& pending
   return pending.done.load(std::memory_order_relaxed);
 }
 
-// Without an operation no thread uses the links, not even one that has the baton: that is in a callback.
+// Without an operation no thread uses the links, not even one that has the baton: that is in a callback. The world
+// must not end while this thread waits for its verdict.
 bool OperationQueue::has_arrived(int peer) {
   check_process();
   Lock lock(mutex_);
+  const Baton::Use use(baton_);
   if (!head_ && !has_failed()) {
     try {
       if (runner_.has_arrived(peer)) return true;
-      if (!recorder_->can_begin(submitted_)) control_->needs_messages(group_->id, "still expects data from it");
+      const bool asked = std::exchange(asked_why_, !recorder_->can_begin(submitted_));
+      if (asked_why_ && !asked) control_->needs_messages(group_->id, "still expects data from it");
     } catch (const Error& e) {
       lock.unlock();
       const Error why = verdict(e);
       lock.lock();
-      failure_ = why;
+      if (!failure_) failure_ = why;
     }
   }
   if (has_failed()) throw Error(*failure_).within(text("probe in ", group_->name));

@@ -127,6 +127,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   AsyncOperationPool pool_;
   const std::shared_ptr<ProgressThread> progress_thread_;
   bool asynchronous_ = false;  // an operation was submitted
+  bool asked_why_ = false;     // why a message that has_arrived() looks for cannot come
 };
 
 }  // namespace anello::group

@@ -149,6 +149,24 @@ TEST(Probe, OfAWorldThatHasFailedThrows) {
   }
 }
 
+// The ranks leave one after the other, so some ask a rank whose connection has ended, and wait for a verdict.
+TEST(Probe, InAnotherThreadEndsWithTheWorld) {
+  for (int round = 0; round < 5; round++)
+    told_on_all_ranks(3, [](World& world) {
+      Group group = world.group({0, 1, 2});
+      std::atomic<bool> asked = false;
+      std::thread prober([&, from = (group.rank() + 1) % 3] {
+        try {
+          for (;; asked = true) (void)group.probe(from);
+        } catch (const Error&) {
+        }
+      });
+      while (!asked) std::this_thread::yield();
+      { const World ends = std::move(world); }
+      prober.join();
+    });
+}
+
 TEST(Probe, OfNobodyIsRefused) {
   run_world(2, [](World& world) {
     const auto refusal = [&](int from) -> std::string {

@@ -150,7 +150,8 @@ class Group {
   // Whether rank `from` has sent something to this one that no recv has taken yet: recv(from) would begin to receive at
   // once. While such a recv is pending, what comes is for that: false. To receive from any rank, ask for one after the
   // other. Any thread. Does not block; but just after a failure it may, until the ranks agree on the reason. Throws as
-  // recv does, also if nothing can come any more because `from` has left. The source is MPI_Iprobe.
+  // recv does, also if nothing can come any more because `from` has left. It is no operation: no report says that
+  // nothing comes, and a network that is cut between these two ranks alone is not noticed. The source is MPI_Iprobe.
   [[nodiscard]] bool probe(int from);
 
   // Blocks until every rank has called it.
