@@ -39,6 +39,7 @@ Scheduler::Scheduler(Group messages, Group data, std::vector<int> members)
       carriers_(GroupAccess::carriers(messages_)),
       report_after_(GroupAccess::settings(data_).stall_time),
       silence_limit_(GroupAccess::settings(data_).silence_limit),
+      operation_limit_(GroupAccess::settings(data_).operation_limit),
       baton_(*carriers_.info->bell),
       waiter_(carriers_.wait_policy, *carriers_.info->bell),
       links_(carriers_.links, Agenda(self_.rank, members_).neighbours(), members_),
@@ -267,7 +268,17 @@ milliseconds Scheduler::note_stuck() {
                                 " s: ", agenda_.waits_for(undecided_.begin()->first), others > 0 ? too : ""));
     while (next_report_ <= stuck) next_report_ *= 2;
   }
+  end_if_overdue(stuck);
   return kLongSleep;
+}
+
+// The rank that decides knows which ranks are missing, so the others leave it the first word.
+void Scheduler::end_if_overdue(milliseconds stuck) {
+  const milliseconds limit = operation_limit_ + (self_.rank == 0 ? milliseconds(0) : 2 * kLongSleep);
+  if (operation_limit_.count() == 0 || stuck < limit || undecided_.empty()) return;
+  carriers_.control->propose({ErrorCode::timed_out, -1,
+                              text("no progress for ", stuck.count() / 1000,
+                                   " s: ", agenda_.waits_for(undecided_.begin()->first), " (ANELLO_OPERATION_LIMIT)")});
 }
 
 bool Scheduler::done(NamedOperation& operation) {

@@ -75,6 +75,7 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   void wait_for_decision(Lock& lock, const NamedOperation& operation, group::Until until);
   void sleep(Lock& lock, group::Until until);
   std::chrono::milliseconds note_stuck();
+  void end_if_overdue(std::chrono::milliseconds stuck);
   void flush(Lock& lock);
   void free_name(NamedOperation& operation);
   // In a child that fork() made, threads that do not exist there may have the lock.
@@ -86,7 +87,7 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   const group::RankAndSize self_;
   const std::vector<int> members_;
   const group::Carriers carriers_;
-  const std::chrono::milliseconds report_after_, silence_limit_;
+  const std::chrono::milliseconds report_after_, silence_limit_, operation_limit_;
 
   std::mutex mutex_;  // guards what follows
   group::Baton baton_;

@@ -319,6 +319,26 @@ TEST(Scheduler, AWorldThatFailsFailsWhatWaits) {
   }
 }
 
+TEST(Scheduler, AnOperationThatNeverGetsAllRanksEndsAtTheLimit) {
+  Settings settings = Settings::from_environment();
+  settings.operation_limit = milliseconds(300);
+  const std::vector<Told> told = told_on_all_ranks(
+      3,
+      [](World& world) {
+        const auto scheduler = Scheduler::make(world);
+        std::vector<float> tensor{1};
+        const std::string own = world.rank() == 2 ? "y" : "x";
+        wait(*scheduler, scheduler->submit({.verb = Verb::allreduce, .name = own, .inputs = {view_of(tensor)}}));
+      },
+      settings);
+  for (const Told& each : told) {
+    ASSERT_TRUE(each.error);
+    EXPECT_EQ(each.error->code(), ErrorCode::timed_out) << each.error->what();
+    EXPECT_THAT(each.error->what(), HasSubstr("allreduce 'x' waits for rank 2"));
+    EXPECT_THAT(each.error->what(), HasSubstr("(ANELLO_OPERATION_LIMIT)"));
+  }
+}
+
 // Whether or not it had a connection to those that need it.
 TEST(Scheduler, ARankThatLeavesTooEarlyIsNamed) {
   for (const bool connected : {false, true}) {

@@ -1,7 +1,7 @@
 """Horovod's environment variables, as settings of Anello.
 
-Understood: HOROVOD_TIMELINE, HOROVOD_LOG_LEVEL, HOROVOD_STALL_CHECK_TIME_SECONDS, HOROVOD_STALL_CHECK_DISABLE, and, by
-DistributedOptimizer, HOROVOD_FUSION_THRESHOLD. The variables of Horovod's clock and cache have no meaning here: there
+Understood: HOROVOD_TIMELINE, HOROVOD_LOG_LEVEL, HOROVOD_STALL_CHECK_TIME_SECONDS, HOROVOD_STALL_CHECK_DISABLE,
+HOROVOD_STALL_SHUTDOWN_TIME_SECONDS, and, by DistributedOptimizer, HOROVOD_FUSION_THRESHOLD. The variables of Horovod's clock and cache have no meaning here: there
 is no clock. A variable of Anello's own wins. Rank 0 warns of one that looks like a misspelt one of Horovod's.
 """
 import difflib
@@ -31,6 +31,9 @@ def from_horovod() -> List[str]:
         found["ANELLO_STALL_TIME"] = str(int(float(seconds) * 1000))
     if os.environ.get("HOROVOD_STALL_CHECK_DISABLE") == "1":
         found["ANELLO_STALL_TIME"] = "0"
+    seconds = os.environ.get("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS")
+    if seconds:
+        found["ANELLO_OPERATION_LIMIT"] = str(int(float(seconds) * 1000))
     return [f"{name}={value}" for name, value in found.items() if name not in os.environ]
 
 
