@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <anello/error.hpp>
 #include <thread>
+#include <utility>
 
+#include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 #include "ring/net/auth.hpp"
@@ -51,7 +53,10 @@ Invitation decode_invitation(std::string_view bytes) {
 }
 
 std::optional<Invitation> find_invitation(const std::string& job, const InvitationSources& sources,
-                                          steady_clock::time_point deadline, std::string& tried) {
+                                          steady_clock::time_point deadline, std::string& tried,
+                                          milliseconds warn_after) {
+  const auto warn_at = steady_clock::now() + warn_after;
+  bool warned = false;
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLastPause)) {
     tried.clear();
     const auto left = [&] { return std::chrono::ceil<milliseconds>(deadline - steady_clock::now()); };
@@ -59,6 +64,8 @@ std::optional<Invitation> find_invitation(const std::string& job, const Invitati
       const milliseconds limit = std::clamp(left(), kPatience * kFirstPause, kPatience * pause);
       if (auto found = ask(source, job, limit, tried)) return found;
     }
+    if (steady_clock::now() >= warn_at && !std::exchange(warned, true))
+      log(Severity::warning, text("waiting for the first rank of job '", job, "'; tried ", tried));
     if (left() <= pause) return std::nullopt;
     std::this_thread::sleep_for(pause);
   }

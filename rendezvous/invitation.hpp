@@ -29,8 +29,9 @@ using InvitationSources = std::function<std::vector<InvitationSource>()>;
 
 // Asks all sources in turn, again and again, until one has the invitation to this job: the rank that invites may not
 // have come that far. Nothing after the deadline; `tried` then says what each source said last. Blocks: each source may
-// take 200 ms beyond the deadline, so that the last words are not cut short.
+// take 200 ms beyond the deadline, so that the last words are not cut short. Warns once, after `warn_after`.
 std::optional<Invitation> find_invitation(const std::string& job, const InvitationSources& sources,
-                                          std::chrono::steady_clock::time_point deadline, std::string& tried);
+                                          std::chrono::steady_clock::time_point deadline, std::string& tried,
+                                          std::chrono::milliseconds warn_after = std::chrono::seconds(5));
 
 }  // namespace anello::rendezvous

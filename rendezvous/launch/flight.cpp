@@ -179,7 +179,10 @@ std::string explain(const std::vector<Flight>& flights) {
   for (const Flight& flight : flights)
     for (const Flight::Group& group : flight.groups)
       if (reported.insert(group.id).second) groups += GroupReport(group, flights, end_us).text_of_it();
-  out += groups.empty() ? "\nevery operation that was called is done\n" : "\nnot done:\n" + groups;
+  out +=
+      groups.empty()
+          ? "\nevery operation that has begun is done; named ones (Horovod's) begin when all ranks have called them\n"
+          : "\nnot done:\n" + groups;
   out += "\nlast operation of each rank:\n";
   for (const Flight& flight : flights) out += last_of(flight, end_us);
   return out;

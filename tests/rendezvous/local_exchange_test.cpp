@@ -100,6 +100,22 @@ TEST_F(LocalExchange, AnotherUserGetsNothing) {
   EXPECT_EQ(ask(), "a secret at 127.0.0.1:4711");
 }
 
+TEST(FindInvitation, WarnsOnceOfWhatItHasTried) {
+  const auto none = [](std::chrono::milliseconds) -> Invitation { throw Error(ErrorCode::network, "nobody there"); };
+  std::string tried;
+  ::testing::internal::CaptureStderr();
+  const auto found = find_invitation(
+      "j",
+      [&] {
+        return std::vector{InvitationSource{"a place", none}};
+      },
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(300), tried, std::chrono::milliseconds(50));
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_FALSE(found);
+  EXPECT_THAT(said, HasSubstr("waiting for the first rank of job 'j'; tried a place (nobody there)"));
+  EXPECT_EQ(said.find("waiting"), said.rfind("waiting"));
+}
+
 TEST_F(LocalExchange, ASocketOfAnotherUserIsNotTrusted) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   Descriptor theirs;
