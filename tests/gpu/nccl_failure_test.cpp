@@ -55,7 +55,8 @@ void expect_error_on_all(const Ending& ending, ErrorCode code, int culprit, cons
 }
 
 void reduce_forever(World& world, Nccl& on_gpu, GpuStream stream) {
-  std::vector<int> values(100, world.rank());
+  thread_local std::vector<int> values;  // kernels use it until the caller has finished the stream
+  values.assign(100, world.rank());
   for (;;) {
     on_gpu.allreduce(values, values, stream, Op::sum, {});
     fake::finish(stream);
@@ -240,8 +241,9 @@ TEST(NcclFailure, APeerThatDoesNotComeIsNamed) {
     const Stream stream = make_stream(fake::device(world.rank()));
     std::vector<int> values(100, 1);
     if (world.rank() == 0) {
+      const std::uint64_t before = world.counters().stalls;  // on a busy machine the start may stall too
       on_gpu->recv(values, 1, stream.get(), {});
-      while (world.counters().stalls == 0) std::this_thread::sleep_for(milliseconds(20));
+      while (world.counters().stalls < before + 2) std::this_thread::sleep_for(milliseconds(20));
     }
     world.barrier();
     if (world.rank() == 1) on_gpu->send(values, 0, stream.get(), {});
