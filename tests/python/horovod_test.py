@@ -1,6 +1,8 @@
 """anello.torch: Horovod's interface, on every rank of a world."""
 import inspect
 import os
+import subprocess
+import sys
 import types
 import warnings
 
@@ -177,6 +179,23 @@ def test_process_sets_of_a_wrong_type_are_refused_on_all_ranks(wrong, why):
         hvd.init(process_sets=wrong if own_rank() == 0 else None)
     assert not hvd.is_initialized()
     hvd.init(process_sets="dynamic")
+
+
+def test_wrong_handles_and_optimizers_are_named():
+    with pytest.raises(TypeError, match="_async has returned, not 12345"):
+        hvd.synchronize(12345)
+    model = torch.nn.Linear(2, 2)
+    made = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    with pytest.raises(ValueError, match="already"):
+        hvd.DistributedOptimizer(made)
+
+
+def test_a_process_that_horovodrun_has_started_is_not_taken_for_a_world_of_one():
+    script = "import anello.torch as hvd\ntry: hvd.init()\nexcept ValueError as e: print(e)\n"
+    alone = {name: value for name, value in os.environ.items() if not name.startswith(("ANELLO_", "OMPI_", "RANK"))}
+    alone.update(HOROVOD_RANK="0", HOROVOD_SIZE="3", WORLD_SIZE="1")
+    done = subprocess.run([sys.executable, "-c", script], env=alone, text=True, capture_output=True, timeout=60)
+    assert "HOROVOD_SIZE is 3, but this process is alone" in done.stdout, done
 
 
 def test_process_sets_may_be_lists_of_ranks():

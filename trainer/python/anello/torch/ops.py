@@ -80,6 +80,8 @@ def synchronize(handle: Handle) -> Any:
     Raises HorovodInternalError if ranks differ in shapes, types or arguments, which does not disturb later operations,
     or if a rank has failed.
     """
+    if not isinstance(handle, Handle):
+        raise TypeError(f"synchronize() takes what a call that ends in _async has returned, not {handle!r}")
     return handle.wait()
 
 

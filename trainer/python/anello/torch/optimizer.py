@@ -318,6 +318,8 @@ def DistributedOptimizer(optimizer: torch.optim.Optimizer,
     if backward_passes_per_step <= 0:
         raise ValueError("backward_passes_per_step must be positive")
     names = _name(optimizer, named_parameters)
+    if isinstance(optimizer, _Distributed):
+        raise ValueError("this optimizer is a DistributedOptimizer already")
     kind = type(optimizer)
     made = object.__new__(type(kind.__name__, (_Distributed, kind), {"__module__": __name__}))
     # A learning-rate schedule may have put a step() of its own into the optimizer.
