@@ -42,7 +42,11 @@ DataFile::Source::Source(const DataFile& file) : file_(file) {
   const auto status = std::filesystem::status(file.path_, error);
   if (!error && !is_regular_file(status)) file.refuse("is not a regular file");  // opening a pipe could block
   disk_.open(file.path_, std::ios::binary);
-  if (!disk_) file.refuse(std::string("cannot be opened: ") + std::strerror(errno));
+  if (!disk_) {
+    const int why = errno;
+    file.refuse(std::string("cannot be opened: ") + std::strerror(why) +
+                (why == EMFILE ? "; raise the limit (ulimit -n)" : ""));
+  }
   size_bytes_ = std::filesystem::file_size(file.path_, error);
   if (error) file.refuse("has no size: " + error.message());
   stream_.next_in = packed_.data();

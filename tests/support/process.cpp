@@ -25,9 +25,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr Milliseconds kLook{10};
 
-std::string content(const std::string& path) {
+// Of a file in /proc; nothing if its process ends meanwhile.
+std::string content(const std::string& path) try {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
+} catch (const std::ios_base::failure&) {
+  return {};
 }
 
 // 0: there is no such process.
