@@ -1,4 +1,4 @@
-// The files of the flight recorder in a folder: one for each rank of the jobs of this user that failed last.
+// The files of the flight recorder in a folder: one for each rank of the jobs of this user that wrote some last.
 #pragma once
 #include <string>
 
