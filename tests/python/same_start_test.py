@@ -4,6 +4,7 @@ import warnings
 import pytest
 import torch
 
+import anello
 import anello.torch as hvd
 
 
@@ -75,6 +76,36 @@ def test_names_may_have_another_order():
     optimizer._same_start.begin()
     optimizer._same_start.end()
     assert optimizer._same_start._comparisons_left == 0
+
+
+def another_model_on_rank_1():
+    """With one layer more, and with layers that are called otherwise; what the error says of both."""
+    layers = {name: torch.nn.Linear(2, 2) for name in ("first", "second")}
+    more = {**layers, "third": torch.nn.Linear(2, 2)}
+    other = {name.upper(): layer for name, layer in layers.items()}
+    for odd, has in ((more, r"6 \(18 elements\)"), (other, r"4 \(12 elements\) with other names")):
+        model = torch.nn.ModuleDict(odd if hvd.rank() == 1 else layers)
+        yield model, r"rank 0 has 4 parameters \(12 elements\), rank 1 has " + has
+
+
+def test_different_models_are_refused_before_parameters_are_sent():
+    for model, why in another_model_on_rank_1():
+        with pytest.raises(anello.Mismatch, match=why) as caught:
+            hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+        assert caught.value.rank == 1
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_different_models_are_refused_in_the_first_step(named):
+    for model, why in another_model_on_rank_1():
+        if not named and "other names" in why:
+            continue
+        optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1),
+                                             model.named_parameters() if named else None)
+        sum(layer(torch.ones(1, 2)).sum() for layer in model.values()).backward()
+        with pytest.raises(anello.Mismatch, match=why):
+            optimizer.step()
+    hvd.shutdown()  # gradients that only one rank has are still under way
 
 
 @pytest.mark.parametrize("options", [{}, {"groups": 1}], ids=str)

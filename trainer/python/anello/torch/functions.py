@@ -9,6 +9,7 @@ import torch
 
 from . import ops
 from .process_sets import ProcessSet, global_process_set
+from .same_model import require_same_names
 
 try:
     import cloudpickle as _pickler  # takes lambdas and local classes too
@@ -18,12 +19,17 @@ except ImportError:
 
 def broadcast_parameters(params: Union[Mapping[str, Any], Iterable[Tuple[str, Any]]], root_rank: int = 0,
                          process_set: ProcessSet = global_process_set) -> None:
-    """Copies the root's parameters to the other ranks: model.state_dict() or model.named_parameters()."""
+    """Copies the root's parameters to the other ranks: model.state_dict() or model.named_parameters().
+
+    Raises HorovodInternalError on all ranks, before anything is sent, if their parameters have different names.
+    """
     named = list(params.items()) if isinstance(params, Mapping) else list(params)
     if any(not isinstance(one, tuple) or len(one) != 2 for one in named):
         raise ValueError("params must be a state_dict() or pairs of name and tensor, as named_parameters() gives")
+    tensors = [(name, tensor) for name, tensor in named if isinstance(tensor, torch.Tensor)]
+    require_same_names(tensors, process_set)
     handles = [ops.broadcast_async_(tensor, root_rank, f"parameter {name}", process_set)
-               for name, tensor in named if isinstance(tensor, torch.Tensor)]
+               for name, tensor in tensors]
     for handle in handles:
         handle.wait()
 

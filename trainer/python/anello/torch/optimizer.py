@@ -150,7 +150,7 @@ class _Distributed(torch.optim.Optimizer):
             raise self._error
 
     def _finish_buckets(self) -> None:
-        """Finishes every bucket, also if others fail."""
+        """Finishes every bucket, also if others fail; none if ranks have different models."""
         if not self._reduction.process_set.included():
             return
         self._follow_joins()
@@ -158,9 +158,9 @@ class _Distributed(torch.optim.Optimizer):
         for bucket in self._buckets:
             if not bucket.started:
                 self._attempt(bucket.start, self._reduction)
-        for bucket in self._buckets:
-            self._attempt(bucket.finish)
         self._attempt(self._same_start.end)
+        for bucket in self._buckets if not self._same_start.models_differ else ():
+            self._attempt(bucket.finish)
         self._passes_left = {each: self.backward_passes_per_step for each in self._trained}
         if self._sparse_as_dense:
             self._attempt(self._restore_sparse)

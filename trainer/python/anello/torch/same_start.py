@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 import torch
 
 from ..agenda import Operation
+from ..errors import Mismatch
 from .process_sets import ProcessSet
+from .same_model import names_number, require_same_names
 
 _INTEGERS = {1: torch.int8, 2: torch.int16}  # by the size of an element; larger ones are read as several
 
@@ -16,7 +18,10 @@ class SameStart:
     """Compares the parameters of the ranks in the first step, by one small operation beside the gradients'.
 
     If they differ it does so again in the second step, since a script may broadcast between the two, and then rank 0
-    warns. Ranks that have joined do not count.
+    warns. If ranks have different models, that is an error. Ranks that have joined do not count.
+
+    Attributes:
+        models_differ: the last comparison has found that, so operations of single parameters may never end.
     """
 
     def __init__(self, names: Dict[Any, str], name: str, process_set: ProcessSet) -> None:
@@ -26,23 +31,28 @@ class SameStart:
         self._process_set = process_set
         self._comparisons_left = 2 if names else 0
         self._operation: Optional[Operation] = None
+        self.models_differ = False
 
     def begin(self) -> None:
         """Starts a comparison, if one is left."""
         if self._comparisons_left == 0:
             return
         self._comparisons_left -= 1
-        sums = torch.stack([_sum_of_bits(each) for each in self._sorted])
+        names = torch.tensor(names_number(self._names.values()))
+        sums = torch.stack([names, *map(_sum_of_bits, self._sorted)])
         # The maxima of the sums, and of the negative sums, which are the minima: where ranks differ, these do.
         self._operation = self._process_set.agenda.allreduce([torch.cat([sums, -sums])], op="max", name=self._name)
 
     def end(self) -> None:
-        """Waits for the comparison, and warns if it was the last one and ranks differ."""
+        """Waits for the comparison. Warns if it was the last one and ranks differ; Mismatch if their models do."""
         operation, self._operation = self._operation, None
         if operation is None:
             return
-        maxima, negative_minima = operation.wait()[0].split(len(self._sorted))
-        same = dict(zip(self._sorted, maxima == -negative_minima))
+        same_names, *same_values = self._same(operation)
+        self.models_differ = not same_names
+        if self.models_differ:
+            require_same_names([(name, each) for each, name in self._names.items()], self._process_set)
+        same = dict(zip(self._sorted, same_values))
         if all(same.values()):
             self._comparisons_left = 0
         elif self._comparisons_left == 0 and self._process_set.rank() == 0:
@@ -51,6 +61,14 @@ class SameStart:
                           "hvd.broadcast_parameters(model.state_dict(), root_rank=0) before the first step, and again "
                           "after hvd.join(). If they are meant to differ, give DistributedOptimizer "
                           "compare_parameters=False")
+
+    def _same(self, operation: Operation) -> List[bool]:
+        """Whether ranks have the same names, and the same sum of each parameter."""
+        try:
+            maxima, negative_minima = operation.wait()[0].chunk(2)
+        except Mismatch:  # not as many parameters
+            return [False]
+        return (maxima == -negative_minima).tolist()
 
 
 def _sum_of_bits(tensor: torch.Tensor) -> torch.Tensor:
