@@ -73,7 +73,7 @@ class _Distributed(torch.optim.Optimizer):
     def _bucket(self, members: Sequence[torch.nn.Parameter], shared: bool) -> Bucket:
         first, last = self._parameter_names[members[0]], self._parameter_names[members[-1]]
         names = first if first == last else f"{first} to {last}"
-        return Bucket(f"gradients {names} of optimizer {self._number}", members, shared)
+        return Bucket(f"gradients of {names} in optimizer {self._number}", members, shared)
 
     def _set_buckets(self, buckets: List[Bucket]) -> None:
         self._buckets = buckets
@@ -272,7 +272,7 @@ def _name(optimizer: torch.optim.Optimizer,
     """The name of each of the optimizer's parameters."""
     groups = [group["params"] for group in optimizer.param_groups]
     if named_parameters is None:
-        return {each: f"{g}.{k}" for g, group in enumerate(groups) for k, each in enumerate(group)}
+        return {each: f"parameter {k} of group {g}" for g, group in enumerate(groups) for k, each in enumerate(group)}
     named = list(named_parameters)
     if any(not isinstance(one, tuple) or len(one) != 2 for one in named):
         raise ValueError("named_parameters must be pairs of name and parameter, as model.named_parameters() gives")
