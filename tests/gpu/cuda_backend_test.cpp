@@ -79,6 +79,19 @@ TEST(CudaBackend, ComesToWhatTheProcessorComesTo) {
   }
 }
 
+// CUDA does not document what calls about no bytes do, so none is made.
+TEST(CudaBackend, AsksTheDeviceForNothingAboutNoBytes) {
+  const gpu::Device device = fake::device(1);
+  void* none = nullptr;
+  EXPECT_NE(device.table->memory_create(&none, 0), 0);
+  EXPECT_NE(device.table->zero(&none, 0, nullptr), 0);
+  EXPECT_NE(device.table->copy(&none, &none, 0, nullptr), 0);
+  CudaBackend on_gpu(device, *anello_kernel_table());
+  EXPECT_EQ(on_gpu.allocate(0).get(), nullptr);
+  EXPECT_EQ(on_gpu.allocate_labels(0).get(), nullptr);
+  on_gpu.copy_out(nullptr, {});
+}
+
 // Batches of two sizes, and an evaluation of more, which moves the memory of batches.
 std::vector<float> train_in_turns(Backend& backend) {
   const Dataset data = some_data();

@@ -4,6 +4,7 @@
 #include <anello/error.hpp>
 
 #include "tests/gpu/on_fake_nccl.hpp"
+#include "tests/support/resources.hpp"
 
 namespace anello::gpu {
 namespace {
@@ -83,6 +84,29 @@ TEST_P(NcclInWorldsOf, PartsOfACommunicator) {
     EXPECT_EQ(ranks, std::vector<int>(10, colour));
   });
   EXPECT_EQ(fake::nccl_alive(), 0);
+}
+
+// A communicator has a group of its own, whose descriptors show whether it still lives. The last few of a world's groups
+// that have ended are closed a little later.
+TEST_P(NcclInWorldsOf, APartThatHasEndedHoldsNothing) {
+  constexpr int kParts = 20, kLate = 5;
+  run_world(GetParam(), [&](World& world) {
+    const auto on_gpu = nccl(world);
+    Group same = world.split(0, world.rank());
+    const auto count_descriptors = [&] {
+      world.barrier();
+      const std::ptrdiff_t open = entries("/proc/self/fd");
+      world.barrier();
+      return open;
+    };
+    on_gpu->split(same);
+    const std::ptrdiff_t before = count_descriptors();
+    for (int i = 0; i < kParts; i++) on_gpu->split(same);
+    EXPECT_LE(count_descriptors(), before + kLate * GetParam());
+    std::vector<std::unique_ptr<Nccl>> living;
+    for (int i = 0; i < kParts; i++) living.push_back(on_gpu->split(same));
+    EXPECT_GE(count_descriptors(), before + kParts * GetParam());
+  });
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, NcclInWorldsOf, ::testing::Values(2, 4));
 

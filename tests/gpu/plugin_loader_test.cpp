@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
+#include <array>
+#include <climits>
+#include <stdexcept>
 
 #include "gpu/kernels/kernel_table.h"
 #include "tests/support/scratch.hpp"
@@ -63,16 +66,27 @@ TEST(DevicePlugin, TheRealPluginLoads) {
 #endif
 
 #ifdef ANELLO_REAL_KERNELS
-// cuBLAS maps 600 MB, and is not where PyTorch's users look for libraries: who only casts must do without.
-TEST(KernelPlugin, LoadsWithoutCublas) {
+const AnelloKernelTable& real_kernels() {
   void* const plugin = dlopen(ANELLO_REAL_KERNELS, RTLD_NOW | RTLD_LOCAL);
-  ASSERT_TRUE(plugin) << dlerror();
-  const auto table_of = reinterpret_cast<const AnelloKernelTable* (*)()>(dlsym(plugin, "anello_kernel_table"));
-  ASSERT_TRUE(table_of);
-  EXPECT_EQ(table_of()->version, std::uint32_t(ANELLO_KERNEL_TABLE_VERSION));
-  EXPECT_EQ(table_of()->cast(nullptr, 0, int(DType::f32), int(DType::f16), 1, nullptr), 0);
+  if (!plugin) throw std::runtime_error(dlerror());
+  return *reinterpret_cast<const AnelloKernelTable* (*)()>(dlsym(plugin, "anello_kernel_table"))();
+}
+
+// cuBLAS maps 600 MB, and is not where PyTorch's users look for libraries: casts must do without it.
+TEST(KernelPlugin, LoadsWithoutCublas) {
+  const AnelloKernelTable& table = real_kernels();
+  EXPECT_EQ(table.version, std::uint32_t(ANELLO_KERNEL_TABLE_VERSION));
+  EXPECT_EQ(table.cast(nullptr, 0, int(DType::f32), int(DType::f16), 1, nullptr), 0);
   EXPECT_FALSE(dlopen("libcublas.so.13", RTLD_NOW | RTLD_NOLOAD));
   EXPECT_FALSE(dlopen("libcublas.so.12", RTLD_NOW | RTLD_NOLOAD));
+}
+
+// cuBLAS takes sizes as int: a larger one must be refused before it is cut off.
+TEST(KernelPlugin, RefusesAProductThatCublasCannotCount) {
+  const AnelloKernelTable& table = real_kernels();
+  const std::size_t most = std::size_t{INT_MAX}, more = most + 1;
+  for (const auto& [rows, inner, columns] : {std::array{more, most, most}, {most, more, most}, {most, most, more}})
+    EXPECT_NE(table.multiply(nullptr, nullptr, 0, nullptr, 0, nullptr, rows, inner, columns, nullptr), 0);
 }
 #endif
 
