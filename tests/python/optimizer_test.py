@@ -169,6 +169,27 @@ def test_clipping_between_synchronize_and_step():
         optimizer.step()
 
 
+def forget(model):
+    model.zero_grad(set_to_none=True)
+
+
+def clip(model):
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+
+
+@pytest.mark.parametrize("change", [clip, forget])
+def test_gradients_on_their_way_must_not_change(change):
+    model, data = model_and_data()
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+    for _ in range(2):  # each gradient by itself, then in buckets
+        model(data).sum().backward()
+        change(model)
+        with pytest.raises(RuntimeError, match="gradients .* were changed .* call optimizer.synchronize"):
+            optimizer.step()
+        model(data).sum().backward()
+        optimizer.step()
+
+
 def test_what_would_go_wrong_silently_is_refused():
     model, data = model_and_data()
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())

@@ -5,7 +5,7 @@ lie. A gradient that lies elsewhere is copied into its view and replaced by it.
 """
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Type
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type
 
 import torch
 
@@ -79,6 +79,7 @@ class Bucket:
         self._views: Dict[Any, torch.Tensor] = {}
         self._missing: Set[Any] = set(parameters)
         self._wait: Optional[Callable[[], None]] = None
+        self._on_the_way: List[Tuple[Optional[torch.Tensor], int]] = []
         if shared:
             self._share()
 
@@ -112,13 +113,24 @@ class Bucket:
         for parameter in self.parameters:
             self._adopt(parameter)
         self._wait = reduction.start(self._flat or [each.grad for each in self.parameters], self.name, self._lost)
+        self._on_the_way = self._versions()
 
     def finish(self) -> None:
-        """Waits until the gradients are those of all ranks."""
+        """Waits until the gradients are those of all ranks. Raises RuntimeError if the program changed them since."""
         wait, self._wait = self._wait, None
+        sent, self._on_the_way = self._on_the_way, []
         self._missing = set(self.parameters)
+        changed = bool(sent) and not _are_same(sent, self._versions())
         if wait:
             wait()
+        if changed:
+            raise RuntimeError(f"{self.name} were changed after loss.backward() had sent them, by clipping for "
+                               "example: call optimizer.synchronize() first, then change them, then call "
+                               "optimizer.step() within optimizer.skip_synchronize()")
+
+    def _versions(self) -> List[Tuple[Optional[torch.Tensor], int]]:
+        """The gradients, each with torch's number of the changes that were made to it."""
+        return [(each.grad, -1 if each.grad is None else each.grad._version) for each in self.parameters]
 
     def zero(self) -> bool:
         """Sets the gradients to zero where they lie. False if they are not shared."""
@@ -140,6 +152,11 @@ class Bucket:
         elif parameter.grad.data_ptr() != its.data_ptr():
             its.copy_(parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad)
             parameter.grad = its
+
+
+def _are_same(before: Sequence[Tuple[Optional[torch.Tensor], int]],
+              now: Sequence[Tuple[Optional[torch.Tensor], int]]) -> bool:
+    return all(old is new and was == becomes for (old, was), (new, becomes) in zip(before, now))
 
 
 def _zeros(like: torch.Tensor, count: int) -> torch.Tensor:
