@@ -19,6 +19,8 @@ struct Launcher {
   const char *rank, *size, *local_rank, *local_size;
   Way way;
 };
+constexpr Launcher kOurs = {"anello run",        "ANELLO_REPORT_FD",  "ANELLO_RANK", "ANELLO_SIZE",
+                            "ANELLO_LOCAL_RANK", "ANELLO_LOCAL_SIZE", Way::master};
 constexpr Launcher kTorchrun = {"torchrun",   "TORCHELASTIC_RUN_ID", "RANK",     "WORLD_SIZE",
                                 "LOCAL_RANK", "LOCAL_WORLD_SIZE",    Way::master};
 constexpr Launcher kByVariables = {"RANK and WORLD_SIZE", nullptr,    "RANK", "WORLD_SIZE", "LOCAL_RANK",
@@ -127,6 +129,7 @@ std::string Placement::task() const {
 }
 
 std::vector<Placement> placements(const Variables& variables, const Processes& processes) {
+  if (auto ours = placed_by(kOurs, variables)) return {std::move(*ours)};
   std::vector<Placement> found;
   const auto add = [&](std::optional<Placement> one) {
     if (one) found.push_back(std::move(*one));

@@ -4,7 +4,8 @@
 // The first source that is found decides. In order: ANELLO_ variables; torchrun; Open MPI; MVAPICH; PMI (MPICH, Intel
 // MPI, srun --mpi=pmi2); PMIx (srun --mpi=pmix); RANK and WORLD_SIZE; a Slurm step; a scheduler's task number without
 // the number of tasks. The order goes from the inside out: mpirun and torchrun may themselves run in a Slurm step,
-// whose tasks are then not the ranks.
+// whose tasks are then not the ranks. Beside `anello run` no other source counts: its ranks get RANK and the like from
+// it, and inherit the variables of what started it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -46,8 +47,9 @@ struct Placement {
   std::string task() const;  // "task 3 of 6 of Slurm step 7.0"
 };
 
-// All sources except ANELLO_ variables, in their order. Empty for a shell, a batch script or a program started by hand.
-// Throws Error{configuration} if a number is none, or if two sources contradict each other and either may be right.
+// All sources except ANELLO_ variables that you set, in their order. Empty for a shell, a batch script or a program
+// started by hand. Throws Error{configuration} if a number is none, or if two sources contradict each other and either
+// may be right.
 std::vector<Placement> placements(const Variables& variables, const Processes& processes);
 std::vector<Placement> placements();  // of this process
 

@@ -22,8 +22,7 @@ struct JoinPlan {
 };
 
 // ANELLO_SIZE=1 without ANELLO_RENDEZVOUS is alone, whatever `found` says. Settings that a launcher of ours has made
-// (it sets ANELLO_REPORT_FD for its ranks) are complete: `found` then describes what started that launcher. Otherwise
-// the first of `found` decides. Throws Error{configuration} if settings and the environment contradict each other, and
+// (it sets ANELLO_REPORT_FD for its ranks) are complete. Otherwise the first of `found` decides. Throws Error{configuration} if settings and the environment contradict each other, and
 // if the process is one of several that cannot meet: it says which, and what to set.
 JoinPlan plan_join(const Settings& settings, const std::vector<Placement>& found);
 

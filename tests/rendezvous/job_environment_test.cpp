@@ -206,6 +206,31 @@ TEST(JobEnvironment, RanksOfOurLauncherIgnoreWhatStartedIt) {
   EXPECT_THAT(plan.ways, IsEmpty());
 }
 
+// As `anello run` sets them for a rank that was started in the task of another launcher.
+Environment started_by_us(const std::string& launcher_in) {
+  return captured(launcher_in, {{"ANELLO_REPORT_FD", "4"},
+                                {"ANELLO_RANK", "2"},
+                                {"ANELLO_SIZE", "4"},
+                                {"RANK", "2"},
+                                {"WORLD_SIZE", "4"},
+                                {"MASTER_ADDR", "127.0.0.1"},
+                                {"MASTER_PORT", "29500"}});
+}
+
+TEST(JobEnvironment, OurLauncherIsNamedAndNotTheOneThatStartedIt) {
+  for (const char* file : {"srun", "openmpi", "mpich", "torchrun"}) {
+    const std::vector<Placement> found = found_in(started_by_us(file));
+    ASSERT_THAT(found, SizeIs(1)) << file;
+    EXPECT_EQ(found[0].task() + ": " + found[0].evidence, "task 2 of 4 of anello run: ANELLO_RANK=2, ANELLO_SIZE=4");
+  }
+}
+
+TEST(JobEnvironment, RanksOfOurLauncherMeetAlsoWithSettingsOfTheirOwn) {
+  const JoinPlan plan = plan_in(started_by_us("openmpi"));
+  EXPECT_EQ(plan.settings.rank, 2);
+  EXPECT_EQ(describe(plan), "rank 2 of 4, which meets the others at MASTER_ADDR=127.0.0.1");
+}
+
 TEST(JobEnvironment, AServerByHandTakesItsRanksFromTheLauncher) {
   const JoinPlan plan = plan_in(captured("srun_cyclic"), with(-1, -1, "h0:1"));
   EXPECT_FALSE(plan.alone);
