@@ -119,7 +119,7 @@ def test_a_wait_for_any_source_has_a_limit():
     got = torch.zeros(1)
     if rank() == 0:
         work = dist.irecv(got)
-        with pytest.raises(RuntimeError, match="timeout of 0:00:00.05"):
+        with pytest.raises(RuntimeError, match="recv of 1 float32 from any rank is not done, .* timeout of 0:00:00.05"):
             work.wait(timedelta(seconds=0.05))
         assert not work.is_completed() and work.source_rank() == -1
     dist.barrier()
@@ -226,11 +226,17 @@ def test_a_timeout_of_the_group_ends_the_wait():
     late = dist.new_group()
     if rank() == 0:
         late._limit = timedelta(seconds=0.2)  # given to new_group, it would also limit how late other ranks may come
-        with pytest.raises(RuntimeError, match="timeout of 0:00:00.2"):
-            dist.barrier(late)
+        for call, what in ((lambda: dist.barrier(late), "barrier"),
+                           (lambda: dist.all_reduce(torch.ones(3), group=late), "allreduce of 3 float32"),
+                           (lambda: dist.recv(torch.ones(2), 1, group=late), "recv of 2 float32 from rank 1 of")):
+            with pytest.raises(RuntimeError, match=f"^{what}.* is not done, but the timeout of 0:00:00.2"):
+                call()
     dist.barrier()
     if rank() > 0:
         dist.barrier(late)
+        dist.all_reduce(torch.ones(3), group=late)
+    if rank() == 1:
+        dist.send(torch.ones(2), 0, group=late)
 
 
 def test_groups():

@@ -72,10 +72,10 @@ class AnelloProcessGroup(dist.ProcessGroup):
     def getBackendName(self) -> str:
         return "anello"
 
-    def _start(self, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
+    def _start(self, verb: str, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
                order: Any = "collectives") -> Operation:
         """`order`: those of one order are done one after the other."""
-        return self._add(Operation(works, tensors, finish, self._limit), order)
+        return self._add(Operation(verb, works, tensors, finish, self._limit), order)
 
     def _add(self, operation: Operation, order: Any) -> Operation:
         # setdefault() alone is one step for other threads, but makes a completer each time.
@@ -91,9 +91,9 @@ class AnelloProcessGroup(dist.ProcessGroup):
             return self._allreduce_sparse(tensors, op)
         shared = self._shared.find(tensors) if self._shared is not None else None
         if shared:
-            return self._start([self._group.allreduce_async(shared, op)], tensors, lambda: None)
+            return self._start("allreduce", [self._group.allreduce_async(shared, op)], tensors, lambda: None)
         works = [self._group.allreduce_async(buffers.usable(tensor), op) for tensor in tensors]
-        return self._start(works, tensors, buffers.copy_back)
+        return self._start("allreduce", works, tensors, buffers.copy_back)
 
     def _allreduce_sparse(self, tensors: List[torch.Tensor], op: str) -> Operation:
         """The sum of sparse tensors: all ranks gather indices and values. Blocks."""
@@ -105,7 +105,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
             values = self._group.allgather(mine.values().contiguous())
             with torch.no_grad():  # a detached sparse tensor would not share its indices
                 tensor.copy_(torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce())
-        return self._start([], tensors, lambda: None)
+        return self._start("allreduce", [], tensors, lambda: None)
 
     def allreduce_coalesced(self, tensors: List[torch.Tensor], opts: Any = None) -> Operation:
         return self.allreduce(tensors, opts)
@@ -114,14 +114,14 @@ class AnelloProcessGroup(dist.ProcessGroup):
         buffers = _Buffers()
         root = opts.rootRank if opts is not None else 0
         works = [self._group.broadcast_async(buffers.usable(tensor), root) for tensor in tensors]
-        return self._start(works, tensors, buffers.copy_back)
+        return self._start("broadcast", works, tensors, buffers.copy_back)
 
     def allgather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any = None) -> Operation:
         out, given = _only(outputs), _Buffers().usable(_only(inputs), written=False)
         gathered = given.new_empty((self._group.size,) + tuple(given.shape))
 
         work = self._group.allgather_async(given, gathered)
-        return self._start([work], out, lambda: _copy_parts(gathered, out))
+        return self._start("allgather", [work], out, lambda: _copy_parts(gathered, out))
 
     def allgather_coalesced(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor],
                             opts: Any = None) -> Operation:
@@ -135,40 +135,41 @@ class AnelloProcessGroup(dist.ProcessGroup):
                     tensor.copy_(parts[rank].view(tensor.shape))
 
         works = [self._group.allgather_async(each, made) for each, made in zip(given, gathered)]
-        return self._start(works, [tensor for tensors in outputs for tensor in tensors], finish)
+        return self._start("allgather", works, [tensor for tensors in outputs for tensor in tensors], finish)
 
     def gather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any) -> Operation:
         given = _Buffers().usable(_only(inputs), written=False)
         if self._group.rank != opts.rootRank:
-            return self._start([self._group.gather_async(given, None, opts.rootRank)], [], lambda: None)
+            return self._start("gather", [self._group.gather_async(given, None, opts.rootRank)], [], lambda: None)
         out = _only(outputs)
         gathered = given.new_empty((self._group.size,) + tuple(given.shape))
         work = self._group.gather_async(given, gathered, opts.rootRank)
-        return self._start([work], out, lambda: _copy_parts(gathered, out))
+        return self._start("gather", [work], out, lambda: _copy_parts(gathered, out))
 
     def scatter(self, outputs: List[torch.Tensor], inputs: List[List[torch.Tensor]], opts: Any) -> Operation:
         buffers = _Buffers()
         out = buffers.usable(_only(outputs))
         given = _joined(_only(inputs)) if self._group.rank == opts.rootRank else None
-        return self._start([self._group.scatter_async(given, out, opts.rootRank)], outputs, buffers.copy_back)
+        work = self._group.scatter_async(given, out, opts.rootRank)
+        return self._start("scatter", [work], outputs, buffers.copy_back)
 
     def alltoall(self, outputs: List[torch.Tensor], inputs: List[torch.Tensor], opts: Any = None) -> Operation:
         given, counts = _joined(inputs), [each.numel() for each in outputs]
         received = given.new_empty(sum(counts))
         work = self._group.alltoall_async(given, received, send_counts=[each.numel() for each in inputs],
                                           recv_counts=counts)
-        return self._start([work], outputs, lambda: _copy_parts(received.split(counts), outputs))
+        return self._start("alltoall", [work], outputs, lambda: _copy_parts(received.split(counts), outputs))
 
     def _allgather_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Operation:
         buffers = _Buffers()
         work = self._group.allgather_async(buffers.usable(given, written=False), buffers.usable(output))
-        return self._start([work], [output], buffers.copy_back)
+        return self._start("allgather", [work], [output], buffers.copy_back)
 
     def reduce(self, tensors: List[torch.Tensor], opts: Any) -> Operation:
         buffers = _Buffers()
         tensor = _only(tensors)
         work = self._group.reduce_async(buffers.usable(tensor), opts.rootRank, _op(opts))
-        return self._start([work], tensors, buffers.copy_back)
+        return self._start("reduce", [work], tensors, buffers.copy_back)
 
     def reduce_scatter(self, outputs: List[torch.Tensor], inputs: List[List[torch.Tensor]],
                        opts: Any = None) -> Operation:
@@ -176,12 +177,12 @@ class AnelloProcessGroup(dist.ProcessGroup):
         given = _joined(_only(inputs))
         counts = [each.numel() for each in _only(inputs)]
         work = self._group.reduce_scatter_async(given, buffers.usable(_only(outputs)), _op(opts), counts=counts)
-        return self._start([work], outputs, buffers.copy_back)
+        return self._start("reduce_scatter", [work], outputs, buffers.copy_back)
 
     def _reduce_scatter_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Operation:
         buffers = _Buffers()
         work = self._group.reduce_scatter_async(buffers.usable(given, written=False), buffers.usable(output), _op(opts))
-        return self._start([work], [output], buffers.copy_back)
+        return self._start("reduce_scatter", [work], [output], buffers.copy_back)
 
     def alltoall_base(self, output: torch.Tensor, given: torch.Tensor, output_splits: List[int],
                       input_splits: List[int], opts: Any = None) -> Operation:
@@ -191,7 +192,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
             counts = {"send_counts": self._elements(given, input_splits),
                       "recv_counts": self._elements(output, output_splits)}
         work = self._group.alltoall_async(buffers.usable(given, written=False), buffers.usable(output), **counts)
-        return self._start([work], [output], buffers.copy_back)
+        return self._start("alltoall", [work], [output], buffers.copy_back)
 
     def _elements(self, tensor: torch.Tensor, splits: List[int]) -> List[int]:
         rows = splits or [tensor.shape[0] // self._group.size] * self._group.size
@@ -199,12 +200,12 @@ class AnelloProcessGroup(dist.ProcessGroup):
 
     def send(self, tensors: List[torch.Tensor], to: int, tag: int = 0) -> Operation:
         given = _Buffers().usable(_only(tensors), written=False)
-        return self._start([self._group.send_async(given, to)], tensors, lambda: None, order=("send", to))
+        return self._start("send", [self._group.send_async(given, to)], tensors, lambda: None, order=("send", to))
 
     def recv(self, tensors: List[torch.Tensor], source: int, tag: int = 0) -> Operation:
         buffers = _Buffers()
         work = self._group.recv_async(buffers.usable(_only(tensors)), source)
-        receive = Operation([work], tensors, buffers.copy_back, self._limit, source)
+        receive = Operation("recv", [work], tensors, buffers.copy_back, self._limit, source)
         return self._add(receive, order=("recv", source))
 
     def recv_anysource(self, tensors: List[torch.Tensor], tag: int = 0) -> Operation:
@@ -218,7 +219,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
         return self._add(receive, order="recv from any")
 
     def barrier(self, opts: Any = None) -> Operation:
-        return self._start([self._group.barrier_async()], [], lambda: None)
+        return self._start("barrier", [self._group.barrier_async()], [], lambda: None)
 
 
 def _stop(completers: "Dict[Any, Completer]") -> None:

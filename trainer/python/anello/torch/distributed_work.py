@@ -94,9 +94,10 @@ unclaimed = _Unclaimed()
 class Operation(_TorchWork):
     """An operation. It lives until it is done, also if the program drops it."""
 
-    def __init__(self, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
+    def __init__(self, verb: str, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
                  limit: timedelta, source: int = -1) -> None:
         super().__init__()
+        self._verb = verb
         self._limit = limit
         self._works, self._tensors, self._finish = works, tensors, finish
         self._source = source
@@ -143,10 +144,18 @@ class Operation(_TorchWork):
         self._claim()
         limit = timeout or self._limit
         if not self._done.wait(min(limit.total_seconds(), threading.TIMEOUT_MAX)):
-            raise RuntimeError(f"the operation is not done, but the timeout of {limit} is over")
+            raise RuntimeError(f"{self._describe()} is not done, but the timeout of {limit} is over")
         if self._error is not None:
             raise self._error
         return True
+
+    def _describe(self) -> str:
+        """As the engine has it in its errors: "allreduce of 7 float64"."""
+        if not self._tensors:
+            return self._verb
+        elements = sum(each.numel() for each in self._tensors)
+        source = f" from rank {self._source} of the group" if self._source >= 0 else ""
+        return f"{self._verb} of {elements} {str(self._tensors[0].dtype).split('.')[-1]}{source}"
 
     def synchronize(self) -> None:
         self.wait()
@@ -196,8 +205,11 @@ class AnyReceive(Operation):
     """A receive from whichever rank sends first."""
 
     def __init__(self, any_source: AnySource, buffer: torch.Tensor, *operation: Any) -> None:
-        super().__init__([], *operation)
+        super().__init__("recv", [], *operation)
         self._any_source, self._buffer = any_source, buffer
+
+    def _describe(self) -> str:
+        return super()._describe() + (" from any rank" if self._source < 0 else "")
 
     def _begin(self) -> None:
         self._source, work = self._any_source.receive(self._buffer)
