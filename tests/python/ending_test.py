@@ -49,17 +49,22 @@ except anello.RankFailed as error: print(error.rank, "KeyError: 'lost'" in str(e
     assert out == "0 True\n", err
 
 
-@pytest.mark.parametrize("begin, call", [
-    ("import anello, numpy; world = anello.init()", "world.allreduce(numpy.ones(1 + world.rank))"),
-    ("import torch, anello.torch as hvd; hvd.init()", "hvd.allreduce(torch.ones(1 + hvd.rank()))")])
-def test_the_traceback_of_an_error_ends_at_the_call(begin, call):
+@pytest.mark.parametrize("begin, call, error", [
+    ("import anello, numpy; world = anello.init()", "world.allreduce(numpy.ones(1 + world.rank))",
+     "anello.errors.Mismatch: allreduce"),
+    ("import torch, anello.torch as hvd; hvd.init()", "hvd.allreduce(torch.ones(1 + hvd.rank()))",
+     "anello.errors.Mismatch: allreduce"),
+    ("import anello; world = anello.init()", "world.allreduce([1.5])", "TypeError: float is not a tensor"),
+    ("import anello; world = anello.init()", "world.allreduce(bytearray(1), op=3)", "ValueError: op must be one of"),
+    ("import torch, anello.torch as hvd; hvd.init()", "hvd.allreduce('1')", "ValueError: a torch tensor is needed")])
+def test_the_traceback_of_an_error_ends_at_the_call(begin, call, error):
     _, err = job(f"""
 def train(): {call}
 {begin}
 train()
 """).communicate(timeout=60)
     places = [line for line in err.splitlines() if line.startswith("  File ")]
-    assert "\nanello.errors.Mismatch: allreduce" in err and "in train" in places[-1], err
+    assert f"\n{error}" in err and "in train" in places[-1], err
     assert all("<string>" in place for place in places), err
 
 

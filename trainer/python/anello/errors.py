@@ -59,8 +59,8 @@ def _is_ours(trace: TracebackType) -> bool:
 
 
 def _show(kind: Any, error: Any, trace: Optional[TracebackType]) -> None:
-    """For sys.excepthook: the traceback of an error of the engine ends at the program's call."""
-    call, each = None, trace if isinstance(error, Error) else None
+    """For sys.excepthook: the traceback of an error of the engine or of an argument ends at the program's call."""
+    call, each = None, trace if isinstance(error, (Error, TypeError, ValueError)) else None
     while each is not None:
         if not _is_ours(each):
             call = each
