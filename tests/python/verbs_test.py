@@ -15,6 +15,7 @@ def each_rank(world):
 def test_the_world_knows_itself(world):
     assert world.members == list(each_rank(world)) and world.rank_of(world.rank) == world.rank
     assert world.rank_of(99) is None and world.local_size == world.size and world.node_count == 1
+    assert repr(world) == f"<anello.World: rank={world.rank}, size={world.size}>"
     assert world.host(0) and world.layout.startswith(f"{world.size} 1 ") and world.failure() is None
 
 
@@ -120,7 +121,8 @@ def test_groups(world):
     halves = world.split(world.rank % 2)
     assert halves.members == [r for r in each_rank(world) if r % 2 == world.rank % 2]
     if world.rank < 2:
-        assert world.group([1, 0]).sum(world.rank) == 1
+        pair = world.group([1, 0])
+        assert pair.sum(world.rank) == 1 and repr(pair) == f"<anello.Group: rank={1 - world.rank}, size=2>"
 
 
 @pytest.mark.parametrize("wrong", [dict(op="summe"), dict(wire="f8"), dict(prescale=float("nan"))])

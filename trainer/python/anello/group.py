@@ -58,6 +58,10 @@ class Group:
     A tensor is a numpy array, a torch tensor, a buffer or anything with __dlpack__; it lies in host memory and is
     contiguous. Verbs work in place unless `out` is given, and return the output. Each has a form with _async, which
     returns a `Work` at once; the tensors must not be touched until it is done.
+
+    Attributes:
+        rank: this process's number in the group, from 0. It is not a method: `world.rank`, not `world.rank()`.
+        size: the number of ranks.
     """
 
     def __init__(self, owned: Owned) -> None:
@@ -66,6 +70,9 @@ class Group:
         self._receiving = threading.RLock()
         self.rank: int = lib.anello_rank(self._handle)
         self.size: int = lib.anello_size(self._handle)
+
+    def __repr__(self) -> str:
+        return f"<anello.{type(self).__name__}: rank={self.rank}, size={self.size}>"
 
     @property
     def _handle(self) -> int:
