@@ -129,8 +129,12 @@ class Bucket:
                                "optimizer.step() within optimizer.skip_synchronize()")
 
     def _versions(self) -> List[Tuple[Optional[torch.Tensor], int]]:
-        """The gradients, each with torch's number of the changes that were made to it."""
-        return [(each.grad, -1 if each.grad is None else each.grad._version) for each in self.parameters]
+        """The gradients, each with torch's number of changes to it, which all views of one tensor share."""
+        return [(each.grad, -1 if self._may_change(each.grad) else each.grad._version) for each in self.parameters]
+
+    def _may_change(self, gradient: Optional[torch.Tensor]) -> bool:
+        """Whether others may change the number, as the gradients of other buckets that are views of one tensor do."""
+        return gradient is None or (gradient._is_view() and not self._flat)
 
     def zero(self) -> bool:
         """Sets the gradients to zero where they lie. False if they are not shared."""
