@@ -185,6 +185,18 @@ except RuntimeError as error: print("rank 1" in str(error), {why!r} in str(error
     assert out == "True True\n", err
 
 
+def test_a_data_parallel_model_names_the_rank_that_died_and_the_operation():
+    """torch's code in C++ waits for its buckets."""
+    out, err = job(DISTRIBUTED + """
+import os
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 2))
+if rank == 1: os._exit(3)
+try: model(torch.ones(1, 3)).sum().backward()
+except RuntimeError as error: print(error, flush=True)
+""").communicate(timeout=60)
+    assert "RankFailed: allreduce #" in out and "(sum of 8 f32)" in out and "rank 1 on " in out, out + err
+
+
 def test_a_script_of_torch_distributed_may_end_late():
     running = job(DISTRIBUTED + "if rank == 1: time.sleep(3)")
     _, err = running.communicate(timeout=60)

@@ -101,9 +101,9 @@ class Operation(_TorchWork):
         self._limit = limit
         self._works, self._tensors, self._finish = works, tensors, finish
         self._source = source
-        self._future: torch.futures.Future = torch.futures.Future()
         self._error: Optional[Exception] = None
         self._done = threading.Event()
+        self._over: torch.futures.Future = torch.futures.Future()
 
     def _begin(self) -> None:
         """Called first, by the completer."""
@@ -118,10 +118,12 @@ class Operation(_TorchWork):
         except Exception as error:  # it belongs to those who wait
             self._error = error
         self._done.set()
-        if self._error is None:
-            self._future.set_result(self._tensors)
-        else:
-            self._future.set_exception(self._error)
+        self._over.set_result(None)
+
+    def _outcome(self, _: Any) -> List[torch.Tensor]:
+        if self._error is not None:
+            raise self._error
+        return self._tensors
 
     def _claim(self) -> None:
         with contextlib.suppress(ValueError):
@@ -173,7 +175,9 @@ class Operation(_TorchWork):
 
     def get_future(self) -> torch.futures.Future:
         self._claim()
-        return self._future
+        # Not one with set_exception(): torch's code in C++, such as DistributedDataParallel's, would take the exception
+        # for the list of tensors, and crash.
+        return self._over.then(self._outcome)
 
 
 class AnySource:
