@@ -155,11 +155,10 @@ Hosts parse_host_file(const std::string& path, std::string_view content) {
 }
 
 std::string read_text(const std::string& path) {
-  if (std::filesystem::is_directory(path)) throw Error(ErrorCode::file, text("cannot read ", path, ": it is a folder"));
+  if (std::filesystem::is_directory(path)) throw wrong("cannot read " + path, "it is a folder");
   std::ifstream file(path == "-" ? "/dev/stdin" : path, std::ios::binary);
   std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad())
-    throw Error(ErrorCode::file, text("cannot read ", path, ": ", std::strerror(errno ? errno : EISDIR)));
+  if (!file.is_open() || file.bad()) throw wrong("cannot read " + path, std::strerror(errno ? errno : EISDIR));
   return content;
 }
 

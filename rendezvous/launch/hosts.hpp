@@ -23,9 +23,9 @@ Hosts parse_host_list(std::string_view what, std::string_view list);
 // # on are skipped. Throws Error{configuration} that names `path` and the line.
 Hosts parse_host_file(const std::string& path, std::string_view content);
 
-// Reads the file; "-" is standard input. Throws also Error{file}.
+// Reads the file; "-" is standard input.
 Hosts read_host_file(const std::string& path);
-std::string read_text(const std::string& path);  // a whole file; throws Error{file}
+std::string read_text(const std::string& path);  // a whole file; throws Error{configuration}
 
 // Appends a host, or adds its slots to those of the same name.
 void add_host(Hosts& hosts, Host host);

@@ -308,6 +308,8 @@ TEST(Ending, WrongUsageIsOneLineWithTheRemedy) {
       {{"run", "--nproc_per_node=2", "true"}, "write -N N"},
       {{"run", "-max-restarts", "2", "true"}, "--restarts N"},
       {{"run", "-bogus", "2", "true"}, "--bogus"},
+      {{"run", "--hostfile", "no-such-file", "true"}, "cannot read no-such-file: No such file"},
+      {{"run", "--hostfile", "/", "true"}, "cannot read /: it is a folder"},
       {{"fly"}, "'fly'"},
       {{}, "no command"},
       {{"rendezvous", "--port", "70000"}, "--port"},
