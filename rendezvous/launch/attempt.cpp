@@ -39,7 +39,11 @@ Attempt::Attempt(const Job& job, const RendezvousHooks& hooks, LauncherProcess& 
       output_(job),
       supervisor_(job, {.order = [this](const Order& order) { ranks_->order(order); },
                         .abort = hooks.abort,
-                        .print = [this](const std::string& sentence) { output_.print(sentence); },
+                        .print =
+                            [this](const std::string& sentence) {
+                              if (!failed_at_) failed_at_ = output_.lines();
+                              output_.print(sentence);
+                            },
                         .newest_world = hooks.newest_world,
                         .out_of_memory_kills = job.remote ? no_kills_known : out_of_memory_kills}) {
   if (launcher.limit) supervisor_.end_at(*launcher.limit);
@@ -167,12 +171,13 @@ void Attempt::lose(const HostLoss& loss) {
   supervisor_.host_lost(loss, Clock::now());
 }
 
-// The last messages: the reason again, because output of other ranks may have followed the first message.
+// The last messages: the reason again only if so much output has followed the first message that it is out of sight.
 void Attempt::conclude() {
   const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - began_);
-  const std::string summary = supervisor_.summary();
   if (supervisor_.culprit() >= 0) output_.print_last_lines(supervisor_.culprit());
-  if (!summary.empty()) output_.print(text("the job failed after ", rendezvous::seconds(took), ": ", summary));
+  if (supervisor_.failed())
+    output_.print(text("the job failed after ", rendezvous::seconds(took),
+                       supervisor_.summary(failed_at_ && output_.out_of_sight(*failed_at_))));
   if (job_.verbose && supervisor_.exit_code() == 0)
     output_.print(text("the job took ", rendezvous::seconds(took), "; no rank failed"));
   if (job_.restart < job_.max_restarts && supervisor_.may_pass() && !discard_output_) plan_restart();

@@ -73,6 +73,7 @@ class Attempt {
   std::size_t hosts_known_ = 0;              // how many have said how many cores they have
   std::vector<std::string> crowded_, lost_;  // hosts
   std::string crowding_;                     // of the first crowded one
+  std::optional<std::uint64_t> failed_at_;   // the line of the output before the first message of the supervisor
   std::optional<Restart> restart_;
   Clock::time_point last_bytes_until_{};
 };

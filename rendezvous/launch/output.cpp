@@ -75,13 +75,10 @@ void Output::print(const std::string& sentence) {
 }
 
 void Output::print_last_lines(int rank) {
-  std::uint64_t own = 0, others = 0;
-  for (const auto& stream : streams_) {
-    if (stream->rank != rank) others = std::max(others, stream->last_read);
-    if (stream->rank == rank && stream->has_errors) own = stream->last_read;
-  }
   const std::vector<std::string> lines = last_lines_[std::size_t(rank)].lines();
-  if (lines.empty() || others < own) return;
+  const auto errors =
+      std::ranges::find_if(streams_, [rank](const auto& stream) { return stream->rank == rank && stream->has_errors; });
+  if (lines.empty() || !out_of_sight((*errors)->last_line)) return;
   print(text("the last lines of rank ", rank, ":"));
   for (const std::string& line : lines) print("| " + line);
 }
@@ -109,7 +106,8 @@ void Output::read_some(Stream& stream) {
   const ssize_t got = read(stream.from.get(), bytes.data(), bytes.size());
   if (got > 0) {
     const std::string_view text(bytes.data(), std::size_t(got));
-    stream.last_read = ++reads_;
+    lines_ += std::uint64_t(std::ranges::count(text, '\n'));
+    stream.last_line = lines_;
     if (stream.has_errors) last_lines_[std::size_t(stream.rank)].feed(text);
     write_file(stream, text);
     stream.outlet->mixer.feed(stream.id, text, now());

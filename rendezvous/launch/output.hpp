@@ -30,7 +30,10 @@ class Output {
   Ends add_rank(int rank);  // returns the ends into which the rank writes
 
   void print(const std::string& sentence);  // a message of the launcher, to standard error
-  // Prints the last lines of the standard error of a rank again, unless no other rank has written since.
+  // How many lines the ranks have written so far, and whether a screenful of them has followed since then.
+  std::uint64_t lines() const { return lines_; }
+  bool out_of_sight(std::uint64_t line) const { return lines_ - line >= kScreenLines; }
+  // Prints the last lines of the standard error of a rank again, if they are out of sight.
   void print_last_lines(int rank);
   void line_typed();  // the user has typed a line, so the terminal is at the start of a new one
   void watch(PollSet& polls);
@@ -42,6 +45,7 @@ class Output {
   std::string failure() const;  // why output is lost; empty: none is
 
  private:
+  static constexpr std::uint64_t kScreenLines = 24;
   struct Outlet {
     Outlet(int fd, const LineStyle& lines) : mixer(terminal_style(fd), lines), sink(fd) {}
     Mixer mixer;
@@ -54,7 +58,7 @@ class Output {
     int id;  // in the mixer of its outlet
     int rank;
     bool has_errors;              // it carries the standard error
-    std::uint64_t last_read = 0;  // number of its newest read, of all reads
+    std::uint64_t last_line = 0;  // where its newest line is, of the lines of all ranks
   };
   void choose_folder(const std::string& folder);
   Descriptor add_stream(int rank, Outlet& outlet, const char* extension, bool has_errors);
@@ -65,7 +69,7 @@ class Output {
   std::vector<std::unique_ptr<Outlet>> outlets_;  // of standard output, and of standard error if that is another file
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<LastLines> last_lines_;  // by rank
-  std::uint64_t reads_ = 0;
+  std::uint64_t lines_ = 0;
   int own_stream_;
   std::string file_failure_;
 };

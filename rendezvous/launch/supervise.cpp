@@ -248,13 +248,12 @@ bool Supervisor::may_pass() const {
   return exit_code_ != kWrongUsage && exit_code_ != kNotExecutable && exit_code_ != kNotFound;
 }
 
-std::string Supervisor::summary() const {
-  if (failure_.empty()) return {};
+std::string Supervisor::summary(bool with_reason) const {
   std::vector<int> followed;
   for (const int rank : failed_)
     if (rank != culprit_) followed.push_back(rank);
   std::ranges::sort(followed);
-  std::string out = failure_;
+  std::string out = with_reason ? ": " + failure_ : cause_ && !lost_host_ ? text(" because of rank ", culprit_) : "";
   if (!followed.empty()) out += text("; ", rank_list(followed), " failed after that");
   if (!ended_.empty()) out += text("; the launcher ended ", rank_list(ended_));
   return out;

@@ -65,10 +65,11 @@ class Supervisor {
   // usage, or a host was lost; and the user has not ended the job. A host that could not be used from the first is a
   // mistake.
   bool may_pass() const;
-  int culprit() const { return culprit_; }  // the rank that failed first, or -1
-  // What ended the job, which ranks failed because of that, and which ones the launcher ended. Empty if the user ended
-  // it.
-  std::string summary() const;
+  int culprit() const { return culprit_; }           // the rank that failed first, or -1
+  bool failed() const { return !failure_.empty(); }  // false if the user ended the job
+  // To be appended to "the job failed": what ended it, or only the rank that failed first; which ranks failed because
+  // of that, and which ones the launcher ended.
+  std::string summary(bool with_reason) const;
 
  private:
   enum class Phase { running, searching, named, reporting, ending, aborting, killing, over };

@@ -300,7 +300,7 @@ TEST_F(SupervisorTest, TheTimeOfAJobMayBeLimited) {
   ends(0, SIGTERM);
   ends(2, SIGTERM);
   EXPECT_EQ(supervisor_.exit_code(), 124);
-  EXPECT_EQ(supervisor_.summary(), "its time is over (--timeout 1.5); the launcher ended ranks 0, 2");
+  EXPECT_EQ(supervisor_.summary(false), "; the launcher ended ranks 0, 2");
   EXPECT_FALSE(supervisor_.may_pass());
 }
 
@@ -317,10 +317,9 @@ TEST_F(SupervisorTest, TheSummaryTellsFailuresFromRanksThatWereEnded) {
   ends(0, kExit3);
   pass(1000);
   ends(2, SIGTERM);
-  EXPECT_EQ(
-      supervisor_.summary(),
-      "rank 1 (pid 101) was killed by signal 9 (Killed) on here; rank 0 failed after that; the launcher ended rank "
-      "2");
+  const std::string others = "; rank 0 failed after that; the launcher ended rank 2";
+  EXPECT_EQ(supervisor_.summary(true), ": rank 1 (pid 101) was killed by signal 9 (Killed) on here" + others);
+  EXPECT_EQ(supervisor_.summary(false), " because of rank 1" + others);
   EXPECT_EQ(supervisor_.culprit(), 1);
 }
 
@@ -342,7 +341,7 @@ TEST_F(SupervisorTest, WrongUsageDoesNotPass) {
 TEST_F(SupervisorTest, AJobThatTheUserEndsHasNoSummary) {
   supervisor_.signalled(SIGINT, now_);
   for (int rank = 0; rank < 3; rank++) ends(rank, SIGINT);
-  EXPECT_EQ(supervisor_.summary(), "");
+  EXPECT_FALSE(supervisor_.failed());
   EXPECT_FALSE(supervisor_.may_pass());
 }
 
@@ -365,6 +364,7 @@ TEST_F(SupervisorTest, ALostHostIsTheCulpritAndTheWorldIsAbortedAtOnce) {
   supervisor_.host_lost({{"there", 2, 1}, "host there was lost"}, now_);
   EXPECT_THAT(printed_, ElementsAre("host there was lost"));
   EXPECT_THAT(aborts_, ElementsAre("2: host there was lost"));
+  EXPECT_EQ(supervisor_.summary(false), "; rank 0 failed after that");
   pass(499);
   EXPECT_THAT(orders_, IsEmpty());
   pass(1);
