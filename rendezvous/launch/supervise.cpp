@@ -43,7 +43,8 @@ Supervisor::Supervisor(const Job& job, Actions actions)
     : job_(job),
       actions_(std::move(actions)),
       kills_before_(actions_.out_of_memory_kills()),
-      alive_(std::size_t(job.size)) {}
+      alive_(std::size_t(job.size)),
+      succeeded_(std::size_t(job.size)) {}
 
 void Supervisor::reported(const Report& report, Clock::time_point now) {
   if (report.kind == Report::Kind::started) started(report.rank);
@@ -80,6 +81,7 @@ void Supervisor::exited(const Report& report, Clock::time_point now) {
   alive_[std::size_t(report.rank)] = false;
   alive_count_--;
   ended_count_++;
+  succeeded_[std::size_t(report.rank)] = report.status == 0;
   if (report.status != 0 && phase_ < Phase::ending) failed_.push_back(report.rank);
   if (report.status != 0 && phase_ == Phase::running) {
     cause_ = report;
@@ -138,7 +140,8 @@ void Supervisor::name_cause() {
   const world::LastWord* const word = blame();
   if (word && likely_cause(status) < kSurelyCause && !is_culprit(cause_->rank)) {
     culprit_ = word->culprit;
-    why_ = text("rank ", culprit_, " failed first: ", word->message, "; because of that ", why_);
+    const char* const end = succeeded_[std::size_t(culprit_)] ? "; its process ended with status 0" : "";
+    why_ = text("rank ", culprit_, " failed first: ", word->message, end, "; because of that ", why_);
   }
   failure_ = why_;
   actions_.print(why_);

@@ -101,6 +101,7 @@ class Supervisor {
   std::optional<world::LastWord> word_;  // the first of the newest world that names a culprit
   std::string why_;                      // why the job ends; the ranks receive it
   std::string failure_;                  // for the summary; empty: none
+  std::vector<bool> succeeded_;          // ended with status 0
   std::vector<int> failed_;              // in the order of their exits
   std::vector<int> ended_;               // by the launcher, ascending
   Clock::time_point failed_at_{}, signalled_at_{};

@@ -124,8 +124,8 @@ TEST_F(SupervisorTest, TheRankThatTheOthersBlameIsNamed) {
   ends(1, kExit0);
   pass(200);
   EXPECT_THAT(printed_,
-              ElementsAre("rank 1 failed first: rank 1 on here left the world after 0 operations; because of that rank "
-                          "2 (pid 102) exited with status 3 on there"));
+              ElementsAre("rank 1 failed first: rank 1 on here left the world after 0 operations; its process ended "
+                          "with status 0; because of that rank 2 (pid 102) exited with status 3 on there"));
   EXPECT_THAT(aborts_, ElementsAre(HasSubstr("1: rank 1 failed first")));
   EXPECT_EQ(supervisor_.exit_code(), 3);
 }
