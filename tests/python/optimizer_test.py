@@ -181,13 +181,27 @@ def clip(model):
 def test_gradients_on_their_way_must_not_change(change):
     model, data = model_and_data()
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
-    for _ in range(2):  # each gradient by itself, then in buckets
+    model(data).sum().backward()
+    optimizer.step()
+    for _ in range(2):  # in buckets, since the second step
         model(data).sum().backward()
         change(model)
         with pytest.raises(RuntimeError, match="gradients .* were changed .* call optimizer.synchronize"):
             optimizer.step()
         model(data).sum().backward()
         optimizer.step()
+
+
+def test_gradients_may_be_parts_of_one_tensor():
+    first, second = (torch.nn.Parameter(torch.ones(2, 2)) for _ in range(2))
+    named = [("first", first), ("second", second)]
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([first, second], lr=0.1), named, backward_passes_per_step=2)
+    for _ in range(3):
+        for _ in range(2):
+            torch.nn.functional.linear(torch.ones(1, 2), torch.cat([first, second])).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert torch.allclose(first, torch.full((2, 2), 0.4))
 
 
 def test_what_would_go_wrong_silently_is_refused():

@@ -129,12 +129,16 @@ class Bucket:
                                "optimizer.step() within optimizer.skip_synchronize()")
 
     def _versions(self) -> List[Tuple[Optional[torch.Tensor], int]]:
-        """The gradients, each with torch's number of changes to it, which all views of one tensor share."""
-        return [(each.grad, -1 if self._may_change(each.grad) else each.grad._version) for each in self.parameters]
+        """The gradients, each with torch's number of changes to it.
 
-    def _may_change(self, gradient: Optional[torch.Tensor]) -> bool:
-        """Whether others may change the number, as the gradients of other buckets that are views of one tensor do."""
-        return gradient is None or (gradient._is_view() and not self._flat)
+        Tensors of one storage share that number: outside shared buckets autograd may change it for another gradient.
+        Those of torch.inference_mode() have none.
+        """
+        def count(gradient: Optional[torch.Tensor]) -> int:
+            counted = self._flat and gradient is not None and not gradient.is_inference()
+            return gradient._version if counted else -1
+
+        return [(each.grad, count(each.grad)) for each in self.parameters]
 
     def zero(self) -> bool:
         """Sets the gradients to zero where they lie. False if they are not shared."""
