@@ -197,6 +197,20 @@ except RuntimeError as error: print(error, flush=True)
     assert "RankFailed: allreduce #" in out and "(sum of 8 f32)" in out and "rank 1 on " in out, out + err
 
 
+def test_a_future_names_what_failed():
+    """torch makes a RuntimeError of what a callback raises; wait() raises the error itself."""
+    out, err = job(DISTRIBUTED + """
+import os
+if rank == 1: os._exit(3)
+work = dist.all_reduce(torch.ones(3), async_op=True)
+try: work.get_future().wait()
+except RuntimeError as error: print("RankFailed: allreduce #" in str(error))
+try: work.wait()
+except anello.RankFailed as error: print(error.rank, flush=True)
+""").communicate(timeout=60)
+    assert out == "True\n1\n", out + err
+
+
 def test_a_script_of_torch_distributed_may_end_late():
     running = job(DISTRIBUTED + "if rank == 1: time.sleep(3)")
     _, err = running.communicate(timeout=60)

@@ -204,6 +204,18 @@ def test_gradients_may_be_parts_of_one_tensor():
     assert torch.allclose(first, torch.full((2, 2), 0.4))
 
 
+def test_it_steps_in_inference_mode():
+    model, _ = model_and_data()
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+    before = [each.detach().clone() for each in model.parameters()]
+    with torch.inference_mode():
+        for _ in range(3):
+            for each in model.parameters():
+                each.grad = torch.ones_like(each)
+            optimizer.step()
+    assert same([each + 0.3 for each in model.parameters()], before)
+
+
 def test_what_would_go_wrong_silently_is_refused():
     model, data = model_and_data()
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())

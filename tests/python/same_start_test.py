@@ -85,12 +85,12 @@ def another_model_on_rank_1():
     other = {name.upper(): layer for name, layer in layers.items()}
     for odd, has in ((more, r"6 \(18 elements\)"), (other, r"4 \(12 elements\) with other names")):
         model = torch.nn.ModuleDict(odd if hvd.rank() == 1 else layers)
-        yield model, r"rank 0 has 4 parameters \(12 elements\), rank 1 has " + has
+        yield model, r"rank 0 {0} 4 parameters \(12 elements\), rank 1 {0} " + has
 
 
 def test_different_models_are_refused_before_parameters_are_sent():
     for model, why in another_model_on_rank_1():
-        with pytest.raises(anello.Mismatch, match=why) as caught:
+        with pytest.raises(anello.Mismatch, match=why.format("has")) as caught:
             hvd.broadcast_parameters(model.state_dict(), root_rank=0)
         assert caught.value.rank == 1
 
@@ -103,9 +103,31 @@ def test_different_models_are_refused_in_the_first_step(named):
         optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1),
                                              model.named_parameters() if named else None)
         sum(layer(torch.ones(1, 2)).sum() for layer in model.values()).backward()
-        with pytest.raises(anello.Mismatch, match=why):
-            optimizer.step()
+        for call in (optimizer.step, optimizer.step, optimizer.zero_grad, optimizer.synchronize):
+            with pytest.raises(anello.Mismatch, match=why.format("trains")):
+                call()
     hvd.shutdown()  # gradients that only one rank has are still under way
+
+
+def test_a_rank_that_trains_nothing_is_a_difference():
+    model, _ = job()
+    model.requires_grad_(hvd.rank() == 0)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+    with pytest.raises(anello.Mismatch, match=r"rank 0 trains 4 parameters \(26 elements\), rank 1 trains 0 "):
+        optimizer.step()
+    hvd.shutdown()
+
+
+def test_different_models_are_told_also_if_a_rank_has_joined():
+    if hvd.size() < 3:
+        pytest.skip("needs two ranks that have not joined")
+    model = torch.nn.Linear(3, 2, bias=hvd.rank() == 1)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+    if hvd.rank() > 0:
+        with pytest.raises(anello.Mismatch, match="the models of the ranks differ; make the same model"):
+            optimizer.step()
+    hvd.join()
+    hvd.shutdown()
 
 
 @pytest.mark.parametrize("options", [{}, {"groups": 1}], ids=str)

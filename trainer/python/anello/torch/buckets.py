@@ -5,6 +5,7 @@ lie. A gradient that lies elsewhere is copied into its view and replaced by it.
 """
 from __future__ import annotations
 
+import operator
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type
 
 import torch
@@ -16,6 +17,7 @@ from ..tensors import view
 from .compression import Compressor, checked
 from .process_sets import ProcessSet
 
+_Gradients = Tuple[List[Optional[torch.Tensor]], List[int]]
 _WIRES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
@@ -79,7 +81,7 @@ class Bucket:
         self._views: Dict[Any, torch.Tensor] = {}
         self._missing: Set[Any] = set(parameters)
         self._wait: Optional[Callable[[], None]] = None
-        self._on_the_way: List[Tuple[Optional[torch.Tensor], int]] = []
+        self._sent: Optional[_Gradients] = None
         if shared:
             self._share()
 
@@ -113,32 +115,29 @@ class Bucket:
         for parameter in self.parameters:
             self._adopt(parameter)
         self._wait = reduction.start(self._flat or [each.grad for each in self.parameters], self.name, self._lost)
-        self._on_the_way = self._versions()
+        self._sent = self._gradients()
 
     def finish(self) -> None:
         """Waits until the gradients are those of all ranks. Raises RuntimeError if the program changed them since."""
         wait, self._wait = self._wait, None
-        sent, self._on_the_way = self._on_the_way, []
+        sent, self._sent = self._sent, None
         self._missing = set(self.parameters)
-        changed = bool(sent) and not _are_same(sent, self._versions())
+        same = sent is None or _are_same(sent, self._gradients())
         if wait:
             wait()
-        if changed:
+        if not same:
             raise RuntimeError(f"{self.name} were changed after loss.backward() had sent them, by clipping for "
                                "example: call optimizer.synchronize() first, then change them, then call "
                                "optimizer.step() within optimizer.skip_synchronize()")
 
-    def _versions(self) -> List[Tuple[Optional[torch.Tensor], int]]:
-        """The gradients, each with torch's number of changes to it.
+    def _gradients(self) -> _Gradients:
+        """The gradients, and torch's numbers of changes to shared ones.
 
-        Tensors of one storage share that number: outside shared buckets autograd may change it for another gradient.
-        Those of torch.inference_mode() have none.
+        Autograd may make gradients that are not shared as parts of one tensor, which has one number for all of them. In
+        torch.inference_mode() nothing is counted.
         """
-        def count(gradient: Optional[torch.Tensor]) -> int:
-            counted = self._flat and gradient is not None and not gradient.is_inference()
-            return gradient._version if counted else -1
-
-        return [(each.grad, count(each.grad)) for each in self.parameters]
+        versions = [flat._version for flat in self._flat if not flat.is_inference()]
+        return [each.grad for each in self.parameters], versions
 
     def zero(self) -> bool:
         """Sets the gradients to zero where they lie. False if they are not shared."""
@@ -162,9 +161,8 @@ class Bucket:
             parameter.grad = its
 
 
-def _are_same(before: Sequence[Tuple[Optional[torch.Tensor], int]],
-              now: Sequence[Tuple[Optional[torch.Tensor], int]]) -> bool:
-    return all(old is new and was == becomes for (old, was), (new, becomes) in zip(before, now))
+def _are_same(before: _Gradients, now: _Gradients) -> bool:
+    return all(map(operator.is_, before[0], now[0])) and before[1] == now[1]
 
 
 def _zeros(like: torch.Tensor, count: int) -> torch.Tensor:

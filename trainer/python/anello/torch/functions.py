@@ -9,7 +9,7 @@ import torch
 
 from . import ops
 from .process_sets import ProcessSet, global_process_set
-from .same_model import require_same_names
+from .same_model import find_difference
 
 try:
     import cloudpickle as _pickler  # takes lambdas and local classes too
@@ -27,7 +27,9 @@ def broadcast_parameters(params: Union[Mapping[str, Any], Iterable[Tuple[str, An
     if any(not isinstance(one, tuple) or len(one) != 2 for one in named):
         raise ValueError("params must be a state_dict() or pairs of name and tensor, as named_parameters() gives")
     tensors = [(name, tensor) for name, tensor in named if isinstance(tensor, torch.Tensor)]
-    require_same_names(tensors, process_set)
+    difference = find_difference(tensors, process_set)
+    if difference is not None:
+        raise difference
     handles = [ops.broadcast_async_(tensor, root_rank, f"parameter {name}", process_set)
                for name, tensor in tensors]
     for handle in handles:

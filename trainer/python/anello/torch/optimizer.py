@@ -56,8 +56,9 @@ class _Distributed(torch.optim.Optimizer):
         """The next step is a first one."""
         self._joins = ops.joins()
         self._learning = self._groups is None
-        compared = {each: self._parameter_names[each] for each in self._trained if self._compare_parameters}
-        self._same_start = SameStart(compared, f"parameters of optimizer {self._number}", self._reduction.process_set)
+        self._same_start = SameStart({each: self._parameter_names[each] for each in self._trained},
+                                     f"parameters of optimizer {self._number}", self._reduction.process_set,
+                                     self._compare_parameters)
         self._set_buckets(self._first_buckets())
 
     def _follow_joins(self) -> None:
@@ -101,7 +102,7 @@ class _Distributed(torch.optim.Optimizer):
 
     def _send(self, parameter: torch.nn.Parameter) -> None:
         """Counts a gradient, and starts its bucket if it is the last one."""
-        if not self._reduction.process_set.included():
+        if not self._may_send():
             return
         self._follow_joins()
         if self._passes_left[parameter] <= 0:
@@ -136,7 +137,8 @@ class _Distributed(torch.optim.Optimizer):
 
         A gradient that this rank did not compute counts as zero. Call it before gradients are clipped, and then
         step() within skip_synchronize(). Raises the first thing that went wrong since the backward pass began, once
-        nothing is under way. After that the next backward pass may begin.
+        nothing is under way. After that the next backward pass may begin, except after the error of different models:
+        each call raises it again, until hvd.shutdown() and a new optimizer.
         """
         self._finish_buckets()
         try:
@@ -145,13 +147,17 @@ class _Distributed(torch.optim.Optimizer):
             self._error = None
         self._synchronized = True
 
+    def _may_send(self) -> bool:
+        return self._reduction.process_set.included() and self._same_start.error is None
+
     def _raise_error(self) -> None:
-        if self._error is not None:
-            raise self._error
+        error = self._same_start.error or self._error
+        if error is not None:
+            raise error
 
     def _finish_buckets(self) -> None:
         """Finishes every bucket, also if others fail; none if ranks have different models."""
-        if not self._reduction.process_set.included():
+        if not self._may_send():
             return
         self._follow_joins()
         self._attempt(self._same_start.begin)
@@ -159,7 +165,9 @@ class _Distributed(torch.optim.Optimizer):
             if not bucket.started:
                 self._attempt(bucket.start, self._reduction)
         self._attempt(self._same_start.end)
-        for bucket in self._buckets if not self._same_start.models_differ else ():
+        if self._same_start.error is not None:
+            return
+        for bucket in self._buckets:
             self._attempt(bucket.finish)
         self._passes_left = {each: self.backward_passes_per_step for each in self._trained}
         if self._sparse_as_dense:

@@ -1,15 +1,16 @@
 """Whether all ranks begin a training with the same parameters, or the script has forgotten to broadcast them."""
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any, Dict, List, Optional
 
 import torch
 
 from ..agenda import Operation
-from ..errors import Mismatch
+from ..errors import Error, Mismatch
 from .process_sets import ProcessSet
-from .same_model import names_number, require_same_names
+from .same_model import REMEDY, find_difference, names_number
 
 _INTEGERS = {1: torch.int8, 2: torch.int16}  # by the size of an element; larger ones are read as several
 
@@ -21,17 +22,17 @@ class SameStart:
     warns. If ranks have different models, that is an error. Ranks that have joined do not count.
 
     Attributes:
-        models_differ: the last comparison has found that, so operations of single parameters may never end.
+        error: that of different models, if there are. Operations of parameters that only some ranks have never end.
     """
 
-    def __init__(self, names: Dict[Any, str], name: str, process_set: ProcessSet) -> None:
+    def __init__(self, names: Dict[Any, str], name: str, process_set: ProcessSet, compares: bool) -> None:
         self._names = names
         self._sorted = sorted(names, key=names.__getitem__)  # ranks may have them in another order
         self._name = name
         self._process_set = process_set
-        self._comparisons_left = 2 if names else 0
+        self._comparisons_left = 2 if compares else 0  # also with nothing to train, which is a difference
         self._operation: Optional[Operation] = None
-        self.models_differ = False
+        self.error: Optional[Mismatch] = None
 
     def begin(self) -> None:
         """Starts a comparison, if one is left."""
@@ -49,9 +50,9 @@ class SameStart:
         if operation is None:
             return
         same_names, *same_values = self._same(operation)
-        self.models_differ = not same_names
-        if self.models_differ:
-            require_same_names([(name, each) for each, name in self._names.items()], self._process_set)
+        if not same_names:
+            self.error = self._difference()
+            raise self.error
         same = dict(zip(self._sorted, same_values))
         if all(same.values()):
             self._comparisons_left = 0
@@ -69,6 +70,13 @@ class SameStart:
         except Mismatch:  # not as many parameters
             return [False]
         return (maxima == -negative_minima).tolist()
+
+    def _difference(self) -> Mismatch:
+        named = [(name, each) for each, name in self._names.items()]
+        found = None
+        with contextlib.suppress(Error):  # a rank that has joined has no names
+            found = find_difference(named, self._process_set, "trains")
+        return found or Mismatch(f"the models of the ranks differ; {REMEDY}", "mismatch")
 
 
 def _sum_of_bits(tensor: torch.Tensor) -> torch.Tensor:
