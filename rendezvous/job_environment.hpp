@@ -47,9 +47,9 @@ struct Placement {
   std::string task() const;  // "task 3 of 6 of Slurm step 7.0"
 };
 
-// All sources except ANELLO_ variables that you set, in their order. Empty for a shell, a batch script or a program
-// started by hand. Throws Error{configuration} if a number is none, or if two sources contradict each other and either
-// may be right.
+// All sources in their order; in a rank of `anello run` only that one. ANELLO_ variables that you set are none. Empty
+// for a shell, a batch script or a program started by hand. Throws Error{configuration} if a number is none, or if two
+// sources contradict each other and either may be right.
 std::vector<Placement> placements(const Variables& variables, const Processes& processes);
 std::vector<Placement> placements();  // of this process
 

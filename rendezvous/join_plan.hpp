@@ -22,8 +22,9 @@ struct JoinPlan {
 };
 
 // ANELLO_SIZE=1 without ANELLO_RENDEZVOUS is alone, whatever `found` says. Settings that a launcher of ours has made
-// (it sets ANELLO_REPORT_FD for its ranks) are complete. Otherwise the first of `found` decides. Throws Error{configuration} if settings and the environment contradict each other, and
-// if the process is one of several that cannot meet: it says which, and what to set.
+// (it sets ANELLO_REPORT_FD for its ranks) are complete. Otherwise the first of `found` decides. Throws
+// Error{configuration} if settings and the environment contradict each other, and if the process is one of several that
+// cannot meet: it says which, and what to set.
 JoinPlan plan_join(const Settings& settings, const std::vector<Placement>& found);
 
 // "rank 3 of 6, which meets the others on h0, the first host of Slurm step 7.0".
