@@ -69,8 +69,10 @@ RendezvousClient::~RendezvousClient() = default;
 
 std::vector<std::string> RendezvousClient::own_addresses() const {
   std::string usual = connection_.local_address();
-  if (is_reached_from_elsewhere_ && settings_.iface.empty() && net::is_loopback(usual))  // this host's name in /etc/hosts
-    usual = net::choose_address("^lo,docker", usual, interfaces_);
+  const auto leads_elsewhere = [](const net::Interface& one) { return !net::is_loopback(one.address); };
+  if (is_reached_from_elsewhere_ && settings_.iface.empty() && net::is_loopback(usual) &&  // its name in /etc/hosts
+      std::any_of(interfaces_.begin(), interfaces_.end(), leads_elsewhere))
+    usual = net::choose_address("^lo", usual, interfaces_);
   std::vector<std::string> addresses = net::choose_addresses(settings_.iface, usual, interfaces_);
   for (const std::string& address : addresses)
     if (identity_.secret.empty() && !net::is_loopback(address))

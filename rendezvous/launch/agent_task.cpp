@@ -79,13 +79,13 @@ AgentTask decode_task(std::string_view body) {
   return task;
 }
 
-// Numeric addresses at which other hosts may find this one.
-std::vector<std::string> own_addresses(bool loopback) {
-  if (loopback) return {"127.0.0.1"};
-  std::vector<std::string> out;
-  for (const net::Interface& one : net::local_interfaces())
-    if (!net::is_loopback(one.address) && !one.address.starts_with("fe80")) out.push_back(one.address);
-  return out;
+// At which the hosts of a job may find the launcher. A launcher without a network can still start ranks by a command
+// that stays on its host.
+std::vector<std::string> launcher_addresses(bool all_here) {
+  const std::string loopback = "127.0.0.1";
+  if (all_here) return {loopback};
+  std::vector<std::string> out = net::addresses_for_other_hosts(loopback, net::local_interfaces());
+  return out.empty() ? std::vector{loopback} : out;
 }
 
 class TaskReader {
@@ -130,7 +130,7 @@ class TaskReader {
 AgentTask make_task(const Job& job, std::uint16_t port) {
   AgentTask task;
   task.job = job;
-  task.addresses = own_addresses(all_on_this_host(job));
+  task.addresses = launcher_addresses(all_on_this_host(job));
   task.port = port;
   task.folder = std::filesystem::current_path().string();
   return task;

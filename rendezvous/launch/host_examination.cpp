@@ -73,7 +73,7 @@ void examine_system(Findings& findings) {
   for (const auto& [name, addresses] : interfaces) findings.fact_of_one_host("interface " + name, addresses);
   if (!loopback)
     findings.problem("there is no loopback address, so ranks of one host cannot connect; run: ip link set lo up");
-  if (!network) findings.fact("network", "loopback only: ranks of other hosts cannot reach this host");
+  if (!network) findings.fact("other hosts", "cannot reach this host, which has only loopback");
 
   const std::string control = first_line("/proc/sys/net/ipv4/tcp_congestion_control");
   const std::string paced =

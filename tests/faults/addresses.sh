@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Names and addresses of hosts as they are in the world: two hosts in network namespaces of this machine, with a file
 # /etc/hosts each, form a world of two ranks through a server on the first.
-# usage: addresses.sh VICTIM-PROGRAM ANELLO-PROGRAM
+# usage: addresses.sh VICTIM-PROGRAM ANELLO-PROGRAM PROGRAM   (PROGRAM through FOLDER: joins by the caller's own means)
 set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/../../bench/programs.sh"
 source "$bench_root/bench/hosts.sh"
@@ -9,7 +9,7 @@ if [[ ${ANELLO_NETNS-} != inside ]]; then
   unshare --net true 2>/dev/null || unshare -r --net true 2>/dev/null || exit 77
   enter_private_namespaces "$0" "$@"
 fi
-victim=$1 anello=$2
+victim=$1 anello=$2 program=$3
 scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
 make_hosts 2 1000 reno
@@ -99,9 +99,15 @@ wait "$pid"
 wait "$server"
 echo "a name may become known later"
 
+# A computer without a network has only loopback.
+for i in 0 1; do ip -n "h$i" link del docker0; done
+ip -n h0 link set eth0 down
+at 0 "$anello" run -n 3 "$program" through "$scratch" >"$scratch/ranks" 2>&1 || fail "$(cat "$scratch/ranks")"
+ip -n h0 link set eth0 up
+echo "a host that has only loopback runs all ranks by itself"
+
 # IPv6 only.
 for i in 0 1; do
-  ip -n "h$i" link del docker0
   ip -n "h$i" addr flush dev eth0
   ip -n "h$i" addr add "fd00:77::$((i + 1))/64" dev eth0 nodad 2>/dev/null || exit 0  # this system has no IPv6
 done
