@@ -85,6 +85,14 @@ bool suits_unequal_hosts(const PartsRow& row, const Facts& facts, std::uint64_t 
   return row.algorithm != kStraightInShares || !facts.uneven || part_bytes <= kMaxUneven;
 }
 
+// Between three hosts and more that are one machine with fewer cores than ranks, a rank waits for one neighbour at a
+// time, as in an allreduce (selection.cpp).
+bool suits_shared_cores(const PartsRow& row, const Facts& facts, std::uint64_t part_bytes) {
+  constexpr std::uint64_t kMaxShared = 4 << 10;
+  const bool straight = row.algorithm == Algorithm::grid || row.algorithm == kStraightInShares;
+  return !straight || !facts.hosts_share_cores || facts.hosts < 3 || part_bytes <= kMaxShared;
+}
+
 // A grid of a number of ranks with a large prime factor has a line of that many, each of which has a link to each.
 bool may_take_grid(const PartsRow& row, const Facts& facts) {
   constexpr int kMaxLine = 32;
@@ -94,7 +102,8 @@ bool may_take_grid(const PartsRow& row, const Facts& facts) {
 bool fits(const PartsRow& row, const Facts& facts) {
   const std::uint64_t part_bytes = std::max(facts.largest_part_bytes, facts.bytes / std::uint64_t(facts.world));
   return row.layout == layout_of(facts) && facts.hosts >= row.min_hosts && facts.hosts <= row.max_hosts &&
-         part_bytes <= row.max_part_bytes && suits_unequal_hosts(row, facts, part_bytes) && may_take_grid(row, facts);
+         part_bytes <= row.max_part_bytes && suits_unequal_hosts(row, facts, part_bytes) &&
+         suits_shared_cores(row, facts, part_bytes) && may_take_grid(row, facts);
 }
 
 Choice with_slab(Kind kind, const Facts& facts, Algorithm algorithm, std::string_view reason) {

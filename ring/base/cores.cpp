@@ -50,6 +50,10 @@ double Cores::count() const {
   return std::min(double(set), quota);
 }
 
+Cores Cores::without_quota() const {
+  return {allowed, kNoLimit};
+}
+
 void Cores::unite(const Cores& other) {
   allowed.resize(std::max(allowed.size(), other.allowed.size()));
   for (std::size_t i = 0; i < other.allowed.size(); i++) allowed[i] = char(allowed[i] | other.allowed[i]);

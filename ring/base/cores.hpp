@@ -9,6 +9,7 @@ struct Cores {
   double quota = 0;     // how many cores' time they may use
 
   double count() const;  // how many can be busy at once
+  Cores without_quota() const;
   // Adds the cores of another process on this host. Their quota is assumed to be a common one.
   void unite(const Cores& other);
 };

@@ -1,7 +1,6 @@
 // How a world starts: listen, exchange endpoints and settings, connect the control plane.
 #include <algorithm>
 #include <anello/version.hpp>
-#include <map>
 #include <numeric>
 #include <sstream>
 #include <system_error>
@@ -10,30 +9,16 @@
 #include "ring/algorithms/tuning_table.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/cores.hpp"
+#include "ring/base/os.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/shm_negotiation.hpp"
 #include "ring/world/check_settings.hpp"
+#include "ring/world/core_sharing.hpp"
 #include "ring/world/peer_info.hpp"
 #include "ring/world/world_impl.hpp"
 
 namespace anello {
 namespace {
-
-// The ranks of one host.
-class HostLoad {
- public:
-  void join(const Cores& cores) {
-    if (ranks_++ == 0)
-      cores_ = cores;
-    else
-      cores_.unite(cores);
-  }
-  bool shares_cores() const { return ranks_ > cores_.count(); }
-
- private:
-  int ranks_ = 0;
-  Cores cores_;
-};
 
 // Both are "VARIABLE=value" lines in the same order.
 void compare_settings(const std::string& first, const std::string& theirs, int rank) {
@@ -117,12 +102,12 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
   std::vector<net::Endpoint> peers;
   const std::string memory = settings.transport == "tcp" ? "" : net::memory_domain();
   const std::string table = identity_.rank == 0 ? world::read_table(settings.table) : "";
-  const std::vector<std::string> blobs =
-      exchange(world::encode({std::string(version()), algorithms::build_fingerprint(), peer_connections_->endpoint(),
-                              wire_settings(settings), identity_.node_rank, available_cores(), memory, table}));
+  const std::vector<std::string> blobs = exchange(world::encode(
+      {std::string(version()), algorithms::build_fingerprint(), peer_connections_->endpoint(), wire_settings(settings),
+       identity_.node_rank, available_cores(), running_kernel(), memory, table}));
   world::compare_builds(blobs);
   std::string first;
-  std::map<int, HostLoad> loads;
+  world::CoreSharing sharing;
   hosts_.clear();
   nodes_.clear();
   memories_.clear();
@@ -133,15 +118,15 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
       table_ = algorithms::parse_table(them.table);
     }
     compare_settings(first, them.settings, rank);
-    loads[them.node_rank].join(them.cores);
+    sharing.add(them.node_rank, them.kernel, them.cores);
     nodes_.push_back(them.node_rank);
     memories_.push_back(std::move(them.memory));
     hosts_.push_back(them.endpoint.host);
     peers.push_back(std::move(them.endpoint));
   }
-  for (const auto& [node, load] : loads) facts_.oversubscribed |= load.shares_cores();
-  const bool shares_cores = loads.at(identity_.node_rank).shares_cores();
-  wait_policy_ = link::WaitPolicy::of(settings.spin, settings.yields, shares_cores);
+  facts_.oversubscribed = sharing.on_some_host();
+  facts_.hosts_share_cores = sharing.between_hosts();
+  wait_policy_ = link::WaitPolicy::of(settings.spin, settings.yields, sharing.on_host(identity_.node_rank));
 
   control_.emplace(context, *peer_connections_, identity_, hosts_, diagnosis_.recorders(), settings.silence_limit,
                    [this](const failure::Verdict& why) { diagnosis_.failed(why); });

@@ -9,7 +9,8 @@ namespace anello::world {
 namespace {
 
 constexpr std::size_t kMaxVersionBytes = 64;
-constexpr std::size_t kMaxHostBytes = 255, kMaxSettingsBytes = 4096, kMaxMemoryBytes = 255, kMaxCoreBytes = 8192;
+constexpr std::size_t kMaxHostBytes = 255, kMaxSettingsBytes = 4096, kMaxKernelBytes = 255, kMaxMemoryBytes = 255,
+                      kMaxCoreBytes = 8192;
 constexpr double kQuotaUnits = 1000;  // of a core
 
 }  // namespace
@@ -19,7 +20,7 @@ constexpr double kQuotaUnits = 1000;  // of a core
 std::string encode(const PeerInfo& me) {
   Writer writer;
   writer.str(me.version).u64(me.plans).str(me.endpoint.host.substr(0, kMaxHostBytes));
-  writer.i32(me.node_rank).str(me.memory).str(me.endpoint.address).u16(me.endpoint.port);
+  writer.i32(me.node_rank).str(me.kernel).str(me.memory).str(me.endpoint.address).u16(me.endpoint.port);
   writer.u8(std::uint8_t(me.endpoint.further.size()));
   for (const net::Endpoint::Place& place : me.endpoint.further) writer.str(place.address).u16(place.port);
   writer.str(me.cores.allowed).u64(std::uint64_t(me.cores.quota * kQuotaUnits)).str(me.table).str(me.settings);
@@ -58,6 +59,7 @@ PeerInfo decode_peer_info(std::string_view bytes) {
   them.plans = reader.u64();
   them.endpoint.host = reader.str(kMaxHostBytes);
   them.node_rank = reader.i32();
+  them.kernel = reader.str(kMaxKernelBytes);
   them.memory = reader.str(kMaxMemoryBytes);
   them.endpoint.address = reader.str(kMaxHostBytes);
   them.endpoint.port = reader.u16();

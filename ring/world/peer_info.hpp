@@ -18,6 +18,7 @@ struct PeerInfo {
   std::string settings;  // those that must be equal on all ranks, as "VARIABLE=value" lines
   int node_rank = 0;
   Cores cores;
+  std::string kernel;  // hosts with the same text are one machine's, as containers are; empty: not known
   std::string memory;  // ranks with the same text can share memory; empty: none
   std::string table;   // the tuning table; from rank 0 only
 };

@@ -142,6 +142,31 @@ TEST(ChooseOfCollectives, FollowsTheSimulator) {
   EXPECT_EQ(taken(Kind::alltoall, 4, 16, kMiB), "auto");
 }
 
+// One machine's containers; with several ranks on each, or with one.
+TEST(Choose, PassesRoundHostsThatShareCores) {
+  const auto taken = [](int hosts, int ranks, std::uint64_t bytes, bool rank_order = false) {
+    return std::string(name(choose({.world = hosts * ranks,
+                                    .hosts_share_cores = true,
+                                    .hosts = hosts,
+                                    .bytes = bytes,
+                                    .elem_bytes = 4,
+                                    .rank_order = rank_order})
+                                .algorithm));
+  };
+  EXPECT_EQ(taken(3, 2, 6 * kKiB), "leaders+tree");
+  EXPECT_EQ(taken(3, 2, 8 * kKiB), "leaders+ring");
+  EXPECT_EQ(taken(3, 2, 4 * kMiB), "shares+ring");
+  EXPECT_EQ(taken(4, 1, 4 * kKiB), "tree");
+  EXPECT_EQ(taken(4, 1, 64 * kKiB), "ring");
+  EXPECT_EQ(taken(2, 2, 64 * kKiB), "shares+one_shot") << "each has one neighbour";
+  EXPECT_EQ(taken(17, 2, 64 * kKiB), "shares+grid") << "a long ring";
+  EXPECT_EQ(taken(3, 2, 64 * kKiB, true), "two_shot") << "in rank order as elsewhere";
+  Facts parts{.world = 4, .hosts_share_cores = true, .hosts = 4, .bytes = 64 * kKiB};
+  EXPECT_EQ(name(choose(Kind::allgather, parts).algorithm), "ring");
+  parts.hosts_share_cores = false;
+  EXPECT_EQ(name(choose(Kind::allgather, parts).algorithm), "grid");
+}
+
 // One rank has all: straight to 15 hosts its host would send 90 MiB, where 6 must leave it.
 TEST(ChooseOfCollectives, GoesByTheLargestPart) {
   Facts facts{.world = 128, .hosts = 16, .bytes = 6 * kMiB};

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ring/base/text.hpp"
 #include "ring/testing/run_world.hpp"
 #include "ring/world/peer_info.hpp"
 #include "tests/support/layouts.hpp"
@@ -16,6 +17,7 @@ inline void run_on(const Layout& layout, const std::function<void(World&)>& prog
       if (blobs[rank].empty()) continue;
       world::PeerInfo info = world::decode_peer_info(blobs[rank]);
       info.node_rank = layout.hosts[rank];
+      info.kernel = text("of host ", info.node_rank);
       if (!info.memory.empty()) info.memory += text(" of host ", info.node_rank);
       blobs[rank] = world::encode(info);
     }

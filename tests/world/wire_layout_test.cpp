@@ -102,6 +102,7 @@ std::string layout() {
                     .settings = "s",
                     .node_rank = 3,
                     .cores = {"c", 4},
+                    .kernel = "k",
                     .memory = "m",
                     .table = "t"};
   return all + text("peer: ", hex(encode(me)), "\n", layout_of_pipes(), layout_of_windows());

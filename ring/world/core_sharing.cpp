@@ -1,0 +1,36 @@
+#include "ring/world/core_sharing.hpp"
+
+#include <algorithm>
+
+namespace anello::world {
+
+void CoreSharing::Load::add(const Cores& of_rank) {
+  if (ranks++ == 0)
+    cores = of_rank;
+  else
+    cores.unite(of_rank);
+}
+
+void CoreSharing::add(int host, const std::string& kernel, const Cores& cores) {
+  hosts_[host].add(cores);
+  if (kernel.empty()) return;
+  Machine& machine = machines_[kernel];
+  machine.load.add(cores.without_quota());  // containers may have a quota each
+  machine.hosts.insert(host);
+}
+
+bool CoreSharing::on_host(int host) const {
+  return hosts_.at(host).is_too_much() || std::ranges::any_of(machines_, [host](const auto& each) {
+           return each.second.is_shared() && each.second.hosts.contains(host);
+         });
+}
+
+bool CoreSharing::on_some_host() const {
+  return std::ranges::any_of(hosts_, [](const auto& each) { return each.second.is_too_much(); });
+}
+
+bool CoreSharing::between_hosts() const {
+  return std::ranges::any_of(machines_, [](const auto& each) { return each.second.is_shared(); });
+}
+
+}  // namespace anello::world
