@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "gpu/gpu_group.hpp"
+#include "gpu/plugin_loader.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/group/checks.hpp"

@@ -13,6 +13,7 @@
 #include "rendezvous/protocol.hpp"
 #include "ring/net/addresses.hpp"
 #include "ring/net/auth.hpp"
+#include "ring/net/handshake.hpp"
 
 namespace anello::rendezvous {
 

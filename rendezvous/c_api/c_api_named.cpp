@@ -55,7 +55,7 @@ anello_status submit(anello_agenda* agenda, const char* name, const anello_named
 anello::agenda::NamedOperation& complete(const anello_named* operation) {
   anello::agenda::NamedOperation& its = *required(operation, "operation").operation;
   if (!its.done()) refuse(text(its.key(), " is not done"));
-  if (const auto error = its.error()) throw Error(*error);
+  if (const auto error = its.error()) throw anello::Error(*error);
   return its;
 }
 
@@ -132,7 +132,7 @@ anello_status anello_named_wait(anello_named* operation, uint64_t limit_ms) {
     const anello_named& its = required(operation, "operation");
     done = its.scheduler->wait(*its.operation, until);
     if (!done) return;
-    if (const auto error = its.operation->error()) throw Error(*error);
+    if (const auto error = its.operation->error()) throw anello::Error(*error);
   });
   if (status != ANELLO_OK || done) return status;
   return failed(ANELLO_TIMED_OUT, text("the operation is not done after ", limit_ms, " ms"));
