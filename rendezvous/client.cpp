@@ -69,7 +69,7 @@ RendezvousClient::~RendezvousClient() = default;
 
 std::vector<std::string> RendezvousClient::own_addresses() const {
   std::string usual = connection_.local_address();
-  const auto leads_elsewhere = [](const net::Interface& one) { return !net::is_loopback(one.address); };
+  const auto leads_elsewhere = [](const net::Interface& one) { return !one.name.starts_with("lo"); };
   if (is_reached_from_elsewhere_ && settings_.iface.empty() && net::is_loopback(usual) &&  // its name in /etc/hosts
       std::any_of(interfaces_.begin(), interfaces_.end(), leads_elsewhere))
     usual = net::choose_address("^lo", usual, interfaces_);
@@ -107,7 +107,8 @@ std::vector<std::string> RendezvousClient::exchange(std::string blob) {
     throw Error(
         ErrorCode::invalid_argument,
         text("the blob has ", blob.size(), " bytes; the rendezvous exchanges at most ", rendezvous::kMaxBlobBytes));
-  Reply reply = connection_.ask(rendezvous::Contribution{std::move(blob), settings_.start_timeout}, settings_.start_timeout);
+  Reply reply =
+      connection_.ask(rendezvous::Contribution{std::move(blob), settings_.start_timeout}, settings_.start_timeout);
   auto* gathered = std::get_if<Gathered>(&reply);
   if (!gathered || gathered->blobs.size() != std::size_t(identity_.size))
     throw Error(ErrorCode::protocol, "the rendezvous server sent a wrong reply to an exchange");

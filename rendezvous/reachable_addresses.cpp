@@ -14,7 +14,8 @@ constexpr std::size_t kMaxListBytes = 256;  // what a key-value space takes
 
 std::string reachable_addresses(const std::string& iface, std::uint16_t port, bool one_host) {
   const std::string loopback = "127.0.0.1";
-  const std::vector<net::Interface> interfaces = net::local_interfaces();
+  std::vector<net::Interface> interfaces = net::local_interfaces();
+  std::erase_if(interfaces, [](const net::Interface& one) { return net::is_loopback(one.address); });
   const std::vector<std::string> others = net::addresses_for_other_hosts(loopback, interfaces);
   if (one_host || others.empty()) return net::host_port(loopback, port);
   if (!iface.empty()) return net::host_port(net::choose_address(iface, others.front(), interfaces), port);

@@ -85,12 +85,11 @@ bool suits_unequal_hosts(const PartsRow& row, const Facts& facts, std::uint64_t 
   return row.algorithm != kStraightInShares || !facts.uneven || part_bytes <= kMaxUneven;
 }
 
-// Between three hosts and more that are one machine with fewer cores than ranks, a rank waits for one neighbour at a
-// time, as in an allreduce (selection.cpp).
+// Between hosts that share cores a rank waits for one neighbour at a time, as in an allreduce (selection.cpp).
 bool suits_shared_cores(const PartsRow& row, const Facts& facts, std::uint64_t part_bytes) {
   constexpr std::uint64_t kMaxShared = 4 << 10;
   const bool straight = row.algorithm == Algorithm::grid || row.algorithm == kStraightInShares;
-  return !straight || !facts.hosts_share_cores || facts.hosts < 3 || part_bytes <= kMaxShared;
+  return !straight || !passes_round_hosts(facts) || part_bytes <= kMaxShared;
 }
 
 // A grid of a number of ranks with a large prime factor has a line of that many, each of which has a link to each.

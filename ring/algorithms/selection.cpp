@@ -106,16 +106,15 @@ constexpr std::array kHostsRows = {
 // Three to 16 hosts that are one machine with fewer cores than ranks, as containers are; one rank or several on each.
 // What a host waits for comes when another one has had a core: in a ring a rank waits for one neighbour at a time.
 // Measured between namespaces with links of 1 Gbit/s on 2 cores, in us, with what other hosts take and with these:
-//   3 hosts of 2 ranks:  4 KiB  72, 71    8 KiB 143, 94   64 KiB  780, 738   1 MiB 12170, 11820
-//   4 hosts of 2 ranks:  4 KiB 106, 70    8 KiB 223, 125  64 KiB  994, 849   1 MiB 13820, 13320
-//   8 hosts of 1 rank:   4 KiB 413, 106   64 KiB 1332, 1004
-//   8 hosts of 2 ranks:  4 KiB 459, 165   64 KiB 2000, 1283
+//   3 hosts of 2 ranks:  4 KiB  71, 71    64 KiB  790, 738    1 MiB 12240, 11828
+//   4 hosts of 2 ranks:  4 KiB 108, 71    64 KiB 1017, 830    1 MiB 13870, 13388
+//   8 hosts of 1 rank:   4 KiB 402, 109   64 KiB 1348, 1010   1 MiB 19796, 16092
+//   8 hosts of 2 ranks:  4 KiB 469, 164   64 KiB 1959, 1072   1 MiB 25434, 17861
 struct SharedHostsRow {
   std::uint64_t max_bytes_of_host;  // the buffer's over the hosts
   Algorithm algorithm;
   std::string_view reason;
 };
-constexpr int kMinSharedHosts = 3, kMaxSharedHosts = 16;
 constexpr std::array kSharedHostsRows = {
     SharedHostsRow{2 * kKiB, in_levels(Levels::leaders, Algorithm::tree), "hosts that share cores, fewest messages"},
     SharedHostsRow{256 * kKiB, in_levels(Levels::leaders, Algorithm::ring),
@@ -151,8 +150,8 @@ bool fits(const TableRow& row, const Facts& facts) {
 }
 
 bool fits(const SharedHostsRow& row, const Facts& facts) {
-  return facts.hosts_share_cores && facts.hosts >= kMinSharedHosts && facts.hosts <= kMaxSharedHosts &&
-         facts.bytes / std::uint64_t(facts.hosts) <= row.max_bytes_of_host && keeps_order(row.algorithm, facts);
+  return passes_round_hosts(facts) && facts.bytes / std::uint64_t(facts.hosts) <= row.max_bytes_of_host &&
+         keeps_order(row.algorithm, facts);
 }
 
 Choice with_slab(const Facts& facts, Algorithm algorithm, std::string_view reason) {
@@ -237,6 +236,11 @@ std::uint64_t min_direct_bytes(Kind kind, const Facts& facts) {
 }
 
 }  // namespace
+
+bool passes_round_hosts(const Facts& facts) {
+  constexpr int kMinHosts = 3, kMaxHosts = 16;
+  return facts.hosts_share_cores && facts.hosts >= kMinHosts && facts.hosts <= kMaxHosts;
+}
 
 bool hosts_have_several_ranks(const Facts& facts) {
   return facts.hosts > 1 && facts.hosts < facts.world;

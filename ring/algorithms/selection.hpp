@@ -16,9 +16,9 @@ inline constexpr std::int64_t kSuitableSlab = -1;  // for what the bytes go thro
 
 struct Facts {
   int world = 1;
-  bool oversubscribed = false;  // on some host there are more ranks than cores
+  bool oversubscribed = false;     // on some host there are more ranks than cores
   bool hosts_share_cores = false;  // several hosts, such as containers, are one machine with fewer cores than ranks
-  bool memory = false;          // every rank shares memory with every other
+  bool memory = false;             // every rank shares memory with every other
   int hosts = 1;
   bool uneven = false;                   // hosts have unequal numbers of ranks
   std::uint64_t bytes = 0;               // of the larger of a rank's two tensors
@@ -56,6 +56,7 @@ bool may_be_direct(Kind kind, const Facts& facts);
 
 // All algorithms of allreduce that are worth trying: those of two levels only where they differ from the others.
 std::vector<Algorithm> algorithms_for(const Facts& facts);
+bool passes_round_hosts(const Facts& facts);        // there are few hosts, and they share cores
 bool hosts_have_several_ranks(const Facts& facts);  // on some of several hosts there are more ranks than one
 
 // The slab alone, of an allreduce or a reduce_scatter by this algorithm: near facts.slab_bytes, so that slabs are
