@@ -199,7 +199,7 @@ TEST(Program, ResumesOnAnotherNumberOfRanks) {
 
 TEST(Program, DrawsItsProgressThroughTheLauncher) {
   Process training(ranks(2, {"--epochs", "1000000"}), {.environment = {"TERM=xterm"}, .terminal_columns = 70});
-  EXPECT_TRUE(training.says("epoch 1/1000000 [")) << training.out();
+  EXPECT_TRUE(training.says("/1000000 [")) << training.out();  // an epoch may take less time than a line is drawn for
 }
 
 // Installed somewhere and moved: the data beside the program comes first.
