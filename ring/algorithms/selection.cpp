@@ -225,14 +225,17 @@ std::uint32_t in_slabs(const Facts& facts, std::uint64_t slab_bytes) {
   return std::uint32_t(std::min<std::uint64_t>(elems, UINT32_MAX));  // as many as a signature has room for
 }
 
-// Measured on 2 cores: 8 ranks take 37 us for an allreduce of 8 KiB in place, and 35 by the algorithm. By the
-// algorithm, ranks that share cores broadcast and reduce small tensors without waiting for each other: 8 ranks take 28
-// us for a broadcast of 64 KiB, and 33 where the tensors lie; 47 and 33 for 128 KiB.
+// Measured on 2 cores, in place, by the algorithm and where the tensors lie, in us: an allreduce of 2 ranks takes 0.75
+// and 0.76 for 1 KiB, 0.98 and 0.69 for 2 KiB, 1.17 and 0.78 for 4 KiB; of 4 ranks 5.5, 4.9, then 6.8, 5.0 and 6.3, 5.1;
+// of 8 ranks 12.1 and 14.4 for 4 KiB, 18.4 and 14.8 for 8 KiB. By the algorithm, ranks that share cores broadcast and
+// reduce small tensors without waiting for each other: 8 ranks take 28 us for a broadcast of 64 KiB, and 33 where the
+// tensors lie; 47 and 33 for 128 KiB. Two ranks broadcast 4 KiB in 0.54 and 0.72.
 std::uint64_t min_direct_bytes(Kind kind, const Facts& facts) {
   constexpr int kFew = 4;
   const bool one_way = kind == Kind::broadcast || kind == Kind::reduce;
-  const std::uint64_t min_bytes = facts.world <= kFew ? 8 * kKiB : 16 * kKiB;
-  return one_way && facts.world > 2 ? 8 * min_bytes : min_bytes;
+  if (!one_way) return facts.world <= kFew ? 2 * kKiB : 8 * kKiB;
+  if (facts.world == 2) return 8 * kKiB;
+  return facts.world <= kFew ? 64 * kKiB : 128 * kKiB;
 }
 
 }  // namespace
@@ -308,7 +311,7 @@ std::uint64_t fingerprint_of_choices() {
       for (const int world : {2, 4, 64})
         all = fingerprint(all, slab_elems({.world = world, .memory = memory, .hosts = hosts, .bytes = 1000 * kMiB}));
   for (const int world : {2, 4, 5, 8, 9})
-    for (const std::uint64_t bytes : {8 * kKiB - 1, 8 * kKiB, 16 * kKiB, 64 * kKiB, 128 * kKiB, kMiB})
+    for (const std::uint64_t bytes : {2 * kKiB, 4 * kKiB, 8 * kKiB, 16 * kKiB, 64 * kKiB, 128 * kKiB, kMiB})
       for (const Kind kind : kDirectKinds)
         all = fingerprint(all, std::uint64_t(may_be_direct(kind, {.world = world, .memory = true, .bytes = bytes})));
   return fingerprint_of_collective_choices(all);
