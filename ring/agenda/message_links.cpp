@@ -97,8 +97,8 @@ bool MessageLinks::want(link::Waiter& waiter) {
   for (const Neighbour& each : neighbours_) {
     link::Link* const its = link(each);
     if (!its) continue;  // the bell rings when it is made
-    may &= its->want(false, waiter);
-    if (!each.out.empty()) may &= its->want(true, waiter);
+    may &= its->want(link::Wanted::bytes, waiter);
+    if (!each.out.empty()) may &= its->want(link::Wanted::room, waiter);
   }
   return may;
 }

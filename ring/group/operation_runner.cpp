@@ -298,7 +298,7 @@ void OperationRunner::slept(trace::Ticks from) {
 bool OperationRunner::want_links(link::Waiter& waiter) {
   if (direct_.active()) return direct_.may_sleep();
   bool may = true;
-  driver_.each_wanted([&](link::Link& link, bool sending) { may &= link.want(sending, waiter); });
+  driver_.each_wanted([&](link::Link& link, link::Wanted wanted) { may &= link.want(wanted, waiter); });
   return may;
 }
 

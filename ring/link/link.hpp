@@ -10,6 +10,8 @@
 
 namespace anello::link {
 
+enum class Wanted { room, bytes, reply };
+
 class Link {
  public:
   virtual ~Link() = default;
@@ -22,8 +24,16 @@ class Link {
   // Received bytes where they lie, for links that can show them: peek() gives a run of them, empty if there are none,
   // and consume() gives them back. What follows begin() begins a cache line, if the other side began likewise.
   virtual bool peeks() const { return false; }
-  virtual ConstBytes peek() { return {}; }
+  virtual Bytes peek() { return {}; }
   virtual void consume(std::size_t /*bytes*/) {}
+
+  // Replies, for links through memory: what is sent after keep(), until begin(), stays where it lies. The other side
+  // may write over it before it consumes it; replies() gives a run of what has been consumed, and take() gives it back.
+  // reply_bytes: how much can be there at a time; 0 if there are no replies.
+  virtual std::size_t reply_bytes() const { return 0; }
+  virtual void keep() {}
+  virtual Bytes replies() { return {}; }
+  virtual void take(std::size_t /*bytes*/) {}
 
   // Between two operations: whether bytes of the next one have come. Throws as recv_into() does.
   virtual bool has_arrived() = 0;
@@ -36,9 +46,9 @@ class Link {
   // it finds there. Nothing is sent on this link any more.
   virtual void revoke() {}
 
-  // Gives the waiter the descriptors that poll() finds ready when something could be sent, or has come. A link without
-  // descriptors rings this rank's bell then. False if something can move already.
-  virtual bool want(bool sending, Waiter& waiter) = 0;
+  // Gives the waiter the descriptors that poll() finds ready when there is room to send, bytes have come, or a reply. A
+  // link without descriptors rings this rank's bell then. False if that is so already.
+  virtual bool want(Wanted wanted, Waiter& waiter) = 0;
 };
 
 }  // namespace anello::link

@@ -151,13 +151,14 @@ bool StripedLink::holds_next(const Lane& lane) const {
 }
 
 // False also when all connections have ended: recv_into() says so.
-bool StripedLink::want(bool sending, link::Waiter& waiter) {
+bool StripedLink::want(link::Wanted wanted, link::Waiter& waiter) {
+  const bool sending = wanted == link::Wanted::room;
   const std::optional<Stripe>& stripe = sending ? sending_ : receiving_;
-  if (stripe) return lanes_[stripe->lane].link.want(sending, waiter);
+  if (stripe) return lanes_[stripe->lane].link.want(wanted, waiter);
   bool wants = false;
   for (Lane& lane : lanes_) {
     if (!sending && holds_next(lane)) return false;
-    if (sending || lane.is_awaited()) wants = lane.link.want(sending, waiter);
+    if (sending || lane.is_awaited()) wants = lane.link.want(wanted, waiter);
   }
   return wants;
 }

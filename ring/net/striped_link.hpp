@@ -24,7 +24,7 @@ class StripedLink final : public link::Link {
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
   bool has_arrived() override { return receiving_ || begin_receiving(); }
-  bool want(bool sending, link::Waiter& waiter) override;
+  bool want(link::Wanted wanted, link::Waiter& waiter) override;
 
  private:
   using Head = std::array<std::byte, kHeadBytes>;

@@ -22,8 +22,8 @@ class TcpLink final : public link::Link {
   // The same, but nothing if the other side has closed the connection and everything has been received.
   std::optional<std::size_t> recv_until_end(std::span<const Bytes> pieces);
   bool has_arrived() override;
-  bool want(bool sending, link::Waiter& waiter) override {
-    waiter.want(socket_.get(), sending ? POLLOUT : POLLIN);
+  bool want(link::Wanted wanted, link::Waiter& waiter) override {
+    waiter.want(socket_.get(), wanted == link::Wanted::room ? POLLOUT : POLLIN);
     return true;
   }
   int descriptor() const { return socket_.get(); }

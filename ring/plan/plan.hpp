@@ -55,6 +55,7 @@ struct Step {
   Act act = Act::send;
   bool incoming_left = false;  // reduce: what the peer sends is the left operand
   bool makes_result = false;   // reduce and fold: what is written has every contribution; an average is divided here
+  bool reply = false;          // of an exchange, see Plan::reply_elems
 };
 
 // Steps that happen one after another: the bytes to a peer, the bytes from a peer, or local work.
@@ -76,6 +77,10 @@ struct Plan {
   bool reduces = false;                              // some step reduces or folds
   bool out_of_place_only = false;                    // every range begins at 0, and its operands lie anywhere
   bool pairwise = false;        // two ranks reduce into what they are sending to each other: links must hold some of it
+  // Two ranks exchange: what one of them sends from its input, the other one reduces and sends back as the result. So a
+  // link through memory may write the result to where its input came in. Then the sends and the copies of results are
+  // `reply`, and so are the reductions; this is how much of what is sent may wait for its reply at a time. 0: they don't.
+  std::uint64_t reply_elems = 0;
   std::vector<Step> steps;      // grouped by stream, in program order within each
   std::vector<Stream> streams;  // sends, then receives, then local; one at most for each peer and kind
   std::vector<Operand> sources;

@@ -100,6 +100,7 @@ Plan PlanBuilder::finish() && {
   group_by_stream();
   derive_deps();
   mark_results();
+  mark_replies();
   assemble();
   return std::move(plan_);
 }
@@ -190,6 +191,45 @@ void PlanBuilder::mark_results() {
     Step& step = items_[last.item].step;
     step.makes_result = reduces(step);
   });
+}
+
+// The k-th send from the input belongs to the k-th copy, and the k-th reduction to the k-th send from the output. Both
+// ranks find the same, because what one of them sends the other one receives.
+void PlanBuilder::mark_replies() {
+  if (plan_.world != 2) return;
+  std::array<std::vector<std::uint32_t>, 2> sends, receives;  // by kind: of contributions, and of results; items
+  for (std::uint32_t i = 0; i < items_.size(); i++) {
+    const Step& step = items_[i].step;
+    if (step.act == Act::fold || step.place.space == Space::scratch) return;
+    if (step.act == Act::send)
+      sends[step.place.space == Space::output].push_back(i);
+    else
+      receives[step.act == Act::copy].push_back(i);
+    for (std::uint32_t k = 0; k < step.deps; k++) {
+      const Step& other = items_[by_stream_[deps_[step.first_dep + k].step]].step;
+      if (other.act == Act::send && other.place.space == Space::output) return;  // it would wait for a reply's sending
+    }
+  }
+  const auto& [contributions, results] = sends;
+  const auto& [reductions, copies] = receives;
+  const auto follow = [&](const auto& first, const auto& second) {
+    return !first.empty() && std::ranges::equal(first, second, [&](std::uint32_t a, std::uint32_t b) {
+      return a < b && items_[a].step.range == items_[b].step.range;
+    });
+  };
+  if (!follow(contributions, copies) || !follow(reductions, results)) return;
+  for (const auto& items : {results, reductions, copies})
+    for (const std::uint32_t i : items) items_[i].step.reply = true;
+  // Before the k-th reduction all up to the k-th contribution have been sent. The larger one of both ranks counts.
+  std::uint64_t waiting = 0;
+  const auto larger = [&](std::size_t k) {
+    const auto count = [&](const auto& items) { return k < items.size() ? items_[items[k]].step.range.count : 0; };
+    return std::max(count(contributions), count(reductions));
+  };
+  for (std::size_t k = 0, copied = 0; k < reductions.size(); k++) {
+    for (; copied < copies.size() && copies[copied] < reductions[k]; copied++) waiting -= larger(copied);
+    plan_.reply_elems = std::max(plan_.reply_elems, waiting += larger(k));
+  }
 }
 
 void PlanBuilder::assemble() {

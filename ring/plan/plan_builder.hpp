@@ -78,6 +78,7 @@ class PlanBuilder {
   void group_by_stream();
   void derive_deps();
   void mark_results();
+  void mark_replies();
   void assemble();
 
   Plan plan_;

@@ -30,12 +30,14 @@ void Driver::start(Execution& execution, const Signature& signature, std::span<l
   if (peers_.size() < links.size()) peers_.resize(links.size());
   const auto& streams = execution.plan().streams;
   first_receive_ = end_receives_ = 0;
+  replies_ = execution.plan().reply_elems > 0 &&
+             execution.use_replies(links[std::size_t(streams[0].peer)]->reply_bytes());
   for (const plan::Stream& stream : streams) {
     if (stream.kind == plan::Stream::Kind::local) break;
     Peer& peer = peers_[std::size_t(stream.peer)];
     peer.signature_sent = peer.signature_received = 0;
     const bool sends = stream.kind == plan::Stream::Kind::send;
-    links[std::size_t(stream.peer)]->begin(sends, !execution.plan().pairwise);
+    links[std::size_t(stream.peer)]->begin(sends, !execution.plan().pairwise && !replies_);
     first_receive_ += sends;
     end_receives_++;
   }
@@ -54,6 +56,15 @@ std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, std::s
   return pieces.first(1);
 }
 
+// By itself, because what follows it is kept. Returns whether all of it has been sent.
+bool Driver::send_signature(Peer& peer, link::Link& link) {
+  const std::array<ConstBytes, 1> piece{std::as_bytes(std::span(outgoing_)).subspan(peer.signature_sent)};
+  peer.signature_sent += link.send_from(piece);
+  if (peer.signature_sent < kSignatureBytes) return false;
+  link.keep();
+  return true;
+}
+
 bool Driver::send_some(std::uint32_t s) {
   if (execution_->ended(s)) return false;
   const std::span<ConstBytes> pieces = outgoing_pieces_;
@@ -62,6 +73,8 @@ bool Driver::send_some(std::uint32_t s) {
   const int rank = execution_->plan().streams[s].peer;
   Peer& peer = peers_[std::size_t(rank)];
   link::Link& link = *links_[std::size_t(rank)];
+  if (replies_ && peer.signature_sent < kSignatureBytes && !with_rank(rank, [&] { return send_signature(peer, link); }))
+    return false;
   const std::size_t ahead = kSignatureBytes - peer.signature_sent;
   std::span<const ConstBytes> all = pieces.subspan(1, count);
   if (ahead > 0) all = put_signature_first(peer, pieces, count);
@@ -111,7 +124,8 @@ std::size_t Driver::receive(std::uint32_t s, int rank, std::span<Bytes> pieces) 
 // Straight from the link's memory: what is reduced there is never copied.
 std::size_t Driver::receive_in_place(std::uint32_t s, int rank, link::Link& link) {
   Peer& peer = peers_[std::size_t(rank)];
-  ConstBytes run = with_rank(rank, [&] { return link.peek(); });
+  const bool is_reply = execution_->expects_reply(s);
+  Bytes run = with_rank(rank, [&] { return is_reply ? link.replies() : link.peek(); });
   const std::size_t of_signature = std::min(run.size(), kSignatureBytes - peer.signature_received);
   if (of_signature > 0) {
     std::memcpy(peer.incoming.data() + peer.signature_received, run.data(), of_signature);
@@ -120,7 +134,7 @@ std::size_t Driver::receive_in_place(std::uint32_t s, int rank, link::Link& link
     run = run.subspan(of_signature);
   }
   const std::size_t bytes = of_signature + execution_->accept(s, run);
-  if (bytes > 0) with_rank(rank, [&] { link.consume(bytes); });
+  if (bytes > 0) with_rank(rank, [&] { is_reply ? link.take(bytes) : link.consume(bytes); });
   return bytes;
 }
 

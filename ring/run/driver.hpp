@@ -31,7 +31,7 @@ class Driver {
   // The first part of a pass: every send that can go.
   bool send();
 
-  // Calls want(link, writable) for every link on which the next pass depends.
+  // Calls want(link, wanted) for every link on which the next pass depends.
   template <class Want>
   void each_wanted(Want want);
 
@@ -47,6 +47,7 @@ class Driver {
   std::size_t receive(std::uint32_t s, int rank, std::span<Bytes> pieces);
   std::size_t receive_in_place(std::uint32_t s, int rank, link::Link& link);
   void check_signature(const Peer& peer, int rank) const;
+  bool send_signature(Peer& peer, link::Link& link);
   bool send_some(std::uint32_t s);
   bool receive_some(std::uint32_t s, int& misses);
   bool receive_all();
@@ -55,6 +56,7 @@ class Driver {
   Execution* execution_ = nullptr;
   std::span<link::Link* const> links_;
   StepTrace* trace_ = nullptr;
+  bool replies_ = false;
   std::array<char, kSignatureBytes> outgoing_;
   std::array<std::byte, kSignatureBytes + kSmallBytes> first_;  // a signature and the first data
   std::vector<ConstBytes> outgoing_pieces_ = std::vector<ConstBytes>(kPieces);
@@ -71,8 +73,9 @@ void Driver::each_wanted(Want want) {
   std::array<Bytes, 1> place;
   for (std::uint32_t s = 0; s < end_receives_; s++) {
     link::Link& link = *links_[std::size_t(streams[s].peer)];
-    if (s < first_receive_ && execution_->sendable(s, piece) > 0) want(link, true);
-    if (s >= first_receive_ && execution_->receivable(s, place) > 0) want(link, false);
+    if (s < first_receive_ && execution_->sendable(s, piece) > 0) want(link, link::Wanted::room);
+    if (s >= first_receive_ && execution_->receivable(s, place) > 0)
+      want(link, execution_->expects_reply(s) ? link::Wanted::reply : link::Wanted::bytes);
   }
 }
 

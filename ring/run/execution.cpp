@@ -28,6 +28,7 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
   plan_ = &plan;
   arithmetic_ = arithmetic;
   scaling_ = scaling;
+  replies_ = false;
   in_blocks_ = arithmetic.widen || scaling;
   if (!receive_buffer_ && (plan.reduces || arithmetic.widen))
     receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
@@ -53,6 +54,13 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
   if (packs_ || arithmetic_.narrow) make_stages();
 }
 
+bool Execution::use_replies(std::size_t link_bytes) {
+  constexpr std::size_t kAhead = 256;  // a signature may come first
+  const std::size_t bytes = plan_->reply_elems << arithmetic_.shift;
+  replies_ = bytes > 0 && !arithmetic_.narrow && bytes + kAhead <= link_bytes;
+  return replies_;
+}
+
 // How many elements of the step its dependencies let through, from its beginning.
 std::uint64_t Execution::allowed(const plan::Step& step) const {
   if (step.deps == 0) return step.range.count;
@@ -70,7 +78,14 @@ void Execution::advance(Cursor& cursor, std::uint64_t elems) {
   cursor.elems += elems;
   if (cursor.elems < plan_->steps[cursor.step].range.count) return;
   cursor.elems = 0;
-  if (++cursor.step == cursor.end) unfinished_--;
+  cursor.step++;
+  if (replies_) skip_replies(cursor);
+  if (cursor.step == cursor.end) unfinished_--;
+}
+
+void Execution::skip_replies(Cursor& cursor) {
+  const auto is_reply = [](const plan::Step& step) { return step.reply && step.act == plan::Act::send; };
+  while (cursor.step < cursor.end && is_reply(plan_->steps[cursor.step])) cursor.step++;
 }
 
 // A copy goes straight to its place, except to tiny tensors; everything else comes into the receive buffer, behind the
@@ -119,7 +134,7 @@ void Execution::received(std::uint32_t s, std::size_t bytes) {
   if (elems) advance(cursor, elems);
 }
 
-std::size_t Execution::accept(std::uint32_t s, ConstBytes incoming) {
+std::size_t Execution::accept(std::uint32_t s, Bytes incoming) {
   Cursor& cursor = cursors_[s];
   if (cursor.step == cursor.end) return 0;
   const plan::Step& step = plan_->steps[cursor.step];
@@ -133,11 +148,11 @@ std::size_t Execution::accept(std::uint32_t s, ConstBytes incoming) {
 }
 
 // Elements as they travel, to where the step wants them.
-void Execution::take(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
+void Execution::take(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   const std::uint64_t most = in_blocks_ ? kBlockBytes >> arithmetic_.shift : elems;
   while (elems > 0) {
     const std::uint64_t count = std::min(elems, most);
-    const std::byte* whole = incoming;
+    std::byte* whole = incoming;
     if (arithmetic_.widen) {
       arithmetic_.widen(block(kIncomingBlock), incoming, count);
       whole = block(kIncomingBlock);
@@ -171,16 +186,23 @@ void Execution::copy(const plan::Step& step, const std::byte* incoming, std::uin
   }
 }
 
-void Execution::reduce(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
+void Execution::reduce(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   const plan::Operand source = plan_->sources[step.first_source];
+  const bool replies = replies_ && step.reply, scales = scaling_ && step.makes_result;
+  const bool twice = replies && !scales && arithmetic_.combine_twice;
   while (elems) {
     const Bytes place = run(step.place, from, elems);
     const Bytes local = run(source, from, place.size() >> arithmetic_.shift);
     const std::uint64_t count = local.size() >> arithmetic_.shift;
     const std::byte* mine = contribution(source, local.data(), count);
-    arithmetic_.combine(place.data(), step.incoming_left ? incoming : mine, step.incoming_left ? mine : incoming,
-                        count);
-    if (scaling_ && step.makes_result) scaling_->apply(place.data(), count);
+    const std::byte* const left = step.incoming_left ? incoming : mine;
+    const std::byte* const right = step.incoming_left ? mine : incoming;
+    if (twice)
+      arithmetic_.combine_twice(place.data(), incoming, left, right, count);
+    else
+      arithmetic_.combine(place.data(), left, right, count);
+    if (scales) scaling_->apply(place.data(), count);
+    if (replies && !twice) std::memcpy(incoming, place.data(), local.size());
     incoming += local.size();
     from += count;
     elems -= count;

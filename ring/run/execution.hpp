@@ -39,6 +39,13 @@ class Execution {
   void start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output,
              const Scaling* scaling = nullptr);
   bool done() const { return unfinished_ == 0; }
+
+  // The peer's link gives replies (Plan::reply_elems): accept() writes those of this rank, and they are not sent. Call
+  // before anything has moved. False, and nothing happens, if the plan has none, elements travel as a narrower type, or
+  // the link holds too few bytes. The other rank's answer is the same.
+  bool use_replies(std::size_t link_bytes);
+  // The next that stream `s` accepts is a reply, not what has come.
+  bool expects_reply(std::uint32_t s) const { return replies_ && !ended(s) && is_reply_copy(current(s)); }
   const plan::Plan& plan() const { return *plan_; }
 
   // What stream `s` could send now, in order; at most pieces.size() pieces are filled in. Returns how many.
@@ -50,8 +57,8 @@ class Execution {
   void received(std::uint32_t s, std::size_t bytes);
 
   // The same for bytes that lie in a link's memory, aligned to their type: takes whole elements from there, as many as
-  // it can use now, and returns how many bytes that was.
-  std::size_t accept(std::uint32_t s, ConstBytes incoming);
+  // it can use now, and returns how many bytes that was. Writes there if it replies.
+  std::size_t accept(std::uint32_t s, Bytes incoming);
 
   // Local work that has become possible, kLocalBytes at most. True if any was done.
   bool compute();
@@ -98,10 +105,13 @@ class Execution {
   }
   std::uint64_t allowed(const plan::Step& step) const;
   Bytes run(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const;
+  static bool is_reply_copy(const plan::Step& step) { return step.reply && step.act == plan::Act::copy; }
+  bool is_not_sent(const plan::Step& step) const { return replies_ && step.reply; }  // a send
+  void skip_replies(Cursor& cursor);
   void advance(Cursor& cursor, std::uint64_t elems);
-  void take(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
+  void take(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void copy(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
-  void reduce(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
+  void reduce(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   const std::byte* contribution(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const;
   std::byte* block(int which) const { return receive_buffer_.get() + kReceiveBytes + std::size_t(which) * kBlockBytes; }
   bool is_in_place(const plan::Step& step) const;
@@ -112,6 +122,7 @@ class Execution {
   const plan::Plan* plan_ = nullptr;
   Arithmetic arithmetic_;
   const Scaling* scaling_ = nullptr;
+  bool replies_ = false;
   bool in_blocks_ = false;        // elements are converted or scaled, besides being reduced
   std::array<Buffer, 3> spaces_;  // by Space
   std::vector<Cursor> cursors_;

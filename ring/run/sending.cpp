@@ -29,6 +29,7 @@ std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces) {
   std::size_t part = cursor.part, filled = 0;
   for (std::uint32_t i = cursor.step; i < cursor.end; i++, from = 0) {
     const plan::Step& step = plan_->steps[i];
+    if (is_not_sent(step)) continue;
     const std::uint64_t to = allowed(step);
     while (from < to) {
       if (filled == pieces.size()) return filled;
@@ -67,6 +68,7 @@ std::uint64_t Execution::fill_stage(std::byte* stage, std::uint64_t most, std::u
   std::uint64_t filled = 0;
   for (; i < end; i++, from = 0) {
     const plan::Step& step = plan_->steps[i];
+    if (is_not_sent(step)) continue;
     const std::uint64_t to = allowed(step);
     while (from < to && filled < most && is_staged(step.place, from)) {
       const Bytes memory = run(step.place, from, std::min(to - from, most - filled));

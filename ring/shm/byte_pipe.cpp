@@ -10,7 +10,8 @@ namespace anello::shm {
 // align() or a line may have moved `written_` beyond what fits; then there is no room until the reader has followed. A
 // piece that does not fit is cut at a multiple of kElementBytes: the rest may come in a line, and no element is split.
 std::size_t PipeWriter::room() const {
-  const std::uint64_t end = (read_ + memory_.size()) / kElementBytes * kElementBytes;
+  const std::uint64_t used = keeps_ ? std::min(read_, kept_) : read_;
+  const std::uint64_t end = (used + memory_.size()) / kElementBytes * kElementBytes;
   return written_ < end ? end - written_ : 0;
 }
 
@@ -28,7 +29,7 @@ bool PipeWriter::write_line(ConstBytes piece) {
 
 std::size_t PipeWriter::write(ConstBytes piece, std::size_t max_bytes) {
   if (pending() > 0 || piece.empty()) return 0;
-  if (piece.size() <= std::min(max_bytes, kShortBytes) && write_line(piece)) return piece.size();
+  if (!keeps_ && piece.size() <= std::min(max_bytes, kShortBytes) && write_line(piece)) return piece.size();
   piece = piece.first(std::min(piece.size(), max_bytes));
   if (room() < piece.size()) read_ = state_.read.load(std::memory_order_acquire);
   piece = piece.first(std::min(piece.size(), room()));
@@ -39,6 +40,13 @@ std::size_t PipeWriter::write(ConstBytes piece, std::size_t max_bytes) {
   taken_ = written_ += piece.size();
   unpublished_ = true;
   return piece.size();
+}
+
+Bytes PipeWriter::replies() {
+  if (read_ <= kept_) read_ = state_.read.load(std::memory_order_acquire);
+  if (read_ <= kept_) return {};
+  const std::size_t at = kept_ % memory_.size(), there = std::size_t(std::min(read_, written_) - kept_);
+  return memory_.subspan(at, std::min(there, memory_.size() - at));
 }
 
 bool PipeWriter::refer(const Place& place) {
@@ -84,16 +92,24 @@ bool PipeWriter::may_sleep() {
   return false;
 }
 
+bool PipeWriter::may_sleep_until_reply() {
+  state_.writer_sleeps.store(1);
+  read_ = state_.read.load();
+  if (read_ <= kept_) return true;
+  state_.writer_sleeps.store(0);
+  return false;
+}
+
 // What lies in the next line, from read_ on; empty if that was read before, or other bytes come first.
-ConstBytes PipeReader::line() {
-  const PipeState::Line& line = state_.lines[lines_ % PipeState::kLines];
+Bytes PipeReader::line() {
+  PipeState::Line& line = state_.lines[lines_ % PipeState::kLines];
   const std::uint64_t head = line.head.load(std::memory_order_acquire);
   const std::size_t bytes = head % (1U << PipeState::kLengthBits);
   line_begin_ = head >> PipeState::kLengthBits;
   line_end_ = line_begin_ + bytes;
   if (read_ < line_begin_ || read_ >= line_end_) return {};
   if (bytes > kShortBytes) throw Error(ErrorCode::protocol, "shared memory: a line that claims more bytes than fit");
-  return ConstBytes(line.bytes).first(bytes).subspan(read_ - line_begin_);
+  return Bytes(line.bytes).first(bytes).subspan(read_ - line_begin_);
 }
 
 // True if there is something to read; then `reference_` is the first reference not yet consumed, if stands_.
@@ -118,13 +134,13 @@ std::optional<Place> PipeReader::referred() {
   return Place{all.region, all.offset + consumed, all.bytes - consumed};
 }
 
-ConstBytes PipeReader::peek() {
+Bytes PipeReader::peek() {
   if (lines_ < lined_ || std::int64_t(written_ - read_) <= 0)
-    if (const ConstBytes run = line(); !run.empty()) return run;
+    if (const Bytes run = line(); !run.empty()) return run;
   if (!look()) return {};
   std::uint64_t until = written_;
   if (lines_ < lined_) {
-    if (const ConstBytes run = line(); !run.empty()) return run;
+    if (const Bytes run = line(); !run.empty()) return run;
     until = std::min(until, line_begin_);
   }
   if (stands_) until = std::min(until, reference_.begin);

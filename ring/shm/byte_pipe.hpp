@@ -3,6 +3,9 @@
 // Bytes in memory that the reader can map need not be copied: the writer then puts down a reference to them, and their
 // positions stay empty in the ring. So do those of a short message, which travels in a line of its own together with the
 // flag that it is there: the reader waits for that line to come, not for the counter and then the bytes.
+// After keep() the pipe goes both ways: the reader may write over what it has read before it consumes that, and the
+// writer takes it from there. A cache line then goes from the writer to the reader and back, once each, which is half of
+// what two pipes need, where each line must also be taken back from its reader before it can be written again.
 // A side that is about to sleep sets its flag and looks at the other counter once more; the side that then moves its
 // counter sees the flag, and its function returns that it must wake the other. (Sequentially consistent: one of the two
 // sees the other.)
@@ -75,8 +78,20 @@ class PipeWriter {
     prefetch_to_write(&line);
     prefetch_to_write(reinterpret_cast<const std::byte*>(&line) + kLineBytes);
   }
-  // The next byte begins a cache line; the reader calls align() at the same position. Nothing is pending.
-  void align() { taken_ = written_ = (written_ + kLineBytes - 1) / kLineBytes * kLineBytes; }
+  // The next byte begins a cache line; the reader calls align() at the same position. Nothing is pending or kept.
+  void align() {
+    taken_ = written_ = (written_ + kLineBytes - 1) / kLineBytes * kLineBytes;
+    keeps_ = false;
+  }
+  // What is written from here on stays until it is taken: what the reader made of it. Nothing is referred to.
+  void keep() {
+    kept_ = written_;
+    keeps_ = true;
+  }
+  // A run of what the reader has consumed, and nobody has taken; empty if there is none.
+  Bytes replies();
+  void take(std::size_t bytes) { kept_ += bytes; }
+  bool may_sleep_until_reply();
   // Call before sleeping until there is room or pending bytes were taken. False if that is so already.
   bool may_sleep();
 
@@ -87,6 +102,8 @@ class PipeWriter {
   Bytes memory_;
   std::uint64_t written_ = 0, taken_ = 0;
   std::uint64_t read_ = 0;                     // as last seen
+  std::uint64_t kept_ = 0;                     // if keeps_: what was kept before it has been taken
+  bool keeps_ = false;
   std::uint64_t referred_ = 0, released_ = 0;  // references made; those among them that do not stand any more
   std::array<std::uint64_t, PipeState::kReferences> ends_{};  // of the references that may be pending
   std::uint64_t lined_ = 0;                                   // lines used
@@ -103,7 +120,7 @@ class PipeReader {
   // The next bytes that were copied, up to the memory's end, a reference or a line; empty if there are none. Valid
   // until consume(). A reader that aligns must know how many bytes come before: after them may lie skipped ones. Throws
   // Error{protocol} if the other side claims more than fits.
-  ConstBytes peek();
+  Bytes peek();
   // True if the writer sleeps and must be woken. Throws Error{network} if the bytes were referred to and the writer has
   // revoked them: what was read may be anything.
   bool consume(std::size_t bytes);
@@ -114,9 +131,9 @@ class PipeReader {
 
  private:
   bool look();
-  ConstBytes line();
+  Bytes line();
   PipeState& state_;
-  ConstBytes memory_;
+  Bytes memory_;
   std::uint64_t written_ = 0, read_ = 0;  // `written_` as last seen
   std::uint64_t taken_up_ = 0;            // references read so far, with the current one
   bool stands_ = false;                   // there is a current reference: at read_ or later

@@ -32,6 +32,7 @@ std::size_t ShmLink::file_bytes(std::size_t pipe_bytes) {
 
 ShmLink::ShmLink(MemoryFile file, std::size_t pipe_bytes, Side side, Descriptor bell, Descriptor fd_socket)
     : file_(std::move(file)),
+      pipe_bytes_(pipe_bytes),
       out_(states(file_).pipes[side == Side::taker], memory(file_, pipe_bytes, side == Side::taker)),
       in_(states(file_).pipes[side == Side::maker], memory(file_, pipe_bytes, side == Side::maker)),
       bell_(std::move(bell)),
@@ -81,7 +82,7 @@ std::size_t ShmLink::recv_into(std::span<const Bytes> pieces) {
   std::size_t bytes = 0;
   for (Bytes piece : pieces) {
     while (!piece.empty()) {
-      const ConstBytes run = peek();
+      const Bytes run = peek();
       if (run.empty()) return bytes;
       const std::size_t some = std::min(run.size(), piece.size());
       std::memcpy(piece.data(), run.data(), some);
@@ -93,8 +94,8 @@ std::size_t ShmLink::recv_into(std::span<const Bytes> pieces) {
   return bytes;
 }
 
-ConstBytes ShmLink::peek() {
-  ConstBytes run = in_.peek();
+Bytes ShmLink::peek() {
+  Bytes run = in_.peek();
   if (run.empty())
     if (const std::optional<Place> place = in_.referred()) run = regions_.memory_of(*place);
   return run.first(std::min(run.size(), kBiteBytes));
@@ -119,8 +120,14 @@ bool ShmLink::has_arrived() {
   return in_.has_come();
 }
 
-bool ShmLink::want(bool sending, link::Waiter& /*waiter*/) {
-  return sending ? out_.may_sleep() : in_.may_sleep();
+Bytes ShmLink::replies() {
+  const Bytes run = out_.replies();
+  return run.first(std::min(run.size(), kBiteBytes));
+}
+
+bool ShmLink::want(link::Wanted wanted, link::Waiter& /*waiter*/) {
+  if (wanted == link::Wanted::reply) return out_.may_sleep_until_reply();
+  return wanted == link::Wanted::room ? out_.may_sleep() : in_.may_sleep();
 }
 
 }  // namespace anello::shm

@@ -27,11 +27,15 @@ class ShmLink final : public link::Link {
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
   bool peeks() const override { return true; }
-  ConstBytes peek() override;
+  Bytes peek() override;
   void consume(std::size_t bytes) override;
   void begin(bool sending, bool may_refer) override;
   bool has_arrived() override;
-  bool want(bool sending, link::Waiter& waiter) override;
+  std::size_t reply_bytes() const override { return pipe_bytes_; }
+  void keep() override { out_.keep(); }
+  Bytes replies() override;
+  void take(std::size_t bytes) override { out_.take(bytes); }
+  bool want(link::Wanted wanted, link::Waiter& waiter) override;
   void revoke() override { out_.revoke(); }
   Window& window() { return window_; }
 
@@ -45,6 +49,7 @@ class ShmLink final : public link::Link {
   void end_loans();
 
   MemoryFile file_;
+  std::size_t pipe_bytes_;
   PipeWriter out_;
   PipeReader in_;
   Descriptor bell_;

@@ -49,7 +49,7 @@ TEST(DataLinks, TheHigherRankConnectsWhenItNeedsTheLink) {
   const ConstBytes out(sent);
   const Bytes in(received);
   EXPECT_EQ(up->send_from({&out, 1}), 3);
-  ASSERT_TRUE(ready(*down, false, std::chrono::seconds(10)));
+  ASSERT_TRUE(ready(*down, link::Wanted::bytes, std::chrono::seconds(10)));
   EXPECT_EQ(down->recv_into({&in, 1}), 3);
   EXPECT_EQ(received, sent);
 }
@@ -93,7 +93,7 @@ TEST(DataLinks, RanksThatMayGoOverToSharedMemory) {
     const ConstBytes word = std::as_bytes(std::span("word"));
     EXPECT_EQ(up->send_from({&word, 1}), word.size());
     EXPECT_EQ(down->peek().size(), word.size());
-    EXPECT_TRUE(ready(*down, true, {})) << "there is room";
+    EXPECT_TRUE(ready(*down, link::Wanted::room, {})) << "there is room";
   }
   EXPECT_EQ(open_descriptors(), before);
 }
@@ -111,7 +111,7 @@ TEST(DataLinks, SeveralConnectionsMakeOneLink) {
     EXPECT_EQ(open_descriptors(), without + 6);
     const ConstBytes word = std::as_bytes(std::span("word"));
     EXPECT_EQ(up->send_from({&word, 1}), word.size());
-    EXPECT_TRUE(ready(*down, false, std::chrono::seconds(10)));
+    EXPECT_TRUE(ready(*down, link::Wanted::bytes, std::chrono::seconds(10)));
   }
   EXPECT_EQ(open_descriptors(), before);
 }

@@ -33,7 +33,8 @@ std::size_t receive(link::Link& link, Bytes bytes) {
 }
 
 bool ready(link::Link& link, short events, int limit_ms) {
-  return anello::ready(link, events == POLLOUT, std::chrono::milliseconds(limit_ms));
+  return anello::ready(link, events == POLLOUT ? link::Wanted::room : link::Wanted::bytes,
+                       std::chrono::milliseconds(limit_ms));
 }
 
 struct Linked : Loopback {

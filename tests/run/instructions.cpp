@@ -46,7 +46,7 @@ class PipeLink final : public link::Link {
     });
   }
   bool has_arrived() override { return in_.received < in_.sent; }
-  bool want(bool /*sending*/, link::Waiter& /*waiter*/) override { return true; }
+  bool want(link::Wanted /*wanted*/, link::Waiter& /*waiter*/) override { return true; }
 
  private:
   Pipe &out_, &in_;

@@ -21,7 +21,7 @@ class Witness final : public link::Link {
   }
   std::size_t recv_into(std::span<const Bytes> /*pieces*/) override { return 0; }
   bool has_arrived() override { return false; }
-  bool want(bool /*sending*/, link::Waiter& /*waiter*/) override { return true; }
+  bool want(link::Wanted /*wanted*/, link::Waiter& /*waiter*/) override { return true; }
 
   bool asked = false;
   std::ptrdiff_t written = 0;

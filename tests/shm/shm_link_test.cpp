@@ -84,15 +84,15 @@ TEST(ShmLink, WakesTheOtherSideOnlyIfItSleeps) {
   Pair pair;
   send(pair.maker, "x");
   EXPECT_FALSE(rang(pair.bell_of_taker));
-  EXPECT_TRUE(ready(pair.taker, false, {})) << "something has come";
+  EXPECT_TRUE(ready(pair.taker, link::Wanted::bytes, {})) << "something has come";
   receive(pair.taker, 1);
-  EXPECT_FALSE(ready(pair.taker, false, {}));
+  EXPECT_FALSE(ready(pair.taker, link::Wanted::bytes, {}));
   send(pair.maker, "y");
   EXPECT_TRUE(rang(pair.bell_of_taker));
-  EXPECT_FALSE(ready(pair.maker, false, {}));
+  EXPECT_FALSE(ready(pair.maker, link::Wanted::bytes, {}));
   while (send(pair.maker, std::string(1000, 'z')) > 0) {
   }
-  EXPECT_FALSE(ready(pair.maker, true, {}));
+  EXPECT_FALSE(ready(pair.maker, link::Wanted::room, {}));
   receive(pair.taker, 1);
   EXPECT_TRUE(rang(pair.bell_of_maker));
 }

@@ -7,10 +7,10 @@
 namespace anello {
 
 // Waits for it, `limit` at most.
-inline bool ready(link::Link& link, bool sending, std::chrono::milliseconds limit) {
+inline bool ready(link::Link& link, link::Wanted wanted, std::chrono::milliseconds limit) {
   link::Bell bell;
   link::Waiter waiter({}, bell);
-  return !link.want(sending, waiter) || waiter.sleep(limit);
+  return !link.want(wanted, waiter) || waiter.sleep(limit);
 }
 
 }  // namespace anello

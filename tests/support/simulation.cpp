@@ -54,7 +54,7 @@ class Simulation::MemoryLink final : public link::Link {
   void begin(bool sending, bool may_refer) override {
     if (sending) out_.lends = world_.weather_.lends && may_refer;
   }
-  bool want(bool /*sending*/, link::Waiter& /*waiter*/) override { return true; }
+  bool want(link::Wanted /*wanted*/, link::Waiter& /*waiter*/) override { return true; }
 
  private:
   Simulation& world_;
