@@ -64,10 +64,9 @@ std::uint64_t fingerprint_of(const Plan& plan, std::uint64_t before) {
     before = fingerprint(before, elems);
   for (const Step& step : plan.steps) {
     const Stream& stream = plan.streams[step.stream];
-    for (const std::uint64_t value :
-         {std::uint64_t(stream.kind), std::uint64_t(stream.peer), std::uint64_t(step.act), step.range.begin,
-          step.range.count, std::uint64_t(step.incoming_left), std::uint64_t(step.makes_result),
-          std::uint64_t(step.reply)})
+    for (const std::uint64_t value : {std::uint64_t(stream.kind), std::uint64_t(stream.peer), std::uint64_t(step.act),
+                                      step.range.begin, step.range.count, std::uint64_t(step.incoming_left),
+                                      std::uint64_t(step.makes_result), std::uint64_t(step.reply)})
       before = fingerprint(before, value);
     before = add(before, step.place);
     for (std::uint32_t k = 0; k < step.sources; k++) before = add(before, plan.sources[step.first_source + k]);

@@ -30,8 +30,8 @@ void Driver::start(Execution& execution, const Signature& signature, std::span<l
   if (peers_.size() < links.size()) peers_.resize(links.size());
   const auto& streams = execution.plan().streams;
   first_receive_ = end_receives_ = 0;
-  replies_ = execution.plan().reply_elems > 0 &&
-             execution.use_replies(links[std::size_t(streams[0].peer)]->reply_bytes());
+  replies_ =
+      execution.plan().reply_elems > 0 && execution.use_replies(links[std::size_t(streams[0].peer)]->reply_bytes());
   for (const plan::Stream& stream : streams) {
     if (stream.kind == plan::Stream::Kind::local) break;
     Peer& peer = peers_[std::size_t(stream.peer)];

@@ -58,6 +58,7 @@ bool Execution::use_replies(std::size_t link_bytes) {
   constexpr std::size_t kAhead = 256;  // a signature may come first
   const std::size_t bytes = plan_->reply_elems << arithmetic_.shift;
   replies_ = bytes > 0 && !arithmetic_.narrow && bytes + kAhead <= link_bytes;
+  for (std::size_t s = 0; s < plan_->streams.size() && replies_; s++) skip_replies(cursors_[s]);
   return replies_;
 }
 
@@ -79,13 +80,12 @@ void Execution::advance(Cursor& cursor, std::uint64_t elems) {
   if (cursor.elems < plan_->steps[cursor.step].range.count) return;
   cursor.elems = 0;
   cursor.step++;
-  if (replies_) skip_replies(cursor);
+  skip_replies(cursor);
   if (cursor.step == cursor.end) unfinished_--;
 }
 
 void Execution::skip_replies(Cursor& cursor) {
-  const auto is_reply = [](const plan::Step& step) { return step.reply && step.act == plan::Act::send; };
-  while (cursor.step < cursor.end && is_reply(plan_->steps[cursor.step])) cursor.step++;
+  while (cursor.step < cursor.end && is_not_sent(plan_->steps[cursor.step])) cursor.step++;
 }
 
 // A copy goes straight to its place, except to tiny tensors; everything else comes into the receive buffer, behind the

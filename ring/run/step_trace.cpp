@@ -26,7 +26,8 @@ void StepTrace::look(std::uint32_t stream) {
   const auto [step, elems] = execution_->position(stream);
   if (step != before.step || elems != before.elems) {
     if (before.begun == 0) before.begun = last_;
-    for (std::uint32_t k = before.step; k < step; k++) ended(k, before.begun, now);
+    for (std::uint32_t k = before.step; k < step; k++)
+      if (!execution_->is_not_sent(execution_->plan().steps[k])) ended(k, before.begun, now);
     const trace::Ticks begun = step == before.step ? before.begun : elems > 0 ? now : 0;
     before = {step, elems, begun};
   }

@@ -1,14 +1,14 @@
 // Bytes from one process to another through memory that both have mapped: a ring with one writer and one reader. Each
 // owns a counter and never waits. Positions count all bytes ever written, so the difference is what can be read.
 // Bytes in memory that the reader can map need not be copied: the writer then puts down a reference to them, and their
-// positions stay empty in the ring. So do those of a short message, which travels in a line of its own together with the
-// flag that it is there: the reader waits for that line to come, not for the counter and then the bytes.
-// After keep() the pipe goes both ways: the reader may write over what it has read before it consumes that, and the
-// writer takes it from there. A cache line then goes from the writer to the reader and back, once each, which is half of
-// what two pipes need, where each line must also be taken back from its reader before it can be written again.
-// A side that is about to sleep sets its flag and looks at the other counter once more; the side that then moves its
-// counter sees the flag, and its function returns that it must wake the other. (Sequentially consistent: one of the two
-// sees the other.)
+// positions stay empty in the ring. So do those of a short message, which travels in a line of its own together with
+// the flag that it is there: the reader waits for that line to come, not for the counter and then the bytes. After
+// keep() the pipe goes both ways: the reader may write over what it has read before it consumes that, and the writer
+// takes it from there. A cache line then goes from the writer to the reader and back, once each, which is half of what
+// two pipes need, where each line must also be taken back from its reader before it can be written again. A side that
+// is about to sleep sets its flag and looks at the other counter once more; the side that then moves its counter sees
+// the flag, and its function returns that it must wake the other. (Sequentially consistent: one of the two sees the
+// other.)
 #pragma once
 #include <array>
 #include <atomic>
@@ -101,8 +101,8 @@ class PipeWriter {
   PipeState& state_;
   Bytes memory_;
   std::uint64_t written_ = 0, taken_ = 0;
-  std::uint64_t read_ = 0;                     // as last seen
-  std::uint64_t kept_ = 0;                     // if keeps_: what was kept before it has been taken
+  std::uint64_t read_ = 0;  // as last seen
+  std::uint64_t kept_ = 0;  // if keeps_: what was kept before it has been taken
   bool keeps_ = false;
   std::uint64_t referred_ = 0, released_ = 0;  // references made; those among them that do not stand any more
   std::array<std::uint64_t, PipeState::kReferences> ends_{};  // of the references that may be pending

@@ -174,5 +174,43 @@ TEST(Plans, CountsAreSixtyFourBitsWide) {
   EXPECT_EQ(gather.steps[0].range.begin, 2 * kCount);
 }
 
+std::vector<std::uint32_t> replies(const Plan& plan) {
+  std::vector<std::uint32_t> orders;
+  for (const Step& step : plan.steps)
+    if (step.reply) orders.push_back(step.order);
+  std::ranges::sort(orders);
+  return orders;
+}
+
+// Each slab: a send of the other's half, a reduction, a send of the result, a copy of the other's.
+TEST(PlanBuilder, TwoRanksThatExchangeHalvesReply) {
+  using algorithms::plan_allreduce;
+  for (const int rank : {0, 1}) {
+    const Plan plan = plan_allreduce(Algorithm::two_shot, {.rank = rank, .world = 2, .count = 15}, 6);
+    EXPECT_EQ(plan.reply_elems, 3) << "a half waits for its reply, and the halves of the last slab are 2 and 1";
+    EXPECT_THAT(replies(plan), ElementsAre(1, 2, 3, 5, 6, 7, 9, 10, 11));
+  }
+  EXPECT_EQ(plan_allreduce(Algorithm::two_shot, {.rank = 0, .world = 2, .count = 7}, 6).reply_elems, 3)
+      << "the last slab is of one element, which rank 1 does not reduce";
+  for (const Algorithm algorithm : {Algorithm::one_shot, Algorithm::star, Algorithm::chain})
+    EXPECT_EQ(plan_allreduce(algorithm, {.rank = 0, .world = 2, .count = 15}).reply_elems, 0);
+  EXPECT_EQ(plan_allreduce(Algorithm::two_shot, {.rank = 0, .world = 2, .count = 1}).reply_elems, 0);
+  EXPECT_EQ(plan_allreduce(Algorithm::two_shot, {.rank = 0, .world = 3, .count = 15}).reply_elems, 0);
+}
+
+// In one slab, the next contribution before the reply to the first one has been taken.
+TEST(PlanBuilder, ContributionsThatWaitForRepliesAddUp) {
+  PlanBuilder builder({.rank = 0, .world = 2, .input_elems = 16, .output_elems = 16});
+  for (const std::uint64_t at : {0, 8}) {
+    builder.send(1, {at + 4, 4}, Space::input);
+    builder.reduce(1, {at, 4}, Space::input);
+  }
+  for (const std::uint64_t at : {0, 8}) {
+    builder.send(1, {at, 4}, Space::output);
+    builder.copy(1, {at + 4, 4});
+  }
+  EXPECT_EQ(std::move(builder).finish().reply_elems, 8);
+}
+
 }  // namespace
 }  // namespace anello::plan

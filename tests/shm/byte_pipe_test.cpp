@@ -202,6 +202,49 @@ TEST(BytePipe, WhoSleepsIsWokenOnce) {
   EXPECT_FALSE(pipe.writer.may_sleep());
 }
 
+TEST(BytePipe, WhatIsKeptComesBackAsTheReaderLeftIt) {
+  BytePipe pipe;
+  EXPECT_EQ(pipe.write(kShortBytes), kShortBytes);
+  pipe.writer.keep();
+  EXPECT_EQ(pipe.write(40), 40) << "not in a line, although it is short";
+  EXPECT_TRUE(pipe.writer.replies().empty()) << "nothing has been consumed";
+  EXPECT_TRUE(pipe.writer.may_sleep_until_reply());
+  EXPECT_EQ(pipe.read(), kShortBytes);
+  EXPECT_TRUE(pipe.writer.replies().empty()) << "what was written before is not kept";
+  const Bytes come = pipe.reader.peek();
+  ASSERT_EQ(come.size(), 40);
+  std::ranges::fill(come.first(24), std::byte{9});
+  EXPECT_TRUE(pipe.writer.may_sleep_until_reply());
+  EXPECT_TRUE(pipe.reader.consume(24)) << "the writer waits for it";
+  EXPECT_FALSE(pipe.writer.may_sleep_until_reply());
+  const Bytes replied = pipe.writer.replies();
+  ASSERT_EQ(replied.size(), 24);
+  EXPECT_TRUE(std::ranges::all_of(replied, [](std::byte byte) { return byte == std::byte{9}; }));
+  pipe.writer.take(24);
+  EXPECT_TRUE(pipe.writer.replies().empty());
+}
+
+TEST(BytePipe, WhatIsKeptTakesRoomUntilItIsTaken) {
+  BytePipe pipe;
+  pipe.writer.keep();
+  EXPECT_EQ(pipe.write(1000), kCapacity);
+  EXPECT_EQ(pipe.read(), kCapacity);
+  EXPECT_EQ(pipe.write(8), 0) << "the replies lie there";
+  EXPECT_TRUE(pipe.writer.may_sleep());
+  EXPECT_EQ(pipe.writer.replies().size(), kCapacity);
+  pipe.writer.take(64);
+  EXPECT_EQ(pipe.write(1000), 64);
+  EXPECT_EQ(pipe.writer.replies().size(), kCapacity - 64) << "up to the end of the memory";
+  pipe.writer.take(kCapacity - 64);
+  EXPECT_EQ(pipe.read(), 64);
+  EXPECT_EQ(pipe.writer.replies().size(), 64);
+  pipe.writer.take(64);
+  pipe.writer.align();
+  EXPECT_EQ(pipe.write(1000), kCapacity);
+  EXPECT_EQ(pipe.read() + pipe.read(), kCapacity);
+  EXPECT_EQ(pipe.write(1000), kCapacity) << "nothing is kept any more";
+}
+
 TEST(BytePipe, AWriterThatClaimsTheImpossibleIsRefused) {
   BytePipe pipe;
   pipe.state->written = kCapacity + kLineBytes;

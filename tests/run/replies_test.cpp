@@ -1,0 +1,129 @@
+// Two ranks of one thread exchange over shared memory: results come back where the contributions lay.
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <array>
+#include <cstring>
+
+#include "ring/algorithms/plans.hpp"
+#include "ring/run/driver.hpp"
+#include "ring/shm/shm_link.hpp"
+#include "tests/run/by_hand.hpp"
+
+namespace anello::run {
+namespace {
+
+using shm::MemoryFile;
+using shm::ShmLink;
+
+struct Links {
+  explicit Links(std::size_t pipe_bytes)
+      : file(MemoryFile::create(ShmLink::file_bytes(pipe_bytes))),
+        maker(copy(pipe_bytes), pipe_bytes, ShmLink::Side::maker, Descriptor(eventfd(0, EFD_NONBLOCK)), end(0)),
+        taker(copy(pipe_bytes), pipe_bytes, ShmLink::Side::taker, Descriptor(eventfd(0, EFD_NONBLOCK)), end(1)) {}
+  MemoryFile copy(std::size_t pipe_bytes) const {
+    return MemoryFile::adopt(Descriptor(dup(file.descriptor())), ShmLink::file_bytes(pipe_bytes));
+  }
+  Descriptor end(std::size_t which) {
+    if (which == 0) {
+      EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
+    }
+    return Descriptor(ends[which]);
+  }
+  std::array<int, 2> ends{};
+  MemoryFile file;
+  ShmLink maker, taker;
+};
+
+struct Rank {
+  plan::Plan plan;
+  Execution execution;
+  Driver driver{[](int, const Signature&) { return Error(ErrorCode::mismatch, "other signatures"); }};
+  std::array<link::Link*, 2> links{};
+
+  bool replies() const {
+    return std::ranges::any_of(plan.steps, [this](const plan::Step& step) { return execution.is_not_sent(step); });
+  }
+};
+
+struct Case {
+  std::uint64_t count;
+  std::uint32_t slab;
+  std::size_t pipe_bytes;
+  bool replies;
+};
+
+class Exchange : public testing::TestWithParam<Case> {
+ protected:
+  void start(Rank& rank, int number, link::Link& link, const Buffer& in, const Buffer& out,
+             const Arithmetic& arithmetic = kLopsided) const {
+    rank.plan = algorithms::plan_allreduce(Algorithm::two_shot, {.rank = number, .world = 2, .count = GetParam().count},
+                                           GetParam().slab);
+    rank.execution.start(rank.plan, arithmetic, in, out);
+    rank.links[std::size_t(1 - number)] = &link;
+    rank.driver.start(rank.execution, {}, rank.links);
+    EXPECT_EQ(rank.replies(), GetParam().replies);
+  }
+  static void finish(Rank& left, Rank& right) {
+    for (int still = 0; still < 3 && !(left.execution.done() && right.execution.done());)
+      for (Rank* const rank : {&left, &right})
+        if (!rank->execution.done()) still = rank->driver.pass() ? 0 : still + 1;
+    ASSERT_TRUE(left.execution.done() && right.execution.done()) << "stuck";
+  }
+};
+
+Words expected(const Words& left, const Words& right) {
+  Words all(left.size());
+  for (std::size_t i = 0; i < all.size(); i++) all[i] = lopsided(left[i], right[i]);
+  return all;
+}
+
+TEST_P(Exchange, InPlaceAndApartOverAndOverAgain) {
+  Links links(GetParam().pipe_bytes);
+  for (std::uint32_t round = 0; round < 3; round++) {
+    Words a = numbers(GetParam().count, 10 * round), b = numbers(GetParam().count, 7000), result(a.size());
+    const Words both = expected(a, b);
+    Rank left, right;
+    start(left, 0, links.maker, whole(a), whole(a));
+    start(right, 1, links.taker, whole(b), whole(result));
+    finish(left, right);
+    EXPECT_EQ(a, both);
+    EXPECT_EQ(result, both);
+  }
+}
+
+// One rank has a list, whose small pieces are packed; the elements may be combined to two places at once.
+TEST_P(Exchange, OfAListWithAnother) {
+  Links links(GetParam().pipe_bytes);
+  const std::size_t count = GetParam().count;
+  Pieces list({1, count / 2, count - count / 2 - 1}, 50);
+  Words b = numbers(count, 9);
+  const Words both = expected(list.values(), b);
+  Arithmetic twice = kLopsided;
+  twice.combine_twice = [](void* out, void* second, const void* l, const void* r, std::size_t elems) {
+    Words sums(elems);
+    lopsided(sums.data(), l, r, elems);
+    std::memcpy(out, sums.data(), 4 * elems);
+    std::memcpy(second, sums.data(), 4 * elems);
+  };
+  Rank left, right;
+  start(left, 0, links.maker, list.buffer(), list.buffer(), twice);
+  start(right, 1, links.taker, whole(b), whole(b), twice);
+  finish(left, right);
+  EXPECT_EQ(list.values(), both);
+  EXPECT_EQ(b, both);
+}
+
+// A link must hold half a slab and a signature; one element has no halves.
+INSTANTIATE_TEST_SUITE_P(Pipes, Exchange,
+                         testing::Values(Case{1000, 200, 1024, true}, Case{1001, 64, 384, true},
+                                         Case{1000, 0, 4096, true}, Case{1000, 0, 2048, false},
+                                         Case{1000, 200, 640, false}, Case{2, 0, 320, true},
+                                         Case{401, 200, 65536, true}, Case{1, 0, 4096, false}));
+
+}  // namespace
+}  // namespace anello::run
