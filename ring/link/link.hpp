@@ -10,6 +10,7 @@
 
 namespace anello::link {
 
+// What a rank waits for: there is room to send, bytes have come, or the other side has replied.
 enum class Wanted { room, bytes, reply };
 
 class Link {
@@ -46,8 +47,8 @@ class Link {
   // it finds there. Nothing is sent on this link any more.
   virtual void revoke() {}
 
-  // Gives the waiter the descriptors that poll() finds ready when there is room to send, bytes have come, or a reply. A
-  // link without descriptors rings this rank's bell then. False if that is so already.
+  // Gives the waiter the descriptors that poll() finds ready when what is wanted is there. A link without
+  // descriptors rings this rank's bell then. False if it is there already.
   virtual bool want(Wanted wanted, Waiter& waiter) = 0;
 };
 

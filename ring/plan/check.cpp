@@ -1,5 +1,7 @@
 #include "ring/plan/check.hpp"
 
+#include <algorithm>
+
 #include "ring/base/text.hpp"
 #include "ring/plan/interpreter.hpp"
 #include "ring/plan/parts.hpp"
@@ -89,6 +91,22 @@ void check_frames(std::span<const Plan> ranks, const Expectation& expectation) {
   }
 }
 
+// A link gives replies only if both ranks expect the same.
+void check_replies(std::span<const Plan> ranks) {
+  const auto count = [](const Plan& plan, Act act) {
+    return std::ranges::count_if(plan.steps, [act](const Step& step) { return step.reply && step.act == act; });
+  };
+  for (const Plan& plan : ranks) {
+    if (plan.reply_elems != ranks[0].reply_elems)
+      throw Wrong(text("rank ", plan.rank, " waits for replies of ", plan.reply_elems, " elements, rank 0 of ",
+                       ranks[0].reply_elems));
+    if (plan.reply_elems == 0) continue;
+    const Plan& peer = ranks[std::size_t(1 - plan.rank)];
+    if (count(plan, Act::reduce) != count(plan, Act::send) || count(plan, Act::send) != count(peer, Act::copy))
+      throw Wrong(text("rank ", plan.rank, " does not give the replies that the other one takes"));
+  }
+}
+
 // Rank `rank`'s result at this element, where the expectation leaves no choice; kNone where it only asks for each
 // contribution once.
 int exact_result(const Expectation& expectation, const Sizes& sizes, int rank, int world, std::uint64_t element,
@@ -145,6 +163,7 @@ std::optional<std::string> check(std::span<const Plan> ranks, Expectation expect
   const char* where = "";
   try {
     check_frames(ranks, expectation);
+    check_replies(ranks);
     for (const Plan& plan : ranks) check_form(plan);
     for (const bool in_place : {true, false}) {
       if (in_place && ranks[0].out_of_place_only) continue;

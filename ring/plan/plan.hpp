@@ -55,7 +55,7 @@ struct Step {
   Act act = Act::send;
   bool incoming_left = false;  // reduce: what the peer sends is the left operand
   bool makes_result = false;   // reduce and fold: what is written has every contribution; an average is divided here
-  bool reply = false;          // of an exchange, see Plan::reply_elems
+  bool reply = false;  // reduces, sends or receives a result that goes back to where its input is from: see reply_elems
 };
 
 // Steps that happen one after another: the bytes to a peer, the bytes from a peer, or local work.
@@ -76,10 +76,11 @@ struct Plan {
   std::uint64_t sent_elems = 0, received_elems = 0;  // by all its steps
   bool reduces = false;                              // some step reduces or folds
   bool out_of_place_only = false;                    // every range begins at 0, and its operands lie anywhere
-  bool pairwise = false;        // two ranks reduce into what they are sending to each other: links must hold some of it
-  // Two ranks exchange: what one of them sends from its input, the other one reduces and sends back as the result. So a
-  // link through memory may write the result to where its input came in. Then the sends and the copies of results are
-  // `reply`, and so are the reductions; this is how much of what is sent may wait for its reply at a time. 0: they don't.
+  bool pairwise = false;  // two ranks reduce into what they are sending to each other: links must hold some of it
+  // Two ranks exchange: each reduces what the other one sends from its input, and sends the result back. A link through
+  // memory may have the result written to where the contribution came in. Three kinds of steps are marked `reply`: the
+  // reduction, the send of its result, and the copy that receives a result. reply_elems is the largest number of
+  // elements that a rank has sent and not yet got back. 0: this plan is no such exchange.
   std::uint64_t reply_elems = 0;
   std::vector<Step> steps;      // grouped by stream, in program order within each
   std::vector<Stream> streams;  // sends, then receives, then local; one at most for each peer and kind

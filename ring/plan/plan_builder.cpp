@@ -193,25 +193,25 @@ void PlanBuilder::mark_results() {
   });
 }
 
-// The k-th send from the input belongs to the k-th copy, and the k-th reduction to the k-th send from the output. Both
-// ranks find the same, because what one of them sends the other one receives.
+// The k-th contribution that this rank sends comes back as the k-th copy; the k-th reduction is sent back as the k-th
+// result. Both ranks find the same, because what one of them sends the other one receives; check() makes sure of it.
 void PlanBuilder::mark_replies() {
   if (plan_.world != 2) return;
-  std::array<std::vector<std::uint32_t>, 2> sends, receives;  // by kind: of contributions, and of results; items
+  std::vector<std::uint32_t> contributions, results, reductions, copies;  // items
   for (std::uint32_t i = 0; i < items_.size(); i++) {
     const Step& step = items_[i].step;
     if (step.act == Act::fold || step.place.space == Space::scratch) return;
-    if (step.act == Act::send)
-      sends[step.place.space == Space::output].push_back(i);
-    else
-      receives[step.act == Act::copy].push_back(i);
+    const bool sends_input = step.place.space == Space::input;
+    (step.act != Act::send ? step.act == Act::copy ? copies : reductions
+     : sends_input         ? contributions
+                           : results)
+        .push_back(i);
     for (std::uint32_t k = 0; k < step.deps; k++) {
       const Step& other = items_[by_stream_[deps_[step.first_dep + k].step]].step;
-      if (other.act == Act::send && other.place.space == Space::output) return;  // it would wait for a reply's sending
+      if (other.act == Act::send && other.place.space == Space::output)
+        return;  // waits for a send that may be left out
     }
   }
-  const auto& [contributions, results] = sends;
-  const auto& [reductions, copies] = receives;
   const auto follow = [&](const auto& first, const auto& second) {
     return !first.empty() && std::ranges::equal(first, second, [&](std::uint32_t a, std::uint32_t b) {
       return a < b && items_[a].step.range == items_[b].step.range;
@@ -220,14 +220,16 @@ void PlanBuilder::mark_replies() {
   if (!follow(contributions, copies) || !follow(reductions, results)) return;
   for (const auto& items : {results, reductions, copies})
     for (const std::uint32_t i : items) items_[i].step.reply = true;
-  // Before the k-th reduction all up to the k-th contribution have been sent. The larger one of both ranks counts.
+  // When a rank reduces for the k-th time, the other one has sent k contributions, and has copied as often as this
+  // rank. The larger one of both ranks' counts.
   std::uint64_t waiting = 0;
-  const auto larger = [&](std::size_t k) {
-    const auto count = [&](const auto& items) { return k < items.size() ? items_[items[k]].step.range.count : 0; };
-    return std::max(count(contributions), count(reductions));
+  const auto count = [&](const auto& items, std::size_t k) {
+    return k < items.size() ? items_[items[k]].step.range.count : 0;
   };
-  for (std::size_t k = 0, copied = 0; k < reductions.size(); k++) {
-    for (; copied < copies.size() && copies[copied] < reductions[k]; copied++) waiting -= larger(copied);
+  const auto larger = [&](std::size_t k) { return std::max(count(contributions, k), count(reductions, k)); };
+  for (std::size_t k = 0, copied = 0; k < std::max(reductions.size(), contributions.size()); k++) {
+    for (; copied < k && k < reductions.size() && copied < copies.size() && copies[copied] < reductions[k]; copied++)
+      waiting -= larger(copied);
     plan_.reply_elems = std::max(plan_.reply_elems, waiting += larger(k));
   }
 }

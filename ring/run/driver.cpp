@@ -56,7 +56,7 @@ std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, std::s
   return pieces.first(1);
 }
 
-// By itself, because what follows it is kept. Returns whether all of it has been sent.
+// Alone, because keep() must come between it and the data. Returns whether all of it has been sent.
 bool Driver::send_signature(Peer& peer, link::Link& link) {
   const std::array<ConstBytes, 1> piece{std::as_bytes(std::span(outgoing_)).subspan(peer.signature_sent)};
   peer.signature_sent += link.send_from(piece);
@@ -124,8 +124,8 @@ std::size_t Driver::receive(std::uint32_t s, int rank, std::span<Bytes> pieces) 
 // Straight from the link's memory: what is reduced there is never copied.
 std::size_t Driver::receive_in_place(std::uint32_t s, int rank, link::Link& link) {
   Peer& peer = peers_[std::size_t(rank)];
-  const bool is_reply = execution_->expects_reply(s);
-  Bytes run = with_rank(rank, [&] { return is_reply ? link.replies() : link.peek(); });
+  const bool reply = is_reply(s);
+  Bytes run = with_rank(rank, [&] { return reply ? link.replies() : link.peek(); });
   const std::size_t of_signature = std::min(run.size(), kSignatureBytes - peer.signature_received);
   if (of_signature > 0) {
     std::memcpy(peer.incoming.data() + peer.signature_received, run.data(), of_signature);
@@ -134,7 +134,7 @@ std::size_t Driver::receive_in_place(std::uint32_t s, int rank, link::Link& link
     run = run.subspan(of_signature);
   }
   const std::size_t bytes = of_signature + execution_->accept(s, run);
-  if (bytes > 0) with_rank(rank, [&] { is_reply ? link.take(bytes) : link.consume(bytes); });
+  if (bytes > 0) with_rank(rank, [&] { reply ? link.take(bytes) : link.consume(bytes); });
   return bytes;
 }
 

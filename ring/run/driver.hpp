@@ -47,6 +47,10 @@ class Driver {
   std::size_t receive(std::uint32_t s, int rank, std::span<Bytes> pieces);
   std::size_t receive_in_place(std::uint32_t s, int rank, link::Link& link);
   void check_signature(const Peer& peer, int rank) const;
+  bool is_reply(std::uint32_t s) const {  // what stream `s` receives next
+    const Peer& peer = peers_[std::size_t(execution_->plan().streams[s].peer)];
+    return peer.signature_received == kSignatureBytes && execution_->expects_reply(s);
+  }
   bool send_signature(Peer& peer, link::Link& link);
   bool send_some(std::uint32_t s);
   bool receive_some(std::uint32_t s, int& misses);
@@ -75,7 +79,7 @@ void Driver::each_wanted(Want want) {
     link::Link& link = *links_[std::size_t(streams[s].peer)];
     if (s < first_receive_ && execution_->sendable(s, piece) > 0) want(link, link::Wanted::room);
     if (s >= first_receive_ && execution_->receivable(s, place) > 0)
-      want(link, execution_->expects_reply(s) ? link::Wanted::reply : link::Wanted::bytes);
+      want(link, is_reply(s) ? link::Wanted::reply : link::Wanted::bytes);
   }
 }
 

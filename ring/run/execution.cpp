@@ -55,11 +55,18 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
 }
 
 bool Execution::use_replies(std::size_t link_bytes) {
-  constexpr std::size_t kAhead = 256;  // a signature may come first
+  constexpr std::size_t kAhead = 256;  // more than a signature, and what is left empty so that it begins a cache line
   const std::size_t bytes = plan_->reply_elems << arithmetic_.shift;
   replies_ = bytes > 0 && !arithmetic_.narrow && bytes + kAhead <= link_bytes;
   for (std::size_t s = 0; s < plan_->streams.size() && replies_; s++) skip_replies(cursors_[s]);
   return replies_;
+}
+
+const plan::Step* Execution::reply_of(const plan::Step& reduction) const {
+  if (!replies_ || reduction.act != plan::Act::reduce) return nullptr;
+  const auto is_reply = [&](const plan::Step& step) { return is_not_sent(step) && step.range == reduction.range; };
+  const auto step = std::ranges::find_if(plan_->steps, is_reply);
+  return step == plan_->steps.end() ? nullptr : &*step;
 }
 
 // How many elements of the step its dependencies let through, from its beginning.

@@ -46,6 +46,7 @@ class Execution {
   bool use_replies(std::size_t link_bytes);
   // The next that stream `s` accepts is a reply, not what has come.
   bool expects_reply(std::uint32_t s) const { return replies_ && !ended(s) && is_reply_copy(current(s)); }
+  // A send that is not carried out, because the step that makes the result also puts it where the peer takes it.
   bool is_not_sent(const plan::Step& step) const { return replies_ && step.reply && step.act == plan::Act::send; }
   const plan::Plan& plan() const { return *plan_; }
 
@@ -66,6 +67,9 @@ class Execution {
 
   bool ended(std::uint32_t s) const { return cursors_[s].step == cursors_[s].end; }
   const plan::Step& current(std::uint32_t s) const { return plan_->steps[cursors_[s].step]; }  // not of an ended stream
+
+  // The send that this reduction has done too; null if it has done none.
+  const plan::Step* reply_of(const plan::Step& reduction) const;
 
   // How far a stream is: the current step, and complete elements of it. For StepTrace.
   std::pair<std::uint32_t, std::uint64_t> position(std::uint32_t s) const {

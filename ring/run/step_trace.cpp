@@ -26,8 +26,12 @@ void StepTrace::look(std::uint32_t stream) {
   const auto [step, elems] = execution_->position(stream);
   if (step != before.step || elems != before.elems) {
     if (before.begun == 0) before.begun = last_;
-    for (std::uint32_t k = before.step; k < step; k++)
-      if (!execution_->is_not_sent(execution_->plan().steps[k])) ended(k, before.begun, now);
+    for (std::uint32_t k = before.step; k < step; k++) {
+      const plan::Step& what = execution_->plan().steps[k];
+      if (execution_->is_not_sent(what)) continue;
+      ended(what, before.begun, now);
+      if (const plan::Step* const reply = execution_->reply_of(what)) ended(*reply, now, now);
+    }
     const trace::Ticks begun = step == before.step ? before.begun : elems > 0 ? now : 0;
     before = {step, elems, begun};
   }
@@ -39,8 +43,7 @@ void StepTrace::look_at_local() {
   for (std::size_t s = streams.size(); s-- > 0 && streams[s].kind == plan::Stream::Kind::local;) look(std::uint32_t(s));
 }
 
-void StepTrace::ended(std::uint32_t step, trace::Ticks begin, trace::Ticks end) {
-  const plan::Step& what = execution_->plan().steps[step];
+void StepTrace::ended(const plan::Step& what, trace::Ticks begin, trace::Ticks end) {
   const std::int32_t peer = execution_->plan().streams[what.stream].peer;
   const std::uint32_t shift = peer < 0 ? shift_ : wire_shift_;
   constexpr std::array kWhats{trace::Span::What::send, trace::Span::What::receive, trace::Span::What::reduce,

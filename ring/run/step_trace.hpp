@@ -34,7 +34,7 @@ class StepTrace {
     std::uint64_t elems = 0;
     trace::Ticks begun = 0;  // the step; 0: not yet
   };
-  void ended(std::uint32_t step, trace::Ticks begin, trace::Ticks end);
+  void ended(const plan::Step& what, trace::Ticks begin, trace::Ticks end);
   void passed(trace::Span::What what, std::uint64_t bytes);
 
   const Execution* execution_ = nullptr;

@@ -10,7 +10,8 @@ namespace anello::shm {
 // align() or a line may have moved `written_` beyond what fits; then there is no room until the reader has followed. A
 // piece that does not fit is cut at a multiple of kElementBytes: the rest may come in a line, and no element is split.
 std::size_t PipeWriter::room() const {
-  const std::uint64_t used = keeps_ ? std::min(read_, kept_) : read_;
+  const std::uint64_t read = read_ >= aligned_.from ? std::max(read_, aligned_.to) : read_;
+  const std::uint64_t used = keeps_ ? std::min(read, kept_) : read;
   const std::uint64_t end = (used + memory_.size()) / kElementBytes * kElementBytes;
   return written_ < end ? end - written_ : 0;
 }

@@ -1,18 +1,22 @@
 // Bytes from one process to another through memory that both have mapped: a ring with one writer and one reader. Each
 // owns a counter and never waits. Positions count all bytes ever written, so the difference is what can be read.
+//
 // Bytes in memory that the reader can map need not be copied: the writer then puts down a reference to them, and their
 // positions stay empty in the ring. So do those of a short message, which travels in a line of its own together with
-// the flag that it is there: the reader waits for that line to come, not for the counter and then the bytes. After
-// keep() the pipe goes both ways: the reader may write over what it has read before it consumes that, and the writer
-// takes it from there. A cache line then goes from the writer to the reader and back, once each, which is half of what
-// two pipes need, where each line must also be taken back from its reader before it can be written again. A side that
-// is about to sleep sets its flag and looks at the other counter once more; the side that then moves its counter sees
-// the flag, and its function returns that it must wake the other. (Sequentially consistent: one of the two sees the
-// other.)
+// the flag that it is there: the reader waits for that line to come, not for the counter and then the bytes.
+//
+// After keep() the pipe goes both ways: the reader may write over what it has read before it consumes that, and the
+// writer takes it from there. A cache line then goes from the writer to the reader and back, once each. That is half of
+// what two pipes need, where each line must also be taken back from its reader before it can be written again.
+//
+// A side that is about to sleep sets its flag and looks at the other counter once more; the side that then moves its
+// counter sees the flag, and its function returns that it must wake the other. (Sequentially consistent: one of the two
+// sees the other.)
 #pragma once
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "ring/base/bytes.hpp"
 #include "ring/shm/prefetch.hpp"
@@ -80,7 +84,9 @@ class PipeWriter {
   }
   // The next byte begins a cache line; the reader calls align() at the same position. Nothing is pending or kept.
   void align() {
-    taken_ = written_ = (written_ + kLineBytes - 1) / kLineBytes * kLineBytes;
+    const std::uint64_t end = std::exchange(written_, (written_ + kLineBytes - 1) / kLineBytes * kLineBytes);
+    if (end < written_) aligned_ = {end, written_};
+    taken_ = written_;
     keeps_ = false;
   }
   // What is written from here on stays until it is taken: what the reader made of it. Nothing is referred to.
@@ -88,7 +94,7 @@ class PipeWriter {
     kept_ = written_;
     keeps_ = true;
   }
-  // A run of what the reader has consumed, and nobody has taken; empty if there is none.
+  // A run of what the reader has consumed and take() has not given back; empty if there is none.
   Bytes replies();
   void take(std::size_t bytes) { kept_ += bytes; }
   bool may_sleep_until_reply();
@@ -102,6 +108,9 @@ class PipeWriter {
   Bytes memory_;
   std::uint64_t written_ = 0, taken_ = 0;
   std::uint64_t read_ = 0;  // as last seen
+  struct {
+    std::uint64_t from = 0, to = 0;
+  } aligned_;               // what align() skipped last: nothing lies there
   std::uint64_t kept_ = 0;  // if keeps_: what was kept before it has been taken
   bool keeps_ = false;
   std::uint64_t referred_ = 0, released_ = 0;  // references made; those among them that do not stand any more

@@ -125,7 +125,7 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
     peers.push_back(std::move(them.endpoint));
   }
   facts_.oversubscribed = sharing.on_some_host();
-  facts_.hosts_share_cores = sharing.between_hosts();
+  for (const int node : nodes_) on_shared_machines_.push_back(sharing.on_shared_machine(node));
   wait_policy_ = link::WaitPolicy::of(settings.spin, settings.yields, sharing.on_host(identity_.node_rank));
 
   control_.emplace(context, *peer_connections_, identity_, hosts_, diagnosis_.recorders(), settings.silence_limit,

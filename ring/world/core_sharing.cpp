@@ -20,17 +20,16 @@ void CoreSharing::add(int host, const std::string& kernel, const Cores& cores) {
 }
 
 bool CoreSharing::on_host(int host) const {
-  return hosts_.at(host).is_too_much() || std::ranges::any_of(machines_, [host](const auto& each) {
-           return each.second.is_shared() && each.second.hosts.contains(host);
-         });
+  return hosts_.at(host).is_too_much() || on_shared_machine(host);
 }
 
 bool CoreSharing::on_some_host() const {
   return std::ranges::any_of(hosts_, [](const auto& each) { return each.second.is_too_much(); });
 }
 
-bool CoreSharing::between_hosts() const {
-  return std::ranges::any_of(machines_, [](const auto& each) { return each.second.is_shared(); });
+bool CoreSharing::on_shared_machine(int host) const {
+  return std::ranges::any_of(
+      machines_, [host](const auto& each) { return each.second.is_shared() && each.second.hosts.contains(host); });
 }
 
 }  // namespace anello::world

@@ -17,7 +17,8 @@ class CoreSharing {
 
   bool on_host(int host) const;  // its ranks do not have a core each, or its machine's do not
   bool on_some_host() const;     // there are more ranks than the host's own cores
-  bool between_hosts() const;    // several hosts are one machine's, which has fewer cores than ranks
+  // The host's machine has other hosts too, and fewer cores than ranks.
+  bool on_shared_machine(int host) const;
 
  private:
   struct Load {

@@ -40,8 +40,8 @@ class Diagnosis {
   // Throws Error{file}.
   void write_flight(const std::string& path, std::string_view why) const;
   // Call when the world has failed: reports it to the launcher, and writes the flight recorder's file to
-  // ANELLO_FLIGHT_DIR, unless a program, or a rank's exit, ended the world. Waits for the file for at most 1 s. Logs its
-  // own errors.
+  // ANELLO_FLIGHT_DIR, unless a program, or a rank's exit, ended the world. Waits for the file for at most 1 s. Logs
+  // its own errors.
   void failed(const failure::Verdict& why);
 
   // True if serve() would start a service.

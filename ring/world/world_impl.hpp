@@ -66,11 +66,12 @@ class World::Impl {
   Settings settings_;
   world::Diagnosis diagnosis_{identity_, settings_};
   world::TimelineCollector timeline_collector_;
-  algorithms::Facts facts_;            // equal on all ranks
-  algorithms::Table table_;            // equal on all ranks
-  std::vector<std::string> hosts_;     // by rank
-  std::vector<int> nodes_;             // by rank
-  std::vector<std::string> memories_;  // by rank: ranks with the same text can share memory
+  algorithms::Facts facts_;               // equal on all ranks
+  algorithms::Table table_;               // equal on all ranks
+  std::vector<std::string> hosts_;        // by rank
+  std::vector<int> nodes_;                // by rank
+  std::vector<std::string> memories_;     // by rank: ranks with the same text can share memory
+  std::vector<bool> on_shared_machines_;  // by rank: its host and others are one machine, with fewer cores than ranks
   link::WaitPolicy wait_policy_;
   std::optional<net::EventLoop> event_loop_;  // not in a world of one that serves nothing, like the next three
   world::Diagnosis::Services services_;

@@ -192,8 +192,7 @@ TEST(PlanBuilder, TwoRanksThatExchangeHalvesReply) {
   }
   EXPECT_EQ(plan_allreduce(Algorithm::two_shot, {.rank = 0, .world = 2, .count = 7}, 6).reply_elems, 3)
       << "the last slab is of one element, which rank 1 does not reduce";
-  for (const Algorithm algorithm : {Algorithm::one_shot, Algorithm::star, Algorithm::chain})
-    EXPECT_EQ(plan_allreduce(algorithm, {.rank = 0, .world = 2, .count = 15}).reply_elems, 0);
+  EXPECT_EQ(plan_allreduce(Algorithm::one_shot, {.rank = 0, .world = 2, .count = 15}).reply_elems, 0);
   EXPECT_EQ(plan_allreduce(Algorithm::two_shot, {.rank = 0, .world = 2, .count = 1}).reply_elems, 0);
   EXPECT_EQ(plan_allreduce(Algorithm::two_shot, {.rank = 0, .world = 3, .count = 15}).reply_elems, 0);
 }

@@ -245,6 +245,18 @@ TEST(BytePipe, WhatIsKeptTakesRoomUntilItIsTaken) {
   EXPECT_EQ(pipe.write(1000), kCapacity) << "nothing is kept any more";
 }
 
+// The reader says what it has read, not what it has skipped: the smallest pipe had no room for the next operation.
+TEST(BytePipe, WhatIsSkippedTakesNoRoom) {
+  BytePipe pipe(kLineBytes);
+  EXPECT_EQ(pipe.write(200, 4), 4);
+  pipe.writer.align();
+  EXPECT_EQ(pipe.write(200), 0) << "what lies before has not been read";
+  EXPECT_EQ(pipe.read(), 4);
+  EXPECT_EQ(pipe.write(200), kLineBytes);
+  pipe.reader.align();
+  EXPECT_EQ(pipe.read(), kLineBytes);
+}
+
 TEST(BytePipe, AWriterThatClaimsTheImpossibleIsRefused) {
   BytePipe pipe;
   pipe.state->written = kCapacity + kLineBytes;

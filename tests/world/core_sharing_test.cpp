@@ -20,16 +20,17 @@ TEST(CoreSharing, OfOneHostIsThatOfItsRanks) {
   sharing.add(0, "kernel", cores(2));
   EXPECT_TRUE(sharing.on_host(0));
   EXPECT_TRUE(sharing.on_some_host());
-  EXPECT_FALSE(sharing.between_hosts()) << "there is one host";
+  EXPECT_FALSE(sharing.on_shared_machine(0)) << "there is one host";
 }
 
 TEST(CoreSharing, ContainersHaveTheCoresOfTheirMachine) {
   CoreSharing sharing;
   for (int host = 0; host < 2; host++) sharing.add(host, "kernel", cores(2));
-  EXPECT_FALSE(sharing.between_hosts());
+  EXPECT_FALSE(sharing.on_shared_machine(0));
   sharing.add(2, "kernel", cores(2));
   sharing.add(3, "other kernel", cores(2));
-  EXPECT_TRUE(sharing.between_hosts());
+  EXPECT_TRUE(sharing.on_shared_machine(0));
+  EXPECT_FALSE(sharing.on_shared_machine(3)) << "a host of its own, in a world with containers";
   EXPECT_TRUE(sharing.on_host(0));
   EXPECT_FALSE(sharing.on_host(3)) << "another machine";
   EXPECT_FALSE(sharing.on_some_host());
@@ -38,9 +39,9 @@ TEST(CoreSharing, ContainersHaveTheCoresOfTheirMachine) {
 TEST(CoreSharing, ContainersMayHaveOtherCoresOrAQuotaEach) {
   CoreSharing sharing;
   for (const char core : {1, 2, 4}) sharing.add(core, "kernel", {std::string(1, core), kNoQuota});
-  EXPECT_FALSE(sharing.between_hosts());
+  EXPECT_FALSE(sharing.on_shared_machine(1));
   for (int host = 0; host < 4; host++) sharing.add(host + 10, "larger", cores(4, 1));
-  EXPECT_FALSE(sharing.between_hosts());
+  EXPECT_FALSE(sharing.on_shared_machine(10));
   sharing.add(10, "larger", cores(4, 1));
   EXPECT_TRUE(sharing.on_some_host()) << "two ranks with a quota of one core";
 }
@@ -48,7 +49,7 @@ TEST(CoreSharing, ContainersMayHaveOtherCoresOrAQuotaEach) {
 TEST(CoreSharing, AnUnknownKernelIsNobodyElses) {
   CoreSharing sharing;
   for (int host = 0; host < 3; host++) sharing.add(host, "", cores(1));
-  EXPECT_FALSE(sharing.between_hosts());
+  EXPECT_FALSE(sharing.on_shared_machine(2));
   EXPECT_FALSE(sharing.on_host(2));
 }
 
