@@ -80,8 +80,9 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
   facts.world = int(members.size());
   facts.hosts = int(std::set<int>(hosts.begin(), hosts.end()).size());
   facts.memory = memories.size() == 1 && !memories.contains("");
-  facts.hosts_share_cores =
-      std::ranges::all_of(members, [this](int member) { return on_shared_machines_[std::size_t(member)]; });
+  facts.hosts_share_cores = facts.hosts > 1 && std::ranges::all_of(members, [this](int member) {
+                              return on_shared_machines_[std::size_t(member)];
+                            });
   if (group == 0) facts_ = facts;
 
   const bool several_on_hosts = facts.hosts > 1 && facts.hosts < facts.world;
