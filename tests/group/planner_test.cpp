@@ -66,7 +66,7 @@ TEST(Planner, LetsLargeTensorsOfRanksThatShareMemoryBeUsedWhereTheyLie) {
     other.kind = kind;
     EXPECT_TRUE(may({.world = 2, .memory = true}, other));
     EXPECT_EQ(may(memory, other), kind == Kind::allreduce) << "the root waits for nothing, or nothing waits for it";
-    other.count = kind == Kind::allreduce ? 2047 : 16'383;
+    other.count = kind == Kind::allreduce ? 511 : 16'383;
     EXPECT_FALSE(may(memory, other)) << "small";
     other.count++;
     EXPECT_TRUE(may(memory, other));
@@ -78,7 +78,7 @@ TEST(Planner, LetsLargeTensorsOfRanksThatShareMemoryBeUsedWhereTheyLie) {
     other.counts = kUneven;
     EXPECT_TRUE(may(memory, other)) << "as large together";
     other.counts = {};
-    other.count = 512;
+    other.count = 128;
     EXPECT_TRUE(may(memory, other)) << "parts that are as large together";
     other.count--;
     EXPECT_FALSE(may(memory, other)) << "small";
