@@ -11,6 +11,7 @@ import torch
 
 import anello
 import anello.torch as hvd
+from anello.torch import settings
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +74,14 @@ def test_rank_0_warns_of_a_misspelt_variable_of_horovod(monkeypatch):
         hvd.init()
     expected = ["HOROVOD_FUSION_TRESHOLD is not a variable of Horovod and is ignored; HOROVOD_FUSION_THRESHOLD is one"]
     assert [str(each.message) for each in caught] == (expected if hvd.rank() == 0 else [])
+
+
+@pytest.mark.parametrize("name", ["HOROVOD_FUSION_THRESHOLD", "HOROVOD_STALL_CHECK_TIME_SECONDS"])
+def test_a_variable_that_is_no_number_is_named(monkeypatch, name):
+    monkeypatch.setenv(name, "abc")
+    with pytest.raises(ValueError, match=f"{name} must be a number, not 'abc'"):
+        settings.from_horovod()
+        settings.bucket_bytes()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32,

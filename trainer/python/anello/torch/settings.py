@@ -1,12 +1,13 @@
 """Horovod's environment variables, as settings of Anello.
 
 Understood: HOROVOD_TIMELINE, HOROVOD_LOG_LEVEL, HOROVOD_STALL_CHECK_TIME_SECONDS, HOROVOD_STALL_CHECK_DISABLE,
-HOROVOD_STALL_SHUTDOWN_TIME_SECONDS, and, by DistributedOptimizer, HOROVOD_FUSION_THRESHOLD. The variables of Horovod's clock and cache have no meaning here: there
-is no clock. A variable of Anello's own wins. Rank 0 warns of one that looks like a misspelt one of Horovod's.
+HOROVOD_STALL_SHUTDOWN_TIME_SECONDS, and, by DistributedOptimizer, HOROVOD_FUSION_THRESHOLD. The variables of Horovod's
+clock and cache have no meaning here: there is no clock. A variable of Anello's own wins. Rank 0 warns of
+one that looks like a misspelt one of Horovod's.
 """
 import difflib
 import os
-from typing import Dict, List
+from typing import Dict, List, Optional
 
 _KNOWN = {"HOROVOD_" + name for name in """
 ADASUM_MPI_CHUNK_SIZE AUTOTUNE AUTOTUNE_BAYES_OPT_MAX_SAMPLES AUTOTUNE_GAUSSIAN_PROCESS_NOISE AUTOTUNE_LOG
@@ -20,20 +21,31 @@ STALL_SHUTDOWN_TIME_SECONDS THREAD_AFFINITY TIMELINE TIMELINE_MARK_CYCLES""".spl
 _LEVELS = {"trace": "debug", "debug": "debug", "info": "info", "warning": "warning", "error": "error", "fatal": "error"}
 
 
+def _number(name: str) -> Optional[float]:
+    """The value of a variable; None if it is not set or empty. Raises ValueError."""
+    value = os.environ.get(name)
+    if not value:
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        raise ValueError(f"{name} must be a number, not {value!r}") from None
+
+
 def from_horovod() -> List[str]:
     """Settings for anello.init()."""
     found = {}
     level = os.environ.get("HOROVOD_LOG_LEVEL", "").lower()
     if level in _LEVELS:
         found["ANELLO_LOG"] = _LEVELS[level]
-    seconds = os.environ.get("HOROVOD_STALL_CHECK_TIME_SECONDS")
-    if seconds:
-        found["ANELLO_STALL_TIME"] = str(int(float(seconds) * 1000))
+    seconds = _number("HOROVOD_STALL_CHECK_TIME_SECONDS")
+    if seconds is not None:
+        found["ANELLO_STALL_TIME"] = str(int(seconds * 1000))
     if os.environ.get("HOROVOD_STALL_CHECK_DISABLE") == "1":
         found["ANELLO_STALL_TIME"] = "0"
-    seconds = os.environ.get("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS")
-    if seconds:
-        found["ANELLO_OPERATION_LIMIT"] = str(int(float(seconds) * 1000))
+    seconds = _number("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS")
+    if seconds is not None:
+        found["ANELLO_OPERATION_LIMIT"] = str(int(seconds * 1000))
     return [f"{name}={value}" for name, value in found.items() if name not in os.environ]
 
 
@@ -52,4 +64,4 @@ def misspelt() -> Dict[str, str]:
 
 def bucket_bytes() -> int:
     """The size from which on gradients are sent: HOROVOD_FUSION_THRESHOLD, or 4 MiB."""
-    return int(os.environ.get("HOROVOD_FUSION_THRESHOLD") or 4 << 20)
+    return int(_number("HOROVOD_FUSION_THRESHOLD") or 4 << 20)
