@@ -60,7 +60,8 @@ std::uint64_t of_other_kinds(std::uint64_t before) {
 }  // namespace
 
 std::uint64_t fingerprint_of(const Plan& plan, std::uint64_t before) {
-  for (const std::uint64_t elems : {plan.input_elems, plan.output_elems, plan.input_base, plan.output_base})
+  for (const std::uint64_t elems :
+       {plan.input_elems, plan.output_elems, plan.input_base, plan.output_base, plan.reply_elems})
     before = fingerprint(before, elems);
   for (const Step& step : plan.steps) {
     const Stream& stream = plan.streams[step.stream];
