@@ -67,7 +67,8 @@ void set_master(const Variables& variables, Placement& out) {
   if (variables("TORCHELASTIC_USE_AGENT_STORE") == "True") out.port = 0;
   if (!host || !port) {
     out.way = Way::none;
-    out.unusable = "MASTER_ADDR and MASTER_PORT must say where rank 0 is (MASTER_ADDR=localhost MASTER_PORT=29500 on one host)";
+    out.unusable =
+        "MASTER_ADDR and MASTER_PORT must say where rank 0 is (MASTER_ADDR=localhost MASTER_PORT=29500 on one host)";
   }
 }
 

@@ -226,10 +226,10 @@ std::uint32_t in_slabs(const Facts& facts, std::uint64_t slab_bytes) {
 }
 
 // Measured on 2 cores, in place, by the algorithm and where the tensors lie, in us: an allreduce of 2 ranks takes 0.75
-// and 0.76 for 1 KiB, 0.98 and 0.69 for 2 KiB, 1.17 and 0.78 for 4 KiB; of 4 ranks 5.5, 4.9, then 6.8, 5.0 and 6.3, 5.1;
-// of 8 ranks 12.1 and 14.4 for 4 KiB, 18.4 and 14.8 for 8 KiB. By the algorithm, ranks that share cores broadcast and
-// reduce small tensors without waiting for each other: 8 ranks take 28 us for a broadcast of 64 KiB, and 33 where the
-// tensors lie; 47 and 33 for 128 KiB. Two ranks broadcast 4 KiB in 0.54 and 0.72.
+// and 0.76 for 1 KiB, 0.98 and 0.69 for 2 KiB, 1.17 and 0.78 for 4 KiB; of 4 ranks 5.5, 4.9, then 6.8, 5.0 and 6.3,
+// 5.1; of 8 ranks 12.1 and 14.4 for 4 KiB, 18.4 and 14.8 for 8 KiB. By the algorithm, ranks that share cores broadcast
+// and reduce small tensors without waiting for each other: 8 ranks take 28 us for a broadcast of 64 KiB, and 33 where
+// the tensors lie; 47 and 33 for 128 KiB. Two ranks broadcast 4 KiB in 0.54 and 0.72.
 std::uint64_t min_direct_bytes(Kind kind, const Facts& facts) {
   constexpr int kFew = 4;
   const bool one_way = kind == Kind::broadcast || kind == Kind::reduce;

@@ -17,7 +17,7 @@ inline constexpr std::int64_t kSuitableSlab = -1;  // for what the bytes go thro
 struct Facts {
   int world = 1;
   bool oversubscribed = false;     // on some host there are more ranks than cores
-  bool hosts_share_cores = false;  // each host, such as a container, is one of several on a machine with fewer cores than ranks
+  bool hosts_share_cores = false;  // each host is one of several, as containers are, of a machine with too few cores
   bool memory = false;             // every rank shares memory with every other
   int hosts = 1;
   bool uneven = false;                   // hosts have unequal numbers of ranks

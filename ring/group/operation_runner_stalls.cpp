@@ -60,8 +60,9 @@ template <class Want>
 void OperationRunner::each_awaited(Want want) {
   if (direct_.active()) return direct_.each_awaited(want);
   if (moving_)
-    return driver_.each_wanted(
-        [&](const link::Link& link, link::Wanted) { want(int(std::ranges::find(link_of_, &link) - link_of_.begin())); });
+    return driver_.each_wanted([&](const link::Link& link, link::Wanted) {
+      want(int(std::ranges::find(link_of_, &link) - link_of_.begin()));
+    });
   for (const plan::Stream& stream : operation_->plan->streams)
     if (stream.peer >= 0 && !link_of_[std::size_t(stream.peer)]) want(stream.peer);
   for (int peer = 0; peer < size_ && operation_->may_be_direct; peer++)

@@ -201,11 +201,10 @@ void PlanBuilder::mark_replies() {
   for (std::uint32_t i = 0; i < items_.size(); i++) {
     const Step& step = items_[i].step;
     if (step.act == Act::fold || step.place.space == Space::scratch) return;
-    const bool sends_input = step.place.space == Space::input;
-    (step.act != Act::send ? step.act == Act::copy ? copies : reductions
-     : sends_input         ? contributions
-                           : results)
-        .push_back(i);
+    if (step.act == Act::send)
+      (step.place.space == Space::input ? contributions : results).push_back(i);
+    else
+      (step.act == Act::reduce ? reductions : copies).push_back(i);
     for (std::uint32_t k = 0; k < step.deps; k++) {
       const Step& other = items_[by_stream_[deps_[step.first_dep + k].step]].step;
       if (other.act == Act::send && other.place.space == Space::output)

@@ -45,7 +45,9 @@ class Execution {
   // the link holds too few bytes. The other rank's answer is the same.
   bool use_replies(std::size_t link_bytes);
   // The next that stream `s` accepts is a reply, not what has come.
-  bool expects_reply(std::uint32_t s) const { return replies_ && !ended(s) && is_reply_copy(current(s)); }
+  bool expects_reply(std::uint32_t s) const {
+    return replies_ && !ended(s) && current(s).reply && current(s).act == plan::Act::copy;
+  }
   // A send that is not carried out, because the step that makes the result also puts it where the peer takes it.
   bool is_not_sent(const plan::Step& step) const { return replies_ && step.reply && step.act == plan::Act::send; }
   const plan::Plan& plan() const { return *plan_; }
@@ -110,7 +112,6 @@ class Execution {
   }
   std::uint64_t allowed(const plan::Step& step) const;
   Bytes run(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const;
-  static bool is_reply_copy(const plan::Step& step) { return step.reply && step.act == plan::Act::copy; }
   void skip_replies(Cursor& cursor);
   void advance(Cursor& cursor, std::uint64_t elems);
   void take(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems);

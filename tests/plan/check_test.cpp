@@ -108,6 +108,21 @@ TEST(Check, AWrongResultIsShown) {
   EXPECT_THAT(check(plans, kAllreduce), Optional(HasSubstr("rank 0 element 0: not each contribution once, but x1[0]")));
 }
 
+TEST(Check, BothRanksMustExpectTheSameReplies) {
+  const auto exchange = [](int rank) {
+    return algorithms::plan_allreduce(Algorithm::two_shot, {.rank = rank, .world = 2, .count = 4});
+  };
+  auto plans = plans_of(2, exchange);
+  EXPECT_EQ(check(plans, kAllreduce), std::nullopt);
+  plans[1].reply_elems++;
+  EXPECT_THAT(check(plans, kAllreduce), Optional(HasSubstr("rank 1 waits for replies of 3 elements, rank 0 of 2")));
+  plans = plans_of(2, exchange);
+  for (Step& step : plans[1].steps)
+    if (step.act == Act::copy) step.reply = false;
+  EXPECT_THAT(check(plans, kAllreduce),
+              Optional(HasSubstr("rank 0 does not give the replies that the other one takes")));
+}
+
 // In scratch the builder does not see that it is the result: the algorithm must say so.
 TEST(Check, AResultThatIsNotDividedIsShown) {
   const auto chain = [](bool says_so) {

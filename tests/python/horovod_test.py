@@ -84,6 +84,12 @@ def test_a_variable_that_is_no_number_is_named(monkeypatch, name):
         settings.bucket_bytes()
 
 
+@pytest.mark.parametrize("value, expected", [("0", 0), ("1024", 1024), ("", 4 << 20)])
+def test_the_threshold_of_fusion_is_a_number_of_bytes(monkeypatch, value, expected):
+    monkeypatch.setenv("HOROVOD_FUSION_THRESHOLD", value)
+    assert settings.bucket_bytes() == expected
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32,
                                    torch.int64, torch.uint8])
 def test_allreduce_of_each_type(dtype):

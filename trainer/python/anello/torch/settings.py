@@ -6,6 +6,7 @@ clock and cache have no meaning here: there is no clock. A variable of Anello's 
 one that looks like a misspelt one of Horovod's.
 """
 import difflib
+import math
 import os
 from typing import Dict, List, Optional
 
@@ -27,9 +28,12 @@ def _number(name: str) -> Optional[float]:
     if not value:
         return None
     try:
-        return float(value)
+        number = float(value)
     except ValueError:
-        raise ValueError(f"{name} must be a number, not {value!r}") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be a number, not {value!r}")
+    return number
 
 
 def from_horovod() -> List[str]:
@@ -64,4 +68,5 @@ def misspelt() -> Dict[str, str]:
 
 def bucket_bytes() -> int:
     """The size from which on gradients are sent: HOROVOD_FUSION_THRESHOLD, or 4 MiB."""
-    return int(_number("HOROVOD_FUSION_THRESHOLD") or 4 << 20)
+    number = _number("HOROVOD_FUSION_THRESHOLD")
+    return 4 << 20 if number is None else int(number)
