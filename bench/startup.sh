@@ -74,7 +74,8 @@ command_here() {
 }
 
 # The same, as many on each host. The programs are at the same paths on all hosts, and MPI's launchers need ssh. ssh does
-# not pass PATH on.
+# not pass PATH on. Processes are waited for by their ids: `wait -n` of bash 5.2 returns 127 for a process that ended
+# together with another.
 command_on_hosts() {
   local all=$((${#hosts[@]} * $2)) list
   list=$(printf ",%s:$2" "${hosts[@]}")
@@ -87,9 +88,9 @@ command_on_hosts() {
     mpich) command=("$(mpich_launcher)" -hosts "${list#,}" -n "$all" anello-bench-hello-mpich) ;;
     srun) command=(srun --overcommit -N "${#hosts[@]}" -n "$all" anello-bench-hello) ;;
     torchrun)
-      command=(bash -c 'hosts=$1 rank=0 && shift
-        for host in $hosts; do ssh "$host" PET_NODE_RANK="$rank" "$@" & ((++rank)); done
-        for host in $hosts; do wait -n || exit; done' bash "${hosts[*]}" "${torchrun[@]}"
+      command=(bash -c 'hosts=$1 started=() && shift
+        for host in $hosts; do ssh "$host" PET_NODE_RANK="${#started[@]}" "$@" & started+=($!); done
+        for process in "${started[@]}"; do wait "$process" || exit; done' bash "${hosts[*]}" "${torchrun[@]}"
         --nnodes="${#hosts[@]}" --nproc_per_node="$2" --master_addr="${hosts[0]}" --master_port=29500
         "$(type -P anello-bench-hello)")
       ;;
