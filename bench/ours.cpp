@@ -1,9 +1,11 @@
 #include "bench/ours.hpp"
 
+#include <algorithm>
 #include <anello/memory.hpp>
 #include <anello/version.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <vector>
 
 namespace anello::bench {
 
@@ -31,6 +33,8 @@ nlohmann::ordered_json Ours::facts() const {
           {"congestion", settings_.congestion},
           {"allocate", options_.shareable},
           {"calls", options_.async ? "asynchronous" : "blocking"},
+          {"list_bytes", options_.list_bytes},
+          {"factors", options_.factors},
           {"wire", options_.wire ? name(*options_.wire) : "as is"}};
 }
 
@@ -44,7 +48,26 @@ Library::Call Ours::allreduce(ConstTensor input, Tensor output, Op op) {
   return collective(Kind::allreduce, input, output, op);
 }
 
+ReduceOptions Ours::reduce_options() const {
+  ReduceOptions options{.wire = options_.wire};
+  if (options_.factors) options.prescale = 2, options.postscale = 0.5;
+  return options;
+}
+
+Library::Call Ours::of_list(Kind kind, Tensor whole, Op op) {
+  const std::size_t each = std::max<std::size_t>(options_.list_bytes / size_bytes(whole.dtype), 1);
+  std::vector<Tensor> list;
+  for (std::size_t at = 0; at < whole.count; at += each)
+    list.emplace_back(static_cast<std::byte*>(whole.data) + at * size_bytes(whole.dtype),
+                      std::min(each, whole.count - at), whole.dtype);
+  const ReduceOptions options = reduce_options();
+  if (kind == Kind::broadcast) return [=, this] { world_.broadcast(list, 0); };
+  return [=, this] { world_.allreduce(list, op, options); };
+}
+
 Library::Call Ours::collective(Kind kind, ConstTensor input, Tensor output, Op op) {
+  const bool takes_list = kind == Kind::broadcast || (kind == Kind::allreduce && input.data == output.data);
+  if (options_.list_bytes > 0 && takes_list) return of_list(kind, output, op);
   return options_.async ? asynchronous(kind, input, output, op) : blocking(kind, input, output, op);
 }
 

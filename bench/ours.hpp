@@ -17,6 +17,8 @@ struct OurOptions {
   bool shareable = false;          // or in memory from anello::allocate
   std::optional<DType> wire = {};  // the type in which they travel, where they are reduced
   bool async = false;              // asynchronous calls, and a wait for each
+  std::uint64_t list_bytes = 0;    // in place: a list of tensors of this size, in place of one; 0: one
+  bool factors = false;            // inputs are multiplied by 2 and results by 1/2, which changes no result
 };
 
 class Ours : public Library {
@@ -34,12 +36,13 @@ class Ours : public Library {
   Memory allocate(std::size_t bytes) override;
 
  protected:
-  ReduceOptions reduce_options() const { return {.wire = options_.wire}; }
+  ReduceOptions reduce_options() const;
   World& world_;
   Settings settings_;
   OurOptions options_;
 
  private:
+  Call of_list(Kind kind, Tensor whole, Op op);
   Call blocking(Kind kind, ConstTensor input, Tensor output, Op op);
   Call asynchronous(Kind kind, ConstTensor input, Tensor output, Op op);
 };

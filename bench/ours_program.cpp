@@ -35,6 +35,12 @@ int run_anello_bench(int argc, char** argv) {
            "--wire", [&](const std::string& given) { options.wire = wire_type(given); },
            "float and double travel as half or bfloat16")
         ->type_name("TYPE");
+    app.add_option_function<std::string>(
+           "--list", [&](const std::string& given) { options.list_bytes = parse_size("--list", given); },
+           "allreduce and broadcast in place of a list of tensors of this size each, in place of one tensor")
+        ->type_name("SIZE");
+    app.add_flag("--factors", options.factors,
+                 "inputs are multiplied by 2 and results by 1/2: what a prescale and a postscale cost");
   };
   return run_program({"anello-bench",
                       "Measures collective operations: anello run -n 4 -- anello-bench allreduce",
