@@ -73,7 +73,7 @@ void OperationRunner::start(const PendingOperation& pending) {
   const trace::Ticks begun = pending.begins_at_once ? pending.queued : trace::ticks();
   const double factor = early_factor(*pending.operation, size_);
   // To multiply a large input takes long: a world that fails meanwhile must find this call in the record.
-  if (factor != 1) {
+  if (factor != 1 && pending.may_be_direct) {
     record_begin(begun);
     return take_up(factor);
   }
@@ -96,23 +96,21 @@ auto OperationRunner::with_world_ranks(Work work) {
   }
 }
 
-// What the peers wait for is sent at once, unless it is multiplied first: it travels while the beginning is recorded.
+// What the peers wait for is sent at once, unless it is shown where it lies: it travels while the beginning is recorded.
 // What the peers send comes meanwhile, so this rank looks for it later. A rank that looks for a message too early
 // delays it, because the sender must then fetch the cache line back before it can write.
 void OperationRunner::take_up(double factor) {
   const PendingOperation& pending = *operation_;
   const Operation& operation = *pending.operation;
+  result_scaling_ = input_scaling_ = std::nullopt;
   if (has_elements(operation)) {
-    input_ = factor == 1 ? operation.input : prescaled(pending, factor);
-    scaling_ = scaling_of(operation, size_);
+    input_ = operation.input;
+    result_scaling_ = scaling_of(operation, size_);
+    if (factor != 1) input_scaling_ = run::scaling(operation.dtype, 1, factor);
   }
   traced_ = timeline_->active();
-  if (pending.may_be_direct && pending.shows_tensors) {
-    direct_.start(operation, input_, pending.arithmetic, scaling());
-    if (direct_.may_show()) return;
-  } else {
-    direct_.clear();
-  }
+  if (pending.may_be_direct && pending.shows_tensors && show_tensors(factor)) return;
+  direct_.clear();
   start_plan();
   if (size_ > 1 && open_links()) with_world_ranks([&] { return driver_.send(); });
 }
@@ -126,7 +124,8 @@ void OperationRunner::record_begin(trace::Ticks begun) {
 void OperationRunner::start_plan() {
   const Operation& operation = *operation_->operation;
   if (has_elements(operation)) {
-    execution_.start(*operation_->plan, operation_->arithmetic, input_, operation.output, scaling());
+    execution_.start(*operation_->plan, operation_->arithmetic, input_, operation.output, result_scaling(),
+                     input_scaling_ ? &*input_scaling_ : nullptr);
   } else {
     const run::Buffer nothing(nothing_.data(), 1);
     execution_.start(*operation_->plan, run::arithmetic(DType::u8, Op::max), nothing, nothing);
@@ -136,19 +135,20 @@ void OperationRunner::start_plan() {
   if (traced_) trace_.start(execution_, group_.members, arithmetic.wire_shift, arithmetic.shift);
 }
 
-// Written to the output if that is large enough, so that it costs no memory.
-run::Buffer OperationRunner::prescaled(const PendingOperation& pending, double factor) {
-  const Operation& operation = *pending.operation;
-  const std::uint32_t shift = pending.arithmetic.shift;
-  const std::uint64_t elems = pending.plan->input_elems;
-  run::Buffer to = operation.output;
-  if (pending.plan->output_elems < elems) {
-    prescaled_.resize(std::max(prescaled_.size(), std::size_t(elems << shift)));
-    to = run::Buffer(prescaled_.data(), elems);
-  }
-  each_run(to, operation.input, elems, shift,
-           [&](Bytes out, Bytes in) { run::scale(operation.dtype, out, in, factor); });
-  return to;
+// Other ranks read this one's input where it lies, so it is multiplied first: in the output, if that is large enough.
+bool OperationRunner::show_tensors(double factor) {
+  const Operation& operation = *operation_->operation;
+  const plan::Plan& plan = *operation_->plan;
+  if (input_scaling_ && plan.output_elems < plan.input_elems) return false;
+  const run::Buffer& shown = input_scaling_ ? operation.output : operation.input;
+  direct_.start(operation, shown, operation_->arithmetic, result_scaling());
+  if (!direct_.may_show()) return false;
+  if (input_scaling_)
+    each_run(shown, operation.input, plan.input_elems, operation_->arithmetic.shift,
+             [&](Bytes out, Bytes in) { run::scale(operation.dtype, out, in, factor); });
+  input_ = shown;
+  input_scaling_.reset();
+  return true;
 }
 
 bool OperationRunner::advance(link::Waiter& waiter, const std::atomic<int>& interrupt, Until until) {

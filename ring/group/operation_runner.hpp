@@ -68,7 +68,7 @@ class OperationRunner {
 
   void take_up(double factor);
   void record_begin(trace::Ticks begun);
-  run::Buffer prescaled(const PendingOperation& pending, double factor);
+  bool show_tensors(double factor);
   void start_plan();
   void begin_to_move();
   void begin_plan();
@@ -94,7 +94,7 @@ class OperationRunner {
   bool open_links();
   void check_agreed() const;
   void finish();
-  const run::Scaling* scaling() const { return scaling_ ? &*scaling_ : nullptr; }
+  const run::Scaling* result_scaling() const { return result_scaling_ ? &*result_scaling_ : nullptr; }
   void note_end();
   void remember_results();
   Error explain(int peer, const Signature& theirs);
@@ -115,12 +115,11 @@ class OperationRunner {
   bool moving_ = false;                              // its links are open
   std::chrono::steady_clock::time_point pinged_at_;  // the last time, in any operation
   std::vector<link::Link*> link_of_;
-  run::Buffer input_;  // of this operation, prescaled
+  run::Buffer input_;  // of this operation
   run::Execution execution_;
-  std::optional<run::Scaling> scaling_;  // of its results
+  std::optional<run::Scaling> result_scaling_, input_scaling_;
   run::Driver driver_;
   DirectCollective direct_;
-  std::vector<std::byte> prescaled_;
   std::array<std::byte, 16> nothing_{};  // sent by an operation without elements
   run::StepTrace trace_;
   bool traced_ = false;  // this operation

@@ -3,6 +3,8 @@
 // thread at a time, that which moves its group's data. Holds at least 64 bytes each way: what opens an operation, and
 // one element.
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <span>
 
 #include "ring/base/bytes.hpp"
@@ -21,6 +23,13 @@ class Link {
   // can. Never blocks. Throws Error{network} when the other end is gone.
   virtual std::size_t send_from(std::span<const ConstBytes> pieces) = 0;
   virtual std::size_t recv_into(std::span<const Bytes> pieces) = 0;
+  // How much send_from() looks at: it needs no pieces beyond this.
+  virtual std::size_t send_bytes() const { return SIZE_MAX; }
+
+  // The memory that the next bytes to send go to, for links through memory, empty if there is no room; put() sends what
+  // was written there. Nothing if pieces must be sent first.
+  virtual std::optional<Bytes> room() { return std::nullopt; }
+  virtual void put(std::size_t /*bytes*/) {}
 
   // Received bytes where they lie, for links that can show them: peek() gives a run of them, empty if there are none,
   // and consume() gives them back. What follows begin() begins a cache line, if the other side began likewise.

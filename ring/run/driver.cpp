@@ -56,33 +56,49 @@ std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, std::s
   return pieces.first(1);
 }
 
-// Alone, because keep() must come between it and the data. Returns whether all of it has been sent.
+// Alone: before keep(), or before what is made in the link's memory. Returns whether all of it has been sent.
 bool Driver::send_signature(Peer& peer, link::Link& link) {
+  if (peer.signature_sent == kSignatureBytes) return true;
   const std::array<ConstBytes, 1> piece{std::as_bytes(std::span(outgoing_)).subspan(peer.signature_sent)};
   peer.signature_sent += link.send_from(piece);
   if (peer.signature_sent < kSignatureBytes) return false;
-  link.keep();
+  if (replies_) link.keep();
   return true;
 }
 
 bool Driver::send_some(std::uint32_t s) {
   if (execution_->ended(s)) return false;
-  const std::span<ConstBytes> pieces = outgoing_pieces_;
-  const std::size_t count = execution_->sendable(s, pieces.subspan(1));
-  if (count == 0) return false;
   const int rank = execution_->plan().streams[s].peer;
   Peer& peer = peers_[std::size_t(rank)];
   link::Link& link = *links_[std::size_t(rank)];
-  if (replies_ && peer.signature_sent < kSignatureBytes && !with_rank(rank, [&] { return send_signature(peer, link); }))
-    return false;
+  const bool moved = with_rank(rank, [&] {
+    const std::optional<Bytes> room = execution_->would_make(s, kSmallBytes) ? link.room() : std::nullopt;
+    return room ? send_made(s, peer, link, *room) : send_pieces(s, peer, link);
+  });
+  if (trace_) trace_->look(s);
+  return moved;
+}
+
+bool Driver::send_made(std::uint32_t s, Peer& peer, link::Link& link, Bytes room) {
+  if (peer.signature_sent < kSignatureBytes) return send_signature(peer, link);
+  const std::size_t bytes = execution_->fill(s, room);
+  if (bytes > 0) link.put(bytes);
+  return bytes > 0;
+}
+
+bool Driver::send_pieces(std::uint32_t s, Peer& peer, link::Link& link) {
+  const std::span<ConstBytes> pieces = outgoing_pieces_;
+  const std::size_t max_bytes = execution_->is_list() ? link.send_bytes() : SIZE_MAX;
+  const std::size_t count = execution_->sendable(s, pieces.subspan(1), max_bytes);
+  if (count == 0) return false;
+  if (replies_ && !send_signature(peer, link)) return false;
   const std::size_t ahead = kSignatureBytes - peer.signature_sent;
   std::span<const ConstBytes> all = pieces.subspan(1, count);
   if (ahead > 0) all = put_signature_first(peer, pieces, count);
-  const std::size_t bytes = with_rank(rank, [&] { return link.send_from(all); });
+  const std::size_t bytes = link.send_from(all);
   const std::size_t of_signature = std::min(bytes, ahead);
   peer.signature_sent += of_signature;
   if (bytes > of_signature) execution_->sent(s, bytes - of_signature);
-  if (trace_) trace_->look(s);
   return bytes > 0;
 }
 

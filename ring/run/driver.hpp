@@ -53,6 +53,8 @@ class Driver {
   }
   bool send_signature(Peer& peer, link::Link& link);
   bool send_some(std::uint32_t s);
+  bool send_made(std::uint32_t s, Peer& peer, link::Link& link, Bytes room);
+  bool send_pieces(std::uint32_t s, Peer& peer, link::Link& link);
   bool receive_some(std::uint32_t s, int& misses);
   bool receive_all();
 
@@ -73,11 +75,10 @@ class Driver {
 template <class Want>
 void Driver::each_wanted(Want want) {
   const auto& streams = execution_->plan().streams;
-  std::array<ConstBytes, 1> piece;
   std::array<Bytes, 1> place;
   for (std::uint32_t s = 0; s < end_receives_; s++) {
     link::Link& link = *links_[std::size_t(streams[s].peer)];
-    if (s < first_receive_ && execution_->sendable(s, piece) > 0) want(link, link::Wanted::room);
+    if (s < first_receive_ && execution_->can_send(s)) want(link, link::Wanted::room);
     if (s >= first_receive_ && execution_->receivable(s, place) > 0)
       want(link, is_reply(s) ? link::Wanted::reply : link::Wanted::bytes);
   }

@@ -24,12 +24,13 @@ Execution::Memory Execution::allocate(std::size_t bytes) {
 }
 
 void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output,
-                      const Scaling* scaling) {
+                      const Scaling* results, const Scaling* inputs) {
   plan_ = &plan;
   arithmetic_ = arithmetic;
-  scaling_ = scaling;
+  result_scaling_ = results;
+  input_scaling_ = inputs;
   replies_ = false;
-  in_blocks_ = arithmetic.widen || scaling;
+  in_blocks_ = arithmetic.widen || results || inputs;
   if (!receive_buffer_ && (plan.reduces || arithmetic.widen))
     receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
   const std::size_t bytes = plan.scratch_elems << arithmetic.shift;
@@ -51,7 +52,8 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
   is_list_ = !input.list().empty() || !output.list().empty();
   packs_ = input.has_small_pieces(arithmetic.shift) || output.has_small_pieces(arithmetic.shift);
   if (packs_ && !receive_buffer_) receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
-  if (packs_ || arithmetic_.narrow) make_stages();
+  makes_ = packs_ || arithmetic.narrow || inputs;
+  if (makes_) make_stages();
 }
 
 bool Execution::use_replies(std::size_t link_bytes) {
@@ -107,9 +109,11 @@ std::size_t Execution::receivable(std::uint32_t s, std::span<Bytes> places) {
     places[0] = run(step.place, cursor.elems, to - cursor.elems).subspan(cursor.part);
     return 1;
   }
-  if (const std::size_t count = in_place(step, cursor, to, places)) return count;
   std::uint64_t elems = std::min<std::uint64_t>(to - cursor.elems, kReceiveBytes >> arithmetic_.wire_shift);
-  if (is_plain_copy(step)) elems = in_small_pieces(step.place, cursor.elems, elems);
+  if (is_plain_copy(step)) {
+    if (const std::size_t count = in_place(step, cursor, to, places)) return count;
+    elems = in_small_pieces(step.place, cursor.elems, elems);
+  }
   std::memcpy(receive_buffer_.get(), cursor.carry.data(), kMaxElemBytes);
   places[0] = {receive_buffer_.get() + cursor.part, (std::size_t(elems) << arithmetic_.wire_shift) - cursor.part};
   return 1;
@@ -118,7 +122,6 @@ std::size_t Execution::receivable(std::uint32_t s, std::span<Bytes> places) {
 std::size_t Execution::in_place(const plan::Step& step, const Cursor& cursor, std::uint64_t to,
                                 std::span<Bytes> places) const {
   std::size_t filled = 0;
-  if (!is_plain_copy(step)) return 0;
   for (std::uint64_t from = cursor.elems; from < to && filled < places.size(); filled++) {
     if (in_small_pieces(step.place, from, 1) > 0) break;
     places[filled] = run(step.place, from, to - from);
@@ -174,8 +177,16 @@ void Execution::take(const plan::Step& step, std::byte* incoming, std::uint64_t 
   }
 }
 
-// What this rank puts in, as the others would see it. A block at most, where it must be rounded.
+// A block at most, where it must be multiplied.
+const std::byte* Execution::multiplied(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const {
+  if (!is_multiplied(operand)) return memory;
+  input_scaling_->multiply(block(kOwnBlock), memory, elems, input_scaling_->factor);
+  return block(kOwnBlock);
+}
+
+// What this rank puts in, as the others would see it. A block at most, where it must be multiplied or rounded.
 const std::byte* Execution::contribution(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const {
+  memory = multiplied(operand, memory, elems);
   if (!arithmetic_.narrow || operand.space != plan::Space::input) return memory;
   std::array<std::byte, kBlockBytes> narrow;
   arithmetic_.narrow(narrow.data(), memory, elems);
@@ -195,20 +206,20 @@ void Execution::copy(const plan::Step& step, const std::byte* incoming, std::uin
 
 void Execution::reduce(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   const plan::Operand source = plan_->sources[step.first_source];
-  const bool replies = replies_ && step.reply, scales = scaling_ && step.makes_result;
+  const bool replies = replies_ && step.reply, scales = result_scaling_ && step.makes_result;
   const bool twice = replies && !scales && arithmetic_.combine_twice;
   while (elems) {
     const Bytes place = run(step.place, from, elems);
     const Bytes local = run(source, from, place.size() >> arithmetic_.shift);
     const std::uint64_t count = local.size() >> arithmetic_.shift;
-    const std::byte* mine = contribution(source, local.data(), count);
+    const std::byte* const mine = in_blocks_ ? contribution(source, local.data(), count) : local.data();
     const std::byte* const left = step.incoming_left ? incoming : mine;
     const std::byte* const right = step.incoming_left ? mine : incoming;
     if (twice)
       arithmetic_.combine_twice(place.data(), incoming, left, right, count);
     else
       arithmetic_.combine(place.data(), left, right, count);
-    if (scales) scaling_->apply(place.data(), count);
+    if (scales) result_scaling_->apply(place.data(), count);
     if (replies && !twice) std::memcpy(incoming, place.data(), local.size());
     incoming += local.size();
     from += count;
@@ -234,8 +245,8 @@ bool Execution::compute() {
 
 // A copy from the input to the output, where they are the same and stay as they are.
 bool Execution::is_in_place(const plan::Step& step) const {
-  if (scaling_ && step.makes_result) return false;
   const plan::Operand source = plan_->sources[step.first_source];
+  if ((result_scaling_ && step.makes_result) || is_multiplied(source)) return false;
   return step.sources == 1 && source.space != step.place.space && source.at == step.place.at &&
          spaces_[std::size_t(source.space)].is_same(spaces_[std::size_t(step.place.space)]);
 }
@@ -259,7 +270,10 @@ void Execution::fold_block(const plan::Step& step, std::uint64_t from, std::uint
   const plan::Operand* source = plan_->sources.data() + step.first_source;
   const Bytes place = run(step.place, from, elems);
   const std::byte* left = run(source[0], from, elems).data();
-  if (step.sources == 1 && left != place.data()) std::memcpy(place.data(), left, place.size());
+  if (step.sources == 1 && is_multiplied(source[0]))
+    input_scaling_->multiply(place.data(), left, elems, input_scaling_->factor);
+  else if (step.sources == 1 && left != place.data())
+    std::memcpy(place.data(), left, place.size());
   if (step.sources == 1 && source[0] == step.place && arithmetic_.narrow) round(place);
   if (step.sources > 1) {
     const auto contribution_of = [&](std::uint32_t k) {
@@ -267,7 +281,7 @@ void Execution::fold_block(const plan::Step& step, std::uint64_t from, std::uint
     };
     run::fold(arithmetic_, step.sources, contribution_of, place.data(), block(kPartialBlock), elems);
   }
-  if (scaling_ && step.makes_result) scaling_->apply(place.data(), elems);
+  if (result_scaling_ && step.makes_result) result_scaling_->apply(place.data(), elems);
 }
 
 // To what the others receive, if it is sent.

@@ -6,12 +6,13 @@
 // Elements may travel as a narrower type. Then every rank's contribution is rounded to it once, also where it is
 // reduced at home, and so is every partial sum that is sent; what is sent from the output is rounded there too, so that
 // its owner ends up with the same bits as the others. All arithmetic is in the elements' own type, except that a fold
-// of f16 or bf16 adds up in f32. Results are scaled by the step that makes them, block by block while they are in the
-// first-level cache, and before they are rounded to travel.
+// of f16 or bf16 adds up in f32. An input is multiplied where it is sent or reduced, and stays as it is. Results are
+// scaled by the step that makes them, block by block while they are in the first-level cache, and before they are
+// rounded to travel.
 //
-// What is narrowed is sent from a stage. So are the tiny tensors of a list: they are packed there, and what is received
-// for them comes into the receive buffer, because a copy costs less than one more piece of a system call. Others go
-// from and to where they lie, many in one call.
+// What is narrowed or multiplied is made as it is sent: in the link's memory, or in a stage. So are the tiny tensors of
+// a list: they are packed there, and what is received for them comes into the receive buffer, because a copy costs less
+// than one more piece of a system call. Others go from and to where they lie, many in one call.
 #pragma once
 #include <array>
 #include <cstdlib>
@@ -32,12 +33,13 @@ class Execution {
   static constexpr std::size_t kBlockBytes = kFoldBytes;
   static constexpr std::size_t kLocalBytes = 256 << 10;  // worked on between two looks at the links
   static constexpr std::size_t kMaxElemBytes = 16;
-  static constexpr std::size_t kStageBytes = 128 << 10;  // narrowed or packed at a time, for each stream that sends
+  static constexpr std::size_t kStageBytes = 128 << 10;  // made at a time, for each stream that sends
 
-  // The buffers hold plan.input_elems and plan.output_elems: the same memory, as the plan allows, or apart. The plan,
-  // the scaling (null: none) and all memory outlive the execution.
+  // The buffers hold plan.input_elems and plan.output_elems: the same memory, as the plan allows, or apart. `results`
+  // and `inputs`: what they are scaled by, null if they are not; inputs are only multiplied, and only in a plan that
+  // reduces. The plan, the scalings and all memory outlive the execution.
   void start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output,
-             const Scaling* scaling = nullptr);
+             const Scaling* results = nullptr, const Scaling* inputs = nullptr);
   bool done() const { return unfinished_ == 0; }
 
   // The peer's link gives replies (Plan::reply_elems): accept() writes those of this rank, and they are not sent. Call
@@ -51,10 +53,18 @@ class Execution {
   // A send that is not carried out, because the step that makes the result also puts it where the peer takes it.
   bool is_not_sent(const plan::Step& step) const { return replies_ && step.reply && step.act == plan::Act::send; }
   const plan::Plan& plan() const { return *plan_; }
+  bool is_list() const { return is_list_; }  // there may be many pieces
 
-  // What stream `s` could send now, in order; at most pieces.size() pieces are filled in. Returns how many.
-  std::size_t sendable(std::uint32_t s, std::span<ConstBytes> pieces);
+  // What stream `s` could send now, in order: pieces.size() pieces at most, and none behind max_bytes. Returns how many.
+  std::size_t sendable(std::uint32_t s, std::span<ConstBytes> pieces, std::size_t max_bytes = SIZE_MAX);
   void sent(std::uint32_t s, std::size_t bytes);
+
+  // Whether stream `s` could send something now; and whether that would be made first, of a step from which at least
+  // that many bytes could go. fill() makes it in a link's memory, aligned to the elements, as much as is allowed and
+  // fits; counts it as sent; and returns how many bytes that was.
+  bool can_send(std::uint32_t s) const { return !ended(s) && allowed(current(s)) > cursors_[s].elems; }
+  bool would_make(std::uint32_t s, std::size_t min_bytes) const { return makes_ && makes_next(s, min_bytes); }
+  std::size_t fill(std::uint32_t s, Bytes room);
 
   // Where stream `s` wants its next bytes, in order; as sendable(). Valid until the next receivable().
   std::size_t receivable(std::uint32_t s, std::span<Bytes> places);
@@ -96,16 +106,19 @@ class Execution {
   using Memory = std::unique_ptr<std::byte[], Free>;
   static Memory allocate(std::size_t bytes);
 
+  bool makes_next(std::uint32_t s, std::size_t min_bytes) const;
   void make_stages();
   ConstBytes staged(std::uint32_t s, std::uint32_t step, std::uint64_t from);
-  std::uint64_t fill_stage(std::byte* stage, std::uint64_t most, std::uint32_t step, std::uint32_t end,
-                           std::uint64_t from) const;
+  std::uint64_t make(std::byte* out, std::uint64_t most, std::uint32_t step, std::uint32_t end,
+                     std::uint64_t from) const;
+  void make(std::byte* out, plan::Operand operand, Bytes memory) const;
   std::size_t in_place(const plan::Step& step, const Cursor& cursor, std::uint64_t to, std::span<Bytes> places) const;
   bool is_plain_copy(const plan::Step& step) const { return step.act == plan::Act::copy && !arithmetic_.widen; }
   // Inline, because it is asked for every piece.
-  bool is_staged(plan::Operand operand, std::uint64_t offset) const {
-    return arithmetic_.narrow || in_small_pieces(operand, offset, 1) > 0;
+  bool is_made(plan::Operand operand, std::uint64_t offset) const {
+    return arithmetic_.narrow || is_multiplied(operand) || in_small_pieces(operand, offset, 1) > 0;
   }
+  bool is_multiplied(plan::Operand operand) const { return input_scaling_ && operand.space == plan::Space::input; }
   std::uint64_t in_small_pieces(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const {
     if (!packs_) return 0;
     return spaces_[std::size_t(operand.space)].in_small_pieces(operand.at + offset, elems, arithmetic_.shift);
@@ -118,6 +131,7 @@ class Execution {
   void copy(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void reduce(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   const std::byte* contribution(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const;
+  const std::byte* multiplied(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const;
   std::byte* block(int which) const { return receive_buffer_.get() + kReceiveBytes + std::size_t(which) * kBlockBytes; }
   bool is_in_place(const plan::Step& step) const;
   void fold(const plan::Step& step, std::uint64_t from, std::uint64_t to);
@@ -126,14 +140,15 @@ class Execution {
 
   const plan::Plan* plan_ = nullptr;
   Arithmetic arithmetic_;
-  const Scaling* scaling_ = nullptr;
+  const Scaling *result_scaling_ = nullptr, *input_scaling_ = nullptr;
   bool replies_ = false;
-  bool in_blocks_ = false;        // elements are converted or scaled, besides being reduced
+  bool in_blocks_ = false;        // elements are converted, scaled or multiplied, besides being reduced
   std::array<Buffer, 3> spaces_;  // by Space
   std::vector<Cursor> cursors_;
   std::uint32_t unfinished_ = 0;
   bool is_list_ = false;  // the input or the output is a list
   bool packs_ = false;    // and has small tensors
+  bool makes_ = false;    // something is narrowed, multiplied or packed
   Memory receive_buffer_, scratch_;
   struct Stage {
     Memory memory;

@@ -1,4 +1,4 @@
-// What an execution sends, and the stages for what must be narrowed or packed first.
+// What an execution sends, and the stages for what must be narrowed, multiplied or packed first.
 #include <algorithm>
 #include <cstring>
 
@@ -22,18 +22,42 @@ void Execution::make_stages() {
   }
 }
 
+bool Execution::makes_next(std::uint32_t s, std::size_t min_bytes) const {
+  const Cursor& cursor = cursors_[s];
+  const plan::Step& step = current(s);
+  const std::uint64_t to = allowed(step);
+  return to > cursor.elems && (to - cursor.elems) << arithmetic_.wire_shift >= min_bytes &&
+         cursor.stage_sent == cursor.staged && is_made(step.place, cursor.elems);
+}
+
+std::size_t Execution::fill(std::uint32_t s, Bytes room) {
+  const Cursor& cursor = cursors_[s];
+  const std::uint64_t most = room.size() >> arithmetic_.wire_shift;
+  const auto bytes =
+      std::size_t(make(room.data(), most, cursor.step, cursor.end, cursor.elems) << arithmetic_.wire_shift);
+  sent(s, bytes);
+  return bytes;
+}
+
 // What lies in place, and behind it what is staged; a stage ends the list.
-std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces) {
+std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces, std::size_t max_bytes) {
   Cursor& cursor = cursors_[s];
+  const std::uint64_t max_elems = max_bytes >> arithmetic_.shift;
   std::uint64_t from = cursor.elems, before = 0;
   std::size_t part = cursor.part, filled = 0;
   for (std::uint32_t i = cursor.step; i < cursor.end; i++, from = 0) {
     const plan::Step& step = plan_->steps[i];
     if (is_not_sent(step)) continue;
     const std::uint64_t to = allowed(step);
-    while (from < to) {
+    if (from < to && !is_list_ && !makes_) {  // one run
       if (filled == pieces.size()) return filled;
-      if (is_staged(step.place, from)) {
+      pieces[filled++] = run(step.place, from, to - from).subspan(part);
+      part = 0;
+      from = to;
+    }
+    while (from < to) {
+      if (filled == pieces.size() || before >= max_elems) return filled;
+      if (makes_ && is_made(step.place, from)) {
         cursor.before_stage = before;
         pieces[filled++] = staged(s, i, from).subspan(part);
         return filled;
@@ -55,36 +79,49 @@ ConstBytes Execution::staged(std::uint32_t s, std::uint32_t step, std::uint64_t 
   const Stage& stage = stages_[s];
   if (cursor.stage_sent == cursor.staged) {
     cursor.staged =
-        std::uint32_t(fill_stage(stage.memory.get(), stage.bytes >> arithmetic_.wire_shift, step, cursor.end, from));
+        std::uint32_t(make(stage.memory.get(), stage.bytes >> arithmetic_.wire_shift, step, cursor.end, from));
     cursor.stage_sent = 0;
   }
   const std::size_t left = std::size_t(cursor.staged - cursor.stage_sent) << arithmetic_.wire_shift;
   return {stage.memory.get() + (std::size_t(cursor.stage_sent) << arithmetic_.wire_shift), left};
 }
 
-// Returns how many elements.
-std::uint64_t Execution::fill_stage(std::byte* stage, std::uint64_t most, std::uint32_t i, std::uint32_t end,
-                                    std::uint64_t from) const {
-  std::uint64_t filled = 0;
+// As they travel, `most` at most. Returns how many elements.
+std::uint64_t Execution::make(std::byte* out, std::uint64_t most, std::uint32_t i, std::uint32_t end,
+                              std::uint64_t from) const {
+  std::uint64_t made = 0;
   for (; i < end; i++, from = 0) {
     const plan::Step& step = plan_->steps[i];
     if (is_not_sent(step)) continue;
     const std::uint64_t to = allowed(step);
-    while (from < to && filled < most && is_staged(step.place, from)) {
-      const Bytes memory = run(step.place, from, std::min(to - from, most - filled));
-      const std::size_t elems = memory.size() >> arithmetic_.shift;
-      std::byte* const out = stage + (filled << arithmetic_.wire_shift);
-      if (!arithmetic_.narrow)
-        std::memcpy(out, memory.data(), memory.size());
-      else
-        arithmetic_.narrow(out, memory.data(), elems);
-      if (arithmetic_.narrow && step.place.space == plan::Space::output) arithmetic_.widen(memory.data(), out, elems);
-      filled += elems;
-      from += elems;
+    while (from < to && made < most && is_made(step.place, from)) {
+      const Bytes memory = run(step.place, from, std::min(to - from, most - made));
+      make(out + (made << arithmetic_.wire_shift), step.place, memory);
+      made += memory.size() >> arithmetic_.shift;
+      from += memory.size() >> arithmetic_.shift;
     }
     if (from < step.range.count) break;
   }
-  return filled;
+  return made;
+}
+
+void Execution::make(std::byte* out, plan::Operand operand, Bytes memory) const {
+  const std::size_t elems = memory.size() >> arithmetic_.shift;
+  if (arithmetic_.narrow && is_multiplied(operand)) {
+    const std::size_t block = kBlockBytes >> arithmetic_.shift;
+    for (std::size_t at = 0; at < elems; at += block) {
+      const std::size_t some = std::min(block, elems - at);
+      const std::byte* const from = multiplied(operand, memory.data() + (at << arithmetic_.shift), some);
+      arithmetic_.narrow(out + (at << arithmetic_.wire_shift), from, some);
+    }
+  } else if (arithmetic_.narrow) {
+    arithmetic_.narrow(out, memory.data(), elems);
+    if (operand.space == plan::Space::output) arithmetic_.widen(memory.data(), out, elems);
+  } else if (is_multiplied(operand)) {
+    input_scaling_->multiply(out, memory.data(), elems, input_scaling_->factor);
+  } else {
+    std::memcpy(out, memory.data(), memory.size());
+  }
 }
 
 void Execution::sent(std::uint32_t s, std::size_t bytes) {

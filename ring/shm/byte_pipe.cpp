@@ -9,7 +9,7 @@ namespace anello::shm {
 
 // align() or a line may have moved `written_` beyond what fits; then there is no room until the reader has followed. A
 // piece that does not fit is cut at a multiple of kElementBytes: the rest may come in a line, and no element is split.
-std::size_t PipeWriter::room() const {
+std::size_t PipeWriter::room_bytes() const {
   const std::uint64_t read = read_ >= aligned_.from ? std::max(read_, aligned_.to) : read_;
   const std::uint64_t used = keeps_ ? std::min(read, kept_) : read;
   const std::uint64_t end = (used + memory_.size()) / kElementBytes * kElementBytes;
@@ -32,15 +32,19 @@ std::size_t PipeWriter::write(ConstBytes piece, std::size_t max_bytes) {
   if (pending() > 0 || piece.empty()) return 0;
   if (!keeps_ && piece.size() <= std::min(max_bytes, kShortBytes) && write_line(piece)) return piece.size();
   piece = piece.first(std::min(piece.size(), max_bytes));
-  if (room() < piece.size()) read_ = state_.read.load(std::memory_order_acquire);
-  piece = piece.first(std::min(piece.size(), room()));
-  if (piece.empty()) return 0;
-  const std::size_t at = written_ % memory_.size(), first = std::min(piece.size(), memory_.size() - at);
-  std::memcpy(memory_.data() + at, piece.data(), first);
-  std::memcpy(memory_.data(), piece.data() + first, piece.size() - first);
-  taken_ = written_ += piece.size();
-  unpublished_ = true;
-  return piece.size();
+  std::size_t copied = 0;
+  for (Bytes to = room(piece.size()); !to.empty(); to = room(piece.size() - copied)) {
+    std::memcpy(to.data(), piece.data() + copied, to.size());
+    put(to.size());
+    copied += to.size();
+  }
+  return copied;
+}
+
+Bytes PipeWriter::room(std::size_t max_bytes) {
+  if (room_bytes() < max_bytes) read_ = state_.read.load(std::memory_order_acquire);
+  const std::size_t at = written_ % memory_.size();
+  return memory_.subspan(at, std::min({max_bytes, room_bytes(), memory_.size() - at}));
 }
 
 Bytes PipeWriter::replies() {
@@ -88,7 +92,7 @@ bool PipeWriter::publish() {
 bool PipeWriter::may_sleep() {
   state_.writer_sleeps.store(1);
   read_ = state_.read.load();
-  if (pending() > 0 ? read_ <= taken_ : room() == 0) return true;
+  if (pending() > 0 ? read_ <= taken_ : room_bytes() == 0) return true;
   state_.writer_sleeps.store(0);
   return false;
 }

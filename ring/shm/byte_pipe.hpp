@@ -62,6 +62,13 @@ class PipeWriter {
   // Copies what fits, max_bytes at most, and returns how much: nothing while references are pending. A piece of up to
   // kShortBytes becomes visible at once if a line is free.
   std::size_t write(ConstBytes piece, std::size_t max_bytes);
+  // Where the next bytes go, one run of max_bytes at most; empty if there is no room. Nothing is pending. put() counts
+  // what was written there.
+  Bytes room(std::size_t max_bytes);
+  void put(std::size_t bytes) {
+    taken_ = written_ += bytes;
+    unpublished_ = true;
+  }
   // Instead of a copy. False if kReferences are pending already.
   bool refer(const Place& place);
   // Bytes that were referred to and that the reader has not taken, as far as this side has seen.
@@ -102,7 +109,7 @@ class PipeWriter {
   bool may_sleep();
 
  private:
-  std::size_t room() const;
+  std::size_t room_bytes() const;
   bool write_line(ConstBytes piece);
   PipeState& state_;
   Bytes memory_;

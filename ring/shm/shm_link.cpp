@@ -65,6 +65,16 @@ std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
   return moved + copied;
 }
 
+std::optional<Bytes> ShmLink::room() {
+  if (out_.pending() > 0) return std::nullopt;
+  return out_.room(kBiteBytes);
+}
+
+void ShmLink::put(std::size_t bytes) {
+  out_.put(bytes);
+  if (out_.publish()) link::ring_bell(bell_.get());
+}
+
 // The file is sent before publish(), so that it has arrived when the reader sees the reference.
 bool ShmLink::refer(Loan loan) {
   const Place place = loan.place;

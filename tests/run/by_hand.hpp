@@ -88,11 +88,20 @@ inline std::size_t feed(Execution& execution, std::uint32_t stream, ConstBytes b
   return taken;
 }
 
-// Takes what `stream` can send, up to `most` bytes at a time.
-inline std::vector<std::byte> drain(Execution& execution, std::uint32_t stream, std::size_t most) {
+// Takes what `stream` can send, up to `most` bytes at a time: with `fills`, what must be made is made where it goes.
+inline std::vector<std::byte> drain(Execution& execution, std::uint32_t stream, std::size_t most, bool fills = false) {
   std::vector<std::byte> out;
   std::array<ConstBytes, 3> pieces;
-  while (const std::size_t count = execution.sendable(stream, pieces)) {
+  while (execution.can_send(stream)) {
+    if (fills && execution.would_make(stream, 1)) {
+      std::vector<std::byte> room(std::max(most, Execution::kMaxElemBytes));
+      const std::size_t made = execution.fill(stream, room);
+      EXPECT_GT(made, 0);
+      out.insert(out.end(), room.begin(), room.begin() + std::ptrdiff_t(made));
+      continue;
+    }
+    const std::size_t count = execution.sendable(stream, pieces);
+    EXPECT_GT(count, 0);
     std::size_t moved = 0;
     for (std::size_t k = 0; k < count && moved < most; k++) {
       EXPECT_FALSE(pieces[k].empty());

@@ -106,7 +106,9 @@ struct Ranks {
 // Highway's library times the clock when it is loaded, by an instruction that valgrind 3.19 refuses where the processor
 // does not list it (rdtscp). Nothing here needs that time.
 namespace hwy::platform {
-double TimerResolution() { return 1; }
+double TimerResolution() {
+  return 1;
+}
 }  // namespace hwy::platform
 
 // By this name the instructions of what happens inside are told from those before and after.

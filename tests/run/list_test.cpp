@@ -25,9 +25,12 @@ TEST_P(ListsInShreds, AListOfSmallAndLargeTensorsIsSentAndCopied) {
     Pieces& list = rank == 0 ? in : out;
     Execution execution;
     execution.start(plan, kLopsided, list.buffer(), list.buffer());
-    if (rank == 0)
+    if (rank == 0) {
       EXPECT_EQ(words_of(drain(execution, 0, GetParam())), in.values());
-    else
+      Execution again;
+      again.start(plan, kLopsided, list.buffer(), list.buffer());
+      EXPECT_EQ(words_of(drain(again, 0, GetParam(), true)), in.values()) << "packed where it goes";
+    } else
       feed(execution, 0, raw(in.values()), GetParam());
     while (execution.compute()) {
     }
@@ -62,6 +65,18 @@ TEST_P(ListsInShreds, AListOfSmallAndLargeTensorsIsReduced) {
   }
   EXPECT_EQ(sent, sends);
   EXPECT_EQ(mine.values(), expected);
+}
+
+TEST(Lists, NoPiecesAreListedBehindWhatALinkTakes) {
+  Pieces list(std::vector<std::size_t>(20, 200), 40);
+  const plan::Plan root = algorithms::plan_broadcast({.rank = 0, .world = 2, .count = 20 * 200});
+  Execution execution;
+  execution.start(root, kLopsided, list.buffer(), list.buffer());
+  std::array<ConstBytes, 30> pieces;
+  EXPECT_EQ(execution.sendable(0, pieces, 4), 1);
+  EXPECT_EQ(execution.sendable(0, pieces, 800), 1);
+  EXPECT_EQ(execution.sendable(0, pieces, 804), 2);
+  EXPECT_EQ(execution.sendable(0, pieces), 20);
 }
 
 TEST(Lists, PacksManySmallTensorsIntoOnePiece) {

@@ -60,10 +60,10 @@ struct Case {
 class Exchange : public testing::TestWithParam<Case> {
  protected:
   void start(Rank& rank, int number, link::Link& link, const Buffer& in, const Buffer& out,
-             const Arithmetic& arithmetic = kLopsided) const {
+             const Arithmetic& arithmetic = kLopsided, const Scaling* inputs = nullptr) const {
     rank.plan = algorithms::plan_allreduce(Algorithm::two_shot, {.rank = number, .world = 2, .count = GetParam().count},
                                            GetParam().slab);
-    rank.execution.start(rank.plan, arithmetic, in, out);
+    rank.execution.start(rank.plan, arithmetic, in, out, nullptr, inputs);
     rank.links[std::size_t(1 - number)] = &link;
     rank.driver.start(rank.execution, {}, rank.links);
     EXPECT_EQ(rank.replies(), GetParam().replies);
@@ -96,6 +96,31 @@ TEST_P(Exchange, InPlaceAndApartOverAndOverAgain) {
   }
 }
 
+// Inputs that are multiplied are made in the pipe, or in a stage if they are small.
+TEST_P(Exchange, OfMultipliedInputs) {
+  Links links(GetParam().pipe_bytes);
+  const Scaling by_two{
+      .divisor = 1, .factor = 2, .multiply = [](void* to, const void* from, std::size_t elems, double) {
+        for (std::size_t i = 0; i < elems; i++) {
+          std::uint32_t word = 0;
+          std::memcpy(&word, static_cast<const std::byte*>(from) + 4 * i, 4);
+          word *= 2;
+          std::memcpy(static_cast<std::byte*>(to) + 4 * i, &word, 4);
+        }
+      }};
+  Words a = numbers(GetParam().count, 3), b = numbers(GetParam().count, 7000), result(a.size());
+  Words twice = b;
+  for (std::uint32_t& word : twice) word *= 2;
+  const Words both = expected(a, twice), kept = b;
+  Rank left, right;
+  start(left, 0, links.maker, whole(a), whole(a));
+  start(right, 1, links.taker, whole(b), whole(result), kLopsided, &by_two);
+  finish(left, right);
+  EXPECT_EQ(a, both);
+  EXPECT_EQ(result, both);
+  EXPECT_EQ(b, kept);
+}
+
 // One rank has a list, whose small pieces are packed; the elements may be combined to two places at once.
 TEST_P(Exchange, OfAListWithAnother) {
   Links links(GetParam().pipe_bytes);
@@ -123,7 +148,8 @@ INSTANTIATE_TEST_SUITE_P(Pipes, Exchange,
                          testing::Values(Case{1000, 200, 1024, true}, Case{1001, 64, 384, true},
                                          Case{1000, 0, 4096, true}, Case{1000, 0, 2048, false},
                                          Case{1000, 200, 640, false}, Case{2, 0, 320, true},
-                                         Case{401, 200, 65536, true}, Case{1, 0, 4096, false}));
+                                         Case{401, 200, 65536, true}, Case{1, 0, 4096, false},
+                                         Case{50'000, 8000, 65536, true}, Case{50'000, 0, 4096, false}));
 
 }  // namespace
 }  // namespace anello::run

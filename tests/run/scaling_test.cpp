@@ -1,4 +1,5 @@
-// Averages and factors ride along with a reduction, to the bits of a reduction with a pass over all results behind it.
+// Averages and factors ride along with a reduction, to the bits of a reduction with a pass of its own over all inputs
+// or results.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -25,7 +26,7 @@ struct Reduction {
   std::uint64_t seed;
 
   template <class T>
-  Tensors<T> of(Tensors<T> in, const Scaling& scaling) const {
+  Tensors<T> of(Tensors<T> in, const Scaling& scaling, double prescale = 1) const {
     Random random(seed);
     Tensors<T> out = in;
     std::vector<std::vector<Task>> program(in.size());
@@ -35,7 +36,8 @@ struct Reduction {
                             buffer(in_place ? out[r] : in[r]),
                             buffer(out[r]),
                             {},
-                            scaling});
+                            scaling,
+                            prescale == 1 ? Scaling{} : run::scaling(dtype_of<T>(), 1, prescale)});
     Simulation simulation(program, draw_weather(random), {}, seed);
     EXPECT_TRUE(simulation.run().all_done);
     return out;
@@ -55,28 +57,54 @@ Bytes bytes_of(std::vector<T>& elements) {
   return std::as_writable_bytes(std::span(elements));
 }
 
+// Drawn plans and inputs.
 template <class T>
-void compare_with_a_pass(Algorithm algorithm, int world, std::uint64_t seed) {
+struct Case {
+  Case(Algorithm algorithm, int world, std::uint64_t seed) : in(static_cast<std::size_t>(world)) {
+    Random random(seed);
+    const std::uint64_t count = random.percent(30) ? std::uint64_t(world) : random.from(1, 300);
+    const std::uint64_t slab = draw_slab(count, random);
+    reduction = {{}, random.percent(50), seed};
+    for (int rank = 0; rank < world; rank++)
+      reduction.plans.push_back(algorithms::plan_allreduce(algorithm, {rank, world, count}, slab));
+    for (std::vector<T>& one : in)
+      for (std::uint64_t i = 0; i < count; i++) one.push_back(number<T>(random));
+    description = text(name(dtype_of<T>()), ", ", world, " ranks, ", count, " elements in slabs of ", slab,
+                       reduction.in_place ? ", in place" : "");
+  }
+
+  Reduction reduction{};
+  Tensors<T> in;
+  std::string description;
+};
+
+template <class T>
+void expect_equal(const Tensors<T>& left, const Tensors<T>& right, const std::string& description) {
+  for (std::size_t r = 0; r < left.size(); r++)
+    ASSERT_EQ(std::memcmp(left[r].data(), right[r].data(), left[r].size() * sizeof(T)), 0)
+        << description << ", rank " << r;
+}
+
+template <class T>
+void compare_with_a_pass_behind(Algorithm algorithm, int world, std::uint64_t seed) {
   constexpr DType kType = dtype_of<T>();
-  Random random(seed);
-  const std::uint64_t count = random.percent(30) ? std::uint64_t(world) : random.from(1, 300);
-  const std::uint64_t slab = draw_slab(count, random);
-  Reduction reduction{{}, random.percent(50), seed};
-  Tensors<T> in(static_cast<std::size_t>(world), std::vector<T>(count));
+  const Case<T> drawn(algorithm, world, seed);
   const double factor = is_float(kType) ? 0.7 : 1;
-  for (int rank = 0; rank < world; rank++) {
-    reduction.plans.push_back(algorithms::plan_allreduce(algorithm, {rank, world, count}, slab));
-    for (T& x : in[std::size_t(rank)]) x = number<T>(random);
+  const Tensors<T> along = drawn.reduction.of(drawn.in, scaling(kType, world, factor));
+  Tensors<T> sums = drawn.reduction.of(drawn.in, {});
+  for (std::vector<T>& sum : sums) {
+    scaling(kType, world, 1).apply(sum.data(), sum.size());
+    if (is_float(kType)) scale(kType, bytes_of(sum), bytes_of(sum), factor);
   }
-  Tensors<T> along = reduction.of(in, scaling(kType, world, factor));
-  Tensors<T> sums = reduction.of(in, {});
-  for (std::size_t r = 0; r < in.size(); r++) {
-    scaling(kType, world, 1).apply(sums[r].data(), sums[r].size());
-    if (is_float(kType)) scale(kType, bytes_of(sums[r]), bytes_of(sums[r]), factor);
-    ASSERT_EQ(std::memcmp(along[r].data(), sums[r].data(), bytes_of(along[r]).size()), 0)
-        << name(kType) << ", rank " << r << " of " << world << ", " << count << " elements in slabs of " << slab
-        << (reduction.in_place ? ", in place" : "");
-  }
+  expect_equal(along, sums, drawn.description);
+}
+
+template <class T>
+void compare_with_a_pass_before(Algorithm algorithm, int world, std::uint64_t seed) {
+  const Case<T> drawn(algorithm, world, seed);
+  Tensors<T> multiplied = drawn.in;
+  for (std::vector<T>& input : multiplied) scale(dtype_of<T>(), bytes_of(input), bytes_of(input), 0.7);
+  expect_equal(drawn.reduction.of(drawn.in, {}, 0.7), drawn.reduction.of(multiplied, {}), drawn.description);
 }
 
 class ScalingBy : public testing::TestWithParam<Algorithm> {};
@@ -87,10 +115,20 @@ TEST_P(ScalingBy, RidesAlongToTheBitsOfAPass) {
   for (const std::uint64_t seed : seeds(8))
     for (int world = 1; world <= 9; world++) {
       SCOPED_TRACE(replay(seed));
-      compare_with_a_pass<float>(GetParam(), world, 4 * seed);
-      compare_with_a_pass<bf16>(GetParam(), world, 4 * seed + 1);
-      compare_with_a_pass<f16>(GetParam(), world, 4 * seed + 2);
-      compare_with_a_pass<std::int32_t>(GetParam(), world, 4 * seed + 3);
+      compare_with_a_pass_behind<float>(GetParam(), world, 4 * seed);
+      compare_with_a_pass_behind<bf16>(GetParam(), world, 4 * seed + 1);
+      compare_with_a_pass_behind<f16>(GetParam(), world, 4 * seed + 2);
+      compare_with_a_pass_behind<std::int32_t>(GetParam(), world, 4 * seed + 3);
+      if (HasFailure()) return;
+    }
+}
+
+TEST_P(ScalingBy, OfInputsRidesAlongToTheBitsOfAPass) {
+  for (const std::uint64_t seed : seeds(8))
+    for (int world = 1; world <= 9; world++) {
+      SCOPED_TRACE(replay(seed));
+      compare_with_a_pass_before<float>(GetParam(), world, 2 * seed);
+      compare_with_a_pass_before<f16>(GetParam(), world, 2 * seed + 1);
       if (HasFailure()) return;
     }
 }

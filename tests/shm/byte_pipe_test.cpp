@@ -294,7 +294,15 @@ void carry_at_random(std::size_t capacity, std::uint64_t seed) {
         std::vector<std::byte> data(std::min(left, message.element * (1 + below(40))));
         for (std::size_t k = 0; k < data.size(); k++) data[k] = value(sending, sent + k);
         const std::size_t most = below(4) == 0 ? 8 * (1 + below(8)) : 1000;
-        const std::size_t written = pipe.writer.write(data, most);
+        std::size_t written = 0;
+        if (below(3) > 0) {
+          written = pipe.writer.write(data, most);
+        } else {
+          const Bytes room = pipe.writer.room(data.size());
+          written = std::min(room.size(), data.size()) / message.element * message.element;
+          std::copy_n(data.begin(), written, room.begin());
+          if (written > 0) pipe.writer.put(written);
+        }
         sent += written;
         if (message.refer && sent < message.bytes && pipe.writer.refer({sending, sent, message.bytes - sent}))
           referred = message.bytes - sent;

@@ -120,6 +120,37 @@ TEST(ShmLink, ShowsLargeAllocatedMemoryWhereItIs) {
   EXPECT_EQ(receive(pair.taker, 10), "end");
 }
 
+TEST(ShmLink, WhatIsPutInItsMemoryIsSent) {
+  Pair pair;
+  pair.maker.begin(true, true);
+  std::optional<Bytes> room = pair.maker.room();
+  ASSERT_TRUE(room);
+  EXPECT_EQ(room->size(), kPipe);
+  std::ranges::fill(*room, std::byte('p'));
+  EXPECT_EQ(receive(pair.taker, 10), "") << "not put yet";
+  EXPECT_FALSE(ready(pair.taker, link::Wanted::bytes, {}));
+  pair.maker.put(8);
+  EXPECT_TRUE(rang(pair.bell_of_taker)) << "it slept";
+  EXPECT_EQ(receive(pair.taker, 10), "pppppppp");
+  EXPECT_EQ(pair.maker.room()->size(), kPipe - 8) << "up to the memory's end";
+  pair.maker.put(kPipe - 8);
+  EXPECT_EQ(pair.maker.room()->size(), 8);
+  pair.maker.put(8);
+  EXPECT_TRUE(pair.maker.room()->empty()) << "full";
+}
+
+TEST(ShmLink, NothingIsPutBehindReferencesThatAreNotTaken) {
+  Pair pair;
+  pair.maker.begin(true, true);
+  const Memory memory(200'000, 'a');
+  EXPECT_EQ(send(pair.maker, {memory.data(), memory.size()}), 0);
+  EXPECT_FALSE(pair.maker.room());
+  while (!pair.taker.peek().empty()) pair.taker.consume(pair.taker.peek().size());
+  EXPECT_FALSE(pair.maker.room()) << "they have not been counted as sent";
+  EXPECT_EQ(send(pair.maker, {memory.data(), memory.size()}), memory.size());
+  EXPECT_TRUE(pair.maker.room());
+}
+
 // Each message begins a cache line, short ones also a line of their own.
 TEST(ShmLink, SaysWhetherBytesHaveComeWhereverTheLastOnesEnded) {
   Pair pair;

@@ -254,8 +254,9 @@ bool Simulation::pass(Rank& rank, Seat& seat) {
   bool moved = false;
   if (!seat.task) {
     seat.task = &rank.tasks[seat.queue.front()];
-    seat.execution.start(*seat.task->plan, seat.task->arithmetic, seat.task->input, seat.task->output,
-                         &seat.task->scaling);
+    const Task& task = *seat.task;
+    seat.execution.start(*task.plan, task.arithmetic, task.input, task.output, &task.scaling,
+                         task.input_scaling.factor != 1 ? &task.input_scaling : nullptr);
     seat.progress.start(seat.execution, seat.task->signature, seat.links);
     moved = true;
   }

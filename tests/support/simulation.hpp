@@ -50,7 +50,7 @@ struct Task {
   run::Arithmetic arithmetic;
   run::Buffer input, output;
   Signature signature;
-  run::Scaling scaling = {};
+  run::Scaling scaling = {}, input_scaling = {};
   std::size_t group = 0;
   bool blocks = true;  // the rank's next task is submitted when this one is done; otherwise at once
 };
