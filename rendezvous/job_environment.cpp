@@ -18,6 +18,7 @@ struct Launcher {
   const char *name, *mark;
   const char *rank, *size, *local_rank, *local_size;
   Way way;
+  const char* remedy = "";  // if its processes cannot meet
 };
 constexpr Launcher kOurs = {"anello run",        "ANELLO_REPORT_FD",  "ANELLO_RANK", "ANELLO_SIZE",
                             "ANELLO_LOCAL_RANK", "ANELLO_LOCAL_SIZE", Way::master};
@@ -39,6 +40,14 @@ constexpr Launcher kSchedulers[] = {
     {"an LSF job", nullptr, "LSF_PM_TASKID", nullptr, nullptr, nullptr, Way::none},
     {"a PBS job (pbsdsh)", "PBS_JOBID", "PBS_TASKNUM", nullptr, nullptr, nullptr, Way::none},
 };
+constexpr Launcher kHorovodrun = {"horovodrun",
+                                  nullptr,
+                                  "HOROVOD_RANK",
+                                  "HOROVOD_SIZE",
+                                  "HOROVOD_LOCAL_RANK",
+                                  "HOROVOD_LOCAL_SIZE",
+                                  Way::none,
+                                  "its ranks meet through Horovod; start them with `anello run -np N -- COMMAND`"};
 
 // The environment's numbers of one launcher, and the variables that gave rank and size.
 class Numbers {
@@ -84,6 +93,7 @@ std::optional<Placement> placed_by(const Launcher& launcher, const Variables& va
   out.one_host = out.size >= 0 && out.size == out.local_size;
   out.way = launcher.way;
   out.exported = launcher.way == Way::pmi || launcher.name == kByVariables.name;
+  out.unusable = launcher.remedy;
   if (out.way == Way::master) set_master(variables, out);
   if (out.size >= 0 && out.rank >= out.size) {
     out.way = Way::none;
@@ -141,6 +151,7 @@ std::vector<Placement> placements(const Variables& variables, const Processes& p
     if (!in_shell || !is_slurms(launcher.way, variables)) add(placed_by(launcher, variables));
   if (!variables(kTorchrun.mark)) add(placed_by_variables(variables));
   require_agreement(found);
+  add(placed_by(kHorovodrun, variables));
   if (!in_shell) add(slurm_step(variables));
   for (const Launcher& scheduler : kSchedulers)
     if (auto task = placed_by(scheduler, variables); task && !is_script(*task)) add(std::move(task));

@@ -2,10 +2,10 @@
 // variables through a function and does nothing else, so that tests can give it any environment. Any thread.
 //
 // The first source that is found decides. In order: ANELLO_ variables; torchrun; Open MPI; MVAPICH; PMI (MPICH, Intel
-// MPI, srun --mpi=pmi2); PMIx (srun --mpi=pmix); RANK and WORLD_SIZE; a Slurm step; a scheduler's task number without
-// the number of tasks. The order goes from the inside out: mpirun and torchrun may themselves run in a Slurm step,
-// whose tasks are then not the ranks. Beside `anello run` no other source counts: its ranks get RANK and the like from
-// it, and inherit the variables of what started it.
+// MPI, srun --mpi=pmi2); PMIx (srun --mpi=pmix); RANK and WORLD_SIZE; horovodrun; a Slurm step; a scheduler's task
+// number without the number of tasks. The order goes from the inside out: mpirun and torchrun may themselves run in a
+// Slurm step, whose tasks are then not the ranks. Beside `anello run` no other source counts: its ranks get RANK and
+// the like from it, and inherit the variables of what started it.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -34,6 +34,17 @@ TEST(CommandLine, UnderscoresAreDashes) {
   EXPECT_EQ(value, "a_b");
 }
 
+TEST(CommandLine, OptionsOfOtherLaunchersNameOurs) {
+  for (const std::string option : {"-p", "--ssh-port", "--ssh_port", "-ssh-port", "--ssh-port=22"}) {
+    Job job;
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(parse_run({"-n", "1", option, "22", "x"}, job), 2) << option;
+    EXPECT_NE(::testing::internal::GetCapturedStderr().find("is not an option here; write --ssh 'ssh -p PORT'"),
+              std::string::npos)
+        << option;
+  }
+}
+
 TEST(CommandLine, TimesAndFolders) {
   const Job job = job_from({"-n", "1", "--grace", "0.5", "--output", "some/folder", "x"});
   EXPECT_EQ(job.grace, std::chrono::milliseconds(500));

@@ -251,6 +251,15 @@ TEST(JobEnvironment, ARankBeyondTheSizeIsRefusedAtOnce) {
   EXPECT_THAT(refusal_in(beyond), HasSubstr("RANK=5 must be less than WORLD_SIZE=5"));
 }
 
+// They would all run alone.
+TEST(JobEnvironment, RanksOfHorovodrunAreToldHowToStart) {
+  const Environment of_two = {{"HOROVOD_RANK", "1"}, {"HOROVOD_SIZE", "2"}, {"HOROVOD_LOCAL_RANK", "1"}};
+  EXPECT_THAT(refusal_in(of_two), AllOf(HasSubstr("task 1 of 2 of horovodrun (HOROVOD_RANK=1, HOROVOD_SIZE=2)"),
+                                        HasSubstr("`anello run -np N -- COMMAND`")));
+  EXPECT_EQ(refusal_in(of_two, with(2, 1, "h0:1")), "accepted");
+  EXPECT_TRUE(plan_in({{"HOROVOD_RANK", "0"}, {"HOROVOD_SIZE", "1"}}).alone);
+}
+
 // Each task would run alone.
 TEST(JobEnvironment, VariablesThatAShellHasKeptAreRefusedInAStepOfSeveral) {
   EXPECT_THAT(refusal_in(captured("srun", {{"RANK", "0"}, {"WORLD_SIZE", "1"}})),
