@@ -49,6 +49,22 @@ except anello.RankFailed as error: print(error.rank, "KeyError: 'lost'" in str(e
     assert out == "0 True\n", err
 
 
+def test_an_exception_that_ends_the_script_ends_all_ranks():
+    out, err = job("""
+import anello, os
+world = anello.init()
+if world.rank == 0:
+    if os.fork() == 0: raise ValueError("a child's own affair")
+    os.wait()
+    world.barrier()
+    raise KeyError("lost")
+world.barrier()
+try: world.barrier()
+except anello.RankFailed as error: print(error.code, error.rank, "KeyError: 'lost'" in str(error), flush=True)
+""").communicate(timeout=60)
+    assert out == "aborted 0 True\n", out + err
+
+
 @pytest.mark.parametrize("begin, call, error", [
     ("import anello, numpy; world = anello.init()", "world.allreduce(numpy.ones(1 + world.rank))",
      "anello.errors.Mismatch: allreduce"),

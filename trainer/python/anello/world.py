@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import sys
+import weakref
 from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 
 from ._library import default, header, lib
@@ -10,8 +12,14 @@ from .group import Group
 from .work import Owned
 
 
+_worlds: "weakref.WeakSet[World]" = weakref.WeakSet()
+
+
 class World(Group):
-    """All ranks of a job, as a group; made by `anello.init()`. As a context manager it ends with finish()."""
+    """All ranks of a job, as a group; made by `anello.init()`. As a context manager it ends with finish().
+
+    An exception that ends the script, or leaves the `with` block, ends the world on every rank with that reason.
+    """
 
     def __init__(self, handle: int) -> None:
         self._world = Owned(handle, lib.anello_world_free)
@@ -20,6 +28,7 @@ class World(Group):
         self.local_size: int = lib.anello_local_size(handle)
         self.node_rank: int = lib.anello_node_rank(handle)
         self.node_count: int = lib.anello_node_count(handle)
+        _worlds.add(self)
 
     def __enter__(self) -> "World":
         return self
@@ -98,6 +107,18 @@ class World(Group):
             yield
         finally:
             lib.anello_phase_end(phase)
+
+
+def _note_uncaught(kind: Any, error: Any, trace: Any) -> None:
+    """For sys.excepthook. At an interpreter's prompt an exception is no end."""
+    if issubclass(kind, Exception) and not hasattr(sys, "ps1"):
+        for world in list(_worlds):
+            if world._world.handle and world._world.is_ours():
+                world.abort(f"{kind.__name__}: {error}")
+    _excepthook(kind, error, trace)
+
+
+_excepthook, sys.excepthook = sys.excepthook, _note_uncaught
 
 
 def init(settings: Sequence[str] = ()) -> World:

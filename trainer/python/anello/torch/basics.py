@@ -56,10 +56,6 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
 def _checked(comm: Any, process_sets: Any) -> Tuple[List[ProcessSet], Optional[str]]:
     """The sets that are wanted, and why not. Raises nothing: other ranks wait for this one."""
     assert _world is not None and _sets is not None
-    told = os.environ.get("HOROVOD_SIZE", "1")
-    if _world.size == 1 and told != "1":
-        return [], (f"HOROVOD_SIZE is {told}, but this process is alone: start it by anello run -np {told} -- python3 "
-                    "train.py, instead of horovodrun")
     if comm is not None and not (isinstance(comm, Iterable) and list(comm) == list(range(_world.size))):
         return [], "comm must be None: make a process set of some ranks with add_process_set()"
     if process_sets is None or process_sets == "dynamic":
