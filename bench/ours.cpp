@@ -1,6 +1,7 @@
 #include "bench/ours.hpp"
 
 #include <algorithm>
+#include <anello/error.hpp>
 #include <anello/memory.hpp>
 #include <anello/version.hpp>
 #include <nlohmann/json.hpp>
@@ -61,13 +62,16 @@ Library::Call Ours::of_list(Kind kind, Tensor whole, Op op) {
     list.emplace_back(static_cast<std::byte*>(whole.data) + at * size_bytes(whole.dtype),
                       std::min(each, whole.count - at), whole.dtype);
   const ReduceOptions options = reduce_options();
+  if (kind == Kind::broadcast && options_.async) return [=, this] { world_.broadcast_async(list, 0).wait(); };
   if (kind == Kind::broadcast) return [=, this] { world_.broadcast(list, 0); };
+  if (options_.async) return [=, this] { world_.allreduce_async(list, op, options).wait(); };
   return [=, this] { world_.allreduce(list, op, options); };
 }
 
 Library::Call Ours::collective(Kind kind, ConstTensor input, Tensor output, Op op) {
-  const bool takes_list = kind == Kind::broadcast || (kind == Kind::allreduce && input.data == output.data);
-  if (options_.list_bytes > 0 && takes_list) return of_list(kind, output, op);
+  if (options_.list_bytes > 0 && kind != Kind::broadcast && kind != Kind::allreduce)
+    throw Error(ErrorCode::configuration, "--list: only allreduce and broadcast take lists");
+  if (options_.list_bytes > 0 && input.data == output.data) return of_list(kind, output, op);
   return options_.async ? asynchronous(kind, input, output, op) : blocking(kind, input, output, op);
 }
 

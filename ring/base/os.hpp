@@ -4,8 +4,8 @@
 
 namespace anello {
 
-// Equal for all processes of one running kernel, also in containers, and in virtual machines that were started from one
-// snapshot. Empty if it cannot be found out.
+// Equal for all processes of one running kernel, also in containers; and, wrongly, in virtual machines that were
+// started from one snapshot. Empty if it cannot be found out.
 std::string running_kernel();
 // A text that is equal for processes on the same boot of the same kernel, in the same namespace of that kind ("net",
 // "time"). Empty if that cannot be found out.

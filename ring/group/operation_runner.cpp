@@ -96,9 +96,9 @@ auto OperationRunner::with_world_ranks(Work work) {
   }
 }
 
-// What the peers wait for is sent at once, unless it is shown where it lies: it travels while the beginning is recorded.
-// What the peers send comes meanwhile, so this rank looks for it later. A rank that looks for a message too early
-// delays it, because the sender must then fetch the cache line back before it can write.
+// What the peers wait for is sent at once, unless they read it where it lies: it travels while the beginning is
+// recorded. What the peers send comes meanwhile, so this rank looks for it later. A rank that looks for a message too
+// early delays it, because the sender must then fetch the cache line back before it can write.
 void OperationRunner::take_up(double factor) {
   const PendingOperation& pending = *operation_;
   const Operation& operation = *pending.operation;

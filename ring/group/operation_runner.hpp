@@ -115,7 +115,7 @@ class OperationRunner {
   bool moving_ = false;                              // its links are open
   std::chrono::steady_clock::time_point pinged_at_;  // the last time, in any operation
   std::vector<link::Link*> link_of_;
-  run::Buffer input_;  // of this operation
+  run::Buffer input_;  // of this operation; the multiplied one, if other ranks read it
   run::Execution execution_;
   std::optional<run::Scaling> result_scaling_, input_scaling_;
   run::Driver driver_;

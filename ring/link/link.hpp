@@ -23,12 +23,12 @@ class Link {
   // can. Never blocks. Throws Error{network} when the other end is gone.
   virtual std::size_t send_from(std::span<const ConstBytes> pieces) = 0;
   virtual std::size_t recv_into(std::span<const Bytes> pieces) = 0;
-  // How much send_from() looks at: it needs no pieces beyond this.
+  // How much send_from() copies at most: it needs no pieces beyond this.
   virtual std::size_t send_bytes() const { return SIZE_MAX; }
 
-  // The memory that the next bytes to send go to, for links through memory, empty if there is no room; put() sends what
-  // was written there. Nothing if pieces must be sent first.
-  virtual std::optional<Bytes> room() { return std::nullopt; }
+  // For links through memory: where the next of these bytes go, empty if there is no room; put() sends what was written
+  // there. Nothing if send_from() must be called, or is faster for so few.
+  virtual std::optional<Bytes> room(std::size_t /*bytes*/) { return std::nullopt; }
   virtual void put(std::size_t /*bytes*/) {}
 
   // Received bytes where they lie, for links that can show them: peek() gives a run of them, empty if there are none,

@@ -53,7 +53,7 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
   packs_ = input.has_small_pieces(arithmetic.shift) || output.has_small_pieces(arithmetic.shift);
   if (packs_ && !receive_buffer_) receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
   makes_ = packs_ || arithmetic.narrow || inputs;
-  if (makes_) make_stages();
+  if (makes_) plan_stages();
 }
 
 bool Execution::use_replies(std::size_t link_bytes) {

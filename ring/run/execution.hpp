@@ -1,7 +1,7 @@
 // How far one plan has been carried out. Knows plans, buffers and arithmetic; makes no system call and reads no clock.
 // Its driver asks what can be sent or received now, and reports how many bytes moved. One thread at a time.
-// Reused for call after call: start() allocates only if a plan needs more memory than every plan before it, and throws
-// std::bad_alloc.
+// Reused for call after call: start() and sendable() allocate only if a plan needs more memory than every plan before
+// it, and throw std::bad_alloc.
 //
 // Elements may travel as a narrower type. Then every rank's contribution is rounded to it once, also where it is
 // reduced at home, and so is every partial sum that is sent; what is sent from the output is rounded there too, so that
@@ -36,8 +36,8 @@ class Execution {
   static constexpr std::size_t kStageBytes = 128 << 10;  // made at a time, for each stream that sends
 
   // The buffers hold plan.input_elems and plan.output_elems: the same memory, as the plan allows, or apart. `results`
-  // and `inputs`: what they are scaled by, null if they are not; inputs are only multiplied, and only in a plan that
-  // reduces. The plan, the scalings and all memory outlive the execution.
+  // and `inputs`: what they are scaled by, null if they are not. Inputs are only multiplied, and only by a reduction:
+  // in its plan, a rank that combines nothing just sends. The plan, the scalings and all memory outlive the execution.
   void start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output,
              const Scaling* results = nullptr, const Scaling* inputs = nullptr);
   bool done() const { return unfinished_ == 0; }
@@ -55,15 +55,18 @@ class Execution {
   const plan::Plan& plan() const { return *plan_; }
   bool is_list() const { return is_list_; }  // there may be many pieces
 
-  // What stream `s` could send now, in order: pieces.size() pieces at most, and none behind max_bytes. Returns how many.
+  // What stream `s` could send now, in order: pieces.size() pieces at most. Those of a list end where there are
+  // max_bytes. Returns how many.
   std::size_t sendable(std::uint32_t s, std::span<ConstBytes> pieces, std::size_t max_bytes = SIZE_MAX);
   void sent(std::uint32_t s, std::size_t bytes);
 
-  // Whether stream `s` could send something now; and whether that would be made first, of a step from which at least
-  // that many bytes could go. fill() makes it in a link's memory, aligned to the elements, as much as is allowed and
-  // fits; counts it as sent; and returns how many bytes that was.
   bool can_send(std::uint32_t s) const { return !ended(s) && allowed(current(s)) > cursors_[s].elems; }
-  bool would_make(std::uint32_t s, std::size_t min_bytes) const { return makes_ && makes_next(s, min_bytes); }
+
+  // If what stream `s` sends next must be made first: how many bytes of its step may go. 0 if it goes from where it
+  // lies, or is in the stage already.
+  std::size_t to_make(std::uint32_t s) const { return makes_ ? sends_made(s) : 0; }
+  // Makes it in a link's memory, aligned to the elements: as much as may go and fits. That counts as sent. Returns how
+  // many bytes. Only after to_make().
   std::size_t fill(std::uint32_t s, Bytes room);
 
   // Where stream `s` wants its next bytes, in order; as sendable(). Valid until the next receivable().
@@ -106,12 +109,12 @@ class Execution {
   using Memory = std::unique_ptr<std::byte[], Free>;
   static Memory allocate(std::size_t bytes);
 
-  bool makes_next(std::uint32_t s, std::size_t min_bytes) const;
-  void make_stages();
+  std::size_t sends_made(std::uint32_t s) const;
+  void plan_stages();
   ConstBytes staged(std::uint32_t s, std::uint32_t step, std::uint64_t from);
   std::uint64_t make(std::byte* out, std::uint64_t most, std::uint32_t step, std::uint32_t end,
                      std::uint64_t from) const;
-  void make(std::byte* out, plan::Operand operand, Bytes memory) const;
+  void make_run(std::byte* out, plan::Operand operand, Bytes memory) const;
   std::size_t in_place(const plan::Step& step, const Cursor& cursor, std::uint64_t to, std::span<Bytes> places) const;
   bool is_plain_copy(const plan::Step& step) const { return step.act == plan::Act::copy && !arithmetic_.widen; }
   // Inline, because it is asked for every piece.
@@ -152,7 +155,7 @@ class Execution {
   Memory receive_buffer_, scratch_;
   struct Stage {
     Memory memory;
-    std::size_t bytes = 0;
+    std::size_t bytes = 0, wanted = 0;
   };
   std::vector<Stage> stages_;  // by stream
   std::size_t scratch_bytes_ = 0;

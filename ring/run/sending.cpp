@@ -6,8 +6,8 @@
 
 namespace anello::run {
 
-// No larger than what the stream sends.
-void Execution::make_stages() {
+// No larger than what the stream sends. Allocated when first used: a link through memory may need none.
+void Execution::plan_stages() {
   if (stages_.size() < plan_->streams.size()) stages_.resize(plan_->streams.size());
   for (std::size_t s = 0; s < plan_->streams.size(); s++) {
     const plan::Stream& stream = plan_->streams[s];
@@ -15,19 +15,17 @@ void Execution::make_stages() {
     std::size_t bytes = 0;
     for (std::uint32_t i = stream.first; i < stream.end && bytes < kStageBytes; i++)
       bytes += std::size_t(plan_->steps[i].range.count) << arithmetic_.wire_shift;
-    bytes = std::min(bytes, kStageBytes);
-    if (stages_[s].bytes >= bytes) continue;
-    stages_[s] = {};
-    stages_[s] = {allocate(bytes), bytes};
+    stages_[s].wanted = std::min(bytes, kStageBytes);
   }
 }
 
-bool Execution::makes_next(std::uint32_t s, std::size_t min_bytes) const {
+std::size_t Execution::sends_made(std::uint32_t s) const {
   const Cursor& cursor = cursors_[s];
   const plan::Step& step = current(s);
   const std::uint64_t to = allowed(step);
-  return to > cursor.elems && (to - cursor.elems) << arithmetic_.wire_shift >= min_bytes &&
-         cursor.stage_sent == cursor.staged && is_made(step.place, cursor.elems);
+  if (to <= cursor.elems || !is_made(step.place, cursor.elems)) return 0;
+  const bool begun = cursor.part > 0 || cursor.stage_sent < cursor.staged;
+  return begun ? 0 : std::size_t(to - cursor.elems) << arithmetic_.wire_shift;
 }
 
 std::size_t Execution::fill(std::uint32_t s, Bytes room) {
@@ -56,7 +54,7 @@ std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces, s
       from = to;
     }
     while (from < to) {
-      if (filled == pieces.size() || before >= max_elems) return filled;
+      if (filled == pieces.size() || (filled > 0 && before >= max_elems)) return filled;
       if (makes_ && is_made(step.place, from)) {
         cursor.before_stage = before;
         pieces[filled++] = staged(s, i, from).subspan(part);
@@ -76,7 +74,13 @@ std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces, s
 // What is left of the stage; if that is nothing, the next elements that go there, from `from` of this step on.
 ConstBytes Execution::staged(std::uint32_t s, std::uint32_t step, std::uint64_t from) {
   Cursor& cursor = cursors_[s];
-  const Stage& stage = stages_[s];
+  Stage& stage = stages_[s];
+  if (stage.bytes < stage.wanted) {
+    stage.memory.reset();
+    stage.bytes = 0;
+    stage.memory = allocate(stage.wanted);
+    stage.bytes = stage.wanted;
+  }
   if (cursor.stage_sent == cursor.staged) {
     cursor.staged =
         std::uint32_t(make(stage.memory.get(), stage.bytes >> arithmetic_.wire_shift, step, cursor.end, from));
@@ -86,7 +90,7 @@ ConstBytes Execution::staged(std::uint32_t s, std::uint32_t step, std::uint64_t 
   return {stage.memory.get() + (std::size_t(cursor.stage_sent) << arithmetic_.wire_shift), left};
 }
 
-// As they travel, `most` at most. Returns how many elements.
+// From element `from` of step `i` on, as they travel: `most` elements at most. Returns how many.
 std::uint64_t Execution::make(std::byte* out, std::uint64_t most, std::uint32_t i, std::uint32_t end,
                               std::uint64_t from) const {
   std::uint64_t made = 0;
@@ -96,7 +100,7 @@ std::uint64_t Execution::make(std::byte* out, std::uint64_t most, std::uint32_t 
     const std::uint64_t to = allowed(step);
     while (from < to && made < most && is_made(step.place, from)) {
       const Bytes memory = run(step.place, from, std::min(to - from, most - made));
-      make(out + (made << arithmetic_.wire_shift), step.place, memory);
+      make_run(out + (made << arithmetic_.wire_shift), step.place, memory);
       made += memory.size() >> arithmetic_.shift;
       from += memory.size() >> arithmetic_.shift;
     }
@@ -105,7 +109,7 @@ std::uint64_t Execution::make(std::byte* out, std::uint64_t most, std::uint32_t 
   return made;
 }
 
-void Execution::make(std::byte* out, plan::Operand operand, Bytes memory) const {
+void Execution::make_run(std::byte* out, plan::Operand operand, Bytes memory) const {
   const std::size_t elems = memory.size() >> arithmetic_.shift;
   if (arithmetic_.narrow && is_multiplied(operand)) {
     const std::size_t block = kBlockBytes >> arithmetic_.shift;

@@ -33,7 +33,9 @@ std::size_t PipeWriter::write(ConstBytes piece, std::size_t max_bytes) {
   if (!keeps_ && piece.size() <= std::min(max_bytes, kShortBytes) && write_line(piece)) return piece.size();
   piece = piece.first(std::min(piece.size(), max_bytes));
   std::size_t copied = 0;
-  for (Bytes to = room(piece.size()); !to.empty(); to = room(piece.size() - copied)) {
+  while (copied < piece.size()) {
+    const Bytes to = room(piece.size() - copied);
+    if (to.empty()) break;
     std::memcpy(to.data(), piece.data() + copied, to.size());
     put(to.size());
     copied += to.size();

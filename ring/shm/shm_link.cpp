@@ -65,9 +65,9 @@ std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
   return moved + copied;
 }
 
-std::optional<Bytes> ShmLink::room() {
-  if (out_.pending() > 0) return std::nullopt;
-  return out_.room(kBiteBytes);
+std::optional<Bytes> ShmLink::room(std::size_t bytes) {
+  if (out_.pending() > 0 || bytes < kMinMadeBytes) return std::nullopt;
+  return out_.room(std::min(bytes, kBiteBytes));
 }
 
 void ShmLink::put(std::size_t bytes) {

@@ -27,7 +27,7 @@ class ShmLink final : public link::Link {
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
   std::size_t send_bytes() const override { return out_.pending() > 0 ? Link::send_bytes() : kBiteBytes; }
-  std::optional<Bytes> room() override;
+  std::optional<Bytes> room(std::size_t bytes) override;
   void put(std::size_t bytes) override;
   bool peeks() const override { return true; }
   Bytes peek() override;
@@ -47,6 +47,8 @@ class ShmLink final : public link::Link {
   static constexpr std::size_t kBiteBytes = 32 << 10;
   // Smaller runs are copied: that is faster than to wait until the reader took them.
   static constexpr std::size_t kMinReferredBytes = 32 << 10;
+  // Less goes together with the signature in front of it.
+  static constexpr std::size_t kMinMadeBytes = 8 << 10;
 
   bool refer(Loan loan);
   void end_loans();

@@ -322,7 +322,7 @@ TEST(Groups, ARankWithoutMemoryIsAnErrorOfAll) {
   const std::vector<Told> all = told_on_all_ranks(3, [](World& world) {
     float one = 1;
     const Tensor huge(&one, PTRDIFF_MAX / 4 / sizeof one, DType::f32);
-    // The others have nothing of that size to send.
+    // If the others began earlier, they would send what lies behind `one`.
     while (world.rank() != 1 && !world.failure()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     world.allreduce(huge, Op::sum, {.algorithm = "one_shot", .slab_bytes = 0});
   });

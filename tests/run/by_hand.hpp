@@ -93,7 +93,7 @@ inline std::vector<std::byte> drain(Execution& execution, std::uint32_t stream, 
   std::vector<std::byte> out;
   std::array<ConstBytes, 3> pieces;
   while (execution.can_send(stream)) {
-    if (fills && execution.would_make(stream, 1)) {
+    if (fills && execution.to_make(stream) > 0) {
       std::vector<std::byte> room(std::max(most, Execution::kMaxElemBytes));
       const std::size_t made = execution.fill(stream, room);
       EXPECT_GT(made, 0);

@@ -121,6 +121,20 @@ TEST_P(Exchange, OfMultipliedInputs) {
   EXPECT_EQ(b, kept);
 }
 
+// So that it travels while the beginning of the call is recorded.
+TEST_P(Exchange, TheFirstSendCarriesMoreThanTheSignature) {
+  Links links(GetParam().pipe_bytes);
+  const Scaling same{.divisor = 1, .factor = 1, .multiply = [](void* to, const void* from, std::size_t elems, double) {
+                       std::memcpy(to, from, 4 * elems);
+                     }};
+  Words a = numbers(GetParam().count, 3);
+  Rank left;
+  start(left, 0, links.maker, whole(a), whole(a), kLopsided, &same);
+  if (GetParam().count == 1) return;  // the other rank's
+  EXPECT_TRUE(left.driver.send());
+  EXPECT_GT(left.execution.position(0).first + left.execution.position(0).second, 0) << "no element has moved";
+}
+
 // One rank has a list, whose small pieces are packed; the elements may be combined to two places at once.
 TEST_P(Exchange, OfAListWithAnother) {
   Links links(GetParam().pipe_bytes);

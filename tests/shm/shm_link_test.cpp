@@ -123,7 +123,7 @@ TEST(ShmLink, ShowsLargeAllocatedMemoryWhereItIs) {
 TEST(ShmLink, WhatIsPutInItsMemoryIsSent) {
   Pair pair;
   pair.maker.begin(true, true);
-  std::optional<Bytes> room = pair.maker.room();
+  std::optional<Bytes> room = pair.maker.room(1 << 20);
   ASSERT_TRUE(room);
   EXPECT_EQ(room->size(), kPipe);
   std::ranges::fill(*room, std::byte('p'));
@@ -132,11 +132,11 @@ TEST(ShmLink, WhatIsPutInItsMemoryIsSent) {
   pair.maker.put(8);
   EXPECT_TRUE(rang(pair.bell_of_taker)) << "it slept";
   EXPECT_EQ(receive(pair.taker, 10), "pppppppp");
-  EXPECT_EQ(pair.maker.room()->size(), kPipe - 8) << "up to the memory's end";
+  EXPECT_EQ(pair.maker.room(1 << 20)->size(), kPipe - 8) << "up to the memory's end";
   pair.maker.put(kPipe - 8);
-  EXPECT_EQ(pair.maker.room()->size(), 8);
+  EXPECT_EQ(pair.maker.room(1 << 20)->size(), 8);
   pair.maker.put(8);
-  EXPECT_TRUE(pair.maker.room()->empty()) << "full";
+  EXPECT_TRUE(pair.maker.room(1 << 20)->empty()) << "full";
 }
 
 TEST(ShmLink, NothingIsPutBehindReferencesThatAreNotTaken) {
@@ -144,11 +144,11 @@ TEST(ShmLink, NothingIsPutBehindReferencesThatAreNotTaken) {
   pair.maker.begin(true, true);
   const Memory memory(200'000, 'a');
   EXPECT_EQ(send(pair.maker, {memory.data(), memory.size()}), 0);
-  EXPECT_FALSE(pair.maker.room());
+  EXPECT_FALSE(pair.maker.room(1 << 20));
   while (!pair.taker.peek().empty()) pair.taker.consume(pair.taker.peek().size());
-  EXPECT_FALSE(pair.maker.room()) << "they have not been counted as sent";
+  EXPECT_FALSE(pair.maker.room(1 << 20)) << "they have not been counted as sent";
   EXPECT_EQ(send(pair.maker, {memory.data(), memory.size()}), memory.size());
-  EXPECT_TRUE(pair.maker.room());
+  EXPECT_TRUE(pair.maker.room(1 << 20));
 }
 
 // Each message begins a cache line, short ones also a line of their own.

@@ -37,6 +37,7 @@ Weather draw_weather(Random& random) {
   if (random.percent(70)) weather.short_percent = int(random.below(100));
   if (random.percent(50)) weather.refused_percent = int(random.below(60));
   weather.lends = random.percent(40);
+  weather.shows_room = random.percent(40);
   if (random.percent(50)) weather.max_lazy = random.from(2, 20);
   if (random.percent(50)) {
     weather.stalls = int(random.from(1, 6));
@@ -55,10 +56,21 @@ class Simulation::MemoryLink final : public link::Link {
     if (sending) out_.lends = world_.weather_.lends && may_refer;
   }
   bool want(link::Wanted /*wanted*/, link::Waiter& /*waiter*/) override { return true; }
+  std::optional<Bytes> room(std::size_t bytes) override {
+    if (!world_.weather_.shows_room || out_.sent > out_.reported) return std::nullopt;
+    room_.resize(std::min(bytes, world_.room(out_)));
+    return Bytes(room_);
+  }
+  void put(std::size_t bytes) override {
+    const ConstBytes made = room_;
+    world_.add(out_, bytes, {&made, 1});
+    out_.reported = out_.sent;
+  }
 
  private:
   Simulation& world_;
   Pipe &out_, &in_;
+  std::vector<std::byte> room_;
 };
 
 // A rank's place in a group.
@@ -167,14 +179,23 @@ std::size_t Simulation::send(Pipe& pipe, std::span<const ConstBytes> pieces) {
 }
 
 void Simulation::push(Pipe& pipe, std::span<const ConstBytes> pieces) {
-  if (pipe.broken || pipe.closed) throw Error(ErrorCode::network, "the simulated connection is broken");
-  if (pipe.stalled_until > now_) return;
-  const std::uint64_t room = weather_.capacity_bytes - pipe.held;
-  std::uint64_t bytes = shortened(std::min(room, total_bytes(pieces)));
-  const bool ours = fault_.kind != Fault::Kind::none && pipe.from == fault_.from && pipe.to == fault_.to;
-  if (ours && pipe.sent <= fault_.after_bytes) bytes = std::min(bytes, fault_.after_bytes + 1 - pipe.sent);
-  if (bytes == 0) return;
+  const std::uint64_t bytes = shortened(std::min(room(pipe), total_bytes(pieces)));
+  if (bytes > 0) add(pipe, bytes, pieces);
+}
 
+bool Simulation::is_faulty(const Pipe& pipe) const {
+  return fault_.kind != Fault::Kind::none && pipe.from == fault_.from && pipe.to == fault_.to;
+}
+
+std::uint64_t Simulation::room(const Pipe& pipe) const {
+  if (pipe.broken || pipe.closed) throw Error(ErrorCode::network, "the simulated connection is broken");
+  if (pipe.stalled_until > now_) return 0;
+  const std::uint64_t room = weather_.capacity_bytes - pipe.held;
+  if (is_faulty(pipe) && pipe.sent <= fault_.after_bytes) return std::min(room, fault_.after_bytes + 1 - pipe.sent);
+  return room;
+}
+
+void Simulation::add(Pipe& pipe, std::uint64_t bytes, std::span<const ConstBytes> pieces) {
   Pipe::Batch batch{now_ + random_.from(0, weather_.max_delay), {}};
   if (!pipe.batches.empty()) batch.due = std::max(batch.due, pipe.batches.back().due);
   for (const ConstBytes piece : pieces) {
@@ -183,7 +204,7 @@ void Simulation::push(Pipe& pipe, std::span<const ConstBytes> pieces) {
   }
   pipe.sent += bytes;
   pipe.held += bytes;
-  if (ours && pipe.sent == fault_.after_bytes + 1) strike(pipe, batch.bytes);
+  if (is_faulty(pipe) && pipe.sent == fault_.after_bytes + 1) strike(pipe, batch.bytes);
   pipe.batches.push_back(std::move(batch));
 }
 

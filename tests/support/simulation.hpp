@@ -24,6 +24,7 @@ struct Weather {
   int short_percent = 0;                // of moves that are cut short
   int refused_percent = 0;              // of moves that move nothing though they could
   bool lends = false;                   // what was sent counts as sent only once it has been received
+  bool shows_room = false;              // what must be made is made in a link's memory
   std::uint64_t max_lazy = 1;           // a rank takes one of so many turns, drawn for each
   int stalls = 0;                       // ranks that make no pass and links that move no byte, for a while
   std::uint64_t longest_stall = 0;
@@ -98,6 +99,9 @@ class Simulation {
   Pipe& pipe(std::size_t group, int from, int to) { return pipes_.at({group, from, to}); }
   std::size_t send(Pipe& pipe, std::span<const ConstBytes> pieces);
   void push(Pipe& pipe, std::span<const ConstBytes> pieces);
+  bool is_faulty(const Pipe& pipe) const;
+  std::uint64_t room(const Pipe& pipe) const;
+  void add(Pipe& pipe, std::uint64_t bytes, std::span<const ConstBytes> pieces);
   std::size_t receive(Pipe& pipe, std::span<const Bytes> pieces);
   std::uint64_t shortened(std::uint64_t bytes);
   void strike(Pipe& pipe, std::vector<std::byte>& fresh);
