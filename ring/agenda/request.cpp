@@ -56,6 +56,13 @@ void check_outputs(const Request& request) {
   }
 }
 
+void check_results_apart(const Request& request) {
+  std::vector<Tensor> results;
+  for (const ArrayView& array : request.outputs.empty() ? request.inputs : request.outputs)
+    results.push_back(array.tensor());
+  group::check_apart(name(request.verb), results);
+}
+
 Sizes splits_of(const Request& request, int ranks) {
   const std::uint64_t rows = request.inputs[0].shape[0];
   if (request.splits.empty()) {
@@ -100,6 +107,7 @@ std::pair<Description, Sizes> describe(const Request& request, int ranks) {
     if (has_rows_of_its_own(request.verb)) described.shape[0] = 0;
   }
   check_outputs(request);
+  if (request.verb == Verb::allreduce) check_results_apart(request);
   if (request.verb == Verb::alltoall) sizes = splits_of(request, ranks);
   return {description, sizes};
 }

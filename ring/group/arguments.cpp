@@ -113,6 +113,7 @@ Operation allreduce(std::span<const Tensor> tensors, std::vector<run::Buffer::Pi
                     const ReduceOptions& options) {
   constexpr std::string_view kCall = "allreduce";
   const List list(kCall, tensors, pieces);
+  check_apart(kCall, tensors);
   check_op(kCall, op, list.dtype());
   check_options(kCall, options, list.dtype());
   Operation result{.kind = Kind::allreduce,

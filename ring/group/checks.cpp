@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <vector>
 
 #include "ring/algorithms/selection.hpp"
 #include "ring/base/text.hpp"
@@ -50,6 +51,26 @@ void check_overlap(std::string_view call, const ConstTensor& input, const Tensor
   const auto a = reinterpret_cast<std::uintptr_t>(input.data), b = reinterpret_cast<std::uintptr_t>(output.data);
   if (a < b + output.bytes() && b < a + input.bytes())
     refuse(call, "input and output overlap without being in place; use the same memory or memory apart");
+}
+
+// Lists whose tensors lie in ascending order, as parts of one buffer do, need no sorting.
+void check_apart(std::string_view call, std::span<const Tensor> list) {
+  const auto begin = [&](std::size_t k) { return reinterpret_cast<std::uintptr_t>(list[k].data); };
+  const auto overlap = [&](std::size_t k, std::size_t next) {
+    return list[next].count > 0 && begin(next) < begin(k) + list[k].bytes();
+  };
+  bool ascend = true;
+  for (std::size_t k = 1; k < list.size() && ascend; k++)
+    ascend = list[k - 1].count > 0 && list[k].count > 0 && !overlap(k - 1, k);
+  if (ascend) return;
+  thread_local std::vector<std::size_t> order;
+  order.clear();
+  for (std::size_t k = 0; k < list.size(); k++)
+    if (list[k].count > 0) order.push_back(k);
+  std::ranges::sort(order, {}, begin);
+  for (std::size_t k = 1; k < order.size(); k++)
+    if (const auto [one, other] = std::minmax(order[k - 1], order[k]); overlap(order[k - 1], order[k]))
+      refuse(call, text("tensors ", one, " and ", other, " of the list share memory; give each element once"));
 }
 
 // The product is not computed, which may be too large.

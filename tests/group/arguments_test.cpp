@@ -199,6 +199,33 @@ TEST(Arguments, OverlapThatIsNotInPlace) {
       kWhy);
 }
 
+// Both tensors would be reduced into the memory that they share.
+TEST(Arguments, TensorsOfAListThatShareMemory) {
+  std::vector<float> v(100);
+  const auto part = [&](std::size_t from, std::size_t count) { return Tensor(std::span(v).subspan(from, count)); };
+  expect_refused(
+      [&](World& w) {
+        w.allreduce({part(0, 10), part(0, 10)});
+      },
+      "tensors 0 and 1 of the list share memory");
+  expect_refused(
+      [&](World& w) {
+        w.allreduce({part(0, 10), part(20, 10), part(29, 10)});
+      },
+      "tensors 1 and 2 of the list");
+  expect_refused(
+      [&](World& w) {
+        w.allreduce({part(50, 10), part(0, 10), part(59, 1), part(30, 0)});
+      },
+      "tensors 0 and 2 of the list");
+  run_world(2, [](World& world) {
+    std::vector<float> own(40, 1.F);
+    const auto some = [&](std::size_t from, std::size_t count) { return Tensor(std::span(own).subspan(from, count)); };
+    world.allreduce({some(30, 10), some(5, 0), some(0, 10), some(10, 20)});
+    EXPECT_EQ(own, std::vector<float>(40, 2.F));
+  });
+}
+
 TEST(Arguments, MemoryThatTouchesDoesNotOverlap) {
   run_world(2, [](World& world) {
     std::vector<float> v(40, 1.F);

@@ -214,6 +214,15 @@ def test_a_process_that_horovodrun_has_started_is_not_taken_for_a_world_of_one()
     assert "start them with `anello run -np N -- COMMAND`" in done.stdout, done
 
 
+def test_lists_that_cannot_be_reduced_are_refused():
+    shared = torch.ones(10)
+    for pair in ([shared, shared], [shared[4:], shared[:5]]):
+        with pytest.raises(ValueError, match="tensors 0 and 1 of the list share memory"):
+            hvd.grouped_allreduce_(pair)
+    with pytest.raises(ValueError, match="there must be a tensor"):
+        hvd.grouped_allreduce([])
+
+
 def test_process_sets_may_be_lists_of_ranks():
     hvd.shutdown()
     hvd.init(process_sets=[[0], range(1, world_size())])

@@ -111,6 +111,8 @@ def grouped_allreduce(tensors: Sequence[torch.Tensor], average: Optional[bool] =
     """The reduction of each tensor of a list, which is one operation; see allreduce()."""
     options = {"op": ops.reduction(op, average), "prescale_factor": prescale_factor,
                "postscale_factor": postscale_factor, "process_set": process_set}
+    if not tensors:
+        raise ValueError("grouped_allreduce: there must be a tensor")
     sent, contexts = zip(*[checked(compression).compress(tensor) for tensor in tensors])
     made = _Allreduce.apply(options, name, *sent)
     return [compression.decompress(each, ctx) for each, ctx in zip(made, contexts)]
@@ -178,6 +180,8 @@ def grouped_reducescatter(tensors: Sequence[torch.Tensor], name: Optional[str] =
     """For each tensor of a list this rank's rows of its reduction."""
     options = {"op": ops.reduction(op), "prescale_factor": prescale_factor, "postscale_factor": postscale_factor,
                "process_set": process_set}
+    if not tensors:
+        raise ValueError("grouped_reducescatter: there must be a tensor")
     sent, contexts = zip(*[checked(compression).compress(tensor) for tensor in tensors])
     made = _ReduceScatter.apply(options, name, *sent)
     return [compression.decompress(each, ctx) for each, ctx in zip(made, contexts)]
