@@ -33,6 +33,16 @@ def test_allreduce_out_of_place_with_factors(world):
     assert (out == world.size).all() and (given == 1).all()
 
 
+def test_every_reduction_takes_factors_and_a_wire_type(world):
+    given, out = numpy.full(2 * world.size, 1.001, "f4"), numpy.empty(2, "f4")
+    sent = float(torch.tensor(2 * 1.001).bfloat16())
+    world.reduce_scatter(given, out, prescale=2, postscale=0.5, wire="bf16")
+    assert out == pytest.approx([world.size * sent / 2] * 2, rel=0.01) and out[0] != pytest.approx(world.size * 1.001)
+    made = numpy.empty_like(given)
+    world.reduce(given, 1, out=made, prescale=2, postscale=0.5, wire="bf16")
+    assert world.rank != 1 or made == pytest.approx(out[0], rel=0.01) and made[0] != pytest.approx(world.size * 1.001)
+
+
 def test_a_list_is_one_operation(world):
     some = [torch.ones(3), torch.ones(2, 2)]
     world.allreduce(some)

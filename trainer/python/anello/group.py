@@ -132,17 +132,20 @@ class Group:
         """
         return self.allreduce_async(tensor, op, **options).wait()
 
-    def reduce_async(self, tensor: Any, root: int = 0, op: str = "sum", *, out: Any = None,
-                     name: Optional[str] = None) -> Work:
+    def reduce_async(self, tensor: Any, root: int = 0, op: str = "sum", *, out: Any = None, wire: Optional[str] = None,
+                     prescale: float = 1.0, postscale: float = 1.0, name: Optional[str] = None) -> Work:
         """Starts reduce(); see there."""
-        options = _options(name)
+        options = _options(name, wire, prescale, postscale)
         out = tensor if out is None else out
         given, made = view(tensor), view(out)
         return work.start(lib.anello_reduce, self._handle, given.input(), made.output(), root, op_code(op),
                           ctypes.byref(options), result=out, keep=(given, made, options))
 
     def reduce(self, tensor: Any, root: int = 0, op: str = "sum", **options: Any) -> Any:
-        """On the root: out[i] = the reduction of tensor[i] over all ranks; in place without `out`."""
+        """On the root: out[i] = the reduction of tensor[i] over all ranks; in place without `out`.
+
+        Options are those of allreduce().
+        """
         return self.reduce_async(tensor, root, op, **options).wait()
 
     def broadcast_async(self, tensor: Any, root: int = 0, *, name: Optional[str] = None) -> Work:
@@ -217,10 +220,11 @@ class Group:
         return self.scatter_async(tensor, out, root, **options).wait()
 
     def reduce_scatter_async(self, tensor: Any, out: Any, op: str = "sum", *, counts: Optional[Sequence[int]] = None,
-                             prescale: float = 1.0, postscale: float = 1.0, name: Optional[str] = None) -> Work:
+                             wire: Optional[str] = None, prescale: float = 1.0, postscale: float = 1.0,
+                             name: Optional[str] = None) -> Work:
         """Starts reduce_scatter(); see there."""
         given, made = view(tensor), view(out)
-        options = _options(name, None, prescale, postscale, counts)
+        options = _options(name, wire, prescale, postscale, counts)
         return work.start(lib.anello_reduce_scatter, self._handle, given.input(), made.output(), op_code(op),
                           ctypes.byref(options), result=out, keep=(given, made, options))
 
