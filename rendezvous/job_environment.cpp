@@ -47,7 +47,9 @@ constexpr Launcher kHorovodrun = {"horovodrun",
                                   "HOROVOD_LOCAL_RANK",
                                   "HOROVOD_LOCAL_SIZE",
                                   Way::none,
-                                  "its ranks meet through Horovod; start them with `anello run -np N -- COMMAND`"};
+                                  "its ranks meet through Horovod; start them with `anello run -np N -- COMMAND` in "
+                                  "its place; if the variables are left "
+                                  "from something else, unset HOROVOD_RANK and HOROVOD_SIZE"};
 
 // The environment's numbers of one launcher, and the variables that gave rank and size.
 class Numbers {

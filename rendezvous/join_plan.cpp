@@ -111,6 +111,9 @@ void require_one_copy(const std::string& program, const Settings& settings, cons
   require_no_kept_variables(found);
   if (!one_of_several(found)) return;
   const Placement placed = combined(found);
+  if (!placed.unusable.empty())
+    throw Error(ErrorCode::configuration,
+                text("this is ", placed.task(), " (", placed.evidence, "): ", placed.unusable));
   throw Error(ErrorCode::configuration,
               text("this is ", placed.task(), " (", placed.evidence,
                    "), and each of them would start a job of its own with `", program, "`; let ", placed.launcher,
