@@ -1,12 +1,15 @@
 #include "bench/benchmark.hpp"
 
 #include <algorithm>
+#include <anello/error.hpp>
 #include <iostream>
+#include <variant>
 
 #include "bench/json_file.hpp"
 #include "bench/machine.hpp"
 #include "bench/measure.hpp"
 #include "bench/memory.hpp"
+#include "ring/base/text.hpp"
 
 namespace anello::bench {
 namespace {
@@ -44,6 +47,16 @@ class Run {
         to_(library.allocate(most_bytes())) {}
 
   const std::vector<std::uint64_t>& sizes() const { return sizes_; }
+
+  // The error, if the library does not offer it: the same on all ranks.
+  std::variant<Result, Error> measure_one_or_not(std::uint64_t size, DType dtype, Op op) {
+    try {
+      return measure_one(size, dtype, op);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported) throw;
+      return error;
+    }
+  }
 
   // `op` is ignored by what does not reduce.
   Result measure_one(std::uint64_t size, DType dtype, Op op) {
@@ -88,6 +101,10 @@ class Run {
   Memory from_, to_;
 };
 
+std::string note(DType dtype, Op op, const Error& left_out) {
+  return text("# left out: ", short_name(dtype), " ", short_name(op), ": ", left_out.what(), "\n");
+}
+
 }  // namespace
 
 int run_benchmark(Library& library, const Collective& collective, const Options& options, std::ostream& out) {
@@ -101,13 +118,17 @@ int run_benchmark(Library& library, const Collective& collective, const Options&
     out << "# one rank: nothing travelled, these are figures of local work; start several: anello run -n 2 -- ...\n";
 
   std::vector<Result> results;
+  std::optional<Error> left_out;
   Run run(library, collective, options);
   for (const std::uint64_t size : run.sizes())
     for (const DType dtype : options.dtypes)
       for (const Op op : collective.reduces ? options.ops : std::vector{Op::sum}) {
-        results.push_back(run.measure_one(size, dtype, op));
-        if (writes) out << line(results.back()) << std::flush;
+        std::variant<Result, Error> one = run.measure_one_or_not(size, dtype, op);
+        if (auto* const result = std::get_if<Result>(&one)) results.push_back(*result);
+        if (auto* const why = std::get_if<Error>(&one)) left_out = *why;
+        if (writes) out << (one.index() == 0 ? line(results.back()) : note(dtype, op, *left_out)) << std::flush;
       }
+  if (results.empty() && left_out) throw *left_out;
   if (writes) out << last_line(results) << std::flush;
   json.write(to_json(config, results));
   return wrong(results) > 0;

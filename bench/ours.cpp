@@ -55,6 +55,15 @@ ReduceOptions Ours::reduce_options() const {
   return options;
 }
 
+// A flag that would change nothing, or change the results, is refused.
+void Ours::require_use(Kind kind, DType dtype, Op op) const {
+  const bool reduces = kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::reduce_scatter;
+  if (options_.list_bytes > 0 && kind != Kind::broadcast && kind != Kind::allreduce)
+    throw Error(ErrorCode::unsupported, "--list is for allreduce and broadcast");
+  if (options_.factors && (!reduces || !is_float(dtype) || op == Op::product))
+    throw Error(ErrorCode::unsupported, "--factors is for reductions of floats, and not for products");
+}
+
 Library::Call Ours::of_list(Kind kind, Tensor whole, Op op) {
   const std::size_t each = std::max<std::size_t>(options_.list_bytes / size_bytes(whole.dtype), 1);
   std::vector<Tensor> list;
@@ -69,8 +78,7 @@ Library::Call Ours::of_list(Kind kind, Tensor whole, Op op) {
 }
 
 Library::Call Ours::collective(Kind kind, ConstTensor input, Tensor output, Op op) {
-  if (options_.list_bytes > 0 && kind != Kind::broadcast && kind != Kind::allreduce)
-    throw Error(ErrorCode::configuration, "--list: only allreduce and broadcast take lists");
+  require_use(kind, input.dtype, op);
   if (options_.list_bytes > 0 && input.data == output.data) return of_list(kind, output, op);
   return options_.async ? asynchronous(kind, input, output, op) : blocking(kind, input, output, op);
 }

@@ -18,7 +18,7 @@ struct OurOptions {
   std::optional<DType> wire = {};  // the type in which they travel, where they are reduced
   bool async = false;              // asynchronous calls, and a wait for each
   std::uint64_t list_bytes = 0;    // in place: a list of tensors of this size, in place of one; 0: one
-  bool factors = false;            // inputs are multiplied by 2 and results by 1/2, which changes no result
+  bool factors = false;            // inputs are multiplied by 2 and results by 1/2: no sum, min or max changes
 };
 
 class Ours : public Library {
@@ -37,6 +37,7 @@ class Ours : public Library {
 
  protected:
   ReduceOptions reduce_options() const;
+  void require_use(Kind kind, DType dtype, Op op) const;
   World& world_;
   Settings settings_;
   OurOptions options_;

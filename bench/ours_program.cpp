@@ -36,7 +36,11 @@ int run_anello_bench(int argc, char** argv) {
            "float and double travel as half or bfloat16")
         ->type_name("TYPE");
     app.add_option_function<std::string>(
-           "--list", [&](const std::string& given) { options.list_bytes = parse_size("--list", given); },
+           "--list",
+           [&](const std::string& given) {
+             options.list_bytes = parse_size("--list", given);
+             if (options.list_bytes == 0) throw Error(ErrorCode::configuration, "--list 0: tensors must have a size");
+           },
            "allreduce and broadcast in place of a list of tensors of this size each, in place of one tensor")
         ->type_name("SIZE");
     app.add_flag("--factors", options.factors,
