@@ -5,7 +5,7 @@ import contextlib
 import ctypes
 import sys
 import weakref
-from typing import Any, Callable, Dict, Iterator, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from ._library import default, header, lib
 from .group import Group
@@ -13,6 +13,7 @@ from .work import Owned
 
 
 _worlds: "weakref.WeakSet[World]" = weakref.WeakSet()
+script_failures: List[str] = []  # why the script of this process ended, if not in good order
 
 
 class World(Group):
@@ -111,10 +112,11 @@ class World(Group):
 
 def _note_uncaught(kind: Any, error: Any, trace: Any) -> None:
     """For sys.excepthook. At an interpreter's prompt an exception is no end."""
-    if issubclass(kind, Exception) and not hasattr(sys, "ps1"):
+    if not hasattr(sys, "ps1"):
+        script_failures.append(f"{kind.__name__}: {error}")
         for world in list(_worlds):
             if world._world.handle and world._world.is_ours():
-                world.abort(f"{kind.__name__}: {error}")
+                world.abort(script_failures[-1])
     _excepthook(kind, error, trace)
 
 

@@ -104,6 +104,13 @@ class _ReduceScatter(torch.autograd.Function):
         return (None, None, *gathered)
 
 
+def _compressed(call: str, tensors: Sequence[torch.Tensor], compression: Type[Compressor]) -> Any:
+    """The tensors as they travel, and what is needed to decompress each."""
+    if not tensors:
+        raise ValueError(f"{call}: there must be a tensor")
+    return zip(*[checked(compression).compress(tensor) for tensor in tensors])
+
+
 def grouped_allreduce(tensors: Sequence[torch.Tensor], average: Optional[bool] = None, name: Optional[str] = None,
                       compression: Type[Compressor] = Compression.none, op: Optional[int] = None,
                       prescale_factor: float = 1.0, postscale_factor: float = 1.0,
@@ -111,9 +118,7 @@ def grouped_allreduce(tensors: Sequence[torch.Tensor], average: Optional[bool] =
     """The reduction of each tensor of a list, which is one operation; see allreduce()."""
     options = {"op": ops.reduction(op, average), "prescale_factor": prescale_factor,
                "postscale_factor": postscale_factor, "process_set": process_set}
-    if not tensors:
-        raise ValueError("grouped_allreduce: there must be a tensor")
-    sent, contexts = zip(*[checked(compression).compress(tensor) for tensor in tensors])
+    sent, contexts = _compressed("grouped_allreduce", tensors, compression)
     made = _Allreduce.apply(options, name, *sent)
     return [compression.decompress(each, ctx) for each, ctx in zip(made, contexts)]
 
@@ -180,9 +185,7 @@ def grouped_reducescatter(tensors: Sequence[torch.Tensor], name: Optional[str] =
     """For each tensor of a list this rank's rows of its reduction."""
     options = {"op": ops.reduction(op), "prescale_factor": prescale_factor, "postscale_factor": postscale_factor,
                "process_set": process_set}
-    if not tensors:
-        raise ValueError("grouped_reducescatter: there must be a tensor")
-    sent, contexts = zip(*[checked(compression).compress(tensor) for tensor in tensors])
+    sent, contexts = _compressed("grouped_reducescatter", tensors, compression)
     made = _ReduceScatter.apply(options, name, *sent)
     return [compression.decompress(each, ctx) for each, ctx in zip(made, contexts)]
 

@@ -3,13 +3,12 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any, Callable, List
+from typing import Any, Callable
 
 from ..errors import Error
-from ..world import World
+from ..world import World, script_failures
 
 PATIENCE_S = 60.0  # a rank whose script has ended waits so long for the others
-_failures: List[str] = []  # why the script ended, if not in good order
 
 
 def end_with_script(world: World, end: Callable[[float], None], remedy: str) -> None:
@@ -21,8 +20,8 @@ def end_with_script(world: World, end: Callable[[float], None], remedy: str) -> 
         end: ends the world in good order, and raises TimeoutError if the others take longer than the seconds given.
         remedy: what a script does that has less data than those of the others.
     """
-    if _failures:
-        world.abort(_failures[-1])
+    if script_failures:
+        world.abort(script_failures[-1])
         world.leave()
         return
     try:
@@ -49,7 +48,8 @@ class _Exit(SystemExit):
         code = super().code
         good = code is None or isinstance(code, int) and code == 0
         if not good and sys._getframe().f_back is None:
-            _failures.append(f"its script ended with status {int(code) if isinstance(code, int) else f'1: {code}'}")
+            status = int(code) if isinstance(code, int) else f"1: {code}"
+            script_failures.append(f"its script ended with status {status}")
         return code
 
 
@@ -66,12 +66,6 @@ def _quit(quitter: Any, code: Any = None) -> None:
         _exit(code)
 
 
-def _note_uncaught(kind: Any, error: Any, trace: Any) -> None:
-    _failures.append(f"{kind.__name__}: {error}")
-    _excepthook(kind, error, trace)
-
-
-_excepthook, sys.excepthook = sys.excepthook, _note_uncaught
 sys.exit = _exit
 _site = sys.modules.get("_sitebuiltins")  # not without the module site
 if _site is not None:
