@@ -40,16 +40,12 @@ constexpr Launcher kSchedulers[] = {
     {"an LSF job", nullptr, "LSF_PM_TASKID", nullptr, nullptr, nullptr, Way::none},
     {"a PBS job (pbsdsh)", "PBS_JOBID", "PBS_TASKNUM", nullptr, nullptr, nullptr, Way::none},
 };
-constexpr Launcher kHorovodrun = {"horovodrun",
-                                  nullptr,
-                                  "HOROVOD_RANK",
-                                  "HOROVOD_SIZE",
-                                  "HOROVOD_LOCAL_RANK",
-                                  "HOROVOD_LOCAL_SIZE",
-                                  Way::none,
-                                  "its ranks meet through Horovod; start them with `anello run -np N -- COMMAND` in "
-                                  "its place; if the variables are left "
-                                  "from something else, unset HOROVOD_RANK and HOROVOD_SIZE"};
+constexpr const char* kHorovodsRemedy =
+    "its ranks meet through Horovod; start them with `anello run -np N -- COMMAND` in its place; if the variables are "
+    "left "
+    "from something else, unset HOROVOD_RANK and HOROVOD_SIZE";
+constexpr Launcher kHorovodrun = {"horovodrun",         nullptr,   "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK",
+                                  "HOROVOD_LOCAL_SIZE", Way::none, kHorovodsRemedy};
 
 // The environment's numbers of one launcher, and the variables that gave rank and size.
 class Numbers {

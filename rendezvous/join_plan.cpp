@@ -111,13 +111,13 @@ void require_one_copy(const std::string& program, const Settings& settings, cons
   require_no_kept_variables(found);
   if (!one_of_several(found)) return;
   const Placement placed = combined(found);
-  if (!placed.unusable.empty())
-    throw Error(ErrorCode::configuration,
-                text("this is ", placed.task(), " (", placed.evidence, "): ", placed.unusable));
+  const std::string instead =
+      placed.unusable.empty() ? text("let ", placed.launcher, " start the program itself, or ") : "";
   throw Error(ErrorCode::configuration,
               text("this is ", placed.task(), " (", placed.evidence,
-                   "), and each of them would start a job of its own with `", program, "`; let ", placed.launcher,
-                   " start the program itself, or only one task; or set ANELLO_SIZE=1, if separate jobs are intended"));
+                   "), and each of them would start a job of its own with `", program, "`; ", instead,
+                   "call it once, not in each task; unset the variables if they are left from something else; or set "
+                   "ANELLO_SIZE=1, if separate jobs are intended"));
 }
 
 }  // namespace anello::rendezvous
