@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <anello/error.hpp>
 #include <iostream>
-#include <variant>
 
 #include "bench/json_file.hpp"
 #include "bench/machine.hpp"
@@ -47,16 +46,6 @@ class Run {
         to_(library.allocate(most_bytes())) {}
 
   const std::vector<std::uint64_t>& sizes() const { return sizes_; }
-
-  // The error, if the library does not offer it: the same on all ranks.
-  std::variant<Result, Error> measure_one_or_not(std::uint64_t size, DType dtype, Op op) {
-    try {
-      return measure_one(size, dtype, op);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::unsupported) throw;
-      return error;
-    }
-  }
 
   // `op` is ignored by what does not reduce.
   Result measure_one(std::uint64_t size, DType dtype, Op op) {
@@ -123,10 +112,14 @@ int run_benchmark(Library& library, const Collective& collective, const Options&
   for (const std::uint64_t size : run.sizes())
     for (const DType dtype : options.dtypes)
       for (const Op op : collective.reduces ? options.ops : std::vector{Op::sum}) {
-        std::variant<Result, Error> one = run.measure_one_or_not(size, dtype, op);
-        if (auto* const result = std::get_if<Result>(&one)) results.push_back(*result);
-        if (auto* const why = std::get_if<Error>(&one)) left_out = *why;
-        if (writes) out << (one.index() == 0 ? line(results.back()) : note(dtype, op, *left_out)) << std::flush;
+        try {
+          results.push_back(run.measure_one(size, dtype, op));
+          if (writes) out << line(results.back()) << std::flush;
+        } catch (const Error& error) {  // the same on all ranks
+          if (error.code() != ErrorCode::unsupported) throw;
+          left_out = error;
+          if (writes) out << note(dtype, op, error) << std::flush;
+        }
       }
   if (results.empty() && left_out) throw *left_out;
   if (writes) out << last_line(results) << std::flush;

@@ -33,6 +33,7 @@ Library::Call OursOnGpu::complete(Start start) {
 }
 
 Library::Call OursOnGpu::collective(Kind kind, ConstTensor input, Tensor output, Op op) {
+  require_use(kind, input.dtype, op);
   const ReduceOptions options = reduce_options();
   switch (kind) {
     case Kind::broadcast:

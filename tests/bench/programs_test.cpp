@@ -83,6 +83,19 @@ TEST(Programs, OursSendsInHalfTheBytes) {
   EXPECT_THAT(run({BENCH, "--wire", "int8", "allreduce"}).err, HasSubstr("--wire 'int8' must be half or bfloat16"));
 }
 
+TEST(Programs, ListsAndFactorsAreCheckedAndRefusedWhereTheyMeanNothing) {
+  expect_rows(launch({BENCH, "--list", "100", "--factors", "allreduce", "-s", "4,64K", "-n", "3"}), 2);
+  expect_rows(launch({BENCH, "--list", "1K", "--async", "broadcast", "-s", "64K", "-n", "3"}), 1);
+  const Outcome all = launch({BENCH, "--factors", "reduce", "-s", "4K", "-n", "3", "-o", "all"});
+  expect_rows(all, 4);
+  EXPECT_THAT(all.out,
+              HasSubstr("# left out: float prod: --factors is for reductions of floats, and not for products"));
+  const Outcome none = launch({BENCH, "--list", "1K", "gather", "-s", "4K", "-n", "3"});
+  EXPECT_EQ(none.code, 1);
+  EXPECT_THAT(none.err, HasSubstr("--list is for allreduce and broadcast"));
+  EXPECT_EQ(launch({BENCH, "--list", "0", "allreduce", "-s", "4"}).code, 2);
+}
+
 TEST(Programs, AWorldOfOneNeedsNoLauncher) {
   const Outcome outcome = run({BENCH, "allreduce", "-b", "1K", "-n", "3"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
