@@ -109,7 +109,7 @@ void OperationRunner::take_up(double factor) {
     if (factor != 1) input_scaling_ = run::scaling(operation.dtype, 1, factor);
   }
   traced_ = timeline_->active();
-  if (pending.may_be_direct && pending.shows_tensors && show_tensors(factor)) return;
+  if (pending.may_be_direct && pending.shows_tensors && show_tensors()) return;
   direct_.clear();
   start_plan();
   if (size_ > 1 && open_links()) with_world_ranks([&] { return driver_.send(); });
@@ -136,7 +136,7 @@ void OperationRunner::start_plan() {
 }
 
 // Other ranks read this one's input where it lies, so it is multiplied first: in the output, if that is large enough.
-bool OperationRunner::show_tensors(double factor) {
+bool OperationRunner::show_tensors() {
   const Operation& operation = *operation_->operation;
   const plan::Plan& plan = *operation_->plan;
   if (input_scaling_ && plan.output_elems < plan.input_elems) return false;
@@ -145,7 +145,7 @@ bool OperationRunner::show_tensors(double factor) {
   if (!direct_.may_show()) return false;
   if (input_scaling_)
     each_run(shown, operation.input, plan.input_elems, operation_->arithmetic.shift,
-             [&](Bytes out, Bytes in) { run::scale(operation.dtype, out, in, factor); });
+             [&](Bytes out, Bytes in) { run::scale(operation.dtype, out, in, input_scaling_->factor); });
   input_ = shown;
   input_scaling_.reset();
   return true;

@@ -68,7 +68,7 @@ class OperationRunner {
 
   void take_up(double factor);
   void record_begin(trace::Ticks begun);
-  bool show_tensors(double factor);
+  bool show_tensors();
   void start_plan();
   void begin_to_move();
   void begin_plan();

@@ -73,17 +73,18 @@ bool Driver::send_some(std::uint32_t s) {
   link::Link& link = *links_[std::size_t(rank)];
   const bool moved = with_rank(rank, [&] {
     const std::size_t bytes = execution_->to_make(s);
-    return bytes > 0 && link.room(bytes) ? send_made(s, peer, link, bytes) : send_pieces(s, peer, link);
+    const std::optional<Bytes> room = bytes > 0 ? link.room(bytes) : std::nullopt;
+    return room ? send_made(s, peer, link, *room) : send_pieces(s, peer, link);
   });
   if (trace_) trace_->look(s);
   return moved;
 }
 
-bool Driver::send_made(std::uint32_t s, Peer& peer, link::Link& link, std::size_t bytes) {
+bool Driver::send_made(std::uint32_t s, Peer& peer, link::Link& link, Bytes room) {
   const std::size_t before = peer.signature_sent;
   if (!send_signature(peer, link)) return peer.signature_sent > before;
-  const std::optional<Bytes> room = link.room(bytes);
-  const std::size_t made = room ? execution_->fill(s, *room) : 0;
+  if (before < kSignatureBytes) room = link.room(execution_->to_make(s)).value_or(Bytes());  // behind it
+  const std::size_t made = execution_->fill(s, room);
   if (made > 0) link.put(made);
   return made > 0 || peer.signature_sent > before;
 }

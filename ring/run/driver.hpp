@@ -53,7 +53,7 @@ class Driver {
   }
   bool send_signature(Peer& peer, link::Link& link);
   bool send_some(std::uint32_t s);
-  bool send_made(std::uint32_t s, Peer& peer, link::Link& link, std::size_t bytes);
+  bool send_made(std::uint32_t s, Peer& peer, link::Link& link, Bytes room);
   bool send_pieces(std::uint32_t s, Peer& peer, link::Link& link);
   bool receive_some(std::uint32_t s, int& misses);
   bool receive_all();

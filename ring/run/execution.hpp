@@ -60,6 +60,7 @@ class Execution {
   std::size_t sendable(std::uint32_t s, std::span<ConstBytes> pieces, std::size_t max_bytes = SIZE_MAX);
   void sent(std::uint32_t s, std::size_t bytes);
 
+  // Whether stream `s` could send something now.
   bool can_send(std::uint32_t s) const { return !ended(s) && allowed(current(s)) > cursors_[s].elems; }
 
   // If what stream `s` sends next must be made first: how many bytes of its step may go. 0 if it goes from where it
@@ -112,8 +113,7 @@ class Execution {
   std::size_t sends_made(std::uint32_t s) const;
   void plan_stages();
   ConstBytes staged(std::uint32_t s, std::uint32_t step, std::uint64_t from);
-  std::uint64_t make(std::byte* out, std::uint64_t most, std::uint32_t step, std::uint32_t end,
-                     std::uint64_t from) const;
+  std::uint64_t make(std::byte* out, std::uint64_t most, std::uint32_t i, std::uint32_t end, std::uint64_t from) const;
   void make_run(std::byte* out, plan::Operand operand, Bytes memory) const;
   std::size_t in_place(const plan::Step& step, const Cursor& cursor, std::uint64_t to, std::span<Bytes> places) const;
   bool is_plain_copy(const plan::Step& step) const { return step.act == plan::Act::copy && !arithmetic_.widen; }

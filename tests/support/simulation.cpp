@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "ring/base/check.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello {
@@ -62,6 +63,7 @@ class Simulation::MemoryLink final : public link::Link {
     return Bytes(room_);
   }
   void put(std::size_t bytes) override {
+    ANELLO_CHECK(bytes > 0 && bytes <= room_.size());
     const ConstBytes made = room_;
     world_.add(out_, bytes, {&made, 1});
     out_.reported = out_.sent;

@@ -217,7 +217,8 @@ int anello_rank_of(const anello_group* group, int world_rank); /* the group's nu
 
 /* Collectives. If `work` is NULL, the call blocks until this rank's part is done. Otherwise it returns at once and
  * gives the caller a handle; operations run in the order in which they were called. A list of tensors is one operation,
- * in place, without a copy; its tensors must have the same dtype. Ignored arguments may have any tensor with count 0.
+ * in place, without a copy; its tensors must have the same dtype, and those that are reduced share no memory. Ignored
+ * arguments may have any tensor with count 0.
  */
 
 /* Sets `mean` to the mean of `value` over all ranks, the same on all of them. Blocks. */

@@ -91,7 +91,8 @@ class Group {
   [[nodiscard]] Group split(int colour, int key = 0);
 
   // output[i] = the reduction of input[i] over all ranks. All ranks give the same count and dtype. With one tensor, in
-  // place. A list is reduced in place as one operation, without a copy; its tensors must have the same dtype.
+  // place. A list is reduced in place as one operation, without a copy; its tensors must have the same dtype
+  // and share no memory.
   void allreduce(Tensor inout, Op op = Op::sum, const ReduceOptions& options = {});
   void allreduce(std::span<const Tensor> list, Op op = Op::sum, const ReduceOptions& options = {});
   void allreduce(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
