@@ -37,11 +37,7 @@ Plan plan_allreduce(Algorithm algorithm, const Shape& shape, std::uint64_t slab_
   PlanBuilder builder(
       {.rank = shape.rank, .world = shape.world, .input_elems = shape.count, .output_elems = shape.count});
   if (shape.world > 1 && shape.hosts && levels_of(algorithm) != Levels::one)
-    each_slab(
-        builder, shape.count, slab_elems,
-        [&](Range slab) { allreduce::add_within_hosts(algorithm, builder, slab, *shape.hosts); },
-        [&](Range slab) { allreduce::add_between_hosts(algorithm, builder, slab, *shape.hosts); },
-        [&](Range slab) { allreduce::send_results(algorithm, builder, slab, *shape.hosts); });
+    allreduce::in_two_levels(algorithm, builder, shape.count, slab_elems, *shape.hosts);
   else
     each_slab(builder, shape.count, shape.world == 1 ? 0 : slab_elems, [&](Range slab) {
       if (shape.world == 1)

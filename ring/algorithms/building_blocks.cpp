@@ -39,9 +39,11 @@ void gather_and_fold(PlanBuilder& builder, Range mine, Operand local, Operand to
   builder.fold(mine, to, sources);
 }
 
-Grid::Grid(int ranks, int max_line) {
-  while (ranks > 1) {
-    const int line = divisor(ranks, max_line);
+Grid::Grid(int ranks, int max_line, bool turned) {
+  std::vector<int> lines;
+  for (int left = ranks; left > 1; left /= lines.back()) lines.push_back(divisor(left, max_line));
+  if (turned) std::ranges::reverse(lines);
+  for (const int line : lines) {
     ranks /= line;
     dimensions_.push_back({line, ranks});
   }

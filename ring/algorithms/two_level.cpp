@@ -38,18 +38,28 @@ struct Shares {
 };
 
 // Of an algorithm that has two halves, sums of parts and then their sending.
-std::optional<Grid> halves(Algorithm algorithm, int ranks) {
+std::optional<Grid> halves(Algorithm algorithm, int ranks, bool turned = false) {
   if (algorithm == Algorithm::two_shot) return Grid(ranks, ranks);
-  if (algorithm == Algorithm::grid) return Grid(ranks, Grid::kMaxLine);
+  if (algorithm == Algorithm::grid) return Grid(ranks, Grid::kMaxLine, turned);
   return std::nullopt;
+}
+
+// Whether all sums are sent before any result. The first round of a slab's sums has most of the bytes between hosts.
+// If it stood behind the results of the slab before, which need several rounds, then nothing would leave meanwhile; few
+// slabs have nothing else to send. Of many slabs, every other one takes the rounds in another order instead, with other
+// hosts first. Simulated, 128 hosts of 8 ranks: 4 MiB in 8 slabs 1.18 times the bound in the same order, 1.14 in two
+// orders, 1.10 with the sums first; 8 MiB in 16 slabs 1.12, 1.10, 1.17.
+bool sums_first(Algorithm between, std::uint64_t slabs) {
+  constexpr std::uint64_t kFewSlabs = 8;
+  return between == Algorithm::grid && slabs <= kFewSlabs;
 }
 
 enum class Half { sums, rest };
 
 // That half of the algorithm between hosts; of an algorithm without halves all is the rest.
-void emit(Half half, Algorithm algorithm, PlanBuilder& builder, Range range) {
+void emit(Half half, Algorithm algorithm, PlanBuilder& builder, Range range, bool turned) {
   const int n = builder.world();
-  const std::optional<Grid> grid = halves(algorithm, n);
+  const std::optional<Grid> grid = halves(algorithm, n, turned);
   const auto part = [&](int rank) { return chunk(range, rank, n); };
   if (grid && half == Half::sums) grid->fold(builder, part);
   if (grid && half == Half::rest) grid->send(builder, part);
@@ -59,12 +69,13 @@ void emit(Half half, Algorithm algorithm, PlanBuilder& builder, Range range) {
 // One slab of a plan.
 class TwoLevels {
  public:
-  TwoLevels(Algorithm algorithm, PlanBuilder& builder, Range slab, const Hosts& hosts)
+  TwoLevels(Algorithm algorithm, PlanBuilder& builder, Range slab, const Hosts& hosts, bool sums_first)
       : levels_(levels_of(algorithm)),
         between_(between_hosts(algorithm)),
         builder_(builder),
         hosts_(hosts),
         turned_(levels_ == Levels::shares && builder.slab() % 2 != 0),
+        turned_between_(builder.slab() % 2 != 0 && !sums_first),
         mates_(in_turn(hosts.mates(builder.rank()))),
         shares_{slab, levels_ == Levels::leaders ? 1 : hosts.max_ranks()} {}
 
@@ -94,7 +105,7 @@ class TwoLevels {
     for (int share = 0; share < shares_.count && hosts_.count() > 1; share++) {
       if (owner(share, hosts_.mates(builder_.rank())) != builder_.rank() || shares_.of(share).count == 0) continue;
       builder_.among(owners(share), in_input ? Space::input : Space::output,
-                     [&] { emit(half, between_, builder_, shares_.of(share)); });
+                     [&] { emit(half, between_, builder_, shares_.of(share), turned_between_); });
     }
   }
 
@@ -128,7 +139,7 @@ class TwoLevels {
   const Algorithm between_;
   PlanBuilder& builder_;
   const Hosts& hosts_;
-  const bool turned_;
+  const bool turned_, turned_between_;
   const std::vector<int> mates_;
   const Shares shares_;
   const Grid grid_{int(mates_.size()), kMaxLine};
@@ -136,18 +147,22 @@ class TwoLevels {
 
 }  // namespace
 
-void add_within_hosts(Algorithm algorithm, PlanBuilder& builder, Range slab, const Hosts& hosts) {
-  TwoLevels(algorithm, builder, slab, hosts).add_within_hosts();
-}
-
-void add_between_hosts(Algorithm algorithm, PlanBuilder& builder, Range slab, const Hosts& hosts) {
-  TwoLevels(algorithm, builder, slab, hosts).reduce_between_hosts(Half::sums);
-}
-
-void send_results(Algorithm algorithm, PlanBuilder& builder, Range slab, const Hosts& hosts) {
-  TwoLevels levels(algorithm, builder, slab, hosts);
-  levels.reduce_between_hosts(Half::rest);
-  levels.send_within_hosts();
+// The sums of each host; what can be added between hosts before results are sent, if the algorithm there has such a
+// half; the rest.
+void in_two_levels(Algorithm algorithm, PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems,
+                   const Hosts& hosts) {
+  const std::uint64_t slabs = slabs_of(count, slab_elems);
+  const bool first = sums_first(between_hosts(algorithm), slabs);
+  const auto levels = [&](Range slab) { return TwoLevels(algorithm, builder, slab, hosts, first); };
+  each_slab(
+      builder, count, slab_elems, [&](Range slab) { levels(slab).add_within_hosts(); },
+      [&](Range slab) { levels(slab).reduce_between_hosts(Half::sums); },
+      [&](Range slab) {
+        TwoLevels each = levels(slab);
+        each.reduce_between_hosts(Half::rest);
+        each.send_within_hosts();
+      },
+      first ? slabs : 1);
 }
 
 }  // namespace anello::algorithms::allreduce

@@ -12,24 +12,27 @@ inline Range chunk(Range whole, int index, int parts) {
   return {whole.begin + i * shorter + std::min(i, longer), shorter + (i < longer)};
 }
 
+inline std::uint64_t slabs_of(std::uint64_t count, std::uint64_t slab_elems) {
+  return count == 0 || slab_elems == 0 ? std::uint64_t(count > 0) : (count - 1) / slab_elems + 1;
+}
+
 // Calls first(slab), second(slab) and third(slab) for each slab of [0, count); slab_elems 0 makes one of all. A slab's
-// second() comes after first() of the next one, and its third() after second() of the next one: what two ranks exchange
-// is sent in this order, so slabs can go on while those before them wait for other ranks.
+// second() comes after first() of the next one, and its third() after second() of the `behind` next ones: what two
+// ranks exchange is sent in this order, so slabs can go on while those before them wait for other ranks.
 template <class First, class Second, class Third>
 void each_slab(PlanBuilder& builder, std::uint64_t count, std::uint64_t slab_elems, First first, Second second,
-               Third third) {
-  if (count == 0) return;
+               Third third, std::uint64_t behind = 1) {
   if (slab_elems == 0) slab_elems = count;
-  const std::uint64_t slabs = (count - 1) / slab_elems + 1;
+  const std::uint64_t slabs = slabs_of(count, slab_elems);
   const auto emit = [&](std::uint64_t index, auto& part) {
     if (index >= slabs) return;  // also of one before the first
     builder.slab(index);
     part(Range{index * slab_elems, std::min(slab_elems, count - index * slab_elems)});
   };
-  for (std::uint64_t index = 0; index < slabs + 2; index++) {
+  for (std::uint64_t index = 0; index <= slabs + behind; index++) {
     emit(index, first);
     emit(index - 1, second);
-    emit(index - 2, third);
+    emit(index - 1 - behind, third);
   }
 }
 

@@ -83,6 +83,10 @@ TEST(TwoLevelsOfMany, AreRight) {
   for (const Algorithm between : all_algorithms())
     EXPECT_EQ(check(allreduce_on(in_blocks(2, 8), in_levels(Levels::shares, between), 40, 9), {Kind::allreduce}),
               std::nullopt);
+  for (const std::uint64_t slab : {10, 7})  // 8 slabs, whose sums come first; 12, whose rounds change places
+    EXPECT_EQ(check(allreduce_on(in_blocks(18, 2), in_levels(Levels::shares, Algorithm::grid), 80, slab),
+                    {Kind::allreduce}),
+              std::nullopt);
 }
 
 TEST(TwoLevelsWithoutHosts, AreTheAlgorithmBetweenHosts) {
