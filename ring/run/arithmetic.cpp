@@ -91,6 +91,26 @@ void combine_twice(void* out, void* copy, const void* left, const void* right, s
   for (std::size_t i = 0; i < elems; i++) o[i] = c[i] = Reduction::apply(a[i], b[i]);
 }
 
+// A product is rounded before it is added, as where the two are apart: the compiler must not contract them.
+template <class T, bool kTwice>
+void add_scaled_to(void* out, [[maybe_unused]] void* copy, const void* left, const void* right, std::size_t elems,
+                   Factors by) {
+  auto* o = static_cast<T*>(out);
+  [[maybe_unused]] auto* c = static_cast<T*>(copy);
+  const auto* a = static_cast<const T*>(left);
+  const auto* b = static_cast<const T*>(right);
+  const T of_left(by.left), of_right(by.right), of_result(by.result);
+  ANELLO_INDEPENDENT_LOOP
+  for (std::size_t i = 0; i < elems; i++) {
+    o[i] = (a[i] * of_left + b[i] * of_right) * of_result;
+    if constexpr (kTwice) c[i] = o[i];
+  }
+}
+template <class T>
+void add_scaled(void* out, void* copy, const void* left, const void* right, std::size_t elems, Factors by) {
+  (copy ? add_scaled_to<T, true> : add_scaled_to<T, false>)(out, copy, left, right, elems, by);
+}
+
 template <class Half, class Reduction>
 void combine_half(void* out, const void* left, const void* right, std::size_t elems) {
   std::array<float, kBlockElems> a, b;
@@ -136,6 +156,11 @@ Arithmetic::CombineTwice find_combine_twice(DType dtype, Op op) {
         return combine_twice<T, Reduction>;
     });
   });
+}
+
+Arithmetic::AddScaled find_add_scaled(DType dtype, Op op) {
+  if (op != Op::sum && op != Op::average) return nullptr;
+  return dtype == DType::f32 ? add_scaled<float> : dtype == DType::f64 ? add_scaled<double> : nullptr;
 }
 
 // Between an element and what it travels as; a double by way of a float.
@@ -238,18 +263,13 @@ void divide_integers(T* out, const T* in, std::size_t elems, double by) {
     each_elem(out, in, elems, [divisor = T(by)](T value) { return T(value / divisor); });
 }
 
-bool is_power_of_two(double value) {
-  int exponent = 0;
-  return std::frexp(value, &exponent) == 0.5;
-}
-
 template <class T>
 void divide(void* to, const void* from, std::size_t elems, double by) {
   auto* out = static_cast<T*>(to);
   const auto* in = static_cast<const T*>(from);
   if constexpr (std::is_integral_v<T>)
     divide_integers(out, in, elems, by);
-  else if (is_power_of_two(by))  // to the same bits, in a quarter of the time
+  else if (is_power_of_two(by))
     multiply<T>(to, from, elems, 1 / by);
   else if constexpr (std::is_floating_point_v<T>)
     each_elem(out, in, elems, [=](T value) { return value / T(by); });
@@ -285,6 +305,7 @@ namespace anello::run {
 
 HWY_EXPORT(find_combine);
 HWY_EXPORT(find_combine_twice);
+HWY_EXPORT(find_add_scaled);
 HWY_EXPORT(find_fold);
 HWY_EXPORT(find_conversions);
 HWY_EXPORT(find_scaling);
@@ -298,6 +319,7 @@ Arithmetic arithmetic(DType dtype, Op op) {
   const auto shift = std::uint32_t(std::countr_zero(size_bytes(dtype)));
   Arithmetic result{shift, HWY_DYNAMIC_DISPATCH(find_combine)(dtype, op), shift};
   result.combine_twice = HWY_DYNAMIC_DISPATCH(find_combine_twice)(dtype, op);
+  result.add_scaled = HWY_DYNAMIC_DISPATCH(find_add_scaled)(dtype, op);
   HWY_DYNAMIC_DISPATCH(find_fold)(result, dtype, op);
   return result;
 }
@@ -321,6 +343,12 @@ Scaling scaling(DType dtype, double divisor, double factor) {
   Scaling result{divisor, factor};
   HWY_DYNAMIC_DISPATCH(find_scaling)(result, dtype);
   return result;
+}
+
+std::optional<double> Scaling::one_factor() const {
+  const bool exact = is_power_of_two(divisor);  // then divide() multiplies too
+  if (factor == 1 && exact) return 1 / divisor;
+  return divisor == 1 ? std::optional(factor) : std::nullopt;
 }
 
 void scale(DType dtype, Bytes to, ConstBytes from, double factor) {

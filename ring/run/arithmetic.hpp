@@ -4,14 +4,20 @@
 #include <anello/tensor.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "ring/base/bytes.hpp"
 
 namespace anello::run {
 
+struct Factors {
+  double left = 1, right = 1, result = 1;
+};
+
 struct Arithmetic {
   using Combine = void (*)(void* out, const void* left, const void* right, std::size_t elems);
   using CombineTwice = void (*)(void* out, void* copy, const void* left, const void* right, std::size_t elems);
+  using AddScaled = void (*)(void* out, void* copy, const void* left, const void* right, std::size_t elems, Factors by);
   using Convert = void (*)(void* out, const void* from, std::size_t elems);
 
   std::uint32_t shift = 0;       // an element has 1 << shift bytes, 16 at most
@@ -24,6 +30,9 @@ struct Arithmetic {
   Combine add_to_f32 = nullptr;  // left and out are f32, right is an element
 
   CombineTwice combine_twice = nullptr;  // as combine, to two places; null for f16 and bf16
+  // out[i] = (left[i] * by.left + right[i] * by.right) * by.result, each product and sum rounded; also to `copy`, if
+  // that is not null. Null except for sums of f32 and f64.
+  AddScaled add_scaled = nullptr;
 };
 
 Arithmetic arithmetic(DType dtype, Op op);
@@ -41,6 +50,8 @@ struct Scaling {
   double divisor = 1, factor = 1;
   Kernel divide = nullptr, multiply = nullptr;
 
+  // What to multiply by instead, to the same bits; nothing if that takes two steps, or a division.
+  std::optional<double> one_factor() const;
   void apply(void* results, std::size_t elems) const {
     if (divisor != 1) divide(results, results, elems, divisor);
     if (factor != 1) multiply(results, results, elems, factor);

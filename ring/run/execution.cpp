@@ -30,7 +30,7 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
   result_scaling_ = results;
   input_scaling_ = inputs;
   replies_ = false;
-  in_blocks_ = arithmetic.widen || results || inputs;
+  choose_arithmetic();
   if (!receive_buffer_ && (plan.reduces || arithmetic.widen))
     receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
   const std::size_t bytes = plan.scratch_elems << arithmetic.shift;
@@ -54,6 +54,14 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
   if (packs_ && !receive_buffer_) receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
   makes_ = packs_ || arithmetic.narrow || inputs;
   if (makes_) plan_stages();
+}
+
+void Execution::choose_arithmetic() {
+  const std::optional<double> factor = result_scaling_ ? result_scaling_->one_factor() : std::optional(1.0);
+  const bool can_add_scaled = arithmetic_.add_scaled && !arithmetic_.narrow;
+  adds_scaled_ = can_add_scaled && (input_scaling_ || (result_scaling_ && factor));
+  result_factor_ = adds_scaled_ ? factor.value_or(1) : 1;
+  in_blocks_ = arithmetic_.widen || (input_scaling_ && !adds_scaled_) || (result_scaling_ && !(adds_scaled_ && factor));
 }
 
 bool Execution::use_replies(std::size_t link_bytes) {
@@ -194,6 +202,13 @@ const std::byte* Execution::contribution(plan::Operand operand, const std::byte*
   return block(kOwnBlock);
 }
 
+Factors Execution::factors(const plan::Step& step) const {
+  if (!adds_scaled_) return {};
+  const double mine = is_multiplied(plan_->sources[step.first_source]) ? input_scaling_->factor : 1;
+  const double result = step.makes_result ? result_factor_ : 1;
+  return step.incoming_left ? Factors{1, mine, result} : Factors{mine, 1, result};
+}
+
 void Execution::copy(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   while (elems) {
     const Bytes place = run(step.place, from, elems);
@@ -206,16 +221,20 @@ void Execution::copy(const plan::Step& step, const std::byte* incoming, std::uin
 
 void Execution::reduce(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   const plan::Operand source = plan_->sources[step.first_source];
-  const bool replies = replies_ && step.reply, scales = result_scaling_ && step.makes_result;
+  const bool replies = replies_ && step.reply, scales = in_blocks_ && result_scaling_ && step.makes_result;
   const bool twice = replies && !scales && arithmetic_.combine_twice;
+  const bool as_it_is = adds_scaled_ || !in_blocks_;
+  const Factors by = factors(step);
   while (elems) {
     const Bytes place = run(step.place, from, elems);
     const Bytes local = run(source, from, place.size() >> arithmetic_.shift);
     const std::uint64_t count = local.size() >> arithmetic_.shift;
-    const std::byte* const mine = in_blocks_ ? contribution(source, local.data(), count) : local.data();
+    const std::byte* const mine = as_it_is ? local.data() : contribution(source, local.data(), count);
     const std::byte* const left = step.incoming_left ? incoming : mine;
     const std::byte* const right = step.incoming_left ? mine : incoming;
-    if (twice)
+    if (adds_scaled_)
+      arithmetic_.add_scaled(place.data(), twice ? incoming : nullptr, left, right, count, by);
+    else if (twice)
       arithmetic_.combine_twice(place.data(), incoming, left, right, count);
     else
       arithmetic_.combine(place.data(), left, right, count);

@@ -7,8 +7,8 @@
 // reduced at home, and so is every partial sum that is sent; what is sent from the output is rounded there too, so that
 // its owner ends up with the same bits as the others. All arithmetic is in the elements' own type, except that a fold
 // of f16 or bf16 adds up in f32. An input is multiplied where it is sent or reduced, and stays as it is. Results are
-// scaled by the step that makes them, block by block while they are in the first-level cache, and before they are
-// rounded to travel.
+// scaled by the step that makes them, and before they are rounded to travel. Sums of f32 and f64 are scaled as they are
+// added, others block by block while they are in the first-level cache.
 //
 // What is narrowed or multiplied is made as it is sent: in the link's memory, or in a stage. So are the tiny tensors of
 // a list: they are packed there, and what is received for them comes into the receive buffer, because a copy costs less
@@ -128,11 +128,13 @@ class Execution {
   }
   std::uint64_t allowed(const plan::Step& step) const;
   Bytes run(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const;
+  void choose_arithmetic();
   void skip_replies(Cursor& cursor);
   void advance(Cursor& cursor, std::uint64_t elems);
   void take(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void copy(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void reduce(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems);
+  Factors factors(const plan::Step& step) const;
   const std::byte* contribution(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const;
   const std::byte* multiplied(plan::Operand operand, const std::byte* memory, std::uint64_t elems) const;
   std::byte* block(int which) const { return receive_buffer_.get() + kReceiveBytes + std::size_t(which) * kBlockBytes; }
@@ -145,7 +147,9 @@ class Execution {
   Arithmetic arithmetic_;
   const Scaling *result_scaling_ = nullptr, *input_scaling_ = nullptr;
   bool replies_ = false;
-  bool in_blocks_ = false;        // elements are converted, scaled or multiplied, besides being reduced
+  bool adds_scaled_ = false;      // inputs or results are scaled as they are added
+  double result_factor_ = 1;      // if results are scaled as they are added
+  bool in_blocks_ = false;        // elements are converted, scaled or multiplied apart from being reduced
   std::array<Buffer, 3> spaces_;  // by Space
   std::vector<Cursor> cursors_;
   std::uint32_t unfinished_ = 0;

@@ -60,10 +60,11 @@ struct Case {
 class Exchange : public testing::TestWithParam<Case> {
  protected:
   void start(Rank& rank, int number, link::Link& link, const Buffer& in, const Buffer& out,
-             const Arithmetic& arithmetic = kLopsided, const Scaling* inputs = nullptr) const {
+             const Arithmetic& arithmetic = kLopsided, const Scaling* inputs = nullptr,
+             const Scaling* results = nullptr) const {
     rank.plan = algorithms::plan_allreduce(Algorithm::two_shot, {.rank = number, .world = 2, .count = GetParam().count},
                                            GetParam().slab);
-    rank.execution.start(rank.plan, arithmetic, in, out, nullptr, inputs);
+    rank.execution.start(rank.plan, arithmetic, in, out, results, inputs);
     rank.links[std::size_t(1 - number)] = &link;
     rank.driver.start(rank.execution, {}, rank.links);
     EXPECT_EQ(rank.replies(), GetParam().replies);
@@ -119,6 +120,34 @@ TEST_P(Exchange, OfMultipliedInputs) {
   EXPECT_EQ(a, both);
   EXPECT_EQ(result, both);
   EXPECT_EQ(b, kept);
+}
+
+// Each rank multiplies its input as it adds or sends it, and the sums in the same pass.
+TEST_P(Exchange, OfSumsThatAreScaled) {
+  Links links(GetParam().pipe_bytes);
+  const Arithmetic sum = arithmetic(DType::f32, Op::sum);
+  for (const Scaling& results : {Scaling{}, scaling(DType::f32, 2, 1), scaling(DType::f32, 3, 1.3)}) {
+    const Scaling inputs = scaling(DType::f32, 1, 0.7);
+    std::vector<float> a(GetParam().count), b(a.size()), both(a.size());
+    for (std::size_t i = 0; i < a.size(); i++) {
+      a[i] = float(i) / 3;
+      b[i] = 1 / float(i + 1);
+    }
+    std::vector<float> left_in = a, right_in = b, result(a.size());
+    inputs.multiply(a.data(), a.data(), a.size(), inputs.factor);
+    inputs.multiply(b.data(), b.data(), b.size(), inputs.factor);
+    sum.combine(both.data(), a.data(), b.data(), a.size());
+    results.apply(both.data(), both.size());
+    const auto of = [](std::vector<float>& all) {
+      return Buffer(reinterpret_cast<std::byte*>(all.data()), all.size());
+    };
+    Rank left, right;
+    start(left, 0, links.maker, of(left_in), of(left_in), sum, &inputs, &results);
+    start(right, 1, links.taker, of(right_in), of(result), sum, &inputs, &results);
+    finish(left, right);
+    EXPECT_EQ(left_in, both);
+    EXPECT_EQ(result, both);
+  }
 }
 
 // So that it travels while the beginning of the call is recorded.

@@ -120,6 +120,7 @@ TEST_P(ScalingBy, RidesAlongToTheBitsOfAPass) {
     for (int world = 1; world <= 9; world++) {
       SCOPED_TRACE(replay(seed));
       compare_with_a_pass_behind<float>(GetParam(), world, 4 * seed);
+      compare_with_a_pass_behind<double>(GetParam(), world, 5 * seed);
       compare_with_a_pass_behind<bf16>(GetParam(), world, 4 * seed + 1);
       compare_with_a_pass_behind<f16>(GetParam(), world, 4 * seed + 2);
       compare_with_a_pass_behind<std::int32_t>(GetParam(), world, 4 * seed + 3);
@@ -132,6 +133,7 @@ TEST_P(ScalingBy, OfInputsRidesAlongToTheBitsOfAPass) {
     for (int world = 1; world <= 9; world++) {
       SCOPED_TRACE(replay(seed));
       compare_with_a_pass_before<float>(GetParam(), world, 3 * seed);
+      compare_with_a_pass_before<double>(GetParam(), world, 5 * seed);
       compare_with_a_pass_before<f16>(GetParam(), world, 3 * seed + 1);
       compare_with_a_pass_before<float>(GetParam(), world, 5 * seed, DType::bf16);
       if (HasFailure()) return;
