@@ -192,6 +192,11 @@ bool Driver::receive_all() {
   return moved;
 }
 
+bool Driver::receive_one() {
+  int misses = 0;
+  return receive_some(first_receive_, misses);
+}
+
 bool Driver::send() {
   bool moved = false;
   if (trace_) trace_->mark();
@@ -201,7 +206,7 @@ bool Driver::send() {
 
 bool Driver::pass() {
   bool moved = send();
-  moved |= receive_all();
+  moved |= end_receives_ == first_receive_ + 1 ? receive_one() : receive_all();
   if (end_receives_ == execution_->plan().streams.size()) return moved;
   moved |= execution_->compute();
   if (trace_) trace_->look_at_local();

@@ -82,9 +82,12 @@ const plan::Step* Execution::reply_of(const plan::Step& reduction) const {
 // How many elements of the step its dependencies let through, from its beginning.
 std::uint64_t Execution::allowed(const plan::Step& step) const {
   if (step.deps == 0) return step.range.count;
-  const std::uint64_t end = limit(*plan_, step, [this](std::uint32_t stream) {
+  const auto position_of = [this](std::uint32_t stream) {
     return plan::Position{cursors_[stream].step, cursors_[stream].elems};
-  });
+  };
+  const std::uint64_t end =
+      step.deps == 1 ? std::min(limit(*plan_, step, plan_->deps[step.first_dep], position_of), step.range.end())
+                     : limit(*plan_, step, position_of);
   return end > step.range.begin ? end - step.range.begin : 0;
 }
 
@@ -97,7 +100,7 @@ void Execution::advance(Cursor& cursor, std::uint64_t elems) {
   if (cursor.elems < plan_->steps[cursor.step].range.count) return;
   cursor.elems = 0;
   cursor.step++;
-  skip_replies(cursor);
+  if (replies_) skip_replies(cursor);
   if (cursor.step == cursor.end) unfinished_--;
 }
 
@@ -147,7 +150,8 @@ void Execution::received(std::uint32_t s, std::size_t bytes) {
   cursor.part = std::uint32_t(total - (elems << arithmetic_.wire_shift));
   if (!is_plain_copy(step) || in_small_pieces(step.place, cursor.elems, 1) > 0) {
     take(step, receive_buffer_.get(), cursor.elems, elems);
-    std::memcpy(cursor.carry.data(), receive_buffer_.get() + (elems << arithmetic_.wire_shift), cursor.part);
+    if (cursor.part > 0)
+      std::memcpy(cursor.carry.data(), receive_buffer_.get() + (elems << arithmetic_.wire_shift), cursor.part);
   }
   if (elems) advance(cursor, elems);
 }
@@ -167,22 +171,26 @@ std::size_t Execution::accept(std::uint32_t s, Bytes incoming) {
 
 // Elements as they travel, to where the step wants them.
 void Execution::take(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
-  const std::uint64_t most = in_blocks_ ? kBlockBytes >> arithmetic_.shift : elems;
+  if (!in_blocks_) return take_whole(step, incoming, from, elems);
   while (elems > 0) {
-    const std::uint64_t count = std::min(elems, most);
+    const std::uint64_t count = std::min<std::uint64_t>(elems, kBlockBytes >> arithmetic_.shift);
     std::byte* whole = incoming;
     if (arithmetic_.widen) {
       arithmetic_.widen(block(kIncomingBlock), incoming, count);
       whole = block(kIncomingBlock);
     }
-    if (step.act == plan::Act::reduce)
-      reduce(step, whole, from, count);
-    else
-      copy(step, whole, from, count);
+    take_whole(step, whole, from, count);
     incoming += count << arithmetic_.wire_shift;
     from += count;
     elems -= count;
   }
+}
+
+void Execution::take_whole(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
+  if (step.act == plan::Act::reduce)
+    reduce(step, incoming, from, elems);
+  else
+    copy(step, incoming, from, elems);
 }
 
 // A block at most, where it must be multiplied.
@@ -224,7 +232,6 @@ void Execution::reduce(const plan::Step& step, std::byte* incoming, std::uint64_
   const bool replies = replies_ && step.reply, scales = in_blocks_ && result_scaling_ && step.makes_result;
   const bool twice = replies && !scales && arithmetic_.combine_twice;
   const bool as_it_is = adds_scaled_ || !in_blocks_;
-  const Factors by = factors(step);
   while (elems) {
     const Bytes place = run(step.place, from, elems);
     const Bytes local = run(source, from, place.size() >> arithmetic_.shift);
@@ -233,7 +240,7 @@ void Execution::reduce(const plan::Step& step, std::byte* incoming, std::uint64_
     const std::byte* const left = step.incoming_left ? incoming : mine;
     const std::byte* const right = step.incoming_left ? mine : incoming;
     if (adds_scaled_)
-      arithmetic_.add_scaled(place.data(), twice ? incoming : nullptr, left, right, count, by);
+      arithmetic_.add_scaled(place.data(), twice ? incoming : nullptr, left, right, count, factors(step));
     else if (twice)
       arithmetic_.combine_twice(place.data(), incoming, left, right, count);
     else

@@ -57,7 +57,9 @@ class Execution {
 
   // What stream `s` could send now, in order: pieces.size() pieces at most. Those of a list end where there are
   // max_bytes. Returns how many.
-  std::size_t sendable(std::uint32_t s, std::span<ConstBytes> pieces, std::size_t max_bytes = SIZE_MAX);
+  std::size_t sendable(std::uint32_t s, std::span<ConstBytes> pieces, std::size_t max_bytes = SIZE_MAX) {
+    return is_list_ || makes_ ? pieces_to_send(s, pieces, max_bytes) : runs_to_send(cursors_[s], pieces);
+  }
   void sent(std::uint32_t s, std::size_t bytes);
 
   // Whether stream `s` could send something now.
@@ -112,6 +114,8 @@ class Execution {
 
   std::size_t sends_made(std::uint32_t s) const;
   void plan_stages();
+  std::size_t pieces_to_send(std::uint32_t s, std::span<ConstBytes> pieces, std::size_t max_bytes);
+  std::size_t runs_to_send(const Cursor& cursor, std::span<ConstBytes> pieces) const;
   ConstBytes staged(std::uint32_t s, std::uint32_t step, std::uint64_t from);
   std::uint64_t make(std::byte* out, std::uint64_t most, std::uint32_t i, std::uint32_t end, std::uint64_t from) const;
   void make_run(std::byte* out, plan::Operand operand, Bytes memory) const;
@@ -132,6 +136,7 @@ class Execution {
   void skip_replies(Cursor& cursor);
   void advance(Cursor& cursor, std::uint64_t elems);
   void take(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems);
+  void take_whole(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void copy(const plan::Step& step, const std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   void reduce(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems);
   Factors factors(const plan::Step& step) const;

@@ -38,7 +38,7 @@ std::size_t Execution::fill(std::uint32_t s, Bytes room) {
 }
 
 // What lies in place, and behind it what is staged; a stage ends the list.
-std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces, std::size_t max_bytes) {
+std::size_t Execution::pieces_to_send(std::uint32_t s, std::span<ConstBytes> pieces, std::size_t max_bytes) {
   Cursor& cursor = cursors_[s];
   const std::uint64_t max_elems = max_bytes >> arithmetic_.shift;
   std::uint64_t from = cursor.elems, before = 0;
@@ -47,12 +47,6 @@ std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces, s
     const plan::Step& step = plan_->steps[i];
     if (is_not_sent(step)) continue;
     const std::uint64_t to = allowed(step);
-    if (from < to && !is_list_ && !makes_) {  // one run
-      if (filled == pieces.size()) return filled;
-      pieces[filled++] = run(step.place, from, to - from).subspan(part);
-      part = 0;
-      from = to;
-    }
     while (from < to) {
       if (filled == pieces.size() || (filled > 0 && before >= max_elems)) return filled;
       if (makes_ && is_made(step.place, from)) {
@@ -68,6 +62,21 @@ std::size_t Execution::sendable(std::uint32_t s, std::span<ConstBytes> pieces, s
     }
     if (to < step.range.count) break;
   }
+  return filled;
+}
+
+// Of tensors that are sent as they lie: a run for each step.
+std::size_t Execution::runs_to_send(const Cursor& cursor, std::span<ConstBytes> pieces) const {
+  std::uint64_t from = cursor.elems;
+  std::size_t filled = 0;
+  for (std::uint32_t i = cursor.step; i < cursor.end && filled < pieces.size(); i++, from = 0) {
+    const plan::Step& step = plan_->steps[i];
+    if (is_not_sent(step)) continue;
+    const std::uint64_t to = allowed(step);
+    if (from < to) pieces[filled++] = run(step.place, from, to - from);
+    if (to < step.range.count) break;
+  }
+  if (filled > 0) pieces[0] = pieces[0].subspan(cursor.part);
   return filled;
 }
 
