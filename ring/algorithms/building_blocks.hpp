@@ -31,7 +31,7 @@ void send_parts(PlanBuilder& builder, Part part) {
 
 // The same in several rounds, one along each dimension of a grid of ranks; the parts follow each other. In a round a
 // rank exchanges with the ranks of its line alone, what it has by then: first the most. max_line: of the ranks of a
-// line, unless their number has a larger prime factor. turned: the last dimension is first.
+// line, unless their number has a larger prime factor. turned: the dimensions in reverse.
 class Grid {
  public:
   static constexpr int kMaxLine = 16;  // between hosts more messages take longer than one more round

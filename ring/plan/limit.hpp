@@ -31,6 +31,7 @@ template <class PositionOf>
 std::uint64_t limit(const Plan& plan, const Step& step, PositionOf position_of) {
   std::uint64_t end = step.range.end();
   const Dep* dep = plan.deps.data() + step.first_dep;
+  if (step.deps == 1) return std::min(end, limit(plan, step, *dep, position_of));  // most of them, without a loop
   for (std::uint32_t k = 0; k < step.deps; k++) end = std::min(end, limit(plan, step, dep[k], position_of));
   return end;
 }

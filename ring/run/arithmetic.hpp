@@ -2,6 +2,7 @@
 // is worth it and chosen when first used (Highway). Pure; any thread.
 #pragma once
 #include <anello/tensor.hpp>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,6 +10,12 @@
 #include "ring/base/bytes.hpp"
 
 namespace anello::run {
+
+// Such a number divides to the same bits as its inverse multiplies, which takes a quarter of the time.
+inline bool is_power_of_two(double value) {
+  int exponent = 0;
+  return std::frexp(value, &exponent) == 0.5;
+}
 
 struct Factors {
   double left = 1, right = 1, result = 1;
@@ -31,7 +38,7 @@ struct Arithmetic {
 
   CombineTwice combine_twice = nullptr;  // as combine, to two places; null for f16 and bf16
   // out[i] = (left[i] * by.left + right[i] * by.right) * by.result, each product and sum rounded; also to `copy`, if
-  // that is not null. Null except for sums of f32 and f64.
+  // that is not null. The bits of separate passes, except which of two NaNs it is. Null except for sums of f32 and f64.
   AddScaled add_scaled = nullptr;
 };
 

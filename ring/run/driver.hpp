@@ -56,7 +56,7 @@ class Driver {
   bool send_made(std::uint32_t s, Peer& peer, link::Link& link, Bytes room);
   bool send_pieces(std::uint32_t s, Peer& peer, link::Link& link);
   bool receive_some(std::uint32_t s, int& misses);
-  bool receive_one();  // if there is only one stream
+  bool receive_one();  // if there is only one stream that receives
   bool receive_all();
 
   Explain explain_;

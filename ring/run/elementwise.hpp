@@ -74,12 +74,6 @@ template <class Reduction>
 inline constexpr bool kBitwise =
     std::is_same_v<Reduction, BitAnd> || std::is_same_v<Reduction, BitOr> || std::is_same_v<Reduction, BitXor>;
 
-// A number of this kind divides to the same bits as its inverse multiplies, in four times the time.
-inline bool is_power_of_two(double value) {
-  int exponent = 0;
-  return std::frexp(value, &exponent) == 0.5;
-}
-
 // use.template operator()<T>() with the element type.
 template <class Use>
 auto with_type(DType dtype, Use&& use) {

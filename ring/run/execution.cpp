@@ -30,7 +30,7 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
   result_scaling_ = results;
   input_scaling_ = inputs;
   replies_ = false;
-  choose_arithmetic();
+  choose_scaling();
   if (!receive_buffer_ && (plan.reduces || arithmetic.widen))
     receive_buffer_ = allocate(kReceiveBytes + kBlocks * kBlockBytes);
   const std::size_t bytes = plan.scratch_elems << arithmetic.shift;
@@ -56,12 +56,13 @@ void Execution::start(const plan::Plan& plan, const Arithmetic& arithmetic, cons
   if (makes_) plan_stages();
 }
 
-void Execution::choose_arithmetic() {
-  const std::optional<double> factor = result_scaling_ ? result_scaling_->one_factor() : std::optional(1.0);
+void Execution::choose_scaling() {
   const bool can_add_scaled = arithmetic_.add_scaled && !arithmetic_.narrow;
-  adds_scaled_ = can_add_scaled && (input_scaling_ || (result_scaling_ && factor));
-  result_factor_ = adds_scaled_ ? factor.value_or(1) : 1;
-  in_blocks_ = arithmetic_.widen || (input_scaling_ && !adds_scaled_) || (result_scaling_ && !(adds_scaled_ && factor));
+  const std::optional<double> factor = result_scaling_ ? result_scaling_->one_factor() : 1;
+  scales_results_apart_ = result_scaling_ && !(can_add_scaled && factor);
+  result_factor_ = can_add_scaled ? factor.value_or(1) : 1;
+  adds_scaled_ = can_add_scaled && (input_scaling_ || result_factor_ != 1);
+  in_blocks_ = arithmetic_.widen || (input_scaling_ && !adds_scaled_) || scales_results_apart_;
 }
 
 bool Execution::use_replies(std::size_t link_bytes) {
@@ -82,12 +83,9 @@ const plan::Step* Execution::reply_of(const plan::Step& reduction) const {
 // How many elements of the step its dependencies let through, from its beginning.
 std::uint64_t Execution::allowed(const plan::Step& step) const {
   if (step.deps == 0) return step.range.count;
-  const auto position_of = [this](std::uint32_t stream) {
+  const std::uint64_t end = limit(*plan_, step, [this](std::uint32_t stream) {
     return plan::Position{cursors_[stream].step, cursors_[stream].elems};
-  };
-  const std::uint64_t end =
-      step.deps == 1 ? std::min(limit(*plan_, step, plan_->deps[step.first_dep], position_of), step.range.end())
-                     : limit(*plan_, step, position_of);
+  });
   return end > step.range.begin ? end - step.range.begin : 0;
 }
 
@@ -211,7 +209,6 @@ const std::byte* Execution::contribution(plan::Operand operand, const std::byte*
 }
 
 Factors Execution::factors(const plan::Step& step) const {
-  if (!adds_scaled_) return {};
   const double mine = is_multiplied(plan_->sources[step.first_source]) ? input_scaling_->factor : 1;
   const double result = step.makes_result ? result_factor_ : 1;
   return step.incoming_left ? Factors{1, mine, result} : Factors{mine, 1, result};
@@ -229,18 +226,19 @@ void Execution::copy(const plan::Step& step, const std::byte* incoming, std::uin
 
 void Execution::reduce(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems) {
   const plan::Operand source = plan_->sources[step.first_source];
-  const bool replies = replies_ && step.reply, scales = in_blocks_ && result_scaling_ && step.makes_result;
+  const bool replies = replies_ && step.reply, scales = scales_results_apart_ && step.makes_result;
   const bool twice = replies && !scales && arithmetic_.combine_twice;
-  const bool as_it_is = adds_scaled_ || !in_blocks_;
+  const bool takes_own_as_it_is = adds_scaled_ || !in_blocks_;
+  const Factors by = adds_scaled_ ? factors(step) : Factors{};
   while (elems) {
     const Bytes place = run(step.place, from, elems);
     const Bytes local = run(source, from, place.size() >> arithmetic_.shift);
     const std::uint64_t count = local.size() >> arithmetic_.shift;
-    const std::byte* const mine = as_it_is ? local.data() : contribution(source, local.data(), count);
+    const std::byte* const mine = takes_own_as_it_is ? local.data() : contribution(source, local.data(), count);
     const std::byte* const left = step.incoming_left ? incoming : mine;
     const std::byte* const right = step.incoming_left ? mine : incoming;
     if (adds_scaled_)
-      arithmetic_.add_scaled(place.data(), twice ? incoming : nullptr, left, right, count, factors(step));
+      arithmetic_.add_scaled(place.data(), twice ? incoming : nullptr, left, right, count, by);
     else if (twice)
       arithmetic_.combine_twice(place.data(), incoming, left, right, count);
     else

@@ -132,7 +132,7 @@ class Execution {
   }
   std::uint64_t allowed(const plan::Step& step) const;
   Bytes run(plan::Operand operand, std::uint64_t offset, std::uint64_t elems) const;
-  void choose_arithmetic();
+  void choose_scaling();
   void skip_replies(Cursor& cursor);
   void advance(Cursor& cursor, std::uint64_t elems);
   void take(const plan::Step& step, std::byte* incoming, std::uint64_t from, std::uint64_t elems);
@@ -152,7 +152,8 @@ class Execution {
   Arithmetic arithmetic_;
   const Scaling *result_scaling_ = nullptr, *input_scaling_ = nullptr;
   bool replies_ = false;
-  bool adds_scaled_ = false;      // inputs or results are scaled as they are added
+  bool adds_scaled_ = false;  // inputs or results are scaled as they are added
+  bool scales_results_apart_ = false;
   double result_factor_ = 1;      // if results are scaled as they are added
   bool in_blocks_ = false;        // elements are converted, scaled or multiplied apart from being reduced
   std::array<Buffer, 3> spaces_;  // by Space

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "tests/plan/cases.hpp"
 
 namespace anello::plan {
@@ -84,9 +87,48 @@ TEST(TwoLevelsOfMany, AreRight) {
     EXPECT_EQ(check(allreduce_on(in_blocks(2, 8), in_levels(Levels::shares, between), 40, 9), {Kind::allreduce}),
               std::nullopt);
   for (const std::uint64_t slab : {10, 7})  // 8 slabs, whose sums come first; 12, whose rounds change places
-    EXPECT_EQ(check(allreduce_on(in_blocks(18, 2), in_levels(Levels::shares, Algorithm::grid), 80, slab),
-                    {Kind::allreduce}),
-              std::nullopt);
+    EXPECT_EQ(
+        check(allreduce_on(in_blocks(18, 2), in_levels(Levels::shares, Algorithm::grid), 80, slab), {Kind::allreduce}),
+        std::nullopt);
+}
+
+// What a rank receives from other hosts, in order: sums into scratch or by reductions, results into the output.
+class SlabsBetweenHosts : public testing::Test {
+ protected:
+  // Of rank 0 of 18 hosts with two ranks, which are a grid of 9 x 2.
+  static Plan plan(std::uint64_t slab) {
+    return allreduce_on(in_blocks(18, 2), in_levels(Levels::shares, Algorithm::grid), 80, slab)[0];
+  }
+  static bool is_result(const Step& step) { return step.act == Act::copy && step.place.space == Space::output; }
+  static std::set<int> peers(const Plan& plan) {
+    std::set<int> all;
+    for (const Stream& stream : plan.streams)
+      if (stream.kind == Stream::Kind::receive && stream.peer > 1) all.insert(stream.peer);
+    return all;
+  }
+  static bool sums_are_first(const Plan& plan) {
+    std::uint32_t last_sum = 0, first_result = UINT32_MAX;
+    for (const Stream& stream : plan.streams)
+      for (std::uint32_t i = stream.first; i < stream.end && stream.kind == Stream::Kind::receive; i++) {
+        const Step& step = plan.steps[i];
+        if (stream.peer > 1 && is_result(step)) first_result = std::min(first_result, step.order);
+        if (stream.peer > 1 && !is_result(step)) last_sum = std::max(last_sum, step.order);
+      }
+    return last_sum < first_result;
+  }
+};
+
+TEST_F(SlabsBetweenHosts, OfFewAllSumsComeFirst) {
+  const Plan few = plan(10);
+  EXPECT_TRUE(sums_are_first(few));
+  EXPECT_EQ(peers(few), (std::set<int>{2, 4, 8, 12, 16, 20, 24, 28, 32})) << "every slab in the same grid";
+}
+
+TEST_F(SlabsBetweenHosts, OfManyEveryOtherTakesTheRoundsTheOtherWayRound) {
+  const Plan many = plan(7);
+  EXPECT_FALSE(sums_are_first(many));
+  EXPECT_TRUE(peers(many).contains(18)) << "the line of two of the turned grid";
+  EXPECT_TRUE(peers(many).contains(32)) << "the line of nine of the other one";
 }
 
 TEST(TwoLevelsWithoutHosts, AreTheAlgorithmBetweenHosts) {

@@ -26,7 +26,8 @@ struct Reduction {
   std::uint64_t seed;
 
   template <class T>
-  Tensors<T> of(Tensors<T> in, const Scaling& scaling, double prescale = 1, DType wire = dtype_of<T>()) const {
+  Tensors<T> of(Tensors<T> in, const Scaling& scaling, const std::vector<double>& prescales = {},
+                DType wire = dtype_of<T>()) const {
     Random random(seed);
     Tensors<T> out = in;
     std::vector<std::vector<Task>> program(in.size());
@@ -37,7 +38,7 @@ struct Reduction {
                             buffer(out[r]),
                             {},
                             scaling,
-                            prescale == 1 ? Scaling{} : run::scaling(dtype_of<T>(), 1, prescale)});
+                            prescales.empty() ? Scaling{} : run::scaling(dtype_of<T>(), 1, prescales[r])});
     Simulation simulation(program, draw_weather(random), {}, seed);
     const Tensors<T> before = in;
     EXPECT_TRUE(simulation.run().all_done);
@@ -87,16 +88,22 @@ void expect_equal(const Tensors<T>& left, const Tensors<T>& right, const std::st
         << description << ", rank " << r;
 }
 
+// A quotient, a factor, both, or nothing.
+Scaling draw_results(DType type, int world, std::uint64_t seed) {
+  const double factor = is_float(type) ? 1.3 : 1;
+  return scaling(type, seed % 2 == 0 ? 1 : world, seed % 4 < 2 ? 1 : factor);
+}
+
 template <class T>
 void compare_with_a_pass_behind(Algorithm algorithm, int world, std::uint64_t seed) {
   constexpr DType kType = dtype_of<T>();
   const Case<T> drawn(algorithm, world, seed);
-  const double factor = is_float(kType) ? 0.7 : 1;
-  const Tensors<T> along = drawn.reduction.of(drawn.in, scaling(kType, world, factor));
+  const Scaling results = draw_results(kType, world, seed);
+  const Tensors<T> along = drawn.reduction.of(drawn.in, results);
   Tensors<T> sums = drawn.reduction.of(drawn.in, {});
   for (std::vector<T>& sum : sums) {
-    scaling(kType, world, 1).apply(sum.data(), sum.size());
-    if (is_float(kType)) scale(kType, bytes_of(sum), bytes_of(sum), factor);
+    scaling(kType, results.divisor, 1).apply(sum.data(), sum.size());
+    if (is_float(kType)) scale(kType, bytes_of(sum), bytes_of(sum), results.factor);
   }
   expect_equal(along, sums, drawn.description);
 }
@@ -105,9 +112,13 @@ template <class T>
 void compare_with_a_pass_before(Algorithm algorithm, int world, std::uint64_t seed, DType wire = dtype_of<T>()) {
   const Case<T> drawn(algorithm, world, seed);
   Tensors<T> multiplied = drawn.in;
-  for (std::vector<T>& input : multiplied) scale(dtype_of<T>(), bytes_of(input), bytes_of(input), 0.7);
-  const Scaling results = seed % 3 == 0 ? scaling(dtype_of<T>(), world, 1.3) : Scaling{};
-  expect_equal(drawn.reduction.of(drawn.in, results, 0.7, wire), drawn.reduction.of(multiplied, results, 1, wire),
+  std::vector<double> factors;  // each rank has its own, or none
+  for (std::size_t r = 0; r < multiplied.size(); r++) {
+    factors.push_back((seed + r) % 3 == 0 ? 1 : 0.7 + double(r));
+    scale(dtype_of<T>(), bytes_of(multiplied[r]), bytes_of(multiplied[r]), factors[r]);
+  }
+  const Scaling results = draw_results(dtype_of<T>(), world, seed / 2);
+  expect_equal(drawn.reduction.of(drawn.in, results, factors, wire), drawn.reduction.of(multiplied, results, {}, wire),
                drawn.description);
 }
 

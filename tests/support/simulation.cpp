@@ -278,7 +278,8 @@ bool Simulation::pass(Rank& rank, Seat& seat) {
   if (!seat.task) {
     seat.task = &rank.tasks[seat.queue.front()];
     const Task& task = *seat.task;
-    seat.execution.start(*task.plan, task.arithmetic, task.input, task.output, &task.scaling,
+    const bool scales = task.scaling.divisor != 1 || task.scaling.factor != 1;
+    seat.execution.start(*task.plan, task.arithmetic, task.input, task.output, scales ? &task.scaling : nullptr,
                          task.input_scaling.factor != 1 ? &task.input_scaling : nullptr);
     seat.progress.start(seat.execution, seat.task->signature, seat.links);
     moved = true;
