@@ -163,7 +163,7 @@ void in_two_levels(Algorithm algorithm, PlanBuilder& builder, std::uint64_t coun
         each.reduce_between_hosts(Half::rest);
         each.send_within_hosts();
       },
-      first && slabs > 0 ? slabs - 1 : 1);
+      first ? slabs : 1);
 }
 
 }  // namespace anello::algorithms::allreduce

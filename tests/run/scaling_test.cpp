@@ -98,7 +98,7 @@ template <class T>
 void compare_with_a_pass_behind(Algorithm algorithm, int world, std::uint64_t seed) {
   constexpr DType kType = dtype_of<T>();
   const Case<T> drawn(algorithm, world, seed);
-  const Scaling results = draw_results(kType, world, seed);
+  const Scaling results = draw_results(kType, world, seed / 4);  // seeds of one type differ by four or five
   const Tensors<T> along = drawn.reduction.of(drawn.in, results);
   Tensors<T> sums = drawn.reduction.of(drawn.in, {});
   for (std::vector<T>& sum : sums) {
