@@ -110,8 +110,10 @@ void Nccl::compare(const NcclCall& call, std::uint64_t token, GpuStream stream) 
   refuse_capture(device_, stream, "a call with ANELLO_GPU_CHECK");
   Signature common = call.signature;
   common.sequence = 0;  // send and recv count on two ranks only
+  EncodedSignature bytes;
+  encode(common, bytes);
   std::uint64_t all = token;
-  for (const char byte : encode(common)) all = fingerprint(all, std::uint64_t(byte));
+  for (const char byte : bytes) all = fingerprint(all, std::uint64_t(byte));
   (void)group_.barrier_async({.name = call.describe(), .consistency_token = all});
 }
 

@@ -41,9 +41,8 @@ std::string_view name(Kind kind) {
   return index < kNames.size() ? kNames[index] : kNames[0];
 }
 
-// Not through a Writer: this is on the path of every operation.
-std::array<char, kSignatureBytes> encode(const Signature& s) {
-  std::array<char, kSignatureBytes> bytes;
+// Not through a Writer, and not as a result that is copied: this is on the path of every operation.
+void encode(const Signature& s, EncodedSignature& bytes) {
   char* at = bytes.data();
   const auto put = [&at](std::uint64_t value, int size) {
     for (int i = 0; i < size; i++) *at++ = char(value >> (8 * i));
@@ -55,7 +54,6 @@ std::array<char, kSignatureBytes> encode(const Signature& s) {
   const unsigned types = unsigned(s.dtype) | unsigned(s.wire) << 4;  // so that small data stays in one cache line
   for (const unsigned value : {unsigned(s.kind), unsigned(s.op), types, unsigned(s.algorithm)}) put(value, 1);
   ANELLO_CHECK(at == bytes.data() + bytes.size());
-  return bytes;
 }
 
 Signature decode_signature(std::string_view bytes) {

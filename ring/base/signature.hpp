@@ -58,7 +58,8 @@ constexpr std::uint64_t fingerprint(std::uint64_t before, std::uint64_t value) {
 }
 
 inline constexpr std::size_t kSignatureBytes = 48;
-std::array<char, kSignatureBytes> encode(const Signature& signature);
+using EncodedSignature = std::array<char, kSignatureBytes>;
+void encode(const Signature& signature, EncodedSignature& bytes);
 // Throws Error{protocol} if the bytes are not a signature.
 Signature decode_signature(std::string_view bytes);
 

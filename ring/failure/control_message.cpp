@@ -53,7 +53,8 @@ Straggler decode_straggler(Reader& reader, int world) {
 
 void encode(const Call& call, Writer& writer) {
   writer.u64(call.group);
-  const auto bytes = anello::encode(call);
+  EncodedSignature bytes;
+  anello::encode(call, bytes);
   writer.raw({bytes.data(), bytes.size()});
   writer.str(std::string_view(call.name).substr(0, ControlMessage::kMaxCallNameBytes));
 }

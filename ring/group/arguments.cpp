@@ -96,7 +96,7 @@ class List {
 
 }  // namespace
 
-Operation allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
+Operation allreduce(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
   constexpr std::string_view kCall = "allreduce";
   check_pair(kCall, input, output);
   check_op(kCall, op, input.dtype);
@@ -127,7 +127,8 @@ Operation allreduce(std::span<const Tensor> tensors, std::vector<run::Buffer::Pi
   return result;
 }
 
-Operation reduce(RankAndSize self, ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
+Operation reduce(RankAndSize self, const ConstTensor& input, Tensor output, int root, Op op,
+                 const ReduceOptions& options) {
   constexpr std::string_view kCall = "reduce";
   check_root(kCall, root, self.size);
   if (self.rank != root) output = Tensor(nullptr, 0, input.dtype);
@@ -161,7 +162,7 @@ Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vect
   return result;
 }
 
-Operation allgather(RankAndSize self, ConstTensor input, Tensor output, const PartOptions& options) {
+Operation allgather(RankAndSize self, const ConstTensor& input, const Tensor& output, const PartOptions& options) {
   constexpr std::string_view kCall = "allgather";
   const auto& counts = options.counts;
   check_pair(kCall, input, output);
@@ -173,7 +174,7 @@ Operation allgather(RankAndSize self, ConstTensor input, Tensor output, const Pa
   return result;
 }
 
-Operation gather(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options) {
+Operation gather(RankAndSize self, const ConstTensor& input, Tensor output, int root, const PartOptions& options) {
   constexpr std::string_view kCall = "gather";
   const auto& counts = options.counts;
   check_root(kCall, root, self.size);
@@ -190,7 +191,7 @@ Operation gather(RankAndSize self, ConstTensor input, Tensor output, int root, c
   return result;
 }
 
-Operation scatter(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options) {
+Operation scatter(RankAndSize self, ConstTensor input, const Tensor& output, int root, const PartOptions& options) {
   constexpr std::string_view kCall = "scatter";
   const auto& counts = options.counts;
   check_root(kCall, root, self.size);
@@ -207,7 +208,8 @@ Operation scatter(RankAndSize self, ConstTensor input, Tensor output, int root, 
   return result;
 }
 
-Operation reduce_scatter(RankAndSize self, ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
+Operation reduce_scatter(RankAndSize self, const ConstTensor& input, const Tensor& output, Op op,
+                         const ReduceOptions& options) {
   constexpr std::string_view kCall = "reduce_scatter";
   const auto& counts = options.counts;
   check_pair(kCall, input, output);
@@ -222,7 +224,7 @@ Operation reduce_scatter(RankAndSize self, ConstTensor input, Tensor output, Op 
   return result;
 }
 
-Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, const Options& options) {
+Operation alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output, const Options& options) {
   constexpr std::string_view kCall = "alltoall";
   check_pair(kCall, input, output);
   if (input.count != output.count)
@@ -235,8 +237,9 @@ Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, const Opt
   return result;
 }
 
-Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
-                   std::span<const std::uint64_t> recv_counts, const Options& options) {
+Operation alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output,
+                   std::span<const std::uint64_t> send_counts, std::span<const std::uint64_t> recv_counts,
+                   const Options& options) {
   constexpr std::string_view kCall = "alltoall";
   check_pair(kCall, input, output);
   check_counts(kCall, "send counts", send_counts, input.dtype, self.size);
@@ -266,7 +269,7 @@ Operation exchange_of_counts(const Operation& alltoall, std::span<std::uint64_t>
           .name = alltoall.name};
 }
 
-Operation transfer(ConstTensor input, Tensor output, const Options& options) {
+Operation transfer(const ConstTensor& input, const Tensor& output, const Options& options) {
   check_tensor("send", "tensor", input);
   check_tensor("recv", "tensor", output);
   Operation result = operation(Kind::transfer, input, output, std::max(input.count, output.count), options.name);

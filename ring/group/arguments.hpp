@@ -9,26 +9,29 @@
 
 namespace anello::group::operations {
 
-Operation allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions& options);
+Operation allreduce(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options);
 // In place; writes the pieces of the list to `pieces`, which the operation borrows.
 Operation allreduce(std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces, Op op,
                     const ReduceOptions& options);
-Operation reduce(RankAndSize self, ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options);
+Operation reduce(RankAndSize self, const ConstTensor& input, Tensor output, int root, Op op,
+                 const ReduceOptions& options);
 Operation broadcast(RankAndSize self, std::span<const Tensor> tensors, std::vector<run::Buffer::Piece>& pieces,
                     int root, const Options& options);
-Operation allgather(RankAndSize self, ConstTensor input, Tensor output, const PartOptions& options);
-Operation gather(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options);
-Operation scatter(RankAndSize self, ConstTensor input, Tensor output, int root, const PartOptions& options);
-Operation reduce_scatter(RankAndSize self, ConstTensor input, Tensor output, Op op, const ReduceOptions& options);
-Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, const Options& options);
-Operation alltoall(RankAndSize self, ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
-                   std::span<const std::uint64_t> recv_counts, const Options& options);
+Operation allgather(RankAndSize self, const ConstTensor& input, const Tensor& output, const PartOptions& options);
+Operation gather(RankAndSize self, const ConstTensor& input, Tensor output, int root, const PartOptions& options);
+Operation scatter(RankAndSize self, ConstTensor input, const Tensor& output, int root, const PartOptions& options);
+Operation reduce_scatter(RankAndSize self, const ConstTensor& input, const Tensor& output, Op op,
+                         const ReduceOptions& options);
+Operation alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output, const Options& options);
+Operation alltoall(RankAndSize self, const ConstTensor& input, const Tensor& output,
+                   std::span<const std::uint64_t> send_counts, std::span<const std::uint64_t> recv_counts,
+                   const Options& options);
 // The operation before an alltoall of unequal parts: each rank sends every other rank the number of elements that it
 // will send. `arriving` takes the result; empty for asynchronous work, which has memory of its own.
 Operation exchange_of_counts(const Operation& alltoall, std::span<std::uint64_t> arriving);
 // Between the two members of a group of their own; rank 0 sends. The input of rank 1 and the output of rank 0 are
 // empty.
-Operation transfer(ConstTensor input, Tensor output, const Options& options);
+Operation transfer(const ConstTensor& input, const Tensor& output, const Options& options);
 Operation barrier(const Options& options);
 
 }  // namespace anello::group::operations

@@ -3,7 +3,7 @@
 namespace anello::group {
 
 // The thread that has the baton may sleep: the bell wakes it.
-bool Baton::wait(Lock& lock, Until until) {
+bool Baton::wait(Lock& lock, const Until& until) {
   wanted_++;
   waiting_++;
   bell_.ring();

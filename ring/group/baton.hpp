@@ -28,7 +28,7 @@ class Baton {
 
   // For a caller. True: the caller has the baton and must release() it. False: `done` is true, or that time has come.
   // Blocks while another thread has the baton or the baton is closed, and makes the progress thread yield meanwhile.
-  bool acquire(Lock& lock, const std::atomic<bool>& done, Until until = {}) {
+  bool acquire(Lock& lock, const std::atomic<bool>& done, const Until& until = {}) {
     while (!done.load(std::memory_order_relaxed)) {
       if (!held_ && closed_ == 0) return held_ = true;
       if (!wait(lock, until)) break;
@@ -86,7 +86,7 @@ class Baton {
   void wait_until_unused(Lock& lock);
 
  private:
-  bool wait(Lock& lock, Until until);
+  bool wait(Lock& lock, const Until& until);
   void leave() {
     if (closed_ != 0) changed_.notify_all();  // wait_until_unused() may wait for this
   }

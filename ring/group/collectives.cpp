@@ -29,10 +29,10 @@ thread_local std::vector<std::vector<T>> ScratchList<T>::spare;
 
 }  // namespace
 
-void Group::allreduce(Tensor inout, Op op, const ReduceOptions& options) {
+void Group::allreduce(const Tensor& inout, Op op, const ReduceOptions& options) {
   allreduce(inout, inout, op, options);
 }
-void Group::allreduce(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
+void Group::allreduce(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
   impl_->queue().run(group::operations::allreduce(input, output, op, options));
 }
 void Group::allreduce(std::span<const Tensor> tensors, Op op, const ReduceOptions& options) {
@@ -40,14 +40,14 @@ void Group::allreduce(std::span<const Tensor> tensors, Op op, const ReduceOption
   impl_->queue().run(group::operations::allreduce(tensors, pieces, op, options));
 }
 
-void Group::reduce(Tensor inout, int root, Op op, const ReduceOptions& options) {
+void Group::reduce(const Tensor& inout, int root, Op op, const ReduceOptions& options) {
   reduce(inout, inout, root, op, options);
 }
-void Group::reduce(ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
+void Group::reduce(const ConstTensor& input, const Tensor& output, int root, Op op, const ReduceOptions& options) {
   impl_->queue().run(group::operations::reduce(impl_->self, input, output, root, op, options));
 }
 
-void Group::broadcast(Tensor tensor, int root, const Options& options) {
+void Group::broadcast(const Tensor& tensor, int root, const Options& options) {
   broadcast({&tensor, 1}, root, options);
 }
 void Group::broadcast(std::span<const Tensor> tensors, int root, const Options& options) {
@@ -55,23 +55,23 @@ void Group::broadcast(std::span<const Tensor> tensors, int root, const Options& 
   impl_->queue().run(group::operations::broadcast(impl_->self, tensors, pieces, root, options));
 }
 
-void Group::allgather(ConstTensor input, Tensor output, const PartOptions& options) {
+void Group::allgather(const ConstTensor& input, const Tensor& output, const PartOptions& options) {
   impl_->queue().run(group::operations::allgather(impl_->self, input, output, options));
 }
-void Group::gather(ConstTensor input, Tensor output, int root, const PartOptions& options) {
+void Group::gather(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options) {
   impl_->queue().run(group::operations::gather(impl_->self, input, output, root, options));
 }
-void Group::scatter(ConstTensor input, Tensor output, int root, const PartOptions& options) {
+void Group::scatter(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options) {
   impl_->queue().run(group::operations::scatter(impl_->self, input, output, root, options));
 }
-void Group::reduce_scatter(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
+void Group::reduce_scatter(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
   impl_->queue().run(group::operations::reduce_scatter(impl_->self, input, output, op, options));
 }
 
-void Group::alltoall(ConstTensor input, Tensor output, const Options& options) {
+void Group::alltoall(const ConstTensor& input, const Tensor& output, const Options& options) {
   impl_->queue().run(group::operations::alltoall(impl_->self, input, output, options));
 }
-void Group::alltoall(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+void Group::alltoall(const ConstTensor& input, const Tensor& output, std::span<const std::uint64_t> send_counts,
                      std::span<const std::uint64_t> recv_counts, const Options& options) {
   const group::Operation operation =
       group::operations::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
@@ -82,12 +82,12 @@ void Group::alltoall(ConstTensor input, Tensor output, std::span<const std::uint
   impl_->queue().run(operation);
 }
 
-void Group::send(ConstTensor tensor, int to, const Options& options) {
+void Group::send(const ConstTensor& tensor, int to, const Options& options) {
   check_peer("send", to, impl_->self);
   const group::Operation operation = group::operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
   impl_->transfers(rank(), to).run(operation);
 }
-void Group::recv(Tensor tensor, int from, const Options& options) {
+void Group::recv(const Tensor& tensor, int from, const Options& options) {
   check_peer("recv", from, impl_->self);
   const group::Operation operation =
       group::operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
@@ -103,10 +103,10 @@ void Group::barrier(const Options& options) {
   impl_->queue().run(group::operations::barrier(options));
 }
 
-Work Group::allreduce_async(Tensor inout, Op op, const ReduceOptions& options) {
+Work Group::allreduce_async(const Tensor& inout, Op op, const ReduceOptions& options) {
   return allreduce_async(inout, inout, op, options);
 }
-Work Group::allreduce_async(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
+Work Group::allreduce_async(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
   return Work(impl_->queue().submit(group::operations::allreduce(input, output, op, options)));
 }
 Work Group::allreduce_async(std::span<const Tensor> tensors, Op op, const ReduceOptions& options) {
@@ -114,14 +114,15 @@ Work Group::allreduce_async(std::span<const Tensor> tensors, Op op, const Reduce
   return Work(impl_->queue().submit(group::operations::allreduce(tensors, pieces, op, options)));
 }
 
-Work Group::reduce_async(Tensor inout, int root, Op op, const ReduceOptions& options) {
+Work Group::reduce_async(const Tensor& inout, int root, Op op, const ReduceOptions& options) {
   return reduce_async(inout, inout, root, op, options);
 }
-Work Group::reduce_async(ConstTensor input, Tensor output, int root, Op op, const ReduceOptions& options) {
+Work Group::reduce_async(const ConstTensor& input, const Tensor& output, int root, Op op,
+                         const ReduceOptions& options) {
   return Work(impl_->queue().submit(group::operations::reduce(impl_->self, input, output, root, op, options)));
 }
 
-Work Group::broadcast_async(Tensor tensor, int root, const Options& options) {
+Work Group::broadcast_async(const Tensor& tensor, int root, const Options& options) {
   return broadcast_async({&tensor, 1}, root, options);
 }
 Work Group::broadcast_async(std::span<const Tensor> tensors, int root, const Options& options) {
@@ -129,23 +130,23 @@ Work Group::broadcast_async(std::span<const Tensor> tensors, int root, const Opt
   return Work(impl_->queue().submit(group::operations::broadcast(impl_->self, tensors, pieces, root, options)));
 }
 
-Work Group::allgather_async(ConstTensor input, Tensor output, const PartOptions& options) {
+Work Group::allgather_async(const ConstTensor& input, const Tensor& output, const PartOptions& options) {
   return Work(impl_->queue().submit(group::operations::allgather(impl_->self, input, output, options)));
 }
-Work Group::gather_async(ConstTensor input, Tensor output, int root, const PartOptions& options) {
+Work Group::gather_async(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options) {
   return Work(impl_->queue().submit(group::operations::gather(impl_->self, input, output, root, options)));
 }
-Work Group::scatter_async(ConstTensor input, Tensor output, int root, const PartOptions& options) {
+Work Group::scatter_async(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options) {
   return Work(impl_->queue().submit(group::operations::scatter(impl_->self, input, output, root, options)));
 }
-Work Group::reduce_scatter_async(ConstTensor input, Tensor output, Op op, const ReduceOptions& options) {
+Work Group::reduce_scatter_async(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
   return Work(impl_->queue().submit(group::operations::reduce_scatter(impl_->self, input, output, op, options)));
 }
 
-Work Group::alltoall_async(ConstTensor input, Tensor output, const Options& options) {
+Work Group::alltoall_async(const ConstTensor& input, const Tensor& output, const Options& options) {
   return Work(impl_->queue().submit(group::operations::alltoall(impl_->self, input, output, options)));
 }
-Work Group::alltoall_async(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+Work Group::alltoall_async(const ConstTensor& input, const Tensor& output, std::span<const std::uint64_t> send_counts,
                            std::span<const std::uint64_t> recv_counts, const Options& options) {
   const group::Operation operation =
       group::operations::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
@@ -153,12 +154,12 @@ Work Group::alltoall_async(ConstTensor input, Tensor output, std::span<const std
       impl_->queue().submit(group::operations::exchange_of_counts(operation, std::span<std::uint64_t>()), operation));
 }
 
-Work Group::send_async(ConstTensor tensor, int to, const Options& options) {
+Work Group::send_async(const ConstTensor& tensor, int to, const Options& options) {
   check_peer("send", to, impl_->self);
   const group::Operation operation = group::operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
   return Work(impl_->transfers(rank(), to).submit(operation));
 }
-Work Group::recv_async(Tensor tensor, int from, const Options& options) {
+Work Group::recv_async(const Tensor& tensor, int from, const Options& options) {
   check_peer("recv", from, impl_->self);
   const group::Operation operation =
       group::operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);

@@ -65,7 +65,7 @@ void DirectCollective::connect(int peer, link::Link& link) {
 
 void DirectCollective::post(const Signature& signature) {
   number_ = signature.sequence + 1;
-  signature_ = encode(signature);
+  encode(signature, signature_);
   bool shows = may_show();
   for (std::size_t peer = 0; peer < windows_.size() && shows; peer++)
     if (peer != std::size_t(rank_)) shows = windows_[peer] && windows_[peer]->can_show(places_);

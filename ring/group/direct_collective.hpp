@@ -103,7 +103,7 @@ class DirectCollective {
   std::vector<shm::Loan> loans_;  // of the tensors that others use, if all of these can be shown
   shm::Window::Places places_;
   std::uint64_t number_ = 0;
-  shm::EncodedSignature signature_{};
+  EncodedSignature signature_{};
   std::vector<std::size_t> awaited_;           // peers
   std::vector<shm::Window::Tensors> tensors_;  // by rank
   std::vector<const std::byte*> sources_;      // of this rank's part, in rank order

@@ -118,7 +118,7 @@ void OperationQueue::enqueue_async(const std::shared_ptr<AsyncOperation>& pendin
   pending->self = pending;
 }
 
-bool OperationQueue::wait_until_done(Lock& lock, const PendingOperation& pending, Until until) {
+bool OperationQueue::wait_until_done(Lock& lock, const PendingOperation& pending, const Until& until) {
   const std::atomic<int>& closed = baton_.closed();
   while (baton_.acquire(lock, pending.done, until)) {
     const auto advance_once = [&] { return runner_.advance(waiter_, closed, until); };
@@ -162,7 +162,7 @@ void OperationQueue::offer() {
   if (head_ && asynchronous_ && !baton_.held()) progress_thread_->offer(shared_from_this());
 }
 
-bool OperationQueue::wait(const AsyncOperation& operation, Until until) {
+bool OperationQueue::wait(const AsyncOperation& operation, const Until& until) {
   check_may_wait();
   Lock lock(mutex_);
   return wait_until_done(lock, operation, until);

@@ -50,7 +50,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   std::shared_ptr<AsyncOperation> submit(const Operation& counts, const Operation& alltoall);
 
   // Blocks until the operation is done, or until that time, and moves data meanwhile. True if the operation is done.
-  bool wait(const AsyncOperation& operation, Until until = {});
+  bool wait(const AsyncOperation& operation, const Until& until = {});
   // Blocks for `limit` at most, and moves no data. True if the operation is done.
   bool wait_for(const AsyncOperation& operation, std::chrono::milliseconds limit);
   // False if the operation is done already; `callback` is then not called.
@@ -97,7 +97,7 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   void enqueue(PendingOperation& pending);
   std::shared_ptr<AsyncOperation> prepare_async(const Operation& operation, std::uint64_t earlier = 0);
   void enqueue_async(const std::shared_ptr<AsyncOperation>& pending);
-  bool wait_until_done(Lock& lock, const PendingOperation& pending, Until until = {});
+  bool wait_until_done(Lock& lock, const PendingOperation& pending, const Until& until = {});
   template <class Advance>
   bool advance(Lock& lock, PendingOperation& head, Advance advance);
   void complete(Lock& lock);

@@ -35,12 +35,14 @@ bool is_narrowed(const Operation& operation) {
   return operation.wire.value_or(operation.dtype) != operation.dtype;
 }
 
+// What a result is divided by.
+double late_divisor(const Operation& operation, int size) {
+  return operation.op == Op::average ? size / early_divisor(operation, size) : 1;
+}
+
 // What postscale makes of a result may be too large for a narrower type that it travels as: then finish() multiplies.
-std::optional<run::Scaling> scaling_of(const Operation& operation, int size) {
-  const double divisor = operation.op == Op::average ? size / early_divisor(operation, size) : 1;
-  const double factor = is_narrowed(operation) ? 1 : operation.postscale;
-  if (divisor == 1 && factor == 1) return std::nullopt;
-  return run::scaling(operation.dtype, divisor, factor);
+double late_factor(const Operation& operation) {
+  return is_narrowed(operation) ? 1 : operation.postscale;
 }
 
 bool has_equal_results(Kind kind) {
@@ -102,10 +104,12 @@ auto OperationRunner::with_world_ranks(Work work) {
 void OperationRunner::take_up(double factor) {
   const PendingOperation& pending = *operation_;
   const Operation& operation = *pending.operation;
-  result_scaling_ = input_scaling_ = std::nullopt;
+  result_scaling_.reset();
+  input_scaling_.reset();
   if (has_elements(operation)) {
     input_ = operation.input;
-    result_scaling_ = scaling_of(operation, size_);
+    const double divisor = late_divisor(operation, size_), late = late_factor(operation);
+    if (divisor != 1 || late != 1) result_scaling_ = run::scaling(operation.dtype, divisor, late);
     if (factor != 1) input_scaling_ = run::scaling(operation.dtype, 1, factor);
   }
   traced_ = timeline_->active();
@@ -151,7 +155,7 @@ bool OperationRunner::show_tensors() {
   return true;
 }
 
-bool OperationRunner::advance(link::Waiter& waiter, const std::atomic<int>& interrupt, Until until) {
+bool OperationRunner::advance(link::Waiter& waiter, const std::atomic<int>& interrupt, const Until& until) {
   if (size_ == 1)
     while (!execution_.done()) execution_.compute();
   else if (!move(waiter, interrupt, until))
@@ -200,7 +204,7 @@ void OperationRunner::note_end() {
   if (traced_) timeline_->add(recorder_.newest(), group_.name, group_.members, trace_.spans());
 }
 
-bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interrupt, Until until) {
+bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interrupt, const Until& until) {
   const auto interrupted = [&] { return interrupt.load(std::memory_order_relaxed) != 0 || has_passed(until); };
   while (!moving_) {
     if (interrupted()) return false;
@@ -273,7 +277,7 @@ bool OperationRunner::connect_direct() {
 }
 
 // Throws the verdict if there is one.
-void OperationRunner::sleep(link::Waiter& waiter, Until until) {
+void OperationRunner::sleep(link::Waiter& waiter, const Until& until) {
   if (control_->failed()) throw control_->error();
   milliseconds limit = note_stuck();
   if (until) limit = std::clamp(std::chrono::ceil<milliseconds>(*until - steady_clock::now()), milliseconds(0), limit);

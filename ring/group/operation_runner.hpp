@@ -37,7 +37,7 @@ class OperationRunner {
 
   // Moves data, and blocks until the operation is complete: true; or `interrupt` is not 0, or that time has come:
   // false. Throws the error that ends the world.
-  bool advance(link::Waiter& waiter, const std::atomic<int>& interrupt, Until until = {});
+  bool advance(link::Waiter& waiter, const std::atomic<int>& interrupt, const Until& until = {});
 
   // The same without blocking: moves what can be moved at once.
   enum class Step { stuck, moved, complete };
@@ -83,8 +83,8 @@ class OperationRunner {
   template <class Work>
   auto with_world_ranks(Work work);
   int world_rank(int member) const { return group_.members[std::size_t(member)]; }
-  bool move(link::Waiter& waiter, const std::atomic<int>& interrupt, Until until);
-  void sleep(link::Waiter& waiter, Until until);
+  bool move(link::Waiter& waiter, const std::atomic<int>& interrupt, const Until& until);
+  void sleep(link::Waiter& waiter, const Until& until);
   std::chrono::milliseconds note_stuck();
   void moves_again();
   std::chrono::milliseconds report_stall(std::chrono::milliseconds stuck);

@@ -39,7 +39,7 @@ class Driver {
   static constexpr std::size_t kSmallBytes = 8192;
   static constexpr std::size_t kPieces = 512;  // in one call of a link; the first is for the signature
   struct Peer {
-    std::array<char, kSignatureBytes> incoming;
+    EncodedSignature incoming;
     std::size_t signature_sent = 0, signature_received = 0;
   };
   std::span<const ConstBytes> put_signature_first(const Peer& peer, std::span<ConstBytes> pieces, std::size_t count);
@@ -47,6 +47,7 @@ class Driver {
   std::size_t receive(std::uint32_t s, int rank, std::span<Bytes> pieces);
   std::size_t receive_in_place(std::uint32_t s, int rank, link::Link& link);
   void check_signature(const Peer& peer, int rank) const;
+  void take_signature(Peer& peer, int rank, ConstBytes bytes);
   bool is_reply(std::uint32_t s) const {  // what stream `s` receives next
     const Peer& peer = peers_[std::size_t(execution_->plan().streams[s].peer)];
     return peer.signature_received == kSignatureBytes && execution_->expects_reply(s);
@@ -64,7 +65,7 @@ class Driver {
   std::span<link::Link* const> links_;
   StepTrace* trace_ = nullptr;
   bool replies_ = false;
-  std::array<char, kSignatureBytes> outgoing_;
+  EncodedSignature outgoing_;
   std::array<std::byte, kSignatureBytes + kSmallBytes> first_;  // a signature and the first data
   std::vector<ConstBytes> outgoing_pieces_ = std::vector<ConstBytes>(kPieces);
   std::vector<Bytes> incoming_pieces_ = std::vector<Bytes>(kPieces);

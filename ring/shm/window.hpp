@@ -14,8 +14,6 @@
 
 namespace anello::shm {
 
-using EncodedSignature = std::array<char, kSignatureBytes>;
-
 // Written by one side, except `sleeps`, which the other side clears; all zero at first.
 struct WindowState {
   struct Spot {

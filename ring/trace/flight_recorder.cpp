@@ -19,14 +19,14 @@ FlightRecorder::Records FlightRecorder::allocate(std::size_t count) {
 
 void FlightRecorder::queue(const Signature& signature, std::string_view name, Ticks at) {
   const std::lock_guard lock(mutex_);
-  queued_[signature.sequence % kQueued] = Record::of(signature, name, at, 0);
+  queued_[signature.sequence % kQueued].set(signature, name, at, 0);
 }
 
 bool FlightRecorder::begin(const Signature& signature, std::string_view name, Ticks queued, Ticks begun) {
   const std::lock_guard lock(mutex_);
   begun_[newest_ % kBegun].ended = ended_.load(std::memory_order_relaxed);
   ended_.store(0, std::memory_order_relaxed);
-  begun_[signature.sequence % kBegun] = Record::of(signature, name, queued, begun);
+  begun_[signature.sequence % kBegun].set(signature, name, queued, begun);
   newest_ = signature.sequence;
   return signature.sequence < ends_at_;
 }

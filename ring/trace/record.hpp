@@ -19,9 +19,17 @@ struct Record {
   Ticks queued, begun, ended;         // 0: not yet
 
   static Record of(const Signature& signature, std::string_view name, Ticks queued, Ticks begun) {
-    Record record{signature, {}, queued, begun, 0};
-    std::copy_n(name.begin(), std::min(name.size(), kNameBytes), record.name.begin());
+    Record record;
+    record.set(signature, name, queued, begun);
     return record;
+  }
+  void set(const Signature& its_signature, std::string_view its_name, Ticks when_queued, Ticks when_begun) {
+    signature = its_signature;
+    name = {};
+    std::copy_n(its_name.begin(), std::min(its_name.size(), kNameBytes), name.begin());
+    queued = when_queued;
+    begun = when_begun;
+    ended = 0;
   }
   std::string_view title() const {
     return {name.data(), std::size_t(std::find(name.begin(), name.end(), '\0') - name.begin())};

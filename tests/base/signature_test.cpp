@@ -28,7 +28,8 @@ Signature sample() {
   return signature;
 }
 std::string bytes_of(const Signature& signature) {
-  const auto bytes = encode(signature);
+  EncodedSignature bytes;
+  encode(signature, bytes);
   return {bytes.begin(), bytes.end()};
 }
 

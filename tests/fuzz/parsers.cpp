@@ -83,7 +83,8 @@ void pmi(std::string_view bytes) {
 void signature(std::string_view bytes) {
   expect_value_or_error<ErrorCode::protocol>([&] {
     const Signature read = decode_signature(bytes);
-    const auto again = encode(read);
+    EncodedSignature again;
+    encode(read, again);
     require(std::string_view(again.data(), again.size()) == bytes);
     require(!describe(read).empty() && difference(0, read, 1, read).empty());
   });

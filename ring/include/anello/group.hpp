@@ -93,27 +93,28 @@ class Group {
   // output[i] = the reduction of input[i] over all ranks. All ranks give the same count and dtype. With one tensor, in
   // place. A list is reduced in place as one operation, without a copy; its tensors must have the same dtype
   // and share no memory.
-  void allreduce(Tensor inout, Op op = Op::sum, const ReduceOptions& options = {});
+  void allreduce(const Tensor& inout, Op op = Op::sum, const ReduceOptions& options = {});
   void allreduce(std::span<const Tensor> list, Op op = Op::sum, const ReduceOptions& options = {});
-  void allreduce(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
+  void allreduce(const ConstTensor& input, const Tensor& output, Op op = Op::sum, const ReduceOptions& options = {});
   void allreduce(std::initializer_list<Tensor> list, Op op = Op::sum, const ReduceOptions& options = {}) {
     allreduce(std::span(list.begin(), list.size()), op, options);
   }
   // A sum with options.
-  void allreduce(Tensor inout, const ReduceOptions& options) { allreduce(inout, Op::sum, options); }
+  void allreduce(const Tensor& inout, const ReduceOptions& options) { allreduce(inout, Op::sum, options); }
   void allreduce(std::span<const Tensor> list, const ReduceOptions& options) { allreduce(list, Op::sum, options); }
-  void allreduce(ConstTensor input, Tensor output, const ReduceOptions& options) {
+  void allreduce(const ConstTensor& input, const Tensor& output, const ReduceOptions& options) {
     allreduce(input, output, Op::sum, options);
   }
 
   // On the root: output[i] = the reduction of input[i] over all ranks. The output of other ranks is ignored. With one
   // tensor, in place on the root; the tensors of the other ranks do not change.
-  void reduce(Tensor inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
-  void reduce(ConstTensor input, Tensor output, int root, Op op = Op::sum, const ReduceOptions& options = {});
+  void reduce(const Tensor& inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
+  void reduce(const ConstTensor& input, const Tensor& output, int root, Op op = Op::sum,
+              const ReduceOptions& options = {});
 
   // Copies the root's elements to the same tensor of every other rank. A list is sent as one operation; its tensors
   // must have the same dtype.
-  void broadcast(Tensor tensor, int root, const Options& options = {});
+  void broadcast(const Tensor& tensor, int root, const Options& options = {});
   void broadcast(std::span<const Tensor> tensors, int root, const Options& options = {});
   void broadcast(std::initializer_list<Tensor> tensors, int root, const Options& options = {}) {
     broadcast(std::span(tensors.begin(), tensors.size()), root, options);
@@ -121,33 +122,34 @@ class Group {
 
   // Part r of every rank's output = the input of rank r. The output has size() times as many elements as the input, or
   // the sum of the counts. In place: input is this rank's part of output.
-  void allgather(ConstTensor input, Tensor output, const PartOptions& options = {});
+  void allgather(const ConstTensor& input, const Tensor& output, const PartOptions& options = {});
 
   // As allgather, for the root's output only. The output of other ranks is ignored.
-  void gather(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
+  void gather(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options = {});
 
   // output = this rank's part of the root's input, which has size() times as many elements as an output, or the sum of
   // the counts. The input of other ranks is ignored. In place: the root's output is its part of its input.
-  void scatter(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
+  void scatter(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options = {});
 
   // output = the reduction over all ranks of this rank's part of their inputs. The input has size() times as many
   // elements as an output, or the sum of the counts. In place: output is this rank's part of input; the rest of input
   // is undefined afterwards.
-  void reduce_scatter(ConstTensor input, Tensor output, Op op = Op::sum, const ReduceOptions& options = {});
+  void reduce_scatter(const ConstTensor& input, const Tensor& output, Op op = Op::sum,
+                      const ReduceOptions& options = {});
 
   // Part r of output = this rank's part of the input of rank r. Both tensors have size() parts of equal size. Not in
   // place.
-  void alltoall(ConstTensor input, Tensor output, const Options& options = {});
+  void alltoall(const ConstTensor& input, const Tensor& output, const Options& options = {});
   // As above with parts of different sizes: send_counts[r] elements go to rank r, and recv_counts[r] come from it. The
   // counts are exchanged first, in an operation of their own; if two ranks disagree, Error{mismatch} names them.
-  void alltoall(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+  void alltoall(const ConstTensor& input, const Tensor& output, std::span<const std::uint64_t> send_counts,
                 std::span<const std::uint64_t> recv_counts, const Options& options = {});
 
   // Between two ranks: the n-th recv from a rank gets the elements of that rank's n-th send to this one. Count and
   // dtype must be the same. Each direction has a connection of its own, so other operations are not delayed. send
   // returns when the tensor may be changed; whether it waits for the recv depends on sizes and buffers.
-  void send(ConstTensor tensor, int to, const Options& options = {});
-  void recv(Tensor tensor, int from, const Options& options = {});
+  void send(const ConstTensor& tensor, int to, const Options& options = {});
+  void recv(const Tensor& tensor, int from, const Options& options = {});
   // Whether rank `from` has sent something to this one that no recv has taken yet: recv(from) would begin to receive at
   // once. While such a recv is pending, what comes is for that: false. To receive from any rank, ask for one after the
   // other. Any thread. Does not block; but just after a failure it may, until the ranks agree on the reason. Throws as
@@ -162,41 +164,44 @@ class Group {
   // arguments are copied. Operations run in the order in which they were started; blocking calls take their place in
   // that order. Errors in arguments are thrown at once, all others by the work. Keep the handle: without it nothing
   // reports when the tensors may be used again, or that the operation has failed.
-  [[nodiscard]] Work allreduce_async(Tensor inout, Op op = Op::sum, const ReduceOptions& options = {});
+  [[nodiscard]] Work allreduce_async(const Tensor& inout, Op op = Op::sum, const ReduceOptions& options = {});
   [[nodiscard]] Work allreduce_async(std::span<const Tensor> list, Op op = Op::sum, const ReduceOptions& options = {});
-  [[nodiscard]] Work allreduce_async(ConstTensor input, Tensor output, Op op = Op::sum,
+  [[nodiscard]] Work allreduce_async(const ConstTensor& input, const Tensor& output, Op op = Op::sum,
                                      const ReduceOptions& options = {});
   [[nodiscard]] Work allreduce_async(std::initializer_list<Tensor> list, Op op = Op::sum,
                                      const ReduceOptions& options = {}) {
     return allreduce_async(std::span(list.begin(), list.size()), op, options);
   }
-  [[nodiscard]] Work allreduce_async(Tensor inout, const ReduceOptions& options) {
+  [[nodiscard]] Work allreduce_async(const Tensor& inout, const ReduceOptions& options) {
     return allreduce_async(inout, Op::sum, options);
   }
   [[nodiscard]] Work allreduce_async(std::span<const Tensor> list, const ReduceOptions& options) {
     return allreduce_async(list, Op::sum, options);
   }
-  [[nodiscard]] Work allreduce_async(ConstTensor input, Tensor output, const ReduceOptions& options) {
+  [[nodiscard]] Work allreduce_async(const ConstTensor& input, const Tensor& output, const ReduceOptions& options) {
     return allreduce_async(input, output, Op::sum, options);
   }
-  [[nodiscard]] Work reduce_async(Tensor inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
-  [[nodiscard]] Work reduce_async(ConstTensor input, Tensor output, int root, Op op = Op::sum,
+  [[nodiscard]] Work reduce_async(const Tensor& inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
+  [[nodiscard]] Work reduce_async(const ConstTensor& input, const Tensor& output, int root, Op op = Op::sum,
                                   const ReduceOptions& options = {});
-  [[nodiscard]] Work broadcast_async(Tensor tensor, int root, const Options& options = {});
+  [[nodiscard]] Work broadcast_async(const Tensor& tensor, int root, const Options& options = {});
   [[nodiscard]] Work broadcast_async(std::span<const Tensor> tensors, int root, const Options& options = {});
   [[nodiscard]] Work broadcast_async(std::initializer_list<Tensor> tensors, int root, const Options& options = {}) {
     return broadcast_async(std::span(tensors.begin(), tensors.size()), root, options);
   }
-  [[nodiscard]] Work allgather_async(ConstTensor input, Tensor output, const PartOptions& options = {});
-  [[nodiscard]] Work gather_async(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
-  [[nodiscard]] Work scatter_async(ConstTensor input, Tensor output, int root, const PartOptions& options = {});
-  [[nodiscard]] Work reduce_scatter_async(ConstTensor input, Tensor output, Op op = Op::sum,
+  [[nodiscard]] Work allgather_async(const ConstTensor& input, const Tensor& output, const PartOptions& options = {});
+  [[nodiscard]] Work gather_async(const ConstTensor& input, const Tensor& output, int root,
+                                  const PartOptions& options = {});
+  [[nodiscard]] Work scatter_async(const ConstTensor& input, const Tensor& output, int root,
+                                   const PartOptions& options = {});
+  [[nodiscard]] Work reduce_scatter_async(const ConstTensor& input, const Tensor& output, Op op = Op::sum,
                                           const ReduceOptions& options = {});
-  [[nodiscard]] Work alltoall_async(ConstTensor input, Tensor output, const Options& options = {});
-  [[nodiscard]] Work alltoall_async(ConstTensor input, Tensor output, std::span<const std::uint64_t> send_counts,
+  [[nodiscard]] Work alltoall_async(const ConstTensor& input, const Tensor& output, const Options& options = {});
+  [[nodiscard]] Work alltoall_async(const ConstTensor& input, const Tensor& output,
+                                    std::span<const std::uint64_t> send_counts,
                                     std::span<const std::uint64_t> recv_counts, const Options& options = {});
-  [[nodiscard]] Work send_async(ConstTensor tensor, int to, const Options& options = {});
-  [[nodiscard]] Work recv_async(Tensor tensor, int from, const Options& options = {});
+  [[nodiscard]] Work send_async(const ConstTensor& tensor, int to, const Options& options = {});
+  [[nodiscard]] Work recv_async(const Tensor& tensor, int from, const Options& options = {});
   [[nodiscard]] Work barrier_async(const Options& options = {});
 
   // The mean of `value` over all ranks, the same on all of them. A collective: it blocks and throws as allreduce does.
