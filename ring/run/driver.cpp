@@ -45,11 +45,12 @@ void Driver::start(Execution& execution, const Signature& signature, std::span<l
 
 // The signature goes in front of the first data. With little data both are put together in one run: a system call with
 // one run of memory is cheaper than one with two.
-std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, std::span<ConstBytes> pieces,
-                                                        std::size_t count) {
+std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, const link::Link& link,
+                                                        std::span<ConstBytes> pieces, std::size_t count) {
   const ConstBytes signature = std::as_bytes(std::span(outgoing_)).subspan(peer.signature_sent);
   pieces[0] = signature;
-  if (count > 1 || pieces[1].size() > kSmallBytes) return pieces.first(count + 1);
+  const std::size_t max = std::min(link.join_bytes(), first_.size());
+  if (count > 1 || signature.size() + pieces[1].size() > max) return pieces.first(count + 1);
   std::copy(signature.begin(), signature.end(), first_.begin());
   std::copy(pieces[1].begin(), pieces[1].end(), first_.begin() + std::ptrdiff_t(signature.size()));
   pieces[0] = std::span(first_).first(signature.size() + pieces[1].size());
@@ -97,7 +98,7 @@ bool Driver::send_pieces(std::uint32_t s, Peer& peer, link::Link& link) {
   if (replies_ && !send_signature(peer, link)) return false;
   const std::size_t ahead = kSignatureBytes - peer.signature_sent;
   std::span<const ConstBytes> all = pieces.subspan(1, count);
-  if (ahead > 0) all = put_signature_first(peer, pieces, count);
+  if (ahead > 0) all = put_signature_first(peer, link, pieces, count);
   const std::size_t bytes = link.send_from(all);
   const std::size_t of_signature = std::min(bytes, ahead);
   peer.signature_sent += of_signature;

@@ -42,7 +42,8 @@ class Driver {
     EncodedSignature incoming;
     std::size_t signature_sent = 0, signature_received = 0;
   };
-  std::span<const ConstBytes> put_signature_first(const Peer& peer, std::span<ConstBytes> pieces, std::size_t count);
+  std::span<const ConstBytes> put_signature_first(const Peer& peer, const link::Link& link,
+                                                  std::span<ConstBytes> pieces, std::size_t count);
   std::size_t receive_first(Peer& peer, int rank, std::span<Bytes> pieces);
   std::size_t receive(std::uint32_t s, int rank, std::span<Bytes> pieces);
   std::size_t receive_in_place(std::uint32_t s, int rank, link::Link& link);

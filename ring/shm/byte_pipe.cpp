@@ -28,9 +28,9 @@ bool PipeWriter::write_line(ConstBytes piece) {
   return true;
 }
 
-std::size_t PipeWriter::write(ConstBytes piece, std::size_t max_bytes) {
+std::size_t PipeWriter::write(ConstBytes piece, std::size_t max_bytes, bool alone) {
   if (pending() > 0 || piece.empty()) return 0;
-  if (!keeps_ && piece.size() <= std::min(max_bytes, kShortBytes) && write_line(piece)) return piece.size();
+  if (alone && !keeps_ && piece.size() <= std::min(max_bytes, kShortBytes) && write_line(piece)) return piece.size();
   piece = piece.first(std::min(piece.size(), max_bytes));
   std::size_t copied = 0;
   while (copied < piece.size()) {

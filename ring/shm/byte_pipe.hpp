@@ -60,8 +60,8 @@ class PipeWriter {
   PipeWriter(PipeState& state, Bytes memory) : state_(state), memory_(memory) {}
 
   // Copies what fits, max_bytes at most, and returns how much: nothing while references are pending. A piece of up to
-  // kShortBytes becomes visible at once if a line is free.
-  std::size_t write(ConstBytes piece, std::size_t max_bytes);
+  // kShortBytes that is sent alone becomes visible at once if a line is free.
+  std::size_t write(ConstBytes piece, std::size_t max_bytes, bool alone = true);
   // Where the next bytes go, one run of max_bytes at most; empty if there is no room. Nothing is pending. put() counts
   // what was written there.
   Bytes room(std::size_t max_bytes);

@@ -56,7 +56,7 @@ std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
       if (!refer(std::move(*loan))) break;
       news = true;
     } else {
-      const std::size_t bytes = out_.write(piece, kBiteBytes - copied);
+      const std::size_t bytes = out_.write(piece, kBiteBytes - copied, pieces.size() == 1);
       copied += bytes;
       if (bytes < piece.size()) break;
     }
