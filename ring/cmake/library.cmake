@@ -40,6 +40,13 @@ function(anello_library name)
   target_link_libraries(${name} INTERFACE anello_options ${ROOM_LINKS} ${ROOM_PRIVATE} $<TARGET_OBJECTS:${name}_objects>)
 endfunction()
 
+# anello_inline_more(TARGET): for code that every operation runs. g++ inlines a function that other files might call only
+# if it is small; here also one of middle size. That is 7 % of an allreduce of 4 bytes through memory.
+function(anello_inline_more target)
+  target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:
+    --param=max-inline-insns-auto=200 --param=large-function-growth=1000>)
+endfunction()
+
 # anello_compile_quickly(TARGET [EXCEPT SOURCE...]): for code that runs rarely, such as the reading of options or the start
 # of a world: less optimisation, and two thirds of the time to compile.
 function(anello_compile_quickly target)
