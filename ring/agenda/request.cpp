@@ -1,6 +1,5 @@
 #include "ring/agenda/request.hpp"
 
-#include <cmath>
 #include <numeric>
 
 #include "ring/agenda/elements.hpp"
@@ -32,8 +31,8 @@ void check_reduction(const Request& request, DType dtype) {
   const std::string_view call = name(request.verb);
   group::check_op(call, request.op, dtype);
   const bool integers = is_integer(dtype);
-  if (!std::isfinite(request.prescale) || !std::isfinite(request.postscale))
-    refuse(call, "prescale and postscale must be finite");
+  group::check_finite(call, "prescale", request.prescale);
+  group::check_finite(call, "postscale", request.postscale);
   group::check_options(call,
                        {.wire = request.wire,
                         .prescale = integers ? 1 : request.prescale,

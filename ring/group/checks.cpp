@@ -109,9 +109,13 @@ void check_op(std::string_view call, Op op, DType dtype) {
                     boolean ? "; take sum for any, product for all" : "; the bitwise reductions are for integers"));
 }
 
+void check_finite(std::string_view call, std::string_view which, double factor) {
+  if (!std::isfinite(factor)) refuse(call, text("the ", which, " ", factor, " is not finite"));
+}
+
 static void check_factor(std::string_view call, std::string_view which, double factor, DType dtype) {
   if (!is_float(dtype)) refuse(call, text("a ", which, " is for floats, not for ", name(dtype)));
-  if (!std::isfinite(factor)) refuse(call, text("the ", which, " ", factor, " is not finite"));
+  check_finite(call, which, factor);
 }
 
 void check_options(std::string_view call, const ReduceOptions& options, DType dtype) {

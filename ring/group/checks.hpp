@@ -52,5 +52,6 @@ void check_root(std::string_view call, int root, int size);
 void check_peer(std::string_view call, int peer, RankAndSize self);
 void check_op(std::string_view call, Op op, DType dtype);
 void check_options(std::string_view call, const ReduceOptions& options, DType dtype);
+void check_finite(std::string_view call, std::string_view which, double factor);  // which: "prescale"
 
 }  // namespace anello::group

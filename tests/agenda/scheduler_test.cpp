@@ -281,7 +281,8 @@ TEST(Scheduler, WrongArgumentsAreRefusedBeforeAnythingIsSent) {
     EXPECT_THAT(refused({.verb = Verb::allreduce, .inputs = {{nullptr, {3}}}}), HasSubstr("allreduce"));
     EXPECT_THAT(refused({.verb = Verb::allreduce, .inputs = {good}, .outputs = {view_of(other)}}), HasSubstr("3"));
     EXPECT_THAT(refused({.verb = Verb::allreduce, .inputs = {good}, .op = Op::bit_or}), HasSubstr("bit_or"));
-    EXPECT_THAT(refused({.verb = Verb::allreduce, .inputs = {good}, .prescale = 1.0 / 0.0}), HasSubstr("finite"));
+    EXPECT_THAT(refused({.verb = Verb::allreduce, .inputs = {good}, .prescale = 1.0 / 0.0}),
+                HasSubstr("the prescale inf is not finite"));
     EXPECT_THAT(refused({.verb = Verb::broadcast, .inputs = {good}, .root = 2}), HasSubstr("root"));
     EXPECT_THAT(refused({.verb = Verb::broadcast, .inputs = {good}, .root = 0, .prescale = 2}), HasSubstr("factors"));
     EXPECT_THAT(refused({.verb = Verb::alltoall, .inputs = {good}}), HasSubstr("cannot be divided"));

@@ -142,6 +142,15 @@ def test_a_wrong_argument_is_a_value_error(world, wrong):
     assert world.sum(1) == world.size
 
 
+@pytest.mark.parametrize("wrong", [None, "2", numpy.ones(2)])
+def test_a_factor_that_is_no_number_is_named(world, wrong):
+    with pytest.raises(TypeError, match="postscale must be a number, not "):
+        world.allreduce(numpy.ones(1), postscale=wrong)
+    with pytest.raises(TypeError, match="prescale must be a number, not "):
+        world.reduce(numpy.ones(1), prescale=wrong)
+    assert (world.allreduce(numpy.ones(1), prescale=numpy.float32(2)) == 2 * world.size).all()
+
+
 def test_a_wait_has_a_limit(world):
     work = world.recv_async(numpy.empty(1), (world.rank + 1) % world.size)
     with pytest.raises(TimeoutError):

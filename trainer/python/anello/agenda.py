@@ -11,7 +11,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from . import dlpack
 from ._library import default, header, lib
-from .group import Group, counts_array, op_code, wire_code
+from .group import Group, counts_array, factor, op_code, wire_code
 from .tensors import View, array_over, empty_like, is_torch, view
 from .work import Owned, Pending
 
@@ -167,7 +167,7 @@ def _array(found: View, shape: Any) -> Any:
 
 def _options(prescale: float = 1.0, postscale: float = 1.0, wire: Optional[str] = None, waits: bool = False) -> Any:
     options = default("anello_named_options")
-    options.prescale, options.postscale = prescale, postscale
+    options.prescale, options.postscale = factor("prescale", prescale), factor("postscale", postscale)
     options.wire, options.waits = wire_code(wire), waits
     return options
 

@@ -30,12 +30,22 @@ def wire_code(wire: Optional[str]) -> int:
     return _WIRES[wire]
 
 
+def factor(which: str, value: float) -> float:
+    """A factor as a float. TypeError names the argument."""
+    if not isinstance(value, (str, bytes)):
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+    raise TypeError(f"{which} must be a number, not {value!r}")
+
+
 def _options(name: Optional[str] = None, wire: Optional[str] = None, prescale: float = 1.0, postscale: float = 1.0,
              counts: Optional[Sequence[int]] = None) -> Any:
     options = default("anello_options")
     options.name = name.encode() if name else None
     options.wire = wire_code(wire)
-    options.prescale, options.postscale = prescale, postscale
+    options.prescale, options.postscale = factor("prescale", prescale), factor("postscale", postscale)
     if counts is not None:
         options.held = counts_array(counts)  # Python keeps it as long as the options
         options.counts, options.counts_size = ctypes.addressof(options.held), len(counts)
@@ -127,7 +137,8 @@ class Group:
             op: sum, average, min, max, product, bit_and, bit_or or bit_xor.
             out: where the result goes.
             wire: "f16" or "bf16": elements travel rounded to this type.
-            prescale, postscale: factors for inputs and results.
+            prescale, postscale: finite factors for inputs and results, of floating-point types. Each rank may have
+                a prescale of its own, which makes a weighted sum; the postscale is the same on all ranks.
             name: appears in errors and diagnostics.
         """
         return self.allreduce_async(tensor, op, **options).wait()

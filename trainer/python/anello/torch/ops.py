@@ -174,7 +174,8 @@ def allreduce_async(tensor: torch.Tensor, average: Optional[bool] = None, name: 
         average: older form of `op`: True for Average, False for Sum.
         name: matches the operation with that of other ranks; it may be used again when the result was waited for.
         op: Average (the default), Sum, Min, Max or Product. Averages of integers are truncated.
-        prescale_factor, postscale_factor: factors for the tensor and for the result.
+        prescale_factor, postscale_factor: finite factors for the tensor and for the result, the same on all ranks.
+            Integers are multiplied in float64 and truncated.
         waits: the caller calls synchronize() at once, which makes it faster.
     """
     return _first(grouped_allreduce_async([tensor], average, name, op, prescale_factor, postscale_factor, process_set,
