@@ -16,7 +16,7 @@ connection_mbit='' collective=allreduce
 usage() {
   cat <<TEXT
 usage: bench/netns.sh [-n WORLDS] [-k RANKS] [-l RATES] [-s SIZES] [-r ROUNDS] [-p PEERS] [-m MS] [-c CONGESTION] [-f RATE]
-                      [-w TYPE] [-C COLLECTIVE] [-o FILE] [-B DIR]
+                      [-a FLAGS] [-C COLLECTIVE] [-o FILE] [-B DIR]
   -n WORLDS  list of numbers of hosts (2,4)
   -k RANKS   on each host; with + on each in turn, 3+2+1; ranks of a host share memory ($ranks_per_host)
   -l RATES   of each host's link, each way: 100mbit, 1gbit, 10gbit; with + of several links, used together: 1gbit+1gbit
@@ -27,7 +27,7 @@ usage: bench/netns.sh [-n WORLDS] [-k RANKS] [-l RATES] [-s SIZES] [-r ROUNDS] [
   -m MS      time of the calls of one size, which are at least three ($budget_ms)
   -c NAME    TCP congestion control of the hosts ($congestion)
   -f RATE    limit for each connection, with 2 hosts
-  -w TYPE    our floats travel as half or bfloat16
+  -a FLAGS   of our program: '--wire bfloat16', '--list 1K' (a list of tensors of that size) or '--factors'
   -C NAME    allgather, reduce_scatter, broadcast or reduce, with -p none ($collective)
   -o FILE    also write the results as JSON
   -B DIR     where the programs are (the release build, or PATH)
@@ -52,7 +52,7 @@ rates_of() {
 }
 
 arguments=("$@")
-while getopts :n:k:l:s:r:p:m:c:f:w:C:o:B:h option; do
+while getopts :n:k:l:s:r:p:m:c:f:a:C:o:B:h option; do
   case $option in
     n) worlds=$OPTARG ;;
     k) ranks_per_host=$OPTARG ;;
@@ -63,7 +63,7 @@ while getopts :n:k:l:s:r:p:m:c:f:w:C:o:B:h option; do
     m) budget_ms=$(whole -m "$OPTARG") ;;
     c) congestion=$OPTARG ;;
     f) connection_mbit=$(mbit_of -f "$OPTARG") ;;
-    w) our_flags=(--wire "$OPTARG") ;;
+    a) read -ra our_flags <<<"$OPTARG" ;;
     C) collective=$OPTARG ;;
     o) json=$OPTARG ;;
     B) bin=$OPTARG ;;
