@@ -25,7 +25,7 @@ std::string_view differing_field(const Signature& a, const Signature& b) {
   if (a.op != b.op) return "reductions";
   if (a.root != b.root) return "roots";
   if (a.fingerprint != b.fingerprint)
-    return "lists of counts (same total), factors after the reduction, or consistency tokens";
+    return "lists of counts (same total), postscales, or consistency tokens";
   if (a.generation != b.generation) return "generations";
   if (a.results != b.results) return "checksums of earlier results";
   return kAlgorithms;

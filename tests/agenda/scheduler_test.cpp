@@ -266,6 +266,7 @@ TEST(Scheduler, TwoSchedulersAndTheGroupDoNotWaitForEachOther) {
 TEST(Scheduler, WrongArgumentsAreRefusedBeforeAnythingIsSent) {
   run_agendas(2, [](World&, Scheduler& scheduler) {
     std::vector<float> tensor(3), other(4);
+    std::vector<int> whole_numbers(3);
     std::vector<bool> no;
     const ArrayView good = view_of(tensor);
     const auto refused = [&](Request request) {
@@ -283,6 +284,8 @@ TEST(Scheduler, WrongArgumentsAreRefusedBeforeAnythingIsSent) {
     EXPECT_THAT(refused({.verb = Verb::allreduce, .inputs = {good}, .op = Op::bit_or}), HasSubstr("bit_or"));
     EXPECT_THAT(refused({.verb = Verb::allreduce, .inputs = {good}, .prescale = 1.0 / 0.0}),
                 HasSubstr("the prescale inf is not finite"));
+    EXPECT_THAT(refused({.verb = Verb::allreduce, .inputs = {view_of(whole_numbers)}, .postscale = -1.0 / 0.0}),
+                HasSubstr("the postscale -inf is not finite"));
     EXPECT_THAT(refused({.verb = Verb::broadcast, .inputs = {good}, .root = 2}), HasSubstr("root"));
     EXPECT_THAT(refused({.verb = Verb::broadcast, .inputs = {good}, .root = 0, .prescale = 2}), HasSubstr("factors"));
     EXPECT_THAT(refused({.verb = Verb::alltoall, .inputs = {good}}), HasSubstr("cannot be divided"));

@@ -133,6 +133,16 @@ TEST(Arguments, FactorsThatAreNone) {
                  "allreduce: a prescale is for floats, not for i32");
   expect_refused([](World& w) { w.reduce(ones(3), 0, Op::sum, {.postscale = 1 / 0.0}); },
                  "reduce: the postscale inf is not finite");
+  expect_refused(
+      [](World& w) {
+        w.allreduce({ones(3), ones(2)}, {.prescale = -1e300});
+      },
+      "allreduce: the prescale -1e+300 is too large for f32, which is multiplied in f32");
+  run_world(2, [](World& world) {
+    std::vector<double> large{0, 2}, more{1};
+    world.allreduce({large, more}, {.prescale = 1e300});
+    EXPECT_EQ(large, (std::vector<double>{0, 4e300}));
+  });
 }
 
 // Products of counts that are a multiple of 2^64 must not be taken for zero.

@@ -149,7 +149,7 @@ TEST_P(OddRank, HasOtherParts) {
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
     EXPECT_EQ(told.error->code(), ErrorCode::mismatch) << told.error->what();
-    EXPECT_THAT(told.error->what(), HasSubstr("the lists of counts (same total), factors"));
+    EXPECT_THAT(told.error->what(), HasSubstr("the lists of counts (same total), postscales"));
     EXPECT_LT(told.after, std::chrono::seconds(5)) << told.error->what();
   }
 }
@@ -162,7 +162,7 @@ TEST_P(OddRank, ScalesByAnotherFactor) {
   });
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " was told nothing";
-    EXPECT_THAT(told.error->what(), HasSubstr("factors after the reduction, or consistency tokens differ: rank"));
+    EXPECT_THAT(told.error->what(), HasSubstr("postscales, or consistency tokens differ: rank"));
   }
 }
 

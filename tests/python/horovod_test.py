@@ -140,6 +140,14 @@ def test_wrong_arguments_are_refused_before_anything_is_sent(call):
         call()
 
 
+@pytest.mark.parametrize("verb", [hvd.allreduce, hvd.allreduce_, hvd.reducescatter])
+def test_a_factor_that_is_no_number_is_named_as_it_was_given(verb):
+    with pytest.raises(TypeError, match="prescale_factor must be a number, not None"):
+        verb(torch.ones(3), prescale_factor=None)
+    with pytest.raises(TypeError, match="postscale_factor must be a number, not tensor"):
+        verb(torch.ones(3), postscale_factor=torch.ones(2))
+
+
 def test_gradients_flow():
     given = torch.ones(3, requires_grad=True)
     hvd.allreduce(given, op=hvd.Sum).sum().backward()

@@ -1,7 +1,8 @@
 // A group: an ordered set of ranks, and the collective operations between them. The world is the group of all ranks.
 //
 // Order: every rank of a group must call the same operations in the same order with matching arguments. If one does
-// not, the call throws Error{mismatch} on all ranks, and the error names the ranks that differ.
+// not, the call throws Error{mismatch} on all ranks, and the error names the ranks that differ. Where data goes one
+// way, as in a broadcast, a rank may have finished its part by then: its next call throws, or World::finish().
 // Blocking: a call blocks until this rank's part is done. Then the output is complete and the input may be changed.
 // Calls that end in _async return at once, with a handle of the work.
 // Threads: any thread may call. Calls on one group run one after another, in an order that must be the same on all its
@@ -57,8 +58,8 @@ struct ReduceOptions {
   // travel, and multiplied by postscale after it has travelled. Not given: elements travel as they are.
   std::optional<DType> wire = {};
   // Floating-point types only: inputs are multiplied by prescale, which may differ between ranks (a weight for each
-  // rank), and results by postscale, an average after it was divided. Both must be finite. Each product is rounded to
-  // the element type.
+  // rank), and results by postscale, an average after it was divided. Both are rounded to the element type (to f32
+  // for f16 and bf16) and must be finite in it. Each product is rounded too.
   double prescale = 1, postscale = 1;
   std::span<const std::uint64_t> counts = {};  // reduce_scatter only: as in PartOptions
   std::uint64_t consistency_token = 0;         // as in Options
@@ -104,6 +105,9 @@ class Group {
   void allreduce(std::span<const Tensor> list, const ReduceOptions& options) { allreduce(list, Op::sum, options); }
   void allreduce(const ConstTensor& input, const Tensor& output, const ReduceOptions& options) {
     allreduce(input, output, Op::sum, options);
+  }
+  void allreduce(std::initializer_list<Tensor> list, const ReduceOptions& options) {
+    allreduce(list, Op::sum, options);
   }
 
   // On the root: output[i] = the reduction of input[i] over all ranks. The output of other ranks is ignored. With one
@@ -180,6 +184,9 @@ class Group {
   }
   [[nodiscard]] Work allreduce_async(const ConstTensor& input, const Tensor& output, const ReduceOptions& options) {
     return allreduce_async(input, output, Op::sum, options);
+  }
+  [[nodiscard]] Work allreduce_async(std::initializer_list<Tensor> list, const ReduceOptions& options) {
+    return allreduce_async(list, Op::sum, options);
   }
   [[nodiscard]] Work reduce_async(const Tensor& inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
   [[nodiscard]] Work reduce_async(const ConstTensor& input, const Tensor& output, int root, Op op = Op::sum,

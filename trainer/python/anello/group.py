@@ -32,10 +32,10 @@ def wire_code(wire: Optional[str]) -> int:
 
 def factor(which: str, value: float) -> float:
     """A factor as a float. TypeError names the argument."""
-    if not isinstance(value, (str, bytes)):
+    if not isinstance(value, (str, bytes, bytearray)):
         try:
             return float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError, RuntimeError):  # the last one is torch's
             pass
     raise TypeError(f"{which} must be a number, not {value!r}")
 

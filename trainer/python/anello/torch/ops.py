@@ -11,6 +11,7 @@ from typing import Any, Callable, List, Optional, Sequence, Union
 import torch
 
 from ..agenda import Operation
+from ..group import factor
 from . import basics
 from .process_sets import ProcessSet, global_process_set
 
@@ -132,8 +133,9 @@ def _only(finish: Callable[[Any], List[torch.Tensor]]) -> Callable[[Any], torch.
 def _start_allreduce(tensors: Sequence[torch.Tensor], outputs: Optional[Sequence[torch.Tensor]], op: ReduceOp,
                      name: Optional[str], prescale: float, postscale: float, process_set: ProcessSet,
                      waits: bool) -> Operation:
-    return process_set.agenda.allreduce(tensors, outputs, _ENGINE_OPS[op], name=name, prescale=prescale,
-                                        postscale=postscale, waits=waits)
+    return process_set.agenda.allreduce(tensors, outputs, _ENGINE_OPS[op], name=name,
+                                        prescale=factor("prescale_factor", prescale),
+                                        postscale=factor("postscale_factor", postscale), waits=waits)
 
 
 def grouped_allreduce_async(tensors: Sequence[torch.Tensor], average: Optional[bool] = None,
@@ -277,7 +279,8 @@ def grouped_reducescatter_async(tensors: Sequence[torch.Tensor], name: Optional[
         raise ValueError("reducescatter divides rows between the ranks: a tensor without dimensions has none")
     usable = [_usable(tensor) for tensor in tensors]
     operation = process_set.agenda.reduce_scatter(usable, _ENGINE_OPS[reduction(op, refused=(Min, Max, Product))],
-                                                  name=name, prescale=prescale_factor, postscale=postscale_factor,
+                                                  name=name, prescale=factor("prescale_factor", prescale_factor),
+                                                  postscale=factor("postscale_factor", postscale_factor),
                                                   waits=waits)
     return Handle(operation, _on_device_of(tensors))
 
