@@ -108,8 +108,8 @@ void OperationRunner::take_up(double factor) {
   input_scaling_.reset();
   if (has_elements(operation)) {
     input_ = operation.input;
-    const double divisor = late_divisor(operation, size_), late = late_factor(operation);
-    if (divisor != 1 || late != 1) result_scaling_ = run::scaling(operation.dtype, divisor, late);
+    const double divisor = late_divisor(operation, size_), result_factor = late_factor(operation);
+    if (divisor != 1 || result_factor != 1) result_scaling_ = run::scaling(operation.dtype, divisor, result_factor);
     if (factor != 1) input_scaling_ = run::scaling(operation.dtype, 1, factor);
   }
   traced_ = timeline_->active();

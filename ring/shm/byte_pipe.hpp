@@ -59,9 +59,10 @@ class PipeWriter {
  public:
   PipeWriter(PipeState& state, Bytes memory) : state_(state), memory_(memory) {}
 
-  // Copies what fits, max_bytes at most, and returns how much: nothing while references are pending. A piece of up to
-  // kShortBytes that is sent alone becomes visible at once if a line is free.
-  std::size_t write(ConstBytes piece, std::size_t max_bytes, bool alone = true);
+  // Copies what fits, max_bytes at most, and returns how much: nothing while references are pending. `alone`: no other
+  // piece is sent with it; then up to kShortBytes become visible at once if a line is free. Of several, the reader
+  // would get the one in a line alone, long before the others.
+  std::size_t write(ConstBytes piece, std::size_t max_bytes, bool alone);
   // Where the next bytes go, one run of max_bytes at most; empty if there is no room. Nothing is pending. put() counts
   // what was written there.
   Bytes room(std::size_t max_bytes);

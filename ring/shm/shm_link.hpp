@@ -48,7 +48,7 @@ class ShmLink final : public link::Link {
   static constexpr std::size_t kBiteBytes = 32 << 10;
   // Smaller runs are copied: that is faster than to wait until the reader took them.
   static constexpr std::size_t kMinReferredBytes = 32 << 10;
-  // Less goes together with the signature in front of it.
+  // Less is sent by the same call as the signature in front of it.
   static constexpr std::size_t kMinMadeBytes = 8 << 10;
 
   bool refer(Loan loan);

@@ -18,11 +18,7 @@ struct Record {
   std::array<char, kNameBytes> name;  // its beginning; what follows is zero
   Ticks queued, begun, ended;         // 0: not yet
 
-  static Record of(const Signature& signature, std::string_view name, Ticks queued, Ticks begun) {
-    Record record;
-    record.set(signature, name, queued, begun);
-    return record;
-  }
+  // Where the record stays: one that is made and then copied costs twice as much.
   void set(const Signature& its_signature, std::string_view its_name, Ticks when_queued, Ticks when_begun) {
     signature = its_signature;
     name = {};

@@ -50,7 +50,7 @@ TEST(Log, ThatNobodyReadsBlocksNobodyAndComesLaterInOrder) {
 }
 
 TEST(Log, SaysHowManyMessagesAreLost) {
-  flush_log(milliseconds(20000));  // a line of an earlier test, written but not yet counted out, would wait before these
+  flush_log(milliseconds(20000));  // an earlier test's line that is written may still count as waiting
   FullPipe pipe;
   for (int k = 0; k < 1500; k++) log(Severity::warning, text(k));
   const std::string end = "anello: warning: 500 messages are missing here: standard error was not read\n";

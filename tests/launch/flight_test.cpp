@@ -7,6 +7,7 @@
 
 #include "ring/trace/flight_file.hpp"
 #include "tests/launch/launched.hpp"
+#include "tests/support/records.hpp"
 #include "tests/support/scratch.hpp"
 
 namespace anello::launch {
@@ -18,7 +19,7 @@ using trace::Ticks;
 
 Record record(std::uint64_t sequence, Kind kind, Ticks begun, Ticks ended = 0, std::string_view name = "") {
   Signature signature{.generation = 1, .sequence = sequence, .count = 100, .kind = kind, .dtype = DType::f32};
-  Record made = Record::of(signature, name, begun, begun);
+  Record made = trace::record_of(signature, name, begun, begun);
   made.ended = ended;
   return made;
 }

@@ -25,10 +25,10 @@ struct BytePipe {
   PipeWriter writer{*state, memory};
   PipeReader reader{*state, memory};
 
-  std::size_t write(std::size_t bytes, std::size_t most = 1000) {
+  std::size_t write(std::size_t bytes, std::size_t most = 1000, bool alone = true) {
     const std::vector<std::byte> data(bytes, std::byte{7});
     const ConstBytes piece = data;
-    const std::size_t written = writer.write(piece, most);
+    const std::size_t written = writer.write(piece, most, alone);
     if (written > 0) writer.publish();
     return written;
   }
@@ -56,6 +56,9 @@ TEST(BytePipe, ShortMessagesComeInLinesBetweenTheOthers) {
     const std::byte* const at = pipe.reader.peek().data();
     return at >= pipe.state->lines.front().bytes.data() && at <= pipe.state->lines.back().bytes.data();
   };
+  EXPECT_EQ(pipe.write(20, 20, false), 20) << "sent with another piece";
+  EXPECT_FALSE(in_line());
+  EXPECT_EQ(pipe.read(), 20);
   EXPECT_EQ(pipe.write(130), 130);
   EXPECT_EQ(pipe.write(kShortBytes), kShortBytes);
   EXPECT_EQ(pipe.write(131), 131);
@@ -98,7 +101,7 @@ TEST(BytePipe, ALineThatClaimsMoreThanItHoldsIsRefused) {
 TEST(BytePipe, AReaderDoesNotSleepWhenALineHasCome) {
   BytePipe pipe;
   EXPECT_TRUE(pipe.reader.may_sleep());
-  EXPECT_EQ(pipe.writer.write(std::array{std::byte{1}}, 1), 1);
+  EXPECT_EQ(pipe.writer.write(std::array{std::byte{1}}, 1, true), 1);
   EXPECT_TRUE(pipe.writer.publish()) << "it must be woken";
   EXPECT_FALSE(pipe.reader.may_sleep());
 }
@@ -189,9 +192,9 @@ TEST(BytePipe, WhoSleepsIsWokenOnce) {
   const std::array one = {std::byte{1}};
   const ConstBytes piece = one;
   EXPECT_TRUE(pipe.reader.may_sleep());
-  pipe.writer.write(piece, 1);
+  pipe.writer.write(piece, 1, true);
   EXPECT_TRUE(pipe.writer.publish());
-  pipe.writer.write(piece, 1);
+  pipe.writer.write(piece, 1, true);
   EXPECT_FALSE(pipe.writer.publish());
   EXPECT_FALSE(pipe.reader.may_sleep()) << "there is something";
   EXPECT_FALSE(pipe.reader.consume(1)) << "nobody waits for room";
@@ -296,7 +299,7 @@ void carry_at_random(std::size_t capacity, std::uint64_t seed) {
         const std::size_t most = below(4) == 0 ? 8 * (1 + below(8)) : 1000;
         std::size_t written = 0;
         if (below(3) > 0) {
-          written = pipe.writer.write(data, most);
+          written = pipe.writer.write(data, most, true);
         } else {
           const Bytes room = pipe.writer.room(data.size());
           written = std::min(room.size(), data.size()) / message.element * message.element;
@@ -349,7 +352,7 @@ TEST(BytePipe, CarriesMessagesBetweenThreads) {
       std::vector<std::byte> data(length(message), std::byte(message));
       ConstBytes left = data;
       while (!left.empty()) {
-        const std::size_t written = pipe.writer.write(left, 64);
+        const std::size_t written = pipe.writer.write(left, 64, true);
         if (written > 0) pipe.writer.publish();
         left = left.subspan(written);
         std::this_thread::yield();

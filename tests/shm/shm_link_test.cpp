@@ -70,6 +70,21 @@ TEST(ShmLink, CarriesBytesBothWays) {
   EXPECT_EQ(receive(pair.maker, 10), "back");
 }
 
+TEST(ShmLink, SendsPiecesThatGoTogetherAsOneRun) {
+  Pair pair;
+  const std::string first(48, 'a'), second(20, 'b');
+  for (const std::string& last : {std::string(200, 'c'), second}) {
+    const std::array pieces{std::as_bytes(std::span(first)), std::as_bytes(std::span(last))};
+    EXPECT_EQ(pair.maker.send_from(pieces), first.size() + last.size());
+    EXPECT_EQ(pair.taker.peek().size(), first.size() + last.size());
+    EXPECT_EQ(receive(pair.taker, 1000), first + last);
+  }
+  EXPECT_EQ(pair.maker.join_bytes(), kShortBytes);
+  EXPECT_EQ(send(pair.maker, first + second), 68);
+  EXPECT_EQ(send(pair.maker, second), 20);
+  EXPECT_EQ(pair.taker.peek().size(), 68) << "each in a line of its own";
+}
+
 TEST(ShmLink, ShowsWhatHasComeWhereItLies) {
   Pair pair;
   send(pair.maker, "abc");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/records.hpp"
 #include "tests/support/timeline_file.hpp"
 
 namespace anello::trace {
@@ -14,7 +15,7 @@ Recording recording() {
   Recording all;
   all.groups[0] = {"the world", {0, 1}};
   const Signature signature{.generation = 1, .sequence = 4, .count = 100, .kind = Kind::allreduce};
-  all.operations.push_back({Record::of(signature, "\"loss\"", 10, 20), 0, 3});
+  all.operations.push_back({record_of(signature, "\"loss\"", 10, 20), 0, 3});
   all.operations.back().record.ended = 40;
   all.spans = {{22, 25, 400, 0, 0, Span::What::send},
                {26, 30, 0, -1, 0, Span::What::sleep},

@@ -4,18 +4,20 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/records.hpp"
+
 namespace anello::trace {
 namespace {
 
 TEST(Flight, SaysWhatWasDoneAndWhatWasNot) {
   Signature signature{.generation = 1, .sequence = 7, .count = 100, .kind = Kind::allreduce, .dtype = DType::f32};
-  const Record done = Record::of(signature, "gradients", 1000, 2000);
+  const Record done = record_of(signature, "gradients", 1000, 2000);
   History world{0, "the world", {0, 1, 2}, {done}};
   world.records[0].ended = 3000;
   signature.sequence = 8;
-  world.records.push_back(Record::of(signature, "a name that is longer than forty bytes, by far", 4000, 5000));
+  world.records.push_back(record_of(signature, "a name that is longer than forty bytes, by far", 4000, 5000));
   signature.sequence = 9;
-  world.records.push_back(Record::of(signature, "", 6000, 0));
+  world.records.push_back(record_of(signature, "", 6000, 0));
   const TickClock::Scale microseconds({0, 0}, {1, 1000});  // a tick is one
   const FlightHead head{.job = "a \"job\"",
                         .host = "here",
