@@ -116,9 +116,9 @@ void check_finite(std::string_view call, std::string_view which, double factor) 
 static void check_factor(std::string_view call, std::string_view which, double factor, DType dtype) {
   if (!is_float(dtype)) refuse(call, text("a ", which, " is for floats, not for ", name(dtype)));
   check_finite(call, which, factor);
-  // As the kernels round it.
   if (dtype != DType::f64 && !std::isfinite(float(factor)))
-    refuse(call, text("the ", which, " ", factor, " is too large for ", name(dtype), ", which is multiplied in f32"));
+    refuse(call,
+           text("the ", which, " ", factor, " is beyond the range of f32, in which ", name(dtype), " is multiplied"));
 }
 
 void check_options(std::string_view call, const ReduceOptions& options, DType dtype) {

@@ -137,7 +137,7 @@ TEST(Arguments, FactorsThatAreNone) {
       [](World& w) {
         w.allreduce({ones(3), ones(2)}, {.prescale = -1e300});
       },
-      "allreduce: the prescale -1e+300 is too large for f32, which is multiplied in f32");
+      "allreduce: the prescale -1e+300 is beyond the range of f32, in which f32 is multiplied");
   run_world(2, [](World& world) {
     std::vector<double> large{0, 2}, more{1};
     world.allreduce({large, more}, {.prescale = 1e300});

@@ -121,8 +121,9 @@ typedef struct {
                             once; ANELLO_FROM_SETTINGS: ANELLO_SLAB_BYTES decides */
   int wire;              /* reductions: ANELLO_F16 or ANELLO_BF16: elements of f32 or f64 travel rounded to this type;
                             0: elements travel as they are */
-  double prescale;       /* reductions of floating-point types: inputs are multiplied by this finite number */
-  double postscale;      /* reductions of floating-point types: results are multiplied by this finite number */
+  double prescale;       /* reductions of floating-point types: inputs are multiplied by this number, which must be
+                            finite, also in f32 unless the type is f64 */
+  double postscale;      /* the same for results */
   const uint64_t* counts; /* allgather, gather, scatter, reduce_scatter: the elements of each rank's part, the same on
                              all ranks; NULL: all parts have the same size */
   size_t counts_size;     /* the length of counts: the number of ranks, or 0 */

@@ -12,6 +12,7 @@
 // every later call throws the same error, and the contents of outputs are undefined.
 // Tensors: counts are numbers of elements and have 64 bits; zero elements are allowed. "In place" means that input and
 // output are the same memory; otherwise they must not overlap. Results are bitwise equal on all ranks that get them.
+// Views are passed by reference, because a call of a few bytes is measurably slower with copies, and are not kept.
 #pragma once
 #include <anello/export.h>
 #include <anello/error.hpp>
