@@ -24,8 +24,7 @@ std::string_view differing_field(const Signature& a, const Signature& b) {
   if (a.count != b.count) return "counts";
   if (a.op != b.op) return "reductions";
   if (a.root != b.root) return "roots";
-  if (a.fingerprint != b.fingerprint)
-    return "lists of counts (same total), postscales, or consistency tokens";
+  if (a.fingerprint != b.fingerprint) return "lists of counts (same total), postscales, or consistency tokens";
   if (a.generation != b.generation) return "generations";
   if (a.results != b.results) return "checksums of earlier results";
   return kAlgorithms;
@@ -41,18 +40,18 @@ std::string_view name(Kind kind) {
   return index < kNames.size() ? kNames[index] : kNames[0];
 }
 
-// Not through a Writer, and not as a result that is copied: this is on the path of every operation.
+// In whole words, not through a Writer, and not as a result that is copied: this is on the path of every operation.
 void encode(const Signature& s, EncodedSignature& bytes) {
   char* at = bytes.data();
-  const auto put = [&at](std::uint64_t value, int size) {
-    for (int i = 0; i < size; i++) *at++ = char(value >> (8 * i));
+  const auto put = [&at](std::uint64_t word) {
+    for (int i = 0; i < 8; i++) *at++ = char(word >> (8 * i));
   };
-  put(kMagic, 4);
-  put(s.generation, 4);
-  for (const std::uint64_t value : {s.sequence, s.count, s.fingerprint}) put(value, 8);
-  for (const std::uint32_t value : {s.slab_elems, s.results, std::uint32_t(s.root)}) put(value, 4);
+  const auto put_pair = [&put](std::uint32_t first, std::uint32_t second) { put(first | std::uint64_t(second) << 32); };
+  put_pair(kMagic, s.generation);
+  for (const std::uint64_t value : {s.sequence, s.count, s.fingerprint}) put(value);
+  put_pair(s.slab_elems, s.results);
   const unsigned types = unsigned(s.dtype) | unsigned(s.wire) << 4;  // so that small data stays in one cache line
-  for (const unsigned value : {unsigned(s.kind), unsigned(s.op), types, unsigned(s.algorithm)}) put(value, 1);
+  put_pair(std::uint32_t(s.root), unsigned(s.kind) | unsigned(s.op) << 8 | types << 16 | unsigned(s.algorithm) << 24);
   ANELLO_CHECK(at == bytes.data() + bytes.size());
 }
 

@@ -101,7 +101,7 @@ void check_peer(std::string_view call, int peer, RankAndSize self) {
   if (peer == self.rank) refuse(call, "a rank cannot be its own peer");
 }
 
-void check_op(std::string_view call, Op op, DType dtype) {
+void check_op_closely(std::string_view call, Op op, DType dtype) {
   if (name(op) == "?") refuse(call, text("reduction ", int(op), " is not one of anello::Op"));
   if (can_reduce(dtype, op)) return;
   const bool boolean = dtype == DType::boolean;
@@ -121,7 +121,7 @@ static void check_factor(std::string_view call, std::string_view which, double f
            text("the ", which, " ", factor, " is beyond the range of f32, in which ", name(dtype), " is multiplied"));
 }
 
-void check_options(std::string_view call, const ReduceOptions& options, DType dtype) {
+void check_options_closely(std::string_view call, const ReduceOptions& options, DType dtype) {
   if (options.prescale != 1) check_factor(call, "prescale", options.prescale, dtype);
   if (options.postscale != 1) check_factor(call, "postscale", options.postscale, dtype);
   if (!options.counts.empty() && call != "reduce_scatter")

@@ -50,8 +50,15 @@ void check_own(std::string_view call, std::string_view smaller, std::uint64_t co
 
 void check_root(std::string_view call, int root, int size);
 void check_peer(std::string_view call, int peer, RankAndSize self);
-void check_op(std::string_view call, Op op, DType dtype);
-void check_options(std::string_view call, const ReduceOptions& options, DType dtype);
+void check_op_closely(std::string_view call, Op op, DType dtype);
+inline void check_op(std::string_view call, Op op, DType dtype) {
+  if (op != Op::sum) check_op_closely(call, op, dtype);  // everything can be added
+}
+void check_options_closely(std::string_view call, const ReduceOptions& options, DType dtype);
+inline void check_options(std::string_view call, const ReduceOptions& options, DType dtype) {
+  const bool plain = options.prescale == 1 && options.postscale == 1 && options.counts.empty();
+  if (!plain || options.slab_bytes || options.wire) check_options_closely(call, options, dtype);
+}
 void check_finite(std::string_view call, std::string_view which, double factor);  // which: "prescale"
 
 }  // namespace anello::group

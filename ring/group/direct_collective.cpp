@@ -14,7 +14,7 @@ namespace anello::group {
 
 using std::chrono::steady_clock;
 
-DirectCollective::DirectCollective(int rank, int size, Explain explain)
+DirectCollective::DirectCollective(int rank, int size, run::Explain explain)
     : rank_(rank),
       windows_(std::size_t(size)),
       explain_(std::move(explain)),
@@ -100,8 +100,8 @@ bool DirectCollective::meet() {
   std::erase_if(awaited_, [&](std::size_t peer) {
     const auto post = windows_[peer]->posted(number_);
     if (!post) return false;
-    if (!post->is_later && post->signature != signature_)
-      throw explain_(int(peer), decode_signature({post->signature.data(), kSignatureBytes}));
+    if (!post->is_later)
+      run::check_signature(signature_, std::as_bytes(std::span(post->signature)), int(peer), explain_);
     refused |= post->is_later || !post->shows;
     return true;
   });

@@ -20,6 +20,7 @@
 #include "ring/run/arithmetic.hpp"
 #include "ring/run/buffer.hpp"
 #include "ring/run/fold.hpp"
+#include "ring/run/peer_errors.hpp"
 #include "ring/shm/region.hpp"
 #include "ring/shm/window.hpp"
 
@@ -27,11 +28,8 @@ namespace anello::group {
 
 class DirectCollective {
  public:
-  // Makes the error for a signature that differs from this rank's.
-  using Explain = std::function<Error(int peer, const Signature& theirs)>;
-
   // `rank` is this one of `size`, two or more.
-  DirectCollective(int rank, int size, Explain explain);
+  DirectCollective(int rank, int size, run::Explain explain);
 
   // The next operation, of elements that travel as they are; `input` is in place of its own. The tensors and `scaling`
   // (null: none) are borrowed until it is done or given up.
@@ -92,7 +90,7 @@ class DirectCollective {
 
   int rank_;
   std::vector<shm::Window*> windows_;  // by peer; null for this rank, and where there is none
-  Explain explain_;
+  run::Explain explain_;
   std::vector<bool> connected_;  // by peer
   std::size_t missing_;          // links
 

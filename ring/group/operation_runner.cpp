@@ -65,6 +65,7 @@ OperationRunner::OperationRunner(int rank, const link::GroupInfo& group, trace::
       compares_(compares && size_ > 1),
       link_of_(group.members.size()),
       driver_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }),
+      exchange_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }),
       direct_(rank, size_, [this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
 
 void OperationRunner::start(const PendingOperation& pending) {
@@ -113,10 +114,12 @@ void OperationRunner::take_up(double factor) {
     if (factor != 1) input_scaling_ = run::scaling(operation.dtype, 1, factor);
   }
   traced_ = timeline_->active();
+  is_exchange_ = pending.is_exchange && !pending.may_be_direct && !traced_ && !input_scaling_ &&
+                 operation.input.list().empty() && operation.output.list().empty();
   if (pending.may_be_direct && pending.shows_tensors && show_tensors()) return;
   direct_.clear();
-  start_plan();
-  if (size_ > 1 && open_links()) with_world_ranks([&] { return driver_.send(); });
+  if (!is_exchange_) start_plan();
+  if (size_ > 1 && open_links()) with_world_ranks([&] { return is_exchange_ ? exchange_.send() : driver_.send(); });
 }
 
 void OperationRunner::record_begin(trace::Ticks begun) {
@@ -125,18 +128,32 @@ void OperationRunner::record_begin(trace::Ticks begun) {
     control_->needs(pending.signature);
 }
 
-void OperationRunner::start_plan() {
+// Calls start(arithmetic, input, output, what results are scaled by). An operation without elements sends one byte.
+template <class Start>
+void OperationRunner::with_data(Start start) {
   const Operation& operation = *operation_->operation;
-  if (has_elements(operation)) {
-    execution_.start(*operation_->plan, operation_->arithmetic, input_, operation.output, result_scaling(),
+  if (has_elements(operation)) return start(operation_->arithmetic, input_, operation.output, result_scaling());
+  const run::Buffer nothing(nothing_.data(), 1);
+  start(run::arithmetic(DType::u8, Op::max), nothing, nothing, nullptr);
+}
+
+void OperationRunner::start_plan() {
+  with_data([this](const run::Arithmetic& arithmetic, const run::Buffer& input, const run::Buffer& output,
+                   const run::Scaling* results) {
+    execution_.start(*operation_->plan, arithmetic, input, output, results,
                      input_scaling_ ? &*input_scaling_ : nullptr);
-  } else {
-    const run::Buffer nothing(nothing_.data(), 1);
-    execution_.start(*operation_->plan, run::arithmetic(DType::u8, Op::max), nothing, nothing);
-  }
+  });
   started_ = true;
   const run::Arithmetic& arithmetic = operation_->arithmetic;
   if (traced_) trace_.start(execution_, group_.members, arithmetic.wire_shift, arithmetic.shift);
+}
+
+void OperationRunner::start_exchange() {
+  with_data([this](const run::Arithmetic& arithmetic, const run::Buffer& input, const run::Buffer& output,
+                   const run::Scaling* results) {
+    exchange_.start(*operation_->plan, arithmetic, input, output, results, signature(), link_of_);
+  });
+  started_ = true;
 }
 
 // Other ranks read this one's input where it lies, so it is multiplied first: in the output, if that is large enough.
@@ -234,11 +251,12 @@ bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interru
 void OperationRunner::begin_to_move() {
   moving_ = true;
   if (operation_->may_be_direct) direct_.post(signature());
-  if (direct_.active()) {
-    if (traced_) trace_.start();
-  } else {
+  if (is_exchange_)
+    start_exchange();
+  else if (!direct_.active())
     begin_plan();
-  }
+  else if (traced_)
+    trace_.start();
 }
 
 void OperationRunner::begin_plan() {
@@ -253,7 +271,10 @@ Signature OperationRunner::signature() const {
 }
 
 bool OperationRunner::pass() {
-  return with_world_ranks([&] { return direct_.active() ? pass_direct() : driver_.pass(); });
+  return with_world_ranks([&] {
+    if (is_exchange_) return exchange_.pass();
+    return direct_.active() ? pass_direct() : driver_.pass();
+  });
 }
 
 bool OperationRunner::pass_direct() {
@@ -302,7 +323,7 @@ void OperationRunner::slept(trace::Ticks from) {
 bool OperationRunner::want_links(link::Waiter& waiter) {
   if (direct_.active()) return direct_.may_sleep();
   bool may = true;
-  driver_.each_wanted([&](link::Link& link, link::Wanted wanted) { may &= link.want(wanted, waiter); });
+  each_wanted([&](link::Link& link, link::Wanted wanted) { may &= link.want(wanted, waiter); });
   return may;
 }
 
@@ -352,9 +373,14 @@ void OperationRunner::give_up() {
     if (link) link->revoke();
 }
 
+std::pair<std::uint64_t, std::uint64_t> OperationRunner::progress() const {
+  if (is_exchange_) return exchange_.progress();
+  return direct_.active() ? direct_.progress() : execution_.progress();
+}
+
 std::string OperationRunner::how_far() const {
   if (!started_ && !direct_.active()) return "0 % done";
-  const auto [moved, all] = direct_.active() ? direct_.progress() : execution_.progress();
+  const auto [moved, all] = progress();
   return text(all ? 100 * moved / all : 0, " % done");
 }
 

@@ -60,7 +60,7 @@ template <class Want>
 void OperationRunner::each_awaited(Want want) {
   if (direct_.active()) return direct_.each_awaited(want);
   if (moving_)
-    return driver_.each_wanted([&](const link::Link& link, link::Wanted) {
+    return each_wanted([&](const link::Link& link, link::Wanted) {
       want(int(std::ranges::find(link_of_, &link) - link_of_.begin()));
     });
   for (const plan::Stream& stream : operation_->plan->streams)

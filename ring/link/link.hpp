@@ -23,8 +23,8 @@ class Link {
   // can. Never blocks. Throws Error{network} when the other end is gone.
   virtual std::size_t send_from(std::span<const ConstBytes> pieces) = 0;
   virtual std::size_t recv_into(std::span<const Bytes> pieces) = 0;
-  // Few bytes are sent faster as one piece than as several: this many at most.
-  virtual std::size_t join_bytes() const { return SIZE_MAX; }
+  // Whether a short piece is sent faster than the same bytes in several.
+  virtual bool prefers_one_piece() const { return true; }
   // How much send_from() copies at most: it needs no pieces beyond this.
   virtual std::size_t send_bytes() const { return SIZE_MAX; }
 

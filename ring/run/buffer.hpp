@@ -35,6 +35,9 @@ class Buffer {
     return {piece.data + (within << shift), std::size_t(std::min(elems, piece.end - at)) << shift};
   }
 
+  // Element `at` of a single tensor, and what follows it.
+  std::byte* single(std::uint64_t at, std::uint32_t shift) const { return single_.data + (at << shift); }
+
   // Of the `elems` elements from `at` on: how many of the first lie in small tensors of a list. Looks at kMaxLook of
   // them at most.
   std::uint64_t in_small_pieces(std::uint64_t at, std::uint64_t elems, std::uint32_t shift) const {

@@ -9,16 +9,6 @@ namespace {
 constexpr int kMisses = 2;
 static_assert(kSignatureBytes % Execution::kMaxElemBytes == 0, "elements behind it are aligned, as begin() is");
 
-// What is below knows nothing of ranks; its errors get theirs here.
-template <class Work>
-auto with_rank(int peer, Work work) {
-  try {
-    return work();
-  } catch (const Error& e) {
-    throw Error(e.code(), e.message(), peer);
-  }
-}
-
 }  // namespace
 
 void Driver::start(Execution& execution, const Signature& signature, std::span<link::Link* const> links,
@@ -44,14 +34,13 @@ void Driver::start(Execution& execution, const Signature& signature, std::span<l
 }
 
 // The signature goes in front of the first data. With little data both are put together in one run, if that is faster
-// on this link: a system call with one run of memory is cheaper than one with two, and a short message through memory
-// has a line of its own.
+// on this link: a system call with one run of memory is cheaper than one with two.
 std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, const link::Link& link,
                                                         std::span<ConstBytes> pieces, std::size_t count) {
   const ConstBytes signature = std::as_bytes(std::span(outgoing_)).subspan(peer.signature_sent);
   pieces[0] = signature;
   const bool little = count == 1 && pieces[1].size() <= kSmallBytes;
-  if (!little || signature.size() + pieces[1].size() > link.join_bytes()) return pieces.first(count + 1);
+  if (!little || !link.prefers_one_piece()) return pieces.first(count + 1);
   std::copy(signature.begin(), signature.end(), first_.begin());
   std::copy(pieces[1].begin(), pieces[1].end(), first_.begin() + std::ptrdiff_t(signature.size()));
   pieces[0] = std::span(first_).first(signature.size() + pieces[1].size());
@@ -120,15 +109,9 @@ std::size_t Driver::receive_first(Peer& peer, int rank, std::span<Bytes> pieces)
   const std::size_t of_signature = std::min(bytes, ahead);
   if (little) std::memcpy(rest.data(), first_.data(), of_signature);
   peer.signature_received += of_signature;
-  if (of_signature == ahead) check_signature(peer, rank);
+  if (of_signature == ahead) check_signature(outgoing_, std::as_bytes(std::span(peer.incoming)), rank, explain_);
   if (little) std::memcpy(place.data(), first_.data() + of_signature, bytes - of_signature);
   return bytes;
-}
-
-void Driver::check_signature(const Peer& peer, int rank) const {
-  if (peer.incoming == outgoing_) return;
-  const std::string_view theirs(peer.incoming.data(), kSignatureBytes);
-  throw explain_(rank, with_rank(rank, [&] { return decode_signature(theirs); }));
 }
 
 // One that comes whole and is equal, as nearly all are, is compared where it lies.
@@ -139,7 +122,8 @@ void Driver::take_signature(Peer& peer, int rank, ConstBytes bytes) {
   }
   std::memcpy(peer.incoming.data() + peer.signature_received, bytes.data(), bytes.size());
   peer.signature_received += bytes.size();
-  if (peer.signature_received == kSignatureBytes) check_signature(peer, rank);
+  if (peer.signature_received == kSignatureBytes)
+    check_signature(outgoing_, std::as_bytes(std::span(peer.incoming)), rank, explain_);
 }
 
 // Into the pieces behind the first, which is for the signature.

@@ -1,23 +1,18 @@
 // Moves one execution forward over links: decides which stream is served first, and sends the signature before the data
 // on each link. One pass at a time; it never waits and reads no clock, so it also runs over simulated links.
 #pragma once
-#include <anello/error.hpp>
 #include <array>
-#include <functional>
 #include <vector>
 
-#include "ring/base/signature.hpp"
 #include "ring/link/link.hpp"
 #include "ring/run/execution.hpp"
+#include "ring/run/peer_errors.hpp"
 #include "ring/run/step_trace.hpp"
 
 namespace anello::run {
 
 class Driver {
  public:
-  // Makes the error for a signature that differs from this rank's.
-  using Explain = std::function<Error(int peer, const Signature& theirs)>;
-
   explicit Driver(Explain explain) : explain_(std::move(explain)) {}
 
   // `links` by rank, those of the plan's peers set. The execution has been started. `trace`, if any, watches it.
@@ -47,7 +42,6 @@ class Driver {
   std::size_t receive_first(Peer& peer, int rank, std::span<Bytes> pieces);
   std::size_t receive(std::uint32_t s, int rank, std::span<Bytes> pieces);
   std::size_t receive_in_place(std::uint32_t s, int rank, link::Link& link);
-  void check_signature(const Peer& peer, int rank) const;
   void take_signature(Peer& peer, int rank, ConstBytes bytes);
   bool is_reply(std::uint32_t s) const {  // what stream `s` receives next
     const Peer& peer = peers_[std::size_t(execution_->plan().streams[s].peer)];

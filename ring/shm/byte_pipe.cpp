@@ -16,21 +16,24 @@ std::size_t PipeWriter::room_bytes() const {
   return written_ < end ? end - written_ : 0;
 }
 
-// False if the next line is not free.
-bool PipeWriter::write_line(ConstBytes piece) {
+std::size_t PipeWriter::write_line(std::span<const ConstBytes> pieces) {
+  std::size_t bytes = 0;
+  for (const ConstBytes piece : pieces)
+    if ((bytes += piece.size()) > kShortBytes) return 0;
+  if (bytes == 0 || keeps_ || pending() > 0) return 0;
   std::uint64_t& end = line_ends_[lined_ % PipeState::kLines];
   if (end > read_) read_ = state_.read.load(std::memory_order_acquire);
-  if (end > read_) return false;
+  if (end > read_) return 0;
   PipeState::Line& line = state_.lines[lined_++ % PipeState::kLines];
-  std::memcpy(line.bytes.data(), piece.data(), piece.size());
-  line.head.store(written_ << PipeState::kLengthBits | piece.size(), std::memory_order_release);
-  end = taken_ = written_ += piece.size();
-  return true;
+  std::byte* to = line.bytes.data();
+  for (const ConstBytes piece : pieces) to = std::copy(piece.begin(), piece.end(), to);
+  line.head.store(written_ << PipeState::kLengthBits | bytes, std::memory_order_release);
+  end = taken_ = written_ += bytes;
+  return bytes;
 }
 
-std::size_t PipeWriter::write(ConstBytes piece, std::size_t max_bytes, bool alone) {
-  if (pending() > 0 || piece.empty()) return 0;
-  if (alone && !keeps_ && piece.size() <= std::min(max_bytes, kShortBytes) && write_line(piece)) return piece.size();
+std::size_t PipeWriter::write(ConstBytes piece, std::size_t max_bytes) {
+  if (pending() > 0) return 0;
   piece = piece.first(std::min(piece.size(), max_bytes));
   std::size_t copied = 0;
   while (copied < piece.size()) {

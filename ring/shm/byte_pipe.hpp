@@ -59,10 +59,11 @@ class PipeWriter {
  public:
   PipeWriter(PipeState& state, Bytes memory) : state_(state), memory_(memory) {}
 
-  // Copies what fits, max_bytes at most, and returns how much: nothing while references are pending. `alone`: no other
-  // piece is sent with it; then up to kShortBytes become visible at once if a line is free. Of several, the reader
-  // would get the one in a line alone, long before the others.
-  std::size_t write(ConstBytes piece, std::size_t max_bytes, bool alone);
+  // Copies what fits, max_bytes at most, and returns how much: nothing while references are pending.
+  std::size_t write(ConstBytes piece, std::size_t max_bytes);
+  // All of the pieces, in a line of their own: it is visible at once. Returns how many bytes: 0 if they have more than
+  // kShortBytes or none, no line is free, or references are pending.
+  std::size_t write_line(std::span<const ConstBytes> pieces);
   // Where the next bytes go, one run of max_bytes at most; empty if there is no room. Nothing is pending. put() counts
   // what was written there.
   Bytes room(std::size_t max_bytes);
@@ -111,7 +112,6 @@ class PipeWriter {
 
  private:
   std::size_t room_bytes() const;
-  bool write_line(ConstBytes piece);
   PipeState& state_;
   Bytes memory_;
   std::uint64_t written_ = 0, taken_ = 0;

@@ -43,9 +43,11 @@ ShmLink::ShmLink(MemoryFile file, std::size_t pipe_bytes, Side side, Descriptor 
 
 // Bytes that were referred to earlier are still the first of the pieces; they count as sent once the reader took them.
 std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
-  std::size_t referred = out_.pending(), moved = out_.taken(), copied = 0;
-  bool news = false;
+  std::size_t referred = out_.pending(), moved = out_.taken();
   end_loans();
+  std::size_t copied = referred == 0 ? out_.write_line(pieces) : 0;
+  if (copied > 0) pieces = {};
+  bool news = false;
   for (ConstBytes piece : pieces) {
     const std::size_t known = std::min(referred, piece.size());
     referred -= known;
@@ -56,7 +58,7 @@ std::size_t ShmLink::send_from(std::span<const ConstBytes> pieces) {
       if (!refer(std::move(*loan))) break;
       news = true;
     } else {
-      const std::size_t bytes = out_.write(piece, kBiteBytes - copied, pieces.size() == 1);
+      const std::size_t bytes = out_.write(piece, kBiteBytes - copied);
       copied += bytes;
       if (bytes < piece.size()) break;
     }

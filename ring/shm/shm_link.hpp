@@ -26,7 +26,7 @@ class ShmLink final : public link::Link {
 
   std::size_t send_from(std::span<const ConstBytes> pieces) override;
   std::size_t recv_into(std::span<const Bytes> pieces) override;
-  std::size_t join_bytes() const override { return kShortBytes; }
+  bool prefers_one_piece() const override { return false; }
   std::size_t send_bytes() const override { return out_.pending() > 0 ? Link::send_bytes() : kBiteBytes; }
   std::optional<Bytes> room(std::size_t bytes) override;
   void put(std::size_t bytes) override;

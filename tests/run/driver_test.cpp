@@ -7,35 +7,11 @@
 
 #include "ring/algorithms/plans.hpp"
 #include "tests/run/by_hand.hpp"
+#include "tests/run/runs_link.hpp"
 #include "tests/support/signatures.hpp"
 
 namespace anello::run {
 namespace {
-
-// Takes everything and notes the sizes of the pieces. Shows `incoming` up to `cut`, and then the rest.
-class RunsLink final : public link::Link {
- public:
-  std::size_t send_from(std::span<const ConstBytes> pieces) override {
-    sent.clear();
-    for (const ConstBytes piece : pieces) sent.push_back(piece.size());
-    return std::accumulate(sent.begin(), sent.end(), std::size_t(0));
-  }
-  std::size_t join_bytes() const override { return max_joined; }
-  std::size_t recv_into(std::span<const Bytes> /*pieces*/) override { return 0; }
-  bool peeks() const override { return true; }
-  Bytes peek() override {
-    const std::size_t end = consumed < cut ? cut : incoming.size();
-    return std::as_writable_bytes(std::span(incoming)).first(end).subspan(consumed);
-  }
-  void consume(std::size_t bytes) override { consumed += bytes; }
-  bool has_arrived() override { return false; }
-  bool want(link::Wanted /*wanted*/, link::Waiter& /*waiter*/) override { return true; }
-
-  std::size_t max_joined = SIZE_MAX;
-  std::vector<std::size_t> sent;
-  std::string incoming;  // elements behind the signature are aligned in it
-  std::size_t cut = 0, consumed = 0;
-};
 
 // An allreduce of `count` words between ranks 0, this one, and 1, which are added to 1, 2, 3, ...
 struct OneShot {
@@ -63,24 +39,17 @@ struct OneShot {
   }};
 };
 
-std::string encoded(const Signature& signature) {
-  EncodedSignature bytes;
-  encode(signature, bytes);
-  return {bytes.data(), bytes.size()};
-}
-
 TEST(Driver, JoinsLittleDataWithTheSignatureIfTheLinkWantsThat) {
   using Sizes = std::vector<std::size_t>;
-  const auto sent = [](std::uint64_t bytes, std::size_t max_joined = SIZE_MAX) {
+  const auto sent = [](std::uint64_t bytes, bool joins) {
     OneShot exchange(bytes / 4);
-    exchange.link.max_joined = max_joined;
+    exchange.link.joins = joins;
     exchange.driver.send();
     return exchange.link.sent;
   };
-  EXPECT_EQ(sent(8192), Sizes{48 + 8192});
-  EXPECT_EQ(sent(8196), (Sizes{48, 8196}));
-  EXPECT_EQ(sent(72, 120), Sizes{120});
-  EXPECT_EQ(sent(76, 120), (Sizes{48, 76}));
+  EXPECT_EQ(sent(8192, true), Sizes{48 + 8192});
+  EXPECT_EQ(sent(8196, true), (Sizes{48, 8196}));
+  EXPECT_EQ(sent(4, false), (Sizes{48, 4}));
 }
 
 class SignatureInParts : public testing::TestWithParam<std::size_t> {};
@@ -88,10 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Cut, SignatureInParts, testing::Values(1, 8, 47, 48, 56
 
 TEST_P(SignatureInParts, IsCompared) {
   const auto run = [](OneShot& exchange, const Signature& theirs) {
-    Words data = numbers(exchange.in.size(), 100);
-    std::string message = encoded(theirs);
-    message.append(reinterpret_cast<const char*>(data.data()), 4 * data.size());
-    exchange.link.incoming = std::move(message);
+    exchange.link.incoming = message(theirs, numbers(exchange.in.size(), 100));
     exchange.link.cut = GetParam();
     exchange.run();
   };

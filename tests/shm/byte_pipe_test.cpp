@@ -25,10 +25,13 @@ struct BytePipe {
   PipeWriter writer{*state, memory};
   PipeReader reader{*state, memory};
 
-  std::size_t write(std::size_t bytes, std::size_t most = 1000, bool alone = true) {
-    const std::vector<std::byte> data(bytes, std::byte{7});
-    const ConstBytes piece = data;
-    const std::size_t written = writer.write(piece, most, alone);
+  // In a line, if all of it may go and fits one.
+  std::size_t write(ConstBytes data, std::size_t most) {
+    const std::size_t written = data.size() <= most ? writer.write_line(std::array{data}) : 0;
+    return written > 0 ? written : writer.write(data, most);
+  }
+  std::size_t write(std::size_t bytes, std::size_t most = 1000) {
+    const std::size_t written = write(std::vector<std::byte>(bytes, std::byte{7}), most);
     if (written > 0) writer.publish();
     return written;
   }
@@ -56,9 +59,6 @@ TEST(BytePipe, ShortMessagesComeInLinesBetweenTheOthers) {
     const std::byte* const at = pipe.reader.peek().data();
     return at >= pipe.state->lines.front().bytes.data() && at <= pipe.state->lines.back().bytes.data();
   };
-  EXPECT_EQ(pipe.write(20, 20, false), 20) << "sent with another piece";
-  EXPECT_FALSE(in_line());
-  EXPECT_EQ(pipe.read(), 20);
   EXPECT_EQ(pipe.write(130), 130);
   EXPECT_EQ(pipe.write(kShortBytes), kShortBytes);
   EXPECT_EQ(pipe.write(131), 131);
@@ -81,6 +81,25 @@ TEST(BytePipe, ShortMessagesComeInLinesBetweenTheOthers) {
   EXPECT_TRUE(pipe.reader.peek().empty());
 }
 
+TEST(BytePipe, PiecesThatGoTogetherShareALine) {
+  BytePipe pipe;
+  const std::vector<std::byte> longest(kShortBytes - 1, std::byte{1}), last(1, std::byte{2}), more(2);
+  const auto write = [&pipe](ConstBytes first, ConstBytes second) {
+    return pipe.writer.write_line(std::array{first, second});
+  };
+  EXPECT_EQ(write({}, {}) + write(longest, more), 0) << "too short, too long";
+  EXPECT_EQ(write(longest, last), kShortBytes);
+  const Bytes line = pipe.reader.peek();
+  ASSERT_EQ(line.size(), kShortBytes) << "visible without publish()";
+  EXPECT_EQ(line[kShortBytes - 2], std::byte{1});
+  EXPECT_EQ(line[kShortBytes - 1], std::byte{2});
+  pipe.writer.keep();
+  EXPECT_EQ(write(last, last), 0) << "what is kept lies in the pipe";
+  pipe.writer.align();
+  ASSERT_TRUE(pipe.writer.refer({.region = 5, .offset = 0, .bytes = 10}));
+  EXPECT_EQ(write(last, last), 0) << "order is kept";
+}
+
 TEST(BytePipe, WhatFindsNoFreeLineIsWrittenBesideThem) {
   BytePipe pipe;
   for (std::size_t k = 0; k < PipeState::kLines; k++) EXPECT_EQ(pipe.write(1), 1);
@@ -101,7 +120,7 @@ TEST(BytePipe, ALineThatClaimsMoreThanItHoldsIsRefused) {
 TEST(BytePipe, AReaderDoesNotSleepWhenALineHasCome) {
   BytePipe pipe;
   EXPECT_TRUE(pipe.reader.may_sleep());
-  EXPECT_EQ(pipe.writer.write(std::array{std::byte{1}}, 1, true), 1);
+  EXPECT_EQ(pipe.writer.write_line(std::array{ConstBytes(std::array{std::byte{1}})}), 1);
   EXPECT_TRUE(pipe.writer.publish()) << "it must be woken";
   EXPECT_FALSE(pipe.reader.may_sleep());
 }
@@ -192,9 +211,9 @@ TEST(BytePipe, WhoSleepsIsWokenOnce) {
   const std::array one = {std::byte{1}};
   const ConstBytes piece = one;
   EXPECT_TRUE(pipe.reader.may_sleep());
-  pipe.writer.write(piece, 1, true);
+  pipe.write(piece, 1);
   EXPECT_TRUE(pipe.writer.publish());
-  pipe.writer.write(piece, 1, true);
+  pipe.write(piece, 1);
   EXPECT_FALSE(pipe.writer.publish());
   EXPECT_FALSE(pipe.reader.may_sleep()) << "there is something";
   EXPECT_FALSE(pipe.reader.consume(1)) << "nobody waits for room";
@@ -299,7 +318,7 @@ void carry_at_random(std::size_t capacity, std::uint64_t seed) {
         const std::size_t most = below(4) == 0 ? 8 * (1 + below(8)) : 1000;
         std::size_t written = 0;
         if (below(3) > 0) {
-          written = pipe.writer.write(data, most, true);
+          written = pipe.write(data, most);
         } else {
           const Bytes room = pipe.writer.room(data.size());
           written = std::min(room.size(), data.size()) / message.element * message.element;
@@ -352,7 +371,7 @@ TEST(BytePipe, CarriesMessagesBetweenThreads) {
       std::vector<std::byte> data(length(message), std::byte(message));
       ConstBytes left = data;
       while (!left.empty()) {
-        const std::size_t written = pipe.writer.write(left, 64, true);
+        const std::size_t written = pipe.write(left, 64);
         if (written > 0) pipe.writer.publish();
         left = left.subspan(written);
         std::this_thread::yield();

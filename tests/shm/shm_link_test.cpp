@@ -79,7 +79,7 @@ TEST(ShmLink, SendsPiecesThatGoTogetherAsOneRun) {
     EXPECT_EQ(pair.taker.peek().size(), first.size() + last.size());
     EXPECT_EQ(receive(pair.taker, 1000), first + last);
   }
-  EXPECT_EQ(pair.maker.join_bytes(), kShortBytes);
+  EXPECT_FALSE(pair.maker.prefers_one_piece());
   EXPECT_EQ(send(pair.maker, first + second), 68);
   EXPECT_EQ(send(pair.maker, second), 20);
   EXPECT_EQ(pair.taker.peek().size(), 68) << "each in a line of its own";

@@ -39,6 +39,8 @@ Weather draw_weather(Random& random) {
   if (random.percent(50)) weather.refused_percent = int(random.below(60));
   weather.lends = random.percent(40);
   weather.shows_room = random.percent(40);
+  weather.joins = random.percent(50);
+  if (random.percent(70)) weather.exchange_percent = int(random.below(101));
   if (random.percent(50)) weather.max_lazy = random.from(2, 20);
   if (random.percent(50)) {
     weather.stalls = int(random.from(1, 6));
@@ -52,13 +54,14 @@ class Simulation::MemoryLink final : public link::Link {
   MemoryLink(Simulation& world, Pipe& out, Pipe& in) : world_(world), out_(out), in_(in) {}
   std::size_t send_from(std::span<const ConstBytes> pieces) override { return world_.send(out_, pieces); }
   std::size_t recv_into(std::span<const Bytes> pieces) override { return world_.receive(in_, pieces); }
+  bool prefers_one_piece() const override { return world_.weather_.joins; }
   bool has_arrived() override { return !in_.batches.empty() && in_.batches.front().due <= world_.now_; }
   void begin(bool sending, bool may_refer) override {
     if (sending) out_.lends = world_.weather_.lends && may_refer;
   }
   bool want(link::Wanted /*wanted*/, link::Waiter& /*waiter*/) override { return true; }
   std::optional<Bytes> room(std::size_t bytes) override {
-    if (!world_.weather_.shows_room || out_.sent > out_.reported) return std::nullopt;
+    if (!world_.weather_.shows_room || out_.sent > out_.reported || world_.nears_fault(out_)) return std::nullopt;
     room_.resize(std::min(bytes, world_.room(out_)));
     return Bytes(room_);
   }
@@ -86,10 +89,13 @@ struct Simulation::Seat {
   const Task* task = nullptr;     // underway
   std::vector<std::unique_ptr<MemoryLink>> owned;
   std::vector<link::Link*> links;
+  bool exchanges = false;  // the task that is underway
   run::Execution execution;
-  run::Driver progress{[this](int peer, const Signature& theirs) {
+  run::Explain explain = [this](int peer, const Signature& theirs) {
     return Error(ErrorCode::mismatch, difference(member, task->signature, peer, theirs), peer);
-  }};
+  };
+  run::Driver driver{explain};
+  run::MessageExchange exchange{explain};
 };
 
 struct Simulation::Rank {
@@ -189,6 +195,11 @@ bool Simulation::is_faulty(const Pipe& pipe) const {
   return fault_.kind != Fault::Kind::none && pipe.from == fault_.from && pipe.to == fault_.to;
 }
 
+// It may strike amid the next element, for which there is no room then.
+bool Simulation::nears_fault(const Pipe& pipe) const {
+  return is_faulty(pipe) && pipe.sent + run::Execution::kMaxElemBytes > fault_.after_bytes;
+}
+
 std::uint64_t Simulation::room(const Pipe& pipe) const {
   if (pipe.broken || pipe.closed) throw Error(ErrorCode::network, "the simulated connection is broken");
   if (pipe.stalled_until > now_) return 0;
@@ -273,19 +284,29 @@ Simulation::Seat* Simulation::draw_seat(Rank& rank) {
   return busy.empty() ? nullptr : random_.one_of(busy);
 }
 
+void Simulation::start(Seat& seat, const Task& task) {
+  seat.task = &task;
+  const run::Scaling* const results = task.scaling.divisor != 1 || task.scaling.factor != 1 ? &task.scaling : nullptr;
+  const run::Scaling* const inputs = task.input_scaling.factor != 1 ? &task.input_scaling : nullptr;
+  const bool can_exchange = run::MessageExchange::suits(*task.plan, task.arithmetic) && !inputs &&
+                            task.input.list().empty() && task.output.list().empty();
+  seat.exchanges = can_exchange && random_.percent(std::uint64_t(weather_.exchange_percent));
+  if (seat.exchanges) {
+    seat.exchange.start(*task.plan, task.arithmetic, task.input, task.output, results, task.signature, seat.links);
+  } else {
+    seat.execution.start(*task.plan, task.arithmetic, task.input, task.output, results, inputs);
+    seat.driver.start(seat.execution, task.signature, seat.links);
+  }
+}
+
 bool Simulation::pass(Rank& rank, Seat& seat) {
   bool moved = false;
   if (!seat.task) {
-    seat.task = &rank.tasks[seat.queue.front()];
-    const Task& task = *seat.task;
-    const bool scales = task.scaling.divisor != 1 || task.scaling.factor != 1;
-    seat.execution.start(*task.plan, task.arithmetic, task.input, task.output, scales ? &task.scaling : nullptr,
-                         task.input_scaling.factor != 1 ? &task.input_scaling : nullptr);
-    seat.progress.start(seat.execution, seat.task->signature, seat.links);
+    start(seat, rank.tasks[seat.queue.front()]);
     moved = true;
   }
-  moved |= seat.progress.pass();
-  if (!seat.execution.done()) return moved;
+  moved |= seat.exchanges ? seat.exchange.pass() : seat.driver.pass();
+  if (!(seat.exchanges ? seat.exchange.done() : seat.execution.done())) return moved;
   rank.done[seat.queue.front()] = true;
   rank.completed++;
   seat.queue.pop_front();

@@ -1,7 +1,7 @@
-// A world in memory: the Driver and Execution of every rank over links that hold little and deliver late and in
-// shreds, with ranks that are lazy or stand still, on a clock of its own. Groups have links of their own, and a rank
-// takes them in turn. All that happens follows from one seed.
-// One thread. In a tick of the clock one rank, drawn at random, makes one pass in one of its groups.
+// A world in memory: the Driver and Execution of every rank, or its MessageExchange, over links that hold little and
+// deliver late and in shreds, with ranks that are lazy or stand still, on a clock of its own. Groups have links of
+// their own, and a rank takes them in turn. All that happens follows from one seed. One thread. In a tick of the clock
+// one rank, drawn at random, makes one pass in one of its groups.
 #pragma once
 #include <anello/error.hpp>
 #include <deque>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ring/run/driver.hpp"
+#include "ring/run/message_exchange.hpp"
 #include "tests/support/random.hpp"
 
 namespace anello {
@@ -25,6 +26,8 @@ struct Weather {
   int refused_percent = 0;              // of moves that move nothing though they could
   bool lends = false;                   // what was sent counts as sent only once it has been received
   bool shows_room = false;              // what must be made is made in a link's memory
+  bool joins = true;                    // short messages are sent in one piece
+  int exchange_percent = 0;             // of operations that are one message each way and are carried out as such
   std::uint64_t max_lazy = 1;           // a rank takes one of so many turns, drawn for each
   int stalls = 0;                       // ranks that make no pass and links that move no byte, for a while
   std::uint64_t longest_stall = 0;
@@ -100,6 +103,7 @@ class Simulation {
   std::size_t send(Pipe& pipe, std::span<const ConstBytes> pieces);
   void push(Pipe& pipe, std::span<const ConstBytes> pieces);
   bool is_faulty(const Pipe& pipe) const;
+  bool nears_fault(const Pipe& pipe) const;
   std::uint64_t room(const Pipe& pipe) const;
   void add(Pipe& pipe, std::uint64_t bytes, std::span<const ConstBytes> pieces);
   std::size_t receive(Pipe& pipe, std::span<const Bytes> pieces);
@@ -107,7 +111,8 @@ class Simulation {
   void strike(Pipe& pipe, std::vector<std::byte>& fresh);
   static void submit(Rank& rank);
   Seat* draw_seat(Rank& rank);
-  static bool pass(Rank& rank, Seat& seat);
+  void start(Seat& seat, const Task& task);
+  bool pass(Rank& rank, Seat& seat);
   bool turn(Rank& rank);
   void draw_stalls();
   std::uint64_t patience() const;

@@ -1,0 +1,58 @@
+// A link that notes how it is used, and what a peer sends on it. For tests.
+#pragma once
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "ring/base/signature.hpp"
+#include "ring/link/link.hpp"
+#include "tests/run/by_hand.hpp"
+
+namespace anello::run {
+
+// Takes everything, or `takes` bytes of each call, and notes the sizes of the pieces. Shows `incoming` up to `cut`, and
+// then the rest.
+class RunsLink final : public link::Link {
+ public:
+  std::size_t send_from(std::span<const ConstBytes> pieces) override {
+    sent.clear();
+    for (const ConstBytes piece : pieces) sent.push_back(piece.size());
+    return std::min(takes, std::accumulate(sent.begin(), sent.end(), std::size_t(0)));
+  }
+  bool prefers_one_piece() const override { return joins; }
+  std::size_t recv_into(std::span<const Bytes> pieces) override {
+    std::size_t bytes = 0;
+    for (const Bytes piece : pieces) {
+      const Bytes run = peek();
+      const std::size_t some = std::min(run.size(), piece.size());
+      std::copy_n(run.begin(), some, piece.begin());
+      consume(some);
+      bytes += some;
+    }
+    return bytes;
+  }
+  bool peeks() const override { return shows; }
+  Bytes peek() override {
+    const std::size_t end = consumed < cut ? cut : incoming.size();
+    return std::as_writable_bytes(std::span(incoming)).first(end).subspan(consumed);
+  }
+  void consume(std::size_t bytes) override { consumed += bytes; }
+  bool has_arrived() override { return false; }
+  bool want(link::Wanted /*wanted*/, link::Waiter& /*waiter*/) override { return true; }
+
+  bool joins = true, shows = true;
+  std::size_t takes = SIZE_MAX;
+  std::vector<std::size_t> sent;
+  std::string incoming;  // elements behind the signature are aligned in it
+  std::size_t cut = 0, consumed = 0;
+};
+
+// A signature and the data behind it, as they travel.
+inline std::string message(const Signature& signature, const Words& data) {
+  EncodedSignature bytes;
+  encode(signature, bytes);
+  std::string all(bytes.data(), bytes.size());
+  return all.append(reinterpret_cast<const char*>(data.data()), 4 * data.size());
+}
+
+}  // namespace anello::run
