@@ -50,9 +50,9 @@ Plan plan_allreduce(Algorithm algorithm, const Shape& shape, std::uint64_t slab_
   return std::move(builder).finish();
 }
 
-Plan plan_barrier(const Shape& shape) {
-  const Algorithm algorithm = shape.hosts ? in_levels(Levels::leaders, Algorithm::recursive_doubling) : Algorithm::tree;
-  return plan_allreduce(algorithm, {.rank = shape.rank, .world = shape.world, .count = 1, .hosts = shape.hosts});
+Plan plan_barrier(const Shape& shape, Algorithm algorithm) {
+  if (algorithm == Algorithm::automatic) algorithm = Algorithm::tree;
+  return plan_allreduce(algorithm, {.rank = shape.rank, .world = shape.world, .count = 1, .hosts = shape.hosts}, 0);
 }
 
 }  // namespace anello::algorithms

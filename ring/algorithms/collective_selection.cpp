@@ -143,6 +143,15 @@ Choice choose_tree(Kind kind, const Facts& facts) {
   return with_slab(kind, facts, Algorithm::tree, "log2(world) messages deep");
 }
 
+// An allreduce of one byte whose value does not matter, so the settings for an allreduce do not.
+Facts of_barrier(Facts facts) {
+  facts.bytes = facts.elem_bytes = 1;
+  facts.slab_bytes = kSuitableSlab;
+  facts.rank_order = facts.narrow = false;
+  facts.forced = Algorithm::automatic;
+  return facts;
+}
+
 Choice choose_in_rank_order(Kind kind, const Facts& facts) {
   constexpr std::uint64_t kMaxAtRoot = 256 << 10;
   if (kind == Kind::reduce_scatter)
@@ -159,6 +168,8 @@ std::vector<Algorithm> algorithms_for(Kind kind, const Facts& facts) {
   switch (kind) {
     case Kind::allreduce:
       return algorithms_for(facts);
+    case Kind::barrier:
+      return algorithms_for(of_barrier(facts));
     case Kind::broadcast:
     case Kind::reduce:
       all = {Algorithm::tree, Algorithm::halving, Algorithm::ring};
@@ -188,6 +199,8 @@ Choice choose(Kind kind, const Facts& facts, std::span<const TableRow> table) {
     case Kind::broadcast:
     case Kind::reduce:
       return choose_tree(kind, facts);
+    case Kind::barrier:
+      return choose(of_barrier(facts), {});
     default:
       return {Algorithm::automatic, 0, "the one algorithm it has"};
   }
@@ -195,7 +208,7 @@ Choice choose(Kind kind, const Facts& facts, std::span<const TableRow> table) {
 
 std::uint64_t fingerprint_of_collective_choices(std::uint64_t before) {
   before = fingerprint_of_rows(kReduceScatterRows, fingerprint_of_rows(kAllgatherRows, before));
-  for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce})
+  for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce, Kind::barrier})
     for (const int hosts : {1, 2, 4, 16, 64, 256})
       for (const int ranks : {1, 8})
         for (std::uint64_t bytes = 1; bytes < 1ULL << 32; bytes *= 4)

@@ -20,7 +20,7 @@ Plan plan_of(const Signature& signature, const Shape& shape) {
     case Kind::reduce_scatter:
       return plan_reduce_scatter(shape, signature.slab_elems, signature.algorithm);
     case Kind::barrier:
-      return plan_barrier(shape);
+      return plan_barrier(shape, signature.algorithm);
     case Kind::reduce:
       return plan_reduce(shape, signature.slab_elems, signature.algorithm);
     case Kind::gather:

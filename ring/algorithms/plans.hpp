@@ -70,8 +70,8 @@ Plan plan_alltoall(const Shape& shape);
 Plan plan_reduce_scatter(const Shape& shape, std::uint64_t slab_elems = 0, Algorithm algorithm = Algorithm::automatic);
 
 // No rank reaches its end before all have begun. No data would mean no message, so this is an allreduce of one
-// element, whose value does not matter. `count` is ignored.
-Plan plan_barrier(const Shape& shape);
+// element, whose value does not matter, by that one's algorithms; automatic: the tree. `count` is ignored.
+Plan plan_barrier(const Shape& shape, Algorithm algorithm = Algorithm::automatic);
 
 // The plan of the operation that the signature describes: by its kind, algorithm and slabs.
 Plan plan_of(const Signature& signature, const Shape& shape);

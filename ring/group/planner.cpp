@@ -117,7 +117,7 @@ Signature Planner::with_choice(const Asked& asked) const {
 // transfer of one byte: a sender does not wait for its receiver.
 plan::Plan Planner::make_plan(const Signature& signature) const {
   if (signature.count > 0 || !shape_.received.empty() || size_ == 1) return plan_of(signature, shape_);
-  if (signature.kind != Kind::transfer) return plan_barrier(shape_);
+  if (signature.kind != Kind::transfer) return plan_barrier(shape_, choose(Kind::barrier, facts_).algorithm);
   algorithms::Shape one = shape_;
   one.count = 1;
   return plan_of(signature, one);

@@ -140,6 +140,10 @@ TEST(ChooseOfCollectives, FollowsTheSimulator) {
   EXPECT_EQ(taken(Kind::reduce, 4, 16, kKiB, true), "star");
   EXPECT_EQ(taken(Kind::reduce, 4, 16, kMiB, true), "chain");
   EXPECT_EQ(taken(Kind::alltoall, 4, 16, kMiB), "auto");
+  EXPECT_EQ(taken(Kind::barrier, 1, 2, 0), "one_shot");
+  EXPECT_EQ(taken(Kind::barrier, 64, 64, kMiB), "recursive_doubling");
+  EXPECT_EQ(taken(Kind::barrier, 64, 64, 0, true), "recursive_doubling") << "its value does not matter";
+  EXPECT_EQ(taken(Kind::barrier, 4, 16, 0), name(choose({.world = 16, .hosts = 4, .bytes = 1}).algorithm));
 }
 
 // One machine's containers; with several ranks on each, or with one.
@@ -197,7 +201,8 @@ TEST(ChooseOfCollectives, PassesSmallPartsThroughManyHostsOnce) {
 }
 
 TEST(ChooseOfCollectives, TakesOneOfThoseThatAreTried) {
-  for (const Kind kind : {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce, Kind::gather})
+  for (const Kind kind :
+       {Kind::allgather, Kind::reduce_scatter, Kind::broadcast, Kind::reduce, Kind::gather, Kind::barrier})
     for (const int hosts : {1, 2, 3, 16, 300})
       for (const int ranks : {1, 8})
         for (const std::uint64_t bytes : kSizes)

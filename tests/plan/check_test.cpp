@@ -31,13 +31,15 @@ TEST_P(EveryPlan, KeepsItsPromise) {
 INSTANTIATE_TEST_SUITE_P(World, EveryPlan, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 16));
 
 TEST(Barrier, HearsFromEverybodyWhateverTheCount) {
-  for (const int world : {1, 2, 3, 7, 16})
-    EXPECT_EQ(check(plans_of(world,
-                             [&](int rank) {
-                               return algorithms::plan_barrier({rank, world, 0});
-                             }),
-                    {Kind::barrier}),
-              std::nullopt);
+  for (const Algorithm algorithm : all_algorithms())
+    for (const int world : {1, 2, 3, 7, 16})
+      EXPECT_EQ(check(plans_of(world,
+                               [&](int rank) {
+                                 return algorithms::plan_barrier({rank, world, 0}, algorithm);
+                               }),
+                      {Kind::barrier}),
+                std::nullopt)
+          << name(algorithm) << ", " << world;
 }
 
 TEST(Check, RankOrderIsKeptWhereItIsPromisedAndNotElsewhere) {

@@ -61,9 +61,12 @@ TEST_P(TwoLevels, OneLevelIsRightOnHosts) {
 TEST_P(TwoLevels, OtherCollectivesAreRightOnHosts) {
   const algorithms::Hosts hosts(GetParam().hosts);
   const int world = GetParam().world();
-  const auto barrier = plans_of(
-      world, [&](int rank) { return algorithms::plan_barrier({.rank = rank, .world = world, .hosts = &hosts}); });
-  EXPECT_EQ(check(barrier, {Kind::barrier}), std::nullopt);
+  for (const Algorithm algorithm : all_algorithms()) {
+    const auto barrier = plans_of(world, [&](int rank) {
+      return algorithms::plan_barrier({.rank = rank, .world = world, .hosts = &hosts}, algorithm);
+    });
+    EXPECT_EQ(check(barrier, {Kind::barrier}), std::nullopt) << name(algorithm);
+  }
   for (const std::uint64_t count : {1, 7})
     for (const Case& each : cases_on_hosts(GetParam(), count))
       EXPECT_EQ(check(each.plans, each.expectation), std::nullopt) << each.name;
