@@ -31,11 +31,12 @@ World world_of_one(const Settings& settings) {
 }
 
 // Once, though a program may have several worlds.
-void warn_of_an_allocation() {
+void warn_of_being_alone() {
   static std::once_flag once;
   std::call_once(once, [] {
-    const std::string sentence = rendezvous::alone_in_an_allocation(environment);
-    if (!sentence.empty()) log(Severity::warning, sentence);
+    for (const std::string& sentence :
+         {rendezvous::alone_in_an_allocation(environment), rendezvous::alone_by_half_of_the_variables(environment)})
+      if (!sentence.empty()) log(Severity::warning, sentence);
   });
 }
 
@@ -111,7 +112,7 @@ World init(const Settings& settings) {
   const std::vector<rendezvous::Placement> found = rendezvous::placements();
   const rendezvous::JoinPlan plan = rendezvous::plan_join(settings, found);
   if (plan.alone) {
-    if (settings.size < 0 && found.empty()) warn_of_an_allocation();
+    if (settings.size < 0 && found.empty()) warn_of_being_alone();
     return world_of_one(settings);
   }
   std::uint32_t generation = 0;  // of the world that this rank has joined

@@ -128,6 +128,18 @@ void require_agreement(const std::vector<Placement>& found) {
 
 }  // namespace
 
+std::string alone_by_half_of_the_variables(const Variables& variables) {
+  const auto rank = variables(kByVariables.rank), size = variables(kByVariables.size);
+  if (rank.has_value() == size.has_value()) return {};
+  // A program may use RANK for something else, and WORLD_SIZE=1 is right.
+  const bool means_it = size ? *size != "1" : variables("MASTER_ADDR").has_value();
+  if (!means_it) return {};
+  const char* const set = size ? kByVariables.size : kByVariables.rank;
+  const char* const missing = size ? kByVariables.rank : kByVariables.size;
+  return text("this process runs alone: ", set, "=", size ? *size : *rank, " is set, but ", missing,
+              " is not; set both, MASTER_ADDR and MASTER_PORT to join others, or unset ", set);
+}
+
 int number_of(const Variables& variables, const char* name, int otherwise) {
   const auto value = variables(name);
   return value ? int(parse_number(name, *value, 0, std::numeric_limits<int>::max())) : otherwise;

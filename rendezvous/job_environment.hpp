@@ -23,6 +23,10 @@ struct Processes {
   std::function<int(int pid)> session_of;  // the process that leads the session of `pid`; -1: there is no such process
 };
 
+// For a process that nothing places: what to tell its user if RANK says that it is one of several and WORLD_SIZE is not
+// set, or the other way round. Empty if neither says so.
+std::string alone_by_half_of_the_variables(const Variables& variables);
+
 // The number that a variable gives, or `otherwise` if it is not set. Throws Error{configuration}.
 int number_of(const Variables& variables, const char* name, int otherwise);
 

@@ -142,7 +142,7 @@ def test_a_wrong_argument_is_a_value_error(world, wrong):
     assert world.sum(1) == world.size
 
 
-@pytest.mark.parametrize("wrong", [None, "2", bytearray(b"2"), 10 ** 400, numpy.ones(2)])
+@pytest.mark.parametrize("wrong", [None, "2", bytearray(b"2"), 10 ** 400, numpy.ones(2), 1j, numpy.complex64(1)])
 def test_a_factor_that_is_no_number_is_named(world, wrong):
     with pytest.raises(TypeError, match="postscale must be a number, not "):
         world.allreduce(numpy.ones(1), postscale=wrong)

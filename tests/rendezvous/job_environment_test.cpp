@@ -149,6 +149,20 @@ TEST(JobEnvironment, OneAloneInAnAllocationOfSeveralTasksIsTold) {
   EXPECT_EQ(told("torchrun"), "");
 }
 
+TEST(JobEnvironment, OneAloneByHalfOfTheVariablesIsTold) {
+  const auto told = [](const Environment& environment) {
+    return alone_by_half_of_the_variables([&](const char* variable) -> std::optional<std::string> {
+      const auto at = environment.find(variable);
+      return at == environment.end() ? std::nullopt : std::optional(at->second);
+    });
+  };
+  EXPECT_THAT(told({{"WORLD_SIZE", "4"}}), HasSubstr("runs alone: WORLD_SIZE=4 is set, but RANK is not"));
+  EXPECT_THAT(told({{"RANK", "2"}, {"MASTER_ADDR", "h0"}}), HasSubstr("RANK=2 is set, but WORLD_SIZE is not"));
+  for (const Environment& environment : {Environment{}, {{"WORLD_SIZE", "1"}}, {{"RANK", "first"}},
+                                         {{"RANK", "0"}, {"WORLD_SIZE", "4"}}, {{"MASTER_ADDR", "h0"}}})
+    EXPECT_EQ(told(environment), "");
+}
+
 TEST(JobEnvironment, AProgramUnderPtyIsATask) {
   const Environment program = captured("srun_pty");
   Processes processes = of_the_shell_in(program);

@@ -32,7 +32,8 @@ def wire_code(wire: Optional[str]) -> int:
 
 def factor(which: str, value: float) -> float:
     """A factor as a float. TypeError names the argument."""
-    if not isinstance(value, (str, bytes, bytearray)):
+    is_complex = getattr(getattr(value, "dtype", None), "kind", "") == "c"  # numpy would only warn
+    if not is_complex and not isinstance(value, (str, bytes, bytearray)):
         try:
             return float(value)
         except (TypeError, ValueError, OverflowError, RuntimeError):  # the last one is torch's
