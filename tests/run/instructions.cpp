@@ -1,6 +1,7 @@
-// What instructions_test counts: allreduces of all ranks in one thread, by the real Driver and Execution, over links
-// in memory that move no payload, with a reduction that does nothing. So what is counted is the engine's own work, the
-// same on every CPU, and not memcpy's or the kernels'. The arguments are a line of instructions.txt.
+// What instructions_test counts: allreduces of all ranks in one thread, by the real Driver and Execution or by the real
+// MessageExchange, as in the engine, over links in memory that move no payload, with a reduction that does nothing. So
+// what is counted is the engine's own work, the same on every CPU, and not memcpy's or the kernels'. The arguments are
+// a line of instructions.txt.
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -9,6 +10,7 @@
 
 #include "ring/algorithms/plans.hpp"
 #include "ring/run/driver.hpp"
+#include "ring/run/message_exchange.hpp"
 
 namespace anello::run {
 namespace {
@@ -57,9 +59,16 @@ struct Rank {
   std::vector<std::byte> memory;
   std::vector<std::unique_ptr<PipeLink>> owned;
   std::vector<link::Link*> links;
+  Explain explain = [](int, const Signature&) { return Error(ErrorCode::mismatch, "signatures differ"); };
   Execution execution;
-  Driver progress{[](int, const Signature&) { return Error(ErrorCode::mismatch, "signatures differ"); }};
+  Driver driver{explain};
+  bool exchanges = false;  // by this instead of those
+  MessageExchange exchange{explain};
+
+  bool done() const { return exchanges ? exchange.done() : execution.done(); }
 };
+
+constexpr Arithmetic kNothing{2, [](void*, const void*, const void*, std::size_t) {}, 2};
 
 struct Ranks {
   std::vector<std::unique_ptr<Rank>> all;
@@ -75,6 +84,7 @@ struct Ranks {
       Rank& rank = *all.emplace_back(std::make_unique<Rank>());
       rank.plan = algorithms::plan_allreduce(algorithm, {r, world, signature.count});
       rank.memory.resize(bytes);
+      rank.exchanges = MessageExchange::suits(rank.plan, kNothing);
       for (int other = 0; other < world; other++) {
         rank.owned.push_back(std::make_unique<PipeLink>(pipe(r, other), pipe(other, r)));
         rank.links.push_back(rank.owned.back().get());
@@ -83,18 +93,21 @@ struct Ranks {
   }
 
   void allreduce() {
-    constexpr Arithmetic kNothing{2, [](void*, const void*, const void*, std::size_t) {}, 2};
     for (Pipe& pipe : pipes) pipe.sent = pipe.received = 0;
     for (const auto& rank : all) {
       const Buffer buffer(rank->memory.data(), signature.count);
-      rank->execution.start(rank->plan, kNothing, buffer, buffer);
-      rank->progress.start(rank->execution, signature, rank->links);
+      if (rank->exchanges) {
+        rank->exchange.start(rank->plan, kNothing, buffer, buffer, nullptr, signature, rank->links);
+      } else {
+        rank->execution.start(rank->plan, kNothing, buffer, buffer);
+        rank->driver.start(rank->execution, signature, rank->links);
+      }
     }
     for (bool done = false; !done;) {
       done = true;
       for (const auto& rank : all) {
-        if (!rank->execution.done()) rank->progress.pass();
-        done &= rank->execution.done();
+        if (!rank->done()) rank->exchanges ? rank->exchange.pass() : rank->driver.pass();
+        done &= rank->done();
       }
     }
   }
