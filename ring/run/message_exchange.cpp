@@ -1,6 +1,7 @@
 #include "ring/run/message_exchange.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace anello::run {
@@ -74,6 +75,7 @@ void MessageExchange::start(const plan::Plan& plan, const Arithmetic& arithmetic
 }
 
 void MessageExchange::join() {
+  if (sent_.size() < outgoing_.bytes) sent_.resize(outgoing_.bytes);
   std::memcpy(sent_.data(), signature_.data(), kSignatureBytes);
   std::memcpy(sent_.data() + kSignatureBytes, outgoing_.data.data(), outgoing_.data.size());
 }
@@ -102,20 +104,26 @@ bool MessageExchange::send() {
 std::size_t MessageExchange::receive_in_place() {
   const ConstBytes there = with_rank(incoming_.peer, [&] { return incoming_.link->peek(); });
   const std::size_t bytes = std::min(there.size(), incoming_.bytes - incoming_.moved);
+  if (bytes == 0) return 0;
   if (bytes == incoming_.bytes && !outgoing_.link) {
     check_signature(signature_, there, incoming_.peer, explain_);
     take(there.data() + kSignatureBytes);
     taken_ = true;
   } else {
-    std::memcpy(received_.data() + incoming_.moved, there.data(), bytes);
+    std::copy_n(there.begin(), bytes, rest_of_copy().begin());
   }
-  if (bytes > 0) with_rank(incoming_.peer, [&] { incoming_.link->consume(bytes); });
+  with_rank(incoming_.peer, [&] { incoming_.link->consume(bytes); });
   return bytes;
 }
 
 std::size_t MessageExchange::receive_copy() {
-  const Bytes rest = std::span(received_).first(incoming_.bytes).subspan(incoming_.moved);
+  const Bytes rest = rest_of_copy();
   return with_rank(incoming_.peer, [&] { return incoming_.link->recv_into(std::array{rest}); });
+}
+
+Bytes MessageExchange::rest_of_copy() {
+  if (received_.size() < incoming_.bytes) received_.resize(incoming_.bytes);
+  return std::span(received_).first(incoming_.bytes).subspan(incoming_.moved);
 }
 
 bool MessageExchange::receive() {

@@ -3,8 +3,8 @@
 // to the same bits and bytes, in half of the instructions: there are no runs and positions to keep.
 // One pass at a time; never waits. One thread at a time.
 #pragma once
-#include <array>
 #include <span>
+#include <vector>
 
 #include "ring/link/link.hpp"
 #include "ring/plan/plan.hpp"
@@ -57,6 +57,7 @@ class MessageExchange {
   bool receive();
   std::size_t receive_in_place();
   std::size_t receive_copy();
+  Bytes rest_of_copy();
   void take(const std::byte* data);
 
   Explain explain_;
@@ -71,7 +72,7 @@ class MessageExchange {
   const Scaling* results_ = nullptr;  // null also if what is received makes no result
   EncodedSignature signature_;
   bool joined_ = false;  // what is sent lies in `sent_`, in one run
-  alignas(16) std::array<std::byte, kSignatureBytes + kMaxDataBytes> sent_, received_;
+  std::vector<std::byte> sent_, received_;  // grow when they are needed: there is an exchange for each group and pair
 };
 
 }  // namespace anello::run
