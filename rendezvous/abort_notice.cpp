@@ -33,8 +33,8 @@ asio::awaitable<void> send_to_rank(const Roster::Formed& world, const Roster::Re
   const tcp::endpoint where(asio::ip::make_address(to.address), to.port);
   asio::error_code failure;
   net::open_socket(socket, where.protocol(), failure);
+  if (!failure) co_await net::connect(socket, where, failure);
   if (failure) throw Error(ErrorCode::network, failure.message());
-  co_await socket.async_connect(where, use_awaitable);
   const net::Claim claim{net::Role::launcher, world.generation, -1, to.rank, 0, 0, world.incarnation};
   co_await connect_handshake(socket, credentials, claim);
   failure::ControlMessage notice;

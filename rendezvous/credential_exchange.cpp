@@ -89,7 +89,7 @@ asio::awaitable<void> read_credential(tcp::socket& socket, tcp::endpoint from, m
   const net::Deadline deadline(socket, limit);
   asio::error_code failure;
   net::open_socket(socket, from.protocol(), failure);
-  if (!failure) co_await socket.async_connect(from, asio::redirect_error(asio::use_awaitable, failure));
+  if (!failure) co_await net::connect(socket, from, failure);
   std::string bytes(Munge::kMaxCredentialBytes, '\0');
   std::size_t have = 0;
   if (!failure)

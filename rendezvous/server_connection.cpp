@@ -135,7 +135,7 @@ asio::awaitable<void> ServerConnection::connect_socket(const tcp::endpoint& wher
   if (failure) all_refused_ = false;
   if (failure) throw Error(ErrorCode::network, failure.message());
   const net::Deadline deadline(socket_, kConnectLimit);
-  co_await socket_.async_connect(where, asio::redirect_error(asio::use_awaitable, failure));
+  co_await net::connect(socket_, where, failure);
   if (failure != asio::error::connection_refused) all_refused_ = false;
   if (deadline.passed()) throw Error(ErrorCode::timed_out, "no answer");
   if (failure) throw Error(ErrorCode::network, failure.message());

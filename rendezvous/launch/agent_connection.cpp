@@ -47,7 +47,7 @@ asio::awaitable<void> open_to_launcher(tcp::socket& socket, const tcp::endpoint&
   if (failure) throw Error(ErrorCode::network, failure.message());
   {
     const net::Deadline deadline(socket, kConnectLimit);
-    co_await socket.async_connect(where, asio::redirect_error(asio::use_awaitable, failure));
+    co_await net::connect(socket, where, failure);
     if (deadline.passed()) throw Error(ErrorCode::timed_out, "no answer");
     if (failure) throw Error(ErrorCode::network, failure.message());
   }

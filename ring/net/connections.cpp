@@ -216,7 +216,7 @@ awaitable<void> PeerConnections::connect_socket(Socket& socket, int peer, std::s
   open_socket(socket, endpoint.protocol(), error);
   if (error) throw asio::system_error(error);
   prepare(socket.native_handle());
-  co_await socket.async_connect(endpoint, redirect_error(use_awaitable, error));
+  co_await net::connect(socket, endpoint, error);
 }
 
 awaitable<PeerConnections::Socket> PeerConnections::try_connect(Claim claim) {

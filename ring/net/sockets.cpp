@@ -7,6 +7,8 @@
 
 #include <anello/error.hpp>
 #include <asio/ip/v6_only.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
 #include <cerrno>
 
 #include "ring/base/text.hpp"
@@ -37,6 +39,15 @@ void open_socket(Socket& socket, const tcp& protocol, asio::error_code& error) {
 }
 template void open_socket(tcp::socket&, const tcp&, asio::error_code&);
 template void open_socket(tcp::acceptor&, const tcp&, asio::error_code&);
+
+asio::awaitable<void> connect(tcp::socket& socket, tcp::endpoint where, asio::error_code& error) {
+  co_await socket.async_connect(where, asio::redirect_error(asio::use_awaitable, error));
+  asio::error_code failure;
+  if (error || socket.local_endpoint(failure) != where || failure) co_return;
+  socket.set_option(asio::socket_base::linger(true, 0), failure);  // else the port would be taken for a minute
+  socket.close(failure);
+  error = asio::error::connection_refused;
+}
 
 void listen(tcp::acceptor& acceptor, const tcp::endpoint& where) {
   try {
