@@ -290,6 +290,17 @@ TEST(Allreduce, OfNumbersOfListsAndWithOptionsOnly) {
     EXPECT_EQ(c[0], 81.0F);
     world.allreduce(Tensor(c.data(), 2));
     EXPECT_EQ(c[1] + c[2], 243.0F + 81.0F);
+    std::vector<float> d(3, 2), e(3), f(1);
+    world.reduce(d, e, 0, {.postscale = 2});
+    world.reduce_async(d, e, 0, {.postscale = 2}).wait();
+    EXPECT_EQ(e[0], world.rank() == 0 ? 12.0F : 0.0F);
+    world.reduce_scatter(d, f, {.prescale = 0.5});
+    EXPECT_EQ(f[0], 3.0F);
+    world.reduce_scatter_async(d, f, {.postscale = 3}).wait();
+    EXPECT_EQ(f[0], 18.0F);
+    world.reduce(d, 1, {.prescale = 2});
+    world.reduce_async(f, 1, {.name = "named"}).wait();
+    EXPECT_EQ(d[0] + f[0], world.rank() == 1 ? 12.0F + 54.0F : 2.0F + 18.0F);
   });
 }
 

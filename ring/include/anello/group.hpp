@@ -116,6 +116,11 @@ class Group {
   void reduce(const Tensor& inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
   void reduce(const ConstTensor& input, const Tensor& output, int root, Op op = Op::sum,
               const ReduceOptions& options = {});
+  // A sum with options.
+  void reduce(const Tensor& inout, int root, const ReduceOptions& options) { reduce(inout, root, Op::sum, options); }
+  void reduce(const ConstTensor& input, const Tensor& output, int root, const ReduceOptions& options) {
+    reduce(input, output, root, Op::sum, options);
+  }
 
   // Copies the root's elements to the same tensor of every other rank. A list is sent as one operation; its tensors
   // must have the same dtype.
@@ -141,6 +146,9 @@ class Group {
   // is undefined afterwards.
   void reduce_scatter(const ConstTensor& input, const Tensor& output, Op op = Op::sum,
                       const ReduceOptions& options = {});
+  void reduce_scatter(const ConstTensor& input, const Tensor& output, const ReduceOptions& options) {
+    reduce_scatter(input, output, Op::sum, options);
+  }
 
   // Part r of output = this rank's part of the input of rank r. Both tensors have size() parts of equal size. Not in
   // place.
@@ -192,6 +200,13 @@ class Group {
   [[nodiscard]] Work reduce_async(const Tensor& inout, int root, Op op = Op::sum, const ReduceOptions& options = {});
   [[nodiscard]] Work reduce_async(const ConstTensor& input, const Tensor& output, int root, Op op = Op::sum,
                                   const ReduceOptions& options = {});
+  [[nodiscard]] Work reduce_async(const Tensor& inout, int root, const ReduceOptions& options) {
+    return reduce_async(inout, root, Op::sum, options);
+  }
+  [[nodiscard]] Work reduce_async(const ConstTensor& input, const Tensor& output, int root,
+                                  const ReduceOptions& options) {
+    return reduce_async(input, output, root, Op::sum, options);
+  }
   [[nodiscard]] Work broadcast_async(const Tensor& tensor, int root, const Options& options = {});
   [[nodiscard]] Work broadcast_async(std::span<const Tensor> tensors, int root, const Options& options = {});
   [[nodiscard]] Work broadcast_async(std::initializer_list<Tensor> tensors, int root, const Options& options = {}) {
@@ -204,6 +219,10 @@ class Group {
                                    const PartOptions& options = {});
   [[nodiscard]] Work reduce_scatter_async(const ConstTensor& input, const Tensor& output, Op op = Op::sum,
                                           const ReduceOptions& options = {});
+  [[nodiscard]] Work reduce_scatter_async(const ConstTensor& input, const Tensor& output,
+                                          const ReduceOptions& options) {
+    return reduce_scatter_async(input, output, Op::sum, options);
+  }
   [[nodiscard]] Work alltoall_async(const ConstTensor& input, const Tensor& output, const Options& options = {});
   [[nodiscard]] Work alltoall_async(const ConstTensor& input, const Tensor& output,
                                     std::span<const std::uint64_t> send_counts,
