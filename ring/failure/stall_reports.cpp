@@ -110,7 +110,7 @@ bool StallReports::has_left(int member, std::uint64_t group) const {
 }
 
 StallAnswer StallReports::own_answer(const Signature& operation, const std::vector<int>& members) const {
-  if (!view_.group(operation.group)) return without_group(members);
+  if (!view_.group(operation.group)) return without_group(operation, members);
   const auto& waits = operations_.waits();
   const auto mine = waits.find(operation.group);
   if (mine != waits.end() && mine->second.sequence == operation.sequence) return {.state = State::waits};
@@ -129,11 +129,13 @@ void StallReports::say_where_it_waits(StallAnswer& answer, const Call& operation
 }
 
 // Ranks that name the members in another order, or make another number of groups, make different groups.
-StallAnswer StallReports::without_group(const std::vector<int>& members) const {
+// Transfers have a group for each direction, which is no group of the program's.
+StallAnswer StallReports::without_group(const Signature& wanted, const std::vector<int>& members) const {
   StallAnswer answer{.state = State::no_group};
   for (const auto& [id, operation] : operations_.waits()) {
     const std::vector<int>& others = view_.group(id)->members;
-    const bool are_the_same = operation.kind != Kind::transfer && std::ranges::is_permutation(others, members);
+    const bool may_be = wanted.kind != Kind::transfer && operation.kind != Kind::transfer;
+    const bool are_the_same = may_be && std::ranges::is_permutation(others, members);
     if (are_the_same) answer.state = others == members ? State::other_group : State::other_order;
     if (are_the_same || !answer.waits_in) say_where_it_waits(answer, operation);
     if (are_the_same) break;

@@ -73,7 +73,7 @@ class StallReports {
   void send(const Pending& pending, Time now);
   void begin(Stall& stall, const ControlMessage& question, Time now) const;
   StallAnswer own_answer(const Signature& operation, const std::vector<int>& members) const;
-  StallAnswer without_group(const std::vector<int>& members) const;
+  StallAnswer without_group(const Signature& wanted, const std::vector<int>& members) const;
   void say_where_it_waits(StallAnswer& answer, const Call& operation) const;
   bool has_left(int member, std::uint64_t group) const;
   void add(const StallKey& key, Stall& stall, int rank, const StallAnswer& answer);

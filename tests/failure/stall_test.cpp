@@ -206,6 +206,20 @@ TEST(Stall, OfTwoRanksThatBothReceiveFirst) {
   });
 }
 
+TEST(Stall, OfATransferBesideACollectiveOfTheSameRanks) {
+  for (const int receiver : {0, 1}) {
+    const Program one_receives = [receiver](World& world) {
+      std::vector<float> values(16);
+      if (world.rank() == receiver) world.recv(values, 1 - receiver);
+      std::this_thread::sleep_for(milliseconds(100));  // so that the transfer's limit comes first
+      world.allreduce(values);
+    };
+    expect_at_the_limit(one_receives, [](int) {
+      return AllOf(HasSubstr(", and waits in "), Not(HasSubstr("this group")), Not(HasSubstr("another")));
+    });
+  }
+}
+
 TEST(Stall, OfAGroupWhoseMembersAreInAnotherOrder) {
   const Program each_is_first = [](World& world) { world.group({world.rank(), 1 - world.rank()}).barrier(); };
   expect_at_the_limit(each_is_first, [](int) {
