@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <anello/error.hpp>
+#include <cstdlib>
 #include <limits>
 
 #include "rendezvous/slurm_step.hpp"
@@ -132,12 +133,12 @@ std::string alone_by_half_of_the_variables(const Variables& variables) {
   const auto rank = variables(kByVariables.rank), size = variables(kByVariables.size);
   if (rank.has_value() == size.has_value()) return {};
   // A program may use RANK for something else, and WORLD_SIZE=1 is right.
-  const bool means_it = size ? *size != "1" : variables("MASTER_ADDR").has_value();
+  const bool means_it = size ? std::atoi(size->c_str()) != 1 : variables("MASTER_ADDR").has_value();
   if (!means_it) return {};
   const char* const set = size ? kByVariables.size : kByVariables.rank;
   const char* const missing = size ? kByVariables.rank : kByVariables.size;
   return text("this process runs alone: ", set, "=", size ? *size : *rank, " is set, but ", missing,
-              " is not; set both, MASTER_ADDR and MASTER_PORT to join others, or unset ", set);
+              " is not; set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT to join others, or unset ", set);
 }
 
 int number_of(const Variables& variables, const char* name, int otherwise) {

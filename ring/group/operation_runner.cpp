@@ -114,8 +114,8 @@ void OperationRunner::take_up(double factor) {
     if (factor != 1) input_scaling_ = run::scaling(operation.dtype, 1, factor);
   }
   traced_ = timeline_->active();
-  is_exchange_ = pending.is_exchange && !pending.may_be_direct && !traced_ && !input_scaling_ &&
-                 operation.input.list().empty() && operation.output.list().empty();
+  is_exchange_ = pending.may_be_exchange && !pending.may_be_direct && !traced_ &&
+                 run::MessageExchange::suits(operation.input, operation.output, input_scaling());
   if (pending.may_be_direct && pending.shows_tensors && show_tensors()) return;
   direct_.clear();
   if (!is_exchange_) start_plan();
@@ -140,8 +140,7 @@ void OperationRunner::with_data(Start start) {
 void OperationRunner::start_plan() {
   with_data([this](const run::Arithmetic& arithmetic, const run::Buffer& input, const run::Buffer& output,
                    const run::Scaling* results) {
-    execution_.start(*operation_->plan, arithmetic, input, output, results,
-                     input_scaling_ ? &*input_scaling_ : nullptr);
+    execution_.start(*operation_->plan, arithmetic, input, output, results, input_scaling());
   });
   started_ = true;
   const run::Arithmetic& arithmetic = operation_->arithmetic;

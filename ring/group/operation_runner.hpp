@@ -107,6 +107,7 @@ class OperationRunner {
   void check_agreed() const;
   void finish();
   const run::Scaling* result_scaling() const { return result_scaling_ ? &*result_scaling_ : nullptr; }
+  const run::Scaling* input_scaling() const { return input_scaling_ ? &*input_scaling_ : nullptr; }
   void note_end();
   void remember_results();
   Error explain(int peer, const Signature& theirs);

@@ -62,7 +62,7 @@ const Planner::Planned& Planner::plan(const Operation& operation) {
   planned_.shows_tensors = asked.signature.algorithm == Algorithm::automatic;
   planned_.arithmetic = run::arithmetic(operation.dtype, operation.op, operation.wire.value_or(operation.dtype));
   planned_.plan = &plan_for(planned_.signature);
-  planned_.is_exchange = run::MessageExchange::suits(*planned_.plan, planned_.arithmetic);
+  planned_.may_be_exchange = run::MessageExchange::suits(*planned_.plan, planned_.arithmetic);
   return planned_;
 }
 
@@ -113,8 +113,8 @@ Signature Planner::with_choice(const Asked& asked) const {
   return signature;
 }
 
-// Without elements no data would move, and a rank that has some would go unnoticed. So it becomes a barrier, or a
-// transfer of one byte: a sender does not wait for its receiver.
+// Without elements no data would move, and a rank that has some would go unnoticed. So it becomes a barrier, by a
+// barrier's own algorithm, or a transfer of one byte: a sender does not wait for its receiver.
 plan::Plan Planner::make_plan(const Signature& signature) const {
   if (signature.count > 0 || !shape_.received.empty() || size_ == 1) return plan_of(signature, shape_);
   if (signature.kind != Kind::transfer) return plan_barrier(shape_, choose(Kind::barrier, facts_).algorithm);

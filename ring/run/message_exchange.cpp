@@ -45,8 +45,11 @@ void MessageExchange::start(const plan::Plan& plan, const Arithmetic& arithmetic
     return (operand.space == plan::Space::input ? input : output).single(operand.at, arithmetic.shift);
   };
   encode(signature, signature_);
-  outgoing_.link = incoming_.link = nullptr;
-  outgoing_.bytes = incoming_.bytes = outgoing_.moved = incoming_.moved = 0;
+  for (Message* const message : {&outgoing_, &incoming_}) {
+    message->link = nullptr;
+    message->moved = 0;
+    message->data = {};
+  }
   taken_ = false;
   own_ = {};
   for (const Stream& stream : plan.streams) {

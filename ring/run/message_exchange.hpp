@@ -1,8 +1,9 @@
 // Carries out an operation that is one short message at most to a peer and one from it, each with its signature in
 // front: a transfer, and nearly every collective of two ranks. Does what a driver and an execution do for such a plan,
-// to the same bits and bytes, in half of the instructions: there are no runs and positions to keep.
-// One pass at a time; never waits. One thread at a time.
+// to the same bytes and bits (but see add_scaled in arithmetic.hpp), in half of the instructions: there are no runs and
+// positions to keep. One pass at a time; never waits. One thread at a time.
 #pragma once
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -16,15 +17,20 @@ namespace anello::run {
 
 class MessageExchange {
  public:
-  static constexpr std::size_t kMaxDataBytes = 8192;  // of a message
+  static constexpr std::size_t kMaxDataBytes = 8192;  // of a message: as a driver joins with a signature
 
   explicit MessageExchange(Explain explain) : explain_(std::move(explain)) {}
 
   // Whether the plan is one message each way at most, and short, and what the rank keeps of its input.
   static bool suits(const plan::Plan& plan, const Arithmetic& arithmetic);
 
-  // Of a plan that suits. The buffers are no lists; the input is not multiplied. `results`: what results are scaled by,
-  // or null. `links` by rank, those of the plan's peers set. Links, tensors and scaling outlive the exchange.
+  // Whether such a plan's call does too: the buffers are no lists, and the input is not multiplied.
+  static bool suits(const Buffer& input, const Buffer& output, const Scaling* inputs) {
+    return !inputs && input.list().empty() && output.list().empty();
+  }
+
+  // Of a plan and a call that suit. `results`: what results are scaled by, or null. `links` by rank, those of the
+  // plan's peers set. Links, tensors and scaling outlive the exchange.
   void start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input, const Buffer& output,
              const Scaling* results, const Signature& signature, std::span<link::Link* const> links);
   bool done() const { return !outgoing_.link && !incoming_.link && own_.empty(); }
@@ -41,9 +47,10 @@ class MessageExchange {
     if (incoming_.link && incoming_.moved < incoming_.bytes) want(*incoming_.link, link::Wanted::bytes);
   }
 
-  // Bytes moved so far and in all.
+  // Bytes of elements moved so far and in all. Nothing has come before all has, and the signature has been checked.
   std::pair<std::uint64_t, std::uint64_t> progress() const {
-    return {outgoing_.moved + incoming_.moved, outgoing_.bytes + incoming_.bytes};
+    const std::size_t sent = std::max(outgoing_.moved, kSignatureBytes) - kSignatureBytes;
+    return {sent + (incoming_.link ? 0 : incoming_.data.size()), outgoing_.data.size() + incoming_.data.size()};
   }
 
  private:
@@ -62,16 +69,16 @@ class MessageExchange {
 
   Explain explain_;
   Message outgoing_, incoming_;
-  Bytes own_;  // where what this rank keeps of its input goes; empty: there is none, or it is there
+  Bytes own_;  // where what this rank keeps of its input goes; empty: it keeps nothing, or that has been copied
   const std::byte* own_from_ = nullptr;
   const std::byte* mine_ = nullptr;  // what the received data is combined with; null: it is copied
   bool incoming_left_ = false;
-  bool taken_ = false;     // from the link's memory
+  bool taken_ = false;     // what came was used where it lay
   std::size_t elems_ = 0;  // received
   Arithmetic::Combine combine_ = nullptr;
   const Scaling* results_ = nullptr;  // null also if what is received makes no result
   EncodedSignature signature_;
-  bool joined_ = false;  // what is sent lies in `sent_`, in one run
+  bool joined_ = false;                     // what is sent lies in `sent_`, in one run
   std::vector<std::byte> sent_, received_;  // grow when they are needed: there is an exchange for each group and pair
 };
 

@@ -158,8 +158,12 @@ TEST(JobEnvironment, OneAloneByHalfOfTheVariablesIsTold) {
   };
   EXPECT_THAT(told({{"WORLD_SIZE", "4"}}), HasSubstr("runs alone: WORLD_SIZE=4 is set, but RANK is not"));
   EXPECT_THAT(told({{"RANK", "2"}, {"MASTER_ADDR", "h0"}}), HasSubstr("RANK=2 is set, but WORLD_SIZE is not"));
-  for (const Environment& environment : {Environment{}, {{"WORLD_SIZE", "1"}}, {{"RANK", "first"}},
-                                         {{"RANK", "0"}, {"WORLD_SIZE", "4"}}, {{"MASTER_ADDR", "h0"}}})
+  for (const Environment& environment : {Environment{},
+                                         {{"WORLD_SIZE", "1"}},
+                                         {{"WORLD_SIZE", "01"}},
+                                         {{"RANK", "first"}},
+                                         {{"RANK", "0"}, {"WORLD_SIZE", "4"}},
+                                         {{"MASTER_ADDR", "h0"}}})
     EXPECT_EQ(told(environment), "");
 }
 

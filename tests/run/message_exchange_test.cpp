@@ -66,6 +66,8 @@ struct OneMessage {
   }};
 };
 
+using Progress = std::pair<std::uint64_t, std::uint64_t>;
+
 TEST(MessageExchange, SendsTheSignatureWithTheData) {
   using Sizes = std::vector<std::size_t>;
   for (const bool joins : {true, false}) {
@@ -78,7 +80,7 @@ TEST(MessageExchange, SendsTheSignatureWithTheData) {
     one.exchange.send();
     EXPECT_EQ(one.link.sent, joins ? Sizes{22} : (Sizes{0, 22})) << "the rest";
     EXPECT_FALSE(one.exchange.send());
-    EXPECT_EQ(one.exchange.progress(), (std::pair<std::uint64_t, std::uint64_t>(72, 144)));
+    EXPECT_EQ(one.exchange.progress(), Progress(24, 48));
   }
 }
 
@@ -125,6 +127,7 @@ TEST_P(InParts, ADifferentSignatureIsExplained) {
   }
   EXPECT_EQ(one.theirs, theirs);
   EXPECT_EQ(one.words, numbers(6, 1)) << "nothing is made of its data";
+  EXPECT_EQ(one.exchange.progress(), Progress(24, 48)) << "what was sent";
 }
 
 TEST(MessageExchange, ADifferentSignatureIsFoundThoughLessDataComes) {
@@ -138,6 +141,48 @@ TEST(MessageExchange, ADifferentSignatureIsFoundThoughLessDataComes) {
     EXPECT_THROW(one.run(), Error);
     EXPECT_EQ(one.theirs, theirs);
   }
+}
+
+TEST_P(InParts, IsTakenInTheNextOperationToo) {
+  OneMessage one(Kind::allreduce, 0, 6);
+  one.link.shows = true;
+  one.link.incoming = message(one.signature, numbers(6, 100));
+  one.start();
+  one.run();
+  ASSERT_TRUE(one.exchange.done());
+  one.words = numbers(6, 1);
+  one.link.consumed = 0;
+  receive(one, one.signature, numbers(6, 200));
+  EXPECT_TRUE(one.exchange.done());
+  EXPECT_EQ(one.words[5], lopsided(6, 205));
+  EXPECT_EQ(one.exchange.progress(), Progress(48, 48));
+}
+
+TEST(MessageExchange, TellsItsLinkOfEachDirectionAndRefersToNothing) {
+  OneMessage one(Kind::allreduce, 0, 6);
+  one.start();
+  EXPECT_EQ(one.link.begun, (std::vector<std::pair<bool, bool>>{{true, false}, {false, false}}));
+  one.exchange.send();
+  std::vector<link::Wanted> wanted;
+  one.exchange.each_wanted([&](const link::Link&, link::Wanted what) { wanted.push_back(what); });
+  EXPECT_EQ(wanted, std::vector{link::Wanted::bytes});
+}
+
+TEST(MessageExchange, ErrorsOfALinkGetThePeersRank) {
+  for (const bool shows : {true, false})
+    for (const bool sends : {true, false}) {
+      OneMessage one(Kind::allreduce, 0, 6);
+      one.link.shows = shows;
+      one.start();
+      if (!sends) one.exchange.send();
+      one.link.broken = true;
+      try {
+        one.exchange.pass();
+        FAIL();
+      } catch (const Error& e) {
+        EXPECT_EQ(e.rank(), 1);
+      }
+    }
 }
 
 // In place: what is made of the peer's data would be sent to it.
@@ -171,6 +216,7 @@ TEST(MessageExchange, CopiesWhatThisRankKeeps) {
   one.exchange.start(one.plan, kLopsided, whole(one.words), whole(gathered), nullptr, one.signature, one.links);
   EXPECT_TRUE(one.exchange.send());
   EXPECT_FALSE(one.exchange.done());
+  EXPECT_EQ(gathered[3], 0U) << "the link first";
   one.run();
   EXPECT_TRUE(one.exchange.done());
   EXPECT_EQ(gathered, (Words{100, 101, 102, 1, 2, 3}));

@@ -1,5 +1,6 @@
 // A link that notes how it is used, and what a peer sends on it. For tests.
 #pragma once
+#include <anello/error.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ namespace anello::run {
 class RunsLink final : public link::Link {
  public:
   std::size_t send_from(std::span<const ConstBytes> pieces) override {
+    throw_if_broken();
     sent.clear();
     for (const ConstBytes piece : pieces) sent.push_back(piece.size());
     return std::min(takes, std::accumulate(sent.begin(), sent.end(), std::size_t(0)));
@@ -25,6 +27,7 @@ class RunsLink final : public link::Link {
     for (const Bytes piece : pieces) {
       const Bytes run = peek();
       const std::size_t some = std::min(run.size(), piece.size());
+      if (some == 0) break;
       std::copy_n(run.begin(), some, piece.begin());
       consume(some);
       bytes += some;
@@ -33,14 +36,26 @@ class RunsLink final : public link::Link {
   }
   bool peeks() const override { return shows; }
   Bytes peek() override {
+    throw_if_broken();
     const std::size_t end = consumed < cut ? cut : incoming.size();
+    if (end == consumed) return {};
     return std::as_writable_bytes(std::span(incoming)).first(end).subspan(consumed);
   }
-  void consume(std::size_t bytes) override { consumed += bytes; }
+  // Its other side writes there again.
+  void consume(std::size_t bytes) override {
+    std::fill_n(incoming.begin() + std::ptrdiff_t(consumed), bytes, '\xee');
+    consumed += bytes;
+  }
+  void begin(bool sending, bool may_refer) override { begun.emplace_back(sending, may_refer); }
   bool has_arrived() override { return false; }
   bool want(link::Wanted /*wanted*/, link::Waiter& /*waiter*/) override { return true; }
 
-  bool joins = true, shows = true;
+  void throw_if_broken() const {
+    if (broken) throw Error(ErrorCode::network, "broken");
+  }
+
+  bool joins = true, shows = true, broken = false;
+  std::vector<std::pair<bool, bool>> begun;
   std::size_t takes = SIZE_MAX;
   std::vector<std::size_t> sent;
   std::string incoming;  // elements behind the signature are aligned in it

@@ -85,6 +85,29 @@ TEST(ShmLink, SendsPiecesThatGoTogetherAsOneRun) {
   EXPECT_EQ(pair.taker.peek().size(), 68) << "each in a line of its own";
 }
 
+// The pieces of a call still begin with what the other side has just taken: their rest may fit a line, but they do not.
+TEST(ShmLink, TheRestOfAReferenceIsNotSentTwice) {
+  Pair pair;
+  constexpr std::size_t kBytes = 40000, kRest = 100;
+  void* const memory = allocate(kBytes);
+  ConstBytes piece{static_cast<const std::byte*>(memory), kBytes};
+  pair.maker.begin(true, true);
+  pair.taker.begin(false, false);
+  EXPECT_EQ(pair.maker.send_from({&piece, 1}), 0) << "referred to, and not taken";
+  for (std::size_t left = kBytes - kRest; left > 0;) {
+    const std::size_t some = std::min(pair.taker.peek().size(), left);
+    ASSERT_GT(some, 0);
+    pair.taker.consume(some);
+    left -= some;
+  }
+  EXPECT_EQ(pair.maker.send_from({&piece, 1}), kBytes - kRest);
+  piece = piece.subspan(kBytes - kRest);
+  pair.taker.consume(pair.taker.peek().size());
+  EXPECT_EQ(pair.maker.send_from({&piece, 1}), kRest);
+  EXPECT_TRUE(pair.taker.peek().empty());
+  deallocate(memory);
+}
+
 TEST(ShmLink, ShowsWhatHasComeWhereItLies) {
   Pair pair;
   send(pair.maker, "abc");

@@ -288,8 +288,8 @@ void Simulation::start(Seat& seat, const Task& task) {
   seat.task = &task;
   const run::Scaling* const results = task.scaling.divisor != 1 || task.scaling.factor != 1 ? &task.scaling : nullptr;
   const run::Scaling* const inputs = task.input_scaling.factor != 1 ? &task.input_scaling : nullptr;
-  const bool can_exchange = run::MessageExchange::suits(*task.plan, task.arithmetic) && !inputs &&
-                            task.input.list().empty() && task.output.list().empty();
+  const bool can_exchange = run::MessageExchange::suits(*task.plan, task.arithmetic) &&
+                            run::MessageExchange::suits(task.input, task.output, inputs);
   seat.exchanges = can_exchange && random_.percent(std::uint64_t(weather_.exchange_percent));
   if (seat.exchanges) {
     seat.exchange.start(*task.plan, task.arithmetic, task.input, task.output, results, task.signature, seat.links);
