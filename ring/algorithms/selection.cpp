@@ -46,7 +46,7 @@ constexpr std::array kRows = {
     Row{Medium::memory, Cores::any, 2, 2, Worlds::any, 32 * kKiB, 0, Algorithm::one_shot, "two ranks, one exchange"},
     Row{Medium::memory, Cores::any, 2, 2, Worlds::any, kAnyBytes, 0, Algorithm::two_shot, "two ranks, least copying"},
     Row{Medium::tcp, Cores::any, 2, 2, Worlds::any, 256 * kKiB, 0, Algorithm::one_shot, "two ranks, one exchange"},
-    Row{Medium::memory, Cores::shared, 3, 4, Worlds::any, 2 * kKiB, 0, Algorithm::one_shot,
+    Row{Medium::memory, Cores::shared, 4, 4, Worlds::any, 2 * kKiB, 0, Algorithm::one_shot,
         "few ranks, one message deep"},
     Row{Medium::memory, Cores::shared, 3, 32, Worlds::any, 64 * kKiB, 0, Algorithm::star,
         "shared cores, fewest messages"},

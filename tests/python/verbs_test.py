@@ -144,7 +144,7 @@ def test_a_wrong_argument_is_a_value_error(world, wrong):
 
 @pytest.mark.parametrize("wrong", [None, "2", bytearray(b"2"), 10 ** 400, numpy.ones(2), 1j, numpy.complex64(1)])
 def test_a_factor_that_is_no_number_is_named(world, wrong):
-    with pytest.raises(TypeError, match="postscale must be a number, not "):
+    with pytest.raises(TypeError, match="postscale must be a number, not .{1,60}$"):
         world.allreduce(numpy.ones(1), postscale=wrong)
     with pytest.raises(TypeError, match="prescale must be a number, not "):
         world.reduce(numpy.ones(1), prescale=wrong)

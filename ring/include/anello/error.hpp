@@ -34,7 +34,7 @@ std::string_view name(ErrorCode code);  // for example "rank_dead"
 
 class Error : public std::exception {
  public:
-  // `rank` is the rank at fault; -1 if none is known.
+  // `rank` is the rank at fault; -1 if none is known. Of two that called different operations it is the higher.
   Error(ErrorCode code, std::string message, int rank = -1);
 
   ErrorCode code() const noexcept { return code_; }

@@ -52,7 +52,7 @@ class World : public Group {
   void start_timeline(const std::string& path);
   void stop_timeline();
 
-  // This rank's totals. Any thread; does not block.
+  // This rank's totals. Not after finish(). Any thread; does not block.
   [[nodiscard]] Counters counters() const;
   // Writes this rank's flight record to `path` as JSON: the last 4,096 operations of each group, and those that are
   // queued. Throws Error{file}. Any thread; does not wait for operations. When the world fails it is also written to

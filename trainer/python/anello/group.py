@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import pickle
+import reprlib
 import threading
 from typing import Any, Iterable, List, Optional, Sequence, Tuple
 
@@ -38,7 +39,7 @@ def factor(which: str, value: float) -> float:
             return float(value)
         except (TypeError, ValueError, OverflowError, RuntimeError):  # the last one is torch's
             pass
-    raise TypeError(f"{which} must be a number, not {value!r}")
+    raise TypeError(f"{which} must be a number, not {reprlib.repr(value)}")
 
 
 def _options(name: Optional[str] = None, wire: Optional[str] = None, prescale: float = 1.0, postscale: float = 1.0,
