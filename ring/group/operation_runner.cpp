@@ -186,7 +186,8 @@ OperationRunner::Step OperationRunner::step() {
     if (control_->failed()) throw control_->error();
     return Step::stuck;
   }
-  const bool moved = !done() && pass();
+  bool moved = !done() && pass();
+  if (!moved && !done() && control_->failed()) moved = pass();  // as in move()
   if (moved && stuck_since_) moves_again();
   if (done()) {
     conclude();
@@ -225,7 +226,9 @@ bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interru
   while (!moving_) {
     if (interrupted()) return false;
     waiter.forget();
-    if (!open_links()) sleep(waiter, until);
+    if (open_links()) break;
+    if (control_->failed()) throw control_->error();
+    sleep(waiter, until);
   }
   while (!done()) {
     if (interrupted()) return false;
@@ -236,7 +239,10 @@ bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interru
       if (direct_.active() && !done() && control_->failed()) throw control_->error();
       continue;
     }
-    if (control_->failed()) throw control_->error();
+    if (control_->failed()) {
+      if (pass()) continue;  // what peers had sent before the world failed came after the first pass
+      throw control_->error();
+    }
     if (!waiter.pause()) continue;
     waiter.forget();
     if (want_links(waiter))
@@ -296,9 +302,9 @@ bool OperationRunner::connect_direct() {
   return !direct_.misses_any();
 }
 
-// Throws the verdict if there is one.
+// Does not sleep in a world that has failed.
 void OperationRunner::sleep(link::Waiter& waiter, const Until& until) {
-  if (control_->failed()) throw control_->error();
+  if (control_->failed()) return;
   milliseconds limit = note_stuck();
   if (until) limit = std::clamp(std::chrono::ceil<milliseconds>(*until - steady_clock::now()), milliseconds(0), limit);
   const trace::Ticks from = trace::ticks();
