@@ -7,6 +7,7 @@
 
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
+#include "ring/link/with_rank.hpp"
 
 namespace anello::agenda {
 namespace {
@@ -22,16 +23,6 @@ bool take_message(const std::string& bytes, std::size_t& at, std::string& messag
   message = bytes.substr(at + kLengthBytes, length);
   at += kLengthBytes + length;
   return true;
-}
-
-// The link's error, with the neighbour's rank in the world.
-template <class Move>
-auto naming(int rank, Move move) {
-  try {
-    return move();
-  } catch (const Error& e) {
-    throw Error(e.code(), e.message(), rank);
-  }
 }
 
 }  // namespace
@@ -67,7 +58,7 @@ bool MessageLinks::send_some() {
     link::Link* const its = link(each);
     if (!its) continue;
     const ConstBytes left = std::as_bytes(std::span(each.out)).subspan(each.sent);
-    const std::size_t bytes = naming(each.world_rank, [&] { return its->send_from({&left, 1}); });
+    const std::size_t bytes = link::with_rank(each.world_rank, [&] { return its->send_from({&left, 1}); });
     each.sent += bytes;
     moved |= bytes > 0;
     if (each.sent < each.out.size()) continue;
@@ -82,10 +73,10 @@ bool MessageLinks::receive_some(int neighbour, std::vector<std::string>& message
   link::Link* const its = link(each);
   if (!its) return false;
   const Bytes room(buffer_);
-  const std::size_t bytes = naming(each.world_rank, [&] { return its->recv_into({&room, 1}); });
+  const std::size_t bytes = link::with_rank(each.world_rank, [&] { return its->recv_into({&room, 1}); });
   each.in.append(reinterpret_cast<const char*>(buffer_.data()), bytes);
   std::size_t at = 0;
-  naming(each.world_rank, [&] {
+  link::with_rank(each.world_rank, [&] {
     for (std::string message; take_message(each.in, at, message);) messages.push_back(std::move(message));
   });
   each.in.erase(0, at);

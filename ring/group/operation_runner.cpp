@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ring/base/text.hpp"
+#include "ring/link/with_rank.hpp"
 #include "ring/run/checksum.hpp"
 
 namespace anello::group {
@@ -334,11 +335,7 @@ bool OperationRunner::want_links(link::Waiter& waiter) {
 
 bool OperationRunner::has_arrived(int peer) {
   link::Link* const link = links_->find(peer);
-  try {
-    return link && link->has_arrived();
-  } catch (const Error& e) {
-    throw Error(e.code(), e.message(), world_rank(peer));
-  }
+  return link && link::with_rank(world_rank(peer), [&] { return link->has_arrived(); });
 }
 
 bool OperationRunner::open_links() {

@@ -15,8 +15,8 @@ template <class Socket>
 void open_socket(Socket& socket, const asio::ip::tcp& protocol, asio::error_code& error);
 
 // Connects an open socket. If there is no listener at a port that the kernel also gives to connecting sockets, it may
-// give this one that very port: then TCP connects the socket to itself (simultaneous open, RFC 9293). That counts as refused
-// and closes the socket, so that the port is free again. `error` outlives the connecting.
+// give this one that very port: then TCP connects the socket to itself (simultaneous open, RFC 9293). That counts as
+// refused and closes the socket, so that the port is free again. `error` outlives the connecting.
 asio::awaitable<void> connect(asio::ip::tcp::socket& socket, asio::ip::tcp::endpoint where, asio::error_code& error);
 
 // Opens the acceptor and listens; port 0 is any free one, and :: is all addresses, of IPv4 too. Throws Error{network}

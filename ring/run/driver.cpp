@@ -62,7 +62,7 @@ bool Driver::send_some(std::uint32_t s) {
   const int rank = execution_->plan().streams[s].peer;
   Peer& peer = peers_[std::size_t(rank)];
   link::Link& link = *links_[std::size_t(rank)];
-  const bool moved = with_rank(rank, [&] {
+  const bool moved = link::with_rank(rank, [&] {
     const std::size_t bytes = execution_->to_make(s);
     const std::optional<Bytes> room = bytes > 0 ? link.room(bytes) : std::nullopt;
     return room ? send_made(s, peer, link, *room) : send_pieces(s, peer, link);
@@ -105,7 +105,7 @@ std::size_t Driver::receive_first(Peer& peer, int rank, std::span<Bytes> pieces)
   const bool little = pieces.size() == 2 && place.size() <= kSmallBytes;
   pieces[0] = little ? std::span(first_).first(ahead + place.size()) : rest;
   if (little) pieces = pieces.first(1);
-  const std::size_t bytes = with_rank(rank, [&] { return links_[std::size_t(rank)]->recv_into(pieces); });
+  const std::size_t bytes = link::with_rank(rank, [&] { return links_[std::size_t(rank)]->recv_into(pieces); });
   const std::size_t of_signature = std::min(bytes, ahead);
   if (little) std::memcpy(rest.data(), first_.data(), of_signature);
   peer.signature_received += of_signature;
@@ -132,7 +132,7 @@ std::size_t Driver::receive(std::uint32_t s, int rank, std::span<Bytes> pieces) 
   const std::size_t ahead = kSignatureBytes - peer.signature_received;
   const std::size_t bytes =
       ahead > 0 ? receive_first(peer, rank, pieces)
-                : with_rank(rank, [&] { return links_[std::size_t(rank)]->recv_into(pieces.subspan(1)); });
+                : link::with_rank(rank, [&] { return links_[std::size_t(rank)]->recv_into(pieces.subspan(1)); });
   if (bytes > ahead) execution_->received(s, bytes - ahead);
   return bytes;
 }
@@ -141,14 +141,14 @@ std::size_t Driver::receive(std::uint32_t s, int rank, std::span<Bytes> pieces) 
 std::size_t Driver::receive_in_place(std::uint32_t s, int rank, link::Link& link) {
   Peer& peer = peers_[std::size_t(rank)];
   const bool reply = is_reply(s);
-  Bytes run = with_rank(rank, [&] { return reply ? link.replies() : link.peek(); });
+  Bytes run = link::with_rank(rank, [&] { return reply ? link.replies() : link.peek(); });
   const std::size_t of_signature = std::min(run.size(), kSignatureBytes - peer.signature_received);
   if (of_signature > 0) {
     take_signature(peer, rank, run.first(of_signature));
     run = run.subspan(of_signature);
   }
   const std::size_t bytes = of_signature + execution_->accept(s, run);
-  if (bytes > 0) with_rank(rank, [&] { reply ? link.take(bytes) : link.consume(bytes); });
+  if (bytes > 0) link::with_rank(rank, [&] { reply ? link.take(bytes) : link.consume(bytes); });
   return bytes;
 }
 

@@ -6,7 +6,7 @@
 
 #include "ring/link/link.hpp"
 #include "ring/run/execution.hpp"
-#include "ring/run/peer_errors.hpp"
+#include "ring/run/signature_check.hpp"
 #include "ring/run/step_trace.hpp"
 
 namespace anello::run {

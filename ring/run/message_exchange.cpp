@@ -25,7 +25,8 @@ bool waits_for_sends_only(const plan::Plan& plan, const plan::Step& step) {
 }  // namespace
 
 bool MessageExchange::suits(const plan::Plan& plan, const Arithmetic& arithmetic) {
-  if (arithmetic.narrow || plan.steps.size() != plan.streams.size() || plan.streams.size() < 1) return false;
+  if (arithmetic.narrow || plan.scratch_elems > 0) return false;
+  if (plan.streams.empty() || plan.steps.size() != plan.streams.size()) return false;
   for (std::size_t s = 0; s < plan.streams.size(); s++) {
     const plan::Step& step = plan.steps[s];
     const Stream::Kind kind = plan.streams[s].kind;
@@ -86,7 +87,7 @@ void MessageExchange::join() {
 bool MessageExchange::send() {
   if (!outgoing_.link) return false;
   const auto send_from = [this](std::span<const ConstBytes> pieces) {
-    return with_rank(outgoing_.peer, [&] { return outgoing_.link->send_from(pieces); });
+    return link::with_rank(outgoing_.peer, [&] { return outgoing_.link->send_from(pieces); });
   };
   std::size_t bytes = 0;
   if (joined_) {
@@ -105,7 +106,7 @@ bool MessageExchange::send() {
 // What comes whole when all is sent, as nearly all does, is used where it lies. Else it is kept: it may be written to
 // what is still being sent.
 std::size_t MessageExchange::receive_in_place() {
-  const ConstBytes there = with_rank(incoming_.peer, [&] { return incoming_.link->peek(); });
+  const ConstBytes there = link::with_rank(incoming_.peer, [&] { return incoming_.link->peek(); });
   const std::size_t bytes = std::min(there.size(), incoming_.bytes - incoming_.moved);
   if (bytes == 0) return 0;
   if (bytes == incoming_.bytes && !outgoing_.link) {
@@ -115,13 +116,13 @@ std::size_t MessageExchange::receive_in_place() {
   } else {
     std::copy_n(there.begin(), bytes, rest_of_copy().begin());
   }
-  with_rank(incoming_.peer, [&] { incoming_.link->consume(bytes); });
+  link::with_rank(incoming_.peer, [&] { incoming_.link->consume(bytes); });
   return bytes;
 }
 
 std::size_t MessageExchange::receive_copy() {
   const Bytes rest = rest_of_copy();
-  return with_rank(incoming_.peer, [&] { return incoming_.link->recv_into(std::array{rest}); });
+  return link::with_rank(incoming_.peer, [&] { return incoming_.link->recv_into(std::array{rest}); });
 }
 
 Bytes MessageExchange::rest_of_copy() {

@@ -11,7 +11,7 @@
 #include "ring/plan/plan.hpp"
 #include "ring/run/arithmetic.hpp"
 #include "ring/run/buffer.hpp"
-#include "ring/run/peer_errors.hpp"
+#include "ring/run/signature_check.hpp"
 
 namespace anello::run {
 

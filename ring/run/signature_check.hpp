@@ -1,5 +1,4 @@
-// Errors about one peer, for those that move data over links: a link knows no ranks, and only the caller knows what the
-// peers' operations are called.
+// Whether a peer is in the same operation: its signature is compared with this rank's.
 #pragma once
 #include <anello/error.hpp>
 #include <cstring>
@@ -8,28 +7,19 @@
 
 #include "ring/base/bytes.hpp"
 #include "ring/base/signature.hpp"
+#include "ring/link/with_rank.hpp"
 
 namespace anello::run {
 
-// Makes the error for a signature that differs from this rank's.
+// Makes the error for a signature that differs from this rank's. Only the caller knows what the operations are called.
 using Explain = std::function<Error(int peer, const Signature& theirs)>;
-
-// Errors that `work` throws get the peer's rank.
-template <class Work>
-auto with_rank(int peer, Work work) {
-  try {
-    return work();
-  } catch (const Error& e) {
-    throw Error(e.code(), e.message(), peer);
-  }
-}
 
 // Throws what `explain` makes of a peer's encoded signature that differs from this rank's, or Error{protocol} if it is
 // none.
 inline void check_signature(const EncodedSignature& mine, ConstBytes theirs, int peer, const Explain& explain) {
   if (std::memcmp(theirs.data(), mine.data(), kSignatureBytes) == 0) return;
   const std::string_view text(reinterpret_cast<const char*>(theirs.data()), kSignatureBytes);
-  throw explain(peer, with_rank(peer, [&] { return decode_signature(text); }));
+  throw explain(peer, link::with_rank(peer, [&] { return decode_signature(text); }));
 }
 
 }  // namespace anello::run
