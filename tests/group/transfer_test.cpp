@@ -168,6 +168,7 @@ TEST(Transfers, AndGroupsWithoutADescriptorSaySoAndCanBeTriedAgain) {
     Group group = world.group({0, 1});
     for (int warm = 0; warm < 3; warm++) world.barrier();
     if (world.rank() == 0) {
+      wait_for_descriptors_to_settle();
       const FewDescriptors none(0);
       for (const std::function<void()>& call : std::initializer_list<std::function<void()>>{
                [&] { world.send_async(values, 1).wait(); }, [&] { world.send(values, 1); },

@@ -23,6 +23,18 @@ inline std::ptrdiff_t entries(const char* folder) {
 inline std::ptrdiff_t open_descriptors() {
   return entries("/proc/self/fd");
 }
+// A link that can be used may still close what it needed to come into being. Returns when nothing has been opened or
+// closed for a while.
+inline void wait_for_descriptors_to_settle() {
+  constexpr int kQuietLooks = 60;
+  std::ptrdiff_t before = open_descriptors();
+  for (int quiet = 0; quiet < kQuietLooks; quiet++) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const std::ptrdiff_t now = open_descriptors();
+    if (now != before) quiet = 0;
+    before = now;
+  }
+}
 // The sockets, event loops and bells that a program inherits which this process starts now. (It opens and closes files
 // of its own meanwhile.)
 inline std::set<std::string> inherited_sockets() {
