@@ -347,7 +347,8 @@ TEST(NcclFailure, AnAbortThatDoesNotComeBackIsLeftBehind) {
 
 TEST(NcclFailure, ArgumentsThatDifferAreAMismatchWhereTheyAreCompared) {
   const auto with_counts = [](World& world, Nccl& on_gpu, GpuStream stream) {
-    std::vector<int> values(world.rank() == 1 ? 101 : 100, 1);
+    thread_local std::vector<int> values;  // as in reduce_forever
+    values.assign(world.rank() == 1 ? 101 : 100, 1);
     for (;;) on_gpu.allreduce(values, values, stream, Op::sum, {});
   };
   fake::NcclFaults hang{.kernels_hang = true};
@@ -362,7 +363,9 @@ TEST(NcclFailure, ArgumentsThatDifferAreAMismatchWhereTheyAreCompared) {
 TEST(NcclFailure, UnequalPartsThatDoNotFitEndTheWorld) {
   const Ending ending = end_of({}, kLimits, [](World& world, Nccl& on_gpu, GpuStream stream) {
     const std::vector<std::uint64_t> sends(3, world.rank() == 2 ? 5 : 4), expects(3, 4);
-    std::vector<int> from(15), to(15);
+    thread_local std::vector<int> from, to;  // as in reduce_forever
+    from.assign(15, 0);
+    to.assign(15, 0);
     on_gpu.alltoall(from, to, sends, expects, stream, {});
     reduce_forever(world, on_gpu, stream);
   });
