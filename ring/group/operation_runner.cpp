@@ -66,7 +66,7 @@ OperationRunner::OperationRunner(int rank, const link::GroupInfo& group, trace::
       compares_(compares && size_ > 1),
       link_of_(group.members.size()),
       driver_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }),
-      exchange_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }),
+      messages_([this](int peer, const Signature& theirs) { return explain(peer, theirs); }),
       direct_(rank, size_, [this](int peer, const Signature& theirs) { return explain(peer, theirs); }) {}
 
 void OperationRunner::start(const PendingOperation& pending) {
@@ -115,12 +115,12 @@ void OperationRunner::take_up(double factor) {
     if (factor != 1) input_scaling_ = run::scaling(operation.dtype, 1, factor);
   }
   traced_ = timeline_->active();
-  is_exchange_ = pending.may_be_exchange && !pending.may_be_direct && !traced_ &&
-                 run::MessageExchange::suits(operation.input, operation.output, input_scaling());
+  by_message_ = pending.in_short_messages && !pending.may_be_direct && !traced_ &&
+                run::MessageExecution::suits(operation.input, operation.output, input_scaling());
   if (pending.may_be_direct && pending.shows_tensors && show_tensors()) return;
   direct_.clear();
-  if (!is_exchange_) start_plan();
-  if (size_ > 1 && open_links()) with_world_ranks([&] { return is_exchange_ ? exchange_.send() : driver_.send(); });
+  if (!by_message_) start_plan();
+  if (size_ > 1 && open_links()) with_world_ranks([&] { return by_message_ ? messages_.send() : driver_.send(); });
 }
 
 void OperationRunner::record_begin(trace::Ticks begun) {
@@ -148,10 +148,10 @@ void OperationRunner::start_plan() {
   if (traced_) trace_.start(execution_, group_.members, arithmetic.wire_shift, arithmetic.shift);
 }
 
-void OperationRunner::start_exchange() {
+void OperationRunner::start_messages() {
   with_data([this](const run::Arithmetic& arithmetic, const run::Buffer& input, const run::Buffer& output,
                    const run::Scaling* results) {
-    exchange_.start(*operation_->plan, arithmetic, input, output, results, signature(), link_of_);
+    messages_.start(*operation_->plan, arithmetic, input, output, results, signature(), link_of_);
   });
   started_ = true;
 }
@@ -257,8 +257,8 @@ bool OperationRunner::move(link::Waiter& waiter, const std::atomic<int>& interru
 void OperationRunner::begin_to_move() {
   moving_ = true;
   if (operation_->may_be_direct) direct_.post(signature());
-  if (is_exchange_)
-    start_exchange();
+  if (by_message_)
+    start_messages();
   else if (!direct_.active())
     begin_plan();
   else if (traced_)
@@ -278,7 +278,7 @@ Signature OperationRunner::signature() const {
 
 bool OperationRunner::pass() {
   return with_world_ranks([&] {
-    if (is_exchange_) return exchange_.pass();
+    if (by_message_) return messages_.pass();
     return direct_.active() ? pass_direct() : driver_.pass();
   });
 }
@@ -376,7 +376,7 @@ void OperationRunner::give_up() {
 }
 
 std::pair<std::uint64_t, std::uint64_t> OperationRunner::progress() const {
-  if (is_exchange_) return exchange_.progress();
+  if (by_message_) return messages_.progress();
   return direct_.active() ? direct_.progress() : execution_.progress();
 }
 

@@ -14,7 +14,7 @@
 #include "ring/net/control_plane.hpp"
 #include "ring/net/data_links.hpp"
 #include "ring/run/driver.hpp"
-#include "ring/run/message_exchange.hpp"
+#include "ring/run/message_execution.hpp"
 #include "ring/run/step_trace.hpp"
 
 namespace anello::group {
@@ -73,7 +73,7 @@ class OperationRunner {
   template <class Start>
   void with_data(Start start);
   void start_plan();
-  void start_exchange();
+  void start_messages();
   void begin_to_move();
   void begin_plan();
   bool pass_direct();
@@ -81,13 +81,13 @@ class OperationRunner {
   Signature signature() const;
   template <class Want>
   void each_wanted(Want want) {
-    is_exchange_ ? exchange_.each_wanted(want) : driver_.each_wanted(want);
+    by_message_ ? messages_.each_wanted(want) : driver_.each_wanted(want);
   }
   template <class Want>
   void each_awaited(Want want);
   std::pair<std::uint64_t, std::uint64_t> progress() const;
   bool done() const {
-    if (is_exchange_) return exchange_.done();
+    if (by_message_) return messages_.done();
     return direct_.active() ? direct_.done() : execution_.done();
   }
   void conclude();
@@ -132,8 +132,8 @@ class OperationRunner {
   run::Execution execution_;
   std::optional<run::Scaling> result_scaling_, input_scaling_;
   run::Driver driver_;
-  run::MessageExchange exchange_;
-  bool is_exchange_ = false;  // this operation, instead of an execution and its driver
+  run::MessageExecution messages_;
+  bool by_message_ = false;  // this operation, instead of an execution and its driver
   DirectCollective direct_;
   std::array<std::byte, 16> nothing_{};  // sent by an operation without elements
   run::StepTrace trace_;

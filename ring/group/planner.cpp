@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "ring/base/text.hpp"
-#include "ring/run/message_exchange.hpp"
+#include "ring/run/message_execution.hpp"
 
 namespace anello::group {
 namespace {
@@ -62,7 +62,7 @@ const Planner::Planned& Planner::plan(const Operation& operation) {
   planned_.shows_tensors = asked.signature.algorithm == Algorithm::automatic;
   planned_.arithmetic = run::arithmetic(operation.dtype, operation.op, operation.wire.value_or(operation.dtype));
   planned_.plan = &plan_for(planned_.signature);
-  planned_.may_be_exchange = run::MessageExchange::suits(*planned_.plan, planned_.arithmetic);
+  planned_.in_short_messages = run::MessageExecution::suits(*planned_.plan, planned_.arithmetic);
   return planned_;
 }
 

@@ -31,7 +31,7 @@ class Planner {
     Signature signature;  // plan() leaves its group and sequence number to the caller
     const plan::Plan* plan = nullptr;
     run::Arithmetic arithmetic;
-    bool may_be_exchange = false;  // run::MessageExchange suits the plan
+    bool in_short_messages = false;  // run::MessageExecution suits the plan
     bool may_be_direct = false;    // if all ranks show their tensors, the plan is not needed; equal on all ranks
     bool shows_tensors = false;    // this rank's call lets it
   };

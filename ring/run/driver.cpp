@@ -4,12 +4,8 @@
 #include <cstring>
 
 namespace anello::run {
-namespace {
 
-constexpr int kMisses = 2;
 static_assert(kSignatureBytes % Execution::kMaxElemBytes == 0, "elements behind it are aligned, as begin() is");
-
-}  // namespace
 
 void Driver::start(Execution& execution, const Signature& signature, std::span<link::Link* const> links,
                    StepTrace* trace) {
@@ -180,7 +176,7 @@ bool Driver::receive_all() {
   if (first == end_receives_) return false;
   bool moved = receive_some(first, misses);
   if (turn_ < first_receive_ || turn_ >= end_receives_) turn_ = first_receive_;
-  for (std::uint32_t k = first_receive_; k < end_receives_ && misses < kMisses; k++) {
+  for (std::uint32_t k = first_receive_; k < end_receives_ && misses < link::kMaxMisses; k++) {
     if (turn_ != first) moved |= receive_some(turn_, misses);
     if (++turn_ == end_receives_) turn_ = first_receive_;
   }

@@ -1,5 +1,5 @@
 // What instructions_test counts: allreduces of all ranks in one thread, by the real Driver and Execution or by the real
-// MessageExchange, as in the engine, over links in memory that move no payload, with a reduction that does nothing. So
+// MessageExecution, as in the engine, over links in memory that move no payload, with a reduction that does nothing. So
 // what is counted is the engine's own work, the same on every CPU, and not memcpy's or the kernels'. The arguments are
 // a line of instructions.txt.
 #include <cstdlib>
@@ -10,7 +10,7 @@
 
 #include "ring/algorithms/plans.hpp"
 #include "ring/run/driver.hpp"
-#include "ring/run/message_exchange.hpp"
+#include "ring/run/message_execution.hpp"
 
 namespace anello::run {
 namespace {
@@ -62,10 +62,10 @@ struct Rank {
   Explain explain = [](int, const Signature&) { return Error(ErrorCode::mismatch, "signatures differ"); };
   Execution execution;
   Driver driver{explain};
-  bool exchanges = false;  // by this instead of those
-  MessageExchange exchange{explain};
+  bool by_message = false;  // by this instead of those
+  MessageExecution messages{explain};
 
-  bool done() const { return exchanges ? exchange.done() : execution.done(); }
+  bool done() const { return by_message ? messages.done() : execution.done(); }
 };
 
 constexpr Arithmetic kNothing{2, [](void*, const void*, const void*, std::size_t) {}, 2};
@@ -84,7 +84,7 @@ struct Ranks {
       Rank& rank = *all.emplace_back(std::make_unique<Rank>());
       rank.plan = algorithms::plan_allreduce(algorithm, {r, world, signature.count});
       rank.memory.resize(bytes);
-      rank.exchanges = MessageExchange::suits(rank.plan, kNothing);
+      rank.by_message = MessageExecution::suits(rank.plan, kNothing);
       for (int other = 0; other < world; other++) {
         rank.owned.push_back(std::make_unique<PipeLink>(pipe(r, other), pipe(other, r)));
         rank.links.push_back(rank.owned.back().get());
@@ -96,8 +96,8 @@ struct Ranks {
     for (Pipe& pipe : pipes) pipe.sent = pipe.received = 0;
     for (const auto& rank : all) {
       const Buffer buffer(rank->memory.data(), signature.count);
-      if (rank->exchanges) {
-        rank->exchange.start(rank->plan, kNothing, buffer, buffer, nullptr, signature, rank->links);
+      if (rank->by_message) {
+        rank->messages.start(rank->plan, kNothing, buffer, buffer, nullptr, signature, rank->links);
       } else {
         rank->execution.start(rank->plan, kNothing, buffer, buffer);
         rank->driver.start(rank->execution, signature, rank->links);
@@ -106,7 +106,7 @@ struct Ranks {
     for (bool done = false; !done;) {
       done = true;
       for (const auto& rank : all) {
-        if (!rank->done()) rank->exchanges ? rank->exchange.pass() : rank->driver.pass();
+        if (!rank->done()) rank->by_message ? rank->messages.pass() : rank->driver.pass();
         done &= rank->done();
       }
     }

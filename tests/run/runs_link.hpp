@@ -36,6 +36,7 @@ class RunsLink final : public link::Link {
   }
   bool peeks() const override { return shows; }
   Bytes peek() override {
+    looks++;
     throw_if_broken();
     const std::size_t end = consumed < cut ? cut : incoming.size();
     if (end == consumed) return {};
@@ -60,6 +61,7 @@ class RunsLink final : public link::Link {
   std::vector<std::size_t> sent;
   std::string incoming;  // elements behind the signature are aligned in it
   std::size_t cut = 0, consumed = 0;
+  int looks = 0;
 };
 
 // A signature and the data behind it, as they travel.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ring/run/checksum.hpp"
 #include "tests/support/scenario.hpp"
 
 namespace anello::run {
@@ -90,6 +91,55 @@ TEST_P(EveryAlgorithm, AddsFloatsThatTravelIn16BitsToEqualBits) {
       add_up_floats(GetParam(), world, seed * 100 + std::uint64_t(world), DType::bf16);
       if (HasFailure()) return;
     }
+}
+
+// What one world makes of random bytes, which are numbers of every kind.
+std::vector<std::vector<std::byte>> reduce_bytes(Algorithm algorithm, int world, std::uint64_t count, DType dtype,
+                                                 Op op, const Weather& weather, std::uint64_t seed) {
+  Random random(seed);
+  const bool averages = op == Op::average;
+  const Scaling scale = scaling(dtype, averages ? world : 1, averages && is_float(dtype) ? 3 : 1);
+  std::vector<std::vector<std::byte>> tensors(std::size_t(world), std::vector<std::byte>(count * size_bytes(dtype)));
+  std::vector<plan::Plan> plans;
+  for (int rank = 0; rank < world; rank++)
+    plans.push_back(algorithms::plan_allreduce(algorithm, {.rank = rank, .world = world, .count = count}));
+  std::vector<std::vector<Task>> program(tensors.size());
+  for (std::size_t r = 0; r < tensors.size(); r++) {
+    for (std::byte& byte : tensors[r]) byte = std::byte(random.below(256));
+    const Buffer buffer(tensors[r].data(), count);
+    program[r].push_back({&plans[r], arithmetic(dtype, op), buffer, buffer, {}, scale});
+  }
+  Simulation simulation(program, weather, {}, seed);
+  EXPECT_TRUE(simulation.run().all_done);
+  return tensors;
+}
+
+// Which of two NaNs it is may differ.
+bool are_alike(const std::vector<std::byte>& a, const std::vector<std::byte>& b, DType dtype) {
+  const auto sum = [&](const std::vector<std::byte>& bytes) {
+    const Buffer buffer(const_cast<std::byte*>(bytes.data()), bytes.size() / size_bytes(dtype));
+    return checksum(dtype, buffer, bytes.size() / size_bytes(dtype), Nans::alike);
+  };
+  return sum(a) == sum(b);
+}
+
+TEST_P(EveryAlgorithm, MakesTheSameBitsMessageByMessage) {
+  constexpr std::array kOps{Op::sum, Op::average, Op::product, Op::max};
+  constexpr std::array kTypes{DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::u8};
+  for (const std::uint64_t seed : seeds(40)) {
+    Random random(seed);
+    const int world = random.percent(20) ? 21 : random.one_of(kWorlds);  // in a grid, 21 ranks fold twice
+    const Op op = random.one_of(kOps);
+    const DType dtype = random.one_of(kTypes);
+    const std::uint64_t count = random.from(1, MessageExecution::kMaxDataBytes / size_bytes(dtype));
+    Weather weather = draw_weather(random);
+    SCOPED_TRACE(text(replay(seed), ", ", world, " ranks, ", count, " ", name(dtype), " ", name(op)));
+    weather.by_message_percent = 0;
+    const auto expected = reduce_bytes(GetParam(), world, count, dtype, op, weather, seed);
+    weather.by_message_percent = 100;
+    const auto made = reduce_bytes(GetParam(), world, count, dtype, op, weather, seed);
+    for (std::size_t r = 0; r < made.size(); r++) ASSERT_TRUE(are_alike(made[r], expected[r], dtype)) << "rank " << r;
+  }
 }
 
 class EveryCollective : public testing::TestWithParam<Kind> {};

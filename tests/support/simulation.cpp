@@ -39,8 +39,9 @@ Weather draw_weather(Random& random) {
   if (random.percent(50)) weather.refused_percent = int(random.below(60));
   weather.lends = random.percent(40);
   weather.shows_room = random.percent(40);
+  weather.shows = random.percent(40);
   weather.joins = random.percent(50);
-  if (random.percent(70)) weather.exchange_percent = int(random.below(101));
+  if (random.percent(70)) weather.by_message_percent = int(random.below(101));
   if (random.percent(50)) weather.max_lazy = random.from(2, 20);
   if (random.percent(50)) {
     weather.stalls = int(random.from(1, 6));
@@ -58,6 +59,21 @@ class Simulation::MemoryLink final : public link::Link {
   bool has_arrived() override { return !in_.batches.empty() && in_.batches.front().due <= world_.now_; }
   void begin(bool sending, bool may_refer) override {
     if (sending) out_.lends = world_.weather_.lends && may_refer;
+    if (!sending) begun_ = in_.received;
+  }
+  bool peeks() const override { return world_.weather_.shows; }
+  // A copy, which lies as far behind an aligned address as it is behind the operation's begin.
+  Bytes peek() override {
+    const std::size_t skipped = (in_.received - begun_) % run::Execution::kMaxElemBytes;
+    shown_.resize(skipped + world_.shortened(world_.arrived(in_)));
+    const Bytes run = std::span(shown_).subspan(skipped);
+    Simulation::copy(in_, run);
+    return run;
+  }
+  void consume(std::size_t bytes) override {
+    const Bytes gone = std::span(shown_).last(bytes);
+    Simulation::take(in_, {&gone, 1}, bytes);
+    std::ranges::fill(shown_, std::byte(0xee));  // its other side writes there again
   }
   bool want(link::Wanted /*wanted*/, link::Waiter& /*waiter*/) override { return true; }
   std::optional<Bytes> room(std::size_t bytes) override {
@@ -75,7 +91,8 @@ class Simulation::MemoryLink final : public link::Link {
  private:
   Simulation& world_;
   Pipe &out_, &in_;
-  std::vector<std::byte> room_;
+  std::vector<std::byte> room_, shown_;
+  std::uint64_t begun_ = 0;  // what had been received when the operation began
 };
 
 // A rank's place in a group.
@@ -89,13 +106,13 @@ struct Simulation::Seat {
   const Task* task = nullptr;     // underway
   std::vector<std::unique_ptr<MemoryLink>> owned;
   std::vector<link::Link*> links;
-  bool exchanges = false;  // the task that is underway
+  bool by_message = false;  // the task that is underway
   run::Execution execution;
   run::Explain explain = [this](int peer, const Signature& theirs) {
     return Error(ErrorCode::mismatch, difference(member, task->signature, peer, theirs), peer);
   };
   run::Driver driver{explain};
-  run::MessageExchange exchange{explain};
+  run::MessageExecution messages{explain};
 };
 
 struct Simulation::Rank {
@@ -244,13 +261,23 @@ void Simulation::strike(Pipe& pipe, std::vector<std::byte>& fresh) {
   }
 }
 
-std::size_t Simulation::receive(Pipe& pipe, std::span<const Bytes> pieces) {
+// How many bytes can be received now.
+std::uint64_t Simulation::arrived(const Pipe& pipe) const {
   if (pipe.broken) throw Error(ErrorCode::network, "the simulated connection is broken");
   if (pipe.stalled_until > now_) return 0;
   if (pipe.closed && pipe.held == 0) throw Error(ErrorCode::network, "the simulated connection was closed");
-  std::uint64_t there = 0;
-  for (const Pipe::Batch& batch : pipe.batches) there += batch.due <= now_ ? batch.bytes.size() : 0;
-  const std::uint64_t bytes = shortened(std::min(there, total_bytes(pieces)));
+  std::uint64_t bytes = 0;
+  for (const Pipe::Batch& batch : pipe.batches) bytes += batch.due <= now_ ? batch.bytes.size() : 0;
+  return bytes;
+}
+
+std::size_t Simulation::receive(Pipe& pipe, std::span<const Bytes> pieces) {
+  const std::uint64_t bytes = shortened(std::min(arrived(pipe), total_bytes(pieces)));
+  take(pipe, pieces, bytes);
+  return bytes;
+}
+
+void Simulation::take(Pipe& pipe, std::span<const Bytes> pieces, std::uint64_t bytes) {
   std::uint64_t left = bytes;
   for (Bytes piece : pieces)
     while (left > 0 && !piece.empty()) {
@@ -264,7 +291,15 @@ std::size_t Simulation::receive(Pipe& pipe, std::span<const Bytes> pieces) {
     }
   pipe.held -= bytes;
   pipe.received += bytes;
-  return bytes;
+}
+
+// The next bytes, which stay there.
+void Simulation::copy(const Pipe& pipe, Bytes to) {
+  for (auto batch = pipe.batches.begin(); !to.empty(); ++batch) {
+    const std::size_t part = std::min(to.size(), batch->bytes.size());
+    std::copy_n(batch->bytes.begin(), part, to.begin());
+    to = to.subspan(part);
+  }
 }
 
 void Simulation::submit(Rank& rank) {
@@ -288,11 +323,11 @@ void Simulation::start(Seat& seat, const Task& task) {
   seat.task = &task;
   const run::Scaling* const results = task.scaling.divisor != 1 || task.scaling.factor != 1 ? &task.scaling : nullptr;
   const run::Scaling* const inputs = task.input_scaling.factor != 1 ? &task.input_scaling : nullptr;
-  const bool can_exchange = run::MessageExchange::suits(*task.plan, task.arithmetic) &&
-                            run::MessageExchange::suits(task.input, task.output, inputs);
-  seat.exchanges = can_exchange && random_.percent(std::uint64_t(weather_.exchange_percent));
-  if (seat.exchanges) {
-    seat.exchange.start(*task.plan, task.arithmetic, task.input, task.output, results, task.signature, seat.links);
+  const bool can_go_by_message = run::MessageExecution::suits(*task.plan, task.arithmetic) &&
+                                 run::MessageExecution::suits(task.input, task.output, inputs);
+  seat.by_message = can_go_by_message && random_.percent(std::uint64_t(weather_.by_message_percent));
+  if (seat.by_message) {
+    seat.messages.start(*task.plan, task.arithmetic, task.input, task.output, results, task.signature, seat.links);
   } else {
     seat.execution.start(*task.plan, task.arithmetic, task.input, task.output, results, inputs);
     seat.driver.start(seat.execution, task.signature, seat.links);
@@ -305,8 +340,8 @@ bool Simulation::pass(Rank& rank, Seat& seat) {
     start(seat, rank.tasks[seat.queue.front()]);
     moved = true;
   }
-  moved |= seat.exchanges ? seat.exchange.pass() : seat.driver.pass();
-  if (!(seat.exchanges ? seat.exchange.done() : seat.execution.done())) return moved;
+  moved |= seat.by_message ? seat.messages.pass() : seat.driver.pass();
+  if (!(seat.by_message ? seat.messages.done() : seat.execution.done())) return moved;
   rank.done[seat.queue.front()] = true;
   rank.completed++;
   seat.queue.pop_front();

@@ -1,4 +1,4 @@
-// A world in memory: the Driver and Execution of every rank, or its MessageExchange, over links that hold little and
+// A world in memory: the Driver and Execution of every rank, or its MessageExecution, over links that hold little and
 // deliver late and in shreds, with ranks that are lazy or stand still, on a clock of its own. Groups have links of
 // their own, and a rank takes them in turn. All that happens follows from one seed. One thread. In a tick of the clock
 // one rank, drawn at random, makes one pass in one of its groups.
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ring/run/driver.hpp"
-#include "ring/run/message_exchange.hpp"
+#include "ring/run/message_execution.hpp"
 #include "tests/support/random.hpp"
 
 namespace anello {
@@ -26,8 +26,9 @@ struct Weather {
   int refused_percent = 0;              // of moves that move nothing though they could
   bool lends = false;                   // what was sent counts as sent only once it has been received
   bool shows_room = false;              // what must be made is made in a link's memory
+  bool shows = false;                   // what is received is shown where it lies
   bool joins = true;                    // short messages are sent in one piece
-  int exchange_percent = 0;             // of operations that are one message each way and are carried out as such
+  int by_message_percent = 0;           // of operations in short messages that are carried out as such
   std::uint64_t max_lazy = 1;           // a rank takes one of so many turns, drawn for each
   int stalls = 0;                       // ranks that make no pass and links that move no byte, for a while
   std::uint64_t longest_stall = 0;
@@ -106,7 +107,10 @@ class Simulation {
   bool nears_fault(const Pipe& pipe) const;
   std::uint64_t room(const Pipe& pipe) const;
   void add(Pipe& pipe, std::uint64_t bytes, std::span<const ConstBytes> pieces);
+  std::uint64_t arrived(const Pipe& pipe) const;
   std::size_t receive(Pipe& pipe, std::span<const Bytes> pieces);
+  static void take(Pipe& pipe, std::span<const Bytes> pieces, std::uint64_t bytes);
+  static void copy(const Pipe& pipe, Bytes to);
   std::uint64_t shortened(std::uint64_t bytes);
   void strike(Pipe& pipe, std::vector<std::byte>& fresh);
   static void submit(Rank& rank);

@@ -1,0 +1,216 @@
+#include "ring/run/message_execution.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ring/run/fold.hpp"
+
+namespace anello::run {
+
+using plan::Act;
+using Kind = plan::Stream::Kind;
+
+namespace {
+
+std::byte* with_room(std::vector<std::byte>& memory, std::size_t bytes) {
+  if (memory.size() < bytes) memory.resize(bytes);
+  return memory.data();
+}
+
+}  // namespace
+
+bool MessageExecution::suits(const plan::Plan& plan, const Arithmetic& arithmetic) {
+  if (arithmetic.narrow || plan.reply_elems > 0) return false;
+  if (plan.streams.empty() || plan.streams[0].kind == Kind::local) return false;
+  return std::ranges::all_of(
+      plan.steps, [&](const plan::Step& step) { return step.range.count << arithmetic.shift <= kMaxDataBytes; });
+}
+
+void MessageExecution::start(const plan::Plan& plan, const Arithmetic& arithmetic, const Buffer& input,
+                             const Buffer& output, const Scaling* results, const Signature& signature,
+                             std::span<link::Link* const> links) {
+  plan_ = &plan;
+  arithmetic_ = arithmetic;
+  results_ = results;
+  std::byte* const scratch = with_room(scratch_, plan.scratch_elems << arithmetic.shift);
+  spaces_ = {input.single(0, 0), output.single(0, 0), scratch};
+  encode(signature, signature_);
+  unfinished_ = std::uint32_t(plan.streams.size());
+  if (streams_.size() < unfinished_) streams_.resize(unfinished_);
+  first_receive_ = first_local_ = turn_ = 0;
+  for (std::uint32_t s = 0; s < unfinished_; s++) {
+    const plan::Stream& planned = plan.streams[s];
+    Stream& stream = streams_[s];
+    stream.step = &plan.steps[planned.first];
+    stream.end = stream.step + (planned.end - planned.first);
+    if (planned.kind == Kind::local) continue;
+    stream.ahead = kSignatureBytes;
+    stream.moved = 0;
+    stream.bytes = kSignatureBytes + bytes_of(*stream.step);
+    stream.peer = planned.peer;
+    stream.link = links[std::size_t(planned.peer)];
+    stream.link->begin(planned.kind == Kind::send, false);
+    first_local_ = s + 1;
+    if (planned.kind == Kind::send) first_receive_ = s + 1;
+  }
+  unsent_ = first_receive_;
+}
+
+void MessageExecution::end_step(Stream& stream) {
+  stream.ahead = stream.moved = 0;
+  stream.step++;
+  if (stream.ended())
+    unfinished_--;
+  else
+    stream.bytes = bytes_of(*stream.step);
+}
+
+bool MessageExecution::send() {
+  bool moved = false;
+  for (std::uint32_t s = 0; s < first_receive_; s++) {
+    Stream& stream = streams_[s];
+    while (!stream.ended() && is_ready(*stream.step)) {
+      const std::size_t bytes = send_rest(stream);
+      moved |= bytes > 0;
+      stream.moved += std::uint32_t(bytes);
+      if (!stream.is_moved()) break;
+      end_step(stream);
+      unsent_ -= stream.ended();
+    }
+  }
+  return moved;
+}
+
+std::size_t MessageExecution::send_rest(const Stream& stream) {
+  const auto send_from = [&](std::span<const ConstBytes> pieces) {
+    return link::with_rank(stream.peer, [&] { return stream.link->send_from(pieces); });
+  };
+  const ConstBytes data{at(stream.step->place), stream.bytes - stream.ahead};
+  if (stream.ahead == 0) return send_from(std::array{data.subspan(stream.moved)});
+  if (!stream.link->prefers_one_piece()) {
+    const std::size_t of_signature = std::min<std::size_t>(stream.moved, kSignatureBytes);
+    const ConstBytes signature = std::as_bytes(std::span(signature_));
+    return send_from(std::array{signature.subspan(of_signature), data.subspan(stream.moved - of_signature)});
+  }
+  std::byte* const all = with_room(joined_, kSignatureBytes + data.size());
+  std::memcpy(all, signature_.data(), kSignatureBytes);
+  std::memcpy(all + kSignatureBytes, data.data(), data.size());
+  return send_from(std::array{ConstBytes(all, kSignatureBytes + data.size()).subspan(stream.moved)});
+}
+
+// In turn, until two find nothing: another process should get the core then.
+bool MessageExecution::receive() {
+  bool moved = false;
+  int misses = 0;
+  for (std::uint32_t k = first_receive_; k < first_local_ && misses < link::kMaxMisses; k++) {
+    const std::uint32_t s = first_receive_ + turn_;
+    if (first_receive_ + ++turn_ == first_local_) turn_ = 0;
+    Stream& stream = streams_[s];
+    if (stream.ended()) continue;
+    if (stream.is_moved()) {
+      moved |= take_kept(stream);
+    } else if (receive(stream)) {
+      moved = true;
+    } else {
+      misses++;
+    }
+  }
+  return moved;
+}
+
+// What comes whole when its step is ready, as nearly all does, is used where it lies. Else it is kept: it may be
+// written to what is still being sent.
+bool MessageExecution::receive(Stream& stream) {
+  link::Link& link = *stream.link;
+  const std::size_t before = stream.moved, rest = stream.bytes - before;
+  std::size_t bytes = 0;
+  if (link.peeks()) {
+    const ConstBytes there = link::with_rank(stream.peer, [&] { return link.peek(); });
+    bytes = std::min(there.size(), rest);
+    if (bytes == 0) return false;
+    const bool in_place = before == 0 && bytes == rest && is_ready(*stream.step);
+    if (!in_place) std::copy_n(there.begin(), bytes, room_to_keep(stream).begin());
+    if (in_place && stream.ahead > 0) check_signature(signature_, there, stream.peer, explain_);
+    if (in_place) take(stream, there.data());
+    link::with_rank(stream.peer, [&] { link.consume(bytes); });
+    if (in_place) return true;
+  } else {
+    bytes = link::with_rank(stream.peer, [&] { return link.recv_into(std::array{room_to_keep(stream)}); });
+  }
+  stream.moved += std::uint32_t(bytes);
+  // Also if the data behind it does not come: a peer in another operation may send less.
+  if (before < stream.ahead && stream.moved >= stream.ahead)
+    check_signature(signature_, stream.kept, stream.peer, explain_);
+  if (stream.is_moved()) take_kept(stream);
+  return bytes > 0;
+}
+
+Bytes MessageExecution::room_to_keep(Stream& stream) {
+  return std::span(with_room(stream.kept, stream.bytes), stream.bytes).subspan(stream.moved);
+}
+
+bool MessageExecution::take_kept(Stream& stream) {
+  if (!is_ready(*stream.step)) return false;
+  take(stream, stream.kept.data());
+  return true;
+}
+
+// A message that has come whole, as the plan wants its data.
+void MessageExecution::take(Stream& stream, const std::byte* message) {
+  const plan::Step& step = *stream.step;
+  const std::byte* const data = message + stream.ahead;
+  std::byte* const place = at(step.place);
+  if (step.act == Act::reduce) {
+    const std::byte* const mine = at(plan_->sources[step.first_source]);
+    arithmetic_.combine(place, step.incoming_left ? data : mine, step.incoming_left ? mine : data, step.range.count);
+  } else {
+    std::memcpy(place, data, stream.bytes - stream.ahead);
+  }
+  if (results_ && step.makes_result) results_->apply(place, step.range.count);
+  end_step(stream);
+}
+
+bool MessageExecution::compute() {
+  bool computed = false;
+  for (std::size_t s = first_local_; s < plan_->streams.size(); s++)
+    for (Stream& stream = streams_[s]; !stream.ended() && is_ready(*stream.step); computed = true) {
+      fold(*stream.step);
+      end_step(stream);
+    }
+  return computed;
+}
+
+void MessageExecution::fold(const plan::Step& step) {
+  const plan::Operand* const sources = plan_->sources.data() + step.first_source;
+  std::byte* const place = at(step.place);
+  if (step.sources == 1) {
+    if (const std::byte* const source = at(sources[0]); source != place) std::memcpy(place, source, bytes_of(step));
+  } else {
+    std::byte* const partial = with_room(partial_, kFoldBytes);
+    const std::uint64_t block = block_elems(arithmetic_);
+    for (std::uint64_t from = 0; from < step.range.count; from += block) {
+      const std::size_t skipped = from << arithmetic_.shift;
+      const auto source = [&](std::uint32_t k) { return at(sources[k]) + skipped; };
+      run::fold(arithmetic_, step.sources, source, place + skipped, partial, std::min(block, step.range.count - from));
+    }
+  }
+  if (results_ && step.makes_result) results_->apply(place, step.range.count);
+}
+
+bool MessageExecution::pass() {
+  bool moved = unsent_ > 0 && send();
+  moved |= receive();
+  if (first_local_ < plan_->streams.size()) moved |= compute();
+  return moved;
+}
+
+std::pair<std::uint64_t, std::uint64_t> MessageExecution::progress() const {
+  std::uint64_t done = 0, all = 0;
+  for (const plan::Step& step : plan_->steps) {
+    all += bytes_of(step);
+    if (has_ended(step)) done += bytes_of(step);
+  }
+  return {done, all};
+}
+
+}  // namespace anello::run

@@ -1,0 +1,362 @@
+// Short messages as an execution takes and sends them whole, in place of the execution and driver that stream.
+#include "ring/run/message_execution.hpp"
+
+#include <gtest/gtest.h>
+
+#include "ring/algorithms/plans.hpp"
+#include "tests/run/runs_link.hpp"
+#include "tests/support/signatures.hpp"
+
+namespace anello::run {
+namespace {
+
+// An operation of `count` words; of the parts of one rank where ranks have parts.
+plan::Plan plan_for(Kind kind, int rank, int world, std::uint64_t count, Algorithm algorithm = Algorithm::one_shot) {
+  Signature signature = operation(3, 0);
+  signature.kind = kind;
+  signature.algorithm = algorithm;
+  signature.count = count;
+  return algorithms::plan_of(signature, {.rank = rank, .world = world, .count = count});
+}
+
+TEST(MessageExecution, SuitsPlansOfShortSteps) {
+  const Arithmetic words = arithmetic(DType::u32, Op::sum);
+  const auto suits = [&](const plan::Plan& plan) { return MessageExecution::suits(plan, words); };
+  for (const int rank : {0, 1}) {
+    EXPECT_TRUE(suits(plan_for(Kind::allreduce, rank, 2, 2048)));
+    EXPECT_FALSE(suits(plan_for(Kind::allreduce, rank, 2, 2049))) << "long";
+    EXPECT_FALSE(suits(plan_for(Kind::allreduce, rank, 2, 8, Algorithm::two_shot))) << "its link may give replies";
+    for (const Kind kind : {Kind::transfer, Kind::broadcast, Kind::reduce, Kind::gather, Kind::scatter, Kind::allgather,
+                            Kind::reduce_scatter, Kind::alltoall})
+      EXPECT_TRUE(suits(plan_for(kind, rank, 2, 7, Algorithm::automatic))) << name(kind) << ", rank " << rank;
+  }
+  for (const Algorithm algorithm : all_algorithms())
+    EXPECT_TRUE(suits(plan_for(Kind::allreduce, 1, 4, 8, algorithm))) << name(algorithm);
+  EXPECT_FALSE(suits(plan_for(Kind::allreduce, 0, 1, 8))) << "no peer";
+  EXPECT_FALSE(MessageExecution::suits(plan_for(Kind::allreduce, 0, 2, 8), arithmetic(DType::f32, Op::sum, DType::f16)))
+      << "narrowed";
+  const Pieces pieces({1, 1}, 0);
+  const Scaling by = scaling(DType::f32, 1, 2);
+  const Buffer one(nullptr, 2);
+  EXPECT_TRUE(MessageExecution::suits(one, one, nullptr));
+  EXPECT_FALSE(MessageExecution::suits(pieces.buffer(), one, nullptr));
+  EXPECT_FALSE(MessageExecution::suits(one, pieces.buffer(), nullptr));
+  EXPECT_FALSE(MessageExecution::suits(one, one, &by));
+}
+
+// A rank's part of an operation in place, whose others send what their links show.
+struct Member {
+  Member(Kind kind, int its_rank, std::uint64_t count, Algorithm algorithm = Algorithm::one_shot, int world = 2)
+      : rank(its_rank),
+        plan(plan_for(kind, rank, world, count, algorithm)),
+        words(numbers(count, 1)),
+        of(std::size_t(world)),
+        link(of[rank == 0 ? 1 : 0]) {
+    signature.count = count;
+    for (RunsLink& each : of) links.push_back(&each);
+  }
+  void start(const Scaling* results = nullptr) {
+    execution.start(plan, kLopsided, whole(words), whole(words), results, signature, links);
+  }
+  // Until nothing moves any more.
+  void run() {
+    while (execution.pass()) continue;
+  }
+  void send(int peer, const Words& data) { of[std::size_t(peer)].incoming += message(signature, data); }
+  std::vector<std::pair<int, link::Wanted>> wanted() const {
+    std::vector<std::pair<int, link::Wanted>> all;
+    execution.each_wanted([&](const link::Link& of_it, link::Wanted what) {
+      const auto is_it = [&](const link::Link* one) { return one == &of_it; };
+      all.emplace_back(std::ranges::find_if(links, is_it) - links.begin(), what);
+    });
+    return all;
+  }
+
+  int rank;
+  plan::Plan plan;
+  Signature signature = operation(3, 0);
+  Words words;
+  std::vector<RunsLink> of;  // by rank
+  std::vector<link::Link*> links;
+  RunsLink& link;                   // to the first of the others
+  std::optional<Signature> theirs;  // which differs
+  MessageExecution execution{[this](int peer, const Signature& other) {
+    theirs = other;
+    return Error(ErrorCode::mismatch, "signatures differ", peer + 70);
+  }};
+};
+
+using Wants = std::vector<std::pair<int, link::Wanted>>;
+using Progress = std::pair<std::uint64_t, std::uint64_t>;
+
+TEST(MessageExecution, SendsTheSignatureWithTheData) {
+  using Sizes = std::vector<std::size_t>;
+  for (const bool joins : {true, false}) {
+    Member one(Kind::allreduce, 0, 6);
+    one.link.joins = joins;
+    one.link.takes = 50;
+    one.start();
+    EXPECT_TRUE(one.execution.send());
+    EXPECT_EQ(one.link.sent, joins ? Sizes{72} : (Sizes{48, 24}));
+    one.execution.send();
+    EXPECT_EQ(one.link.sent, joins ? Sizes{22} : (Sizes{0, 22})) << "the rest";
+    EXPECT_FALSE(one.execution.send());
+    EXPECT_EQ(one.execution.progress(), Progress(24, 48));
+  }
+}
+
+using CutAndShown = std::tuple<std::size_t, bool>;
+class InParts : public testing::TestWithParam<CutAndShown> {
+ protected:
+  void receive(Member& one, const Signature& theirs, const Words& data) {
+    std::tie(one.link.cut, one.link.shows) = GetParam();
+    one.link.incoming = message(theirs, data);
+    one.start();
+    one.run();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Cut, InParts, testing::Combine(testing::Values(0, 1, 8, 47, 48, 49, 71), testing::Bool()));
+
+TEST_P(InParts, IsCombinedInTheOrderOfTheRanks) {
+  for (const int rank : {0, 1}) {
+    Member one(Kind::allreduce, rank, 6);
+    receive(one, one.signature, numbers(6, 100));
+    EXPECT_TRUE(one.execution.done());
+    for (std::uint32_t k = 0; k < 6; k++)
+      EXPECT_EQ(one.words[k], rank == 0 ? lopsided(1 + k, 100 + k) : lopsided(100 + k, 1 + k));
+    EXPECT_EQ(one.link.consumed, 72);
+  }
+}
+
+TEST_P(InParts, IsCopiedWhereNothingIsReduced) {
+  Member one(Kind::broadcast, 1, 6, Algorithm::chain);
+  receive(one, one.signature, numbers(6, 100));
+  EXPECT_TRUE(one.execution.done());
+  EXPECT_EQ(one.words, numbers(6, 100));
+}
+
+// The error is the one that the caller makes, with its rank.
+TEST_P(InParts, ADifferentSignatureIsExplained) {
+  Member one(Kind::allreduce, 0, 6);
+  Signature theirs = one.signature;
+  theirs.sequence++;
+  try {
+    receive(one, theirs, numbers(6, 100));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.rank(), 71);
+  }
+  EXPECT_EQ(one.theirs, theirs);
+  EXPECT_EQ(one.words, numbers(6, 1)) << "nothing is made of its data";
+  EXPECT_EQ(one.execution.progress(), Progress(24, 48)) << "what was sent";
+}
+
+TEST(MessageExecution, ADifferentSignatureIsFoundThoughLessDataComes) {
+  for (const bool shows : {true, false}) {
+    Member one(Kind::allreduce, 0, 6);
+    Signature theirs = one.signature;
+    theirs.kind = Kind::barrier;
+    one.link.shows = shows;
+    one.link.incoming = message(theirs, {});
+    one.start();
+    EXPECT_THROW(one.run(), Error);
+    EXPECT_EQ(one.theirs, theirs);
+  }
+}
+
+TEST_P(InParts, IsTakenInTheNextOperationToo) {
+  Member one(Kind::allreduce, 0, 6);
+  one.link.shows = true;
+  one.link.incoming = message(one.signature, numbers(6, 100));
+  one.start();
+  one.run();
+  ASSERT_TRUE(one.execution.done());
+  one.words = numbers(6, 1);
+  one.link.consumed = 0;
+  receive(one, one.signature, numbers(6, 200));
+  EXPECT_TRUE(one.execution.done());
+  EXPECT_EQ(one.words[5], lopsided(6, 205));
+  EXPECT_EQ(one.execution.progress(), Progress(48, 48));
+}
+
+TEST(MessageExecution, TellsItsLinkOfEachDirectionAndRefersToNothing) {
+  Member one(Kind::allreduce, 0, 6);
+  one.start();
+  EXPECT_EQ(one.link.begun, (std::vector<std::pair<bool, bool>>{{true, false}, {false, false}}));
+  one.execution.send();
+  EXPECT_EQ(one.wanted(), (Wants{{1, link::Wanted::bytes}}));
+}
+
+TEST(MessageExecution, ErrorsOfALinkGetThePeersRank) {
+  for (const bool shows : {true, false})
+    for (const bool sends : {true, false}) {
+      Member one(Kind::allreduce, 0, 6);
+      one.link.shows = shows;
+      one.start();
+      if (!sends) one.execution.send();
+      one.link.broken = true;
+      try {
+        one.execution.pass();
+        FAIL();
+      } catch (const Error& e) {
+        EXPECT_EQ(e.rank(), 1);
+      }
+    }
+}
+
+// In place: what is made of the peer's data would be sent to it.
+TEST(MessageExecution, WritesNothingBeforeAllIsSent) {
+  for (const bool shows : {true, false}) {
+    Member one(Kind::allreduce, 0, 6);
+    one.link.joins = false;
+    one.link.takes = 0;
+    one.link.shows = shows;
+    one.link.incoming = message(one.signature, numbers(6, 100));
+    one.start();
+    one.run();
+    EXPECT_EQ(one.words, numbers(6, 1));
+    EXPECT_FALSE(one.execution.done());
+    EXPECT_EQ(one.link.consumed, 72) << "a peer that does the same has room to send";
+    EXPECT_EQ(one.wanted(), (Wants{{1, link::Wanted::room}}));
+    one.link.takes = 30;
+    one.run();
+    EXPECT_TRUE(one.execution.done());
+    EXPECT_EQ(one.words[5], lopsided(6, 105));
+  }
+}
+
+TEST(MessageExecution, CopiesWhatThisRankKeeps) {
+  Member one(Kind::allgather, 1, 3, Algorithm::automatic);
+  Words gathered(6, 0);
+  one.link.incoming = message(one.signature, numbers(3, 100));
+  one.execution.start(one.plan, kLopsided, whole(one.words), whole(gathered), nullptr, one.signature, one.links);
+  EXPECT_TRUE(one.execution.send());
+  EXPECT_FALSE(one.execution.done());
+  EXPECT_EQ(gathered[3], 0U) << "the link first";
+  one.run();
+  EXPECT_TRUE(one.execution.done());
+  EXPECT_EQ(gathered, (Words{100, 101, 102, 1, 2, 3}));
+}
+
+TEST(MessageExecution, ScalesWhatItReduces) {
+  Member one(Kind::allreduce, 0, 2);
+  std::vector<float> values{1, 5};
+  const Buffer buffer(reinterpret_cast<std::byte*>(values.data()), 2);
+  const Scaling by = scaling(DType::f32, 2, 10);
+  one.link.incoming = message(one.signature, {std::bit_cast<std::uint32_t>(3.0f), std::bit_cast<std::uint32_t>(7.0f)});
+  one.execution.start(one.plan, arithmetic(DType::f32, Op::sum), buffer, buffer, &by, one.signature, one.links);
+  one.run();
+  EXPECT_EQ(values, (std::vector<float>{20, 60}));
+}
+
+// Whatever order they come in.
+TEST(MessageExecution, FoldsInTheOrderOfTheRanks) {
+  for (const bool shows : {true, false})
+    for (const std::array order : {std::array{0, 1, 3}, std::array{3, 1, 0}, std::array{1, 0, 3}}) {
+      Member one(Kind::allreduce, 2, 6, Algorithm::one_shot, 4);
+      for (RunsLink& link : one.of) link.shows = shows;
+      one.start();
+      for (const int peer : order) {
+        EXPECT_FALSE(one.execution.done());
+        one.send(peer, numbers(6, 100 * std::uint32_t(peer)));
+        one.run();
+      }
+      EXPECT_TRUE(one.execution.done());
+      const Words left = combined(combined(numbers(6, 0), numbers(6, 100)), numbers(6, 1));
+      EXPECT_EQ(one.words, combined(left, numbers(6, 300)));
+      for (const int peer : order) EXPECT_EQ(one.of[std::size_t(peer)].sent.back(), 72);
+    }
+}
+
+TEST(MessageExecution, KeepsWhatComesBeforeItsTurn) {
+  for (const bool shows : {true, false}) {
+    Member root(Kind::allreduce, 0, 6, Algorithm::star, 3);
+    for (RunsLink& link : root.of) link.shows = shows;
+    root.start();
+    root.send(2, numbers(6, 200));
+    root.run();
+    EXPECT_EQ(root.words, numbers(6, 1));
+    EXPECT_EQ(root.of[2].consumed, 72);
+    EXPECT_EQ(root.wanted(), (Wants{{1, link::Wanted::bytes}})) << "not the next of rank 2";
+    EXPECT_EQ(root.execution.progress(), (Progress{0, 96}));
+    root.send(1, numbers(6, 100));
+    root.run();
+    EXPECT_TRUE(root.execution.done());
+    EXPECT_EQ(root.words, combined(combined(numbers(6, 1), numbers(6, 100)), numbers(6, 200)));
+    EXPECT_EQ(root.of[1].sent, root.of[2].sent);
+    EXPECT_EQ(root.execution.progress(), (Progress{96, 96}));
+  }
+}
+
+// Only the first message of a direction has the signature.
+TEST(MessageExecution, SendsOnWhatItReduced) {
+  for (const bool shows : {true, false}) {
+    Member middle(Kind::allreduce, 1, 6, Algorithm::chain, 3);
+    for (RunsLink& link : middle.of) link.shows = shows;
+    middle.start();
+    middle.run();
+    EXPECT_TRUE(middle.of[0].sent.empty());
+    middle.send(0, numbers(6, 100));
+    middle.run();
+    const Words sum = combined(numbers(6, 100), numbers(6, 1));
+    EXPECT_EQ(middle.words, sum);
+    EXPECT_EQ(middle.of[2].sent, std::vector<std::size_t>{72});
+    EXPECT_EQ(middle.wanted(), (Wants{{2, link::Wanted::bytes}}));
+    middle.send(2, numbers(6, 500));
+    middle.run();
+    EXPECT_TRUE(middle.execution.done());
+    EXPECT_EQ(middle.words, numbers(6, 500));
+    EXPECT_EQ(middle.of[0].sent, std::vector<std::size_t>{72});
+  }
+}
+
+TEST(MessageExecution, SendsTheSignatureOnceInEachDirection) {
+  Member one(Kind::allgather, 0, 2, Algorithm::ring, 3);
+  Words gathered(6, 0);
+  one.execution.start(one.plan, kLopsided, whole(one.words), whole(gathered), nullptr, one.signature, one.links);
+  EXPECT_TRUE(one.execution.send());
+  EXPECT_EQ(one.of[1].sent, std::vector<std::size_t>{56});
+  one.send(2, numbers(2, 300));
+  const Words rest = numbers(2, 200);
+  one.of[2].incoming.append(reinterpret_cast<const char*>(rest.data()), 8);
+  one.run();
+  EXPECT_TRUE(one.execution.done());
+  EXPECT_EQ(gathered, (Words{1, 2, 200, 201, 300, 301}));
+  EXPECT_EQ(one.of[1].sent, std::vector<std::size_t>{8});
+}
+
+// A rank that looks at links in vain keeps its core from others.
+TEST(MessageExecution, LooksAtTwoEmptyLinksInAPassAndThenAtTheOthers) {
+  Member one(Kind::allreduce, 0, 6, Algorithm::one_shot, 5);
+  one.start();
+  one.execution.pass();
+  const auto looks = [&] {
+    std::vector<int> all;
+    for (std::size_t peer = 1; peer < one.of.size(); peer++) all.push_back(std::exchange(one.of[peer].looks, 0));
+    std::ranges::sort(all);
+    return all;
+  };
+  EXPECT_EQ(looks(), (std::vector{0, 0, 1, 1}));
+  one.execution.pass();
+  one.execution.pass();
+  EXPECT_EQ(looks(), (std::vector{1, 1, 1, 1})) << "in turn";
+}
+
+// In blocks, where elements of 16 bits add up in f32.
+TEST(MessageExecution, FoldsMoreThanABlock) {
+  constexpr std::size_t kHalves = MessageExecution::kMaxDataBytes / 2;
+  Member one(Kind::allreduce, 0, 1, Algorithm::one_shot, 3);
+  one.plan = plan_for(Kind::allreduce, 0, 3, kHalves);
+  std::vector<std::uint16_t> halves(kHalves, 0x3c00);  // 1
+  const Buffer buffer(reinterpret_cast<std::byte*>(halves.data()), kHalves);
+  const Scaling by = scaling(DType::f16, 2, 1);
+  ASSERT_TRUE(MessageExecution::suits(one.plan, arithmetic(DType::f16, Op::sum)));
+  one.execution.start(one.plan, arithmetic(DType::f16, Op::sum), buffer, buffer, &by, one.signature, one.links);
+  for (const int peer : {1, 2}) one.send(peer, Words(kHalves / 2, 0x3c003c00));
+  one.run();
+  EXPECT_TRUE(one.execution.done());
+  EXPECT_EQ(halves, std::vector<std::uint16_t>(kHalves, 0x3e00)) << "1.5";
+}
+
+}  // namespace
+}  // namespace anello::run
