@@ -76,12 +76,23 @@ def test_rank_0_warns_of_a_misspelt_variable_of_horovod(monkeypatch):
     assert [str(each.message) for each in caught] == (expected if hvd.rank() == 0 else [])
 
 
+@pytest.mark.parametrize("value", ["abc", "-1", "inf"])
 @pytest.mark.parametrize("name", ["HOROVOD_FUSION_THRESHOLD", "HOROVOD_STALL_CHECK_TIME_SECONDS"])
-def test_a_variable_that_is_no_number_is_named(monkeypatch, name):
-    monkeypatch.setenv(name, "abc")
-    with pytest.raises(ValueError, match=f"{name} must be a number, not 'abc'"):
+def test_a_variable_that_is_no_suitable_number_is_named(monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=f"{name} must be a number of at least 0, not '{value}'"):
         settings.from_horovod()
         settings.bucket_bytes()
+
+
+def test_the_log_level_is_one_of_horovods(monkeypatch):
+    monkeypatch.delenv("ANELLO_LOG", raising=False)
+    for value, expected in (("TRACE", ["ANELLO_LOG=debug"]), ("warning", ["ANELLO_LOG=warning"]), ("", [])):
+        monkeypatch.setenv("HOROVOD_LOG_LEVEL", value)
+        assert settings.from_horovod() == expected
+    monkeypatch.setenv("HOROVOD_LOG_LEVEL", "chatty")
+    with pytest.raises(ValueError, match="HOROVOD_LOG_LEVEL must be one of trace, debug, .*, not 'chatty'"):
+        settings.from_horovod()
 
 
 @pytest.mark.parametrize("value, expected", [("0", 0), ("1024", 1024), ("", 4 << 20)])

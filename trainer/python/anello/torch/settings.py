@@ -31,17 +31,27 @@ def _number(name: str) -> Optional[float]:
         number = float(value)
     except ValueError:
         number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be a number, not {value!r}")
+    if not math.isfinite(number) or number < 0:
+        raise ValueError(f"{name} must be a number of at least 0, not {value!r}")
     return number
 
 
+def _level() -> Optional[str]:
+    """What HOROVOD_LOG_LEVEL is called here; None if it is not set or empty. Raises ValueError."""
+    value = os.environ.get("HOROVOD_LOG_LEVEL")
+    if not value:
+        return None
+    if value.lower() not in _LEVELS:
+        raise ValueError(f"HOROVOD_LOG_LEVEL must be one of {', '.join(_LEVELS)}, not {value!r}")
+    return _LEVELS[value.lower()]
+
+
 def from_horovod() -> List[str]:
-    """Settings for anello.init()."""
+    """Settings for anello.init(). Raises ValueError."""
     found = {}
-    level = os.environ.get("HOROVOD_LOG_LEVEL", "").lower()
-    if level in _LEVELS:
-        found["ANELLO_LOG"] = _LEVELS[level]
+    level = _level()
+    if level is not None:
+        found["ANELLO_LOG"] = level
     seconds = _number("HOROVOD_STALL_CHECK_TIME_SECONDS")
     if seconds is not None:
         found["ANELLO_STALL_TIME"] = str(int(seconds * 1000))
@@ -67,6 +77,6 @@ def misspelt() -> Dict[str, str]:
 
 
 def bucket_bytes() -> int:
-    """The size from which on gradients are sent: HOROVOD_FUSION_THRESHOLD, or 4 MiB."""
+    """The size from which on gradients are sent: HOROVOD_FUSION_THRESHOLD, or 4 MiB. Raises ValueError."""
     number = _number("HOROVOD_FUSION_THRESHOLD")
     return 4 << 20 if number is None else int(number)
