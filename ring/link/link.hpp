@@ -15,9 +15,6 @@ namespace anello::link {
 // What a rank waits for: there is room to send, bytes have come, or the other side has replied.
 enum class Wanted { room, bytes, reply };
 
-// Links looked at in a pass that have nothing: then another process should get the core.
-inline constexpr int kMaxMisses = 2;
-
 class Link {
  public:
   virtual ~Link() = default;

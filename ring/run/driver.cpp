@@ -27,6 +27,7 @@ void Driver::start(Execution& execution, const Signature& signature, std::span<l
     first_receive_ += sends;
     end_receives_++;
   }
+  turns_.start(first_receive_, end_receives_);
 }
 
 // The signature goes in front of the first data. With little data both are put together in one run, if that is faster
@@ -148,8 +149,8 @@ std::size_t Driver::receive_in_place(std::uint32_t s, int rank, link::Link& link
   return bytes;
 }
 
-bool Driver::receive_some(std::uint32_t s, int& misses) {
-  if (execution_->ended(s)) return false;
+Look Driver::receive_some(std::uint32_t s) {
+  if (execution_->ended(s)) return Look::skipped;
   const int rank = execution_->plan().streams[s].peer;
   link::Link& link = *links_[std::size_t(rank)];
   std::size_t bytes = 0;
@@ -158,34 +159,11 @@ bool Driver::receive_some(std::uint32_t s, int& misses) {
   } else {
     const std::span<Bytes> pieces = incoming_pieces_;
     const std::size_t count = execution_->receivable(s, pieces.subspan(1));
-    if (count == 0) return false;
+    if (count == 0) return Look::skipped;
     bytes = receive(s, rank, pieces.first(1 + count));
   }
   if (trace_) trace_->look(s);
-  misses += bytes == 0;
-  return bytes > 0;
-}
-
-bool Driver::receive_all() {
-  int misses = 0;
-  std::uint32_t first = end_receives_;
-  for (std::uint32_t s = first_receive_; s < end_receives_; s++) {
-    if (execution_->ended(s)) continue;
-    if (first == end_receives_ || execution_->current(s).order < execution_->current(first).order) first = s;
-  }
-  if (first == end_receives_) return false;
-  bool moved = receive_some(first, misses);
-  if (turn_ < first_receive_ || turn_ >= end_receives_) turn_ = first_receive_;
-  for (std::uint32_t k = first_receive_; k < end_receives_ && misses < link::kMaxMisses; k++) {
-    if (turn_ != first) moved |= receive_some(turn_, misses);
-    if (++turn_ == end_receives_) turn_ = first_receive_;
-  }
-  return moved;
-}
-
-bool Driver::receive_one() {
-  int misses = 0;
-  return receive_some(first_receive_, misses);
+  return bytes > 0 ? Look::moved : Look::missed;
 }
 
 bool Driver::send() {
@@ -197,7 +175,10 @@ bool Driver::send() {
 
 bool Driver::pass() {
   bool moved = send();
-  moved |= end_receives_ == first_receive_ + 1 ? receive_one() : receive_all();
+  const auto order_of = [this](std::uint32_t s) {
+    return execution_->ended(s) ? ReceiveTurns::kEnded : execution_->current(s).order;
+  };
+  moved |= turns_.pass(order_of, [this](std::uint32_t s) { return receive_some(s); });
   if (end_receives_ == execution_->plan().streams.size()) return moved;
   moved |= execution_->compute();
   if (trace_) trace_->look_at_local();

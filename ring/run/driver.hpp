@@ -6,6 +6,7 @@
 
 #include "ring/link/link.hpp"
 #include "ring/run/execution.hpp"
+#include "ring/run/receive_turns.hpp"
 #include "ring/run/signature_check.hpp"
 #include "ring/run/step_trace.hpp"
 
@@ -51,9 +52,7 @@ class Driver {
   bool send_some(std::uint32_t s);
   bool send_made(std::uint32_t s, Peer& peer, link::Link& link, Bytes room);
   bool send_pieces(std::uint32_t s, Peer& peer, link::Link& link);
-  bool receive_some(std::uint32_t s, int& misses);
-  bool receive_one();  // if there is only one stream that receives
-  bool receive_all();
+  Look receive_some(std::uint32_t s);
 
   Explain explain_;
   Execution* execution_ = nullptr;
@@ -66,7 +65,7 @@ class Driver {
   std::vector<Bytes> incoming_pieces_ = std::vector<Bytes>(kPieces);
   std::vector<Peer> peers_;                             // by rank
   std::uint32_t first_receive_ = 0, end_receives_ = 0;  // the streams that receive
-  std::uint32_t turn_ = 0;
+  ReceiveTurns turns_;
 };
 
 template <class Want>

@@ -37,7 +37,7 @@ void MessageExecution::start(const plan::Plan& plan, const Arithmetic& arithmeti
   encode(signature, signature_);
   unfinished_ = std::uint32_t(plan.streams.size());
   if (streams_.size() < unfinished_) streams_.resize(unfinished_);
-  first_receive_ = first_local_ = turn_ = 0;
+  first_receive_ = first_local_ = 0;
   for (std::uint32_t s = 0; s < unfinished_; s++) {
     const plan::Stream& planned = plan.streams[s];
     Stream& stream = streams_[s];
@@ -54,6 +54,7 @@ void MessageExecution::start(const plan::Plan& plan, const Arithmetic& arithmeti
     if (planned.kind == Kind::send) first_receive_ = s + 1;
   }
   unsent_ = first_receive_;
+  turns_.start(first_receive_, first_local_);
 }
 
 void MessageExecution::end_step(Stream& stream) {
@@ -98,24 +99,22 @@ std::size_t MessageExecution::send_rest(const Stream& stream) {
   return send_from(std::array{ConstBytes(all, kSignatureBytes + data.size()).subspan(stream.moved)});
 }
 
-// In turn, until two find nothing: another process should get the core then.
-bool MessageExecution::receive() {
-  bool moved = false;
-  int misses = 0;
-  for (std::uint32_t k = first_receive_; k < first_local_ && misses < link::kMaxMisses; k++) {
-    const std::uint32_t s = first_receive_ + turn_;
-    if (first_receive_ + ++turn_ == first_local_) turn_ = 0;
-    Stream& stream = streams_[s];
-    if (stream.ended()) continue;
-    if (stream.is_moved()) {
-      moved |= take_kept(stream);
-    } else if (receive(stream)) {
-      moved = true;
-    } else {
-      misses++;
-    }
-  }
-  return moved;
+// Whether there is more to come, and it waits at most for sends: two ranks that send to each other first, more than
+// their links hold, must take what comes. What waits for other data stays on its link, as with a driver.
+bool MessageExecution::may_receive(const Stream& stream) const {
+  if (stream.is_moved()) return false;
+  const std::span deps = std::span(plan_->deps).subspan(stream.step->first_dep, stream.step->deps);
+  return std::ranges::all_of(deps, [this](const plan::Dep& dep) {
+    const plan::Step& other = plan_->steps[dep.step];
+    return other.act == Act::send || has_ended(other);
+  });
+}
+
+Look MessageExecution::receive_some(Stream& stream) {
+  if (stream.ended()) return Look::skipped;
+  if (stream.is_moved()) return take_kept(stream) ? Look::moved : Look::skipped;
+  if (!may_receive(stream)) return Look::skipped;
+  return receive(stream) ? Look::moved : Look::missed;
 }
 
 // What comes whole when its step is ready, as nearly all does, is used where it lies. Else it is kept: it may be
@@ -199,7 +198,10 @@ void MessageExecution::fold(const plan::Step& step) {
 
 bool MessageExecution::pass() {
   bool moved = unsent_ > 0 && send();
-  moved |= receive();
+  const auto order_of = [this](std::uint32_t s) -> std::uint64_t {
+    return streams_[s].ended() ? ReceiveTurns::kEnded : streams_[s].step->order;
+  };
+  moved |= turns_.pass(order_of, [this](std::uint32_t s) { return receive_some(streams_[s]); });
   if (first_local_ < plan_->streams.size()) moved |= compute();
   return moved;
 }

@@ -12,6 +12,7 @@
 #include "ring/plan/plan.hpp"
 #include "ring/run/arithmetic.hpp"
 #include "ring/run/buffer.hpp"
+#include "ring/run/receive_turns.hpp"
 #include "ring/run/signature_check.hpp"
 
 namespace anello::run {
@@ -47,7 +48,7 @@ class MessageExecution {
     for (std::uint32_t s = 0; s < first_local_; s++) {
       const Stream& stream = streams_[s];
       if (stream.ended()) continue;
-      if (s >= first_receive_ && !stream.is_moved()) want(*stream.link, link::Wanted::bytes);
+      if (s >= first_receive_ && may_receive(stream)) want(*stream.link, link::Wanted::bytes);
       if (s < first_receive_ && is_ready(*stream.step)) want(*stream.link, link::Wanted::room);
     }
   }
@@ -78,9 +79,10 @@ class MessageExecution {
       if (!has_ended(plan_->steps[deps[k].step])) return false;
     return true;
   }
+  bool may_receive(const Stream& stream) const;
   void end_step(Stream& stream);
   std::size_t send_rest(const Stream& stream);
-  bool receive();
+  Look receive_some(Stream& stream);
   bool receive(Stream& stream);
   static Bytes room_to_keep(Stream& stream);
   bool take_kept(Stream& stream);
@@ -96,8 +98,8 @@ class MessageExecution {
   EncodedSignature signature_;
   std::vector<Stream> streams_;  // those of the plan, and more if an earlier plan had more
   std::uint32_t first_receive_ = 0, first_local_ = 0;
-  std::uint32_t unsent_ = 0, unfinished_ = 0;          // streams that have not ended: those that send, and all
-  std::uint32_t turn_ = 0;                             // of the streams that receive
+  std::uint32_t unsent_ = 0, unfinished_ = 0;  // streams that have not ended: those that send, and all
+  ReceiveTurns turns_;
   std::vector<std::byte> scratch_, joined_, partial_;  // grow when they are needed
 };
 
