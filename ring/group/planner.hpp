@@ -32,8 +32,8 @@ class Planner {
     const plan::Plan* plan = nullptr;
     run::Arithmetic arithmetic;
     bool in_short_messages = false;  // run::MessageExecution suits the plan
-    bool may_be_direct = false;    // if all ranks show their tensors, the plan is not needed; equal on all ranks
-    bool shows_tensors = false;    // this rank's call lets it
+    bool may_be_direct = false;      // if all ranks show their tensors, the plan is not needed; equal on all ranks
+    bool shows_tensors = false;      // this rank's call lets it
   };
   // The result is valid until the next call, its plan until tidy() frees it. Throws Error{invalid_argument,
   // configuration}.

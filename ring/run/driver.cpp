@@ -36,11 +36,9 @@ std::span<const ConstBytes> Driver::put_signature_first(const Peer& peer, const 
                                                         std::span<ConstBytes> pieces, std::size_t count) {
   const ConstBytes signature = std::as_bytes(std::span(outgoing_)).subspan(peer.signature_sent);
   pieces[0] = signature;
-  const bool little = count == 1 && pieces[1].size() <= kSmallBytes;
+  const bool little = count == 1 && pieces[1].size() <= kJoinedBytes;
   if (!little || !link.prefers_one_piece()) return pieces.first(count + 1);
-  std::copy(signature.begin(), signature.end(), first_.begin());
-  std::copy(pieces[1].begin(), pieces[1].end(), first_.begin() + std::ptrdiff_t(signature.size()));
-  pieces[0] = std::span(first_).first(signature.size() + pieces[1].size());
+  pieces[0] = joined(signature, pieces[1], first_.data());
   return pieces.first(1);
 }
 
@@ -99,7 +97,7 @@ std::size_t Driver::receive_first(Peer& peer, int rank, std::span<Bytes> pieces)
   const std::size_t ahead = kSignatureBytes - peer.signature_received;
   const Bytes rest = std::as_writable_bytes(std::span(peer.incoming)).subspan(peer.signature_received);
   const Bytes place = pieces[1];
-  const bool little = pieces.size() == 2 && place.size() <= kSmallBytes;
+  const bool little = pieces.size() == 2 && place.size() <= kJoinedBytes;
   pieces[0] = little ? std::span(first_).first(ahead + place.size()) : rest;
   if (little) pieces = pieces.first(1);
   const std::size_t bytes = link::with_rank(rank, [&] { return links_[std::size_t(rank)]->recv_into(pieces); });

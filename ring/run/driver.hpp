@@ -32,7 +32,6 @@ class Driver {
   void each_wanted(Want want);
 
  private:
-  static constexpr std::size_t kSmallBytes = 8192;
   static constexpr std::size_t kPieces = 512;  // in one call of a link; the first is for the signature
   struct Peer {
     EncodedSignature incoming;
@@ -60,7 +59,7 @@ class Driver {
   StepTrace* trace_ = nullptr;
   bool replies_ = false;
   EncodedSignature outgoing_;
-  std::array<std::byte, kSignatureBytes + kSmallBytes> first_;  // a signature and the first data
+  std::array<std::byte, kSignatureBytes + kJoinedBytes> first_;  // a signature and the first data
   std::vector<ConstBytes> outgoing_pieces_ = std::vector<ConstBytes>(kPieces);
   std::vector<Bytes> incoming_pieces_ = std::vector<Bytes>(kPieces);
   std::vector<Peer> peers_;                             // by rank

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "ring/run/fold.hpp"
 
@@ -37,7 +38,7 @@ void MessageExecution::start(const plan::Plan& plan, const Arithmetic& arithmeti
   encode(signature, signature_);
   unfinished_ = std::uint32_t(plan.streams.size());
   if (streams_.size() < unfinished_) streams_.resize(unfinished_);
-  first_receive_ = first_local_ = 0;
+  first_receive_ = first_local_ = kept_ = 0;
   for (std::uint32_t s = 0; s < unfinished_; s++) {
     const plan::Stream& planned = plan.streams[s];
     Stream& stream = streams_[s];
@@ -68,35 +69,43 @@ void MessageExecution::end_step(Stream& stream) {
 
 bool MessageExecution::send() {
   bool moved = false;
-  for (std::uint32_t s = 0; s < first_receive_; s++) {
-    Stream& stream = streams_[s];
-    while (!stream.ended() && is_ready(*stream.step)) {
-      const std::size_t bytes = send_rest(stream);
-      moved |= bytes > 0;
-      stream.moved += std::uint32_t(bytes);
-      if (!stream.is_moved()) break;
-      end_step(stream);
-      unsent_ -= stream.ended();
-    }
-  }
+  for (std::uint32_t s = 0; s < first_receive_; s++)
+    if (!streams_[s].ended() && is_ready(*streams_[s].step)) moved |= send_some(streams_[s]);
   return moved;
 }
 
-std::size_t MessageExecution::send_rest(const Stream& stream) {
-  const auto send_from = [&](std::span<const ConstBytes> pieces) {
-    return link::with_rank(stream.peer, [&] { return stream.link->send_from(pieces); });
-  };
-  const ConstBytes data{at(stream.step->place), stream.bytes - stream.ahead};
-  if (stream.ahead == 0) return send_from(std::array{data.subspan(stream.moved)});
-  if (!stream.link->prefers_one_piece()) {
-    const std::size_t of_signature = std::min<std::size_t>(stream.moved, kSignatureBytes);
-    const ConstBytes signature = std::as_bytes(std::span(signature_));
-    return send_from(std::array{signature.subspan(of_signature), data.subspan(stream.moved - of_signature)});
+// The messages that are ready, by one call.
+bool MessageExecution::send_some(Stream& stream) {
+  const std::span<const ConstBytes> pieces = pieces_to_send(stream);
+  std::size_t sent = link::with_rank(stream.peer, [&] { return stream.link->send_from(pieces); });
+  const bool moved = sent > 0;
+  for (std::size_t rest = 0; sent >= (rest = stream.bytes - stream.moved); sent -= rest) {
+    end_step(stream);
+    if (!stream.ended()) continue;
+    unsent_--;
+    return true;
   }
-  std::byte* const all = with_room(joined_, kSignatureBytes + data.size());
-  std::memcpy(all, signature_.data(), kSignatureBytes);
-  std::memcpy(all + kSignatureBytes, data.data(), data.size());
-  return send_from(std::array{ConstBytes(all, kSignatureBytes + data.size()).subspan(stream.moved)});
+  stream.moved += std::uint32_t(sent);
+  return moved;
+}
+
+std::span<const ConstBytes> MessageExecution::pieces_to_send(const Stream& stream) {
+  std::size_t count = 0, skipped = stream.moved;
+  if (skipped < stream.ahead) {
+    pieces_[count++] = std::as_bytes(std::span(signature_)).subspan(std::exchange(skipped, 0));
+  } else {
+    skipped -= stream.ahead;
+  }
+  const bool has_signature = count > 0;
+  const plan::Step* step = stream.step;
+  do {
+    const ConstBytes data{at(step->place), bytes_of(*step)};
+    pieces_[count++] = data.subspan(std::exchange(skipped, 0));
+  } while (++step != stream.end && count < pieces_.size() && is_ready(*step));
+  const std::span<const ConstBytes> pieces = std::span(pieces_).first(count);
+  if (!has_signature || count > 2 || !stream.link->prefers_one_piece()) return pieces;
+  pieces_[0] = joined(pieces[0], pieces[1], with_room(joined_, pieces[0].size() + pieces[1].size()));
+  return pieces.first(1);
 }
 
 // Whether there is more to come, and it waits at most for sends: two ranks that send to each other first, more than
@@ -111,9 +120,7 @@ bool MessageExecution::may_receive(const Stream& stream) const {
 }
 
 Look MessageExecution::receive_some(Stream& stream) {
-  if (stream.ended()) return Look::skipped;
-  if (stream.is_moved()) return take_kept(stream) ? Look::moved : Look::skipped;
-  if (!may_receive(stream)) return Look::skipped;
+  if (stream.ended() || !may_receive(stream)) return Look::skipped;
   return receive(stream) ? Look::moved : Look::missed;
 }
 
@@ -140,7 +147,10 @@ bool MessageExecution::receive(Stream& stream) {
   // Also if the data behind it does not come: a peer in another operation may send less.
   if (before < stream.ahead && stream.moved >= stream.ahead)
     check_signature(signature_, stream.kept, stream.peer, explain_);
-  if (stream.is_moved()) take_kept(stream);
+  if (stream.is_moved()) {
+    kept_++;
+    take_kept(stream);
+  }
   return bytes > 0;
 }
 
@@ -151,7 +161,16 @@ Bytes MessageExecution::room_to_keep(Stream& stream) {
 bool MessageExecution::take_kept(Stream& stream) {
   if (!is_ready(*stream.step)) return false;
   take(stream, stream.kept.data());
+  kept_--;
   return true;
+}
+
+// All of them: they wait for sends, which has just been tried, and for no link.
+bool MessageExecution::take_all_kept() {
+  bool taken = false;
+  for (std::uint32_t s = first_receive_; s < first_local_; s++)
+    if (!streams_[s].ended() && streams_[s].is_moved()) taken |= take_kept(streams_[s]);
+  return taken;
 }
 
 // A message that has come whole, as the plan wants its data.
@@ -198,6 +217,7 @@ void MessageExecution::fold(const plan::Step& step) {
 
 bool MessageExecution::pass() {
   bool moved = unsent_ > 0 && send();
+  if (kept_ > 0) moved |= take_all_kept();
   const auto order_of = [this](std::uint32_t s) -> std::uint64_t {
     return streams_[s].ended() ? ReceiveTurns::kEnded : streams_[s].step->order;
   };

@@ -19,7 +19,7 @@ namespace anello::run {
 
 class MessageExecution {
  public:
-  static constexpr std::size_t kMaxDataBytes = 8192;  // of a step: as a driver joins with a signature
+  static constexpr std::size_t kMaxDataBytes = kJoinedBytes;  // of a step
 
   explicit MessageExecution(Explain explain) : explain_(std::move(explain)) {}
 
@@ -57,6 +57,7 @@ class MessageExecution {
   std::pair<std::uint64_t, std::uint64_t> progress() const;
 
  private:
+  static constexpr std::size_t kPieces = 32;  // in one call of a link
   struct Stream {
     const plan::Step *step = nullptr, *end = nullptr;  // the next, and the end of the stream's steps
     link::Link* link = nullptr;
@@ -81,11 +82,13 @@ class MessageExecution {
   }
   bool may_receive(const Stream& stream) const;
   void end_step(Stream& stream);
-  std::size_t send_rest(const Stream& stream);
+  bool send_some(Stream& stream);
+  std::span<const ConstBytes> pieces_to_send(const Stream& stream);
   Look receive_some(Stream& stream);
   bool receive(Stream& stream);
   static Bytes room_to_keep(Stream& stream);
   bool take_kept(Stream& stream);
+  bool take_all_kept();
   void take(Stream& stream, const std::byte* message);
   bool compute();
   void fold(const plan::Step& step);
@@ -99,7 +102,9 @@ class MessageExecution {
   std::vector<Stream> streams_;  // those of the plan, and more if an earlier plan had more
   std::uint32_t first_receive_ = 0, first_local_ = 0;
   std::uint32_t unsent_ = 0, unfinished_ = 0;  // streams that have not ended: those that send, and all
+  std::uint32_t kept_ = 0;                     // messages that have come whole, but wait for other steps
   ReceiveTurns turns_;
+  std::array<ConstBytes, kPieces> pieces_;
   std::vector<std::byte> scratch_, joined_, partial_;  // grow when they are needed
 };
 

@@ -1,5 +1,7 @@
-// Whether a peer is in the same operation: its signature is compared with this rank's.
+// The signature in front of an operation's data on each link: sent together with the first of it, and compared with
+// this rank's, to see whether the peer is in the same operation.
 #pragma once
+#include <algorithm>
 #include <anello/error.hpp>
 #include <cstring>
 #include <functional>
@@ -10,6 +12,15 @@
 #include "ring/link/with_rank.hpp"
 
 namespace anello::run {
+
+inline constexpr std::size_t kJoinedBytes = 8192;  // data that may be put behind a signature in one run of memory
+
+// Two runs as one, in memory that has room for both.
+inline ConstBytes joined(ConstBytes first, ConstBytes second, std::byte* memory) {
+  std::copy(first.begin(), first.end(), memory);
+  std::copy(second.begin(), second.end(), memory + first.size());
+  return {memory, first.size() + second.size()};
+}
 
 // Makes the error for a signature that differs from this rank's. Only the caller knows what the operations are called.
 using Explain = std::function<Error(int peer, const Signature& theirs)>;

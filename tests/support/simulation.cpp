@@ -75,7 +75,9 @@ class Simulation::MemoryLink final : public link::Link {
     Simulation::take(in_, {&gone, 1}, bytes);
     std::ranges::fill(shown_, std::byte(0xee));  // its other side writes there again
   }
-  bool want(link::Wanted /*wanted*/, link::Waiter& /*waiter*/) override { return true; }
+  bool want(link::Wanted wanted, link::Waiter& /*waiter*/) override {
+    return !(wanted == link::Wanted::room ? world_.may_send(out_) : world_.may_receive(in_));
+  }
   std::optional<Bytes> room(std::size_t bytes) override {
     if (!world_.weather_.shows_room || out_.sent > out_.reported || world_.nears_fault(out_)) return std::nullopt;
     room_.resize(std::min(bytes, world_.room(out_)));
@@ -107,6 +109,7 @@ struct Simulation::Seat {
   std::vector<std::unique_ptr<MemoryLink>> owned;
   std::vector<link::Link*> links;
   bool by_message = false;  // the task that is underway
+  bool sleeps = false;      // nothing moved in the last pass
   run::Execution execution;
   run::Explain explain = [this](int peer, const Signature& theirs) {
     return Error(ErrorCode::mismatch, difference(member, task->signature, peer, theirs), peer);
@@ -217,6 +220,14 @@ bool Simulation::nears_fault(const Pipe& pipe) const {
   return is_faulty(pipe) && pipe.sent + run::Execution::kMaxElemBytes > fault_.after_bytes;
 }
 
+// What wakes a rank that waits for room: also that what was lent has been taken.
+bool Simulation::may_send(const Pipe& pipe) const {
+  return pipe.broken || pipe.closed || pipe.received > pipe.reported || room(pipe) > 0;
+}
+bool Simulation::may_receive(const Pipe& pipe) const {
+  return pipe.broken || (pipe.closed && pipe.held == 0) || arrived(pipe) > 0;
+}
+
 std::uint64_t Simulation::room(const Pipe& pipe) const {
   if (pipe.broken || pipe.closed) throw Error(ErrorCode::network, "the simulated connection is broken");
   if (pipe.stalled_until > now_) return 0;
@@ -321,6 +332,7 @@ Simulation::Seat* Simulation::draw_seat(Rank& rank) {
 
 void Simulation::start(Seat& seat, const Task& task) {
   seat.task = &task;
+  seat.sleeps = false;
   const run::Scaling* const results = task.scaling.divisor != 1 || task.scaling.factor != 1 ? &task.scaling : nullptr;
   const run::Scaling* const inputs = task.input_scaling.factor != 1 ? &task.input_scaling : nullptr;
   const bool can_go_by_message = run::MessageExecution::suits(*task.plan, task.arithmetic) &&
@@ -334,13 +346,24 @@ void Simulation::start(Seat& seat, const Task& task) {
   }
 }
 
+// Whether something that the seat waits for is there.
+bool Simulation::is_woken(Seat& seat) {
+  bool woken = false;
+  const auto want = [&](link::Link& link, link::Wanted wanted) { woken |= !link.want(wanted, waiter_); };
+  seat.by_message ? seat.messages.each_wanted(want) : seat.driver.each_wanted(want);
+  return woken;
+}
+
 bool Simulation::pass(Rank& rank, Seat& seat) {
   bool moved = false;
   if (!seat.task) {
     start(seat, rank.tasks[seat.queue.front()]);
     moved = true;
   }
-  moved |= seat.by_message ? seat.messages.pass() : seat.driver.pass();
+  if (seat.sleeps && !is_woken(seat)) return false;
+  const bool passed = seat.by_message ? seat.messages.pass() : seat.driver.pass();
+  seat.sleeps = !passed;
+  moved |= passed;
   if (!(seat.by_message ? seat.messages.done() : seat.execution.done())) return moved;
   rank.done[seat.queue.front()] = true;
   rank.completed++;

@@ -105,6 +105,8 @@ class Simulation {
   void push(Pipe& pipe, std::span<const ConstBytes> pieces);
   bool is_faulty(const Pipe& pipe) const;
   bool nears_fault(const Pipe& pipe) const;
+  bool may_send(const Pipe& pipe) const;
+  bool may_receive(const Pipe& pipe) const;
   std::uint64_t room(const Pipe& pipe) const;
   void add(Pipe& pipe, std::uint64_t bytes, std::span<const ConstBytes> pieces);
   std::uint64_t arrived(const Pipe& pipe) const;
@@ -116,6 +118,7 @@ class Simulation {
   static void submit(Rank& rank);
   Seat* draw_seat(Rank& rank);
   void start(Seat& seat, const Task& task);
+  bool is_woken(Seat& seat);
   bool pass(Rank& rank, Seat& seat);
   bool turn(Rank& rank);
   void draw_stalls();
@@ -127,6 +130,8 @@ class Simulation {
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::map<std::tuple<std::size_t, int, int>, Pipe> pipes_;  // by group, sender and receiver
   std::uint64_t now_ = 0;
+  link::Bell bell_;
+  link::Waiter waiter_{link::WaitPolicy(), bell_};
 };
 
 }  // namespace anello
