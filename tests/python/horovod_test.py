@@ -170,6 +170,14 @@ def test_gradients_flow():
     assert received.sum() == len(exchanged)
 
 
+@pytest.mark.parametrize("splits, message", [([3, 1], "4 of the 5 rows"), ([3, 3], "more than the 5 rows"),
+                                             ([5], "each of the 2 ranks, not 1"), ([3, 2, 9], "2 ranks, not 3"),
+                                             ([6, -1], "splits must not be negative")])
+def test_splits_that_do_not_fit_are_refused(splits, message):
+    with pytest.raises(ValueError, match=message):
+        hvd.alltoall(torch.ones(5), torch.tensor(splits))
+
+
 def test_process_sets():
     with pytest.raises(ValueError, match="already registered"):
         hvd.add_process_set(list(each_rank()))

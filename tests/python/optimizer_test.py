@@ -56,6 +56,35 @@ def test_it_trains_as_one(options):
     assert same(trained_together(**options)[0], alone)
 
 
+@pytest.mark.parametrize("make", [
+    lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    lambda p: torch.optim.LBFGS(p, lr=0.5, max_iter=8, line_search_fn="strong_wolfe")], ids=["sgd", "lbfgs"])
+@pytest.mark.parametrize("clips", [False, True])
+def test_a_closure_sees_the_gradients_and_the_loss_of_all_ranks(make, clips):
+    def train(optimizer, model, data, synchronize=lambda: None):
+        losses = []
+
+        def closure():
+            optimizer.zero_grad()
+            loss = model(data).pow(2).mean()
+            loss.backward()
+            if clips:
+                synchronize()
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+            return loss
+
+        for _ in range(4):
+            losses.append(optimizer.step(closure))
+        return losses
+
+    alone, data = model_and_data()
+    expected = train(make(alone.parameters()), alone, data)
+    model, data = model_and_data()
+    optimizer = hvd.DistributedOptimizer(make(model.parameters()), model.named_parameters())
+    losses = train(optimizer, model, data[4 * hvd.rank():4 * (hvd.rank() + 1)], optimizer.synchronize)
+    assert same(model.parameters(), alone.parameters(), 1e-9) and same(losses, expected, 1e-9)
+
+
 def test_16_bits_are_enough_to_come_near():
     for compression in (hvd.Compression.fp16, hvd.Compression.bf16):
         assert same(trained_together(compression=compression)[0], trained_alone(), 0.02)

@@ -94,6 +94,15 @@ def test_alltoall(world):
     assert list(out) == [r for r in each_rank(world) for _ in range(world.rank)]
 
 
+def test_counts_that_are_not_one_for_each_rank_are_named(world):
+    given, out = numpy.ones(4), numpy.ones(4)
+    for counts in ([4], [1] * (world.size + 1)):
+        with pytest.raises(ValueError, match=f"send_counts must have one number for each of the {world.size} ranks"):
+            world.alltoall(given, out, send_counts=counts, recv_counts=[1] * world.size)
+    with pytest.raises(ValueError, match="recv_counts must not be negative"):
+        world.alltoall(given, out, send_counts=[1] * world.size, recv_counts=[-1] * world.size)
+
+
 def test_send_and_recv(world):
     after, before = (world.rank + 1) % world.size, (world.rank - 1) % world.size
     sending = world.send_async(numpy.array([world.rank]), after)

@@ -11,7 +11,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from . import dlpack
 from ._library import default, header, lib
-from .group import Group, counts_array, factor, op_code, wire_code
+from .group import Group, counts_array, counts_of_ranks, factor, op_code, wire_code
 from .tensors import View, array_over, empty_like, is_torch, view
 from .work import Owned, Pending
 
@@ -120,8 +120,8 @@ class Agenda:
                  waits: bool = False) -> Operation:
         """(output, rows of each rank in it): splits[r] rows go to rank r; without splits, equal parts."""
         given = _Arrays([tensor])
-        rows = None if splits is None else counts_array(splits)
         ranks = self.group.size
+        rows = counts_of_ranks("splits", splits, ranks)
         return self._submit(lib.anello_named_alltoall, name, given.list, rows, options=_options(waits=waits),
                             keep=(given, rows), result=lambda done: (done._outputs([tensor])[0], done.rows(0, ranks)))
 

@@ -59,6 +59,18 @@ def counts_array(counts: Sequence[int]) -> Any:
     return (ctypes.c_uint64 * len(counts))(*counts)
 
 
+def counts_of_ranks(which: str, counts: Optional[Sequence[int]], ranks: int) -> Any:
+    """One number for each rank, where the library reads as many as there are ranks; None if there are none."""
+    if counts is None:
+        return None
+    if len(counts) != ranks:
+        raise ValueError(f"{which} must have one number for each of the {ranks} ranks, not {len(counts)}: "
+                         f"{reprlib.repr(list(counts))}")
+    if any(count < 0 for count in counts):
+        raise ValueError(f"{which} must not be negative: {reprlib.repr(list(counts))}")
+    return counts_array(counts)
+
+
 def tensor_array(views: Sequence[View]) -> Any:
     """A list of tensors as the library takes it."""
     return (Tensor * len(views))(*[each.output() for each in views])
@@ -250,7 +262,8 @@ class Group:
         """Starts alltoall(); see there."""
         given, made = view(tensor), view(out)
         options = _options(name)
-        lists = [None if counts is None else counts_array(counts) for counts in (send_counts, recv_counts)]
+        lists = [counts_of_ranks("send_counts", send_counts, self.size),
+                 counts_of_ranks("recv_counts", recv_counts, self.size)]
         return work.start(lib.anello_alltoall, self._handle, given.input(), made.output(), *lists,
                           ctypes.byref(options), result=out, keep=(given, made, lists, options))
 

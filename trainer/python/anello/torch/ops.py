@@ -240,14 +240,12 @@ def broadcast_async(tensor: torch.Tensor, root_rank: int, name: Optional[str] = 
 def alltoall_async(tensor: torch.Tensor, splits: Union[None, torch.Tensor, Sequence[int]] = None,
                    name: Optional[str] = None, process_set: ProcessSet = global_process_set,
                    waits: bool = False) -> Handle:
-    """Starts the exchange of rows: splits[r] of them go to rank r of the process set.
+    """Starts the exchange of rows: splits[r] of them go to rank r of the process set. All rows must go somewhere.
 
     The result is the rows that came, and, if splits are given, how many came from each rank.
     """
     rows = None if splits is None else _split_list(splits)
     usable = _usable(tensor)
-    if rows is not None and usable.dim() > 0 and 0 <= sum(rows) < usable.shape[0]:
-        usable = usable[:sum(rows)]
     operation = process_set.agenda.alltoall(usable, rows, name=name, waits=waits)
     device = tensor.device
 
@@ -265,9 +263,7 @@ def _split_list(splits: Union[torch.Tensor, Sequence[int]]) -> List[int]:
     given = torch.as_tensor(splits)
     if given.dtype not in (torch.int32, torch.int64):
         raise ValueError(f"splits must be a tensor of 32-bit integers, not of {given.dtype}")
-    if (given < 0).any():
-        raise ValueError("splits must not be negative")
-    return given.tolist()
+    return given.reshape(-1).tolist()
 
 
 def grouped_reducescatter_async(tensors: Sequence[torch.Tensor], name: Optional[str] = None,

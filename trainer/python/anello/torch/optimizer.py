@@ -203,8 +203,14 @@ class _Distributed(torch.optim.Optimizer):
         self._passes_left = {each: passes for each in self._trained}
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
-        """Combines the gradients of all ranks, then takes the wrapped optimizer's step."""
-        if self._should_synchronize:
+        """Combines the gradients of all ranks, then takes the wrapped optimizer's step.
+
+        A closure, as LBFGS wants, is called as often as the optimizer likes. After each call the gradients are combined,
+        and so is the loss, because the optimizer decides by it: all ranks decide alike.
+        """
+        if self._should_synchronize and closure is not None:
+            closure = self._of_all_ranks(closure)
+        elif self._should_synchronize:
             if self._synchronized:
                 warnings.warn("optimizer.step() called without optimizer.skip_synchronize() context after "
                               "optimizer.synchronize(): the gradients are sent twice")
@@ -212,6 +218,26 @@ class _Distributed(torch.optim.Optimizer):
         self._raise_error()
         self._synchronized = False
         return super().step(closure)
+
+    def _of_all_ranks(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        def evaluate() -> Any:
+            loss = closure()
+            if not self._synchronized:  # the closure may clip gradients
+                self.synchronize()
+            self._synchronized = False
+            return self._mean_loss(loss)
+
+        return evaluate
+
+    def _mean_loss(self, loss: Any) -> Any:
+        """Over the ranks; or the sum, if gradients are added. A loss of other types than a tensor becomes a float."""
+        if loss is None or not self._may_send():
+            return loss
+        value = loss.detach() if isinstance(loss, torch.Tensor) else torch.tensor(float(loss), dtype=torch.float64)
+        op = ops.Sum if self._reduction.op == "sum" else ops.Average
+        name, process_set = f"loss of optimizer {self._number}", self._reduction.process_set
+        mean = ops.synchronize(ops.allreduce_async(value, name=name, op=op, process_set=process_set, waits=True))
+        return mean if isinstance(loss, torch.Tensor) else mean.item()
 
     def zero_grad(self, *arguments: Any, **options: Any) -> None:
         """Sets the gradients to zero; those in buckets stay where they are. Raises an error of a hook at once."""
