@@ -3,10 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ring/algorithms/plans.hpp"
 #include "ring/plan/plan_builder.hpp"
-#include "tests/run/runs_link.hpp"
-#include "tests/support/signatures.hpp"
+#include "tests/run/member.hpp"
 
 namespace anello::run {
 namespace {
@@ -14,15 +12,6 @@ namespace {
 using plan::PlanBuilder;
 using plan::Range;
 using plan::Space;
-
-// An operation of `count` words; of the parts of one rank where ranks have parts.
-plan::Plan plan_for(Kind kind, int rank, int world, std::uint64_t count, Algorithm algorithm = Algorithm::one_shot) {
-  Signature signature = operation(3, 0);
-  signature.kind = kind;
-  signature.algorithm = algorithm;
-  signature.count = count;
-  return algorithms::plan_of(signature, {.rank = rank, .world = world, .count = count});
-}
 
 TEST(MessageExecution, SuitsPlansOfShortSteps) {
   const Arithmetic words = arithmetic(DType::u32, Op::sum);
@@ -48,48 +37,6 @@ TEST(MessageExecution, SuitsPlansOfShortSteps) {
   EXPECT_FALSE(MessageExecution::suits(one, pieces.buffer(), nullptr));
   EXPECT_FALSE(MessageExecution::suits(one, one, &by));
 }
-
-// A rank's part of an operation in place, whose others send what their links show.
-struct Member {
-  Member(Kind kind, int its_rank, std::uint64_t count, Algorithm algorithm = Algorithm::one_shot, int world = 2)
-      : rank(its_rank),
-        plan(plan_for(kind, rank, world, count, algorithm)),
-        words(numbers(count, 1)),
-        of(std::size_t(world)),
-        link(of[rank == 0 ? 1 : 0]) {
-    signature.count = count;
-    for (RunsLink& each : of) links.push_back(&each);
-  }
-  void start(const Scaling* results = nullptr) {
-    execution.start(plan, kLopsided, whole(words), whole(words), results, signature, links);
-  }
-  // Until nothing moves any more.
-  void run() {
-    while (execution.pass()) continue;
-  }
-  void send(int peer, const Words& data) { of[std::size_t(peer)].incoming += message(signature, data); }
-  std::vector<std::pair<int, link::Wanted>> wanted() const {
-    std::vector<std::pair<int, link::Wanted>> all;
-    execution.each_wanted([&](const link::Link& of_it, link::Wanted what) {
-      const auto is_it = [&](const link::Link* one) { return one == &of_it; };
-      all.emplace_back(std::ranges::find_if(links, is_it) - links.begin(), what);
-    });
-    return all;
-  }
-
-  int rank;
-  plan::Plan plan;
-  Signature signature = operation(3, 0);
-  Words words;
-  std::vector<RunsLink> of;  // by rank
-  std::vector<link::Link*> links;
-  RunsLink& link;                   // to the first of the others
-  std::optional<Signature> theirs;  // which differs
-  MessageExecution execution{[this](int peer, const Signature& other) {
-    theirs = other;
-    return Error(ErrorCode::mismatch, "signatures differ", peer + 70);
-  }};
-};
 
 using Wants = std::vector<std::pair<int, link::Wanted>>;
 using Progress = std::pair<std::uint64_t, std::uint64_t>;
