@@ -25,7 +25,10 @@ int parse_and_run(const Program& program, int argc, char** argv) {
   CLI::App app(program.sentence, program.name);
   app.require_subcommand(0, 1);
   app.footer(text("Each has flags of its own, written after it: ", program.name, " allreduce -b 8 -e 64M -f 2; see ",
-                  program.name, " allreduce --help"));
+                  program.name, " allreduce --help\n\n",
+                  "p50, p99 and mean are of the times of single calls, each that of the slowest rank; the bandwidths are "
+                  "from p50. Where ranks need not wait for each other (broadcast, reduce, gather, scatter), or share "
+                  "cores, calls are of two kinds, and only the mean says what one costs."));
   if (program.add_flags) program.add_flags(app);
   Options options;
   std::function<int()> chosen;

@@ -50,7 +50,7 @@ std::string digits(double value) {
 }
 
 std::string headline() {
-  const std::string names = columns(std::pair("time", 10), std::pair("algbw", 8), std::pair("busbw", 8),
+  const std::string names = columns(std::pair("p50", 10), std::pair("algbw", 8), std::pair("busbw", 8),
                                     std::pair("#wrong", 7), std::pair("p99", 10), std::pair("mean", 10));
   const std::string units = columns(std::pair("(us)", 10), std::pair("(GB/s)", 8), std::pair("(GB/s)", 8),
                                     std::pair("", 7), std::pair("(us)", 10), std::pair("(us)", 10));

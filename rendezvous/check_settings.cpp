@@ -14,7 +14,8 @@ void check_consistent(const Settings& settings) {
                 text("ANELLO_RANK=", settings.rank, " is set, but ANELLO_SIZE is not; set both"));
   if (settings.rank >= 0 && settings.rank >= settings.size)
     throw Error(ErrorCode::configuration,
-                text("ANELLO_RANK=", settings.rank, " must be less than ANELLO_SIZE=", settings.size));
+                text("ANELLO_RANK=", settings.rank, " must be less than ANELLO_SIZE=", settings.size,
+                     settings.size == 1 ? "; for a world of one, unset ANELLO_RANK and ANELLO_RENDEZVOUS" : ""));
 }
 
 }  // namespace

@@ -44,7 +44,9 @@ StartCommand srun(const Job& job, const std::string& program) {
 
 StartCommand on_host(const Job& job, const std::string& program, int number) {
   const std::string& host = job.layout[std::size_t(number)].host;
-  StartCommand out{job.remote->command, {number}, text(job.remote->command.front(), " ", host), false};
+  StartCommand out{job.remote->command, {number}, {}, false};
+  for (const std::string& word : job.remote->command) out.shown += quoted(word) + " ";
+  out.shown += host;
   if (job.remote->starter == Starter::ssh) add_ssh_options(out.words);
   out.words.push_back(host);
   out.words.push_back(remote_line(program, number));

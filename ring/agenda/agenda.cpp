@@ -275,15 +275,18 @@ std::string Agenda::waits_for(const std::string& key) const {
   if (entry == entries_.end())
     return rank_ > 0 ? text(key, " waits for the answer of rank ", world_rank(neighbours_.back())) : key;
   std::string late, instead;
+  bool has_others = false;
   for (std::size_t child = 0; child < children_; child++) {
     if (entry->second[child + 1] || joined_[child + 1]) continue;
     const int rank = world_rank(neighbours_[child]);
     late += text(late.empty() ? "" : ", ", "rank ", rank,
                  children_of(neighbours_[child], int(members_.size())).empty() ? "" : " or one that reports to it");
-    if (const std::string other = reported_by(child + 1, key); !other.empty())
-      instead += text("; rank ", rank, " called ", other, " instead");
+    const std::string other = reported_by(child + 1, key);
+    if (other.empty()) continue;
+    instead += text("; rank ", rank, " called ", other, " instead");
+    has_others |= name_in(other) != name_in(key);
   }
-  return text(key, " waits for ", late, instead);
+  return text(key, " waits for ", late, instead, has_others ? "; a rank that has no more data must call join()" : "");
 }
 
 // An operation that this part has reported and that is not decided; one of the same name as `key` if there is one.

@@ -111,6 +111,9 @@ std::string_view nearest_setting(std::string_view variable) {
       min = letters;
       nearest = row.variable;
     }
+  if (!nearest.empty()) return nearest;
+  for (const SettingRow& row : setting_rows())  // ANELLO_LOG for ANELLO_LOG_LEVEL
+    if (variable.starts_with(row.variable) && row.variable.size() > nearest.size()) nearest = row.variable;
   return nearest;
 }
 

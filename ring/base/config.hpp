@@ -26,7 +26,8 @@ bool is_setting(std::string_view variable);
 // For each ANELLO_ variable of the environment that is not a setting but nearly one, a sentence that names the setting.
 std::vector<std::string> misspelt_settings();
 
-// The setting whose name differs in at most two letters; empty if there is none.
+// The setting whose name differs in at most two letters, or else that whose name the variable begins with; empty if
+// there is none.
 std::string_view nearest_setting(std::string_view variable);
 
 // A whole number in [min, max], or Error{configuration} that names `what`, the text and the range.

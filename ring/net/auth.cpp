@@ -27,6 +27,13 @@ namespace {
 using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPipeLimit{2000};
 
+// The rank itself has read the secret and closed the descriptor, which may be another file then.
+constexpr std::string_view kOfAChild =
+    "A process that a rank has started does not belong to the job: `env -u ANELLO_RENDEZVOUS -u ANELLO_RANK "
+    "ANELLO_SIZE=1` "
+    "makes "
+    "it a world of its own";
+
 void await_readable(int fd, steady_clock::time_point deadline, const std::string& source) {
   pollfd entry{fd, POLLIN, 0};
   for (;;) {
@@ -35,7 +42,7 @@ void await_readable(int fd, steady_clock::time_point deadline, const std::string
     if (ready > 0) return;
     if (ready == 0)
       throw Error(ErrorCode::configuration, text(source, ": no end of the secret within ", kPipeLimit.count(),
-                                                 " ms; write it and close the other end"));
+                                                 " ms; write it and close the other end. ", kOfAChild));
     if (errno != EINTR) throw Error(ErrorCode::file, text(source, ": ", std::strerror(errno)));
   }
 }
@@ -75,7 +82,8 @@ std::string secret_from_descriptor(int fd) {
   if (const auto known = remembered.find(fd); known != remembered.end()) return known->second;
   const std::string source = text("ANELLO_SECRET_FD=", fd);
   if (fcntl(fd, F_GETFD) < 0)
-    throw Error(ErrorCode::configuration, text(source, ": the descriptor is not open; it must be inherited"));
+    throw Error(ErrorCode::configuration,
+                text(source, ": the descriptor is not open; it must be inherited. ", kOfAChild));
   const Descriptor closed_at_end(fd);
   return remembered[fd] = checked_secret(read_all(fd, source), source);
 }

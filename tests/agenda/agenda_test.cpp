@@ -8,6 +8,7 @@ namespace anello::agenda {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 std::string message_of(const std::function<void()>& call) {
@@ -181,10 +182,11 @@ TEST(Agenda, SaysWhatAMissingRankWaitsInInstead) {
   world[1].submit("a", allreduce_of({1}), {});
   world.settle();
   EXPECT_EQ(world[0].waits_for("broadcast 'w'"),
-            "broadcast 'w' waits for rank 1, rank 2 or one that reports to it; rank 1 called allreduce 'a' instead");
+            "broadcast 'w' waits for rank 1, rank 2 or one that reports to it; rank 1 called allreduce 'a' instead; a rank that has "
+            "no more data must call join()");
   world[1].submit("w", allreduce_of({1}), {});
   world.settle();
-  EXPECT_THAT(world[0].waits_for("broadcast 'w'"), HasSubstr("; rank 1 called allreduce 'w' instead"));
+  EXPECT_THAT(world[0].waits_for("broadcast 'w'"), EndsWith("; rank 1 called allreduce 'w' instead"));
 }
 
 TEST(Agenda, ANameIsTakenUntilItIsReleased) {

@@ -115,6 +115,8 @@ TEST_F(SettingsTest, MisspeltVariablesAreFoundWithTheNearestName) {
               testing::UnorderedElementsAre("ANELLO_SIZ is not a setting and is ignored; ANELLO_SIZE is one",
                                             "ANELLO_RANKS is not a setting and is ignored; ANELLO_RANK is one"));
   EXPECT_EQ(nearest_setting("ANELLO_TRANSPROT"), "ANELLO_TRANSPORT");
+  EXPECT_EQ(nearest_setting("ANELLO_LOG_LEVEL"), "ANELLO_LOG");
+  EXPECT_EQ(nearest_setting("ANELLO_STALL_TIMEOUT_SECONDS"), "ANELLO_STALL_TIME") << "the longest";
   EXPECT_EQ(nearest_setting("ANELLO_NETNS"), "");
   for (const char* variable : {"ANELLO_SIZ", "ANELLO_RANKS", "ANELLO_NETNS", "ANELLO_LOK"}) unsetenv(variable);
 }

@@ -32,6 +32,7 @@ TEST(StartCommands, OneForEachHostAndNoSshForThisOne) {
   const auto& words = two[1].words;
   EXPECT_THAT(words, Contains("BatchMode=yes"));
   EXPECT_EQ(words.at(words.size() - 2), "h2");
+  EXPECT_EQ(two[1].shown, "/usr/bin/ssh -F config h2");
   EXPECT_THAT(words.back(), EndsWith(" '/opt/it'\\''s/anello' 1")) << "one word for the shell there";
 }
 

@@ -12,6 +12,7 @@
 namespace anello::net {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 std::string hex(std::string_view bytes) {
@@ -112,7 +113,9 @@ TEST_F(Secret, ASharedFileIsReadFromItsStart) {
 }
 
 TEST_F(Secret, BadDescriptorsAreRefusedByNumber) {
-  EXPECT_THAT(message([] { from_descriptor(4000); }), HasSubstr("ANELLO_SECRET_FD=4000: the descriptor is not open"));
+  EXPECT_THAT(message([] { from_descriptor(4000); }),
+              AllOf(HasSubstr("ANELLO_SECRET_FD=4000: the descriptor is not open"),
+                    HasSubstr("`env -u ANELLO_RENDEZVOUS -u ANELLO_RANK ANELLO_SIZE=1`")));
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const int fd = fcntl(ends[0], F_DUPFD, 230);

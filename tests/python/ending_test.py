@@ -111,7 +111,7 @@ except hvd.HorovodInternalError as error: print(error.rank, error.code, error, f
     left = [f" left {what}, but rank {1 - ended} waits in allreduce 'loss'\n" for what in ("the world", "group (0, 1)")]
     assert out.endswith(tuple(left)), out
     waits, instead = ("allreduce 'loss'", ENDS) if ended == 1 else (ENDS, "allreduce 'loss'")
-    assert f"{waits} waits for rank 1; rank 1 called {instead} instead\n" in err, err
+    assert f"{waits} waits for rank 1; rank 1 called {instead} instead; a rank that has no more data must call join()\n" in err
     assert f"rank {ended}'s script has ended. It waited 6 s for the others" in err and "call hvd.join()" in err, err
 
 
@@ -123,7 +123,7 @@ if hvd.rank() == 1:
     hvd.shutdown()
 hvd.allreduce(torch.ones(1), name="loss")
 """).communicate(timeout=60)
-    assert f"allreduce 'loss' waits for rank 1; rank 1 called {ENDS} instead\n" in err, err
+    assert f"allreduce 'loss' waits for rank 1; rank 1 called {ENDS} instead; a rank that has no more data" in err, err
 
 
 @pytest.mark.parametrize("end, why", [("sys.exit(3)", "its script ended with status 3"),

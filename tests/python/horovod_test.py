@@ -170,16 +170,24 @@ def test_gradients_flow():
     assert received.sum() == len(exchanged)
 
 
-@pytest.mark.parametrize("splits, message", [([3, 1], "4 of the 5 rows"), ([3, 3], "more than the 5 rows"),
-                                             ([5], "each of the 2 ranks, not 1"), ([3, 2, 9], "2 ranks, not 3"),
-                                             ([6, -1], "splits must not be negative")])
-def test_splits_that_do_not_fit_are_refused(splits, message):
-    with pytest.raises(ValueError, match=message):
-        hvd.alltoall(torch.ones(5), torch.tensor(splits))
+def test_splits_that_do_not_fit_are_refused():
+    rest = [0] * (hvd.size() - 1)
+    for splits, message in ([4] + rest, "4 of the 5 rows"), ([6] + rest, "more than the 5 rows"), (
+            [5] + rest[1:], f"each of the {hvd.size()} ranks, not {hvd.size() - 1}"), (
+            [5, 9] + rest, f"{hvd.size()} ranks, not {hvd.size() + 1}"), ([6, -1] + rest[1:], "must not be negative"):
+        with pytest.raises(ValueError, match=message):
+            hvd.alltoall(torch.ones(5), torch.tensor(splits))
+
+
+def test_what_is_no_state_is_named():
+    with pytest.raises(TypeError, match="model.named_parameters.*, not the model"):
+        hvd.broadcast_parameters(torch.nn.Linear(1, 1))
+    with pytest.raises(TypeError, match="must be a torch optimizer, not dict"):
+        hvd.broadcast_optimizer_state({}, 0)
 
 
 def test_process_sets():
-    with pytest.raises(ValueError, match="already registered"):
+    with pytest.raises(ValueError, match="already registered: .*; hvd.global_process_set is that of all ranks"):
         hvd.add_process_set(list(each_rank()))
     alone = hvd.add_process_set([0])
     assert alone.included() == (hvd.rank() == 0) and alone.size() == 1

@@ -55,6 +55,8 @@ TEST(Init, RefusesSettingsThatDoNotFitTogether) {
               AllOf(HasSubstr("ANELLO_SIZE=4 needs ANELLO_RENDEZVOUS"), HasSubstr("`anello run`")));
   settings.rank = 4;
   EXPECT_THAT(refusal_of(settings), HasSubstr("ANELLO_RANK=4 must be less than ANELLO_SIZE=4"));
+  settings.size = 1;
+  EXPECT_THAT(refusal_of(settings), HasSubstr("ANELLO_SIZE=1; for a world of one, unset ANELLO_RANK"));
   settings = {};
   settings.log = "loud";
   EXPECT_THAT(refusal_of(settings), HasSubstr("ANELLO_LOG must be error, warning, info or debug, not 'loud'"));

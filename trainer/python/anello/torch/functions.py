@@ -23,6 +23,8 @@ def broadcast_parameters(params: Union[Mapping[str, Any], Iterable[Tuple[str, An
 
     Raises HorovodInternalError on all ranks, before anything is sent, if their parameters have different names.
     """
+    if isinstance(params, torch.nn.Module):
+        raise TypeError("params must be model.state_dict() or model.named_parameters(), not the model itself")
     named = list(params.items()) if isinstance(params, Mapping) else list(params)
     if any(not isinstance(one, tuple) or len(one) != 2 for one in named):
         raise ValueError("params must be a state_dict() or pairs of name and tensor, as named_parameters() gives")
@@ -64,6 +66,8 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
 
     What the root has, the others have afterwards, also if they had none yet. `model` is accepted and not needed.
     """
+    if not hasattr(optimizer, "state_dict"):
+        raise TypeError(f"optimizer must be a torch optimizer, not {type(optimizer).__name__}")
     is_root = process_set.rank_of(root_rank) == process_set.rank()
     tensors: List[torch.Tensor] = []
 

@@ -291,7 +291,8 @@ def reducescatter_async(tensor: torch.Tensor, name: Optional[str] = None, op: Op
 def join(device: int = -1) -> int:
     """This rank has no more data: it takes part in the others' allreduces with zeros until all ranks have joined.
 
-    Returns the rank that joined last, the same on all ranks. `device` has no meaning.
+    Returns the rank that joined last, the same on all ranks. Its parameters are the newest, because a rank that has
+    joined takes no steps: broadcast from it what training goes on with. `device` has no meaning.
     """
     global _joins
     basics.world()

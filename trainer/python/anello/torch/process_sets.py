@@ -105,7 +105,8 @@ class ProcessSets:
                         "have")
             same = known.setdefault(tuple(each.ranks), each)
             if same is not each or wanted.count(each) > 1:
-                return f"a process set of the ranks {each.ranks} is already registered: {same}"
+                whole = "; hvd.global_process_set is that of all ranks" if len(each.ranks) == self._world.size else ""
+                return f"a process set of the ranks {each.ranks} is already registered: {same}{whole}"
         return None
 
     def remove(self, given: ProcessSet) -> bool:
