@@ -16,6 +16,25 @@ bool reduces(Kind kind) {
   return kind == Kind::allreduce || kind == Kind::reduce_scatter || kind == Kind::reduce;
 }
 
+// What goes into a fingerprint, which does not say what it was made of.
+std::string_view values_without_field(Kind kind) {
+  switch (kind) {
+    case Kind::allreduce:
+      return "postscales, tensors of a list (same total), or consistency tokens";
+    case Kind::reduce:
+      return "postscales or consistency tokens";
+    case Kind::reduce_scatter:
+      return "postscales, lists of counts (same total), or consistency tokens";
+    case Kind::broadcast:
+      return "tensors of a list (same total) or consistency tokens";
+    case Kind::barrier:
+    case Kind::transfer:
+      return "consistency tokens";
+    default:
+      return "lists of counts (same total) or consistency tokens";
+  }
+}
+
 std::string_view differing_field(const Signature& a, const Signature& b) {
   if (a.sequence != b.sequence) return "numbers of operations";
   if (a.kind != b.kind) return "operations";
@@ -24,7 +43,7 @@ std::string_view differing_field(const Signature& a, const Signature& b) {
   if (a.count != b.count) return "counts";
   if (a.op != b.op) return "reductions";
   if (a.root != b.root) return "roots";
-  if (a.fingerprint != b.fingerprint) return "lists of counts (same total), postscales, or consistency tokens";
+  if (a.fingerprint != b.fingerprint) return values_without_field(a.kind);
   if (a.generation != b.generation) return "generations";
   if (a.results != b.results) return "checksums of earlier results";
   return kAlgorithms;

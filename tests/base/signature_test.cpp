@@ -70,7 +70,7 @@ TEST(Signature, TheFirstDifferenceIsNamedWithBothRanksAndBothValues) {
   EXPECT_THAT(difference(0, a, 1, b), HasSubstr("rank 1 calls broadcast #7 (1099511627776 bf16 from root 2)"));
   b = a;
   b.fingerprint = 0;
-  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("lists of counts"));
+  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("the postscales, tensors of a list (same total), or"));
   b = a;
   b.wire = DType::f16;
   EXPECT_THAT(difference(0, a, 1, b), HasSubstr("the dtypes on the wire differ"));
