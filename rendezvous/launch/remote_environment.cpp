@@ -14,9 +14,11 @@ namespace anello::launch {
 
 std::vector<std::string> remote_environment(const std::vector<std::string>& exported) {
   const auto wanted = [&](std::string_view name) {
-    for (const std::string_view prefix : {"ANELLO_", "OMP_", "OPENBLAS_"})
+    for (const std::string_view prefix : {"ANELLO_", "HOROVOD_", "NCCL_", "OMP_", "OPENBLAS_"})
       if (name.starts_with(prefix)) return true;
-    return name == "PATH" || name == "LD_LIBRARY_PATH" || std::ranges::find(exported, name) != exported.end();
+    for (const std::string_view path : {"PATH", "LD_LIBRARY_PATH", "PYTHONPATH"})
+      if (name == path) return true;
+    return std::ranges::find(exported, name) != exported.end();
   };
   std::vector<std::string> out;
   for (char** entry = environ; *entry; entry++) {

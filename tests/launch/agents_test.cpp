@@ -26,10 +26,12 @@ TEST_F(Agents, AWorldForms) {
 TEST_F(Agents, RanksGetTheVariablesThatAreNamed) {
   const Outcome outcome = testing::run(
       job("h1", "env", {"-x", "SHOWN", "-x", "GIVEN=a b'c"}),
-      around({"SHOWN=1", "HIDDEN=1", "OMP_NUM_THREADS=3", "ANELLO_LOG=error", "LD_LIBRARY_PATH=/lib/of/mine"}));
+      around({"SHOWN=1", "HIDDEN=1", "OMP_NUM_THREADS=3", "ANELLO_LOG=error", "LD_LIBRARY_PATH=/lib/of/mine",
+              "PYTHONPATH=/py", "HOROVOD_TIMELINE=DYNAMIC", "NCCL_DEBUG=WARN"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* line : {"SHOWN=1", "GIVEN=a b'c", "OMP_NUM_THREADS=3", "ANELLO_LOG=error", "ANELLO_RANK=0",
-                           "LD_LIBRARY_PATH=/lib/of/mine", "HOME=/"})
+  for (const char* line :
+       {"SHOWN=1", "GIVEN=a b'c", "OMP_NUM_THREADS=3", "ANELLO_LOG=error", "ANELLO_RANK=0",
+        "LD_LIBRARY_PATH=/lib/of/mine", "HOME=/", "PYTHONPATH=/py", "HOROVOD_TIMELINE=DYNAMIC", "NCCL_DEBUG=WARN"})
     EXPECT_THAT(outcome.out, HasSubstr(std::string("[0] ") + line + "\n"));
   EXPECT_FALSE(contains(outcome.out, "HIDDEN"));
   const Outcome unset = testing::run(job("h1", "env", {"-x", "NOWHERE_SET"}), around());
