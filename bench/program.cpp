@@ -24,11 +24,12 @@ int usage(const Program& program, const std::string& what) {
 int parse_and_run(const Program& program, int argc, char** argv) {
   CLI::App app(program.sentence, program.name);
   app.require_subcommand(0, 1);
-  app.footer(text("Each has flags of its own, written after it: ", program.name, " allreduce -b 8 -e 64M -f 2; see ",
-                  program.name, " allreduce --help\n\n",
-                  "p50, p99 and mean are of the times of single calls, each that of the slowest rank; the bandwidths are "
-                  "from p50. Where ranks need not wait for each other (broadcast, reduce, gather, scatter), or share "
-                  "cores, calls are of two kinds, and only the mean says what one costs."));
+  app.footer(
+      text("Each has flags of its own, written after it: ", program.name, " allreduce -b 8 -e 64M -f 2; see ",
+           program.name, " allreduce --help\n\n",
+           "p50, p99 and mean are of the times of single calls, each that of the slowest rank; the bandwidths are "
+           "from p50. Where ranks need not wait for each other (broadcast, reduce, gather, scatter), or share "
+           "cores, calls are of two kinds, and only the mean says what one costs."));
   if (program.add_flags) program.add_flags(app);
   Options options;
   std::function<int()> chosen;
@@ -58,8 +59,10 @@ int parse_and_run(const Program& program, int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return reports() ? app.exit(help) : 0;
-  } catch (const CLI::ExtrasError& error) {
-    return usage(program, begins_with_operation ? error.what() : text(error.what(), "; ", first));
+  } catch (const CLI::ExtrasError&) {  // its text has the words backwards
+    std::string words;
+    for (const std::string& word : app.remaining(true)) words += text(words.empty() ? "" : " ", word);
+    return usage(program, text("not expected: ", words, begins_with_operation ? "" : text("; ", first)));
   } catch (const CLI::ParseError& error) {
     return usage(program, error.what());
   } catch (const Error& error) {

@@ -55,9 +55,7 @@ bool readable(int fd, steady_clock::time_point deadline) {
                      "' cannot be made: ", other.code() == ErrorCode::unauthorized ? other.message() : error.message(),
                      "; give the job another name (ANELLO_JOB)"));
   }
-  throw Error(ErrorCode::configuration, text("a job of the same name ('", job,
-                                             "') already starts on this host; give each job its own ANELLO_JOB or "
-                                             "MASTER_PORT"));
+  throw second_of_a_job(job, "");
 }
 
 Descriptor listen_for(const std::string& job) try {
@@ -134,6 +132,12 @@ Invitation receive_local_invitation(const std::string& job, milliseconds limit) 
   Invitation out = decode_invitation(bytes);
   out.host = "127.0.0.1";
   return out;
+}
+
+Error second_of_a_job(const std::string& job, const std::string& where) {
+  return {ErrorCode::configuration,
+          text("a job of the same name ('", job, "') already starts on this host", where.empty() ? "" : ", ", where,
+               ": two processes have rank 0, or each job needs an ANELLO_JOB or MASTER_PORT of its own")};
 }
 
 }  // namespace anello::rendezvous

@@ -3,6 +3,7 @@
 // though they could reach the same loopback ports. The socket has a name that follows from the user and the job, and no
 // place in the file system: it is gone with its process.
 #pragma once
+#include <anello/error.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -31,5 +32,8 @@ class LocalListener {
 // What the rank that listens for this job sends. Blocks for `limit` at most. Throws Error{network} or {timed_out} if
 // none listens yet or it does not answer, and Error{unauthorized} if a process of another user listens.
 Invitation receive_local_invitation(const std::string& job, std::chrono::milliseconds limit);
+
+// For the second process that listens for a job; `where`, for messages, may be empty.
+Error second_of_a_job(const std::string& job, const std::string& where);
 
 }  // namespace anello::rendezvous

@@ -280,9 +280,7 @@ void Meeting::require_other_job(std::uint16_t port) const {
   } catch (const Error&) {
     return;
   }
-  throw Error(ErrorCode::configuration,
-              text("a job of the same name ('", settings_.job, "') already starts on this host, at port ", port,
-                   "; give each job its own ANELLO_JOB or MASTER_PORT"));
+  throw second_of_a_job(settings_.job, text("at port ", port));
 }
 
 void Meeting::wait_for_others() {

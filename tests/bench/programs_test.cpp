@@ -114,6 +114,7 @@ TEST(Programs, BadCommandLinesAreUsageErrorsSaidOnce) {
   EXPECT_THAT(run({BENCH, "-b", "8", "-e", "4M", "allreduce"}).err, HasSubstr("write the operation first"));
   EXPECT_THAT(run({BENCH, "alreduce"}).err, HasSubstr("write the operation first"));
   EXPECT_THAT(run({BENCH, "allreduce", "--bytes"}).err, Not(HasSubstr("write the operation first")));
+  EXPECT_THAT(run({BENCH, "allreduce", "-g", "1", "-t", "2"}).err, HasSubstr("not expected: -g 1 -t 2; see"));
   EXPECT_THAT(run({BENCH, "allgatherall"}).err, HasSubstr("allgatherall"));
   EXPECT_EQ(run({BENCH, "allreduce", "--help"}).code, 0);
 }

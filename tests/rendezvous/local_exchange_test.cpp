@@ -73,7 +73,8 @@ TEST_F(LocalExchange, IsClosedWhenAllHaveIt) {
 TEST_F(LocalExchange, AJobOfTheSameNameIsRefused) {
   {
     const auto listener = listen();
-    EXPECT_THAT(refusal(), AllOf(HasSubstr("a job of the same name"), HasSubstr("ANELLO_JOB")));
+    EXPECT_THAT(refusal(), AllOf(HasSubstr("a job of the same name"), HasSubstr("two processes have rank 0"),
+                                 HasSubstr("ANELLO_JOB")));
   }
   EXPECT_EQ(refusal(), "accepted") << "the name is gone with its listener";
 }

@@ -337,8 +337,9 @@ void expect_second_job_refused(const std::string& secret_file) {
   job.way.way = Way::master;
   job.settings.secret_file = secret_file;
   const Meeting first(job.plan(0), job.hooks(0));
-  EXPECT_THAT(refusal_of(job.plan(0), job.hooks(0)),
-              AllOf(HasSubstr("a job of the same name"), HasSubstr("ANELLO_JOB")));
+  EXPECT_THAT(
+      refusal_of(job.plan(0), job.hooks(0)),
+      AllOf(HasSubstr("a job of the same name"), HasSubstr("two processes have rank 0"), HasSubstr("ANELLO_JOB")));
   job.settings.job = "other";
   EXPECT_EQ(refusal_of(job.plan(0), job.hooks(0)), "accepted");
 }
