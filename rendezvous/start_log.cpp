@@ -63,12 +63,12 @@ std::string describe_transport(const std::vector<std::string>& memories, const S
 }
 
 std::string describe_algorithms(const world::WorldMaker::Layout& layout, const Settings& settings) {
-  constexpr std::uint64_t kMinBytes = 4, kMaxBytes = 1 << 30;
+  constexpr std::uint64_t kSmallest = 4, kLargest = 1 << 30;
   algorithms::Facts facts = group::with_settings(layout.facts, settings);
-  facts.elem_bytes = kMinBytes;
+  facts.elem_bytes = kSmallest;
   std::string out;
   std::string_view last;
-  for (facts.bytes = kMinBytes; facts.bytes <= kMaxBytes; facts.bytes *= 2) {
+  for (facts.bytes = kSmallest; facts.bytes <= kLargest; facts.bytes *= 2) {
     const std::string_view chosen = name(choose(facts, layout.table).algorithm);
     if (!last.empty() && chosen != last) out += text(last, " up to ", size_text(facts.bytes / 2), ", ");
     last = chosen;

@@ -212,7 +212,7 @@ std::vector<int> any_leaving(const Trial& trial, Random& random) {
     if (rank != trial.victim) others.push_back(rank);
   random.shuffle(others);
   const auto is_neighbour = [&](int rank) { return std::ranges::find(neighbours, rank) != neighbours.end(); };
-  std::ranges::stable_partition(others, is_neighbour);
+  std::stable_partition(others.begin(), others.end(), is_neighbour);
   const bool has_others = neighbours.size() < others.size();
   others.resize(random.from(has_others && random.percent(80) ? neighbours.size() : 1, others.size() - 1));
   return others;

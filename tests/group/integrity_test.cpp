@@ -178,19 +178,18 @@ TEST(Checksum, OneNanIsLikeAnotherIfAsked) {
     DType dtype;
     std::uint64_t one, other, infinity;
   };
-  for (const auto& [dtype, one, other, infinity] :
-       {Case{DType::f16, 0x7e00, 0xfd01, 0x7c00}, Case{DType::bf16, 0x7fc0, 0xff81, 0x7f80},
-        Case{DType::f32, 0x7fc00000, 0xff800001, 0x7f800000},
-        Case{DType::f64, 0x7ff8000000000000, 0xfff0000000000001, 0x7ff0000000000000}}) {
-    const std::size_t bytes = size_bytes(dtype), elems = 3000;
+  for (const Case& each : {Case{DType::f16, 0x7e00, 0xfd01, 0x7c00}, Case{DType::bf16, 0x7fc0, 0xff81, 0x7f80},
+                           Case{DType::f32, 0x7fc00000, 0xff800001, 0x7f800000},
+                           Case{DType::f64, 0x7ff8000000000000, 0xfff0000000000001, 0x7ff0000000000000}}) {
+    const std::size_t bytes = size_bytes(each.dtype), elems = 3000;
     const auto of = [&](std::uint64_t bits, run::Nans nans) {
       std::vector<std::byte> values(elems * bytes);
       for (const std::size_t at : {std::size_t(0), elems - 1}) std::memcpy(values.data() + at * bytes, &bits, bytes);
-      return checksum(dtype, run::Buffer(values.data(), elems), elems, nans);
+      return checksum(each.dtype, run::Buffer(values.data(), elems), elems, nans);
     };
-    EXPECT_EQ(of(one, run::Nans::alike), of(other, run::Nans::alike)) << name(dtype);
-    EXPECT_NE(of(one, run::Nans::as_they_are), of(other, run::Nans::as_they_are)) << name(dtype);
-    EXPECT_NE(of(one, run::Nans::alike), of(infinity, run::Nans::alike)) << name(dtype);
+    EXPECT_EQ(of(each.one, run::Nans::alike), of(each.other, run::Nans::alike)) << name(each.dtype);
+    EXPECT_NE(of(each.one, run::Nans::as_they_are), of(each.other, run::Nans::as_they_are)) << name(each.dtype);
+    EXPECT_NE(of(each.one, run::Nans::alike), of(each.infinity, run::Nans::alike)) << name(each.dtype);
   }
 }
 

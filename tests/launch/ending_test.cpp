@@ -11,15 +11,13 @@
 namespace anello::launch {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Children in every way that gets out of sight: a background child, another process group and session, an orphan.
 const std::string kFamily =
     "sleep 300 & setsid sleep 300 & (setsid sh -c 'sleep 300 & exec sleep 300' & exit 0); "
     "(trap '' TERM INT HUP; sleep 300 & wait) & ";
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 pid_t number_after(const std::string& text, const std::string& word) {
@@ -68,7 +66,7 @@ TEST(Ending, TheFirstFailureGivesTheExitCodeAndIsNamed) {
 }
 
 TEST(Ending, ARankKilledBySignalGives128AndTheSignal) {
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   Process job(ranks(4, "echo pid $$ of $ANELLO_RANK; exec sleep 300"));
   ASSERT_TRUE(job.says("of 2\n") && job.says("of 0\n") && job.says("of 1\n") && job.says("of 3\n"));
   const pid_t victim = number_after(job.out(), "[2] pid ");
@@ -89,7 +87,7 @@ TEST(Ending, SurvivorsMaySayTheirOwnError) {
 }
 
 TEST(Ending, SurvivorsAreAskedAndThenKilled) {
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   const Outcome outcome =
       testing::run(ranks(3,
                          "case $ANELLO_RANK in 0) trap 'echo asked; exit 0' TERM;; 1) trap '' TERM;; 2) exit 9;; esac; "
@@ -143,7 +141,7 @@ TEST(Ending, AnInterruptEndsAllAndASecondKills) {
   job.signal(SIGINT);
   ASSERT_TRUE(job.says_error("signal 2 (Interrupt)"));
   std::this_thread::sleep_for(milliseconds(300));
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   job.signal(SIGINT);
   EXPECT_EQ(job.wait(), 130);
   EXPECT_LT(seconds_since(start), 30);
