@@ -64,7 +64,8 @@ TEST(Beside, ASecondJobOfTheSameNameIsRefused) {
   Waiting job({0, 1, 2, 3, 4});
   const testing::Outcome second = end_of(job.add(0));
   EXPECT_EQ(second.code, 1);
-  EXPECT_THAT(second.err, AllOf(HasSubstr("a job of the same name"), HasSubstr("its own ANELLO_JOB or MASTER_PORT")));
+  EXPECT_THAT(second.err,
+              AllOf(HasSubstr("a job of the same name"), HasSubstr("needs an ANELLO_JOB or MASTER_PORT of its own")));
   expect_result(on(1, "MASTER_PORT=29501 bash " + recipe("ssh.sh") + " --epochs 2"));
   EXPECT_EQ(job.add(5).wait(), 0);
   expect_trained(end_of(job.server()));
