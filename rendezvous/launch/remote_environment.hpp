@@ -5,8 +5,8 @@
 
 namespace anello::launch {
 
-// "NAME=value": PATH, LD_LIBRARY_PATH, PYTHONPATH, what begins with ANELLO_, HOROVOD_, NCCL_, OMP_ or OPENBLAS_, and what
-// `exported` names.
+// "NAME=value": PATH, LD_LIBRARY_PATH, PYTHONPATH, what begins with ANELLO_, HOROVOD_, NCCL_, OMP_ or OPENBLAS_, and
+// what `exported` names.
 std::vector<std::string> remote_environment(const std::vector<std::string>& exported);
 
 // For -x: "NAME=value" sets the variable in this process, from which all ranks get it. Returns the name. Throws

@@ -20,7 +20,7 @@
 #include "ring/run/arithmetic.hpp"
 #include "ring/run/buffer.hpp"
 #include "ring/run/fold.hpp"
-#include "ring/run/signature_check.hpp"
+#include "ring/run/message_header.hpp"
 #include "ring/shm/region.hpp"
 #include "ring/shm/window.hpp"
 

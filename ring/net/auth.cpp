@@ -29,10 +29,8 @@ constexpr std::chrono::milliseconds kPipeLimit{2000};
 
 // The rank itself has read the secret and closed the descriptor, which may be another file then.
 constexpr std::string_view kOfAChild =
-    "A process that a rank has started does not belong to the job: `env -u ANELLO_RENDEZVOUS -u ANELLO_RANK "
-    "ANELLO_SIZE=1` "
-    "makes "
-    "it a world of its own";
+    "A process that a rank has started does not belong to the job: "
+    "`env -u ANELLO_RENDEZVOUS -u ANELLO_RANK ANELLO_SIZE=1` makes it a world of its own";
 
 void await_readable(int fd, steady_clock::time_point deadline, const std::string& source) {
   pollfd entry{fd, POLLIN, 0};

@@ -6,8 +6,8 @@
 
 #include "ring/link/link.hpp"
 #include "ring/run/execution.hpp"
+#include "ring/run/message_header.hpp"
 #include "ring/run/receive_turns.hpp"
-#include "ring/run/signature_check.hpp"
 #include "ring/run/step_trace.hpp"
 
 namespace anello::run {

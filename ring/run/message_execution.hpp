@@ -1,7 +1,7 @@
 // Carries out a plan message by message: each of its steps sends or takes one short message whole, or does local work,
 // when all that it depends on has ended. Does what a driver and an execution do for such a plan, to the same bytes and
-// bits (but see add_scaled in arithmetic.hpp), in half of the instructions: there are no runs and positions within
-// steps to keep. One pass at a time; never waits. One thread at a time.
+// bits (except which of two NaNs it is), in fewer instructions: there are no runs and positions within steps to keep.
+// One pass at a time; never waits. One thread at a time.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include "ring/plan/plan.hpp"
 #include "ring/run/arithmetic.hpp"
 #include "ring/run/buffer.hpp"
+#include "ring/run/message_header.hpp"
 #include "ring/run/receive_turns.hpp"
-#include "ring/run/signature_check.hpp"
 
 namespace anello::run {
 

@@ -182,8 +182,8 @@ TEST(Agenda, SaysWhatAMissingRankWaitsInInstead) {
   world[1].submit("a", allreduce_of({1}), {});
   world.settle();
   EXPECT_EQ(world[0].waits_for("broadcast 'w'"),
-            "broadcast 'w' waits for rank 1, rank 2 or one that reports to it; rank 1 called allreduce 'a' instead; a rank that has "
-            "no more data must call join()");
+            "broadcast 'w' waits for rank 1, rank 2 or one that reports to it; rank 1 called allreduce 'a' instead; "
+            "a rank that has no more data must call join()");
   world[1].submit("w", allreduce_of({1}), {});
   world.settle();
   EXPECT_THAT(world[0].waits_for("broadcast 'w'"), EndsWith("; rank 1 called allreduce 'w' instead"));

@@ -111,7 +111,8 @@ except hvd.HorovodInternalError as error: print(error.rank, error.code, error, f
     left = [f" left {what}, but rank {1 - ended} waits in allreduce 'loss'\n" for what in ("the world", "group (0, 1)")]
     assert out.endswith(tuple(left)), out
     waits, instead = ("allreduce 'loss'", ENDS) if ended == 1 else (ENDS, "allreduce 'loss'")
-    assert f"{waits} waits for rank 1; rank 1 called {instead} instead; a rank that has no more data must call join()\n" in err
+    hint = "a rank that has no more data must call join()"
+    assert f"{waits} waits for rank 1; rank 1 called {instead} instead; {hint}\n" in err, err
     assert f"rank {ended}'s script has ended. It waited 6 s for the others" in err and "call hvd.join()" in err, err
 
 

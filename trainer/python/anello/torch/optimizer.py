@@ -205,8 +205,8 @@ class _Distributed(torch.optim.Optimizer):
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Combines the gradients of all ranks, then takes the wrapped optimizer's step.
 
-        A closure, as LBFGS wants, is called as often as the optimizer likes. After each call the gradients are combined,
-        and so is the loss, because the optimizer decides by it: all ranks decide alike.
+        A closure, which LBFGS needs, is called as often as the optimizer wants. After each call the gradients are
+        combined, and so is the loss: the optimizer decides by it, and all ranks must decide alike.
         """
         if self._should_synchronize and closure is not None:
             closure = self._of_all_ranks(closure)

@@ -1,5 +1,5 @@
-// The signature in front of an operation's data on each link: sent together with the first of it, and compared with
-// this rank's, to see whether the peer is in the same operation.
+// The signature that stands as a header in front of an operation's data on each link: sent together with the first
+// data, and compared with this rank's, to see whether the peer is in the same operation.
 #pragma once
 #include <algorithm>
 #include <anello/error.hpp>
