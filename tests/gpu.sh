@@ -15,7 +15,7 @@ fi
 
 programs=(rendezvous/anello trainer/anello-train bench/anello-bench tests/gpu/gpu_device_test tests/gpu/gpu_figures)
 plugins=(gpu/libanello_gpu.so gpu/libanello_kernels.so)
-most_pack_mib=60
+most_pack_mib=80
 
 build_all() {
   if command -v dpkg-query >/dev/null && [[ -n $(missing_packages "${engine_packages[@]}" "${program_packages[@]}" "${test_packages[@]}") ]] &&
