@@ -61,9 +61,9 @@ struct NcclCommunicator::State {
     return text("NCCL on GPU ", int(device.id), ": ", table->describe(status), details && *details ? " (" : "",
                 details ? details : "", details && *details ? ")" : "");
   }
-  // Describes an error of NCCL, or what QueuedCalls::poll() describes; empty if there is none. The mutex is held.
-  std::string find_failure();
-  void end_world(const std::string& why);
+  // An error of NCCL, or of QueuedCalls::poll(), if there is one. The mutex is held.
+  std::optional<Error> find_failure();
+  void end_world(const Error& why);
   int call_it(Call call);  // its status, or kAborted
   void watch();
 
@@ -86,8 +86,9 @@ struct NcclCommunicator::State {
   std::vector<std::shared_ptr<State>> children;  // that split() could not make: NCCL may write their `comm` late
 };
 
-std::string NcclCommunicator::State::find_failure() {
-  if (const int status = calling ? 0 : table->state(comm); failed(status)) return describe(status);
+std::optional<Error> NcclCommunicator::State::find_failure() {
+  if (const int status = calling ? 0 : table->state(comm); failed(status))
+    return Error(ErrorCode::device, describe(status));
   return queued.poll();
 }
 
@@ -104,10 +105,11 @@ int NcclCommunicator::State::call_it(Call call) {
   return status;
 }
 
-void NcclCommunicator::State::end_world(const std::string& why) {
+// Of an error of NCCL, the other ranks learn that this rank ended the world.
+void NcclCommunicator::State::end_world(const Error& why) {
   for (const auto until = Clock::now() + kForTheCause; !group.failure() && Clock::now() < until;)
     std::this_thread::sleep_for(kBetweenLooks);
-  group.abort(why);
+  GroupAccess::abort(group, why.message(), why.code() == ErrorCode::timed_out ? why.code() : ErrorCode::aborted);
 }
 
 void NcclCommunicator::State::watch() {
@@ -120,9 +122,9 @@ void NcclCommunicator::State::watch() {
     if (stopping || !comm) continue;
     // The thread that starts finds its own failures, if they are thrown; the world's must reach it in any case.
     const bool looks = started || start_failure == StartFailure::ends_world;
-    const std::string why = looks ? find_failure() : std::string();
+    const std::optional<Error> why = looks ? find_failure() : std::nullopt;
     lock.unlock();
-    if (!why.empty()) end_world(why);
+    if (why) end_world(*why);
     failed = group.failure().has_value();
     lock.lock();
   }
@@ -284,9 +286,9 @@ void NcclCommunicator::require(int status, const Doing& what, milliseconds limit
   if (status != 0) fail(what, why(status, limit));
 }
 
-// The limit of operations is QueuedCalls': it ends the world, and the watcher then aborts what is waited for here.
+// On the current device. The limit of operations is QueuedCalls': it ends the world, and the watcher then aborts what
+// is waited for here.
 void NcclCommunicator::launch(const Doing& what, Call call, milliseconds limit) {
-  const DeviceGuard guard(state_->device);
   std::unique_lock launching(launches_of(state_->device.id));
   int status = settle(attempt(call, what), limit.count() > 0 ? std::min(limit, kKeepsOrder) : kKeepsOrder);
   launching.unlock();
@@ -317,7 +319,7 @@ void NcclCommunicator::run(const NcclCall& call, GpuStream stream, Call queue) {
 void NcclCommunicator::fail(const Doing& what, const std::string& why) {
   const State& state = *state_;
   const bool ends_world = state.started || state.start_failure == StartFailure::ends_world;
-  if (ends_world) state_->end_world(why);
+  if (ends_world) state_->end_world({ErrorCode::device, why});
   const std::optional<Error> failure = state.group.failure();
   if (!failure) throw Error(ErrorCode::device, why).within(what.text());
   throw Error(*failure).within(what.text());

@@ -5,6 +5,8 @@
 #include <anello/group.hpp>
 #include <new>
 
+#include "ring/group/group_impl.hpp"
+
 namespace anello::gpu {
 
 // Calls body(), and rethrows what it throws. For Error{device}, Error{timed_out} and std::bad_alloc it aborts the world
@@ -14,7 +16,8 @@ void or_abort(Group& group, Body body) {
   try {
     body();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::device || error.code() == ErrorCode::timed_out) group.abort(error.what());
+    if (error.code() == ErrorCode::device) group.abort(error.what());
+    if (error.code() == ErrorCode::timed_out) GroupAccess::abort(group, error.what(), error.code());
     throw;
   } catch (const std::bad_alloc&) {
     group.abort("no memory is left on the host");

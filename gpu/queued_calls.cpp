@@ -31,7 +31,7 @@ QueuedCalls::~QueuedCalls() {
   GroupAccess::carried_out(records_, carried_out_);
 }
 
-// Events are asked only when there is no room, so that most calls cost one event_record().
+// Events are asked about only when there is no room, so that most calls cost one event_record().
 void QueuedCalls::make_room() {
   if (count_ < ring_.size()) return;
   if (count_ > 0) take_done();  // poll() reports an error
@@ -83,36 +83,50 @@ void QueuedCalls::end(const Queued& call) {
     carriers_.timeline->add(carriers_.recorder->newest(), carriers_.info->name, carriers_.info->members, {});
 }
 
+// NCCL carries out the calls of a communicator in their order: if one is done, those before it are. So all are asked
+// about by the last one, or else half of them, and so on; a question costs more than the rest of a call's record.
 int QueuedCalls::take_done() {
-  while (count_ > 0 && first().launched) {
-    const Queued& call = first();
-    if (const int status = device_.table->event_query(call.done.get()); status != 0)
-      return status == ANELLO_GPU_NOT_READY ? 0 : status;
-    end(call);
-    if ((reported_ || overdue_) && call.peer < 0 && carriers_.control) carriers_.control->moving(call.signature);
-    reported_ = overdue_ = false;
-    next_report_ = report_after_;
-    first_++;
-    if (--count_ > 0) begin(first());
+  for (std::size_t some = launched_count(); some > 0;) {
+    const int status = device_.table->event_query(at(some - 1).done.get());
+    if (status == ANELLO_GPU_NOT_READY) {
+      some /= 2;
+    } else if (status != 0) {
+      return status;
+    } else {
+      for (; some > 0; some--) take_first();
+      some = launched_count();
+    }
   }
   return 0;
 }
 
-std::string QueuedCalls::poll() {
+void QueuedCalls::take_first() {
+  const Queued& call = first();
+  end(call);
+  if ((reported_ || overdue_) && call.peer < 0 && carriers_.control) carriers_.control->moving(call.signature);
+  reported_ = overdue_ = false;
+  next_report_ = report_after_;
+  first_++;
+  if (--count_ > 0) begin(first());
+}
+
+std::optional<Error> QueuedCalls::poll() {
   const int status = take_done();
   if (count_ == 0) return {};
   const Queued& oldest = first();
   if (status != 0)
-    return text("GPU ", int(device_.id), ": ", oldest.call().describe(), ": ", device_.table->describe(status));
+    return Error(ErrorCode::device,
+                 text("GPU ", int(device_.id), ": ", oldest.call().describe(), ": ", device_.table->describe(status)));
   const auto stuck = std::chrono::duration_cast<milliseconds>(Clock::now() - front_since_);
   if (report_after_.count() > 0) report_stall(oldest, stuck);
-  return limit_.count() > 0 && stuck >= limit_ ? exceed_limit(oldest) : std::string();
+  return limit_.count() > 0 && stuck >= limit_ ? exceed_limit(oldest) : std::nullopt;
 }
 
 // Of a collective, all ranks are asked whether they have called it; the control plane then ends the world.
-std::string QueuedCalls::exceed_limit(const Queued& call) {
+std::optional<Error> QueuedCalls::exceed_limit(const Queued& call) {
   if (call.peer >= 0 || !carriers_.control)
-    return text("GPU ", int(device_.id), ": ", call.call().describe(), " took more than ", limit_.count(), " ms");
+    return Error(ErrorCode::timed_out, text("GPU ", int(device_.id), ": ", call.call().describe(), " took more than ",
+                                            limit_.count(), " ms"));
   if (!std::exchange(overdue_, true)) carriers_.control->overdue(call.signature, limit_);
   return {};
 }

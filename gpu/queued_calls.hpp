@@ -9,6 +9,7 @@
 #pragma once
 #include <array>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,8 +46,8 @@ class QueuedCalls {
 
   // Takes out what is done, and reports stalls and calls over their limit. Describes what must end the world: an error
   // of the device, which most likely belongs to the oldest call or to work before it; or a call over its limit if the
-  // other ranks cannot be asked about it. Empty if there is neither.
-  std::string poll();
+  // other ranks cannot be asked about it. Nothing if there is neither.
+  std::optional<Error> poll();
   // The device will not do them any more.
   void clear() { count_ = 0; }
 
@@ -64,14 +65,17 @@ class QueuedCalls {
     NcclCall call() const { return {signature, {name.data(), name_bytes}, peer, sends}; }
   };
 
-  Queued& first() { return ring_[first_ % ring_.size()]; }
-  Queued& last() { return ring_[(first_ + count_ - 1) % ring_.size()]; }
+  Queued& at(std::size_t k) { return ring_[(first_ + k) % ring_.size()]; }
+  Queued& first() { return at(0); }
+  Queued& last() { return at(count_ - 1); }
+  std::size_t launched_count() { return count_ == 0 || last().launched ? count_ : count_ - 1; }
   void make_room();
   int take_done();  // 0, or the device's error
+  void take_first();
   void begin(const Queued& call);
   void end(const Queued& call);
   void report_stall(const Queued& call, std::chrono::milliseconds stuck);
-  std::string exceed_limit(const Queued& call);
+  std::optional<Error> exceed_limit(const Queued& call);
 
   Group records_;
   group::Carriers carriers_;

@@ -83,10 +83,10 @@ Group::Impl::Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net
   context_.control->enroll(group_);
 }
 
-void Group::Impl::abort(std::string_view reason) const {
+void Group::Impl::abort(std::string_view reason, ErrorCode code) const {
   if (queue_->in_child()) return;
   const std::lock_guard lock(mutex_);
-  if (!left_) context_.abort(reason);
+  if (!left_) context_.abort(reason, code);
 }
 
 std::shared_ptr<Group::Impl> Group::Impl::make(std::vector<int> ranks) const {

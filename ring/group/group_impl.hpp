@@ -43,7 +43,7 @@ class Group::Impl {
     // The group that carries what rank `from` of the world sends to rank `to` in group `within`.
     std::function<std::shared_ptr<Impl>(std::uint64_t within, int from, int to)> make_transfers;
     std::function<void(const Impl&)> forget;  // a group without handles, which has left
-    std::function<void(std::string_view reason)> abort;
+    std::function<void(std::string_view reason, ErrorCode code)> abort;
   };
 
   Impl(group::OperationQueue::GroupConfig config, std::shared_ptr<net::DataLinks> links, GroupContext context);
@@ -56,7 +56,8 @@ class Group::Impl {
 
   group::OperationQueue& queue();  // throws Error{invalid_argument} after finish()
   std::shared_ptr<Impl> make(std::vector<int> ranks) const;
-  void abort(std::string_view reason) const;  // no effect once the world has ended
+  // No effect once the world has ended.
+  void abort(std::string_view reason, ErrorCode code = ErrorCode::aborted) const;
   std::optional<Error> failure() const { return queue_->failure(); }
   // The queue of what member `from` sends to member `to`.
   group::OperationQueue& transfers(int from, int to);
@@ -108,6 +109,8 @@ class GroupAccess {
   static const Settings& settings(const Group& group) { return group.impl_->settings; }
   static const trace::FlightRecorder& recorder(const Group& group) { return group.impl_->recorder(); }
   static void end(Group& group, bool by_exception) { group.impl_->end(by_exception); }
+  // As Group::abort(); ranks get the error with this code.
+  static void abort(const Group& group, std::string_view reason, ErrorCode code) { group.impl_->abort(reason, code); }
   static group::OperationQueue& queue(const Group& group) { return group.impl_->queue(); }
   static void carried_out(const Group& group, std::uint64_t operations) { group.impl_->carried_out(operations); }
   static group::Carriers carriers(const Group& group) { return group.impl_->carriers(); }

@@ -111,7 +111,7 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
       .make_group = [this](std::vector<int> some) { return make_group(std::move(some)); },
       .make_transfers = [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); },
       .forget = [this](const Group::Impl& over) { forget(over); },
-      .abort = [this](std::string_view reason) { abort(reason); }};
+      .abort = [this](std::string_view reason, ErrorCode code) { abort(reason, code); }};
   if (!control_) return std::make_shared<Group::Impl>(std::move(config), nullptr, std::move(context));
   context.control = &*control_;
   context.link_router = &*link_router_;

@@ -93,12 +93,12 @@ void World::Impl::check_process() const {
   all_ranks_->queue().check_process();
 }
 
-void World::Impl::abort(std::string_view reason) {
+void World::Impl::abort(std::string_view reason, ErrorCode code) {
   const int rank = identity_.rank;
   const std::string why = text("rank ", rank, " on ", identity_.host, " ended the world: ", reason);
-  if (control_) return control_->abort({ErrorCode::aborted, rank, why});
-  all_ranks_->queue().end({ErrorCode::aborted, why, rank});
-  diagnosis_.failed({ErrorCode::aborted, rank, why});
+  if (control_) return control_->abort({code, rank, why});
+  all_ranks_->queue().end({code, why, rank});
+  diagnosis_.failed({code, rank, why});
 }
 
 void World::Impl::finish() {

@@ -25,7 +25,7 @@ class World::Impl {
        const world::StartCheck& check);
   ~Impl();
 
-  void abort(std::string_view reason);
+  void abort(std::string_view reason, ErrorCode code = ErrorCode::aborted);
   void note_exception();                           // if one destroys the World now
   static void abort_all(std::string_view reason);  // see WorldMaker
   std::uint16_t port() const;

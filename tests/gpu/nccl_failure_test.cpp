@@ -189,8 +189,27 @@ TEST(NcclFailure, APeerThatDoesNotComeEndsTheWorldAfterTheLimit) {
     fake::finish(stream.get());
     throw *world.failure();
   });
-  for (const Told& each : told)
+  for (const Told& each : told) {
     EXPECT_THAT(each.error->message(), HasSubstr("GPU 0: NCCL recv of 100 i32 from rank 1 took more than 300 ms"));
+    EXPECT_EQ(each.error->code(), ErrorCode::timed_out);
+  }
+}
+
+// No other rank can be asked whether it has come.
+TEST(NcclFailure, AWorldOfOneEndsAfterTheLimitToo) {
+  const std::vector<Told> told = told_on_all_ranks(1, [](World& world) {
+    fake::nccl_faults() = {.kernels_hang = true};
+    const Stream stream = make_stream(fake::device(0));
+    const auto on_gpu = nccl(world, within(milliseconds(300)));
+    try {
+      reduce_forever(world, *on_gpu, stream.get());
+    } catch (const Error&) {
+      fake::finish(stream.get());
+      throw;
+    }
+  });
+  ASSERT_TRUE(told[0].error);
+  EXPECT_EQ(told[0].error->code(), ErrorCode::timed_out) << told[0].error->what();
 }
 
 // A program may queue more work than is done within the limit of one operation.
