@@ -2,6 +2,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -39,9 +40,14 @@ __device__ To narrowed(Wide value) {
     return static_cast<To>(value);
 }
 
-template <class T>
-struct alignas(16) Eight {
-  T values[8];
+// What a thread loads or stores at once: of the wider type 16 bytes, so that neighbouring threads reach neighbouring
+// bytes on both sides. (Two loads or stores a thread on the wider side reach 64 to 76 % of a copy's speed on an H200.)
+template <class From, class To>
+constexpr int kPack = 16 / static_cast<int>(std::max(sizeof(From), sizeof(To)));
+
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount) Pack {
+  T values[kCount];
 };
 
 constexpr int kPartsALaunch = 64;
@@ -59,14 +65,23 @@ __global__ void cast_parts(Parts parts, Between<From, To> factor) {
   const auto one = [&](From value) { return narrowed<To>(widened<Wide>(value) * factor); };
   const bool aligned =
       ((reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to)) & 15) == 0;
-  const std::size_t eights = aligned ? part.count / 8 : 0;
-  for (std::size_t i = first(); i < eights; i += stride()) {
-    const Eight<From> in = reinterpret_cast<const Eight<From>*>(from)[i];
-    Eight<To> out;
-    for (int k = 0; k < 8; k++) out.values[k] = one(in.values[k]);
-    reinterpret_cast<Eight<To>*>(to)[i] = out;
+  constexpr int kOnePack = kPack<From, To>, kAtOnce = 4;
+  using In = Pack<From, kOnePack>;
+  using Out = Pack<To, kOnePack>;
+  const auto store = [&](std::size_t i, const In& in) {
+    Out out;
+    for (int k = 0; k < kOnePack; k++) out.values[k] = one(in.values[k]);
+    reinterpret_cast<Out*>(to)[i] = out;
+  };
+  const std::size_t packs = aligned ? part.count / kOnePack : 0;
+  std::size_t i = first();
+  for (; i + (kAtOnce - 1) * stride() < packs; i += kAtOnce * stride()) {
+    In some[kAtOnce];
+    for (int k = 0; k < kAtOnce; k++) some[k] = reinterpret_cast<const In*>(from)[i + k * stride()];
+    for (int k = 0; k < kAtOnce; k++) store(i + k * stride(), some[k]);
   }
-  for (std::size_t i = 8 * eights + first(); i < part.count; i += stride()) to[i] = one(from[i]);
+  for (; i < packs; i += stride()) store(i, reinterpret_cast<const In*>(from)[i]);
+  for (i = kOnePack * packs + first(); i < part.count; i += stride()) to[i] = one(from[i]);
 }
 
 template <class From, class To>
@@ -77,7 +92,8 @@ int cast_all(const AnelloPart* parts, std::size_t part_count, double factor, cud
     std::copy_n(parts + begin, count, some.all);
     std::size_t longest = 1;
     for (std::size_t i = 0; i < count; i++) longest = std::max(longest, some.all[i].count);
-    const dim3 blocks(static_cast<unsigned>(blocks_for((longest + 7) / 8)), static_cast<unsigned>(count));
+    constexpr int kOnePack = kPack<From, To>;
+    const dim3 blocks(static_cast<unsigned>(blocks_for((longest + kOnePack - 1) / kOnePack)), static_cast<unsigned>(count));
     cast_parts<From, To><<<blocks, kThreads, 0, stream>>>(some, static_cast<Between<From, To>>(factor));
     if (const int status = launched()) return status;
   }

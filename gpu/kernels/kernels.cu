@@ -75,15 +75,30 @@ __device__ float4 operator+(float4 a, float4 b) {
   return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
 }
 
-// One block for each row.
+// A block has some rows at once, so that their loads are under way together; four pixels at a time if all rows are
+// aligned.
+constexpr int kGatheredAtOnce = 4;
 __global__ void gather_rows(const std::uint8_t* pixels, const std::uint8_t* labels, const std::uint32_t* indices,
                             float shift, float scale, float* images, std::uint8_t* row_labels, std::size_t rows,
-                            std::size_t columns) {
-  for (std::size_t r = blockIdx.x; r < rows; r += gridDim.x) {
-    const std::uint8_t* const from = pixels + indices[r] * columns;
-    for (std::size_t c = threadIdx.x; c < columns; c += blockDim.x)
-      images[r * columns + c] = scale * (static_cast<float>(from[c]) - shift);
-    if (threadIdx.x == 0) row_labels[r] = labels[indices[r]];
+                            std::size_t columns, bool by_four) {
+  const auto value = [&](std::uint8_t pixel) { return scale * (static_cast<float>(pixel) - shift); };
+  const auto four_values = [&](uchar4 some) -> float4 {
+    return {value(some.x), value(some.y), value(some.z), value(some.w)};
+  };
+  for (std::size_t r = blockIdx.x * std::size_t(kGatheredAtOnce); r < rows; r += gridDim.x * kGatheredAtOnce) {
+    const int here = static_cast<int>(min(rows - r, std::size_t(kGatheredAtOnce)));
+    const std::uint8_t* from[kGatheredAtOnce];
+    for (int k = 0; k < kGatheredAtOnce; k++) from[k] = pixels + indices[r + min(k, here - 1)] * columns;
+    for (std::size_t c = threadIdx.x; by_four && c < columns / 4; c += blockDim.x) {
+      uchar4 some[kGatheredAtOnce];
+      for (int k = 0; k < kGatheredAtOnce; k++) some[k] = reinterpret_cast<const uchar4*>(from[k])[c];
+      for (int k = 0; k < here; k++) four_of(images + (r + k) * columns, c) = four_values(some[k]);
+    }
+    for (int k = 0; k < here; k++) {
+      for (std::size_t c = threadIdx.x; !by_four && c < columns; c += blockDim.x)
+        images[(r + k) * columns + c] = value(from[k][c]);
+      if (threadIdx.x == 0) row_labels[r + k] = labels[indices[r + k]];
+    }
   }
 }
 
@@ -101,7 +116,8 @@ __global__ void add_row(const T* row, T* to, std::size_t count, std::size_t colu
 
 // One block for 8 columns, which are a sector of memory. Each of its threads adds every 128th row, eight at a time, so
 // that a batch of 1024 rows is loaded at once. The sums of the threads are added in a fixed order, so that the result is
-// the same from run to run.
+// the same from run to run. An H200 reads sectors at 75 % of the speed of whole lines, however many are under way; blocks
+// that read lines would have to divide the rows, and need a second kernel for their sums.
 constexpr int kColumns = 8, kRowThreads = 1024, kRowsAtOnce = kRowThreads / kColumns;
 
 __global__ void __launch_bounds__(kRowThreads)
@@ -142,48 +158,67 @@ __device__ unsigned over_warp_least(unsigned value) {
   return value;
 }
 
-// One warp for each row. Subtracts the largest score, so that no exponential overflows; of equal ones the first counts.
-__global__ void softmax_cross_entropy(const float* scores, const std::uint8_t* labels, float* gradient,
-                                      AnelloScore* score, std::size_t rows, std::size_t columns) {
-  const unsigned lane = threadIdx.x % kWarp;
-  const std::size_t warps = stride() / kWarp;
-  double loss = 0;
-  unsigned long long correct = 0;
-  for (std::size_t r = first() / kWarp; r < rows; r += warps) {
-    const float* const row = scores + r * columns;
-    float best = -INFINITY;
-    for (std::size_t c = lane; c < columns; c += kWarp) best = fmaxf(best, row[c]);
-    best = over_warp_max(best);
-    double total = 0;
-    unsigned place = ~0U;
-    for (std::size_t c = lane; c < columns; c += kWarp) {
-      total += static_cast<double>(expf(row[c] - best));
-      if (row[c] == best && place == ~0U) place = static_cast<unsigned>(c);
-    }
-    total = over_warp_sum(total);
-    place = over_warp_least(place);
-    for (std::size_t c = lane; c < columns; c += kWarp)
-      gradient[r * columns + c] =
-          static_cast<float>(static_cast<double>(expf(row[c] - best)) / total) - (c == labels[r] ? 1.0F : 0.0F);
-    loss += log(total) - static_cast<double>(row[labels[r]] - best);
-    correct += place == labels[r] ? 1 : 0;
-  }
-  if (lane != 0) return;
-  atomicAdd(&score->loss, loss);
-  atomicAdd(reinterpret_cast<unsigned long long*>(&score->correct), correct);
-}
-
 constexpr int kWarps = kThreads / kWarp;
 
 // Sums over the threads of a block, in order, so that the result is the same on all ranks. Valid in the first thread.
 __device__ double over_block_sum(double value) {
   __shared__ double part[kWarps];
+  __syncthreads();  // of an earlier call
   value = over_warp_sum(value);
   if (threadIdx.x % kWarp == 0) part[threadIdx.x / kWarp] = value;
   __syncthreads();
   double sum = 0;
   for (int warp = 0; warp < kWarps; warp++) sum += part[warp];
   return sum;
+}
+
+// One warp for each row. Subtracts the largest score, so that no exponential overflows; of equal ones the first counts.
+// Each lane keeps kKept scores of its row, whose columns must be enough for; or it loads them three times (kKept = 0).
+template <int kKept>
+__global__ void softmax_cross_entropy(const float* scores, const std::uint8_t* labels, float* gradient,
+                                      AnelloScore* score, std::size_t rows, std::size_t columns) {
+  const unsigned lane = threadIdx.x % kWarp;
+  const std::size_t warps = stride() / kWarp;
+  double loss = 0, correct = 0;
+  for (std::size_t r = first() / kWarp; r < rows; r += warps) {
+    const float* const row = scores + r * columns;
+    float kept[kKept > 0 ? kKept : 1];
+    for (int k = 0; k < kKept; k++)
+      if (lane + k * kWarp < columns) kept[k] = row[lane + k * kWarp];
+    const auto each = [&](auto function) {
+      for (int k = 0; k < kKept; k++)
+        if (lane + k * kWarp < columns) function(kept[k], lane + k * kWarp);
+      for (std::size_t c = lane; kKept == 0 && c < columns; c += kWarp) {
+        float again = row[c];
+        function(again, c);
+      }
+    };
+    float best = -INFINITY;
+    each([&](float value, std::size_t) { best = fmaxf(best, value); });
+    best = over_warp_max(best);
+    double total = 0;
+    unsigned place = ~0U;
+    each([&](float& value, std::size_t c) {
+      if (value == best && place == ~0U) place = static_cast<unsigned>(c);
+      value = expf(value - best);
+      total += static_cast<double>(value);
+    });
+    total = over_warp_sum(total);
+    place = over_warp_least(place);
+    const double inverse = 1 / total;
+    each([&](float value, std::size_t c) {
+      const float exponential = kKept > 0 ? value : expf(value - best);
+      gradient[r * columns + c] =
+          static_cast<float>(static_cast<double>(exponential) * inverse) - (c == labels[r] ? 1.0F : 0.0F);
+    });
+    loss += log(total) - static_cast<double>(row[labels[r]] - best);
+    correct += place == labels[r] ? 1 : 0;
+  }
+  loss = over_block_sum(lane == 0 ? loss : 0);
+  correct = over_block_sum(lane == 0 ? correct : 0);
+  if (threadIdx.x != 0) return;
+  atomicAdd(&score->loss, loss);
+  atomicAdd(reinterpret_cast<unsigned long long*>(&score->correct), static_cast<unsigned long long>(correct));
 }
 
 __device__ double square(float4 v) {
@@ -276,9 +311,11 @@ int gather(const std::uint8_t* pixels, const std::uint8_t* labels, const std::ui
            float scale, float* images, std::uint8_t* row_labels, std::size_t rows, std::size_t columns,
            cudaStream_t stream) {
   if (rows * columns == 0) return 0;
-  const int blocks = static_cast<int>(std::min<std::size_t>(rows, kMaxBlocks));
-  gather_rows<<<blocks, kThreads, 0, stream>>>(pixels, labels, indices, shift, scale, images, row_labels, rows,
-                                               columns);
+  const std::size_t several = (rows + kGatheredAtOnce - 1) / kGatheredAtOnce;
+  const int blocks = static_cast<int>(std::min<std::size_t>(several, kMaxBlocks));
+  const bool by_four = columns % 4 == 0 && aligned(images) && reinterpret_cast<std::uintptr_t>(pixels) % 4 == 0;
+  gather_rows<<<blocks, kThreads, 0, stream>>>(pixels, labels, indices, shift, scale, images, row_labels, rows, columns,
+                                               by_four);
   return launched();
 }
 
@@ -316,8 +353,10 @@ int scale(float factor, float* values, std::size_t count, cudaStream_t stream) {
 int cross_entropy(const float* scores, const std::uint8_t* labels, float* gradient, AnelloScore* score,
                   std::size_t rows, std::size_t columns, cudaStream_t stream) {
   if (rows == 0) return 0;
-  softmax_cross_entropy<<<blocks_for(rows * kWarp), kThreads, 0, stream>>>(scores, labels, gradient, score,
-                                                                                     rows, columns);
+  const auto kernel = columns <= kWarp        ? softmax_cross_entropy<1>
+                      : columns <= 32 * kWarp ? softmax_cross_entropy<32>
+                                              : softmax_cross_entropy<0>;
+  kernel<<<blocks_for(rows * kWarp), kThreads, 0, stream>>>(scores, labels, gradient, score, rows, columns);
   return launched();
 }
 

@@ -188,7 +188,7 @@ TEST(DISABLED_NcclOfTwoRanks, MovesAndSplits) {
     const Tensor tensor(mirror.get(), kCount, DType::f32);
     nccl.allreduce(tensor, tensor, stream.get(), Op::average, {});
     const auto part = nccl.split(world.split(0, -world.rank()));
-    const int other = 1 - world.rank();
+    const int other = world.rank();  // the numbers are the other way round there
     const Mirror arrived(values.data(), kCount * 4, stream.get());
     part->exchange(tensor, other, Tensor(arrived.get(), kCount, DType::f32), other, stream.get(), {});
     std::vector<float> found(kCount);

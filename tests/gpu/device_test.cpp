@@ -236,9 +236,43 @@ TEST_F(Kernels, WorkOnUnalignedArrays) {
   });
 }
 
+// Rows that can be read four pixels at a time, and rows that cannot.
+TEST_F(Kernels, GatherRows) {
+  constexpr std::size_t kSamples = 50, kRows = 70;
+  const float shift = 3, scale = 0.25F;
+  for (const std::size_t columns : {1, 63, 64, 1000}) {
+    std::vector<std::uint8_t> pixels(kSamples * columns), labels(kSamples);
+    for (std::uint8_t& pixel : pixels) pixel = std::uint8_t(random_());
+    for (std::uint8_t& label : labels) label = std::uint8_t(random_());
+    std::vector<std::uint32_t> chosen(kRows);
+    for (std::uint32_t& one : chosen) one = std::uint32_t(random_() % kSamples);
+    const GpuStream stream = gpu_.stream();
+    const Mirror on_pixels(pixels.data(), pixels.size(), stream), on_labels(labels.data(), labels.size(), stream);
+    const Mirror on_chosen(chosen.data(), 4 * chosen.size(), stream);
+    std::vector<float> images(kRows * columns);
+    std::vector<std::uint8_t> row_labels(kRows);
+    const Mirror out(images.data(), 4 * images.size(), stream), out_labels(row_labels.data(), kRows, stream);
+    ASSERT_EQ(
+        kernels()->gather(static_cast<std::uint8_t*>(on_pixels.get()), static_cast<std::uint8_t*>(on_labels.get()),
+                          static_cast<std::uint32_t*>(on_chosen.get()), shift, scale, static_cast<float*>(out.get()),
+                          static_cast<std::uint8_t*>(out_labels.get()), kRows, columns, stream),
+        0);
+    out.back_to(images.data(), stream);
+    out_labels.back_to(row_labels.data(), stream);
+    const gpu::Event done = gpu::make_event(device());
+    gpu::record(device(), done, stream);
+    gpu::wait(device(), done, std::chrono::milliseconds(0), "gathering");
+    for (std::size_t r = 0; r < kRows; r++) {
+      EXPECT_EQ(row_labels[r], labels[chosen[r]]);
+      for (std::size_t c = 0; c < columns; c++)
+        ASSERT_EQ(images[r * columns + c], scale * (float(pixels[chosen[r] * columns + c]) - shift)) << r << " " << c;
+    }
+  }
+}
+
 TEST_F(Kernels, WorkByRows) {
   for (const std::size_t rows : {0, 1, 7, 300})
-    for (const std::size_t columns : {1, 10, 33, 257}) {
+    for (const std::size_t columns : {1, 10, 33, 257, 1100}) {
       expect_same({some(columns), some(rows * columns)}, [&](Backend& on, const auto& m) {
         on.add_to_rows({m[0], columns}, {m[1], rows, columns});
       });

@@ -84,7 +84,23 @@ void kernels(std::size_t elems) {
   };
   say("cast to f16", 1.5, [&] { cast(DType::f32, DType::f16); });
   say("cast from f16", 1.5, [&] { cast(DType::f16, DType::f32); });
+  say("cast to bf16", 1.5, [&] { cast(DType::f32, DType::bf16); });
+  say("cast from bf16", 1.5, [&] { cast(DType::bf16, DType::f32); });
   say("scale out of place", 2, [&] { cast(DType::f32, DType::f32); });
+  const std::size_t row_count = elems / kColumns;
+  std::vector<std::uint32_t> order(row_count);
+  for (std::size_t i = 0; i < row_count; i++) order[i] = std::uint32_t(row_count - 1 - i);
+  auto* const indices = reinterpret_cast<std::uint32_t*>(memory[3].get());
+  auto* const labels = reinterpret_cast<std::uint8_t*>(indices + row_count);
+  gpu::copy(device(), indices, order.data(), row_count * sizeof order[0], on.stream());
+  gpu::zero(device(), labels, row_count, on.stream());
+  auto* const pixels = reinterpret_cast<std::uint8_t*>(memory[0].get());
+  say("gather", 1.25, [&] {
+    table.gather(pixels, labels, indices, 0.0F, 1.0F, memory[1].get(), labels, row_count, kColumns, on.stream());
+  });
+  auto* const score = reinterpret_cast<AnelloScore*>(memory[2].get());
+  say("cross_entropy", 2,
+      [&] { table.cross_entropy(memory[0].get(), labels, memory[1].get(), score, row_count, kColumns, on.stream()); });
 }
 
 GpuGroup staged_gpus_of(World& world, std::size_t segment_bytes) {
@@ -141,14 +157,14 @@ void staged(int ranks, std::size_t elems) {
     const double up = all([&] { gpu::copy(device(), memory.get(), pinned.get(), bytes, stream.get()); });
     const double ring = all([&] { world.allreduce(on_host); });
     const double slowest = std::max({down, up, ring});
-    for (const std::size_t segment : {256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20}) {
+    for (const std::size_t segment : {1 << 20, 2 << 20, 4 << 20, 8 << 20}) {
       GpuGroup gpus = staged_gpus_of(world, segment);
       const double together = all([&] { gpus.allreduce(on_gpu, stream.get()); });
       if (world.rank() == 0)
         std::printf(
-            "staged           %8.0f us     %d ranks, %zu MiB in segments of %zu KiB: down %.0f, ring %.0f, "
+            "staged           %8.0f us     %d ranks, %zu KiB in segments of %zu KiB: down %.0f, ring %.0f, "
             "up %.0f us; %.0f %% of the slowest\n",
-            together, ranks, bytes >> 20, segment >> 10, down, ring, up, 100 * slowest / together);
+            together, ranks, bytes >> 10, segment >> 10, down, ring, up, 100 * slowest / together);
     }
   });
 }
@@ -158,7 +174,8 @@ void staged(int ranks, std::size_t elems) {
 int main() {
   try {
     kernels(64 << 20);
-    for (const int ranks : {2, 4}) staged(ranks, 16 << 20);
+    for (const int ranks : {2, 4})
+      for (const std::size_t elems : {1 << 10, 256 << 10, 4 << 20, 16 << 20}) staged(ranks, elems);
     nccl();  // the last: should NCCL not start here, the other figures are there
   } catch (const std::exception& error) {
     std::fprintf(stderr, "figures: %s\n", error.what());
