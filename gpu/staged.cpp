@@ -31,6 +31,14 @@ std::uint64_t token_of(std::uint64_t token, std::uint64_t whole, std::span<const
   return token;
 }
 
+// Until it is done, its memory is in use. The error that has been thrown is the one that counts.
+void wait_quietly(const Work& work) noexcept {
+  try {
+    work.wait();
+  } catch (const Error&) {
+  }
+}
+
 // What a call has for the counts of one segment: none if all parts have the same size.
 std::span<const std::uint64_t> given(std::span<const std::uint64_t> counts, std::span<const std::uint64_t> now) {
   return counts.empty() ? counts : now;
@@ -47,8 +55,7 @@ Staged::Staged(Group group, const Device& device, const Limits& limits)
       up_(make_stream(device)),
       order_(make_event(device)),
       output_free_(make_event(device)) {
-  for (Slot& slot : slots_)
-    slot = {make_pinned(device, limits_.segment_bytes), make_event(device), make_event(device), {}};
+  for (Slot& slot : slots_) slot = {make_pinned(device, limits_.segment_bytes), make_event(device), make_event(device)};
 }
 
 void Staged::give_up() {
@@ -63,15 +70,8 @@ Staged::~Staged() {
   output_.leak();
 }
 
-// Waits until neither the group nor the device uses the pinned memory, so that it can be reused or freed. False: the
-// device still does.
+// Waits until the device does not use the pinned memory, so that it can be reused or freed. False: it still does.
 bool Staged::drain() noexcept {
-  for (Slot& slot : slots_)
-    for (Work& work : slot.works) try {
-        work.wait();
-      } catch (const Error&) {
-        // the call that started it has thrown this error
-      }
   try {
     const DeviceGuard guard(device_);
     for (const Stream* stream : {&down_, &up_}) {
@@ -123,40 +123,37 @@ void Staged::upload(Slot& slot, const Segmented& tensors, std::size_t segment) {
   record(device_, slot.uploaded, up_.get());
 }
 
-// Three stages; each works on the segment behind that of the stage before it.
+// While a segment travels, the next one is copied from the device, and the one before it back to it.
 void Staged::run_in_segments(const Segmented& tensors, GpuStream stream) {
   carry_out(stream, [&] {
     begin(stream);
-    for (std::size_t k = 0; k < tensors.segments + 2; k++) {
+    const auto fetch = [&](std::size_t k) {
       if (k < tensors.segments && tensors.from) download(slots_[k % kSlots], tensors, k);
-      if (k >= 1 && k <= tensors.segments) {
-        Slot& slot = slots_[(k - 1) % kSlots];
-        // The group writes to this memory: the upload of its previous contents must be done.
-        if (tensors.from)
-          wait(device_, slot.downloaded, limits_.copy, "copying to the host");
-        else
-          wait(device_, slot.uploaded, limits_.copy, "copying from the host");
-        slot.works = {};
-        tensors.start(static_cast<std::byte*>(slot.memory.get()), k - 1, slot.works);
-      }
-      if (k >= 2) {
-        Slot& slot = slots_[(k - 2) % kSlots];
-        for (Work& work : slot.works) work.wait();
-        if (tensors.to) upload(slot, tensors, k - 2);
-      }
+    };
+    fetch(0);
+    for (std::size_t k = 0; k < tensors.segments; k++) {
+      fetch(k + 1);
+      Slot& slot = slots_[k % kSlots];
+      // The group writes to this memory: the upload of its previous contents must be done.
+      if (tensors.from)
+        wait(device_, slot.downloaded, limits_.copy, "copying to the host");
+      else
+        wait(device_, slot.uploaded, limits_.copy, "copying from the host");
+      tensors.collective(static_cast<std::byte*>(slot.memory.get()), k);
+      if (tensors.to) upload(slot, tensors, k);
     }
     end(stream);
   });
 }
 
 void Staged::run_list(std::span<const ConstTensor> from, std::span<const Tensor> to, std::size_t count, DType dtype,
-                      GpuStream stream, const std::function<Work(Tensor segment)>& start) {
+                      GpuStream stream, const std::function<void(Tensor segment)>& collective) {
   const std::size_t elems = std::max<std::size_t>(1, segment_elems(dtype)), bytes = elems * size_bytes(dtype);
   Segmented tensors{std::max<std::size_t>(1, (count + elems - 1) / elems), nullptr, nullptr, nullptr};
   if (!from.empty()) tensors.from = ListCut<const void*, ConstTensor>(from, bytes);
   if (!to.empty()) tensors.to = ListCut<void*, Tensor>(to, bytes);
-  tensors.start = [&](std::byte* memory, std::size_t k, Works& works) {
-    works[0] = start({memory, std::min(elems, count - k * elems), dtype});
+  tensors.collective = [&](std::byte* memory, std::size_t k) {
+    collective({memory, std::min(elems, count - k * elems), dtype});
   };
   run_in_segments(tensors, stream);
 }
@@ -166,7 +163,7 @@ void Staged::allreduce(std::span<const ConstTensor> from, std::span<const Tensor
   ReduceOptions segment_options = options;
   segment_options.consistency_token = token_of(options.consistency_token, to);
   run_list(from, to, count_of(to), to[0].dtype, stream,
-           [&](Tensor segment) { return group_.allreduce_async(segment, op, segment_options); });
+           [&](Tensor segment) { group_.allreduce(segment, op, segment_options); });
 }
 
 void Staged::allreduce(ConstTensor input, Tensor output, GpuStream stream, Op op, const ReduceOptions& options) {
@@ -182,7 +179,7 @@ void Staged::reduce(ConstTensor input, Tensor output, int root, GpuStream stream
   segment_options.consistency_token = fingerprint(options.consistency_token, input.count);
   const std::span<const Tensor> to(&output, group_.rank() == root ? 1 : 0);
   run_list(std::span(&input, 1), to, input.count, input.dtype, stream,
-           [&](Tensor segment) { return group_.reduce_async(segment, root, op, segment_options); });
+           [&](Tensor segment) { group_.reduce(segment, root, op, segment_options); });
 }
 
 void Staged::broadcast(std::span<const Tensor> list, int root, GpuStream stream, const Options& options) {
@@ -192,7 +189,7 @@ void Staged::broadcast(std::span<const Tensor> list, int root, GpuStream stream,
   if (group_.rank() == root) from.assign(list.begin(), list.end());
   const auto to = group_.rank() == root ? std::span<const Tensor>() : list;
   run_list(from, to, count_of(list), list[0].dtype, stream,
-           [&](Tensor segment) { return group_.broadcast_async(segment, root, segment_options); });
+           [&](Tensor segment) { group_.broadcast(segment, root, segment_options); });
 }
 
 // Input and output in memory of their own, which grows.
@@ -229,12 +226,12 @@ void Staged::allgather(ConstTensor input, Tensor output, GpuStream stream, const
                      cut.one(me, input.data, cut.within(me, k).begin, size, k, each);
                    },
                    [&](std::size_t k, EachPiece<void*> each) { cut.all(output.data, size, k, each); },
-                   [&](std::byte* memory, std::size_t k, Works& works) {
+                   [&](std::byte* memory, std::size_t k) {
                      const auto counts = cut.counts(k);
                      const plan::Range own = cut.within(me, k);
-                     works[0] = group_.allgather_async(ConstTensor(memory + own.begin * size, own.count, input.dtype),
-                                                       Tensor(memory, cut.whole(k), input.dtype),
-                                                       {options.name, given(options.counts, counts), token});
+                     group_.allgather(ConstTensor(memory + own.begin * size, own.count, input.dtype),
+                                      Tensor(memory, cut.whole(k), input.dtype),
+                                      {options.name, given(options.counts, counts), token});
                    }},
                   stream);
 }
@@ -250,11 +247,11 @@ void Staged::gather(ConstTensor input, Tensor output, int root, GpuStream stream
   Segmented tensors{
       cut.segments(),
       [&](std::size_t k, EachPiece<const void*> each) { cut.one(me, input.data, begin(k), size, k, each); }, nullptr,
-      [&](std::byte* memory, std::size_t k, Works& works) {
+      [&](std::byte* memory, std::size_t k) {
         const auto counts = cut.counts(k);
         const ConstTensor own(memory + begin(k) * size, cut.within(me, k).count, input.dtype);
         const Tensor all(is_root ? memory : nullptr, is_root ? cut.whole(k) : 0, input.dtype);
-        works[0] = group_.gather_async(own, all, root, {options.name, given(options.counts, counts), token});
+        group_.gather(own, all, root, {options.name, given(options.counts, counts), token});
       }};
   if (is_root) tensors.to = [&](std::size_t k, EachPiece<void*> each) { cut.all(output.data, size, k, each); };
   run_in_segments(tensors, stream);
@@ -268,15 +265,14 @@ void Staged::scatter(ConstTensor input, Tensor output, int root, GpuStream strea
   const std::uint64_t whole = plan::Parts(ranks, output.count, options.counts).whole();
   const std::uint64_t token = token_of(options.consistency_token, whole, options.counts);
   const auto begin = [&](std::size_t k) { return is_root ? cut.within(me, k).begin : 0; };
-  Segmented tensors{
-      cut.segments(), nullptr,
-      [&](std::size_t k, EachPiece<void*> each) { cut.one(me, output.data, begin(k), size, k, each); },
-      [&](std::byte* memory, std::size_t k, Works& works) {
-        const auto counts = cut.counts(k);
-        const ConstTensor all(is_root ? memory : nullptr, is_root ? cut.whole(k) : 0, output.dtype);
-        const Tensor own(memory + begin(k) * size, cut.within(me, k).count, output.dtype);
-        works[0] = group_.scatter_async(all, own, root, {options.name, given(options.counts, counts), token});
-      }};
+  Segmented tensors{cut.segments(), nullptr,
+                    [&](std::size_t k, EachPiece<void*> each) { cut.one(me, output.data, begin(k), size, k, each); },
+                    [&](std::byte* memory, std::size_t k) {
+                      const auto counts = cut.counts(k);
+                      const ConstTensor all(is_root ? memory : nullptr, is_root ? cut.whole(k) : 0, output.dtype);
+                      const Tensor own(memory + begin(k) * size, cut.within(me, k).count, output.dtype);
+                      group_.scatter(all, own, root, {options.name, given(options.counts, counts), token});
+                    }};
   if (is_root) tensors.from = [&](std::size_t k, EachPiece<const void*> each) { cut.all(input.data, size, k, each); };
   run_in_segments(tensors, stream);
 }
@@ -290,13 +286,13 @@ void Staged::reduce_scatter(ConstTensor input, Tensor output, GpuStream stream, 
   run_in_segments(
       {cut.segments(), [&](std::size_t k, EachPiece<const void*> each) { cut.all(input.data, size, k, each); },
        [&](std::size_t k, EachPiece<void*> each) { cut.one(me, output.data, cut.within(me, k).begin, size, k, each); },
-       [&](std::byte* memory, std::size_t k, Works& works) {
+       [&](std::byte* memory, std::size_t k) {
          const auto counts = cut.counts(k);
          const plan::Range own = cut.within(me, k);
          ReduceOptions now = its;
          now.counts = given(options.counts, counts);
-         works[0] = group_.reduce_scatter_async(ConstTensor(memory, cut.whole(k), input.dtype),
-                                                Tensor(memory + own.begin * size, own.count, input.dtype), op, now);
+         group_.reduce_scatter(ConstTensor(memory, cut.whole(k), input.dtype),
+                               Tensor(memory + own.begin * size, own.count, input.dtype), op, now);
        }},
       stream);
 }
@@ -315,9 +311,9 @@ void Staged::alltoall(ConstTensor input, Tensor output, GpuStream stream, const 
            each(piece, second(k) + offset, bytes);
          });
        },
-       [&](std::byte* memory, std::size_t k, Works& works) {
-         works[0] = group_.alltoall_async(ConstTensor(memory, cut.whole(k), input.dtype),
-                                          Tensor(memory + second(k), cut.whole(k), input.dtype), its);
+       [&](std::byte* memory, std::size_t k) {
+         group_.alltoall(ConstTensor(memory, cut.whole(k), input.dtype),
+                         Tensor(memory + second(k), cut.whole(k), input.dtype), its);
        }},
       stream);
 }
@@ -344,13 +340,20 @@ void Staged::transfer(const Outgoing& outgoing, const Incoming& incoming, GpuStr
   const auto options_of = [&](const ConstTensor& tensor) {
     return Options{options.name, token_of(options.consistency_token, tensor.count, {})};
   };
-  Segmented tensors{std::max(outs, ins), nullptr, nullptr, [&](std::byte* memory, std::size_t k, Works& works) {
-                      if (k < ins)
-                        works[1] = group_.recv_async(Tensor(memory + second, in.whole(k), receiving.dtype),
-                                                     incoming.from, options_of(receiving));
-                      if (k < outs)
-                        works[0] = group_.send_async(ConstTensor(memory, out.whole(k), sending.dtype), outgoing.to,
-                                                     options_of(sending));
+  Segmented tensors{std::max(outs, ins), nullptr, nullptr, [&](std::byte* memory, std::size_t k) {
+                      Work arrives, sends;
+                      try {
+                        if (k < ins)
+                          arrives = group_.recv_async(Tensor(memory + second, in.whole(k), receiving.dtype),
+                                                      incoming.from, options_of(receiving));
+                        if (k < outs)
+                          sends = group_.send_async(ConstTensor(memory, out.whole(k), sending.dtype), outgoing.to,
+                                                    options_of(sending));
+                      } catch (...) {
+                        wait_quietly(arrives);
+                        throw;
+                      }
+                      wait_all(std::array{arrives, sends});
                     }};
   if (outs > 0)
     tensors.from = [&](std::size_t k, EachPiece<const void*> each) { out.all(sending.data, out_size, k, each); };
