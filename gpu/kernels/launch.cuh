@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 #include "gpu/kernels/kernel_table.h"
 
-// Defined in cast.cu; as in the table.
+// Defined in cast.cu and cross_entropy.cu; as in the table.
 int anello_cast(const AnelloPart* parts, std::size_t part_count, int from_type, int to_type, double factor,
                 cudaStream_t stream);
+int anello_cross_entropy(const float* scores, const std::uint8_t* labels, float* gradient, AnelloScore* score,
+                         std::size_t rows, std::size_t columns, cudaStream_t stream);
 
 namespace {
 

@@ -1,0 +1,26 @@
+// Sums over the threads of a warp and of a block, in a fixed order, so that the result is the same from run to run.
+#pragma once
+#include "gpu/kernels/launch.cuh"
+
+namespace {
+
+__device__ double over_warp_sum(double value) {
+  for (int step = kWarp / 2; step > 0; step /= 2) value += __shfl_xor_sync(~0U, value, step);
+  return value;
+}
+
+constexpr int kWarps = kThreads / kWarp;
+
+// Of all kThreads threads of a block; valid in the first.
+__device__ double over_block_sum(double value) {
+  __shared__ double part[kWarps];
+  __syncthreads();  // of an earlier call
+  value = over_warp_sum(value);
+  if (threadIdx.x % kWarp == 0) part[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  double sum = 0;
+  for (int warp = 0; warp < kWarps; warp++) sum += part[warp];
+  return sum;
+}
+
+}  // namespace
