@@ -33,6 +33,13 @@ fs::path first_existing(const PluginInfo& plugin, const std::vector<fs::path>& p
                                            ", which was not found (looked for ", list, "); ", plugin.remedy));
 }
 
+// Of what has this code: libanello.so, or the program.
+fs::path folder_of_library() {
+  Dl_info found{};
+  const bool known = dladdr(reinterpret_cast<const void*>(&first_existing), &found) != 0 && found.dli_fname;
+  return known ? fs::path(found.dli_fname).parent_path() : fs::path();
+}
+
 }  // namespace
 
 LoadedPlugin load(const PluginInfo& plugin, const std::vector<fs::path>& places) {
@@ -68,8 +75,8 @@ const DevicePlugin& installed(const std::string& given) {
   if (given.empty()) {
     std::error_code ignored;
     const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-    places = {folder / kDevices.file, folder / ".." / "lib" / kDevices.file, folder / ".." / "gpu" / kDevices.file,
-              fs::path(ANELLO_LIBRARY_FOLDER) / kDevices.file};
+    places = {folder_of_library() / kDevices.file, folder / kDevices.file, folder / ".." / "lib" / kDevices.file,
+              folder / ".." / "gpu" / kDevices.file, fs::path(ANELLO_LIBRARY_FOLDER) / kDevices.file};
   }
   static const DevicePlugin only(places);
   return only;

@@ -44,8 +44,8 @@ class DevicePlugin {
   LoadedPlugin loaded_;
 };
 
-// This process's plugin: the given file, or, if `given` is empty, the one beside the program or where Anello is
-// installed. The first call that succeeds loads it; later calls return the same. Throws as the constructor.
+// This process's plugin: the given file, or, if `given` is empty, the one beside libanello.so or the program, or where
+// Anello is installed. The first call that succeeds loads it; later calls return the same. Throws as the constructor.
 const DevicePlugin& installed(const std::string& given);
 
 // The plugin for arithmetic, from the folder of the plugin for devices. If it cannot be loaded, the first function

@@ -1,5 +1,5 @@
-// Cuts tensors into segments that each fit into a piece of host memory. A segment takes pieces of the tensors, which lie
-// one behind the other in it.
+// Cuts tensors into segments that each fit into a piece of host memory. A segment takes pieces of the tensors, which
+// lie one behind the other in it.
 #pragma once
 #include <algorithm>
 #include <anello/tensor.hpp>

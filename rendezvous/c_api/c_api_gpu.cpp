@@ -4,6 +4,7 @@
 #include <anello/gpu.hpp>
 #include <anello/gpu_gradients.hpp>
 
+#include "gpu/plugin_loader.hpp"
 #include "rendezvous/c_api/given.hpp"
 
 struct anello_gpu_group {
@@ -38,6 +39,14 @@ anello_status queue(anello_gpu_group* gpus, Call call) {
 
 }  // namespace
 
+int anello_gpu_count(void) {
+  int count = 0;
+  (void)guarded([&] {
+    const std::string plugin = anello::Settings::from_environment().gpu_plugin;
+    count = anello::gpu::device_count(anello::gpu::installed(plugin).table());
+  });
+  return count;
+}
 anello_status anello_gpu_create(anello_world* world, const anello_gpu_options* options, anello_gpu_group** gpus) {
   return guarded([&] {
     required(gpus, "out parameter");

@@ -1,4 +1,9 @@
 // The C API of named operations, as calls of the agenda's scheduler.
+#include <anello/gpu.h>
+
+#include <numeric>
+
+#include "gpu/named_calls.hpp"
 #include "rendezvous/c_api/c_api.hpp"
 #include "rendezvous/c_api/dlpack.hpp"
 #include "ring/agenda/scheduler.hpp"
@@ -11,6 +16,7 @@ using anello::agenda::Verb;
 
 struct anello_agenda {
   std::shared_ptr<anello::agenda::Scheduler> scheduler;
+  anello::Group group;
 };
 struct anello_named {
   std::shared_ptr<anello::agenda::Scheduler> scheduler;
@@ -44,6 +50,8 @@ anello_status submit(anello_agenda* agenda, const char* name, const anello_named
     request.prescale = given.prescale;
     request.postscale = given.postscale;
     if (given.wire != 0) request.wire = anello::DType(given.wire);
+    if (given.on_gpu != 0)
+      request.on_gpu = anello::agenda::OnGpu{given.device, static_cast<CUstream_st*>(given.stream)};
     auto handle = std::make_unique<anello_named>();
     handle->scheduler = scheduler;
     handle->operation = scheduler->submit(std::move(request), given.waits != 0);
@@ -70,7 +78,14 @@ const ArrayView& output_of(const anello_named* operation, std::size_t index) {
 anello_status anello_agenda_create(anello_group* group, anello_agenda** agenda) {
   return guarded([&] {
     auto& out = required(agenda, "out parameter");
-    out = new anello_agenda{anello::agenda::Scheduler::make(required(group, "group").group)};
+    const anello::Group& its = required(group, "group").group;
+    out = new anello_agenda{anello::agenda::Scheduler::make(its), its};
+  });
+}
+anello_status anello_agenda_use_gpus(anello_agenda* agenda, anello_world* world) {
+  return guarded([&] {
+    auto& its = required(agenda, "agenda");
+    its.scheduler->use(anello::gpu::named_calls(required(world, "world").world, its.group));
   });
 }
 void anello_agenda_free(anello_agenda* agenda) {

@@ -24,6 +24,10 @@ std::string shown(DType wire) {
   return wire == DType{} ? "no wire type" : text("wire type ", name(wire));
 }
 
+std::string_view shown_memory(bool on_gpu) {
+  return on_gpu ? "its GPU's memory" : "host memory";
+}
+
 std::uint64_t product(const std::vector<std::uint64_t>& shape, std::size_t from) {
   std::uint64_t all = 1;
   for (std::size_t k = from; k < shape.size(); k++)
@@ -61,6 +65,8 @@ std::string difference(int rank, const Description& mine, int other_rank, const 
     return text("rank ", rank, " has ", own, ", rank ", other_rank, " has ", others);
   };
   if (mine.verb != theirs.verb) return differ(name(mine.verb), name(theirs.verb));
+  if (mine.on_gpu != theirs.on_gpu)
+    return differ(text("tensors in ", shown_memory(mine.on_gpu)), text("tensors in ", shown_memory(theirs.on_gpu)));
   if (mine.arrays.size() != theirs.arrays.size())
     return differ(text(mine.arrays.size(), " tensors"), theirs.arrays.size());
   for (std::size_t k = 0; k < mine.arrays.size(); k++) {
@@ -80,7 +86,7 @@ std::string difference(int rank, const Description& mine, int other_rank, const 
 
 void encode(const Description& description, Writer& out) {
   out.u8(std::uint8_t(description.verb)).u8(std::uint8_t(description.op)).i32(description.root);
-  out.u8(std::uint8_t(description.wire)).u64(std::bit_cast<std::uint64_t>(description.prescale));
+  out.u8(std::uint8_t(description.wire)).u8(description.on_gpu).u64(std::bit_cast<std::uint64_t>(description.prescale));
   out.u64(std::bit_cast<std::uint64_t>(description.postscale)).u32(std::uint32_t(description.arrays.size()));
   for (const Array& array : description.arrays) {
     out.u8(std::uint8_t(array.dtype)).u32(std::uint32_t(array.shape.size()));
@@ -98,6 +104,9 @@ Description decode_description(Reader& in) {
   if (name(description.op) == "?") throw Error(ErrorCode::protocol, "agenda message: no such reduction");
   description.root = in.i32();
   if (const std::uint8_t wire = in.u8(); wire != 0) description.wire = checked(wire);
+  const unsigned on_gpu = in.u8();
+  if (on_gpu > 1) throw Error(ErrorCode::protocol, text("agenda message: no memory ", on_gpu));
+  description.on_gpu = on_gpu == 1;
   description.prescale = std::bit_cast<double>(in.u64());
   description.postscale = std::bit_cast<double>(in.u64());
   const std::size_t arrays = in.u32();

@@ -32,6 +32,7 @@ struct Description {
   std::int32_t root = -1;
   DType wire{};  // the type that elements travel as; 0: their own
   double prescale = 1, postscale = 1;
+  bool on_gpu = false;  // where the tensors lie
   std::vector<Array> arrays;
   friend bool operator==(const Description&, const Description&) = default;
 };

@@ -19,26 +19,6 @@ namespace operations = group::operations;
 constexpr std::size_t kSharedFromBytes = 64 << 10;  // below that, other ranks copy it anyway
 constexpr std::align_val_t kAlignment{64};
 
-// Tensors of one type: the group reduces or sends them as one list.
-std::vector<std::vector<std::size_t>> by_dtype(const std::vector<ArrayView>& arrays) {
-  std::vector<std::vector<std::size_t>> all;
-  for (std::size_t k = 0; k < arrays.size(); k++) {
-    const auto same = [&](const auto& list) { return arrays[list[0]].dtype == arrays[k].dtype; };
-    const auto found = std::ranges::find_if(all, same);
-    if (found == all.end())
-      all.push_back({k});
-    else
-      found->push_back(k);
-  }
-  return all;
-}
-
-std::vector<Tensor> tensors_of(const std::vector<ArrayView>& arrays, const std::vector<std::size_t>& which) {
-  std::vector<Tensor> list;
-  for (const std::size_t k : which) list.push_back(arrays[k].tensor());
-  return list;
-}
-
 std::uint64_t sum(const Sizes& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::uint64_t(0));
 }
@@ -71,12 +51,21 @@ NamedOperation::NamedOperation(Request request, std::string key) : request_(std:
   request_.name = {};
 }
 
+NamedOperation::NamedOperation(Request request, std::string key, std::shared_ptr<DeviceOperation> on_device)
+    : NamedOperation(std::move(request), std::move(key)) {
+  on_device_ = std::move(on_device);
+}
+
 // A factor of this rank's own must not touch its elements, which would not be neutral any more.
 NamedOperation::NamedOperation(const Description& description, std::string key)
     : request_{.verb = description.verb, .op = description.op, .postscale = description.postscale},
       key_(std::move(key)) {
   if (description.wire != DType{}) request_.wire = description.wire;
   for (const Array& array : description.arrays) {
+    if (description.on_gpu) {
+      request_.inputs.push_back({nullptr, array.shape, array.dtype});
+      continue;
+    }
     const ArrayView mine{make_output(array.shape, array.dtype), array.shape, array.dtype};
     fill_neutral(mine.tensor(), description.op);
     request_.inputs.push_back(mine);
@@ -92,7 +81,11 @@ void* NamedOperation::make_output(std::vector<std::uint64_t> shape, DType dtype)
   return memory_.back()->data();
 }
 
-void NamedOperation::prepare(const Agreed& agreed, group::RankAndSize self) {
+void NamedOperation::prepare(const Agreed& agreed, group::RankAndSize self, DeviceCarrier* carrier) {
+  if (agreed.description.on_gpu && !on_device_) {
+    if (!carrier) throw Error(ErrorCode::unsupported, "this rank has joined, and no GPUs were given to its agenda");
+    on_device_ = carrier->make_neutral(request_);
+  }
   for (std::size_t k = 0; k < request_.inputs.size(); k++) {
     std::vector<std::uint64_t> shape = request_.inputs[k].shape;
     if (verb() == Verb::allgather || verb() == Verb::alltoall) {
@@ -108,6 +101,7 @@ void NamedOperation::prepare(const Agreed& agreed, group::RankAndSize self) {
 }
 
 void NamedOperation::start(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self) {
+  if (on_device_) return on_device_->start();
   switch (verb()) {
     case Verb::allreduce:
       return start_allreduce(queue);
@@ -201,6 +195,7 @@ void NamedOperation::start_reduce_scatter(group::OperationQueue& queue, group::R
 
 std::optional<Error> NamedOperation::error() const {
   if (error_) return error_;
+  if (on_device_) return on_device_->error();
   for (const Work& work : works_)
     if (work->error) return work->error;
   return std::nullopt;
@@ -208,12 +203,14 @@ std::optional<Error> NamedOperation::error() const {
 
 bool NamedOperation::done() {
   if (!decided.load(std::memory_order_acquire)) return false;
+  if (on_device_) return error_ || on_device_->done();
   if (!works_.empty() && !works_.back()->done.load(std::memory_order_acquire)) return false;
   complete();
   return true;
 }
 
 bool NamedOperation::wait(group::Until until) {
+  if (on_device_) return error_ || on_device_->wait(until);
   if (!works_.empty() && !works_.back()->owner->wait(*works_.back(), until)) return false;
   complete();
   return true;

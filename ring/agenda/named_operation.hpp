@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ring/agenda/agenda.hpp"
+#include "ring/agenda/device_operation.hpp"
 #include "ring/agenda/request.hpp"
 #include "ring/group/checks.hpp"
 #include "ring/group/operation_queue.hpp"
@@ -35,11 +36,14 @@ class OutputMemory {
 class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
  public:
   NamedOperation(Request request, std::string key);
+  // The same for tensors in GPU memory.
+  NamedOperation(Request request, std::string key, std::shared_ptr<DeviceOperation> on_device);
   // The part of a rank that has joined, in an operation of others.
   NamedOperation(const Description& description, std::string key);
 
-  // Makes the outputs. Throws std::bad_alloc or Error{unsupported} if there is no memory for them.
-  void prepare(const Agreed& agreed, group::RankAndSize self);
+  // Makes the outputs, and on a rank that has joined what `carrier` needs for tensors in GPU memory. Throws
+  // std::bad_alloc or Error{unsupported} if there is no memory for them.
+  void prepare(const Agreed& agreed, group::RankAndSize self, DeviceCarrier* carrier);
   // Queues what carries it out, after prepare(). Throws what OperationQueue::submit throws.
   void start(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self);
   // It fails before anything is started.
@@ -50,9 +54,9 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
 
   // After `decided`, by the threads of its handle.
   bool done();
-  bool wait(group::Until until);  // moves data; true if it is done
-  bool moves_data() const { return !works_.empty(); }
-  std::optional<Error> error() const;  // once it is done
+  bool wait(group::Until until);                       // moves data; true if it is done
+  bool moves_data() const { return !works_.empty(); }  // in this process, and not on a GPU
+  std::optional<Error> error() const;                  // once it is done
   const std::vector<ArrayView>& outputs() const { return outputs_; }
   const std::vector<Sizes>& rows() const { return rows_; }
   int last() const { return last_; }
@@ -82,6 +86,7 @@ class NamedOperation : public std::enable_shared_from_this<NamedOperation> {
   std::vector<ArrayView> outputs_;
   std::vector<Sizes> rows_;
   std::vector<Work> works_;
+  std::shared_ptr<DeviceOperation> on_device_;  // instead of works_
   std::optional<Error> error_;
   int last_ = -1;
   std::mutex mutex_;  // guards the next

@@ -1,5 +1,6 @@
 #include "ring/agenda/request.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "ring/agenda/elements.hpp"
@@ -38,6 +39,17 @@ void check_reduction(const Request& request, DType dtype) {
                         .prescale = integers ? 1 : request.prescale,
                         .postscale = integers ? 1 : request.postscale},
                        dtype);
+}
+
+// What a joined rank gives, and factors of integers, are made by the processor.
+void check_on_gpu(const Request& request) {
+  const std::string_view call = name(request.verb);
+  if (request.verb != Verb::allreduce && request.verb != Verb::broadcast)
+    refuse(call, "only those of allreduce and broadcast may lie in GPU memory");
+  const bool scales = request.prescale != 1 || request.postscale != 1;
+  for (const ArrayView& array : request.inputs)
+    if (scales && !is_float(array.dtype))
+      refuse(call, text("factors of ", name(array.dtype), " are not available in GPU memory"));
 }
 
 void check_outputs(const Request& request) {
@@ -88,12 +100,14 @@ std::pair<Description, Sizes> describe(const Request& request, int ranks) {
   if (has_tensors == request.inputs.empty())
     refuse(call, has_tensors ? "there must be a tensor" : "there must be no tensor");
   if (request.verb == Verb::alltoall && request.inputs.size() != 1) refuse(call, "there must be one tensor");
+  if (request.on_gpu) check_on_gpu(request);
   Description description{.verb = request.verb,
                           .op = reduces(request.verb) ? request.op : Op::sum,
                           .root = request.root,
                           .wire = request.wire.value_or(DType{}),
                           .prescale = request.prescale,
-                          .postscale = request.postscale};
+                          .postscale = request.postscale,
+                          .on_gpu = request.on_gpu.has_value()};
   if (!reduces(request.verb) && (request.wire || request.prescale != 1 || request.postscale != 1))
     refuse(call, "wire and factors are for reductions");
   if (request.verb == Verb::broadcast) group::check_root(call, request.root, ranks);
@@ -115,6 +129,25 @@ Sizes shares(std::uint64_t rows, int ranks) {
   Sizes all(std::size_t(ranks), rows / std::uint64_t(ranks));
   for (std::size_t rank = 0; rank < rows % std::uint64_t(ranks); rank++) all[rank]++;
   return all;
+}
+
+std::vector<std::vector<std::size_t>> by_dtype(const std::vector<ArrayView>& arrays) {
+  std::vector<std::vector<std::size_t>> all;
+  for (std::size_t k = 0; k < arrays.size(); k++) {
+    const auto same = [&](const auto& list) { return arrays[list[0]].dtype == arrays[k].dtype; };
+    const auto found = std::ranges::find_if(all, same);
+    if (found == all.end())
+      all.push_back({k});
+    else
+      found->push_back(k);
+  }
+  return all;
+}
+
+std::vector<Tensor> tensors_of(const std::vector<ArrayView>& arrays, const std::vector<std::size_t>& which) {
+  std::vector<Tensor> list;
+  for (const std::size_t k : which) list.push_back(arrays[k].tensor());
+  return list;
 }
 
 }  // namespace anello::agenda

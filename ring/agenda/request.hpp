@@ -7,6 +7,8 @@
 
 #include "ring/agenda/description.hpp"
 
+struct CUstream_st;
+
 namespace anello::agenda {
 
 struct ArrayView {
@@ -15,6 +17,12 @@ struct ArrayView {
   DType dtype = DType::f32;
 
   Tensor tensor() const { return {data, std::size_t(count(shape)), dtype}; }
+};
+
+// Where the tensors of a request lie, and the cudaStream_t on which they are made.
+struct OnGpu {
+  int device = 0;
+  CUstream_st* stream = nullptr;
 };
 
 struct Request {
@@ -27,7 +35,12 @@ struct Request {
   std::vector<std::uint64_t> splits = {};  // alltoall: rows for each rank; empty: equal parts
   double prescale = 1, postscale = 1;
   std::optional<DType> wire = {};
+  std::optional<OnGpu> on_gpu = {};  // allreduce and broadcast: their tensors lie in GPU memory
 };
+
+// Tensors of one dtype are reduced or sent as one list: the numbers of the arrays of each dtype.
+std::vector<std::vector<std::size_t>> by_dtype(const std::vector<ArrayView>& arrays);
+std::vector<Tensor> tensors_of(const std::vector<ArrayView>& arrays, const std::vector<std::size_t>& which);
 
 // What the rank tells the others about the request. Throws Error{invalid_argument} if it cannot be carried out,
 // whatever the other ranks submit.

@@ -46,6 +46,11 @@ Scheduler::Scheduler(Group messages, Group data, std::vector<int> members)
       agenda_(self_.rank, members_),
       next_report_(report_after_) {}
 
+void Scheduler::use(std::unique_ptr<DeviceCarrier> carrier) {
+  const Lock lock(mutex_);
+  carrier_ = std::move(carrier);
+}
+
 Scheduler::Handle Scheduler::submit(Request request, bool waits) {
   queue().check_process();
   carriers_.progress_thread->start();
@@ -64,12 +69,18 @@ Scheduler::Handle Scheduler::submit(Request request, bool waits) {
 
 Scheduler::Handle Scheduler::enlist(Lock&, Request request) {
   const std::pair<Description, Sizes> mine = agenda::describe(request, self_.size);
+  std::shared_ptr<DeviceOperation> on_device;
+  if (request.on_gpu) {
+    if (!carrier_)
+      group::refuse(agenda::name(request.verb), "a tensor is in GPU memory, but the agenda was given no GPUs");
+    on_device = carrier_->make(request);
+  }
   std::string key(kJoin);
   if (request.verb == Verb::join)
     agenda_.join();
   else
     key = agenda_.submit(request.name, mine.first, mine.second);
-  auto operation = std::make_shared<NamedOperation>(std::move(request), key);
+  auto operation = std::make_shared<NamedOperation>(std::move(request), key, std::move(on_device));
   undecided_[key] = operation;
   return operation;
 }
@@ -142,7 +153,7 @@ void Scheduler::carry_out(const Decision& decision) {
 // All ranks begin the same operations in the same order. One that cannot must not leave the others waiting.
 void Scheduler::begin(NamedOperation& operation, const Agreed& agreed) {
   try {
-    operation.prepare(agreed, self_);
+    operation.prepare(agreed, self_, carrier_.get());
   } catch (const std::exception& e) {
     const std::string why = text(operation.key(), " cannot begin: ", e.what());
     data_.abort(why);
@@ -360,6 +371,11 @@ void Scheduler::close() {
   baton_.wait_until_free(lock);
   if (!world_has_failed(lock)) flush(lock);
   end_all({ErrorCode::aborted, "the agenda, or this rank's world, has ended"});
+  if (carrier_) {
+    lock.unlock();
+    carrier_->close();
+    lock.lock();
+  }
   baton_.wait_until_unused(lock);
 }
 

@@ -28,6 +28,8 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   // A collective that does not communicate: all ranks of the group make their schedulers of it in the same order.
   // Throws Error{invalid_argument} if the world has ended, and Error{network} if there is no descriptor left.
   static std::shared_ptr<Scheduler> make(const Group& group);
+  // From now on tensors may lie in GPU memory, if all ranks of the group have made this call. Before any operation.
+  void use(std::unique_ptr<DeviceCarrier> carrier);
   ~Scheduler() override { close(); }
 
   using Handle = std::shared_ptr<NamedOperation>;
@@ -89,7 +91,8 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   const group::Carriers carriers_;
   const std::chrono::milliseconds report_after_, silence_limit_, operation_limit_;
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;                        // guards what follows
+  std::unique_ptr<DeviceCarrier> carrier_;  // null: all tensors lie in host memory
   group::Baton baton_;
   link::Waiter waiter_;  // of callers; used by the thread with the baton, like the links
   MessageLinks links_;

@@ -108,7 +108,7 @@ const std::map<std::string, std::set<std::string>> kUses = {
     {"agenda", {"group"}},
     {"world", {"gradients"}},
     {"testing", {"world"}},
-    {"gpu", {"world"}},
+    {"gpu", {"agenda", "world"}},
     {"rendezvous", {"agenda", "gpu"}},
     {"trainer", {}},  // and public headers: users copy it out of the tree
     {"trainer/cuda", {"gpu", "trainer"}},

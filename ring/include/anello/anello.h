@@ -320,11 +320,14 @@ typedef struct {
   double prescale;  /* reductions: inputs are multiplied by this finite number; integers in f64, then truncated */
   double postscale; /* reductions: results are multiplied by this finite number; integers in f64, then truncated */
   int wire;         /* reductions: as in anello_options */
-  int waits; /* 1: the caller calls anello_named_wait at once. Nothing moves before, and the operation takes less time.
-              */
+  int waits;        /* 1: the caller calls anello_named_wait at once. Nothing moves before, and the operation takes less
+                       time. */
+  int on_gpu;       /* 1: all tensors lie in GPU memory. See anello_agenda_use_gpus in gpu.h. */
+  int device;       /* the number of that GPU */
+  void* stream;     /* the cudaStream_t on which the tensors are made */
 } anello_named_options;
 #define ANELLO_NAMED_OPTIONS_INIT \
-  { sizeof(anello_named_options), 1.0, 1.0, 0, 0 }
+  { sizeof(anello_named_options), 1.0, 1.0, 0, 0, 0, 0, NULL }
 
 /* An agenda for the ranks of `group`, with connections of its own. All ranks of the group create their agendas of it in
  * the same order. Does not communicate or block. */
@@ -375,8 +378,8 @@ int anello_named_done(anello_named* operation);
 /* Of an operation that is complete: tensor number `index` that it made. allgather, alltoall and reduce_scatter make
  * theirs, in memory that belongs to `operation` and is valid until that is freed, as is `output->shape`. */
 anello_status anello_named_output(const anello_named* operation, size_t index, anello_array* output);
-/* As anello_named_output, but as a DLManagedTensor of DLPack: pass it on in a PyCapsule, or call its deleter. The tensor
- * is valid until then, also after `operation` is freed; any thread may call the deleter, at any time. */
+/* As anello_named_output, but as a DLManagedTensor of DLPack: pass it on in a PyCapsule, or call its deleter. The
+ * tensor is valid until then, also after `operation` is freed; any thread may call the deleter, at any time. */
 anello_status anello_named_dlpack(const anello_named* operation, size_t index, void** managed);
 /* Of an allgather or alltoall that is complete: the number of rows that each rank contributed to output `index`, one
  * for each rank of the group. Valid until `operation` is freed. */

@@ -34,6 +34,10 @@ typedef struct {
 #define ANELLO_GPU_OPTIONS_INIT \
   { sizeof(anello_gpu_options), NULL, -1 }
 
+/* The number of GPUs that this process can use. 0 if there is none, or if the plugin or the driver is missing; then
+ * anello_last_error says what. */
+int anello_gpu_count(void);
+
 /* Loads CUDA and NCCL, and chooses how tensors travel. All ranks call. Blocks until all have called, but not longer
  * than ANELLO_START_TIMEOUT. On all ranks ANELLO_UNSUPPORTED says what one of them lacks, and ANELLO_CONFIGURATION that
  * ANELLO_GPU_BACKEND asks for what is not possible. Free the world after the anello_gpu_group. */
@@ -95,8 +99,8 @@ typedef struct anello_gpu_memory anello_gpu_memory;
 anello_status anello_gpu_allocate(anello_gpu_group* gpus, size_t bytes, anello_gpu_memory** memory);
 anello_status anello_gpu_register(anello_gpu_group* gpus, void* data, size_t bytes, anello_gpu_memory** memory);
 void* anello_gpu_memory_data(const anello_gpu_memory* memory);
-/* Takes it back, and frees what anello_gpu_allocate made. Nothing that is queued may use it any more. The world must not
- * have been freed, but `gpus` may have been. */
+/* Takes it back, and frees what anello_gpu_allocate made. Nothing that is queued may use it any more. The world must
+ * not have been freed, but `gpus` may have been. */
 void anello_gpu_memory_free(anello_gpu_memory* memory);
 
 /* Gradients in GPU memory, averaged while the backward pass is still being queued: as the anello_gradients of anello.h,
@@ -111,6 +115,16 @@ anello_status anello_gpu_gradients_begin(anello_gpu_gradients* gradients, double
 anello_status anello_gpu_gradients_ready(anello_gpu_gradients* gradients, size_t gradient);
 anello_status anello_gpu_gradients_finish(anello_gpu_gradients* gradients, anello_step_stats* stats);
 void anello_gpu_gradients_free(anello_gpu_gradients* gradients);
+
+/* From now on the tensors of an agenda's allreduces and broadcasts may lie in the memory of this rank's GPU, where the
+ * options of a call say so. All ranks of the agenda's group call it, before they submit anything. It does not
+ * communicate; CUDA and NCCL are loaded by the first call with such tensors. Ranks may submit in any order: a thread
+ * gives the operations to an anello_gpu_group in the order that the ranks agree on. An operation waits for the work
+ * that is queued on its stream when it is submitted, and is done when its results are there, for the host and for all
+ * streams. All tensors of a rank lie on one GPU. Factors of integers are ANELLO_INVALID_ARGUMENT. If a rank lacks
+ * something, operations return ANELLO_UNSUPPORTED on all ranks, and the world goes on. Free the agenda before `world`.
+ */
+anello_status anello_agenda_use_gpus(anello_agenda* agenda, anello_world* world);
 
 #ifdef __cplusplus
 }
