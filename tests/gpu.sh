@@ -7,10 +7,11 @@ set -euo pipefail
 here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 if [[ -f $here/stamp ]]; then
   source "$here/prepare.sh"
-  pack=$here torch_train=$here/torch_train.py logs=${OUT:-$here/log}
+  pack=$here torch_train=$here/torch_train.py torch_gpu=$here/torch_gpu.py python=$here/python logs=${OUT:-$here/log}
 else
   source "$here/../.ci/prepare.sh"
-  pack=$root/build/gpu-pack torch_train=$root/tests/gpu/torch_train.py logs=${OUT:-$root/build/gpu-log}
+  pack=$root/build/gpu-pack torch_train=$root/tests/gpu/torch_train.py torch_gpu=$root/tests/gpu/torch_gpu.py
+  python=$root/build/release/python logs=${OUT:-$root/build/gpu-log}
 fi
 
 programs=(rendezvous/anello trainer/anello-train bench/anello-bench tests/gpu/gpu_device_test tests/gpu/gpu_figures)
@@ -23,7 +24,7 @@ build_all() {
     fail "gpu: packages are missing here, and there is no network: make the pack elsewhere (--pack), and bring $pack"
   fi
   install_packages "bash tests/gpu.sh" "${engine_packages[@]}" "${program_packages[@]}" "${test_packages[@]}"
-  build release -DANELLO_BUILD_TESTS=ON -DANELLO_CUDA=ON -- "${programs[@]##*/}" anello_gpu_plugin anello_kernels
+  build release -DANELLO_BUILD_TESTS=ON -DANELLO_CUDA=ON -- "${programs[@]##*/}" anello_gpu_plugin anello_kernels anello_python
 }
 
 # What a program of ours is linked with and the other machine may not have: neither the C library nor CUDA's own.
@@ -47,7 +48,10 @@ make_pack() {
   for file in "${plugins[@]}"; do cp -- "$root/build/release/$file" "$pack/gpu/"; done
   while read -r file; do cp -L -- "$file" "$pack/lib/"; done < <(foreign_libraries "$pack/bin/"* "$pack/gpu/"*)
   cp -r -- "$root/trainer/data/digits" "$pack/share/digits"
-  cp -- "$root/.ci/prepare.sh" "$root/tests/gpu/torch_train.py" "$pack/"
+  cp -rL -- "$root/build/release/python" "$pack/python"
+  rm -f -- "$pack"/python/anello/libanello_{gpu,kernels}.so  # they are in gpu/
+  strip -- "$pack/python/anello/libanello.so"
+  cp -- "$root/.ci/prepare.sh" "$root"/tests/gpu/torch_{train,gpu}.py "$pack/"
   cp -- "$root/tests/gpu.sh" "$pack/run.sh"
   stamp_of_sources >"$pack/stamp"
   local mib
@@ -203,6 +207,12 @@ training_figures() {
     "PyTorch in a CUDA graph $(middle <"$out/graph") samples/s"
 }
 
+# torch needs the system's own libraries, or newer ones than the pack's; the package takes from the pack what is missing.
+anello_torch() { # RANKS
+  LD_LIBRARY_PATH=${own_library_path:+$own_library_path:}/usr/lib/x86_64-linux-gnu:$pack/lib PYTHONPATH=$python \
+    "$bin/anello" run -n "$1" -- python3 -B "$torch_gpu"
+}
+
 benches() { "$bin/anello" run -n "$1" -- "$bin/anello-bench" --device cuda allreduce -b 4 -e 64M -f 64; }
 
 # What the machine is, for whoever reads the logs later.
@@ -221,7 +231,7 @@ esac
 own_library_path=${LD_LIBRARY_PATH-}
 out=$(mktemp -d)
 trap 'rm -rf -- "$out"' EXIT
-rm -rf -- "$logs"/{system,figures,bench,training,graphs,device,curves,options,kill,nccl_of_two,broken,sanitizer}.log
+rm -rf -- "$logs"/{system,figures,bench,training,graphs,device,torch,curves,options,kill,nccl_of_two,broken,sanitizer}.log
 mkdir -p -- "$logs"
 if [[ -d $pack ]]; then
   check_stamp "${1-}"
@@ -247,6 +257,11 @@ check graphs 90 "graphs give the same parameters with Adam, in two passes" same_
 ((${#failures[@]} == failed)) || launching=(--no-graphs)
 for batch in 32 1024; do shown training 180 "training, batch $batch" training_figures "$batch"; done
 for ranks in 1 2 4; do shown bench 60 "anello-bench on $ranks ranks" benches "$ranks"; done
+if python3 -c 'import torch' 2>/dev/null; then
+  for ranks in 1 2 3; do shown torch 90 "anello.torch on $ranks ranks" anello_torch "$ranks"; done
+else
+  failures+=("anello.torch: python3 has no torch")
+fi
 for ranks in 1 2 4; do check curves 60 "the processor's curve on $ranks ranks" same_curve "$ranks"; done
 check options 120 "the processor's curve with Adam, clipped, in two passes" same_curve 2 --optimizer adam --clip 1 --accumulate 2
 check kill 90 "a killed rank is named" killed_rank_is_named

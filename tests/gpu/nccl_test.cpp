@@ -90,8 +90,8 @@ TEST_P(NcclInWorldsOf, PartsOfACommunicator) {
   EXPECT_EQ(fake::nccl_alive(), 0);
 }
 
-// A communicator has a group of its own, whose descriptors show whether it still lives. The last few of a world's groups
-// that have ended are closed later.
+// A communicator has a group of its own, whose descriptors show whether it still lives. The last few of a world's
+// groups that have ended are closed later.
 TEST_P(NcclInWorldsOf, APartThatHasEndedHoldsNothing) {
   constexpr int kParts = 20, kLate = 5;
   constexpr std::chrono::seconds kLimit{20};

@@ -1,6 +1,7 @@
 // tests/gpu.sh as it runs on a machine with a GPU: a pack with the fake GPU, in which one check hangs and one fails.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "tests/support/process.hpp"
@@ -24,6 +25,7 @@ class Pack {
             "  echo \"epoch $e/10  loss 0.5  test loss 0.4  accuracy 90 %  1000 samples/s\"\ndone\n"
             "[[ $* != *adam* || $* != *no-graphs* ]] || hash=f\necho parameters 0123456789abcde${hash-0}");
     program("anello-bench", "echo measured");
+    program("python3", "echo 7000");
     program("gpu_device_test", "[[ $* != *disabled* ]] || exit 0\nsleep 1000 & echo begun; wait");
     program("gpu_figures", "echo copy 1 GB/s; echo Error: figures of the fake >&2; exit 3");
     fs::copy_file(fs::path(SOURCE_FOLDER) / "tests/gpu.sh", folder_ / "run.sh");
@@ -44,17 +46,19 @@ class Pack {
 TEST(GpuScript, GoesOnBehindACheckThatHangsOrFails) {
   const Pack pack;
   testing::Process script({"bash", (pack / "run.sh").string()},
-                          {.environment = {"ANELLO_GPU_LIMIT=15", "OUT=" + (pack / "logs").string()}});
+                          {.environment = {"ANELLO_GPU_LIMIT=15", "OUT=" + (pack / "logs").string(),
+                                           "PATH=" + (pack / "bin").string() + ":" + std::getenv("PATH")}});
   EXPECT_EQ(script.wait(testing::Milliseconds(300000)), 1) << script.out() << script.err();
   EXPECT_THAT(script.out(), AllOf(HasSubstr("pack: of abc1234"), HasSubstr("GPU 0 "), HasSubstr("copy 1 GB/s"),
                                   HasSubstr("FAILED  figures of kernels, NCCL and staging: status 3"),
                                   HasSubstr("Error: figures of the fake")))
       << script.err();
   EXPECT_THAT(script.out(), AllOf(HasSubstr("beside the processor's: not done after 15 s"), HasSubstr("begun"),
-                                  HasSubstr("ok      the processor's curve on 4 ranks"),
+                                  HasSubstr("PyTorch 7000"), HasSubstr("ok      the processor's curve on 4 ranks"),
                                   HasSubstr("ok      the processor's curve with Adam"),
                                   HasSubstr("ok      graphs give the same parameters ("),
                                   HasSubstr("FAILED  graphs give the same parameters with Adam"),
+                                  HasSubstr("ok      anello.torch on 2 ranks"),
                                   HasSubstr("ok      NCCL of two ranks on one GPU"), HasSubstr("gpu: FAILED")));
   EXPECT_THAT(bytes_of(pack / "logs/figures.log"), HasSubstr("Error: figures of the fake"));
   EXPECT_TRUE(script.none_left());

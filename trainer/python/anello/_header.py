@@ -1,4 +1,4 @@
-"""Reads anello.h, which lies beside this file, so that no declaration is written twice.
+"""Reads anello.h and gpu.h, which lie beside this file, so that no declaration is written twice.
 
 `read(text)` returns a `Header`: the constants by name, the structs as ctypes classes, and for each function its result
 and its arguments as ctypes types. It knows as much C as anello.h uses, and refuses what it does not understand.

@@ -1,4 +1,4 @@
-"""libanello.so as Python sees it: `lib` has the functions of anello.h, `C` its constants.
+"""libanello.so as Python sees it: `lib` has the functions of anello.h and gpu.h, `C` their constants.
 
 A function that fails raises the exception of `anello.errors`. Calls release Python's global lock.
 """
@@ -24,7 +24,8 @@ def _load(name: str, how: Callable[[pathlib.Path], Any]) -> Any:
                           "in Anello's source tree), and do not import it from its sources") from None
 
 
-header = _header.read(_load("anello.h", lambda path: path.read_text(encoding="utf-8")))
+header = _header.read("".join(_load(name, lambda path: path.read_text(encoding="utf-8"))
+                              for name in ("anello.h", "gpu.h")))
 C = SimpleNamespace(**{name[len("ANELLO_") :]: value for name, value in header.constants.items()})
 
 Input = header.structs["anello_input"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import dlpack
 from ._library import default, header, lib
@@ -16,6 +16,13 @@ from .tensors import View, array_over, empty_like, is_torch, view
 from .work import Owned, Pending
 
 _Array = header.structs["anello_array"]
+
+
+class Gpu(NamedTuple):
+    """Where tensors in GPU memory lie, and the cudaStream_t on which they are made."""
+
+    device: int
+    stream: int
 
 
 class Operation(Pending):
@@ -88,19 +95,27 @@ class Agenda:
         self.group = group
         self._owned = Owned(handle.value, lib.anello_agenda_free)
 
+    def use_gpus(self, world: Any) -> None:
+        """From now on tensors of allreduces and broadcasts may lie in GPU memory. All ranks of the group call."""
+        lib.anello_agenda_use_gpus(self._owned.handle, world._world.handle)
+
     def free(self) -> None:
         """The agenda ends for this rank: let all ranks pass a barrier first."""
         self._owned.free()
 
     def allreduce(self, inputs: Sequence[Any], outputs: Optional[Sequence[Any]] = None, op: str = "sum", *,
                   name: Optional[str] = None, prescale: float = 1.0, postscale: float = 1.0,
-                  wire: Optional[str] = None, waits: bool = False) -> Operation:
-        """outputs[k] = the reduction of inputs[k] over all ranks; in place without outputs."""
-        given = _Arrays(inputs)
-        made = None if outputs is None else _Arrays(outputs)
+                  wire: Optional[str] = None, waits: bool = False, gpu: Optional[Gpu] = None) -> Operation:
+        """outputs[k] = the reduction of inputs[k] over all ranks; in place without outputs.
+
+        Args:
+            gpu: all tensors are torch's, and lie on this GPU; see use_gpus().
+        """
+        given = _Arrays(inputs, gpu)
+        made = None if outputs is None else _Arrays(outputs, gpu)
         result = inputs if outputs is None else outputs
         return self._submit(lib.anello_named_allreduce, name, given.list, made and made.list, len(inputs),
-                            op_code(op), options=_options(prescale, postscale, wire, waits), keep=(given, made),
+                            op_code(op), options=_options(prescale, postscale, wire, waits, gpu), keep=(given, made),
                             result=lambda _: result)
 
     def allgather(self, tensors: Sequence[Any], *, name: Optional[str] = None, waits: bool = False) -> Operation:
@@ -109,12 +124,12 @@ class Agenda:
         return self._submit(lib.anello_named_allgather, name, given.list, len(tensors), options=_options(waits=waits),
                             keep=given, result=lambda done: done._outputs(tensors))
 
-    def broadcast(self, tensors: Sequence[Any], root: int, *, name: Optional[str] = None,
-                  waits: bool = False) -> Operation:
-        """Copies the root's elements to the same tensors of every other rank."""
-        given = _Arrays(tensors)
+    def broadcast(self, tensors: Sequence[Any], root: int, *, name: Optional[str] = None, waits: bool = False,
+                  gpu: Optional[Gpu] = None) -> Operation:
+        """Copies the root's elements to the same tensors of every other rank. `gpu` as in allreduce()."""
+        given = _Arrays(tensors, gpu)
         return self._submit(lib.anello_named_broadcast, name, given.list, len(tensors), root,
-                            options=_options(waits=waits), keep=given, result=lambda _: tensors)
+                            options=_options(waits=waits, gpu=gpu), keep=given, result=lambda _: tensors)
 
     def alltoall(self, tensor: Any, splits: Optional[Sequence[int]] = None, *, name: Optional[str] = None,
                  waits: bool = False) -> Operation:
@@ -155,8 +170,8 @@ class Agenda:
 class _Arrays:
     """Tensors as anello_array, and what keeps their memory."""
 
-    def __init__(self, tensors: Sequence[Any]) -> None:
-        self.views = [view(each) for each in tensors]
+    def __init__(self, tensors: Sequence[Any], gpu: Optional[Gpu] = None) -> None:
+        self.views = [view(each, gpu and gpu.device) for each in tensors]
         self.shapes = [counts_array(each.shape) for each in self.views]
         self.list = (_Array * len(tensors))(*map(_array, self.views, self.shapes))
 
@@ -165,8 +180,11 @@ def _array(found: View, shape: Any) -> Any:
     return _Array(found.address, ctypes.addressof(shape), len(found.shape), found.dtype)
 
 
-def _options(prescale: float = 1.0, postscale: float = 1.0, wire: Optional[str] = None, waits: bool = False) -> Any:
+def _options(prescale: float = 1.0, postscale: float = 1.0, wire: Optional[str] = None, waits: bool = False,
+             gpu: Optional[Gpu] = None) -> Any:
     options = default("anello_named_options")
+    if gpu is not None:
+        options.on_gpu, options.device, options.stream = 1, gpu.device, gpu.stream
     options.prescale, options.postscale = factor("prescale", prescale), factor("postscale", postscale)
     options.wire, options.waits = wire_code(wire), waits
     return options

@@ -1,13 +1,14 @@
 """Recognises tensors: numpy arrays, torch tensors, buffers (array.array, bytearray), and anything that speaks DLPack.
 
-Neither numpy nor torch is imported here. Tensors lie in host memory, contiguous, in row-major order.
+Neither numpy nor torch is imported here. Tensors lie in host memory, or where a caller says so in that of a GPU;
+contiguous, in row-major order.
 """
 from __future__ import annotations
 
 import ctypes
 import math
 import sys
-from typing import Any, NamedTuple, Sequence, Tuple
+from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 from . import dlpack
 from ._library import C, Input, Tensor, lib
@@ -61,10 +62,14 @@ def is_torch(tensor: Any) -> bool:
     return torch is not None and isinstance(tensor, torch.Tensor)
 
 
-def view(tensor: Any) -> View:
-    """Where a tensor's elements lie. TypeError or ValueError says why it cannot be used."""
+def view(tensor: Any, gpu: Optional[int] = None) -> View:
+    """Where a tensor's elements lie. TypeError or ValueError says why it cannot be used.
+
+    Args:
+        gpu: the number of the GPU on which a tensor of torch lies; None: host memory.
+    """
     if is_torch(tensor):
-        return _view_torch(tensor)
+        return _view_torch(tensor, gpu)
     interface = getattr(tensor, "__array_interface__", None)
     if interface is not None:
         return _view_array(tensor, interface)
@@ -105,12 +110,14 @@ def _numpy_of(tensor: Any) -> Any:
     return numpy
 
 
-def _view_torch(tensor: Any) -> View:
+def _view_torch(tensor: Any, gpu: Optional[int]) -> View:
     dtype = _TORCH.get(str(tensor.dtype))
     if dtype is None:
         raise TypeError(f"tensors of {tensor.dtype} cannot be sent; the types that can: {', '.join(_TORCH)}")
-    if tensor.device.type != "cpu":
+    if gpu is None and tensor.device.type != "cpu":
         raise ValueError(f"the tensor lies on {tensor.device}: copy it with .cpu()")
+    if gpu is not None and (tensor.device.type, tensor.device.index) != ("cuda", gpu):
+        raise ValueError(f"the tensor lies on {tensor.device}, and not on cuda:{gpu}")
     if tensor.is_sparse or not tensor.is_contiguous():
         raise ValueError("the tensor is not dense and contiguous: call .contiguous()")
     return View(tensor.data_ptr(), tuple(tensor.shape), dtype, True, tensor)

@@ -13,6 +13,7 @@ import torch
 from ..errors import Error
 from ..world import World
 from ..world import init as _join_world
+from . import gpus
 from .ending import end_with_script
 from .process_sets import ProcessSet, ProcessSets, as_process_set, global_process_set
 from .settings import from_horovod, misspelt, timeline
@@ -43,10 +44,14 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
         warnings.warn(f"{name} is not a variable of Horovod and is ignored; {meant} is one")
     wanted, refusal = _checked(comm, process_sets)
     records = _world.rank == 0 and bool(timeline())
-    with_timeline, refusals = _first_sums(_world.size, float(records), float(refusal is not None))
+    with_timeline, refusals, with_gpu = _first_sums(_world.size, float(records), float(refusal is not None),
+                                                    float(gpus.usable()))
     if refusals:
         shutdown()
         raise ValueError(refusal or f"{refusals:.0f} other ranks were given wrong arguments for hvd.init()")
+    gpus.enable(with_gpu == _world.size)
+    if gpus.enabled():
+        _sets.use_gpus()
     if with_timeline:
         _start_timeline(timeline())
     for each in wanted:
@@ -228,8 +233,8 @@ def gloo_built() -> bool:
 
 
 def nccl_built() -> int:
-    """0: tensors of GPUs travel through host memory."""
-    return 0
+    """1 if this process has a GPU whose tensors NCCL or pinned host memory carries, otherwise 0."""
+    return int(gpus.usable())
 
 
 def ddl_built() -> bool:
@@ -243,8 +248,8 @@ def ccl_built() -> bool:
 
 
 def cuda_built() -> bool:
-    """False: the package does not use CUDA itself."""
-    return False
+    """True if this process has a GPU of NVIDIA that the package can use."""
+    return gpus.usable()
 
 
 def rocm_built() -> bool:

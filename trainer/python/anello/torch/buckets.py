@@ -14,6 +14,7 @@ from .. import dlpack
 from .._library import lib
 from ..group import wire_code
 from ..tensors import view
+from . import gpus
 from .compression import Compressor, checked
 from .process_sets import ProcessSet
 
@@ -46,14 +47,15 @@ class Reduction:
             lost: with feedback, what rounding has taken from each tensor; is added, and replaced.
         """
         compressed = [self.compression.compress(tensor) if self.by_copy else (tensor, None) for tensor in tensors]
-        sent = [each.detach().cpu().contiguous() for each, _ in compressed]
+        gpu = None if self.feedback else gpus.place([each for each, _ in compressed])
+        sent = [(each.detach() if gpu else each.detach().cpu()).contiguous() for each, _ in compressed]
         wire = self.wire if all(each.dtype in (torch.float32, torch.float64) for each in sent) else None
         op, factor = self.op, self.factor
         if self.feedback:
             self._round(sent, lost)
             op, factor = "sum", 1.0
         operation = self.process_set.agenda.allreduce(sent, None, op, name=name, prescale=1 / factor,
-                                                      postscale=factor, wire=wire)
+                                                      postscale=factor, wire=wire, gpu=gpu)
 
         def wait() -> None:
             operation.wait()
@@ -166,7 +168,9 @@ def _are_same(before: _Gradients, now: _Gradients) -> bool:
 
 
 def _zeros(like: torch.Tensor, count: int) -> torch.Tensor:
-    """A flat tensor of the type of `like` that ranks of the same host read where it lies."""
+    """A flat tensor of the type of `like`, on its GPU or in memory that ranks of the same host read where it lies."""
+    if like.is_cuda:
+        return like.detach().new_zeros(count)
     return dlpack.zeros(view(like.detach().new_empty(1)).dtype, count)
 
 

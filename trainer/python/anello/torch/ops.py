@@ -1,18 +1,18 @@
 """The operations that return a handle, and what waits for a handle.
 
 Names match operations of different ranks; unnamed ones are counted. Tensors may lie anywhere and have any strides:
-what the engine cannot use directly is copied, for a GPU through host memory.
+what the engine cannot use directly is copied. Reductions and broadcasts take tensors of a GPU where they lie (gpus.py).
 """
 from __future__ import annotations
 
 import enum
-from typing import Any, Callable, List, Optional, Sequence, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import torch
 
-from ..agenda import Operation
+from ..agenda import Gpu, Operation
 from ..group import factor
-from . import basics
+from . import basics, gpus
 from .process_sets import ProcessSet, global_process_set
 
 
@@ -100,13 +100,26 @@ def reduction(op: Optional[int], average: Optional[bool] = None, refused: Sequen
     return ReduceOp(op)
 
 
-def _usable(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor itself where the engine can use it, else a copy."""
+def _usable(tensor: torch.Tensor, gpu: Optional[Gpu] = None) -> torch.Tensor:
+    """The tensor itself where the engine can use it, else a copy: on that GPU, or in host memory."""
     if not isinstance(tensor, torch.Tensor):
         raise ValueError(f"a torch tensor is needed, not {type(tensor).__name__}")
     if tensor.is_sparse:
         raise ValueError("the tensor is sparse: use sparse_allreduce_async(), or to_dense()")
-    return tensor.detach().cpu().contiguous()
+    tensor = tensor.detach()
+    return (tensor.cpu() if gpu is None else tensor).contiguous()
+
+
+def _factors(prescale: Any, postscale: Any) -> Tuple[float, float]:
+    return factor("prescale_factor", prescale), factor("postscale_factor", postscale)
+
+
+def _place(tensors: Sequence[torch.Tensor], factors: Tuple[float, float] = (1.0, 1.0)) -> Optional[Gpu]:
+    """As gpus.place(). Integers are multiplied in host memory."""
+    gpu = gpus.place(tensors)
+    if factors != (1.0, 1.0) and not all(tensor.is_floating_point() for tensor in tensors):
+        return None
+    return gpu
 
 
 def _in_place(tensors: Sequence[torch.Tensor], usable: Sequence[torch.Tensor]) -> Callable[[Any], List[torch.Tensor]]:
@@ -130,12 +143,16 @@ def _only(finish: Callable[[Any], List[torch.Tensor]]) -> Callable[[Any], torch.
     return lambda made: finish(made)[0]
 
 
-def _start_allreduce(tensors: Sequence[torch.Tensor], outputs: Optional[Sequence[torch.Tensor]], op: ReduceOp,
-                     name: Optional[str], prescale: float, postscale: float, process_set: ProcessSet,
-                     waits: bool) -> Operation:
-    return process_set.agenda.allreduce(tensors, outputs, _ENGINE_OPS[op], name=name,
-                                        prescale=factor("prescale_factor", prescale),
-                                        postscale=factor("postscale_factor", postscale), waits=waits)
+def _start_allreduce(tensors: Sequence[torch.Tensor], in_place: bool, op: ReduceOp, name: Optional[str],
+                     factors: Tuple[float, float], process_set: ProcessSet,
+                     waits: bool) -> Tuple[Operation, List[torch.Tensor]]:
+    """The operation, and the tensors that it was given."""
+    gpu = _place(tensors, factors)
+    usable = [_usable(tensor, gpu) for tensor in tensors]
+    outputs = None if in_place else [torch.empty_like(each) for each in usable]
+    prescale, postscale = factors
+    return process_set.agenda.allreduce(usable, outputs, _ENGINE_OPS[op], name=name, prescale=prescale,
+                                        postscale=postscale, waits=waits, gpu=gpu), usable
 
 
 def grouped_allreduce_async(tensors: Sequence[torch.Tensor], average: Optional[bool] = None,
@@ -143,10 +160,8 @@ def grouped_allreduce_async(tensors: Sequence[torch.Tensor], average: Optional[b
                             postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
                             waits: bool = False) -> Handle:
     """Starts the reduction of a list, which is one operation. The result is a list of new tensors."""
-    usable = [_usable(tensor) for tensor in tensors]
-    outputs = [torch.empty_like(each) for each in usable]
-    operation = _start_allreduce(usable, outputs, reduction(op, average), name, prescale_factor, postscale_factor,
-                                 process_set, waits)
+    operation, _ = _start_allreduce(tensors, False, reduction(op, average), name,
+                                    _factors(prescale_factor, postscale_factor), process_set, waits)
     return Handle(operation, _on_device_of(tensors))
 
 
@@ -155,9 +170,8 @@ def grouped_allreduce_async_(tensors: Sequence[torch.Tensor], average: Optional[
                              postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
                              waits: bool = False) -> Handle:
     """As grouped_allreduce_async, in place."""
-    usable = [_usable(tensor) for tensor in tensors]
-    operation = _start_allreduce(usable, None, reduction(op, average), name, prescale_factor, postscale_factor,
-                                 process_set, waits)
+    operation, usable = _start_allreduce(tensors, True, reduction(op, average), name,
+                                         _factors(prescale_factor, postscale_factor), process_set, waits)
     return Handle(operation, _in_place(tensors, usable))
 
 
@@ -225,8 +239,9 @@ def allgather_async(tensor: torch.Tensor, name: Optional[str] = None, process_se
 def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
     """Starts to copy the root's tensor into that of every other rank. `root_rank` is a rank of the world."""
-    usable = _usable(tensor)
-    operation = process_set.agenda.broadcast([usable], process_set.rank_of(root_rank), name=name, waits=waits)
+    gpu = _place([tensor])
+    usable = _usable(tensor, gpu)
+    operation = process_set.agenda.broadcast([usable], process_set.rank_of(root_rank), name=name, waits=waits, gpu=gpu)
     return Handle(operation, _only(_in_place([tensor], [usable])))
 
 
@@ -274,10 +289,9 @@ def grouped_reducescatter_async(tensors: Sequence[torch.Tensor], name: Optional[
     if any(tensor.dim() == 0 for tensor in tensors):
         raise ValueError("reducescatter divides rows between the ranks: a tensor without dimensions has none")
     usable = [_usable(tensor) for tensor in tensors]
+    prescale, postscale = _factors(prescale_factor, postscale_factor)
     operation = process_set.agenda.reduce_scatter(usable, _ENGINE_OPS[reduction(op, refused=(Min, Max, Product))],
-                                                  name=name, prescale=factor("prescale_factor", prescale_factor),
-                                                  postscale=factor("postscale_factor", postscale_factor),
-                                                  waits=waits)
+                                                  name=name, prescale=prescale, postscale=postscale, waits=waits)
     return Handle(operation, _on_device_of(tensors))
 
 

@@ -79,6 +79,12 @@ class ProcessSets:
         global_process_set.ranks = list(range(world.size))
         global_process_set.process_set_id = 0
         global_process_set._agenda = Agenda(world)
+        self._on_gpus = False
+
+    def use_gpus(self) -> None:
+        """From now on all sets take tensors of GPUs where they lie. All ranks call, before other sets are added."""
+        self._on_gpus = True
+        global_process_set.agenda.use_gpus(self._world)
 
     def add(self, given: Union[ProcessSet, Sequence[int]]) -> ProcessSet:
         """Registers a set, when all ranks have called with the same ranks. ValueError if its ranks are registered."""
@@ -91,6 +97,8 @@ class ProcessSets:
         self._next_id += 1
         if self._world.rank in made.ranks:
             made._agenda = Agenda(self._world.group(made.ranks))
+            if self._on_gpus:
+                made._agenda.use_gpus(self._world)
         self._sets.append(made)
         return made
 

@@ -1,0 +1,176 @@
+"""anello.torch with tensors of GPUs: the fake plugin, and tensors that say that they lie on a GPU.
+
+Their memory is the host's, and torch has no CUDA here: what is tested is which tensors take which way, the streams and
+devices that are given on, and that results are where they should be. tests/gpu/torch_gpu.py runs on a real GPU.
+"""
+import types
+
+import pytest
+import torch
+
+import anello.torch as hvd
+from anello import agenda
+from anello.torch import gpus, ops
+
+STREAM = 64  # some address
+
+
+class OnGpu(torch.Tensor):
+    """A tensor of this rank's GPU."""
+
+    @property
+    def is_cuda(self):
+        return True
+
+    @property
+    def device(self):
+        return torch.device("cuda", hvd.local_rank())
+
+    def cpu(self):
+        return self.detach().as_subclass(torch.Tensor).clone()
+
+
+def on_gpu(tensor):
+    return tensor.as_subclass(OnGpu)
+
+
+@pytest.fixture(autouse=True)
+def ways(monkeypatch):
+    """Tells of each operation whether it went by the GPU."""
+    taken = []
+    started = agenda.Agenda._submit
+
+    def submit(self, function, name, *arguments, options, **rest):
+        if options.on_gpu:
+            assert (options.device, options.stream) == (hvd.local_rank(), STREAM)
+            options.stream = None  # the fake has no such stream
+        taken.append(bool(options.on_gpu))
+        return started(self, function, name, *arguments, options=options, **rest)
+
+    monkeypatch.setattr(agenda.Agenda, "_submit", submit)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: types.SimpleNamespace(cuda_stream=STREAM))
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    moved = torch.Tensor.to
+
+    def to(tensor, where, *rest):
+        if isinstance(where, torch.device):
+            return on_gpu(tensor) if where.type == "cuda" else tensor.as_subclass(torch.Tensor)
+        return moved(tensor, where, *rest)
+
+    monkeypatch.setattr(torch.Tensor, "to", to)
+    hvd.init()
+    taken.clear()
+    yield taken
+    hvd.shutdown()
+
+
+def total(of_rank):
+    return sum(of_rank(rank) for rank in range(hvd.size()))
+
+
+def test_the_plugin_is_found():
+    assert gpus.enabled() and hvd.nccl_built() == 1 and hvd.cuda_built()
+
+
+def test_reductions_and_broadcasts_take_tensors_where_they_lie(ways):
+    mine = on_gpu(torch.full((5, 3), float(hvd.rank() + 1)))
+    result = hvd.allreduce(mine, op=hvd.Sum, name="sum")
+    assert torch.equal(result.cpu(), torch.full((5, 3), total(lambda rank: rank + 1.0)))
+    assert type(result) is OnGpu and mine.cpu()[0, 0] == hvd.rank() + 1
+    hvd.allreduce_(mine, op=hvd.Average, prescale_factor=2.0)
+    assert mine.cpu()[0, 0] == total(lambda rank: rank + 1.0) * 2 / hvd.size()
+    a, b = hvd.grouped_allreduce([mine, on_gpu(torch.ones(2, dtype=torch.int64))], op=hvd.Max)
+    assert b.cpu().tolist() == [1, 1]
+    sent = on_gpu(torch.full((4,), float(hvd.rank())))
+    hvd.broadcast_(sent, root_rank=hvd.size() - 1)
+    assert sent.cpu().tolist() == [hvd.size() - 1] * 4
+    assert ways == [True] * 4
+
+
+def test_a_tensor_that_is_not_contiguous_gets_its_result(ways):
+    mine = on_gpu(torch.arange(6.0).reshape(2, 3).t())
+    hvd.allreduce_(mine, op=hvd.Sum)
+    assert torch.equal(mine.cpu(), torch.arange(6.0).reshape(2, 3).t() * hvd.size())
+    assert ways == [True]
+
+
+def test_what_a_gpu_does_not_do_goes_through_host_memory(ways):
+    mine = on_gpu(torch.arange(4))
+    assert hvd.allreduce(mine, op=hvd.Sum, prescale_factor=0.5).tolist() == [0, 0, hvd.size(), hvd.size()]
+    assert hvd.allgather(mine).shape == (4 * hvd.size(),)
+    assert hvd.reducescatter(on_gpu(torch.ones(hvd.size())), op=hvd.Sum).tolist() == [hvd.size()]
+    assert ways == [False] * 3
+
+
+def test_tensors_in_host_memory_stay_there(ways):
+    assert hvd.allreduce(torch.ones(2), op=hvd.Sum).tolist() == [hvd.size()] * 2
+    assert ways == [False]
+
+
+def test_one_operation_has_one_memory():
+    with pytest.raises(RuntimeError, match="must lie in the same memory, but these lie on cpu and cuda:"):
+        hvd.grouped_allreduce([torch.ones(1), on_gpu(torch.ones(1))])
+
+
+def test_ranks_with_tensors_in_different_memories_are_told():
+    if hvd.size() == 1:
+        pytest.skip("one rank has one memory")
+    mine = torch.ones(3) if hvd.rank() == 0 else on_gpu(torch.ones(3))
+    with pytest.raises(hvd.HorovodInternalError, match="rank 0 has tensors in host memory, rank 1 has tensors in its GPU"):
+        hvd.allreduce(mine, name="different")
+
+
+def test_process_sets_have_gpus_too(ways):
+    if hvd.size() == 1:
+        pytest.skip("one rank has one process set")
+    last = hvd.add_process_set([hvd.size() - 1])
+    if last.included():
+        ways.clear()
+        assert hvd.allreduce(on_gpu(torch.ones(2)), process_set=last).cpu().tolist() == [1, 1]
+        assert ways == [True]
+
+
+def model():
+    torch.manual_seed(1)
+    made = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+    for layer in made:
+        for name, parameter in list(layer.named_parameters()):
+            setattr(layer, name, torch.nn.Parameter(on_gpu(parameter.detach())))
+    return made
+
+
+@pytest.mark.parametrize("compression", [hvd.Compression.none, hvd.Compression.fp16])
+def test_an_optimizers_gradients_travel_in_buckets_on_the_gpu(ways, compression):
+    mine, alone = model(), model()
+    assert all(each.is_cuda for each in mine.parameters())
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(mine.parameters(), lr=0.1), mine.named_parameters(),
+                                         compression=compression)
+    reference = torch.optim.SGD(alone.parameters(), lr=0.1)
+    generator = torch.Generator().manual_seed(2)
+    for step in range(4):
+        batch = torch.rand(hvd.size(), 8, 6, generator=generator)
+        optimizer.zero_grad()
+        ways.clear()
+        mine(batch[hvd.rank()]).square().mean().backward()
+        optimizer.step()
+        assert step == 0 or True in ways  # the first gradients are torch's own tensors
+        reference.zero_grad()
+        alone(batch).square().mean().backward()
+        reference.step()
+    tolerance = 1e-6 if compression is hvd.Compression.none else 1e-3
+    for one, other in zip(mine.parameters(), alone.parameters()):
+        assert torch.allclose(one.cpu(), other.cpu(), atol=tolerance)
+    assert [bucket._flat[0].is_cuda for bucket in optimizer._buckets] == [True]
+
+
+def test_without_a_gpu_on_every_rank_tensors_are_copied(monkeypatch, ways):
+    last = hvd.rank() == hvd.size() - 1
+    hvd.shutdown()
+    monkeypatch.setattr(gpus, "usable", lambda: not last)
+    hvd.init()
+    ways.clear()
+    assert not gpus.enabled()
+    assert hvd.allreduce(on_gpu(torch.ones(2)), op=hvd.Sum).tolist() == [hvd.size()] * 2
+    assert ways == [False]
+    assert ops.synchronize(hvd.broadcast_async(on_gpu(torch.ones(2)), 0)).tolist() == [1, 1]
