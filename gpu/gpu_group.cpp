@@ -111,8 +111,7 @@ GpuGroup::Impl::Impl(const World& world, Group ranks, const Options& options, co
   if (options.backend == "staged")
     reason_ = "ANELLO_GPU_BACKEND=staged";
   else if (!take_single_rank())
-    reason_ = options.against_nccl.empty() ? why_not_nccl(world, group_.members(), all)
-                                           : text(options.against_nccl, ", which NCCL cannot keep");
+    reason_ = options.against_nccl.empty() ? why_not_nccl(world, group_.members(), all) : options.against_nccl;
   if (options.backend == "nccl" && !alone_ && !reason_.empty())
     throw Error(ErrorCode::configuration, text("ANELLO_GPU_BACKEND=nccl is not possible: ", reason_));
   if (reason_.empty()) reason_ = start_nccl(tables);
@@ -225,8 +224,8 @@ GpuGroupAccess::Impl::Options options_of(World& world, const GpuOptions& options
   const Settings& settings = world::WorldMaker::settings(world);
   GpuGroupAccess::Impl::Options all;
   all.backend = settings.gpu_backend;
-  if (settings.integrity != 0) all.against_nccl = "ANELLO_INTEGRITY=1";
-  if (settings.reproducible != 0) all.against_nccl = "ANELLO_REPRODUCIBLE=1";
+  if (settings.integrity != 0) all.against_nccl = "ANELLO_INTEGRITY=1, which NCCL cannot keep";
+  if (settings.reproducible != 0) all.against_nccl = "ANELLO_REPRODUCIBLE=1, which NCCL cannot keep";
   all.staged.copy = settings.operation_limit;
   all.nccl.start = settings.start_timeout;
   all.nccl.operation = settings.operation_limit;
@@ -237,14 +236,21 @@ GpuGroupAccess::Impl::Options options_of(World& world, const GpuOptions& options
 
 }  // namespace
 
+GpuGroup GpuGroupAccess::make(World& world, const Group& ranks, const GpuOptions& options,
+                              const std::string& against_nccl) {
+  Impl::Options all = options_of(world, options);
+  if (!against_nccl.empty()) all.against_nccl = against_nccl;
+  GpuGroup made(std::make_unique<Impl>(world, ranks, all, [&] {
+    const std::string& plugin = world::WorldMaker::settings(world).gpu_plugin;
+    return Impl::Tables{&gpu::installed(plugin).table(), gpu::installed_kernels_if_any(plugin)};
+  }));
+  gpu::keep_out_of_host_calls(impl(made).device());
+  return made;
+}
+
 GpuGroup::GpuGroup(World& world, const GpuOptions& options) : GpuGroup(world, world, options) {}
 GpuGroup::GpuGroup(World& world, const Group& ranks, const GpuOptions& options)
-    : GpuGroup(std::make_unique<Impl>(world, ranks, options_of(world, options), [&] {
-        const std::string& plugin = world::WorldMaker::settings(world).gpu_plugin;
-        return Impl::Tables{&gpu::installed(plugin).table(), gpu::installed_kernels_if_any(plugin)};
-      })) {
-  gpu::keep_out_of_host_calls(impl_->device());
-}
+    : GpuGroup(GpuGroupAccess::make(world, ranks, options, {})) {}
 GpuGroup::GpuGroup(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 GpuGroup::GpuGroup(GpuGroup&&) noexcept = default;
 GpuGroup& GpuGroup::operator=(GpuGroup&&) noexcept = default;

@@ -20,7 +20,7 @@ class GpuGroup::Impl {
  public:
   struct Options {
     std::string backend = "auto";  // as ANELLO_GPU_BACKEND
-    std::string against_nccl;      // a setting that NCCL cannot keep: "ANELLO_REPRODUCIBLE=1"; empty: none
+    std::string against_nccl;      // "ANELLO_REPRODUCIBLE=1, which NCCL cannot keep"; empty: nothing
     gpu::Staged::Limits staged;
     gpu::NcclCommunicator::Limits nccl;
     bool compare = false;  // as ANELLO_GPU_CHECK
@@ -97,6 +97,8 @@ class GpuGroupAccess {
  public:
   using Impl = GpuGroup::Impl;
   static GpuGroup make(std::unique_ptr<Impl> impl) { return GpuGroup(std::move(impl)); }
+  // As the public constructor; `against_nccl` as Impl::Options'.
+  static GpuGroup make(World& world, const Group& ranks, const GpuOptions& options, const std::string& against_nccl);
   static Impl& impl(GpuGroup& group) { return *group.impl_; }
 };
 

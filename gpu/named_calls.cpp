@@ -266,15 +266,21 @@ void NamedCalls::close() {
   lane_->close();
 }
 
+// Agendas decide independently, and NCCL's calls on a GPU must have one order on all ranks: so the agenda of all ranks
+// uses it, and those of some ranks do not.
 std::unique_ptr<agenda::DeviceCarrier> named_calls(World& world, const Group& same_ranks) {
   std::vector<int> all(std::size_t(same_ranks.size()));
   std::iota(all.begin(), all.end(), 0);
   const Group ranks = same_ranks.group(all);
+  const bool is_part = ranks.size() < world.size();
+  const std::string against_nccl =
+      is_part ? "named operations of some ranks have no common order with those of all" : "";
   const std::string plugin = world::WorldMaker::settings(world).gpu_plugin;
-  return std::make_unique<NamedCalls>(
-      ranks, NamedCalls::Makers{
-                 [plugin]() -> const AnelloGpuTable& { return installed(plugin).table(); },
-                 [&world, ranks](std::optional<int> device) { return GpuGroup(world, ranks, {.device = device}); }});
+  const auto table = [plugin]() -> const AnelloGpuTable& { return installed(plugin).table(); };
+  const auto gpus = [&world, ranks, against_nccl](std::optional<int> device) {
+    return GpuGroupAccess::make(world, ranks, {.device = device}, against_nccl);
+  };
+  return std::make_unique<NamedCalls>(ranks, NamedCalls::Makers{table, gpus});
 }
 
 }  // namespace anello::gpu

@@ -57,14 +57,14 @@ TEST(GpuGroup, OfOneRankCallsNoNccl) {
 TEST(GpuGroup, OfOneRankNeedsNoNccl) {
   const auto missing = [](int) {
     fake::nccl_faults().missing = "no libnccl.so.2";
-    return Choice{.backend = "nccl", .against_nccl = "ANELLO_REPRODUCIBLE=1"};
+    return Choice{.backend = "nccl", .against_nccl = "ANELLO_REPRODUCIBLE=1, which NCCL cannot keep"};
   };
   EXPECT_EQ(way(1, missing), "single: one rank, nothing travels");
 }
 
 // The order in which NCCL adds depends on hosts, sizes and transport, and it compares no results.
 TEST(GpuGroup, KeepsWhatTheSettingsPromise) {
-  const Choice reproducible{.against_nccl = "ANELLO_REPRODUCIBLE=1"};
+  const Choice reproducible{.against_nccl = "ANELLO_REPRODUCIBLE=1, which NCCL cannot keep"};
   EXPECT_EQ(way(2, [&](int) { return reproducible; }), "staged: ANELLO_REPRODUCIBLE=1, which NCCL cannot keep");
   for (const Told& told : told_on_all_ranks(2, [&](World& world) {
          Choice choice = reproducible;

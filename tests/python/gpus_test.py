@@ -3,6 +3,7 @@
 Their memory is the host's, and torch has no CUDA here: what is tested is which tensors take which way, the streams and
 devices that are given on, and that results are where they should be. tests/gpu/torch_gpu.py runs on a real GPU.
 """
+import time
 import types
 
 import pytest
@@ -129,6 +130,19 @@ def test_process_sets_have_gpus_too(ways):
         ways.clear()
         assert hvd.allreduce(on_gpu(torch.ones(2)), process_set=last).cpu().tolist() == [1, 1]
         assert ways == [True]
+
+
+def test_a_process_set_of_some_ranks_does_not_use_nccl(capfd):
+    if hvd.size() < 3:
+        pytest.skip("it needs a set of some ranks that has several")
+    some = hvd.add_process_set([0, 2])
+    if not some.included():
+        return
+    assert hvd.allreduce(on_gpu(torch.ones(2)), op=hvd.Sum, process_set=some).cpu().tolist() == [2, 2]
+    written, end = "", time.monotonic() + 30
+    while "named operations of some ranks have no common order" not in written and time.monotonic() < end:
+        written += capfd.readouterr().err
+    assert "staged: named operations of some ranks have no common order with those of all" in written
 
 
 def model():

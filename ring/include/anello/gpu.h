@@ -121,7 +121,10 @@ void anello_gpu_gradients_free(anello_gpu_gradients* gradients);
  * communicate; CUDA and NCCL are loaded by the first call with such tensors. Ranks may submit in any order: a thread
  * gives the operations to an anello_gpu_group in the order that the ranks agree on. An operation waits for the work
  * that is queued on its stream when it is submitted, and is done when its results are there, for the host and for all
- * streams. All tensors of a rank lie on one GPU. Factors of integers are ANELLO_INVALID_ARGUMENT. If a rank lacks
+ * streams. All tensors of a rank lie on one GPU. Factors of integers are ANELLO_INVALID_ARGUMENT.
+ * NCCL carries the operations of all ranks of the world, if it can; those of some ranks go through host memory, since
+ * NCCL would need one order of both. For the same reason a second agenda of all ranks, or calls of the program's own to
+ * NCCL, must not be under way at the same time. If a rank lacks
  * something, operations return ANELLO_UNSUPPORTED on all ranks, and the world goes on. Free the agenda before `world`.
  */
 anello_status anello_agenda_use_gpus(anello_agenda* agenda, anello_world* world);
