@@ -25,6 +25,7 @@ class NamedCalls final : public agenda::DeviceCarrier {
 
   std::shared_ptr<agenda::DeviceOperation> make(const agenda::Request& request) override;
   std::shared_ptr<agenda::DeviceOperation> make_neutral(const agenda::Request& request) override;
+  void choose(int device) override;
   void close() override;
 
  private:

@@ -65,6 +65,7 @@ void QueuedCalls::launched(GpuStream stream) {
   Queued& queued = last();
   if (!queued.done) queued.done = make_event(device_);
   record(device_, queued.done, stream);
+  queued.stream = stream;
   queued.launched = true;
 }
 
@@ -83,10 +84,11 @@ void QueuedCalls::end(const Queued& call) {
     carriers_.timeline->add(carriers_.recorder->newest(), carriers_.info->name, carriers_.info->members, {});
 }
 
-// NCCL carries out the calls of a communicator in their order: if one is done, those before it are. So all are asked
-// about by the last one, or else half of them, and so on; a question costs more than the rest of a call's record.
+// If a call is done, so are those before it on the same stream. So these are asked about by the last of them, or else
+// half of them, and so on: a question costs more than the rest of a call's record. Calls on other streams may be done
+// earlier, even if NCCL keeps their order: one that moves nothing on this rank launches nothing.
 int QueuedCalls::take_done() {
-  for (std::size_t some = launched_count(); some > 0;) {
+  for (std::size_t some = count_on_one_stream(); some > 0;) {
     const int status = device_.table->event_query(at(some - 1).done.get());
     if (status == ANELLO_GPU_NOT_READY) {
       some /= 2;
@@ -94,10 +96,17 @@ int QueuedCalls::take_done() {
       return status;
     } else {
       for (; some > 0; some--) take_first();
-      some = launched_count();
+      some = count_on_one_stream();
     }
   }
   return 0;
+}
+
+// Of those that have been launched, from the first on.
+std::size_t QueuedCalls::count_on_one_stream() {
+  std::size_t count = 0;
+  while (count < count_ && at(count).launched && at(count).stream == first().stream) count++;
+  return count;
 }
 
 void QueuedCalls::take_first() {

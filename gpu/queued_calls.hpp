@@ -56,6 +56,7 @@ class QueuedCalls {
   struct Queued {
     Event done;  // recorded if it is launched
     bool launched;
+    GpuStream stream;
     Signature signature;
     std::array<char, trace::Record::kNameBytes> name;
     std::uint8_t name_bytes;
@@ -68,9 +69,9 @@ class QueuedCalls {
   Queued& at(std::size_t k) { return ring_[(first_ + k) % ring_.size()]; }
   Queued& first() { return at(0); }
   Queued& last() { return at(count_ - 1); }
-  std::size_t launched_count() { return count_ == 0 || last().launched ? count_ : count_ - 1; }
   void make_room();
   int take_done();  // 0, or the device's error
+  std::size_t count_on_one_stream();
   void take_first();
   void begin(const Queued& call);
   void end(const Queued& call);

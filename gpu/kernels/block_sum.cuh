@@ -11,7 +11,7 @@ __device__ double over_warp_sum(double value) {
 
 constexpr int kWarps = kThreads / kWarp;
 
-// Of all kThreads threads of a block; valid in the first.
+// Of all kThreads threads of a block.
 __device__ double over_block_sum(double value) {
   __shared__ double part[kWarps];
   __syncthreads();  // of an earlier call

@@ -92,8 +92,8 @@ int cast_all(const AnelloPart* parts, std::size_t part_count, double factor, cud
     std::copy_n(parts + begin, count, some.all);
     std::size_t longest = 1;
     for (std::size_t i = 0; i < count; i++) longest = std::max(longest, some.all[i].count);
-    constexpr int kOnePack = kPack<From, To>;
-    const dim3 blocks(static_cast<unsigned>(blocks_for((longest + kOnePack - 1) / kOnePack)), static_cast<unsigned>(count));
+    const std::size_t packs = (longest + kPack<From, To> - 1) / kPack<From, To>;
+    const dim3 blocks(static_cast<unsigned>(blocks_for(packs)), static_cast<unsigned>(count));
     cast_parts<From, To><<<blocks, kThreads, 0, stream>>>(some, static_cast<Between<From, To>>(factor));
     if (const int status = launched()) return status;
   }

@@ -116,9 +116,9 @@ __global__ void add_row(const T* row, T* to, std::size_t count, std::size_t colu
 }
 
 // One block for 8 columns, which are a sector of memory. Each of its threads adds every 128th row, eight at a time, so
-// that a batch of 1024 rows is loaded at once. The sums of the threads are added in a fixed order, so that the result is
-// the same from run to run. An H200 reads sectors at 75 % of the speed of whole lines, however many are under way; blocks
-// that read lines would have to divide the rows, and need a second kernel for their sums.
+// that a batch of 1024 rows is loaded at once. The sums of the threads are added in a fixed order, so that results are
+// the same from run to run. An H200 reads sectors at 75 % of the speed of whole lines, however many are under way;
+// blocks that read lines would have to divide the rows, and need a second kernel for their sums.
 constexpr int kColumns = 8, kRowThreads = 1024, kRowsAtOnce = kRowThreads / kColumns;
 
 __global__ void __launch_bounds__(kRowThreads)

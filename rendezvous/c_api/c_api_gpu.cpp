@@ -39,13 +39,8 @@ anello_status queue(anello_gpu_group* gpus, Call call) {
 
 }  // namespace
 
-int anello_gpu_count(void) {
-  int count = 0;
-  (void)guarded([&] {
-    const std::string plugin = anello::Settings::from_environment().gpu_plugin;
-    count = anello::gpu::device_count(anello::gpu::installed(plugin).table());
-  });
-  return count;
+int anello_gpu_available(void) {
+  return guarded([] { anello::gpu::installed(anello::Settings::from_environment().gpu_plugin); }) == ANELLO_OK;
 }
 anello_status anello_gpu_create(anello_world* world, const anello_gpu_options* options, anello_gpu_group** gpus) {
   return guarded([&] {

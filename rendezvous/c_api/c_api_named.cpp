@@ -1,8 +1,6 @@
 // The C API of named operations, as calls of the agenda's scheduler.
 #include <anello/gpu.h>
 
-#include <numeric>
-
 #include "gpu/named_calls.hpp"
 #include "rendezvous/c_api/c_api.hpp"
 #include "rendezvous/c_api/dlpack.hpp"
@@ -16,7 +14,6 @@ using anello::agenda::Verb;
 
 struct anello_agenda {
   std::shared_ptr<anello::agenda::Scheduler> scheduler;
-  anello::Group group;
 };
 struct anello_named {
   std::shared_ptr<anello::agenda::Scheduler> scheduler;
@@ -78,14 +75,13 @@ const ArrayView& output_of(const anello_named* operation, std::size_t index) {
 anello_status anello_agenda_create(anello_group* group, anello_agenda** agenda) {
   return guarded([&] {
     auto& out = required(agenda, "out parameter");
-    const anello::Group& its = required(group, "group").group;
-    out = new anello_agenda{anello::agenda::Scheduler::make(its), its};
+    out = new anello_agenda{anello::agenda::Scheduler::make(required(group, "group").group)};
   });
 }
 anello_status anello_agenda_use_gpus(anello_agenda* agenda, anello_world* world) {
   return guarded([&] {
-    auto& its = required(agenda, "agenda");
-    its.scheduler->use(anello::gpu::named_calls(required(world, "world").world, its.group));
+    anello::agenda::Scheduler& scheduler = *required(agenda, "agenda").scheduler;
+    scheduler.use(anello::gpu::named_calls(required(world, "world").world, scheduler.ranks()));
   });
 }
 void anello_agenda_free(anello_agenda* agenda) {

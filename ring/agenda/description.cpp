@@ -24,8 +24,8 @@ std::string shown(DType wire) {
   return wire == DType{} ? "no wire type" : text("wire type ", name(wire));
 }
 
-std::string_view shown_memory(bool on_gpu) {
-  return on_gpu ? "its GPU's memory" : "host memory";
+std::string_view shown_way(bool on_gpu) {
+  return on_gpu ? "tensors that stay on its GPU" : "tensors that go through host memory";
 }
 
 std::uint64_t product(const std::vector<std::uint64_t>& shape, std::size_t from) {
@@ -65,8 +65,6 @@ std::string difference(int rank, const Description& mine, int other_rank, const 
     return text("rank ", rank, " has ", own, ", rank ", other_rank, " has ", others);
   };
   if (mine.verb != theirs.verb) return differ(name(mine.verb), name(theirs.verb));
-  if (mine.on_gpu != theirs.on_gpu)
-    return differ(text("tensors in ", shown_memory(mine.on_gpu)), text("tensors in ", shown_memory(theirs.on_gpu)));
   if (mine.arrays.size() != theirs.arrays.size())
     return differ(text(mine.arrays.size(), " tensors"), theirs.arrays.size());
   for (std::size_t k = 0; k < mine.arrays.size(); k++) {
@@ -81,6 +79,7 @@ std::string difference(int rank, const Description& mine, int other_rank, const 
   if (mine.prescale != theirs.prescale) return differ(text("prescale ", mine.prescale), theirs.prescale);
   if (mine.postscale != theirs.postscale) return differ(text("postscale ", mine.postscale), theirs.postscale);
   if (mine.wire != theirs.wire) return differ(shown(mine.wire), shown(theirs.wire));
+  if (mine.on_gpu != theirs.on_gpu) return differ(shown_way(mine.on_gpu), shown_way(theirs.on_gpu));
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <anello/error.hpp>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "ring/agenda/request.hpp"
 #include "ring/group/baton.hpp"
@@ -13,8 +14,9 @@ namespace anello::agenda {
 class DeviceOperation {
  public:
   virtual ~DeviceOperation() = default;
-  // Called once, when all ranks have submitted the operation, in the same order on all ranks. Does not block.
-  virtual void start() = 0;
+  // Called once, when all ranks have submitted the operation, in the same order on all ranks. Does not block. `key`:
+  // "allreduce 'loss'".
+  virtual void start(const std::string& key) = 0;
   // After start(), by the threads of the operation's handle: wait() blocks; true if it is done.
   virtual bool done() = 0;
   virtual bool wait(group::Until until) = 0;
@@ -25,10 +27,12 @@ class DeviceCarrier {
  public:
   virtual ~DeviceCarrier() = default;
   // The operation waits for the work that is queued on the request's stream so far. Borrows the tensors. Throws
-  // Error{invalid_argument} for what this rank cannot carry out, and Error{unsupported} or Error{device}.
+  // Error{invalid_argument} for what this rank cannot carry out, Error{unsupported} and Error{device}. Any thread.
   virtual std::shared_ptr<DeviceOperation> make(const Request& request) = 0;
   // The part of a rank that has joined: its tensors have no memory yet, and get neutral elements.
   virtual std::shared_ptr<DeviceOperation> make_neutral(const Request& request) = 0;
+  // The GPU of this rank, if no tensor has chosen one. Throws Error{unsupported}.
+  virtual void choose(int device) = 0;
   // Operations that have not started fail. Blocks until one that has started is done or has failed.
   virtual void close() = 0;
 };

@@ -83,7 +83,10 @@ void* NamedOperation::make_output(std::vector<std::uint64_t> shape, DType dtype)
 
 void NamedOperation::prepare(const Agreed& agreed, group::RankAndSize self, DeviceCarrier* carrier) {
   if (agreed.description.on_gpu && !on_device_) {
-    if (!carrier) throw Error(ErrorCode::unsupported, "this rank has joined, and no GPUs were given to its agenda");
+    if (!carrier)
+      throw Error(
+          ErrorCode::unsupported,
+          "this rank has joined, and its agenda was given no GPUs: all ranks call anello_agenda_use_gpus, or none");
     on_device_ = carrier->make_neutral(request_);
   }
   for (std::size_t k = 0; k < request_.inputs.size(); k++) {
@@ -101,7 +104,7 @@ void NamedOperation::prepare(const Agreed& agreed, group::RankAndSize self, Devi
 }
 
 void NamedOperation::start(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self) {
-  if (on_device_) return on_device_->start();
+  if (on_device_) return on_device_->start(key_);
   switch (verb()) {
     case Verb::allreduce:
       return start_allreduce(queue);

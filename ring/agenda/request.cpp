@@ -44,7 +44,7 @@ void check_reduction(const Request& request, DType dtype) {
 // What a joined rank gives, and factors of integers, are made by the processor.
 void check_on_gpu(const Request& request) {
   const std::string_view call = name(request.verb);
-  if (request.verb != Verb::allreduce && request.verb != Verb::broadcast)
+  if (request.verb != Verb::allreduce && request.verb != Verb::broadcast && request.verb != Verb::join)
     refuse(call, "only those of allreduce and broadcast may lie in GPU memory");
   const bool scales = request.prescale != 1 || request.postscale != 1;
   for (const ArrayView& array : request.inputs)

@@ -35,7 +35,7 @@ struct Request {
   std::vector<std::uint64_t> splits = {};  // alltoall: rows for each rank; empty: equal parts
   double prescale = 1, postscale = 1;
   std::optional<DType> wire = {};
-  std::optional<OnGpu> on_gpu = {};  // allreduce and broadcast: their tensors lie in GPU memory
+  std::optional<OnGpu> on_gpu = {};  // allreduce and broadcast: their tensors lie in GPU memory; join: this rank's GPU
 };
 
 // Tensors of one dtype are reduced or sent as one list: the numbers of the arrays of each dtype.

@@ -15,7 +15,6 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kDiagnosisAfter{200}, kLongSleep{1000};
 constexpr std::string_view kJoin = "join";  // not a key of another operation: those have a name or a number
 
 }  // namespace
@@ -46,17 +45,37 @@ Scheduler::Scheduler(Group messages, Group data, std::vector<int> members)
       agenda_(self_.rank, members_),
       next_report_(report_after_) {}
 
+// A child that fork() made has none of the carrier's threads, for which its end would wait.
+Scheduler::~Scheduler() {
+  if (in_child()) (void)carrier_.release();
+  close();
+}
+
 void Scheduler::use(std::unique_ptr<DeviceCarrier> carrier) {
   const Lock lock(mutex_);
+  if (carrier_) throw Error(ErrorCode::invalid_argument, "the agenda was given its GPUs before");
   carrier_ = std::move(carrier);
+}
+
+// Before the lock is taken: the first call loads the plugin, and makes the device ready.
+std::shared_ptr<DeviceOperation> Scheduler::make_on_device(const Request& request) {
+  if (!request.on_gpu) return nullptr;
+  if (!carrier_)
+    group::refuse(agenda::name(request.verb),
+                  "a tensor is in GPU memory, but the agenda was given no GPUs: call anello_agenda_use_gpus first");
+  if (request.verb != Verb::join) return carrier_->make(request);
+  carrier_->choose(request.on_gpu->device);
+  return nullptr;
 }
 
 Scheduler::Handle Scheduler::submit(Request request, bool waits) {
   queue().check_process();
   carriers_.progress_thread->start();
+  const std::pair<Description, Sizes> mine = agenda::describe(request, self_.size);
+  std::shared_ptr<DeviceOperation> on_device = make_on_device(request);
   Lock lock(mutex_);
   if (world_has_failed(lock)) throw Error(*failure_);
-  Handle operation = enlist(lock, std::move(request));
+  Handle operation = enlist(lock, std::move(request), mine, std::move(on_device));
   carry_out_decisions();
   if (waits) return operation;
   offer_started();
@@ -67,14 +86,8 @@ Scheduler::Handle Scheduler::submit(Request request, bool waits) {
   return operation;
 }
 
-Scheduler::Handle Scheduler::enlist(Lock&, Request request) {
-  const std::pair<Description, Sizes> mine = agenda::describe(request, self_.size);
-  std::shared_ptr<DeviceOperation> on_device;
-  if (request.on_gpu) {
-    if (!carrier_)
-      group::refuse(agenda::name(request.verb), "a tensor is in GPU memory, but the agenda was given no GPUs");
-    on_device = carrier_->make(request);
-  }
+Scheduler::Handle Scheduler::enlist(Lock&, Request request, const std::pair<Description, Sizes>& mine,
+                                    std::shared_ptr<DeviceOperation> on_device) {
   std::string key(kJoin);
   if (request.verb == Verb::join)
     agenda_.join();
@@ -255,41 +268,6 @@ void Scheduler::sleep(Lock& lock, group::Until until) {
   waiter_.sleep(limit);
   lock.lock();
   sleeps_ = false;
-}
-
-// Nothing moves while something waits. A rank that has left in good order is noticed by the control plane only if it is
-// asked. Returns for how long the thread may sleep before it looks again.
-milliseconds Scheduler::note_stuck() {
-  const auto now = steady_clock::now();
-  if (!stuck_since_) {
-    stuck_since_ = now;
-    next_report_ = report_after_;
-  }
-  const auto stuck = std::chrono::duration_cast<milliseconds>(now - *stuck_since_);
-  if (stuck < kDiagnosisAfter || !carriers_.control) return kDiagnosisAfter;
-  const std::string here = undecided_.empty() ? "passes messages on" : "waits in " + undecided_.begin()->first;
-  carriers_.control->needs_messages(carriers_.info->id, here);
-  if (silence_limit_.count() > 0 && stuck > silence_limit_ / 2)
-    for (const int neighbour : agenda_.neighbours()) carriers_.control->ping(members_[std::size_t(neighbour)]);
-  if (report_after_.count() > 0 && stuck >= next_report_ && !undecided_.empty()) {
-    const std::size_t others = undecided_.size() - 1;
-    const std::string too =
-        text("; ", others, others == 1 ? " other operation waits too" : " other operations wait too");
-    log(Severity::warning, text("no progress for ", stuck.count() / 1000,
-                                " s: ", agenda_.waits_for(undecided_.begin()->first), others > 0 ? too : ""));
-    while (next_report_ <= stuck) next_report_ *= 2;
-  }
-  end_if_overdue(stuck);
-  return kLongSleep;
-}
-
-// The rank that decides knows which ranks are missing, so the others leave it the first word.
-void Scheduler::end_if_overdue(milliseconds stuck) {
-  const milliseconds limit = operation_limit_ + (self_.rank == 0 ? milliseconds(0) : 2 * kLongSleep);
-  if (operation_limit_.count() == 0 || stuck < limit || undecided_.empty()) return;
-  carriers_.control->propose({ErrorCode::timed_out, -1,
-                              text("no progress for ", stuck.count() / 1000,
-                                   " s: ", agenda_.waits_for(undecided_.begin()->first), " (ANELLO_OPERATION_LIMIT)")});
 }
 
 bool Scheduler::done(NamedOperation& operation) {

@@ -28,9 +28,10 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   // A collective that does not communicate: all ranks of the group make their schedulers of it in the same order.
   // Throws Error{invalid_argument} if the world has ended, and Error{network} if there is no descriptor left.
   static std::shared_ptr<Scheduler> make(const Group& group);
-  // From now on tensors may lie in GPU memory, if all ranks of the group have made this call. Before any operation.
+  // From now on tensors may lie in GPU memory, if all ranks of the group have made this call. Throws
+  // Error{invalid_argument} if it was made before.
   void use(std::unique_ptr<DeviceCarrier> carrier);
-  ~Scheduler() override { close(); }
+  ~Scheduler() override;
 
   using Handle = std::shared_ptr<NamedOperation>;
   // Does not block. `waits`: the caller calls wait() at once, and nothing moves before. Throws Error{invalid_argument}
@@ -46,7 +47,8 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   // What it waits for, in one line.
   std::string describe(const NamedOperation& operation);
 
-  int size() const { return self_.size; }  // the number of ranks
+  int size() const { return self_.size; }       // the number of ranks
+  const Group& ranks() const { return data_; }  // to make other groups of them
 
   // Ends the scheduler: the neighbours are told, and what is not decided fails with Error{aborted}. Blocks until no
   // thread waits for a decision, and, if the network does not take what this rank has to pass on to others, for the
@@ -59,10 +61,13 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
 
  private:
   using Lock = group::Baton::Lock;
+  static constexpr std::chrono::milliseconds kDiagnosisAfter{200};  // without a move
 
   Scheduler(Group messages, Group data, std::vector<int> members);
   group::OperationQueue& queue() { return GroupAccess::queue(data_); }
-  Handle enlist(Lock& lock, Request request);
+  std::shared_ptr<DeviceOperation> make_on_device(const Request& request);
+  Handle enlist(Lock& lock, Request request, const std::pair<Description, Sizes>& mine,
+                std::shared_ptr<DeviceOperation> on_device);
   bool has_work() const;
   bool move(Lock& lock);
   bool receive();

@@ -3,8 +3,11 @@
 Their memory is the host's, and torch has no CUDA here: what is tested is which tensors take which way, the streams and
 devices that are given on, and that results are where they should be. tests/gpu/torch_gpu.py runs on a real GPU.
 """
+import ctypes
+import os
 import time
 import types
+import warnings
 
 import pytest
 import torch
@@ -35,6 +38,11 @@ def on_gpu(tensor):
     return tensor.as_subclass(OnGpu)
 
 
+stream = types.SimpleNamespace(cuda_stream=STREAM, device=None)
+# In this thread, host memory counts as that of this GPU; -1: it does not.
+pretend = ctypes.CDLL(os.environ["ANELLO_GPU_PLUGIN"])._ZN6anello3gpu4fake7pretendEi
+
+
 @pytest.fixture(autouse=True)
 def ways(monkeypatch):
     """Tells of each operation whether it went by the GPU."""
@@ -45,12 +53,17 @@ def ways(monkeypatch):
         if options.on_gpu:
             assert (options.device, options.stream) == (hvd.local_rank(), STREAM)
             options.stream = None  # the fake has no such stream
+            pretend(hvd.local_rank())
         taken.append(bool(options.on_gpu))
-        return started(self, function, name, *arguments, options=options, **rest)
+        try:
+            return started(self, function, name, *arguments, options=options, **rest)
+        finally:
+            pretend(-1)
 
     monkeypatch.setattr(agenda.Agenda, "_submit", submit)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: types.SimpleNamespace(cuda_stream=STREAM))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: hvd.local_rank())
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: stream)
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     moved = torch.Tensor.to
 
@@ -110,7 +123,7 @@ def test_tensors_in_host_memory_stay_there(ways):
 
 
 def test_one_operation_has_one_memory():
-    with pytest.raises(RuntimeError, match="must lie in the same memory, but these lie on cpu and cuda:"):
+    with pytest.raises(RuntimeError, match="must lie in the same memory, but some lie in host memory"):
         hvd.grouped_allreduce([torch.ones(1), on_gpu(torch.ones(1))])
 
 
@@ -118,7 +131,7 @@ def test_ranks_with_tensors_in_different_memories_are_told():
     if hvd.size() == 1:
         pytest.skip("one rank has one memory")
     mine = torch.ones(3) if hvd.rank() == 0 else on_gpu(torch.ones(3))
-    with pytest.raises(hvd.HorovodInternalError, match="rank 0 has tensors in host memory, rank 1 has tensors in its GPU"):
+    with pytest.raises(hvd.HorovodInternalError, match="rank 0 has tensors that go through host memory, rank 1 has tensors that stay on"):
         hvd.allreduce(mine, name="different")
 
 
@@ -182,9 +195,29 @@ def test_without_a_gpu_on_every_rank_tensors_are_copied(monkeypatch, ways):
     last = hvd.rank() == hvd.size() - 1
     hvd.shutdown()
     monkeypatch.setattr(gpus, "usable", lambda: not last)
-    hvd.init()
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with warnings.catch_warnings(record=True) as warned:
+        hvd.init()
+    assert any("sees no GPU" in str(each.message) for each in warned) == last
     ways.clear()
     assert not gpus.enabled()
     assert hvd.allreduce(on_gpu(torch.ones(2)), op=hvd.Sum).tolist() == [hvd.size()] * 2
     assert ways == [False]
     assert ops.synchronize(hvd.broadcast_async(on_gpu(torch.ones(2)), 0)).tolist() == [1, 1]
+
+
+def test_a_rank_that_trains_on_its_processor_has_the_same_buckets(monkeypatch, ways):
+    last = hvd.rank() == hvd.size() - 1
+    hvd.shutdown()
+    monkeypatch.setattr(gpus, "usable", lambda: not last)
+    hvd.init()
+    mine = model() if not last else torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+    hvd.broadcast_parameters(mine.state_dict(), root_rank=hvd.size() - 1)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(mine.parameters(), lr=0.1), mine.named_parameters())
+    for step in range(3):
+        optimizer.zero_grad()
+        mine(torch.full((2, 6), float(hvd.rank() + step))).sum().backward()
+        optimizer.step()
+    assert len(optimizer._buckets) == 1 and True not in ways
+    weights = torch.cat([each.detach().cpu().reshape(-1) for each in mine.parameters()])
+    assert torch.equal(hvd.broadcast(weights, 0), weights)

@@ -322,7 +322,7 @@ typedef struct {
   int wire;         /* reductions: as in anello_options */
   int waits;        /* 1: the caller calls anello_named_wait at once. Nothing moves before, and the operation takes less
                        time. */
-  int on_gpu;       /* 1: all tensors lie in GPU memory. See anello_agenda_use_gpus in gpu.h. */
+  int on_gpu;       /* 1: all tensors lie in GPU memory; of a join: the rank has a GPU. See gpu.h. */
   int device;       /* the number of that GPU */
   void* stream;     /* the cudaStream_t on which the tensors are made */
 } anello_named_options;

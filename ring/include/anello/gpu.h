@@ -34,9 +34,9 @@ typedef struct {
 #define ANELLO_GPU_OPTIONS_INIT \
   { sizeof(anello_gpu_options), NULL, -1 }
 
-/* The number of GPUs that this process can use. 0 if there is none, or if the plugin or the driver is missing; then
- * anello_last_error says what. */
-int anello_gpu_count(void);
+/* 1 if the plugin for GPU memory is there, otherwise 0; then anello_last_error says what is missing. Asks for no GPU,
+ * which would start CUDA. */
+int anello_gpu_available(void);
 
 /* Loads CUDA and NCCL, and chooses how tensors travel. All ranks call. Blocks until all have called, but not longer
  * than ANELLO_START_TIMEOUT. On all ranks ANELLO_UNSUPPORTED says what one of them lacks, and ANELLO_CONFIGURATION that
@@ -117,16 +117,17 @@ anello_status anello_gpu_gradients_finish(anello_gpu_gradients* gradients, anell
 void anello_gpu_gradients_free(anello_gpu_gradients* gradients);
 
 /* From now on the tensors of an agenda's allreduces and broadcasts may lie in the memory of this rank's GPU, where the
- * options of a call say so. All ranks of the agenda's group call it, before they submit anything. It does not
- * communicate; CUDA and NCCL are loaded by the first call with such tensors. Ranks may submit in any order: a thread
- * gives the operations to an anello_gpu_group in the order that the ranks agree on. An operation waits for the work
- * that is queued on its stream when it is submitted, and is done when its results are there, for the host and for all
- * streams. All tensors of a rank lie on one GPU. Factors of integers are ANELLO_INVALID_ARGUMENT.
- * NCCL carries the operations of all ranks of the world, if it can; those of some ranks go through host memory, since
- * NCCL would need one order of both. For the same reason a second agenda of all ranks, or calls of the program's own to
- * NCCL, must not be under way at the same time. If a rank lacks
- * something, operations return ANELLO_UNSUPPORTED on all ranks, and the world goes on. Free the agenda before `world`.
- */
+ * options of a call say so. All ranks of the agenda's group call it once. It does not communicate; CUDA and NCCL are
+ * loaded by the first call with such tensors. Ranks may submit in any order: a thread gives the operations to an
+ * anello_gpu_group in the order that the ranks agree on. An operation waits for the work that is queued on its stream
+ * when it is submitted, and is done when its results are there, for the host and for all streams.
+ * All such tensors of a rank lie on one GPU: that of its first one, or the one that it gives to anello_named_join.
+ * ANELLO_INVALID_ARGUMENT if a tensor lies elsewhere, and for factors of integers. If a rank lacks the plugin, its
+ * calls return ANELLO_UNSUPPORTED, and the others wait for it; whatever else one lacks, operations return
+ * ANELLO_UNSUPPORTED on all ranks, and the world goes on. If it can, NCCL carries the operations of an agenda of all
+ * ranks of the world. Those of some ranks go through host memory, since NCCL needs one order of all its calls on a GPU.
+ * So a second agenda of all ranks must not be under way at the same time, nor calls of the program's own to NCCL. Free
+ * the agenda before `world`. */
 anello_status anello_agenda_use_gpus(anello_agenda* agenda, anello_world* world);
 
 #ifdef __cplusplus

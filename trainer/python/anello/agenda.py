@@ -153,9 +153,13 @@ class Agenda:
         return self._submit(lib.anello_named_barrier, name, options=_options(waits=waits), keep=None,
                             result=lambda _: None)
 
-    def join(self) -> Operation:
-        """This rank has no more data. Done when all ranks have joined; the result is the rank that joined last."""
-        handle, options = ctypes.c_void_p(), _options(waits=True)
+    def join(self, gpu: Optional[Gpu] = None) -> Operation:
+        """This rank has no more data. Done when all ranks have joined; the result is the rank that joined last.
+
+        Args:
+            gpu: the GPU of this rank, if it has submitted nothing on one.
+        """
+        handle, options = ctypes.c_void_p(), _options(waits=True, gpu=gpu)
         lib.anello_named_join(self._owned.handle, ctypes.byref(options), ctypes.byref(handle))
         return Operation(handle.value, None, Operation._last)
 

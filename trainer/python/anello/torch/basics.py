@@ -50,6 +50,9 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
         shutdown()
         raise ValueError(refusal or f"{refusals:.0f} other ranks were given wrong arguments for hvd.init()")
     gpus.enable(with_gpu == _world.size)
+    if with_gpu and not gpus.usable():
+        warnings.warn(f"rank {_world.rank} {gpus.missing()}: tensors of GPUs are copied to host memory and back, on all "
+                      "ranks")
     if gpus.enabled():
         _sets.use_gpus()
     if with_timeline:
@@ -233,8 +236,8 @@ def gloo_built() -> bool:
 
 
 def nccl_built() -> int:
-    """1 if this process has a GPU whose tensors NCCL or pinned host memory carries, otherwise 0."""
-    return int(gpus.usable())
+    """1 if tensors of GPUs need not be copied; before init(), if they need not be because of this process."""
+    return int(cuda_built())
 
 
 def ddl_built() -> bool:
@@ -248,8 +251,8 @@ def ccl_built() -> bool:
 
 
 def cuda_built() -> bool:
-    """True if this process has a GPU of NVIDIA that the package can use."""
-    return gpus.usable()
+    """As nccl_built(), as a bool."""
+    return gpus.enabled() if is_initialized() else gpus.usable()
 
 
 def rocm_built() -> bool:

@@ -47,7 +47,7 @@ class Reduction:
             lost: with feedback, what rounding has taken from each tensor; is added, and replaced.
         """
         compressed = [self.compression.compress(tensor) if self.by_copy else (tensor, None) for tensor in tensors]
-        gpu = None if self.feedback else gpus.place([each for each, _ in compressed])
+        gpu = None if self.feedback or self.by_copy else gpus.place(tensors)
         sent = [(each.detach() if gpu else each.detach().cpu()).contiguous() for each, _ in compressed]
         wire = self.wire if all(each.dtype in (torch.float32, torch.float64) for each in sent) else None
         op, factor = self.op, self.factor
@@ -82,6 +82,7 @@ class Bucket:
         self._lost: List[torch.Tensor] = []
         self._views: Dict[Any, torch.Tensor] = {}
         self._missing: Set[Any] = set(parameters)
+        self._streams = gpus.Streams()
         self._wait: Optional[Callable[[], None]] = None
         self._sent: Optional[_Gradients] = None
         if shared:
@@ -110,10 +111,12 @@ class Bucket:
     def ready(self, parameter: torch.nn.Parameter) -> bool:
         """A gradient is complete; True if it was the last."""
         self._missing.discard(parameter)
+        self._streams.note(parameter)
         return not self._missing
 
     def start(self, reduction: Reduction) -> None:
         """Sends the gradients; one that is not there counts as zero."""
+        self._streams.join()
         for parameter in self.parameters:
             self._adopt(parameter)
         self._wait = reduction.start(self._flat or [each.grad for each in self.parameters], self.name, self._lost)
@@ -168,8 +171,8 @@ def _are_same(before: _Gradients, now: _Gradients) -> bool:
 
 
 def _zeros(like: torch.Tensor, count: int) -> torch.Tensor:
-    """A flat tensor of the type of `like`, on its GPU or in memory that ranks of the same host read where it lies."""
-    if like.is_cuda:
+    """A flat tensor of the type of `like`, on its device; of the host's memory such that ranks of the host read it."""
+    if like.device.type != "cpu":
         return like.detach().new_zeros(count)
     return dlpack.zeros(view(like.detach().new_empty(1)).dtype, count)
 
@@ -195,17 +198,20 @@ class SparseBucket(Bucket):
 
 
 def plan(parameters: Sequence[torch.nn.Parameter], limit_bytes: int) -> List[List[torch.nn.Parameter]]:
-    """Divides parameters into buckets of one type, from the last one on: so their gradients become ready."""
+    """Divides parameters into buckets of one type and device, from the last one on: so their gradients become ready.
+
+    Ranks whose models lie on one device each, whichever, get the same buckets.
+    """
     buckets: List[List[torch.nn.Parameter]] = []
-    open_buckets: Dict[torch.dtype, List[torch.nn.Parameter]] = {}
-    filled: Dict[torch.dtype, int] = {}
+    open_buckets: Dict[Any, List[torch.nn.Parameter]] = {}
+    filled: Dict[Any, int] = {}
     for parameter in reversed(parameters):
         bytes_ = parameter.numel() * parameter.element_size()
-        dtype = parameter.dtype
-        if dtype not in open_buckets or filled[dtype] + bytes_ > limit_bytes:
-            open_buckets[dtype] = []
-            buckets.append(open_buckets[dtype])
-            filled[dtype] = 0
-        open_buckets[dtype].append(parameter)
-        filled[dtype] += bytes_
+        kind = (parameter.dtype, parameter.device)
+        if kind not in open_buckets or filled[kind] + bytes_ > limit_bytes:
+            open_buckets[kind] = []
+            buckets.append(open_buckets[kind])
+            filled[kind] = 0
+        open_buckets[kind].append(parameter)
+        filled[kind] += bytes_
     return buckets

@@ -5,7 +5,7 @@ for the other operations, they are copied to host memory and back.
 """
 from __future__ import annotations
 
-from typing import Optional, Sequence
+from typing import Dict, Optional, Sequence
 
 import torch
 
@@ -13,17 +13,28 @@ from .._library import lib
 from ..agenda import Gpu
 
 _enabled = False
+_own: Optional[int] = None  # the GPU of the first operation
 
 
 def usable() -> bool:
-    """True if this process has a GPU of NVIDIA that both torch and the library can use."""
-    return bool(torch.cuda.is_available() and torch.version.cuda and lib.anello_gpu_count() > 0)
+    """True if this process has a GPU of NVIDIA, and the library its plugin. Starts neither CUDA nor the GPU."""
+    return bool(torch.version.cuda and torch.cuda.device_count() > 0 and lib.anello_gpu_available())
+
+
+def missing() -> str:
+    """What this process lacks."""
+    if not torch.version.cuda:
+        return "has a torch without CUDA"
+    if torch.cuda.device_count() == 0:
+        return "sees no GPU (nvidia-smi, CUDA_VISIBLE_DEVICES)"
+    lib.anello_gpu_available()
+    return f"cannot use GPUs: {lib.anello_last_error().decode('utf-8', 'replace')}"
 
 
 def enable(on_all_ranks: bool) -> None:
     """Called by init(), with the same on all ranks."""
-    global _enabled
-    _enabled = on_all_ranks
+    global _enabled, _own
+    _enabled, _own = on_all_ranks, None
 
 
 def enabled() -> bool:
@@ -34,13 +45,38 @@ def enabled() -> bool:
 def place(tensors: Sequence[torch.Tensor]) -> Optional[Gpu]:
     """The GPU that the tensors lie on, and the stream that makes them. None: they go through host memory.
 
-    RuntimeError if they do not all lie in the same memory.
+    That is so for tensors of several devices, and for those of another GPU than the first operation's.
     """
-    if not _enabled or not any(tensor.is_cuda for tensor in tensors):
+    global _own
+    if not _enabled or len({tensor.device for tensor in tensors}) != 1 or not tensors[0].is_cuda:
         return None
-    devices = {str(tensor.device) for tensor in tensors}
-    if len(devices) > 1:
-        raise RuntimeError(f"the tensors of one operation must lie in the same memory, but these lie on "
-                           f"{' and '.join(sorted(devices))}")
     index = tensors[0].device.index
-    return Gpu(index, torch.cuda.current_stream(index).cuda_stream)
+    if _own is None:
+        _own = index
+    return Gpu(index, torch.cuda.current_stream(index).cuda_stream) if index == _own else None
+
+
+def own() -> Optional[Gpu]:
+    """The GPU of this rank, if it takes part in operations without tensors of its own."""
+    return Gpu(torch.cuda.current_device() if _own is None else _own, 0) if _enabled else None
+
+
+class Streams:
+    """The streams on which some tensors were made: autograd makes a gradient on the stream of its part of the model."""
+
+    def __init__(self) -> None:
+        self._seen: Dict[int, torch.cuda.Stream] = {}
+
+    def note(self, tensor: torch.Tensor) -> None:
+        """The tensor has just been made, on the current stream."""
+        if tensor.is_cuda:
+            stream = torch.cuda.current_stream(tensor.device.index)
+            self._seen[stream.cuda_stream] = stream
+
+    def join(self) -> None:
+        """Work that is queued on the current stream later waits for all of them."""
+        for stream in self._seen.values():
+            current = torch.cuda.current_stream(stream.device)
+            if current.cuda_stream != stream.cuda_stream:
+                current.wait_stream(stream)
+        self._seen.clear()

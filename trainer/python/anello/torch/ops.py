@@ -100,12 +100,16 @@ def reduction(op: Optional[int], average: Optional[bool] = None, refused: Sequen
     return ReduceOp(op)
 
 
-def _usable(tensor: torch.Tensor, gpu: Optional[Gpu] = None) -> torch.Tensor:
-    """The tensor itself where the engine can use it, else a copy: on that GPU, or in host memory."""
+def _check(tensor: torch.Tensor) -> None:
     if not isinstance(tensor, torch.Tensor):
         raise ValueError(f"a torch tensor is needed, not {type(tensor).__name__}")
     if tensor.is_sparse:
         raise ValueError("the tensor is sparse: use sparse_allreduce_async(), or to_dense()")
+
+
+def _usable(tensor: torch.Tensor, gpu: Optional[Gpu] = None) -> torch.Tensor:
+    """The tensor itself where the engine can use it, else a copy: on that GPU, or in host memory."""
+    _check(tensor)
     tensor = tensor.detach()
     return (tensor.cpu() if gpu is None else tensor).contiguous()
 
@@ -116,7 +120,12 @@ def _factors(prescale: Any, postscale: Any) -> Tuple[float, float]:
 
 def _place(tensors: Sequence[torch.Tensor], factors: Tuple[float, float] = (1.0, 1.0)) -> Optional[Gpu]:
     """As gpus.place(). Integers are multiplied in host memory."""
+    for tensor in tensors:
+        _check(tensor)
     gpu = gpus.place(tensors)
+    if gpu is None and gpus.enabled() and len({tensor.is_cuda for tensor in tensors}) > 1:
+        raise RuntimeError("the tensors of one operation must lie in the same memory, but some lie in host memory and "
+                           "some on a GPU")
     if factors != (1.0, 1.0) and not all(tensor.is_floating_point() for tensor in tensors):
         return None
     return gpu
@@ -310,7 +319,7 @@ def join(device: int = -1) -> int:
     """
     global _joins
     basics.world()
-    last = global_process_set.agenda.join().wait()
+    last = global_process_set.agenda.join(gpus.own()).wait()
     _joins += 1
     return last
 

@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequ
 
 import torch
 
-from . import gpus, ops
+from . import ops
 from .buckets import Bucket, Reduction, SparseBucket, plan
 from .compression import Compression, Compressor
 from .ops import Average
@@ -68,15 +68,8 @@ class _Distributed(torch.optim.Optimizer):
     def _first_buckets(self) -> List[Bucket]:
         if self._groups is None:
             return [self._bucket([each], False) for each in self._trained]
-        shared = self._shares(self._trained)
-        return [self._bucket(members, shared) for members in _grouped(self._trained, self._groups)]
-
-    def _shares(self, parameters: Sequence[torch.nn.Parameter]) -> bool:
-        """Whether gradients are parts of flat tensors: in host memory, or on a GPU that operations take them from."""
-        if self._reduction.by_copy or len({each.device for each in parameters}) > 1:
-            return False
-        on_gpu = any(each.is_cuda for each in parameters)
-        return gpus.enabled() and not self._reduction.feedback if on_gpu else True
+        groups = _grouped(self._trained, self._groups)
+        return [self._bucket(members, not self._reduction.by_copy and _on_one_device(members)) for members in groups]
 
     def _bucket(self, members: Sequence[torch.nn.Parameter], shared: bool) -> Bucket:
         first, last = self._parameter_names[members[0]], self._parameter_names[members[-1]]
@@ -186,7 +179,7 @@ class _Distributed(torch.optim.Optimizer):
         self._learning = False
         sparse = [each for each in self._buckets if isinstance(each, SparseBucket)]
         dense = [each for each in self._trained if not isinstance(self._bucket_of[each], SparseBucket)]
-        if not self._shares(dense):
+        if self._reduction.by_copy:
             return
         self._set_buckets([self._bucket(members, True) for members in plan(dense, bucket_bytes())] + sparse)
 
@@ -281,6 +274,10 @@ def _nothing_lost(parameters: Iterable[torch.nn.Parameter]) -> Dict[Any, torch.T
             raise ValueError(f"error_feedback is for gradients of float32, but a parameter is of {each.dtype}")
         lost[each] = torch.zeros(each.shape)
     return lost
+
+
+def _on_one_device(parameters: Iterable[torch.nn.Parameter]) -> bool:
+    return len({each.device for each in parameters}) == 1
 
 
 def _grouped(parameters: List[torch.nn.Parameter], groups: Groups) -> List[List[torch.nn.Parameter]]:

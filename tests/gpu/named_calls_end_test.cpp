@@ -1,0 +1,192 @@
+// How named operations on GPUs fail and end.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <anello/error.hpp>
+#include <atomic>
+#include <future>
+#include <thread>
+
+#include "tests/gpu/on_named_calls.hpp"
+
+namespace anello {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+class NamedCallsEndBy : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Backends, NamedCallsEndBy, ::testing::Values("nccl", "staged"),
+                         [](const auto& one) { return one.param; });
+
+// All ranks get the same error, and the world goes on.
+TEST(NamedCallsEnd, ThatARankHasNoPluginIsAnErrorOfAll) {
+  run_world(2, [](World& world) {
+    const auto scheduler = Scheduler::make(world);
+    scheduler->use(calls_of(world, {}, world.rank() == 0));
+    for (int round = 0; round < 2; round++) {
+      const OnGpu tensor(world, {1, 2});
+      const auto operation = scheduler->submit(
+          {.verb = Verb::allreduce, .name = "a", .inputs = {tensor.view()}, .on_gpu = tensor.place()});
+      EXPECT_TRUE(scheduler->wait(*operation));
+      ASSERT_TRUE(operation->error());
+      EXPECT_EQ(operation->error()->code(), ErrorCode::unsupported);
+      EXPECT_THAT(operation->error()->what(), HasSubstr("the plugin is not here"));
+    }
+    EXPECT_FALSE(world.failure());
+    scheduler->close();
+  });
+}
+
+// One rank dies: what the others wait for on their GPUs ends, and fails.
+TEST_P(NamedCallsEndBy, ADeadRankEndsThem) {
+  const std::vector<Told> told = told_on_all_ranks(3, [](World& world) {
+    const auto scheduler = Scheduler::make(world);
+    scheduler->use(calls_of(world, {.backend = GetParam()}));
+    const OnGpu tensor(world, std::vector<float>(100, 1));
+    for (int step = 0;; step++) {
+      const auto operation = scheduler->submit(
+          {.verb = Verb::allreduce, .name = "step", .inputs = {tensor.view()}, .on_gpu = tensor.place()});
+      if (world.rank() == 1 && step == 3) {
+        world.abort("enough");
+        fake::wait_for_all();
+      }
+      try {
+        wait(*scheduler, operation);
+      } catch (const Error&) {
+        scheduler->close();
+        throw;
+      }
+    }
+  });
+  for (const Told& each : told) {
+    ASSERT_TRUE(each.error);
+    EXPECT_THAT(each.error->what(), HasSubstr("enough"));
+  }
+}
+
+// The world fails while an operation is queued behind slow work: it fails too, but only when the device does not use
+// its tensors any more.
+TEST_P(NamedCallsEndBy, WhatIsUnderWayWhenTheWorldFailsIsWaitedFor) {
+  for (const Told& each : told_on_all_ranks(2, [](World& world) {
+         const auto scheduler = Scheduler::make(world);
+         scheduler->use(calls_of(world, {.backend = GetParam()}));
+         const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
+         const OnGpu a(world, {1}), b(world, {1}), sum_a(world, {-1}), sum_b(world, {-1});
+         std::atomic<bool> made = false;
+         fake::queue(stream.get(), [&] {
+           std::this_thread::sleep_for(milliseconds(300));
+           made = true;
+         });
+         const auto operation = scheduler->submit({.verb = Verb::allreduce,
+                                                   .name = "slow",
+                                                   .inputs = {a.view(), b.view()},
+                                                   .outputs = {sum_a.view(), sum_b.view()},
+                                                   .on_gpu = a.place(stream.get())});
+         if (world.rank() == 1) {
+           std::this_thread::sleep_for(milliseconds(100));
+           world.abort("enough");
+         }
+         EXPECT_TRUE(scheduler->wait(*operation));
+         EXPECT_TRUE(operation->error());
+         EXPECT_TRUE(made);
+         const std::vector<float> then = sum_b.values();
+         std::this_thread::sleep_for(milliseconds(100));
+         EXPECT_EQ(sum_b.values(), then);
+         scheduler->close();
+         fake::finish(stream.get());
+         if (operation->error()) throw Error(*operation->error());
+       })) {
+    ASSERT_TRUE(each.error);
+    EXPECT_THAT(each.error->what(), HasSubstr("enough"));
+  }
+}
+
+// An error that only one rank meets ends the world, since the others wait for it.
+TEST(NamedCallsEnd, AnErrorOfOneRankEndsTheWorld) {
+  for (const Told& each : told_on_all_ranks(2, [](World& world) {
+         const auto scheduler = Scheduler::make(world);
+         scheduler->use(calls_of(world, {.backend = "staged"}, true, world.rank() == 1 ? "copy" : ""));
+         const OnGpu a(world, {1}), b(world, {1}), sum_a(world, {0}), sum_b(world, {0});
+         const auto operation = scheduler->submit({.verb = Verb::allreduce,
+                                                   .inputs = {a.view(), b.view()},
+                                                   .outputs = {sum_a.view(), sum_b.view()},
+                                                   .on_gpu = a.place()});
+         EXPECT_TRUE(scheduler->wait(*operation));
+         scheduler->close();
+         if (operation->error()) throw Error(*operation->error());
+       })) {
+    ASSERT_TRUE(each.error) << "rank " << each.rank;
+    EXPECT_THAT(each.error->what(), ::testing::AllOf(HasSubstr("GPU 1"), HasSubstr("copying: the fake is broken")));
+  }
+}
+
+// What has not begun when the agenda ends fails; nothing waits for ever.
+TEST(NamedCallsEnd, OperationsThatHaveNotBegunEndWithTheirAgenda) {
+  run_world(1, [](World& world) {
+    const auto scheduler = Scheduler::make(world);
+    std::promise<void> go_on;
+    std::vector<int> all(1);
+    const Group ranks = world.group(all);
+    scheduler->use(std::make_unique<gpu::NamedCalls>(
+        ranks, gpu::NamedCalls::Makers{[]() -> const AnelloGpuTable& { return fake::table(); },
+                                       [&](std::optional<int>) {
+                                         go_on.get_future().wait();
+                                         return gpus_of(world);
+                                       }}));
+    const OnGpu a(world, {1}), b(world, {1});
+    const auto first = scheduler->submit({.verb = Verb::allreduce, .inputs = {a.view()}, .on_gpu = a.place()});
+    const auto second = scheduler->submit({.verb = Verb::allreduce, .inputs = {b.view()}, .on_gpu = b.place()});
+    auto waiting = std::async(std::launch::async, [&] { return scheduler->wait(*second); });
+    auto closing = std::async(std::launch::async, [&] { scheduler->close(); });
+    std::this_thread::sleep_for(milliseconds(100));
+    go_on.set_value();
+    closing.get();
+    EXPECT_TRUE(waiting.get());
+    EXPECT_TRUE(scheduler->wait(*first));
+    EXPECT_FALSE(first->error()) << first->error()->what();
+    ASSERT_TRUE(second->error());
+    EXPECT_EQ(second->error()->code(), ErrorCode::aborted);
+    EXPECT_THROW(scheduler->submit({.verb = Verb::allreduce, .inputs = {b.view()}, .on_gpu = b.place()}), Error);
+  });
+}
+
+// The child has none of the parent's threads.
+TEST(NamedCallsEnd, AChildOfForkLeavesThemAlone) {
+  run_world(1, [](World& world) {
+    auto scheduler = Scheduler::make(world);
+    scheduler->use(calls_of(world, {}));
+    const OnGpu a(world, {1});
+    wait(*scheduler, scheduler->submit({.verb = Verb::allreduce, .inputs = {a.view()}, .on_gpu = a.place()}));
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      scheduler.reset();
+      _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    scheduler->close();
+  });
+}
+
+// A handle may be dropped, and an agenda may end, while operations wait.
+TEST_P(NamedCallsEndBy, EndWithTheirAgenda) {
+  run_agendas(2, GetParam(), [](World& world, Scheduler& scheduler) {
+    const OnGpu tensor(world, std::vector<float>(100, 1));
+    auto operation = scheduler.submit(
+        {.verb = Verb::allreduce, .name = "dropped", .inputs = {tensor.view()}, .on_gpu = tensor.place()});
+    scheduler.abandon(*operation);
+    operation.reset();
+    const OnGpu other(world, std::vector<float>(10, 1));
+    wait(scheduler, scheduler.submit(
+                        {.verb = Verb::allreduce, .name = "other", .inputs = {other.view()}, .on_gpu = other.place()}));
+    EXPECT_THAT(tensor.values(), Each(2.0F));
+  });
+}
+
+}  // namespace
+}  // namespace anello
