@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "ring/agenda/message.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
 #include "ring/failure/control_message.hpp"
@@ -91,6 +92,35 @@ std::string layout_of_windows() {
               offsetof(WindowState, files), "\n");
 }
 
+// Of an agenda: every type of item, with every field.
+std::string layout_of_items() {
+  using agenda::Item;
+  std::string all;
+  for (const auto type :
+       {Item::Type::ready, Item::Type::joined, Item::Type::run, Item::Type::refused, Item::Type::all_joined}) {
+    const Item item{.type = type,
+                    .number = 1,
+                    .key = "k",
+                    .description = agenda::Description{.verb = agenda::Verb::allreduce,
+                                                       .op = Op::max,
+                                                       .root = 2,
+                                                       .wire = DType::bf16,
+                                                       .prescale = 3,
+                                                       .postscale = 4,
+                                                       .on_gpu = true,
+                                                       .arrays = {{DType::f32, {5, 6}}}},
+                    .described_by = 7,
+                    .sizes = {{8, {9}}},
+                    .refusal = agenda::Refusal{10, "why"},
+                    .absent = 11,
+                    .last = 12};
+    Writer out;
+    encode(item, out);
+    all += text("agenda item ", int(type), ": ", hex(out.bytes()), "\n");
+  }
+  return all;
+}
+
 std::string layout() {
   constexpr std::string_view kNames[] = {"proposal", "decision", "goodbye", "waiting", "stalled", "answer", "slow"};
   std::string all = text("version ", net::kProtocolVersion, "\n");
@@ -105,7 +135,7 @@ std::string layout() {
                     .kernel = "k",
                     .memory = "m",
                     .table = "t"};
-  return all + text("peer: ", hex(encode(me)), "\n", layout_of_pipes(), layout_of_windows());
+  return all + text("peer: ", hex(encode(me)), "\n", layout_of_items(), layout_of_pipes(), layout_of_windows());
 }
 
 TEST(Wire, LayoutsChangeOnlyTogetherWithTheVersion) {
