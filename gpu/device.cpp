@@ -11,10 +11,6 @@
 namespace anello::gpu {
 namespace {
 
-// wait() looks often for about as long as a segment's copy takes: a nap would add to it.
-constexpr int kEagerLooks = 200;
-constexpr std::chrono::microseconds kPollNap{20};
-
 template <class Owned>
 Owned make(const Device& device, int (*create)(void**, std::size_t), std::size_t bytes, std::string_view what) {
   if (bytes == 0) return {};
@@ -122,6 +118,15 @@ void keep_out_of_host_calls(const Device& device) {
   });
 }
 
+void pause_between_looks(int look) {
+  constexpr int kEagerLooks = 200;
+  constexpr std::chrono::microseconds kNap{20};
+  if (look < kEagerLooks)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(kNap);
+}
+
 void wait(const Device& device, const Event& event, std::chrono::milliseconds limit, std::string_view what) {
   const auto began = std::chrono::steady_clock::now();
   for (int look = 0;; look++) {
@@ -130,10 +135,7 @@ void wait(const Device& device, const Event& event, std::chrono::milliseconds li
     if (limit.count() > 0 && std::chrono::steady_clock::now() - began >= limit)
       throw Error(ErrorCode::timed_out,
                   text("GPU ", int(device.id), ": ", what, " took more than ", limit.count(), " ms"));
-    if (look < kEagerLooks)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(kPollNap);
+    pause_between_looks(look);
   }
 }
 

@@ -110,6 +110,10 @@ class Capture {
 };
 void launch(const Device& device, const Graph& graph, GpuStream stream);
 
+// Between two looks at an event, of which `look` is the number of the first: it yields at first, for about as long as a
+// segment's copy takes, to which a nap would add; then it naps.
+void pause_between_looks(int look);
+
 // How long destructors wait for a device, since they cannot report that it does not answer.
 inline constexpr std::chrono::milliseconds kLastWait{5000};
 

@@ -5,7 +5,6 @@
 #include <anello/error.hpp>
 #include <optional>
 #include <sstream>
-#include <thread>
 #include <utility>
 
 #include "gpu/collective_check.hpp"
@@ -200,8 +199,6 @@ bool GpuGroup::Impl::in_host_memory(std::string_view verb, Tensors tensors) cons
 }
 
 void GpuGroup::Impl::synchronize(GpuStream stream) {
-  constexpr int kEagerLooks = 200;
-  constexpr std::chrono::microseconds kNap{20};
   check_stream("synchronize", stream);
   const gpu::DeviceGuard guard(device_);
   gpu::refuse_capture(device_, stream, "synchronize");
@@ -211,10 +208,7 @@ void GpuGroup::Impl::synchronize(GpuStream stream) {
     const int status = device_.table->event_query(done.get());
     if (const auto failure = group_.failure()) throw *failure;
     if (status != ANELLO_GPU_NOT_READY) return gpu::check(device_, status, "synchronizing", stream);
-    if (look < kEagerLooks)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(kNap);
+    gpu::pause_between_looks(look);
   }
 }
 

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gpu/gpu_group.hpp"
@@ -153,8 +152,6 @@ class NamedCalls::Operation final : public agenda::DeviceOperation, public std::
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr int kEagerLooks = 200;
-  static constexpr std::chrono::microseconds kNap{20};
 
   void check_places(const Device& device) const;
   void run();
@@ -224,10 +221,7 @@ bool NamedCalls::Operation::wait(group::Until until) {
   }
   for (int look = 0; !has_ended(); look++) {
     if (group::has_passed(until)) return false;
-    if (look < kEagerLooks)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(kNap);
+    pause_between_looks(look);
   }
   return true;
 }

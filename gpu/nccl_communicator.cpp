@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/or_abort.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/thread.hpp"
@@ -105,11 +106,10 @@ int NcclCommunicator::State::call_it(Call call) {
   return status;
 }
 
-// Of an error of NCCL, the other ranks learn that this rank ended the world.
 void NcclCommunicator::State::end_world(const Error& why) {
   for (const auto until = Clock::now() + kForTheCause; !group.failure() && Clock::now() < until;)
     std::this_thread::sleep_for(kBetweenLooks);
-  GroupAccess::abort(group, why.message(), why.code() == ErrorCode::timed_out ? why.code() : ErrorCode::aborted);
+  abort_because(group, why);
 }
 
 void NcclCommunicator::State::watch() {

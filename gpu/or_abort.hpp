@@ -9,6 +9,11 @@
 
 namespace anello::gpu {
 
+// The other ranks learn that this one ended the world, and of a limit also by the code.
+inline void abort_because(const Group& group, const Error& why) {
+  GroupAccess::abort(group, why.what(), why.code() == ErrorCode::timed_out ? why.code() : ErrorCode::aborted);
+}
+
 // Calls body(), and rethrows what it throws. For Error{device}, Error{timed_out} and std::bad_alloc it aborts the world
 // first.
 template <class Body>
@@ -16,8 +21,7 @@ void or_abort(Group& group, Body body) {
   try {
     body();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::device) group.abort(error.what());
-    if (error.code() == ErrorCode::timed_out) GroupAccess::abort(group, error.what(), error.code());
+    if (error.code() == ErrorCode::device || error.code() == ErrorCode::timed_out) abort_because(group, error);
     throw;
   } catch (const std::bad_alloc&) {
     group.abort("no memory is left on the host");

@@ -236,7 +236,7 @@ def gloo_built() -> bool:
 
 
 def nccl_built() -> int:
-    """1 if tensors of GPUs need not be copied; before init(), if they need not be because of this process."""
+    """1 if tensors of GPUs need not be copied, otherwise 0. Before init(), as far as it depends on this process."""
     return int(cuda_built())
 
 
