@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "ring/base/text.hpp"
+#include "tests/support/free_ports.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/scratch.hpp"
 
@@ -25,8 +26,7 @@ using testing::Milliseconds;
 using testing::Process;
 
 constexpr int kRanks = 4;
-// Below those that the system gives to a process that asks for any port.
-constexpr std::uint16_t kServerPort = 24100, kServerMetrics = 24101, kRankPorts = 24110, kRankMetrics = 24120;
+constexpr int kPorts = 2 + 2 * kRanks;
 constexpr Milliseconds kJobLimit{600'000};
 const std::string kSecret(64, 's');
 
@@ -73,7 +73,7 @@ class BesiegedJob {
   Outcome play() {
     const auto begun = steady_clock::now();
     const double cpu_before = children_cpu_s();
-    start_server();
+    if (!start_server()) return outcome_;
     std::optional<Siege> siege;
     if (job_.of_each_kind > 0) siege.emplace(plan());
     for (int rank = 0; rank < kRanks; rank++) start_rank(rank);
@@ -94,23 +94,24 @@ class BesiegedJob {
     return {.environment = std::move(more)};
   }
 
-  void start_server() {
-    const std::vector<std::string> command{job_.server, "rendezvous", "--port",    text(kServerPort),
-                                           "--size",    text(kRanks), "--metrics", text("127.0.0.1:", kServerMetrics)};
+  bool start_server() {
+    const std::vector<std::string> command{job_.server, "rendezvous", "--port",    text(server_port_),
+                                           "--size",    text(kRanks), "--metrics", text("127.0.0.1:", server_metrics_)};
     server_.emplace(command, with({}));
     if (!server_->says("ANELLO_RENDEZVOUS=")) fail("no server: " + server_->err());
+    return outcome_.wrong.empty();
   }
 
   void start_rank(int rank) {
     ranks_.emplace_back(job_.command, with({text("ANELLO_RANK=", rank), text("ANELLO_SIZE=", kRanks),
-                                            text("ANELLO_RENDEZVOUS=127.0.0.1:", kServerPort),
-                                            text("ANELLO_PORT_RANGE=", kRankPorts, "-", kRankPorts + kRanks - 1),
-                                            text("ANELLO_METRICS=127.0.0.1:", kRankMetrics)}));
+                                            text("ANELLO_RENDEZVOUS=127.0.0.1:", server_port_),
+                                            text("ANELLO_PORT_RANGE=", rank_ports_, "-", rank_ports_ + kRanks - 1),
+                                            text("ANELLO_METRICS=127.0.0.1:", rank_metrics_)}));
   }
 
   Siege::Plan plan() const {
-    Siege::Plan plan{{"default", kSecret}, {kServerPort}, job_.of_each_kind, job_.a_second};
-    for (int rank = 0; rank < kRanks; rank++) plan.doors.push_back(std::uint16_t(kRankPorts + rank));
+    Siege::Plan plan{{"default", kSecret}, {server_port_}, job_.of_each_kind, job_.a_second};
+    for (int rank = 0; rank < kRanks; rank++) plan.doors.push_back(std::uint16_t(rank_ports_ + rank));
     return plan;
   }
 
@@ -120,11 +121,24 @@ class BesiegedJob {
     return all;
   }
 
+  // A rank that has ended leaves a door where no process listens.
+  bool all_live() {
+    const auto check = [&](Process& process, const std::string& who) {
+      if (process.wait(Milliseconds(0)) == -1) return;
+      const int code = process.wait();
+      fail(text(who, " ended with ", code, " during the siege: ", process.out(), process.err()));
+    };
+    check(*server_, "the server");
+    for (std::size_t k = 0; k < ranks_.size(); k++) check(ranks_[k], text("rank ", k));
+    return outcome_.wrong.empty();
+  }
+
   void endure(Siege& siege) {
     const double seconds = double(job_.of_each_kind) * double(kHostiles) / double(job_.a_second);
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds / 4));
     const std::vector<long> before = memories();
-    siege.wait();
+    while (!siege.wait(Milliseconds(100)))
+      if (!all_live()) return;
     const std::vector<long> after = memories();
     for (std::size_t k = 0; k < after.size(); k++) {
       outcome_.grown_kib = std::max(outcome_.grown_kib, after[k] - before[k]);
@@ -132,8 +146,8 @@ class BesiegedJob {
     }
     outcome_.made = siege.made();
     try {
-      add_counts(kServerMetrics, outcome_.counted);
-      for (int rank = 0; rank < kRanks; rank++) add_counts(std::uint16_t(kRankMetrics + rank), outcome_.counted);
+      add_counts(server_metrics_, outcome_.counted);
+      for (int rank = 0; rank < kRanks; rank++) add_counts(std::uint16_t(rank_metrics_ + rank), outcome_.counted);
     } catch (const std::exception& e) {
       fail(text("the job ended before the siege did: ", e.what()));
     }
@@ -144,6 +158,9 @@ class BesiegedJob {
   }
 
   const Job job_;
+  const std::uint16_t server_port_ = testing::consecutive_free_ports(kPorts);
+  const std::uint16_t server_metrics_ = std::uint16_t(server_port_ + 1), rank_ports_ = std::uint16_t(server_port_ + 2),
+                      rank_metrics_ = std::uint16_t(rank_ports_ + kRanks);
   Scratch scratch_;
   const std::string secret_file_ = private_file(scratch_.put("secret", kSecret + "\n"));
   std::optional<Process> server_;

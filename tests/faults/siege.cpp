@@ -9,7 +9,7 @@
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
 #include <atomic>
-#include <thread>
+#include <future>
 
 #include "ring/net/accept.hpp"
 #include "ring/net/auth.hpp"
@@ -84,17 +84,15 @@ std::string_view name(Hostile kind) {
 class Siege::Impl {
  public:
   explicit Impl(const Plan& plan)
-      : plan_(plan), recording_(record(plan.credentials, rank())), thread_([this] {
+      : plan_(plan), recording_(record(plan.credentials, rank())), all_gone_(std::async(std::launch::async, [this] {
           asio::co_spawn(context_, come_in_turn(), asio::detached);
           context_.run();
-        }) {}
+        })) {}
   ~Impl() {
     context_.stop();
-    wait();
+    all_gone_.wait();
   }
-  void wait() {
-    if (thread_.joinable()) thread_.join();
-  }
+  bool wait(milliseconds limit) { return all_gone_.wait_for(limit) == std::future_status::ready; }
 
   std::array<std::atomic<long>, kHostiles> made{};
 
@@ -168,13 +166,13 @@ class Siege::Impl {
   const Plan plan_;
   const Recording recording_;
   asio::io_context context_;
-  std::thread thread_;
+  std::future<void> all_gone_;
 };
 
 Siege::Siege(const Plan& plan) : impl_(std::make_unique<Impl>(plan)) {}
 Siege::~Siege() = default;
-void Siege::wait() {
-  impl_->wait();
+bool Siege::wait(milliseconds limit) {
+  return impl_->wait(limit);
 }
 std::array<long, kHostiles> Siege::made() const {
   std::array<long, kHostiles> all;

@@ -2,6 +2,7 @@
 // They come from a thread of its own, evenly over time.
 #pragma once
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -38,8 +39,8 @@ class Siege {
   Siege(const Siege&) = delete;
   Siege& operator=(const Siege&) = delete;
 
-  // Until all have come and gone.
-  void wait();
+  // Until all have come and gone. False: not within the limit.
+  bool wait(std::chrono::milliseconds limit);
   // Connections that were made, by kind. A port where no process listens yet is tried again.
   std::array<long, kHostiles> made() const;
 
