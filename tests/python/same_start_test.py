@@ -33,6 +33,7 @@ def warned(model, optimizer, between=lambda: None):
         between()
         for _ in range(3):
             step(model, optimizer)
+    assert all(each.filename == __file__ for each in caught), "a line of the script, not of the package"
     return [str(each.message) for each in caught]
 
 

@@ -5,7 +5,6 @@ import atexit
 import os
 import threading
 import time
-import warnings
 from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
 
 import torch
@@ -17,6 +16,7 @@ from . import gpus
 from .ending import end_with_script
 from .process_sets import ProcessSet, ProcessSets, as_process_set, global_process_set
 from .settings import from_horovod, misspelt, timeline
+from .user_warning import warn
 
 _START = "hvd.init()"
 _END = "hvd.shutdown(), or the end of the script"
@@ -41,7 +41,7 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
         _world = _join_world(from_horovod())
         _sets = ProcessSets(_world)
     for name, meant in misspelt().items() if _world.rank == 0 else ():
-        warnings.warn(f"{name} is not a variable of Horovod and is ignored; {meant} is one")
+        warn(f"{name} is not a variable of Horovod and is ignored; {meant} is one")
     wanted, refusal = _checked(comm, process_sets)
     records = _world.rank == 0 and bool(timeline())
     with_timeline, refusals, with_gpu = _first_sums(_world.size, float(records), float(refusal is not None),
@@ -51,8 +51,7 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
         raise ValueError(refusal or f"{refusals:.0f} other ranks were given wrong arguments for hvd.init()")
     gpus.enable(with_gpu == _world.size)
     if with_gpu and not gpus.usable():
-        warnings.warn(f"rank {_world.rank} {gpus.missing()}: tensors of GPUs are copied to host memory and back, on all "
-                      "ranks")
+        warn(f"rank {_world.rank} {gpus.missing()}: tensors of GPUs are copied to host memory and back, on all ranks")
     if gpus.enabled():
         _sets.use_gpus()
     if with_timeline:
@@ -95,7 +94,7 @@ def _start_timeline(path: str) -> None:
         if error.code != "file":
             raise
         if rank() == 0:
-            warnings.warn(f"there is no timeline (HOROVOD_TIMELINE): {error}")
+            warn(f"there is no timeline (HOROVOD_TIMELINE): {error}")
 
 
 def shutdown() -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import warnings
 import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, Union
 
@@ -26,6 +25,7 @@ from .ops import Average
 from .process_sets import ProcessSet, global_process_set
 from .same_start import SameStart
 from .settings import bucket_bytes
+from .user_warning import warn
 
 _numbers = itertools.count()  # of the optimizers of this process, the same on all ranks
 Groups = Union[None, int, Sequence[Sequence[torch.nn.Parameter]]]
@@ -212,8 +212,8 @@ class _Distributed(torch.optim.Optimizer):
             closure = self._of_all_ranks(closure)
         elif self._should_synchronize:
             if self._synchronized:
-                warnings.warn("optimizer.step() called without optimizer.skip_synchronize() context after "
-                              "optimizer.synchronize(): the gradients are sent twice")
+                warn("optimizer.step() called without optimizer.skip_synchronize() context after "
+                     "optimizer.synchronize(): the gradients are sent twice")
             self.synchronize()
         self._raise_error()
         self._synchronized = False

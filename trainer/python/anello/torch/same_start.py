@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from typing import Any, Dict, List, Optional
 
 import torch
@@ -11,6 +10,7 @@ from ..agenda import Operation
 from ..errors import Error, Mismatch
 from .process_sets import ProcessSet
 from .same_model import REMEDY, find_difference, names_number
+from .user_warning import warn
 
 _INTEGERS = {1: torch.int8, 2: torch.int16}  # by the size of an element; larger ones are read as several
 
@@ -58,10 +58,9 @@ class SameStart:
             self._comparisons_left = 0
         elif self._comparisons_left == 0 and self._process_set.rank() == 0:
             first = next(name for each, name in self._names.items() if not same[each])
-            warnings.warn(f"the ranks train different parameters; the first that differs is '{first}': call "
-                          "hvd.broadcast_parameters(model.state_dict(), root_rank=0) before the first step, and again "
-                          "after hvd.join(). If they are meant to differ, give DistributedOptimizer "
-                          "compare_parameters=False")
+            warn(f"the ranks train different parameters; the first that differs is '{first}': call "
+                 "hvd.broadcast_parameters(model.state_dict(), root_rank=0) before the first step, and again after "
+                 "hvd.join(). If they are meant to differ, give DistributedOptimizer compare_parameters=False")
 
     def _same(self, operation: Operation) -> List[bool]:
         """Whether ranks have the same names, and the same sum of each parameter."""
