@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "tests/support/process.hpp"
+#include "tests/support/scratch.hpp"
 
 namespace anello::bench {
 namespace {
@@ -46,7 +47,8 @@ TEST(Programs, OursMeasuresBetweenProcesses) {
 }
 
 TEST(Programs, TuneWritesATableThatTheNextWorldTakes) {
-  const auto file = std::filesystem::path(::testing::TempDir()) / "anello_tuned";
+  const Scratch scratch;
+  const std::filesystem::path file = scratch / "tuned";
   std::ofstream(file) << "77 1 tcp own any star suitable\n2 1 memory own 4 chain 0\n2 1 memory shared 4 chain 0\n"
                       << "2 1 tcp own 4 chain 0\n2 1 tcp shared 4 chain 0\n";
   const Outcome outcome = launch({BENCH, "tune", "-s", "4,64K", "-r", "2", "--budget_ms", "1", "-o", file.string()});
@@ -139,13 +141,10 @@ TEST(Programs, MpichMeasuresInTheSameColumns) {
 #ifdef BENCH_GLOO
 TEST(Programs, GlooMeasuresInTheSameColumns) {
   for (const std::string algorithm : {"ring", "ring_chunked", "halving_doubling"}) {
-    const auto folder = std::filesystem::path(::testing::TempDir()) / ("anello_gloo_" + algorithm);
-    std::filesystem::remove_all(folder);
-    std::filesystem::create_directories(folder);
-    expect_rows(launch({BENCH_GLOO, "--store", folder.string(), "--algorithm", algorithm, "allreduce", "-b", "4", "-e",
-                        "64K", "-f", "128", "-n", "3", "-w", "1"}),
+    const Scratch scratch;
+    expect_rows(launch({BENCH_GLOO, "--store", scratch.path().string(), "--algorithm", algorithm, "allreduce", "-b",
+                        "4", "-e", "64K", "-f", "128", "-n", "3", "-w", "1"}),
                 3);
-    std::filesystem::remove_all(folder);
   }
   EXPECT_THAT(run({BENCH_GLOO, "allreduce"}).err, HasSubstr("give --store DIR"));
 }

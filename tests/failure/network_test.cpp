@@ -2,10 +2,9 @@
 // ranks, in time.
 #include <gmock/gmock.h>
 
-#include <algorithm>
-
 #include "tests/support/proxied.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/undisturbed.hpp"
 
 namespace anello::failure {
 namespace {
@@ -33,14 +32,9 @@ void expect_right(const std::vector<Told>& all) {
   for (const Told& told : all) EXPECT_FALSE(told.error) << "rank " << told.rank << ": " << told.error->what();
 }
 
-// On a busy machine nothing happens in that time.
-std::chrono::nanoseconds longest_delay(const std::vector<Told>& all) {
-  return std::ranges::max_element(all, {}, &Told::without_core)->without_core;
-}
-
-// All ranks receive the same error, with this code, within this time. Time in which a thread had no core is added.
+// All ranks receive the same error, with this code, within this time.
 void expect_same_error(const std::vector<Told>& all, ErrorCode code, milliseconds within) {
-  const auto limit = within * kSlowdown + longest_delay(all);
+  const auto limit = within * kSlowdown + all[0].lateness;
   for (const Told& told : all) {
     ASSERT_TRUE(told.error) << "rank " << told.rank << " received no error";
     EXPECT_EQ(told.error->code(), code) << "rank " << told.rank << ": " << told.error->what();
@@ -165,7 +159,7 @@ TEST(Network, ThatFallsApartEndsTheWorldOnBothSidesInTime) {
     EXPECT_EQ(each.error->code(), ErrorCode::rank_silent) << each.error->what();
     EXPECT_GE(each.error->rank(), 0) << each.error->what();
     EXPECT_EQ(each.error->rank() < 2, each.rank >= 2) << "rank " << each.rank << ": " << each.error->what();
-    EXPECT_LT(each.after, (kSilenceLimit + seconds(1) + kWork) * kSlowdown + longest_delay(told)) << each.error->what();
+    EXPECT_LT(each.after, (kSilenceLimit + seconds(1) + kWork) * kSlowdown + each.lateness) << each.error->what();
   }
 }
 
@@ -195,16 +189,18 @@ TEST(Network, ThatLosesAByteIsFoundOutByTheNextOperation) {
 
 // A world that does nothing has control connections only; behind the handshake are their frames.
 TEST(Network, ThatLosesAByteOfTheControlPlaneIsFoundOutByWhoHearsNonsense) {
-  Proxied world(4);
-  world.between(2, 3, {.drop_at = 200});
-  const auto told = world.told(
-      [](World& w) {
-        std::this_thread::sleep_for(3 * kSilenceLimit);
-        w.barrier();
-      },
-      impatient());
-  expect_same_error(told, ErrorCode::protocol, seconds(5));
-  EXPECT_THAT(told[0].error->rank(), ::testing::AnyOf(2, 3)) << told[0].error->what();
+  undisturbed(milliseconds(100), [&] {
+    Proxied world(4);
+    world.between(2, 3, {.drop_at = 200});
+    const auto told = world.told(
+        [](World& w) {
+          std::this_thread::sleep_for(3 * kSilenceLimit);
+          w.barrier();
+        },
+        impatient());
+    expect_same_error(told, ErrorCode::protocol, seconds(5));
+    EXPECT_THAT(told[0].error->rank(), ::testing::AnyOf(2, 3)) << told[0].error->what();
+  });
 }
 
 // What ends without a reason is tried again; a reason is given to the user.

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "ring/base/text.hpp"
+#include "tests/support/undisturbed.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace anello::failure {
@@ -253,44 +254,48 @@ TEST(Stall, IsCountedFromTheLastProgress) {
 
 // A rank that gets no core at one of these times says only the next.
 TEST(Stall, IsReportedAgainAfterTwiceTheTime) {
-  Settings settings = Settings::from_environment();
-  settings.stall_time = milliseconds(100);
-  testing::internal::CaptureStderr();
-  run_world(
-      2,
-      [](World& world) {
-        if (world.rank() == 1) std::this_thread::sleep_for(milliseconds(1200));
-        world.barrier();
-        EXPECT_LE(world.counters().stalls, 6u);
-      },
-      settings);
-  const std::string said = testing::internal::GetCapturedStderr();
-  std::size_t reports = 0, place = 0;
-  for (const char* time : {"0.1", "0.2", "0.4", "0.8", "1.6", "3.2"}) {
-    const auto found = said.find(text("barrier #0 has stalled for ", time, " s: "), place);
-    if (found == std::string::npos) continue;
-    reports++;
-    place = found;
-  }
-  EXPECT_THAT(said, HasSubstr(" s: rank 1 on localhost has not come, and called nothing before; rank 0 waits\n"));
-  EXPECT_GE(reports, 2) << said;
-  EXPECT_EQ(reports, std::size_t(std::ranges::count(said, '\n'))) << said;
+  undisturbed(milliseconds(20), [&] {
+    Settings settings = Settings::from_environment();
+    settings.stall_time = milliseconds(100);
+    testing::internal::CaptureStderr();
+    run_world(
+        2,
+        [](World& world) {
+          if (world.rank() == 1) std::this_thread::sleep_for(milliseconds(1200));
+          world.barrier();
+          EXPECT_LE(world.counters().stalls, 6u);
+        },
+        settings);
+    const std::string said = testing::internal::GetCapturedStderr();
+    std::size_t reports = 0, place = 0;
+    for (const char* time : {"0.1", "0.2", "0.4", "0.8", "1.6", "3.2"}) {
+      const auto found = said.find(text("barrier #0 has stalled for ", time, " s: "), place);
+      if (found == std::string::npos) continue;
+      reports++;
+      place = found;
+    }
+    EXPECT_THAT(said, HasSubstr(" s: rank 1 on localhost has not come, and called nothing before; rank 0 waits\n"));
+    EXPECT_GE(reports, 2) << said;
+    EXPECT_EQ(reports, std::size_t(std::ranges::count(said, '\n'))) << said;
+  });
 }
 
 TEST(Stall, IsReportedByTheLowestRankThatHasNotLeft) {
-  Settings settings = Settings::from_environment();
-  settings.stall_time = milliseconds(100);
-  testing::internal::CaptureStderr();
-  run_world(
-      3,
-      [&](World& world) {
-        if (world.rank() == 0) return;
-        Group pair = world.group({1, 2});
-        if (world.rank() == 2) std::this_thread::sleep_for(milliseconds(1500));
-        pair.barrier();
-      },
-      settings);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(" s: rank 2 on localhost has not come"));
+  undisturbed(milliseconds(20), [&] {
+    Settings settings = Settings::from_environment();
+    settings.stall_time = milliseconds(100);
+    testing::internal::CaptureStderr();
+    run_world(
+        3,
+        [&](World& world) {
+          if (world.rank() == 0) return;
+          Group pair = world.group({1, 2});
+          if (world.rank() == 2) std::this_thread::sleep_for(milliseconds(1500));
+          pair.barrier();
+        },
+        settings);
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(" s: rank 2 on localhost has not come"));
+  });
 }
 
 TEST(Stall, IsNotReportedOfWhatGetsOn) {

@@ -158,7 +158,7 @@ class BesiegedJob {
   }
 
   const Job job_;
-  const std::uint16_t server_port_ = testing::consecutive_free_ports(kPorts);
+  const std::uint16_t server_port_ = consecutive_free_ports(kPorts);
   const std::uint16_t server_metrics_ = std::uint16_t(server_port_ + 1), rank_ports_ = std::uint16_t(server_port_ + 2),
                       rank_metrics_ = std::uint16_t(rank_ports_ + kRanks);
   Scratch scratch_;

@@ -10,9 +10,9 @@
 #include "ring/base/text.hpp"
 #include "ring/failure/control_graph.hpp"
 #include "tests/faults/proxy_delay.hpp"
-#include "tests/faults/starvation.hpp"
 #include "tests/support/proxied.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/starvation.hpp"
 
 namespace anello::faults {
 namespace {
@@ -187,11 +187,7 @@ class CutWorld {
     return text("the longest wait for a core was ", starved_.count(), " ms, the proxies took up to ", ping_.count(),
                 " ms for a ping");
   }
-  // A rank that is late by two of eight heartbeats begins to count silence anew (ring/failure/heartbeat.hpp).
-  milliseconds latest() const {
-    const bool counts_anew = starved_ >= cut_.silence_limit / 4;
-    return cut_.promised() + (counts_anew ? cut_.silence_limit + starved_ : milliseconds(0));
-  }
+  milliseconds latest() const { return cut_.promised() + lateness(starved_, cut_.silence_limit); }
 
   const Cut& cut_;
   Result result_;

@@ -12,12 +12,12 @@
 #include "ring/base/text.hpp"
 #include "tests/faults/besieged.hpp"
 #include "tests/faults/proxy_delay.hpp"
-#include "tests/faults/standstill.hpp"
-#include "tests/faults/starvation.hpp"
 #include "tests/faults/trial.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/scratch.hpp"
+#include "tests/support/starvation.hpp"
+#include "tests/support/undisturbed.hpp"
 
 namespace anello::faults {
 
@@ -97,7 +97,7 @@ TEST(Checkpoint, SurvivesThatItsWriterIsKilled) {
   for (int trial = 0; trial < 8; trial++) {
     testing::Process job(train("100000"));
     ASSERT_TRUE(job.says("epoch "));
-    while (!std::filesystem::exists(fresh)) std::this_thread::yield();
+    while (!std::filesystem::exists(fresh) && job.wait(milliseconds(0)) == -1) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::microseconds(200 * trial));
     job.signal(SIGKILL);
     EXPECT_EQ(job.wait(), 128 + SIGKILL);
@@ -107,23 +107,6 @@ TEST(Checkpoint, SurvivesThatItsWriterIsKilled) {
     EXPECT_THAT(after.out, ::testing::HasSubstr("continuing after epoch"));
   }
   EXPECT_GT(in_the_middle, 0) << "no trial met a checkpoint that was being written";
-}
-
-TEST(Standstill, IsNoticedAndNothingElseIs) {
-  const Standstill standstill;
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  EXPECT_EQ(standstill.total().count(), 0);
-  const pid_t waker = fork();
-  if (waker == 0) {
-    usleep(700'000);
-    kill(getppid(), SIGCONT);
-    _exit(0);
-  }
-  raise(SIGSTOP);
-  waitpid(waker, nullptr, 0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  EXPECT_GE(standstill.total().count(), 500);
-  EXPECT_LE(standstill.total().count(), 5000);
 }
 
 TEST(LongestWait, IsThatOfOneThreadWithoutABreak) {
@@ -148,6 +131,33 @@ TEST(Starvation, CanDelayAPingByMoreThanAHeartbeat) {
   EXPECT_TRUE(could_be_silent(milliseconds(90), limit, milliseconds(460)));
   EXPECT_FALSE(could_be_silent(milliseconds(291), limit, std::nullopt));
   EXPECT_TRUE(could_be_silent(milliseconds(292), limit, std::nullopt));
+}
+
+// How often a check is carried out that fails the first `failing` times. `seen`: the failures that are reported.
+int times(milliseconds tolerated, int failing, int seen) {
+  int times = 0;
+  ::testing::TestPartResultArray reported;
+  {
+    const Findings findings(reported);
+    undisturbed(tolerated, [&] { EXPECT_GT(++times, failing); });
+  }
+  EXPECT_EQ(reported.size(), seen);
+  return times;
+}
+
+TEST(Undisturbed, AFailureCountsUnlessTheMachineMayBeToBlame) {
+  constexpr milliseconds kAlwaysDisturbed{-1}, kNeverDisturbed{3'600'000};
+  EXPECT_EQ(times(kNeverDisturbed, 0, 0), 1);
+  EXPECT_EQ(times(kNeverDisturbed, 1, 1), 1);
+  EXPECT_EQ(times(kAlwaysDisturbed, 2, 0), 3);
+  EXPECT_EQ(times(kAlwaysDisturbed, 1000, 1), 20);
+}
+
+TEST(Lateness, GrowsWithTheLongestWait) {
+  EXPECT_EQ(lateness(milliseconds(0), milliseconds(3000)), milliseconds(0));
+  EXPECT_EQ(lateness(milliseconds(100)), milliseconds(1000));
+  EXPECT_EQ(lateness(milliseconds(749), milliseconds(3000)), milliseconds(7490));
+  EXPECT_EQ(lateness(milliseconds(750), milliseconds(3000)), milliseconds(10500));
 }
 
 // A heartbeat passes in 280 ms, a ping of 4 messages in four times that.

@@ -11,9 +11,9 @@
 #include "rendezvous/server.hpp"
 #include "ring/base/text.hpp"
 #include "ring/failure/control_graph.hpp"
-#include "tests/faults/standstill.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/starvation.hpp"
 
 namespace anello::faults {
 namespace {
@@ -114,7 +114,9 @@ class TriedWorld {
   }
 
   void strike() {
-    standstill_.emplace();
+    std::vector<std::string> processes{"self"};
+    for (const Process& rank : ranks_) processes.push_back(text(rank.pid()));
+    starvation_.emplace(processes);
     if (trial_.fault == Fault::server) server_.reset();
     if (trial_.fault == Fault::kill) process(trial_.victim).signal(SIGKILL);
     if (trial_.fault == Fault::stop || trial_.fault == Fault::pause) process(trial_.victim).signal(SIGSTOP);
@@ -139,7 +141,7 @@ class TriedWorld {
     return survivors_end(kLong);
   }
 
-  Result judge(steady_clock::time_point at) const {
+  Result judge(steady_clock::time_point at) {
     Result result;
     for (int rank = 0; rank < trial_.ranks; rank++) {
       if (!spared(rank)) continue;
@@ -155,10 +157,10 @@ class TriedWorld {
       const auto after = std::chrono::ceil<milliseconds>(end.at - at);
       result.latest = std::max(result.latest.value_or(after), after);
     }
-    const milliseconds still = standstill_ ? standstill_->total() : milliseconds(0);
-    if (result.latest && *result.latest > promised() + still)
-      result.wrong = text("the last was told after ", result.latest->count(), " ms, in ", still.count(),
-                          " of which the machine stood still");
+    const milliseconds wait = starvation_ ? starvation_->longest() : milliseconds(0);
+    if (result.latest && *result.latest > promised() + lateness(wait, trial_.silence_limit))
+      result.wrong = text("the last was told after ", result.latest->count(), " ms; the longest wait for a core was ",
+                          wait.count(), " ms");
     return result;
   }
 
@@ -166,8 +168,7 @@ class TriedWorld {
   std::string untrue(const RankEnd& end) const {
     const std::string expected = trial_.fault == Fault::kill ? "rank_dead" : "rank_silent";
     if (end.code == expected && end.culprit == trial_.victim) return {};
-    if (early() && trial_.fault == Fault::kill && (end.code == "rendezvous" || end.code == "network"))
-      return {};
+    if (early() && trial_.fault == Fault::kill && (end.code == "rendezvous" || end.code == "network")) return {};
     return text("was told ", end.code, " of rank ", end.culprit, ":", end.message);
   }
 
@@ -185,7 +186,7 @@ class TriedWorld {
   std::string program_;
   std::optional<RendezvousServer> server_;
   std::deque<Process> ranks_;
-  std::optional<Standstill> standstill_;  // since the fault
+  std::optional<Starvation> starvation_;  // since the fault
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "tests/gpu/on_fake_nccl.hpp"
 #include "tests/support/scratch.hpp"
+#include "tests/support/undisturbed.hpp"
 
 namespace anello::gpu {
 namespace {
@@ -335,16 +336,18 @@ TEST(NcclFailure, ARankThatDiesFreesTheOthers) {
 }
 
 TEST(NcclFailure, AnAbortThatDoesNotComeBackIsLeftBehind) {
-  NcclCommunicator::Limits limits;
-  limits.end = milliseconds(50);
-  const auto began = std::chrono::steady_clock::now();
-  run_world(1, [&](World& world) {
-    fake::nccl_faults().abort_takes_ms = 3000;
-    const auto on_gpu = nccl(world, limits);
-    world.abort("enough");
+  undisturbed(milliseconds(100), [&] {
+    NcclCommunicator::Limits limits;
+    limits.end = milliseconds(50);
+    const auto began = std::chrono::steady_clock::now();
+    run_world(1, [&](World& world) {
+      fake::nccl_faults().abort_takes_ms = 3000;
+      const auto on_gpu = nccl(world, limits);
+      world.abort("enough");
+    });
+    EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(2));
+    while (fake::nccl_alive() > 0) std::this_thread::sleep_for(milliseconds(10));
   });
-  EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(2));
-  while (fake::nccl_alive() > 0) std::this_thread::sleep_for(milliseconds(10));
 }
 
 TEST(NcclFailure, ArgumentsThatDifferAreAMismatchWhereTheyAreCompared) {

@@ -109,11 +109,11 @@ TEST(GpuPrograms, WithoutThePluginsSayWhatIsMissing) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("rank 0 on "), HasSubstr("GPU memory needs the plugin libanello_gpu.so"),
                                  HasSubstr("/nowhere/libanello_gpu.so"), HasSubstr("-DANELLO_CUDA=ON")));
-  const auto alone = std::filesystem::temp_directory_path() / "libanello_gpu.so";
-  std::filesystem::copy_file(FAKE_GPU_PLUGIN, alone, std::filesystem::copy_options::overwrite_existing);
+  const Scratch scratch;
+  const std::filesystem::path alone = scratch / "libanello_gpu.so";
+  std::filesystem::copy_file(FAKE_GPU_PLUGIN, alone);
   EXPECT_THAT(run(2, alone.string(), training("cuda")).err,
               AllOf(HasSubstr("arithmetic on GPUs needs the plugin libanello_kernels.so"), HasSubstr("nvcc")));
-  std::filesystem::remove(alone);
 }
 
 TEST(GpuPrograms, SayWhatAGpuHasNot) {

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "tests/launch/agents.hpp"
+#include "tests/support/free_ports.hpp"
 
 namespace anello::launch {
 namespace {
@@ -122,12 +123,7 @@ TEST_F(Agents, ThisHostNeedsNoSsh) {
 TEST_F(Agents, OneCommandANodeMakesOneWorld) {
   const std::string secret = scratch_ / "secret";
   ASSERT_EQ(testing::run(anello({"secret", secret})).code, 0);
-  Process server(anello({"rendezvous"}));  // only to find a free port
-  ASSERT_TRUE(server.says("\n"));
-  const std::string port =
-      testing::lines(server.out()).at(0).substr(std::string("ANELLO_RENDEZVOUS=127.0.0.1:").size());
-  server.signal(SIGTERM);
-  server.wait();
+  const std::string port = std::to_string(consecutive_free_ports(1));
   const auto node = [&](const std::string& number) {
     return anello({"run", "-n", "2", "--nnodes", "2", "--node-rank", number, "--rendezvous", "127.0.0.1:" + port, "--",
                    "sh", "-c", "echo $ANELLO_RANK of $ANELLO_SIZE; exec " WAITER " early"});

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "tests/launch/launched.hpp"
+#include "tests/support/free_ports.hpp"
 #include "tests/support/scratch.hpp"
 
 namespace anello::launch {
@@ -202,7 +203,8 @@ TEST(Doctor, FindsAllProblemsAtOnce) {
 }
 
 TEST(Doctor, TriesTheRendezvous) {
-  Process server(anello({"rendezvous", "--port", "0"}));
+  const std::string port = std::to_string(consecutive_free_ports(1));
+  Process server(anello({"rendezvous", "--port", port}));
   ASSERT_TRUE(server.says("\n"));
   const std::string setting = testing::lines(server.out()).at(0), address = setting.substr(setting.find('=') + 1);
   const Outcome well = testing::run(anello({"doctor"}), {.environment = {setting}});

@@ -7,6 +7,7 @@
 
 #include "tests/launch/launched.hpp"
 #include "tests/support/scratch.hpp"
+#include "tests/support/undisturbed.hpp"
 
 namespace anello::launch {
 namespace {
@@ -80,10 +81,12 @@ TEST(Ending, ARankKilledBySignalGives128AndTheSignal) {
 }
 
 TEST(Ending, SurvivorsMaySayTheirOwnError) {
-  const Outcome outcome =
-      testing::run(ranks(2, "[ $ANELLO_RANK = 1 ] && exit 3; sleep 0.3; echo rank 1 is gone >&2; exit 5"));
-  EXPECT_EQ(outcome.code, 3);
-  EXPECT_TRUE(contains(outcome.err, "[0] rank 1 is gone\n")) << outcome.err;
+  undisturbed(milliseconds(100), [&] {
+    const Outcome outcome =
+        testing::run(ranks(2, "[ $ANELLO_RANK = 1 ] && exit 3; sleep 0.3; echo rank 1 is gone >&2; exit 5"));
+    EXPECT_EQ(outcome.code, 3);
+    EXPECT_TRUE(contains(outcome.err, "[0] rank 1 is gone\n")) << outcome.err;
+  });
 }
 
 TEST(Ending, SurvivorsAreAskedAndThenKilled) {
@@ -121,10 +124,10 @@ TEST_P(EndingBySignal, ReachesAllRanksAndTheirChildren) {
   Process job(
       ranks(3,
             "sh -c 'trap \"echo child heard; exit 0\" INT TERM HUP QUIT; echo child; while :; do sleep 0.05; done' & "
-            "trap 'echo heard; wait; exit 0' INT TERM HUP QUIT; wait",
+            "trap 'echo heard; wait; exit 0' INT TERM HUP QUIT; echo parent; wait",
             {"--grace", "20"}));
-  for (const char* label : {"[0] child\n", "[1] child\n", "[2] child\n"}) ASSERT_TRUE(job.says(label));
-  std::this_thread::sleep_for(milliseconds(300));  // for the other trap
+  for (const std::string rank : {"[0] ", "[1] ", "[2] "})
+    ASSERT_TRUE(job.says(rank + "child\n") && job.says(rank + "parent\n"));
   job.signal(GetParam());
   EXPECT_EQ(job.wait(), 128 + GetParam());
   for (const char* label :

@@ -2,6 +2,7 @@
 #include <csignal>
 
 #include "tests/launch/launched.hpp"
+#include "tests/support/scratch.hpp"
 
 namespace anello::launch {
 namespace {
@@ -22,12 +23,21 @@ TEST(Terminal, LabelsHaveColoursUnlessThatIsUnwanted) {
 }
 
 TEST(Terminal, AProgressBarIsSeenWhileItMoves) {
+  const Scratch scratch;
+  Surroundings surroundings = kOnTerminal;
+  surroundings.environment.push_back("FOLDER=" + scratch.path().string());
   Process job(ranks(2,
-                    "if [ $ANELLO_RANK = 0 ]; then printf '25%%\\r'; sleep 1; printf '50%%\\r'; sleep 1; echo done; "
-                    "else sleep 0.5; echo between; fi"),
-              kOnTerminal);
+                    "until_there() { until [ -e \"$FOLDER/$1\" ]; do sleep 0.02; done; }; "
+                    "if [ $ANELLO_RANK = 0 ]; then printf '25%%\\r'; until_there on; printf '50%%\\r'; "
+                    "until_there end; echo done; else until_there begun; echo between; fi"),
+              surroundings);
   ASSERT_TRUE(job.says("[0] 25%"));
+  scratch.put("begun", "");
+  ASSERT_TRUE(job.says("[1] between"));
+  scratch.put("on", "");
+  ASSERT_TRUE(job.says("[0] 50%"));
   EXPECT_FALSE(contains(job.out(), "done"));
+  scratch.put("end", "");
   EXPECT_EQ(job.wait(), 0);
   EXPECT_TRUE(contains(job.out(), "\r\033[K[1] between\r\n[0] 25%")) << job.out();
   EXPECT_TRUE(contains(job.out(), "\r[0] 50%\033[K")) << job.out();

@@ -11,7 +11,7 @@
 namespace {
 
 constexpr std::chrono::seconds kLong{300};
-constexpr std::chrono::milliseconds kUntilTold{1500}, kUntilOthersEnd{600};
+constexpr std::chrono::milliseconds kUntilOthersEnd{600};
 
 int rank_0(std::string_view how, anello::World& world) {
   if (how == "early") return 3;
@@ -26,6 +26,12 @@ int rank_0(std::string_view how, anello::World& world) {
   return 0;
 }
 
+void await_failure(const anello::World& world) {
+  const auto end = std::chrono::steady_clock::now() + kLong;
+  while (!world.failure() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -34,7 +40,7 @@ int main(int argc, char** argv) {
   try {
     anello::World world = anello::init();
     if (world.rank() == 0) return rank_0(how, world);
-    if (how == "early") std::this_thread::sleep_for(kUntilTold);
+    if (how == "early") await_failure(world);
     world.barrier();
   } catch (const anello::Error& error) {
     std::printf("code %d, rank %d: %s\n", int(error.code()), error.rank(), error.what());

@@ -9,6 +9,7 @@
 
 #include "tests/support/control_planes.hpp"
 #include "tests/support/signatures.hpp"
+#include "tests/support/undisturbed.hpp"
 
 namespace anello::net {
 namespace {
@@ -105,27 +106,31 @@ TEST(ControlPlane, RemembersItsLastOperations) {
 }
 
 TEST(ControlPlane, ARankThatDoesNotConnectIsNamed) {
-  ControlPlanes world(4, 2);
-  try {
-    world.connect(milliseconds(200));
-    FAIL() << "ranks 2 and 3 never connected";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::rendezvous);
-    EXPECT_THAT(e.what(), HasSubstr("no connection with rank 2 on host2, rank 3 on host3"));
-  }
+  undisturbed(milliseconds(20), [&] {
+    ControlPlanes world(4, 2);
+    try {
+      world.connect(milliseconds(200));
+      FAIL() << "ranks 2 and 3 never connected";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::rendezvous);
+      EXPECT_THAT(e.what(), HasSubstr("no connection with rank 2 on host2, rank 3 on host3"));
+    }
+  });
 }
 
 TEST(ControlPlane, ARankThatDoesNotListenIsAnError) {
-  Plane alone(1, 2, milliseconds(60000));
-  Endpoint gone{"127.0.0.1", 1, "host0"};
-  alone.open({gone, alone.peer_connections.endpoint()});
-  try {
-    alone.control->connect(in(milliseconds(200)));
-    FAIL() << "there is no rank 0";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::network);
-    EXPECT_THAT(e.what(), HasSubstr("cannot connect to rank 0 on host0 at 127.0.0.1 port 1: "));
-  }
+  undisturbed(milliseconds(20), [&] {
+    Plane alone(1, 2, milliseconds(60000));
+    Endpoint gone{"127.0.0.1", 1, "host0"};
+    alone.open({gone, alone.peer_connections.endpoint()});
+    try {
+      alone.control->connect(in(milliseconds(200)));
+      FAIL() << "there is no rank 0";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::network);
+      EXPECT_THAT(e.what(), HasSubstr("cannot connect to rank 0 on host0 at 127.0.0.1 port 1: "));
+    }
+  });
 }
 
 TEST(ControlPlane, AnInvalidAddressIsAnErrorAtOnce) {
@@ -176,67 +181,75 @@ TEST(ControlPlane, InvalidMessagesNameTheirSender) {
 
 // Rank 3 is connected and sends nothing: its kernel answers, as it does for a stopped process.
 TEST(ControlPlane, ASilentRankIsNamedOnAllRanksWithinTheLimit) {
-  constexpr milliseconds kLimit{400};
-  ControlPlanes world(4, 1, kLimit);
-  std::vector<PeerConnections::Socket> sockets;
-  for (const int peer : {0, 1, 2}) sockets.push_back(world.plane(3).dial(peer));
-  const auto began = std::chrono::steady_clock::now();
-  world.connect();
-  expect_errors(world, ErrorCode::rank_silent, 3, "rank 3 on host3 is silent: ");
-  const auto took = std::chrono::steady_clock::now() - began;
-  EXPECT_GE(took, kLimit / 2);
-  EXPECT_LT(took, kLimit + milliseconds(2000));
+  undisturbed(milliseconds(50), [&] {
+    constexpr milliseconds kLimit{400};
+    ControlPlanes world(4, 1, kLimit);
+    std::vector<PeerConnections::Socket> sockets;
+    for (const int peer : {0, 1, 2}) sockets.push_back(world.plane(3).dial(peer));
+    const auto began = std::chrono::steady_clock::now();
+    world.connect();
+    expect_errors(world, ErrorCode::rank_silent, 3, "rank 3 on host3 is silent: ");
+    const auto took = std::chrono::steady_clock::now() - began;
+    EXPECT_GE(took, kLimit / 2);
+    EXPECT_LT(took, kLimit + milliseconds(2000));
+  });
 }
 
 // Rank 0 stands still for longer than its limit while rank 1 owes it an answer over the second interface. Rank 1 is
 // slower still, and then answers.
 TEST(ControlPlane, ARankThatStoodStillGivesAnInterfaceAnotherLimit) {
-  constexpr milliseconds kLimit{2000};
-  Plane low(0, 2, kLimit, {"127.0.0.2"}), high(1, 2, milliseconds(8000), {"127.0.0.2"});
-  const std::vector<Endpoint> both{low.peer_connections.endpoint(), high.peer_connections.endpoint()};
-  low.open(both);
-  high.open(both);
-  auto connecting = std::async(std::launch::async, [&] { high.control->connect(in(milliseconds(20000))); });
-  low.control->connect(in(milliseconds(20000)));
-  connecting.get();
-  const auto stand_still = [](Plane& plane, milliseconds time) {
-    asio::post(plane.background.context(), [time] { std::this_thread::sleep_for(time); });
-  };
-  stand_still(high, kLimit + milliseconds(700));
-  low.control->ping(1);
-  std::this_thread::sleep_for(milliseconds(100));  // it is connected, and waits for the answer
-  stand_still(low, kLimit + milliseconds(200));
-  std::this_thread::sleep_for(kLimit + milliseconds(1500));
-  EXPECT_FALSE(low.control->failed()) << low.control->error().what();
+  undisturbed(milliseconds(50), [&] {
+    constexpr milliseconds kLimit{2000};
+    Plane low(0, 2, kLimit, {"127.0.0.2"}), high(1, 2, milliseconds(8000), {"127.0.0.2"});
+    const std::vector<Endpoint> both{low.peer_connections.endpoint(), high.peer_connections.endpoint()};
+    low.open(both);
+    high.open(both);
+    auto connecting = std::async(std::launch::async, [&] { high.control->connect(in(milliseconds(20000))); });
+    low.control->connect(in(milliseconds(20000)));
+    connecting.get();
+    const auto stand_still = [](Plane& plane, milliseconds time) {
+      asio::post(plane.background.context(), [time] { std::this_thread::sleep_for(time); });
+    };
+    stand_still(high, kLimit + milliseconds(700));
+    low.control->ping(1);
+    std::this_thread::sleep_for(milliseconds(100));  // it is connected, and waits for the answer
+    stand_still(low, kLimit + milliseconds(200));
+    std::this_thread::sleep_for(kLimit + milliseconds(1500));
+    EXPECT_FALSE(low.control->failed()) << low.control->error().what();
+  });
 }
 
 // The ranks send nothing except heartbeats.
 TEST(ControlPlane, AnIdleRankIsNotSilent) {
-  constexpr milliseconds kLimit{1000};
-  ControlPlanes world(9, 0, kLimit);
-  world.connect();
-  std::this_thread::sleep_for(2 * kLimit);
-  EXPECT_FALSE(world.any_failed());
+  undisturbed(milliseconds(100), [&] {
+    constexpr milliseconds kLimit{1000};
+    ControlPlanes world(9, 0, kLimit);
+    world.connect();
+    std::this_thread::sleep_for(2 * kLimit);
+    EXPECT_FALSE(world.any_failed());
+  });
 }
 
 // While a world starts, a rank that ends may have given up because another rank died. The rendezvous knows which died
 // first, and may need a moment.
 TEST(ControlPlane, AStartThatFailsNamesItsCause) {
-  ControlPlanes world(3, 1);  // rank 2 does not come
-  const auto cause_is_known_later = [](milliseconds wait) {
-    if (wait > milliseconds(0)) throw Error(ErrorCode::rendezvous, "rank 2 died", 2);
-  };
-  auto connecting =
-      std::async(std::launch::async, [&] { world[1].connect(in(milliseconds(3000)), cause_is_known_later); });
-  std::this_thread::sleep_for(milliseconds(200));
-  world.kill(0);
-  try {
-    connecting.get();
-    FAIL() << "nobody was missing";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::rendezvous) << e.what();
-    EXPECT_EQ(e.rank(), 2);
-  }
+  undisturbed(milliseconds(100), [&] {
+    ControlPlanes world(3, 1);  // rank 2 does not come
+    const auto cause_is_known_later = [](milliseconds wait) {
+      if (wait > milliseconds(0)) throw Error(ErrorCode::rendezvous, "rank 2 died", 2);
+    };
+    auto connecting =
+        std::async(std::launch::async, [&] { world[1].connect(in(milliseconds(3000)), cause_is_known_later); });
+    std::this_thread::sleep_for(milliseconds(200));
+    world.kill(0);
+    try {
+      connecting.get();
+      FAIL() << "nobody was missing";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::rendezvous) << e.what();
+      EXPECT_EQ(e.rank(), 2);
+    }
+  });
 }
 
 // Sends the bytes to rank 0 as the launcher, which must present the job's credentials.

@@ -16,6 +16,7 @@
 #include "tests/net/two_ranks.hpp"
 #include "tests/support/readiness.hpp"
 #include "tests/support/resources.hpp"
+#include "tests/support/undisturbed.hpp"
 
 namespace anello::net {
 namespace {
@@ -296,27 +297,32 @@ TEST(PeerConnections, AConnectionThatIsNotWantedAnyMoreIsNotTriedAgain) {
 }
 
 TEST(PeerConnections, ConnectionsThatHaveNotAuthenticatedMakeRoomForARank) {
-  Rank low(0, 1, over(false)), high(1, 1, over(false));
-  std::atomic<int> exhausted = 0;
-  std::promise<void> accepted;
-  low.peer_connections.open(
-      {low.peer_connections.endpoint(), high.peer_connections.endpoint()},
-      [&](const Claim&, const PeerConnections::Socket&) { accepted.set_value(); }, [&] { exhausted++; });
-  high.open(low, high);
-  constexpr int kStrangers = 5;
-  asio::io_context context;
-  const asio::ip::tcp::socket first(context);  // Asio's own descriptors are there
-  const std::ptrdiff_t before = open_descriptors();
-  std::vector<asio::ip::tcp::socket> strangers;
-  const Endpoint endpoint = low.peer_connections.endpoint();
-  for (int k = 0; k < kStrangers; k++)
-    strangers.emplace_back(context).connect({asio::ip::make_address(endpoint.address), endpoint.port});
-  while (open_descriptors() < before + 2 * kStrangers) std::this_thread::yield();
-  const FewDescriptors limit(1);
-  std::future<bool> connected = start_to_connect(high);
-  accepted.get_future().get();
-  EXPECT_TRUE(connected.get());
-  EXPECT_EQ(exhausted, 0);
+  undisturbed(milliseconds(100), [&] {
+    Rank low(0, 1, over(false)), high(1, 1, over(false));
+    std::atomic<int> exhausted = 0;
+    std::promise<void> accepted;
+    low.peer_connections.open(
+        {low.peer_connections.endpoint(), high.peer_connections.endpoint()},
+        [&](const Claim&, const PeerConnections::Socket&) { accepted.set_value(); }, [&] { exhausted++; });
+    high.open(low, high);
+    constexpr int kStrangers = 5;
+    asio::io_context context;
+    const asio::ip::tcp::socket first(context);  // Asio's own descriptors are there
+    const std::ptrdiff_t before = open_descriptors();
+    std::vector<asio::ip::tcp::socket> strangers;
+    const Endpoint endpoint = low.peer_connections.endpoint();
+    for (int k = 0; k < kStrangers; k++)
+      strangers.emplace_back(context).connect({asio::ip::make_address(endpoint.address), endpoint.port});
+    const auto deadline = std::chrono::steady_clock::now() + milliseconds(1000);
+    while (open_descriptors() < before + 2 * kStrangers && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    ASSERT_GE(open_descriptors(), before + 2 * kStrangers) << "not all are held";
+    const FewDescriptors limit(1);
+    std::future<bool> connected = start_to_connect(high);
+    accepted.get_future().get();
+    EXPECT_TRUE(connected.get());
+    EXPECT_EQ(exhausted, 0);
+  });
 }
 
 TEST(PeerConnections, ListensWithinTheRangeOfPortsOrSaysWhichItTried) {

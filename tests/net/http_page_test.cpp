@@ -11,6 +11,7 @@
 
 #include "ring/base/text.hpp"
 #include "ring/net/event_loop.hpp"
+#include "tests/support/free_ports.hpp"
 #include "tests/support/resources.hpp"
 
 namespace anello::net {
@@ -22,19 +23,13 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Most likely no process listens at this port.
-unsigned short free_port() {
-  asio::io_context context;
-  return tcp::acceptor(context, {asio::ip::address_v4::loopback(), 0}).local_endpoint().port();
-}
-
 struct Served {
   EventLoop background;
   std::atomic<int> asked = 0;
   Metrics metrics;
 
   explicit Served(const std::string& host = "127.0.0.1")
-      : metrics(background.context(), "ANELLO_METRICS", text(host, ":", free_port()), 0,
+      : metrics(background.context(), "ANELLO_METRICS", text(host, ":", consecutive_free_ports(1)), 0,
                 [this] { return text("page ", ++asked, "\n"); }) {}
   ~Served() { background.stop(); }
 
@@ -92,22 +87,13 @@ TEST(Metrics, AClientThatSaysNothingOrTooMuchIsDropped) {
   EXPECT_THAT(served.ask("GET /metrics HTTP/1.1\r\n\r\n"), EndsWith("page 1\n"));
 }
 
-// Somebody else may have taken the next port.
 TEST(Metrics, EachLocalRankHasAPortOfItsOwn) {
-  const auto page = [] { return std::string(); };
-  for (int attempt = 0; attempt < 50; attempt++) {
-    EventLoop background;
-    const unsigned short port = free_port();
-    try {
-      const Metrics second(background.context(), "ANELLO_METRICS", text("localhost:", port), 1, page);
-      EXPECT_EQ(second.port(), port + 1);
-      background.stop();
-      return;
-    } catch (const Error& e) {
-      EXPECT_THAT(e.what(), HasSubstr(text("cannot listen at localhost:", port + 1)));
-    }
-  }
-  FAIL() << "no two ports in a row were free";
+  const std::uint16_t port = consecutive_free_ports(2);
+  EventLoop background;
+  const Metrics second(background.context(), "ANELLO_METRICS", text("localhost:", port), 1,
+                       [] { return std::string(); });
+  EXPECT_EQ(second.port(), port + 1);
+  background.stop();
 }
 
 TEST(Metrics, WhatCannotBeIsSaid) {

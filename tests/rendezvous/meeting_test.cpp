@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/write.hpp>
@@ -16,8 +17,10 @@
 #include "ring/net/auth.hpp"
 #include "tests/rendezvous/fake_munge.hpp"
 #include "tests/rendezvous/fake_space.hpp"
+#include "tests/support/free_ports.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/scratch.hpp"
+#include "tests/support/undisturbed.hpp"
 
 namespace anello::rendezvous {
 namespace {
@@ -38,7 +41,10 @@ struct TestJob {
   FakeManager manager{3};
 
   explicit TestJob(const std::string& name = "") {
-    way.job = text("test-", getpid(), "-", ::testing::UnitTest::GetInstance()->current_test_info()->name(), name);
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    int number = 0;
+    do way.job = text("test-", getpid(), "-", number++, "-", test->name(), name);
+    while (!std::ranges::all_of(job_ports(way.job, ""), is_free));
     settings.start_timeout = std::chrono::milliseconds(60000);
   }
 
@@ -256,18 +262,20 @@ TEST(Meeting, MungeIsNotAskedWithoutEnd) {
 }
 
 TEST_F(MeetingWithASecret, AnotherUserGetsNothing) {
-  TestJob job;
-  JoinPlan plan = job.plan(0);
-  const Meeting first(plan, job.hooks(0));
-  plan = job.plan(1);
-  plan.settings.start_timeout = std::chrono::milliseconds(200);
-  try {
-    const Meeting other(plan, job.hooks(1, kOther));
-    ADD_FAILURE() << "another user joined";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("no rendezvous of Slurm step 7.0 within 0.2 s"), HasSubstr("Unauthorized credential")));
-  }
+  undisturbed(milliseconds(20), [&] {
+    TestJob job;
+    JoinPlan plan = job.plan(0);
+    const Meeting first(plan, job.hooks(0));
+    plan = job.plan(1);
+    plan.settings.start_timeout = std::chrono::milliseconds(200);
+    try {
+      const Meeting other(plan, job.hooks(1, kOther));
+      ADD_FAILURE() << "another user joined";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("no rendezvous of Slurm step 7.0 within 0.2 s"),
+                                      HasSubstr("Unauthorized credential")));
+    }
+  });
 }
 
 int look_ups = 0;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <stdexcept>
 
-namespace anello::testing {
+namespace anello {
 
 inline bool is_free(std::uint16_t port) {
   asio::io_context context;
@@ -34,4 +34,4 @@ inline std::uint16_t consecutive_free_ports(int count) {
   throw std::runtime_error("no consecutive ports are free");
 }
 
-}  // namespace anello::testing
+}  // namespace anello

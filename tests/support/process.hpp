@@ -13,7 +13,7 @@
 namespace anello::testing {
 
 using Milliseconds = std::chrono::milliseconds;
-inline constexpr Milliseconds kLong{60000};  // for what must happen, on a busy machine with sanitizers
+inline constexpr Milliseconds kLong{300000};  // for what must happen, on a busy machine with sanitizers
 
 struct Surroundings {
   std::vector<std::string> environment = {};  // "NAME=value" sets, "NAME" removes

@@ -1,4 +1,4 @@
-// How long each thread of this process was ready to run and had no core, as Linux counts it: on a busy machine nobody
+// How long each thread of a process was ready to run and had no core, as Linux counts it: on a busy machine nobody
 // keeps a promise in that time. Any thread.
 #pragma once
 #include <chrono>
@@ -7,17 +7,21 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <system_error>
 
 namespace anello {
 
 using RunDelays = std::map<std::string, std::chrono::nanoseconds>;  // by the thread's number
 
-inline RunDelays run_delays() {
+// Of a process that has ended: nothing.
+inline RunDelays run_delays(const std::string& process = "self") {
   RunDelays delays;
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream counts(thread.path() / "schedstat");  // the time on a core, then the time without
+  std::error_code ended;
+  std::filesystem::directory_iterator thread("/proc/" + process + "/task", ended);
+  for (; !ended && thread != end(thread); thread.increment(ended)) {
+    std::ifstream counts(thread->path() / "schedstat");  // the time on a core, then the time without
     std::int64_t ran = 0, waited = 0;
-    if (counts >> ran >> waited) delays[thread.path().filename()] = std::chrono::nanoseconds(waited);
+    if (counts >> ran >> waited) delays[thread->path().filename()] = std::chrono::nanoseconds(waited);
   }
   return delays;
 }

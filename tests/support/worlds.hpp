@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/support/exercise.hpp"
-#include "tests/support/run_delay.hpp"
+#include "tests/support/starvation.hpp"
 
 namespace anello {
 
@@ -78,7 +78,7 @@ struct Told {
   int rank = -1;
   std::optional<Error> error;
   std::chrono::steady_clock::duration after{};
-  std::chrono::nanoseconds without_core{0};  // of that, while it was ready to run
+  std::chrono::milliseconds lateness{0};  // of errors, on this machine meanwhile
 };
 
 using Program = std::function<void(World&)>;
@@ -87,19 +87,19 @@ using Program = std::function<void(World&)>;
 inline std::vector<Told> broadcast_text(const std::function<void(const Program&)>& run, int ranks,
                                         const Program& program) {
   std::vector<Told> all(static_cast<std::size_t>(ranks));
+  Starvation starvation;
   run([&](World& world) {
     Told& told = all[std::size_t(world.rank())];
     told.rank = world.rank();
     const auto began = std::chrono::steady_clock::now();
-    const auto delay = own_run_delay();
     try {
       program(world);
     } catch (const Error& e) {
       told.error = e;
     }
     told.after = std::chrono::steady_clock::now() - began;
-    told.without_core = own_run_delay() - delay;
   });
+  for (Told& told : all) told.lateness = lateness(starvation.longest());
   return all;
 }
 

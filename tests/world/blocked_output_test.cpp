@@ -13,6 +13,7 @@
 #include "tests/support/full_pipe.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/scratch.hpp"
+#include "tests/support/undisturbed.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace {
@@ -84,43 +85,47 @@ void expect_no_error(const Settings& settings, const std::function<void(World&)>
 
 // Rank 0 reports that rank 1 is late. If its heartbeats then stopped, rank 1 would call it silent.
 TEST(BlockedOutput, OnStandardErrorIsNoFailure) {
-  Settings settings = impatient();
-  settings.stall_time = milliseconds(50);
-  FullPipe pipe;
-  std::string said;
-  expect_no_error(
-      settings,
-      [](World& world) {
-        if (world.rank() == 1) std::this_thread::sleep_for(kSilenceLimit * 3 / 2);
-      },
-      [&] { said += pipe.read_until("\n"); });
-  EXPECT_THAT(said + pipe.read_until("\n"),
-              testing::AllOf(HasSubstr("barrier #1 has stalled for"), HasSubstr("rank 0 waits")));
+  undisturbed(milliseconds(50), [&] {
+    Settings settings = impatient();
+    settings.stall_time = milliseconds(50);
+    FullPipe pipe;
+    std::string said;
+    expect_no_error(
+        settings,
+        [](World& world) {
+          if (world.rank() == 1) std::this_thread::sleep_for(kSilenceLimit * 3 / 2);
+        },
+        [&] { said += pipe.read_until("\n"); });
+    EXPECT_THAT(said + pipe.read_until("\n"),
+                testing::AllOf(HasSubstr("barrier #1 has stalled for"), HasSubstr("rank 0 waits")));
+  });
 }
 
 // One of the two ranks writes first, the other one receives its heartbeats.
 TEST(BlockedOutput, InAFlightFileIsNoFailure) {
-  const Scratch scratch;
-  Settings settings = impatient();
-  settings.flight_signal = "USR2";
-  settings.flight_dir = scratch.path();
-  expect_no_error(
-      settings,
-      [](World& world) {
-        if (world.rank() != 0) return;
-        raise(SIGUSR2);
-        std::this_thread::sleep_for(kSilenceLimit * 3 / 2);
-        EXPECT_GT(files.calls(), 0);
-      },
-      [] { files.go_on(); });
-  files.go_on();
-  const auto written = [&] {
-    const auto is_whole = [](const auto& entry) { return entry.path().extension() == ".json"; };
-    return std::ranges::count_if(std::filesystem::directory_iterator(scratch.path()), is_whole);
-  };
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (written() < 2 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
-  EXPECT_EQ(written(), 2) << "it is written in the end";
+  undisturbed(milliseconds(50), [&] {
+    const Scratch scratch;
+    Settings settings = impatient();
+    settings.flight_signal = "USR2";
+    settings.flight_dir = scratch.path();
+    expect_no_error(
+        settings,
+        [](World& world) {
+          if (world.rank() != 0) return;
+          raise(SIGUSR2);
+          std::this_thread::sleep_for(kSilenceLimit * 3 / 2);
+          EXPECT_GT(files.calls(), 0);
+        },
+        [] { files.go_on(); });
+    files.go_on();
+    const auto written = [&] {
+      const auto is_whole = [](const auto& entry) { return entry.path().extension() == ".json"; };
+      return std::ranges::count_if(std::filesystem::directory_iterator(scratch.path()), is_whole);
+    };
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (written() < 2 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_EQ(written(), 2) << "it is written in the end";
+  });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "ring/base/text.hpp"
 #include "tests/support/scratch.hpp"
+#include "tests/support/undisturbed.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace anello::world {
@@ -71,21 +72,23 @@ TEST(Counters, OfOneRankAlone) {
 }
 
 TEST(Counters, WaitsAreCountedWithTheirTime) {
-  Settings settings = Settings::from_environment();
-  settings.stall_time = std::chrono::milliseconds(50);
-  run_world(
-      2,
-      [](World& world) {
-        if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
-        world.barrier();
-        const Counters counters = world.counters();
-        if (world.rank() == 1) return;
-        EXPECT_GT(counters.waits, 0u);
-        EXPECT_GT(counters.waited, std::chrono::milliseconds(100));
-        EXPECT_LE(counters.waited, counters.busy);
-        EXPECT_GT(counters.stalls, 0u);
-      },
-      settings);
+  undisturbed(std::chrono::milliseconds(20), [&] {
+    Settings settings = Settings::from_environment();
+    settings.stall_time = std::chrono::milliseconds(50);
+    run_world(
+        2,
+        [](World& world) {
+          if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          world.barrier();
+          const Counters counters = world.counters();
+          if (world.rank() == 1) return;
+          EXPECT_GT(counters.waits, 0u);
+          EXPECT_GT(counters.waited, std::chrono::milliseconds(100));
+          EXPECT_LE(counters.waited, counters.busy);
+          EXPECT_GT(counters.stalls, 0u);
+        },
+        settings);
+  });
 }
 
 TEST(Metrics, APortThatIsTakenIsAWarning) {

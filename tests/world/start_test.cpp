@@ -12,6 +12,8 @@
 #include "ring/world/bootstrap.hpp"
 #include "ring/world/peer_info.hpp"
 #include "tests/support/resources.hpp"
+#include "tests/support/scratch.hpp"
+#include "tests/support/undisturbed.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace anello::world {
@@ -193,36 +195,40 @@ TEST(Start, ARankThatCannotListenSaysSo) {
 }
 
 TEST(Start, RanksOfAnotherJobGenerationOrRunAreNotLetIn) {
-  const std::array reasons = {"this is not job 'another'", "generation 2", "it belongs to another run of this job"};
-  for (std::size_t field = 0; field < reasons.size(); field++) {
-    std::vector<Identity> ranks = identities(2);
-    if (field == 0) ranks[1].job = "another";
-    if (field == 1) ranks[1].generation = 2;
-    if (field == 2) ranks[1].incarnation = 77;
-    std::vector<Settings> settings(2);
-    for (Settings& s : settings) s.start_timeout = milliseconds(300);
-    const std::vector<Told> all = start(settings, ranks, never);
-    ASSERT_TRUE(all[0].error && all[1].error);
-    EXPECT_THAT(all[0].error->what(), HasSubstr("no connection with rank 1 on host1"));
-    EXPECT_EQ(all[1].error->code(), ErrorCode::unauthorized);
-    EXPECT_THAT(all[1].error->what(), HasSubstr(reasons[field]));
-  }
+  undisturbed(milliseconds(20), [&] {
+    const std::array reasons = {"this is not job 'another'", "generation 2", "it belongs to another run of this job"};
+    for (std::size_t field = 0; field < reasons.size(); field++) {
+      std::vector<Identity> ranks = identities(2);
+      if (field == 0) ranks[1].job = "another";
+      if (field == 1) ranks[1].generation = 2;
+      if (field == 2) ranks[1].incarnation = 77;
+      std::vector<Settings> settings(2);
+      for (Settings& s : settings) s.start_timeout = milliseconds(300);
+      const std::vector<Told> all = start(settings, ranks, never);
+      ASSERT_TRUE(all[0].error && all[1].error);
+      EXPECT_THAT(all[0].error->what(), HasSubstr("no connection with rank 1 on host1"));
+      EXPECT_EQ(all[1].error->code(), ErrorCode::unauthorized);
+      EXPECT_THAT(all[1].error->what(), HasSubstr(reasons[field]));
+    }
+  });
 }
 
 // The others introduced themselves, but never connect.
 TEST(Start, WhoDoesNotConnectInTimeIsNamed) {
-  Settings settings;
-  settings.start_timeout = milliseconds(200);
-  const Exchange exchange = [](std::string mine) { return std::vector<std::string>(3, std::move(mine)); };
-  const auto began = std::chrono::steady_clock::now();
-  try {
-    WorldMaker::make(identity_of(0, 3), exchange, settings);
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::rendezvous);
-    EXPECT_THAT(e.what(), HasSubstr("no connection with rank 1 on host0, rank 2 on host0"));
-  }
-  EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(5000));
+  undisturbed(milliseconds(20), [&] {
+    Settings settings;
+    settings.start_timeout = milliseconds(200);
+    const Exchange exchange = [](std::string mine) { return std::vector<std::string>(3, std::move(mine)); };
+    const auto began = std::chrono::steady_clock::now();
+    try {
+      WorldMaker::make(identity_of(0, 3), exchange, settings);
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::rendezvous);
+      EXPECT_THAT(e.what(), HasSubstr("no connection with rank 1 on host0, rank 2 on host0"));
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(5000));
+  });
 }
 
 TEST(Start, BlobsThatAreNoIntroductionAreRefused) {
@@ -308,7 +314,8 @@ TEST(Start, AProgramThatARankStartsInheritsNoConnection) {
 // A chain adds 1 + 2^24 + 2^24 of floats from the left, a ring's chunk begins elsewhere: so the table shows in the
 // bits.
 TEST(Start, TheTableOfRank0CountsForAll) {
-  const std::string path = testing::TempDir() + "/anello_table";
+  const Scratch scratch;
+  const std::string path = scratch / "table";
   std::ofstream(path) << "3 1 memory shared any chain 0\n3 1 memory own any chain 0\n"
                       << "3 1 tcp shared any chain 0\n3 1 tcp own any chain 0\n";
   const auto sums = [](const std::vector<Settings>& settings) {

@@ -1,4 +1,4 @@
-// For how long without a break a thread of this process was ready to run and had no core, or the machine stood still.
+// For how long without a break a thread was ready to run and had no core, or the machine stood still.
 // The waits between a busy thread's turns do not add up: on a loaded machine their sum is soon longer than any limit,
 // and excuses everything, though the thread runs many times a second.
 #pragma once
@@ -7,12 +7,14 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "tests/support/run_delay.hpp"
 
-namespace anello::faults {
+namespace anello {
 
 // The longest wait that samples of all threads show: what one thread waited between two of them. If several waits lie
 // between two samples, it is their sum, which is no longer than that time.
@@ -45,9 +47,23 @@ inline bool could_be_silent(std::chrono::milliseconds longest_wait, std::chrono:
   return kHeartbeatTurns * longest_wait >= limit * 7 / 8 || (ping && *ping + kPingTurns * longest_wait >= limit);
 }
 
-// Takes samples on a thread of its own. Its own late wake-ups count: the machine may stand still.
+// By how much later than promised an error may reach all ranks: on its way from thread to thread and from rank to rank
+// it needs that many turns.
+inline std::chrono::milliseconds lateness(std::chrono::milliseconds longest_wait) {
+  constexpr int kTurns = 10;
+  return kTurns * longest_wait;
+}
+// The same of a rank's silence. A rank that is late by two of the eight heartbeats of a limit begins to count silence
+// anew (ring/failure/heartbeat.hpp).
+inline std::chrono::milliseconds lateness(std::chrono::milliseconds longest_wait, std::chrono::milliseconds limit) {
+  return lateness(longest_wait) + (longest_wait >= limit / 4 ? limit : std::chrono::milliseconds(0));
+}
+
+// Takes samples of these processes' threads on a thread of its own. Its own late wake-ups count: the machine may stand
+// still.
 class Starvation {
  public:
+  explicit Starvation(std::vector<std::string> processes = {"self"}) : processes_(std::move(processes)) {}
   ~Starvation() {
     done_ = true;
     watcher_.join();
@@ -56,12 +72,18 @@ class Starvation {
   // So far: also what a thread has waited that runs again since the last sample.
   std::chrono::milliseconds longest() {
     const std::lock_guard lock(mutex_);
-    wait_.add(run_delays());
+    wait_.add(sample());
     return std::max(wait_.value(), late_);
   }
 
  private:
   static constexpr std::chrono::milliseconds kNap{50};
+
+  RunDelays sample() const {
+    RunDelays all;
+    for (const std::string& process : processes_) all.merge(run_delays(process));
+    return all;
+  }
 
   void watch() {
     for (auto before = std::chrono::steady_clock::now(); !done_;) {
@@ -69,16 +91,17 @@ class Starvation {
       const auto now = std::chrono::steady_clock::now();
       const std::lock_guard lock(mutex_);
       late_ = std::max(late_, std::chrono::duration_cast<std::chrono::milliseconds>(now - before) - kNap);
-      wait_.add(run_delays());
+      wait_.add(sample());
       before = std::chrono::steady_clock::now();
     }
   }
 
+  const std::vector<std::string> processes_;
   std::atomic<bool> done_{false};
   std::mutex mutex_;
-  LongestWait wait_{run_delays()};
+  LongestWait wait_{sample()};
   std::chrono::milliseconds late_{0};
   std::thread watcher_{[this] { watch(); }};  // the last: it uses the others
 };
 
-}  // namespace anello::faults
+}  // namespace anello

@@ -1,0 +1,59 @@
+// Checks of what takes place in time, on a machine that may have no core for a thread when it needs one.
+#pragma once
+#include <gtest/gtest-spi.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <mutex>
+
+#include "tests/support/starvation.hpp"
+
+namespace anello {
+
+// Keeps what EXPECTs and ASSERTs of all threads find, instead of reporting it.
+class Findings : public ::testing::ScopedFakeTestPartResultReporter {
+ public:
+  explicit Findings(::testing::TestPartResultArray& found)
+      : ScopedFakeTestPartResultReporter(INTERCEPT_ALL_THREADS, &found) {}
+  void ReportTestPartResult(const ::testing::TestPartResult& result) override {
+    const std::lock_guard lock(mutex_);
+    ScopedFakeTestPartResultReporter::ReportTestPartResult(result);
+  }
+
+ private:
+  std::mutex mutex_;
+};
+
+inline bool has_failed(const ::testing::TestPartResultArray& found) {
+  for (int k = 0; k < found.size(); k++)
+    if (found.GetTestPartResult(k).failed()) return true;
+  return false;
+}
+
+// Carries out the check, and again, up to 20 times in all, if it failed while a thread had no core for longer than the
+// check tolerates or the machine stood still for so long. What the last time found is reported.
+inline void undisturbed(std::chrono::milliseconds tolerated, const std::function<void()>& check) {
+  constexpr int kTimes = 20;
+  for (int time = 1;; time++) {
+    ::testing::TestPartResultArray found;
+    Starvation starvation;
+    {
+      const Findings findings(found);
+      try {
+        check();
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "it threw: " << error.what();
+      }
+    }
+    if (has_failed(found) && time < kTimes && starvation.longest() > tolerated) continue;
+    for (int k = 0; k < found.size(); k++) {
+      const ::testing::TestPartResult& one = found.GetTestPartResult(k);
+      GTEST_MESSAGE_AT_(one.file_name(), one.line_number(), one.message(), one.type());
+    }
+    return;
+  }
+}
+
+}  // namespace anello
