@@ -67,15 +67,15 @@ void ServerConnection::connect(Clock::time_point deadline) {
     patience_ = std::min(2 * patience_, kLastLimitOfSeveral);
     if (server_.listens && all_refused_)
       throw Error(ErrorCode::rendezvous,
-                  text("the rank of ", server_.where, " that ran the rendezvous has ended; tried ", tried_));
+                  text("the rank of ", server_.where, " that ran the rendezvous has ended; tried ", tried()));
     const milliseconds rest = jittered(pause);
     if (time_left(deadline) <= rest)
       throw Error(ErrorCode::network, text("no rendezvous at ", settings_.rendezvous, " within ",
-                                           seconds(settings_.start_timeout), "; tried ", tried_, "; ",
+                                           seconds(settings_.start_timeout), "; tried ", tried(), "; ",
                                            server_.where.empty() ? "check that `anello rendezvous` runs there"
                                                                  : "a rank of " + server_.where + " should run it"));
     if (!warned && Clock::now() - began > kWarnAfter) {
-      log(Severity::warning, text("waiting for the rendezvous at ", settings_.rendezvous, "; tried ", tried_));
+      log(Severity::warning, text("waiting for the rendezvous at ", settings_.rendezvous, "; tried ", tried()));
       warned = true;
     }
     std::this_thread::sleep_for(rest);
@@ -83,7 +83,7 @@ void ServerConnection::connect(Clock::time_point deadline) {
 }
 
 bool ServerConnection::try_all(Clock::time_point deadline) {
-  tried_.clear();
+  earlier_attempts_ = std::exchange(attempts_, {});
   unresolved_.clear();
   all_refused_ = true;
   return std::ranges::any_of(
@@ -96,24 +96,37 @@ bool ServerConnection::try_host(const net::HostPort& host, Clock::time_point dea
   const auto found = resolve(host.host, host.port, failure);
   if (failure) all_refused_ = false;
   if (failure) unresolved_ = host.host;
-  if (failure) tried_ += text(tried_.empty() ? "" : ", ", "to resolve '", host.host, "' (", failure.message(), ")");
+  if (failure) note({text("to resolve '", host.host, "'"), failure.message()});
   for (const tcp::endpoint& one : found)
     if (try_one(one, deadline)) return true;
   return false;
 }
 
 bool ServerConnection::try_one(const tcp::endpoint& where, Clock::time_point deadline) {
+  const milliseconds left = time_left(deadline);
+  const bool only_one = addresses_.size() == 1;
   try {
-    const bool only_one = addresses_.size() == 1;
-    run(open(where, only_one ? time_left(deadline) : std::min(time_left(deadline), patience_)));
+    run(open(where, only_one ? left : std::min(left, patience_)));
     return true;
   } catch (const Error& error) {
-    const bool refused = error.code() != ErrorCode::network && error.code() != ErrorCode::timed_out;
-    if (refused && addresses_.size() == 1) throw;
-    tried_ += text(tried_.empty() ? "" : ", ", net::host_port(where.address().to_string(), where.port()), " (",
-                   error.message(), ")");
+    const bool late = error.code() == ErrorCode::timed_out;
+    if (only_one && !late && error.code() != ErrorCode::network) throw;
+    note({net::host_port(where.address().to_string(), where.port()), error.message(), late && left < patience_});
     return false;
   }
+}
+
+// An attempt that had too little time for an answer says less than the one before it.
+void ServerConnection::note(const Attempt& attempt) {
+  const auto earlier = std::ranges::find(earlier_attempts_, attempt.where, &Attempt::where);
+  attempts_.push_back(attempt.cut_short && earlier != earlier_attempts_.end() ? *earlier : attempt);
+}
+
+std::string ServerConnection::tried() const {
+  std::string all;
+  for (const Attempt& attempt : attempts_)
+    all += text(all.empty() ? "" : ", ", attempt.where, " (", attempt.failure, ")");
+  return all;
 }
 
 asio::awaitable<void> ServerConnection::open(const tcp::endpoint& where, milliseconds limit) {

@@ -51,10 +51,16 @@ class ServerConnection {
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct Attempt {
+    std::string where, failure;
+    bool cut_short = false;  // by the deadline
+  };
 
   bool try_all(Clock::time_point deadline);
   bool try_host(const net::HostPort& host, Clock::time_point deadline);
   bool try_one(const asio::ip::tcp::endpoint& where, Clock::time_point deadline);
+  void note(const Attempt& attempt);
+  std::string tried() const;  // each address with its error
   asio::awaitable<void> open(const asio::ip::tcp::endpoint& where, std::chrono::milliseconds limit);
   asio::awaitable<void> connect_socket(const asio::ip::tcp::endpoint& where);
   asio::awaitable<void> receive(std::chrono::milliseconds limit, Reply& reply);
@@ -70,7 +76,8 @@ class ServerConnection {
   std::chrono::milliseconds patience_{0};  // for a handshake with one of several addresses
   bool all_refused_ = false;               // by the systems of all addresses, at the last attempts
   std::string unresolved_;                 // the last name among them that did not resolve
-  std::string tried_;                      // the addresses of the last attempts, each with its error
+  std::vector<Attempt> attempts_;          // the last at each address
+  std::vector<Attempt> earlier_attempts_;  // those before
 };
 
 }  // namespace anello::rendezvous
