@@ -6,7 +6,7 @@ from ending_test import DISTRIBUTED, job
 
 from anello.torch.distributed_work import Completer
 
-LIMIT_S = 60
+LIMIT_S = 300
 
 
 class Step:

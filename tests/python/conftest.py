@@ -1,7 +1,13 @@
 """The files of a process share it one after the other: each ends its world."""
+import itertools
+import os
+import tempfile
+
 import pytest
 
 import anello
+
+_groups = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -15,3 +21,16 @@ def horovod():
     import anello.torch as hvd
     yield hvd
     hvd.shutdown()
+
+
+@pytest.fixture(scope="module")
+def process_group():
+    """Not by env://, whose store each file would make anew at the same port: a rank may still reach the old one."""
+    import torch.distributed as dist
+
+    import anello.torch.distributed  # registers the backend
+    store = os.path.join(tempfile.gettempdir(), f"anello-{os.environ['ANELLO_JOB']}-{next(_groups)}")
+    dist.init_process_group("anello", init_method=f"file://{store}", rank=int(os.environ["RANK"]),
+                            world_size=int(os.environ["WORLD_SIZE"]))
+    yield
+    dist.destroy_process_group()

@@ -275,6 +275,14 @@ def moved_buckets():
     return None if shared is None else len(shared)
 
 
+def expect_no_moved_buckets():
+    """Threads that complete operations may need a moment to leave the last one's bucket."""
+    end = time.monotonic() + 300
+    while moved_buckets() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not moved_buckets()
+
+
 def test_data_parallel_trains_as_one():
     model = assert_trains_as_one(8)
     assert model and not moved_buckets()
@@ -286,8 +294,7 @@ def test_large_buckets_move_to_shared_memory_and_are_freed(view):
     assert moved_buckets() in (None, 1)
     del model
     gc.collect()
-    dist.barrier()  # the thread that completes operations has left the last bucket's
-    assert not moved_buckets()
+    expect_no_moved_buckets()
 
 
 def test_gradients_outlive_the_buckets_that_they_are_views_of():
@@ -296,8 +303,7 @@ def test_gradients_outlive_the_buckets_that_they_are_views_of():
     before = gradient.clone()
     del model
     gc.collect()
-    dist.barrier()
-    assert not moved_buckets()  # what is unused has been freed
+    expect_no_moved_buckets()
     assert before.abs().max() > 0 and (gradient == before).all()
 
 
@@ -343,5 +349,5 @@ def test_a_child_of_fork_ends_though_a_thread_of_its_parent_had_locks():
 
 
 def test_a_receive_from_any_rank_refuses_a_wrong_tensor_at_the_call():
-    with pytest.raises(TypeError, match="complex64"):
-        dist.irecv(torch.zeros(2, dtype=torch.complex64))
+    with pytest.raises(TypeError, match="quint8"):
+        dist.irecv(torch.quantize_per_tensor(torch.zeros(2), 1, 0, torch.quint8))

@@ -22,7 +22,7 @@ world = anello.init()
 if world.rank == 1: os._exit(3)
 try: world.allreduce(numpy.ones(1))
 except anello.RankFailed as error: print("rank", error.rank, error.code, flush=True)
-""").communicate(timeout=60)
+""").communicate(timeout=300)
     assert out == "rank 1 rank_dead\n", err
 
 
@@ -33,7 +33,7 @@ world = anello.init()
 try: world.allreduce(numpy.ones(1 + world.rank))
 except anello.Mismatch as error: print("mismatch", flush=True)
 world.leave()
-""").communicate(timeout=60)
+""").communicate(timeout=300)
     assert out == "mismatch\n" * 2, err
 
 
@@ -45,7 +45,7 @@ try:
         if world.rank == 0: raise KeyError("lost")
         world.barrier()
 except anello.RankFailed as error: print(error.rank, "KeyError: 'lost'" in str(error), flush=True)
-""").communicate(timeout=60)
+""").communicate(timeout=300)
     assert out == "0 True\n", err
 
 
@@ -61,7 +61,7 @@ if world.rank == 0:
 world.barrier()
 try: world.barrier()
 except anello.RankFailed as error: print(error.code, error.rank, "KeyError: 'lost'" in str(error), flush=True)
-""").communicate(timeout=60)
+""").communicate(timeout=300)
     assert out == "aborted 0 True\n", out + err
 
 
@@ -78,7 +78,7 @@ def test_the_traceback_of_an_error_ends_at_the_call(begin, call, error):
 def train(): {call}
 {begin}
 train()
-""").communicate(timeout=60)
+""").communicate(timeout=300)
     places = [line for line in err.splitlines() if line.startswith("  File ")]
     assert f"\n{error}" in err and "in train" in places[-1], err
     assert all("<string>" in place for place in places), err
@@ -105,7 +105,7 @@ anello.torch.ending.PATIENCE_S = 6
 if hvd.rank() == {ended}: sys.exit()
 try: hvd.allreduce(torch.ones(1), name="loss")
 except hvd.HorovodInternalError as error: print(error.rank, error.code, error, flush=True)
-""").communicate(timeout=60)
+""").communicate(timeout=300)
     assert out.startswith(f"{ended} rank_left allreduce 'loss': rank {ended} on "), out + err
     # A busy machine may tell the group's end before the world's.
     left = [f" left {what}, but rank {1 - ended} waits in allreduce 'loss'\n" for what in ("the world", "group (0, 1)")]
@@ -123,7 +123,7 @@ if hvd.rank() == 1:
     threading.Timer(6, os._exit, (3,)).start()
     hvd.shutdown()
 hvd.allreduce(torch.ones(1), name="loss")
-""").communicate(timeout=60)
+""").communicate(timeout=300)
     assert f"allreduce 'loss' waits for rank 1; rank 1 called {ENDS} instead; a rank that has no more data" in err, err
 
 
@@ -139,7 +139,7 @@ anello.torch.ending.PATIENCE_S = 300
 if hvd.rank() == 1: {end}
 try: hvd.allreduce(torch.ones(1), name="loss")
 except hvd.HorovodInternalError as error: print(error.rank, error.code, error, flush=True)
-""").communicate(timeout=60)
+""").communicate(timeout=300)
     assert out.startswith("1 aborted ") and out.endswith(f" ended the world: {why}\n"), out + err
 
 
@@ -154,7 +154,7 @@ if hvd.rank() == 1:
     thread.start(), thread.join()
 assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == 2
 """.replace("def leave", "import threading\ndef leave"))
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=300)
     assert running.returncode == 0 and not err, err
 
 
@@ -178,7 +178,7 @@ def test_what_ends_the_world_after_a_script_is_said_in_one_line():
 anello.torch.ending.PATIENCE_S = 300
 if hvd.rank() == 1: time.sleep(4), sys.exit(3)
 """)
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=300)
     assert "rank 0's script had ended when the world failed: " in err and "Traceback" not in err, err
 
 
@@ -200,7 +200,7 @@ def test_a_rank_of_torch_distributed_that_ends_too_early_is_named(end, why):
 if rank == 1: {end}
 try: dist.all_reduce(torch.ones(1))
 except RuntimeError as error: print("rank 1" in str(error), {why!r} in str(error), flush=True)
-""").communicate(timeout=60)
+""").communicate(timeout=300)
     assert out == "True True\n", err
 
 
@@ -212,7 +212,7 @@ model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 2))
 if rank == 1: os._exit(3)
 try: model(torch.ones(1, 3)).sum().backward()
 except RuntimeError as error: print(error, flush=True)
-""").communicate(timeout=60)
+""").communicate(timeout=300)
     assert "RankFailed: allreduce #" in out and "(sum of 8 f32)" in out and "rank 1 on " in out, out + err
 
 
@@ -226,19 +226,32 @@ try: work.get_future().wait()
 except RuntimeError as error: print("RankFailed: allreduce #" in str(error))
 try: work.wait()
 except anello.RankFailed as error: print(error.rank, flush=True)
-""").communicate(timeout=60)
+""").communicate(timeout=300)
     assert out == "True\n1\n", out + err
+
+
+def test_a_receive_with_another_tag_is_a_mismatch():
+    out, err = job(DISTRIBUTED + """
+pair = torch.zeros(2)
+if rank == 0: works = [dist.isend(pair, 1, tag=1), dist.isend(pair, 1, tag=2)]
+if rank == 1: works = [dist.irecv(pair, 0, tag=2), dist.irecv(pair, 0, tag=1)]
+try:
+    for work in works: work.wait()
+    dist.barrier()
+except anello.Mismatch as error: print("'tag 1'" in str(error), "'tag 2'" in str(error), flush=True)
+""").communicate(timeout=300)
+    assert out == "True True\nTrue True\n", out + err
 
 
 def test_a_script_of_torch_distributed_may_end_late():
     running = job(DISTRIBUTED + "if rank == 1: time.sleep(3)")
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=300)
     assert running.returncode == 0 and "Traceback" not in err, err
 
 
 def test_a_script_may_end_late():
     running = job(TORCH + "if hvd.rank() == 1: time.sleep(3)")
-    _, err = running.communicate(timeout=60)
+    _, err = running.communicate(timeout=300)
     assert running.returncode == 0 and "Traceback" not in err, err
 
 
@@ -258,7 +271,7 @@ assert os.waitpid(child, 0)[1] == 0
 work.wait()
 world.finish()
 print("done", flush=True)
-""").communicate(timeout=60)
+""").communicate(timeout=300)
     assert out == "done\n" * 2, err
 
 
@@ -279,7 +292,7 @@ except KeyboardInterrupt: print("interrupted", time.monotonic() - begun < 30, fl
         assert running.stdout.readline() == "interrupted True\n"
     finally:
         running.send_signal(signal.SIGTERM)
-        running.communicate(timeout=60)
+        running.communicate(timeout=300)
 
 
 @pytest.mark.parametrize("mistake", ["a second backward pass", "an exception of the program",
@@ -314,5 +327,5 @@ def train():
 
 try: train()
 except (AssertionError, KeyError) as error: print(type(error).__name__, flush=True)
-""").communicate(timeout=60)
+""").communicate(timeout=300)
     assert out == ("AssertionError\n" if mistake == "a second backward pass" else "KeyError\n") * 2, err

@@ -244,7 +244,7 @@ def test_a_process_that_horovodrun_has_started_is_not_taken_for_a_world_of_one()
     script = "import anello, anello.torch as hvd\ntry: hvd.init()\nexcept anello.Error as e: print(e.code, e)\n"
     alone = {name: value for name, value in os.environ.items() if not name.startswith(("ANELLO_", "OMPI_", "RANK"))}
     alone.update(HOROVOD_RANK="0", HOROVOD_SIZE="3", WORLD_SIZE="1")
-    done = subprocess.run([sys.executable, "-c", script], env=alone, text=True, capture_output=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], env=alone, text=True, capture_output=True, timeout=300)
     assert done.stdout.startswith("configuration this is task 0 of 3 of horovodrun"), done
     assert "start them with `anello run -np N -- COMMAND`" in done.stdout, done
 

@@ -43,11 +43,12 @@ def factor(which: str, value: float) -> float:
 
 
 def _options(name: Optional[str] = None, wire: Optional[str] = None, prescale: float = 1.0, postscale: float = 1.0,
-             counts: Optional[Sequence[int]] = None) -> Any:
+             counts: Optional[Sequence[int]] = None, consistency_token: int = 0) -> Any:
     options = default("anello_options")
     options.name = name.encode() if name else None
     options.wire = wire_code(wire)
     options.prescale, options.postscale = factor("prescale", prescale), factor("postscale", postscale)
+    options.consistency_token = consistency_token
     if counts is not None:
         options.held = counts_array(counts)  # Python keeps it as long as the options
         options.counts, options.counts_size = ctypes.addressof(options.held), len(counts)
@@ -275,26 +276,31 @@ class Group:
         """
         return self.alltoall_async(tensor, out, **options).wait()
 
-    def send_async(self, tensor: Any, to: int, *, name: Optional[str] = None) -> Work:
+    def send_async(self, tensor: Any, to: int, *, name: Optional[str] = None, consistency_token: int = 0) -> Work:
         """Starts send(); see there."""
-        given, options = view(tensor), _options(name)
+        given, options = view(tensor), _options(name, consistency_token=consistency_token)
         return work.start(lib.anello_send, self._handle, given.input(), to, ctypes.byref(options), result=None,
                           keep=(given, options))
 
-    def send(self, tensor: Any, to: int, *, name: Optional[str] = None) -> None:
-        """Sends a tensor to one rank, which receives it with recv()."""
-        self.send_async(tensor, to, name=name).wait()
+    def send(self, tensor: Any, to: int, **options: Any) -> None:
+        """Sends a tensor to one rank, which receives it with recv().
 
-    def recv_async(self, tensor: Any, source: int, *, name: Optional[str] = None) -> Work:
+        Args:
+            name: appears in errors and diagnostics.
+            consistency_token: any number of the program's own; Mismatch if the receiver's differs.
+        """
+        self.send_async(tensor, to, **options).wait()
+
+    def recv_async(self, tensor: Any, source: int, *, name: Optional[str] = None, consistency_token: int = 0) -> Work:
         """Starts recv(); see there."""
-        made, options = view(tensor), _options(name)
+        made, options = view(tensor), _options(name, consistency_token=consistency_token)
         with self._receiving:
             return work.start(lib.anello_recv, self._handle, made.output(), source, ctypes.byref(options),
                               result=tensor, keep=(made, options))
 
-    def recv(self, tensor: Any, source: int, *, name: Optional[str] = None) -> Any:
-        """Receives what `source` sent to this rank; count and type must be the same."""
-        return self.recv_async(tensor, source, name=name).wait()
+    def recv(self, tensor: Any, source: int, **options: Any) -> Any:
+        """Receives what `source` sent to this rank; count and type must be the same. Options are those of send()."""
+        return self.recv_async(tensor, source, **options).wait()
 
     def probe(self, source: int) -> bool:
         """Whether `source` has sent something to this rank that no recv has taken yet. Does not block.
@@ -306,7 +312,7 @@ class Group:
             lib.anello_probe(self._handle, source, ctypes.byref(arrived))
         return bool(arrived.value)
 
-    def recv_arrived_async(self, tensor: Any, sources: Iterable[int]) -> Optional[Tuple[int, Work]]:
+    def recv_arrived_async(self, tensor: Any, sources: Iterable[int], **options: Any) -> Optional[Tuple[int, Work]]:
         """Starts recv() from the first of some ranks that has sent something, and returns which. Does not block.
 
         None if none of them has. No other thread can take it in between.
@@ -314,7 +320,7 @@ class Group:
         with self._receiving:
             for source in sources:
                 if self.probe(source):
-                    return source, self.recv_async(tensor, source)
+                    return source, self.recv_async(tensor, source, **options)
         return None
 
     def barrier_async(self, *, name: Optional[str] = None) -> Work:

@@ -11,6 +11,7 @@ from ._library import C, check, lib
 _MAIN = threading.main_thread()
 # How long a wait of the main thread stays in the library: Python sees Ctrl-C in between.
 _PATIENCE_MS = 100
+_LONGEST_MS = 2**31 - 1  # that of another thread
 # Operations that are not done: their tensors must live, also if the program has dropped the handle.
 _pending: Set["Pending"] = set()
 _process = 0  # changes in a child made by fork(), which must leave alone what its parent holds
@@ -23,6 +24,11 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def _longest_wait_ms(left_ms: Optional[int]) -> int:
+    longest = _PATIENCE_MS if threading.current_thread() is _MAIN else _LONGEST_MS
+    return longest if left_ms is None else min(left_ms, longest)
 
 
 class Owned:
@@ -91,7 +97,7 @@ class Pending:
             return self._result()
         left_ms = None if timeout is None else int(timeout * 1000)
         while True:
-            part = _PATIENCE_MS if left_ms is None else min(left_ms, _PATIENCE_MS)
+            part = _longest_wait_ms(left_ms)
             status = self._wait_for(part)
             if status != C.TIMED_OUT:
                 break

@@ -40,14 +40,38 @@ class _Buffers:
             raise RuntimeError("sparse tensors cannot be sent: call to_dense()")
         if tensor.device.type != "cpu":
             raise RuntimeError(f"the backend 'anello' is for tensors in host memory, not on {tensor.device}")
-        made = tensor.detach().contiguous()
-        if written and made.data_ptr() != tensor.data_ptr():
-            self._copies.append((tensor, made))
+        made = _real(tensor.detach()).contiguous()
+        if written and (made.data_ptr() != tensor.data_ptr() or tensor.is_conj()):
+            if torch._debug_has_internal_overlap(tensor) == 1:
+                raise RuntimeError("the result does not fit into the tensor, several elements of which lie in one "
+                                   "place, as expand() makes them: give its clone()")
+            self._copies.append((tensor.detach(), made))
         return made
 
     def copy_back(self) -> None:
         for tensor, made in self._copies:
-            tensor.detach().copy_(made)
+            tensor.copy_(torch.view_as_complex(made) if tensor.is_complex() else made)
+
+
+def _real(tensor: torch.Tensor) -> torch.Tensor:
+    """A complex tensor as one of real numbers, with one more dimension, of 2. Others as they are."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
+def _require_parts(verb: str, which: str, parts: Sequence[torch.Tensor], like: torch.Tensor, ranks: int) -> None:
+    """Every rank has a part like the one that this rank gives, or gets."""
+    if len(parts) != ranks:
+        raise ValueError(f"{verb}: there are {len(parts)} {which} tensors, but the group has {ranks} ranks: give one "
+                         "for each")
+    for rank, part in enumerate(parts):
+        if part.numel() != like.numel() or part.dtype != like.dtype:
+            raise ValueError(f"{verb}: {which} tensor {rank} has {part.numel()} elements of {part.dtype}, but this "
+                             f"rank's part {like.numel()} of {like.dtype}: all must be alike")
+
+
+def _tagged(tag: int) -> Dict[str, Any]:
+    """Options of a transfer, whose tags are compared."""
+    return {"name": f"tag {tag}", "consistency_token": tag & (2**64 - 1)} if tag else {}
 
 
 def _only(tensors: Sequence[Any]) -> Any:
@@ -75,7 +99,8 @@ class AnelloProcessGroup(dist.ProcessGroup):
     def _start(self, verb: str, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
                order: Any = "collectives") -> Operation:
         """`order`: those of one order are done one after the other."""
-        return self._add(Operation(verb, works, tensors, finish, self._limit), order)
+        limited = order == "collectives"  # a transfer may be meant for later
+        return self._add(Operation(verb, works, tensors, finish, self._limit, limited=limited), order)
 
     def _add(self, operation: Operation, order: Any) -> Operation:
         # setdefault() alone is one step for other threads, but makes a completer each time.
@@ -86,7 +111,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
 
     def allreduce(self, tensors: List[torch.Tensor], opts: Any = None) -> Operation:
         buffers = _Buffers()
-        op = _op(opts)
+        op = _op(opts, tensors)
         if any(tensor.is_sparse for tensor in tensors):
             return self._allreduce_sparse(tensors, op)
         shared = self._shared.find(tensors) if self._shared is not None else None
@@ -113,11 +138,13 @@ class AnelloProcessGroup(dist.ProcessGroup):
     def broadcast(self, tensors: List[torch.Tensor], opts: Any = None) -> Operation:
         buffers = _Buffers()
         root = opts.rootRank if opts is not None else 0
-        works = [self._group.broadcast_async(buffers.usable(tensor), root) for tensor in tensors]
+        receives = self._group.rank != root
+        works = [self._group.broadcast_async(buffers.usable(tensor, receives), root) for tensor in tensors]
         return self._start("broadcast", works, tensors, buffers.copy_back)
 
     def allgather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any = None) -> Operation:
         out, given = _only(outputs), _Buffers().usable(_only(inputs), written=False)
+        _require_parts("all_gather", "output", out, _only(inputs), self._group.size)
         gathered = given.new_empty((self._group.size,) + tuple(given.shape))
 
         work = self._group.allgather_async(given, gathered)
@@ -127,6 +154,9 @@ class AnelloProcessGroup(dist.ProcessGroup):
                             opts: Any = None) -> Operation:
         """outputs[rank] has that rank's tensors."""
         given = [_Buffers().usable(each, written=False) for each in inputs]
+        for k, each in enumerate(inputs):
+            parts = [tensors[k] for tensors in outputs if k < len(tensors)]
+            _require_parts("all_gather", "output", parts, each, self._group.size)
         gathered = [each.new_empty((self._group.size,) + tuple(each.shape)) for each in given]
 
         def finish() -> None:
@@ -142,6 +172,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
         if self._group.rank != opts.rootRank:
             return self._start("gather", [self._group.gather_async(given, None, opts.rootRank)], [], lambda: None)
         out = _only(outputs)
+        _require_parts("gather", "output", out, _only(inputs), self._group.size)
         gathered = given.new_empty((self._group.size,) + tuple(given.shape))
         work = self._group.gather_async(given, gathered, opts.rootRank)
         return self._start("gather", [work], out, lambda: _copy_parts(gathered, out))
@@ -149,6 +180,8 @@ class AnelloProcessGroup(dist.ProcessGroup):
     def scatter(self, outputs: List[torch.Tensor], inputs: List[List[torch.Tensor]], opts: Any) -> Operation:
         buffers = _Buffers()
         out = buffers.usable(_only(outputs))
+        if self._group.rank == opts.rootRank:
+            _require_parts("scatter", "input", _only(inputs), _only(outputs), self._group.size)
         given = _joined(_only(inputs)) if self._group.rank == opts.rootRank else None
         work = self._group.scatter_async(given, out, opts.rootRank)
         return self._start("scatter", [work], outputs, buffers.copy_back)
@@ -167,21 +200,23 @@ class AnelloProcessGroup(dist.ProcessGroup):
 
     def reduce(self, tensors: List[torch.Tensor], opts: Any) -> Operation:
         buffers = _Buffers()
-        tensor = _only(tensors)
-        work = self._group.reduce_async(buffers.usable(tensor), opts.rootRank, _op(opts))
+        tensor = buffers.usable(_only(tensors), self._group.rank == opts.rootRank)
+        work = self._group.reduce_async(tensor, opts.rootRank, _op(opts, tensors))
         return self._start("reduce", [work], tensors, buffers.copy_back)
 
     def reduce_scatter(self, outputs: List[torch.Tensor], inputs: List[List[torch.Tensor]],
                        opts: Any = None) -> Operation:
         buffers = _Buffers()
         given = _joined(_only(inputs))
-        counts = [each.numel() for each in _only(inputs)]
-        work = self._group.reduce_scatter_async(given, buffers.usable(_only(outputs)), _op(opts), counts=counts)
+        counts = [_real(each).numel() for each in _only(inputs)]
+        out = buffers.usable(_only(outputs))
+        work = self._group.reduce_scatter_async(given, out, _op(opts, outputs), counts=counts)
         return self._start("reduce_scatter", [work], outputs, buffers.copy_back)
 
     def _reduce_scatter_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Operation:
         buffers = _Buffers()
-        work = self._group.reduce_scatter_async(buffers.usable(given, written=False), buffers.usable(output), _op(opts))
+        work = self._group.reduce_scatter_async(buffers.usable(given, written=False), buffers.usable(output),
+                                                _op(opts, [output]))
         return self._start("reduce_scatter", [work], [output], buffers.copy_back)
 
     def alltoall_base(self, output: torch.Tensor, given: torch.Tensor, output_splits: List[int],
@@ -199,12 +234,14 @@ class AnelloProcessGroup(dist.ProcessGroup):
         return [each * tensor[:1].numel() for each in rows]
 
     def send(self, tensors: List[torch.Tensor], to: int, tag: int = 0) -> Operation:
+        """The receiver gets what a rank sends in the order in which it sends; a receive with another tag fails."""
         given = _Buffers().usable(_only(tensors), written=False)
-        return self._start("send", [self._group.send_async(given, to)], tensors, lambda: None, order=("send", to))
+        work = self._group.send_async(given, to, **_tagged(tag))
+        return self._start("send", [work], tensors, lambda: None, order=("send", to))
 
     def recv(self, tensors: List[torch.Tensor], source: int, tag: int = 0) -> Operation:
         buffers = _Buffers()
-        work = self._group.recv_async(buffers.usable(_only(tensors)), source)
+        work = self._group.recv_async(buffers.usable(_only(tensors)), source, **_tagged(tag))
         receive = Operation("recv", [work], tensors, buffers.copy_back, self._limit, source)
         return self._add(receive, order=("recv", source))
 
@@ -215,7 +252,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
         buffers = _Buffers()
         buffer = buffers.usable(_only(tensors))
         view(buffer).output()  # what the engine does not take is refused here, as by recv()
-        receive = AnyReceive(self._any_source, buffer, tensors, buffers.copy_back, self._limit)
+        receive = AnyReceive(self._any_source, buffer, _tagged(tag), tensors, buffers.copy_back, self._limit)
         return self._add(receive, order="recv from any")
 
     def barrier(self, opts: Any = None) -> Operation:
@@ -234,14 +271,17 @@ def _joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 
 def _copy_parts(parts: Iterable[torch.Tensor], tensors: Sequence[torch.Tensor]) -> None:
     for tensor, part in zip(tensors, parts):
-        tensor.detach().copy_(part.view(tensor.shape))
+        made = torch.view_as_complex(part) if tensor.is_complex() else part
+        tensor.detach().copy_(made.view(tensor.shape))
 
 
-def _op(opts: Any) -> str:
+def _op(opts: Any, tensors: Sequence[torch.Tensor] = ()) -> str:
     if opts is None:
         return "sum"
     for op, name in _OPS.items():
         if opts.reduceOp == op:
+            if name not in ("sum", "average") and any(each.is_complex() for each in tensors):
+                raise RuntimeError(f"complex tensors can be summed or averaged only; {name} is for real ones")
             return name
     raise RuntimeError(f"the reduction {opts.reduceOp} is not available")
 
@@ -271,7 +311,14 @@ def _make(store: Any, rank: int, size: int, timeout: timedelta) -> AnelloProcess
 def _world_ranks(store: Any, rank: int, size: int, world_rank: int) -> List[int]:
     """The world's numbers of the members of a new group, which know only their own."""
     store.set(f"anello/{rank}", str(world_rank))
-    return [int(store.get(f"anello/{each}")) for each in range(size)]
+    members = []
+    for each in range(size):
+        try:
+            members.append(int(store.get(f"anello/{each}")))
+        except RuntimeError as error:
+            raise RuntimeError(f"no rank has joined the new group as its rank {each} of {size}: a rank may be listed "
+                               f"twice, or may not have called new_group() in time ({error})") from None
+    return members
 
 
 def _init_through(store: Any, rank: int, size: int) -> World:

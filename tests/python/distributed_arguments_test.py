@@ -1,0 +1,87 @@
+"""What the verbs of torch.distributed take over the backend "anello": lists, types, strides and tags."""
+from datetime import timedelta
+
+import pytest
+import torch
+import torch.distributed as dist
+
+import anello.torch.distributed
+
+
+pytestmark = pytest.mark.usefixtures("process_group")
+
+
+def rank():
+    return dist.get_rank()
+
+
+def size():
+    return dist.get_world_size()
+
+
+def test_lists_must_have_a_tensor_for_each_rank():
+    ones, ranks = torch.ones(3), size()
+    for count in (ranks - 1, ranks + 1):
+        parts = [torch.empty(3) for _ in range(count)]
+        with pytest.raises(ValueError, match=f"all_gather: there are {count} output tensors, but the group has {ranks}"):
+            dist.all_gather(parts, ones)
+        if rank() == 1:
+            with pytest.raises(ValueError, match=f"gather: there are {count} output tensors"):
+                dist.gather(ones, parts, dst=1)
+            with pytest.raises(ValueError, match=f"scatter: there are {count} input tensors"):
+                dist.scatter(ones, parts, src=1)
+    with pytest.raises(ValueError, match="output tensor 0 has 2 elements of torch.float32, but this rank's part 3"):
+        dist.all_gather([torch.empty(2) for _ in range(ranks)], ones)
+
+
+def test_complex_tensors_move_and_are_summed():
+    mine = torch.tensor([1 + 2j, 3j]) * (rank() + 1)
+    if rank() == 0:
+        dist.send(mine, 1)
+    elif rank() == 1:
+        got = torch.zeros(2, 2, dtype=mine.dtype)[:, 0]
+        dist.recv(got, 0)
+        assert got.tolist() == [1 + 2j, 3j]
+    given = mine.clone().conj()  # read on rank 0 and written elsewhere
+    dist.broadcast(given, 0)
+    assert given.tolist() == [1 - 2j, -3j]
+    parts = [torch.zeros_like(mine) for _ in range(size())] if rank() == 0 else None
+    dist.gather(mine, parts, dst=0)
+    assert rank() > 0 or [each[1].item() for each in parts] == [3j * (r + 1) for r in range(size())]
+    total = mine.clone()
+    dist.reduce(total, 0)
+    assert rank() > 0 or total[1].item() == 3j * sum(range(1, size() + 1))
+    part = torch.zeros(1, dtype=mine.dtype)
+    dist.reduce_scatter(part, [torch.tensor([1j * r]) for r in range(size())])
+    assert part.item() == 1j * rank() * size()
+    with pytest.raises(RuntimeError, match="complex tensors can be summed or averaged only; product"):
+        dist.reduce(total, 0, dist.ReduceOp.PRODUCT)
+
+
+def test_expanded_tensors_are_sent_and_not_written():
+    expanded = torch.full((1,), 7.0).expand(4)
+    made = expanded if rank() == 0 else torch.zeros(4)
+    dist.broadcast(made, 0)
+    assert made.tolist() == [7.0] * 4
+    dist.reduce(torch.zeros(4) if rank() == 0 else expanded, 0)
+    with pytest.raises(RuntimeError, match="lie in one place"):
+        dist.all_reduce(expanded)
+
+
+def test_tags_are_those_of_the_sender_in_its_order():
+    if rank() == 0:
+        for tag in (5, 3, 0):
+            dist.isend(torch.full((1,), float(tag)), 1, tag=tag).wait()
+    if rank() == 1:
+        got = torch.zeros(3)
+        for k, tag in enumerate((5, 3, 0)):
+            dist.recv(got[k:k + 1], 0 if k > 0 else None, tag=tag)
+        assert got.tolist() == [5, 3, 0]
+    dist.barrier()
+
+
+def test_a_rank_listed_twice_is_named():
+    store = dist.HashStore()
+    store.set_timeout(timedelta(seconds=0.1))
+    with pytest.raises(RuntimeError, match="as its rank 1 of 2: a rank may be listed twice"):
+        anello.torch.distributed._world_ranks(store, 0, 2, rank())
