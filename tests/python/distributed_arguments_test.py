@@ -66,6 +66,28 @@ def test_expanded_tensors_are_sent_and_not_written():
     dist.reduce(torch.zeros(4) if rank() == 0 else expanded, 0)
     with pytest.raises(RuntimeError, match="lie in one place"):
         dist.all_reduce(expanded)
+    whole = torch.ones(4)
+    with pytest.raises(RuntimeError, match="lie in one place"):
+        dist.all_reduce_coalesced([whole, expanded])
+    with pytest.raises(RuntimeError, match="lie in one place"):
+        dist.all_gather([torch.ones(1).expand(4) for _ in range(size())], whole)
+    dist.barrier()
+    assert whole.tolist() == [1] * 4, "nothing was sent"
+
+
+def test_negated_views_keep_their_sign():
+    parts = [torch.zeros(2) for _ in range(size())]
+    dist.all_gather(parts, torch._neg_view(torch.ones(2)))
+    negated = torch._neg_view(torch.ones(2))
+    dist.all_reduce(negated)
+    assert [each.tolist() for each in parts] == [[-1, -1]] * size() and negated.tolist() == [-size()] * 2
+
+
+def test_lists_of_lists_must_fit():
+    for count in (1, 3):
+        parts = [[torch.ones(1) for _ in range(count)] for _ in range(size())]
+        with pytest.raises(ValueError, match="all_gather: "):
+            dist.all_gather_coalesced(parts, [torch.ones(1), torch.ones(1)])
 
 
 def test_tags_are_those_of_the_sender_in_its_order():

@@ -8,8 +8,6 @@ import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 
-from anello.torch import distributed_work
-
 LIMIT = timedelta(seconds=300)
 pytestmark = pytest.mark.usefixtures("process_group")
 
@@ -50,11 +48,45 @@ def test_operations_that_nobody_watches_need_no_thread_for_callbacks():
     assert threading.active_count() <= before + 1  # that of the group
 
 
-def test_threads_of_callbacks_are_used_again():
+def test_callbacks_need_one_more_thread():
+    before = threading.active_count()
     for _ in range(50):
-        start().get_future().then(lambda done: done.value()).wait()
-    named = [each for each in threading.enumerate() if each.name == "anello callbacks"]
-    assert len(named) < 20
+        start().get_future().then(lambda done: start().wait()).wait()
+    assert threading.active_count() <= before + 2
+
+
+def test_callbacks_come_in_the_order_of_the_operations():
+    """So what they start comes in the same order on all ranks."""
+    for _ in range(50):
+        works, futures = [], [start().get_future() for _ in range(4)]
+        done = [each.then(lambda _, k=k: works.append((k, start(float(k))))) for k, each in enumerate(futures)]
+        for each in done:
+            each.wait()
+        assert [k for k, _ in works] == [0, 1, 2, 3]
+        for k, work in works:
+            work.wait()
+            assert work.result()[0].tolist() == sums(float(k))
+
+
+def test_a_future_asked_for_at_the_end_is_complete():
+    work = start()
+    work.wait()
+    time.sleep(0.1)  # its thread is done with it
+    assert work.get_future().wait()[0].tolist() == sums()
+
+
+def test_without_a_further_thread_callbacks_run_all_the_same(monkeypatch):
+    start().wait()  # the group has a thread for operations; the one for callbacks may be new
+    group = dist.new_group()
+    dist.all_reduce(torch.ones(1), group=group)
+
+    def cannot_start(_):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", cannot_start)
+        future = dist.all_reduce(torch.ones(1), group=group, async_op=True).get_future()
+        assert future.then(lambda _: "run").wait() == "run"
 
 
 def test_what_a_callback_raises_is_told_and_harms_nobody():
@@ -64,40 +96,74 @@ def test_what_a_callback_raises_is_told_and_harms_nobody():
     with pytest.raises(RuntimeError, match="lost"):
         start().get_future().then(fail).wait()
     assert start().get_future().wait()[0].tolist() == sums()
-    assert distributed_work._callbacks.wait(LIMIT.total_seconds())
 
 
 def test_powersgd_trains():
+    """Several buckets, so the hook waits, as the README says: else ranks might start operations in another order."""
+    state = PowerSGDState(None, 1, start_powerSGD_iter=2, min_compression_rate=0.5)
+
+    def hook(state, bucket):
+        made = powerSGD_hook(state, bucket)
+        made.wait()
+        return made
+
     torch.manual_seed(0)
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
-    model.register_comm_hook(PowerSGDState(None, 1, start_powerSGD_iter=2, min_compression_rate=0.5), powerSGD_hook)
-    for _ in range(4):
+    layers = [torch.nn.Linear(64, 64 * (1 + k)) if k % 2 == 0 else torch.nn.Linear(64 * k, 64) for k in range(4)]
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers), bucket_cap_mb=0.01)
+    model.register_comm_hook(state, hook)
+    for step in range(6):
         model.zero_grad()
-        model(torch.ones(4, 64)).sum().backward()
-    assert torch.allclose(model.module.weight.grad, torch.full((64, 64), 4.0), rtol=1e-4)
+        model(torch.full((4, 64), 1.0 + dist.get_rank() + step)).sum().backward()
+        mine = torch.cat([each.grad.flatten() for each in model.parameters()])
+        lowest, highest = mine.clone(), mine.clone()
+        dist.all_reduce(lowest, dist.ReduceOp.MIN)
+        dist.all_reduce(highest, dist.ReduceOp.MAX)
+        assert (lowest == highest).all() and mine.abs().max() > 0
 
 
-def test_the_limit_of_a_group_ends_a_backward_pass_and_the_operation_goes_on():
+def group_of_the_impatient():
+    """Rank 0 has a short limit. Given to new_group, it would also limit how late other ranks may come."""
     group = dist.new_group()
     if dist.get_rank() == 0:
-        group._limit = timedelta(seconds=0.2)  # given to new_group, it would also limit how late other ranks may come
-    values = torch.ones(3)
+        group._limit = timedelta(seconds=0.2)
+    return group
+
+
+def test_the_limit_of_a_group_ends_waits_for_futures_and_the_operations_go_on():
+    group, values = group_of_the_impatient(), torch.ones(2, 3)
     if dist.get_rank() == 0:
-        work = dist.all_reduce(values, group=group, async_op=True)
-        with pytest.raises(RuntimeError, match="allreduce of 3 float32 is not done, but the timeout of 0:00:00.2"):
-            work.get_future().wait()
-        assert not work.is_completed()
+        works = [dist.all_reduce(each, group=group, async_op=True) for each in values]
+        for work in works[::-1]:  # the second one has its limit while the first one is waited for
+            with pytest.raises(RuntimeError, match="allreduce of 3 float32 is not done, but the timeout of 0:00:00.2"):
+                work.get_future().wait()
+            assert not work.is_completed()
+        third = dist.all_reduce(torch.ones(1), group=group, async_op=True)  # comes when the first is late
+        with pytest.raises(RuntimeError, match="allreduce of 1 float32 is not done"):
+            third.get_future().wait()
     dist.barrier()
     if dist.get_rank() > 0:
-        dist.all_reduce(values, group=group)
-    else:
+        works = [dist.all_reduce(each, group=group, async_op=True) for each in values]
+        dist.all_reduce(torch.ones(1), group=group)
+    for work in works:
         work.wait(LIMIT)
-        assert work.get_future().wait()[0] is values
-    assert values.tolist() == sums()
+    assert dist.get_rank() > 0 or works[0].get_future().wait()[0].tolist() == sums()
+    assert values.tolist() == [sums(), sums()]
     dist.barrier()
 
 
-def test_a_receive_has_no_limit_until_it_is_waited_for():
+def test_the_limit_of_a_group_ends_a_backward_pass():
+    group = group_of_the_impatient()
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 3), process_group=group)
+    if dist.get_rank() == 0:
+        with pytest.raises(RuntimeError, match="allreduce of 12 float32 is not done, but the timeout of 0:00:00.2"):
+            model(torch.ones(1, 3)).sum().backward()
+    dist.barrier()
+    if dist.get_rank() > 0:
+        model(torch.ones(1, 3)).sum().backward()
+    dist.barrier()
+
+
+def test_a_future_of_a_receive_has_no_limit():
     group = dist.new_group()
     group._limit = timedelta(seconds=0.1)
     if dist.get_rank() == 0:

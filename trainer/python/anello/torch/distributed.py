@@ -6,8 +6,10 @@ started by `anello run`, or by torchrun or anything else that torch understands.
 from __future__ import annotations
 
 import atexit
+import collections
 import inspect
 import os
+import sys
 import time
 import weakref
 from datetime import timedelta
@@ -21,7 +23,7 @@ from ..tensors import view
 from ..work import Work
 from ..world import World, init, init_through
 from .distributed_work import AnyReceive, AnySource, Completer, Operation, unclaimed
-from .ending import end_with_script
+from .ending import PATIENCE_S, end_with_script
 from .shared_buckets import SharedBuckets
 
 _OPS = {dist.ReduceOp.SUM: "sum", dist.ReduceOp.PRODUCT: "product", dist.ReduceOp.MIN: "min", dist.ReduceOp.MAX: "max",
@@ -41,10 +43,8 @@ class _Buffers:
         if tensor.device.type != "cpu":
             raise RuntimeError(f"the backend 'anello' is for tensors in host memory, not on {tensor.device}")
         made = _real(tensor.detach()).contiguous()
-        if written and (made.data_ptr() != tensor.data_ptr() or tensor.is_conj()):
-            if torch._debug_has_internal_overlap(tensor) == 1:
-                raise RuntimeError("the result does not fit into the tensor, several elements of which lie in one "
-                                   "place, as expand() makes them: give its clone()")
+        if written and made.data_ptr() != tensor.data_ptr():
+            _require_writable(tensor)
             self._copies.append((tensor.detach(), made))
         return made
 
@@ -54,8 +54,15 @@ class _Buffers:
 
 
 def _real(tensor: torch.Tensor) -> torch.Tensor:
-    """A complex tensor as one of real numbers, with one more dimension, of 2. Others as they are."""
-    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    """A complex tensor as one of real numbers, with one more dimension, of 2. A copy if it is conjugated or negated."""
+    plain = tensor.resolve_conj().resolve_neg()
+    return torch.view_as_real(plain) if plain.is_complex() else plain
+
+
+def _require_writable(tensor: torch.Tensor) -> None:
+    if torch._debug_has_internal_overlap(tensor) == 1:
+        raise RuntimeError("the result does not fit into the tensor, several elements of which lie in one place, as "
+                           "expand() makes them: give its clone()")
 
 
 def _require_parts(verb: str, which: str, parts: Sequence[torch.Tensor], like: torch.Tensor, ranks: int) -> None:
@@ -67,6 +74,8 @@ def _require_parts(verb: str, which: str, parts: Sequence[torch.Tensor], like: t
         if part.numel() != like.numel() or part.dtype != like.dtype:
             raise ValueError(f"{verb}: {which} tensor {rank} has {part.numel()} elements of {part.dtype}, but this "
                              f"rank's part {like.numel()} of {like.dtype}: all must be alike")
+        if which == "output":
+            _require_writable(part)
 
 
 def _tagged(tag: int) -> Dict[str, Any]:
@@ -90,6 +99,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
         self._shared = SharedBuckets(group.size) if _maps_memory(group) else None
         self._any_source = AnySource(group)
         self._completers: "Dict[Any, Completer]" = {}
+        self._limited: "collections.deque[Operation]" = collections.deque()
         # Not at exit: handlers of the script may still use the group. The world ends after them, in _at_exit().
         weakref.finalize(self, _stop, self._completers).atexit = False
 
@@ -99,13 +109,20 @@ class AnelloProcessGroup(dist.ProcessGroup):
     def _start(self, verb: str, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
                order: Any = "collectives") -> Operation:
         """`order`: those of one order are done one after the other."""
-        limited = order == "collectives"  # a transfer may be meant for later
-        return self._add(Operation(verb, works, tensors, finish, self._limit, limited=limited), order)
+        operation = Operation(verb, works, tensors, finish, self._limit, self._callbacks_of(order))
+        if order == "collectives":  # a transfer may be meant for later
+            operation.limit_future(self._limited)
+        return self._add(operation, order)
+
+    def _callbacks_of(self, order: Any) -> Completer:
+        return self._completer(("callbacks of", order))
+
+    def _completer(self, order: Any) -> Completer:
+        # setdefault() alone is one step for other threads, but makes a completer each time.
+        return self._completers.get(order) or self._completers.setdefault(order, Completer())
 
     def _add(self, operation: Operation, order: Any) -> Operation:
-        # setdefault() alone is one step for other threads, but makes a completer each time.
-        completer = self._completers.get(order) or self._completers.setdefault(order, Completer())
-        completer.add(operation)
+        self._completer(order).add(operation)
         unclaimed.operations.append(operation)
         return operation
 
@@ -117,7 +134,8 @@ class AnelloProcessGroup(dist.ProcessGroup):
         shared = self._shared.find(tensors) if self._shared is not None else None
         if shared:
             return self._start("allreduce", [self._group.allreduce_async(shared, op)], tensors, lambda: None)
-        works = [self._group.allreduce_async(buffers.usable(tensor), op) for tensor in tensors]
+        usable = [buffers.usable(tensor) for tensor in tensors]  # all, before one is sent
+        works = [self._group.allreduce_async(tensor, op) for tensor in usable]
         return self._start("allreduce", works, tensors, buffers.copy_back)
 
     def _allreduce_sparse(self, tensors: List[torch.Tensor], op: str) -> Operation:
@@ -139,7 +157,8 @@ class AnelloProcessGroup(dist.ProcessGroup):
         buffers = _Buffers()
         root = opts.rootRank if opts is not None else 0
         receives = self._group.rank != root
-        works = [self._group.broadcast_async(buffers.usable(tensor, receives), root) for tensor in tensors]
+        usable = [buffers.usable(tensor, receives) for tensor in tensors]
+        works = [self._group.broadcast_async(tensor, root) for tensor in usable]
         return self._start("broadcast", works, tensors, buffers.copy_back)
 
     def allgather(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor], opts: Any = None) -> Operation:
@@ -153,16 +172,17 @@ class AnelloProcessGroup(dist.ProcessGroup):
     def allgather_coalesced(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor],
                             opts: Any = None) -> Operation:
         """outputs[rank] has that rank's tensors."""
+        lists = [[tensors[k] for tensors in outputs if k < len(tensors)] for k in range(len(inputs))]
+        for parts, mine in zip(lists, inputs):
+            _require_parts("all_gather", "output", parts, mine, self._group.size)
+        if any(len(tensors) > len(inputs) for tensors in outputs):
+            raise ValueError(f"all_gather: a rank gives {len(inputs)} tensors, but a list of outputs has more")
         given = [_Buffers().usable(each, written=False) for each in inputs]
-        for k, each in enumerate(inputs):
-            parts = [tensors[k] for tensors in outputs if k < len(tensors)]
-            _require_parts("all_gather", "output", parts, each, self._group.size)
         gathered = [each.new_empty((self._group.size,) + tuple(each.shape)) for each in given]
 
         def finish() -> None:
-            for rank, tensors in enumerate(outputs):
-                for tensor, parts in zip(tensors, gathered):
-                    tensor.copy_(parts[rank].view(tensor.shape))
+            for parts, made in zip(lists, gathered):
+                _copy_parts(made, parts)
 
         works = [self._group.allgather_async(each, made) for each, made in zip(given, gathered)]
         return self._start("allgather", works, [tensor for tensors in outputs for tensor in tensors], finish)
@@ -187,9 +207,11 @@ class AnelloProcessGroup(dist.ProcessGroup):
         return self._start("scatter", [work], outputs, buffers.copy_back)
 
     def alltoall(self, outputs: List[torch.Tensor], inputs: List[torch.Tensor], opts: Any = None) -> Operation:
-        given, counts = _joined(inputs), [each.numel() for each in outputs]
+        for output in outputs:
+            _require_writable(output)
+        given, counts = _joined(inputs), [_real(each).numel() for each in outputs]
         received = given.new_empty(sum(counts))
-        work = self._group.alltoall_async(given, received, send_counts=[each.numel() for each in inputs],
+        work = self._group.alltoall_async(given, received, send_counts=[_real(each).numel() for each in inputs],
                                           recv_counts=counts)
         return self._start("alltoall", [work], outputs, lambda: _copy_parts(received.split(counts), outputs))
 
@@ -231,7 +253,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
 
     def _elements(self, tensor: torch.Tensor, splits: List[int]) -> List[int]:
         rows = splits or [tensor.shape[0] // self._group.size] * self._group.size
-        return [each * tensor[:1].numel() for each in rows]
+        return [each * _real(tensor[:1]).numel() for each in rows]
 
     def send(self, tensors: List[torch.Tensor], to: int, tag: int = 0) -> Operation:
         """The receiver gets what a rank sends in the order in which it sends; a receive with another tag fails."""
@@ -242,8 +264,9 @@ class AnelloProcessGroup(dist.ProcessGroup):
     def recv(self, tensors: List[torch.Tensor], source: int, tag: int = 0) -> Operation:
         buffers = _Buffers()
         work = self._group.recv_async(buffers.usable(_only(tensors)), source, **_tagged(tag))
-        receive = Operation("recv", [work], tensors, buffers.copy_back, self._limit, source)
-        return self._add(receive, order=("recv", source))
+        order = ("recv", source)
+        callbacks = self._callbacks_of(order)
+        return self._add(Operation("recv", [work], tensors, buffers.copy_back, self._limit, callbacks, source), order)
 
     def recv_anysource(self, tensors: List[torch.Tensor], tag: int = 0) -> Operation:
         """From whichever rank sends first; receives that name a rank and were started before get theirs."""
@@ -252,8 +275,10 @@ class AnelloProcessGroup(dist.ProcessGroup):
         buffers = _Buffers()
         buffer = buffers.usable(_only(tensors))
         view(buffer).output()  # what the engine does not take is refused here, as by recv()
-        receive = AnyReceive(self._any_source, buffer, _tagged(tag), tensors, buffers.copy_back, self._limit)
-        return self._add(receive, order="recv from any")
+        order = "recv from any"
+        receive = AnyReceive(self._any_source, buffer, _tagged(tag), tensors, buffers.copy_back, self._limit,
+                             self._callbacks_of(order))
+        return self._add(receive, order)
 
     def barrier(self, opts: Any = None) -> Operation:
         return self._start("barrier", [self._group.barrier_async()], [], lambda: None)
@@ -271,7 +296,7 @@ def _joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 
 def _copy_parts(parts: Iterable[torch.Tensor], tensors: Sequence[torch.Tensor]) -> None:
     for tensor, part in zip(tensors, parts):
-        made = torch.view_as_complex(part) if tensor.is_complex() else part
+        made = torch.view_as_complex(part.view(-1, 2)) if tensor.is_complex() else part
         tensor.detach().copy_(made.view(tensor.shape))
 
 
@@ -353,7 +378,10 @@ def _end(patience: Optional[float]) -> None:
 def _at_exit() -> None:
     if _world is not None:
         end_with_script(_world, _end, 'put its loop into "with model.join():"')
-    Completer.stop_all()
+    try:
+        Completer.stop_all(PATIENCE_S)
+    except TimeoutError:  # the world has ended, and with it all operations
+        print("anello: a callback of an operation has not returned; the script ends without it", file=sys.stderr)
 
 
 def _register() -> None:

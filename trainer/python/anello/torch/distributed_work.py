@@ -19,75 +19,37 @@ from ..work import Work
 _TorchWork = getattr(dist, "Work", None) or dist._Work
 
 
-class _Callbacks:
-    """Threads for what programs do as soon as a future is complete.
-
-    A callback may wait for another operation, whose future has callbacks too. So none waits for a thread: if none is
-    free it gets a new one.
-    """
-
-    def __init__(self) -> None:
-        self._state = threading.Condition()
-        self._tasks: "queue.SimpleQueue[Callable[[], None]]" = queue.SimpleQueue()
-        self._free = 0  # threads that wait for a task, beyond the tasks that wait for a thread
-        self._begun = 0  # tasks that have not returned
-
-    def run(self, task: Callable[[], None]) -> None:
-        with self._state:
-            if self._free > 0:
-                self._free -= 1
-            else:
-                threading.Thread(target=self._run, name="anello callbacks", daemon=True).start()
-            self._begun += 1
-            self._tasks.put(task)
-
-    def _run(self) -> None:
-        while True:
-            task = self._tasks.get()
-            try:
-                task()
-            finally:
-                del task  # it would keep its tensors until the next one comes
-                with self._state:
-                    self._free += 1
-                    self._begun -= 1
-                    self._state.notify_all()
-
-    def wait(self, limit: Optional[float]) -> bool:
-        """Waits until every callback has returned. False: not within the limit."""
-        with self._state:
-            return self._state.wait_for(lambda: self._begun == 0, limit)
-
-    def busy(self) -> bool:
-        return self._begun > 0
-
-
-_callbacks = _Callbacks()
-
-
 class Completer:
     """A thread that waits for operations in their order, moves their data, and completes their futures.
 
     A group has one for its collectives, one for the transfers to each peer and from it, and one for receives from any:
     what is done in one order need not wait for the rest, for example an allreduce for a receive started before it.
+    Callbacks of futures have others, since they may wait for operations.
     """
 
     _running: "Dict[threading.Thread, Completer]" = {}
 
     def __init__(self) -> None:
-        # Guards the next two, so that nothing is queued behind the end of a thread. The garbage collector may call
+        # Guards the next three, so that nothing is queued behind the end of a thread. The garbage collector may call
         # stop() within stop().
         self._lock = threading.RLock()
-        self._queue: "queue.SimpleQueue[Optional[Operation]]" = queue.SimpleQueue()
+        self._queue: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._thread: Optional[threading.Thread] = None
+        self._unfinished = 0
 
-    def add(self, operation: "Operation") -> None:
+    def add(self, operation: Any) -> None:
+        """`operation` has complete(), which is called once and raises nothing."""
         with self._lock:
             if self._thread is None:
                 thread = threading.Thread(target=self._run, args=(self._queue,), name="anello completer", daemon=True)
                 thread.start()  # may raise: then nothing has changed
                 self._thread, self._running[thread] = thread, self
+            self._unfinished += 1
             self._queue.put(operation)
+
+    def is_idle(self) -> bool:
+        """Whether everything that was added is complete."""
+        return self._unfinished == 0
 
     def stop(self) -> None:
         """Ends the thread when every operation is done; a later one gets a new thread. Does not block."""
@@ -100,40 +62,53 @@ class Completer:
     def stop_all(cls, limit: Optional[float] = None) -> None:
         """Waits until every operation of every group and its callbacks are done. TimeoutError after `limit` seconds."""
         end = None if limit is None else time.monotonic() + limit
-        while cls._running or _callbacks.busy():  # a callback may start operations
+        while cls._running:  # a callback may start operations
             running = list(cls._running.items())
             for _, completer in running:
                 completer.stop()
             for thread, _ in running:
-                thread.join(_seconds_until(end))
+                thread.join(None if end is None else max(0.0, end - time.monotonic()))
                 if thread.is_alive():
-                    raise TimeoutError(f"operations are not done after {limit} s")
-            if not _callbacks.wait(_seconds_until(end)):
-                raise TimeoutError(f"callbacks of operations have not returned after {limit} s")
+                    raise TimeoutError(f"operations or their callbacks are not done after {limit} s")
 
-    @staticmethod
-    def _run(operations: "queue.SimpleQueue[Optional[Operation]]") -> None:
-        while True:
-            operation = operations.get()
-            if operation is None:
-                Completer._running.pop(threading.current_thread(), None)
-                return
-            operation.complete()
-            del operation  # it would keep its tensors until the next one comes
-
-
-def _seconds_until(end: Optional[float]) -> Optional[float]:
-    return None if end is None else max(0.0, end - time.monotonic())
+    def _run(self, operations: "queue.SimpleQueue[Any]") -> None:
+        try:
+            while True:
+                operation = operations.get()
+                if operation is None:
+                    return
+                operation.complete()
+                del operation  # it would keep its tensors until the next one comes
+                with self._lock:
+                    self._unfinished -= 1
+        finally:
+            Completer._running.pop(threading.current_thread(), None)
 
 
-def _after_fork() -> None:
-    # A child made by fork() has none of its parent's threads, and perhaps their locks for ever.
-    global _callbacks
-    _callbacks = _Callbacks()
-    Completer._running.clear()
+# A child made by fork() has none of its parent's threads, and perhaps their locks for ever.
+os.register_at_fork(after_in_child=Completer._running.clear)
 
 
-os.register_at_fork(after_in_child=_after_fork)
+class _ThisThread(threading.local):
+    runs_callbacks = False
+
+
+_this_thread = _ThisThread()
+
+
+class _CompletedFuture:
+    """Completes a future, which runs its callbacks."""
+
+    def __init__(self, future: torch.futures.Future) -> None:
+        self._future = future
+
+    def complete(self) -> None:
+        _this_thread.runs_callbacks = True
+        try:
+            self._future.set_result(None)
+        finally:
+            _this_thread.runs_callbacks = False
+            unclaimed.operations.clear()  # what callbacks have started
 
 
 class _Unclaimed(threading.local):
@@ -154,20 +129,34 @@ class Operation(_TorchWork):
     """An operation. It lives until it is done, also if the program drops it."""
 
     def __init__(self, verb: str, works: Sequence[Work], tensors: List[torch.Tensor], finish: Callable[[], None],
-                 limit: timedelta, source: int = -1, limited: bool = False) -> None:
-        """`limited`: the limit ends also a wait for the future, counted from now."""
+                 limit: timedelta, callbacks: Completer, source: int = -1) -> None:
+        """`callbacks`: runs callbacks one after the other, except those of an operation that a callback has started."""
         super().__init__()
-        self._end = time.monotonic() + limit.total_seconds() if limited else None
         self._verb = verb
         self._limit = limit
         self._works, self._tensors, self._finish = works, tensors, finish
         self._source = source
         self._error: Optional[Exception] = None
         self._done = threading.Event()
-        self._lock = threading.Lock()  # of the next three
         self._over: torch.futures.Future = torch.futures.Future()
+        self._lock = threading.Lock()  # of the next three
         self._is_watched = False  # the program has a future, which may have callbacks
         self._is_over = False  # the future is complete, or will be at once
+        self._late_at = 0.0
+        self._limited: "Optional[collections.deque[Operation]]" = None
+        # A callback may wait for this operation, and keeps the thread for callbacks meanwhile.
+        self._calls_back_alone = _this_thread.runs_callbacks
+        self._callbacks = Completer() if self._calls_back_alone else callbacks
+
+    def limit_future(self, limited: "collections.deque[Operation]") -> None:
+        """The limit ends also a wait for the future, counted from now.
+
+        Args:
+            limited: the operations of this order that are not done and have such a limit. The first one sees to all.
+        """
+        self._late_at = time.monotonic() + self._limit.total_seconds()
+        self._limited = limited
+        limited.append(self)
 
     def _begin(self) -> None:
         """Called first, by the completer."""
@@ -181,27 +170,44 @@ class Operation(_TorchWork):
             self._finish()
         except Exception as error:  # it belongs to those who wait
             self._error = error
+        if self._limited is not None:
+            self._limited.remove(self)
         self._done.set()
         self._complete_future()
 
     def _wait_for(self, work: Work) -> None:
-        try:
-            if self._end is not None:
-                work.wait(max(0.0, min(self._end - time.monotonic(), threading.TIMEOUT_MAX)))
+        while self._limited is not None:
+            with contextlib.suppress(TimeoutError):
+                work.wait(self._seconds_to_next_limit())
                 return
-        except TimeoutError:
-            self._complete_future()  # with an error; the operation goes on
         work.wait()
+
+    def _seconds_to_next_limit(self) -> float:
+        """Completes the futures that are late, with an error; their operations go on."""
+        now = time.monotonic()
+        limited = list(self._limited or ())
+        for each in limited:
+            if each._late_at <= now:
+                each._complete_future()
+        left = [each._late_at - now for each in limited if each._late_at > now]
+        return min(left + [self._limit.total_seconds(), threading.TIMEOUT_MAX])  # one may come that has the whole limit
 
     def _complete_future(self) -> None:
         with self._lock:
             if self._is_over:
                 return
             self._is_over = True
-            if not self._is_watched:
+            # Callbacks of those before it come first, also before one that the program adds soon.
+            if not self._is_watched and self._callbacks.is_idle():
                 self._over.set_result(None)
                 return
-        _callbacks.run(lambda: self._over.set_result(None))
+        future = _CompletedFuture(self._over)
+        try:
+            self._callbacks.add(future)
+        except RuntimeError:  # there is no further thread
+            future.complete()
+        if self._calls_back_alone:
+            self._callbacks.stop()
 
     def _outcome(self, _: Any) -> List[torch.Tensor]:
         if not self._done.is_set():
@@ -211,9 +217,13 @@ class Operation(_TorchWork):
         return self._tensors
 
     def _late(self, limit: timedelta) -> RuntimeError:
-        return RuntimeError(f"{self._describe()} is not done, but the timeout of {limit} is over: another rank has not "
-                            "called it yet, or is slow. After ANELLO_STALL_TIME a warning names a rank that is late. "
-                            "To wait longer, give init_process_group() or new_group() a longer timeout=")
+        reason = "another rank has not called it yet, or is slow"
+        if self._verb == "recv":
+            reason = "nothing has been sent yet, or the sender is slow"
+        longer = "" if limit != self._limit else (". To wait longer, give init_process_group() or new_group() a longer "
+                                                  "timeout=")
+        return RuntimeError(f"{self._describe()} is not done, but the timeout of {limit} is over: {reason}. After "
+                            f"ANELLO_STALL_TIME a warning names a rank that is late{longer}")
 
     def _claim(self) -> None:
         with contextlib.suppress(ValueError):
