@@ -111,7 +111,7 @@ bool ServerConnection::try_one(const tcp::endpoint& where, Clock::time_point dea
   } catch (const Error& error) {
     const bool late = error.code() == ErrorCode::timed_out;
     if (only_one && !late && error.code() != ErrorCode::network) throw;
-    note({net::host_port(where.address().to_string(), where.port()), error.message(), late && left < patience_});
+    note({net::host_port(where.address().to_string(), where.port()), error.message(), late && left < kFirstLimitOfSeveral});
     return false;
   }
 }

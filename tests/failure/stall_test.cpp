@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "ring/base/text.hpp"
 #include "tests/support/undisturbed.hpp"
@@ -24,13 +25,27 @@ using testing::SizeIs;
 
 constexpr milliseconds kStall{200};
 
+// What is written to standard error. Ends also with an exception.
+class CapturedErrors {
+ public:
+  CapturedErrors() { testing::internal::CaptureStderr(); }
+  ~CapturedErrors() { (void)take(); }
+  CapturedErrors(const CapturedErrors&) = delete;
+  CapturedErrors& operator=(const CapturedErrors&) = delete;
+
+  std::string take() { return std::exchange(taken_, true) ? "" : testing::internal::GetCapturedStderr(); }
+
+ private:
+  bool taken_ = false;
+};
+
 // What is written to standard error while the ranks do this.
 std::string reports(int ranks, const Program& body) {
   Settings settings = Settings::from_environment();
   settings.stall_time = kStall;
-  testing::internal::CaptureStderr();
+  CapturedErrors captured;
   run_world(ranks, body, settings);
-  return testing::internal::GetCapturedStderr();
+  return captured.take();
 }
 
 // That is written while a rank sleeps. On a busy machine the others may not have waited for long then: if it is not
@@ -237,7 +252,7 @@ TEST(Stall, IsCountedFromTheLastProgress) {
   Settings settings = Settings::from_environment();
   settings.operation_limit = kLimit;
   settings.stall_time = kLimit;
-  testing::internal::CaptureStderr();
+  CapturedErrors captured;
   run_world(
       4,
       [&](World& world) {
@@ -249,7 +264,7 @@ TEST(Stall, IsCountedFromTheLastProgress) {
         EXPECT_TRUE(world.rank() != 0 || all[39] == 3);
       },
       settings);
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), Not(HasSubstr("stalled")));
+  EXPECT_THAT(captured.take(), Not(HasSubstr("stalled")));
 }
 
 // A rank that gets no core at one of these times says only the next.
@@ -257,7 +272,7 @@ TEST(Stall, IsReportedAgainAfterTwiceTheTime) {
   undisturbed(milliseconds(20), [&] {
     Settings settings = Settings::from_environment();
     settings.stall_time = milliseconds(100);
-    testing::internal::CaptureStderr();
+    CapturedErrors captured;
     run_world(
         2,
         [](World& world) {
@@ -266,7 +281,7 @@ TEST(Stall, IsReportedAgainAfterTwiceTheTime) {
           EXPECT_LE(world.counters().stalls, 6u);
         },
         settings);
-    const std::string said = testing::internal::GetCapturedStderr();
+    const std::string said = captured.take();
     std::size_t reports = 0, place = 0;
     for (const char* time : {"0.1", "0.2", "0.4", "0.8", "1.6", "3.2"}) {
       const auto found = said.find(text("barrier #0 has stalled for ", time, " s: "), place);
@@ -284,7 +299,7 @@ TEST(Stall, IsReportedByTheLowestRankThatHasNotLeft) {
   undisturbed(milliseconds(20), [&] {
     Settings settings = Settings::from_environment();
     settings.stall_time = milliseconds(100);
-    testing::internal::CaptureStderr();
+    CapturedErrors captured;
     run_world(
         3,
         [&](World& world) {
@@ -294,7 +309,7 @@ TEST(Stall, IsReportedByTheLowestRankThatHasNotLeft) {
           pair.barrier();
         },
         settings);
-    EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(" s: rank 2 on localhost has not come"));
+    EXPECT_THAT(captured.take(), HasSubstr(" s: rank 2 on localhost has not come"));
   });
 }
 

@@ -125,6 +125,25 @@ TEST(LongestWait, IsThatOfOneThreadWithoutABreak) {
   EXPECT_EQ(wait.value(), milliseconds(900));
 }
 
+TEST(Starvation, IsNoticedAndNothingElseIs) {
+  const auto begun = std::chrono::steady_clock::now();
+  Starvation starvation;
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_LE(starvation.longest(), std::chrono::steady_clock::now() - begun);
+  const pid_t waker = fork();
+  if (waker == 0) {
+    while (!testing::in_state(getppid(), 'T')) continue;
+    usleep(700'000);
+    kill(getppid(), SIGCONT);
+    _exit(0);
+  }
+  raise(SIGSTOP);
+  waitpid(waker, nullptr, 0);
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_GE(starvation.longest(), milliseconds(500));
+  EXPECT_LE(starvation.longest(), std::chrono::steady_clock::now() - begun);
+}
+
 TEST(Starvation, CanDelayAPingByMoreThanAHeartbeat) {
   const milliseconds limit(1000);
   EXPECT_FALSE(could_be_silent(milliseconds(90), limit, milliseconds(459)));

@@ -1,4 +1,4 @@
-// RejectedConnections at the doors of a job: connections of every hostile kind, to its rendezvous and to its ranks.
+// Connections of every hostile kind to a job: to its rendezvous and to its ranks.
 // They come from a thread of its own, evenly over time.
 #pragma once
 #include <array>

@@ -29,7 +29,7 @@ class Proxied {
     const auto seen = [this](int rank, std::vector<std::string> blobs) {
       return behind_proxies(rank, std::move(blobs));
     };
-    return broadcast_text([&](const Program& telling) { run_world(ranks_, telling, settings, seen); }, ranks_, program);
+    return collect_told([&](const Program& telling) { run_world(ranks_, telling, settings, seen); }, ranks_, program);
   }
 
   // The port of a proxy more for that listener, which no rank uses.

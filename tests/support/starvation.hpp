@@ -53,8 +53,8 @@ inline std::chrono::milliseconds lateness(std::chrono::milliseconds longest_wait
   constexpr int kTurns = 10;
   return kTurns * longest_wait;
 }
-// The same of a rank's silence. A rank that is late by two of the eight heartbeats of a limit begins to count silence
-// anew (ring/failure/heartbeat.hpp).
+// The same for the error that says that a rank is silent. A rank that is late by two of the eight heartbeats of a limit
+// begins to count silence anew (ring/failure/heartbeat.hpp).
 inline std::chrono::milliseconds lateness(std::chrono::milliseconds longest_wait, std::chrono::milliseconds limit) {
   return lateness(longest_wait) + (longest_wait >= limit / 4 ? limit : std::chrono::milliseconds(0));
 }

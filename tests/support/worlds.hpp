@@ -84,8 +84,8 @@ struct Told {
 using Program = std::function<void(World&)>;
 
 // run(program) is a run_world() of so many ranks. An error on one rank does not abort the others: each ends by itself.
-inline std::vector<Told> broadcast_text(const std::function<void(const Program&)>& run, int ranks,
-                                        const Program& program) {
+inline std::vector<Told> collect_told(const std::function<void(const Program&)>& run, int ranks,
+                                      const Program& program) {
   std::vector<Told> all(static_cast<std::size_t>(ranks));
   Starvation starvation;
   run([&](World& world) {
@@ -105,7 +105,7 @@ inline std::vector<Told> broadcast_text(const std::function<void(const Program&)
 
 inline std::vector<Told> told_on_all_ranks(int ranks, const Program& program,
                                            const Settings& settings = Settings::from_environment()) {
-  return broadcast_text([&](const Program& telling) { run_world(ranks, telling, settings); }, ranks, program);
+  return collect_told([&](const Program& telling) { run_world(ranks, telling, settings); }, ranks, program);
 }
 
 }  // namespace anello
