@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <sstream>
 
 #include "rendezvous/launch/descriptor.hpp"
 #include "rendezvous/launch/environment.hpp"
+#include "ring/base/config.hpp"
 
 namespace anello::launch {
 namespace {
@@ -59,8 +59,7 @@ bool place_descriptors(const Program& program) {
 }
 
 bool is_in_path(const std::string& program) {
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path ? path : "");
+  std::istringstream folders(environment("PATH").value_or(""));
   for (std::string folder; std::getline(folders, folder, ':');)
     if (access((folder.empty() ? program : folder + "/" + program).c_str(), F_OK) == 0) return true;
   return false;
