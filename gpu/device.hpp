@@ -110,8 +110,8 @@ class Capture {
 };
 void launch(const Device& device, const Graph& graph, GpuStream stream);
 
-// Between two looks at an event, of which `look` is the number of the first: it yields at first, for about as long as a
-// segment's copy takes, to which a nap would add; then it naps.
+// Call it between two looks at an event; `look` counts the looks so far, from 0. The first pauses only yield, since a
+// nap would add to the time of a short copy. Later ones sleep.
 void pause_between_looks(int look);
 
 // How long destructors wait for a device, since they cannot report that it does not answer.

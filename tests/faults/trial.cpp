@@ -158,7 +158,8 @@ class TriedWorld {
       result.latest = std::max(result.latest.value_or(after), after);
     }
     const milliseconds wait = starvation_ ? starvation_->longest() : milliseconds(0);
-    if (result.latest && *result.latest > promised() + lateness(wait, trial_.silence_limit))
+    const milliseconds late = trial_.fault == Fault::stop ? lateness(wait, trial_.silence_limit) : lateness(wait);
+    if (result.latest && *result.latest > promised() + late)
       result.wrong = text("the last was told after ", result.latest->count(), " ms; the longest wait for a core was ",
                           wait.count(), " ms");
     return result;

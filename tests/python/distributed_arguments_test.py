@@ -23,7 +23,7 @@ def test_lists_must_have_a_tensor_for_each_rank():
     ones, ranks = torch.ones(3), size()
     for count in (ranks - 1, ranks + 1):
         parts = [torch.empty(3) for _ in range(count)]
-        with pytest.raises(ValueError, match=f"all_gather: there are {count} output tensors, but the group has {ranks}"):
+        with pytest.raises(ValueError, match=f"all_gather: there are {count} output tensors, but .* has {ranks}"):
             dist.all_gather(parts, ones)
         if rank() == 1:
             with pytest.raises(ValueError, match=f"gather: there are {count} output tensors"):
@@ -86,7 +86,7 @@ def test_negated_views_keep_their_sign():
 def test_lists_of_lists_must_fit():
     for count in (1, 3):
         parts = [[torch.ones(1) for _ in range(count)] for _ in range(size())]
-        with pytest.raises(ValueError, match="all_gather: "):
+        with pytest.raises(ValueError, match=f"gives 2 tensors, but the outputs of rank 0 are {count}"):
             dist.all_gather_coalesced(parts, [torch.ones(1), torch.ones(1)])
 
 

@@ -172,11 +172,13 @@ class AnelloProcessGroup(dist.ProcessGroup):
     def allgather_coalesced(self, outputs: List[List[torch.Tensor]], inputs: List[torch.Tensor],
                             opts: Any = None) -> Operation:
         """outputs[rank] has that rank's tensors."""
-        lists = [[tensors[k] for tensors in outputs if k < len(tensors)] for k in range(len(inputs))]
+        for rank, tensors in enumerate(outputs):
+            if len(tensors) != len(inputs):
+                raise ValueError(f"all_gather: each rank gives {len(inputs)} tensors, but the outputs of rank {rank} "
+                                 f"are {len(tensors)}")
+        lists = [[tensors[k] for tensors in outputs] for k in range(len(inputs))]
         for parts, mine in zip(lists, inputs):
             _require_parts("all_gather", "output", parts, mine, self._group.size)
-        if any(len(tensors) > len(inputs) for tensors in outputs):
-            raise ValueError(f"all_gather: a rank gives {len(inputs)} tensors, but a list of outputs has more")
         given = [_Buffers().usable(each, written=False) for each in inputs]
         gathered = [each.new_empty((self._group.size,) + tuple(each.shape)) for each in given]
 

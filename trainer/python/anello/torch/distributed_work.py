@@ -139,7 +139,7 @@ class Operation(_TorchWork):
         self._error: Optional[Exception] = None
         self._done = threading.Event()
         self._over: torch.futures.Future = torch.futures.Future()
-        self._lock = threading.Lock()  # of the next three
+        self._lock = threading.Lock()  # of the next two
         self._is_watched = False  # the program has a future, which may have callbacks
         self._is_over = False  # the future is complete, or will be at once
         self._late_at = 0.0
