@@ -3,13 +3,20 @@
 #pragma once
 #include <anello/tensor.hpp>
 #include <functional>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
+#include <string>
 
 #include "bench/memory.hpp"
 #include "ring/base/signature.hpp"
 
 namespace anello::bench {
+
+// How the allreduces of a step are called: one after another; or all are started, and then the thread waits for each,
+// or looks every 100 us whether they are done.
+enum class Calls { blocking, waiting, looking };
+std::map<std::string, Calls> calls_by_name();
 
 class Library {
  public:
@@ -29,6 +36,9 @@ class Library {
   // The same of any operation, with rank 0 as the root; the tensors are as Tensors has them. `op` is for those that
   // reduce.
   virtual Call collective(Kind kind, ConstTensor input, Tensor output, Op op);
+
+  // Returns a step of allreduces, in place, that can be called repeatedly. Throws Error{unsupported}.
+  virtual Call step(std::span<const Tensor> tensors, Calls calls);
 
   // Combines the ranks' figures, exactly.
   virtual void gather(std::span<double> figures, Op op) { allreduce(ConstTensor(figures), Tensor(figures), op)(); }

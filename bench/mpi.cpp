@@ -6,6 +6,8 @@
 #include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
 
 #include "bench/program.hpp"
 #include "ring/base/text.hpp"
@@ -61,6 +63,12 @@ MPI_Op reduction(Op op) {
   }
 }
 
+int count_of(const Tensor& tensor) {
+  if (tensor.count > std::size_t(std::numeric_limits<int>::max()))
+    unsupported(text("calls of ", tensor.count, " elements, which MPI counts with an int; take a smaller size"));
+  return int(tensor.count);
+}
+
 // An error inside MPI ends the job with MPI's own message. That is MPI's default.
 class Mpi : public Library {
  public:
@@ -85,11 +93,30 @@ class Mpi : public Library {
   }
 
   Call allreduce(ConstTensor input, Tensor output, Op op) override {
-    if (output.count > std::size_t(std::numeric_limits<int>::max()))
-      unsupported(text(output.count, " elements in one call"));
     const void* const from = input.data == output.data ? MPI_IN_PLACE : input.data;
-    return [=, count = int(output.count), type = type_of(output.dtype), operation = reduction(op)] {
+    return [=, count = count_of(output), type = type_of(output.dtype), operation = reduction(op)] {
       MPI_Allreduce(from, output.data, count, type, operation, MPI_COMM_WORLD);
+    };
+  }
+
+  Call step(std::span<const Tensor> tensors, Calls calls) override {
+    if (calls == Calls::blocking) return Library::step(tensors, calls);
+    const std::vector<Tensor> all(tensors.begin(), tensors.end());
+    for (const Tensor& each : all) count_of(each);
+    return [=] {
+      std::vector<MPI_Request> requests(all.size());
+      for (std::size_t k = 0; k < all.size(); k++)
+        MPI_Iallreduce(MPI_IN_PLACE, all[k].data, count_of(all[k]), type_of(all[k].dtype), MPI_SUM, MPI_COMM_WORLD,
+                       &requests[k]);
+      if (calls == Calls::waiting) {
+        MPI_Waitall(int(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+        return;
+      }
+      for (int done = 0;;) {
+        MPI_Testall(int(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+        if (done) break;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }
     };
   }
 };

@@ -6,7 +6,10 @@
 #include <anello/version.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 #include <vector>
+
+#include "ring/base/text.hpp"
 
 namespace anello::bench {
 
@@ -82,6 +85,33 @@ Library::Call Ours::collective(Kind kind, ConstTensor input, Tensor output, Op o
   require_use(kind, input.dtype, op);
   if (options_.list_bytes > 0 && input.data == output.data) return of_list(kind, output, op);
   return options_.async ? asynchronous(kind, input, output, op) : blocking(kind, input, output, op);
+}
+
+Library::Call Ours::step(std::span<const Tensor> tensors, Calls calls) {
+  if (calls == Calls::blocking) return Library::step(tensors, calls);
+  if (!agenda_) agenda_ = agenda::Scheduler::make(world_);
+  using Handles = std::vector<agenda::Scheduler::Handle>;
+  const auto submit = [this, all = std::vector(tensors.begin(), tensors.end())] {
+    Handles handles;
+    for (const Tensor& each : all)
+      handles.push_back(agenda_->submit({.verb = agenda::Verb::allreduce,
+                                         .name = text("tensor ", handles.size()),
+                                         .inputs = {{each.data, {each.count}, each.dtype}}}));
+    return handles;
+  };
+  const auto check = [](const agenda::Scheduler::Handle& each) {
+    if (const auto error = each->error()) throw *error;
+  };
+  if (calls == Calls::waiting)
+    return [=, this] {
+      for (const auto& each : submit()) agenda_->wait(*each), check(each);
+    };
+  return [=, this] {
+    for (const auto& each : submit()) {
+      while (!agenda_->done(*each)) std::this_thread::sleep_for(std::chrono::microseconds(100));
+      check(each);
+    }
+  };
 }
 
 Library::Call Ours::blocking(Kind kind, ConstTensor input, Tensor output, Op op) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "bench/library.hpp"
+#include "ring/agenda/scheduler.hpp"
 
 namespace anello::bench {
 
@@ -32,6 +33,7 @@ class Ours : public Library {
   nlohmann::ordered_json facts() const override;
   Call allreduce(ConstTensor input, Tensor output, Op op) override;
   Call collective(Kind kind, ConstTensor input, Tensor output, Op op) override;
+  Call step(std::span<const Tensor> tensors, Calls calls) override;  // by named operations, unless they block
   void gather(std::span<double> figures, Op op) override { world_.allreduce(figures, op); }
   Memory allocate(std::size_t bytes) override;
 
@@ -46,6 +48,8 @@ class Ours : public Library {
   Call of_list(Kind kind, Tensor whole, Op op);
   Call blocking(Kind kind, ConstTensor input, Tensor output, Op op);
   Call asynchronous(Kind kind, ConstTensor input, Tensor output, Op op);
+
+  std::shared_ptr<agenda::Scheduler> agenda_;  // made by step()
 };
 
 }  // namespace anello::bench

@@ -1,11 +1,17 @@
 #include "bench/program.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <anello/error.hpp>
 #include <anello/settings.hpp>
+#include <functional>
 #include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "bench/benchmark.hpp"
+#include "bench/busy.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::bench {
@@ -21,62 +27,92 @@ int usage(const Program& program, const std::string& what) {
   return 2;
 }
 
-int parse_and_run(const Program& program, int argc, char** argv) {
-  CLI::App app(program.sentence, program.name);
-  app.require_subcommand(0, 1);
-  app.footer(
-      text("Each has flags of its own, written after it: ", program.name, " allreduce -b 8 -e 64M -f 2; see ",
-           program.name, " allreduce --help\n\n",
-           "p50, p99 and mean are of the times of single calls, each that of the slowest rank; the bandwidths are "
-           "from p50. Where ranks need not wait for each other (broadcast, reduce, gather, scatter), or share "
-           "cores, calls are of two kinds, and only the mean says what one costs."));
-  if (program.add_flags) program.add_flags(app);
-  Options options;
-  std::function<int()> chosen;
-  std::string names;
-  bool begins_with_operation = false;
-  const auto add = [&](const auto& each) {
-    names += text(names.empty() ? "" : ", ", each.name);
-    begins_with_operation |= argc > 1 && each.name == argv[1];
-    return app.add_subcommand(std::string(each.name), std::string(each.sentence));
-  };
-  for (const Collective& collective : collectives()) {
-    CLI::App* subcommand = add(collective);
-    subcommand->parse_complete_callback([&chosen, &program, &collective, &options] {
-      chosen = [&program, &collective, &options] {
-        return program.join([&](Library& library) { return run_benchmark(library, collective, options, std::cout); });
-      };
+// The flags and subcommands of a program. The subcommand that a command line names chooses what is run.
+class CommandLine {
+ public:
+  explicit CommandLine(const Program& program) : program_(program), app_(program.sentence, program.name) {
+    app_.require_subcommand(0, 1);
+    app_.footer(
+        text("Each has flags of its own, written after it: ", program.name, " allreduce -b 8 -e 64M -f 2; see ",
+             program.name, " allreduce --help\n\n",
+             "p50, p99 and mean are of the times of single calls, each that of the slowest rank; the bandwidths are "
+             "from p50. Where ranks need not wait for each other (broadcast, reduce, gather, scatter), or share "
+             "cores, calls are of two kinds, and only the mean says what one costs."));
+    if (program.add_flags) program.add_flags(app_);
+    for (const Collective& collective : collectives()) add_collective(collective);
+    add_busy();
+    for (const Command& command : program.alone) {
+      CLI::App* subcommand = add(command.name, command.sentence);
+      subcommand->parse_complete_callback([this, run = command.add(*subcommand)] { chosen_ = run; });
+    }
+  }
+
+  int parse_and_run(int argc, char** argv) {
+    const std::string first = text("write the operation first, then its flags: ", names());
+    const bool begins_with_operation = argc > 1 && std::ranges::find(names_, argv[1]) != names_.end();
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::Success& help) {
+      return reports() ? app_.exit(help) : 0;
+    } catch (const CLI::ExtrasError&) {  // its text has the words backwards
+      std::string words;
+      for (const std::string& word : app_.remaining(true)) words += text(words.empty() ? "" : " ", word);
+      return usage(program_, text("not expected: ", words, begins_with_operation ? "" : text("; ", first)));
+    } catch (const CLI::ParseError& error) {
+      return usage(program_, error.what());
+    } catch (const Error& error) {
+      return usage(program_, error.what());
+    }
+    return chosen_ ? chosen_() : usage(program_, first);
+  }
+
+ private:
+  CLI::App* add(std::string_view name, std::string_view sentence) {
+    names_.emplace_back(name);
+    return app_.add_subcommand(std::string(name), std::string(sentence));
+  }
+
+  // The program's ranks run it together.
+  void add_for_ranks(CLI::App& subcommand, std::function<int(Library&)> run) {
+    subcommand.fallthrough();  // to the flags of the library
+    subcommand.parse_complete_callback(
+        [this, run = std::move(run)] { chosen_ = [this, run] { return program_.join(run); }; });
+  }
+
+  void add_collective(const Collective& collective) {
+    CLI::App* const subcommand = add(collective.name, collective.sentence);
+    add_flags(*subcommand, options_);
+    add_for_ranks(*subcommand, [this, &collective](Library& library) {
+      return run_benchmark(library, collective, options_, std::cout);
     });
-    subcommand->fallthrough();  // to the flags of the library
-    add_flags(*subcommand, options);
   }
-  for (const Command& command : program.alone) {
-    CLI::App* subcommand = add(command);
-    subcommand->parse_complete_callback([&chosen, run = command.add(*subcommand)] { chosen = run; });
+
+  void add_busy() {
+    CLI::App* const subcommand =
+        add("busy", "a step of small allreduces while threads of each rank compute: how long ranks wait on busy cores");
+    add_busy_flags(*subcommand, busy_);
+    add_for_ranks(*subcommand, [this](Library& library) { return run_busy(library, busy_, std::cout); });
   }
-  const std::string first = text("write the operation first, then its flags: ", names);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& help) {
-    return reports() ? app.exit(help) : 0;
-  } catch (const CLI::ExtrasError&) {  // its text has the words backwards
-    std::string words;
-    for (const std::string& word : app.remaining(true)) words += text(words.empty() ? "" : " ", word);
-    return usage(program, text("not expected: ", words, begins_with_operation ? "" : text("; ", first)));
-  } catch (const CLI::ParseError& error) {
-    return usage(program, error.what());
-  } catch (const Error& error) {
-    return usage(program, error.what());
+
+  std::string names() const {
+    std::string out;
+    for (const std::string& name : names_) out += text(out.empty() ? "" : ", ", name);
+    return out;
   }
-  if (!chosen) return usage(program, first);
-  return chosen();
-}
+
+  const Program& program_;
+  CLI::App app_;
+  Options options_;
+  BusyRequest busy_;
+  std::vector<std::string> names_;
+  std::function<int()> chosen_;
+};
 
 }  // namespace
 
 int run_program(const Program& program, int argc, char** argv) {
   try {
-    return parse_and_run(program, argc, argv);
+    return CommandLine(program).parse_and_run(argc, argv);
   } catch (const std::exception& error) {
     std::cerr << text(program.name, ": ", error.what(), "\n");
     return 1;

@@ -20,7 +20,8 @@ double median(std::vector<double> values) {
 
 Timing summarize(std::span<double> slowest_us, double wall_us) {
   std::ranges::sort(slowest_us);
-  return {percentile(slowest_us, 0.5), percentile(slowest_us, 0.99), wall_us / double(slowest_us.size())};
+  return {percentile(slowest_us, 0.5), percentile(slowest_us, 0.9), percentile(slowest_us, 0.99), slowest_us.back(),
+          wall_us / double(slowest_us.size())};
 }
 
 }  // namespace anello::bench

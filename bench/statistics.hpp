@@ -7,8 +7,8 @@ namespace anello::bench {
 
 // Microseconds.
 struct Timing {
-  double p50_us = 0, p99_us = 0;  // over iterations, of the slowest rank in each
-  double mean_us = 0;             // wall time of the loop divided by its iterations
+  double p50_us = 0, p90_us = 0, p99_us = 0, max_us = 0;  // over iterations, of the slowest rank in each
+  double mean_us = 0;                                     // wall time of the loop divided by its iterations
 };
 
 // The nearest-rank percentile: the smallest value such that at least `share` of all values are not above it. `sorted`

@@ -2,11 +2,13 @@
 
 #include <anello/error.hpp>
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 
 #include "ring/base/text.hpp"
 #include "ring/group/device_memory.hpp"
+#include "ring/link/core.hpp"
 
 namespace anello::gpu {
 namespace {
@@ -121,8 +123,9 @@ void keep_out_of_host_calls(const Device& device) {
 void pause_between_looks(int look) {
   constexpr int kEagerLooks = 200;
   constexpr std::chrono::microseconds kNap{20};
-  if (look < kEagerLooks)
-    std::this_thread::yield();
+  thread_local link::YieldBudget budget(std::chrono::milliseconds(1));
+  if (look < kEagerLooks && budget.allows_a_yield())
+    budget.yield();
   else
     std::this_thread::sleep_for(kNap);
 }

@@ -111,7 +111,7 @@ class Capture {
 void launch(const Device& device, const Graph& graph, GpuStream stream);
 
 // Call it between two looks at an event; `look` counts the looks so far, from 0. The first pauses only yield, since a
-// nap would add to the time of a short copy. Later ones sleep.
+// nap would add to the time of a short copy. Later ones sleep, and so do the first while yields take long.
 void pause_between_looks(int look);
 
 // How long destructors wait for a device, since they cannot report that it does not answer.

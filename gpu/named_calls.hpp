@@ -29,9 +29,9 @@ class NamedCalls final : public agenda::DeviceCarrier {
   void close() override;
 
  private:
-  struct Lane;
+  struct State;
   class Operation;
-  std::shared_ptr<Lane> lane_;
+  std::shared_ptr<State> state_;
 };
 
 // For an agenda of those ranks, which all call, in the same order as other calls that make groups. Does not

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "gpu/load_probe.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 
@@ -40,10 +41,24 @@ fs::path folder_of_library() {
   return known ? fs::path(found.dli_fname).parent_path() : fs::path();
 }
 
+// CUDA's runtime, which is in the plugin, loads the driver's library later.
+void check_that_loading_ends(const fs::path& plugin, std::chrono::milliseconds limit) {
+  constexpr const char* kDriver = "libcuda.so.1";
+  std::vector<std::string> libraries{plugin.string()};
+  if (!dlopen(kDriver, RTLD_NOW | RTLD_NOLOAD)) libraries.push_back(kDriver);
+  if (loading_ends(libraries, limit)) return;
+  const bool by_driver = libraries.size() > 1 && !loading_ends({kDriver}, limit / 10);
+  throw Error(ErrorCode::unsupported,
+              text("loading ", by_driver ? kDriver : plugin.c_str(), " did not end within ",
+                   double(limit.count()) / 1000, " s: the GPU's driver hangs, or the file system does; `nvidia-smi` ",
+                   "shows whether the driver answers. To do without GPUs, set ANELLO_GPU_PLUGIN=none"));
+}
+
 }  // namespace
 
-LoadedPlugin load(const PluginInfo& plugin, const std::vector<fs::path>& places) {
+LoadedPlugin load(const PluginInfo& plugin, const std::vector<fs::path>& places, std::chrono::milliseconds limit) {
   const fs::path path = first_existing(plugin, places);
+  check_that_loading_ends(path, limit);
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) throw Error(ErrorCode::unsupported, text("the plugin cannot be loaded: ", dlerror()));
   const auto table_of = reinterpret_cast<const void* (*)()>(dlsym(handle, plugin.symbol));
@@ -58,7 +73,8 @@ LoadedPlugin load(const PluginInfo& plugin, const std::vector<fs::path>& places)
                    "; install both from one build"));
 }
 
-DevicePlugin::DevicePlugin(const std::vector<fs::path>& places) : loaded_(load(kDevices, places)) {}
+DevicePlugin::DevicePlugin(const std::vector<fs::path>& places, std::chrono::milliseconds limit)
+    : loaded_(load(kDevices, places, limit)) {}
 
 int device_count(const AnelloGpuTable& table) {
   int count = 0;

@@ -1,6 +1,7 @@
 // Loads the plugins that use CUDA, when a program first needs a GPU. Programs are linked without them, and run on
 // machines that have none. Any thread.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -27,14 +28,17 @@ struct LoadedPlugin {
 };
 
 // Loads the first of these files that exists. It stays loaded until the process ends, since CUDA's runtime cannot be
-// unloaded. Throws Error{unsupported} if none exists (with the list), if it cannot be loaded, or if it has another
-// version.
-LoadedPlugin load(const PluginInfo& plugin, const std::vector<std::filesystem::path>& places);
+// unloaded. Throws Error{unsupported} if none exists (with the list), if it cannot be loaded, if loading it or the
+// driver's library does not end within `limit`, or if it has another version.
+inline constexpr std::chrono::milliseconds kLoadLimit{30000};
+LoadedPlugin load(const PluginInfo& plugin, const std::vector<std::filesystem::path>& places,
+                  std::chrono::milliseconds limit = kLoadLimit);
 
 // The plugin for devices, streams, events and memory.
 class DevicePlugin {
  public:
-  explicit DevicePlugin(const std::vector<std::filesystem::path>& places);  // throws as load()
+  explicit DevicePlugin(const std::vector<std::filesystem::path>& places,
+                        std::chrono::milliseconds limit = kLoadLimit);  // throws as load()
 
   const AnelloGpuTable& table() const { return *static_cast<const AnelloGpuTable*>(loaded_.table); }
   const std::filesystem::path& path() const { return loaded_.path; }

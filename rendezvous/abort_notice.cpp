@@ -1,8 +1,6 @@
 #include "rendezvous/abort_notice.hpp"
 
 #include <asio/buffer.hpp>
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
@@ -16,6 +14,7 @@
 #include "ring/net/deadline.hpp"
 #include "ring/net/message_channel.hpp"
 #include "ring/net/sockets.hpp"
+#include "ring/net/spawn.hpp"
 
 namespace anello::rendezvous {
 namespace {
@@ -72,7 +71,7 @@ asio::awaitable<void> send_abort_notice(Roster::Formed world, net::Credentials c
   const auto executor = co_await asio::this_coro::executor;
   asio::steady_timer pause(executor);
   for (std::size_t index = 0; index < notice->world.ranks.size() && !notice->received; index++) {
-    asio::co_spawn(executor, try_rank(notice, index), asio::detached);
+    net::spawn(executor, try_rank(notice, index));
     pause.expires_after(kBetweenRanks);
     asio::error_code ignored;
     co_await pause.async_wait(asio::redirect_error(use_awaitable, ignored));

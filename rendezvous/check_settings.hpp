@@ -13,8 +13,8 @@ Severity log_severity(const Settings& settings);
 // contradict each other.
 void check_settings(const Settings& settings, const world::Refuse& refuse);
 
-// The same for what is used only to join a world of several ranks: the server's address, the job's name, the secret,
-// which it reads, and the interface.
+// Calls `refuse` for each wrong setting that only a world of several ranks uses: the server's address, the job's name,
+// the interface, and the secret, which it reads.
 void check_joining(const Settings& settings, const world::Refuse& refuse);
 
 }  // namespace anello::rendezvous

@@ -3,10 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
+#include "rendezvous/describe.hpp"
 #include "rendezvous/host.hpp"
+#include "rendezvous/interruption.hpp"
 #include "rendezvous/retry.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
@@ -15,6 +16,7 @@ namespace anello {
 
 using rendezvous::Assigned;
 using rendezvous::Gathered;
+using rendezvous::MeetAgain;
 using rendezvous::Reply;
 using std::chrono::milliseconds;
 
@@ -27,6 +29,7 @@ constexpr milliseconds kTryLimit{5000};
 RendezvousClient::RendezvousClient(const Settings& settings, std::string secret, Server server, NotJoined)
     : settings_(settings),
       is_reached_from_elsewhere_(server.other_hosts),
+      has_invitation_(server.listens),
       interfaces_(net::local_interfaces()),
       connection_(settings, {settings.job, secret}, std::move(server)) {
   identity_.job = settings.job;
@@ -46,21 +49,56 @@ void RendezvousClient::try_server(const Settings& settings, std::string secret, 
   client.leave();
 }
 
+void RendezvousClient::report_failure(const Settings& settings, std::string secret, Server server,
+                                      const std::exception& why) {
+  RendezvousClient client(settings, std::move(secret), std::move(server), NotJoined());
+  client.connection_.connect(Clock::now() + settings.start_timeout);
+  client.refuse(why);
+}
+
+// Joins, so that the others receive which rank it is, and fails.
+void RendezvousClient::refuse(const std::exception& why) try {
+  connection_.send(own_join({connection_.local_address()}));
+  fail(why);
+} catch (const std::exception& error) {
+  log(Severity::debug, text("the rendezvous server did not receive the reason: ", error.what()));
+}
+
+// The others have received why.
+void RendezvousClient::throw_as_start_failed(const std::exception& thrown) const {
+  const Error error = rendezvous::as_error(thrown);
+  throw rendezvous::StartFailed(error.code(), error.message(), settings_.rank);
+}
+
 // The server drops a connection that does not join soon after its handshake, and drops the oldest of too many.
 void RendezvousClient::connect_and_join(Clock::time_point deadline) {
   for (milliseconds pause = rendezvous::kFirstRest;; pause = std::min(2 * pause, rendezvous::kMaxRest)) {
     connection_.connect(deadline);
-    std::vector<std::string> addresses = own_addresses();
-    identity_.address = addresses.front();
-    identity_.further_addresses.assign(addresses.begin() + 1, addresses.end());
+    rendezvous::Join mine;
     try {
-      return join(rendezvous::time_left(deadline));
+      mine = own_join(own_addresses());
+    } catch (const std::exception& error) {
+      refuse(error);
+      throw_as_start_failed(error);
+    }
+    try {
+      return join(std::move(mine), rendezvous::time_left(deadline));
     } catch (const Error& error) {
-      const bool may_be_tried_again = error.code() == ErrorCode::network || error.code() == ErrorCode::timed_out;
+      const bool is_early = dynamic_cast<const MeetAgain*>(&error);
+      if (is_early && has_invitation_) throw;
+      if (error.code() == ErrorCode::network && connection_.is_intact()) {
+        fail(error);
+        throw_as_start_failed(error);
+      }
+      const bool may_be_tried_again =
+          is_early || error.code() == ErrorCode::network || error.code() == ErrorCode::timed_out;
       const milliseconds rest = rendezvous::jittered(pause);
       if (!may_be_tried_again || rendezvous::time_left(deadline) <= rest) throw;
       log(Severity::info, text("joining again: ", error.what()));
-      std::this_thread::sleep_for(rest);
+      rendezvous::Interruption::sleep(rest);
+    } catch (const std::exception& error) {
+      fail(error);
+      throw_as_start_failed(error);
     }
   }
 }
@@ -82,11 +120,7 @@ std::vector<std::string> RendezvousClient::own_addresses() const {
   return addresses;
 }
 
-void RendezvousClient::join(milliseconds patience) {
-  rendezvous::Join mine{rendezvous::host_name(), rendezvous::machine(), identity_.address, std::uint32_t(getpid())};
-  mine.rank = settings_.rank;
-  mine.size = settings_.size;
-  mine.local_rank = settings_.local_rank;
+void RendezvousClient::join(rendezvous::Join mine, milliseconds patience) {
   mine.patience = patience;
   const Reply reply = connection_.ask(mine, patience);
   const auto* assigned = std::get_if<Assigned>(&reply);
@@ -100,6 +134,18 @@ void RendezvousClient::join(milliseconds patience) {
   identity_.node_rank = assigned->node_rank;
   identity_.node_count = assigned->node_count;
   identity_.host = assigned->host;
+}
+
+rendezvous::Join RendezvousClient::own_join(const std::vector<std::string>& addresses) {
+  identity_.address = addresses.front();
+  identity_.further_addresses.assign(addresses.begin() + 1, addresses.end());
+  rendezvous::Join mine{rendezvous::host_name(), rendezvous::machine(), identity_.address};
+  mine.pid = std::uint32_t(getpid());
+  mine.parent = std::uint32_t(getppid());
+  mine.rank = settings_.rank;
+  mine.size = settings_.size;
+  mine.local_rank = settings_.local_rank;
+  return mine;
 }
 
 std::vector<std::string> RendezvousClient::exchange(std::string blob) {
@@ -123,9 +169,10 @@ void RendezvousClient::leave(std::uint16_t port) {
   connection_.send_and_close(rendezvous::Leave{port});
 }
 
-void RendezvousClient::fail(std::string_view reason) noexcept {
+void RendezvousClient::fail(const std::exception& why) noexcept {
   try {
-    connection_.send_and_close(rendezvous::Fail{std::string(reason)});
+    const Error why_it_failed = rendezvous::as_error(why);
+    connection_.send_and_close(rendezvous::Fail{why_it_failed.what(), why_it_failed.rank()});
   } catch (const std::exception& error) {
     log(Severity::debug, text("the rendezvous server did not receive the reason: ", error.what()));
   }

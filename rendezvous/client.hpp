@@ -3,8 +3,8 @@
 #pragma once
 #include <anello/settings.hpp>
 #include <chrono>
+#include <exception>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "rendezvous/server_connection.hpp"
@@ -19,11 +19,11 @@ class RendezvousClient {
 
   // Connects to settings.rendezvous, and tries again until the server is there; then joins. Blocks until all ranks have
   // joined, for at most start_timeout plus the time that the system needs to resolve the name.
-  // Of several addresses with commas, it joins at the first where this job's server answers. A server that refuses this
-  // rank is an error at once if there is one address, and is passed over if there are several.
-  // Connects and joins again if the connection ends before that. Throws Error{configuration}, Error{network} with every
-  // address tried, Error{unauthorized}, Error{protocol}, and Error{rendezvous} that names the ranks that are missing or
-  // have failed.
+  // If there are several addresses with commas, it joins at the first where this job's server answers. A server that
+  // refuses this rank is an error at once if there is one address, and is passed over if there are several. Connects
+  // and joins again if the connection ends before that. Throws Error{configuration}, Error{network} with every address
+  // tried, Error{unauthorized}, Error{protocol}, and Error{rendezvous} that names the ranks that are missing or have
+  // failed. With a server that a rank runs also MeetAgain.
   RendezvousClient(const Settings& settings, std::string secret, Server server);
   RendezvousClient(const Settings& settings, std::string secret)
       : RendezvousClient(settings, std::move(secret), Server()) {}
@@ -33,6 +33,9 @@ class RendezvousClient {
   static void try_server(const Settings& settings, std::string secret) {
     try_server(settings, std::move(secret), Server());
   }
+  // Connects, as try_server() does, and joins only to report that this rank cannot start. Throws as the constructor
+  // does.
+  static void report_failure(const Settings& settings, std::string secret, Server server, const std::exception& why);
   ~RendezvousClient();  // without leave(): the server reports to the other ranks that this one ended
   RendezvousClient(const RendezvousClient&) = delete;
   RendezvousClient& operator=(const RendezvousClient&) = delete;
@@ -50,7 +53,8 @@ class RendezvousClient {
   // This rank has started and needs the server no longer. `port` is where it listens for other ranks; 0: nowhere.
   void leave(std::uint16_t port = 0);
   // This rank could not start: the server sends the reason to the other ranks. Does not throw.
-  void fail(std::string_view reason) noexcept;
+  // Reports `why` as the failure of the rank that it names, and otherwise of this rank.
+  void fail(const std::exception& why) noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -58,11 +62,15 @@ class RendezvousClient {
 
   RendezvousClient(const Settings& settings, std::string secret, Server server, NotJoined);
   void connect_and_join(Clock::time_point deadline);
-  void join(std::chrono::milliseconds patience);
+  void join(rendezvous::Join mine, std::chrono::milliseconds patience);
+  rendezvous::Join own_join(const std::vector<std::string>& addresses);
+  void refuse(const std::exception& why);
+  [[noreturn]] void throw_as_start_failed(const std::exception& thrown) const;
   std::vector<std::string> own_addresses() const;
 
   const Settings settings_;
   const bool is_reached_from_elsewhere_;          // by ranks of other hosts
+  const bool has_invitation_;                     // to a server that listens already
   const std::vector<net::Interface> interfaces_;  // listed before the server waits for this rank to join
   rendezvous::ServerConnection connection_;
   Identity identity_;

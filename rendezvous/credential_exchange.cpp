@@ -1,22 +1,21 @@
 #include "rendezvous/credential_exchange.hpp"
 
-#include <sys/socket.h>
-
 #include <asio/buffer.hpp>
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
-#include <asio/io_context.hpp>
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
 
+#include "rendezvous/server_search.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/accept.hpp"
+#include "ring/net/context.hpp"
 #include "ring/net/deadline.hpp"
 #include "ring/net/event_loop.hpp"
+#include "ring/net/half_open.hpp"
 #include "ring/net/sockets.hpp"
+#include "ring/net/spawn.hpp"
 
 namespace anello::rendezvous {
 
@@ -25,119 +24,134 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr std::string_view kCredentialStart = "MUNGE:";
+constexpr std::string_view kCredentialStart = "MUNGE:", kRequest = "anello request 1", kRefusal = "anello refusal 1";
+constexpr milliseconds kRequestLimit{5000};  // a rank's munged may be slow
 
 tcp::endpoint numeric_endpoint(const net::HostPort& address) {
   return {asio::ip::make_address(address.host), address.port};
+}
+
+// The end of the connection ends the credential.
+asio::awaitable<std::string> read_credential(tcp::socket& socket) {
+  asio::error_code failure;
+  std::string bytes(Munge::kMaxCredentialBytes, '\0');
+  bytes.resize(
+      co_await asio::async_read(socket, asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, failure)));
+  if (failure && failure != asio::error::eof) throw Error(ErrorCode::network, failure.message());
+  if (bytes.empty()) throw Error(ErrorCode::network, "the connection was closed");
+  if (bytes == kRefusal)
+    throw Error(
+        ErrorCode::network,
+        "it refused this process's munge credential, which is of another user, or the hosts' munge keys differ");
+  if (!failure || !bytes.starts_with(kCredentialStart))
+    throw Error(ErrorCode::network, "another program is there: it sent no credential");
+  co_return bytes;
+}
+
+asio::awaitable<void> write_credential(tcp::socket& socket, const std::string& credential) {
+  asio::error_code failure;
+  co_await asio::async_write(socket, asio::buffer(credential), asio::redirect_error(asio::use_awaitable, failure));
+  if (!failure) socket.shutdown(tcp::socket::shutdown_send, failure);
+  if (failure) throw Error(ErrorCode::network, failure.message());
 }
 
 }  // namespace
 
 class CredentialListener::Impl {
  public:
-  Impl(const net::HostPort& address, std::shared_ptr<Munge> munge, const Invitation& invitation, Limits limits)
-      : munge_(std::move(munge)), text_(encode(invitation)), limits_(std::move(limits)), left_(limits_.credentials) {
+  Impl(const net::HostPort& address, std::shared_ptr<Munge> munge, const Invitation& invitation,
+       std::function<bool()> open, std::size_t max_half_open)
+      : munge_(std::move(munge)), text_(encode(invitation)), open_(std::move(open)), half_open_(max_half_open) {
     net::listen(acceptor_, numeric_endpoint(address));
-    const auto take = [this](tcp::socket socket) { send_credential(std::move(socket)); };
-    asio::co_spawn(event_loop_.context(), net::accept_each(acceptor_, {"the credential listener", [] {}, take}),
-                   asio::detached);
+    const auto take = [this](tcp::socket socket) { net::spawn(event_loop_.context(), answer(std::move(socket))); };
+    const auto make_room = [this] { half_open_.close_oldest(net::kTimeEnough); };
+    net::spawn(event_loop_.context(), net::accept_each(acceptor_, {"the credential listener", make_room, take}));
   }
   ~Impl() { event_loop_.stop(); }
 
  private:
-  // A few hundred bytes into an empty socket buffer: this does not block. What the other side sends is not read.
-  void send_credential(tcp::socket socket) {
-    if (!limits_.open() || is_closed(socket) || !take_one()) return;
+  // Only for a process of this user munged makes a credential: other users' connections use nothing up.
+  asio::awaitable<void> answer(tcp::socket socket) {
     try {
-      asio::error_code ignored;
-      asio::write(socket, asio::buffer(munge_->encode(text_)), ignored);
-      socket.shutdown(tcp::socket::shutdown_send, ignored);
-    } catch (const Error& error) {
-      log(Severity::warning, text("cannot send the job's secret to a rank: ", error.what()));
+      const net::HalfOpen::Place place(half_open_, socket);
+      const net::Deadline deadline(socket, kRequestLimit);
+      const std::string request = co_await read_credential(socket);
+      const bool accepted = accepts(request);
+      if (accepted && !open_()) co_return;
+      const std::string answer = accepted ? own_credential() : std::string(kRefusal);
+      co_await write_credential(socket, answer);
+    } catch (const std::exception& error) {
+      log(Severity::info, text("gave a connection no invitation to the job: ", error.what()));
     }
   }
 
-  // The other side has given up while others were served.
-  static bool is_closed(tcp::socket& socket) {
-    char byte = 0;
-    return recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+  bool accepts(const std::string& request) try {
+    return munge_->decode(request) == kRequest;
+  } catch (const Error& error) {
+    log(Severity::info, text("refused a connection's credential: ", error.what()));
+    return false;
   }
 
-  bool take_one() {
-    if (left_ == 0)
-      log(Severity::warning, text("the job's secret has been asked for ", limits_.credentials,
-                                  " times, far more often than it has ranks; it is not sent any more"));
-    return left_ >= 0 && left_-- > 0;
+  std::string own_credential() try { return munge_->encode(text_); } catch (const Error& error) {
+    log(Severity::warning, text("cannot send the job's secret to a rank: ", error.what()));
+    throw;
   }
 
   const std::shared_ptr<Munge> munge_;
   const std::string text_;
-  const Limits limits_;
-  int left_;
+  const std::function<bool()> open_;
+  net::HalfOpen half_open_;
   net::EventLoop event_loop_;
   tcp::acceptor acceptor_{event_loop_.context()};
 };
 
 CredentialListener::CredentialListener(const net::HostPort& address, std::shared_ptr<Munge> munge,
-                                       const Invitation& invitation, Limits limits)
-    : impl_(std::make_unique<Impl>(address, std::move(munge), invitation, std::move(limits))) {}
+                                       const Invitation& invitation, std::function<bool()> open,
+                                       std::size_t max_half_open)
+    : impl_(std::make_unique<Impl>(address, std::move(munge), invitation, std::move(open), max_half_open)) {}
 CredentialListener::~CredentialListener() = default;
 
 namespace {
 
-asio::awaitable<void> read_credential(tcp::socket& socket, tcp::endpoint from, milliseconds limit, std::string& out) {
-  const net::Deadline deadline(socket, limit);
-  asio::error_code failure;
-  net::open_socket(socket, from.protocol(), failure);
-  if (!failure) co_await net::connect(socket, from, failure);
-  std::string bytes(Munge::kMaxCredentialBytes, '\0');
-  std::size_t have = 0;
-  if (!failure)
-    have = co_await asio::async_read(socket, asio::buffer(bytes), asio::redirect_error(asio::use_awaitable, failure));
-  if (deadline.passed()) throw Error(ErrorCode::timed_out, text("no credential within ", limit.count(), " ms"));
-  if (failure && failure != asio::error::eof) throw Error(ErrorCode::network, failure.message());
-  out = bytes.substr(0, have);
-  if (out.empty()) throw Error(ErrorCode::network, "the connection was closed");
-  if (!out.starts_with(kCredentialStart)) throw Error(ErrorCode::network, "something else listens there");
+asio::awaitable<void> ask(tcp::socket& socket, const std::string& job, Munge& munge, std::optional<Invitation>& out) {
+  const std::string host = socket.remote_endpoint().address().to_string();  // before the other side closes it
+  const std::string request = munge.encode(std::string(kRequest));
+  co_await write_credential(socket, request);
+  const std::string answer = co_await read_credential(socket);
+  Invitation found = decode_invitation(munge.decode(answer));
+  if (found.job != job)
+    throw Error(ErrorCode::network, text("it is of job '", printable(found.job), "', and this rank of '", job, "'"));
+  found.host = host;
+  out = std::move(found);
+}
+
+// Throws Error{network} whatever the reason: the search goes on.
+asio::awaitable<void> ask_or_go_on(tcp::socket& socket, const std::string& job, Munge& munge,
+                                   std::optional<Invitation>& out) {
+  try {
+    co_await ask(socket, job, munge, out);
+  } catch (const asio::system_error& error) {
+    throw Error(ErrorCode::network, error.code().message());
+  } catch (const Error& error) {
+    throw Error(ErrorCode::network, error.message());
+  }
 }
 
 }  // namespace
 
-Invitation receive_invitation(const std::vector<tcp::endpoint>& host, std::uint16_t port, Munge& munge,
-                              milliseconds limit) {
-  asio::io_context context(1);
-  std::exception_ptr thrown;
-  for (const tcp::endpoint& address : host) {
-    std::string credential;
-    thrown = nullptr;
-    tcp::socket socket(context);
-    const tcp::endpoint from(address.address(), port);
-    asio::co_spawn(context, read_credential(socket, from, limit, credential),
-                   [&](std::exception_ptr error) { thrown = std::move(error); });
-    context.restart();
-    context.run();
-    if (thrown) continue;
-    Invitation out = decode_invitation(munge.decode(credential));
-    out.host = address.address().to_string();
-    return out;
-  }
-  if (thrown) std::rethrow_exception(thrown);
-  throw Error(ErrorCode::network, "the host has no address");
-}
-
-std::vector<InvitationSource> CredentialSources::operator()() {
-  asio::error_code failure;
-  if (addresses_.empty()) addresses_ = look_up_(host_, 0, failure);
-  if (addresses_.empty()) {
-    const std::string why = failure ? failure.message() : "it has no address";
-    return {{text("to resolve '", host_, "'"),
-             [why](milliseconds) -> Invitation { throw Error(ErrorCode::network, why); }}};
-  }
-  std::vector<InvitationSource> out;
-  for (const std::uint16_t port : ports_)
-    out.push_back({net::host_port(host_, port),
-                   [this, port](milliseconds limit) { return receive_invitation(addresses_, port, munge_, limit); }});
-  return out;
+std::optional<Invitation> find_invitation(const std::string& job, const std::vector<net::HostPort>& places,
+                                          Munge& munge, std::chrono::steady_clock::time_point deadline,
+                                          std::string& tried) {
+  net::Context context;
+  std::optional<Invitation> found;
+  const auto prove = [&](tcp::socket& socket) { return ask_or_go_on(socket, job, munge, found); };
+  ServerSearch search(
+      context, {.addresses = places,
+                .prove = prove,
+                .name = text("the first rank of job '", job, "', which has not been started, has ended or is slow")});
+  const bool is_found = search.find(deadline) == ServerSearch::Outcome::found;
+  tried = search.tried();
+  return is_found ? found : std::nullopt;
 }
 
 }  // namespace anello::rendezvous

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <new>
+#include <utility>
 
 #include "ring/base/rank_list.hpp"
 #include "ring/base/text.hpp"
@@ -22,7 +25,7 @@ std::string describe(const Join& join) {
 
 std::string claimed_twice(const Join& first, const Join& second) {
   const auto process = [](const Join& one) {
-    return text(one.host, " (pid ", one.pid, ", address ", one.address, ")");
+    return text(one.host, " (pid ", one.pid, ", started by process ", one.parent, ", address ", one.address, ")");
   };
   return text(
       "rank ", second.rank, " is claimed twice: by ", process(first), " and by ", process(second),
@@ -30,9 +33,36 @@ std::string claimed_twice(const Join& first, const Join& second) {
       "server), an earlier job that has not ended (end it), one rank given to two processes (ANELLO_RANK, RANK)");
 }
 
+std::string started_apart(const std::vector<Join>& all) {
+  std::map<std::pair<std::string, std::uint32_t>, std::vector<int>> starts;  // by machine and parent
+  std::map<std::string, std::size_t> parents, ranks;
+  for (const Join& join : all) {
+    std::vector<int>& start = starts[{join.machine, join.parent}];
+    if (start.empty()) parents[join.machine]++;
+    ranks[join.machine]++;
+    start.push_back(join.rank);
+  }
+  for (const auto& [machine, count] : parents) {
+    if (count == 1 || count == ranks[machine]) continue;
+    std::string out;
+    for (const auto& [where, of] : starts)
+      if (where.first == machine) out += text(out.empty() ? "" : ", ", rank_list(of), " by process ", where.second);
+    return text("the ranks of one host were not started together: ", out,
+                "; if these are two jobs, give each a MASTER_PORT or ANELLO_JOB of its own");
+  }
+  return {};
+}
+
 std::string seconds(std::chrono::milliseconds duration) {
   const double all = double(duration.count()) / 1000;
   return text(all < 1 ? all : std::round(all * 10) / 10, " s");
+}
+
+Error as_error(const std::exception& thrown) {
+  if (const auto* error = dynamic_cast<const Error*>(&thrown)) return *error;
+  if (!dynamic_cast<const std::bad_alloc*>(&thrown)) return {ErrorCode::rendezvous, thrown.what()};
+  return {ErrorCode::rendezvous,
+          "out of memory: an allocation failed; give each rank more memory, or start fewer ranks on this host"};
 }
 
 std::string present_list(const std::vector<Join>& present) {

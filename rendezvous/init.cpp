@@ -1,17 +1,24 @@
 #include <anello/init.hpp>
+#include <functional>
 #include <mutex>
+#include <optional>
 
 #include "rendezvous/check_settings.hpp"
 #include "rendezvous/client.hpp"
+#include "rendezvous/describe.hpp"
 #include "rendezvous/home_secret.hpp"
 #include "rendezvous/host.hpp"
 #include "rendezvous/init_through.hpp"
+#include "rendezvous/interruption.hpp"
 #include "rendezvous/meeting.hpp"
+#include "rendezvous/retry.hpp"
 #include "rendezvous/slurm_step.hpp"
 #include "rendezvous/start_log.hpp"
+#include "rendezvous/start_turn.hpp"
 #include "rendezvous/uncaught.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/log.hpp"
+#include "ring/base/standard_descriptors.hpp"
 #include "ring/base/text.hpp"
 #include "ring/world/bootstrap.hpp"
 #include "ring/world/last_word.hpp"
@@ -40,51 +47,164 @@ void warn_of_being_alone() {
   });
 }
 
+// How far a start has come.
+struct Progress {
+  std::uint32_t generation = 0;  // of the world that this rank has joined
+  bool others_informed = false;  // of its failure
+};
+
 // Joins the ranks that the server brings together. `given` are the settings as the program or the environment has them.
-// `generation` becomes that of the world.
-World join(const Settings& settings, RendezvousClient& client, const Settings& given, std::uint32_t& generation) {
+World join(const Settings& settings, RendezvousClient& client, const Settings& given, Progress& progress) {
   const Identity& identity = client.identity();
-  generation = identity.generation;
+  progress.generation = identity.generation;
   set_log(rendezvous::log_severity(settings), text("rank ", identity.rank));
   if (given.local_rank >= 0 && given.local_rank != identity.local_rank)
-    log(Severity::warning, text("ANELLO_LOCAL_RANK=", given.local_rank, " contradicts the ranks of ", identity.host,
-                                "; using local rank ", identity.local_rank));
+    log(Severity::warning,
+        text("ANELLO_LOCAL_RANK=", given.local_rank, " contradicts the ranks of ", identity.host, "; using local rank ",
+             identity.local_rank, "; perhaps the list of hosts has that one twice, by two names"));
   try {
     World world = world::WorldMaker::make(
         identity, [&](std::string blob) { return client.exchange(std::move(blob)); }, settings,
-        [&](std::chrono::milliseconds patience) { client.check(patience); });
+        [&](std::chrono::milliseconds patience) {
+          rendezvous::Interruption::check();
+          client.check(patience);
+        });
     client.leave(world::WorldMaker::port(world));
     rendezvous::log_start(world, settings, identity.address);
     return world;
   } catch (const std::exception& error) {
-    client.fail(error.what());
+    client.fail(error);
     throw;
   }
 }
 
 // At the server of ANELLO_RENDEZVOUS.
-World join_by_settings(const Settings& settings, const Settings& given, std::uint32_t& generation) {
+World join_by_settings(const Settings& settings, const Settings& given, Progress& progress) {
   rendezvous::check_joining(settings, [](const Error& error) { throw error; });
   RendezvousClient client(settings, rendezvous::read_job_secret(settings));
-  return join(settings, client, given, generation);
+  return join(settings, client, given, progress);
 }
 
 // At the server that one of the ranks runs.
-World join_by_meeting(const rendezvous::JoinPlan& plan, const Settings& given, std::uint32_t& generation,
-                      const rendezvous::MeetingHooks& hooks = {}) {
+World join_at_meeting(const rendezvous::JoinPlan& plan, const Settings& given, Progress& progress,
+                      const rendezvous::MeetingHooks& hooks) {
   rendezvous::Meeting meeting(plan, hooks);
-  RendezvousClient client(meeting.settings(), meeting.secret(), meeting.server());
-  World world = join(meeting.settings(), client, given, generation);
-  meeting.wait_for_others();
-  return world;
+  try {
+    RendezvousClient client(meeting.settings(), meeting.secret(), meeting.server());
+    World world = join(meeting.settings(), client, given, progress);
+    meeting.wait_for_others(progress.generation);
+    return world;
+  } catch (const rendezvous::MeetAgain&) {
+    throw;
+  } catch (const std::exception& error) {
+    progress.others_informed = meeting.runs_server();
+    meeting.conclude(rendezvous::as_error(error));
+    throw;
+  }
+}
+
+// Ranks may meet in the last moments of another start of their job: then they meet again.
+World join_by_meeting(rendezvous::JoinPlan plan, const Settings& given, Progress& progress,
+                      const rendezvous::MeetingHooks& hooks = {}) {
+  const auto deadline = std::chrono::steady_clock::now() + plan.settings.start_timeout;
+  const bool has_a_name = plan.ways.front().way == rendezvous::Way::pmi;  // of its own
+  std::optional<rendezvous::StartTurn> turn;
+  if (!has_a_name) turn.emplace(text(plan.ways.front().job, " ", plan.settings.job), deadline);
+  for (;;) try {
+      plan.settings.start_timeout = rendezvous::time_left(deadline);
+      return join_at_meeting(plan, given, progress, hooks);
+    } catch (const rendezvous::MeetAgain&) {
+      if (has_a_name || rendezvous::time_left(deadline) <= rendezvous::kFirstRest) throw;
+      rendezvous::Interruption::sleep(rendezvous::kFirstRest);
+    }
+}
+
+constexpr std::chrono::milliseconds kInformLimit{3000};
+
+// Rank 0 serves for some seconds. If another start of the job has its name, that one is over soon: it receives a second
+// rank 0.
+void inform_as_server(rendezvous::JoinPlan plan, const Error& why) {
+  const auto deadline = std::chrono::steady_clock::now() + kInformLimit;
+  for (; plan.settings.start_timeout.count() > 0; plan.settings.start_timeout = rendezvous::time_left(deadline)) {
+    rendezvous::Meeting meeting(plan);
+    if (meeting.runs_server()) return meeting.conclude(why);
+    try {
+      RendezvousClient client(meeting.settings(), meeting.secret(), meeting.server());
+    } catch (const Error& error) {
+      log(Severity::debug, text("the name of this job is not free yet: ", error.what()));
+    }
+    rendezvous::Interruption::sleep(rendezvous::kFirstRest);
+  }
+}
+
+// A rank that cannot start, and whose place in the job is known, meets the others only to inform them.
+void inform_others(const rendezvous::JoinPlan& plan, const Error& why) try {
+  if (plan.alone) return;
+  rendezvous::JoinPlan brief = plan;
+  brief.settings.start_timeout = std::min(kInformLimit, plan.settings.start_timeout);
+  if (plan.ways.empty())
+    return RendezvousClient::report_failure(brief.settings, rendezvous::read_job_secret(brief.settings), {}, why);
+  const rendezvous::Placement& way = plan.ways.front();
+  if (way.way == rendezvous::Way::pmi || way.way == rendezvous::Way::pmix) return;  // the manager ends the others
+  if (way.serves) return inform_as_server(brief, why);
+  const rendezvous::Meeting meeting(brief);
+  RendezvousClient::report_failure(meeting.settings(), meeting.secret(), meeting.server(), why);
+} catch (const std::exception& error) {
+  log(Severity::info, text("the other ranks could not be informed: ", error.what()));
+}
+
+// The settings of the environment that can be read.
+Settings readable_settings() {
+  Settings settings;
+  for (const auto& [variable, value] : environment_settings()) try {
+      settings.set(text(variable, "=", value));
+    } catch (const Error&) {
+    }
+  return settings;
 }
 
 void begin(const Settings& settings) {
-  rendezvous::handle_uncaught_exceptions();
   set_log(rendezvous::log_severity(settings), settings.rank >= 0 ? text("rank ", settings.rank) : "");
   if (settings.local_rank <= 0)
     for (const std::string& sentence : misspelt_settings()) log(Severity::warning, sentence);
   rendezvous::check_settings(settings, [](const Error& error) { throw error; });
+}
+
+// Settings are read when the place of this process is known, so that the others are informed if they are wrong.
+Settings settings_of_rank(const std::function<Settings()>& read, const std::vector<rendezvous::Placement>& found) {
+  try {
+    Settings settings = read();
+    begin(settings);
+    return settings;
+  } catch (const std::exception& error) {
+    try {
+      inform_others(rendezvous::plan_join(readable_settings(), found), rendezvous::as_error(error));
+    } catch (const std::exception&) {  // no way to inform them
+    }
+    throw;
+  }
+}
+
+// False if another rank is missing or has failed, or if the user wanted the end.
+bool is_own_fault(const std::exception& thrown) {
+  const auto* error = dynamic_cast<const Error*>(&thrown);
+  return !error || (error->code() != ErrorCode::rendezvous && error->code() != ErrorCode::aborted);
+}
+
+// A second rank 0 stays for ranks of its own start that come late: the server that refused it is another one's.
+// At the deadline the others wait no longer.
+World join_by_plan(const rendezvous::JoinPlan& plan, const Settings& given, Progress& progress) {
+  const auto deadline = std::chrono::steady_clock::now() + plan.settings.start_timeout;
+  try {
+    return plan.ways.empty() ? join_by_settings(plan.settings, given, progress)
+                             : join_by_meeting(plan, given, progress);
+  } catch (const std::exception& error) {
+    const bool from_server = dynamic_cast<const rendezvous::StartFailed*>(&error);
+    const bool informed = progress.others_informed || (from_server && (plan.settings.rank != 0 || plan.ways.empty()));
+    if (!informed && is_own_fault(error) && progress.generation == 0 && rendezvous::time_left(deadline).count() > 0)
+      inform_others(plan, rendezvous::as_error(error));
+    throw;
+  }
 }
 
 }  // namespace
@@ -93,36 +213,42 @@ World rendezvous::init_through(std::unique_ptr<KeyValueSpace> space, Settings se
   settings.rank = space->rank();
   settings.size = space->size();
   settings.rendezvous.clear();
+  open_missing_standard_descriptors();
+  handle_uncaught_exceptions();
   begin(settings);
   if (settings.size == 1) return world_of_one(settings);
   const Placement way{.launcher = space->name(), .rank = settings.rank, .size = settings.size, .way = Way::pmi};
   MeetingHooks hooks;
   hooks.open_space = [&](Way, std::chrono::milliseconds) { return std::move(space); };
-  hooks.world_number = [] { return 1; };  // the space has a name of its own
-  std::uint32_t generation = 0;
-  return join_by_meeting({settings, false, {way}}, settings, generation, hooks);
+  Progress progress;
+  return join_by_meeting({settings, false, {way}}, settings, progress, hooks);
 }
 
-World init() {
-  return init(Settings::from_environment());
-}
-
-World init(const Settings& settings) {
-  begin(settings);
-  const std::vector<rendezvous::Placement> found = rendezvous::placements();
-  const rendezvous::JoinPlan plan = rendezvous::plan_join(settings, found);
+World rendezvous::init_with(const std::function<Settings()>& read) {
+  open_missing_standard_descriptors();
+  handle_uncaught_exceptions();
+  const std::vector<Placement> found = placements();
+  const Settings settings = settings_of_rank(read, found);
+  const JoinPlan plan = plan_join(settings, found);
   if (plan.alone) {
     if (settings.size < 0 && found.empty()) warn_of_being_alone();
     return world_of_one(settings);
   }
-  std::uint32_t generation = 0;  // of the world that this rank has joined
+  Progress progress;
   try {
-    return plan.ways.empty() ? join_by_settings(plan.settings, settings, generation)
-                             : join_by_meeting(plan, settings, generation);
+    return join_by_plan(plan, settings, progress);
   } catch (const Error& error) {
-    world::send_last_word(settings.report_fd, {plan.settings.rank, error.rank(), error.message(), generation});
+    world::send_last_word(settings.report_fd, {plan.settings.rank, error.rank(), error.message(), progress.generation});
     throw;
   }
+}
+
+World init() {
+  return rendezvous::init_with(Settings::from_environment);
+}
+
+World init(const Settings& settings) {
+  return rendezvous::init_with([&] { return settings; });
 }
 
 }  // namespace anello

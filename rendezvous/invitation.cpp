@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <anello/error.hpp>
-#include <thread>
 #include <utility>
 
+#include "rendezvous/interruption.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
@@ -21,14 +21,16 @@ constexpr std::string_view kVersion = "anello credential 1";
 constexpr milliseconds kFirstPause{20}, kLastPause{500};
 constexpr int kPatience = 10;  // for a source that is mute, in pauses: another program, or the right one on a busy host
 
-// Nothing if this source has another invitation or none; `tried` then says so.
+// Nothing if the source has another invitation or none; `tried` then says so.
 std::optional<Invitation> ask(const InvitationSource& source, const std::string& job, milliseconds limit,
                               std::string& tried) try {
   Invitation invitation = source.ask(limit);
-  if (invitation.job != job) throw Error(ErrorCode::protocol, text("it is of job '", printable(invitation.job), "'"));
+  if (invitation.job != job)
+    throw Error(ErrorCode::protocol,
+                text("it is of job '", printable(invitation.job), "', and this rank of '", job, "'"));
   return invitation;
 } catch (const Error& error) {
-  tried += text(tried.empty() ? "" : ", ", source.name, " (", error.message(), ")");
+  tried = text(source.name, " (", error.message(), ")");
   return std::nullopt;
 }
 
@@ -52,22 +54,20 @@ Invitation decode_invitation(std::string_view bytes) {
   return out;
 }
 
-std::optional<Invitation> find_invitation(const std::string& job, const InvitationSources& sources,
+std::optional<Invitation> find_invitation(const std::string& job, const InvitationSource& source,
                                           steady_clock::time_point deadline, std::string& tried,
                                           milliseconds warn_after) {
   const auto warn_at = steady_clock::now() + warn_after;
   bool warned = false;
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLastPause)) {
-    tried.clear();
     const auto left = [&] { return std::chrono::ceil<milliseconds>(deadline - steady_clock::now()); };
-    for (const InvitationSource& source : sources()) {
-      const milliseconds limit = std::clamp(left(), kPatience * kFirstPause, kPatience * pause);
-      if (auto found = ask(source, job, limit, tried)) return found;
-    }
+    const milliseconds limit = std::clamp(left(), kPatience * kFirstPause, kPatience * pause);
+    if (auto found = ask(source, job, limit, tried)) return found;
     if (steady_clock::now() >= warn_at && !std::exchange(warned, true))
-      log(Severity::warning, text("waiting for the first rank of job '", job, "'; tried ", tried));
+      log(Severity::warning, text("waiting for the first rank of job '", job,
+                                  "', which has not been started, has ended or is slow; tried ", tried));
     if (left() <= pause) return std::nullopt;
-    std::this_thread::sleep_for(pause);
+    Interruption::sleep(pause);
   }
 }
 

@@ -1,4 +1,4 @@
-// What a rank needs to join its job, and the search for it where several places may have it.
+// The data that a rank needs to join its job, and the search for them at one place.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace anello::rendezvous {
 
@@ -24,13 +23,10 @@ struct InvitationSource {
   std::function<Invitation(std::chrono::milliseconds limit)> ask;  // throws Error if there is none, or none yet
 };
 
-// The sources of the next round: the name of a host may not be known yet.
-using InvitationSources = std::function<std::vector<InvitationSource>()>;
-
-// Asks all sources in turn, again and again, until one has the invitation to this job: the rank that invites may not
-// have come that far. Nothing after the deadline; `tried` then says what each source said last. Blocks: each source may
-// take 200 ms beyond the deadline, so that the last words are not cut short. Warns once, after `warn_after`.
-std::optional<Invitation> find_invitation(const std::string& job, const InvitationSources& sources,
+// Asks the source again and again until it has the invitation to this job: the rank that invites may not have come that
+// far. Nothing after the deadline; `tried` then says what the source said last. Blocks, for 200 ms beyond the deadline
+// at most, so that the last words are not cut short. Warns once, after `warn_after`.
+std::optional<Invitation> find_invitation(const std::string& job, const InvitationSource& source,
                                           std::chrono::steady_clock::time_point deadline, std::string& tried,
                                           std::chrono::milliseconds warn_after = std::chrono::seconds(5));
 

@@ -71,7 +71,8 @@ void set_master(const Variables& variables, Placement& out) {
   if (host) out.host = *host;
   if (port) out.port = std::uint16_t(parse_number("MASTER_PORT", *port, 1, 65535));
   const auto part = [&](const char* name) { return variables(name).value_or("-"); };
-  out.job = text("master-", out.port, "-", part("TORCHELASTIC_RUN_ID"), "-", part("TORCHELASTIC_RESTART_COUNT"));
+  out.place = text("master-", out.port);
+  out.job = text(out.place, "-", part("TORCHELASTIC_RUN_ID"), "-", part("TORCHELASTIC_RESTART_COUNT"));
   if (variables("TORCHELASTIC_USE_AGENT_STORE") == "True") out.port = 0;
   if (!host || !port) {
     out.way = Way::none;

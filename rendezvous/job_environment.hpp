@@ -1,5 +1,5 @@
-// What started this process, according to its environment: as which rank of how many, and how its ranks can meet. Reads
-// variables through a function and does nothing else, so that tests can give it any environment. Any thread.
+// Finds out from the environment what started this process, as which rank of how many, and how its ranks can meet.
+// Reads variables through a function and does nothing else, so that tests can give it any environment. Any thread.
 //
 // The first source that is found decides. In order: ANELLO_ variables; torchrun; Open MPI; MVAPICH; PMI (MPICH, Intel
 // MPI, srun --mpi=pmi2); PMIx (srun --mpi=pmix); RANK and WORLD_SIZE; horovodrun; a Slurm step; a scheduler's task
@@ -17,14 +17,14 @@ namespace anello::rendezvous {
 
 using Variables = std::function<std::optional<std::string>(const char*)>;
 
-// What is asked about processes.
+// Facts about processes, which tests replace.
 struct Processes {
   int own_group;                           // of this process
   std::function<int(int pid)> session_of;  // the process that leads the session of `pid`; -1: there is no such process
 };
 
-// For a process that nothing places: what to tell its user if RANK says that it is one of several and WORLD_SIZE is not
-// set, or the other way round. Empty if neither says so.
+// A warning for the user of a process that nothing places, if RANK is set as if it were one of several and WORLD_SIZE
+// is not set, or the other way round. Empty otherwise.
 std::string alone_by_half_of_the_variables(const Variables& variables);
 
 // The number that a variable gives, or `otherwise` if it is not set. Throws Error{configuration}.
@@ -34,13 +34,16 @@ int number_of(const Variables& variables, const char* name, int otherwise);
 // MASTER_ADDR.
 enum class Way { none, pmi, pmix, first_host, master };
 
-// What one source says of this process. Numbers are -1 if it does not give them.
+// The place of this process according to one source. Numbers are -1 if the source does not give them.
 struct Placement {
   std::string launcher;  // "Slurm step 7.0"
   std::string evidence;  // "SLURM_PROCID=3, SLURM_STEP_NUM_TASKS=6"
   int rank = -1, size = -1, local_rank = -1, local_size = -1;
   Way way = Way::none;
-  std::string job;         // for first_host and master: different from that of any other job at the same time
+  std::string job;  // for first_host and master: different from that of any other job at the same time
+  // For first_host and master: where ranks look for each other follows from it. The job's name, without the run's
+  // number: ranks of different runs that come together can say so.
+  std::string place;
   std::string host;        // for first_host and master: where the rendezvous is
   std::uint16_t port = 0;  // for master: where the rendezvous is, if it is free; 0: not given
   bool serves = false;     // for first_host and master: this process runs the rendezvous

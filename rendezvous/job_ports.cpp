@@ -8,7 +8,6 @@ namespace anello::rendezvous {
 namespace {
 
 constexpr std::size_t kPorts = 8;
-constexpr net::PortRange kUsualRange{20000, 29999};
 
 }  // namespace
 
@@ -20,7 +19,7 @@ std::uint64_t job_hash(std::string_view job) {
 }
 
 std::vector<std::uint16_t> job_ports(std::string_view job, std::string_view range) {
-  const net::PortRange ports = range.empty() ? kUsualRange : net::parse_port_range(range);
+  const net::PortRange ports = range.empty() ? kUsualPorts : net::parse_port_range(range);
   const std::size_t count = std::size_t(ports.last - ports.first) + 1;
   const std::uint64_t start = job_hash(job) % count, step = std::max(count / kPorts, std::size_t(1));
   std::vector<std::uint16_t> out;

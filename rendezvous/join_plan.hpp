@@ -10,7 +10,7 @@
 
 namespace anello::rendezvous {
 
-// What helps every process that is one of several and cannot join the others, as the end of a sentence.
+// The remedy for a process that is one of several and cannot join the others, as the end of a sentence.
 inline constexpr std::string_view kRemedies =
     "set ANELLO_RENDEZVOUS=host:port, where `anello rendezvous` listens, on all of them; or ANELLO_SIZE=1, if each is "
     "a program of its own";

@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <thread>
 
+#include "rendezvous/interruption.hpp"
 #include "rendezvous/job_ports.hpp"
+#include "rendezvous/retry.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/thread.hpp"
@@ -22,11 +24,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kAfterRefusal{10};  // another user may ask again and again
+constexpr int kBetweenTries = 20;  // ms, while no descriptor is free
 constexpr std::size_t kMaxBytes = net::kMaxJobBytes + net::kMaxSecretBytes + 256;
 
-std::string socket_name(const std::string& job) {
-  return text("anello-", geteuid(), "-", job_hash(job));
+std::string socket_name(const std::string& place) {
+  return text("anello-", geteuid(), "-", job_hash(place));
 }
 
 void require_own(const Descriptor& socket) {
@@ -39,37 +41,41 @@ void require_own(const Descriptor& socket) {
 bool readable(int fd, steady_clock::time_point deadline) {
   pollfd entry{fd, POLLIN, 0};
   for (;;) {
-    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
-    const int ready = poll(&entry, 1, int(std::max(left, milliseconds(0)).count()));
-    if (ready >= 0 || errno != EINTR) return ready != 0;
+    Interruption::check();
+    const milliseconds left = time_left(deadline);
+    const int ready = poll(&entry, 1, int(Interruption::slice(left).count()));
+    if (ready > 0 || left.count() == 0) return ready > 0;
   }
 }
 
 // Who has the name of this job's socket?
-[[noreturn]] void refuse_taken(const std::string& job, const Error& error) {
+[[noreturn]] void refuse_taken(const std::string& place, const Error& error) {
   try {
-    require_own(shm::connect_to(socket_name(job)));
+    require_own(shm::connect_to(socket_name(place)));
   } catch (const Error& other) {
     throw Error(ErrorCode::configuration,
-                text("the local socket of job '", job,
+                text("the local socket of job '", place,
                      "' cannot be made: ", other.code() == ErrorCode::unauthorized ? other.message() : error.message(),
                      "; give the job another name (ANELLO_JOB)"));
   }
-  throw second_of_a_job(job, "");
+  throw NameTaken(ErrorCode::configuration,
+                  text("a job of the same name ('", place,
+                       "') already starts on this host: two processes have rank 0, or each job needs an ANELLO_JOB or "
+                       "MASTER_PORT of its own"));
 }
 
-Descriptor listen_for(const std::string& job) try {
-  return shm::listen_as(socket_name(job));
+Descriptor listen_at(const std::string& place) try {
+  return shm::listen_as(socket_name(place));
 } catch (const Error& error) {
-  refuse_taken(job, error);
+  refuse_taken(place, error);
 }
 
 }  // namespace
 
 class LocalListener::Impl {
  public:
-  Impl(const Invitation& invitation, std::function<bool()> open)
-      : text_(encode(invitation)), open_(std::move(open)), listener_(listen_for(invitation.job)) {
+  Impl(const std::string& place, const Invitation& invitation, std::function<bool()> open)
+      : text_(encode(invitation)), open_(std::move(open)), listener_(listen_at(place)) {
     if (!stop_) throw system_error("making an event", ErrorCode::network);
     thread_ = quiet_thread([this] { serve(); });
   }
@@ -80,41 +86,50 @@ class LocalListener::Impl {
 
  private:
   void serve() {
-    pollfd entries[] = {{listener_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+    pollfd entries[] = {{stop_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    bool can_accept = true;
     for (;;) {
-      const int ready = poll(entries, 2, -1);
-      if (ready > 0 && entries[1].revents) return;
-      if (ready > 0) answer_one();
+      const int ready = can_accept ? poll(entries, 2, -1) : poll(entries, 1, kBetweenTries);
+      if (ready > 0 && entries[0].revents) return;
+      can_accept = ready <= 0 || answer_one();
     }
   }
 
-  // The whole answer fits the buffer of a new socket, so this does not block.
-  void answer_one() try {
-    const Descriptor socket = shm::accept_from(listener_);
-    require_own(socket);
-    if (open_()) send(socket.get(), text_.data(), text_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  } catch (const Error& error) {
-    const bool is_first = std::exchange(refused_, true) == false;
-    log(is_first ? Severity::warning : Severity::debug,
-        text("a process that asked for the job's secret was refused: ", error.what()));
-    std::this_thread::sleep_for(kAfterRefusal);
+  // False if no connection can be accepted for the moment. Nothing here waits, because other users can make as many
+  // connections as they like. The whole answer fits the buffer of a new socket.
+  bool answer_one() {
+    try {
+      const Descriptor socket = shm::accept_from(listener_);
+      const uid_t user = shm::user_of(socket);
+      if (user == geteuid() && open_()) send(socket.get(), text_.data(), text_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (user != geteuid())
+        warn_once(text("a process of user ", user, " asked for the job's secret, and was refused"));
+      return true;
+    } catch (const Error& error) {
+      warn_once(text("ranks that ask for the job's secret must wait: ", error.what()));
+      return false;
+    }
+  }
+
+  void warn_once(const std::string& why) {
+    log(std::exchange(warned_, true) ? Severity::debug : Severity::warning, why);
   }
 
   const std::string text_;
   const std::function<bool()> open_;
   const Descriptor listener_;
   const Descriptor stop_{eventfd(0, EFD_CLOEXEC)};
-  bool refused_ = false;
+  bool warned_ = false;
   std::thread thread_;
 };
 
-LocalListener::LocalListener(const Invitation& invitation, std::function<bool()> open)
-    : impl_(std::make_unique<Impl>(invitation, std::move(open))) {}
+LocalListener::LocalListener(const std::string& place, const Invitation& invitation, std::function<bool()> open)
+    : impl_(std::make_unique<Impl>(place, invitation, std::move(open))) {}
 LocalListener::~LocalListener() = default;
 
-Invitation receive_local_invitation(const std::string& job, milliseconds limit) {
+Invitation receive_local_invitation(const std::string& place, milliseconds limit) {
   const auto deadline = steady_clock::now() + limit;
-  const Descriptor socket = shm::connect_to(socket_name(job));
+  const Descriptor socket = shm::connect_to(socket_name(place));
   require_own(socket);
   std::string bytes;
   char part[kMaxBytes];
@@ -132,12 +147,6 @@ Invitation receive_local_invitation(const std::string& job, milliseconds limit) 
   Invitation out = decode_invitation(bytes);
   out.host = "127.0.0.1";
   return out;
-}
-
-Error second_of_a_job(const std::string& job, const std::string& where) {
-  return {ErrorCode::configuration,
-          text("a job of the same name ('", job, "') already starts on this host", where.empty() ? "" : ", ", where,
-               ": two processes have rank 0, or each job needs an ANELLO_JOB or MASTER_PORT of its own")};
 }
 
 }  // namespace anello::rendezvous

@@ -1,7 +1,7 @@
-// What the connections with process managers (PMI, PMIx) have in common. A process has one, for as long as it lives.
-// One thread at a time uses it, for one key-value space; the n-th space of each process is one space with keys and a
-// name of its own, because MPI and other worlds keep theirs in the same place. A forked process is not known to the
-// manager.
+// The common part of the connections with process managers (PMI, PMIx). A process has one, for as long as it lives. One
+// thread at a time uses it, for one key-value space. MPI and other worlds keep their keys in the same place, so the
+// keys and the name of a space contain a number: how many fences there were before it. All processes have the same
+// number, also if a start has ended on one of them before its fence. The manager serves no forked process.
 #pragma once
 #include <sys/types.h>
 
@@ -44,12 +44,13 @@ class ManagerConnection {
   std::mutex mutex_;
   bool in_use_ = false;
   pid_t owner_ = -1;
-  int spaces_ = 0;  // so far
+  int fences_ = 0;  // so far
 };
 
 class ManagerSpace : public KeyValueSpace {
  protected:
-  explicit ManagerSpace(ManagerConnection::Turn turn) : turn_(std::move(turn)), number_(turn_.connection_->spaces_++) {}
+  explicit ManagerSpace(ManagerConnection::Turn turn) : turn_(std::move(turn)), number_(turn_.connection_->fences_) {}
+  void passed_fence() { turn_.connection_->fences_++; }  // after each
   std::string own_key(const std::string& key) const;
   std::string own_name(const std::string& job) const;
 

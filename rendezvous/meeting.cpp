@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <thread>
 
 #include "rendezvous/describe.hpp"
 #include "rendezvous/home_secret.hpp"
+#include "rendezvous/interruption.hpp"
 #include "rendezvous/job_ports.hpp"
 #include "rendezvous/reachable_addresses.hpp"
+#include "rendezvous/retry.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/auth.hpp"
@@ -21,12 +21,14 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr milliseconds kOwnServerLimit{500};                     // for a server of this host to say whose it is
-constexpr milliseconds kReasonLimit{500};                        // for other ranks to read why the start has failed
-constexpr int kCredentialsForARank = 16, kMoreCredentials = 64;  // ranks ask again if the answer takes long
-constexpr std::size_t kMaxSpaceName = 200;                       // of a process manager, as part of a job's name
+constexpr milliseconds kOwnServerLimit{500};  // for a server of this host to say whose it is
+constexpr milliseconds kLeaveLimit{500};      // for the last rank to leave
+// For other ranks to come and receive why the start has failed: those may be late that a busy machine starts. Short if
+// the user waits for the end.
+constexpr milliseconds kReasonLimit{3000}, kMinReasonLimit{500}, kShortReasonLimit{50};
+constexpr std::size_t kMaxSpaceName = 200;  // of a process manager, as part of a job's name
 constexpr std::string_view kLoopback = "127.0.0.1", kAddressKey = "anello-address", kSecretKey = "anello-secret",
-                           kNoSecret = "none";
+                           kNoSecret = "none", kJobKey = "anello-job";
 
 // Calls `attempt` with the address and each of the ports, until it does not throw Error{network}.
 template <class Attempt>
@@ -62,11 +64,11 @@ std::string shared_secret(const Placement& way, const Settings& settings) try {
   return {};
 }
 
-// Of a job with variables set by hand, which ranks also reach by MASTER_ADDR: if not all ranks are on this host,
-// another job, with another secret, may have the local socket of this name.
-std::unique_ptr<LocalListener> listen_if_possible(const Placement& way, const Invitation& invitation,
-                                                  std::function<bool()> open) try {
-  return std::make_unique<LocalListener>(invitation, std::move(open));
+// Listens for ranks of a job whose variables were set by hand. They can also come by MASTER_ADDR, so it is no error if
+// another job, with another secret, has the local socket of this name, unless all ranks are on this host.
+std::unique_ptr<LocalListener> listen_if_possible(const Placement& way, const std::string& place,
+                                                  const Invitation& invitation, std::function<bool()> open) try {
+  return std::make_unique<LocalListener>(place, invitation, std::move(open));
 } catch (const Error& error) {
   if (way.one_host) throw;
   log(Severity::info, error.what());
@@ -77,33 +79,45 @@ std::vector<std::uint16_t> any_port(const Settings& settings) {
   return settings.port_range.empty() ? std::vector<std::uint16_t>{0} : job_ports(settings.job, settings.port_range);
 }
 
+// Connections of other programs leave room for the ranks, which have two each at a time.
+std::size_t max_half_open() {
+  return std::clamp(net::free_descriptors() / 4, std::size_t(8), ServerOptions().max_half_open);
+}
+
+// By another process of this job.
+struct PortTaken {
+  std::uint16_t port;
+};
+
 void require_same(const char* what, int of_manager, int known, const std::string& manager) {
   if (known >= 0 && of_manager != known)
     throw Error(ErrorCode::configuration,
                 text(manager, " says ", what, " ", of_manager, ", but the environment says ", known));
 }
 
-}  // namespace
-
-int next_world_number() {
-  static std::atomic<int> worlds = 0;
-  return ++worlds;
+// The name of a job that its launcher calls `job`, and its user `given`.
+std::string with_name(const std::string& job, const std::string& given) {
+  return given == Settings().job ? job : text(job, "-", given);
 }
 
+// A job's name as a value of a key-value space.
+std::string space_value(std::string name) {
+  for (char& c : name)
+    if (c <= ' ' || c > '~' || c == '=' || c == ';') c = '_';
+  return name.empty() ? "_" : name;
+}
+
+}  // namespace
+
 Meeting::Meeting(const JoinPlan& plan, const MeetingHooks& hooks)
-    : given_job_(plan.settings.job),
-      settings_(plan.settings),
-      deadline_(Clock::now() + plan.settings.start_timeout),
-      world_number_(hooks.world_number()) {
+    : given_job_(plan.settings.job), settings_(plan.settings), deadline_(Clock::now() + plan.settings.start_timeout) {
   for (const Placement& way : plan.ways)
     if (meet(way, hooks)) return;
   throw Error(ErrorCode::configuration, text("this is ", plan.ways.at(0).task(),
                                              ", and it cannot join the others: ", refusals_, "; ", kRemedies));
 }
 
-Meeting::~Meeting() {
-  if (server_ && !over_) std::this_thread::sleep_for(kReasonLimit);
-}
+Meeting::~Meeting() = default;
 
 bool Meeting::refuse(std::string_view what, std::string_view why) {
   refusals_ += text(refusals_.empty() ? "" : "; ", what, ": ", why);
@@ -114,6 +128,8 @@ bool Meeting::refuse(std::string_view what, std::string_view why) {
 bool Meeting::meet(const Placement& way, const MeetingHooks& hooks) {
   where_ = way.launcher;
   on_loopback_ = way.one_host || means_this_host(way.host);
+  server_rank_ = way.way == Way::first_host ? -1 : 0;
+  by_hand_ = way.way == Way::master && way.exported;
   try {
     if (way.way == Way::pmi || way.way == Way::pmix) {
       const auto space = hooks.open_space(way.way, settings_.start_timeout);
@@ -148,8 +164,7 @@ bool Meeting::meet(const Placement& way, const MeetingHooks& hooks) {
 }
 
 void Meeting::name_job(const std::string& job) {
-  const bool named = given_job_ != Settings().job;
-  settings_.job = text(job, named ? "-" + given_job_ : "", world_number_ > 1 ? text("-", world_number_) : "");
+  settings_.job = with_name(job, given_job_);
 }
 
 void Meeting::start_server(const std::string& address, const std::vector<std::uint16_t>& ports, bool may_be_ours) {
@@ -158,13 +173,16 @@ void Meeting::start_server(const std::string& address, const std::vector<std::ui
   options.secret = secret_;
   options.size = settings_.size;
   options.start_timeout = settings_.start_timeout;
+  options.may_be_mixed = by_hand_;
+  files_.emplace();
+  options.max_half_open = max_half_open();
   server_ = listen_on_first(address, ports, [&](const net::HostPort& at) {
     options.listen_address = at.host;
     options.port = at.port;
     try {
       return std::make_unique<RendezvousServer>(options);
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::network && may_be_ours) require_other_job(at.port);
+      if (error.code() == ErrorCode::network && may_be_ours && is_of_this_job(at.port)) throw PortTaken{at.port};
       throw;
     }
   });
@@ -185,53 +203,106 @@ void Meeting::meet_in(KeyValueSpace& space) {
   require_same("rank", space.rank(), settings_.rank, where_);
   settings_.size = space.size();
   settings_.rank = space.rank();
-  name_job("manager-" + space.name().substr(0, kMaxSpaceName));
+  const std::string managers_name = "manager-" + space.name().substr(0, kMaxSpaceName);
+  settings_.job = with_name(managers_name, space_value(given_job_));
   if (space.rank() == 0) {
     start_own_server();
     space.put(std::string(kAddressKey), reachable_addresses(settings_.iface, server_->port(), on_loopback_));
     space.put(std::string(kSecretKey), secret_.empty() ? std::string(kNoSecret) : secret_);
+    space.put(std::string(kJobKey), space_value(given_job_));
   }
   space.fence();
   settings_.rendezvous = space.get(std::string(kAddressKey));
   secret_ = space.get(std::string(kSecretKey));
   if (secret_ == kNoSecret) secret_.clear();
+  require_job_of_rank_0(managers_name, space.get(std::string(kJobKey)));
 }
 
+// A fence has no name, so ranks that start worlds in different orders come together here. All receive why that fails.
+void Meeting::require_job_of_rank_0(const std::string& managers_name, const std::string& job) {
+  if (job == space_value(given_job_)) return;
+  const Error why(ErrorCode::configuration,
+                  text("rank ", settings_.rank, " starts a world of job '", given_job_, "', but rank 0 one of job '",
+                       job, "': all ranks must start their worlds in the same order, with equal ANELLO_JOB"),
+                  settings_.rank);
+  try {
+    Settings of_rank_0 = settings_;
+    of_rank_0.job = with_name(managers_name, job);
+    RendezvousClient::report_failure(of_rank_0, secret_, server(), why);
+  } catch (const Error& error) {
+    log(Severity::info, text("the other ranks could not be informed: ", error.what()));
+  }
+  throw why;
+}
+
+// If another process already listens for a job of this name, this one joins there, as any other rank does: the server
+// then informs all ranks that two processes have rank 0. While that server is busy with a start that is complete, this
+// waits for its end.
 void Meeting::meet_on_this_host(const Placement& way) {
   on_loopback_ = listens_ = true;
   name_job(way.job);
-  if (way.serves) {
-    start_own_server();
-    settings_.rendezvous = net::host_port(kLoopback, server_->port());
-    local_listener_ = std::make_unique<LocalListener>(invitation(), server_is_open());
-    return;
-  }
-  const auto ask = [&](milliseconds limit) { return receive_local_invitation(settings_.job, limit); };
+  if (way.serves) start_own_server();
+  const std::string place = with_name(way.place, given_job_);
+  bool has_knocked = false;
+  const auto ask = [&](milliseconds limit) {
+    if (way.serves && listen_on_this_host(place)) return invitation();
+    const Invitation found = receive_local_invitation(place, limit);
+    if (found.job != settings_.job && !std::exchange(has_knocked, true)) knock(found);
+    return found;
+  };
   const char* const why = way.one_host ? "" : ", because this rank has no secret file";
   const InvitationSource local{text("the local socket of user ", geteuid(), why), ask};
-  accept_invitation([local] { return std::vector{local}; });
+  std::string tried;
+  accept(find_invitation(settings_.job, local, deadline_, tried), tried);
+  if (local_listener_) return;
+  server_.reset();
+  files_.reset();
+}
+
+// The server of another run of this job refuses this rank, and says so if its own ranks do not come.
+void Meeting::knock(const Invitation& other) const try {
+  Settings mine = settings_;
+  mine.rendezvous = net::host_port(other.host, other.port);
+  mine.start_timeout = kOwnServerLimit;
+  RendezvousClient::try_server(mine, other.secret, server());
+} catch (const Error& error) {
+  log(Severity::info, error.what());
+}
+
+// False if a process of this user does already.
+bool Meeting::listen_on_this_host(const std::string& place) {
+  if (local_listener_) return true;
+  try {
+    local_listener_ = std::make_unique<LocalListener>(place, invitation(), server_is_open());
+    return true;
+  } catch (const NameTaken& taken) {
+    log(Severity::info, taken.what());
+    return false;
+  }
 }
 
 void Meeting::meet_by_munge(const Placement& way, std::shared_ptr<Munge> munge) {
   net::require_authentication("any");
   listens_ = true;
   name_job(way.job);
-  const std::vector<std::uint16_t> ports = job_ports(way.job, settings_.port_range);
+  const std::vector<std::uint16_t> ports = job_ports(way.place, settings_.port_range);
   if (way.serves) {
     start_own_server();
-    const CredentialListener::Limits limits{server_is_open(), kCredentialsForARank * settings_.size + kMoreCredentials};
     settings_.rendezvous = net::host_port(way.host, server_->port());
     listener_ = listen_on_first(net::any_address(), ports, [&](const net::HostPort& at) {
-      return std::make_unique<CredentialListener>(at, munge, invitation(), limits);
+      return std::make_unique<CredentialListener>(at, munge, invitation(), server_is_open(), max_half_open());
     });
     return;
   }
-  accept_invitation(CredentialSources(way.host, ports, *munge));
+  std::vector<net::HostPort> places;
+  for (const std::uint16_t port : ports) places.push_back({way.host, port});
+  std::string tried;
+  accept(find_invitation(settings_.job, places, *munge, deadline_, tried), tried);
 }
 
 // To this process's server.
 Invitation Meeting::invitation() const {
-  return {settings_.job, secret_, server_->port(), {}};
+  return {settings_.job, secret_, server_->port(), std::string(kLoopback)};
 }
 
 // No more invitations when all ranks have joined: the next program of this step is to find its own server.
@@ -242,52 +313,68 @@ std::function<bool()> Meeting::server_is_open() const {
   };
 }
 
-void Meeting::accept_invitation(const InvitationSources& sources) {
-  std::string tried;
-  const std::optional<Invitation> found = find_invitation(settings_.job, sources, deadline_, tried);
+void Meeting::accept(const std::optional<Invitation>& found, const std::string& tried) {
   if (!found)
     throw Error(ErrorCode::network,
-                text("no rendezvous of ", where_, " within ", seconds(settings_.start_timeout), "; tried ", tried,
-                     "; the first task of ", on_loopback_ ? "this" : "its first", " host should run it"));
+                text("no rendezvous of ", where_, " within ", seconds(settings_.start_timeout), "; tried ", tried, "; ",
+                     server_rank_ < 0 ? "the first task of its first host" : "rank 0",
+                     " runs it, and has not been started, has ended, or is slow: see its output"),
+                server_rank_);
   secret_ = found->secret;
   settings_.rendezvous = net::host_port(found->host, found->port);
 }
 
 // The server listens on one of these ports, or will. On all addresses, also if this rank reaches it by loopback: others
-// may know this host by its name.
+// may reach this host by its name.
 void Meeting::meet_at(const Placement& way) {
   name_job(way.job);
-  std::vector<std::uint16_t> ports = job_ports(way.job, settings_.port_range);
+  std::vector<std::uint16_t> ports = job_ports(way.place, settings_.port_range);
   if (way.port != 0) ports.insert(ports.begin(), way.port);
-  if (way.serves) {
-    start_server(net::any_address(), ports, true);
-    ports = {server_->port()};
+  try {
+    if (way.serves) start_server(net::any_address(), ports, true);
+    if (server_) ports = {server_->port()};
+  } catch (const PortTaken& taken) {
+    ports = {taken.port};
   }
-  if (serves_both_ways(way)) local_listener_ = listen_if_possible(way, invitation(), server_is_open());
+  if (server_ && serves_both_ways(way))
+    local_listener_ = listen_if_possible(way, with_name(way.place, given_job_), invitation(), server_is_open());
   // The name of a container may resolve nowhere.
   const std::string host = way.one_host && way.serves ? std::string(kLoopback) : way.host;
   for (const std::uint16_t port : ports)
     settings_.rendezvous += text(settings_.rendezvous.empty() ? "" : ",", net::host_port(host, port));
 }
 
-// Ranks of this job would meet those of another one that has the same name and secret.
-void Meeting::require_other_job(std::uint16_t port) const {
+// True if another process listens there for a job with this name and secret.
+bool Meeting::is_of_this_job(std::uint16_t port) const {
   Settings theirs = settings_;
   theirs.rendezvous = net::host_port(kLoopback, port);
   theirs.start_timeout = kOwnServerLimit;
   try {
-    RendezvousClient::try_server(theirs, secret_, {where_, false, true});
+    RendezvousClient::try_server(theirs, secret_, {where_, false, true, server_rank_});
+    return true;
   } catch (const Error&) {
-    return;
+    return false;
   }
-  throw second_of_a_job(settings_.job, text("at port ", port));
 }
 
-void Meeting::wait_for_others() {
-  over_ = !server_ || server_->wait_until_over(settings_.start_timeout + kReasonLimit);
+void Meeting::conclude(const Error& why) {
+  if (!server_) return;
+  server_->conclude(why, settings_.rank);
+  // Ranks that have not come within the whole limit are not waited for any longer.
+  const auto limit = std::clamp(time_left(deadline_), kMinReasonLimit, kReasonLimit);
+  server_->wait_until_concluded(Interruption::asked() ? kShortReasonLimit : limit);
+}
+
+void Meeting::wait_for_others(std::uint32_t generation) {
+  const auto deadline = Clock::now() + settings_.start_timeout + kLeaveLimit;
+  while (server_ && time_left(deadline).count() > 0) {
+    Interruption::check();
+    if (server_->wait_until_over(generation, Interruption::slice(time_left(deadline)))) break;
+  }
   listener_.reset();
   local_listener_.reset();
   server_.reset();
+  files_.reset();
 }
 
 }  // namespace anello::rendezvous

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,37 +26,36 @@
 #include "rendezvous/munge.hpp"
 #include "rendezvous/process_manager.hpp"
 #include "rendezvous/server.hpp"
+#include "ring/net/sockets.hpp"
 
 namespace anello::rendezvous {
 
-// The number of the calling process's world, from 1: each world meets under a name of its own, because the server of
-// the one before may still be there.
-int next_world_number();
-
-// What tests replace.
+// Parts that tests replace.
 struct MeetingHooks {
   std::function<std::unique_ptr<KeyValueSpace>(Way, std::chrono::milliseconds)> open_space = open_process_manager;
   std::function<std::shared_ptr<Munge>()> munge = open_slurms_munge;
-  std::function<int()> world_number = next_world_number;
 };
 
 class Meeting {
  public:
-  // Blocks until this rank knows where the server is, for start_timeout at most. Throws Error{configuration} if no way
-  // can be used, which says why not, and Error{network, unauthorized, timed_out} if the way that can be used fails.
+  // Blocks until this rank has found the server's address, for start_timeout at most. Throws Error{configuration} if no
+  // way can be used, which says why not, and Error{network, unauthorized, timed_out} if the way that can be used fails.
   explicit Meeting(const JoinPlan& plan, const MeetingHooks& hooks = {});
-  // In the process that runs the server, blocks for up to half a second if the start-up has failed: the other ranks
-  // have to read why.
   ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
   const Settings& settings() const { return settings_; }  // for RendezvousClient
   const std::string& secret() const { return secret_; }
-  RendezvousClient::Server server() const { return {where_, !on_loopback_, listens_}; }  // for RendezvousClient
+  RendezvousClient::Server server() const { return {where_, !on_loopback_, listens_, server_rank_}; }  // likewise
+  bool runs_server() const { return server_ != nullptr; }
 
-  // This rank has left the rendezvous. In the process that runs the server, blocks until all have.
-  void wait_for_others();
+  // This rank has left the rendezvous, at which it was a member of this generation. In the process that runs the
+  // server, blocks until all have left.
+  void wait_for_others(std::uint32_t generation);
+  // This rank cannot start. In the process that runs the server, the other ranks receive why: blocks until all have,
+  // for 3 s at most, so that those are informed too that come late.
+  void conclude(const Error& why);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -64,27 +64,31 @@ class Meeting {
   bool refuse(std::string_view what, std::string_view why);
   void name_job(const std::string& job);
   void meet_in(KeyValueSpace& space);
+  void require_job_of_rank_0(const std::string& managers_name, const std::string& job);
   void meet_on_this_host(const Placement& way);
   void meet_by_munge(const Placement& way, std::shared_ptr<Munge> munge);
   void meet_at(const Placement& way);
   void start_server(const std::string& address, const std::vector<std::uint16_t>& ports, bool may_be_ours);
+  void knock(const Invitation& other) const;
+  bool listen_on_this_host(const std::string& place);
   void start_own_server();
   Invitation invitation() const;
   std::function<bool()> server_is_open() const;
-  void accept_invitation(const InvitationSources& sources);
-  void require_other_job(std::uint16_t port) const;
+  void accept(const std::optional<Invitation>& found, const std::string& tried);
+  bool is_of_this_job(std::uint16_t port) const;
 
   const std::string given_job_;
   Settings settings_;
   std::string secret_, where_;
   bool on_loopback_ = false, listens_ = false;
+  int server_rank_ = 0;  // which rank runs the server; -1: it is not known
+  bool by_hand_ = false;
   const Clock::time_point deadline_;
-  const int world_number_;
-  std::string refusals_;  // why ways could not be used
+  std::string refusals_;                        // why ways could not be used
+  std::optional<net::RaisedFilesLimit> files_;  // while this process runs the server
   std::unique_ptr<RendezvousServer> server_;
   std::unique_ptr<CredentialListener> listener_;  // uses server_, as does the next
   std::unique_ptr<LocalListener> local_listener_;
-  bool over_ = false;
 };
 
 }  // namespace anello::rendezvous

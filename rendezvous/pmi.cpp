@@ -3,9 +3,10 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <unistd.h>
+
+#include <algorithm>
 #include <anello/error.hpp>
 
-#include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +20,7 @@
 #include "ring/base/descriptor.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/addresses.hpp"
+#include "ring/net/context.hpp"
 #include "ring/net/sockets.hpp"
 
 namespace anello::rendezvous {
@@ -45,7 +47,10 @@ class PmiSpace : public ManagerSpace {
   int size() const override { return client_.size(); }
   std::string name() const override { return own_name(client_.space()); }
   void put(const std::string& key, const std::string& value) override { client_.put(own_key(key), value); }
-  void fence() override { client_.barrier(); }
+  void fence() override {
+    client_.barrier();
+    passed_fence();
+  }
   std::string get(const std::string& key) override { return client_.get(own_key(key)); }
 
  private:
@@ -81,18 +86,21 @@ void leave_slurm_to_mpi() {
         "srun, or by srun --mpi=pmix");
 }
 
+// A name may have several addresses, which share the limit.
 Descriptor connect_to(const std::string& address, milliseconds limit) {
   const net::HostPort where = net::parse_host_port("PMI_PORT", address);
-  asio::io_context context{1};
+  net::Context context;
   asio::error_code error;
-  for (const auto& entry : tcp::resolver(context).resolve(where.host, std::to_string(where.port), error)) {
+  const auto found = tcp::resolver(context).resolve(where.host, std::to_string(where.port), error);
+  const milliseconds for_each = limit / std::max(long(found.size()), 1L);
+  for (const auto& entry : found) {
     tcp::socket socket{context};
     net::open_socket(socket, entry.endpoint().protocol(), error);
     if (error) continue;
     asio::error_code outcome = asio::error::timed_out;
     socket.async_connect(entry, [&](asio::error_code result) { outcome = result; });
     context.restart();
-    context.run_for(limit);
+    context.run_for(for_each);
     error = outcome;
     if (!error) return Descriptor(socket.release());
     socket.close();

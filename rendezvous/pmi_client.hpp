@@ -14,7 +14,7 @@ namespace anello::rendezvous {
 
 struct PmiLink {
   int fd = -1;              // a connected socket; it is only borrowed
-  int rank = -1, size = 0;  // if the environment tells them; otherwise `id` is introduced and the manager does
+  int rank = -1, size = 0;  // from the environment; otherwise the process sends `id`, and the manager answers them
   std::string id;
   std::string manager = "the process manager";  // for messages
 };

@@ -89,7 +89,7 @@ pmix_info_t option(const char* name) {
 }
 
 // The value of `key` that process `rank` has put, or that the manager has; nothing on failure, which `status` then
-// says. Only what is known on this host is looked at: a fence has brought everything here, and the wait for more would
+// says. Looks only at values that are on this host: a fence has brought all of them here, and the wait for more would
 // be long.
 std::optional<pmix_value_t> get_value(pmix_rank_t rank, const std::string& key, milliseconds limit,
                                       pmix_status_t& status) {
@@ -143,6 +143,7 @@ class PmixSpace : public ManagerSpace {
       return fence(nullptr, 0, &collect, 1);
     });
     require_success(status, "a fence of PMIx");
+    passed_fence();
   }
 
   std::string get(const std::string& key) override {

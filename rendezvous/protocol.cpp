@@ -9,13 +9,23 @@ namespace anello::rendezvous {
 namespace {
 
 // The first byte of a body. Values are part of the protocol.
-enum class Kind : std::uint8_t { join = 1, contribution, leave, fail, assigned = 17, gathered, failed };
+enum class Kind : std::uint8_t {
+  join = 1,
+  contribution,
+  leave,
+  fail,
+  arrive,
+  assigned = 17,
+  gathered,
+  failed,
+  come_again
+};
 
 void write(Writer& out, std::chrono::milliseconds duration) {
   out.u64(duration.count() > 0 ? std::uint64_t(duration.count()) : 0);
 }
 void write(Writer& out, const Join& join) {
-  out.u8(std::uint8_t(Kind::join)).str(join.host).str(join.machine).str(join.address).u32(join.pid);
+  out.u8(std::uint8_t(Kind::join)).str(join.host).str(join.machine).str(join.address).u32(join.pid).u32(join.parent);
   out.i32(join.rank).i32(join.size).i32(join.local_rank);
   write(out, join.patience);
 }
@@ -28,7 +38,10 @@ void write(Writer& out, const Leave& leave) {
   out.u8(std::uint8_t(Kind::leave)).u16(leave.port);
 }
 void write(Writer& out, const Fail& fail) {
-  out.u8(std::uint8_t(Kind::fail)).str(std::string_view(fail.reason).substr(0, kMaxReasonBytes));
+  out.u8(std::uint8_t(Kind::fail)).str(std::string_view(fail.reason).substr(0, kMaxReasonBytes)).i32(fail.rank);
+}
+void write(Writer& out, const Arrive&) {
+  out.u8(std::uint8_t(Kind::arrive));
 }
 void write(Writer& out, const Assigned& assigned) {
   out.u8(std::uint8_t(Kind::assigned)).u32(assigned.generation).i32(assigned.rank).i32(assigned.size);
@@ -42,6 +55,10 @@ void write(Writer& out, const Gathered& gathered) {
 void write(Writer& out, const Failed& failed) {
   out.u8(std::uint8_t(Kind::failed)).u8(std::uint8_t(failed.code)).i32(failed.rank);
   out.str(std::string_view(failed.message).substr(0, kMaxReasonBytes));
+}
+
+void write(Writer& out, const ComeAgain&) {
+  out.u8(std::uint8_t(Kind::come_again));
 }
 
 template <class Message>
@@ -71,6 +88,7 @@ Join read_join(Reader& in) {
   join.machine = in.str(kMaxNameBytes);
   join.address = printable(in.str(kMaxNameBytes));
   join.pid = in.u32();
+  join.parent = in.u32();
   join.rank = bounded("rank", in.i32(), -1, kMaxRanks - 1);
   join.size = in.i32();
   if (join.size != -1) bounded("world size", join.size, 1, kMaxRanks);
@@ -103,6 +121,13 @@ Assigned read_assigned(Reader& in) {
   return assigned;
 }
 
+Fail read_fail(Reader& in) {
+  Fail fail;
+  fail.reason = printable(in.str(kMaxReasonBytes), kMaxReasonBytes);
+  fail.rank = bounded("rank", in.i32(), -1, kMaxRanks - 1);
+  return fail;
+}
+
 Failed read_failed(Reader& in) {
   Failed failed;
   failed.code = ErrorCode(bounded("error code", in.u8(), int(ErrorCode::invalid_argument), int(ErrorCode::device)));
@@ -121,7 +146,9 @@ Request read_request(Reader& in) {
     case Kind::leave:
       return Leave{in.u16()};
     case Kind::fail:
-      return Fail{printable(in.str(kMaxReasonBytes), kMaxReasonBytes)};
+      return read_fail(in);
+    case Kind::arrive:
+      return Arrive{};
     default:
       throw Error(ErrorCode::protocol, text("rendezvous message: unknown request ", kind));
   }
@@ -136,6 +163,8 @@ Reply read_reply(Reader& in) {
       return Gathered{read_deltas(in, {kMaxRanks, kMaxBlobBytes, kMaxReplyBytes})};
     case Kind::failed:
       return read_failed(in);
+    case Kind::come_again:
+      return ComeAgain{};
     default:
       throw Error(ErrorCode::protocol, text("rendezvous message: unknown reply ", kind));
   }

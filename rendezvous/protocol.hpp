@@ -25,7 +25,7 @@ struct Join {
   std::string host;     // the name of the host, for messages
   std::string machine;  // equal for ranks that share loopback (rendezvous/host.hpp)
   std::string address;  // numeric; where the rank will listen
-  std::uint32_t pid = 0;
+  std::uint32_t pid = 0, parent = 0;
   std::int32_t rank = -1, size = -1, local_rank = -1;
   std::chrono::milliseconds patience{60000};  // how long it waits for the other ranks, from now on
 };
@@ -38,8 +38,10 @@ struct Leave {             // the rank has started and needs the server no longe
 };
 struct Fail {  // the rank could not start
   std::string reason;
+  std::int32_t rank = -1;  // whose failure it was; -1: the sender's
 };
-using Request = std::variant<Join, Contribution, Leave, Fail>;
+struct Arrive {};  // the rank has chosen this connection, and is about to join
+using Request = std::variant<Join, Contribution, Leave, Fail, Arrive>;
 
 // From the server.
 struct Assigned {
@@ -56,7 +58,8 @@ struct Failed {  // the start-up has failed
   std::int32_t rank = -1;  // the culprit; -1: none is known
   std::string message;
 };
-using Reply = std::variant<Assigned, Gathered, Failed>;
+struct ComeAgain {};  // the rank belongs to a start that has not begun here: the one before is not over yet
+using Reply = std::variant<Assigned, Gathered, Failed, ComeAgain>;
 
 std::string encode(const Request& request);
 std::string encode(const Reply& reply);

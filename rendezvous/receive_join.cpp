@@ -19,7 +19,7 @@ std::optional<net::Rejection> only_joining(const net::Claim& claim) {
 }  // namespace
 
 asio::awaitable<std::optional<Join>> receive_join(tcp::socket& socket, const net::Credentials& credentials,
-                                                  std::chrono::milliseconds limit) {
+                                                  std::chrono::milliseconds limit, int& arrived) {
   asio::error_code ignored;
   const tcp::endpoint peer = socket.remote_endpoint(ignored);
   const net::Claim claim = co_await accept_handshake(socket, credentials, only_joining);
@@ -29,8 +29,11 @@ asio::awaitable<std::optional<Join>> receive_join(tcp::socket& socket, const net
         reason, text("connection from ", net::host_port(peer.address().to_string(), peer.port()), ": ", why));
   };
   try {
-    const std::string body = co_await net::read_message(socket, kMaxRequestBytes);
-    const Request request = decode_request(body);
+    Request request = decode_request(co_await net::read_message(socket, kMaxRequestBytes));
+    if (std::holds_alternative<Arrive>(request)) {
+      arrived = claim.from;
+      request = decode_request(co_await net::read_message(socket, kMaxRequestBytes));
+    }
     if (std::holds_alternative<Leave>(request)) co_return std::nullopt;
     Join join = std::get<Join>(request);
     if (!socket.is_open()) throw error(trace::RejectReason::crowded_out, "closed to make room for newer connections");

@@ -12,8 +12,9 @@ namespace anello::rendezvous {
 
 // Handshake, within kHandshakeLimit, and first request, within `limit` or kHandshakeLimit, the longer of them: who has
 // proved the secret may take longer, because a loaded host may stop it for seconds. Nothing if it only tried the
-// server. Throws HandshakeError. What is given by reference must outlive the coroutine.
+// server. `arrived` becomes the rank that has said that it is about to join. Throws HandshakeError. What is given by
+// reference must outlive the coroutine.
 asio::awaitable<std::optional<Join>> receive_join(asio::ip::tcp::socket& socket, const net::Credentials& credentials,
-                                                  std::chrono::milliseconds limit);
+                                                  std::chrono::milliseconds limit, int& arrived);
 
 }  // namespace anello::rendezvous

@@ -1,7 +1,6 @@
 #include "rendezvous/roster.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "rendezvous/assign.hpp"
 #include "rendezvous/describe.hpp"
@@ -14,15 +13,10 @@ namespace anello::rendezvous {
 using std::chrono::milliseconds;
 
 Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
-  if (phase_ == Phase::starting) {
-    const auto holder = ranks_.find(join.rank);
-    const std::string why = holder == ranks_.end() ? text(describe(join), " is one rank too many")
-                                                   : claimed_twice(members_.at(holder->second).join, join);
-    const std::string message =
-        text("the world of ", size_,
-             " is complete and starting; if this process was restarted, that was too early; otherwise ", why);
-    return {{{id}, Failed{ErrorCode::rendezvous, join.rank, message}}};
-  }
+  if (conclusion_) return inform(id, join);
+  if (phase_ == Phase::starting) return refuse_late(id, join);
+  newest_join_ = now;
+  if (const Failed* why = failure_for(join, now)) return {{{id}, *why}};
   if (members_.empty()) {
     size_ = expected_ > 0 ? expected_ : std::max(join.size, 0);
     size_from_ = expected_ > 0 ? "the rendezvous server" : describe(join);
@@ -36,8 +30,32 @@ Roster::Sends Roster::joined(MemberId id, const Join& join, Time now) {
   return members_.size() == std::size_t(size_) ? start(now) : give_up_without_exited();
 }
 
+// Its rank may have left already, and begin its next world.
+Roster::Sends Roster::refuse_late(MemberId id, const Join& join) {
+  const auto holder = ranks_.find(join.rank);
+  if (holder == ranks_.end() && !left_.empty()) return {{{id}, ComeAgain{}}};
+  const std::string why = holder == ranks_.end() ? text(describe(join), " is one rank too many")
+                                                 : claimed_twice(members_.at(holder->second).join, join);
+  const std::string message =
+      text("the world of ", size_,
+           " is complete and starting; if this process was restarted, that was too early; otherwise ", why);
+  return {{{id}, Failed{ErrorCode::rendezvous, join.rank, message}}};
+}
+
+Roster::Sends Roster::inform(MemberId id, const Join& join) {
+  superseded_ |= !failures_.emplace(join.rank, *conclusion_).second;
+  if (superseded_) return {{{id}, ComeAgain{}}};
+  return {{{id}, *conclusion_}};
+}
+
+Roster::Sends Roster::conclude(const Failed& why, int by) {
+  conclusion_ = why;
+  failures_.emplace(by, why);
+  return members_.empty() ? Sends() : give_up(why.code, why.rank, why.message);
+}
+
 Roster::Sends Roster::exited(int rank) {
-  exited_.insert(rank);
+  exited_.push_back(rank);
   return give_up_without_exited();
 }
 
@@ -45,9 +63,16 @@ Roster::Sends Roster::exited(int rank) {
 Roster::Sends Roster::give_up_without_exited() {
   if (phase_ != Phase::gathering || members_.empty() || ranks_.size() != members_.size()) return {};
   for (const int rank : exited_)
-    if (rank < size_ && !ranks_.contains(rank))
-      return give_up(ErrorCode::rendezvous, rank, text("rank ", rank, " exited before it joined the others"));
+    if (rank < size_ && !ranks_.contains(rank)) return give_up_because_of(rank);
   return {};
+}
+
+Roster::Sends Roster::give_up_because_of(int exited) {
+  const auto known = failures_.find(exited);
+  const Failed why = known != failures_.end() ? known->second
+                                              : Failed{ErrorCode::rendezvous, exited,
+                                                       text("rank ", exited, " exited before it joined the others")};
+  return give_up(why.code, why.rank, why.message);
 }
 
 // Why this joiner cannot be part of the world; empty if it can.
@@ -79,6 +104,7 @@ Roster::Sends Roster::start(Time now) {
     sends.push_back({{id}, mine});
   }
   phase_ = Phase::starting;
+  newest_ = joins();
   formed_ = {generation_, size_, {}, incarnation_};
   unfinished_.clear();
   wait_for_next_step(now);
@@ -149,15 +175,23 @@ Roster::Sends Roster::form() {
   for (const auto& [id, member] : members_) unfinished_.emplace(id, member.join);
   worlds_formed_++;
   last_failure_.clear();
+  failures_.clear();
   next_generation();
   return {};
 }
 
-Roster::Sends Roster::failed(MemberId id, const std::string& reason) {
+Roster::Sends Roster::failed(MemberId id, const std::string& reason, int culprit) {
   const auto at = members_.find(id);
   if (at == members_.end()) return {};
-  const Join& join = at->second.join;
-  return give_up(ErrorCode::rendezvous, join.rank, text(describe(join), " failed during start-up: ", reason));
+  const int own = at->second.join.rank;
+  if (phase_ == Phase::gathering || culprit < 0 || culprit >= size_) culprit = own;
+  const auto holder = ranks_.find(culprit);
+  std::string who = text("rank ", culprit);  // it may have left
+  if (culprit == own)
+    who = describe(at->second.join);
+  else if (holder != ranks_.end())
+    who = describe(members_.at(holder->second).join);
+  return end_start(culprit, text(who, " failed during start-up: ", reason));
 }
 
 Roster::Sends Roster::disconnected(MemberId id) {
@@ -165,8 +199,34 @@ Roster::Sends Roster::disconnected(MemberId id) {
   if (at == members_.end()) return {};
   const Join join = at->second.join;
   members_.erase(at);
-  return give_up(ErrorCode::rendezvous, join.rank,
-                 text(describe(join), " ended or lost its connection during start-up"));
+  return end_start(join.rank, text(describe(join), " ended or lost its connection during start-up"));
+}
+
+Roster::Sends Roster::ended_early(int rank, Time now) {
+  if (conclusion_ || phase_ == Phase::starting || ranks_.contains(rank)) return {};
+  newest_join_ = now;
+  return end_start(rank, text("rank ", rank, " ended or lost its connection before it joined"));
+}
+
+// If some ranks have not joined yet, they are still to receive why.
+Roster::Sends Roster::end_start(int culprit, const std::string& message) {
+  if (phase_ == Phase::gathering && culprit >= 0) {
+    // No rank waits longer than patience_, and those that come later have waited elsewhere as long.
+    failed_start_ = {{ErrorCode::rendezvous, culprit, message}, newest_join_ + 2 * patience_, {culprit}};
+    for (const auto& [rank, id] : ranks_) failed_start_->informed.insert(rank);
+  }
+  return give_up(ErrorCode::rendezvous, culprit, message);
+}
+
+// Null if this rank belongs to the next start. That forgets the failure.
+const Failed* Roster::failure_for(const Join& late, Time now) {
+  if (!failed_start_) return nullptr;
+  if (late.rank >= 0 && now < failed_start_->until && failed_start_->informed.insert(late.rank).second) {
+    failures_[late.rank] = failed_start_->why;
+    return &failed_start_->why;
+  }
+  failed_start_.reset();
+  return nullptr;
 }
 
 Roster::Sends Roster::aborted(int culprit, const std::string& reason) {
@@ -223,6 +283,8 @@ Roster::Sends Roster::give_up(ErrorCode code, int culprit, const std::string& me
   for (const auto& [id, member] : members_) send.to.push_back(id);
   send.reply = Failed{code, culprit, message + hint};
   last_failure_ = message;
+  for (const auto& [id, member] : members_) failures_[member.join.rank] = {code, culprit, message};
+  if (culprit >= 0) failures_[culprit] = {code, culprit, message};
   next_generation();
   return {std::move(send)};
 }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/describe.hpp"
 #include "rendezvous/protocol.hpp"
 
 namespace anello::rendezvous {
@@ -49,20 +50,30 @@ class Roster {
 
   // `size` is the number of ranks; 0: the first rank to join decides. No wait of members for each other is longer than
   // `patience`, or than the patience of any of them.
-  // `incarnation` is a random number that tells its generations from those of other rosters.
+  // `incarnation` is a random number: its generations differ from those of other rosters by it.
   Roster(int size, std::chrono::milliseconds patience, std::uint64_t incarnation = 0)
       : expected_(size), patience_(patience), incarnation_(incarnation) {}
 
   Sends joined(MemberId id, const Join& join, Time now);
   Sends contributed(MemberId id, Contribution contribution, Time now);
   Sends left(MemberId id, Time now, std::uint16_t port = 0);
-  Sends failed(MemberId id, const std::string& reason);
+  // `culprit` is the rank whose failure the member reports; -1: its own.
+  Sends failed(MemberId id, const std::string& reason, int culprit = -1);
   Sends disconnected(MemberId id);
+  // The connection of this rank has ended before it joined.
+  Sends ended_early(int rank, Time now);
   // The launcher ends the job and names the culprit's rank, or -1. A member that had already started, and leaves
   // afterwards, is added to formed().
   Sends aborted(int culprit, const std::string& reason);
-  // The process of this rank has ended. Members that wait for it to join wait no longer, now or later.
+  // The process of this rank has ended. Members that wait for it to join wait no longer, now or later. They receive why
+  // the first rank that exited did so, because the others may have exited only because of it.
   Sends exited(int rank);
+  // Ends the start-up, and every rank that joins from now on receives `why` at once. A rank that has received the
+  // reason and joins once more belongs to another start, for which this roster must make room: it is to come again.
+  // `by` is the rank that says so.
+  Sends conclude(const Failed& why, int by);
+  // All ranks have received why, or another start has begun; after conclude(), with a given size.
+  bool all_informed() const { return superseded_ || failures_.size() >= std::size_t(expected_); }
   // A connection was rejected before it joined. The next message about missing ranks mentions it.
   void refused(const std::string& why);
 
@@ -72,6 +83,8 @@ class Roster {
 
   // "waiting: 4 of 6 ranks have joined; missing ranks 2, 5". Empty if no member waits for others to join.
   std::string waiting() const;
+  // Why the newest world may have ranks of two jobs; empty if nothing speaks for that.
+  std::string doubt() const { return started_apart(newest_); }
 
   Phase phase() const { return phase_; }
   std::uint32_t generation() const { return generation_; }
@@ -88,11 +101,16 @@ class Roster {
   };
 
   std::string conflict(const Join& join) const;
+  Sends refuse_late(MemberId id, const Join& join);
+  Sends inform(MemberId id, const Join& join);
   Sends start(Time now);
   Sends finish_round(Time now);
   void wait_for_next_step(Time now);
   Sends form();
   Sends give_up_without_exited();
+  const Failed* failure_for(const Join& late, Time now);
+  Sends end_start(int culprit, const std::string& message);
+  Sends give_up_because_of(int exited);
   // Ends the start-up for all members. `hint` is added to what they receive, and not to last_failure().
   Sends give_up(ErrorCode code, int culprit, const std::string& message, const std::string& hint = {});
   void next_generation();
@@ -109,13 +127,26 @@ class Roster {
   int size_ = 0;           // 0: not known yet
   std::string size_from_;  // the source of size_, for messages
   std::map<MemberId, Member> members_;
-  std::set<int> exited_;
+  std::vector<int> exited_;  // in order of their exits
+  // The message that each rank of failed start-ups received or caused, by rank; emptied when a world has formed.
+  std::map<int, Failed> failures_;
+  // The newest start that a rank made fail before all had joined: the others of that start receive why when they come.
+  struct FailedStart {
+    Failed why;
+    Time until;              // no rank of it comes later
+    std::set<int> informed;  // ranks; one that joins once more belongs to the next start
+  };
+  std::optional<FailedStart> failed_start_;
+  std::optional<Failed> conclusion_;
+  bool superseded_ = false;
+  std::vector<Join> newest_;             // the members of the newest world that has started
   std::map<int, MemberId> ranks_;        // given ranks; after start() all ranks
   std::map<MemberId, Join> unfinished_;  // members of the newest start-up that had not left when it was over
   std::uint64_t seats_ = 0;
   std::size_t contributions_ = 0, contribution_bytes_ = 0;
   std::string left_;  // the first member that left, for messages
   Formed formed_;
+  Time newest_join_{};
   Time since_;  // when the wait that `deadline_` ends began
   std::optional<Time> deadline_;
   int refusals_ = 0, worlds_formed_ = 0;

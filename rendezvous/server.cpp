@@ -1,7 +1,5 @@
 #include "rendezvous/server.hpp"
 
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
 #include <asio/post.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
@@ -26,6 +24,7 @@
 #include "ring/net/http_page.hpp"
 #include "ring/net/message_channel.hpp"
 #include "ring/net/sockets.hpp"
+#include "ring/net/spawn.hpp"
 
 namespace anello {
 
@@ -56,9 +55,19 @@ class RendezvousServer::Impl {
     const std::lock_guard lock(stats_mutex_);
     return stats_;
   }
-  bool wait_until_over(milliseconds limit) const {
+  bool wait_until_over(std::uint32_t generation, milliseconds limit) const {
     std::unique_lock lock(stats_mutex_);
-    return changed_.wait_for(lock, limit, [this] { return stats_.worlds_formed > 0 || !stats_.last_failure.empty(); });
+    return changed_.wait_for(lock, limit, [&] { return stats_.generation > generation; });
+  }
+  void conclude(const Error& why, int by) {
+    asio::post(event_loop_.context(), [this, by, why = rendezvous::Failed{why.code(), why.rank(), why.message()}] {
+      concluding_ = true;
+      deliver(roster_.conclude(why, by));
+    });
+  }
+  void wait_until_concluded(milliseconds limit) const {
+    std::unique_lock lock(stats_mutex_);
+    changed_.wait_for(lock, limit, [&] { return stats_.concluded; });
   }
   void exited(int rank) {
     asio::post(event_loop_.context(), [this, rank] { deliver(roster_.exited(rank)); });
@@ -72,9 +81,14 @@ class RendezvousServer::Impl {
   asio::awaitable<void> receive_requests(tcp::socket& socket, Roster::MemberId id);
   void deliver(const Roster::Sends& sends);
   void start_abort_notice();
+  void announce(std::size_t ranks);
   void set_alarm();
   void remind();
   void publish_stats();
+  // The connections of all ranks have ended too: they have read the reason.
+  bool has_concluded() const {
+    return concluding_ && roster_.all_informed() && connections_.size() == half_open_.size();
+  }
 
   const net::Credentials credentials_;
   const milliseconds join_limit_;
@@ -84,7 +98,8 @@ class RendezvousServer::Impl {
   tcp::acceptor acceptor_{event_loop_.context()};
   asio::steady_timer alarm_{event_loop_.context()};  // the roster's deadline
   asio::steady_timer reminder_{event_loop_.context()};
-  bool reminding_ = false;
+  bool reminding_ = false, concluding_ = false;
+  const bool may_be_mixed_;
   const milliseconds remind_after_;
   Roster roster_;
   std::map<Roster::MemberId, Connection> connections_;
@@ -103,6 +118,7 @@ RendezvousServer::Impl::Impl(const ServerOptions& options)
     : credentials_{options.job, options.secret},
       join_limit_(options.start_timeout),
       half_open_(options.max_half_open),
+      may_be_mixed_(options.may_be_mixed),
       remind_after_(options.remind_after),
       roster_(options.size, options.start_timeout, random_number()) {
   require_usable(credentials_);
@@ -114,12 +130,11 @@ RendezvousServer::Impl::Impl(const ServerOptions& options)
   const auto take = [this](tcp::socket socket) {
     asio::error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
-    asio::co_spawn(event_loop_.context(), serve(std::make_shared<net::MessageChannel>(std::move(socket))),
-                   asio::detached);
+    net::spawn(event_loop_.context(), serve(std::make_shared<net::MessageChannel>(std::move(socket))));
   };
   const auto make_room = [this] { half_open_.close_oldest(net::kTimeEnough); };
-  asio::co_spawn(event_loop_.context(),
-                 net::accept_each(acceptor_, {"the rendezvous server", make_room, take, &rejected_}), asio::detached);
+  net::spawn(event_loop_.context(),
+             net::accept_each(acceptor_, {"the rendezvous server", make_room, take, &rejected_}));
 }
 
 RendezvousServer::Impl::~Impl() {
@@ -131,14 +146,18 @@ asio::awaitable<void> RendezvousServer::Impl::serve(Connection connection) {
   const Roster::MemberId id = next_id_++;
   connections_.emplace(id, connection);
   std::optional<rendezvous::Join> join;
+  int arrived = -1;
   try {
     const net::HalfOpen::Place place(half_open_, connection->socket());
     publish_stats();
-    join = co_await rendezvous::receive_join(connection->socket(), credentials_, join_limit_);
+    join = co_await rendezvous::receive_join(connection->socket(), credentials_, join_limit_, arrived);
   } catch (const net::HandshakeError& error) {
     rejected_.count(error.reason());
-    roster_.refused(error.what());
+    const bool of_another_job = error.reason() == trace::RejectReason::job;
+    roster_.refused(text(error.what(), of_another_job ? text("; this is job '", credentials_.job, "'") : ""));
     log(Severity::info, text("rejected a connection: ", error.what()));
+    if (arrived >= 0 && error.reason() == trace::RejectReason::gone)
+      deliver(roster_.ended_early(arrived, steady_clock::now()));
   } catch (const std::exception& error) {
     log(Severity::info, text("lost a connection: ", error.what()));
   }
@@ -163,7 +182,7 @@ asio::awaitable<void> RendezvousServer::Impl::receive_requests(tcp::socket& sock
       if (auto* contribution = std::get_if<rendezvous::Contribution>(&request)) {
         deliver(roster_.contributed(id, std::move(*contribution), steady_clock::now()));
       } else if (const auto* fail = std::get_if<rendezvous::Fail>(&request)) {
-        deliver(roster_.failed(id, fail->reason));
+        deliver(roster_.failed(id, fail->reason, fail->rank));
       } else if (const auto* leave = std::get_if<rendezvous::Leave>(&request)) {
         deliver(roster_.left(id, steady_clock::now(), leave->port));
         if (abort_verdict_ && aborted_generation_ == roster_.formed().generation) start_abort_notice();
@@ -183,17 +202,23 @@ void RendezvousServer::Impl::deliver(const Roster::Sends& sends) {
     const auto message = std::make_shared<const std::string>(net::framed(rendezvous::encode(send.reply)));
     const auto* failed = std::get_if<rendezvous::Failed>(&send.reply);
     if (failed) log(Severity::info, text("start-up failed: ", failed->message));
-    if (std::holds_alternative<rendezvous::Assigned>(send.reply) && &send == &sends.front())
-      log(Severity::info, text("all ", sends.size(), " ranks are here, generation ", roster_.generation()));
+    if (std::holds_alternative<rendezvous::Assigned>(send.reply) && &send == &sends.front()) announce(sends.size());
     for (const Roster::MemberId id : send.to) {
       const auto at = connections_.find(id);
       if (at == connections_.end()) continue;
       at->second->send(message);
-      if (failed) at->second->finish(kLastMessageLimit);
+      const bool is_last = failed || std::holds_alternative<rendezvous::ComeAgain>(send.reply);
+      if (is_last) at->second->finish(kLastMessageLimit);
     }
   }
   set_alarm();
   publish_stats();
+}
+
+void RendezvousServer::Impl::announce(std::size_t ranks) {
+  log(Severity::info, text("all ", ranks, " ranks are here, generation ", roster_.generation()));
+  const std::string doubt = may_be_mixed_ ? roster_.doubt() : "";
+  if (!doubt.empty()) log(Severity::warning, doubt);
 }
 
 void RendezvousServer::Impl::set_alarm() {
@@ -224,7 +249,8 @@ void RendezvousServer::Impl::publish_stats() {
   const std::lock_guard lock(stats_mutex_);
   stats_ = {roster_.generation(),          roster_.members(),           roster_.phase() == Roster::Phase::starting,
             roster_.worlds_formed(),       rejected_.counts(),          half_open_.size(),
-            roster_.formed().ranks.size(), roster_.formed().generation, roster_.last_failure()};
+            roster_.formed().ranks.size(), roster_.formed().generation, has_concluded(),
+            roster_.last_failure()};
   changed_.notify_all();
 }
 
@@ -239,8 +265,7 @@ void RendezvousServer::Impl::abort(int culprit, const std::string& reason) {
 }
 
 void RendezvousServer::Impl::start_abort_notice() {
-  asio::co_spawn(event_loop_.context(), rendezvous::send_abort_notice(roster_.formed(), credentials_, *abort_verdict_),
-                 asio::detached);
+  net::spawn(event_loop_.context(), rendezvous::send_abort_notice(roster_.formed(), credentials_, *abort_verdict_));
 }
 
 RendezvousServer::RendezvousServer(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
@@ -254,11 +279,17 @@ std::string RendezvousServer::address() const {
 ServerStats RendezvousServer::stats() const {
   return impl_->stats();
 }
-bool RendezvousServer::wait_until_over(milliseconds limit) const {
-  return impl_->wait_until_over(limit);
+bool RendezvousServer::wait_until_over(std::uint32_t generation, milliseconds limit) const {
+  return impl_->wait_until_over(generation, limit);
 }
 void RendezvousServer::exited(int rank) {
   impl_->exited(rank);
+}
+void RendezvousServer::conclude(const Error& why, int by) {
+  impl_->conclude(why, by);
+}
+void RendezvousServer::wait_until_concluded(std::chrono::milliseconds limit) const {
+  impl_->wait_until_concluded(limit);
 }
 bool RendezvousServer::abort(int culprit, const std::string& reason) {
   const ServerStats before = stats();

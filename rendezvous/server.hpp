@@ -1,7 +1,8 @@
 // The rendezvous server brings the ranks of one job together. It is needed only while a world starts. It owns a thread
-// and a listener; any thread may construct and destroy it. It knows sockets and the roster, and no tensors.
+// and a listener; any thread may construct and destroy it. It uses sockets and the roster, and no tensors.
 // It serves one world at a time. The next one may gather when all ranks have left, or when the start-up has failed.
 #pragma once
+#include <anello/error.hpp>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -21,7 +22,9 @@ struct ServerOptions {
       60000};  // limit of each wait of ranks for each other; each rank has its own too
   std::chrono::milliseconds remind_after{10000};  // while ranks wait for others, these are logged so often
   std::string metrics;                            // "host:port" that serves the counters to Prometheus; empty: none
-  std::size_t max_half_open = 1024;               // connections that have not joined; one more closes the oldest
+  bool may_be_mixed =
+      false;  // ranks of two jobs may come, because a person names the job: a warning says if it seems so
+  std::size_t max_half_open = 1024;  // connections that have not joined; one more closes the oldest
 };
 
 // The server's state and counters at one moment.
@@ -34,6 +37,7 @@ struct ServerStats {
   std::size_t half_open = 0;                                  // connections that have not joined yet
   std::size_t reachable = 0;  // ranks of the newest world that have left the rendezvous and can receive an abort notice
   std::uint32_t newest = 0;   // number of the newest world that all its ranks have joined; 0: none
+  bool concluded = false;     // after conclude(): all ranks have received the reason, or another start has begun
   std::string last_failure;   // why the last start-up failed; empty after a success
 };
 
@@ -50,11 +54,18 @@ class RendezvousServer {
   // Numeric, for ranks. If the server listens on all addresses: one that other hosts can use, if there is one.
   std::string address() const;
   ServerStats stats() const;  // any thread
-  // Blocks until a world has formed or a start-up has failed, and returns true; false after `limit`. Any thread.
-  bool wait_until_over(std::chrono::milliseconds limit) const;
+  // Blocks until this generation's world has formed or its start-up has failed, and returns true; false after `limit`.
+  // Any thread.
+  bool wait_until_over(std::uint32_t generation, std::chrono::milliseconds limit) const;
 
   // The process of this rank has ended: a start that waits for it fails at once. Any thread; does not block.
   void exited(int rank);
+
+  // The start-up has failed, and the server is about to close: ranks that are there or join later receive this
+  // error. `by` is the rank of this process. Any thread; does not block.
+  void conclude(const Error& why, int by);
+  // After conclude(), blocks until stats().concluded, for `limit` at most. Any thread.
+  void wait_until_concluded(std::chrono::milliseconds limit) const;
 
   // Ends the newest world with Error{aborted}, whether it starts or runs. Every rank receives the reason and the
   // culprit's rank, or -1. Any thread; does not block. Returns false if there is no rank to notify.

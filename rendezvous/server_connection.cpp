@@ -1,26 +1,25 @@
 #include "rendezvous/server_connection.hpp"
 
 #include <poll.h>
+#include <sys/socket.h>
 
-#include <algorithm>
 #include <asio/buffer.hpp>
 #include <asio/co_spawn.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
 #include <cerrno>
-#include <thread>
 #include <utility>
 
 #include "rendezvous/describe.hpp"
-#include "rendezvous/resolve.hpp"
+#include "rendezvous/interruption.hpp"
 #include "rendezvous/retry.hpp"
-#include "ring/base/log.hpp"
+#include "rendezvous/run_context.hpp"
+#include "rendezvous/server_search.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/deadline.hpp"
 #include "ring/net/handshake.hpp"
 #include "ring/net/message_channel.hpp"
-#include "ring/net/sockets.hpp"
 
 namespace anello::rendezvous {
 
@@ -29,11 +28,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Per address: a route that drops packets, or a program that is mute, must not use up the time of the others. A server
-// on a host with much to do may need longer than it is given first.
-constexpr milliseconds kConnectLimit{5000}, kFirstLimitOfSeveral{500}, kLastLimitOfSeveral{5000};
-constexpr milliseconds kGrace{5000};      // for the server to report first: it knows which rank is missing
-constexpr milliseconds kWarnAfter{5000};  // of waiting for the server
+constexpr milliseconds kGrace{5000};  // for the server to report first: its message names the missing rank
 
 // A signal does not end the wait.
 bool readable(int socket, milliseconds patience) {
@@ -46,7 +41,9 @@ bool readable(int socket, milliseconds patience) {
 }
 
 void throw_if_failed(const Reply& reply) {
-  if (const auto* failed = std::get_if<Failed>(&reply)) throw Error(failed->code, failed->message, failed->rank);
+  if (const auto* failed = std::get_if<Failed>(&reply)) throw StartFailed(failed->code, failed->message, failed->rank);
+  if (std::holds_alternative<ComeAgain>(reply))
+    throw MeetAgain(ErrorCode::rendezvous, "the server is busy with an earlier start of this job, or was left by it");
 }
 
 }  // namespace
@@ -60,99 +57,35 @@ ServerConnection::ServerConnection(const Settings& settings, net::Credentials cr
 }
 
 void ServerConnection::connect(Clock::time_point deadline) {
-  milliseconds pause = kFirstRest;
-  bool warned = false;
-  patience_ = kFirstLimitOfSeveral;
-  for (const auto began = Clock::now(); !try_all(deadline); pause = std::min(2 * pause, kMaxRest)) {
-    patience_ = std::min(2 * patience_, kLastLimitOfSeveral);
-    if (server_.listens && all_refused_)
-      throw Error(ErrorCode::rendezvous,
-                  text("the rank of ", server_.where, " that ran the rendezvous has ended; tried ", tried()));
-    const milliseconds rest = jittered(pause);
-    if (time_left(deadline) <= rest)
-      throw Error(ErrorCode::network, text("no rendezvous at ", settings_.rendezvous, " within ",
-                                           seconds(settings_.start_timeout), "; tried ", tried(), "; ",
-                                           server_.where.empty() ? "check that `anello rendezvous` runs there"
-                                                                 : "a rank of " + server_.where + " should run it"));
-    if (!warned && Clock::now() - began > kWarnAfter) {
-      log(Severity::warning, text("waiting for the rendezvous at ", settings_.rendezvous, "; tried ", tried()));
-      warned = true;
+  const net::Claim claim{net::Role::rendezvous, 0, settings_.rank, -1};
+  ServerSearch search(context_,
+                      {.addresses = addresses_,
+                       .prove = [&](tcp::socket& socket) { return connect_handshake(socket, credentials_, claim); },
+                       .name = text("the rendezvous at ", settings_.rendezvous),
+                       .ends_if_refused = server_.listens || (was_connected_ && !server_.where.empty())});
+  switch (search.find(deadline)) {
+    case ServerSearch::Outcome::found:
+      socket_ = search.take();
+      was_connected_ = true;
+      return send(Arrive{});
+    case ServerSearch::Outcome::ended: {
+      const std::string who = server_.rank < 0 ? "the rank" : text("rank ", server_.rank);
+      const std::string why = text(who, " of ", server_.where,
+                                   " that ran the rendezvous has ended, or a firewall rejects connections to it; ",
+                                   "tried ", search.tried());
+      if (!was_connected_) throw MeetAgain(ErrorCode::rendezvous, why, server_.rank);
+      throw Error(ErrorCode::rendezvous, why, server_.rank);
     }
-    std::this_thread::sleep_for(rest);
+    case ServerSearch::Outcome::not_found:
+      throw Error(ErrorCode::network,
+                  text("no rendezvous at ", settings_.rendezvous, " within ", seconds(settings_.start_timeout),
+                       "; tried ", search.tried(), "; ",
+                       server_.where.empty()
+                           ? "check that `anello rendezvous` runs there, or the `anello run` with --node-rank 0"
+                           : text(server_.rank < 0 ? "a rank" : text("rank ", server_.rank), " of ", server_.where,
+                                  " should run it")),
+                  server_.rank);
   }
-}
-
-bool ServerConnection::try_all(Clock::time_point deadline) {
-  earlier_attempts_ = std::exchange(attempts_, {});
-  unresolved_.clear();
-  all_refused_ = true;
-  return std::ranges::any_of(
-      addresses_, [&](const net::HostPort& host) { return host.host != unresolved_ && try_host(host, deadline); });
-}
-
-// A name that does not resolve is tried again, once for all its ports: the name of a new host takes time to spread.
-bool ServerConnection::try_host(const net::HostPort& host, Clock::time_point deadline) {
-  asio::error_code failure;
-  const auto found = resolve(host.host, host.port, failure);
-  if (failure) all_refused_ = false;
-  if (failure) unresolved_ = host.host;
-  if (failure) note({text("to resolve '", host.host, "'"), failure.message()});
-  for (const tcp::endpoint& one : found)
-    if (try_one(one, deadline)) return true;
-  return false;
-}
-
-bool ServerConnection::try_one(const tcp::endpoint& where, Clock::time_point deadline) {
-  const milliseconds left = time_left(deadline);
-  const bool only_one = addresses_.size() == 1;
-  try {
-    run(open(where, only_one ? left : std::min(left, patience_)));
-    return true;
-  } catch (const Error& error) {
-    const bool late = error.code() == ErrorCode::timed_out;
-    if (only_one && !late && error.code() != ErrorCode::network) throw;
-    note({net::host_port(where.address().to_string(), where.port()), error.message(), late && left < kFirstLimitOfSeveral});
-    return false;
-  }
-}
-
-// An attempt that had too little time for an answer says less than the one before it.
-void ServerConnection::note(const Attempt& attempt) {
-  const auto earlier = std::ranges::find(earlier_attempts_, attempt.where, &Attempt::where);
-  attempts_.push_back(attempt.cut_short && earlier != earlier_attempts_.end() ? *earlier : attempt);
-}
-
-std::string ServerConnection::tried() const {
-  std::string all;
-  for (const Attempt& attempt : attempts_)
-    all += text(all.empty() ? "" : ", ", attempt.where, " (", attempt.failure, ")");
-  return all;
-}
-
-asio::awaitable<void> ServerConnection::open(const tcp::endpoint& where, milliseconds limit) {
-  socket_ = tcp::socket(context_);
-  const net::Deadline deadline(socket_, limit);
-  try {
-    co_await connect_socket(where);
-    const net::Claim claim{net::Role::rendezvous, 0, settings_.rank, -1};
-    co_await connect_handshake(socket_, credentials_, claim);
-  } catch (const Error&) {
-    if (deadline.passed()) throw Error(ErrorCode::timed_out, text("no answer within ", seconds(limit)));
-    throw;
-  }
-}
-
-asio::awaitable<void> ServerConnection::connect_socket(const tcp::endpoint& where) {
-  asio::error_code failure;
-  net::open_socket(socket_, where.protocol(), failure);
-  if (failure) all_refused_ = false;
-  if (failure) throw Error(ErrorCode::network, failure.message());
-  const net::Deadline deadline(socket_, kConnectLimit);
-  co_await net::connect(socket_, where, failure);
-  if (failure != asio::error::connection_refused) all_refused_ = false;
-  if (deadline.passed()) throw Error(ErrorCode::timed_out, "no answer");
-  if (failure) throw Error(ErrorCode::network, failure.message());
-  socket_.set_option(tcp::no_delay(true), failure);
 }
 
 std::string ServerConnection::local_address() const {
@@ -206,11 +139,23 @@ asio::awaitable<void> ServerConnection::receive(milliseconds limit, Reply& reply
   reply = decode_reply(body);
 }
 
+bool ServerConnection::is_intact() {
+  if (!socket_.is_open()) return false;
+  char next = 0;
+  const ssize_t bytes = recv(socket_.native_handle(), &next, 1, MSG_PEEK | MSG_DONTWAIT);
+  return bytes > 0 || (bytes < 0 && errno == EAGAIN);
+}
+
 // A few bytes into an empty socket buffer: this does not block.
-void ServerConnection::send_and_close(const Request& request) {
+void ServerConnection::send(const Request& request) {
   const std::string message = net::framed(encode(request));
   asio::error_code ignored;
   asio::write(socket_, asio::buffer(message), ignored);
+}
+
+void ServerConnection::send_and_close(const Request& request) {
+  send(request);
+  asio::error_code ignored;
   socket_.shutdown(tcp::socket::shutdown_both, ignored);
   socket_.close(ignored);
 }
@@ -218,8 +163,10 @@ void ServerConnection::send_and_close(const Request& request) {
 void ServerConnection::run(asio::awaitable<void> work) {
   std::exception_ptr thrown;
   asio::co_spawn(context_, std::move(work), [&thrown](std::exception_ptr failure) { thrown = std::move(failure); });
-  context_.restart();
-  context_.run();
+  run_to_end(context_, [this] {
+    asio::error_code ignored;
+    socket_.close(ignored);
+  });
   if (thrown) std::rethrow_exception(thrown);
 }
 

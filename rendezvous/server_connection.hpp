@@ -4,7 +4,6 @@
 #pragma once
 #include <anello/settings.hpp>
 #include <asio/awaitable.hpp>
-#include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <chrono>
 #include <string>
@@ -13,15 +12,26 @@
 #include "rendezvous/protocol.hpp"
 #include "ring/net/addresses.hpp"
 #include "ring/net/auth.hpp"
+#include "ring/net/context.hpp"
 #include "ring/net/handshake.hpp"
 
 namespace anello::rendezvous {
 
-// What is known of a server that another rank runs.
+// Describes a server that another rank runs.
 struct KnownServer {
   std::string where;         // who runs it, for messages; empty: `anello rendezvous` does
   bool other_hosts = false;  // there are ranks on other hosts, so this rank must not listen on loopback
   bool listens = false;      // it listens already: if connections are refused, its process has ended
+  int rank = -1;             // of the one that runs it; -1: it is not known
+};
+
+// The server has reported a failure instead of an answer: the start-up has failed, and all ranks have received why.
+struct StartFailed : Error {
+  using Error::Error;
+};
+// The rank must look for its server again: this one is busy with another start, or has ended.
+struct MeetAgain : Error {
+  using Error::Error;
 };
 
 class ServerConnection {
@@ -34,8 +44,8 @@ class ServerConnection {
 
   // Connects and proves the secret at the first address where this job's server answers, and tries again until then. A
   // server that refuses this rank is an error at once if there is one address, and is passed over if there are several.
-  // Throws Error{network} with every address tried at `deadline`, Error{unauthorized, protocol}, and Error{rendezvous}
-  // if the server's process has ended.
+  // Throws Error{network} with every address tried at `deadline`, Error{unauthorized, protocol}, and if the process of
+  // the rank that runs the server has ended: Error{rendezvous}, or MeetAgain if this rank was never connected with it.
   void connect(std::chrono::steady_clock::time_point deadline);
 
   std::string local_address() const;  // throws Error{network} if the connection has ended
@@ -46,23 +56,15 @@ class ServerConnection {
   // Without a request: throws if the server has reported a failure or does so within `patience`, or if the connection
   // has ended.
   void check(std::chrono::milliseconds patience);
+  // The server has not ended the connection: what failed did so in this process.
+  bool is_intact();
+  // A request whose answer is not waited for. Does not throw if the connection has ended.
+  void send(const Request& request);
   // The last request, without an answer. Does not throw if the connection has ended.
   void send_and_close(const Request& request);
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Attempt {
-    std::string where, failure;
-    bool cut_short = false;  // by the deadline
-  };
-
-  bool try_all(Clock::time_point deadline);
-  bool try_host(const net::HostPort& host, Clock::time_point deadline);
-  bool try_one(const asio::ip::tcp::endpoint& where, Clock::time_point deadline);
-  void note(const Attempt& attempt);
-  std::string tried() const;  // each address with its error
-  asio::awaitable<void> open(const asio::ip::tcp::endpoint& where, std::chrono::milliseconds limit);
-  asio::awaitable<void> connect_socket(const asio::ip::tcp::endpoint& where);
   asio::awaitable<void> receive(std::chrono::milliseconds limit, Reply& reply);
   asio::awaitable<void> send_and_receive(const Request& request, std::chrono::milliseconds limit, Reply& reply);
   void run(asio::awaitable<void> work);
@@ -71,13 +73,9 @@ class ServerConnection {
   const net::Credentials credentials_;
   const KnownServer server_;
   const std::vector<net::HostPort> addresses_;
-  asio::io_context context_{1};
+  net::Context context_;
   asio::ip::tcp::socket socket_{context_};
-  std::chrono::milliseconds patience_{0};  // for a handshake with one of several addresses
-  bool all_refused_ = false;               // by the systems of all addresses, at the last attempts
-  std::string unresolved_;                 // the last name among them that did not resolve
-  std::vector<Attempt> attempts_;          // the last at each address
-  std::vector<Attempt> earlier_attempts_;  // those before
+  bool was_connected_ = false;
 };
 
 }  // namespace anello::rendezvous

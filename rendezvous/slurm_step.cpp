@@ -61,7 +61,7 @@ std::optional<Placement> slurm_step(const Variables& variables) {
   const auto hosts = variables("SLURM_STEP_NODELIST");
   if (!hosts) return out;
   out.way = Way::first_host;
-  out.job = job_name(variables);
+  out.job = out.place = job_name(variables);
   out.host = expand_slurm_nodes("SLURM_STEP_NODELIST", *hosts).front();
   out.one_host = number_of(variables, "SLURM_STEP_NUM_NODES", 0) == 1;
   // Task 0 may be on any host, by an arbitrary distribution or in a heterogeneous job, which also numbers its hosts in

@@ -1,4 +1,4 @@
-// What ANELLO_LOG=info says when a world has started: the answers to "what runs where, and how". Any thread.
+// Logs what runs where, and how, when a world has started (ANELLO_LOG=info). Any thread.
 #pragma once
 #include <anello/settings.hpp>
 #include <anello/world.hpp>

@@ -6,9 +6,11 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 
+#include "rendezvous/describe.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/process_mark.hpp"
 #include "ring/base/text.hpp"
@@ -23,7 +25,7 @@ std::atomic<ProcessMark> rank_process;  // the one that called init() last
 
 struct Reason {
   std::string text = "std::terminate was called";
-  bool is_error = false;  // an anello::Error
+  bool is_error = false;  // its text says all that the user needs; no core is written
 };
 
 Reason reason() {
@@ -33,6 +35,8 @@ Reason reason() {
     std::rethrow_exception(current);
   } catch (const Error& error) {
     return {error.what(), true};
+  } catch (const std::bad_alloc& error) {
+    return {as_error(error).message(), true};
   } catch (const std::exception& other) {
     return {text("uncaught exception: ", other.what())};
   } catch (...) {

@@ -1,4 +1,4 @@
-// What happens when an exception is not caught.
+// Reports an exception that nothing catches, before the process ends.
 #pragma once
 
 namespace anello::rendezvous {

@@ -19,7 +19,9 @@ allowed_skips=("Allocations.ThereAreNone*|the machine is too busy for an operati
   "Faults.APartition*|this system lets nobody make network namespaces"
   "Faults.SeveralInterfaces*|this system lets nobody make network namespaces"
   "Faults.ANameOrAddress*|this system lets nobody make network namespaces"
-  "Faults.WhatIsScarce*|this system lets nobody mount anything")
+  "Faults.WhatIsScarce*|this system lets nobody mount anything"
+  "Program.OnAMountWithNoexec|this system lets nobody mount anything"
+  "ThisHost.MustHaveLoopback|this system lets nobody make network namespaces")
 
 usage() {
   cat <<'TEXT'
@@ -123,6 +125,8 @@ TMPDIR=$(mktemp -d)
 export TMPDIR
 trap 'rm -rf -- "$TMPDIR"' EXIT
 install_packages "bash tests/run.sh" "${engine_packages[@]}" "${program_packages[@]}" "${test_packages[@]}"
+bash tests/python/frameworks.sh "$root/build/frameworks" ||
+  allowed_skips+=("Python.frameworks|TensorFlow and JAX could not be installed, as said above")
 for suite in "${suites[@]}"; do run_suite "$suite"; done
 
 status=0

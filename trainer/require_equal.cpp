@@ -1,6 +1,8 @@
 #include "trainer/require_equal.hpp"
 
 #include <algorithm>
+#include <anello/camps.hpp>
+#include <map>
 #include <numeric>
 #include <span>
 #include <sstream>
@@ -12,21 +14,19 @@
 namespace anello::trainer {
 namespace {
 
-// Each option with its value and a newline, of every rank; equal on all ranks.
-std::vector<std::string> options_of_all(World& world, const Facts& options) {
-  std::string own;
-  for (const auto& [option, value] : options) own += option + " " + value + "\n";
+// By rank; equal on all ranks.
+std::map<int, std::string> texts_of_all(World& world, std::string own, std::string_view name) {
   const std::uint64_t length = own.size();
   std::vector<std::uint64_t> lengths(std::size_t(world.size()));
-  world.allgather(std::span(&length, 1), lengths, {.name = "training options"});
+  world.allgather(std::span(&length, 1), lengths, {.name = name});
   std::string all(std::accumulate(lengths.begin(), lengths.end(), std::size_t(0)), '\0');
   const auto bytes = [](std::string& text) {
     return std::span(reinterpret_cast<std::uint8_t*>(text.data()), text.size());
   };
-  world.allgather(bytes(own), bytes(all), {.name = "training options", .counts = lengths});
-  std::vector<std::string> by_rank;
+  world.allgather(bytes(own), bytes(all), {.name = name, .counts = lengths});
+  std::map<int, std::string> by_rank;
   for (std::size_t rank = 0, at = 0; rank < lengths.size(); at += lengths[rank++])
-    by_rank.push_back(all.substr(at, lengths[rank]));
+    by_rank[int(rank)] = all.substr(at, lengths[rank]);
   return by_rank;
 }
 
@@ -48,33 +48,29 @@ std::string only_in(const std::string& a, const std::string& b) {
   return only;
 }
 
+void require_equal_lines(World& world, const std::string& own, std::string_view what, std::string_view remedy) {
+  const std::vector<Camp<std::string>> all = camps(texts_of_all(world, own, what));
+  if (all.size() < 2) return;
+  const Camp<std::string>&usual = all[0], &odd = odd_camp(all, std::size_t(world.size()));
+  const auto have = [&](const Camp<std::string>& some, const Camp<std::string>& others) {
+    return list_of(world, some.ranks) + (some.ranks.size() == 1 ? " has " : " have ") +
+           only_in(some.value, others.value);
+  };
+  throw Error(ErrorCode::mismatch,
+              std::string(what) + " differ: " + have(odd, usual) + ", " + have(usual, odd) + std::string(remedy),
+              rank_at_fault(all, std::size_t(world.size())));
+}
+
 }  // namespace
 
 void require_equal(World& world, const Facts& options) {
-  const std::vector<std::string> all = options_of_all(world, options);
-  const auto other = std::find_if(all.begin(), all.end(), [&](const std::string& each) { return each != all[0]; });
-  if (other == all.end()) return;
-  std::vector<int> ranks;
-  for (int rank = 0; rank < world.size(); rank++)
-    if (all[std::size_t(rank)] == *other) ranks.push_back(rank);
-  throw Error(ErrorCode::mismatch,
-              "training options differ: " + list_of(world, ranks) + (ranks.size() == 1 ? " has " : " have ") +
-                  only_in(*other, all[0]) + ", rank 0 (" + world.host(0) + ") has " + only_in(all[0], *other) +
-                  "; give all ranks the same",
-              ranks[0]);
+  std::string lines;
+  for (const auto& [option, value] : options) lines += option + " " + value + "\n";
+  require_equal_lines(world, lines, "training options", "; give all ranks the same");
 }
 
 void require_equal(World& world, std::uint64_t value, std::string_view what) {
-  const auto own = std::int64_t(value);
-  std::vector<std::int64_t> all(std::size_t(world.size()));
-  world.allgather(std::span(&own, 1), all, {.name = what});
-  for (int rank = 1; rank < world.size(); rank++)
-    if (all[std::size_t(rank)] != all[0])
-      throw Error(ErrorCode::mismatch,
-                  std::string(what) + " of rank " + std::to_string(rank) + " (" + world.host(rank) +
-                      ") differ from those of rank 0 (" + world.host(0) + "): " +
-                      hex(std::uint64_t(all[std::size_t(rank)])) + " there, " + hex(std::uint64_t(all[0])) + " here",
-                  rank);
+  require_equal_lines(world, hex(value), what, "");
 }
 
 }  // namespace anello::trainer

@@ -9,11 +9,11 @@
 
 namespace anello::trainer {
 
-// Throws Error{mismatch} on every rank if a rank has other options than rank 0; it names the options, both values and
-// the ranks.
+// Throws Error{mismatch} on every rank if the options differ: at fault are the ranks outside of a majority. The message
+// names the options, both values, the ranks and their hosts.
 void require_equal(World& world, const Facts& options);
 
-// Throws Error{mismatch} on every rank if a rank has a different value than rank 0; it names `what`, rank and host.
+// Compares one value in the same way. The message calls it `what`, a plural.
 void require_equal(World& world, std::uint64_t value, std::string_view what);
 
 }  // namespace anello::trainer

@@ -4,6 +4,9 @@
 
 #include <new>
 
+#include "rendezvous/init_through.hpp"
+#include "rendezvous/interruption.hpp"
+
 using anello::Error;
 using anello::Group;
 using anello::Tensor;
@@ -37,16 +40,16 @@ const char* anello_version(void) {
 const char* anello_status_name(anello_status status) {
   if (status == ANELLO_OK) return "ok";
   if (status == ANELLO_OUT_OF_MEMORY) return "out_of_memory";
-  return name(anello::ErrorCode(status)).data();
+  return name(one_of<anello::ErrorCode>(status)).data();
 }
 const char* anello_dtype_name(anello_dtype dtype) {
-  return name(anello::DType(dtype)).data();
+  return name(one_of<anello::DType>(dtype)).data();
 }
 const char* anello_op_name(anello_op op) {
-  return name(anello::Op(op)).data();
+  return name(one_of<anello::Op>(op)).data();
 }
 size_t anello_dtype_size(anello_dtype dtype) {
-  return name(anello::DType(dtype)) == "?" ? 0 : size_bytes(anello::DType(dtype));
+  return name(one_of<anello::DType>(dtype)) == "?" ? 0 : size_bytes(one_of<anello::DType>(dtype));
 }
 const char* anello_last_error(void) {
   return last_error.message.data();
@@ -58,7 +61,8 @@ int anello_last_error_rank(void) {
 anello_status anello_init(const anello_config* config, anello_world** world) {
   return guarded([&] {
     required(world, "out parameter");
-    *world = new_world(anello::init(settings_of(config)));
+    const anello::rendezvous::Interruption interruption(asked_by(config));
+    *world = new_world(anello::rendezvous::init_with([&] { return settings_of(config); }));
   });
 }
 anello_status anello_finish(anello_world* world) {
@@ -136,16 +140,18 @@ anello_status anello_average(anello_group* group, double value, double* mean) {
 }
 anello_status anello_allreduce(anello_group* group, anello_input input, anello_tensor output, anello_op op,
                                const anello_options* options, anello_work** work) {
-  return ANELLO_CARRY_OUT(allreduce, input_of(input), tensor_of(output), anello::Op(op), Given(options).reduction());
+  return ANELLO_CARRY_OUT(allreduce, input_of(input), tensor_of(output), one_of<anello::Op>(op),
+                          Given(options).reduction());
 }
 anello_status anello_allreduce_list(anello_group* group, const anello_tensor* tensors, size_t count, anello_op op,
                                     const anello_options* options, anello_work** work) {
-  return ANELLO_CARRY_OUT(allreduce, std::span<const Tensor>(list_of(tensors, count)), anello::Op(op),
+  return ANELLO_CARRY_OUT(allreduce, std::span<const Tensor>(list_of(tensors, count)), one_of<anello::Op>(op),
                           Given(options).reduction());
 }
 anello_status anello_reduce(anello_group* group, anello_input input, anello_tensor output, int root, anello_op op,
                             const anello_options* options, anello_work** work) {
-  return ANELLO_CARRY_OUT(reduce, input_of(input), tensor_of(output), root, anello::Op(op), Given(options).reduction());
+  return ANELLO_CARRY_OUT(reduce, input_of(input), tensor_of(output), root, one_of<anello::Op>(op),
+                          Given(options).reduction());
 }
 anello_status anello_broadcast(anello_group* group, anello_tensor tensor, int root, const anello_options* options,
                                anello_work** work) {
@@ -169,7 +175,7 @@ anello_status anello_scatter(anello_group* group, anello_input input, anello_ten
 }
 anello_status anello_reduce_scatter(anello_group* group, anello_input input, anello_tensor output, anello_op op,
                                     const anello_options* options, anello_work** work) {
-  return ANELLO_CARRY_OUT(reduce_scatter, input_of(input), tensor_of(output), anello::Op(op),
+  return ANELLO_CARRY_OUT(reduce_scatter, input_of(input), tensor_of(output), one_of<anello::Op>(op),
                           Given(options).reduction());
 }
 anello_status anello_alltoall(anello_group* group, anello_input input, anello_tensor output,
@@ -222,15 +228,7 @@ int anello_work_done(const anello_work* work) {
   return work->work.done();
 }
 anello_status anello_work_when_done(anello_work* work, anello_callback callback, void* context) {
-  return guarded([&] {
-    if (!callback) refuse("the callback is NULL");
-    required(work, "work").work.when_done([callback, context](const Error* error) {
-      if (error)
-        callback(context, anello_status(error->code()), error->what());
-      else
-        callback(context, ANELLO_OK, nullptr);
-    });
-  });
+  return guarded([&] { required(work, "work").work.when_done(call_of(callback, context)); });
 }
 void anello_work_free(anello_work* work) {
   delete work;

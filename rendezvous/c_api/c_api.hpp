@@ -1,11 +1,13 @@
-// What the files of the C API share: the handles, and how exceptions become status codes. Every function of the C API
-// runs its body in guarded(), so that no exception reaches C. The last error belongs to the thread that made the call.
+// The common part of the files of the C API: the handles, and how exceptions become status codes. Every function of the
+// C API runs its body in guarded(), so that no exception reaches C. The last error belongs to the thread that made the
+// call.
 #pragma once
 #include <anello/anello.h>
 
 #include <algorithm>
 #include <anello/anello.hpp>
 #include <array>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,7 +75,7 @@ T& required(T* pointer, const char* what) {
 }
 
 // The caller's struct, which may be shorter or longer than ours: an older or newer version. Members that it lacks keep
-// their defaults; members that we do not know are ignored.
+// their defaults; members that this version lacks are ignored.
 template <class T>
 T known(const T* given, T defaults) {
   if (!given) return defaults;
@@ -102,16 +104,35 @@ inline anello::Settings settings_of(const anello_config* config) {
   for (std::size_t k = 0; k < given.settings_size; k++) settings.set(view(given.settings[k]));
   return settings;
 }
+// For anello::rendezvous::Interruption.
+inline std::function<bool()> asked_by(const anello_config* config) {
+  const int* const flag = known(config, anello_config ANELLO_CONFIG_INIT).interrupted;
+  return [flag] { return flag && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0; };
+}
 inline anello_world* new_world(anello::World made) {
   const anello::Group all_ranks = made;
   return new anello_world{std::move(made), {all_ranks}};
 }
 
+// The enums of C++ have one byte: a larger number must not become a smaller one. No enum has 255.
+template <class Enum>
+Enum one_of(int value) {
+  constexpr int kNone = 255;
+  return Enum(value < 0 || value > kNone ? kNone : value);
+}
+
+inline std::function<void(const Error*)> call_of(anello_callback callback, void* context) {
+  if (!callback) refuse("the callback is NULL");
+  return [callback, context](const Error* error) {
+    callback(context, error ? anello_status(error->code()) : ANELLO_OK, error ? error->what() : nullptr);
+  };
+}
+
 inline anello::ConstTensor input_of(anello_input input) {
-  return {input.data, input.count, anello::DType(input.dtype)};
+  return {input.data, input.count, one_of<anello::DType>(input.dtype)};
 }
 inline anello::Tensor tensor_of(anello_tensor tensor) {
-  return {tensor.data, tensor.count, anello::DType(tensor.dtype)};
+  return {tensor.data, tensor.count, one_of<anello::DType>(tensor.dtype)};
 }
 
 inline std::vector<anello::Tensor> list_of(const anello_tensor* tensors, std::size_t count) {

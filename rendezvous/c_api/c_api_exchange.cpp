@@ -4,6 +4,7 @@
 
 #include "rendezvous/c_api/c_api.hpp"
 #include "rendezvous/init_through.hpp"
+#include "rendezvous/interruption.hpp"
 
 using namespace anello::c_api;
 using anello::text;
@@ -67,6 +68,7 @@ anello_status anello_init_through(const anello_exchange* exchange, const anello_
     required(world, "out parameter");
     const anello_exchange given = known(&required(exchange, "exchange"), anello_exchange ANELLO_EXCHANGE_INIT);
     check_exchange(given);
+    const anello::rendezvous::Interruption interruption(asked_by(config));
     anello::Settings settings = settings_of(config);
     const std::string base = given.name ? given.name : "exchange";
     auto space =

@@ -73,19 +73,20 @@ anello_group* anello_gpu_ranks(anello_gpu_group* gpus) {
 anello_status anello_gpu_allreduce(anello_gpu_group* gpus, anello_input input, anello_tensor output, anello_op op,
                                    CUstream_st* stream, const anello_options* options) {
   return queue(gpus, [&](anello::GpuGroup& its) {
-    its.allreduce(input_of(input), tensor_of(output), stream, anello::Op(op), Given(options).reduction());
+    its.allreduce(input_of(input), tensor_of(output), stream, one_of<anello::Op>(op), Given(options).reduction());
   });
 }
 anello_status anello_gpu_allreduce_list(anello_gpu_group* gpus, const anello_tensor* tensors, size_t count,
                                         anello_op op, CUstream_st* stream, const anello_options* options) {
   return queue(gpus, [&](anello::GpuGroup& its) {
-    its.allreduce(std::span<const Tensor>(list_of(tensors, count)), stream, anello::Op(op), Given(options).reduction());
+    its.allreduce(std::span<const Tensor>(list_of(tensors, count)), stream, one_of<anello::Op>(op),
+                  Given(options).reduction());
   });
 }
 anello_status anello_gpu_reduce(anello_gpu_group* gpus, anello_input input, anello_tensor output, int root,
                                 anello_op op, CUstream_st* stream, const anello_options* options) {
   return queue(gpus, [&](anello::GpuGroup& its) {
-    its.reduce(input_of(input), tensor_of(output), root, stream, anello::Op(op), Given(options).reduction());
+    its.reduce(input_of(input), tensor_of(output), root, stream, one_of<anello::Op>(op), Given(options).reduction());
   });
 }
 anello_status anello_gpu_broadcast(anello_gpu_group* gpus, anello_tensor tensor, int root, CUstream_st* stream,
@@ -120,7 +121,7 @@ anello_status anello_gpu_scatter(anello_gpu_group* gpus, anello_input input, ane
 anello_status anello_gpu_reduce_scatter(anello_gpu_group* gpus, anello_input input, anello_tensor output, anello_op op,
                                         CUstream_st* stream, const anello_options* options) {
   return queue(gpus, [&](anello::GpuGroup& its) {
-    its.reduce_scatter(input_of(input), tensor_of(output), stream, anello::Op(op), Given(options).reduction());
+    its.reduce_scatter(input_of(input), tensor_of(output), stream, one_of<anello::Op>(op), Given(options).reduction());
   });
 }
 anello_status anello_gpu_alltoall(anello_gpu_group* gpus, anello_input input, anello_tensor output,

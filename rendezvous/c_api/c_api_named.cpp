@@ -24,7 +24,7 @@ namespace {
 
 ArrayView array_of(const anello_array& array) {
   if (array.dimensions > 0 && !array.shape) refuse("the shape of a tensor is NULL");
-  return {array.data, {array.shape, array.shape + array.dimensions}, anello::DType(array.dtype)};
+  return {array.data, {array.shape, array.shape + array.dimensions}, one_of<anello::DType>(array.dtype)};
 }
 
 std::vector<ArrayView> arrays_of(const anello_array* arrays, std::size_t count) {
@@ -46,7 +46,7 @@ anello_status submit(anello_agenda* agenda, const char* name, const anello_named
     request.name = view(name);
     request.prescale = given.prescale;
     request.postscale = given.postscale;
-    if (given.wire != 0) request.wire = anello::DType(given.wire);
+    if (given.wire != 0) request.wire = one_of<anello::DType>(given.wire);
     if (given.on_gpu != 0)
       request.on_gpu = anello::agenda::OnGpu{given.device, static_cast<CUstream_st*>(given.stream)};
     auto handle = std::make_unique<anello_named>();
@@ -96,7 +96,7 @@ anello_status anello_named_allreduce(anello_agenda* agenda, const char* name, co
     return Request{.verb = Verb::allreduce,
                    .inputs = arrays_of(inputs, count),
                    .outputs = arrays_of(outputs, outputs ? count : 0),
-                   .op = anello::Op(op)};
+                   .op = one_of<anello::Op>(op)};
   });
 }
 anello_status anello_named_allgather(anello_agenda* agenda, const char* name, const anello_array* inputs, size_t count,
@@ -122,7 +122,7 @@ anello_status anello_named_reduce_scatter(anello_agenda* agenda, const char* nam
                                           size_t count, anello_op op, const anello_named_options* options,
                                           anello_named** operation) {
   return submit(agenda, name, options, operation, [&] {
-    return Request{.verb = Verb::reduce_scatter, .inputs = arrays_of(inputs, count), .op = anello::Op(op)};
+    return Request{.verb = Verb::reduce_scatter, .inputs = arrays_of(inputs, count), .op = one_of<anello::Op>(op)};
   });
 }
 anello_status anello_named_barrier(anello_agenda* agenda, const char* name, const anello_named_options* options,
@@ -150,6 +150,12 @@ anello_status anello_named_wait(anello_named* operation, uint64_t limit_ms) {
 }
 int anello_named_done(anello_named* operation) {
   return operation->scheduler->done(*operation->operation);
+}
+anello_status anello_named_when_done(anello_named* operation, anello_callback callback, void* context) {
+  return guarded([&] {
+    const anello_named& its = required(operation, "operation");
+    its.scheduler->when_done(its.operation, call_of(callback, context));
+  });
 }
 anello_status anello_named_output(const anello_named* operation, size_t index, anello_array* output) {
   return guarded([&] {

@@ -31,7 +31,7 @@ anello_status anello_round_with_feedback(anello_tensor gradient, double factor, 
       refuse(text("error feedback is for gradients that travel as ANELLO_F16 or ANELLO_BF16, not as ", wire));
     if (gradient.count == 0) return;
     float* const values = &required(static_cast<float*>(gradient.data), "gradient");
-    anello::gradients::round_with_feedback({values, gradient.count}, factor, anello::DType(wire),
+    anello::gradients::round_with_feedback({values, gradient.count}, factor, one_of<anello::DType>(wire),
                                            {&required(lost, "memory for what is lost"), gradient.count});
   });
 }

@@ -20,7 +20,7 @@ class Given {
   }
   anello::ReduceOptions reduction() const {
     std::optional<anello::DType> wire;
-    if (options_.wire != 0) wire = anello::DType(options_.wire);
+    if (options_.wire != 0) wire = one_of<anello::DType>(options_.wire);
     std::optional<std::int64_t> slab_bytes;
     if (options_.slab_bytes != ANELLO_FROM_SETTINGS) slab_bytes = options_.slab_bytes;
     return {.name = view(options_.name),
@@ -72,7 +72,7 @@ inline anello::GradientOptions given(const anello_gradient_options* options) {
                               .unannounced = anello::GradientOptions::Unannounced(all.unannounced)};
   if (all.bucket_bytes != ANELLO_FROM_SETTINGS) its.bucket_bytes = all.bucket_bytes;
   if (all.max_norm != 0) its.max_norm = all.max_norm;
-  if (all.wire != 0) its.wire = anello::DType(all.wire);
+  if (all.wire != 0) its.wire = one_of<anello::DType>(all.wire);
   return its;
 }
 

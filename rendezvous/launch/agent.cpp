@@ -14,11 +14,13 @@
 #include "rendezvous/launch/descendants.hpp"
 #include "rendezvous/launch/lifeline.hpp"
 #include "rendezvous/launch/local_ranks.hpp"
+#include "rendezvous/launch/master.hpp"
 #include "rendezvous/launch/message_stream.hpp"
 #include "rendezvous/launch/relay.hpp"
 #include "rendezvous/launch/signals.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/cores.hpp"
+#include "ring/base/standard_descriptors.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::launch {
@@ -36,7 +38,8 @@ class Agent {
         argv_(argv),
         inherited_children_(children()),
         messages_(std::move(connection.messages)),
-        lifeline_(std::move(connection.lifeline)) {}
+        lifeline_(std::move(connection.lifeline), Settings::from_environment().silence_limit),
+        address_(std::move(connection.address)) {}
 
   // Returns the exit code.
   int run() {
@@ -61,6 +64,9 @@ class Agent {
   }
 
   void obey(const AgentMessage& message) {
+    if (message.kind == Kind::question) send({.kind = Kind::answer});
+    if (message.kind == Kind::find_master) offer_master(message.bytes);
+    if (message.kind == Kind::master) master_ = decode_master(message.bytes);
     if (message.kind == Kind::start) start(message);
     if (!ranks_) return;
     if (message.kind == Kind::order) ranks_->order({Order::Kind(message.number), message.value});
@@ -76,6 +82,13 @@ class Agent {
     return std::ranges::any_of(outputs_, [](const auto& source) { return source->open() && !source->has_room(); });
   }
 
+  void offer_master(const std::string& reached_at) try {
+    const Master master = find_master(task_.job, reached_at.empty() ? address_ : reached_at);
+    send({.kind = Kind::master, .bytes = encode(master)});
+  } catch (const Error& error) {
+    fail(error);
+  }
+
   // A failure is the launcher's to report.
   void start(const AgentMessage& message) try {
     if (ranks_) return;
@@ -87,6 +100,9 @@ class Agent {
     send({.kind = Kind::cores, .value = int(1000 * available_cores().count())});
     start_ranks(message.bytes, std::uint16_t(message.number));
   } catch (const Error& error) {
+    fail(error);
+  }
+  void fail(const Error& error) {
     send({.kind = Kind::failed, .bytes = error.what()});
     finish();
   }
@@ -97,6 +113,7 @@ class Agent {
   void send(const AgentMessage& message) { messages_.send(encode(message)); }
   void finish() {
     finished_ = true;
+    send({.kind = Kind::done});
     messages_.finish();
   }
 
@@ -111,10 +128,9 @@ class Agent {
   }
 
   // Without the keeper, the kernel has killed the ranks, and this process has adopted what they leave.
-  void ended() {
+  void ended(const std::string& how) {
     if (alive_ > 0) end_children(inherited_children_, kWithoutKeeper);
-    if (alive_ > 0)
-      return send({.kind = Kind::failed, .bytes = "the keeper process was ended, so all its ranks are"}), finish();
+    if (alive_ > 0) return send({.kind = Kind::failed, .bytes = how}), finish();
     none_left_ = true;
     last_bytes_until_ = std::chrono::steady_clock::now() + kRanksLastBytes;
     send({.kind = Kind::none_left});
@@ -132,6 +148,8 @@ class Agent {
   const Signals signals_{std::initializer_list<int>()};  // none is wanted: the launcher, not a signal, ends an agent
   MessageStream messages_;
   Lifeline lifeline_;
+  const std::string address_;  // of this host
+  Master master_;
   std::vector<std::unique_ptr<RelaySource>> outputs_;  // by stream
   std::unique_ptr<RelaySink> input_;
   std::unique_ptr<LocalRanks> ranks_;
@@ -156,6 +174,7 @@ Descriptor Agent::output(int stream) {
 void Agent::start_ranks(const std::string& rendezvous_host, std::uint16_t port) {
   const Inherited inherited{signals_.mask_before(), open_files_limit().now, argv_};
   raise_open_files_limit(here_.count);
+  check_this_host();
   std::vector<RankEnds> ends(std::size_t(here_.count));
   for (int local = 0; local < here_.count; local++) {
     RankEnds& rank = ends[std::size_t(local)];
@@ -173,9 +192,9 @@ void Agent::start_ranks(const std::string& rendezvous_host, std::uint16_t port) 
                     .last_word = [this](const auto& word) { send({.kind = Kind::last_word, .bytes = encode(word)}); },
                     .host_lost = {},
                     .cores_known = {},
-                    .ended = [this] { ended(); }};
-  ranks_ =
-      std::make_unique<LocalRanks>(task_.job, here_, rendezvous_host, std::move(ends), inherited, std::move(events));
+                    .ended = [this](const std::string& how) { ended(how); }};
+  ranks_ = std::make_unique<LocalRanks>(task_.job, here_, rendezvous_host, master_, std::move(ends), inherited,
+                                        std::move(events), lifeline_.duplicate());
   ranks_->start(port);
 }
 

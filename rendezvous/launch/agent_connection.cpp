@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <asio/awaitable.hpp>
 #include <asio/co_spawn.hpp>
-#include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
@@ -13,6 +12,7 @@
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/addresses.hpp"
+#include "ring/net/context.hpp"
 #include "ring/net/deadline.hpp"
 #include "ring/net/sockets.hpp"
 
@@ -55,11 +55,16 @@ asio::awaitable<void> open_to_launcher(tcp::socket& socket, const tcp::endpoint&
   co_await connect_handshake(socket, credentials, claim);
 }
 
-Descriptor connect_lane(const AgentTask& task, int number, const std::string& address, std::uint32_t lane) {
+struct Lane {
+  Descriptor socket;
+  std::string own_address;
+};
+
+Lane connect_lane(const AgentTask& task, int number, const std::string& address, std::uint32_t lane) {
   asio::error_code failure;
   const auto numeric = asio::ip::make_address(address, failure);
   if (failure) throw Error(ErrorCode::network, failure.message());
-  asio::io_context context;
+  net::Context context;
   tcp::socket socket(context);
   std::exception_ptr thrown;
   net::Claim claim;
@@ -72,16 +77,17 @@ Descriptor connect_lane(const AgentTask& task, int number, const std::string& ad
                  [&thrown](std::exception_ptr error) { thrown = std::move(error); });
   context.run();
   if (thrown) std::rethrow_exception(thrown);
-  return Descriptor(socket.release());
+  const std::string own_address = socket.local_endpoint().address().to_string();
+  return {Descriptor(socket.release()), own_address};
 }
 
 // The address that answers becomes the first.
-Descriptor find_launcher(const AgentTask& task, int number, std::vector<std::string>& addresses, std::uint32_t lane) {
+Lane find_launcher(const AgentTask& task, int number, std::vector<std::string>& addresses, std::uint32_t lane) {
   const auto deadline = std::chrono::steady_clock::now() + kLimit;
   for (;;) {
     std::string tried;
     for (std::string& address : addresses) try {
-        Descriptor found = connect_lane(task, number, address, lane);
+        Lane found = connect_lane(task, number, address, lane);
         std::swap(address, addresses.front());
         return found;
       } catch (const Error& error) {
@@ -98,8 +104,9 @@ Descriptor find_launcher(const AgentTask& task, int number, std::vector<std::str
 
 AgentConnection connect_to_launcher(const AgentTask& task, int number) {
   std::vector<std::string> addresses = addresses_to_try(task);
-  Descriptor messages = find_launcher(task, number, addresses, kMessageLane);
-  return {std::move(messages), find_launcher(task, number, addresses, kLifelineLane)};
+  Lane messages = find_launcher(task, number, addresses, kMessageLane);
+  Lane lifeline = find_launcher(task, number, addresses, kLifelineLane);
+  return {std::move(messages.socket), std::move(lifeline.socket), std::move(messages.own_address)};
 }
 
 }  // namespace anello::launch

@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
 #include <asio/ip/address.hpp>
 #include <asio/ip/v6_only.hpp>
 
@@ -14,6 +12,7 @@
 #include "ring/net/accept.hpp"
 #include "ring/net/addresses.hpp"
 #include "ring/net/sockets.hpp"
+#include "ring/net/spawn.hpp"
 
 namespace anello::launch {
 
@@ -43,11 +42,9 @@ AgentListener::AgentListener(net::Credentials credentials, int hosts, bool loopb
   if (!bell_) throw system_error("making an event descriptor");
   net::require_usable(credentials_);
   listen(loopback, ports);
-  const auto take = [this](tcp::socket socket) {
-    asio::co_spawn(event_loop_.context(), welcome(std::move(socket)), asio::detached);
-  };
+  const auto take = [this](tcp::socket socket) { net::spawn(event_loop_.context(), welcome(std::move(socket))); };
   const auto make_room = [this] { half_open_.close_oldest(net::kTimeEnough); };
-  asio::co_spawn(event_loop_.context(), net::accept_each(acceptor_, {"the launcher", make_room, take}), asio::detached);
+  net::spawn(event_loop_.context(), net::accept_each(acceptor_, {"the launcher", make_room, take}));
 }
 
 AgentListener::~AgentListener() {

@@ -15,7 +15,7 @@ std::string encode(const AgentMessage& message) {
 AgentMessage decode_message(std::string_view bytes) {
   Reader in("agent's message", bytes);
   const unsigned kind = in.u8();
-  if (kind < unsigned(AgentMessage::Kind::start) || kind > unsigned(AgentMessage::Kind::failed))
+  if (kind < unsigned(AgentMessage::Kind::start) || kind > unsigned(AgentMessage::Kind::done))
     throw Error(ErrorCode::protocol, text("agent's message: no kind ", kind));
   AgentMessage message{AgentMessage::Kind(kind)};
   message.number = in.i32();

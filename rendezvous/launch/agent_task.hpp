@@ -11,7 +11,8 @@ namespace anello::launch {
 
 // What all agents of a job get.
 struct AgentTask {
-  Job job;  // with what agents need of it: command, size, layout, name, secret, bind, columns, restarts
+  Job job;  // with what agents need of it: command, size, layout, name, secret, bind, columns, restarts,
+            // master
   std::vector<std::string> addresses;  // of the launcher, numeric, the likeliest first
   std::uint16_t port = 0;
   bool by_ssh = false;                   // the agent may find the launcher's address in SSH_CONNECTION

@@ -6,6 +6,7 @@
 #include "rendezvous/describe.hpp"
 #include "rendezvous/launch/layout.hpp"
 #include "rendezvous/launch/local_ranks.hpp"
+#include "rendezvous/launch/master.hpp"
 #include "rendezvous/launch/memory_events.hpp"
 #include "rendezvous/launch/remote_ranks.hpp"
 #include "ring/base/cores.hpp"
@@ -53,6 +54,7 @@ Attempt::Attempt(const Job& job, const RendezvousHooks& hooks, LauncherProcess& 
 
 std::unique_ptr<RankProcesses> Attempt::make_ranks() {
   raise_open_files_limit(job_.started_ranks());
+  if (!job_.remote) check_this_host();
   const Inherited inherited{launcher_.signals.mask_before(), launcher_.files.now, launcher_.argv};
   std::vector<RankEnds> ends;
   for (const HostRanks& here : job_.layout)
@@ -63,21 +65,26 @@ std::unique_ptr<RankProcesses> Attempt::make_ranks() {
   RankEvents events;
   events.reported = [this](const Report& report) {
     if (report.kind == Report::Kind::exited) rank_exited_(report.rank);
+    if (report.kind == Report::Kind::signal_taken) input_.end();
     supervisor_.reported(report, Clock::now());
   };
   events.last_word = [this](const world::LastWord& word) { supervisor_.received(word); };
   events.host_lost = [this](const HostLoss& loss) { lose(loss); };
   events.cores_known = [this](const HostRanks& here, double cores) { learn_cores(here, cores); };
-  events.ended = [this] {
-    if (!supervisor_.over()) supervisor_.keeper_gone();
+  events.ended = [this](const std::string& how) {
+    if (!supervisor_.over()) supervisor_.keeper_gone(how);
   };
   if (job_.remote) return std::make_unique<RemoteRanks>(job_, std::move(ends), inherited, std::move(events));
-  return std::make_unique<LocalRanks>(job_, job_.layout.front(), rendezvous_host(), std::move(ends), inherited,
-                                      std::move(events));
+  return std::make_unique<LocalRanks>(job_, job_.layout.front(), rendezvous_host(), master(), std::move(ends),
+                                      inherited, std::move(events));
 }
 
 std::string Attempt::rendezvous_host() const {
   return job_.rendezvous.empty() ? "127.0.0.1" : net::parse_host_port("--rendezvous", job_.rendezvous).host;
+}
+
+Master Attempt::master() const {
+  return job_.rendezvous.empty() ? find_master(job_, "127.0.0.1") : job_.master;
 }
 
 int Attempt::run(std::uint16_t port) {
@@ -126,13 +133,8 @@ void Attempt::take_signals() {
     else if (supervisor_.over())
       hurry();
     else
-      end_by(*signal);
+      supervisor_.signalled(*signal, Clock::now());
   }
-}
-
-void Attempt::end_by(int signal) {
-  supervisor_.signalled(signal, Clock::now());
-  input_.end();
 }
 
 // For a signal that comes when no rank is left, but output is.

@@ -49,10 +49,10 @@ class Attempt {
  private:
   std::unique_ptr<RankProcesses> make_ranks();
   std::string rendezvous_host() const;
+  Master master() const;
   void watch(PollSet& polls);
   void act();
   void take_signals();
-  void end_by(int signal);
   void pause_all();
   void hurry();
   void learn_cores(const HostRanks& here, double cores);

@@ -56,11 +56,6 @@ void write_all(int fd, std::string_view bytes, const std::string& name) {
   }
 }
 
-void open_missing_standard_descriptors() {
-  for (int fd = 0; fd <= 2; fd++)
-    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) throw system_error("opening /dev/null");
-}
-
 void close_all_but(const std::vector<int>& needed) {
   std::vector<int> found;
   if (DIR* folder = opendir("/proc/self/fd")) {

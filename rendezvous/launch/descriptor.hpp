@@ -19,8 +19,6 @@ Descriptor open_nothing();                              // /dev/null
 void set_nonblocking(const Descriptor& fd);
 void write_all(int fd, std::string_view bytes, const std::string& name);  // blocks; Error{file} names `name`
 
-// Opens /dev/null for each standard descriptor that is closed, so that no other file gets its number.
-void open_missing_standard_descriptors();
 // For a new process: closes all descriptors above standard error, except `needed`.
 void close_all_but(const std::vector<int>& needed);
 struct OpenFilesLimit {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "rendezvous/launch/environment.hpp"
-#include "rendezvous/launch/start_command.hpp"
+#include "rendezvous/launch/shell_words.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::launch {
@@ -35,14 +35,23 @@ Words common_variables(const std::vector<PlannedRank>& ranks) {
   return out;
 }
 
+// What only the start of the job finds out is in capitals.
+MeetingPlaces places_before_start(const Job& job) {
+  const std::string& host = job.layout.front().host;
+  MeetingPlaces out{job.rendezvous, job.master};
+  if (out.rendezvous.empty()) out.rendezvous = job.remote ? "THIS_HOST:PORT" : "127.0.0.1:PORT";
+  if (out.master.address.empty())
+    out.master.address = job.remote ? "ADDRESS_OF_" + host.substr(host.find('@') + 1) : "127.0.0.1";
+  if (out.master.port.empty()) out.master.port = "PORT";
+  return out;
+}
+
 std::vector<PlannedRank> planned_ranks(const Job& job) {
   std::vector<PlannedRank> out;
-  const std::string server = !job.rendezvous.empty() ? job.rendezvous
-                             : job.remote            ? "THIS_HOST:PORT"
-                                                     : "127.0.0.1:PORT";
+  const MeetingPlaces places = places_before_start(job);
   for (const HostRanks& here : job.layout)
     for (int rank = here.first; rank < here.first + here.count; rank++)
-      out.push_back({rank, here.host, variables_set_for(job, here, rank, server)});
+      out.push_back({rank, here.host, variables_set_for(job, here, rank, places)});
   return out;
 }
 

@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <anello/error.hpp>
 #include <string_view>
 
-#include "rendezvous/job_ports.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
 
@@ -21,14 +21,9 @@ bool set_by_a_launcher(std::string_view entry) {
       setting_rows(), [&](const SettingRow& row) { return row.kind == "given" && row.variable == variable_of(entry); });
 }
 
-// Several launchers of one job do not know each other's hosts: their server runs on host 0.
-std::string host_of_rank_0(const Job& job) {
-  if (job.started_ranks() < job.size) return job.rendezvous.substr(0, job.rendezvous.rfind(':'));
-  return job.remote ? job.host_of(0) : "127.0.0.1";
-}
-
 // What scripts read that were written for torchrun or for horovodrun.
-void add_variables_of_others(std::vector<std::string>& out, const Job& job, const HostRanks& here, int rank) {
+void add_variables_of_others(std::vector<std::string>& out, const Job& job, const HostRanks& here, int rank,
+                             const Master& master) {
   for (const char* prefix : {"", "HOROVOD_"}) {
     out.push_back(text(prefix, "RANK=", rank));
     out.push_back(text(prefix, "LOCAL_RANK=", rank - here.first));
@@ -37,15 +32,21 @@ void add_variables_of_others(std::vector<std::string>& out, const Job& job, cons
   out.push_back(text("LOCAL_WORLD_SIZE=", here.count));
   out.push_back(text("HOROVOD_SIZE=", job.size));
   out.push_back(text("HOROVOD_LOCAL_SIZE=", here.count));
-  out.push_back("MASTER_ADDR=" + host_of_rank_0(job));
-  out.push_back(text("MASTER_PORT=", rendezvous::job_ports(job.name + " torch", "").front()));
+  out.push_back("MASTER_ADDR=" + master.address);
+  out.push_back("MASTER_PORT=" + master.port);
 }
 
 }  // namespace
 
+bool is_set(std::string_view name) {
+  for (char** entry = environ; *entry; entry++)
+    if (variable_of(*entry) == name) return true;
+  return false;
+}
+
 std::vector<std::string> rank_environment(const Job& job, const HostRanks& here, int rank,
-                                          const std::string& rendezvous) {
-  const std::vector<std::string> own = variables_set_for(job, here, rank, rendezvous);
+                                          const MeetingPlaces& places) {
+  const std::vector<std::string> own = variables_set_for(job, here, rank, places);
   std::vector<std::string> out = own;
   for (char** entry = environ; *entry; entry++) {
     const auto same = [&](const std::string& one) { return variable_of(one) == variable_of(*entry); };
@@ -54,27 +55,39 @@ std::vector<std::string> rank_environment(const Job& job, const HostRanks& here,
   return out;
 }
 
+void check_exported(const Job& job) {
+  const HostRanks& here = job.layout.front();
+  const std::vector<std::string> own = variables_set_for(job, here, here.first, {job.rendezvous, job.master});
+  for (const std::string& name : job.exported) {
+    if (name == "MASTER_ADDR" || name == "MASTER_PORT") continue;
+    const auto set = std::ranges::find(own, name, variable_of);
+    if (set != own.end() && *set != text(name, "=", environment(name.c_str()).value_or("")))
+      throw Error(ErrorCode::configuration,
+                  text("-x ", name, ": `anello run` itself sets this variable for its ranks; leave it out"));
+  }
+}
+
 std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here, int rank,
-                                           const std::string& rendezvous) {
+                                           const MeetingPlaces& places) {
   std::vector<std::string> out;
   out.push_back(text("ANELLO_RANK=", rank));
   out.push_back(text("ANELLO_SIZE=", job.size));
   out.push_back(text("ANELLO_LOCAL_RANK=", rank - here.first));
   out.push_back(text("ANELLO_LOCAL_SIZE=", here.count));
-  out.push_back("ANELLO_RENDEZVOUS=" + rendezvous);
+  out.push_back("ANELLO_RENDEZVOUS=" + places.rendezvous);
   out.push_back("ANELLO_JOB=" + job.name);
   if (!job.secret.empty()) out.push_back(text("ANELLO_SECRET_FD=", kSecretDescriptor));
   out.push_back(text("ANELLO_REPORT_FD=", kLastWordsDescriptor));
   if (job.max_restarts > 0) out.push_back(text("ANELLO_RESTART=", job.restart));
   if (rank == 0 && job.columns > 0) out.push_back(text("ANELLO_TTY=", job.columns));
-  add_variables_of_others(out, job, here, rank);
+  add_variables_of_others(out, job, here, rank, places.master);
   // Without these, OpenMP and OpenBLAS start a thread per core in every rank. OpenBLAS uses OMP_NUM_THREADS if its own
   // variable is not set.
-  const bool openmp = environment("OMP_NUM_THREADS").has_value();
+  const bool openmp = is_set("OMP_NUM_THREADS");
   if (!openmp) out.emplace_back("OMP_NUM_THREADS=1");
-  if (!openmp && !environment("OPENBLAS_NUM_THREADS")) out.emplace_back("OPENBLAS_NUM_THREADS=1");
+  if (!openmp && !is_set("OPENBLAS_NUM_THREADS")) out.emplace_back("OPENBLAS_NUM_THREADS=1");
   // The GPU plugin would set it in the rank, where other threads may be reading the environment.
-  if (!environment("NCCL_LAUNCH_ORDER_IMPLICIT")) out.emplace_back("NCCL_LAUNCH_ORDER_IMPLICIT=1");
+  if (!is_set("NCCL_LAUNCH_ORDER_IMPLICIT")) out.emplace_back("NCCL_LAUNCH_ORDER_IMPLICIT=1");
   return out;
 }
 

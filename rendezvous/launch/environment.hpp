@@ -2,6 +2,7 @@
 // this rank's own.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rendezvous/launch/job.hpp"
@@ -11,10 +12,21 @@ namespace anello::launch {
 inline constexpr int kSecretDescriptor = 3;     // the descriptor from which a rank reads the job's secret
 inline constexpr int kLastWordsDescriptor = 4;  // the socket to which a rank writes its LastWord
 
-// All of these return "NAME=value" entries. `here` has the rank; `rendezvous` is the server's "host:port".
-std::vector<std::string> rank_environment(const Job& job, const HostRanks& here, int rank,
-                                          const std::string& rendezvous);
+// Where a rank meets the others.
+struct MeetingPlaces {
+  std::string rendezvous;  // the server's "host:port"
+  Master master;
+};
+
+// Both return "NAME=value" entries. `here` has the rank.
+std::vector<std::string> rank_environment(const Job& job, const HostRanks& here, int rank, const MeetingPlaces& places);
 std::vector<std::string> variables_set_for(const Job& job, const HostRanks& here, int rank,
-                                           const std::string& rendezvous);
+                                           const MeetingPlaces& places);
+
+// Whether this process has the variable, perhaps with an empty value.
+bool is_set(std::string_view name);
+
+// Throws Error{configuration} if -x names a variable to which `anello run` gives another value.
+void check_exported(const Job& job);
 
 }  // namespace anello::launch

@@ -22,6 +22,7 @@
 #include "rendezvous/join_plan.hpp"
 #include "rendezvous/launch/build_info.hpp"
 #include "rendezvous/launch/descriptor.hpp"
+#include "rendezvous/launch/local_ranks.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/cores.hpp"
 #include "ring/base/text.hpp"
@@ -71,8 +72,7 @@ void examine_system(Findings& findings) {
     (net::is_loopback(one.address) ? loopback : network) = true;
   }
   for (const auto& [name, addresses] : interfaces) findings.fact_of_one_host("interface " + name, addresses);
-  if (!loopback)
-    findings.problem("there is no loopback address, so ranks of one host cannot connect; run: ip link set lo up");
+  if (!loopback) findings.problem(kNoLoopback);
   if (!network) findings.fact("other hosts", "cannot reach this host, which has only loopback");
 
   const std::string control = first_line("/proc/sys/net/ipv4/tcp_congestion_control");

@@ -9,7 +9,9 @@
 
 #include "rendezvous/host.hpp"
 #include "rendezvous/launch/layout.hpp"
+#include "rendezvous/launch/master.hpp"
 #include "rendezvous/launch/remote_environment.hpp"
+#include "rendezvous/launch/shell_words.hpp"
 #include "rendezvous/launch/start_command.hpp"
 #include "rendezvous/resolve.hpp"
 #include "ring/base/config.hpp"
@@ -28,13 +30,6 @@ Error wrong(const std::string& why) {
 std::optional<int> number(std::string_view what, const std::string& digits) {
   if (digits.empty()) return std::nullopt;
   return int(parse_number(what, digits, 1, kMaxRanks));
-}
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream stream(line);
-  std::vector<std::string> out;
-  for (std::string word; stream >> word;) out.push_back(word);
-  return out;
 }
 
 // One of several launchers, each of which starts as many ranks on its host.
@@ -64,11 +59,11 @@ void select_this_node(const HostOptions& options, Job& job) {
 std::optional<RemoteStart> own_start(const Allocation& allocation) {
   switch (allocation.scheduler) {
     case Scheduler::slurm:
-      return RemoteStart{Starter::srun, {"srun"}, {}};
+      return RemoteStart{Starter::srun, {"srun"}};
     case Scheduler::grid_engine:
-      return RemoteStart{Starter::qrsh, {"qrsh", "-inherit"}, {}};
+      return RemoteStart{Starter::qrsh, {"qrsh", "-inherit"}};
     case Scheduler::lsf:
-      return RemoteStart{Starter::blaunch, {"blaunch"}, {}};
+      return RemoteStart{Starter::blaunch, {"blaunch"}};
     case Scheduler::pbs:
     case Scheduler::cobalt:
       break;
@@ -122,9 +117,10 @@ RemoteStart remote_start(const HostOptions& options, const std::optional<Allocat
       std::cerr << "anello: " << own->command.front() << " is not in PATH, so ranks are started by ssh, outside of the "
                 << "limits and accounting of " << allocation->name << ", as with --ssh ssh\n";
     }
+  const char* const what = options.ssh.empty() ? "ANELLO_SSH" : "--ssh";
   const std::string command = options.ssh.empty() ? Settings::from_environment().ssh : options.ssh;
-  RemoteStart start{Starter::ssh, words_of(command), {}};
-  if (start.command.empty()) throw wrong("--ssh: the command is empty");
+  RemoteStart start{Starter::ssh, split_words(what, command)};
+  if (start.command.empty()) throw wrong(text(what, ": the command is empty"));
   return start;
 }
 
@@ -169,8 +165,8 @@ void add_host_options(CLI::App& app, HostOptions& options) {
 }
 
 void select_hosts(const HostOptions& options, const FindAllocation& find, Job& job) {
-  std::vector<std::string> exported;
-  for (const std::string& entry : options.exported) exported.push_back(export_variable(entry));
+  for (const std::string& entry : options.exported) job.exported.push_back(export_variable(entry));
+  job.master = given_master(job.exported);
   if (!options.nodes.empty() || !options.node.empty() || !options.rendezvous.empty())
     return select_this_node(options, job);
   Wanted wanted{number("-n", options.ranks), number("-N", options.per_host)};
@@ -184,7 +180,6 @@ void select_hosts(const HostOptions& options, const FindAllocation& find, Job& j
   const bool local = hosts.empty() || (!named && hosts.size() == 1 && is_here(hosts[0].name));
   if (!local) {
     job.remote = remote_start(options, allocation);
-    job.remote->exported = std::move(exported);
   } else {
     if (hosts.empty() && !wanted.ranks && !wanted.per_host) throw wrong("the number of ranks is missing; add -n N");
     hosts = {{rendezvous::host_name(), hosts.empty() ? wanted.ranks : hosts[0].slots}};

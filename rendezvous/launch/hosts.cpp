@@ -11,6 +11,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "rendezvous/launch/plain_text.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/text.hpp"
 
@@ -21,6 +22,13 @@ constexpr long kMaxSlots = 65536;
 
 Error wrong(std::string_view what, const std::string& why) {
   return {ErrorCode::configuration, text(what, ": ", printable(why))};
+}
+
+// Characters that look like others, or like nothing, would make other messages misleading.
+void require_usual_characters(std::string_view what, std::string_view given) {
+  if (const std::string found = first_unusual_character(given); !found.empty())
+    throw Error(ErrorCode::configuration, text(what, ": '", given, "' has the character ", found,
+                                               "; write it with letters, digits, spaces and signs of the keyboard"));
 }
 
 int slots_of(std::string_view what, std::string_view digits) {
@@ -107,6 +115,7 @@ void check_host_name(std::string_view what, std::string_view name) {
            std::string_view("._-@:%").find(c) != std::string_view::npos;
   };
   if (name.empty()) throw wrong(what, "a host's name is missing");
+  require_usual_characters(what, name);
   if (name[0] == '-' || name[0] == '@' || name.back() == '@' || !std::ranges::all_of(name, allowed))
     throw wrong(what, text("'", name, "' is not the name or address of a host"));
 }
@@ -129,6 +138,7 @@ void add_host(Hosts& hosts, Host host) {
 
 Hosts parse_host_list(std::string_view what, std::string_view list) {
   Hosts hosts;
+  require_usual_characters(what, list);
   for (std::size_t at = 0; at <= list.size();) {
     const std::size_t end = std::min(list.find(',', at), list.size());
     Host host = parse_entry(what, trimmed(list.substr(at, end - at)));
@@ -141,11 +151,12 @@ Hosts parse_host_list(std::string_view what, std::string_view list) {
 
 Hosts parse_host_file(const std::string& path, std::string_view content) {
   Hosts hosts;
-  std::istringstream lines{std::string(content)};
+  std::istringstream lines{plain_text(path, std::string(content))};
   std::string line;
   for (int number = 1; std::getline(lines, line); number++) {
     line.resize(std::min(line.find('#'), line.size()));
     if (trimmed(line).empty()) continue;
+    require_usual_characters(text(path, ":", number), trimmed(line));
     Host host = parse_line(text(path, ":", number), line);
     host.slots = host.slots.value_or(1);
     add_host(hosts, std::move(host));

@@ -20,7 +20,7 @@ using Hosts = std::vector<Host>;
 Hosts parse_host_list(std::string_view what, std::string_view list);
 
 // One host a line, as Open MPI and MPICH have it: "h1", "h1:4", "h1 slots=4 max-slots=8"; empty lines and comments from
-// # on are skipped. Throws Error{configuration} that names `path` and the line.
+// # on are skipped. Throws Error{configuration} that names `path` and the line, and an unusual character by its number.
 Hosts parse_host_file(const std::string& path, std::string_view content);
 
 // Reads the file; "-" is standard input.

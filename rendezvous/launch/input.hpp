@@ -15,7 +15,8 @@ class Input {
  public:
   Descriptor rank_end();  // call once; returns rank 0's standard input
   void watch(PollSet& polls, const std::function<void()>& line_typed);
-  // Ends what comes from a terminal. A program with a prompt outlives Ctrl-C: the end of its input ends it.
+  // Ends what comes from a terminal. A program with a prompt outlives Ctrl-C: the end of its input ends it, after
+  // it has taken the signal.
   void end() { to_rank_.close(); }
 
  private:

@@ -22,8 +22,12 @@ using Layout = std::vector<HostRanks>;  // in the order of the ranks
 enum class Starter { ssh, srun, qrsh, blaunch };
 struct RemoteStart {
   Starter starter = Starter::ssh;
-  std::vector<std::string> command;   // its first words: {"ssh", "-F", "config"}
-  std::vector<std::string> exported;  // further variables of the environment that ranks on other hosts get
+  std::vector<std::string> command;  // its first words: {"ssh", "-F", "config"}
+};
+
+// The values of MASTER_ADDR and MASTER_PORT (master.hpp). Empty: found when the job starts.
+struct Master {
+  std::string address, port;
 };
 
 struct Job {
@@ -35,7 +39,8 @@ struct Job {
   std::string name;             // different for each run, except if several launchers start one world
   std::string secret;           // empty if this build cannot authenticate
   std::string output_folder;
-  std::chrono::milliseconds grace{2000};
+  std::chrono::milliseconds grace{10000};
+  std::chrono::milliseconds silence_limit{0};        // ANELLO_SILENCE_LIMIT; 0: none
   std::optional<std::chrono::milliseconds> timeout;  // of the job with all its restarts
   int max_restarts = 0;
   int restart = 0;                              // how often this job has been started again
@@ -45,6 +50,8 @@ struct Job {
   int columns = 0;                    // width of the terminal for rank 0; 0: standard output is not a terminal
   std::optional<RemoteStart> remote;  // nothing: this launcher's ranks are all on this host
   std::string rendezvous;             // "host:port" of a server that several launchers use; empty: one of its own
+  std::vector<std::string> exported;  // the variables that -x names
+  Master master;                      // what -x gives of it; all of it if several launchers start one world
 
   int started_ranks() const {
     int count = 0;

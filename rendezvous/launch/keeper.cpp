@@ -10,6 +10,7 @@
 #include "rendezvous/launch/descendants.hpp"
 #include "rendezvous/launch/environment.hpp"
 #include "rendezvous/launch/messages.hpp"
+#include "rendezvous/launch/pending_signals.hpp"
 #include "rendezvous/launch/process.hpp"
 #include "rendezvous/launch/signals.hpp"
 #include "rendezvous/launch/supervise.hpp"
@@ -20,30 +21,42 @@
 namespace anello::launch {
 namespace {
 
-constexpr std::chrono::milliseconds kKillRound{10}, kKillLimit{10000};
+constexpr std::chrono::milliseconds kRound{10}, kKillLimit{10000}, kSignalIsTaken{1000};
 
 class Keeper {
  public:
   explicit Keeper(KeeperConfig config)
-      : config_(std::move(config)), pids_(std::size_t(config_.here.count), -1), child_ended_({SIGCHLD}) {}
+      : config_(std::move(config)),
+        parent_(getppid()),
+        pids_(std::size_t(config_.here.count), -1),
+        child_ended_({SIGCHLD}) {}
 
   void run() {
     while (!done_) {
-      pollfd entries[] = {{config_.channel.get(), POLLIN, 0}, {child_ended_.fd(), POLLIN, 0}};
-      poll(entries, 2, killing_ ? int(kKillRound.count()) : -1);
+      // poll(2) ignores -1, which stands for no descriptor.
+      pollfd entries[] = {
+          {config_.channel.get(), POLLIN, 0}, {child_ended_.fd(), POLLIN, 0}, {config_.lifeline.get(), POLLIN, 0}};
+      poll(entries, std::size(entries), killing_ || watched_signal_ != 0 ? int(kRound.count()) : -1);
+      if (entries[2].revents != 0) continue_agent();
       receive_orders();
       reap();
+      watch_signal();
       if (killing_) signal_all(SIGKILL);
     }
   }
 
  private:
+  void continue_agent() {
+    config_.lifeline.close();
+    if (getppid() == parent_) kill(parent_, SIGCONT);
+  }
+
   void receive_orders() {
     bool launcher_died = false;
     while (const auto order = receive_message<Order>(config_.channel, launcher_died)) {
       if (order->kind == Order::Kind::start)
-        start_ranks(net::host_port(config_.rendezvous_host, unsigned(order->value)));
-      if (order->kind == Order::Kind::signal) signal_all(order->value);
+        start_ranks({net::host_port(config_.rendezvous_host, unsigned(order->value)), config_.master});
+      if (order->kind == Order::Kind::signal) pass_on(order->value);
       if (order->kind == Order::Kind::kill) killing_ = true;
     }
     if (!launcher_died) return;
@@ -51,18 +64,18 @@ class Keeper {
     done_ = true;
   }
 
-  void start_ranks(const std::string& rendezvous) {
+  void start_ranks(const MeetingPlaces& places) {
     started_ = true;
     for (int local = 0; local < config_.here.count; local++)
-      if (!start_rank(local, rendezvous)) break;
+      if (!start_rank(local, places)) break;
     config_.ranks.clear();  // closes the pipes here, so that they end with the ranks
     config_.last_words.close();
   }
 
-  bool start_rank(int local, const std::string& rendezvous) {
+  bool start_rank(int local, const MeetingPlaces& places) {
     const int rank = config_.here.first + local;
     const RankEnds& ends = config_.ranks[std::size_t(local)];
-    const auto variables = rank_environment(config_.job, config_.here, rank, rendezvous);
+    const auto variables = rank_environment(config_.job, config_.here, rank, places);
     const Descriptor secret = config_.job.secret.empty() ? Descriptor() : make_memory_file(config_.job.secret);
     const cpu_set_t cores = cores_of(local, config_.here.count);
     const Started rank_process = start({.command = config_.job.command,
@@ -83,16 +96,37 @@ class Keeper {
     return !rank_process.error;
   }
 
+  void pass_on(int signal) {
+    signal_all(signal);
+    if (!ends_programs(signal) || !config_.here.has(0)) return;
+    watched_signal_ = signal;
+    watched_until_ = Clock::now() + kSignalIsTaken;
+  }
+
+  // The launcher ends a terminal's input after that. A prompt that saw the end first would get the signal while it
+  // leaves, and complain.
+  void watch_signal() {
+    if (watched_signal_ == 0) return;
+    const pid_t rank_0 = pids_.front();
+    if (rank_0 > 0 && is_pending(rank_0, watched_signal_) && Clock::now() < watched_until_) return;
+    watched_signal_ = 0;
+    send_message(config_.channel, Report{Report::Kind::signal_taken, 0});
+  }
+
   // waitpid() returns ranks that ended at about the same time in any order: the likeliest cause is reported first.
   void reap() {
     std::vector<Report> ended;
     int status = 0;
     pid_t pid;
     while (child_ended_.next()) continue;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
       const auto rank = std::ranges::find(pids_, pid);
       if (rank == pids_.end()) continue;
-      ended.push_back({Report::Kind::exited, config_.here.first + int(rank - pids_.begin()), pid, status});
+      const int number = config_.here.first + int(rank - pids_.begin());
+      if (WIFSTOPPED(status)) send_message(config_.channel, Report{Report::Kind::stopped, number, pid, status});
+      if (WIFCONTINUED(status)) send_message(config_.channel, Report{Report::Kind::continued, number, pid});
+      if (!WIFEXITED(status) && !WIFSIGNALED(status)) continue;
+      ended.push_back({Report::Kind::exited, number, pid, status});
       *rank = -1;
     }
     std::ranges::stable_sort(ended, std::greater(), [](const Report& end) { return likely_cause(end.status); });
@@ -112,18 +146,25 @@ class Keeper {
   // A stopped process receives most signals only when it continues.
   static void send_signal(pid_t process, int signal) {
     kill(process, signal);
-    if (signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT) kill(process, SIGCONT);
+    if (ends_programs(signal)) kill(process, SIGCONT);
+  }
+  static bool ends_programs(int signal) {
+    return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
   }
 
   KeeperConfig config_;
+  const pid_t parent_;
   std::vector<pid_t> pids_;  // by local rank; -1: not started or ended
   Signals child_ended_;
   const Descriptor nothing_ = open_nothing();
   bool started_ = false, killing_ = false, done_ = false;
+  int watched_signal_ = 0;  // 0: none
+  Clock::time_point watched_until_{};
 };
 
 std::vector<int> descriptors_of(const KeeperConfig& config) {
   std::vector<int> out = {config.channel.get(), config.last_words.get()};
+  if (config.lifeline) out.push_back(config.lifeline.get());
   for (const RankEnds& ends : config.ranks)
     for (const Descriptor* end : {&ends.in, &ends.out, &ends.err})
       if (*end) out.push_back(end->get());

@@ -3,6 +3,9 @@
 // It has its own session, so a signal to the launcher's process group does not reach it, and it adopts orphans, so
 // children of a rank do not survive. If the keeper itself is killed, the kernel kills the ranks, and the launcher
 // adopts and kills the processes that they leave.
+//
+// The process that started the keeper may be an agent, which ends all ranks when its lifeline to the launcher breaks.
+// An agent that is stopped cannot, so the keeper watches the lifeline too, and continues it then.
 #pragma once
 #include <csignal>
 #include <string>
@@ -22,12 +25,14 @@ struct KeeperConfig {
   const Job& job;
   const HostRanks& here;        // the ranks to start
   std::string rendezvous_host;  // where the ranks find the rendezvous
+  Master master;
   Descriptor channel;
   Descriptor last_words;           // all ranks write to it
   std::vector<RankEnds> ranks;     // in the order of the ranks
   sigset_t signal_mask;            // for the ranks
   unsigned long open_files_limit;  // for the ranks
   char** argv;                     // of main()
+  Descriptor lifeline;             // of the agent that started the keeper, to its launcher; or none
 };
 
 // Runs the keeper until it ends, and exits. Call it in a new process with one thread. It closes all descriptors except

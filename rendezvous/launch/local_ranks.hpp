@@ -14,11 +14,15 @@ struct Inherited {
   char** argv;  // of main()
 };
 
+inline constexpr const char* kNoLoopback =
+    "there is no loopback address, so ranks of one host cannot connect; run: ip link set lo up";
+
 class LocalRanks : public RankProcesses {
  public:
-  // Starts the keeper. Call it while the process has one thread. `ends` are in the order of the ranks.
-  LocalRanks(const Job& job, const HostRanks& here, std::string rendezvous_host, std::vector<RankEnds> ends,
-             const Inherited& inherited, RankEvents events);
+  // Starts the keeper. Call it while the process has one thread. `ends` are in the order of the ranks. `lifeline`: of
+  // an agent; its keeper watches it too (keeper.hpp).
+  LocalRanks(const Job& job, const HostRanks& here, std::string rendezvous_host, Master master,
+             std::vector<RankEnds> ends, const Inherited& inherited, RankEvents events, Descriptor lifeline = {});
   // Blocks until the keeper has ended, so that no rank outlives this object: not at all when its work is done,
   // otherwise while it kills the ranks, for at most 10 s. A process that the kernel cannot end is left behind then.
   ~LocalRanks() override;
@@ -33,6 +37,7 @@ class LocalRanks : public RankProcesses {
 
  private:
   void receive();
+  std::string how_the_keeper_ended();
 
   RankEvents events_;
   Descriptor channel_, last_words_;
@@ -43,5 +48,8 @@ class LocalRanks : public RankProcesses {
 // Raises this process's limit of open files as far as is allowed, so that connections of others do not use up what
 // is needed. Throws Error{configuration} if that is too little for the pipes and connections of `ranks` ranks.
 void raise_open_files_limit(int ranks);
+
+// Throws Error{configuration} if files may not even hold the job's secret, or the interface of loopback is down.
+void check_this_host();
 
 }  // namespace anello::launch

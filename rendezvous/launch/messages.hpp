@@ -20,10 +20,17 @@ struct Order {
 
 // From the keeper. The end of the stream means that no process is left.
 struct Report {
-  enum class Kind { started, not_started, exited } kind;
+  enum class Kind {
+    started,
+    not_started,
+    exited,
+    stopped,       // by a signal such as SIGSTOP
+    continued,     // after that
+    signal_taken,  // rank 0 has taken a signal that ends programs, or does not want it
+  } kind;
   int rank;
   pid_t pid = -1;
-  int status = 0;  // not_started: errno; exited: the status of waitpid
+  int status = 0;  // not_started: why (start_problem.hpp); exited, stopped: the status of waitpid
 };
 
 // A message is lost without an error if the other end is closed.

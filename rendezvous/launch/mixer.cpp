@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "ring/base/text.hpp"
 
@@ -53,8 +54,11 @@ void Mixer::feed(int stream, std::string_view bytes, TimePoint now) {
 }
 
 void Mixer::end(int stream, TimePoint now) {
-  std::string& pending = streams_[std::size_t(stream)].pending;
-  if (floor_ == stream || (!pending.empty() && pending.back() != '\n')) pending += '\n';
+  Stream& ended = streams_[std::size_t(stream)];
+  if (floor_ == stream || (!ended.pending.empty() && ended.pending.back() != '\n')) {
+    ended.pending += '\n';
+    ended.break_added = !lines_.rank_labels && !style_.terminal;
+  }
   advance(stream, now);
 }
 
@@ -103,20 +107,34 @@ void Mixer::advance_one(int id, TimePoint now) {
 
 // Passes on the bytes of the stream that has the floor; returns true if its line has ended and the floor is free.
 bool Mixer::pass_floor(Stream& stream, TimePoint now) {
-  const std::size_t line = std::min(stream.pending.find('\n'), stream.pending.size() - 1) + 1;
-  if (line > 0) floor_used_ = now;
-  out_.append(stream.pending, 0, line);
-  const bool ended = line > 0 && stream.pending[line - 1] == '\n';
-  stream.pending.erase(0, line);
-  if (ended) floor_ = -1;
+  const std::size_t end = stream.pending.find('\n');
+  const bool ended = end != std::string::npos;
+  if (!stream.pending.empty()) floor_used_ = now;
+  out_.append(stream.pending, 0, end);
+  if (ended) {
+    end_line(stream, end + 1 == stream.pending.size());
+    floor_ = -1;
+  }
+  stream.pending.erase(0, ended ? end + 1 : end);
   return ended;
+}
+
+void Mixer::begin_line() {
+  if (std::exchange(owes_break_, false)) out_ += '\n';
+}
+
+void Mixer::end_line(Stream& stream, bool last) {
+  owes_break_ = last && std::exchange(stream.break_added, false);
+  if (!owes_break_) out_ += '\n';
 }
 
 void Mixer::take_lines(Stream& stream) {
   std::string_view left = stream.pending;
   for (std::size_t end; (end = left.find('\n')) != std::string_view::npos; left.remove_prefix(end + 1)) {
     lift_tail();
-    out_.append(stream.label()).append(shown(left.substr(0, end))).push_back('\n');
+    begin_line();
+    out_.append(stream.label()).append(shown(left.substr(0, end)));
+    end_line(stream, end + 1 == left.size());
   }
   stream.pending.erase(0, stream.pending.size() - left.size());
 }
@@ -148,6 +166,7 @@ void Mixer::take_floor(int id, TimePoint now) {
     line.erase(0, tail_drawn_.size());
   else
     lift_tail();
+  begin_line();
   if (tail_ == id) {
     tail_ = -1;
     tail_drawn_.clear();

@@ -41,9 +41,10 @@ class Mixer {
 
   int add_stream(int rank);  // -1: the launcher's own messages, without a label
   void feed(int stream, std::string_view bytes, TimePoint now);
-  void end(int stream, TimePoint now);  // completes its last line even without a line break
-  void line_typed();                    // the user has typed a line; if there is a tail, this ends it
-  bool accepts(int stream) const;       // while false, do not feed() the stream
+  // Completes its last line even without a line break. Without labels and terminal the output ends without it, too.
+  void end(int stream, TimePoint now);
+  void line_typed();               // the user has typed a line; if there is a tail, this ends it
+  bool accepts(int stream) const;  // while false, do not feed() the stream
   void tick(TimePoint now);
   std::optional<TimePoint> next_tick() const;
 
@@ -55,12 +56,15 @@ class Mixer {
     bool may_draw;
     std::string timestamp = {};  // when its newest bytes came
     std::string pending = {};
+    bool break_added = false;  // the last one in `pending`, which the program has not written
 
     std::string label() const { return timestamp + rank_label; }
   };
   void advance(int stream, TimePoint now);
   void advance_one(int stream, TimePoint now);
   bool pass_floor(Stream& stream, TimePoint now);
+  void begin_line();
+  void end_line(Stream& stream, bool last);
   void take_lines(Stream& stream);
   void keep_rest(int stream, TimePoint now);
   void take_floor(int stream, TimePoint now);
@@ -74,6 +78,7 @@ class Mixer {
   LineStyle lines_;
   std::vector<Stream> streams_;
   std::string out_;
+  bool owes_break_ = false;     // before the next line, if one comes
   int floor_ = -1, tail_ = -1;  // numbers of streams; -1: none
   TimePoint floor_used_{};
   std::string tail_drawn_;  // the part of the tail that the terminal shows

@@ -8,11 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <sstream>
 
 #include "rendezvous/launch/descriptor.hpp"
 #include "rendezvous/launch/environment.hpp"
-#include "ring/base/config.hpp"
+#include "rendezvous/launch/start_problem.hpp"
 
 namespace anello::launch {
 namespace {
@@ -58,19 +57,6 @@ bool place_descriptors(const Program& program) {
   _exit(127);
 }
 
-bool is_in_path(const std::string& program) {
-  std::istringstream folders(environment("PATH").value_or(""));
-  for (std::string folder; std::getline(folders, folder, ':');)
-    if (access((folder.empty() ? program : folder + "/" + program).c_str(), F_OK) == 0) return true;
-  return false;
-}
-
-// If a folder of PATH may not be entered, execvpe() says so of a program that is in no folder at all.
-int reason(int error, const std::string& program) {
-  const bool by_path = program.find('/') != std::string::npos;
-  return error == EACCES && !by_path && !is_in_path(program) ? ENOENT : error;
-}
-
 }  // namespace
 
 Started start(const Program& program) {
@@ -88,7 +74,7 @@ Started start(const Program& program) {
   while (got < 0 && errno == EINTR);
   if (got != sizeof error) return {pid, 0};
   waitpid(pid, nullptr, 0);
-  return {-1, reason(error, program.command[0])};
+  return {-1, find_start_problem(error, program.command[0])};
 }
 
 void rename_process(char** argv, const std::string& name, const std::string& title) {

@@ -24,7 +24,7 @@ struct Program {
 // The new process leads its own process group, and the kernel kills it when this process dies.
 struct Started {
   pid_t pid = -1;
-  int error = 0;  // errno, if it could not be started
+  int error = 0;  // why it could not be started (start_problem.hpp); 0: it was
 };
 Started start(const Program& program);
 

@@ -22,7 +22,8 @@ struct RankEvents {
   std::function<void(const world::LastWord&)> last_word;  // comes before the exit of the rank that sent it
   std::function<void(const HostLoss&)> host_lost;
   std::function<void(const HostRanks&, double cores)> cores_known;  // of another host, before its ranks start
-  std::function<void()> ended;                                      // no process is left, and no more reports come
+  // No process is left, and no more reports come. The text says how the keeper ended, if not by itself.
+  std::function<void(const std::string&)> ended;
 };
 
 class RankProcesses {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "ring/base/config.hpp"
+#include "rendezvous/launch/environment.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::launch {
@@ -31,13 +31,18 @@ std::vector<std::string> remote_environment(const std::vector<std::string>& expo
 std::string export_variable(const std::string& entry) {
   const std::size_t equals = entry.find('=');
   const std::string name = entry.substr(0, equals);
+  const auto wrong = [&](std::string_view why) {
+    return Error(ErrorCode::configuration,
+                 text("-x '", printable(entry), "': ", why, "; write -x NAME or -x NAME=value"));
+  };
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  const auto inside = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
-  if (name.empty() || !letter(name[0]) || !std::ranges::all_of(name, inside))
-    throw Error(ErrorCode::configuration, text("-x '", printable(entry), "': write -x NAME or -x NAME=value"));
+  if (name.empty()) throw wrong("the name is missing");
+  if (!letter(name[0])) throw wrong("a name begins with a letter or _");
+  const auto strange = std::ranges::find_if(name, [](char c) { return c <= ' ' || c > '~'; });
+  if (strange != name.end()) throw wrong("a name has no spaces, and no characters that are not ASCII");
   if (equals != std::string::npos)
     setenv(name.c_str(), entry.substr(equals + 1).c_str(), 1);
-  else if (!environment(name.c_str()))
+  else if (!is_set(name))
     throw Error(ErrorCode::configuration, text("-x ", name, ": it is not set here; write -x ", name, "=value"));
   return name;
 }

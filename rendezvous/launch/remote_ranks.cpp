@@ -6,11 +6,15 @@
 #include <csignal>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
+#include "rendezvous/launch/master.hpp"
 #include "rendezvous/launch/remote_environment.hpp"
 #include "rendezvous/launch/step_environment.hpp"
 #include "ring/base/config.hpp"
+#include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
+#include "ring/net/addresses.hpp"
 
 namespace anello::launch {
 namespace {
@@ -73,6 +77,7 @@ void RemoteRanks::start(std::uint16_t port) {
   const bool loopback = all_on_this_host(job_);
   port_ = port;
   deadline_ = Clock::now() + settings.start_timeout;
+  silence_limit_ = settings.silence_limit;
   listener_.emplace(net::Credentials{job_.name, job_.secret}, int(hosts_.size()), loopback, settings.port_range);
   give_tasks();
 }
@@ -83,7 +88,7 @@ void RemoteRanks::give_tasks() {
   for (const auto& starter : starters_) {
     const StartCommand& command = starter->command();
     task.by_ssh = job_.remote->starter == Starter::ssh && !command.here;
-    task.environment = command.here ? std::vector<std::string>() : remote_environment(job_.remote->exported);
+    task.environment = command.here ? std::vector<std::string>() : remote_environment(job_.exported);
     if (command.step) std::ranges::copy(variables_that_shape_steps(), std::back_inserter(task.environment));
     starter->give(encode(task));
   }
@@ -100,6 +105,8 @@ void RemoteRanks::watch(PollSet& polls) {
     host.messages->watch(polls, [this, &host](std::string_view bytes) { receive(host, bytes); });
     host.lifeline->watch(polls);
     if (host.gone) polls.until(*host.gone + kStarterSays);
+    if (host.none_left && !ended_) polls.until(*host.none_left + kStarterSays);
+    if (started_ && !ended_) polls.until(host.heartbeat->next());
   }
   if (started_ && input_ && !hosts_.front().over) input_->watch(polls);
 }
@@ -107,15 +114,16 @@ void RemoteRanks::watch(PollSet& polls) {
 void RemoteRanks::tick() {
   if (ended_ && std::ranges::all_of(hosts_, &Host::over)) return;
   if (listener_) take_arrivals();
+  if (master_ && !started_) start_ranks();
   for (Host& host : hosts_) look_after(host);
   look_at_starters();
   lose_gone_hosts();
+  lose_silent_hosts();
   if (!started_ && !ended_ && Clock::now() >= deadline_) lose_mute_hosts();
-  const bool none_left = std::ranges::all_of(hosts_, [](const Host& host) { return host.over || host.none_left; });
-  if (ended_ || !none_left) return;
+  if (ended_ || !std::ranges::all_of(hosts_, [this](const Host& host) { return no_rank_left(host); })) return;
   ended_ = true;
   last_bytes_ = Clock::now();
-  events_.ended();
+  events_.ended({});
 }
 
 void RemoteRanks::take_arrivals() {
@@ -124,25 +132,44 @@ void RemoteRanks::take_arrivals() {
     if (host.over) continue;
     host.address = arrival->address;
     if (arrival->lane == kMessageLane) host.messages = std::make_unique<MessageStream>(std::move(arrival->socket));
-    if (arrival->lane == kLifelineLane) host.lifeline = std::make_unique<Lifeline>(std::move(arrival->socket));
+    if (arrival->lane == kLifelineLane)
+      host.lifeline = std::make_unique<Lifeline>(std::move(arrival->socket), silence_limit_);
+    if (host.connected()) host.heartbeat.emplace(silence_limit_);
   }
-  if (started_ || !std::ranges::all_of(hosts_, [](const Host& host) { return host.connected() && !host.over; })) return;
+  if (asked_ || !std::ranges::all_of(hosts_, [](const Host& host) { return host.connected() && !host.over; })) return;
+  asked_ = true;
+  listener_.reset();  // its port may be one of few
+  Host& first = hosts_.front();
+  send(first, {.kind = Kind::find_master, .bytes = is_here(first) ? rendezvous_host(first) : ""});
+}
+
+void RemoteRanks::start_ranks() {
   started_ = true;
-  listener_.reset();
-  for (Host& host : hosts_) send(host, {.kind = Kind::start, .number = port_, .bytes = rendezvous_host(host)});
+  for (Host& host : hosts_) {
+    send(host, {.kind = Kind::master, .bytes = encode(*master_)});
+    send(host, {.kind = Kind::start, .number = port_, .bytes = rendezvous_host(host)});
+  }
+}
+
+// Also a host whose name was not recognised as this one's.
+bool RemoteRanks::is_here(const Host& host) const {
+  return host.here || net::is_loopback(host.address);
 }
 
 // Ranks on this host must not use loopback if others are elsewhere, because each rank is reached at the address from
 // which it has reached the rendezvous.
 std::string RemoteRanks::rendezvous_host(const Host& host) const {
-  const auto elsewhere = std::ranges::find_if(hosts_, [](const Host& one) { return !one.here; });
-  return host.here && elsewhere != hosts_.end() ? elsewhere->address : host.address;
+  const auto elsewhere = std::ranges::find_if_not(hosts_, [this](const Host& one) { return is_here(one); });
+  return is_here(host) && elsewhere != hosts_.end() ? elsewhere->address : host.address;
 }
 
 void RemoteRanks::receive(Host& host, std::string_view bytes) try {
   const AgentMessage message = decode_message(bytes);
+  answered(host);
+  if (message.kind == Kind::answer) return;
   last_bytes_ = Clock::now();
   if (message.kind == Kind::cores) events_.cores_known(host.ranks, message.value / 1000.0);
+  if (message.kind == Kind::master && &host == &hosts_.front()) master_ = decode_master(message.bytes);
   if (message.kind == Kind::report && host.ranks.has(message.rank))
     events_.reported({Report::Kind(message.number), message.rank, pid_t(message.pid), message.value});
   if (message.kind == Kind::last_word)
@@ -150,7 +177,8 @@ void RemoteRanks::receive(Host& host, std::string_view bytes) try {
   if (message.kind == Kind::output && std::size_t(message.number) < host.outputs.size())
     host.outputs[std::size_t(message.number)]->arrived(message.bytes);
   if (message.kind == Kind::input_taken && input_) input_->taken(std::size_t(message.value));
-  if (message.kind == Kind::none_left) host.none_left = true;
+  if (message.kind == Kind::none_left) host.none_left = Clock::now();
+  if (message.kind == Kind::done) host.done = true;
   if (message.kind == Kind::failed) host.failure = printable(message.bytes);
 } catch (const Error& error) {
   host.failure = error.what();
@@ -159,11 +187,21 @@ void RemoteRanks::receive(Host& host, std::string_view bytes) try {
 void RemoteRanks::look_after(Host& host) {
   if (host.over || !host.connected()) return;
   if (!host.failure.empty()) return lose({&host}, "cannot run its ranks: " + host.failure);
-  if (host.messages->closed() && host.none_left) return end(host);
-  if (!host.gone && (host.messages->closed() || host.lifeline->broken())) host.gone = Clock::now();
+  if (host.messages->closed() && host.done) return end(host);
+  const bool cut = host.lifeline->broken() && !host.none_left;  // then its last messages may be on their way
+  if (!host.gone && (host.messages->closed() || cut)) host.gone = Clock::now();
 }
 
-// An agent that has done its work exits with 0, and its starter may be seen to end before its last messages are.
+// The starter may be seen to end before the last messages of its agents are.
+bool RemoteRanks::has_ended_well(const Host& host, const StarterProcess& starter) const {
+  return host.connected() && (starter.status() == 0 || (host.none_left && !host.gone));
+}
+
+// What ends an agent, such as a scheduler, may have ended its ranks just before.
+bool RemoteRanks::no_rank_left(const Host& host) const {
+  return host.over || (host.none_left && !host.gone && Clock::now() >= *host.none_left + kStarterSays);
+}
+
 void RemoteRanks::look_at_starters() {
   while (starter_ended_.next()) continue;
   for (const auto& starter : starters_) {
@@ -171,7 +209,7 @@ void RemoteRanks::look_at_starters() {
     std::vector<Host*> lost;
     for (const int number : starter->command().hosts) {
       Host& host = hosts_[std::size_t(number)];
-      if (!host.over && !host.none_left && !(host.connected() && starter->status() == 0)) lost.push_back(&host);
+      if (!host.over && !has_ended_well(host, *starter)) lost.push_back(&host);
     }
     if (lost.empty()) continue;
     const bool connected = lost.front()->connected();
@@ -224,9 +262,43 @@ void RemoteRanks::lose(const std::vector<Host*>& hosts, const std::string& why) 
 void RemoteRanks::lose_mute_hosts() {
   std::vector<Host*> mute;
   for (Host& host : hosts_)
-    if (!host.connected() && !host.over) mute.push_back(&host);
+    if (!host.over && (!host.connected() || (asked_ && &host == &hosts_.front()))) mute.push_back(&host);
   if (!mute.empty())
     lose(mute, text(mute.size() == 1 ? "has" : "have", " not answered in time (ANELLO_START_TIMEOUT)"));
+}
+
+// A scheduler has suspended the job, and its ranks with it.
+void RemoteRanks::wait_for_all_agents() {
+  for (Host& host : hosts_) host.heartbeat.emplace(silence_limit_);
+  if (!std::exchange(suspended_, true))
+    log(Severity::warning,
+        text("no agent of the job answers, as if all are stopped or the job is suspended; it goes on ",
+             "when they do"));
+}
+
+// A job that was suspended continues on one host before it does on the others.
+void RemoteRanks::answered(Host& host) {
+  const bool was_late = host.heartbeat->late();
+  host.heartbeat->answered();
+  if (!was_late) return;
+  for (Host& other : hosts_)
+    if (!other.over) other.heartbeat.emplace(silence_limit_);
+}
+
+void RemoteRanks::lose_silent_hosts() {
+  if (!started_ || ended_) return;
+  const auto now = Clock::now();
+  std::vector<Host*> silent;
+  for (Host& host : hosts_) {
+    if (host.over) continue;
+    if (host.heartbeat->asks(now)) send(host, {.kind = Kind::question});
+    if (host.heartbeat->silent()) silent.push_back(&host);
+  }
+  if (silent.empty()) return;
+  if (silent.size() == hosts_.size()) return wait_for_all_agents();
+  const double limit_s = double(lifeline_limit(silence_limit_).count()) / 1000;
+  lose(silent, text(were_lost(silent.size()), silent.size() == 1 ? "its agent has" : "their agents have",
+                    " not answered for ", limit_s, " s (ANELLO_SILENCE_LIMIT), as if stopped (SIGSTOP)"));
 }
 
 // For a starter that has ended before its agent came.

@@ -11,6 +11,7 @@
 #include "rendezvous/launch/agent_listener.hpp"
 #include "rendezvous/launch/agent_messages.hpp"
 #include "rendezvous/launch/agent_task.hpp"
+#include "rendezvous/launch/heartbeat.hpp"
 #include "rendezvous/launch/lifeline.hpp"
 #include "rendezvous/launch/local_ranks.hpp"
 #include "rendezvous/launch/message_stream.hpp"
@@ -43,10 +44,12 @@ class RemoteRanks : public RankProcesses {
     std::string address = {};  // of this host, as the agent reached it
     std::unique_ptr<MessageStream> messages = {};
     std::unique_ptr<Lifeline> lifeline = {};
+    std::optional<Heartbeat> heartbeat = {};
     std::vector<std::unique_ptr<RelaySink>> outputs = {};  // by stream
     std::string failure = {};                              // what the agent says
     std::optional<Clock::time_point> gone = {};            // when its connection was seen to end too early
-    bool none_left = false;                                // no process of a rank
+    std::optional<Clock::time_point> none_left = {};       // when the agent said that no process of a rank is left
+    bool done = false;                                     // the agent has sent everything
     bool over = false;                                     // its connection has ended
     bool here = false;                                     // this host
     bool connected() const { return messages && lifeline; }
@@ -56,12 +59,19 @@ class RemoteRanks : public RankProcesses {
   std::unique_ptr<RelaySink> make_sink(std::size_t host, int stream, Descriptor to);
   void give_tasks();
   void take_arrivals();
+  void start_ranks();
+  bool is_here(const Host& host) const;
   std::string rendezvous_host(const Host& host) const;
   void receive(Host& host, std::string_view bytes);
   void look_after(Host& host);
+  bool has_ended_well(const Host& host, const StarterProcess& starter) const;
+  bool no_rank_left(const Host& host) const;
   void look_at_starters();
   void lose_gone_hosts();
   void lose_mute_hosts();
+  void lose_silent_hosts();
+  void wait_for_all_agents();
+  void answered(Host& host);
   std::string remedy(const StarterProcess& starter) const;
   void end(Host& host);
   void lose(const std::vector<Host*>& hosts, const std::string& why);
@@ -75,9 +85,11 @@ class RemoteRanks : public RankProcesses {
   std::vector<std::unique_ptr<StarterProcess>> starters_;
   std::optional<AgentListener> listener_;
   std::unique_ptr<RelaySource> input_;  // of rank 0
-  bool separate_errors_ = false, started_ = false, ended_ = false;
-  std::uint16_t port_ = 0;  // of the rendezvous
+  bool separate_errors_ = false, asked_ = false, started_ = false, ended_ = false, suspended_ = false;
+  std::uint16_t port_ = 0;        // of the rendezvous
+  std::optional<Master> master_;  // when rank 0's agent has found it
   Clock::time_point deadline_{}, last_bytes_{};
+  std::chrono::milliseconds silence_limit_{};
 };
 
 }  // namespace anello::launch

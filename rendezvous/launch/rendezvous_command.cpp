@@ -15,6 +15,7 @@
 #include "rendezvous/server.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/log.hpp"
+#include "ring/base/standard_descriptors.hpp"
 #include "ring/net/addresses.hpp"
 
 namespace anello::launch {

@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "rendezvous/launch/attempt.hpp"
+#include "ring/base/standard_descriptors.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello::launch {

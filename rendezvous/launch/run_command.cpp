@@ -5,17 +5,20 @@
 #include <memory>
 
 #include "rendezvous/check_settings.hpp"
+#include "rendezvous/describe.hpp"
+#include "rendezvous/home_secret.hpp"
+#include "rendezvous/join_plan.hpp"
 #include "rendezvous/launch/dry_run.hpp"
+#include "rendezvous/launch/environment.hpp"
+#include "rendezvous/launch/master.hpp"
 #include "rendezvous/launch/options.hpp"
 #include "rendezvous/launch/run.hpp"
 #include "rendezvous/launch/secret.hpp"
 #include "rendezvous/launch/start_command.hpp"
-#include "rendezvous/join_plan.hpp"
 #include "rendezvous/server.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/log.hpp"
 #include "ring/net/addresses.hpp"
-#include "ring/net/auth.hpp"
 #include "ring/net/sockets.hpp"
 
 namespace anello::launch {
@@ -23,13 +26,13 @@ namespace {
 
 // For launchers that start one world together.
 std::string shared_secret(const Job& job, const Settings& settings) {
-  std::string secret = net::read_secret(settings);
   const std::string host = net::parse_host_port("--rendezvous", job.rendezvous).host;
+  std::string secret = rendezvous::read_server_secret(settings, host);
   if (secret.empty() && host != "localhost" && !net::is_loopback(host))
     throw Error(
         ErrorCode::configuration,
-        "--rendezvous on several hosts needs a secret: `anello secret FILE` makes one; copy it to all hosts and "
-        "set ANELLO_SECRET_FILE");
+        "--rendezvous on several hosts needs a secret: `anello secret` makes one for all hosts that share your home; "
+        "elsewhere `anello secret FILE` does: copy it to all hosts and set ANELLO_SECRET_FILE");
   return secret;
 }
 
@@ -44,6 +47,37 @@ ServerOptions server_place(const Job& job) {
   return options;
 }
 
+std::unique_ptr<RendezvousServer> start_server(const Job& job, const Settings& settings) {
+  ServerOptions options = server_place(job);
+  options.job = job.name;
+  options.secret = job.secret;
+  options.size = job.size;
+  options.start_timeout = settings.start_timeout;
+  // Agents reach it, where a firewall may allow only some ports.
+  net::PortRange ports{options.port, options.port};
+  if (job.remote) ports = net::parse_port_range(settings.port_range);
+  std::unique_ptr<RendezvousServer> server;
+  net::at_first_free(ports, [&](std::uint16_t port) {
+    options.port = port;
+    server = std::make_unique<RendezvousServer>(options);
+  });
+  return server;
+}
+
+// Several launchers start one world, and this one, which has rank 0, cannot. The ranks of the others look for the
+// server until their start is over, so it stays until then, unless all have received why.
+int refuse_start(const Job& job, const Settings& settings, const Error& why) {
+  std::cerr << "anello: " << why.what() << "; the other hosts receive this error within "
+            << rendezvous::seconds(settings.start_timeout) << std::endl;
+  const auto server = start_server(job, settings);
+  const HostRanks& here = job.layout.front();
+  // Ranks take an error of the network for one of their connection, and try again.
+  const Error reason(ErrorCode::rendezvous, why.message());
+  for (int rank = here.first; rank < here.first + here.count; rank++) server->conclude(reason, rank);
+  server->wait_until_concluded(settings.start_timeout);
+  return 1;
+}
+
 }  // namespace
 
 int run_command(const Words& words, char** argv) {
@@ -54,25 +88,23 @@ int run_command(const Words& words, char** argv) {
   const Settings settings = Settings::from_environment();
   job.name = job.rendezvous.empty() ? make_name() : settings.job;
   job.secret = job.rendezvous.empty() ? make_secret() : shared_secret(job, settings);
+  set_log(rendezvous::log_severity(settings), "rendezvous");
+  job.silence_limit = settings.silence_limit;
+  const bool port_given = !job.master.port.empty();
+  if (!job.rendezvous.empty()) job.master = agreed_master(job);
+  check_exported(job);
   if (job.dry_run) return std::cout << describe(job), 0;
   if (job.verbose) std::cerr << describe(job);
-  set_log(rendezvous::log_severity(settings), "rendezvous");
+  if (!job.rendezvous.empty() && !port_given && job.layout.front().has(0)) try {
+      require_free(job.master);
+    } catch (const Error& error) {
+      return refuse_start(job, settings, error);
+    }
   std::unique_ptr<RendezvousServer> server;
   RendezvousHooks hooks;
   hooks.open = [&](const Job& started) {
-    ServerOptions options = server_place(started);
-    if (!started.layout.front().has(0)) return options.port;  // another launcher has the server
-    options.job = started.name;
-    options.secret = started.secret;
-    options.size = started.size;
-    options.start_timeout = settings.start_timeout;
-    // Agents reach it, where a firewall may allow only some ports.
-    net::PortRange ports{options.port, options.port};
-    if (started.remote) ports = net::parse_port_range(settings.port_range);
-    net::at_first_free(ports, [&](std::uint16_t port) {
-      options.port = port;
-      server = std::make_unique<RendezvousServer>(options);
-    });
+    if (!started.layout.front().has(0)) return server_place(started).port;  // another launcher has the server
+    server = start_server(started, settings);
     return server->port();
   };
   hooks.close = [&] { server.reset(); };

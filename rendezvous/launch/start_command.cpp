@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "rendezvous/host.hpp"
+#include "rendezvous/launch/shell_words.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/addresses.hpp"
 
@@ -54,14 +55,6 @@ StartCommand on_host(const Job& job, const std::string& program, int number) {
 }
 
 }  // namespace
-
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%^";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string out = "'";
-  for (const char c : word) c == '\'' ? out += "'\\''" : out += c;
-  return out + "'";
-}
 
 std::vector<StartCommand> start_commands(const Job& job, const std::string& program,
                                          const std::function<bool(const std::string&)>& is_here) {

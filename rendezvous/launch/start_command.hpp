@@ -21,9 +21,6 @@ struct StartCommand {
 std::vector<StartCommand> start_commands(const Job& job, const std::string& program,
                                          const std::function<bool(const std::string&)>& is_here);
 
-// As one word for a shell, in quotes where it needs them.
-std::string quoted(const std::string& word);
-
 bool is_this_host(const std::string& name);  // "localhost", this host's name or one of its addresses
 bool all_on_this_host(const Job& job);       // so that agents need only loopback
 

@@ -14,6 +14,7 @@
 #include "rendezvous/launch/hosts.hpp"
 #include "rendezvous/launch/process.hpp"
 #include "rendezvous/launch/signals.hpp"
+#include "rendezvous/launch/start_problem.hpp"
 #include "rendezvous/launch/step_environment.hpp"
 #include "ring/base/text.hpp"
 
@@ -51,8 +52,7 @@ StarterProcess::StarterProcess(StartCommand command, const Inherited& inherited)
                                  .open_files_limit = inherited.open_files_limit,
                                  .cores = nullptr});
   if (started.error)
-    throw Error(ErrorCode::configuration,
-                text("'", command_.words.front(), "' cannot be started: ", std::strerror(started.error)));
+    throw Error(ErrorCode::configuration, describe_start_problem(started.error, command_.words.front(), ""));
   pid_ = started.pid;
   to_ = std::move(in.write);
   from_ = std::move(out.read);

@@ -51,11 +51,11 @@ class Supervisor {
   void signalled(int signal, Clock::time_point now);  // a signal to end the job
   void reader_gone(Clock::time_point now);            // the reader of the output has gone
   void output_failed(const std::string& why, Clock::time_point now);
-  void keeper_gone();
+  void keeper_gone(const std::string& how);  // nothing: by itself, after all processes
 
   void end_at(Clock::time_point limit) { job_limit_ = limit; }  // --timeout
   void tick(Clock::time_point now);
-  std::optional<Clock::time_point> next_tick() const { return phase_ == Phase::running ? job_limit_ : deadline_; }
+  std::optional<Clock::time_point> next_tick() const;
 
   bool over() const { return phase_ == Phase::over; }
   bool keeper_was_killed() const { return keeper_was_killed_; }  // processes below it may have survived
@@ -72,20 +72,31 @@ class Supervisor {
   std::string summary(bool with_reason) const;
 
  private:
+  struct Stop {
+    Clock::time_point since;
+    int signal;
+  };
   enum class Phase { running, searching, named, reporting, ending, aborting, killing, over };
   void enter(Phase phase, Clock::time_point deadline);
   void end(int signal, const std::string& why, Clock::time_point now);
   bool abort(int culprit, const std::string& why);
   void kill(Clock::time_point now);
   void timed_out(Clock::time_point now);
-  void started(int rank);
-  void not_started(int rank, int error, Clock::time_point now);
+  void started(const Report& report);
+  void not_started(int rank, int problem, Clock::time_point now);
   void exited(const Report& report, Clock::time_point now);
   int likelihood(const Report& end) const;
+  bool may_be_a_lost_host(const Report& end) const;
   const world::LastWord* blame() const;
   bool is_culprit(int rank) const { return blame() && blame()->culprit == rank; }
   void name_cause();
+  void end_if_all_ended(Clock::time_point now);
+  std::optional<Clock::time_point> leftovers_due() const;
+  bool all_are_stopped(const std::vector<int>& ranks) const;
+  std::string stop_signals(const std::vector<int>& ranks) const;
+  void name_leftovers(Clock::time_point now);
   std::string describe_end(const Report& end) const;
+  std::string lack_of_memory() const;
   std::vector<int> ranks_alive() const;
   std::string ranks_left() const;
 
@@ -93,7 +104,11 @@ class Supervisor {
   Actions actions_;
   const std::optional<std::uint64_t> kills_before_;  // for lack of memory
   std::vector<bool> alive_;
+  std::vector<pid_t> pids_;
+  std::vector<std::optional<Stop>> stopped_;
   int alive_count_ = 0, ended_count_ = 0;
+  Clock::time_point last_end_{};    // of a rank
+  Clock::duration silence_told_{};  // after it, for which messages have been printed or are not
   Phase phase_ = Phase::running;
   std::optional<Clock::time_point> deadline_, job_limit_;
   std::optional<Report> cause_;          // the failure that ends the job, as far as known
@@ -107,7 +122,7 @@ class Supervisor {
   Clock::time_point failed_at_{}, signalled_at_{};
   int exit_code_ = 0;
   bool keeper_was_killed_ = false, gave_up_ = false, abort_sent_ = false, interrupted_ = false;
-  bool any_started_ = false, lost_host_ = false;
+  bool any_started_ = false, lost_host_ = false, left_stopped_ = false;
 };
 
 }  // namespace anello::launch

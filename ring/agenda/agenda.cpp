@@ -1,7 +1,9 @@
 #include "ring/agenda/agenda.hpp"
 
 #include <algorithm>
+#include <anello/camps.hpp>
 #include <anello/error.hpp>
+#include <tuple>
 #include <utility>
 
 #include "ring/base/text.hpp"
@@ -21,7 +23,20 @@ std::vector<int> children_of(int rank, int ranks) {
   return children;
 }
 
-[[noreturn]] void refuse(const std::string& why) {
+std::vector<Party> merged(std::vector<Party> all, const std::vector<Party>& others) {
+  for (const Party& other : others) {
+    const auto equal = std::ranges::find(all, other.description, &Party::description);
+    if (equal != all.end()) {
+      equal->ranks += other.ranks;
+      equal->lowest = std::min(equal->lowest, other.lowest);
+    } else if (all.size() < kMaxParties) {
+      all.push_back(other);
+    }
+  }
+  return all;
+}
+
+[[noreturn]] void refuse_call(const std::string& why) {
   throw Error(ErrorCode::invalid_argument, why);
 }
 
@@ -51,37 +66,89 @@ Agenda::Agenda(int rank, std::vector<int> members)
   outgoing_.resize(neighbours_.size());
 }
 
-std::string Agenda::submit(std::string_view name, const Description& description, const Sizes& sizes) {
-  const std::string_view verb = agenda::name(description.verb);
-  if (joined_[0]) refuse(text(verb, ": this rank has joined, and not all other ranks have"));
-  const std::string key = name.empty() ? text(verb, " #", unnamed_[description.verb]) : text(verb, " '", name, "'");
-  if (key.size() > kMaxKeyBytes) refuse(text(verb, ": a name of ", name.size(), " bytes is too long"));
+// Numbers begin anew when all ranks have joined, because ranks that joined early have submitted less.
+std::string Agenda::claim(std::string_view name, Verb verb) {
+  const std::string_view call = agenda::name(verb);
+  if (joined_[0] || joins_later_) refuse_call(text(call, ": this rank has joined, and not all other ranks have"));
+  const std::string since = joins_ == 0 ? "" : text(" after join ", joins_);
+  const std::string key = name.empty() ? text(call, " #", unnamed_[verb], since) : text(call, " '", name, "'");
+  if (key.size() > kMaxKeyBytes) refuse_call(text(call, ": a name of ", name.size(), " bytes is too long"));
   if (!taken_.insert(key).second)
-    refuse(text(key,
-                " was submitted before, and no call has returned that it is done; wait for it, or give each "
-                "operation a name of its own"));
-  if (name.empty()) unnamed_[description.verb]++;
-  undecided_.insert(key);
-
-  Item report{.type = Item::Type::ready, .described_by = rank_};
-  const auto number = numbers_.find(key);
-  const Agreed* before = nullptr;
-  if (number != numbers_.end()) {
-    report.number = number->second;
-    before = numbered_[number->second].agreed.get();
-  } else {
-    report.key = key;
-  }
-  if (!before || before->description != description) report.description = description;
-  if (!sizes.empty() && (!before || before->sizes[std::size_t(rank_)] != sizes))
-    report.sizes.emplace_back(rank_, sizes);
-  add(0, report);
+    refuse_call(text(key,
+                     " was submitted before, and no call has returned that it is done; wait for it, or give each "
+                     "operation a name of its own"));
+  if (name.empty()) unnamed_[verb]++;
   return key;
 }
 
+std::string Agenda::submit(std::string_view name, const Description& description, const Sizes& sizes) {
+  std::string key = claim(name, description.verb);
+  Item report{.type = Item::Type::ready, .described_by = rank_};
+  const auto number = numbers_.find(key);
+  const Agreed* const before = number == numbers_.end() ? nullptr : numbered_[number->second].agreed.get();
+  if (!before || before->description != description) report.description = description;
+  if (!sizes.empty() && (!before || before->sizes[std::size_t(rank_)] != sizes))
+    report.sizes.emplace_back(rank_, sizes);
+  put_forward(key, std::move(report));
+  resume();
+  return key;
+}
+
+bool Agenda::refuse(std::string_view name, Verb verb, const std::string& why) {
+  std::string key;
+  try {
+    key = claim(name, verb);
+  } catch (const Error&) {
+    return false;
+  }
+  taken_.erase(key);
+  const Refusal refusal{rank_, text("rank ", world_rank(rank_), " cannot take part: ", why)};
+  put_forward(key, {.type = Item::Type::ready, .described_by = rank_, .refusal = refusal});
+  resume();
+  return true;
+}
+
+// What follows a refusal is reported when the refused operation has been decided, as one report after another.
+void Agenda::put_forward(const std::string& key, Item report) {
+  if (const auto number = numbers_.find(key); number != numbers_.end())
+    report.number = number->second;
+  else
+    report.key = key;
+  if (const auto refused = refused_.find(key); refused != refused_.end()) return refused->second.push_back(report);
+  if (report.refusal) refused_[key];
+  undecided_.insert(key);
+  add(0, report);
+}
+
+// When a refused operation has been decided, the reports that this rank held back follow, and at last its join. Not
+// while a decision is carried out, which may be one of many: each of these reports may lead to the next decision.
+void Agenda::resume() {
+  const auto decided = [this](const auto& refused) { return !undecided_.contains(refused.first); };
+  while (true) {
+    if (const auto refused = std::ranges::find_if(refused_, decided); refused != refused_.end()) {
+      const auto [key, held] = std::move(*refused);
+      refused_.erase(refused);
+      for (const Item& report : held) put_forward(key, report);
+    } else if (joins_later_ && !holds_back()) {
+      joins_later_ = false;
+      joined(0, rank_);
+    } else {
+      return;
+    }
+  }
+}
+
+bool Agenda::holds_back() const {
+  return std::ranges::any_of(refused_, [](const auto& each) { return !each.second.empty(); });
+}
+
 void Agenda::join() {
-  if (joined_[0]) refuse("join: this rank has joined, and not all other ranks have");
-  joined(0, rank_);
+  if (joined_[0] || joins_later_) refuse_call("join: this rank has joined, and not all other ranks have");
+  if (holds_back())
+    joins_later_ = true;
+  else
+    joined(0, rank_);
+  resume();
 }
 
 void Agenda::release(const std::string& key) {
@@ -109,6 +176,7 @@ void Agenda::receive(int from, std::string_view message) {
         take_report(neighbour + 1, item);
       else
         take_decision(item);
+      resume();
     }
   } catch (const Error& e) {
     throw Error(e.code(), e.message(), world_rank(from));
@@ -127,8 +195,13 @@ void Agenda::take_report(std::size_t part, const Item& item) {
 void Agenda::take_decision(const Item& item) {
   if (item.type == Item::Type::ready || item.type == Item::Type::joined)
     violated("a report of a rank that only decides");
-  apply(item);
-  send_down(item);
+  carry_down(item);
+}
+
+// To this rank and to those below it.
+void Agenda::carry_down(const Item& decision) {
+  apply(decision);
+  for (std::size_t child = 0; child < children_; child++) encode(decision, outgoing_[child]);
 }
 
 const std::string& Agenda::key_of(const Item& item) const {
@@ -143,7 +216,8 @@ void Agenda::add(std::size_t part, const Item& report) {
   std::optional<Item>& place = found->second[part];
   if (place) violated(text(found->first, " was reported twice"));
   const bool numbered = report.number < numbered_.size();
-  if (!report.description && !report.refusal && !numbered) violated("an operation without a description");
+  if (!report.description && report.parties.empty() && !report.refusal && !numbered)
+    violated("an operation without a description");
   place = report;
   if (complete(found->second)) pass_on(found);
 }
@@ -163,18 +237,14 @@ void Agenda::joined(std::size_t part, int last) {
   }
   if (std::ranges::find(joined_, false) != joined_.end()) return;
   if (rank_ > 0) return encode({.type = Item::Type::joined, .last = last}, outgoing_.back());
-  const Item decision{.type = Item::Type::all_joined, .last = last};
-  apply(decision);
-  send_down(decision);
+  carry_down({.type = Item::Type::all_joined, .last = last});
 }
 
 void Agenda::pass_on(Entries::iterator entry) {
   Item report = combined(entry->second);
   entries_.erase(entry);
   if (rank_ > 0) return encode(report, outgoing_.back());
-  const Item decision = decision_of(std::move(report));
-  apply(decision);
-  send_down(decision);
+  carry_down(decision_of(std::move(report)));
 }
 
 // In the order of the parts, so that the outcome does not depend on which report came first.
@@ -190,7 +260,8 @@ Item Agenda::combined(const Reports& reports) const {
       all = report;
   }
   all->absent = absent;
-  if (all->refusal) {
+  if (all->refusal) all->parties.clear();
+  if (all->refusal || !all->parties.empty()) {
     all->description.reset();
     all->sizes.clear();
   }
@@ -201,18 +272,39 @@ Item Agenda::combined(const Reports& reports) const {
 void Agenda::combine(Item& all, const Item& report) const {
   if (!all.refusal) all.refusal = report.refusal;
   if (all.refusal) return;
-  if (described(all) != described(report))
-    all.refusal = Refusal{report.described_by, difference(world_rank(all.described_by), described(all),
-                                                          world_rank(report.described_by), described(report))};
+  const bool agree = all.parties.empty() && report.parties.empty() && described(all) == described(report);
+  if (!agree) all.parties = merged(parties_of(all), parties_of(report));
+  all.described_by = std::min(all.described_by, report.described_by);
+  all.ranks += report.ranks;
   all.sizes.insert(all.sizes.end(), report.sizes.begin(), report.sizes.end());
+}
+
+std::vector<Party> Agenda::parties_of(const Item& report) const {
+  if (!report.parties.empty()) return report.parties;
+  return {{described(report), report.described_by, report.ranks}};
 }
 
 const Description& Agenda::described(const Item& report) const {
   return report.description ? *report.description : numbered_[report.number].agreed->description;
 }
 
+// More than half of the group's ranks are right. Without such a majority it is not clear who is at fault.
+Refusal Agenda::dispute(const std::vector<Party>& parties) const {
+  const Party& most = *std::ranges::max_element(parties, {}, &Party::ranks);
+  const Party* odd = nullptr;
+  for (const Party& party : parties)
+    if (&party != &most && (!odd || party.lowest < odd->lowest)) odd = &party;
+  const auto& [first, second] = most.lowest < odd->lowest ? std::tie(most, *odd) : std::tie(*odd, most);
+  std::string why =
+      difference(world_rank(first.lowest), first.description, world_rank(second.lowest), second.description);
+  if (!is_majority(most.ranks, members_.size())) return {-1, std::move(why)};
+  return {odd->lowest,
+          text(why, "; ", most.ranks, " of ", members_.size(), " ranks agree with rank ", world_rank(most.lowest))};
+}
+
 // At rank 0, which has the reports of all ranks.
 Item Agenda::decision_of(Item report) const {
+  if (!report.parties.empty()) report.refusal = dispute(std::exchange(report.parties, {}));
   if (!report.refusal && report.absent >= 0 && !allows_joined(described(report).verb))
     report.refusal =
         Refusal{report.absent, text("rank ", world_rank(report.absent), " has joined, and has no tensor to give")};
@@ -224,16 +316,14 @@ Item Agenda::decision_of(Item report) const {
     report.number = std::uint32_t(numbered_.size());
   }
   report.absent = -1;
+  report.ranks = 1;
   return report;
-}
-
-void Agenda::send_down(const Item& decision) {
-  for (std::size_t child = 0; child < children_; child++) encode(decision, outgoing_[child]);
 }
 
 void Agenda::apply(const Item& item) {
   if (item.type == Item::Type::all_joined) {
     joined_.assign(joined_.size(), false);
+    joins_++;
     unnamed_.clear();
     decisions_.push_back({.key = {}, .mine = true, .agreed = {}, .refusal = {}, .last = item.last});
     return;
@@ -241,7 +331,9 @@ void Agenda::apply(const Item& item) {
   const std::string key = key_of(item);
   const bool mine = undecided_.erase(key) > 0;
   if (!mine && !joined_[0]) violated(text(key, " was decided, which this rank has not submitted"));
-  Decision decision{.key = key, .mine = mine, .agreed = {}, .refusal = item.refusal};
+  const bool refused = mine && refused_.contains(key);
+  if (refused && !item.refusal) violated(text(key, " was decided to start, which this rank has refused"));
+  Decision decision{.key = key, .mine = mine && !refused, .agreed = {}, .refusal = item.refusal};
   if (!item.refusal) decision.agreed = learn(key, item);
   decisions_.push_back(std::move(decision));
 }

@@ -37,7 +37,7 @@ struct Agreed {
 // Of all ranks about one operation. All ranks get the same ones in the same order.
 struct Decision {
   std::string key;                       // join: empty
-  bool mine = false;                     // this rank has submitted it; otherwise it has joined
+  bool mine = false;                     // this rank has submitted it; otherwise it has joined, or has refused it
   std::shared_ptr<const Agreed> agreed;  // null if it is refused, and of join
   std::optional<Refusal> refusal;
   std::int32_t last = -1;  // join: the rank that joined last
@@ -51,6 +51,10 @@ class Agenda {
   // This rank submits an operation; `name` may be empty. Returns its key, which is also its name in messages:
   // "allreduce 'loss'". Throws Error{invalid_argument} if the name is taken, is too long, or this rank has joined.
   std::string submit(std::string_view name, const Description& description, const Sizes& sizes);
+  // This rank's program has called an operation in which the rank cannot take part. It counts as submitted, so that the
+  // ranks stay in step, and fails on the others as soon as all have submitted it. The name stays free. False, without
+  // an effect, if submit() would throw.
+  bool refuse(std::string_view name, Verb verb, const std::string& why);
   // This rank has no more data. Throws Error{invalid_argument} if it has joined.
   void join();
   // The name of a decided operation may be used again. No effect if it is not taken.
@@ -82,6 +86,10 @@ class Agenda {
     std::shared_ptr<const Agreed> agreed;
   };
 
+  std::string claim(std::string_view name, Verb verb);
+  void put_forward(const std::string& key, Item report);
+  void resume();
+  bool holds_back() const;
   const std::string& key_of(const Item& item) const;
   void add(std::size_t part, const Item& report);
   bool complete(const Reports& reports) const;
@@ -90,8 +98,10 @@ class Agenda {
   Item combined(const Reports& reports) const;
   void combine(Item& all, const Item& report) const;
   const Description& described(const Item& report) const;
+  std::vector<Party> parties_of(const Item& report) const;
+  Refusal dispute(const std::vector<Party>& parties) const;
   Item decision_of(Item report) const;
-  void send_down(const Item& decision);
+  void carry_down(const Item& decision);
   void apply(const Item& decision);
   std::shared_ptr<const Agreed> learn(const std::string& key, const Item& decision);
   std::string reported_by(std::size_t part, std::string_view key) const;
@@ -105,11 +115,14 @@ class Agenda {
   std::size_t children_ = 0;      // how many
   std::vector<Writer> outgoing_;  // by neighbour
   std::vector<bool> joined_;      // this rank, then the subtrees of its children
+  bool joins_later_ = false;      // this rank, when what it submitted after a refusal has been reported
   Entries entries_;
   std::vector<Numbered> numbered_;
   std::map<std::string, std::uint32_t, std::less<>> numbers_;
-  std::set<std::string, std::less<>> taken_, undecided_;  // keys that this rank has submitted
+  std::set<std::string, std::less<>> taken_, undecided_;           // keys that this rank has submitted
+  std::map<std::string, std::vector<Item>, std::less<>> refused_;  // by this rank, not decided; and what followed then
   std::map<Verb, std::uint64_t> unnamed_;
+  int joins_ = 0;  // of all ranks
   std::vector<Decision> decisions_;
 };
 

@@ -76,8 +76,8 @@ std::string difference(int rank, const Description& mine, int other_rank, const 
   }
   if (mine.op != theirs.op) return differ(text("reduction ", name(mine.op)), name(theirs.op));
   if (mine.root != theirs.root) return differ(text("root ", mine.root), theirs.root);
-  if (mine.prescale != theirs.prescale) return differ(text("prescale ", mine.prescale), theirs.prescale);
-  if (mine.postscale != theirs.postscale) return differ(text("postscale ", mine.postscale), theirs.postscale);
+  if (mine.prescale != theirs.prescale) return differ("prescale " + exact(mine.prescale), exact(theirs.prescale));
+  if (mine.postscale != theirs.postscale) return differ("postscale " + exact(mine.postscale), exact(theirs.postscale));
   if (mine.wire != theirs.wire) return differ(shown(mine.wire), shown(theirs.wire));
   if (mine.on_gpu != theirs.on_gpu) return differ(shown_way(mine.on_gpu), shown_way(theirs.on_gpu));
   return {};

@@ -2,6 +2,7 @@
 // order; the room above, which knows GPUs, carries them out.
 #pragma once
 #include <anello/error.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,9 @@ class DeviceOperation {
   // Called once, when all ranks have submitted the operation, in the same order on all ranks. Does not block. `key`:
   // "allreduce 'loss'".
   virtual void start(const std::string& key) = 0;
+  // After start(). Has `callback` called once, by a thread of the carrier, when the operation is done or the carrier is
+  // closed. False: it is closed, and nothing is called.
+  virtual bool when_done(std::function<void()> callback) = 0;
   // After start(), by the threads of the operation's handle: wait() blocks; true if it is done.
   virtual bool done() = 0;
   virtual bool wait(group::Until until) = 0;

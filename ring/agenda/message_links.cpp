@@ -83,12 +83,12 @@ bool MessageLinks::receive_some(int neighbour, std::vector<std::string>& message
   return bytes > 0;
 }
 
-bool MessageLinks::want(link::Waiter& waiter) {
+bool MessageLinks::want(link::Waiter& waiter, bool receives) {
   bool may = true;
   for (const Neighbour& each : neighbours_) {
     link::Link* const its = link(each);
     if (!its) continue;  // the bell rings when it is made
-    may &= its->want(link::Wanted::bytes, waiter);
+    if (receives) may &= its->want(link::Wanted::bytes, waiter);
     if (!each.out.empty()) may &= its->want(link::Wanted::room, waiter);
   }
   return may;

@@ -28,8 +28,9 @@ class MessageLinks {
   // Receives what has come from one neighbour, and appends its complete messages. True if something came. Throws
   // Error{network, protocol} with the neighbour.
   bool receive_some(int neighbour, std::vector<std::string>& messages);
-  // Gives the waiter what the next call waits for. False if something can move already.
-  bool want(link::Waiter& waiter);
+  // Gives the waiter what the next call of send_some() waits for, and of receive_some() if that follows. False if
+  // something can move already.
+  bool want(link::Waiter& waiter, bool receives);
 
  private:
   struct Neighbour {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "ring/agenda/elements.hpp"
-#include "ring/base/text.hpp"
+#include "ring/base/signature.hpp"
 #include "ring/group/arguments.hpp"
 
 namespace anello::agenda {
@@ -47,13 +47,16 @@ OutputMemory::~OutputMemory() {
     ::operator delete(data_, kAlignment);
 }
 
-NamedOperation::NamedOperation(Request request, std::string key) : request_(std::move(request)), key_(std::move(key)) {
+NamedOperation::NamedOperation(Request request, std::shared_ptr<DeviceOperation> on_device, group::RankAndSize self)
+    : request_(std::move(request)), on_device_(std::move(on_device)) {
   request_.name = {};
-}
-
-NamedOperation::NamedOperation(Request request, std::string key, std::shared_ptr<DeviceOperation> on_device)
-    : NamedOperation(std::move(request), std::move(key)) {
-  on_device_ = std::move(on_device);
+  if (verb() != Verb::reduce_scatter) return;
+  for (const ArrayView& input : request_.inputs) {
+    std::vector<std::uint64_t> shape = input.shape;
+    shape[0] = shares(shape[0], self.size)[std::size_t(self.rank)];
+    make_output(std::move(shape), input.dtype);
+    if (scales_integers(input.dtype)) scaled_inputs_.push_back(make_memory(count(input.shape), input.dtype));
+  }
 }
 
 // A factor of this rank's own must not touch its elements, which would not be neutral any more.
@@ -73,12 +76,15 @@ NamedOperation::NamedOperation(const Description& description, std::string key)
   outputs_.clear();
 }
 
-void* NamedOperation::make_output(std::vector<std::uint64_t> shape, DType dtype) {
-  const std::uint64_t elems = count(shape);
+void* NamedOperation::make_memory(std::uint64_t elems, DType dtype) {
   if (elems > PTRDIFF_MAX / size_bytes(dtype)) throw std::bad_alloc();
-  memory_.push_back(std::make_unique<OutputMemory>(elems * size_bytes(dtype)));
-  outputs_.push_back({memory_.back()->data(), std::move(shape), dtype});
-  return memory_.back()->data();
+  return memory_.emplace_back(std::make_unique<OutputMemory>(elems * size_bytes(dtype)))->data();
+}
+
+void* NamedOperation::make_output(std::vector<std::uint64_t> shape, DType dtype) {
+  void* const memory = make_memory(count(shape), dtype);
+  outputs_.push_back({memory, std::move(shape), dtype});
+  return memory;
 }
 
 void NamedOperation::prepare(const Agreed& agreed, group::RankAndSize self, DeviceCarrier* carrier) {
@@ -89,22 +95,22 @@ void NamedOperation::prepare(const Agreed& agreed, group::RankAndSize self, Devi
           "this rank has joined, and its agenda was given no GPUs: all ranks call anello_agenda_use_gpus, or none");
     on_device_ = carrier->make_neutral(request_);
   }
+  works_.reserve(request_.inputs.size());
+  if (verb() != Verb::allgather && verb() != Verb::alltoall) return;
   for (std::size_t k = 0; k < request_.inputs.size(); k++) {
     std::vector<std::uint64_t> shape = request_.inputs[k].shape;
-    if (verb() == Verb::allgather || verb() == Verb::alltoall) {
-      rows_.push_back(rows_of(agreed, verb() == Verb::allgather ? k : std::size_t(self.rank)));
-      shape[0] = sum(rows_.back());
-    } else if (verb() == Verb::reduce_scatter) {
-      shape[0] = shares(shape[0], self.size)[std::size_t(self.rank)];
-    } else {
-      continue;
-    }
+    rows_.push_back(rows_of(agreed, verb() == Verb::allgather ? k : std::size_t(self.rank)));
+    shape[0] = sum(rows_.back());
     make_output(std::move(shape), request_.inputs[k].dtype);
   }
 }
 
 void NamedOperation::start(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self) {
   if (on_device_) return on_device_->start(key_);
+  start_works(agreed, queue, self);
+}
+
+void NamedOperation::start_works(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self) {
   switch (verb()) {
     case Verb::allreduce:
       return start_allreduce(queue);
@@ -122,17 +128,25 @@ void NamedOperation::start(const Agreed& agreed, group::OperationQueue& queue, g
   }
 }
 
+// Once it is queued nothing here can fail: prepare() has made room in the list. It may be done before this returns.
 void NamedOperation::add(group::OperationQueue& queue, const group::Operation& operation) {
-  works_.push_back(queue.submit_quietly(operation));
-  queue.when_done(*works_.back(), [alive = shared_from_this()](const Error*) {});
+  left_++;
+  works_.push_back(
+      queue.submit_quietly(operation, [alive = shared_from_this()](const Error* error) { alive->note_end(error); }));
 }
 
+bool NamedOperation::scales_integers(DType dtype) const {
+  return request_.prescale != 1 && is_integer(dtype);
+}
+
+// The key is compared with the data, so that ranks never combine elements of different operations.
 ReduceOptions NamedOperation::options(DType dtype) const {
   const bool scales = is_float(dtype);
   return {.name = key_,
           .wire = request_.wire,
           .prescale = scales ? request_.prescale : 1,
-          .postscale = scales ? request_.postscale : 1};
+          .postscale = scales ? request_.postscale : 1,
+          .consistency_token = fingerprint(key_)};
 }
 
 void NamedOperation::start_allreduce(group::OperationQueue& queue) {
@@ -140,7 +154,7 @@ void NamedOperation::start_allreduce(group::OperationQueue& queue) {
   const std::vector<ArrayView>& outputs = in_place ? request_.inputs : request_.outputs;
   for (const auto& list : by_dtype(request_.inputs)) {
     const DType dtype = request_.inputs[list[0]].dtype;
-    const bool scales = request_.prescale != 1 && is_integer(dtype);
+    const bool scales = scales_integers(dtype);
     for (const std::size_t k : list) {
       const Tensor input = request_.inputs[k].tensor(), output = outputs[k].tensor();
       if (scales)
@@ -160,7 +174,8 @@ void NamedOperation::start_allreduce(group::OperationQueue& queue) {
 void NamedOperation::start_broadcast(group::OperationQueue& queue, group::RankAndSize self) {
   for (const auto& list : by_dtype(request_.inputs)) {
     std::vector<run::Buffer::Piece> pieces;
-    add(queue, operations::broadcast(self, tensors_of(request_.inputs, list), pieces, request_.root, {.name = key_}));
+    add(queue, operations::broadcast(self, tensors_of(request_.inputs, list), pieces, request_.root,
+                                     {.name = key_, .consistency_token = fingerprint(key_)}));
   }
 }
 
@@ -168,25 +183,25 @@ void NamedOperation::start_allgather(group::OperationQueue& queue, group::RankAn
   for (std::size_t k = 0; k < outputs_.size(); k++) {
     const Sizes counts = times(rows_[k], row_count(outputs_[k].shape));
     add(queue, operations::allgather(self, request_.inputs[k].tensor(), outputs_[k].tensor(),
-                                     {.name = key_, .counts = counts}));
+                                     {.name = key_, .counts = counts, .consistency_token = fingerprint(key_)}));
   }
 }
 
 void NamedOperation::start_alltoall(const Agreed& agreed, group::OperationQueue& queue, group::RankAndSize self) {
   const std::uint64_t elems = row_count(outputs_[0].shape);
   const Sizes send = times(agreed.sizes[std::size_t(self.rank)], elems), receive = times(rows_[0], elems);
-  add(queue,
-      operations::alltoall(self, request_.inputs[0].tensor(), outputs_[0].tensor(), send, receive, {.name = key_}));
+  add(queue, operations::alltoall(self, request_.inputs[0].tensor(), outputs_[0].tensor(), send, receive,
+                                  {.name = key_, .consistency_token = fingerprint(key_)}));
 }
 
 void NamedOperation::start_reduce_scatter(group::OperationQueue& queue, group::RankAndSize self) {
+  auto scaled = scaled_inputs_.begin();
   for (std::size_t k = 0; k < outputs_.size(); k++) {
     Tensor input = request_.inputs[k].tensor();
-    if (request_.prescale != 1 && is_integer(input.dtype)) {
-      memory_.push_back(std::make_unique<OutputMemory>(input.bytes()));
-      const Tensor scaled(memory_.back()->data(), input.count, input.dtype);
-      scale_integers(input, scaled, request_.prescale);
-      input = scaled;
+    if (scales_integers(input.dtype)) {
+      const Tensor multiplied(*scaled++, input.count, input.dtype);
+      scale_integers(input, multiplied, request_.prescale);
+      input = multiplied;
     }
     const std::vector<std::uint64_t>& shape = request_.inputs[k].shape;
     const Sizes counts = times(shares(shape[0], self.size), row_count(shape));
@@ -196,8 +211,20 @@ void NamedOperation::start_reduce_scatter(group::OperationQueue& queue, group::R
   }
 }
 
+// Others still need these parts: the program may end the world as soon as its join is done.
+void NamedOperation::set_last(int rank, std::vector<std::shared_ptr<NamedOperation>> parts) {
+  last_ = rank;
+  parts_ = std::move(parts);
+  for (const auto& part : parts_) {
+    left_++;
+    if (!part->when_done([self = shared_from_this()] { self->note_end(nullptr); })) left_--;
+  }
+}
+
 std::optional<Error> NamedOperation::error() const {
   if (error_) return error_;
+  for (const auto& part : parts_)
+    if (std::optional<Error> why = part->error()) return why;
   if (on_device_) return on_device_->error();
   for (const Work& work : works_)
     if (work->error) return work->error;
@@ -206,23 +233,70 @@ std::optional<Error> NamedOperation::error() const {
 
 bool NamedOperation::done() {
   if (!decided.load(std::memory_order_acquire)) return false;
+  if (!std::ranges::all_of(parts_, [](const auto& part) { return part->done(); })) return false;
   if (on_device_) return error_ || on_device_->done();
   if (!works_.empty() && !works_.back()->done.load(std::memory_order_acquire)) return false;
-  complete();
+  complete(error().has_value());
   return true;
 }
 
 bool NamedOperation::wait(group::Until until) {
+  if (!std::ranges::all_of(parts_, [&](const auto& part) { return part->wait(until); })) return false;
   if (on_device_) return error_ || on_device_->wait(until);
   if (!works_.empty() && !works_.back()->owner->wait(*works_.back(), until)) return false;
-  complete();
+  complete(error().has_value());
   return true;
 }
 
-// By the first thread that sees that it is done.
-void NamedOperation::complete() {
+// By the thread that completes one of the works: the handle may be gone.
+void NamedOperation::note_end(const Error* error) {
+  if (error) failed_ = true;
+  if (--left_ > 0) return;
+  complete(failed_);
+  if (const auto callback = end()) callback();
+}
+
+// The end of an operation on a GPU is only waited for if there is a callback.
+std::function<void()> NamedOperation::settle() {
+  decided.store(true, std::memory_order_release);
+  if (--left_ > 0) return nullptr;
+  const bool on_gpu = on_device_ && !error_;
+  if (!on_gpu) {
+    if (!works_.empty()) complete(failed_);
+    return end();
+  }
   const std::lock_guard lock(mutex_);
-  if (std::exchange(completed_, true) || request_.postscale == 1 || error()) return;
+  is_on_its_way_ = true;
+  return callback_ && !watch() ? std::exchange(callback_, nullptr) : nullptr;
+}
+
+// With the lock. Has the carrier call the callback that is there when the operation is done. False: it is closed.
+bool NamedOperation::watch() {
+  if (!is_watched_)
+    is_watched_ = on_device_->when_done([self = shared_from_this()] {
+      if (const auto callback = self->end()) callback();
+    });
+  return is_watched_;
+}
+
+std::function<void()> NamedOperation::end() {
+  const std::lock_guard lock(mutex_);
+  has_ended_ = true;
+  return std::exchange(callback_, nullptr);
+}
+
+bool NamedOperation::when_done(std::function<void()> callback) {
+  const std::lock_guard lock(mutex_);
+  if (has_ended_ || (is_on_its_way_ && (on_device_->done() || !watch()))) return false;
+  callback_ = std::move(callback);
+  return true;
+}
+
+// By the first thread that finds that it is done; others wait for it here.
+void NamedOperation::complete(bool failed) {
+  if (request_.postscale == 1) return;
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(completed_, true) || failed) return;
   const std::vector<ArrayView>& results = verb() == Verb::reduce_scatter ? outputs_
                                           : request_.outputs.empty()     ? request_.inputs
                                                                          : request_.outputs;

@@ -42,8 +42,7 @@ Scheduler::Scheduler(Group messages, Group data, std::vector<int> members)
       baton_(*carriers_.info->bell),
       waiter_(carriers_.wait_policy, *carriers_.info->bell),
       links_(carriers_.links, Agenda(self_.rank, members_).neighbours(), members_),
-      agenda_(self_.rank, members_),
-      next_report_(report_after_) {}
+      agenda_(self_.rank, members_) {}
 
 // A child that fork() made has none of the carrier's threads, for which its end would wait.
 Scheduler::~Scheduler() {
@@ -57,45 +56,85 @@ void Scheduler::use(std::unique_ptr<DeviceCarrier> carrier) {
   carrier_ = std::move(carrier);
 }
 
-// Before the lock is taken: the first call loads the plugin, and makes the device ready.
+// Not with the lock: the first call loads the plugin, and makes the device ready.
 std::shared_ptr<DeviceOperation> Scheduler::make_on_device(const Request& request) {
   if (!request.on_gpu) return nullptr;
-  if (!carrier_)
+  Lock lock(mutex_);
+  DeviceCarrier* const carrier = carrier_.get();  // for good, once there is one
+  lock.unlock();
+  if (!carrier)
     group::refuse(agenda::name(request.verb),
                   "a tensor is in GPU memory, but the agenda was given no GPUs: call anello_agenda_use_gpus first");
-  if (request.verb != Verb::join) return carrier_->make(request);
-  carrier_->choose(request.on_gpu->device);
+  if (request.verb != Verb::join) return carrier->make(request);
+  carrier->choose(request.on_gpu->device);
   return nullptr;
 }
 
+// Everything that can fail on this rank alone is done before the others learn of the operation. If it fails, they learn
+// that.
 Scheduler::Handle Scheduler::submit(Request request, bool waits) {
   queue().check_process();
-  carriers_.progress_thread->start();
-  const std::pair<Description, Sizes> mine = agenda::describe(request, self_.size);
-  std::shared_ptr<DeviceOperation> on_device = make_on_device(request);
-  Lock lock(mutex_);
+  const std::string_view name = request.name;
+  const Verb verb = request.verb;
+  std::pair<Description, Sizes> mine;
+  Handle operation;
+  try {
+    carriers_.progress_thread->start();
+    mine = agenda::describe(request, self_.size);
+    std::shared_ptr<DeviceOperation> on_device = make_on_device(request);
+    operation = std::make_shared<NamedOperation>(std::move(request), std::move(on_device), self_);
+  } catch (const std::exception& e) {
+    refuse(name, verb, e.what());
+    throw;
+  }
+  Access lock(*this);
   if (world_has_failed(lock)) throw Error(*failure_);
-  Handle operation = enlist(lock, std::move(request), mine, std::move(on_device));
-  carry_out_decisions();
-  if (waits) return operation;
+  enlist(lock, name, mine, operation);
+  or_end_world(lock, [&] {
+    carry_out_decisions();
+    if (!waits) say_more();
+  });
+  return operation;
+}
+
+// The others would wait for this rank.
+void Scheduler::refuse(std::string_view name, Verb verb, const std::string& why) {
+  Access lock(*this);
+  if (verb == Verb::join || world_has_failed(lock)) return;
+  or_end_world(lock, [&] {
+    agenda_.refuse(name, verb, why);
+    carry_out_decisions();
+    say_more();
+  });
+}
+
+// Without a thread that waits.
+void Scheduler::say_more() {
   offer_started();
   if (sleeps_)
     carriers_.info->bell->ring();  // the thread that sleeps has more to send
   else
     offer();
-  return operation;
 }
 
-Scheduler::Handle Scheduler::enlist(Lock&, Request request, const std::pair<Description, Sizes>& mine,
-                                    std::shared_ptr<DeviceOperation> on_device) {
-  std::string key(kJoin);
-  if (request.verb == Verb::join)
-    agenda_.join();
-  else
-    key = agenda_.submit(request.name, mine.first, mine.second);
-  auto operation = std::make_shared<NamedOperation>(std::move(request), key, std::move(on_device));
-  undecided_[key] = operation;
-  return operation;
+// If it throws, the program has its tensors back.
+void Scheduler::enlist(Lock& lock, std::string_view name, const std::pair<Description, Sizes>& mine,
+                       const Handle& operation) {
+  try {
+    callbacks_.reserve(callbacks_.size() + undecided_.size() + 1);  // so that settle() cannot fail
+    std::string key(kJoin);
+    if (operation->verb() == Verb::join)
+      agenda_.join();
+    else
+      key = agenda_.submit(name, mine.first, mine.second);
+    operation->set_key(key);
+    undecided_[key] = operation;
+  } catch (const std::exception& e) {
+    const auto* const error = dynamic_cast<const Error*>(&e);
+    const bool is_refused = error && error->code() == ErrorCode::invalid_argument;  // then nothing has changed
+    if (!is_refused) fail(lock, e);
+    throw;
+  }
 }
 
 bool Scheduler::has_work() const {
@@ -105,18 +144,16 @@ bool Scheduler::has_work() const {
 // By the thread with the baton. Moves what can be moved at once; true if that was something.
 bool Scheduler::move(Lock& lock) {
   if (world_has_failed(lock)) return false;
-  try {
+  bool moved = true;
+  or_end_world(lock, [&] {
     // Once nothing waits, a neighbour may have left in good order.
-    bool moved = agenda_.waits() && receive();
+    moved = agenda_.waits() && receive();
     moved |= send();
     carry_out_decisions();
     moved |= send();
     if (moved) stuck_since_.reset();
-    return moved;
-  } catch (const Error& e) {
-    fail(lock, e);
-    return true;
-  }
+  });
+  return moved;
 }
 
 bool Scheduler::receive() {
@@ -131,96 +168,99 @@ bool Scheduler::receive() {
 }
 
 bool Scheduler::send() {
-  if (agenda_.has_to_say())
-    for (const int neighbour : agenda_.neighbours())
-      if (std::string message = agenda_.say(neighbour); !message.empty()) links_.send(neighbour, std::move(message));
+  queue_messages();
   return links_.send_some();
 }
 
-void Scheduler::carry_out_decisions() {
-  for (const Decision& decision : agenda_.decide()) carry_out(decision);
+void Scheduler::queue_messages() {
+  if (!agenda_.has_to_say()) return;
+  for (const int neighbour : agenda_.neighbours())
+    if (std::string message = agenda_.say(neighbour); !message.empty()) links_.send(neighbour, std::move(message));
 }
 
+void Scheduler::carry_out_decisions() {
+  for (const Decision& decision : agenda_.decide()) {
+    decided_++;
+    carry_out(decision);
+  }
+}
+
+// What cannot be carried out ends the world: the others are not left waiting, and no other operation takes its place.
 void Scheduler::carry_out(const Decision& decision) {
+  if (failure_) return;  // so has everything that was not decided
   const bool is_join = !decision.agreed && !decision.refusal;
   const auto found = undecided_.find(is_join ? kJoin : std::string_view(decision.key));
   Handle operation;
-  if (found != undecided_.end()) {
+  if (decision.mine && found != undecided_.end()) {
     operation = std::move(found->second);
     undecided_.erase(found);
   }
-  if (is_join) {
-    operation->set_last(decision.last);
-  } else if (decision.refusal) {
+  try {
+    apply(decision, operation);
+  } catch (const std::exception& e) {
+    cannot_go_on(decision.key, e);
+    if (operation) operation->fail(failure_in({}));
+  }
+  if (!operation) return;
+  started_ |= operation->moves_data();
+  settle(*operation);
+}
+
+// `operation` is null if this rank has not submitted it: then this rank has joined.
+void Scheduler::apply(const Decision& decision, Handle& operation) {
+  if (decision.refusal) {
     if (!operation) return;
     const int culprit = decision.refusal->culprit;
     operation->fail({ErrorCode::mismatch, text(decision.key, ": ", decision.refusal->why),
                      culprit < 0 ? -1 : members_[std::size_t(culprit)]});
+  } else if (decision.agreed) {
+    if (!operation) operation = take_part(decision);
+    operation->prepare(*decision.agreed, self_, carrier_.get());
+    operation->start(*decision.agreed, queue(), self_);
   } else {
-    if (!operation) operation = std::make_shared<NamedOperation>(decision.agreed->description, decision.key);
-    begin(*operation, *decision.agreed);
+    operation->set_last(decision.last, std::exchange(parts_, {}));
   }
-  settle(*operation);
 }
 
-// All ranks begin the same operations in the same order. One that cannot must not leave the others waiting.
-void Scheduler::begin(NamedOperation& operation, const Agreed& agreed) {
-  try {
-    operation.prepare(agreed, self_, carrier_.get());
-  } catch (const std::exception& e) {
-    const std::string why = text(operation.key(), " cannot begin: ", e.what());
-    data_.abort(why);
-    return operation.fail({ErrorCode::aborted, why, members_[std::size_t(self_.rank)]});
-  }
-  try {
-    operation.start(agreed, queue(), self_);
-    started_ |= operation.moves_data();
-  } catch (const Error& e) {
-    operation.fail(e);
-  }
+Scheduler::Handle Scheduler::take_part(const Decision& decision) {
+  std::erase_if(parts_, [](const Handle& part) { return part->done(); });
+  return parts_.emplace_back(std::make_shared<NamedOperation>(decision.agreed->description, decision.key));
 }
 
 void Scheduler::settle(NamedOperation& operation) {
-  operation.decided.store(true, std::memory_order_release);
+  if (auto callback = operation.settle()) callbacks_.push_back(std::move(callback));
   if (operation.abandoned) free_name(operation);
   baton_.announce();
 }
 
-// True once it is known here. Then everything that was not decided has failed.
-bool Scheduler::world_has_failed(Lock& lock) {
-  if (failure_) return true;
-  if (!carriers_.control || !carriers_.control->failed()) return false;
-  lock.unlock();
-  const Error why = carriers_.control->error();
-  lock.lock();
-  end_all(why);
-  return true;
-}
-
-// All ranks get the same error, whichever found it first.
-void Scheduler::fail(Lock& lock, const Error& cause) {
-  if (cause.code() == ErrorCode::network && cause.rank() >= 0)
-    carriers_.control->suspect(cause.rank(), carriers_.info->id, cause.message());
-  else
-    carriers_.control->propose({cause.code(), cause.rank(), text("rank ", cause.rank(), ": ", cause.message())});
-  lock.unlock();
-  const Error why = carriers_.control->error();
-  lock.lock();
-  end_all(why);
-}
-
-void Scheduler::end_all(const Error& why) {
-  if (!failure_) failure_ = why;
-  for (const auto& [key, operation] : std::exchange(undecided_, {})) {
-    operation->fail(Error(*failure_).within(key));
-    settle(*operation);
+void Scheduler::call_back(Lock& lock) {
+  while (!callbacks_.empty()) {
+    auto callback = std::move(callbacks_.front());
+    callbacks_.erase(callbacks_.begin());
+    lock.unlock();
+    callback();
+    callback = nullptr;  // without the lock: it may have the last handle of something
+    lock.lock();
   }
 }
 
-bool Scheduler::wait(NamedOperation& operation, group::Until until) {
+void Scheduler::when_done(const Handle& operation, std::function<void(const Error*)> callback) {
   queue().check_process();
+  const auto call = [weak = weak_from_this(), operation, callback = std::move(callback)] {
+    if (const auto scheduler = weak.lock()) {
+      const Lock lock(scheduler->mutex_);
+      scheduler->free_name(*operation);
+    }
+    const auto error = operation->error();
+    group::OperationQueue::call_back([&] { callback(error ? &*error : nullptr); });
+  };
+  if (!operation->when_done(call)) call();
+}
+
+bool Scheduler::wait(NamedOperation& operation, group::Until until) {
+  queue().check_may_wait();
   {
-    Lock lock(mutex_);
+    Access lock(*this);
     if (!operation.decided) wait_for_decision(lock, operation, until);
     if (has_work() && baton_.try_acquire()) {  // the decision may still have to be sent to others
       move(lock);
@@ -228,10 +268,12 @@ bool Scheduler::wait(NamedOperation& operation, group::Until until) {
     } else if (has_work() && sleeps_) {
       carriers_.info->bell->ring();  // the thread that sleeps has more to send
     }
-    if (!operation.decided || !operation.moves_data()) offer_started();
-    offer();
+    or_end_world(lock, [&] {
+      if (!operation.decided || !operation.moves_data()) offer_started();
+      offer();
+    });
     if (!operation.decided) return false;
-    started_ = false;  // waiting for data offers what is left
+    started_ = false;  // to wait for data offers what is left
   }
   if (!operation.wait(until)) return false;
   const Lock lock(mutex_);
@@ -241,10 +283,10 @@ bool Scheduler::wait(NamedOperation& operation, group::Until until) {
 
 void Scheduler::wait_for_decision(Lock& lock, const NamedOperation& operation, group::Until until) {
   while (baton_.acquire(lock, operation.decided, until)) {
-    while (!operation.decided && baton_.closed() == 0 && !has_passed(until)) {
+    while (!operation.decided && callbacks_.empty() && baton_.closed() == 0 && !has_passed(until)) {
       if (move(lock)) {
         waiter_.moved();
-        if (!operation.decided) offer_started();
+        if (!operation.decided) or_end_world(lock, [this] { offer_started(); });
         continue;
       }
       if (operation.decided) break;
@@ -254,42 +296,49 @@ void Scheduler::wait_for_decision(Lock& lock, const NamedOperation& operation, g
       if (tired && !operation.decided) sleep(lock, until);
     }
     baton_.release();
+    call_back(lock);  // without the baton: it may end the agenda
     if (has_passed(until)) break;
   }
 }
 
+// Not if another thread has submitted something since this one moved messages last: it left the rest to this thread.
 void Scheduler::sleep(Lock& lock, group::Until until) {
   waiter_.forget();
-  if ((carriers_.control && carriers_.control->failed()) || !links_.want(waiter_)) return waiter_.moved();
-  milliseconds limit = note_stuck();
-  if (until) limit = std::clamp(std::chrono::ceil<milliseconds>(*until - steady_clock::now()), milliseconds(0), limit);
-  sleeps_ = true;
-  lock.unlock();
-  waiter_.sleep(limit);
-  lock.lock();
+  or_end_world(lock, [&] {
+    const bool failed = carriers_.control && carriers_.control->failed();
+    if (failed || agenda_.has_to_say() || !links_.want(waiter_, agenda_.waits())) return waiter_.moved();
+    milliseconds limit = note_stuck();
+    if (until)
+      limit = std::clamp(std::chrono::ceil<milliseconds>(*until - steady_clock::now()), milliseconds(0), limit);
+    sleeps_ = true;
+    lock.unlock();
+    waiter_.sleep(limit);
+    lock.lock();
+  });
   sleeps_ = false;
 }
 
 bool Scheduler::done(NamedOperation& operation) {
   if (in_child()) return false;
-  if (!operation.done()) {
-    const Lock lock(mutex_);
-    offer_started();  // it was submitted to be waited for
-    offer();
-    return false;
-  }
-  const Lock lock(mutex_);
-  free_name(operation);
-  return true;
+  const bool is_done = operation.done();
+  Access lock(*this);
+  if (is_done) free_name(operation);
+  or_end_world(lock, [this] {  // it was submitted to be waited for
+    offer_started();
+    offer();  // also if it is done: the decision may still have to be sent to others
+  });
+  return is_done;
 }
 
 void Scheduler::abandon(NamedOperation& operation) {
   if (in_child()) return;
-  const Lock lock(mutex_);
+  Access lock(*this);
   operation.abandoned = true;
   if (operation.decided) free_name(operation);
-  offer_started();
-  offer();
+  or_end_world(lock, [this] {
+    offer_started();
+    offer();
+  });
 }
 
 // Once: a later operation may have the same name.
@@ -305,25 +354,26 @@ std::string Scheduler::describe(const NamedOperation& operation) {
 }
 
 group::Movable::Progress Scheduler::progress() {
-  Lock lock(mutex_);
+  Access lock(*this);
   if (!has_work() || !baton_.try_acquire()) return Progress::none;
   const bool moved = move(lock);
-  offer_started();
+  or_end_world(lock, [this] { offer_started(); });
   baton_.release();
   if (!has_work()) return Progress::none;
   return moved ? Progress::moved : Progress::stuck;
 }
 
 bool Scheduler::prepare_sleep(link::Waiter& waiter, milliseconds& limit) {
-  Lock lock(mutex_);
+  Access lock(*this);
   if (!has_work() || (carriers_.control && carriers_.control->failed()) || !baton_.try_acquire()) return false;
-  if (!links_.want(waiter)) {
-    baton_.release();
-    return false;
-  }
-  waiter.want(*carriers_.info->bell);
-  limit = std::min(limit, note_stuck());
-  return sleeps_ = true;
+  or_end_world(lock, [&] {
+    if (!links_.want(waiter, agenda_.waits())) return;
+    waiter.want(*carriers_.info->bell);
+    limit = std::min(limit, note_stuck());
+    sleeps_ = true;
+  });
+  if (!sleeps_) baton_.release();
+  return sleeps_;
 }
 
 void Scheduler::slept(trace::Ticks) {
@@ -333,40 +383,13 @@ void Scheduler::slept(trace::Ticks) {
 }
 
 void Scheduler::offer() {
+  if (sleeps_ && agenda_.has_to_say()) carriers_.info->bell->ring();
   if (has_work() && !baton_.held() && !baton_.wanted() && !closing_)
     carriers_.progress_thread->offer(shared_from_this());
 }
 
 void Scheduler::offer_started() {
   if (std::exchange(started_, false)) queue().offer_work();
-}
-
-void Scheduler::close() {
-  if (in_child()) return;
-  Lock lock(mutex_);
-  if (std::exchange(closing_, true)) return;
-  baton_.close();
-  baton_.wait_until_free(lock);
-  if (!world_has_failed(lock)) flush(lock);
-  end_all({ErrorCode::aborted, "the agenda, or this rank's world, has ended"});
-  if (carrier_) {
-    lock.unlock();
-    carrier_->close();
-    lock.lock();
-  }
-  baton_.wait_until_unused(lock);
-}
-
-// What rank 0 has decided must reach the ranks beyond this one. What this rank has reported does not matter any more.
-void Scheduler::flush(Lock& lock) {
-  const auto end = steady_clock::now() + silence_limit_;
-  if (self_.rank > 0) links_.drop(agenda_.neighbours().back());
-  try {
-    while (links_.sending() && steady_clock::now() < end && !world_has_failed(lock))
-      if (!links_.send_some() && links_.want(waiter_)) waiter_.sleep(kDiagnosisAfter);
-  } catch (const Error& e) {
-    fail(lock, e);
-  }
 }
 
 }  // namespace anello::agenda

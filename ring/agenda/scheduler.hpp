@@ -8,11 +8,14 @@
 // thread. Make it shared. Knows the control plane and links, not how the ranks found each other.
 #pragma once
 #include <anello/group.hpp>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ring/agenda/agenda.hpp"
 #include "ring/agenda/message_links.hpp"
@@ -34,14 +37,19 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   ~Scheduler() override;
 
   using Handle = std::shared_ptr<NamedOperation>;
-  // Does not block. `waits`: the caller calls wait() at once, and nothing moves before. Throws Error{invalid_argument}
-  // if a tensor, an option or the name is wrong, and the verdict if the world has failed.
+  // Does not block while the world lives. `waits`: the caller calls wait() at once, and nothing moves before. Throws
+  // Error{invalid_argument} if a tensor, an option or the name is wrong, Error{unsupported} or std::bad_alloc if there
+  // is no memory for its outputs, and the verdict if the world has failed.
   Handle submit(Request request, bool waits = false);
   // Blocks until the operation is done, or until that time; moves messages and data meanwhile. True: it is done, and
   // its name is free. Throws Error{invalid_argument} in a child that fork() made.
   bool wait(NamedOperation& operation, group::Until until = {});
   // Does not block. True: it is done, and its name is free.
   bool done(NamedOperation& operation);
+  // Has `callback` called once, when the operation is done and its name is free: at once if it is done already,
+  // otherwise by the thread that finds it done, which holds no lock. The callback may submit operations. It must not
+  // block (wait() throws) or throw. A second callback replaces one that was not called yet.
+  void when_done(const Handle& operation, std::function<void(const Error*)> callback);
   // Its handle is gone.
   void abandon(NamedOperation& operation);
   // What it waits for, in one line.
@@ -61,32 +69,45 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
 
  private:
   using Lock = group::Baton::Lock;
+  class Access;  // the lock, and the callbacks that are called after it
   static constexpr std::chrono::milliseconds kDiagnosisAfter{200};  // without a move
 
   Scheduler(Group messages, Group data, std::vector<int> members);
   group::OperationQueue& queue() { return GroupAccess::queue(data_); }
   std::shared_ptr<DeviceOperation> make_on_device(const Request& request);
-  Handle enlist(Lock& lock, Request request, const std::pair<Description, Sizes>& mine,
-                std::shared_ptr<DeviceOperation> on_device);
+  void enlist(Lock& lock, std::string_view name, const std::pair<Description, Sizes>& mine, const Handle& operation);
+  void refuse(std::string_view name, Verb verb, const std::string& why);
+  void say_more();
   bool has_work() const;
+  template <class Work>
+  void or_end_world(Lock& lock, Work work);
   bool move(Lock& lock);
   bool receive();
   bool send();
+  void queue_messages();
   void carry_out_decisions();
   void carry_out(const Decision& decision);
-  void begin(NamedOperation& operation, const Agreed& agreed);
+  void apply(const Decision& decision, Handle& operation);
+  Handle take_part(const Decision& decision);
+  void cannot_go_on(const std::string& key, const std::exception& why);
+  Error failure_in(std::string_view key) const;
   void settle(NamedOperation& operation);
+  void call_back(Lock& lock);
   bool world_has_failed(Lock& lock);
-  void fail(Lock& lock, const Error& cause);
-  void end_all(const Error& why);
+  void fail(Lock& lock, const std::exception& thrown);
+  Error verdict(const std::exception& thrown);
+  void end_all(Error why);
   void wait_for_decision(Lock& lock, const NamedOperation& operation, group::Until until);
   void sleep(Lock& lock, group::Until until);
   std::chrono::milliseconds note_stuck();
-  void end_if_overdue(std::chrono::milliseconds stuck);
+  std::chrono::milliseconds age(const NamedOperation& operation) const;
+  void report_late();
+  void end_if_overdue(const NamedOperation& operation);
   void flush(Lock& lock);
   void free_name(NamedOperation& operation);
   // In a child that fork() made, threads that do not exist there may have the lock.
   bool in_child() const { return GroupAccess::queue(data_).in_child(); }
+  int own_rank() const { return members_[std::size_t(self_.rank)]; }  // in the world
   void offer();
   void offer_started();
 
@@ -103,12 +124,34 @@ class Scheduler : public group::Movable, public std::enable_shared_from_this<Sch
   MessageLinks links_;
   Agenda agenda_;
   std::map<std::string, Handle, std::less<>> undecided_;  // by key
+  std::vector<Handle> parts_;                             // of a rank that has joined; not all are done
   std::optional<Error> failure_;
-  bool sleeps_ = false;   // the thread with the baton
-  bool started_ = false;  // operations of data_ that were not offered
+  std::uint64_t decided_ = 0;  // decisions that were received here; all ranks receive the same ones in the same order
+  std::vector<std::function<void()>> callbacks_;  // of operations that are done
+  bool sleeps_ = false;                           // the thread with the baton
+  bool started_ = false;                          // operations of data_ that were not offered
   bool closing_ = false;
   std::optional<std::chrono::steady_clock::time_point> stuck_since_;
-  std::chrono::milliseconds next_report_;
 };
+
+// By any thread, in each public function. Callbacks are called without the lock, because they may submit operations.
+class Scheduler::Access : public Lock {
+ public:
+  explicit Access(Scheduler& scheduler) : Lock(scheduler.mutex_), scheduler_(scheduler) {}
+  ~Access() { scheduler_.call_back(*this); }
+
+ private:
+  Scheduler& scheduler_;
+};
+
+// Whatever fails in `work` ends the world, because other ranks may wait for the rest of it.
+template <class Work>
+void Scheduler::or_end_world(Lock& lock, Work work) {
+  try {
+    work();
+  } catch (const std::exception& e) {
+    fail(lock, e);
+  }
+}
 
 }  // namespace anello::agenda

@@ -1,5 +1,7 @@
 // What a scheduler does while nothing moves: it asks for departures, reports what waits for which rank, and ends the
 // world after the limit.
+#include <algorithm>
+
 #include "ring/agenda/scheduler.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
@@ -19,35 +21,52 @@ constexpr milliseconds kLongSleep{1000};
 // asked. Returns for how long the thread may sleep before it looks again.
 milliseconds Scheduler::note_stuck() {
   const auto now = steady_clock::now();
-  if (!stuck_since_) {
-    stuck_since_ = now;
-    next_report_ = report_after_;
-  }
+  if (!stuck_since_) stuck_since_ = now;
   const auto stuck = std::chrono::duration_cast<milliseconds>(now - *stuck_since_);
-  if (stuck < kDiagnosisAfter || !carriers_.control) return kDiagnosisAfter;
+  if (!carriers_.control) return kDiagnosisAfter;
+  report_late();
+  if (stuck < kDiagnosisAfter) return kDiagnosisAfter;
   const std::string here = undecided_.empty() ? "passes messages on" : "waits in " + undecided_.begin()->first;
-  carriers_.control->needs_messages(carriers_.info->id, here);
+  carriers_.control->needs_messages(carriers_.info->id, decided_, here);
   if (silence_limit_.count() > 0 && stuck > silence_limit_ / 2)
     for (const int neighbour : agenda_.neighbours()) carriers_.control->ping(members_[std::size_t(neighbour)]);
-  if (report_after_.count() > 0 && stuck >= next_report_ && !undecided_.empty()) {
-    const std::size_t others = undecided_.size() - 1;
-    const std::string too =
-        text("; ", others, others == 1 ? " other operation waits too" : " other operations wait too");
-    log(Severity::warning, text("no progress for ", stuck.count() / 1000,
-                                " s: ", agenda_.waits_for(undecided_.begin()->first), others > 0 ? too : ""));
-    while (next_report_ <= stuck) next_report_ *= 2;
-  }
-  end_if_overdue(stuck);
   return kLongSleep;
 }
 
+// For how long it has waited for other ranks. A rank that has joined waits for as long as others have data.
+milliseconds Scheduler::age(const NamedOperation& operation) const {
+  const bool is_join = operation.verb() == Verb::join;
+  return std::chrono::duration_cast<milliseconds>(steady_clock::now() -
+                                                  (is_join ? *stuck_since_ : operation.submitted));
+}
+
+// Other operations may go on meanwhile.
+void Scheduler::report_late() {
+  NamedOperation* oldest = nullptr;
+  int late = 0;
+  for (const auto& [key, operation] : undecided_) {
+    late += age(*operation) >= report_after_;
+    if (!oldest || age(*operation) > age(*oldest)) oldest = operation.get();
+  }
+  if (!oldest) return;
+  end_if_overdue(*oldest);
+  const milliseconds waited = age(*oldest);
+  if (report_after_.count() == 0 || waited < std::max(report_after_, 2 * oldest->reported)) return;
+  oldest->reported = waited;
+  const int others = late - 1;
+  const std::string too = text("; ", others, others == 1 ? " other operation waits too" : " other operations wait too");
+  log(Severity::warning,
+      text("no progress for ", waited.count() / 1000, " s: ", agenda_.waits_for(oldest->key()), others > 0 ? too : ""));
+}
+
 // The rank that decides knows which ranks are missing, so the others leave it the first word.
-void Scheduler::end_if_overdue(milliseconds stuck) {
+void Scheduler::end_if_overdue(const NamedOperation& operation) {
   const milliseconds limit = operation_limit_ + (self_.rank == 0 ? milliseconds(0) : 2 * kLongSleep);
-  if (operation_limit_.count() == 0 || stuck < limit || undecided_.empty()) return;
+  const milliseconds waited = age(operation);
+  if (operation_limit_.count() == 0 || waited < limit) return;
   carriers_.control->propose({ErrorCode::timed_out, -1,
-                              text("no progress for ", stuck.count() / 1000,
-                                   " s: ", agenda_.waits_for(undecided_.begin()->first), " (ANELLO_OPERATION_LIMIT)")});
+                              text("no progress for ", waited.count() / 1000,
+                                   " s: ", agenda_.waits_for(operation.key()), " (ANELLO_OPERATION_LIMIT)")});
 }
 
 }  // namespace anello::agenda

@@ -1,7 +1,7 @@
 // Work that may block for as long as it likes, such as a write to a pipe that is not read or to a file system that
-// hangs. A thread of its own does it in order; the thread is there only while there is work. No thread waits for the work
-// without a limit, so each task owns what it uses. Never destroy it. Any thread. In a child process after fork() there
-// are no tasks, and a task that is added is done at once by its caller.
+// hangs. A thread of its own does it in order; the thread is there only while there is work. No thread waits for the
+// work without a limit, so each task owns what it uses. Never destroy it. Any thread. In a child process after fork()
+// there are no tasks, and a task that is added is done at once by its caller.
 #pragma once
 #include <chrono>
 #include <cstddef>

@@ -25,6 +25,10 @@ class Descriptor {
   int fd_ = -1;
 };
 
+// What to do if a call has failed because no file may be opened, as the end of a message: which limit to raise, that of
+// the process (EMFILE) or of the system (ENFILE). Empty for every other error.
+std::string_view remedy_for_lack_of_files(int error);
+
 // `errno` as an Error; `what` was attempted.
 Error system_error(std::string_view attempt, ErrorCode code = ErrorCode::unsupported);
 

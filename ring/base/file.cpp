@@ -17,6 +17,14 @@ namespace {
   throw system_error(text("'", path, "' cannot be written"), ErrorCode::file);
 }
 
+// A device or a pipe would be gone, also for other programs.
+void require_replaceable(const std::string& path) {
+  struct stat there {};
+  if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+    throw Error(ErrorCode::file,
+                text("'", path, "' cannot be written: it is not a regular file, and would be replaced"));
+}
+
 // A new name is on the disk when its folder is.
 void sync_folder_of(const std::string& path) {
   const std::size_t end = path.rfind('/');
@@ -37,6 +45,7 @@ void write_all(const Descriptor& file, const std::string& path, std::string_view
 }
 
 void replace_file(const std::string& path, std::string_view bytes, ReadableBy readers, Until until) {
+  require_replaceable(path);
   const mode_t mode = readers == ReadableBy::all ? 0644 : 0600;
   std::string fresh = path + ".XXXXXX";
   const Descriptor file(mkostemp(fresh.data(), O_CLOEXEC));

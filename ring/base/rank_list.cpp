@@ -18,4 +18,8 @@ std::string rank_list(const std::vector<int>& ranks) {
   return out;
 }
 
+std::string who_has(const std::vector<int>& ranks) {
+  return rank_list(ranks) + (ranks.size() == 1 ? " has " : " have ");
+}
+
 }  // namespace anello

@@ -3,13 +3,14 @@
 #include <anello/error.hpp>
 
 #include "ring/base/check.hpp"
+#include "ring/base/rank_list.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 
 namespace anello {
 namespace {
 
-constexpr std::string_view kAlgorithms = "algorithms";
+constexpr std::string_view kAlgorithms = "algorithms", kPostscales = "postscales", kTokens = "consistency tokens";
 constexpr std::uint32_t kMagic = 0x4f4c4e41;  // "ANLO"
 
 bool reduces(Kind kind) {
@@ -35,6 +36,18 @@ std::string_view values_without_field(Kind kind) {
   }
 }
 
+// The lists that a fingerprint is of.
+std::string_view lists(Kind kind) {
+  const bool has_list = kind == Kind::allreduce || kind == Kind::broadcast;
+  return has_list ? "tensors of a list (same total)" : "lists of counts (same total)";
+}
+
+std::string_view hidden_field(const Signature& a, const Signature& b) {
+  if (!a.hidden.known || !b.hidden.known) return values_without_field(a.kind);
+  if (a.hidden.token != b.hidden.token) return kTokens;
+  return a.hidden.postscale != b.hidden.postscale ? kPostscales : lists(a.kind);
+}
+
 std::string_view differing_field(const Signature& a, const Signature& b) {
   if (a.sequence != b.sequence) return "numbers of operations";
   if (a.kind != b.kind) return "operations";
@@ -43,10 +56,17 @@ std::string_view differing_field(const Signature& a, const Signature& b) {
   if (a.count != b.count) return "counts";
   if (a.op != b.op) return "reductions";
   if (a.root != b.root) return "roots";
-  if (a.fingerprint != b.fingerprint) return values_without_field(a.kind);
+  if (a.fingerprint != b.fingerprint) return hidden_field(a, b);
   if (a.generation != b.generation) return "generations";
   if (a.results != b.results) return "checksums of earlier results";
   return kAlgorithms;
+}
+
+// That of a field which describe() leaves out.
+std::string value_of(std::string_view field, const Signature& s) {
+  if (field == kAlgorithms) return text(" by ", name(s.algorithm), ", slabs of ", s.slab_elems);
+  if (field == kPostscales) return " with postscale " + exact(s.hidden.postscale);
+  return field == kTokens ? text(" with token ", s.hidden.token) : "";
 }
 
 }  // namespace
@@ -57,6 +77,18 @@ std::string_view name(Kind kind) {
       "reduce", "gather",    "scatter",   "alltoall",  "transfer"};
   const auto index = static_cast<std::size_t>(kind);
   return index < kNames.size() ? kNames[index] : kNames[0];
+}
+
+// In words of eight bytes that do not depend on the machine's byte order.
+std::uint64_t fingerprint(std::string_view bytes) {
+  std::uint64_t all = fingerprint(0, bytes.size());
+  for (std::size_t at = 0; at < bytes.size();) {
+    std::uint64_t word = 0;
+    for (int shift = 0; shift < 64 && at < bytes.size(); shift += 8)
+      word |= std::uint64_t(std::uint8_t(bytes[at++])) << shift;
+    all = fingerprint(all, word);
+  }
+  return all;
 }
 
 // In whole words, not through a Writer, and not as a result that is copied: this is on the path of every operation.
@@ -112,13 +144,15 @@ std::string describe(const Call& call) {
   return describe(signature) + (call.name.empty() ? "" : text(" '", call.name, "'"));
 }
 
-std::string difference(int rank, const Call& a, int other_rank, const Call& b) {
+std::string who_calls(const std::vector<int>& ranks) {
+  return rank_list(ranks) + (ranks.size() == 1 ? " calls " : " call ");
+}
+
+std::string difference(const std::vector<int>& ranks, const Call& a, const std::vector<int>& others, const Call& b) {
   if (a == b) return {};
   const std::string_view field = differing_field(a, b);
-  const auto call = [field](const Call& s) {
-    return describe(s) + (field == kAlgorithms ? text(" by ", name(s.algorithm), ", slabs of ", s.slab_elems) : "");
-  };
-  return text("the ", field, " differ: rank ", rank, " calls ", call(a), ", rank ", other_rank, " calls ", call(b));
+  const auto call = [field](const Call& s) { return describe(s) + value_of(field, s); };
+  return text("the ", field, " differ: ", who_calls(ranks), call(a), ", ", who_calls(others), call(b));
 }
 
 }  // namespace anello

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "ring/base/algorithm.hpp"
 
@@ -29,6 +30,15 @@ std::string_view name(Kind kind);  // "allgather"
 
 inline constexpr DType kAsTheyAre{};  // the elements' own type
 
+// What a fingerprint is of, as far as it can be told in a message. Not compared: the fingerprint is. Travels with a
+// Call, not with data.
+struct Hidden {
+  bool known = false;
+  double postscale = 1;
+  std::uint64_t token = 0;
+  friend constexpr bool operator==(const Hidden&, const Hidden&) { return true; }
+};
+
 struct Signature {
   std::uint64_t group = 0;  // not encoded: the connection says which; 0 is the world
   std::uint32_t generation = 0;
@@ -43,6 +53,7 @@ struct Signature {
   DType dtype = DType::u8;
   DType wire = kAsTheyAre;  // the type that the elements are sent as
   Algorithm algorithm = Algorithm::automatic;
+  Hidden hidden;  // not encoded
 
   friend bool operator==(const Signature&, const Signature&) = default;
 };
@@ -56,6 +67,9 @@ constexpr std::uint64_t fingerprint(std::uint64_t before, std::uint64_t value) {
   mixed ^= mixed >> 31;
   return mixed == 0 ? 1 : mixed;
 }
+
+// Of bytes: for example a name that all ranks must have given.
+std::uint64_t fingerprint(std::string_view bytes);
 
 inline constexpr std::size_t kSignatureBytes = 48;
 using EncodedSignature = std::array<char, kSignatureBytes>;
@@ -73,7 +87,10 @@ struct Call : Signature {
 std::string describe(const Signature& signature);  // "allreduce #3 (sum of 100 f32)"
 std::string describe(const Call& call);            // "allreduce #3 (sum of 100 f32) 'loss'"
 
-// Why the two ranks are not in the same operation, naming both and both values; empty if they are.
-std::string difference(int rank, const Call& a, int other_rank, const Call& b);
+// "rank 2 calls ", "ranks 0, 1 call ".
+std::string who_calls(const std::vector<int>& ranks);
+
+// Why these ranks are not in the same operation as the others, naming both and both values; empty if they are.
+std::string difference(const std::vector<int>& ranks, const Call& a, const std::vector<int>& others, const Call& b);
 
 }  // namespace anello

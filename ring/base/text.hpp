@@ -1,5 +1,8 @@
 // text("rank ", 3, " of ", n): one string from parts. For messages, not for hot paths.
 #pragma once
+#include <array>
+#include <charconv>
+#include <new>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -10,7 +13,14 @@ template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream out;
   (out << ... << parts);
+  if (!out) throw std::bad_alloc();  // a stream without memory only stops, and the text may be a name
   return std::move(out).str();
+}
+
+// The shortest digits that mean this number and no other.
+inline std::string exact(double value) {
+  std::array<char, 32> digits;
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
 }
 
 // Text from outside, safe to show: at most `max_bytes`, control characters (which may control a terminal) replaced.

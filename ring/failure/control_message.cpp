@@ -1,6 +1,7 @@
 #include "ring/failure/control_message.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
@@ -56,12 +57,16 @@ void encode(const Call& call, Writer& writer) {
   EncodedSignature bytes;
   anello::encode(call, bytes);
   writer.raw({bytes.data(), bytes.size()});
+  writer.u8(call.hidden.known).u64(std::bit_cast<std::uint64_t>(call.hidden.postscale)).u64(call.hidden.token);
   writer.str(std::string_view(call.name).substr(0, ControlMessage::kMaxCallNameBytes));
 }
 Call decode_call(Reader& reader) {
   const std::uint64_t group = reader.u64();
   Call call(decode_signature(reader.raw(kSignatureBytes)));
   call.group = group;
+  call.hidden.known = decode_flag(reader);
+  call.hidden.postscale = std::bit_cast<double>(reader.u64());
+  call.hidden.token = reader.u64();
   call.name = reader.str(ControlMessage::kMaxCallNameBytes);
   return call;
 }
@@ -85,56 +90,63 @@ StallKey decode_stall_key(Reader& reader) {
   return stall;
 }
 
-void encode_question(const ControlMessage& message, Writer& writer) {
-  encode(message.stall, writer);
-  writer.str(message.group_name);
-  std::vector<RankRun> runs = runs_of(message.members);
+void encode(const StallAnswer& answer, Writer& writer) {
+  writer.u8(std::uint8_t(answer.state));
+  encode(answer.last, writer);
+  encode(answer.waits_in, writer);
+  writer.str(answer.waits_in_group).str(answer.reason);
+}
+StallAnswer decode_stall_answer(Reader& reader) {
+  StallAnswer answer;
+  answer.state = State(reader.u8());
+  if (answer.state < State::waits || answer.state > State::refused) reject(text("unknown state ", int(answer.state)));
+  answer.last = decode_optional_call(reader);
+  answer.waits_in = decode_optional_call(reader);
+  answer.waits_in_group = reader.str(ControlMessage::kMaxNameBytes);
+  answer.reason = reader.str(ControlMessage::kMaxReasonBytes);
+  return answer;
+}
+
+// None if they are too many runs.
+void encode_ranks(const std::vector<int>& ranks, Writer& writer) {
+  std::vector<RankRun> runs = runs_of(ranks);
   if (runs.size() > ControlMessage::kMaxRuns) runs.clear();
   writer.u16(std::uint16_t(runs.size()));
   for (const RankRun& run : runs) writer.i32(run.first).i32(run.step).u32(run.count);
 }
-void decode_run(std::vector<int>& members, Reader& reader, int world) {
-  std::int64_t rank = reader.i32();
-  const std::int32_t step = reader.i32();
+RankRun decode_run(std::vector<int>& ranks, Reader& reader, int world) {
+  const std::int32_t first = reader.i32(), step = reader.i32();
   const std::uint32_t count = reader.u32();
-  if (count > std::size_t(world) - members.size()) reject(text("more members than the ", world, " ranks"));
+  if (count > std::size_t(world) - ranks.size()) reject(text("names more than the ", world, " ranks"));
+  std::int64_t rank = first;
   for (std::uint32_t k = 0; k < count; k++, rank += step) {
     if (rank < 0 || rank >= world) reject(text("rank ", rank, " of ", world));
-    members.push_back(int(rank));
+    ranks.push_back(int(rank));
   }
+  return {first, step, count};
 }
-void decode_question(ControlMessage& message, Reader& reader, int world) {
-  message.stall = decode_stall_key(reader);
-  message.group_name = reader.str(ControlMessage::kMaxNameBytes);
-  const std::size_t runs = reader.u16();
-  if (runs > ControlMessage::kMaxRuns) reject(text(runs, " runs of members"));
-  for (std::size_t k = 0; k < runs; k++) decode_run(message.members, reader, world);
-}
-
-void encode_answer(const ControlMessage& message, Writer& writer) {
-  encode(message.stall, writer);
-  writer.u8(std::uint8_t(message.answer.state));
-  encode(message.answer.last, writer);
-  encode(message.answer.waits_in, writer);
-  writer.str(message.answer.waits_in_group);
-}
-void decode_answer(ControlMessage& message, Reader& reader) {
-  message.stall = decode_stall_key(reader);
-  StallAnswer& answer = message.answer;
-  answer.state = State(reader.u8());
-  if (answer.state < State::waits || answer.state > State::other_group)
-    reject(text("unknown state ", int(answer.state)));
-  answer.last = decode_optional_call(reader);
-  answer.waits_in = decode_optional_call(reader);
-  answer.waits_in_group = reader.str(ControlMessage::kMaxNameBytes);
+std::vector<int> decode_ranks(Reader& reader, int world) {
+  const std::size_t count = reader.u16();
+  if (count > ControlMessage::kMaxRuns) reject(text(count, " runs of ranks"));
+  std::vector<RankRun> runs(count);
+  std::vector<int> ranks;
+  for (RankRun& run : runs) run = decode_run(ranks, reader, world);
+  if (runs != runs_of(ranks)) reject("ranks that are not in as few runs as possible");
+  return ranks;
 }
 
 bool has_verdict(Type type) {
   return type == Type::proposal || type == Type::decision;
 }
+bool is_about_a_stall(Type type) {
+  return type == Type::stalled || type == Type::answer;
+}
+bool is_about_a_call(Type type) {
+  return type == Type::waiting || type == Type::stalled || type == Type::called;
+}
 std::size_t max_calls(Type type) {
   if (type == Type::goodbye) return ControlMessage::kMaxCalls;
-  return type == Type::waiting || type == Type::stalled ? 1 : 0;
+  return is_about_a_call(type) ? 1 : 0;
 }
 
 }  // namespace
@@ -187,8 +199,15 @@ std::string encode_body(const ControlMessage& message) {
   if (message.type == Type::slow) encode(message.straggler, writer);
   if (message.type == Type::goodbye)
     writer.u64(message.group).u64(message.completed).u8(message.by_exception).u32(message.members_of_group);
-  if (message.type == Type::stalled) encode_question(message, writer);
-  if (message.type == Type::answer) encode_answer(message, writer);
+  if (is_about_a_stall(message.type)) {
+    encode(message.stall, writer);
+    encode(message.answer, writer);
+  }
+  if (message.type == Type::stalled) {
+    writer.str(message.group_name);
+    encode_ranks(message.members, writer);
+  }
+  if (message.type == Type::called) encode_ranks(message.contradicted, writer);
   for (const Call& call : message.calls) encode(call, writer);
   return std::move(writer).take();
 }
@@ -197,7 +216,7 @@ ControlMessage decode_body(std::string_view body, int world) {
   Reader reader(kWhat, body);
   ControlMessage message;
   message.type = Type(reader.u8());
-  if (message.type < Type::proposal || message.type > Type::slow) reject(text("unknown type ", int(message.type)));
+  if (message.type < Type::proposal || message.type > Type::called) reject(text("unknown type ", int(message.type)));
   if (has_verdict(message.type)) message.verdict = decode_verdict(reader, world);
   if (message.type == Type::slow) message.straggler = decode_straggler(reader, world);
   if (message.type == Type::goodbye) {
@@ -206,13 +225,19 @@ ControlMessage decode_body(std::string_view body, int world) {
     message.by_exception = decode_flag(reader);
     message.members_of_group = reader.u32();
   }
-  if (message.type == Type::stalled) decode_question(message, reader, world);
-  if (message.type == Type::answer) decode_answer(message, reader);
+  if (is_about_a_stall(message.type)) {
+    message.stall = decode_stall_key(reader);
+    message.answer = decode_stall_answer(reader);
+  }
+  if (message.type == Type::stalled) {
+    message.group_name = reader.str(ControlMessage::kMaxNameBytes);
+    message.members = decode_ranks(reader, world);
+  }
+  if (message.type == Type::called) message.contradicted = decode_ranks(reader, world);
   while (reader.left() > 0 && message.calls.size() < max_calls(message.type))
     message.calls.push_back(decode_call(reader));
   reader.finish();
-  if (message.calls.empty() && (message.type == Type::waiting || message.type == Type::stalled))
-    reject("waiting, but in no operation");
+  if (message.calls.empty() && is_about_a_call(message.type)) reject("waiting, but in no operation");
   return message;
 }
 

@@ -22,7 +22,8 @@ struct Verdict {
 };
 
 // Which stall: of that operation, after that time without progress. Each is asked about and reported once. A rank whose
-// operation has moved since then asks with the next attempt, so that no answer to an earlier question counts.
+// operation has moved since then asks with the next attempt, so that no answer to an earlier question counts. A rank
+// that refused its call asks without waiting for a time: then the period is 0.
 struct StallKey {
   std::uint64_t group = 0, sequence = 0;
   std::chrono::milliseconds period{0};
@@ -41,11 +42,13 @@ struct StallAnswer {
     no_group,     // it has not made the group
     other_order,  // the same; it waits in a group of the same members in another order
     other_group,  // the same; it waits in another group of the same members in the same order
+    refused,      // its program called it, and the call was refused: an argument is wrong, or memory is short
   };
   State state = State::waits;
   std::optional<Call> last;      // not_called: its last operation in the group, if there was one
   std::optional<Call> waits_in;  // if it has not called the operation: the one that it waits in, if it does
   std::string waits_in_group;    // the name of that operation's group
+  std::string reason;            // refused
 };
 
 struct ControlMessage {
@@ -54,9 +57,10 @@ struct ControlMessage {
   static constexpr std::size_t kMaxCalls = 32;
   static constexpr std::size_t kMaxNameBytes = 256;     // of a group
   static constexpr std::size_t kMaxCallNameBytes = 40;  // of an operation
-  static constexpr std::size_t kMaxRuns = 256;          // of members that a question names (rank_runs.hpp)
+  static constexpr std::size_t kMaxReasonBytes = 256;   // of a refusal
+  static constexpr std::size_t kMaxRuns = 256;          // of ranks that a message names (rank_runs.hpp)
   // Values are part of the wire protocol: append only.
-  enum class Type : std::uint8_t { proposal = 1, decision, goodbye, waiting, stalled, answer, slow };
+  enum class Type : std::uint8_t { proposal = 1, decision, goodbye, waiting, stalled, answer, slow, called };
 
   int origin = 0;            // the rank that sent it first
   std::uint32_t number = 0;  // counts the origin's messages
@@ -70,8 +74,9 @@ struct ControlMessage {
   StallKey stall;                      // stalled, answer; of `stalled`, group and sequence are those of its operation
   std::string group_name;              // stalled
   std::vector<int> members;            // stalled: of the group, in order; sent if they are kMaxRuns runs at most
-  StallAnswer answer;                  // answer
-  std::vector<Call> calls;             // goodbye: the group's last operations. waiting, stalled: the operation
+  StallAnswer answer;                  // stalled, answer: what the origin says about it
+  std::vector<int> contradicted;       // called: ranks that sent the origin other counts than it expects
+  std::vector<Call> calls;             // goodbye: the group's last operations. waiting, stalled, called: the operation
 };
 
 std::string encode(const ControlMessage& message);

@@ -85,6 +85,11 @@ std::optional<Call> Departures::last_called(int rank, std::uint64_t group, std::
   return std::nullopt;
 }
 
+std::vector<Call> Departures::last_calls(int rank, std::uint64_t group) const {
+  const Departure* its = departure(rank, group);
+  return its ? its->last : std::vector<Call>();
+}
+
 std::optional<Verdict> Departures::left_before(const Signature& mine) const {
   if (ends_at(mine.group) > mine.sequence) return std::nullopt;
   for (const auto& [rank, its] : groups_.at(mine.group).left)
@@ -92,10 +97,13 @@ std::optional<Verdict> Departures::left_before(const Signature& mine) const {
   return std::nullopt;
 }
 
-std::optional<Verdict> Departures::any_left(std::uint64_t group, std::string_view conflict) const {
-  if (ends_at(group) == UINT64_MAX) return std::nullopt;
-  const int rank = groups_.at(group).left.begin()->first;
-  return left(rank, has_left(rank) ? 0 : group, "", conflict);
+std::optional<Verdict> Departures::any_left(std::uint64_t group, std::uint64_t completed,
+                                            std::string_view conflict) const {
+  const auto its = groups_.find(group);
+  if (its == groups_.end()) return std::nullopt;
+  for (const auto& [rank, departure] : its->second.left)
+    if (departure.completed <= completed) return left(rank, has_left(rank) ? 0 : group, "", conflict);
+  return std::nullopt;
 }
 
 Verdict Departures::left(int rank, std::uint64_t group, std::string_view conflict) const {

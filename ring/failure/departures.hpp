@@ -42,10 +42,12 @@ class Departures {
   // The operation that the rank called under that number, if its goodbye described it.
   std::optional<Call> last_called(int rank, std::uint64_t group, std::uint64_t sequence) const;
 
+  std::vector<Call> last_calls(int rank, std::uint64_t group) const;  // all that its goodbye described
+
   // The verdict if a rank left the group before this rank's operation.
   std::optional<Verdict> left_before(const Signature& mine) const;
-  // The verdict if any rank left the group, whose operations are not counted. `conflict` as below.
-  std::optional<Verdict> any_left(std::uint64_t group, std::string_view conflict) const;
+  // The verdict if any rank left the group after no more than `completed` of its operations. `conflict` as below.
+  std::optional<Verdict> any_left(std::uint64_t group, std::uint64_t completed, std::string_view conflict) const;
   // That the rank left the group, which it did. `conflict` says what this rank did that needs it.
   Verdict left(int rank, std::uint64_t group, std::string_view conflict) const;
 

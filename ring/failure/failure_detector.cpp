@@ -34,20 +34,28 @@ void FailureDetector::route(const ControlMessage& message, Time now) {
         agreement_.exclude(origin);
         graph_.left(origin, now);
       }
-      propose_if_any(mismatches_.receive_goodbye(origin), now);
+      mismatches_.receive_goodbye(origin, now);
       return forget_groups();
     case ControlMessage::Type::waiting:
-      return propose_if_any(mismatches_.receive_waiting(origin, message.calls.front()), now);
+    case ControlMessage::Type::called:
+      mismatches_.receive_contradictions(origin, message.calls.front(), message.contradicted);
+      return receive_call(origin, message.calls.front(), now);
     case ControlMessage::Type::stalled:
       stalls_.receive_question(message, now);
       take_completed_stalls(now);
-      return propose_if_any(mismatches_.compare(origin, message.calls.front()), now);
+      if (message.answer.state == StallAnswer::State::waits) receive_call(origin, message.calls.front(), now);
+      return;
     case ControlMessage::Type::answer:
       stalls_.receive_answer(message);
       return take_completed_stalls(now);
     case ControlMessage::Type::slow:
       return report_straggler(origin, message.straggler, now);
   }
+}
+
+void FailureDetector::receive_call(int origin, const Call& theirs, Time now) {
+  mismatches_.receive_call(origin, theirs, now);
+  stalls_.refused(theirs.group, now);
 }
 
 void FailureDetector::forget_groups() {
@@ -113,6 +121,7 @@ void FailureDetector::propose_suspects(Time now) {
   for (auto suspect = first; suspect != suspects_.end(); ++suspect) {
     const std::uint64_t group = has_left(suspect->rank) ? 0 : suspect->group;
     const bool left = departures_.completed(suspect->rank, group).has_value();
+    if (left && mismatches_.explains_departure(suspect->rank, suspect->group, now)) continue;
     propose(left ? departures_.left(suspect->rank, group, "still expected data from it") : suspect->verdict, now);
   }
   suspects_.erase(first, suspects_.end());
@@ -142,18 +151,26 @@ bool FailureDetector::is_goodbye_of(int neighbour, std::string_view bytes) const
 void FailureDetector::needs(const Signature& mine, Time now) {
   propose_if_any(departures_.left_before(mine), now);
 }
-void FailureDetector::needs_messages(std::uint64_t group, std::string_view conflict, Time now) {
-  propose_if_any(departures_.any_left(group, conflict), now);
+void FailureDetector::needs_messages(std::uint64_t group, std::uint64_t completed, std::string_view conflict,
+                                     Time now) {
+  propose_if_any(departures_.any_left(group, completed, conflict), now);
 }
 void FailureDetector::waiting(const Signature& mine, Time now) {
-  propose_if_any(mismatches_.waiting(mine, now), now);
+  mismatches_.waiting(mine, now);
 }
-void FailureDetector::differs(const Signature& mine, const Verdict& verdict, Time now) {
-  mismatches_.differs(mine, verdict, now);
+void FailureDetector::differs(const Call& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now) {
+  mismatches_.differs(mine, peer, theirs, verdict, now);
+}
+void FailureDetector::contradicts(const Call& mine, const std::vector<int>& peers, const Verdict& verdict, Time now) {
+  mismatches_.contradicts(mine, peers, verdict, now);
 }
 void FailureDetector::moving(const Signature& mine) {
   mismatches_.moving(mine);
   stalls_.moving(mine);
+}
+void FailureDetector::refused(std::uint64_t group, const LocalView::Refusal& refusal, Time now) {
+  view_.refuse(group, refusal);
+  stalls_.refused(group, now);
 }
 void FailureDetector::stalled(const Signature& mine, Time period, Time now) {
   stalls_.stalled(mine, period, now);

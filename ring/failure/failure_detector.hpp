@@ -52,15 +52,20 @@ class FailureDetector {
   void leaves_by_exception() { departures_.note_exception(); }  // before leave()
   // Whether a neighbour that sends these bytes leaves, and waits until they are sent back; call it after receive().
   bool is_goodbye_of(int neighbour, std::string_view bytes) const;
-  // After leave() of the world: whether a neighbour has sent the goodbye back. What it sent before has then been received.
+  // After leave() of the world: whether a neighbour has sent the goodbye back. What it sent before has then been
+  // received.
   bool is_own_goodbye(std::string_view bytes) const { return flood_.contains(bytes, {view_.rank(), goodbye_}); }
   void needs(const Signature& mine, Time now);  // it began: did a member leave the group before it?
-  // Without messages of all members it cannot go on: did one leave the group? `conflict`: what this rank does.
-  void needs_messages(std::uint64_t group, std::string_view conflict, Time now);
+  // Without messages of all members it cannot go on: did one leave the group after no more than `completed` operations?
+  // `conflict`: what this rank does.
+  void needs_messages(std::uint64_t group, std::uint64_t completed, std::string_view conflict, Time now);
   void waiting(const Signature& mine, Time now);  // it makes no progress: do other ranks wait in a different one?
   void moving(const Signature& mine);             // it makes progress again
-  // A peer sent another operation than this rank's, which `verdict` says. The peer knows the name of its own.
-  void differs(const Signature& mine, const Verdict& verdict, Time now);
+  void refused(std::uint64_t group, const LocalView::Refusal& refusal, Time now);  // a call of this rank's program
+  // A peer sent another operation than this rank's, as `verdict` says.
+  void differs(const Call& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now);
+  // These peers sent other counts than this rank expects, as `verdict` says of one of them.
+  void contradicts(const Call& mine, const std::vector<int>& peers, const Verdict& verdict, Time now);
   void stalled(const Signature& mine, Time period, Time now);  // it made none for that time: report it
   void overdue(const Signature& mine, Time limit, Time now);   // it made none for that time: the world should end
 
@@ -86,6 +91,7 @@ class FailureDetector {
   };
 
   void route(const ControlMessage& message, Time now);
+  void receive_call(int origin, const Call& theirs, Time now);
   void forget_groups();
   void take_completed_stalls(Time now);
   void propose_if_any(const std::optional<Verdict>& verdict, Time now);

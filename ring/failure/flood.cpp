@@ -44,8 +44,9 @@ std::vector<ControlMessage> Flood::receive(std::string_view bytes, Time now) {
     note(id);
     add(id, envelope.body);
   }
-  if (messages.front().type == ControlMessage::Type::goodbye)
-    due_at_ = std::min(due_at_.value_or(Time::max()), now + kGoodbyesWait);
+  const ControlMessage::Type type = messages.front().type;
+  if (type == ControlMessage::Type::goodbye || type == ControlMessage::Type::called)
+    due_at_ = std::min(due_at_.value_or(Time::max()), now + kWait);
   else
     pass_on();
   return messages;

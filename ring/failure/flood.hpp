@@ -3,9 +3,10 @@
 // sender at all. Origin and number identify a message. Of each origin the flood remembers which of the newest 64
 // numbers have come; an older one counts as received.
 //
-// Most ranks leave together, and their goodbyes say the same. So a rank passes a goodbye on only 10 ms after it came:
-// goodbyes of equal content that wait then travel as one. When anything else is sent, or this rank leaves as well, they
-// go first. It puts bytes into an outbox and knows no sockets. Pure: time is passed in; one thread.
+// Most ranks leave together, and their goodbyes say the same; so do most ranks that say what they called. So a rank
+// passes such a message on only 10 ms after it came: those of equal content that wait then travel as one. When anything
+// else is sent, or this rank leaves as well, they go first. It puts bytes into an outbox and knows no sockets. Pure:
+// time is passed in; one thread.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -24,7 +25,7 @@ class Flood {
   using Time = std::chrono::milliseconds;  // since any fixed point
   // By then a message that was under way has arrived everywhere, where nothing is broken.
   static constexpr Time kDeliveryLimit{100};
-  static constexpr Time kGoodbyesWait{10};
+  static constexpr Time kWait{10};
   // A goodbye, which waits in each rank that passes it on: in a world of 4096 ranks on 5 of them.
   static constexpr Time kGoodbyeLimit = 2 * kDeliveryLimit;
 
@@ -33,7 +34,7 @@ class Flood {
   // Numbers this rank's message and puts it into the outbox.
   void send(ControlMessage message);
 
-  // The messages that are new: none, one, or goodbyes of several ranks. They are then in the outbox, or wait. Throws
+  // The messages that are new: none, one, or equal ones of several ranks. They are then in the outbox, or wait. Throws
   // Error{protocol} if the bytes are not a message of a world of this size; they are not passed on.
   std::vector<ControlMessage> receive(std::string_view bytes, Time now);
 

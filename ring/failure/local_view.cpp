@@ -20,7 +20,11 @@ LocalView::LocalView(int rank, std::vector<std::string> hosts, Recall recall)
 }
 
 void LocalView::add_group(std::uint64_t id, std::string name, std::vector<int> members) {
-  groups_[id] = {std::move(name), std::move(members)};
+  groups_[id] = {std::move(name), std::move(members), std::nullopt};
+}
+
+void LocalView::refuse(std::uint64_t group, const Refusal& refusal) {
+  if (const auto found = groups_.find(group); found != groups_.end()) found->second.refusal = refusal;
 }
 
 std::string LocalView::named(int rank) const {

@@ -1,5 +1,5 @@
-// What a rank knows without any message: the hosts of all ranks, the groups that it is in, and its own operations. The
-// machines of this room share one view; the FailureDetector owns it. Pure; one thread.
+// What a rank knows without any message: the hosts of all ranks, the groups that it is in, its own operations and its
+// refused calls. The machines of this room share one view; the FailureDetector owns it. Pure; one thread.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,9 +14,15 @@ namespace anello::failure {
 
 class LocalView {
  public:
+  // This rank's program called the group's operation of that number, and the call was refused before anything was sent.
+  struct Refusal {
+    std::uint64_t sequence = 0;
+    std::string reason;
+  };
   struct Group {
     std::string name;  // for people
     std::vector<int> members;
+    std::optional<Refusal> refusal;  // the newest. The program may have called the operation again since then
     bool contains(int rank) const;
   };
   // This rank's operation of that number in the group, if it has begun and is still remembered.
@@ -28,6 +34,8 @@ class LocalView {
   void add_group(std::uint64_t id, std::string name, std::vector<int> members);
 
   void remove_group(std::uint64_t id) { groups_.erase(id); }
+
+  void refuse(std::uint64_t group, const Refusal& refusal);
 
   int rank() const { return rank_; }
   int size() const { return int(hosts_.size()); }

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 #include <utility>
 
-#include "ring/base/text.hpp"
-
 namespace anello::failure {
+
+using Type = ControlMessage::Type;
 
 std::chrono::milliseconds spread(int rank, std::size_t ranks, const Signature& operation) {
   constexpr std::chrono::milliseconds kStep{50};
@@ -19,25 +20,38 @@ MismatchDetector::MismatchDetector(const LocalView& view, const Departures& depa
     : view_(view), departures_(departures), flood_(flood) {}
 
 // A transfer's members compare their calls on the connection between them.
-std::optional<Verdict> MismatchDetector::waiting(const Signature& mine, Time now) {
+void MismatchDetector::waiting(const Signature& mine, Time now) {
   const LocalView::Group* group = view_.group(mine.group);
-  if (!group) return std::nullopt;
+  if (!group) return;
   const Call named = view_.named(mine);
   waits_[mine.group] = named;
-  for (const Received& received : received_[mine.group])
-    if (auto verdict = compare(received.rank, received.operation)) return verdict;
-  if (departures_.ends_at(mine.group) != UINT64_MAX)
-    for (const int member : group->members)
-      if (const auto theirs = departures_.last_called(member, mine.group, mine.sequence))
-        if (auto verdict = compare(member, *theirs)) return verdict;
+  const std::deque<Received> received = received_[mine.group];
+  for (const Received& each : received) compare({mine.group, each.operation.sequence}, now);
+  compare({mine.group, mine.sequence}, now);
   if (mine.kind != Kind::transfer && !was_said(mine))
     pending_.push_back({named, now + spread(view_.rank(), group->members.size(), mine)});
-  return std::nullopt;
 }
 
-void MismatchDetector::differs(const Signature& mine, const Verdict& verdict, Time now) {
-  if (!unnamed_) unnamed_ = {verdict, now + kNameLimit};
-  say(view_.named(mine));
+void MismatchDetector::differs(const Call& mine, int peer, const Signature& theirs, const Verdict& verdict, Time now) {
+  if (!view_.group(mine.group)) return;
+  const Number number{mine.group, mine.sequence};
+  Open& its = open(number, now);
+  its.shown = verdict;
+  its.conflict.add(view_.rank(), view_.named(mine));
+  if (theirs.sequence == mine.sequence) its.unsaid.try_emplace(peer, theirs);
+  look(number, its, now);
+}
+
+// Each rank that finds contradictions says which, since a rank may contradict one in each of several others.
+void MismatchDetector::contradicts(const Call& mine, const std::vector<int>& peers, const Verdict& verdict, Time now) {
+  if (!view_.group(mine.group)) return;
+  const Number number{mine.group, mine.sequence};
+  Open& its = open(number, now);
+  its.shown = verdict;
+  its.is_said = true;
+  contradictions_[number][view_.rank()] = peers;
+  say(Type::called, view_.named(mine), peers);
+  look(number, its, now);
 }
 
 void MismatchDetector::moving(const Signature& mine) {
@@ -49,35 +63,124 @@ void MismatchDetector::leave(std::uint64_t group) {
   waits_.erase(group);
   received_.erase(group);
   std::erase_if(pending_, [&](const Pending& pending) { return pending.operation.group == group; });
+  std::erase_if(conflicts_, [&](const auto& each) { return each.first.first == group; });
+  std::erase_if(contradictions_, [&](const auto& each) { return each.first.first == group; });
 }
 
 // Only members judge a group.
-std::optional<Verdict> MismatchDetector::receive_waiting(int origin, const Call& theirs) {
-  if (!view_.group(theirs.group)) return std::nullopt;
+void MismatchDetector::receive_call(int origin, const Call& theirs, Time now) {
+  if (!view_.group(theirs.group)) return;
   remember(origin, theirs);
-  return compare(origin, theirs);
+  compare({theirs.group, theirs.sequence}, now);
 }
 
-std::optional<Verdict> MismatchDetector::receive_goodbye(int origin) const {
+void MismatchDetector::receive_contradictions(int origin, const Call& theirs, const std::vector<int>& contradicted) {
+  if (view_.group(theirs.group) && !contradicted.empty())
+    contradictions_[{theirs.group, theirs.sequence}][origin] = contradicted;
+}
+
+void MismatchDetector::receive_goodbye(int origin, Time now) {
   for (const auto& [group, mine] : waits_)
-    if (const auto theirs = departures_.last_called(origin, group, mine.sequence))
-      if (auto verdict = compare(origin, *theirs)) return verdict;
-  return std::nullopt;
+    if (departures_.last_called(origin, group, mine.sequence)) compare({group, mine.sequence}, now);
+}
+
+bool MismatchDetector::explains_departure(int rank, std::uint64_t group, Time now) {
+  if (!view_.group(group)) return false;
+  for (const Call& call : departures_.last_calls(rank, group)) compare({group, call.sequence}, now);
+  return std::ranges::any_of(conflicts_, [&](const auto& each) { return each.first.first == group; });
 }
 
 // A rank that is behind may yet call the same operation; one that is ahead may have passed it with a different one.
-std::optional<Verdict> MismatchDetector::compare(int other, const Call& theirs) const {
-  const LocalView::Group* group = view_.group(theirs.group);
-  if (!group || other == view_.rank()) return std::nullopt;
-  const auto waits = waits_.find(theirs.group);
-  const bool waits_in_it = waits != waits_.end() && waits->second.sequence == theirs.sequence;
-  const auto mine = waits_in_it ? std::optional<Call>(waits->second) : view_.operation(theirs.group, theirs.sequence);
-  if (!mine) return std::nullopt;
-  const int me = view_.rank();
-  std::string why = me < other ? difference(me, *mine, other, theirs) : difference(other, theirs, me, *mine);
-  if (why.empty()) return std::nullopt;
-  if (theirs.group != 0) why = text("in ", group->name, " ", why);
-  return Verdict{ErrorCode::mismatch, std::max(me, other), why};
+std::optional<Call> MismatchDetector::own(const Number& number) const {
+  const auto [group, sequence] = number;
+  const auto waits = waits_.find(group);
+  const bool waits_in_it = waits != waits_.end() && waits->second.sequence == sequence;
+  return waits_in_it ? std::optional<Call>(waits->second) : view_.operation(group, sequence);
+}
+
+void MismatchDetector::compare(const Number& number, Time now) {
+  if (!conflicts_.contains(number)) {
+    Conflict known;
+    add_known(number, known);
+    if (!known.exists()) return;
+  }
+  look(number, open(number, now), now);
+}
+
+MismatchDetector::Open& MismatchDetector::open(const Number& number, Time now) {
+  const auto [place, is_new] = conflicts_.try_emplace(number);
+  Open& its = place->second;
+  if (!is_new) return its;
+  const LocalView::Group& group = *view_.group(number.first);
+  its.conflict.group = number.first == 0 ? "" : group.name;
+  its.conflict.members = group.members.size();
+  its.began = now;
+  return its;
+}
+
+void MismatchDetector::add_known(const Number& number, Conflict& conflict) const {
+  const auto [group, sequence] = number;
+  if (const auto received = received_.find(group); received != received_.end())
+    for (const Received& each : received->second)
+      if (each.operation.sequence == sequence) conflict.add(each.rank, each.operation);
+  if (departures_.ends_at(group) != UINT64_MAX)
+    for (const int member : view_.group(group)->members)
+      if (const auto theirs = departures_.last_called(member, group, sequence)) conflict.add(member, *theirs);
+  if (const auto mine = own(number)) conflict.add(view_.rank(), *mine);
+}
+
+// One that has left calls nothing more.
+bool MismatchDetector::may_call(int member, const Number& number) const {
+  return !departures_.has_left(member) && !departures_.completed(member, number.first);
+}
+
+void MismatchDetector::look(const Number& number, Open& open, Time now) {
+  Conflict& conflict = open.conflict;
+  add_known(number, conflict);
+  open.look_at = now + kLook;
+  const auto mine = conflict.calls.find(view_.rank());
+  if (mine != conflict.calls.end() && !std::exchange(open.is_said, true)) say(Type::called, mine->second);
+  bool is_complete = true;
+  conflict.missing.clear();
+  for (const int member : view_.group(number.first)->members) {
+    if (conflict.calls.contains(member)) continue;
+    conflict.missing.push_back(member);
+    is_complete &= !may_call(member, number);
+  }
+  std::ranges::sort(conflict.missing);
+  if (is_complete && !open.complete) open.complete = now;
+}
+
+// About one rank judges first, and the others receive its proposal.
+MismatchDetector::Time MismatchDetector::judge_at(const Number& number, const Open& open) const {
+  Signature operation;
+  std::tie(operation.group, operation.sequence) = number;
+  Time at = open.began + kLimit;
+  if (open.conflict.exists()) {
+    if (open.conflict.has_majority()) at = open.began + kMajorityLimit;
+    at = std::min(at, open.complete.value_or(at));
+  }
+  return at + spread(view_.rank(), open.conflict.members, operation);
+}
+
+std::optional<Verdict> MismatchDetector::judge_open(const Number& number, Open& open) const {
+  open.is_judged = true;
+  for (const auto& [rank, call] : open.unsaid)
+    if (open.conflict.add(rank, call)) std::erase(open.conflict.missing, rank);
+  if (open.conflict.exists()) return judge(open.conflict);
+  const auto contradictions = contradictions_.find(number);
+  if (!open.shown || contradictions == contradictions_.end()) return open.shown;
+  return judge(contradictions->second, *open.shown);
+}
+
+std::optional<Call> MismatchDetector::said(std::uint64_t group, std::uint64_t sequence) const {
+  const auto received = received_.find(group);
+  if (received == received_.end()) return std::nullopt;
+  const auto is_it = [&](const Received& each) {
+    return each.operation.sequence == sequence && each.rank != view_.rank();
+  };
+  const auto found = std::ranges::find_if(received->second, is_it);
+  return found == received->second.end() ? std::nullopt : std::optional(found->operation);
 }
 
 bool MismatchDetector::was_said(const Signature& operation) const {
@@ -87,14 +190,16 @@ bool MismatchDetector::was_said(const Signature& operation) const {
 }
 
 void MismatchDetector::remember(int rank, const Call& operation) {
+  if (const auto its = conflicts_.find({operation.group, operation.sequence}); its != conflicts_.end())
+    return (void)its->second.conflict.add(rank, operation);
   std::deque<Received>& received = received_[operation.group];
   received.push_back({rank, operation});
   if (received.size() > kMaxReceived) received.pop_front();
 }
 
-void MismatchDetector::say(const Call& operation) {
+void MismatchDetector::say(Type type, const Call& operation, std::vector<int> contradicted) {
   remember(view_.rank(), operation);
-  flood_.send({.type = ControlMessage::Type::waiting, .calls = {operation}});
+  flood_.send({.type = type, .contradicted = std::move(contradicted), .calls = {operation}});
 }
 
 std::optional<Verdict> MismatchDetector::tick(Time now) {
@@ -103,18 +208,29 @@ std::optional<Verdict> MismatchDetector::tick(Time now) {
     if (pending.due > now) {
       later.push_back(pending);
     } else if (!was_said(pending.operation)) {
-      say(pending.operation);
+      say(Type::waiting, pending.operation);
     }
   }
   pending_ = std::move(later);
-  if (!unnamed_ || unnamed_->due > now) return std::nullopt;
-  return std::exchange(unnamed_, std::nullopt)->verdict;
+  for (auto& [number, its] : conflicts_) {
+    if (its.is_judged) continue;
+    if (its.look_at <= now) {
+      if (now > its.look_at + kLook) its.began += now - its.look_at;  // this rank did not run, and has messages to read
+      look(number, its, now);
+    }
+    if (judge_at(number, its) <= now) return judge_open(number, its);
+  }
+  return std::nullopt;
 }
 
 std::optional<MismatchDetector::Time> MismatchDetector::due() const {
   std::optional<Time> first;
-  for (const Pending& pending : pending_) first = std::min(first.value_or(pending.due), pending.due);
-  if (unnamed_) first = std::min(first.value_or(unnamed_->due), unnamed_->due);
+  const auto consider = [&](Time due) { first = std::min(first.value_or(due), due); };
+  for (const Pending& pending : pending_) consider(pending.due);
+  for (const auto& [number, its] : conflicts_) {
+    if (its.is_judged) continue;
+    consider(std::min(judge_at(number, its), its.look_at));
+  }
   return first;
 }
 

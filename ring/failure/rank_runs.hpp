@@ -9,6 +9,7 @@ namespace anello::failure {
 struct RankRun {
   std::int32_t first = 0, step = 0;
   std::uint32_t count = 0;
+  friend bool operator==(const RankRun&, const RankRun&) = default;
 };
 
 // In order. Two ranks or more in each run, except the last one.

@@ -8,10 +8,11 @@ namespace {
 
 using State = StallAnswer::State;
 
-constexpr std::uint64_t kMaxLookBack = 100;  // operations in which the last called one is searched
+constexpr std::uint64_t kMaxLookBack = 100;          // operations in which the last called one is searched
+constexpr StallReports::Time kTimeToCallAgain{300};  // for a program whose call was refused
 
-std::string cut(std::string name) {
-  name.resize(std::min(name.size(), ControlMessage::kMaxNameBytes));
+std::string cut(std::string name, std::size_t max_bytes = ControlMessage::kMaxNameBytes) {
+  name.resize(std::min(name.size(), max_bytes));
   return name;
 }
 
@@ -24,6 +25,15 @@ StallReports::StallReports(const LocalView& view, const Departures& departures, 
 void StallReports::ask(const StallKey& key, const Signature& mine, Time now) {
   if (const LocalView::Group* group = view_.group(mine.group))
     pending_.push_back({key, view_.named(mine), now + spread(view_.rank(), group->members.size(), mine)});
+}
+
+void StallReports::refused(std::uint64_t group, Time now) {
+  const LocalView::Group* its = view_.group(group);
+  if (!its || !its->refusal) return;
+  const StallKey key{group, its->refusal->sequence};
+  const auto asks = [&](const Pending& pending) { return pending.key == key; };
+  if (std::ranges::any_of(pending_, asks)) return;
+  if (const auto call = operations_.said(group, key.sequence)) pending_.push_back({key, *call, now + kTimeToCallAgain});
 }
 
 void StallReports::moving(const Signature& mine) {
@@ -56,6 +66,8 @@ StallKey StallReports::newest_attempt(StallKey key, Time now) const {
 
 // Another rank may have asked meanwhile.
 void StallReports::send(const Pending& pending, Time now) {
+  const StallAnswer mine = as_asker(pending);
+  if (pending.is_refusal() && mine.state != State::refused) return;  // the program has called it meanwhile
   const StallKey key = newest_attempt(pending.key, now);
   Stall& stall = stalls_[key];
   stall.is_overdue_here = key.overdue;
@@ -63,12 +75,18 @@ void StallReports::send(const Pending& pending, Time now) {
   if (stall.is_asked) return;
   const LocalView::Group& group = *view_.group(pending.operation.group);
   ControlMessage question{.type = ControlMessage::Type::stalled, .stall = key, .group_name = cut(group.name)};
+  question.answer = mine;
   question.members = group.members;
   question.calls.push_back(pending.operation);
   begin(stall, question, now);
   stall.is_asked_here = true;
   flood_.send(std::move(question));
-  add(key, stall, view_.rank(), {.state = State::waits});
+  add(key, stall, view_.rank(), mine);
+}
+
+StallAnswer StallReports::as_asker(const Pending& pending) const {
+  if (!pending.is_refusal()) return {.state = State::waits};
+  return own_answer(pending.operation, view_.group(pending.key.group)->members);
 }
 
 void StallReports::receive_question(const ControlMessage& question, Time now) {
@@ -76,7 +94,7 @@ void StallReports::receive_question(const ControlMessage& question, Time now) {
   Stall& stall = stalls_[question.stall];
   const bool is_new = !stall.is_asked;
   if (is_new) begin(stall, question, now);
-  add(question.stall, stall, question.origin, {.state = State::waits});
+  add(question.stall, stall, question.origin, question.answer);
   if (!is_new || std::ranges::find(stall.members, view_.rank()) == stall.members.end()) return;
   ControlMessage message{.type = ControlMessage::Type::answer, .stall = question.stall};
   message.answer = own_answer(question.calls.front(), stall.members);
@@ -119,6 +137,10 @@ StallAnswer StallReports::own_answer(const Signature& operation, const std::vect
   const std::uint64_t first = operation.sequence - std::min(operation.sequence, kMaxLookBack);
   for (std::uint64_t sequence = operation.sequence; sequence-- > first && !answer.last;)
     answer.last = view_.operation(operation.group, sequence);
+  if (const auto& refusal = view_.group(operation.group)->refusal;
+      refusal && mine == waits.end() && refusal->sequence >= first && refusal->sequence <= operation.sequence &&
+      (!answer.last || answer.last->sequence < refusal->sequence))
+    return {.state = State::refused, .reason = cut(refusal->reason, ControlMessage::kMaxReasonBytes)};
   if (!waits.empty()) say_where_it_waits(answer, mine != waits.end() ? mine->second : waits.begin()->second);
   return answer;
 }

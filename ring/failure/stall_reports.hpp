@@ -7,6 +7,9 @@
 // So a report never says more than the ranks said a moment ago. Nothing is reported if the operation of the rank that
 // asked moves again before that; if it stalls again, the next attempt has answers of its own. If the operation is
 // overdue on this rank, the report becomes a verdict against the lowest rank that has not called it.
+//
+// A rank whose program made a wrong call, which was refused, asks as soon as another rank waits in that operation: so
+// the reason is reported within a second. It asks only then, and nothing if its program has called again by then.
 #pragma once
 #include <chrono>
 #include <map>
@@ -33,6 +36,8 @@ class StallReports {
   void overdue(const Signature& mine, Time limit, Time now) {
     ask({mine.group, mine.sequence, limit, true}, mine, now);
   }
+  // A call of this rank's program was refused, or another rank said which operation of the group it called.
+  void refused(std::uint64_t group, Time now);
   // It moves again: what has not been asked yet is not asked any more, and what this rank asked is not reported.
   void moving(const Signature& mine);
   void leave(std::uint64_t group);
@@ -66,6 +71,7 @@ class StallReports {
     StallKey key;
     Call operation;
     Time due{0};
+    bool is_refusal() const { return key.period.count() == 0; }
   };
 
   void ask(const StallKey& key, const Signature& mine, Time now);
@@ -74,6 +80,7 @@ class StallReports {
   void begin(Stall& stall, const ControlMessage& question, Time now) const;
   StallAnswer own_answer(const Signature& operation, const std::vector<int>& members) const;
   StallAnswer without_group(const Signature& wanted, const std::vector<int>& members) const;
+  StallAnswer as_asker(const Pending& pending) const;
   void say_where_it_waits(StallAnswer& answer, const Call& operation) const;
   bool has_left(int member, std::uint64_t group) const;
   void add(const StallKey& key, Stall& stall, int rank, const StallAnswer& answer);

@@ -60,28 +60,30 @@ std::string in_group(std::uint64_t group, const std::string& name) {
   return group == 0 ? "" : " in " + (name.empty() ? "a group" : name);
 }
 
-std::string what_it_does_instead(const StallAnswer& answer, const StallFindings& findings) {
+std::string what_it_does_instead(const StallAnswer& answer, const StallFindings& findings, bool is_one) {
   if (answer.waits_in) {
     const std::uint64_t group = answer.waits_in->group;
     const std::string where = group == findings.operation.group ? "" : in_group(group, answer.waits_in_group);
-    return ", and waits in " + describe(*answer.waits_in) + where;
+    return (is_one ? ", and waits in " : ", and wait in ") + describe(*answer.waits_in) + where;
   }
   if (answer.last) return ", and called last " + describe(*answer.last);
   const bool is_transfer = findings.operation.kind == Kind::transfer;
   return answer.state == State::not_called && !is_transfer ? ", and called nothing before" : "";
 }
 
-Predicate missing(int rank, const StallAnswer& answer, const StallFindings& findings) {
+std::string missing(int rank, const StallAnswer& answer, const StallFindings& findings, bool is_one) {
+  if (answer.state == State::refused)
+    return (is_one ? " refused its call: " : " refused their calls: ") + answer.reason;
   std::string what = answer.state == State::not_called ? "come" : "made this group";
   if (findings.operation.kind == Kind::transfer && findings.pair.size() == 2)
     what = rank == findings.pair[0] ? text("called send to rank ", findings.pair[1])
                                     : text("called recv from rank ", findings.pair[0]);
-  std::string rest = what_it_does_instead(answer, findings);
+  std::string rest = what_it_does_instead(answer, findings, is_one);
   if (answer.state == State::other_order)
     rest += ", whose members are the same in another order; all ranks must name them in the same order";
   if (answer.state == State::other_group)
     rest += ", which is another group of the same members; all ranks must make their groups in the same order";
-  return {text(" has not ", what, rest), text(" have not ", what, rest)};
+  return text(is_one ? " has not " : " have not ", what, rest);
 }
 
 Predicate silent() {
@@ -114,15 +116,17 @@ int StallFindings::culprit() const {
 std::string describe(const LocalView& view, const StallFindings& findings) {
   Clauses clauses(view);
   for (const auto& [rank, answer] : findings.answers)
-    if (is_missing(answer)) clauses.add(rank, missing(rank, answer, findings));
+    if (is_missing(answer))
+      clauses.add(rank, {missing(rank, answer, findings, true), missing(rank, answer, findings, false)});
   for (const int rank : findings.silent) clauses.add(rank, silent());
   std::string who = clauses.text();
   if (findings.culprit() < 0 && findings.is_complete)
     who = "all ranks have called it, so a network or a process is slow";
   who += present(findings);
   if (who.starts_with("; ")) who.erase(0, 2);
-  return text(describe(findings.operation), in_group(findings.operation.group, findings.group), " has stalled for ",
-              double(findings.period.count()) / 1000, " s: ", who);
+  const std::string what = describe(findings.operation) + in_group(findings.operation.group, findings.group);
+  if (findings.period.count() == 0) return text(what, " cannot go on: ", who);
+  return text(what, " has stalled for ", double(findings.period.count()) / 1000, " s: ", who);
 }
 
 }  // namespace anello::failure

@@ -32,6 +32,7 @@ run::Buffer buffer(const ConstTensor& tensor) {
 // Operations are made where the caller wants them and completed there: the copy of one that has just been written costs
 // as much as all checks.
 void add_token(Operation& operation, std::uint64_t token) {
+  operation.token = token;
   if (token != 0) operation.fingerprint = fingerprint(operation.fingerprint, token);
 }
 

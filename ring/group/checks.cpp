@@ -47,10 +47,12 @@ void check_counts(std::string_view call, std::string_view which, Counts counts, 
 
 void check_overlap(std::string_view call, const ConstTensor& input, const Tensor& output, const void* in_place_input,
                    const void* in_place_output) {
-  if (in_place_input == in_place_output) return;
+  if (in_place_input == in_place_output || input.bytes() == 0 || output.bytes() == 0) return;
   const auto a = reinterpret_cast<std::uintptr_t>(input.data), b = reinterpret_cast<std::uintptr_t>(output.data);
-  if (a < b + output.bytes() && b < a + input.bytes())
-    refuse(call, "input and output overlap without being in place; use the same memory or memory apart");
+  if (a >= b + output.bytes() || b >= a + input.bytes()) return;
+  if (!in_place_input)
+    refuse(call, text("there is no ", call, " in place: give an output that shares no memory with the input"));
+  refuse(call, "input and output overlap without being in place; use the same memory or memory apart");
 }
 
 // Lists whose tensors lie in ascending order, as parts of one buffer do, need no sorting.

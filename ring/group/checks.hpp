@@ -35,7 +35,7 @@ inline void check_pair(std::string_view call, const ConstTensor& input, const Te
 }
 // No two tensors of a list that is reduced in place share memory: both would be reduced into it. Throws std::bad_alloc.
 void check_apart(std::string_view call, std::span<const Tensor> list);
-// Either the two places are equal, or the buffers share no memory.
+// Either the two places are equal, or the buffers share no memory. The first is null for a verb that is never in place.
 void check_overlap(std::string_view call, const ConstTensor& input, const Tensor& output, const void* in_place_input,
                    const void* in_place_output);
 

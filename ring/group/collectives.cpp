@@ -1,8 +1,13 @@
 // The collective calls of a group, blocking and asynchronous.
+#include <new>
+
 #include "ring/group/arguments.hpp"
 #include "ring/group/group_impl.hpp"
 
 namespace anello {
+
+namespace operations = group::operations;
+
 namespace {
 
 // A list that the thread's next call uses again. Calls can be nested: a thread that waits may run the callback of
@@ -15,7 +20,12 @@ class ScratchList {
     list_ = std::move(spare.back());
     spare.pop_back();
   }
-  ~ScratchList() { spare.push_back(std::move(list_)); }
+  ~ScratchList() {
+    try {
+      spare.push_back(std::move(list_));
+    } catch (const std::bad_alloc&) {  // then the next call makes a list anew
+    }
+  }
   ScratchList(const ScratchList&) = delete;
   ScratchList& operator=(const ScratchList&) = delete;
   operator std::vector<T>&() { return list_; }
@@ -27,24 +37,52 @@ class ScratchList {
 template <class T>
 thread_local std::vector<std::vector<T>> ScratchList<T>::spare;
 
+group::Operation sending(const ConstTensor& tensor, const Options& options) {
+  return operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
+}
+group::Operation receiving(const Tensor& tensor, const Options& options) {
+  return operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
+}
+
+// If the call is refused, ranks that wait for this one can learn the reason.
+template <class Body>
+auto explaining_refusals(group::OperationQueue& queue, Body body) {
+  try {
+    return body();
+  } catch (const std::exception& e) {
+    queue.refused(e);
+    throw;
+  }
+}
+
+template <class Make>
+void call(group::OperationQueue& queue, Make make) {
+  explaining_refusals(queue, [&] { queue.run(make()); });
+}
+
+template <class Make>
+std::shared_ptr<group::AsyncOperation> submit(group::OperationQueue& queue, Make make) {
+  return explaining_refusals(queue, [&] { return queue.submit(make()); });
+}
+
 }  // namespace
 
 void Group::allreduce(const Tensor& inout, Op op, const ReduceOptions& options) {
   allreduce(inout, inout, op, options);
 }
 void Group::allreduce(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
-  impl_->queue().run(group::operations::allreduce(input, output, op, options));
+  call(impl_->queue(), [&] { return operations::allreduce(input, output, op, options); });
 }
 void Group::allreduce(std::span<const Tensor> tensors, Op op, const ReduceOptions& options) {
   ScratchList<run::Buffer::Piece> pieces;
-  impl_->queue().run(group::operations::allreduce(tensors, pieces, op, options));
+  call(impl_->queue(), [&] { return operations::allreduce(tensors, pieces, op, options); });
 }
 
 void Group::reduce(const Tensor& inout, int root, Op op, const ReduceOptions& options) {
   reduce(inout, inout, root, op, options);
 }
 void Group::reduce(const ConstTensor& input, const Tensor& output, int root, Op op, const ReduceOptions& options) {
-  impl_->queue().run(group::operations::reduce(impl_->self, input, output, root, op, options));
+  call(impl_->queue(), [&] { return operations::reduce(impl_->self, input, output, root, op, options); });
 }
 
 void Group::broadcast(const Tensor& tensor, int root, const Options& options) {
@@ -52,46 +90,46 @@ void Group::broadcast(const Tensor& tensor, int root, const Options& options) {
 }
 void Group::broadcast(std::span<const Tensor> tensors, int root, const Options& options) {
   ScratchList<run::Buffer::Piece> pieces;
-  impl_->queue().run(group::operations::broadcast(impl_->self, tensors, pieces, root, options));
+  call(impl_->queue(), [&] { return operations::broadcast(impl_->self, tensors, pieces, root, options); });
 }
 
 void Group::allgather(const ConstTensor& input, const Tensor& output, const PartOptions& options) {
-  impl_->queue().run(group::operations::allgather(impl_->self, input, output, options));
+  call(impl_->queue(), [&] { return operations::allgather(impl_->self, input, output, options); });
 }
 void Group::gather(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options) {
-  impl_->queue().run(group::operations::gather(impl_->self, input, output, root, options));
+  call(impl_->queue(), [&] { return operations::gather(impl_->self, input, output, root, options); });
 }
 void Group::scatter(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options) {
-  impl_->queue().run(group::operations::scatter(impl_->self, input, output, root, options));
+  call(impl_->queue(), [&] { return operations::scatter(impl_->self, input, output, root, options); });
 }
 void Group::reduce_scatter(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
-  impl_->queue().run(group::operations::reduce_scatter(impl_->self, input, output, op, options));
+  call(impl_->queue(), [&] { return operations::reduce_scatter(impl_->self, input, output, op, options); });
 }
 
 void Group::alltoall(const ConstTensor& input, const Tensor& output, const Options& options) {
-  impl_->queue().run(group::operations::alltoall(impl_->self, input, output, options));
+  call(impl_->queue(), [&] { return operations::alltoall(impl_->self, input, output, options); });
 }
 void Group::alltoall(const ConstTensor& input, const Tensor& output, std::span<const std::uint64_t> send_counts,
                      std::span<const std::uint64_t> recv_counts, const Options& options) {
-  const group::Operation operation =
-      group::operations::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
-  ScratchList<std::uint64_t> lent;
-  std::vector<std::uint64_t>& arriving = lent;
-  arriving.resize(send_counts.size());
-  impl_->queue().run(group::operations::exchange_of_counts(operation, arriving));
-  impl_->queue().run(operation);
+  group::OperationQueue& queue = impl_->queue();
+  explaining_refusals(queue, [&] {
+    const group::Operation operation =
+        operations::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
+    ScratchList<std::uint64_t> lent;
+    std::vector<std::uint64_t>& arriving = lent;
+    arriving.resize(send_counts.size());
+    queue.run(operations::exchange_of_counts(operation, arriving));
+    queue.run(operation);
+  });
 }
 
 void Group::send(const ConstTensor& tensor, int to, const Options& options) {
   check_peer("send", to, impl_->self);
-  const group::Operation operation = group::operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
-  impl_->transfers(rank(), to).run(operation);
+  call(impl_->transfers(rank(), to), [&] { return sending(tensor, options); });
 }
 void Group::recv(const Tensor& tensor, int from, const Options& options) {
   check_peer("recv", from, impl_->self);
-  const group::Operation operation =
-      group::operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
-  impl_->transfers(from, rank()).run(operation);
+  call(impl_->transfers(from, rank()), [&] { return receiving(tensor, options); });
 }
 
 bool Group::probe(int from) {
@@ -100,18 +138,18 @@ bool Group::probe(int from) {
 }
 
 void Group::barrier(const Options& options) {
-  impl_->queue().run(group::operations::barrier(options));
+  call(impl_->queue(), [&] { return operations::barrier(options); });
 }
 
 Work Group::allreduce_async(const Tensor& inout, Op op, const ReduceOptions& options) {
   return allreduce_async(inout, inout, op, options);
 }
 Work Group::allreduce_async(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
-  return Work(impl_->queue().submit(group::operations::allreduce(input, output, op, options)));
+  return Work(submit(impl_->queue(), [&] { return operations::allreduce(input, output, op, options); }));
 }
 Work Group::allreduce_async(std::span<const Tensor> tensors, Op op, const ReduceOptions& options) {
   ScratchList<run::Buffer::Piece> pieces;
-  return Work(impl_->queue().submit(group::operations::allreduce(tensors, pieces, op, options)));
+  return Work(submit(impl_->queue(), [&] { return operations::allreduce(tensors, pieces, op, options); }));
 }
 
 Work Group::reduce_async(const Tensor& inout, int root, Op op, const ReduceOptions& options) {
@@ -119,7 +157,8 @@ Work Group::reduce_async(const Tensor& inout, int root, Op op, const ReduceOptio
 }
 Work Group::reduce_async(const ConstTensor& input, const Tensor& output, int root, Op op,
                          const ReduceOptions& options) {
-  return Work(impl_->queue().submit(group::operations::reduce(impl_->self, input, output, root, op, options)));
+  return Work(
+      submit(impl_->queue(), [&] { return operations::reduce(impl_->self, input, output, root, op, options); }));
 }
 
 Work Group::broadcast_async(const Tensor& tensor, int root, const Options& options) {
@@ -127,47 +166,48 @@ Work Group::broadcast_async(const Tensor& tensor, int root, const Options& optio
 }
 Work Group::broadcast_async(std::span<const Tensor> tensors, int root, const Options& options) {
   ScratchList<run::Buffer::Piece> pieces;
-  return Work(impl_->queue().submit(group::operations::broadcast(impl_->self, tensors, pieces, root, options)));
+  return Work(
+      submit(impl_->queue(), [&] { return operations::broadcast(impl_->self, tensors, pieces, root, options); }));
 }
 
 Work Group::allgather_async(const ConstTensor& input, const Tensor& output, const PartOptions& options) {
-  return Work(impl_->queue().submit(group::operations::allgather(impl_->self, input, output, options)));
+  return Work(submit(impl_->queue(), [&] { return operations::allgather(impl_->self, input, output, options); }));
 }
 Work Group::gather_async(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options) {
-  return Work(impl_->queue().submit(group::operations::gather(impl_->self, input, output, root, options)));
+  return Work(submit(impl_->queue(), [&] { return operations::gather(impl_->self, input, output, root, options); }));
 }
 Work Group::scatter_async(const ConstTensor& input, const Tensor& output, int root, const PartOptions& options) {
-  return Work(impl_->queue().submit(group::operations::scatter(impl_->self, input, output, root, options)));
+  return Work(submit(impl_->queue(), [&] { return operations::scatter(impl_->self, input, output, root, options); }));
 }
 Work Group::reduce_scatter_async(const ConstTensor& input, const Tensor& output, Op op, const ReduceOptions& options) {
-  return Work(impl_->queue().submit(group::operations::reduce_scatter(impl_->self, input, output, op, options)));
+  return Work(
+      submit(impl_->queue(), [&] { return operations::reduce_scatter(impl_->self, input, output, op, options); }));
 }
 
 Work Group::alltoall_async(const ConstTensor& input, const Tensor& output, const Options& options) {
-  return Work(impl_->queue().submit(group::operations::alltoall(impl_->self, input, output, options)));
+  return Work(submit(impl_->queue(), [&] { return operations::alltoall(impl_->self, input, output, options); }));
 }
 Work Group::alltoall_async(const ConstTensor& input, const Tensor& output, std::span<const std::uint64_t> send_counts,
                            std::span<const std::uint64_t> recv_counts, const Options& options) {
-  const group::Operation operation =
-      group::operations::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
-  return Work(
-      impl_->queue().submit(group::operations::exchange_of_counts(operation, std::span<std::uint64_t>()), operation));
+  group::OperationQueue& queue = impl_->queue();
+  return Work(explaining_refusals(queue, [&] {
+    const group::Operation operation =
+        operations::alltoall(impl_->self, input, output, send_counts, recv_counts, options);
+    return queue.submit(operations::exchange_of_counts(operation, std::span<std::uint64_t>()), operation);
+  }));
 }
 
 Work Group::send_async(const ConstTensor& tensor, int to, const Options& options) {
   check_peer("send", to, impl_->self);
-  const group::Operation operation = group::operations::transfer(tensor, Tensor(nullptr, 0, tensor.dtype), options);
-  return Work(impl_->transfers(rank(), to).submit(operation));
+  return Work(submit(impl_->transfers(rank(), to), [&] { return sending(tensor, options); }));
 }
 Work Group::recv_async(const Tensor& tensor, int from, const Options& options) {
   check_peer("recv", from, impl_->self);
-  const group::Operation operation =
-      group::operations::transfer(ConstTensor(nullptr, 0, tensor.dtype), tensor, options);
-  return Work(impl_->transfers(from, rank()).submit(operation));
+  return Work(submit(impl_->transfers(from, rank()), [&] { return receiving(tensor, options); }));
 }
 
 Work Group::barrier_async(const Options& options) {
-  return Work(impl_->queue().submit(group::operations::barrier(options)));
+  return Work(submit(impl_->queue(), [&] { return operations::barrier(options); }));
 }
 
 double Group::average(double value) {

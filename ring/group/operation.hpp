@@ -21,6 +21,7 @@ struct Operation {
   std::uint64_t count = 0;  // as in Shape; with `counts`, their sum
   int root = -1;
   std::uint64_t fingerprint = 0;                    // as in Signature
+  std::uint64_t token = 0;                          // part of it
   std::span<const std::uint64_t> counts, received;  // as in Shape
   std::span<const std::uint64_t> agreed;            // of an alltoall of counts: the result that must be received
   run::Buffer input, output;

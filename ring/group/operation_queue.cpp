@@ -10,6 +10,7 @@ namespace anello::group {
 namespace {
 
 thread_local bool in_callback = false;
+
 }  // namespace
 
 OperationQueue::OperationQueue(const GroupConfig& config, net::ControlPlane* control, net::DataLinks* links)
@@ -34,9 +35,19 @@ void OperationQueue::check_process() const {
 
 void OperationQueue::check_may_wait() const {
   check_process();
+  check_no_callback();
+}
+
+void OperationQueue::check_no_callback() {
   if (in_callback)
     throw Error(ErrorCode::invalid_argument,
                 "a callback of asynchronous work may not block; start further work instead");
+}
+
+void OperationQueue::call_back(const std::function<void()>& call) {
+  const bool before = std::exchange(in_callback, true);
+  call();
+  in_callback = before;
 }
 
 void OperationQueue::run(const Operation& operation) {
@@ -47,6 +58,16 @@ void OperationQueue::run(const Operation& operation) {
   enqueue(pending);
   wait_until_done(lock, pending);
   if (pending.error) throw *pending.error;
+}
+
+// In a world that has failed all ranks have the reason. Without memory the others wait as for a rank that is late.
+void OperationQueue::refused(const std::exception& why) noexcept {
+  if (in_child() || !control_) return;
+  try {
+    const Lock lock(mutex_);
+    if (!has_failed()) control_->refused(group_->id, submitted_, why.what());
+  } catch (const std::exception&) {
+  }
 }
 
 // For the queue's end, or for the place behind `earlier` operations that will be queued first.
@@ -84,10 +105,12 @@ std::shared_ptr<AsyncOperation> OperationQueue::submit(const Operation& operatio
   return pending;
 }
 
-std::shared_ptr<AsyncOperation> OperationQueue::submit_quietly(const Operation& operation) {
+std::shared_ptr<AsyncOperation> OperationQueue::submit_quietly(const Operation& operation,
+                                                               std::function<void(const Error*)> when_done) {
   check_process();
   const Lock lock(mutex_);
   auto pending = prepare_async(operation);
+  pending->when_done = std::move(when_done);
   enqueue_async(pending);
   return pending;
 }
@@ -141,7 +164,7 @@ bool OperationQueue::has_arrived(int peer) {
     try {
       if (runner_.has_arrived(peer)) return true;
       const bool asked = std::exchange(asked_why_, !recorder_->can_begin(submitted_));
-      if (asked_why_ && !asked) control_->needs_messages(group_->id, "still expects data from it");
+      if (asked_why_ && !asked) control_->needs_messages(group_->id, UINT64_MAX, "still expects data from it");
     } catch (const Error& e) {
       lock.unlock();
       const Error why = verdict(e);
@@ -193,10 +216,8 @@ bool OperationQueue::advance(Lock& lock, PendingOperation& head, Advance advance
     const bool complete = advance();
     lock.lock();
     return complete;
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     fail_all(lock, e);
-  } catch (const std::exception& e) {  // no memory
-    fail_all(lock, Error(ErrorCode::aborted, text("rank ", world_rank_, " cannot go on: ", e.what()), world_rank_));
   }
   return false;
 }
@@ -221,38 +242,11 @@ void OperationQueue::complete_async(Lock& lock, AsyncOperation& operation) {
   pool_.put(self);
   if (!when_done) return;
   lock.unlock();
-  in_callback = true;
-  when_done(operation.error ? &*operation.error : nullptr);
-  when_done = nullptr;  // without the lock: it may have the group's last handle
-  in_callback = false;
+  call_back([&] {
+    when_done(operation.error ? &*operation.error : nullptr);
+    when_done = nullptr;  // without the lock: it may have the group's last handle
+  });
   lock.lock();
-}
-
-// The head's error also has how far it got.
-void OperationQueue::fail_all(Lock& lock, const Error& cause) {
-  const std::string how_far = runner_.how_far();
-  const Error why = verdict(cause);  // first: peers that see what this rank gives up learn why from it
-  runner_.give_up();
-  lock.lock();
-  failure_ = why;
-  for (bool first = true; head_; first = false) {
-    head_->error = Error(why).within(describe(*head_, *group_) + (first ? ", " + how_far : ""));
-    complete(lock);
-  }
-}
-
-// All ranks throw the same error, whichever rank found it first.
-Error OperationQueue::verdict(const Error& cause) {
-  if (!control_) return cause;
-  if (cause.code() == ErrorCode::network && cause.rank() >= 0)
-    control_->suspect(cause.rank(), group_->id, cause.message());
-  const failure::Verdict verdict{cause.code(), cause.rank(), cause.message()};
-  if (cause.code() == ErrorCode::mismatch && runner_.differing())
-    control_->differs(*runner_.differing(), verdict);
-  else if (cause.code() == ErrorCode::mismatch || cause.code() == ErrorCode::protocol ||
-           cause.code() == ErrorCode::diverged || cause.code() == ErrorCode::aborted)
-    control_->propose(verdict);
-  return control_->error();
 }
 
 OperationQueue::Progress OperationQueue::progress() {
@@ -269,11 +263,12 @@ OperationQueue::Progress OperationQueue::progress() {
 }
 
 bool OperationQueue::prepare_sleep(link::Waiter& waiter, std::chrono::milliseconds& limit) {
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   if (!begun_ || !baton_.try_acquire()) return false;
-  if (runner_.prepare_sleep(waiter, limit)) return true;
-  release();
-  return false;
+  bool may_sleep = false;
+  advance(lock, *head_, [&] { return !(may_sleep = runner_.prepare_sleep(waiter, limit)); });
+  if (!may_sleep) release();
+  return may_sleep;
 }
 
 void OperationQueue::slept(trace::Ticks from) {
@@ -301,43 +296,9 @@ void OperationQueue::leave_if_abandoned() {
   if (control_) control_->leave_group(group_->id, completed_);
 }
 
-bool OperationQueue::abandon() {
-  const Lock lock(mutex_);
-  abandoned_ = true;
-  leave_if_abandoned();
-  return left_;
-}
-
 bool OperationQueue::idle() const {
   const Lock lock(mutex_);
   return !head_ && !baton_.held();
-}
-
-bool OperationQueue::has_left() const {
-  const Lock lock(mutex_);
-  return left_;
-}
-
-void OperationQueue::end(Error why) {
-  const Lock lock(mutex_);
-  if (!failure_) failure_ = std::move(why);
-}
-
-void OperationQueue::close() {
-  {
-    const Lock lock(mutex_);
-    baton_.close();
-  }
-  Lock lock(mutex_);
-  baton_.wait_until_free(lock);
-  if (!failure_) failure_ = Error(ErrorCode::aborted, "this rank's world, or the group, has ended");
-  if (head_) runner_.give_up();
-  while (head_) {
-    head_->error = Error(*failure_).within(describe(*head_, *group_));
-    complete(lock);
-  }
-  baton_.wait_until_unused(lock);
-  pool_.clear();
 }
 
 void OperationQueue::carried_out(std::uint64_t operations) {

@@ -16,6 +16,10 @@
 
 namespace anello::group {
 
+// The error of a rank that lacks the memory for a better one. Needs no memory: so short a string lies in the error
+// itself.
+Error out_of_memory(int world_rank);
+
 class OperationQueue : public Movable, public std::enable_shared_from_this<OperationQueue> {
  public:
   struct GroupConfig {
@@ -42,12 +46,18 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   // Queues the operation and returns. Copies everything except the tensors. Throws as run(), except for the verdict of
   // a failure that comes later.
   std::shared_ptr<AsyncOperation> submit(const Operation& operation);
-  // The same, but nothing moves before a caller waits for an operation, or offer_work() is called.
-  std::shared_ptr<AsyncOperation> submit_quietly(const Operation& operation);
+  // The same, but nothing moves before a caller waits for an operation, or offer_work() is called. `when_done` as in
+  // when_done(), from the beginning.
+  std::shared_ptr<AsyncOperation> submit_quietly(const Operation& operation,
+                                                 std::function<void(const Error*)> when_done = nullptr);
   // If no caller moves the queue's operations, the progress thread does.
   void offer_work();
   // An alltoall of unequal parts, after the exchange of its counts.
   std::shared_ptr<AsyncOperation> submit(const Operation& counts, const Operation& alltoall);
+
+  // A call of the program, for the operation that would be queued next, was refused: ranks that wait for this one learn
+  // the reason from it.
+  void refused(const std::exception& why) noexcept;
 
   // Blocks until the operation is done, or until that time, and moves data meanwhile. True if the operation is done.
   bool wait(const AsyncOperation& operation, const Until& until = {});
@@ -62,6 +72,12 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
 
   // Throws Error{invalid_argument} in a child that fork() made: the other ranks would take it for its parent.
   void check_process() const;
+  // Throws Error{invalid_argument} in a callback, whose thread others may wait for.
+  static void check_no_callback();
+  // Both checks.
+  void check_may_wait() const;
+  // Makes the call, in which check_may_wait() throws on this thread.
+  static void call_back(const std::function<void()>& call);
   bool in_child() const { return process_.in_child(); }
 
   // Why the world has failed, if it has.
@@ -90,7 +106,6 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
  private:
   using Lock = Baton::Lock;
 
-  void check_may_wait() const;
   const Planner::Planned& plan(const Operation& operation, std::uint64_t earlier = 0);
   void prepare(PendingOperation& pending, std::uint64_t earlier = 0);
   bool has_failed();
@@ -102,7 +117,9 @@ class OperationQueue : public Movable, public std::enable_shared_from_this<Opera
   bool advance(Lock& lock, PendingOperation& head, Advance advance);
   void complete(Lock& lock);
   void complete_async(Lock& lock, AsyncOperation& operation);
-  void fail_all(Lock& lock, const Error& cause);
+  Error cause_of(const std::exception& thrown) const;
+  void fail_all(Lock& lock, const std::exception& thrown);
+  void fail_head(const std::string& how_far);
   Error verdict(const Error& cause);
   void offer();
   void release();

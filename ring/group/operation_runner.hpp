@@ -54,8 +54,13 @@ class OperationRunner {
   // "37 % done": the operation that was started last.
   std::string how_far() const;
 
-  // This rank's operation, if a peer sent another one; advance() threw.
-  const std::optional<Signature>& differing() const { return differing_; }
+  // Set after advance() threw because this rank and a peer differ.
+  struct Differing {
+    Call mine;
+    std::vector<int> peers;  // their ranks in the world
+    Signature theirs;        // if it is another call than mine: of the only peer
+  };
+  const std::optional<Differing>& differing() const { return differing_; }
 
   // The operation failed: its tensors may change from now on, and peers must not use what they still read there.
   void give_up();
@@ -104,7 +109,7 @@ class OperationRunner {
   bool want_links(link::Waiter& waiter);
   std::chrono::milliseconds ping_peers(std::chrono::milliseconds stuck);
   bool open_links();
-  void check_agreed() const;
+  void check_agreed();
   void finish();
   const run::Scaling* result_scaling() const { return result_scaling_ ? &*result_scaling_ : nullptr; }
   const run::Scaling* input_scaling() const { return input_scaling_ ? &*input_scaling_ : nullptr; }
@@ -123,7 +128,7 @@ class OperationRunner {
   bool compares_;
   Results results_;
   const PendingOperation* operation_ = nullptr;
-  std::optional<Signature> differing_;
+  std::optional<Differing> differing_;
   bool started_ = false;                             // its execution
   bool moving_ = false;                              // its links are open
   std::chrono::steady_clock::time_point pinged_at_;  // the last time, in any operation

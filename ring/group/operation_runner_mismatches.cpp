@@ -7,18 +7,25 @@
 
 namespace anello::group {
 
-void OperationRunner::check_agreed() const {
+// Who is at fault depends on what the other ranks find.
+void OperationRunner::check_agreed() {
   const Operation& operation = *operation_->operation;
+  std::string why;
+  std::vector<int> contradicted;
   for (std::size_t peer = 0; peer < operation.agreed.size(); peer++) {
     std::uint64_t sent = 0;
     std::memcpy(&sent, operation.output.run(peer, 1, kCountShift).data(), sizeof sent);
     const std::uint64_t expected = operation.agreed[peer];
-    if (sent != expected)
-      throw Error(ErrorCode::mismatch,
-                  text("the splits of an alltoall differ: rank ", world_rank(int(peer)), " sends ", sent,
-                       " elements to rank ", world_rank(rank_), ", which expects ", expected),
-                  world_rank(int(peer)));
+    if (sent == expected) continue;
+    contradicted.push_back(world_rank(int(peer)));
+    if (contradicted.size() == 1)
+      why = text("the splits of an alltoall differ: rank ", contradicted[0], " sends ", sent, " elements to rank ",
+                 world_rank(rank_), ", which expects ", expected);
   }
+  if (contradicted.empty()) return;
+  const Call mine(operation_->signature, std::string(operation.name));
+  differing_ = {mine, std::move(contradicted), mine};
+  throw Error(ErrorCode::mismatch, why);
 }
 
 // If the sequence numbers differ, the ranks diverged earlier: the two calls of that number explain it best.
@@ -34,9 +41,9 @@ Error OperationRunner::explain(int peer, const Signature& encoded) {
     return {ErrorCode::mismatch,
             text(where, "rank ", other, " sent more for ", describe(theirs), " than rank ", me, " expected"), peer};
   const Call mine = then ? *then : Call(operation_->signature, std::string(operation_->operation->name));
-  differing_ = mine;
+  differing_ = {mine, {other}, theirs};
   return {ErrorCode::mismatch,
-          where + (me < other ? difference(me, mine, other, theirs) : difference(other, theirs, me, mine)), peer};
+          where + (me < other ? difference({me}, mine, {other}, theirs) : difference({other}, theirs, {me}, mine))};
 }
 
 // Which of the two results is right is unknown.

@@ -56,6 +56,7 @@ struct AsyncOperation : PendingOperation {
 // Asynchronous operations that are done, for reuse without allocation.
 class AsyncOperationPool {
  public:
+  AsyncOperationPool() { spare_.reserve(kMaxSpare); }  // so that put() cannot fail
   // One without other references, or a new one. The pool's own refer to the owner too, until clear().
   std::shared_ptr<AsyncOperation> take(OperationQueue& owner);
   void clear() { spare_.clear(); }

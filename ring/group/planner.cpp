@@ -48,7 +48,10 @@ const Planner::Planned& Planner::plan(const Operation& operation) {
   const Asked asked = what_is_asked(operation);
   const bool same_parts =
       std::ranges::equal(operation.counts, shape_.counts) && std::ranges::equal(operation.received, shape_.received);
-  if (planned_.plan && same_parts && asked == asked_) return planned_;
+  if (planned_.plan && same_parts && asked == asked_) {
+    set_values(operation);
+    return planned_;
+  }
   planned_.plan = nullptr;  // so that nothing is kept if the rest throws
   asked_ = asked;
   shape_.rank = rank_;
@@ -58,6 +61,7 @@ const Planner::Planned& Planner::plan(const Operation& operation) {
   shape_.counts.assign(operation.counts.begin(), operation.counts.end());
   shape_.received.assign(operation.received.begin(), operation.received.end());
   planned_.signature = with_choice(asked);
+  set_values(operation);
   planned_.may_be_direct = may_be_direct(asked);
   planned_.shows_tensors = asked.signature.algorithm == Algorithm::automatic;
   planned_.arithmetic = run::arithmetic(operation.dtype, operation.op, operation.wire.value_or(operation.dtype));
@@ -66,12 +70,17 @@ const Planner::Planned& Planner::plan(const Operation& operation) {
   return planned_;
 }
 
+// What a plan does not depend on.
+void Planner::set_values(const Operation& operation) {
+  planned_.signature.fingerprint = operation.fingerprint;
+  planned_.signature.hidden = {.known = true, .postscale = operation.postscale, .token = operation.token};
+}
+
 Planner::Asked Planner::what_is_asked(const Operation& operation) const {
   Asked asked;
   Signature& signature = asked.signature;
   signature.generation = generation_;
   signature.count = operation.count;
-  signature.fingerprint = operation.fingerprint;
   signature.root = operation.root;
   signature.kind = operation.kind;
   signature.op = operation.op;
@@ -133,7 +142,8 @@ const plan::Plan& Planner::plan_for(const Signature& signature) {
 }
 
 void Planner::forget(std::uint64_t next) {
-  forgotten_.push_back({next, std::exchange(bytes_, 0), std::exchange(plans_, {})});
+  forgotten_.emplace_back();  // if it throws, operations still have their plans
+  forgotten_.back() = {next, std::exchange(bytes_, 0), std::exchange(plans_, {})};
   planned_.plan = nullptr;
 }
 

@@ -63,6 +63,7 @@ class Planner {
 
     friend bool operator==(const Asked&, const Asked&) = default;
   };
+  void set_values(const Operation& operation);
   Asked what_is_asked(const Operation& operation) const;
   algorithms::Facts facts_for(const Asked& asked) const;
   Signature with_choice(const Asked& asked) const;

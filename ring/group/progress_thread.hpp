@@ -32,7 +32,7 @@ class Movable {
 
 class ProgressThread {
  public:
-  explicit ProgressThread(link::WaitPolicy policy);
+  explicit ProgressThread(link::WaitPolicy policy, link::Core core = {});
   ~ProgressThread() { stop(); }
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;

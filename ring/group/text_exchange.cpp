@@ -1,9 +1,12 @@
 #include "ring/group/text_exchange.hpp"
 
 #include <algorithm>
+#include <anello/camps.hpp>
 #include <anello/error.hpp>
+#include <map>
 #include <numeric>
 
+#include "ring/base/signature.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 
@@ -82,13 +85,25 @@ std::vector<std::string> gather_text(Group& group, std::string_view mine, const 
   return texts;
 }
 
+// Each rank says how it differs from the first, and by a number whether it differs from the others.
 void require_same(Group& group, std::span<const NamedValue> mine, const Options& options) {
-  const std::vector<NamedValue> first = decode(options.name, broadcast_text(0, group, encode(mine), options));
-  const auto differences = gather_text(
-      group, first_difference(first, mine, group.members()[0], group.members()[std::size_t(group.rank())]), options);
-  for (int rank = 0; rank < group.size(); rank++)
-    if (const std::string& difference = differences[std::size_t(rank)]; !difference.empty())
-      throw Error(ErrorCode::mismatch, difference, group.members()[std::size_t(rank)]);
+  constexpr std::size_t kNumberBytes = sizeof(std::uint64_t);
+  const std::string own = encode(mine);
+  const std::vector<NamedValue> first = decode(options.name, broadcast_text(0, group, own, options));
+  const std::uint64_t number = fingerprint(own);
+  const auto said =
+      gather_text(group,
+                  std::move(Writer().u64(number)).take() +
+                      first_difference(first, mine, group.members()[0], group.members()[std::size_t(group.rank())]),
+                  options);
+  std::map<int, std::string> numbers;
+  for (int rank = 0; rank < group.size(); rank++) numbers[rank] = said[std::size_t(rank)].substr(0, kNumberBytes);
+  const auto all = camps(numbers);
+  if (all.size() < 2) return;
+  const int usual = all[0].ranks.front(), odd = odd_camp(all, said.size()).ranks.front();
+  const int fault = rank_at_fault(all, said.size());
+  throw Error(ErrorCode::mismatch, said[std::size_t(usual == 0 ? odd : usual)].substr(kNumberBytes),
+              fault < 0 ? -1 : group.members()[std::size_t(fault)]);
 }
 
 }  // namespace anello::group

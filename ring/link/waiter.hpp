@@ -7,12 +7,14 @@
 #include <vector>
 
 #include "ring/link/bell.hpp"
+#include "ring/link/core.hpp"
 
 namespace anello::link {
 
 struct WaitPolicy {
   std::chrono::microseconds spin{0};
-  int yields = 100;  // empty rounds
+  int yields = 100;  // empty rounds, fewer while yields take long: see YieldBudget
+  std::chrono::milliseconds long_yield{1};
 
   // Spinning pays only if every rank of the host has a core of its own. Otherwise the rank that is waited for needs
   // this core, so it is given up at once. Spinning ends after a few times the cost of a sleep and a wake-up, since
@@ -22,7 +24,11 @@ struct WaitPolicy {
 
 class Waiter {
  public:
-  Waiter(WaitPolicy policy, Bell& bell) : policy_(policy), bell_(bell) { polled_.reserve(kUsuallyPolled); }
+  // Tests have a core of their own.
+  Waiter(WaitPolicy policy, Bell& bell, Core core = {})
+      : policy_(policy), bell_(bell), core_(core), budget_(policy.long_yield, core) {
+    polled_.reserve(kUsuallyPolled);
+  }
 
   void moved() {
     spins_ = yields_ = 0;
@@ -43,14 +49,16 @@ class Waiter {
 
  private:
   static constexpr std::size_t kUsuallyPolled = 64;
-  bool spin_on();
+  bool spin_on(bool may_yield);
 
   WaitPolicy policy_;
   Bell& bell_;
+  Core core_;
+  YieldBudget budget_;
   int spins_ = 0, yields_ = 0;
   bool spun_ = false;
-  bool core_is_wanted_ = false;                  // by another process, as the last wait that yielded found
-  std::chrono::steady_clock::time_point began_;  // spinning
+  bool core_is_wanted_ = false;  // by another thread, as the last wait that yielded found
+  Core::Time began_;             // spinning
   std::vector<pollfd> polled_;
   std::vector<Bell*> bells_;  // of others
 };

@@ -4,7 +4,7 @@
 
 namespace anello::link {
 
-// Errors that `work` throws get this rank.
+// Errors that `work` throws get this rank. A link throws another exception where this process is to blame.
 template <class Work>
 auto with_rank(int rank, Work work) {
   try {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "ring/base/descriptor.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/sockets.hpp"
@@ -30,6 +31,7 @@ namespace {
 
 constexpr int kBurst = 64;  // connections accepted in a row; then the accepted ones get time to answer
 constexpr std::chrono::milliseconds kBetweenBursts{2}, kBetweenTries{20};
+constexpr std::chrono::minutes kBetweenWarnings{1};
 
 bool gave_up_meanwhile(asio::error_code error) {
   return error == asio::error::would_block || error == asio::error::connection_aborted || error.value() == EPROTO ||
@@ -44,10 +46,32 @@ bool has_pending(asio::ip::tcp::acceptor& acceptor) {
 
 }  // namespace
 
+// Any program can connect, and none may fill the log: one line a minute, with the number of failures since the last.
+class FailureLog {
+ public:
+  explicit FailureLog(std::string name) : name_(std::move(name)) {}
+
+  void add(const asio::error_code& error) {
+    count_++;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_) return;
+    log(Severity::warning,
+        text(name_, " cannot accept connections: ", error.message(), remedy_for_lack_of_files(error.value()),
+             "; trying again", count_ > 1 ? text(" (", count_, " times since the last warning)") : ""));
+    next_ = now + kBetweenWarnings;
+    count_ = 0;
+  }
+
+ private:
+  const std::string name_;
+  std::chrono::steady_clock::time_point next_{};
+  std::uint64_t count_ = 0;
+};
+
 // Under a flood, waking up costs more than a handshake. Accepting in batches shares one wake-up, and most first
 // messages have arrived by then.
 awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, AcceptOptions options) {
-  bool logged = false;
+  FailureLog failures(options.name);
   int burst = 0;
   std::uint64_t turned_away = 0;
   const auto flooded = [&] {
@@ -67,16 +91,12 @@ awaitable<void> accept_each(asio::ip::tcp::acceptor& acceptor, AcceptOptions opt
     asio::ip::tcp::socket socket = accept_socket(acceptor, error);
     if (!error) {
       options.take(std::move(socket));
-      logged = false;
       if (++burst % kBurst == 0)
         co_await pause(kBetweenBursts);
       else
         co_await asio::post(use_awaitable);  // handshakes go on in the order of arrival
     } else if (!gave_up_meanwhile(error)) {
-      if (!std::exchange(logged, true))
-        log(Severity::warning,
-            text(options.name, " cannot accept connections: ", error.message(),
-                 error == asio::error::no_descriptors ? "; raise the limit (ulimit -n)" : "", "; trying again"));
+      failures.add(error);
       options.make_room();
       co_await pause(kBetweenTries);
     }

@@ -4,17 +4,18 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
+#include <cerrno>
 #include <utility>
 
+#include "ring/base/descriptor.hpp"
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/accept.hpp"
 #include "ring/net/deadline.hpp"
+#include "ring/net/spawn.hpp"
 
 namespace anello::net {
 
@@ -80,9 +81,13 @@ tcp::acceptor PeerConnections::listening_at(const std::string& address, const Po
   if (error) throw Error(ErrorCode::network, text("'", address, "' is not a numeric address to listen on"));
   tcp::acceptor acceptor(context_);
   at_first_free(ports, [&](std::uint16_t port) {
-    if (const asio::error_code failure = listen(acceptor, {numeric, port}))
-      throw Error(ErrorCode::network, text("cannot listen on ", address, " ports ", ports.first, "-", ports.last, ": ",
-                                           failure.message(), "; see ANELLO_IFACE and ANELLO_PORT_RANGE"));
+    const asio::error_code failure = listen(acceptor, {numeric, port});
+    if (!failure) return;
+    const std::string_view lack = remedy_for_lack_of_files(failure.value());
+    throw Error(ErrorCode::network,
+                text("cannot listen on ", address,
+                     ports.last == 0 ? " at any port" : text(" ports ", ports.first, "-", ports.last), ": ",
+                     failure.message(), lack.empty() ? "; see ANELLO_IFACE and ANELLO_PORT_RANGE" : lack));
   });
   return acceptor;
 }
@@ -145,10 +150,9 @@ void PeerConnections::open(std::vector<Endpoint> peers, Accepted accepted, Exhau
     handshakes_.close_oldest(kTimeEnough);
     spare_.give_up();
   };
-  const auto take = [this](Socket socket) { asio::co_spawn(context_, let_in(std::move(socket)), asio::detached); };
+  const auto take = [this](Socket socket) { spawn(context_, let_in(std::move(socket))); };
   for (tcp::acceptor& acceptor : acceptors_)
-    asio::co_spawn(context_, accept_each(acceptor, {text("rank ", rank_), make_room, take, &rejected_}),
-                   asio::detached);
+    spawn(context_, accept_each(acceptor, {text("rank ", rank_), make_room, take, &rejected_}));
 }
 
 void PeerConnections::close() {
@@ -189,8 +193,10 @@ awaitable<void> PeerConnections::let_in(Socket socket) {
 
 // Connections that have not authenticated make room first.
 void PeerConnections::keep_spare() {
-  while (!spare_.take())
-    if (!handshakes_.close_oldest()) return exhausted_();
+  while (!spare_.take()) {
+    const int why = errno;
+    if (!handshakes_.close_oldest()) return exhausted_(why);
+  }
 }
 
 std::optional<Rejection> PeerConnections::acceptable(const Claim& claim) const {
@@ -264,9 +270,8 @@ awaitable<PeerConnections::Socket> PeerConnections::connect(int peer, Role role,
       why = e.what();
     } catch (const asio::system_error& e) {
       why = e.code().message();
-      if (e.code() == asio::error::no_descriptors)
-        throw Error(ErrorCode::network,
-                    text("cannot connect to rank ", peer, ": ", why, "; raise the limit (ulimit -n)"), rank_);
+      if (const auto remedy = remedy_for_lack_of_files(e.code().value()); !remedy.empty())
+        throw Error(ErrorCode::network, text("cannot connect to rank ", peer, ": ", why, remedy), rank_);
     }
     why = text("cannot connect to rank ", peer, " on ", peers_[std::size_t(peer)].host, " at ",
                place(peer, lane % ways(peer)), ": ", why);

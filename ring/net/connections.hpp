@@ -39,7 +39,7 @@ class PeerConnections {
   using Socket = asio::ip::tcp::socket;
   using Accepted = std::function<void(const Claim&, Socket)>;
   // Another rank has connected, and no descriptor is left: the next rank could not connect.
-  using Exhausted = std::function<void()>;
+  using Exhausted = std::function<void(int error)>;
   // False: the peer is to connect again later. It does not take that for a failure.
   using HasRoom = std::function<bool(const Claim&)>;
   // False: nothing needs the connection any more.
@@ -57,7 +57,7 @@ class PeerConnections {
   // Accepts peers from now on, and closes those that only ping; calls the functions on the background thread. Any
   // thread, once. Throws Error{network} if a peer's address is not a numeric one.
   void open(
-      std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted = [] {},
+      std::vector<Endpoint> peers, Accepted accepted, Exhausted exhausted = [](int) {},
       HasRoom has_room = [](const Claim&) { return true; });
 
   // How many interfaces carry data between this rank and `peer`: as many as both have, and one within a host. After

@@ -1,14 +1,13 @@
 #include "ring/net/control_plane.hpp"
 
 #include <algorithm>
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
 #include <asio/post.hpp>
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 #include "ring/net/deadline.hpp"
+#include "ring/net/spawn.hpp"
 
 namespace anello::net {
 
@@ -87,7 +86,7 @@ awaitable<void> ControlPlane::read_abort(PeerConnections::Socket launcher) {
 }
 
 void ControlPlane::receive_abort(PeerConnections::Socket launcher) {
-  asio::co_spawn(context_, read_abort(std::move(launcher)), asio::detached);
+  spawn(context_, read_abort(std::move(launcher)));
 }
 
 bool ControlPlane::all_read_goodbye() const {
@@ -103,7 +102,7 @@ void ControlPlane::flush() {
     for (const auto& [peer, neighbour] : neighbours_) neighbour->send(bytes);
   }
   for (const int peer : detector_.take_calls(now()))
-    if (!leaving_) asio::co_spawn(context_, mend(peer), asio::detached);
+    if (!leaving_) spawn(context_, mend(peer));
   for (const std::string& report : detector_.take_reports())
     if (detector_.is_lowest()) log(Severity::warning, report);
   publish();
@@ -138,6 +137,10 @@ void ControlPlane::tick() {
       neighbour->second->close();
   }
   if (due.heartbeat) send_heartbeats();
+  if (lacks_memory_.exchange(false))
+    detector_.propose({ErrorCode::aborted, rank_,
+                       text("rank ", rank_, " on ", hosts_[std::size_t(rank_)], " cannot go on: out of memory")},
+                      time);
   detector_.tick(time);
   flush();
 }
@@ -237,8 +240,10 @@ void ControlPlane::needs(const Signature& signature) {
   post([this, signature] { detector_.needs(signature, now()); });
 }
 
-void ControlPlane::needs_messages(std::uint64_t group, std::string conflict) {
-  post([this, group, conflict = std::move(conflict)] { detector_.needs_messages(group, conflict, now()); });
+void ControlPlane::needs_messages(std::uint64_t group, std::uint64_t completed, std::string conflict) {
+  post([this, group, completed, conflict = std::move(conflict)] {
+    detector_.needs_messages(group, completed, conflict, now());
+  });
 }
 
 std::optional<Call> ControlPlane::recall(std::uint64_t group, std::uint64_t sequence) const {
@@ -252,8 +257,16 @@ void ControlPlane::waiting(const Signature& signature) {
 void ControlPlane::moving(const Signature& signature) {
   post([this, signature] { detector_.moving(signature); });
 }
-void ControlPlane::differs(const Signature& mine, failure::Verdict verdict) {
-  post([this, mine, verdict = std::move(verdict)] { detector_.differs(mine, verdict, now()); });
+void ControlPlane::differs(const Call& mine, int peer, const Signature& theirs, failure::Verdict verdict) {
+  post([=, this, verdict = std::move(verdict)] { detector_.differs(mine, peer, theirs, verdict, now()); });
+}
+void ControlPlane::contradicts(const Call& mine, std::vector<int> peers, failure::Verdict verdict) {
+  post([=, this, peers = std::move(peers), verdict = std::move(verdict)] {
+    detector_.contradicts(mine, peers, verdict, now());
+  });
+}
+void ControlPlane::refused(std::uint64_t group, std::uint64_t sequence, std::string reason) {
+  post([=, this, reason = std::move(reason)] { detector_.refused(group, {sequence, reason}, now()); });
 }
 void ControlPlane::stalled(const Signature& signature, std::chrono::milliseconds period) {
   post([this, signature, period] { detector_.stalled(signature, period, now()); });
@@ -264,7 +277,7 @@ void ControlPlane::overdue(const Signature& signature, std::chrono::milliseconds
 void ControlPlane::ping(int peer) {
   post([this, peer] {
     to_ping_.insert(peer);
-    if (!pinging_) asio::co_spawn(context_, ping_all(), asio::detached);
+    if (!pinging_) spawn(context_, ping_all());
   });
 }
 void ControlPlane::suspect(int peer, std::uint64_t group, std::string how) {
@@ -278,12 +291,17 @@ void ControlPlane::abort(failure::Verdict verdict) {
   propose(std::move(verdict));
 }
 
-// A neighbour sends the goodbye back when it has read it. What it sent before may be a goodbye of its own, which no other
-// rank passes on if all its neighbours leave now: so this rank goes only when that has come, and passes it on.
+void ControlPlane::abort_without_memory() noexcept {
+  failed_.store(true, std::memory_order_release);
+  lacks_memory_.store(true, std::memory_order_release);
+}
+
+// A neighbour sends the goodbye back when it has read it. What it sent before may be a goodbye of its own, which no
+// other rank passes on if all its neighbours leave now: so this rank goes only when that has come, and passes it on.
 //
 // The neighbours close when they have read the end. Only then may this side close: if it closed with unread bytes, the
-// kernel would drop what is still on its way to them. On a busy host their threads, and this rank's own, may not run for
-// seconds, and a neighbour without the goodbye takes the end of the connection for a death.
+// kernel would drop what is still on its way to them. On a busy host their threads, and this rank's own, may not run
+// for seconds, and a neighbour without the goodbye takes the end of the connection for a death.
 void ControlPlane::leave(std::uint64_t completed) {
   constexpr std::chrono::milliseconds kMaxIfFailed{500}, kMaxWithoutLimit{10000};
   const auto limit = heartbeats_.limit().count() > 0 ? heartbeats_.limit() : kMaxWithoutLimit;

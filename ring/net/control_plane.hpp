@@ -51,12 +51,17 @@ class ControlPlane {
   void leave_group(std::uint64_t group, std::uint64_t completed);  // after that number of operations
   void leaves_by_exception();                                      // why this rank will leave its groups and the world
   void needs(const Signature& signature);  // the operation began: did a member leave the group before it?
-  // It cannot go on without messages of all members: did one leave the group? `conflict`: what this rank does.
-  void needs_messages(std::uint64_t group, std::string conflict);
+  // It cannot go on without messages of all members: did one leave the group after no more than `completed`
+  // operations? UINT64_MAX: at any time. `conflict`: what this rank does.
+  void needs_messages(std::uint64_t group, std::uint64_t completed, std::string conflict);
   void waiting(const Signature& signature);  // it makes no progress: do other ranks wait in a different one?
   void moving(const Signature& signature);   // it makes progress again
-  // A peer sent another operation than this rank's, as the verdict says; the peer's name for its own is asked for.
-  void differs(const Signature& mine, failure::Verdict verdict);
+  // A peer sent another operation than this rank's, as the verdict says; all ranks are asked what they called.
+  void differs(const Call& mine, int peer, const Signature& theirs, failure::Verdict verdict);
+  // These peers sent other counts than this rank expects, as the verdict says of one of them.
+  void contradicts(const Call& mine, std::vector<int> peers, failure::Verdict verdict);
+  // A call of this rank's program was refused: ranks that wait for the operation are sent the reason.
+  void refused(std::uint64_t group, std::uint64_t sequence, std::string reason);
   // It made no progress for that time: the lowest rank that has not left should report it; the world should end.
   void stalled(const Signature& signature, std::chrono::milliseconds period);
   void overdue(const Signature& signature, std::chrono::milliseconds limit);
@@ -66,6 +71,8 @@ class ControlPlane {
   void suspect(int peer, std::uint64_t group, std::string how);  // the data connection with it ended
   void propose(failure::Verdict verdict);
   void abort(failure::Verdict verdict);  // proposes it, and failed() is true on this rank from now on
+  // abort() by a thread that has no memory for a verdict: the background thread makes it, within a second.
+  void abort_without_memory() noexcept;
 
   // Sends the goodbye to the world and closes every connection when the neighbours have read it. Blocks for at most the
   // silence limit (10 s if there is none), and for at most 500 ms once the world has failed. Any thread except the
@@ -121,7 +128,7 @@ class ControlPlane {
   asio::steady_timer timer_;
   bool leaving_ = false;
   std::set<int> read_goodbye_;  // neighbours that have read this rank's
-  std::atomic<bool> failed_{false};
+  std::atomic<bool> failed_{false}, lacks_memory_{false};
 
   mutable std::mutex mutex_;  // guards the members below, which other threads read
   mutable std::condition_variable changed_;

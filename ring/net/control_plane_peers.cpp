@@ -1,13 +1,12 @@
 // The control plane's connections: with its neighbours at the start, with those that remain neighbours when others have
 // left, and pings of ranks that an operation waits for.
 #include <algorithm>
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/accept.hpp"
 #include "ring/net/control_plane.hpp"
+#include "ring/net/spawn.hpp"
 
 namespace anello::net {
 
@@ -23,7 +22,7 @@ void ControlPlane::connect(steady_clock::time_point deadline,
                            const std::function<void(std::chrono::milliseconds)>& check) {
   constexpr std::chrono::milliseconds kBetweenChecks{50}, kWaitForCause{300};
   for (const int peer : expected_)
-    if (peer < rank_) asio::co_spawn(context_, dial(peer, deadline), asio::detached);
+    if (peer < rank_) spawn(context_, dial(peer, deadline));
 
   std::unique_lock lock(mutex_);
   const auto ready = [this] { return start_error_ || verdict_ || connected_.size() == expected_.size(); };
@@ -53,9 +52,10 @@ awaitable<void> ControlPlane::dial(int peer, steady_clock::time_point deadline) 
   try {
     PeerConnections::Socket socket = co_await peer_connections_.connect(peer, Role::control, 0, 0, deadline);
     accepted(peer, std::move(socket));
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
+    const auto* error = dynamic_cast<const Error*>(&e);
     const std::lock_guard lock(mutex_);
-    start_error_ = e;
+    start_error_ = error ? *error : Error(ErrorCode::network, e.what(), rank_);
     changed_.notify_all();
   }
 }
@@ -68,7 +68,7 @@ void ControlPlane::accepted(int peer, PeerConnections::Socket socket) {
     return log(Severity::info, text("dropped a second control connection of rank ", peer));
   auto neighbour = std::make_shared<MessageChannel>(std::move(socket));
   neighbours_.emplace(peer, neighbour);
-  asio::co_spawn(context_, receive_messages(peer, neighbour), asio::detached);
+  spawn(context_, receive_messages(peer, neighbour));
   heartbeats_.add(peer, now());
   if (std::find(expected_.begin(), expected_.end(), peer) == expected_.end()) {
     unproven_.insert(peer);

@@ -2,10 +2,10 @@
 // live in. Everything registered with its context is touched on that thread only.
 #pragma once
 #include <asio/executor_work_guard.hpp>
-#include <asio/io_context.hpp>
 #include <thread>
 
 #include "ring/base/thread.hpp"
+#include "ring/net/context.hpp"
 
 namespace anello::net {
 
@@ -25,7 +25,7 @@ class EventLoop {
   }
 
  private:
-  asio::io_context context_{1};
+  Context context_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   std::thread thread_;
 };

@@ -1,8 +1,6 @@
 #include "ring/net/http_page.hpp"
 
 #include <anello/error.hpp>
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
 #include <asio/read_until.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
@@ -14,6 +12,7 @@
 #include "ring/net/addresses.hpp"
 #include "ring/net/deadline.hpp"
 #include "ring/net/sockets.hpp"
+#include "ring/net/spawn.hpp"
 
 namespace anello::net {
 
@@ -54,10 +53,8 @@ Metrics::Metrics(asio::io_context& context, std::string_view setting, std::strin
   if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
   if (error) fail(error);
   const auto make_room = [this] { clients_.close_oldest(kTimeEnough); };
-  const auto take = [this, &context](tcp::socket socket) {
-    asio::co_spawn(context, serve(std::move(socket)), asio::detached);
-  };
-  asio::co_spawn(context, accept_each(acceptor_, {std::string(setting), make_room, take}), asio::detached);
+  const auto take = [this, &context](tcp::socket socket) { spawn(context, serve(std::move(socket))); };
+  spawn(context, accept_each(acceptor_, {std::string(setting), make_room, take}));
 }
 
 asio::awaitable<void> Metrics::serve(tcp::socket socket) {

@@ -1,13 +1,12 @@
 #include "ring/net/link_maker.hpp"
 
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
 #include <asio/post.hpp>
 #include <utility>
 
 #include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/shm_negotiation.hpp"
+#include "ring/net/spawn.hpp"
 #include "ring/net/striped_link.hpp"
 
 namespace anello::net {
@@ -25,7 +24,7 @@ void LinkMaker::begin() {
 }
 
 void LinkMaker::connect(int peer) {
-  asio::co_spawn(context_.context, dial(peer, shared_from_this()), asio::detached);
+  spawn(context_.context, dial(peer, shared_from_this()));
 }
 
 // The first connection decides what the link is.
@@ -34,7 +33,7 @@ void LinkMaker::accepted(const Claim& claim, PeerConnections::Socket socket) {
     log(Severity::info,
         text("dropped connection ", claim.lane, " of rank ", claim.from, ", there are only ", lanes_to(claim.from)));
   else if (claim.lane == 0)
-    asio::co_spawn(context_.context, agree(claim.from, std::move(socket), shared_from_this()), asio::detached);
+    spawn(context_.context, agree(claim.from, std::move(socket), shared_from_this()));
   else
     add_lane(claim.from, claim.lane, std::move(socket));
 }
@@ -58,10 +57,11 @@ bool LinkMaker::closed() const {
 void LinkMaker::report(int peer, const std::exception& why) {
   const auto* known = dynamic_cast<const Error*>(&why);
   const auto* system = dynamic_cast<const asio::system_error*>(&why);
-  Error error(ErrorCode::network, why.what(), peer);
+  // Anything else, for example no memory, is this rank's own trouble.
+  Error error(ErrorCode::network, why.what(), known || system ? peer : context_.rank);
   if (known && known->rank() == context_.rank) error = *known;
-  if (system && system->code() == asio::error::no_descriptors)
-    error = Error(ErrorCode::network, text(why.what(), "; raise the limit (ulimit -n)"), context_.rank);
+  if (const auto remedy = remedy_for_lack_of_files(system ? system->code().value() : 0); !remedy.empty())
+    error = Error(ErrorCode::network, text(why.what(), remedy), context_.rank);
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
@@ -136,7 +136,9 @@ asio::awaitable<std::unique_ptr<link::Link>> LinkMaker::share_memory(int peer, P
   if (context_.options.memory_required)
     throw Error(ErrorCode::configuration, text(why, "; ANELLO_TRANSPORT=shm allows nothing else, 'auto' uses TCP"),
                 context_.rank);
-  log(Severity::info, text(why, "; TCP is used"));
+  const bool warns = negotiated.lies_here && !std::exchange(context_.has_warned, true);
+  log(warns ? Severity::warning : Severity::info,
+      text(why, "; TCP is used, which is slower; ANELLO_TRANSPORT=tcp chooses it"));
   co_return nullptr;
 }
 

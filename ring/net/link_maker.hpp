@@ -35,6 +35,7 @@ struct LinkContext {
   int rank;
   LinkOptions options;
   Failed failed;
+  mutable bool has_warned = false;  // that memory is not shared; by the background thread
 };
 
 class LinkMaker : public std::enable_shared_from_this<LinkMaker> {

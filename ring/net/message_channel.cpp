@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <anello/error.hpp>
 #include <asio/buffer.hpp>
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
@@ -13,6 +11,7 @@
 
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
+#include "ring/net/spawn.hpp"
 
 namespace anello::net {
 
@@ -71,7 +70,7 @@ void MessageChannel::send(Message message) {
   outbox_.push_back(std::move(message));
   if (sending_) return;
   sending_ = true;
-  asio::co_spawn(socket_.get_executor(), drain(sent), asio::detached);
+  spawn(socket_.get_executor(), drain(sent));
 }
 
 asio::awaitable<void> MessageChannel::drain(std::size_t sent) {

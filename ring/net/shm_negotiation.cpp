@@ -14,7 +14,6 @@
 #include <tuple>
 #include <vector>
 
-#include "ring/base/log.hpp"
 #include "ring/base/os.hpp"
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
@@ -55,14 +54,15 @@ awaitable<bool> receive_answer(tcp::socket& connection) {
   co_return byte[0] != 0;
 }
 
-// Runs `work`. If it throws, the ranks do not share memory: false, and `why_not` says why.
+// Runs `work`. If it throws, the ranks do not share memory: false, and `result` says why.
 template <class Work>
-bool attempt(std::string& why_not, Work work) {
+bool attempt(Negotiated& result, Work work) {
   try {
     work();
     return true;
   } catch (const Error& e) {
-    why_not = e.message();
+    result.why_not = e.message();
+    result.lies_here = true;
     return false;
   }
 }
@@ -80,22 +80,32 @@ std::vector<Descriptor> receive_with(const Descriptor& socket, std::string_view 
   return std::move(received.descriptors);
 }
 
+// The peer has connected before: if no other caller is left, it was dropped, because of `dropped`.
+Descriptor accept_or_say(const Descriptor& listener, const std::string& dropped) {
+  try {
+    return shm::accept_from(listener);
+  } catch (const Error&) {
+    throw Error(ErrorCode::network, dropped);
+  }
+}
+
 // Returns the connection on which the token came, and the descriptor that came with it. Other processes may connect
 // too; their connections are dropped. Those of other users do not count.
 std::pair<Descriptor, Descriptor> accept_with(const Descriptor& listener, std::string_view token) {
   constexpr int kMaxCallers = 8;
+  std::string dropped;  // why, the last one
   for (int callers = 0; callers < kMaxCallers;) {
-    Descriptor socket = shm::accept_from(listener);
+    Descriptor socket = dropped.empty() ? shm::accept_from(listener) : accept_or_say(listener, dropped);
     if (shm::user_of(socket) != geteuid()) continue;
     callers++;
     try {
       std::vector<Descriptor> bell = receive_with(socket, token, 1);
       return {std::move(socket), std::move(bell[0])};
     } catch (const Error& e) {
-      log(Severity::info, e.message());
+      dropped = e.message();
     }
   }
-  throw Error(ErrorCode::network, "the peer did not connect to the Unix socket; other processes did");
+  throw Error(ErrorCode::network, dropped);
 }
 
 std::string random_name() {
@@ -118,7 +128,7 @@ awaitable<Negotiated> offer_memory(tcp::socket& connection, std::size_t pipe_byt
   std::optional<shm::MemoryFile> file;
   std::optional<Descriptor> listener;
   Descriptor fd_socket, theirs;
-  const bool able = attempt(result.why_not, [&] {
+  const bool able = attempt(result, [&] {
     file.emplace(shm::MemoryFile::create(shm::ShmLink::file_bytes(pipe_bytes)));
     std::copy(token.begin(), token.end(), begin_of_pipes(*file));
     listener.emplace(shm::listen_as(name));
@@ -128,7 +138,7 @@ awaitable<Negotiated> offer_memory(tcp::socket& connection, std::size_t pipe_byt
   co_await send(connection, std::move(offer).take());
   const bool called = co_await receive_answer(connection);
   if (!called) co_return result;
-  const bool sent = attempt(result.why_not, [&] {
+  const bool sent = attempt(result, [&] {
     std::tie(fd_socket, theirs) = accept_with(*listener, token);
     shm::send_fd_message(fd_socket, token, std::array{file->descriptor(), bell});
   });
@@ -148,7 +158,7 @@ awaitable<Negotiated> take_memory(tcp::socket& connection, int bell) {
   const std::string name(reader.raw(kNameBytes)), token(reader.raw(kTokenBytes));
   Negotiated result{nullptr, std::string(kTheyCannot)};
   Descriptor fd_socket;
-  const bool called = pipe_bytes > 0 && attempt(result.why_not, [&] {
+  const bool called = pipe_bytes > 0 && attempt(result, [&] {
                         if (pipe_bytes > kMaxPipeBytes || pipe_bytes % shm::kLineBytes != 0)
                           throw Error(ErrorCode::protocol, text("pipes of ", pipe_bytes, " bytes were offered"));
                         fd_socket = shm::connect_to(name);
@@ -158,7 +168,7 @@ awaitable<Negotiated> take_memory(tcp::socket& connection, int bell) {
   if (!called) co_return result;
   const bool sent = co_await receive_answer(connection);
   const bool taken =
-      sent && attempt(result.why_not, [&] {
+      sent && attempt(result, [&] {
         std::vector<Descriptor> both = receive_with(fd_socket, token, 2);
         shm::MemoryFile file = shm::MemoryFile::adopt(std::move(both[0]), shm::ShmLink::file_bytes(pipe_bytes));
         if (!same_bytes({begin_of_pipes(file), kTokenBytes}, token))

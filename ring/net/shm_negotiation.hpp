@@ -28,6 +28,7 @@ std::string memory_domain();
 struct Negotiated {
   std::unique_ptr<link::Link> link;  // null if they do not share
   std::string why_not;
+  bool lies_here = false;  // this side cannot; the other one receives only that
 };
 
 // Each side sends its `bell`, which the other rings to wake it. Throws Error{network} if the connection itself fails.

@@ -10,6 +10,7 @@
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cerrno>
+#include <mutex>
 
 #include "ring/base/text.hpp"
 #include "ring/base/unshared_socket.hpp"
@@ -23,6 +24,24 @@ namespace {
 
 asio::error_code last_error() {
   return {errno, asio::error::get_system_category()};
+}
+
+rlimit files_limit() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return limit;
+}
+
+// The objects of one process may end in any order.
+struct RaisedLimit {
+  std::mutex mutex;
+  int users = 0;
+  rlim_t before = 0, raised = 0;
+};
+
+RaisedLimit& raised_limit() {
+  static RaisedLimit all;
+  return all;
 }
 
 }  // namespace
@@ -60,7 +79,7 @@ void listen(tcp::acceptor& acceptor, const tcp::endpoint& where) {
     acceptor.listen();
   } catch (const asio::system_error& error) {
     throw Error(ErrorCode::network, text("cannot listen on ", host_port(where.address().to_string(), where.port()),
-                                         ": ", error.code().message()));
+                                         ": ", error.code().message(), remedy_for_lack_of_files(error.code().value())));
   }
 }
 
@@ -84,14 +103,34 @@ const char* any_address() {
 }
 
 std::size_t free_descriptors() {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit limit = files_limit();
   std::size_t used = 0;
   if (DIR* folder = opendir("/proc/self/fd")) {
     while (readdir(folder)) used++;
     closedir(folder);
   }
   return limit.rlim_cur > used ? std::size_t(limit.rlim_cur) - used : 0;
+}
+
+RaisedFilesLimit::RaisedFilesLimit() {
+  RaisedLimit& all = raised_limit();
+  const std::lock_guard lock(all.mutex);
+  if (all.users++ > 0) return;
+  rlimit limit = files_limit();
+  all.before = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  all.raised = files_limit().rlim_cur;
+}
+
+// Unless the program has set another one meanwhile.
+RaisedFilesLimit::~RaisedFilesLimit() {
+  RaisedLimit& all = raised_limit();
+  const std::lock_guard lock(all.mutex);
+  rlimit limit = files_limit();
+  if (--all.users > 0 || limit.rlim_cur != all.raised) return;
+  limit.rlim_cur = all.before;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 bool SpareDescriptor::take() {

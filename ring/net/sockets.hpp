@@ -32,6 +32,16 @@ const char* any_address();
 // Descriptors that this process may still open.
 std::size_t free_descriptors();
 
+// Raises this process's limit of open files as far as it may, for as long as one of these exists: for a server, to
+// which each rank connects. Any thread.
+class RaisedFilesLimit {
+ public:
+  RaisedFilesLimit();
+  ~RaisedFilesLimit();
+  RaisedFilesLimit(const RaisedFilesLimit&) = delete;
+  RaisedFilesLimit& operator=(const RaisedFilesLimit&) = delete;
+};
+
 // One descriptor kept open, so that a process without any other free one can still accept a connection and authenticate
 // it. On one thread.
 class SpareDescriptor {

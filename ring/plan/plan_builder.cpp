@@ -220,15 +220,16 @@ void PlanBuilder::mark_replies() {
   for (const auto& items : {results, reductions, copies})
     for (const std::uint32_t i : items) items_[i].step.reply = true;
   // When a rank reduces for the k-th time, the other one has sent k contributions, and has copied as often as this
-  // rank. The larger one of both ranks' counts.
+  // rank. A rank without a k-th part does not reduce then, but contributes to the other's. The larger one of both
+  // ranks' counts.
   std::uint64_t waiting = 0;
   const auto count = [&](const auto& items, std::size_t k) {
     return k < items.size() ? items_[items[k]].step.range.count : 0;
   };
   const auto larger = [&](std::size_t k) { return std::max(count(contributions, k), count(reductions, k)); };
   for (std::size_t k = 0, copied = 0; k < std::max(reductions.size(), contributions.size()); k++) {
-    for (; copied < k && k < reductions.size() && copied < copies.size() && copies[copied] < reductions[k]; copied++)
-      waiting -= larger(copied);
+    const std::uint32_t then = k < reductions.size() ? reductions[k] : contributions[k];
+    for (; copied < k && copied < copies.size() && copies[copied] < then; copied++) waiting -= larger(copied);
     plan_.reply_elems = std::max(plan_.reply_elems, waiting += larger(k));
   }
 }

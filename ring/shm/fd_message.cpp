@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 
+#include "ring/base/text.hpp"
 #include "ring/base/unshared_socket.hpp"
 
 namespace anello::shm {
@@ -99,6 +101,11 @@ FdMessage receive_fd_message(const Descriptor& socket, std::size_t bytes) {
       received.descriptors.emplace_back(number);
     }
   }
+  if (message.msg_flags & MSG_CTRUNC)
+    throw Error(
+        ErrorCode::network,
+        text("a descriptor that was sent over a Unix socket does not fit: none is left in this process, or more ",
+             "came than expected", remedy_for_lack_of_files(EMFILE)));
   return received;
 }
 

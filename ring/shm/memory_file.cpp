@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,9 +35,19 @@ void* reserve(std::size_t bytes, unsigned colour) {
   return begin + before;
 }
 
+// A file beyond the limit would end the process by a signal. Python ignores that signal, other programs do not.
+void check_size_limit(std::size_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur)
+    throw Error(ErrorCode::network,
+                text("making shared memory: ", bytes, " bytes are more than this process's limit of ", limit.rlim_cur,
+                     " for a file; raise it (ulimit -f)"));
+}
+
 }  // namespace
 
 MemoryFile MemoryFile::create(std::size_t bytes) {
+  check_size_limit(bytes);
   Descriptor file(memfd_create("anello", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file) throw system_error("making shared memory", ErrorCode::network);
   if (ftruncate(file.get(), off_t(bytes)) != 0) throw system_error("sizing shared memory", ErrorCode::network);

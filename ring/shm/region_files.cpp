@@ -4,8 +4,10 @@
 #include <anello/error.hpp>
 #include <array>
 #include <ranges>
+#include <stdexcept>
 #include <utility>
 
+#include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
 #include "ring/shm/fd_message.hpp"
 
@@ -40,7 +42,7 @@ void RegionFiles::send(std::uint64_t region) {
   send_fd_message(socket_, note.bytes(), std::array{file.descriptor});
   mine_.sent.store(++sent_count_, std::memory_order_release);
   sent_.push_back(region);
-  if (sent_.size() > kMaxRegions) sent_.pop_front();
+  if (sent_.size() > kMaxSent) sent_.pop_front();
 }
 
 void RegionFiles::take_all() {
@@ -48,14 +50,25 @@ void RegionFiles::take_all() {
   while (taken_count_ < sent) take();
 }
 
+// The other side goes on as if it were mapped.
 void RegionFiles::take() {
+  mine_.taken.store(++taken_count_, std::memory_order_relaxed);
+  try {
+    map_one();
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::protocol) throw;
+    lost_ = text("memory of another rank of this host could not be mapped: ", e.message());
+  }
+}
+
+void RegionFiles::map_one() {
   FdMessage received = receive_fd_message(socket_, kNoteBytes);
-  mine_.taken.store(++taken_count_, std::memory_order_relaxed);  // also if it cannot be mapped
   Reader note("note of shared memory", received.bytes);
   const std::uint64_t number = note.u64(), bytes = note.u64();
-  if (received.descriptors.size() != 1) throw Error(ErrorCode::protocol, "shared memory: a note without its file");
+  if (received.descriptors.size() != 1)
+    throw Error(ErrorCode::network, text("a note came with ", received.descriptors.size(), " files instead of one"));
   theirs_.push_back({number, MemoryFile::adopt(std::move(received.descriptors[0]), bytes, colour_)});
-  if (theirs_.size() > kMaxRegions) theirs_.pop_front();
+  if (theirs_.size() > kMaxMapped) theirs_.pop_front();
 }
 
 // A file that was sent but never used takes no pages.
@@ -66,6 +79,7 @@ Bytes RegionFiles::memory_of(const Place& place) {
     take_all();
     region = find();
   }
+  if (region == theirs_.end() && lost_) throw std::runtime_error(*lost_);
   if (region != theirs_.end() && !std::exchange(region->populated, true)) region->file.populate();
   const Bytes memory = region == theirs_.end() ? Bytes() : region->file.memory();
   if (place.offset > memory.size() || place.bytes > memory.size() - place.offset)

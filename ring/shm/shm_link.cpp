@@ -1,10 +1,13 @@
 #include "ring/shm/shm_link.hpp"
 
 #include <algorithm>
+#include <anello/error.hpp>
 #include <array>
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 
+#include "ring/base/text.hpp"
 #include "ring/link/bell.hpp"
 
 namespace anello::shm {
@@ -77,12 +80,17 @@ void ShmLink::put(std::size_t bytes) {
   if (out_.publish()) link::ring_bell(bell_.get());
 }
 
-// The file is sent before publish(), so that it has arrived when the reader sees the reference.
+// The file is sent before publish(), so that it has arrived when the reader sees the reference. If it cannot be sent,
+// the reader is not to blame.
 bool ShmLink::refer(Loan loan) {
   const Place place = loan.place;
   if (!out_.refer(place)) return false;
   lent_[loans_++ % lent_.size()] = std::move(loan.memory);
-  regions_.send(place.region);
+  try {
+    regions_.send(place.region);
+  } catch (const Error& e) {
+    throw std::runtime_error(text("memory could not be shown to another rank of this host: ", e.message()));
+  }
   return true;
 }
 

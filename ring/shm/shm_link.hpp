@@ -1,7 +1,8 @@
 // A link through shared memory: a pipe each way in one memory file, and a bell (an eventfd) to wake each side. Large
 // runs that lie in memory from anello::allocate are not copied: the link sends a reference, and the other side maps
 // that memory and reads there. Its window shows the other side whole tensors. Only the control plane notices that a
-// peer died: memory has no end of file.
+// peer died: memory has no end of file. What this process lacks for passing and mapping memory is a std::runtime_error,
+// not an Error.
 #pragma once
 #include <array>
 #include <memory>

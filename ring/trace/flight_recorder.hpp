@@ -1,6 +1,6 @@
 // The flight recorder of one group: its last operations, and counters. The thread that moves the group's data writes
 // what began and ended, a caller what it queued. The control plane reads it, and the code that explains a mismatch or
-// writes the file. Any thread. Takes memory as it is used, 650 KiB at most. Does not know which group it belongs to.
+// writes the file. Any thread. Takes memory as it is used, 800 KiB at most. Does not know which group it belongs to.
 #pragma once
 #include <atomic>
 #include <memory>

@@ -1,6 +1,8 @@
 // How a world starts: listen, exchange endpoints and settings, connect the control plane.
 #include <algorithm>
+#include <anello/camps.hpp>
 #include <anello/version.hpp>
+#include <map>
 #include <numeric>
 #include <sstream>
 #include <system_error>
@@ -9,7 +11,9 @@
 #include "ring/algorithms/tuning_table.hpp"
 #include "ring/base/config.hpp"
 #include "ring/base/cores.hpp"
+#include "ring/base/descriptor.hpp"
 #include "ring/base/os.hpp"
+#include "ring/base/rank_list.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/shm_negotiation.hpp"
 #include "ring/world/check_settings.hpp"
@@ -20,17 +24,21 @@
 namespace anello {
 namespace {
 
-// Both are "VARIABLE=value" lines in the same order.
-void compare_settings(const std::string& first, const std::string& theirs, int rank) {
-  if (first == theirs) return;
-  std::istringstream a(first), b(theirs);
+// Of each rank: "VARIABLE=value" lines in the same order.
+void compare_settings(const std::map<int, std::string>& settings) {
+  const std::vector<Camp<std::string>> all = camps(settings);
+  if (all.size() < 2) return;
+  const Camp<std::string>&usual = all[0], &odd = odd_camp(all, settings.size());
+  const bool in_order = usual.ranks.front() < odd.ranks.front();
+  const Camp<std::string>&first = in_order ? usual : odd, &second = in_order ? odd : usual;
+  std::istringstream a(first.value), b(second.value);
   std::string line, other;
   while (std::getline(a, line) && std::getline(b, other) && line == other) {
   }
-  throw Error(
-      ErrorCode::mismatch,
-      text("settings differ: rank 0 has ", line, ", rank ", rank, " has ", other, "; they must be equal on all ranks"),
-      rank);
+  throw Error(ErrorCode::mismatch,
+              text("settings differ: ", who_has(first.ranks), line, ", ", who_has(second.ranks), other,
+                   "; they must be equal on all ranks"),
+              rank_at_fault(all, settings.size()));
 }
 
 // Throws Error{configuration} if shared memory is required and a rank cannot share it.
@@ -85,20 +93,31 @@ void World::Impl::start(const world::Exchange& exchange, const Settings& setting
   enlist();
 }
 
-// Otherwise the ranks that are connected already would report that this rank died.
+// Otherwise the ranks that are connected already would report that this rank died. An error without a rank is this
+// rank's own, except for one that the rendezvous sent.
 void World::Impl::report_failed_start(const std::exception& why) {
   if (!control_) return;
   const auto* error = dynamic_cast<const Error*>(&why);
-  control_->propose(
-      error ? failure::Verdict{error->code(), error->rank(), error->message()}  // no effect if there is a verdict
-            : failure::Verdict{ErrorCode::network, identity_.rank, text("cannot set up the world: ", why.what())});
+  failure::Verdict verdict{ErrorCode::network, identity_.rank, why.what()};
+  if (error) verdict = {error->code(), error->rank(), error->message()};
+  const bool lies_here =
+      !error || error->rank() == identity_.rank || (error->rank() < 0 && error->code() != ErrorCode::rendezvous);
+  if (lies_here) {
+    verdict.culprit = identity_.rank;
+    verdict.message =
+        text("rank ", identity_.rank, " on ", identity_.host, " failed during start-up: ", verdict.message);
+  }
+  control_->propose(std::move(verdict));  // no effect if there is a verdict
   control_->leave(0);
 }
 
 void World::Impl::join(const world::Exchange& exchange, const Settings& settings) {
-  auto& context = event_loop_->context();
-  peer_connections_.emplace(context, identity_, settings, diagnosis_.rejected_connections());
+  peer_connections_.emplace(event_loop_->context(), identity_, settings, diagnosis_.rejected_connections());
+  open_connections(exchange_peer_info(exchange, settings), settings);
+}
 
+// Where the other ranks listen. Keeps their other facts in members, and throws if ranks differ in what must be equal.
+std::vector<net::Endpoint> World::Impl::exchange_peer_info(const world::Exchange& exchange, const Settings& settings) {
   std::vector<net::Endpoint> peers;
   const std::string memory = settings.transport == "tcp" ? "" : net::memory_domain();
   const std::string table = identity_.rank == 0 ? world::read_table(settings.table) : "";
@@ -106,28 +125,30 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
       {std::string(version()), algorithms::build_fingerprint(), peer_connections_->endpoint(), wire_settings(settings),
        identity_.node_rank, available_cores(), running_kernel(), memory, table}));
   world::compare_builds(blobs);
-  std::string first;
+  std::map<int, std::string> its_settings;
   world::CoreSharing sharing;
   hosts_.clear();
   nodes_.clear();
   memories_.clear();
   for (int rank = 0; rank < identity_.size; rank++) {
     world::PeerInfo them = world::decode_peer_info(blobs.at(std::size_t(rank)));
-    if (rank == 0) {
-      first = them.settings;
-      table_ = algorithms::parse_table(them.table);
-    }
-    compare_settings(first, them.settings, rank);
+    if (rank == 0) table_ = algorithms::parse_table(them.table);
+    its_settings[rank] = std::move(them.settings);
     sharing.add(them.node_rank, them.kernel, them.cores);
     nodes_.push_back(them.node_rank);
     memories_.push_back(std::move(them.memory));
     hosts_.push_back(them.endpoint.host);
     peers.push_back(std::move(them.endpoint));
   }
+  compare_settings(its_settings);
   facts_.oversubscribed = sharing.on_some_host();
   for (const int node : nodes_) on_shared_machines_.push_back(sharing.on_shared_machine(node));
   wait_policy_ = link::WaitPolicy::of(settings.spin, settings.yields, sharing.on_host(identity_.node_rank));
+  return peers;
+}
 
+void World::Impl::open_connections(std::vector<net::Endpoint> peers, const Settings& settings) {
+  auto& context = event_loop_->context();
   control_.emplace(context, *peer_connections_, identity_, hosts_, diagnosis_.recorders(), settings.silence_limit,
                    [this](const failure::Verdict& why) { diagnosis_.failed(why); });
   link_router_.emplace(context, *peer_connections_, identity_.rank, link_options(memories_, identity_.rank, settings),
@@ -142,12 +163,12 @@ void World::Impl::join(const world::Exchange& exchange, const Settings& settings
   };
   peer_connections_->open(
       std::move(peers), accepted,
-      [this] {
+      [this](int error) {
         const int rank = identity_.rank;
         control_->propose(
             {ErrorCode::network, rank,
-             text("rank ", rank, " on ", identity_.host,
-                  " has no file descriptor left for connections of other ranks; raise the limit (ulimit -n)")});
+             text("rank ", rank, " on ", identity_.host, " has no file descriptor left for connections of other ranks",
+                  remedy_for_lack_of_files(error))});
       },
       [this](const net::Claim& claim) { return link_router_->has_room(claim); });
 }

@@ -34,6 +34,10 @@ class WorldMaker {
   // for 500 ms a world at most. The worlds cannot be used after it.
   static void abort_all(std::string_view reason);
 
+  // For a process that ends in good order: says goodbye to the other ranks of its worlds. Blocks as ~World() does. The
+  // worlds cannot be used after it.
+  static void say_goodbye_to_all();
+
   static const Settings& settings(const World& world);
   // What the ranks found out about each other at start. Valid as long as the world.
   struct Layout {

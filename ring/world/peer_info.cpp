@@ -1,6 +1,10 @@
 #include "ring/world/peer_info.hpp"
 
+#include <algorithm>
+#include <anello/camps.hpp>
 #include <anello/error.hpp>
+#include <map>
+#include <utility>
 
 #include "ring/base/text.hpp"
 #include "ring/base/wire.hpp"
@@ -35,21 +39,27 @@ Build decode_build(std::string_view bytes) {
 }
 
 void compare_builds(const std::vector<std::string>& blobs) {
-  const Build first = decode_build(blobs.front());
-  for (std::size_t rank = 1; rank < blobs.size(); rank++) {
-    const Build other = decode_build(blobs[rank]);
-    const bool versions = first.version != other.version;
-    if (!versions && first.plans == other.plans) continue;
-    const auto build = [versions](const Build& its) {
-      return text("Anello ", printable(its.version), versions ? "" : text(" (plans ", its.plans, ")"));
-    };
-    throw Error(
-        ErrorCode::mismatch,
-        text(versions ? "the library's versions differ" : "the library's algorithms differ, in spite of one version",
-             ": rank 0 on ", printable(first.host), " has ", build(first), ", rank ", rank, " on ",
-             printable(other.host), " has ", build(other), "; use the same build on all ranks"),
-        int(rank));
+  std::vector<Build> builds;
+  std::map<int, std::pair<std::string, std::uint64_t>> by_rank;
+  for (const std::string& blob : blobs) {
+    const Build& its = builds.emplace_back(decode_build(blob));
+    by_rank[int(builds.size()) - 1] = {its.version, its.plans};
   }
+  const auto all = camps(by_rank);
+  if (all.size() < 2) return;
+  const auto &usual = all[0], &odd = odd_camp(all, blobs.size());
+  const bool versions = usual.value.first != odd.value.first;
+  const auto [one, other] = std::minmax(usual.ranks.front(), odd.ranks.front());
+  const auto has = [&](int rank) {
+    const Build& its = builds[std::size_t(rank)];
+    return text("rank ", rank, " on ", printable(its.host), " has Anello ", printable(its.version),
+                versions ? "" : text(" (plans ", its.plans, ")"));
+  };
+  throw Error(
+      ErrorCode::mismatch,
+      text(versions ? "the library's versions differ" : "the library's algorithms differ, in spite of one version",
+           ": ", has(one), ", ", has(other), "; use the same build on all ranks"),
+      rank_at_fault(all, blobs.size()));
 }
 
 PeerInfo decode_peer_info(std::string_view bytes) {

@@ -25,7 +25,7 @@ World& World::operator=(World&& other) noexcept {
 World::~World() {
   if (!impl_) return;
   // In a child that fork() made, the world belongs to the parent: its threads do not exist here.
-  if (impl_->in_child())
+  if (impl_->in_child() || Impl::aborted_by_exit())
     static_cast<void>(impl_.release());
   else
     impl_->note_exception();
@@ -79,7 +79,9 @@ Phase::~Phase() {
   if (timeline_) timeline_->add(name_, begin_, trace::ticks());
 }
 
+// In a callback of its own work it would wait for itself: the error ends the process, since it leaves a destructor.
 World::Impl::~Impl() {
+  if (all_ranks_ && !left_) group::OperationQueue::check_no_callback();
   leave();
 }
 
@@ -121,17 +123,17 @@ void World::Impl::leave() {
   if (progress_thread_) progress_thread_->stop();
   if (control_ && all_ranks_) control_->leave(all_ranks_->completed());
   if (event_loop_) event_loop_->stop();
-  save_timeline();
-  flush_log(kLogLimit);
+  save_records();
 }
 
-void World::Impl::save_timeline() {
-  if (!timeline_collector_.on()) return;
+// The timeline and the log.
+void World::Impl::save_records() {
   try {
-    timeline_collector_.save_own(identity_.rank, identity_.host);
+    if (timeline_collector_.on()) timeline_collector_.save_own(identity_.rank, identity_.host);
   } catch (const std::exception& e) {
     log(Severity::warning, text("this rank's part of the timeline is lost: ", e.what()));
   }
+  flush_log(kLogLimit);
 }
 
 }  // namespace anello

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ class World::Impl {
   void abort(std::string_view reason, ErrorCode code = ErrorCode::aborted);
   void note_exception();                           // if one destroys the World now
   static void abort_all(std::string_view reason);  // see WorldMaker
+  static bool aborted_by_exit();
   std::uint16_t port() const;
   void finish();
   const Identity& identity() const { return identity_; }
@@ -46,6 +48,8 @@ class World::Impl {
   void start(const world::Exchange& exchange, const Settings& settings, const world::StartCheck& check);
   void report_failed_start(const std::exception& why);
   void join(const world::Exchange& exchange, const Settings& settings);
+  std::vector<net::Endpoint> exchange_peer_info(const world::Exchange& exchange, const Settings& settings);
+  void open_connections(std::vector<net::Endpoint> peers, const Settings& settings);
   void data_link_failed(std::uint64_t group, const Error& why);
   std::shared_ptr<Group::Impl> make_group(std::vector<int> members);
   std::shared_ptr<Group::Impl> make_group(std::uint64_t group, std::string name, std::vector<int> members);
@@ -53,12 +57,20 @@ class World::Impl {
   std::vector<std::shared_ptr<Group::Impl>> groups_that_are_over();
   void forget(const Group::Impl& group);
   std::uint64_t identify(const std::vector<int>& members);
-  struct Alive;
+  friend class world::WorldMaker;
+  // The worlds of this process that have started and have not left.
+  struct Alive {
+    const ProcessMark process;
+    std::mutex mutex;
+    std::set<Impl*> worlds;
+  };
   static Alive& alive();
+  static void notice_exit();  // from the first world on
+  void say_goodbye();         // when the process ends; the world cannot be used after it
   void enlist();
   void delist();
   void leave();
-  void save_timeline();
+  void save_records();
 
   const int exceptions_ = std::uncaught_exceptions();
   ProcessMark process_;

@@ -147,7 +147,7 @@ TEST(Agenda, ADifferenceNamesBothRanksAndBothValuesAndTheAgendaGoesOn) {
       world.settle();
       for (int rank = 0; rank < 3; rank++) {
         ASSERT_TRUE(world.decisions(rank).back().refusal) << each.why;
-        EXPECT_EQ(world.decisions(rank).back().refusal->why, each.why);
+        EXPECT_EQ(world.decisions(rank).back().refusal->why, text(each.why, "; 2 of 3 ranks agree with rank 0"));
         EXPECT_EQ(world.decisions(rank).back().refusal->culprit, 2);
       }
     }
@@ -163,7 +163,65 @@ TEST(Agenda, ADifferenceToTheLastTimeIsFoundToo) {
     for (int rank = 0; rank < 3; rank++) world[rank].submit("x", allreduce_of({rank == odd ? 5U : 4U}), {});
     world.settle();
   }
-  EXPECT_EQ(world.decisions(2)[1].refusal->why, "rank 0 has shape (4,), rank 1 has (5,)");
+  EXPECT_EQ(world.decisions(2)[1].refusal->why,
+            "rank 0 has shape (4,), rank 1 has (5,); 2 of 3 ranks agree with rank 0");
+}
+
+// Whichever ranks they are, in trees of several levels.
+TEST(Agenda, BlamesTheRanksOutsideOfAMajority) {
+  for (const int ranks : {3, 4, 5, 9, 20})
+    for (int odd = 0; odd < ranks; odd++) {
+      WorldOfAgendas world(ranks);
+      for (int rank = 0; rank < ranks; rank++) world[rank].submit("x", allreduce_of({rank == odd ? 5U : 4U}), {});
+      world.settle();
+      const Refusal refusal = world.decisions(ranks - 1).back().refusal.value();
+      EXPECT_EQ(refusal.culprit, odd) << ranks;
+      EXPECT_THAT(refusal.why, HasSubstr(text("rank ", odd, " has ", odd == 0 ? "shape " : "", "(5,)")));
+      EXPECT_THAT(refusal.why, EndsWith(text("; ", ranks - 1, " of ", ranks, " ranks agree with rank ", odd == 0)));
+    }
+}
+
+TEST(Agenda, BlamesNobodyWithoutAMajority) {
+  for (const std::vector<std::uint64_t>& counts :
+       {std::vector<std::uint64_t>{1, 2}, {1, 2, 3}, {1, 1, 2, 2}, {3, 1, 1, 2}, {1, 1, 2, 3, 4}}) {
+    WorldOfAgendas world(int(counts.size()));
+    for (std::size_t rank = 0; rank < counts.size(); rank++)
+      world[int(rank)].submit("x", allreduce_of({counts[rank]}), {});
+    world.settle();
+    for (int rank = 0; rank < world.size(); rank++) {
+      EXPECT_EQ(world.decisions(rank).back().refusal->culprit, -1);
+      EXPECT_EQ(world.decisions(rank).back().refusal, world.decisions(0).back().refusal);
+    }
+  }
+}
+
+// More different descriptions than a report carries.
+TEST(Agenda, FindsAMajorityAmongMany) {
+  constexpr int kRanks = 101;
+  WorldOfAgendas world(kRanks);
+  for (int rank = 0; rank < kRanks; rank++)
+    world[rank].submit("x", allreduce_of({rank % 2 == 0 ? 7U : std::uint64_t(100 + rank)}), {});
+  world.settle();
+  EXPECT_EQ(world.decisions(0).back().refusal->culprit, 1);
+}
+
+// Rank 0 decides at once when the others have joined. All that it has held back is decided, and then its join.
+TEST(Agenda, ReportsThatWereHeldBackFollowInOrder) {
+  for (const int refusals : {1, 2, 3}) {
+    WorldOfAgendas world(2);
+    for (int k = 0; k < refusals; k++) world[0].refuse("z", Verb::allreduce, "it is wrong");
+    world[0].submit("z", allreduce_of({1}), {});
+    world[0].submit("a", allreduce_of({1}), {});
+    world[0].join();
+    world[1].join();
+    world.settle();
+    const std::vector<std::string> all = keys(world.decisions(0));
+    EXPECT_EQ(std::ranges::count(all, "allreduce 'z'"), refusals + 1);
+    EXPECT_EQ(std::ranges::count(all, "allreduce 'a'"), 1);
+    EXPECT_EQ(all.back(), "join");
+    EXPECT_EQ(keys(world.decisions(1)), all);
+    EXPECT_FALSE(world[0].waits() || world[1].waits());
+  }
 }
 
 TEST(Agenda, MessagesNameRanksOfTheWorld) {
@@ -231,10 +289,36 @@ TEST(Agenda, JoinedRanksTakePartInReductionsUntilAllHaveJoined) {
     EXPECT_EQ(keys(world.decisions(rank)).back(), "join");
     EXPECT_EQ(keys(world.decisions(rank))[2], "barrier 'b'");
     EXPECT_EQ(world.decisions(rank).back().last, 0);
-    EXPECT_EQ(world[rank].submit("", allreduce_of({1}), {}), "allreduce #0") << "numbered anew";
+    EXPECT_EQ(world[rank].submit("", allreduce_of({1}), {}), "allreduce #0 after join 1") << "numbered anew";
   }
   world.settle();
-  for (int rank = 0; rank < 4; rank++) EXPECT_EQ(keys(world.decisions(rank)).back(), "allreduce #0");
+  for (int rank = 0; rank < 4; rank++) EXPECT_EQ(keys(world.decisions(rank)).back(), "allreduce #0 after join 1");
+}
+
+// Also if the rank goes on before the others have come as far.
+TEST(Agenda, WhatOneRankRefusesFailsOnAllAndCountsAsSubmitted) {
+  WorldOfAgendas world(4);
+  EXPECT_TRUE(world[3].refuse("x", Verb::allreduce, "it is wrong"));
+  EXPECT_TRUE(world[3].refuse("x", Verb::allreduce, "it is wrong again"));
+  EXPECT_EQ(world[3].submit("x", allreduce_of({1}), {}), "allreduce 'x'");
+  EXPECT_FALSE(world[3].refuse("x", Verb::allreduce, "the name is taken"));
+  world[3].join();
+  EXPECT_FALSE(world[3].refuse("y", Verb::allreduce, "it has joined"));
+  for (int times = 0; times < 3; times++) {
+    for (const int rank : {0, 1, 2}) world[rank].submit("x", allreduce_of({1}), {});
+    world.settle();
+  }
+  for (const int rank : {0, 1, 2}) world[rank].join();
+  world.settle();
+  for (const int rank : {0, 1, 2, 3}) {
+    const std::vector<Decision>& all = world.decisions(rank);
+    ASSERT_THAT(keys(all), ElementsAre("allreduce 'x'", "allreduce 'x'", "allreduce 'x'", "join"));
+    EXPECT_EQ(all[0].refusal, (Refusal{3, "rank 3 cannot take part: it is wrong"}));
+    EXPECT_EQ(all[1].refusal, (Refusal{3, "rank 3 cannot take part: it is wrong again"}));
+    EXPECT_TRUE(all[2].agreed);
+    EXPECT_EQ(all[0].mine, rank != 3);
+    EXPECT_TRUE(all[2].mine);
+  }
 }
 
 TEST(Agenda, TheLastRankToJoinIsTheSameOnAllRanks) {

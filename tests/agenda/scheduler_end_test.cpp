@@ -74,6 +74,35 @@ TEST(Scheduler, ARankThatLeavesTooEarlyIsNamed) {
   }
 }
 
+// Rank 0 has the report of the other rank when it submits, so it decides then, and has not sent that when it leaves.
+TEST(Scheduler, ADecisionReachesTheOthersBeforeThisRankLeaves) {
+  run_world(2, [](World& world) {
+    const auto scheduler = Scheduler::make(world);
+    Scheduler::Handle last;
+    if (world.rank() == 1) last = scheduler->submit({.verb = Verb::barrier, .name = "last"});
+    wait(*scheduler, scheduler->submit({.verb = Verb::barrier, .name = "first"}));
+    if (last) return wait(*scheduler, last);
+    last = scheduler->submit({.verb = Verb::barrier, .name = "last"}, true);
+    EXPECT_TRUE(last->done());
+  });
+}
+
+TEST(Scheduler, ADecisionReachesTheOthersThoughThisRankOnlyLooks) {
+  run_world(2, [](World& world) {
+    const auto scheduler = Scheduler::make(world);
+    Scheduler::Handle last;
+    if (world.rank() == 1) last = scheduler->submit({.verb = Verb::barrier, .name = "last"});
+    wait(*scheduler, scheduler->submit({.verb = Verb::barrier, .name = "first"}));
+    if (world.rank() == 0) last = scheduler->submit({.verb = Verb::barrier, .name = "last"}, true);
+    if (world.rank() == 0) {
+      EXPECT_TRUE(scheduler->done(*last));
+    } else if (!scheduler->wait(*last, std::chrono::steady_clock::now() + std::chrono::seconds(60))) {
+      world.abort("the decision has not come");
+    }
+    world.barrier();
+  });
+}
+
 TEST(Scheduler, WhatIsNotDecidedEndsWithTheScheduler) {
   run_world(2, [](World& world) {
     const auto scheduler = Scheduler::make(world);

@@ -19,6 +19,7 @@ struct Submission {
   int occurrence = 0;
   Description description;
   Sizes sizes;
+  bool refused = false;  // by the rank itself
 };
 
 struct Expected {
@@ -100,12 +101,14 @@ class Job {
     for (int occurrence = 0; occurrence < std::ranges::max(of_rank); occurrence++) {
       if (random_.percent(30)) description = any_description(verb, world_.size(), random_);
       const bool differs = random_.percent(15);
+      const int refusals = random_.percent(15) ? 40 : 0;
       Expected& expected = round_.all[key].emplace_back();
       for (int rank = 0; rank < world_.size(); rank++) {
         expected.by_rank.emplace_back();
         if (occurrence >= of_rank[std::size_t(rank)]) continue;
         Description mine = differs && random_.percent(30) ? any_description(verb, world_.size(), random_) : description;
         expected.by_rank.back() = {name, occurrence, mine, any_sizes(mine, world_.size(), random_)};
+        expected.by_rank.back()->refused = random_.percent(refusals);
         round_.of_rank[std::size_t(rank)].push_back(*expected.by_rank.back());
       }
     }
@@ -140,7 +143,10 @@ class Job {
       };
       if (std::ranges::any_of(left, earlier)) return;
       try {
-        world_[rank].submit(next.name, next.description, next.sizes);
+        if (!next.refused)
+          world_[rank].submit(next.name, next.description, next.sizes);
+        else if (!world_[rank].refuse(next.name, next.description.verb, "it is wrong"))
+          return;
       } catch (const Error&) {
         return;  // the one before is not decided
       }
@@ -202,11 +208,12 @@ class Job {
     for (const auto& submission : expected.by_rank) {
       all &= submission.has_value();
       if (!submission) continue;
-      equal &= !first || submission->description == first->description;
+      equal &= !submission->refused && (!first || submission->description == first->description);
       if (!first) first = &*submission;
     }
     const bool runs = equal && (all || allows_joined(first->description.verb));
-    EXPECT_EQ(decision.mine, expected.by_rank[std::size_t(rank)].has_value());
+    const auto& own = expected.by_rank[std::size_t(rank)];
+    EXPECT_EQ(decision.mine, own && !own->refused);
     ASSERT_EQ(runs, !decision.refusal) << decision.key << (decision.refusal ? ": " + decision.refusal->why : "");
     if (!runs) return;
     EXPECT_EQ(decision.agreed->description, first->description);

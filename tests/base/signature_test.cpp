@@ -52,31 +52,41 @@ TEST(Signature, WhatIsNoneIsRefused) {
 
 TEST(Signature, TheFirstDifferenceIsNamedWithBothRanksAndBothValues) {
   const Signature a = sample();
-  EXPECT_EQ(difference(0, a, 1, a), "");
+  EXPECT_EQ(difference({0}, a, {1}, a), "");
   Signature b = a;
   b.count = 5;
   EXPECT_EQ(
-      difference(0, a, 4, b),
+      difference({0}, a, {4}, b),
       "the counts differ: rank 0 calls allreduce #7 (max of 1099511627776 bf16), rank 4 calls allreduce #7 (max of "
       "5 bf16)");
   b = a;
   b.dtype = DType::f64;
-  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("dtypes differ"));
+  EXPECT_THAT(difference({0}, a, {1}, b), HasSubstr("dtypes differ"));
   b = a;
   b.op = Op::sum;
-  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("reductions differ"));
+  EXPECT_THAT(difference({0}, a, {1}, b), HasSubstr("reductions differ"));
   b = a;
   b.kind = Kind::broadcast;
-  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("rank 1 calls broadcast #7 (1099511627776 bf16 from root 2)"));
+  EXPECT_THAT(difference({0}, a, {1}, b), HasSubstr("rank 1 calls broadcast #7 (1099511627776 bf16 from root 2)"));
   b = a;
   b.fingerprint = 0;
-  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("the postscales, tensors of a list (same total), or"));
+  EXPECT_THAT(difference({0}, a, {1}, b), HasSubstr("the postscales, tensors of a list (same total), or"));
+  Signature c = a;
+  c.hidden = {.known = true, .postscale = 0.1};
+  b.hidden = {.known = true, .postscale = 0.25};
+  EXPECT_THAT(difference({0}, c, {1}, b),
+              HasSubstr("the postscales differ: rank 0 calls allreduce #7 (max of 1099511627776 "
+                        "bf16) with postscale 0.1, rank 1 calls"));
+  b.hidden = {.known = true, .postscale = 0.1, .token = 9};
+  EXPECT_THAT(difference({0}, c, {1}, b), HasSubstr(" with token 0, rank 1 calls"));
+  b.hidden = c.hidden;
+  EXPECT_THAT(difference({0}, c, {1}, b), HasSubstr("the tensors of a list (same total) differ"));
   b = a;
   b.wire = DType::f16;
-  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("the dtypes on the wire differ"));
+  EXPECT_THAT(difference({0}, a, {1}, b), HasSubstr("the dtypes on the wire differ"));
   b = a;
   b.algorithm = Algorithm::ring;
-  EXPECT_THAT(difference(0, a, 1, b), HasSubstr("algorithms differ: rank 0 calls "));
+  EXPECT_THAT(difference({0}, a, {1}, b), HasSubstr("algorithms differ: rank 0 calls "));
 }
 
 // Groups are told apart by it, and lists of counts.

@@ -68,6 +68,24 @@ TEST(Programs, TuneWritesATableThatTheNextWorldTakes) {
   std::filesystem::remove(file);
 }
 
+TEST(Programs, BusyMeasuresAStepOfEachKindOfCall) {
+  for (const std::string calls : {"blocking", "waiting", "looking"}) {
+    const Outcome outcome = launch({BENCH, "busy", "--threads", "1", "--calls", calls, "--budget_ms", "5"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, ::testing::ContainsRegex("\\[0\\] +1 +5 +4 +4096 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+\n"));
+  }
+  EXPECT_THAT(launch({BENCH, "busy", "--nice", "20"}).err, HasSubstr("--nice"));
+}
+
+TEST(Programs, BusyWithMoreThreadsThanTheSystemAllowsIsAnError) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "sanitizers need more addresses than this test allows";
+#endif
+  const Outcome outcome = run({"sh", "-c", "ulimit -s 1000000; ulimit -v 4000000; exec " BENCH " busy --threads 1000"});
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_THAT(outcome.err, ::testing::ContainsRegex("--threads 1000: thread [0-9]+ cannot be started: .*; take fewer"));
+}
+
 TEST(Programs, AStepSaysWhatIsExposedInEachKindOfBucket) {
   const Outcome outcome = launch(
       {BENCH, "step", "--parameters", "10000", "--tensors", "10", "--backward", "2", "--buckets", "0,4096", "-r", "2"});

@@ -128,6 +128,46 @@ static void gathering(void) {
   anello_named_free(sent);
 }
 
+static void count_call(void* context, anello_status status, const char* message) {
+  EXPECT(status == ANELLO_OK && message == NULL);
+  __atomic_fetch_add((int*)context, 1, __ATOMIC_SEQ_CST);
+}
+static void note_mismatch(void* context, anello_status status, const char* message) {
+  EXPECT(status == (size > 1 ? ANELLO_MISMATCH : ANELLO_OK) && (message != NULL) == (size > 1));
+  __atomic_fetch_add((int*)context, 1, __ATOMIC_SEQ_CST);
+}
+static void until(int* calls, int expected) {
+  const struct timespec pause = {0, 1000 * 1000};
+  int looks = 0;
+  while (__atomic_load_n(calls, __ATOMIC_SEQ_CST) < expected && looks++ < 60000) nanosleep(&pause, NULL);
+  EXPECT(*calls == expected);
+}
+
+/* Nobody waits for the operations, and their handles are freed at once. */
+static void callbacks(void) {
+  double value = 1;
+  uint64_t count = rank == 0 ? 0 : 1;
+  const anello_array mine = array(&value, NULL, 0, ANELLO_F64), odd = array(&value, &count, 1, ANELLO_F64);
+  anello_named* operation = NULL;
+  int called = 0;
+  OK(anello_named_allreduce(agenda, "called", &mine, NULL, 1, ANELLO_SUM, NULL, &operation));
+  OK(anello_named_when_done(operation, count_call, &called));
+  EXPECT(anello_named_when_done(operation, NULL, NULL) == ANELLO_INVALID_ARGUMENT);
+  EXPECT(anello_named_when_done(NULL, count_call, &called) == ANELLO_INVALID_ARGUMENT);
+  anello_named_free(operation);
+  until(&called, 1);
+  EXPECT(value == size);
+  OK(anello_named_barrier(agenda, NULL, NULL, &operation));
+  OK(settle(operation));
+  OK(anello_named_when_done(operation, count_call, &called));
+  EXPECT(called == 2);
+  anello_named_free(operation);
+  OK(anello_named_allreduce(agenda, "odd", &odd, NULL, 1, ANELLO_SUM, NULL, &operation));
+  OK(anello_named_when_done(operation, note_mismatch, &called));
+  anello_named_free(operation);
+  until(&called, 3);
+}
+
 static void differences(anello_world* world) {
   static double values[4] = {1, 1, 1, 1}; /* the last operation may need them after the return */
   uint64_t count = rank == 0 ? 3 : 4;
@@ -166,6 +206,7 @@ static void use(anello_world* world) {
   OK(anello_agenda_create(anello_world_group(world), &agenda));
   reductions();
   gathering();
+  callbacks();
   differences(world);
   anello_agenda_free(agenda);
   OK(anello_finish(world));

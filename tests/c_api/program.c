@@ -260,8 +260,8 @@ static void names(void) {
   EXPECT(strcmp(anello_status_name(ANELLO_RANK_DEAD), "rank_dead") == 0);
   EXPECT(strcmp(anello_status_name(ANELLO_OK), "ok") == 0);
   EXPECT(strcmp(anello_dtype_name(ANELLO_BF16), "bf16") == 0 && anello_dtype_size(ANELLO_F64) == 8);
-  EXPECT(anello_dtype_size((anello_dtype)77) == 0);
-  EXPECT(strcmp(anello_op_name(ANELLO_PRODUCT), "product") == 0);
+  EXPECT(anello_dtype_size((anello_dtype)77) == 0 && anello_dtype_size((anello_dtype)(256 + ANELLO_F32)) == 0);
+  EXPECT(strcmp(anello_op_name(ANELLO_PRODUCT), "product") == 0 && anello_op_name((anello_op)256)[0] == '?');
   EXPECT(strlen(anello_version()) > 0);
   OK(anello_allocate(1 << 20, &memory));
   EXPECT(memory != NULL);

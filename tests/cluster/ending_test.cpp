@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <thread>
 
 #include "tests/cluster/hosts.hpp"
 #include "tests/cluster/uncontended_clock.hpp"
@@ -80,9 +81,29 @@ TEST(Ending, ANodeOfAnelloRunThatVanishesIsNamed) {
 }
 
 TEST(Ending, ALauncherThatIsCutOffLeavesNoRanks) {
-  const auto job = long_job("anello run -H h1:3,h2:3 -n 6 --");
-  const auto unplugged = unplug(0, "the loss of the launcher's host");
+  const auto job = long_job("anello run -H h1:3,h2:3 -n 6 --", kSoon);
+  const auto unplugged = unplug(0, "the loss of the launcher's host (silence limit 3 s)");
   EXPECT_NE(job->wait(), 0);
+}
+
+// The network is cut for longer than the limit is by default.
+TEST(Ending, ACutThatIsShorterThanTheLimitIsEndured) {
+  const std::string script =
+      " anello run -H h0:1,h1:1 -- sh -c 'echo up; if [ $ANELLO_RANK = 0 ]; then read line; touch go; else until [ -e "
+      "go ]; "
+      "do sleep 0.1; done; fi; echo goes on'";
+  std::vector<std::unique_ptr<testing::Process>> jobs;
+  for (const std::string limit : {"60000", "0"}) jobs.push_back(start(0, "ANELLO_SILENCE_LIMIT=" + limit + script));
+  for (const auto& job : jobs) ASSERT_TRUE(job->says("[0] up") && job->says("[1] up")) << job->err();
+  {
+    const Unplugged unplugged(1);
+    std::this_thread::sleep_for(std::chrono::seconds(12));
+  }
+  for (const auto& job : jobs) {
+    job->type("go on\n");
+    EXPECT_EQ(job->wait(), 0) << job->out() << job->err();
+    EXPECT_THAT(job->out(), AllOf(HasSubstr("[0] goes on"), HasSubstr("[1] goes on")));
+  }
 }
 
 TEST(Ending, ALauncherThatIsKilledTakesAllRanksWithIt) {

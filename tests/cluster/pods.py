@@ -5,7 +5,7 @@ Each pod has what a container has: its own network with an address, host name, p
 resolv.conf, a secret as kubelet mounts it (links, the group fsGroup, mode 0440), an unprivileged user, and only the
 variables that the manifest and Kubernetes give it. Stand-ins, in this file: the controllers, of which nothing but names,
 labels and variables is here; kubelet; the image, which is this machine's file system; and the cluster's name server,
-which does not know the pods for two seconds. Not here at all: admission, scheduling, limits, restarts."""
+which answers for the pods from two seconds after the first question. Not here at all: admission, scheduling, limits, restarts."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ import manifest
 
 DOMAIN = "default.svc.cluster.local"
 NAME_SERVER = "10.77.0.53"
-NAMES_KNOWN_AFTER = 2.0  # seconds
+NAMES_KNOWN_AFTER = 2.0  # seconds from the first question: pods may take long to start on a busy machine
 INDEX = "batch.kubernetes.io/job-completion-index"
 USER = 5077  # the container's
 
@@ -37,7 +37,7 @@ class NameServer:
 
     def __init__(self, addresses):
         self.addresses = addresses
-        self.begin = time.monotonic()
+        self.begin = None  # of the first question for a pod
         self.refused = 0
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind((NAME_SERVER, 53))
@@ -55,6 +55,8 @@ class NameServer:
             at += 1 + query[at]
         question = query[12:at + 5]
         address = self.addresses.get(".".join(labels))
+        if address and self.begin is None:
+            self.begin = time.monotonic()
         if address and time.monotonic() - self.begin < NAMES_KNOWN_AFTER:
             address, self.refused = None, self.refused + 1
         answers = [socket.inet_aton(address)] if address and query[at + 2] == 1 else []  # type A

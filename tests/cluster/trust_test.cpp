@@ -66,7 +66,7 @@ TEST(Trust, AnotherUserIsRefusedByMunge) {
   const auto job = incomplete_job("");
   const testing::Outcome guest = on(2, as_task_5(kAsGuest));
   EXPECT_EQ(guest.code, 1) << guest.out << guest.err;
-  EXPECT_THAT(guest.err, HasSubstr("nauthorized credential")) << guest.out;
+  EXPECT_THAT(guest.err, HasSubstr("refused this process's munge credential, which is of another user")) << guest.out;
   complete(*job);
 }
 
@@ -133,8 +133,8 @@ TEST(Trust, ATaskOfTheJobBeforeIsNotTakenForOneOfThis) {
   complete(*job);
 }
 
-// By default Slurm starts a job again only when all credentials of its run before have expired. A start in the second in
-// which that run ended fails ("already killed").
+// By default Slurm starts a job again only when all credentials of its run before have expired. A start in the second
+// in which that run ended fails ("already killed").
 TEST(Trust, ATaskOfTheRunBeforeARequeueIsNotTakenForOneOfThisRun) {
   const auto none_queued = [] { return on(0, "squeue -h").out.empty(); };
   ASSERT_TRUE(eventually(none_queued));

@@ -86,7 +86,7 @@ TEST(Flood, GoodbyesThatSayTheSameTravelTogether) {
   flood.receive(encode(goodbye(3, 7, 0, 5)), kComes + milliseconds(4));
   flood.receive(encode(goodbye(4, 1, 0, 6)), kComes + milliseconds(5));
   flood.receive(encode(goodbye(5, 1, 0, 5)), kComes + milliseconds(9));
-  EXPECT_EQ(flood.due(), kComes + Flood::kGoodbyesWait) << "since the first came";
+  EXPECT_EQ(flood.due(), kComes + Flood::kWait) << "since the first came";
   flood.tick(*flood.due() - milliseconds(1));
   EXPECT_THAT(passed_on(flood, 6), IsEmpty());
   flood.tick(*flood.due());

@@ -2,14 +2,12 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <map>
 
 #include "ring/failure/agreement.hpp"
 #include "ring/failure/control_graph.hpp"
 #include "ring/failure/departures.hpp"
 #include "ring/failure/flood.hpp"
-#include "ring/failure/mismatches.hpp"
-#include "ring/failure/stall_reports.hpp"
+#include "tests/failure/alone.hpp"
 #include "tests/support/signatures.hpp"
 
 namespace anello::failure {
@@ -22,13 +20,6 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using Type = ControlMessage::Type;
 
-constexpr milliseconds kFirstMoment{1000};
-
-std::vector<ControlMessage> sent(Flood& flood) {
-  std::vector<ControlMessage> messages;
-  for (const std::string& bytes : flood.take_outbox()) messages.push_back(decode_control_message(bytes, 4));
-  return messages;
-}
 Verdict aborted_by(int rank) {
   return {ErrorCode::aborted, rank, "enough"};
 }
@@ -147,34 +138,23 @@ TEST(DeparturesAlone, AGoodbyeDescribesTheLastOperations) {
   EXPECT_FALSE(departures.due()) << "there is no other group";
 }
 
-// A group that carries messages has no operations which could be counted.
+// What members have completed before they left may still be on its way here.
 TEST(DeparturesAlone, WhoNeedsMessagesSaysForWhat) {
   LocalView view(0, {"a", "b", "c"}, [](auto, auto) { return std::nullopt; });
   view.add_group(7, "group (0, 2)", {0, 2});
   Flood flood(0, 3);
   Departures departures(view, flood);
-  EXPECT_FALSE(departures.any_left(7, "waits in join"));
-  ControlMessage goodbye{.origin = 2, .type = Type::goodbye, .group = 7, .members_of_group = 2};
+  EXPECT_FALSE(departures.any_left(7, 4, "waits in join"));
+  ControlMessage goodbye{.origin = 2, .type = Type::goodbye, .group = 7, .completed = 5, .members_of_group = 2};
   departures.receive_goodbye(goodbye, kFirstMoment);
-  EXPECT_EQ(departures.any_left(7, "waits in join").value().message,
+  EXPECT_FALSE(departures.any_left(7, 4, "waits in join"));
+  EXPECT_EQ(departures.any_left(7, 5, "waits in join").value().message,
             "rank 2 on c left group (0, 2), but rank 0 waits in join");
   goodbye.group = 0;
   departures.receive_goodbye(goodbye, kFirstMoment);
-  EXPECT_EQ(departures.any_left(7, "waits in join").value().message,
+  EXPECT_EQ(departures.any_left(7, 5, "waits in join").value().message,
             "rank 2 on c left the world, but rank 0 waits in join");
 }
-
-// One rank's machines without the others.
-struct Alone {
-  Alone(
-      int rank, int size, LocalView::Recall recall = [](auto, auto) { return std::nullopt; })
-      : view(rank, std::vector<std::string>(std::size_t(size), "b"), std::move(recall)), flood(rank, size) {}
-  LocalView view;
-  Flood flood;
-  Departures departures{view, flood};
-  MismatchDetector mismatches{view, departures, flood};
-  StallReports stalls{view, departures, mismatches, flood};
-};
 
 ControlMessage question(const Signature& operation, milliseconds period, std::uint32_t attempt = 0) {
   ControlMessage message{.origin = 0, .type = Type::stalled, .members = {0, 1, 2, 3}};
@@ -292,87 +272,6 @@ TEST(StallText, ManyDifferentReasonsAreCut) {
   EXPECT_THAT(text, HasSubstr("have not come, and called last allreduce #1 (sum of 5 f32)"));
   EXPECT_THAT(text, HasSubstr(" are missing too; rank 0 waits"));
   EXPECT_LT(text.size(), ControlMessage::kMaxMessageBytes);
-}
-
-TEST(MismatchDetectorAlone, AMismatchIsTheHigherRanks) {
-  Alone alone(1, 4);
-  MismatchDetector& detector = alone.mismatches;
-  EXPECT_FALSE(detector.waiting(operation(7, 100), kFirstMoment));
-  EXPECT_FALSE(detector.receive_waiting(0, operation(7, 100)));
-  EXPECT_FALSE(detector.receive_waiting(0, operation(8, 1))) << "another number";
-  EXPECT_EQ(detector.receive_waiting(2, operation(7, 101)).value().culprit, 2);
-}
-
-TEST(MismatchDetectorAlone, GivesBothOperationsWithTheirNames) {
-  const Call mine(operation(7, 101), "weights");
-  Alone alone(1, 4, [&](auto, std::uint64_t sequence) { return sequence == 7 ? std::optional(mine) : std::nullopt; });
-  EXPECT_THAT(alone.mismatches.receive_waiting(0, Call(operation(7, 100), "loss")).value().message,
-              HasSubstr("rank 0 calls allreduce #7 (sum of 100 f32) 'loss', rank 1 calls allreduce #7 (sum of 101 f32) "
-                        "'weights'"));
-}
-
-// A signature on a data connection has no name.
-TEST(MismatchDetectorAlone, AsksThePeerBeforeItProposesWhatADataConnectionShowed) {
-  const Call mine(operation(7, 101), "weights");
-  Alone alone(1, 4, [&](auto, std::uint64_t sequence) { return sequence == 7 ? std::optional(mine) : std::nullopt; });
-  alone.mismatches.differs(mine, {ErrorCode::mismatch, 1, "without names"}, kFirstMoment);
-  const std::vector<std::string> sent = alone.flood.take_outbox();
-  ASSERT_THAT(sent, SizeIs(1));
-  const ControlMessage message = decode_control_message(sent[0], 4);
-  EXPECT_EQ(message.type, Type::waiting);
-  EXPECT_EQ(message.calls.front(), mine);
-  EXPECT_EQ(message.calls.front().name, "weights");
-  const milliseconds due = alone.mismatches.due().value();
-  EXPECT_FALSE(alone.mismatches.tick(due - milliseconds(1)));
-  EXPECT_EQ(alone.mismatches.tick(due).value().message, "without names");
-  EXPECT_FALSE(alone.mismatches.due());
-}
-
-// Everybody would say the same.
-TEST(MismatchDetectorAlone, SaysNothingThatAnotherRankHasSaid) {
-  for (int rank = 1; rank < 40; rank++) {
-    Alone alone(rank, 40), listener(rank, 40);
-    for (Alone* each : {&alone, &listener}) each->mismatches.waiting(operation(7, 100), kFirstMoment);
-    listener.mismatches.receive_waiting(0, operation(7, 100));
-    const auto due = alone.mismatches.due().value();
-    EXPECT_LE(due, kFirstMoment + milliseconds(300));
-    alone.mismatches.tick(due);
-    listener.mismatches.tick(due);
-    EXPECT_THAT(alone.flood.take_outbox(), SizeIs(1));
-    EXPECT_THAT(listener.flood.take_outbox(), IsEmpty());
-    EXPECT_FALSE(alone.mismatches.due());
-  }
-}
-
-TEST(MismatchDetectorAlone, SaysNothingOfWhatMovesAgain) {
-  Alone alone(1, 4);
-  alone.mismatches.waiting(operation(7, 100), kFirstMoment);
-  alone.mismatches.moving(operation(7, 100));
-  EXPECT_FALSE(alone.mismatches.due());
-  EXPECT_TRUE(alone.mismatches.waits().empty());
-}
-
-// What its message said when this rank had not begun the operation yet counts when this rank waits in a later one.
-TEST(MismatchDetectorAlone, RemembersWhatItWasToldOfOperationsToCome) {
-  bool begun = false;
-  Alone alone(1, 4, [&](auto, std::uint64_t sequence) {
-    return begun && sequence == 7 ? std::optional<Call>(operation(7, 101)) : std::nullopt;
-  });
-  EXPECT_FALSE(alone.mismatches.receive_waiting(0, operation(7, 100)));
-  begun = true;
-  EXPECT_THAT(alone.mismatches.waiting(operation(8, 5), kFirstMoment).value().message,
-              HasSubstr("rank 0 calls allreduce #7 (sum of 100 f32), rank 1 calls allreduce #7 (sum of 101 f32)"));
-}
-
-// Somebody speaks at once, few do, and nobody waits for long.
-TEST(Spread, LetsFewOfManySpeakFirst) {
-  for (const std::size_t ranks : {2, 16, 256, 4096}) {
-    std::map<milliseconds, std::size_t> at;
-    for (int rank = 0; rank < int(ranks); rank++) at[spread(rank, ranks, operation(7, 100))]++;
-    EXPECT_LE(at.begin()->first, milliseconds(200)) << ranks;
-    EXPECT_LE(at.begin()->second, 16u) << ranks;
-    EXPECT_LE(at.rbegin()->first, milliseconds(650)) << ranks;
-  }
 }
 
 }  // namespace

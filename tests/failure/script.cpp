@@ -102,7 +102,7 @@ class Script {
  public:
   explicit Script(std::uint64_t seed) : seed_(seed) {}
 
-  void run(Command command) {
+  void carry_out(Command command) {
     const auto verb = verbs().find(command.verb);
     if (verb == verbs().end()) fail(text("'", command.verb, "' is not a command"));
     if (!world_ && command.verb != "ranks") fail("a world begins with 'ranks'");
@@ -127,7 +127,7 @@ class Script {
         {"suspect", &Script::suspect}, {"silent", &Script::silent},   {"slow", &Script::slow},
         {"kill", &Script::kill},       {"stop", &Script::stop},       {"cut", &Script::cut},
         {"deliver", &Script::deliver}, {"advance", &Script::advance}, {"expect", &Script::expect},
-        {"depart", &Script::depart}};
+        {"depart", &Script::depart},   {"run", &Script::run},         {"refuse", &Script::refuse}};
     return all;
   }
 
@@ -165,6 +165,11 @@ class Script {
   void move(Command& command) {
     const int rank = take_rank(command);
     world()[rank].moving(take_operation(command));
+  }
+  void refuse(Command& command) {
+    const int rank = take_rank(command);
+    const Signature call = take_operation(command);
+    world()[rank].refused(call.group, {call.sequence, take_text(command)}, now());
   }
   void stall(Command& command) {
     const int rank = take_rank(command);
@@ -212,6 +217,7 @@ class Script {
   }
   void deliver(Command&) { world().deliver_all(); }
   void advance(Command& command) { world().advance(time(take_word(command))); }
+  void run(Command& command) { world().run(time(take_word(command))); }
 
   // expect [no] verdict|report|end ..., of all ranks that are alive, or of those that follow `at`.
   void expect(Command& command) {
@@ -297,7 +303,7 @@ std::optional<std::string> run_script(std::string_view script, std::uint64_t see
     for (std::string line; std::getline(in, line);) {
       number++;
       if (const auto begin = line.find_first_not_of(' '); begin != std::string::npos && line[begin] != '#')
-        interpreter.run(parse(line));
+        interpreter.carry_out(parse(line));
     }
     interpreter.finish();
   } catch (const std::exception& error) {

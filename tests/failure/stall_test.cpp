@@ -40,9 +40,9 @@ class CapturedErrors {
 };
 
 // What is written to standard error while the ranks do this.
-std::string reports(int ranks, const Program& body) {
+std::string reports(int ranks, const Program& body, milliseconds stall_time = kStall) {
   Settings settings = Settings::from_environment();
-  settings.stall_time = kStall;
+  settings.stall_time = stall_time;
   CapturedErrors captured;
   run_world(ranks, body, settings);
   return captured.take();
@@ -51,10 +51,11 @@ std::string reports(int ranks, const Program& body) {
 // That is written while a rank sleeps. On a busy machine the others may not have waited for long then: if it is not
 // written, that rank sleeps longer.
 void expect_report(int ranks, const std::function<void(World&, milliseconds)>& body,
-                   const testing::Matcher<std::string>& says) {
+                   const testing::Matcher<std::string>& says, milliseconds stall_time = kStall) {
   constexpr milliseconds kFirst{900}, kLast{8100};
   for (milliseconds sleep = kFirst;; sleep *= 3) {
-    const std::string said = reports(ranks, [&](World& world) { body(world, sleep); });
+    const std::string said = reports(
+        ranks, [&](World& world) { body(world, sleep); }, stall_time);
     if (!says.Matches(said) && sleep < kLast) continue;
     EXPECT_THAT(said, says);
     return;
@@ -104,6 +105,36 @@ TEST(Stall, OfAsynchronousWorkIsReportedToo) {
     work.wait();
   };
   expect_report(2, body, HasSubstr("rank 1 on localhost has not come, and called nothing before; rank 0 waits\n"));
+}
+
+// A call of a rank is refused, and its program catches the error.
+void call_wrongly(Group& world) {
+  std::vector<float> input(100), output(99);
+  EXPECT_THROW(world.allreduce(input, output), Error);
+  EXPECT_THROW(world.allreduce_async(input, output), Error);
+}
+constexpr const char* kWrong =
+    "rank 1 on localhost refused its call: allreduce: the input has 100 elements but the output 99";
+
+class Refusal : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Of, Refusal, testing::Values(2, 3));
+
+// Long before ANELLO_STALL_TIME. Then the rank calls rightly, and all is well.
+TEST_P(Refusal, IsReportedToTheRanksThatWait) {
+  const auto body = [](World& world, milliseconds sleep) {
+    world.barrier();
+    if (world.rank() == 1) {
+      call_wrongly(world);
+      std::this_thread::sleep_for(sleep);
+    }
+    std::vector<float> values(100, 1);
+    world.allreduce(values);
+    EXPECT_EQ(values, std::vector<float>(100, float(world.size())));
+    world.barrier();
+  };
+  expect_report(GetParam(), body,
+                HasSubstr(text("warning: allreduce #1 (sum of 100 f32) cannot go on: ", kWrong, "; rank")),
+                std::chrono::minutes(1));
 }
 
 // What the ranks are told when one of four does not come to an operation before the world has ended.
@@ -206,6 +237,15 @@ void expect_at_the_limit(const Program& program, const std::function<testing::Ma
     }
     return;
   }
+}
+
+TEST(Refusals, AreInTheErrorWhereOperationsHaveALimit) {
+  const Program one_calls_wrongly = [](World& world) {
+    if (world.rank() == 1) call_wrongly(world);
+    while (world.rank() == 1 && !world.failure()) std::this_thread::sleep_for(milliseconds(5));
+    world.barrier();
+  };
+  expect_at_the_limit(one_calls_wrongly, [](int) { return HasSubstr(kWrong); });
 }
 
 TEST(Stall, OfTwoRanksThatBothReceiveFirst) {

@@ -81,13 +81,16 @@ echo "bridges with one address on both hosts are not used, and refused if they m
 
 serve h0 10.77.0.1
 rank 1 h0 ANELLO_IFACE=wlan
-! wait "$pid"
-grep -q "ANELLO_IFACE='wlan' admits none of this host's interfaces: .*eth0 (10.77.0.2)" "$scratch/rank1" ||
-  fail "$(cat "$scratch/rank1")"
-echo "a wrong interface is refused with those that there are"
+! wait "$pid" && ! wait "$server"
+for told in rank1 server.err; do
+  grep -q "ANELLO_IFACE='wlan' admits none of this host's interfaces: .*eth0 (10.77.0.2)" "$scratch/$told" ||
+    fail "$(cat "$scratch/$told")"
+done
+echo "a wrong interface is refused with those that there are, and the start ends"
 
 # The name of the server's host is known on the second host only after a while. Meanwhile the server says who is missing.
 names '10.77.0.1 h0' ''
+serve h0 10.77.0.1
 rank 0 h0
 first=$pid
 rank 1 h0

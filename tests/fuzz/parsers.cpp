@@ -86,7 +86,7 @@ void signature(std::string_view bytes) {
     EncodedSignature again;
     encode(read, again);
     require(std::string_view(again.data(), again.size()) == bytes);
-    require(!describe(read).empty() && difference(0, read, 1, read).empty());
+    require(!describe(read).empty() && difference({0}, read, {1}, read).empty());
   });
 }
 

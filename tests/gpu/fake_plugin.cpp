@@ -1,5 +1,14 @@
-// A plugin without a GPU, of whatever version it is compiled to be; version 0 is none.
+// A plugin without a GPU, of whatever version it is compiled to be; version 0 is none. One of version -1 hangs when it
+// is loaded.
+#include <unistd.h>
+
 #include "gpu/table.h"
+
+#if FAKE_PLUGIN_VERSION < 0
+__attribute__((constructor)) static void hang() {
+  while (true) pause();
+}
+#endif
 
 #if FAKE_PLUGIN_VERSION > 0
 const AnelloGpuTable* anello_gpu_table() {

@@ -261,7 +261,7 @@ TEST(GpuGradients, ThatDifferAreAMismatch) {
        })) {
     ASSERT_TRUE(told.error);
     EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
-    EXPECT_EQ(told.error->rank(), 1);
+    EXPECT_EQ(told.error->rank(), -1) << "either may be wrong";
     EXPECT_EQ(told.error->message(), "gradient 1 differs: 'b' (30 f32) on rank 0, 'b' (31 f32) on rank 1");
   }
 }

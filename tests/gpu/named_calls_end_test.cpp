@@ -158,6 +158,7 @@ TEST(NamedCallsEnd, WhatStartsBehindTheEndFails) {
     const auto operation = calls->make({.verb = Verb::allreduce, .inputs = {tensor.view()}, .on_gpu = tensor.place()});
     calls->close();
     operation->start("allreduce 'late'");
+    EXPECT_FALSE(operation->when_done([] { ADD_FAILURE() << "no thread is left that could call this"; }));
     EXPECT_TRUE(operation->wait({}));
     ASSERT_TRUE(operation->error());
     EXPECT_EQ(operation->error()->code(), ErrorCode::aborted);

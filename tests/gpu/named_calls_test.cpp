@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 
 #include <anello/error.hpp>
+#include <atomic>
+#include <future>
 #include <thread>
 
 #include "tests/gpu/on_named_calls.hpp"
@@ -44,6 +46,52 @@ TEST_P(NamedCallsBy, AreCarriedOutInAnyOrder) {
         EXPECT_THAT(tensors[std::size_t(k)]->values(), Each(float(step * (3 + 3 * k)))) << k;
       }
     }
+  });
+}
+
+// Nobody waits, and no handle is kept. One rank has joined meanwhile.
+TEST_P(NamedCallsBy, AreFollowedByTheirCallbacks) {
+  run_agendas(3, GetParam(), [](World& world, Scheduler& scheduler) {
+    constexpr int kTimes = 20;
+    std::vector<std::unique_ptr<OnGpu>> tensors;
+    std::atomic<int> called = 0;
+    std::promise<void> all_called;
+    const auto note = [&](const Error* error) {
+      EXPECT_FALSE(error) << error->what();
+      if (++called == kTimes + 1) all_called.set_value();
+    };
+    const bool joins = world.rank() == 1;
+    if (joins) called = kTimes;
+    for (int k = 0; k < kTimes && !joins; k++) {
+      tensors.push_back(std::make_unique<OnGpu>(world, std::vector<float>(std::size_t(100 + k), 1)));
+      const auto operation = scheduler.submit(
+          {.verb = Verb::allreduce, .inputs = {tensors.back()->view()}, .on_gpu = tensors.back()->place()});
+      if (k % 2 == 0) std::this_thread::sleep_for(milliseconds(1));
+      scheduler.when_done(operation, note);
+    }
+    scheduler.when_done(
+        scheduler.submit({.verb = Verb::join, .on_gpu = agenda::OnGpu{int(fake::device(world.local_rank() % 4).id)}}),
+        note);
+    all_called.get_future().wait();
+    for (const auto& tensor : tensors) EXPECT_THAT(tensor->values(), Each(2.0F));
+  });
+}
+
+TEST_P(NamedCallsBy, HaveOneCallbackAtATime) {
+  run_agendas(1, GetParam(), [](World& world, Scheduler& scheduler) {
+    const gpu::Stream stream = gpu::make_stream(fake::device(world.rank()));
+    std::promise<void> go_on, called;
+    fake::queue(stream.get(), [go_on = go_on.get_future().share()] { go_on.wait(); });
+    const OnGpu tensor(world, {1});
+    const auto operation =
+        scheduler.submit({.verb = Verb::allreduce, .inputs = {tensor.view()}, .on_gpu = tensor.place(stream.get())});
+    scheduler.when_done(operation, [](const Error*) { ADD_FAILURE() << "the second one has replaced it"; });
+    scheduler.when_done(operation, [&](const Error* error) {
+      EXPECT_FALSE(error);
+      called.set_value();
+    });
+    go_on.set_value();
+    called.get_future().wait();
   });
 }
 

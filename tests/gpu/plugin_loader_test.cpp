@@ -9,6 +9,8 @@
 #include <stdexcept>
 
 #include "gpu/kernels/kernel_table.h"
+#include "ring/base/config.hpp"
+#include "ring/base/text.hpp"
 #include "tests/support/scratch.hpp"
 
 namespace anello::gpu {
@@ -17,9 +19,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::string why_not(const std::vector<std::filesystem::path>& places) {
+std::string why_not(const std::vector<std::filesystem::path>& places, std::chrono::milliseconds limit = kLoadLimit) {
   try {
-    DevicePlugin library(places);
+    DevicePlugin library(places, limit);
     device_count(library.table());
     return "";
   } catch (const Error& error) {
@@ -50,6 +52,34 @@ TEST(DevicePlugin, ALibraryThatIsNoPluginIsRefused) {
 
 TEST(DevicePlugin, WithoutADeviceTheDriverSaysWhy) {
   EXPECT_THAT(why_not({ANELLO_FAKE_PLUGIN}), AllOf(HasSubstr("the driver is asleep"), HasSubstr("nvidia-smi")));
+}
+
+TEST(DevicePlugin, APluginWhoseLoadingHangsIsGivenUp) {
+  EXPECT_THAT(why_not({ANELLO_HANGING_PLUGIN}, std::chrono::milliseconds(100)),
+              AllOf(HasSubstr(text("loading ", ANELLO_HANGING_PLUGIN, " did not end within 0.1 s")),
+                    HasSubstr("ANELLO_GPU_PLUGIN=none")));
+}
+
+// In LD_PRELOAD, both separate libraries.
+TEST(DevicePlugin, AFolderWithSpacesAndColonsIsNoWayAround) {
+  const Scratch scratch;
+  const std::filesystem::path folder = scratch / "my: own folder";
+  std::filesystem::create_directory(folder);
+  std::filesystem::create_symlink(ANELLO_HANGING_PLUGIN, folder / "libanello_gpu.so");
+  EXPECT_THAT(why_not({folder / "libanello_gpu.so"}, std::chrono::milliseconds(500)),
+              HasSubstr("did not end within 0.5 s"));
+}
+
+// The driver's library is found by its name.
+TEST(DevicePlugin, ADriverWhoseLoadingHangsIsGivenUp) {
+  if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD)) GTEST_SKIP() << "the driver's library is loaded already";
+  const Scratch scratch;
+  std::filesystem::create_symlink(ANELLO_HANGING_PLUGIN, scratch.path() / "libcuda.so.1");
+  const auto before = environment("LD_LIBRARY_PATH");
+  setenv("LD_LIBRARY_PATH", scratch.path().c_str(), 1);
+  EXPECT_THAT(why_not({ANELLO_FAKE_PLUGIN}, std::chrono::milliseconds(1000)),
+              HasSubstr("loading libcuda.so.1 did not end within 1 s"));
+  before ? setenv("LD_LIBRARY_PATH", before->c_str(), 1) : unsetenv("LD_LIBRARY_PATH");
 }
 
 #ifdef ANELLO_REAL_PLUGIN

@@ -1,6 +1,7 @@
 // Wrong arguments are refused at once, on the rank that has them, and leave the world as it was.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <deque>
 #include <limits>
 #include <span>
@@ -10,6 +11,7 @@
 namespace anello::group {
 namespace {
 
+using testing::Each;
 using testing::HasSubstr;
 
 // Every rank makes the call, is refused, and goes on.
@@ -119,7 +121,7 @@ TEST(Arguments, WhatAllToAllCannotDivide) {
         std::vector<float> both(4);
         w.alltoall(both, both);
       },
-      "alltoall: input and output overlap");
+      "alltoall: there is no alltoall in place: give an output that shares no memory with the input");
   expect_refused([&](World& w) { w.alltoall(ones(10), ones(10), three, equal); },
                  "alltoall: there are 3 send counts for 2 ranks");
   expect_refused([&](World& w) { w.alltoall(ones(10), ones(9), equal, equal); },
@@ -207,6 +209,25 @@ TEST(Arguments, OverlapThatIsNotInPlace) {
         w.reduce_scatter(part(v, 0, 20), part(v, 10 * std::size_t(1 - w.rank()), 10));
       },
       kWhy);
+}
+
+// An empty tensor may point anywhere, also into the other one.
+TEST(Arguments, WhatIsEmptySharesNoMemory) {
+  run_world(2, [](World& w) {
+    constexpr std::array<std::uint64_t, 2> kNone = {0, 0}, kAllOfRank0 = {20, 0}, kAllToRank1 = {0, 20};
+    const bool first = w.rank() == 0;
+    std::vector<float> v(20, first ? 1 : 2);
+    const std::span all(v), empty = all.subspan(5, 0), part = first ? all : empty;
+    w.allgather(part, all, {.counts = kAllOfRank0});
+    EXPECT_THAT(v, Each(1));
+    w.reduce_scatter(all, part, Op::sum, {.counts = kAllOfRank0});
+    EXPECT_THAT(v, Each(first ? 2 : 1));
+    if (first)
+      w.alltoall(all, empty, kAllToRank1, kNone);
+    else
+      w.alltoall(empty, all, kNone, kAllOfRank0);
+    EXPECT_THAT(v, Each(2));
+  });
 }
 
 // Both tensors would be reduced into the memory that they share.

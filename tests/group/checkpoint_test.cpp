@@ -1,5 +1,6 @@
 // A checkpoint that rank 0 writes for all.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <anello/checkpoint.hpp>
 #include <filesystem>
@@ -49,6 +50,23 @@ TEST(SaveOnRank0, TellsAllRanksWhyItCouldNotAndTheWorldGoesOn) {
     }
     world.barrier();
   });
+}
+
+// Root could replace /dev/null.
+TEST(SaveOnRank0, ReplacesNoPipe) {
+  const Scratch scratch;
+  const std::filesystem::path path = scratch.path() / "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  run_world(2, [&](World& world) {
+    try {
+      save_on_rank_0(world, path, "bytes");
+      ADD_FAILURE() << "was saved";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::file);
+      EXPECT_THAT(error.what(), HasSubstr("it is not a regular file"));
+    }
+  });
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <memory>
 #include <optional>
 #include <thread>
 
+#include "tests/support/in_child.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace anello::group {
@@ -110,6 +112,28 @@ TEST(Groups, EndInTheirOwnCallbackWhileTheWorldEnds) {
   });
   for (std::thread& thread : waiting) thread.join();
   EXPECT_TRUE(dropped[0] && dropped[1]);
+}
+
+// A world's end waits for the thread of the callback, so it cannot come there.
+TEST(Groups, AWorldThatEndsInItsOwnCallbackEndsTheProcess) {
+  EXPECT_EQ(in_child([] {
+              std::atomic<bool> asked = false, ended = false;
+              run_world(2, [&](World& world) {
+                std::vector<float> values(10, 1);
+                while (world.rank() == 1 && !asked) std::this_thread::yield();
+                std::optional<World> mine(std::move(world));
+                const Work work = mine->allreduce_async(values);
+                if (mine->rank() == 1) return work.wait();
+                Work(work).when_done([&](const Error*) {
+                  mine.reset();
+                  ended = true;
+                });
+                asked = true;
+                while (!ended) std::this_thread::yield();
+              });
+              return 0;
+            }),
+            -SIGABRT);
 }
 
 }  // namespace

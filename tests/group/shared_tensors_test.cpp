@@ -6,8 +6,11 @@
 #include <anello/memory.hpp>
 #include <array>
 #include <atomic>
+#include <numeric>
 #include <thread>
 
+#include "tests/support/random.hpp"
+#include "tests/support/resources.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace anello::group {
@@ -173,6 +176,56 @@ TEST(SharedTensors, AreUsedWhereTheyLie) {
     EXPECT_TRUE(std::ranges::all_of(output, [](float value) { return value == 2; }));
   };
   run_world(4, body, settings);
+}
+
+// More than two ranks keep mapped of each other, in lists of which some tensors were sent before.
+TEST(SharedTensors, MayBeMany) {
+  run_world(3, [](World& world) {
+    constexpr std::size_t kTensors = 80, kRounds = 12, kInList = 24;
+    std::vector<SharedFloats> tensors;
+    for (std::size_t k = 0; k < kTensors; k++) tensors.emplace_back(9'000);
+    Random random(1);
+    for (std::size_t round = 0; round < kRounds; round++) {
+      std::vector<std::size_t> order(kTensors);
+      std::iota(order.begin(), order.end(), 0);
+      std::vector<Tensor> list;
+      for (std::size_t k = 0; k < kInList; k++) {
+        std::swap(order[k], order[random.from(k, kTensors - 1)]);
+        std::ranges::fill(tensors[order[k]], float(k) * float(world.rank() == 0));
+        list.emplace_back(std::span(tensors[order[k]]));
+      }
+      if (round % 2 == 0)
+        world.broadcast(list, 0);
+      else
+        world.allreduce(list);
+      for (std::size_t k = 0; k < kInList; k++)
+        ASSERT_TRUE(std::ranges::all_of(tensors[order[k]], [&](float value) { return value == float(k); }));
+    }
+  });
+}
+
+// The receiving rank lacks a descriptor to map the root's memory: over the pipe, since its own tensor is not shared,
+// and where the tensors lie.
+TEST(SharedTensors, ThatARankCannotMapAreItsOwnFault) {
+  Settings settings = Settings::from_environment();
+  settings.transport = "shm";
+  for (const bool both : {false, true}) {
+    const auto program = [&](World& world) {
+      std::optional<FewDescriptors> none;
+      std::vector<float> own(100'000);
+      SharedFloats shared(own.size());
+      world.broadcast(own, 0);  // opens the link
+      world.barrier();
+      if (world.rank() == 1) none.emplace(0);
+      world.barrier();
+      world.broadcast(world.rank() == 0 || both ? Tensor(std::span(shared)) : Tensor(std::span(own)), 0);
+    };
+    for (const Told& told : told_on_all_ranks(2, program, settings)) {
+      ASSERT_TRUE(told.error);
+      EXPECT_TRUE(both || told.error->rank() == 1) << told.error->what();
+      EXPECT_EQ(told.error->code(), ErrorCode::aborted) << told.error->what();
+    }
+  }
 }
 
 TEST(SharedTensors, OfDifferentSizesAreAMismatch) {

@@ -35,6 +35,11 @@ TEST_F(Agents, RanksGetTheVariablesThatAreNamed) {
         "LD_LIBRARY_PATH=/lib/of/mine", "HOME=/", "PYTHONPATH=/py", "HOROVOD_TIMELINE=DYNAMIC", "NCCL_DEBUG=WARN"})
     EXPECT_THAT(outcome.out, HasSubstr(std::string("[0] ") + line + "\n"));
   EXPECT_FALSE(contains(outcome.out, "HIDDEN"));
+  const Outcome more = testing::run(job("h1", "env", {"-x", "EMPTY", "-x", "GIVEN="}), around({"EMPTY=", "GIVEN=1"}));
+  for (const char* line : {"[0] EMPTY=\n", "[0] GIVEN=\n"}) EXPECT_THAT(more.out, HasSubstr(line)) << more.err;
+  // A shell would drop this one.
+  EXPECT_THAT(testing::run(anello({"run", "-H", "h1", "-x", "FOO.BAR-1=2", "--", "env"}), around()).out,
+              HasSubstr("[0] FOO.BAR-1=2\n"));
   const Outcome unset = testing::run(job("h1", "env", {"-x", "NOWHERE_SET"}), around());
   EXPECT_EQ(unset.code, 2);
   EXPECT_THAT(unset.err, HasSubstr("-x NOWHERE_SET: it is not set here"));
@@ -59,6 +64,13 @@ TEST_F(Agents, AFailureIsNamedWithItsHost) {
   EXPECT_EQ(outcome.code, 7);
   EXPECT_THAT(outcome.err, HasSubstr("[3] dying\n"));
   EXPECT_THAT(outcome.err, ::testing::ContainsRegex("anello: rank 3 \\(pid [0-9]+\\) exited with status 7 on h2\n"));
+}
+
+TEST_F(Agents, ALastRankThatIsStoppedIsNamedWithItsHost) {
+  const Outcome outcome =
+      testing::run(job("h1,h2", "[ $ANELLO_RANK = 1 ] || exit 0; kill -STOP $$"), around({"ANELLO_SILENCE_LIMIT=500"}));
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, ::testing::ContainsRegex("rank 1 \\(pid [0-9]+ on h2\\) is stopped"));
 }
 
 TEST_F(Agents, AProgramThatIsMissingIsNamedWithItsHost) {
@@ -138,10 +150,13 @@ TEST_F(Agents, OneCommandANodeMakesOneWorld) {
 }
 
 TEST_F(Agents, WrongUsageIsNamed) {
-  const auto says = [&](Words words) {
+  const auto run = [&](Words words, const std::string& variable) {
     words.insert(words.begin(), "run");
     words.insert(words.end(), {"--", "true"});
-    const Outcome outcome = testing::run(anello(words), around());
+    return testing::run(anello(words), around({variable}));
+  };
+  const auto says = [&](const Words& words, const std::string& variable = "HOME=/nowhere") {
+    const Outcome outcome = run(words, variable);
     EXPECT_EQ(outcome.code, 2) << outcome.err;
     return outcome.err;
   };
@@ -150,9 +165,19 @@ TEST_F(Agents, WrongUsageIsNamed) {
   EXPECT_THAT(says({"-H", "h1", "--hostfile", "f"}), HasSubstr("give one of them"));
   EXPECT_THAT(says({"-n", "2", "--nnodes", "2"}), HasSubstr("belong together"));
   EXPECT_THAT(says({"-n", "2", "--nnodes", "2", "--node-rank", "2", "--rendezvous", "h1:9"}), HasSubstr("--node-rank"));
-  EXPECT_THAT(says({"-n", "2", "--nnodes", "2", "--node-rank", "1", "--rendezvous", "10.1.1.1:9"}),
-              HasSubstr("needs a secret"));
-  EXPECT_THAT(says({"-n", "1", "-x", "1A=2"}), HasSubstr("write -x NAME"));
+  const Words elsewhere = {"-n", "2", "--nnodes", "2", "--node-rank", "1", "--rendezvous", "10.1.1.1:9", "--dry-run"};
+  const std::string home = "XDG_CONFIG_HOME=" + (scratch_ / "config").string();
+  EXPECT_THAT(says(elsewhere, home), HasSubstr("needs a secret"));
+  ASSERT_EQ(testing::run(anello({"secret"}), {.environment = {home}}).code, 0);
+  EXPECT_EQ(run(elsewhere, home).code, 0) << "the one in the user's home";
+  EXPECT_THAT(says({"-n", "1", "-x", "1A=2"}),
+              HasSubstr("-x '1A=2': a name begins with a letter or _; write -x NAME or -x NAME=value"));
+  EXPECT_THAT(says({"-n", "1", "-x", "=2"}), HasSubstr("-x '=2': the name is missing; write -x NAME"));
+  EXPECT_THAT(says({"-n", "1", "-x", "A B=2"}), HasSubstr("-x 'A B=2': a name has no spaces"));
+  EXPECT_THAT(says({"-n", "1", "-x", "A\xc2\xa0=2"}), HasSubstr("no characters that are not ASCII"));
+  for (const std::string name : {"RANK", "WORLD_SIZE", "ANELLO_SIZE", "HOROVOD_LOCAL_RANK", "ANELLO_JOB"})
+    EXPECT_THAT(says({"-n", "1", "-x", name + "=7"}),
+                HasSubstr("-x " + name + ": `anello run` itself sets this variable for its ranks; leave it out"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "ring/base/text.hpp"
 #include "ring/net/auth.hpp"
 #include "tests/launch/launched.hpp"
 
@@ -73,6 +74,12 @@ TEST(Environment, TheUsersThreadsAreTheUsers) {
       << "OpenBLAS follows OMP_NUM_THREADS";
   EXPECT_EQ(testing::run(ranks(1, script), {.environment = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS=2"}}).out,
             "[0] 1/2\n");
+  EXPECT_EQ(testing::run(
+                ranks(1, "echo ${OMP_NUM_THREADS-unset}/${CUDA_VISIBLE_DEVICES-unset}", {"-x", "CUDA_VISIBLE_DEVICES"}),
+                {.environment = {"OMP_NUM_THREADS=", "CUDA_VISIBLE_DEVICES="}})
+                .out,
+            "[0] /\n")
+      << "what is set to nothing is set";
 }
 
 TEST(Environment, EveryRunIsAnotherJob) {
@@ -108,6 +115,20 @@ TEST(Environment, RanksInheritNoOtherDescriptors) {
   const std::string descriptors =
       testing::run({"sh", "-c", "exec 7</dev/null; " ANELLO_PROGRAM " run -n 2 -- sh -c 'ls /proc/$$/fd; true'"}).out;
   for (const std::string& line : testing::lines(descriptors)) EXPECT_LE(std::stoi(line.substr(4)), 4) << descriptors;
+}
+
+// A connection that got the number of standard output would carry what the program prints.
+TEST(Environment, AProgramWithoutStandardDescriptorsHasNoConnectionInTheirPlace) {
+  Process job(ranks(2, "exec <&- >&-; exec " WAITER), {.environment = {"ANELLO_LOG=info"}});
+  ASSERT_TRUE(job.says_error("rank 0 of 2 is pid ")) << "it has joined the world";
+  std::size_t found = 0;
+  for (const pid_t pid : job.marked()) {
+    const std::filesystem::path descriptors = text("/proc/", pid, "/fd");
+    if (std::filesystem::read_symlink(text("/proc/", pid, "/exe")) != WAITER) continue;
+    found++;
+    for (const char* number : {"0", "1"}) EXPECT_EQ(std::filesystem::read_symlink(descriptors / number), "/dev/null");
+  }
+  EXPECT_EQ(found, 2u);
 }
 
 TEST(Environment, SignalsAndLimitsAreAsTheUserHasThem) {

@@ -112,6 +112,29 @@ TEST(HostFile, MistakesAreNamedWithTheirLine) {
     EXPECT_THAT(mistake([&] { parse_host_file("f", entry.first); }), HasSubstr(entry.second)) << entry.first;
 }
 
+// What editors write and do not show.
+TEST(HostFile, WhatIsInvisibleDoesNoHarmOrIsNamed) {
+  for (const char* file : {"\xef\xbb\xbfh1 slots=2\r\nh2 slots=3\r\n", "h1\tslots=2\rh2\t slots =\t3\r",
+                           "h1:2 # \xc3\xbc, \xef\xbc\x91\nh2:3\n"})
+    EXPECT_EQ(shown(parse_host_file("f", file)), shown(parse_host_list("-H", "h1:2,h2:3"))) << file;
+  for (const auto& [file, message] : std::map<std::string, std::string>{
+           {"h1\n\xef\xbb\xbfh2", "f:2: '\xef\xbb\xbfh2' has the character U+FEFF (an invisible byte order mark)"},
+           {"h1\xc2\xa0slots=4", "has the character U+00A0 (a space that does not break a line)"},
+           {"h1\xe2\x80\x8b", "has the character U+200B (an invisible character)"},
+           {"h\xe2\x80\x93"
+            "1",
+            "has the character U+2013 (a hyphen or dash, but not the one of the keyboard)"},
+           {"h1 slots=\xef\xbc\x94", "has the character U+FF14 (a wide character)"},
+           {"h\xc3\xb6st", "has the character U+00F6; write it with letters, digits, spaces and signs of the keyboard"},
+           {"h1\xa0slots=4", "has the character the byte 0xa0, which is not UTF-8"},
+           {std::string("\xff\xfeh\0001\0\n\0", 8),
+            "f: it is not text in UTF-8 or ASCII, but in UTF-16 or binary; save it as UTF-8"},
+           {std::string("h\0001\0\n\0", 6), "f: it is not text"}})
+    EXPECT_THAT(mistake([&] { parse_host_file("f", file); }), HasSubstr(message)) << file;
+  EXPECT_THAT(mistake([&] { parse_host_list("-H", "h1:4\xef\xbc\x8ch2:4"); }),
+              HasSubstr("-H: 'h1:4\xef\xbc\x8ch2:4' has the character U+FF0C (a wide character)"));
+}
+
 class Allocations : public ::testing::Test {
  protected:
   std::string found() {
@@ -156,13 +179,16 @@ TEST_F(Allocations, AStepHasItsOwnHosts) {
 
 TEST_F(Allocations, MistakesAreNamed) {
   variables_ = {{"SLURM_JOB_NODELIST", "h[0-2]"}, {"SLURM_TASKS_PER_NODE", "2"}};
-  EXPECT_THAT(mistake([&] { found(); }), HasSubstr("SLURM_JOB_NODELIST='h[0-2]' has 3 hosts, but SLURM_TASKS_PER_NODE='2' has 1 numbers"));
+  EXPECT_THAT(mistake([&] { found(); }),
+              HasSubstr("SLURM_JOB_NODELIST='h[0-2]' has 3 hosts, but SLURM_TASKS_PER_NODE='2' has 1 numbers"));
   variables_["SLURM_JOB_NODELIST"] = "h[";
-  EXPECT_THAT(mistake([&] { found(); }), HasSubstr("SLURM_JOB_NODELIST='h[' cannot be understood; name the hosts by -H"));
+  EXPECT_THAT(mistake([&] { found(); }),
+              HasSubstr("SLURM_JOB_NODELIST='h[' cannot be understood; name the hosts by -H"));
   variables_["SLURM_JOB_NODELIST"] = "h1;x";
   EXPECT_THAT(mistake([&] { found(); }), HasSubstr("SLURM_JOB_NODELIST: 'h1;x'"));
   variables_ = {{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NODELIST", "h[0-2]"}, {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"}};
-  EXPECT_THAT(mistake([&] { found(); }), AllOf(HasSubstr("SLURM_STEP_NODELIST"), HasSubstr("SLURM_STEP_TASKS_PER_NODE")));
+  EXPECT_THAT(mistake([&] { found(); }),
+              AllOf(HasSubstr("SLURM_STEP_NODELIST"), HasSubstr("SLURM_STEP_TASKS_PER_NODE")));
   variables_["SLURM_HET_SIZE"] = "2";
   EXPECT_THAT(mistake([&] { found(); }), HasSubstr("heterogeneous job"));
   variables_ = {{"LSB_MCPU_HOSTS", "h1 4 h2"}};
@@ -174,6 +200,8 @@ TEST_F(Allocations, MistakesAreNamed) {
   EXPECT_THAT(mistake([&] { found(); }), HasSubstr("/f:2: slots"));
   files_["/f"] = "\n";
   EXPECT_THAT(mistake([&] { found(); }), HasSubstr("PE_HOSTFILE='/f' cannot be understood"));
+  files_["/f"] = "\xef\xbb\xbfh1 4\n";
+  EXPECT_THAT(mistake([&] { found(); }), HasSubstr("has the character U+FEFF"));
   variables_ = {{"PBS_NODEFILE", "/f"}};
   files_["/f"] = "h1\n-oX\n";
   EXPECT_THAT(mistake([&] { found(); }), HasSubstr("/f:2"));

@@ -7,6 +7,7 @@
 
 #include "rendezvous/launch/agent_task.hpp"
 #include "rendezvous/launch/descriptor.hpp"
+#include "rendezvous/launch/heartbeat.hpp"
 #include "tests/launch/agents.hpp"
 
 namespace anello::launch {
@@ -77,6 +78,126 @@ TEST_F(Agents, AKilledAgentEndsTheJobAndNamesTheHost) {
   EXPECT_EQ(running.wait(), 1);
   EXPECT_THAT(running.err(), HasSubstr("host h1 was lost: "));
   EXPECT_TRUE(running.none_left());
+}
+
+class StoppedAgent : public Agents {
+ protected:
+  // Stops the agent of h2.
+  static void stop_agent(const Process& running) {
+    int stopped = 0;
+    for (const pid_t agent : processes(running, "/anello agent 1")) {
+      if (bytes_of(text("/proc/", agent, "/comm")) != "anello\n") continue;
+      kill(agent, SIGSTOP);
+      stopped += testing::in_state(agent, 'T');
+    }
+    ASSERT_EQ(stopped, 1);
+  }
+  static inline const std::string kRanks =
+      "echo up; setsid sleep 300 & [ $ANELLO_RANK = 0 ] || exec sleep 300; read go";
+};
+
+TEST_F(StoppedAgent, LeavesNothingWhenTheLauncherIsKilled) {
+  Process running(job("h1,h2", kRanks), around());
+  ASSERT_TRUE(running.says("[0] up") && running.says("[1] up")) << running.err();
+  stop_agent(running);
+  running.signal(SIGKILL);
+  EXPECT_EQ(running.wait(), 137);
+  EXPECT_TRUE(running.none_left());
+}
+
+TEST_F(StoppedAgent, IsALostHost) {
+  Process running(job("h1,h2", kRanks), around({"ANELLO_SILENCE_LIMIT=4000"}));
+  ASSERT_TRUE(running.says("[0] up") && running.says("[1] up")) << running.err();
+  stop_agent(running);
+  running.type("go\n");
+  EXPECT_EQ(running.wait(), 1);
+  EXPECT_THAT(running.err(), HasSubstr("host h2 was lost: its agent has not answered for 4 s (ANELLO_SILENCE_LIMIT), "
+                                       "as if stopped (SIGSTOP)\n"));
+  EXPECT_TRUE(running.none_left());
+}
+
+TEST(AgentHeartbeat, CountsItsQuestionsAndNotTheTimeOfAStoppedLauncher) {
+  using std::chrono::seconds;
+  Heartbeat heartbeat(seconds(5));
+  Heartbeat::Time now{seconds(1000)};
+  const auto beats = [&](int count) {
+    for (int i = 0; i < count; i++) {
+      heartbeat.asks(now);
+      now = heartbeat.next();
+    }
+  };
+  EXPECT_TRUE(heartbeat.asks(now));
+  EXPECT_FALSE(heartbeat.asks(now)) << "too soon";
+  now += seconds(100);
+  EXPECT_FALSE(heartbeat.asks(now)) << "a question waits for its answer";
+  EXPECT_FALSE(heartbeat.silent()) << "this process was stopped";
+  heartbeat.answered();
+  now = heartbeat.next();
+  EXPECT_TRUE(heartbeat.asks(now));
+  beats(11);
+  EXPECT_FALSE(heartbeat.silent());
+  beats(1);
+  EXPECT_TRUE(heartbeat.silent());
+  heartbeat.answered();
+  EXPECT_FALSE(heartbeat.silent());
+}
+
+TEST(AgentHeartbeat, HasNoLimitIfThatIsZero) {
+  Heartbeat heartbeat{milliseconds(0)};
+  for (int i = 0; i < 1000; i++) heartbeat.asks(heartbeat.next());
+  EXPECT_FALSE(heartbeat.silent());
+}
+
+// A scheduler kills the processes of a cancelled step in any order: here each rank before its agent, which says that no
+// rank is left and then cannot send the rest of the output. The launcher is stopped and finds all this at once.
+class CancelledHosts : public Agents {
+ protected:
+  void cancel(const Process& running, const std::string& hosts) const {
+    running.signal(SIGSTOP);
+    ASSERT_TRUE(testing::in_state(running.pid(), 'T'));
+    for (const char host : hosts) scratch_.put(text("go", host), "");
+    while (ranks_that_write(running).size() < hosts.size()) std::this_thread::sleep_for(milliseconds(1));
+    for (const pid_t rank : ranks_that_write(running)) {
+      ASSERT_TRUE(testing::in_state(rank, 'S'));
+      const std::vector<pid_t> above = ancestors(rank);  // its keeper and its agent
+      kill(rank, SIGKILL);
+      while (testing::alive(above[0])) std::this_thread::sleep_for(milliseconds(1));
+      std::this_thread::sleep_for(milliseconds(100));
+      kill(above[1], SIGKILL);
+    }
+    running.signal(SIGCONT);
+  }
+  static std::vector<pid_t> ranks_that_write(const Process& running) {
+    std::vector<pid_t> out = running.marked();
+    std::erase_if(out, [](pid_t pid) { return bytes_of(text("/proc/", pid, "/comm")) != "head\n"; });
+    return out;
+  }
+  static std::vector<pid_t> ancestors(pid_t process) {
+    std::vector<pid_t> out;
+    for (int i = 0; i < 2; i++) {
+      const std::string status = bytes_of(text("/proc/", process, "/status"));
+      out.push_back(process = std::stoi(status.substr(status.find("PPid:") + 5)));
+    }
+    return out;
+  }
+  std::string script() const {
+    return "echo up; until [ -e " + (scratch_ / "go").string() + "${FAKE_HOST#h} ]; do sleep 0.01; done; " +
+           "exec head -c 1000000 /dev/zero";
+  }
+};
+
+TEST_F(CancelledHosts, AreNamedInsteadOfTheirRanks) {
+  for (const std::string cancelled : {"1", "2", "12"}) {
+    Process running(job("h1,h2", script()), around());
+    ASSERT_TRUE(running.says("[0] up") && running.says("[1] up")) << running.err();
+    cancel(running, cancelled);
+    EXPECT_EQ(running.wait(), 1) << running.err();
+    for (const char host : cancelled)
+      EXPECT_THAT(running.err(), HasSubstr(text("host h", host, " was lost: `"))) << cancelled;
+    EXPECT_THAT(running.err(), ::testing::Not(HasSubstr(" was killed by signal 9 (Killed) on "))) << cancelled;
+    EXPECT_TRUE(running.none_left());
+    for (const char host : cancelled) std::filesystem::remove(scratch_ / text("go", host));
+  }
 }
 
 // Two ranks, of which one runs on h2, which is lost in the first attempt.

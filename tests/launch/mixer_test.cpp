@@ -56,6 +56,22 @@ TEST_F(MixerTest, LinesMayHaveATimeAndNoLabel) {
   EXPECT_EQ(take(bare), "alpha\nbeta\nown\n");
 }
 
+TEST_F(MixerTest, WithoutLabelsTheOutputEndsAsThatOfTheProgram) {
+  for (const std::size_t length : {1, 70000}) {
+    Mixer bare({}, {.rank_labels = false});
+    const int zero = bare.add_stream(0), one = bare.add_stream(1);
+    const std::string line(length, 'x');
+    bare.feed(zero, line, now_);
+    bare.feed(one, "a", now_);
+    bare.end(zero, now_);
+    EXPECT_EQ(take(bare), line);
+    bare.feed(one, "b\nc", now_);
+    EXPECT_EQ(take(bare), "\nab\n") << "lines of two ranks stay apart";
+    bare.end(one, now_);
+    EXPECT_EQ(take(bare), "c");
+  }
+}
+
 TEST_F(MixerTest, AHugeLineHasTheFloor) {
   Mixer mixer({});
   const int huge = mixer.add_stream(0), other = mixer.add_stream(1), own = mixer.add_stream(-1);

@@ -99,6 +99,7 @@ TEST(Output, FilesOfEarlierRunsAreKept) {
 
 TEST(Output, LabelsMayBeLeftOut) {
   EXPECT_EQ(testing::run(ranks(1, "echo '{\"a\": 1}'", {"--no-prefix"})).out, "{\"a\": 1}\n");
+  EXPECT_EQ(testing::run(ranks(1, "printf '{}'", {"--no-prefix"})).out, "{}") << "nothing is added";
 }
 
 TEST(Output, LinesMayHaveTheTime) {

@@ -20,7 +20,7 @@ std::vector<StartCommand> commands(Starter starter, std::vector<std::string> fir
   job.command = {"/opt/train", "--epochs", "3"};
   job.secret = "opensesame";
   job.layout = {{"me", 0, 2}, {"h2", 2, 2}};
-  job.remote = RemoteStart{starter, std::move(first), {}};
+  job.remote = RemoteStart{starter, std::move(first)};
   return start_commands(job, program, [](const std::string& name) { return name == "me"; });
 }
 

@@ -1,61 +1,15 @@
 #include "rendezvous/launch/supervise.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <csignal>
-
 #include "rendezvous/launch/memory_events.hpp"
-#include "ring/base/text.hpp"
+#include "tests/launch/supervised.hpp"
 
 namespace anello::launch {
 namespace {
 
-using std::chrono::milliseconds;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-
-constexpr int kExit0 = 0, kExit3 = 3 << 8;  // as waitpid has them
-
-class SupervisorTest : public ::testing::Test {
- protected:
-  SupervisorTest() {
-    for (int rank = 0; rank < 3; rank++) supervisor_.reported({Report::Kind::started, rank, 100 + rank}, now_);
-  }
-  void ends(int rank, int status) { supervisor_.reported({Report::Kind::exited, rank, 100 + rank, status}, now_); }
-  void pass(int time_ms) {
-    now_ += milliseconds(time_ms);
-    while (supervisor_.next_tick() && *supervisor_.next_tick() <= now_) supervisor_.tick(now_);
-  }
-
-  Job job_{.command = {"train"}, .size = 3, .layout = {{"here", 0, 2}, {"there", 2, 1}}};
-  std::vector<std::string> orders_, printed_, aborts_;
-  bool world_ = false;
-  std::uint64_t kills_ = 7;
-  std::uint32_t newest_world_ = 1;
-  Clock::time_point now_ = Clock::now();
-  Supervisor::Actions actions() {
-    return {.order =
-                [this](const Order& order) {
-                  orders_.push_back(order.kind == Order::Kind::kill ? "kill" : text("signal ", order.value));
-                },
-            .abort =
-                [this](int culprit, const std::string& reason) {
-                  aborts_.push_back(text(culprit, ": ", reason));
-                  return world_;
-                },
-            .print = [this](const std::string& sentence) { printed_.push_back(sentence); },
-            .newest_world = [this] { return newest_world_; },
-            .out_of_memory_kills = [this] { return kills_; }};
-  }
-  Supervisor supervisor_{job_, actions()};
-};
-
 TEST_F(SupervisorTest, SuccessSaysNothing) {
   for (int rank = 0; rank < 3; rank++) ends(rank, kExit0);
   EXPECT_THAT(orders_, ElementsAre("signal 15")) << "for what ranks may have left";
-  supervisor_.keeper_gone();
+  supervisor_.keeper_gone({});
   EXPECT_TRUE(supervisor_.over());
   EXPECT_EQ(supervisor_.exit_code(), 0);
   EXPECT_THAT(printed_, IsEmpty());
@@ -70,13 +24,13 @@ TEST_F(SupervisorTest, TheFirstFailureGivesTheCodeAndTheOthersTimeToSpeak) {
   EXPECT_THAT(orders_, IsEmpty());
   pass(1);
   EXPECT_THAT(orders_, ElementsAre("signal 15"));
-  pass(1999);
+  pass(9999);
   EXPECT_THAT(orders_, ElementsAre("signal 15"));
   pass(1);
   EXPECT_THAT(orders_, ElementsAre("signal 15", "kill"));
   EXPECT_EQ(printed_.back(), "still running, so killed: rank 2");
   ends(2, SIGKILL);
-  supervisor_.keeper_gone();
+  supervisor_.keeper_gone({});
   EXPECT_EQ(supervisor_.exit_code(), 137);
   EXPECT_FALSE(supervisor_.keeper_was_killed());
 }
@@ -173,9 +127,20 @@ TEST_F(SupervisorTest, ACrashIsTheCauseEvenIfAnotherRankIsBlamed) {
   EXPECT_THAT(printed_, ElementsAre(HasSubstr("rank 0 (pid 100) was killed by signal 11")));
 }
 
-TEST_F(SupervisorTest, ALastWordThatBlamesNobodyChangesNothing) {
+TEST_F(SupervisorTest, ALastWordThatBlamesNobodyIsTheReasonAllTheSame) {
   supervisor_.received({2, -1, "the ranks did not agree", 1});
-  supervisor_.received({2, 3, "there is no rank 3", 1});
+  ends(2, kExit3);
+  ends(0, kExit3);
+  pass(200);
+  EXPECT_THAT(printed_,
+              ElementsAre("the ranks failed together: the ranks did not agree; because of that rank 2 (pid 102) "
+                          "exited with status 3 on there"));
+  EXPECT_EQ(supervisor_.culprit(), -1);
+  EXPECT_EQ(supervisor_.summary(false), " because of what the ranks did; ranks 0, 2 failed after that");
+}
+
+TEST_F(SupervisorTest, ALastWordAboutNoRankChangesNothing) {
+  for (const int culprit : {-2, 3}) supervisor_.received({2, culprit, "there is no such rank", 1});
   ends(2, kExit3);
   pass(200);
   EXPECT_THAT(printed_, ElementsAre("rank 2 (pid 102) exited with status 3 on there"));
@@ -207,10 +172,12 @@ TEST_F(SupervisorTest, ASignalIsPassedOnAndTheSecondKills) {
   supervisor_.signalled(SIGINT, now_);
   supervisor_.signalled(SIGINT, now_ + milliseconds(1));  // the same one, sent to the process and to its group
   EXPECT_THAT(orders_, ElementsAre("signal 2"));
+  EXPECT_THAT(printed_, ElementsAre("signal 2 (Interrupt) is passed on to all ranks; they have 10 s to end; a second "
+                                    "signal kills them"));
   supervisor_.signalled(SIGINT, now_ + milliseconds(500));
   EXPECT_THAT(orders_, ElementsAre("signal 2", "kill"));
   for (int rank = 0; rank < 3; rank++) ends(rank, SIGKILL);
-  supervisor_.keeper_gone();
+  supervisor_.keeper_gone({});
   EXPECT_EQ(supervisor_.exit_code(), 130);
 }
 
@@ -237,10 +204,10 @@ TEST_F(SupervisorTest, AWorldThatDoesNotEndWhenAskedIsToldWhyBeforeItIsKilled) {
   world_ = true;
   supervisor_.signalled(SIGTERM, now_);
   ends(0, kExit0);
-  pass(1999);
+  pass(9999);
   EXPECT_THAT(aborts_, IsEmpty());
   pass(1);
-  EXPECT_THAT(aborts_, ElementsAre("-1: signal 15 (Terminated) was passed on to all ranks, and 2 s have passed"));
+  EXPECT_THAT(aborts_, ElementsAre("-1: signal 15 (Terminated) was passed on to all ranks, and 10 s have passed"));
   pass(999);
   EXPECT_THAT(orders_, ElementsAre("signal 15"));
   pass(1);
@@ -263,7 +230,7 @@ TEST_F(SupervisorTest, WhoHasBeenToldIsNotToldAgain) {
   ends(1, kExit3);
   pass(200);
   pass(800);
-  pass(2000);
+  pass(10000);
   EXPECT_EQ(aborts_.size(), 1);
   EXPECT_THAT(orders_, ElementsAre("signal 15", "kill"));
 }
@@ -280,7 +247,7 @@ TEST_F(SupervisorTest, WhatSurvivesTheKillIsNamedAndGivenUp) {
   ends(0, kExit3);
   pass(200);
   pass(800);
-  pass(2000);
+  pass(10000);
   pass(5000);
   EXPECT_TRUE(supervisor_.over());
   EXPECT_TRUE(supervisor_.gave_up());
@@ -347,7 +314,7 @@ TEST_F(SupervisorTest, AJobThatTheUserEndsHasNoSummary) {
 
 TEST_F(SupervisorTest, AKilledKeeperIsAFailure) {
   ends(0, kExit0);
-  supervisor_.keeper_gone();
+  supervisor_.keeper_gone({});
   EXPECT_TRUE(supervisor_.keeper_was_killed());
   EXPECT_EQ(supervisor_.exit_code(), 137);
 }
@@ -370,8 +337,31 @@ TEST_F(SupervisorTest, ALostHostIsTheCulpritAndTheWorldIsAbortedAtOnce) {
   pass(1);
   EXPECT_THAT(orders_, ElementsAre("signal 15"));
   ends(1, kExit3);
-  supervisor_.keeper_gone();
+  supervisor_.keeper_gone({});
   EXPECT_TRUE(supervisor_.over() && !supervisor_.keeper_was_killed());
+  EXPECT_EQ(supervisor_.exit_code(), 1);
+}
+
+TEST_F(SupervisorTest, RanksKilledOnOtherHostsAreNamedUnlessTheirHostIsLost) {
+  job_.remote.emplace();
+  for (const int rank : {2, 0, 1}) ends(rank, SIGKILL);
+  pass(199);
+  EXPECT_THAT(printed_, IsEmpty());
+  EXPECT_THAT(orders_, IsEmpty());
+  pass(1);
+  EXPECT_THAT(printed_, ElementsAre("rank 2 (pid 102) was killed by signal 9 (Killed) on there"));
+  EXPECT_THAT(orders_, ElementsAre("signal 15")) << "for what ranks may have left";
+  supervisor_.keeper_gone({});
+  EXPECT_EQ(supervisor_.exit_code(), 137);
+}
+
+TEST_F(SupervisorTest, TheLossOfTheirHostExplainsThatRanksWereKilled) {
+  job_.remote.emplace();
+  for (const int rank : {2, 0, 1}) ends(rank, SIGKILL);
+  supervisor_.host_lost({{"there", 2, 1}, "host there was lost"}, now_);
+  supervisor_.host_lost({{"here", 0, 2}, "host here was lost"}, now_);
+  supervisor_.keeper_gone({});
+  EXPECT_THAT(printed_, ElementsAre("host there was lost", "host here was lost"));
   EXPECT_EQ(supervisor_.exit_code(), 1);
 }
 
@@ -379,7 +369,7 @@ TEST_F(SupervisorTest, AHostThatCannotBeUsedEndsAJobThatHasNotBegun) {
   Supervisor fresh{job_, actions()};
   fresh.host_lost({{"there", 2, 1}, "host there cannot be used"}, now_);
   EXPECT_THAT(orders_, ElementsAre("signal 15"));
-  fresh.keeper_gone();
+  fresh.keeper_gone({});
   EXPECT_TRUE(fresh.over());
   EXPECT_EQ(fresh.exit_code(), 1);
   EXPECT_THAT(printed_, ElementsAre("host there cannot be used"));
@@ -391,7 +381,7 @@ TEST_F(SupervisorTest, AHostMayBeLostBeforeItIsKnownThatRanksHaveStarted) {
   fresh.host_lost({{"there", 2, 1}, "host there was lost"}, now_);
   fresh.reported({Report::Kind::started, 0, 100}, now_);
   fresh.reported({Report::Kind::exited, 0, 100, SIGTERM}, now_);
-  fresh.keeper_gone();
+  fresh.keeper_gone({});
   EXPECT_TRUE(fresh.over());
   EXPECT_TRUE(fresh.may_pass());
 }

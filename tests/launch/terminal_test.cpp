@@ -1,4 +1,5 @@
 // A launcher on a terminal.
+#include <cctype>
 #include <csignal>
 
 #include "tests/launch/launched.hpp"
@@ -71,6 +72,25 @@ TEST(Terminal, CtrlCEndsWhatRankZeroReadsSoThatAPromptEnds) {
   job.type("\003");
   EXPECT_TRUE(job.says("[0] the input ended")) << job.out();
   EXPECT_EQ(job.wait(), 130);
+}
+
+// A prompt takes the signal before the end of its input: otherwise the signal comes while Python leaves.
+TEST(Terminal, CtrlCAtAPromptOfPythonLeavesNoTraceback) {
+  if (testing::run({"sh", "-c", "command -v python3"}).code != 0) GTEST_SKIP() << "python3 is not installed";
+  for (int i = 0; i < 5; i++) {
+    const std::string script = "import os, threading; print('pid', os.getpid(), 'ready')";
+    Process job(anello({"run", "-n", "1", "--", "python3", "-i", "-c", script}), kOnTerminal);
+    ASSERT_TRUE(job.says("ready") && job.says(">>>")) << job.out();
+    // A signal between the prompt and the read is noticed only after the read, also without a launcher.
+    const std::string out = job.out();
+    const std::size_t pid = out.rfind("pid ", out.find(" ready")) + 4;  // others may say something before
+    ASSERT_TRUE(pid < out.size() && std::isdigit(out[pid])) << out;
+    ASSERT_TRUE(testing::in_state(pid_t(std::stol(out.substr(pid))), 'S')) << out;
+    job.type("\003");
+    EXPECT_EQ(job.wait(), 130);
+    EXPECT_TRUE(contains(job.out(), "KeyboardInterrupt")) << job.out();
+    EXPECT_FALSE(contains(job.out(), "Exception ignored") || contains(job.out(), "Traceback")) << job.out();
+  }
 }
 
 TEST(Terminal, ALauncherInTheBackgroundIsNotStoppedByItsInput) {

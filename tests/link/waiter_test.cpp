@@ -1,12 +1,10 @@
 #include "ring/link/waiter.hpp"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
-#include <atomic>
-#include <functional>
 #include <thread>
 
+#include "tests/support/fake_core.hpp"
 #include "tests/support/loopback.hpp"
 
 namespace anello::link {
@@ -22,37 +20,44 @@ milliseconds slept(Waiter& waiter, milliseconds limit = milliseconds(10000)) {
   return std::chrono::duration_cast<milliseconds>(steady_clock::now() - began);
 }
 
+using anello::testing::FakeCore;
 using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+
+// The rounds of a wait in which nothing comes, before it would sleep.
+long rounds_of_a_wait(Waiter& waiter) {
+  waiter.moved();
+  long rounds = 0;
+  while (!waiter.pause()) rounds++;
+  return rounds;
+}
 
 TEST(Waiter, YieldsSoOftenAndThenSleeps) {
   Bell bell;
-  Waiter waiter({microseconds(0), 5}, bell);
+  Waiter waiter({microseconds(0), 5}, bell, FakeCore(microseconds(20)));
   for (int round = 0; round < 5; round++) EXPECT_FALSE(waiter.pause()) << round;
   EXPECT_TRUE(waiter.pause());
   EXPECT_TRUE(waiter.pause());
+  EXPECT_EQ(FakeCore::yields, 5);
 }
 
-// The first wait of a waiter always spins. Later ones do so if no yield showed that another process wants the core,
-// which depends on the machine; without yields they always do.
 TEST(Waiter, SpinsForSoLongAndThenYields) {
   Bell bell;
-  const auto expect_spinning = [](Waiter& waiter) {
-    const auto began = steady_clock::now();
-    long rounds = 0;
-    while (!waiter.pause()) rounds++;
-    EXPECT_GE(steady_clock::now() - began, milliseconds(20));
-    EXPECT_GT(rounds, 2);
-    waiter.moved();
-  };
-  Waiter yielding({milliseconds(20), 2}, bell);
-  expect_spinning(yielding);
-  Waiter spinning({milliseconds(20), 0}, bell);
-  for (int wait = 0; wait < 2; wait++) expect_spinning(spinning);
+  const FakeCore core(nanoseconds(300));
+  for (const int yields : {2, 0}) {
+    Waiter waiter({milliseconds(20), yields}, bell, core);
+    for (int wait = 0; wait < 2; wait++) {
+      const auto began = FakeCore::time;
+      EXPECT_GT(rounds_of_a_wait(waiter), 2);
+      EXPECT_GE(FakeCore::time - began, milliseconds(20));
+      EXPECT_LT(FakeCore::time - began, milliseconds(21));
+    }
+  }
 }
 
 TEST(Waiter, BeginsAnewOnceSomethingMovedOrItHasSlept) {
   Bell bell;
-  Waiter waiter({microseconds(0), 2}, bell);
+  Waiter waiter({microseconds(0), 2}, bell, FakeCore(microseconds(20)));
   for (int k = 0; k < 2; k++) EXPECT_FALSE(waiter.pause());
   waiter.moved();
   for (int k = 0; k < 2; k++) EXPECT_FALSE(waiter.pause());
@@ -61,42 +66,77 @@ TEST(Waiter, BeginsAnewOnceSomethingMovedOrItHasSlept) {
   EXPECT_FALSE(waiter.pause());
 }
 
-void stay_on(int core) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
-}
-
-// Waits until one was as is wanted; false if that takes too long.
-bool comes_to(Waiter& waiter, const std::function<bool(long rounds)>& wanted) {
-  for (const auto end = steady_clock::now() + std::chrono::seconds(20); steady_clock::now() < end;) {
-    waiter.moved();
-    long rounds = 0;
-    while (!waiter.pause()) rounds++;
-    if (wanted(rounds)) return true;
-  }
-  return false;
-}
-
 TEST(Waiter, SpinsOnlyWhileNobodyElseWantsTheCore) {
   constexpr int kYields = 10;
-  const auto without_spinning = [](long rounds) { return rounds == kYields; };
-  const auto with_spinning = [](long rounds) { return rounds > kYields; };
-  const int core = sched_getcpu();
-  std::thread([&] {
-    stay_on(core);
-    Bell bell;
-    Waiter waiter({milliseconds(1), kYields}, bell);
-    std::atomic<bool> done{false};
-    std::thread busy([&] {
-      while (!done) continue;
-    });
-    EXPECT_TRUE(comes_to(waiter, without_spinning));
-    done = true;
-    busy.join();
-    EXPECT_TRUE(comes_to(waiter, with_spinning));
-  }).join();
+  Bell bell;
+  Waiter waiter({milliseconds(1), kYields}, bell, FakeCore(microseconds(20)));
+  EXPECT_GT(rounds_of_a_wait(waiter), kYields) << "it does not know yet";
+  EXPECT_EQ(rounds_of_a_wait(waiter), kYields);
+  FakeCore::yield_takes = nanoseconds(300);
+  EXPECT_GT(rounds_of_a_wait(waiter), kYields) << "it spins after the first yield";
+}
+
+TEST(Waiter, SleepsAfterAYieldThatTookASlice) {
+  Bell bell;
+  Waiter waiter({microseconds(0), 100}, bell, FakeCore(milliseconds(4)));
+  EXPECT_EQ(rounds_of_a_wait(waiter), 1) << "it looks once more, and sleeps";
+  EXPECT_EQ(FakeCore::yields, 1);
+}
+
+// As between ranks of a job that share cores.
+TEST(Waiter, YieldsToRanksThatTakeShortTurnsAsOftenAsEver) {
+  Bell bell;
+  Waiter waiter({microseconds(0), 100}, bell, FakeCore(microseconds(900)));
+  for (int wait = 0; wait < 1000; wait++) ASSERT_EQ(rounds_of_a_wait(waiter), 100) << wait;
+}
+
+TEST(Waiter, LosesLittleTimeToThreadsThatCompute) {
+  Bell bell;
+  Waiter waiter({milliseconds(1), 100}, bell, FakeCore(milliseconds(30)));
+  constexpr int kWaits = 60'000;
+  rounds_of_a_wait(waiter);  // spins first
+  for (int wait = 1; wait < kWaits; wait++) {
+    FakeCore::time += milliseconds(1);  // asleep
+    const int yields = FakeCore::yields;
+    const auto began = FakeCore::time;
+    rounds_of_a_wait(waiter);
+    if (FakeCore::yields > yields) continue;
+    ASSERT_GE(FakeCore::time - began, microseconds(20)) << "it spins";
+    ASSERT_LE(FakeCore::time - began, microseconds(30)) << "but not for long";
+  }
+  EXPECT_GE(FakeCore::yields, 5) << "it looks from time to time whether the threads have ended";
+  EXPECT_LE(FakeCore::yields * milliseconds(30), milliseconds(kWaits) / 100);
+}
+
+TEST(Waiter, YieldsAgainSoonAfterThreadsThatComputedHaveEnded) {
+  Bell bell;
+  Waiter waiter({microseconds(0), 100}, bell, FakeCore(milliseconds(30)));
+  for (int wait = 0; wait < 1000; wait++) {
+    rounds_of_a_wait(waiter);
+    FakeCore::time += milliseconds(1);
+  }
+  FakeCore::yield_takes = microseconds(20);
+  FakeCore::time += std::chrono::seconds(10);
+  for (int wait = 0; wait < 1000; wait++) ASSERT_EQ(rounds_of_a_wait(waiter), 100) << wait;
+}
+
+TEST(YieldBudget, AllowsAFewLongYieldsASecond) {
+  const FakeCore core(milliseconds(2));
+  YieldBudget budget(milliseconds(1), core);
+  for (int k = 0; k < 1000; k++) {
+    FakeCore::time += milliseconds(500);
+    ASSERT_TRUE(budget.allows_a_yield()) << k;
+    budget.yield();
+  }
+}
+
+TEST(YieldBudget, DoesNotSaveMoreThanABurst) {
+  const FakeCore core(milliseconds(4));
+  YieldBudget budget(milliseconds(1), core);
+  FakeCore::time += std::chrono::hours(1);
+  int yields = 0;
+  for (; yields < 10 && budget.allows_a_yield(); yields++) budget.yield();
+  EXPECT_EQ(yields, 3);
 }
 
 TEST(Waiter, SleepsNoLongerThanTheLimit) {

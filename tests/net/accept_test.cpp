@@ -121,5 +121,42 @@ TEST(Accept, TheLastDescriptorIsEnoughForTheLastConnection) {
   EXPECT_EQ(made_room, 0);
 }
 
+// A flood at the limit of open files must not fill the log.
+TEST(Accept, FailuresWithConnectionsBetweenThemAreOneWarning) {
+  constexpr int kTimes = 5;
+  Doorstep doorstep;
+  for (int k = 0; k < kTimes; k++) doorstep.knock('.');
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const int first_free = dup(0);
+  close(first_free);
+  const auto forbid = [&] {
+    const rlimit none{rlim_t(first_free), before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  };
+  int failures = 0;
+  const auto allow = [&] {
+    failures++;
+    setrlimit(RLIMIT_NOFILE, &before);
+  };
+  std::deque<tcp::socket> inside;
+  const auto take = [&](tcp::socket client) {
+    inside.push_back(std::move(client));
+    forbid();
+  };
+  asio::co_spawn(doorstep.context, accept_each(doorstep.acceptor, {"the test", allow, take}), asio::detached);
+  ::testing::internal::CaptureStderr();
+  forbid();
+  while (inside.size() < kTimes && doorstep.context.run_one_for(std::chrono::seconds(10)) > 0) {
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(failures, kTimes);
+  const std::size_t warning = said.find("the test cannot accept connections");
+  ASSERT_NE(warning, std::string::npos) << said;
+  EXPECT_EQ(said.find("cannot accept", warning + 10), std::string::npos) << said;
+  EXPECT_NE(said.find("raise the limit (ulimit -n)"), std::string::npos) << said;
+}
+
 }  // namespace
 }  // namespace anello::net

@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "ring/base/log.hpp"
 #include "ring/base/text.hpp"
 #include "tests/net/two_ranks.hpp"
 #include "tests/support/readiness.hpp"
@@ -240,6 +241,20 @@ TEST(DataLinks, WhatFailedBeforeTheGroupWasMadeCountsThen) {
   EXPECT_EQ(why.rank(), 1);
 }
 
+TEST(DataLinks, ARankWarnsOnceThatMemoryIsNotSharedThere) {
+  testing::internal::CaptureStderr();
+  {
+    TwoRanks ranks(over(true, std::size_t(1) << 60));
+    ASSERT_TRUE(ranks.high.link() && ranks.low.link());
+  }
+  flush_log(std::chrono::seconds(10));
+  const std::string log = testing::internal::GetCapturedStderr();
+  const std::size_t warning = log.find("warning: no shared memory with rank ");
+  ASSERT_NE(warning, std::string::npos) << log;
+  EXPECT_EQ(log.find("warning: no shared memory", warning + 1), std::string::npos) << log;
+  EXPECT_THAT(log, HasSubstr("TCP is used, which is slower"));
+}
+
 TEST(DataLinks, MemoryThatIsRequiredAndCannotBeHadIsAnErrorOfItsOwn) {
   LinkOptions options = over(true, std::size_t(1) << 60);
   options.memory_required = true;
@@ -303,7 +318,7 @@ TEST(PeerConnections, ConnectionsThatHaveNotAuthenticatedMakeRoomForARank) {
     std::promise<void> accepted;
     low.peer_connections.open(
         {low.peer_connections.endpoint(), high.peer_connections.endpoint()},
-        [&](const Claim&, const PeerConnections::Socket&) { accepted.set_value(); }, [&] { exhausted++; });
+        [&](const Claim&, const PeerConnections::Socket&) { accepted.set_value(); }, [&](int) { exhausted++; });
     high.open(low, high);
     constexpr int kStrangers = 5;
     asio::io_context context;
@@ -341,6 +356,19 @@ TEST(PeerConnections, ListensWithinTheRangeOfPortsOrSaysWhichItTried) {
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::network);
     EXPECT_THAT(e.what(), HasSubstr("cannot listen on 127.0.0.1 ports 47101-47103: "));
+  }
+}
+
+TEST(PeerConnections, WithoutADescriptorTheLimitIsNamedInsteadOfSettings) {
+  EventLoop background;
+  trace::RejectedConnections rejected_connections;
+  const asio::ip::tcp::acceptor first(background.context());  // Asio's own descriptors are there
+  const FewDescriptors limit(0);
+  try {
+    const PeerConnections none(background.context(), Rank::identity_of(0, 1), {}, rejected_connections);
+    FAIL() << "no descriptor is left";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "cannot listen on 127.0.0.1 at any port: Too many open files; raise the limit (ulimit -n)");
   }
 }
 

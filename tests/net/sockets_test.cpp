@@ -1,10 +1,12 @@
 #include "ring/net/sockets.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/io_context.hpp>
+#include <memory>
 
 namespace anello::net {
 namespace {
@@ -37,6 +39,33 @@ TEST(Connect, ASocketThatWouldBeConnectedToItselfIsRefused) {
   EXPECT_FALSE(socket.is_open());
   tcp::acceptor acceptor(context);
   EXPECT_NO_THROW(listen(acceptor, own)) << "the port is free";
+}
+
+rlim_t soft_limit() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
+}
+
+TEST(RaisedFilesLimit, LastsAsLongAsTheLastOfThem) {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit low{before.rlim_cur - 1, before.rlim_max}, other{before.rlim_cur - 2, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &low);
+  {
+    auto first = std::make_unique<RaisedFilesLimit>();
+    const RaisedFilesLimit second;
+    EXPECT_EQ(soft_limit(), low.rlim_max);
+    first.reset();
+    EXPECT_EQ(soft_limit(), low.rlim_max) << "the second one still needs it";
+  }
+  EXPECT_EQ(soft_limit(), low.rlim_cur);
+  {
+    const RaisedFilesLimit raised;
+    setrlimit(RLIMIT_NOFILE, &other);
+  }
+  EXPECT_EQ(soft_limit(), other.rlim_cur) << "the program has set it meanwhile";
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ struct Rank {
     peer_connections.open(
         {first.peer_connections.endpoint(), second.peer_connections.endpoint()},
         [this](const Claim& claim, PeerConnections::Socket socket) { router.accepted(claim, std::move(socket)); },
-        [] {}, [this](const Claim& claim) { return router.has_room(claim); });
+        [](int) {}, [this](const Claim& claim) { return router.has_room(claim); });
   }
   bool rings(int limit_ms = 10000) {
     pollfd polled{group->bell->descriptor(), POLLIN, 0};

@@ -125,6 +125,15 @@ TEST(Check, BothRanksMustExpectTheSameReplies) {
               Optional(HasSubstr("rank 0 does not give the replies that the other one takes")));
 }
 
+// The last slab has one element: only rank 0 has a part of it.
+TEST(Check, RanksExpectTheSameRepliesThoughOneHasFewerParts) {
+  const auto plans = plans_of(2, [](int rank) {
+    return algorithms::plan_allreduce(Algorithm::two_shot, {.rank = rank, .world = 2, .count = 9}, 4);
+  });
+  EXPECT_EQ(plans[0].reply_elems, 2U);
+  EXPECT_EQ(check(plans, kAllreduce), std::nullopt);
+}
+
 // In scratch the builder does not see that it is the result: the algorithm must say so.
 TEST(Check, AResultThatIsNotDividedIsShown) {
   const auto chain = [](bool says_so) {

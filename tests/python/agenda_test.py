@@ -49,11 +49,20 @@ def test_outputs_are_made_by_the_operation(world, agenda):
     assert part.shape == (2 if world.rank == 0 else 1, 2) and (part == world.size).all()
 
 
-def test_only_outputs_of_numpy_and_torch_can_be_made(world, agenda):
-    for given in (array.array("f", [1, 2]), memoryview(bytearray(2))):
-        with pytest.raises(TypeError, match=f"cannot make a {type(given).__name__} for the result: give a numpy array"):
-            agenda.allgather([given]).wait()
-    agenda.barrier().wait()
+def test_numbers_are_scattered_as_they_are_reduced(world, agenda):
+    for op, expected in (("average", (world.size - 1) / 2), ("sum", sum(range(world.size)))):
+        assert agenda.reduce_scatter([world.rank], op).wait() == [[expected] if world.rank == 0 else []]
+    made = agenda.reduce_scatter([numpy.int8(world.rank)]).wait()[0]
+    assert made.dtype == numpy.int8 and made.tolist() == [sum(range(world.size))] * (world.rank == 0)
+
+
+@pytest.mark.parametrize("verb", ["allgather", "alltoall", "reduce_scatter"])
+def test_a_result_that_cannot_be_made_is_refused_before_anything_is_sent(world, agenda, verb):
+    before = world.counters()["operations"]
+    for given in (array.array("f", [1] * world.size), memoryview(bytearray(world.size)), bytes(world.size)):
+        with pytest.raises(TypeError, match=f"cannot make a new .*{type(given).__name__} for the result: give a numpy"):
+            getattr(agenda, verb)(given if verb == "alltoall" else [numpy.ones(world.size), given])
+    assert world.counters()["operations"] == before
 
 
 def test_a_list_is_one_operation_of_several_types(world, agenda):

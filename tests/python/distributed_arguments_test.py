@@ -58,6 +58,15 @@ def test_complex_tensors_move_and_are_summed():
         dist.reduce(total, 0, dist.ReduceOp.PRODUCT)
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_sparse_integers_are_summed_exactly(dtype):
+    made = torch.sparse_coo_tensor([[0, 2]], torch.tensor([2**24 + 1, 3], dtype=dtype), (4,))
+    with pytest.raises(RuntimeError, match="PREMUL_SUM is for tensors of floating point"):
+        dist.distributed_c10d._get_default_group()._allreduce_sparse([made], "sum", 0.5)
+    dist.all_reduce(made)
+    assert made.dtype == dtype and made.to_dense().tolist() == [(2**24 + 1) * size(), 0, 3 * size(), 0]
+
+
 def test_expanded_tensors_are_sent_and_not_written():
     expanded = torch.full((1,), 7.0).expand(4)
     made = expanded if rank() == 0 else torch.zeros(4)
@@ -107,3 +116,75 @@ def test_a_rank_listed_twice_is_named():
     store.set_timeout(timedelta(seconds=0.1))
     with pytest.raises(RuntimeError, match="as its rank 1 of 2: a rank may be listed twice"):
         anello.torch.distributed._world_ranks(store, 0, 2, rank())
+
+
+def verbs():
+    """Calls that write a result into a tensor, each with how to make it and what its elements are afterwards."""
+    total, others = sum(range(1, size() + 1)), [each for each in range(size()) if each != 0]
+
+    def reduce(made):
+        dist.reduce(made, 0)
+        return total if rank() == 0 else None
+
+    def scatter(made):
+        dist.scatter(made, [torch.full((3, 2), r + 1.0) for r in range(size())] if rank() == 0 else None)
+        return rank() + 1
+
+    def reduce_scatter(made):
+        dist.reduce_scatter(made, [torch.full((3, 2), r + 1.0) for r in range(size())])
+        return size() * (rank() + 1)
+
+    def recv(made):
+        if rank() == 0:
+            for other in others:
+                dist.send(torch.full((3, 2), 7.0), other)
+            return rank() + 1
+        dist.recv(made, 0)
+        return 7
+
+    def all_gather(made):
+        dist.all_gather([made if r == 0 else torch.empty(3, 2) for r in range(size())], torch.full((3, 2), rank() + 1.0))
+        return 1
+
+    return {"all_reduce": lambda made: (dist.all_reduce(made), total)[1],
+            "broadcast": lambda made: (dist.broadcast(made, 1), 2)[1],
+            "reduce": reduce, "scatter": scatter, "reduce_scatter": reduce_scatter, "recv": recv,
+            "all_gather": all_gather}
+
+
+@pytest.mark.parametrize("called_in_it", [True, False])
+@pytest.mark.parametrize("verb", ["all_reduce", "broadcast", "reduce", "scatter", "reduce_scatter", "recv", "all_gather"])
+def test_tensors_of_inference_mode_with_strides_are_written(verb, called_in_it):
+    with torch.inference_mode():
+        whole = torch.full((2, 3), rank() + 1.0)
+    made = whole.T
+    with torch.inference_mode(called_in_it):
+        expected = verbs()[verb](made)
+    assert expected is None or (whole == expected).all()
+
+
+def test_writing_to_a_tensor_with_strides_is_seen_by_autograd():
+    weight = torch.ones(2, 3, requires_grad=True)
+    given = torch.ones(3, 2).T
+    product = weight * given
+    dist.all_reduce(given)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+
+
+def premul_sum(factor):
+    from torch._C import _distributed_c10d as c10d
+    return c10d._make_nccl_premul_sum(factor)
+
+
+def test_the_factor_of_premul_sum_is_that_of_each_rank():
+    given, op = torch.full((5,), 3.0), premul_sum(rank() + 1.0)
+    if torch.__version__ < "2":
+        with pytest.raises(RuntimeError, match="PREMUL_SUM is available .* from torch 2 on: multiply the tensor by the"):
+            dist.all_reduce(given, op)
+        return
+    dist.all_reduce(given, op)
+    assert (given == 3 * sum(range(1, size() + 1))).all()
+    out = torch.zeros(2)
+    dist.reduce_scatter(out, [torch.ones(2)] * size(), premul_sum(0.5))
+    assert (out == 0.5 * size()).all()

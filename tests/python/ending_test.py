@@ -70,7 +70,7 @@ except anello.RankFailed as error: print(error.code, error.rank, "KeyError: 'los
      "anello.errors.Mismatch: allreduce"),
     ("import torch, anello.torch as hvd; hvd.init()", "hvd.allreduce(torch.ones(1 + hvd.rank()))",
      "anello.errors.Mismatch: allreduce"),
-    ("import anello; world = anello.init()", "world.allreduce([1.5])", "TypeError: float is not a tensor"),
+    ("import anello; world = anello.init()", "world.allreduce(['1.5'])", "TypeError: str is not a tensor"),
     ("import anello; world = anello.init()", "world.allreduce(bytearray(1), op=3)", "ValueError: op must be one of"),
     ("import torch, anello.torch as hvd; hvd.init()", "hvd.allreduce('1')", "ValueError: a torch tensor is needed")])
 def test_the_traceback_of_an_error_ends_at_the_call(begin, call, error):
@@ -87,8 +87,8 @@ train()
 TORCH = """
 import anello, sys, time, torch
 import anello.torch as hvd
-import anello.torch.ending
-anello.torch.ending.PATIENCE_S = 0.5
+import anello.horovod.ending
+anello.horovod.ending.PATIENCE_S = 0.5
 hvd.init()
 hvd.allreduce(torch.ones(1))
 """
@@ -101,7 +101,7 @@ ENDS = "barrier 'hvd.shutdown(), or the end of the script'"
 @pytest.mark.parametrize("ended", [0, 1])
 def test_a_script_that_ends_too_early_does_not_stop_the_others_for_ever(ended):
     out, err = job(STALLS_SOON + f"""
-anello.torch.ending.PATIENCE_S = 6
+anello.horovod.ending.PATIENCE_S = 6
 if hvd.rank() == {ended}: sys.exit()
 try: hvd.allreduce(torch.ones(1), name="loss")
 except hvd.HorovodInternalError as error: print(error.rank, error.code, error, flush=True)
@@ -135,7 +135,7 @@ hvd.allreduce(torch.ones(1), name="loss")
                                       ("raise KeyError('lost')", "KeyError: 'lost'")])
 def test_a_script_that_fails_ends_the_others_at_once(end, why):
     out, err = job(TORCH + f"""
-anello.torch.ending.PATIENCE_S = 300
+anello.horovod.ending.PATIENCE_S = 300
 if hvd.rank() == 1: {end}
 try: hvd.allreduce(torch.ones(1), name="loss")
 except hvd.HorovodInternalError as error: print(error.rank, error.code, error, flush=True)
@@ -169,13 +169,13 @@ call, builtins.exit = Other.__call__, {other}
 left_alone = builtins.exit
 import anello.torch
 assert builtins.exit is left_alone and Other.__call__ is call
-assert type(quit).__call__.__module__ == "anello.torch.ending"
+assert type(quit).__call__.__module__ == "anello.horovod.ending"
 """], check=True)
 
 
 def test_what_ends_the_world_after_a_script_is_said_in_one_line():
     running = job(TORCH + """
-anello.torch.ending.PATIENCE_S = 300
+anello.horovod.ending.PATIENCE_S = 300
 if hvd.rank() == 1: time.sleep(4), sys.exit(3)
 """)
     _, err = running.communicate(timeout=300)
@@ -183,9 +183,9 @@ if hvd.rank() == 1: time.sleep(4), sys.exit(3)
 
 
 DISTRIBUTED = """
-import anello.torch.distributed, anello.torch.ending, sys, time, torch
+import anello.torch.distributed, anello.horovod.ending, sys, time, torch
 import torch.distributed as dist
-anello.torch.ending.PATIENCE_S = 0.5
+anello.horovod.ending.PATIENCE_S = 0.5
 dist.init_process_group("anello")
 rank = dist.get_rank()
 dist.all_reduce(torch.ones(1))
@@ -233,9 +233,9 @@ except anello.RankFailed as error: print(error.rank, flush=True)
 def test_a_receive_with_another_tag_is_a_mismatch():
     out, err = job(DISTRIBUTED + """
 pair = torch.zeros(2)
-if rank == 0: works = [dist.isend(pair, 1, tag=1), dist.isend(pair, 1, tag=2)]
-if rank == 1: works = [dist.irecv(pair, 0, tag=2), dist.irecv(pair, 0, tag=1)]
 try:
+    if rank == 0: works = [dist.isend(pair, 1, tag=1), dist.isend(pair, 1, tag=2)]
+    if rank == 1: works = [dist.irecv(pair, 0, tag=2), dist.irecv(pair, 0, tag=1)]
     for work in works: work.wait()
     dist.barrier()
 except anello.Mismatch as error: print("'tag 1'" in str(error), "'tag 2'" in str(error), flush=True)
@@ -329,3 +329,19 @@ try: train()
 except (AssertionError, KeyError) as error: print(type(error).__name__, flush=True)
 """).communicate(timeout=300)
     assert out == ("AssertionError\n" if mistake == "a second backward pass" else "KeyError\n") * 2, err
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_interrupt_ends_a_start_that_waits_for_others(rank):
+    variables = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "localhost",
+                 "MASTER_PORT": str(10000 + os.getpid() % 10000)}
+    running = subprocess.Popen([sys.executable, "-c", """
+import anello, os, signal, threading, time
+threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+begun = time.monotonic()
+try: anello.init()
+except KeyboardInterrupt: print("interrupted", time.monotonic() - begun < 20, flush=True)
+"""], env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, err = running.communicate(timeout=300)
+    assert out == "interrupted True\n", err
+    assert running.returncode == 0

@@ -6,12 +6,13 @@ import sys
 import types
 import warnings
 
+import numpy
 import pytest
 import torch
 
 import anello
 import anello.torch as hvd
-from anello.torch import settings
+from anello.horovod import settings
 
 
 @pytest.fixture(autouse=True)
@@ -159,6 +160,22 @@ def test_a_factor_that_is_no_number_is_named_as_it_was_given(verb):
         verb(torch.ones(3), postscale_factor=torch.ones(2))
 
 
+@pytest.mark.parametrize("kind", [numpy.int8, numpy.uint16, numpy.uint32, numpy.uint64, numpy.float16, int, bool,
+                                  float])
+def test_numbers_keep_their_type(kind):
+    most = kind(2**64 - 1) if kind is numpy.uint64 else kind(1)
+    for made in (hvd.allreduce(most, op=hvd.Max), hvd.broadcast(most if hvd.rank() == 0 else kind(0), 0)):
+        assert made == most and type(made) is kind
+    gathered = hvd.allgather(kind(hvd.rank()))
+    assert list(gathered) == [kind(r) for r in each_rank()] and all(type(each) is kind for each in gathered)
+
+
+def test_numbers_of_more_than_64_bits_are_refused():
+    for call in (hvd.allgather, hvd.allreduce, lambda value: hvd.broadcast(value, 0)):
+        with pytest.raises(OverflowError, match="an int travels as 64 bits"):
+            call(2**64)
+
+
 def test_gradients_flow():
     given = torch.ones(3, requires_grad=True)
     hvd.allreduce(given, op=hvd.Sum).sum().backward()
@@ -297,23 +314,6 @@ def test_join_gives_the_last_rank():
         assert hvd.allreduce(torch.ones(1), op=hvd.Average, name="late").item() == pytest.approx(1 - 1 / hvd.size())
     last = hvd.join()
     assert hvd.allgather_object(last) == [last] * hvd.size() and last > 0
-
-
-def test_batch_normalisation_is_that_of_one_large_batch():
-    torch.manual_seed(0)
-    everything = torch.randn(4 * hvd.size(), 3, 5, dtype=torch.float64)
-    mine = everything[4 * hvd.rank():4 * (hvd.rank() + 1)].clone().requires_grad_()
-    whole = everything.clone().requires_grad_()
-    ours, theirs = hvd.SyncBatchNorm(3).double(), torch.nn.BatchNorm1d(3).double()
-    weights = torch.randn_like(everything)
-    out = ours(mine)
-    (out * weights[4 * hvd.rank():4 * (hvd.rank() + 1)]).sum().backward()
-    expected = theirs(whole)
-    (expected * weights).sum().backward()
-    part = slice(4 * hvd.rank(), 4 * (hvd.rank() + 1))
-    assert torch.allclose(out, expected[part]) and torch.allclose(mine.grad, whole.grad[part])
-    assert torch.allclose(ours.running_var, theirs.running_var)
-    assert torch.allclose(hvd.allreduce(ours.weight.grad, op=hvd.Sum), theirs.weight.grad)
 
 
 def test_helpers_of_the_package_take_the_world_of_the_script():

@@ -142,6 +142,43 @@ def test_a_compressor_of_the_programs_own_is_used():
         trained_together(compression="fp16")
 
 
+class InPlace:
+    """Returns the tensor that it was given, as a compressor may."""
+
+    @staticmethod
+    def compress(tensor):
+        return tensor.mul_(2), 0.5
+
+    @staticmethod
+    def decompress(tensor, ctx):
+        return tensor.mul_(ctx)
+
+
+class Identity(InPlace):
+    @staticmethod
+    def compress(tensor):
+        return tensor, 1.0
+
+
+class Halving(Identity):
+    @staticmethod
+    def decompress(tensor, ctx):
+        return tensor * 0.5
+
+
+@pytest.mark.parametrize("compressor, factor", [(InPlace, 1.0), (Identity, 1.0), (Halving, 0.5)])
+@pytest.mark.parametrize("groups", [None, 1])
+def test_a_compressor_is_always_asked_to_decompress(compressor, factor, groups):
+    weight = torch.nn.Parameter(torch.zeros(3))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([weight], lr=1.0), compression=compressor, groups=groups)
+    for _ in range(3):
+        optimizer.zero_grad()
+        (weight * (hvd.rank() + 1)).sum().backward()
+        optimizer.step()
+    mean = (hvd.size() + 1) / 2
+    assert weight.tolist() == [-3 * factor * mean] * 3
+
+
 def test_gradients_are_views_of_one_flat_tensor_from_the_second_step_on():
     parameters, _ = trained_together()
     bases = {each.grad._base.data_ptr() for each in parameters}
@@ -151,6 +188,12 @@ def test_gradients_are_views_of_one_flat_tensor_from_the_second_step_on():
 def test_it_is_still_of_its_class_and_keeps_its_state():
     _, optimizer = trained_together()
     assert isinstance(optimizer, torch.optim.SGD) and len(optimizer.state) == 4
+
+
+def test_programs_for_horovod_find_the_names_of_parameters():
+    layer = torch.nn.Linear(2, 2)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(layer.parameters(), lr=0.1))
+    assert list(optimizer._parameter_names.values()) == ["parameter 0 of group 0", "parameter 1 of group 0"]
 
 
 def test_a_rank_without_a_gradient_counts_as_zero():
@@ -182,6 +225,14 @@ def test_sparse_gradients_stay_sparse():
         assert table.weight.grad.is_sparse
         dense = table.weight.grad.to_dense()
         assert dense[9, 0] == pytest.approx(1) and dense[hvd.rank(), 0] == pytest.approx(1 / hvd.size())
+
+
+def test_sparse_gradients_are_summed_or_averaged_only():
+    table = torch.nn.Embedding(10, 2, sparse=True)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(table.parameters(), lr=0.1), op=hvd.Min)
+    with pytest.raises(NotImplementedError, match="hvd.Min is not available for a sparse tensor: use"):
+        table(torch.tensor([hvd.rank()])).sum().backward()
+        optimizer.step()
 
 
 def test_clipping_between_synchronize_and_step():
@@ -249,6 +300,8 @@ def test_what_would_go_wrong_silently_is_refused():
     model, data = model_and_data()
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
     model(data).sum().backward()
+    optimizer.step()
+    model(data).sum().backward()
     with pytest.raises(AssertionError, match="on their way"):
         optimizer.zero_grad()
     model(data).sum().backward()
@@ -270,15 +323,27 @@ def test_what_would_go_wrong_silently_is_refused():
 
 
 def test_what_fails_leaves_nothing_under_way():
-    first, second = (torch.nn.Parameter(torch.ones(count)) for count in (2 + hvd.rank(), 3))
+    class Fails:
+        @staticmethod
+        def compress(tensor):
+            if len(tensor) == 2:
+                raise ArithmeticError("two elements")
+            return tensor.clone(), None
+
+        @staticmethod
+        def decompress(tensor, ctx):
+            return tensor
+
+    first, second = (torch.nn.Parameter(torch.ones(count)) for count in (2, 3))
     named = [("first", first), ("second", second)]
-    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([first, second], lr=0.1), named, groups=[[first], [second]])
-    for passes, wrong in ((1, anello.Mismatch), (2, AssertionError), (1, anello.Mismatch)):
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([first, second], lr=0.1), named, compression=Fails)
+    for passes in (1, 2, 1):
         optimizer.zero_grad()
         for _ in range(passes):
-            (first.sum() + second.sum()).backward()
-        with pytest.raises(wrong):
+            (first.sum() * (hvd.rank() + 1) + second.sum() * (hvd.rank() + 1)).backward()
+        with pytest.raises(ArithmeticError, match="two elements"):
             optimizer.step()
+        assert passes > 1 or second.grad.tolist() == [(hvd.size() + 1) / 2] * 3
 
 
 def test_schedules_work_on_it():
@@ -312,3 +377,22 @@ def test_parallelize_is_one_call(tmp_path):
     job.save(f"{folder}/checkpoint.pt", epoch=3)
     assert torch.load(f"{folder}/checkpoint.pt")["epoch"] == 3
     hvd.barrier()
+
+
+def test_a_step_without_a_world_is_forgotten_when_there_is_one_again():
+    parameter = torch.nn.Parameter(torch.ones(2))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([parameter], lr=1))
+    for _ in range(2):
+        optimizer.zero_grad()
+        (parameter * hvd.rank()).sum().backward()
+        optimizer.step()
+    hvd.shutdown()
+    optimizer.zero_grad()
+    parameter.sum().backward()
+    with pytest.raises(ValueError, match="not been initialized"):
+        optimizer.step()
+    hvd.init()
+    optimizer.zero_grad()
+    (parameter * hvd.rank()).sum().backward()
+    optimizer.step()
+    assert parameter.tolist() == [1 - 3 * (hvd.size() - 1) / 2] * 2

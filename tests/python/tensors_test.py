@@ -1,5 +1,7 @@
 """What is recognised as a tensor, and what is refused and why."""
 import array
+import sys
+import types
 
 import numpy
 import pytest
@@ -104,10 +106,36 @@ def test_dimensions_without_elements_and_without_dimensions():
     (torch.zeros(4, 4).t(), "contiguous"),
     (torch.zeros(3, dtype=torch.complex64), "complex64 cannot be sent; the types that can: torch.float16,"),
     (Foreign(torch.zeros(4, 4).t()), "not contiguous"),
+    (numpy.ndarray, "the class ndarray is not a tensor"),
+    (torch.Tensor, "the class Tensor is not a tensor"),
+    (types.SimpleNamespace(__array_interface__={"typestr": "<f4", "shape": (4,), "data": 5}), "a number as data"),
 ])
 def test_refused(wrong, why):
     with pytest.raises((TypeError, ValueError), match=why):
         view(wrong)
+
+
+def test_a_tensor_whose_storage_was_made_smaller_is_refused():
+    made = torch.zeros(4096)[96:]
+    assert view(made).count == 4000
+    made.storage().resize_(4095)
+    with pytest.raises(ValueError, match="storage of the tensor was made smaller"):
+        view(made)
+
+
+def test_only_tensors_of_torch_lie_on_a_gpu():
+    for each in (numpy.zeros(3), bytearray(3), 1.0):
+        with pytest.raises(ValueError, match="does not lie on cuda:0: give a tensor of torch"):
+            view(each, 0)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_another_thread_may_be_importing_a_library(monkeypatch, library):
+    monkeypatch.setitem(sys.modules, library, types.ModuleType(library))  # has no attributes yet
+    assert view(bytearray(3)).count == 3 and view(2.5).value() == 2.5
+    assert list(empty_like(1, (2,))) == [0, 0]
+    with pytest.raises(TypeError, match="out="):
+        empty_like(bytearray(2), (3,))
 
 
 def test_read_only_memory_is_no_output():

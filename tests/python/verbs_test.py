@@ -75,6 +75,21 @@ def test_gather_and_scatter(world):
     assert list(out) == [2 * world.rank, 2 * world.rank + 1]
 
 
+def test_rows_that_differ_are_an_error_on_all_ranks_before_anything_is_sent(world):
+    rows = 2 if world.rank == 0 else 3
+    with pytest.raises(anello.Mismatch, match="a row has 3 elements on rank 0, but 2 on rank 1: only the first"):
+        world.allgather(numpy.ones((rows, 5 - rows)))
+    before = world.counters()["operations"]
+    for wrong in (dict(name="a\0b"), dict(name=5)):
+        with pytest.raises((TypeError, ValueError), match="name must"):
+            world.allgather(numpy.ones(2), **wrong)
+    with pytest.raises(TypeError, match="cannot make a new bytearray"):
+        world.allgather(bytearray(2))
+    assert world.counters()["operations"] == before
+    assert world.allgather(numpy.ones((3, 0))).shape == (3 * world.size, 0)
+    assert world.allgather_async(numpy.ones((3, 0))).wait().shape == (3 * world.size, 0)
+
+
 def test_reduce_and_reduce_scatter(world):
     made = numpy.ones(2)
     world.reduce(made, 1)

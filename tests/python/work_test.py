@@ -1,4 +1,8 @@
 """Handles of operations, without an operation."""
+import math
+
+import pytest
+
 from anello._library import C
 from anello.work import Pending
 
@@ -22,3 +26,39 @@ class DoneAfterTheLimit(Pending):
 
 def test_an_operation_that_is_done_just_after_the_limit_is_no_error():
     assert DoneAfterTheLimit().wait() == "result"
+
+
+class NeverDone(Pending):
+    """An operation that notes how long it is asked to wait."""
+
+    def __init__(self):
+        super().__init__(None, None)
+        self.limits = []
+
+    def _is_done(self):
+        return False
+
+    def _wait_for(self, limit_ms):
+        self.limits.append(limit_ms)
+        if len(self.limits) == 3:
+            raise KeyboardInterrupt
+        return C.TIMED_OUT
+
+
+@pytest.mark.parametrize("timeout", [-0.1, -5, -math.inf, 0])
+def test_a_limit_in_the_past_ends_at_once(timeout):
+    made = NeverDone()
+    with pytest.raises(TimeoutError):
+        made.wait(timeout)
+    assert made.limits == [0]
+    made._let_go()
+
+
+def test_an_infinite_limit_is_none_and_nan_is_refused():
+    made = NeverDone()
+    with pytest.raises(KeyboardInterrupt):
+        made.wait(math.inf)
+    with pytest.raises(ValueError, match="timeout must be a number of seconds, or None"):
+        made.wait(math.nan)
+    assert len(made.limits) == 3
+    made._let_go()

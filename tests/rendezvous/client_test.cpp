@@ -8,16 +8,20 @@
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
 #include <atomic>
+#include <deque>
 #include <functional>
+#include <future>
 #include <set>
 #include <thread>
 
 #include "rendezvous/abort_notice.hpp"
 #include "rendezvous/server.hpp"
+#include "rendezvous/server_search.hpp"
 #include "ring/base/text.hpp"
 #include "ring/net/handshake.hpp"
 #include "ring/net/message_channel.hpp"
 #include "tests/rendezvous/joins.hpp"
+#include "tests/support/free_ports.hpp"
 #include "tests/support/undisturbed.hpp"
 
 namespace anello {
@@ -55,6 +59,10 @@ class Listener {
   tcp::acceptor acceptor_{context_, {asio::ip::address_v4::loopback(), 0}};
 };
 
+asio::awaitable<rendezvous::Request> next_request(tcp::socket& socket) {
+  co_return rendezvous::decode_request(co_await net::read_message(socket, rendezvous::kMaxRequestBytes));
+}
+
 asio::awaitable<tcp::socket> accept_one(tcp::acceptor& acceptor) {
   tcp::socket socket = co_await acceptor.async_accept(asio::use_awaitable);
   co_await accept_handshake(socket, kCredentials, [](const net::Claim&) { return std::nullopt; });
@@ -86,7 +94,7 @@ TEST(Client, JoinsAtTheOneOfSeveralAddressesThatHasTheJob) {
     RendezvousClient client(settings, "");
     EXPECT_EQ(client.identity().size, 1);
     client.leave();
-    EXPECT_TRUE(mine.wait_until_over(milliseconds(60000)));
+    EXPECT_TRUE(mine.wait_until_over(1, milliseconds(60000)));
     settings.rendezvous = text("127.0.0.1:", other.port(), ",127.0.0.1:1");
     settings.start_timeout = milliseconds(1000);
     EXPECT_THAT(thrown_by([&] {
@@ -94,6 +102,50 @@ TEST(Client, JoinsAtTheOneOfSeveralAddressesThatHasTheJob) {
                 }),
                 testing::AllOf(HasSubstr("this is not job 'default'"), HasSubstr("127.0.0.1:1 (Connection refused)"),
                                HasSubstr("a rank of a job should run it")));
+  });
+}
+
+// A firewall that drops packets, or programs that say nothing.
+TEST(Client, MuteAddressesTakeNoTimeFromOneThatRefuses) {
+  undisturbed(milliseconds(100), [&] {
+    std::deque<Listener> mute(8);
+    const std::uint16_t port = consecutive_free_ports(1);
+    Settings settings = alone(port);
+    for (const Listener& one : mute) settings.rendezvous += text(",127.0.0.1:", one.port());
+    auto joined = std::async(std::launch::async, [&] {
+      const RendezvousClient client(settings, "");
+      return std::chrono::steady_clock::now();
+    });
+    std::this_thread::sleep_for(milliseconds(2000));
+    const RendezvousServer late({.port = port});
+    const auto began = std::chrono::steady_clock::now();
+    EXPECT_LT(joined.get() - began, milliseconds(1000));
+  });
+}
+
+std::vector<tcp::endpoint> dead_and_good(const std::string&, std::uint16_t, asio::error_code&) {
+  return {{asio::ip::make_address("127.0.0.2"), 0}, {asio::ip::address_v4::loopback(), 0}};
+}
+
+// For example an AAAA record that leads nowhere, and an A record.
+TEST(Client, ADeadAddressOfANameTakesNoTimeFromTheOther) {
+  undisturbed(milliseconds(100), [&] {
+    const std::uint16_t port = consecutive_free_ports(1);
+    asio::io_context context;
+    const tcp::acceptor dead(context, {asio::ip::make_address("127.0.0.2"), port});
+    rendezvous::ServerSearch search(
+        context, {.addresses = {{"a.name", port}},
+                  .prove = [](tcp::socket& socket) { return connect_handshake(socket, kCredentials, net::Claim{}); },
+                  .look_up = dead_and_good});
+    auto found = std::async(std::launch::async, [&] {
+      EXPECT_EQ(search.find(std::chrono::steady_clock::now() + milliseconds(30000)),
+                rendezvous::ServerSearch::Outcome::found);
+      return std::chrono::steady_clock::now();
+    });
+    std::this_thread::sleep_for(milliseconds(1500));
+    const RendezvousServer late({.port = port});
+    const auto began = std::chrono::steady_clock::now();
+    EXPECT_LT(found.get() - began, milliseconds(1000));
   });
 }
 
@@ -105,10 +157,12 @@ TEST(Client, DoesNotWaitForAServerThatListenedAndHasEnded) {
   }
   Settings settings = alone(1, milliseconds(86400000));
   settings.rendezvous = gone;
-  EXPECT_THAT(thrown_by([&] {
-                RendezvousClient client(settings, "", {"a job", false, true});
-              }),
-              HasSubstr("the rank of a job that ran the rendezvous has ended; tried " + gone));
+  EXPECT_THAT(
+      thrown_by([&] {
+        RendezvousClient client(settings, "", {"a job", false, true});
+      }),
+      HasSubstr("the rank of a job that ran the rendezvous has ended, or a firewall rejects connections to it; tried " +
+                gone));
 }
 
 TEST(Client, JoinsAgainIfTheConnectionEndsBefore) {
@@ -117,8 +171,9 @@ TEST(Client, JoinsAgainIfTheConnectionEndsBefore) {
     server.run([&]() -> asio::awaitable<void> {
       { const tcp::socket dropped = co_await accept_one(server.acceptor()); }
       tcp::socket socket = co_await accept_one(server.acceptor());
-      const std::string body = co_await net::read_message(socket, rendezvous::kMaxRequestBytes);
-      EXPECT_TRUE(std::holds_alternative<rendezvous::Join>(rendezvous::decode_request(body)));
+      const rendezvous::Request first = co_await next_request(socket), second = co_await next_request(socket);
+      EXPECT_TRUE(std::holds_alternative<rendezvous::Arrive>(first));
+      EXPECT_TRUE(std::holds_alternative<rendezvous::Join>(second));
       const std::string reply =
           net::framed(rendezvous::encode(rendezvous::Reply(rendezvous::Assigned{.generation = 5})));
       co_await asio::async_write(socket, asio::buffer(reply), asio::use_awaitable);

@@ -1,6 +1,7 @@
 // A munged in memory, at least as strict as the real one: a credential is decoded once on each host, only by the user
 // that it is for, and only if it is whole.
 #pragma once
+#include <algorithm>
 #include <anello/error.hpp>
 #include <map>
 #include <memory>
@@ -34,6 +35,12 @@ class FakeMunged {
     if (at->second.user != user) throw Error(ErrorCode::unauthorized, "munge: Unauthorized credential");
     if (!decoded_.emplace(credential, host).second) throw Error(ErrorCode::unauthorized, "munge: Replayed credential");
     return at->second.text;
+  }
+
+  // Credentials of this user so far.
+  long made_by(int user) {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::count_if(credentials_, [user](const auto& one) { return one.second.user == user; });
   }
 
  private:

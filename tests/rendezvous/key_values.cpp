@@ -1,12 +1,13 @@
-// A process of a job that uses its process manager's key-value space: key_values pmi|pmix [twice] [fork] [vanish].
-// Each process puts a value, and prints those of all. `twice`: once more in a second space; `fork`: as a forked process
-// does; `vanish`: ends without exit().
+// A process of a job that uses its process manager's key-value space: key_values pmi|pmix [fail] [twice] [fork]
+// [vanish]. Each process puts a value, and prints those of all. `fail`: after a start that ended before it used its
+// space; `twice`: once more in a second space; `fork`: as a forked process does; `vanish`: ends without exit().
 #include <sys/wait.h>
 #include <unistd.h>
 #include <anello/error.hpp>
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -19,8 +20,12 @@ namespace {
 
 using std::chrono::seconds;
 
+std::unique_ptr<KeyValueSpace> open(const std::string& protocol) {
+  return protocol == "pmi" ? open_pmi(seconds(20)) : open_pmix(seconds(20));
+}
+
 int exchange(const std::string& protocol) {
-  const auto space = protocol == "pmi" ? open_pmi(seconds(20)) : open_pmix(seconds(20));
+  const auto space = open(protocol);
   if (!space) return std::puts("no process manager"), 3;
   const std::string value = text("value-of-", space->rank(), "-", std::string(200, 'x'));
   space->put(text("rank-", space->rank()), value);
@@ -62,6 +67,7 @@ int main(int argc, char** argv) {
   const std::string protocol = argc > 1 ? argv[1] : "";
   const std::set<std::string> how(argv + (argc > 1 ? 2 : 1), argv + argc);
   try {
+    if (how.contains("fail")) open(protocol);
     int code = exchange(protocol);
     if (how.contains("twice")) code += exchange(protocol);
     if (how.contains("fork")) code += in_forked_process(protocol);

@@ -14,6 +14,7 @@
 #include "ring/base/text.hpp"
 #include "ring/shm/fd_message.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/undisturbed.hpp"
 
 namespace anello::rendezvous {
 namespace {
@@ -34,7 +35,7 @@ class LocalExchange : public ::testing::Test {
     }
   }
   std::unique_ptr<LocalListener> listen(bool open = true) const {
-    return std::make_unique<LocalListener>(invitation_, [open] { return open; });
+    return std::make_unique<LocalListener>(job_, invitation_, [open] { return open; });
   }
   std::string refusal() const {
     try {
@@ -101,19 +102,28 @@ TEST_F(LocalExchange, AnotherUserGetsNothing) {
   EXPECT_EQ(ask(), "a secret at 127.0.0.1:4711");
 }
 
+TEST_F(LocalExchange, OtherUsersDoNotKeepRanksFromAsking) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  undisturbed(std::chrono::milliseconds(100), [&] {
+    const auto listener = listen();
+    std::vector<Descriptor> strangers;
+    as_other_user([&] {
+      for (int k = 0; k < 300; k++) strangers.push_back(shm::connect_to(socket_));
+    });
+    EXPECT_EQ(ask(std::chrono::milliseconds(1000)), "a secret at 127.0.0.1:4711");
+  });
+}
+
 TEST(FindInvitation, WarnsOnceOfWhatItHasTried) {
   const auto none = [](std::chrono::milliseconds) -> Invitation { throw Error(ErrorCode::network, "nobody there"); };
   std::string tried;
   ::testing::internal::CaptureStderr();
-  const auto found = find_invitation(
-      "j",
-      [&] {
-        return std::vector{InvitationSource{"a place", none}};
-      },
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(300), tried, std::chrono::milliseconds(50));
+  const auto found = find_invitation("j", InvitationSource{"a place", none},
+                                     std::chrono::steady_clock::now() + std::chrono::milliseconds(300), tried,
+                                     std::chrono::milliseconds(50));
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_FALSE(found);
-  EXPECT_THAT(said, HasSubstr("waiting for the first rank of job 'j'; tried a place (nobody there)"));
+  EXPECT_THAT(said, HasSubstr("has ended or is slow; tried a place (nobody there)"));
   EXPECT_EQ(said.find("waiting"), said.rfind("waiting"));
 }
 

@@ -145,14 +145,18 @@ TEST(PmiClient, AnswersThatAreNoneAreErrors) {
   }
 }
 
-// Two processes started by this manager; their output by rank.
+// Processes started by this manager; their output by rank. Only the first one gets `first_also`.
 std::vector<std::string> outputs_of(FakePmi& manager, const std::vector<std::vector<std::string>>& environments,
-                                    const std::vector<std::string>& how) {
+                                    const std::vector<std::string>& how,
+                                    const std::vector<std::string>& first_also = {}) {
   std::vector<std::string> command = {KEY_VALUES, "pmi"}, out;
   command.insert(command.end(), how.begin(), how.end());
   std::deque<testing::Process> processes;
-  for (const auto& environment : environments)
-    processes.emplace_back(command, testing::Surroundings{.environment = environment});
+  for (const auto& environment : environments) {
+    std::vector<std::string> own = command;
+    if (processes.empty()) own.insert(own.end(), first_also.begin(), first_also.end());
+    processes.emplace_back(own, testing::Surroundings{.environment = environment});
+  }
   manager.close_ends_of_processes();
   for (testing::Process& process : processes) {
     EXPECT_EQ(process.wait(), 0) << process.out() << process.err();
@@ -164,10 +168,17 @@ std::vector<std::string> outputs_of(FakePmi& manager, const std::vector<std::vec
 TEST_P(EachManager, ServesProcessesAlsoInASecondWorld) {
   FakePmi manager(GetParam(), 2);
   EXPECT_THAT(outputs_of(manager, {manager.environment(0), manager.environment(1)}, {"twice"}),
-              ElementsAre("rank 0 of 2 in kvs_7: 0 1; no 'nothing'\nrank 0 of 2 in kvs_7.1: 0 1; no 'nothing'\n",
-                          "rank 1 of 2 in kvs_7: 0 1; no 'nothing'\nrank 1 of 2 in kvs_7.1: 0 1; no 'nothing'\n"));
+              ElementsAre("rank 0 of 2 in kvs_7: 0 1; no 'nothing'\nrank 0 of 2 in kvs_7.2: 0 1; no 'nothing'\n",
+                          "rank 1 of 2 in kvs_7: 0 1; no 'nothing'\nrank 1 of 2 in kvs_7.2: 0 1; no 'nothing'\n"));
   EXPECT_THAT(manager.complaints(), IsEmpty());
   EXPECT_EQ(manager.finalized(), 2);
+}
+
+TEST_P(EachManager, ServesProcessesOfWhichOneHasFailedBefore) {
+  FakePmi manager(GetParam(), 2);
+  EXPECT_THAT(outputs_of(manager, {manager.environment(0), manager.environment(1)}, {}, {"fail"}),
+              ElementsAre("rank 0 of 2 in kvs_7: 0 1; no 'nothing'\n", "rank 1 of 2 in kvs_7: 0 1; no 'nothing'\n"));
+  EXPECT_THAT(manager.complaints(), IsEmpty());
 }
 
 TEST(Pmi, AProcessMayConnectToItsManager) {

@@ -13,14 +13,14 @@ using std::chrono::milliseconds;
 using testing::HasSubstr;
 
 std::vector<std::string> request_bodies() {
-  Join join{"node-a", "kernel", "fe80::1%eth0", 77, 3, 8, 1, milliseconds(1500)};
+  Join join{"node-a", "kernel", "fe80::1%eth0", 77, 70, 3, 8, 1, milliseconds(1500)};
   return {encode(Request(join)), encode(Request(Contribution{std::string("\0blob", 5), milliseconds(9)})),
-          encode(Request(Leave{41234})), encode(Request(Fail{"no luck"}))};
+          encode(Request(Leave{41234})), encode(Request(Fail{"no luck", 5})), encode(Request(Arrive{}))};
 }
 std::vector<std::string> reply_bodies() {
   return {encode(Reply(Assigned{2, 3, 8, 1, 4, 1, 2, "node-a", 0x0123456789abcdef})),
           encode(Reply(Gathered{{"a", "", "ccc"}})),
-          encode(Reply(Failed{ErrorCode::configuration, 3, "rank 3 failed"}))};
+          encode(Reply(Failed{ErrorCode::configuration, 3, "rank 3 failed"})), encode(Reply(ComeAgain{}))};
 }
 
 TEST(Protocol, RequestsComeBackAsTheyWere) {
@@ -28,6 +28,7 @@ TEST(Protocol, RequestsComeBackAsTheyWere) {
   const auto join = std::get<Join>(decode_request(bodies[0]));
   EXPECT_EQ(join.host + join.machine + join.address, "node-akernelfe80::1%eth0");
   EXPECT_EQ(join.pid, 77u);
+  EXPECT_EQ(join.parent, 70u);
   EXPECT_EQ(join.rank, 3);
   EXPECT_EQ(join.size, 8);
   EXPECT_EQ(join.local_rank, 1);
@@ -37,6 +38,8 @@ TEST(Protocol, RequestsComeBackAsTheyWere) {
   EXPECT_EQ(contribution.patience, milliseconds(9));
   EXPECT_EQ(std::get<Leave>(decode_request(bodies[2])).port, 41234);
   EXPECT_EQ(std::get<Fail>(decode_request(bodies[3])).reason, "no luck");
+  EXPECT_EQ(std::get<Fail>(decode_request(bodies[3])).rank, 5);
+  EXPECT_TRUE(std::holds_alternative<Arrive>(decode_request(bodies[4])));
 }
 
 TEST(Protocol, RepliesComeBackAsTheyWere) {
@@ -56,6 +59,7 @@ TEST(Protocol, RepliesComeBackAsTheyWere) {
   EXPECT_EQ(failed.code, ErrorCode::configuration);
   EXPECT_EQ(failed.rank, 3);
   EXPECT_EQ(failed.message, "rank 3 failed");
+  EXPECT_TRUE(std::holds_alternative<ComeAgain>(decode_reply(bodies[3])));
 }
 
 TEST(Protocol, NamesAreSafeToPrint) {

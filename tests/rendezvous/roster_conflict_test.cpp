@@ -15,13 +15,14 @@ TEST(Roster, TwoClaimantsOfARankEndTheStartUpAndAreNamed) {
   Join first = on("a", 1), second = on("b", 1);
   first.pid = 1234;
   second.pid = 4242;
+  second.parent = 77;
   roster.joined(1, first, kStart);
   roster.joined(2, on("c", 2), kStart);
   const auto sends = roster.joined(3, second, kStart);
   EXPECT_THAT(sends[0].to, UnorderedElementsAre(1, 2, 3));
   EXPECT_THAT(failure(sends).message,
               AllOf(HasSubstr("rank 1 is claimed twice: by a (pid 1234,"),
-                    HasSubstr("address 10.0.0.97) and by b (pid 4242, address 10.0.0.98)"),
+                    HasSubstr("address 10.0.0.97) and by b (pid 4242, started by process 77, address 10.0.0.98)"),
                     HasSubstr("another job at the same rendezvous"), HasSubstr("ANELLO_JOB, MASTER_PORT")));
   EXPECT_EQ(failure(sends).code, ErrorCode::configuration);
   EXPECT_EQ(roster.members(), 0u);

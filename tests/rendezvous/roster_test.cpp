@@ -311,7 +311,9 @@ class Life {
   // Nobody is told what is not his, and a failure is told to all.
   void take(const Roster::Sends& sends) {
     for (const auto& send : sends) {
-      if (std::holds_alternative<Failed>(send.reply)) {
+      if (std::holds_alternative<ComeAgain>(send.reply)) {
+        ASSERT_FALSE(members_.contains(send.to.at(0)));
+      } else if (std::holds_alternative<Failed>(send.reply)) {
         if (send.to.size() == 1 && !members_.contains(send.to[0])) continue;  // one too many
         ASSERT_EQ(send.to.size(), members_.size());
         for (const auto id : send.to) ASSERT_TRUE(members_.contains(id));

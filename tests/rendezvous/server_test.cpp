@@ -130,10 +130,32 @@ TEST(Rendezvous, WhoEndsOrFailsDuringStartUpIsNamed) {
   const auto failed = together(3, [&](int i) {
     RendezvousClient client(joining(server.port(), 3, i), "");
     if (i < 2) client.exchange({});
-    client.fail("no port is free");
+    client.fail(Error(ErrorCode::network, "no port is free"));
   });
   EXPECT_THAT(failed[0], AllOf(HasSubstr("rank 2 ("), HasSubstr("failed during start-up: no port is free")));
   EXPECT_EQ(failed[0], failed[1]);
+}
+
+TEST(Rendezvous, WhoEndsBetweenItsConnectionAndItsJoinIsNamed) {
+  RendezvousServer server({});
+  auto others = std::async(std::launch::async, [&] {
+    return together(2, [&](int i) { RendezvousClient client(joining(server.port(), 3, i), ""); });
+  });
+  EXPECT_TRUE(eventually([&] { return server.stats().members == 2; }));
+  {
+    rendezvous::ServerConnection connection(joining(server.port(), 3, 2), {"default", ""}, {});
+    connection.connect(std::chrono::steady_clock::now() + kPatience);
+  }
+  EXPECT_THAT(others.get(), Each(HasSubstr("rank 2 ended or lost its connection before it joined")));
+}
+
+TEST(Rendezvous, WhoOnlyTriesTheServerHasNotEnded) {
+  RendezvousServer server({});
+  auto other = std::async(std::launch::async, [&] { RendezvousClient client(joining(server.port(), 2, 0), ""); });
+  EXPECT_TRUE(eventually([&] { return server.stats().members == 1; }));
+  RendezvousClient::try_server(joining(server.port(), 2, 1), "");
+  RendezvousClient client(joining(server.port(), 2, 1), "");
+  EXPECT_NO_THROW(other.get());
 }
 
 TEST(Rendezvous, TheServersEndIsAnErrorNotAHang) {

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <anello/error.hpp>
 
+#include "tests/support/in_child.hpp"
 #include "tests/support/resources.hpp"
 
 namespace anello::shm {
@@ -40,6 +42,22 @@ TEST(MemoryFile, AnotherSizeOrOneThatMayShrinkIsRefused) {
     EXPECT_THROW(MemoryFile::adopt(Descriptor(unsealed), 10'000), Error);
   }
   EXPECT_EQ(open_descriptors(), before) << "a refused one is closed";
+}
+
+// In a child: the signal that the kernel sends for a file beyond the limit would end the process.
+TEST(MemoryFile, BeyondTheLimitOfFilesIsAnError) {
+  const int end = in_child([] {
+    const rlimit limit{.rlim_cur = 10'000, .rlim_max = RLIM_INFINITY};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    (void)MemoryFile::create(10'000);
+    try {
+      (void)MemoryFile::create(10'001);
+    } catch (const Error& e) {
+      return e.message().find("ulimit -f") != std::string::npos ? 0 : 2;
+    }
+    return 3;
+  });
+  EXPECT_EQ(end, 0);
 }
 
 }  // namespace

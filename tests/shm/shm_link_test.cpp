@@ -137,6 +137,54 @@ TEST(ShmLink, WakesTheOtherSideOnlyIfItSleeps) {
 
 using Memory = std::vector<char, Allocator<char>>;
 
+// Not by the peer, whose rank an Error would get.
+TEST(ShmLink, AFileForWhichNoDescriptorIsLeftIsMissedWhenItIsUsed) {
+  for (const bool shown_first : {false, true}) {
+    Pair pair;
+    pair.maker.begin(true, true);
+    pair.taker.begin(false, false);
+    const Memory memory(40'000, 'a');
+    const FewDescriptors none(0);
+    EXPECT_EQ(send(pair.maker, {memory.data(), memory.size()}), 0) << "referred to, and not taken";
+    const std::optional<Loan> mine = lend(std::as_bytes(std::span(memory)));
+    const bool took_all = shown_first && pair.taker.window().can_show({mine->place, mine->place});
+    EXPECT_EQ(took_all, shown_first);
+    try {
+      receive(pair.taker, memory.size());
+      ADD_FAILURE() << "it came";
+    } catch (const Error& e) {
+      ADD_FAILURE() << e.what();
+    } catch (const std::runtime_error& e) {
+      EXPECT_NE(std::string(e.what()).find("ulimit -n"), std::string::npos) << e.what();
+    }
+  }
+}
+
+// A list in which tensors whose memory is forgotten next stand between new ones.
+TEST(ShmLink, KeepsWhatIsReferredToMapped) {
+  Pair pair;
+  pair.maker.begin(true, true);
+  pair.taker.begin(false, false);
+  constexpr std::size_t kBytes = 33'000, kRegions = 64;
+  const auto pass_on = [&](std::span<const Memory* const> list) {
+    std::vector<ConstBytes> pieces;
+    std::string expected;
+    for (const Memory* const each : list) {
+      pieces.push_back(std::as_bytes(std::span(*each)));
+      expected.append(each->data(), each->size());
+    }
+    EXPECT_EQ(pair.maker.send_from(pieces), 0) << "referred to, and not taken";
+    EXPECT_EQ(receive(pair.taker, expected.size()), expected);
+    EXPECT_EQ(pair.maker.send_from(pieces), expected.size());
+  };
+  std::vector<Memory> memories;
+  for (std::size_t k = 0; k < kRegions + 16; k++) memories.emplace_back(kBytes, char('a' + k % 26));
+  for (std::size_t k = 0; k < kRegions; k++) pass_on(std::array<const Memory*, 1>{&memories[k]});
+  std::vector<const Memory*> list;  // new, old, new, old, ...
+  for (std::size_t k = 0; k < 8; k++) list.insert(list.end(), {&memories[kRegions + k], &memories[2 * k + 1]});
+  pass_on(list);
+}
+
 TEST(ShmLink, ShowsLargeAllocatedMemoryWhereItIs) {
   Pair pair;
   pair.maker.begin(true, true);

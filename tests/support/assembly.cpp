@@ -108,6 +108,10 @@ void Assembly::advance(Time by) {
   deliver_all();
 }
 
+void Assembly::run(Time by) {
+  for (constexpr Time kStep{10}; by > Time(0); by -= kStep) advance(std::min(by, kStep));
+}
+
 std::vector<int> Assembly::alive() const {
   std::vector<int> ranks;
   for (int rank = 0; rank < size(); rank++)

@@ -46,6 +46,7 @@ class Assembly {
   // Delivers everything, moves the clock, calls every timer that is due before it delivers anything more, and delivers
   // everything again.
   void advance(Time by);
+  void run(Time by);  // the same in steps of 10 ms
 
   // Ranks that are neither dead nor stopped.
   std::vector<int> alive() const;

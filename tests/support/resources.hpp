@@ -68,6 +68,8 @@ class FewDescriptors {
     less.rlim_cur = 200;
     setrlimit(RLIMIT_NOFILE, &less);
     for (int taken = 0; (taken = dup(0)) >= 0;) taken_.push_back(taken);
+    less.rlim_cur = kLongLived;
+    if (more == 0) setrlimit(RLIMIT_NOFILE, &less);  // another thread may yet close one
     for (; more > 0 && !taken_.empty(); more--) give_back();
   }
   ~FewDescriptors() {
@@ -77,6 +79,7 @@ class FewDescriptors {
   FewDescriptors(const FewDescriptors&) = delete;
 
  private:
+  static constexpr rlim_t kLongLived = 8;  // the first descriptors of a process, which it keeps
   void give_back() {
     close(taken_.back());
     taken_.pop_back();

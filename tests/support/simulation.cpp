@@ -104,7 +104,7 @@ struct Simulation::Seat {
   bool sleeps = false;      // nothing moved in the last pass
   run::Execution execution;
   run::Explain explain = [this](int peer, const Signature& theirs) {
-    return Error(ErrorCode::mismatch, difference(member, task->signature, peer, theirs), peer);
+    return Error(ErrorCode::mismatch, difference({member}, task->signature, {peer}, theirs), peer);
   };
   run::Driver driver{explain};
   run::MessageExecution messages{explain};

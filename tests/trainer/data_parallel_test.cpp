@@ -6,6 +6,7 @@
 #include <anello/testing.hpp>
 #include <atomic>
 #include <cmath>
+#include <functional>
 
 #include "trainer/metrics.hpp"
 #include "trainer/require_equal.hpp"
@@ -144,43 +145,48 @@ TEST(DataParallel, NoResidualsWithoutFeedback) {
   });
 }
 
-TEST(RequireEqual, NamesOptionsValuesAndRanks) {
-  std::atomic<int> refused = 0;
-  run_world(4, [&](World& world) {
-    const Facts usual = {{"--seed", "1"}, {"--lr", "0.005"}, {"--epochs", "3"}};
-    const Facts other = {{"--seed", "2"}, {"--lr", "0.1"}, {"--epochs", "3"}};
-    EXPECT_NO_THROW(require_equal(world, usual));
-    try {
-      require_equal(world, world.rank() == 1 || world.rank() == 3 ? other : usual);
-      ADD_FAILURE() << "rank " << world.rank() << " did not throw";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::mismatch);
-      EXPECT_EQ(error.rank(), 1);
-      const std::string host = " (" + world.host(0) + ")";
-      EXPECT_EQ(error.what(), "training options differ: ranks 1" + host + ", 3" + host +
-                                  " have --seed 2 and --lr 0.1, rank 0" + host +
-                                  " has --seed 1 and --lr 0.005; give all ranks the same");
-      refused++;
-    }
-  });
-  EXPECT_EQ(refused, 4);
+const Facts kUsualOptions = {{"--seed", "1"}, {"--lr", "0.005"}, {"--epochs", "3"}};
+const Facts kOtherOptions = {{"--seed", "2"}, {"--lr", "0.1"}, {"--epochs", "3"}};
+
+void expect_mismatch(const std::function<void()>& call, int rank, const std::string& part) {
+  try {
+    call();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    std::string message = error.what();  // without hosts
+    for (std::size_t at; (at = message.find(" (")) != std::string::npos;)
+      message.erase(at, message.find(')', at) + 1 - at);
+    EXPECT_EQ(error.code(), ErrorCode::mismatch);
+    EXPECT_EQ(error.rank(), rank);
+    EXPECT_THAT(message, HasSubstr(part));
+  }
 }
 
-TEST(RequireEqual, NamesTheRankThatDiffers) {
-  std::atomic<int> refused = 0;
-  run_world(3, [&](World& world) {
-    try {
-      require_equal(world, world.rank() == 2 ? 0xabc : 0xdef, "training options");
-      ADD_FAILURE() << "rank " << world.rank() << " did not throw";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::mismatch);
-      EXPECT_EQ(error.rank(), 2);
-      EXPECT_THAT(error.what(), HasSubstr("training options of rank 2 (" + world.host(2) + ")"));
-      EXPECT_THAT(error.what(), HasSubstr("0000000000000abc there, 0000000000000def here"));
-      refused++;
-    }
+TEST(RequireEqual, NamesOptionsValuesRanksAndHosts) {
+  run_world(4, [](World& world) {
+    EXPECT_NO_THROW(require_equal(world, kUsualOptions));
+    const auto compare = [&] { require_equal(world, world.rank() % 2 == 1 ? kOtherOptions : kUsualOptions); };
+    expect_mismatch(compare, -1,  // either half may be wrong
+                    "training options differ: ranks 1, 3 have --seed 2 and --lr 0.1, ranks 0, 2 have --seed 1 and "
+                    "--lr 0.005; give all ranks the same");
+    const std::string host = " (" + world.host(0) + ")";
+    EXPECT_THAT([&] { compare(); },
+                testing::ThrowsMessage<Error>(HasSubstr("ranks 1" + host + ", 3" + host + " have")));
   });
-  EXPECT_EQ(refused, 3);
+}
+
+TEST(RequireEqual, TheOddRankIsAtFaultWhereverItIs) {
+  for (const int ranks : {3, 4, 5})
+    run_world(ranks, [&](World& world) {
+      for (int odd = 0; odd < ranks; odd++) {
+        const std::string who = " differ: rank " + std::to_string(odd) + " has ";
+        const bool is_odd = world.rank() == odd;
+        expect_mismatch([&] { require_equal(world, is_odd ? kOtherOptions : kUsualOptions); }, odd,
+                        "training options" + who + "--seed 2 and --lr 0.1, ranks ");
+        expect_mismatch([&] { require_equal(world, is_odd ? 0xabc : 0xdef, "training data"); }, odd,
+                        "training data" + who + "0000000000000abc, ranks ");
+      }
+    });
 }
 
 }  // namespace

@@ -315,7 +315,7 @@ TEST_F(Training, RanksWithOtherOptionsAreNamed) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::mismatch);
     EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("training options differ: rank 1 ("), HasSubstr("has --seed 2"),
-                                             HasSubstr("has --seed 1; give all ranks the same")));
+                                             HasSubstr("have --seed 1; give all ranks the same")));
   }
 }
 

@@ -4,52 +4,18 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <functional>
-#include <new>
 #include <optional>
 
+#include "tests/support/operator_new.hpp"
 #include "tests/support/worlds.hpp"
 
 namespace {
 std::atomic<std::uint64_t> allocations = 0;
-
-void* counted(std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* const memory = std::malloc(bytes ? bytes : 1)) return memory;
-  throw std::bad_alloc();
-}
 }  // namespace
 
-void* operator new(std::size_t bytes) {
-  return counted(bytes);
-}
-void* operator new[](std::size_t bytes) {
-  return counted(bytes);
-}
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
+void before_allocation() {
   allocations.fetch_add(1, std::memory_order_relaxed);
-  const auto least = std::size_t(alignment);
-  if (void* const memory = std::aligned_alloc(least, (bytes + least - 1) / least * least)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
 }
 
 namespace anello::world {
@@ -59,7 +25,8 @@ struct Buffers {
   std::vector<float> small = std::vector<float>(1200), large = std::vector<float>(4800), other = small;
   std::vector<Tensor> list;
   std::vector<std::uint64_t> counts;
-  Work work;
+  std::array<Work, 8> works;
+  bool warm = false;
 };
 
 using Call = std::function<void(Group&, Buffers&)>;
@@ -80,6 +47,7 @@ Trial try_call(const Call& call, int times) {
     buffers.list = {Tensor(buffers.small), Tensor(buffers.other)};
     buffers.counts = {600, 0, 300, 300};
     for (int k = 0; k < kWarm; k++) call(world, buffers);
+    buffers.warm = true;
     world.barrier();
     world.barrier();
     const std::uint64_t before = allocations;
@@ -150,10 +118,12 @@ TEST(Allocations, ThereAreNoneInCallsThatBlock) {
   }
 }
 
+// On a busy machine the progress thread may hold one that is done, and the next call takes another from the pool.
 TEST(Allocations, ThereAreNoneInAsynchronousWork) {
   const auto count = allocations_of([](Group& g, Buffers& b) {
-    b.work = g.allreduce_async(b.small);
-    b.work.wait();
+    const std::span<Work> works = std::span(b.works).first(b.warm ? 1 : b.works.size());
+    for (Work& work : works) work = g.allreduce_async(b.small);
+    for (Work& work : works) work.wait();
   });
   if (!count) GTEST_SKIP() << "the machine is too busy";
   EXPECT_EQ(*count, 0U);

@@ -76,14 +76,17 @@ void never(World&) {
 }
 
 TEST(Start, SettingsThatMustBeEqualAreNamedWithTheRank) {
-  std::vector<Settings> settings(3);
-  settings[2].slab_bytes = 1000;
-  for (const Told& told : start(settings, identities(3), never)) {
-    ASSERT_TRUE(told.error);
-    EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
-    EXPECT_EQ(told.error->rank(), 2);
-    EXPECT_THAT(told.error->what(),
-                AllOf(HasSubstr("rank 0 has ANELLO_SLAB_BYTES=-1"), HasSubstr("rank 2 has ANELLO_SLAB_BYTES=1000")));
+  for (const int odd : {0, 2}) {
+    std::vector<Settings> settings(3);
+    settings[std::size_t(odd)].slab_bytes = 1000;
+    for (const Told& told : start(settings, identities(3), never)) {
+      ASSERT_TRUE(told.error);
+      EXPECT_EQ(told.error->code(), ErrorCode::mismatch);
+      EXPECT_EQ(told.error->rank(), odd);
+      EXPECT_THAT(told.error->what(), AllOf(HasSubstr(odd == 0 ? "ranks 1, 2 have ANELLO_SLAB_BYTES=-1"
+                                                               : "ranks 0, 1 have ANELLO_SLAB_BYTES=-1"),
+                                            HasSubstr(text("rank ", odd, " has ANELLO_SLAB_BYTES=1000"))));
+    }
   }
 }
 
@@ -240,6 +243,27 @@ TEST(Start, BlobsThatAreNoIntroductionAreRefused) {
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ErrorCode::protocol) << e.what();
     }
+  }
+}
+
+// Its own error names it, and so must that of the others.
+TEST(Start, ARankThatLacksSomethingIsNamed) {
+  InProcessExchange hall(2, milliseconds(20000));
+  const auto make = [&](int rank) {
+    const Exchange exchange = [&hall, rank](std::string blob) {
+      if (!blob.empty()) return hall.exchange(rank, std::move(blob));
+      if (rank == 1) throw Error(ErrorCode::network, "no descriptor is left", 1);
+      return std::vector<std::string>();
+    };
+    return WorldMaker::make(identity_of(rank, 2), exchange, Settings::from_environment());
+  };
+  const auto fails = std::async(std::launch::async, [&] { EXPECT_THROW(make(1), Error); });
+  try {
+    make(0).barrier();
+    FAIL() << "it went on alone";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.rank(), 1);
+    EXPECT_THAT(e.what(), HasSubstr("rank 1 on host1 failed during start-up: no descriptor is left"));
   }
 }
 

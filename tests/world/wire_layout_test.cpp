@@ -47,7 +47,8 @@ Call call() {
                     .op = Op::max,
                     .dtype = DType::f32,
                     .wire = DType::bf16,
-                    .algorithm = Algorithm::tree},
+                    .algorithm = Algorithm::tree,
+                    .hidden = {.known = true, .postscale = 3, .token = 0x19}},
           "loss"};
 }
 
@@ -62,8 +63,11 @@ ControlMessage message(Type type) {
   message.stall = {.group = 0x21, .sequence = 0x22, .period = milliseconds(0x23), .overdue = true, .attempt = 0x24};
   message.group_name = "name";
   message.members = {0, 2, 4, 5};
-  message.answer = {.state = StallAnswer::State::other_order, .last = call(), .waits_in_group = "other"};
-  if (type == Type::goodbye || type == Type::waiting || type == Type::stalled) message.calls = {call()};
+  message.answer = {
+      .state = StallAnswer::State::other_order, .last = call(), .waits_in_group = "other", .reason = "wrong"};
+  message.contradicted = {1, 2};
+  if (type == Type::goodbye || type == Type::waiting || type == Type::stalled || type == Type::called)
+    message.calls = {call()};
   return message;
 }
 
@@ -122,7 +126,8 @@ std::string layout_of_items() {
 }
 
 std::string layout() {
-  constexpr std::string_view kNames[] = {"proposal", "decision", "goodbye", "waiting", "stalled", "answer", "slow"};
+  constexpr std::string_view kNames[] = {"proposal", "decision", "goodbye", "waiting",
+                                         "stalled",  "answer",   "slow",    "called"};
   std::string all = text("version ", net::kProtocolVersion, "\n");
   for (std::size_t k = 0; k < std::size(kNames); k++)
     all += text(kNames[k], ": ", hex(encode(message(Type(k + 1)))), "\n");

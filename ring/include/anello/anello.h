@@ -137,10 +137,12 @@ typedef struct {
 typedef struct {
   size_t struct_size;
   const char* const* settings;
-  size_t settings_size; /* the length of the list */
+  size_t settings_size;   /* the length of the list */
+  const int* interrupted; /* anello_init looks at this number every 50 ms, and ends with ANELLO_ABORTED when it is not
+                            0: a signal handler or another thread may set it; NULL: it waits for as long as it must */
 } anello_config;
 #define ANELLO_CONFIG_INIT \
-  { sizeof(anello_config), NULL, 0 }
+  { sizeof(anello_config), NULL, 0, NULL }
 
 const char* anello_version(void);                     /* of the library, for example "0.2.0" */
 const char* anello_status_name(anello_status status); /* for example "rank_dead" */
@@ -185,7 +187,8 @@ anello_status anello_abort(anello_world* world, const char* reason);
  * after a failure it may block for up to two seconds, until the ranks agree on the reason. */
 anello_status anello_failure(const anello_world* world);
 /* Leaves the world if anello_finish was not called, and does not wait for other ranks. Groups and works of this world
- * may be freed later. */
+ * may be freed later. A world that is not freed is left by exit(0) or a return from main, and aborted if the status is
+ * not 0. */
 void anello_world_free(anello_world* world);
 int anello_local_rank(const anello_world* world); /* this rank's number among the ranks of this host, from 0 */
 int anello_local_size(const anello_world* world); /* the number of ranks on this host */
@@ -305,6 +308,8 @@ void anello_work_free(anello_work* work);
  * A list of tensors is one operation: all of it is done, or nothing. Its tensors may differ in dtype and shape.
  * A name is taken from its submission until anello_named_wait or anello_named_done has returned that the operation is
  * done, or its handle is freed; to submit it again before that is ANELLO_INVALID_ARGUMENT. So are wrong arguments.
+ * A call with wrong arguments, or for whose outputs there is no memory, counts as submitted: on the other ranks the
+ * operation returns ANELLO_MISMATCH, and the message has this rank and the reason.
  */
 typedef struct anello_agenda anello_agenda;
 typedef struct anello_named anello_named;
@@ -366,7 +371,8 @@ anello_status anello_named_barrier(anello_agenda* agenda, const char* name, cons
                                    anello_named** operation);
 /* This rank has no more data: until all ranks have joined, it takes part in allreduces and barriers that others submit,
  * and contributes what changes nothing: zeros to a sum or average, which is still divided by the size of the group.
- * Done when all ranks have joined; see anello_named_last. Until then this rank cannot submit anything else. */
+ * Done when all ranks have joined and this rank has done its part in what they submitted; see anello_named_last. Until
+ * then this rank cannot submit anything else. */
 anello_status anello_named_join(anello_agenda* agenda, const anello_named_options* options, anello_named** operation);
 
 /* Blocks until the operation is done, and returns its error; but not longer than limit_ms milliseconds: then
@@ -375,6 +381,10 @@ anello_status anello_named_join(anello_agenda* agenda, const anello_named_option
 anello_status anello_named_wait(anello_named* operation, uint64_t limit_ms);
 /* 1 if the operation is complete or has failed, otherwise 0. Does not block. */
 int anello_named_done(anello_named* operation);
+/* Has `callback` called once when the operation is done and its name is free: at once if it is done already, otherwise
+ * by the thread that finds it done. The callback may submit operations and use this handle, but must not wait. A second
+ * callback replaces one that was not called yet. Without a handle the operation goes on, and so does the callback. */
+anello_status anello_named_when_done(anello_named* operation, anello_callback callback, void* context);
 /* Of an operation that is complete: tensor number `index` that it made. allgather, alltoall and reduce_scatter make
  * theirs, in memory that belongs to `operation` and is valid until that is freed, as is `output->shape`. */
 anello_status anello_named_output(const anello_named* operation, size_t index, anello_array* output);

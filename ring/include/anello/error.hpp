@@ -34,11 +34,14 @@ std::string_view name(ErrorCode code);  // for example "rank_dead"
 
 class Error : public std::exception {
  public:
-  // `rank` is the rank at fault; -1 if none is known. Of two that called different operations it is the higher.
+  // `rank` is the rank at fault; -1 if none is known.
   Error(ErrorCode code, std::string message, int rank = -1);
 
   ErrorCode code() const noexcept { return code_; }
-  int rank() const noexcept { return rank_; }                           // the rank at fault; -1 if none is known
+  // The rank at fault; -1 if none is known. After a mismatch: the rank that called something else than more than half
+  // of the group's ranks; the lowest, if there are several. It is -1 if no call has such a majority, as between two
+  // ranks, because either may be wrong; the message then names all calls.
+  int rank() const noexcept { return rank_; }
   const std::string& message() const noexcept { return message_; }      // one line, without contexts
   const char* what() const noexcept override { return what_.c_str(); }  // the contexts, outermost first; the message
 

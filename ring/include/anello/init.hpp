@@ -12,6 +12,8 @@ namespace anello {
 // that there are other ranks, the result is a world of one rank. Blocks until this rank knows where the others meet, and
 // then until all have joined, each time for ANELLO_START_TIMEOUT at most. Throws Error{configuration, rendezvous, network, unauthorized, protocol}.
 //
+// Standard descriptors that are closed become /dev/null, so that what the program prints gets into no connection.
+//
 // The first call installs a handler for exceptions that are not caught (std::set_terminate). It aborts the worlds of
 // this process, so that all ranks throw an Error with the exception's text, and calls the handler that was there
 // before. If that was the default one and the exception is an anello::Error, the process ends with one line on standard

@@ -25,6 +25,8 @@ class World : public Group {
   // Leaves the world if finish() was not called. Never throws, and does not wait for other ranks. If an exception
   // destroys the World, the errors of the ranks that still need this one say so. They can have its text only if you
   // catch it where the World still is, and call abort(e.what()).
+  // A World that is alive when the process calls exit() is left too, after the destructors of static objects. If the
+  // status is not 0 it is aborted, before them (with glibc).
   ~World();
 
   // These never block. host() throws Error{invalid_argument} if there is no such rank.

@@ -30,7 +30,7 @@ _FUNCTION = re.compile(r"^((?:const )?\w+\s?\**)\s*(anello_\w+)\((.*?)\);", re.M
 
 
 class Header(NamedTuple):
-    """What anello.h declares."""
+    """The declarations of anello.h."""
 
     constants: Dict[str, int]
     structs: Dict[str, Type[ctypes.Structure]]

@@ -9,10 +9,12 @@ import ctypes
 import math
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 
-from . import dlpack
+from . import arguments, dlpack
 from ._library import default, header, lib
-from .group import Group, counts_array, counts_of_ranks, factor, op_code, wire_code
-from .tensors import View, array_over, empty_like, is_torch, view
+from .arguments import counts_array, counts_of_ranks, factor, op_code, text, wire_code
+from .group import Group
+from .scalars import for_reduction
+from .tensors import View, array_over, empty_like, is_torch, kind_of, made_result, require_results, results, view
 from .work import Owned, Pending
 
 _Array = header.structs["anello_array"]
@@ -45,7 +47,7 @@ class Operation(Pending):
         return self._make_result(self)
 
     def describe(self) -> str:
-        """What the operation waits for, as one line."""
+        """Describes in one line why the operation is not done."""
         line = ctypes.c_char_p()
         lib.anello_named_describe(self._owned.handle, ctypes.byref(line))
         return (line.value or b"").decode("utf-8", "replace")
@@ -58,12 +60,20 @@ class Operation(Pending):
             lib.anello_named_output(self._owned.handle, index, ctypes.byref(array))
             shape = _numbers(array.shape, array.dimensions)
             if math.prod(shape) == 0:
-                made.append(empty_like(each, shape))
+                made.append(made_result(each, empty_like(each, shape))())
             elif is_torch(each):
                 made.append(self._torch_output(index))
             else:
                 made.append(array_over(each, array.data, shape, self._owned))
         return made
+
+    def _bytes_of_ranks(self, ranks: int) -> List[bytes]:
+        made, parts, at = _Array(), [], 0
+        lib.anello_named_output(self._owned.handle, 0, ctypes.byref(made))
+        for count in self.rows(0, ranks):
+            parts.append(ctypes.string_at(made.data + at, count) if count else b"")
+            at += count
+        return parts
 
     def _torch_output(self, index: int) -> Any:
         managed = ctypes.c_void_p()
@@ -71,7 +81,7 @@ class Operation(Pending):
         return dlpack.to_torch(managed.value or 0)
 
     def rows(self, index: int, ranks: int) -> Tuple[int, ...]:
-        """Of an allgather or alltoall that is complete: the rows of each rank in output `index`."""
+        """The rows of each rank in output `index` of an allgather or alltoall that is complete."""
         rows = ctypes.c_void_p()
         lib.anello_named_rows(self._owned.handle, index, ctypes.byref(rows))
         return _numbers(rows.value, ranks)
@@ -97,7 +107,7 @@ class Agenda:
 
     def use_gpus(self, world: Any) -> None:
         """From now on tensors of allreduces and broadcasts may lie in GPU memory. All ranks of the group call."""
-        lib.anello_agenda_use_gpus(self._owned.handle, world._world.handle)
+        lib.anello_agenda_use_gpus(self._owned.live("agenda"), world._world.live("world"))
 
     def free(self) -> None:
         """The agenda ends for this rank: let all ranks pass a barrier first."""
@@ -111,30 +121,43 @@ class Agenda:
         Args:
             gpu: all tensors are torch's, and lie on this GPU; see use_gpus().
         """
-        given = _Arrays(inputs, gpu)
-        made = None if outputs is None else _Arrays(outputs, gpu)
-        result = inputs if outputs is None else outputs
+        if outputs is not None and len(outputs) != len(inputs):
+            raise ValueError(f"there are {len(inputs)} inputs, but {len(outputs)} outputs")
+        given = _Arrays(inputs, gpu, View.in_place if outputs is None else View.input, self._reduction(op))
+        made = None if outputs is None else _Arrays(outputs, gpu, View.output)
+        result = given.results() if outputs is None else lambda: outputs
         return self._submit(lib.anello_named_allreduce, name, given.list, made and made.list, len(inputs),
                             op_code(op), options=_options(prescale, postscale, wire, waits, gpu), keep=(given, made),
-                            result=lambda _: result)
+                            result=lambda _: result())
+
+    def _reduction(self, op: str) -> Callable[[Any], Any]:
+        return lambda number: for_reduction(number, op, self.group.size)
 
     def allgather(self, tensors: Sequence[Any], *, name: Optional[str] = None, waits: bool = False) -> Operation:
         """The tensors of all ranks one after another, for each of the list; first dimensions may differ."""
-        given = _Arrays(tensors)
+        given = _Arrays(tensors, makes=True)
         return self._submit(lib.anello_named_allgather, name, given.list, len(tensors), options=_options(waits=waits),
                             keep=given, result=lambda done: done._outputs(tensors))
+
+    def allgather_bytes(self, data: bytes, *, name: Optional[str] = None, waits: bool = False) -> Operation:
+        """The bytes of each rank, as a list; ranks may have different numbers of them."""
+        given = _Arrays([data])
+        return self._submit(lib.anello_named_allgather, name, given.list, 1, options=_options(waits=waits),
+                            keep=given, result=lambda done: done._bytes_of_ranks(self.group.size))
 
     def broadcast(self, tensors: Sequence[Any], root: int, *, name: Optional[str] = None, waits: bool = False,
                   gpu: Optional[Gpu] = None) -> Operation:
         """Copies the root's elements to the same tensors of every other rank. `gpu` as in allreduce()."""
-        given = _Arrays(tensors, gpu)
-        return self._submit(lib.anello_named_broadcast, name, given.list, len(tensors), root,
-                            options=_options(waits=waits, gpu=gpu), keep=given, result=lambda _: tensors)
+        given = _Arrays(tensors, gpu, View.in_place)
+        result = given.results()
+        return self._submit(lib.anello_named_broadcast, name, given.list, len(tensors),
+                            arguments.rank("root", root, self.group.size), options=_options(waits=waits, gpu=gpu),
+                            keep=given, result=lambda _: result())
 
     def alltoall(self, tensor: Any, splits: Optional[Sequence[int]] = None, *, name: Optional[str] = None,
                  waits: bool = False) -> Operation:
         """(output, rows of each rank in it): splits[r] rows go to rank r; without splits, equal parts."""
-        given = _Arrays([tensor])
+        given = _Arrays([tensor], makes=True)
         ranks = self.group.size
         rows = counts_of_ranks("splits", splits, ranks)
         return self._submit(lib.anello_named_alltoall, name, given.list, rows, options=_options(waits=waits),
@@ -143,10 +166,10 @@ class Agenda:
     def reduce_scatter(self, tensors: Sequence[Any], op: str = "sum", *, name: Optional[str] = None,
                        prescale: float = 1.0, postscale: float = 1.0, waits: bool = False) -> Operation:
         """This rank's rows of the reduction of each tensor; the first ranks get one more if rows are left over."""
-        given = _Arrays(tensors)
+        given = _Arrays(tensors, prepare=self._reduction(op), makes=True)
         return self._submit(lib.anello_named_reduce_scatter, name, given.list, len(tensors), op_code(op),
                             options=_options(prescale, postscale, None, waits), keep=given,
-                            result=lambda done: done._outputs(tensors))
+                            result=lambda done: done._outputs(given.sent))
 
     def barrier(self, *, name: Optional[str] = None, waits: bool = False) -> Operation:
         """Done when every rank has submitted it; does not wait for other operations."""
@@ -160,24 +183,46 @@ class Agenda:
             gpu: the GPU of this rank, if it has submitted nothing on one.
         """
         handle, options = ctypes.c_void_p(), _options(waits=True, gpu=gpu)
-        lib.anello_named_join(self._owned.handle, ctypes.byref(options), ctypes.byref(handle))
+        lib.anello_named_join(self._owned.live("agenda"), ctypes.byref(options), ctypes.byref(handle))
         return Operation(handle.value, None, Operation._last)
 
     def _submit(self, function: Any, name: Optional[str], *arguments: Any, options: Any, keep: Any,
                 result: Callable[[Operation], Any]) -> Operation:
         handle = ctypes.c_void_p()
-        function(self._owned.handle, name.encode() if name else None, *arguments, ctypes.byref(options),
+        function(self._owned.live("agenda"), text("name", name), *arguments, ctypes.byref(options),
                  ctypes.byref(handle))
         return Operation(handle.value, keep, result)
 
 
 class _Arrays:
-    """Tensors as anello_array, and what keeps their memory."""
+    """Tensors as anello_array, and what keeps their memory.
 
-    def __init__(self, tensors: Sequence[Any], gpu: Optional[Gpu] = None) -> None:
+    Args:
+        use: raises if a tensor cannot be used as the verb does: View.input, View.in_place or View.output.
+        prepare: makes of a number the one that travels.
+        makes: the verb makes tensors like these for its result.
+    """
+
+    def __init__(self, tensors: Sequence[Any], gpu: Optional[Gpu] = None, use: Callable[[View], Any] = View.input,
+                 prepare: Callable[[Any], Any] = lambda number: number, makes: bool = False) -> None:
+        if not isinstance(tensors, (list, tuple)):
+            raise TypeError(f"named operations take a list of tensors, not {kind_of(tensors)}: write [tensor]")
+        self.tensors, self.sent = tensors, list(tensors)
         self.views = [view(each, gpu and gpu.device) for each in tensors]
+        for index, found in enumerate(self.views):
+            if found.value is not None:
+                self.sent[index] = prepare(tensors[index])
+                found = view(self.sent[index])._replace(shape=(1,))  # one row
+                self.views[index] = found
+            use(found)
+            if makes:
+                require_results(tensors[index])
         self.shapes = [counts_array(each.shape) for each in self.views]
         self.list = (_Array * len(tensors))(*map(_array, self.views, self.shapes))
+
+    def results(self) -> Callable[[], Any]:
+        """Makes the result of a verb that has worked in place."""
+        return results(self.tensors, self.views)
 
 
 def _array(found: View, shape: Any) -> Any:

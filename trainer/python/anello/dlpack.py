@@ -13,7 +13,9 @@ DTYPES = {(2, 16): C.F16, (4, 16): C.BF16, (2, 32): C.F32, (2, 64): C.F64, (0, 8
           (6, 8): C.BOOL}
 _TYPE_OF = {dtype: code for code, dtype in DTYPES.items()}
 CPU = 1
-_UNSIGNED, _BOOL = 1, 6
+HOST = (CPU, 3, 11)  # also memory that is pinned for a GPU
+_UNSIGNED, COMPLEX, _BOOL = 1, 5, 6
+_READ_ONLY, _IS_COPIED = 1, 2
 
 
 class Tensor(ctypes.Structure):
@@ -29,6 +31,13 @@ class _Managed(ctypes.Structure):
     """DLManagedTensor."""
 
     _fields_ = [("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+class _Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned."""
+
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
+                ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", Tensor)]
 
 
 class _Block(_Managed):
@@ -49,9 +58,17 @@ _is_capsule = ctypes.pythonapi.PyCapsule_IsValid
 _is_capsule.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
-def read(capsule: Any) -> Tensor:
-    """The tensor of a capsule that was not consumed; valid as long as the capsule."""
-    return Tensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+def read(capsule: Any) -> Tuple[Tensor, bool]:
+    """The tensor of a capsule that was not consumed, valid as long as the capsule; and whether it may be written.
+
+    A capsule without a version cannot say that it may. To write a copy would change no tensor of the program.
+    """
+    if not _is_capsule(capsule, b"dltensor_versioned"):
+        return Tensor.from_address(_capsule_pointer(capsule, b"dltensor")), False
+    managed = _Versioned.from_address(_capsule_pointer(capsule, b"dltensor_versioned"))
+    if managed.major != 1:
+        raise TypeError(f"DLPack {managed.major}.{managed.minor} is not supported: 1.0 was asked for")
+    return managed.tensor, not managed.flags & (_READ_ONLY | _IS_COPIED)
 
 
 def to_torch(managed: int) -> Any:

@@ -1,6 +1,8 @@
 """Errors of the engine as exceptions: which rank is at fault, and what to do."""
 from __future__ import annotations
 
+import linecache
+import re
 import sys
 from types import TracebackType
 from typing import Any, Dict, Optional, Type
@@ -54,19 +56,45 @@ def error(code: str, message: str, rank: Optional[int]) -> Exception:
     return _KINDS.get(code, Error)(message, code, rank)
 
 
-def _is_ours(trace: TracebackType) -> bool:
-    return trace.tb_frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]
+def _library(trace: TracebackType) -> str:
+    return trace.tb_frame.f_globals.get("__name__", "").split(".")[0]
+
+
+_CALLED_ATTRIBUTE = re.compile(r"\.(rank|size|local_rank|local_size|node_rank|node_count|members|layout)\s*\(\s*\)")
+
+
+def _explain_call(error: Any, trace: Optional[TracebackType]) -> None:
+    """Completes the message of an attribute of a group that was called, as its counterpart in Horovod is."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is not None and re.fullmatch("'(int|list|str)' object is not callable", str(error)):
+        line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        called = _CALLED_ATTRIBUTE.search(line)
+        if called:
+            error.args = (f"{error}: {called[1]} is an attribute in anello, so write .{called[1]} without ()",)
+
+
+def _end_at_call(trace: Optional[TracebackType]) -> None:
+    """Cuts off what is below the program's call into this package, also where torch made the call for it."""
+    frames = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    ours = __name__.split(".")[0]
+    if not frames or _library(frames[-1]) != ours:
+        return
+    while frames and _library(frames[-1]) in (ours, "torch"):
+        frames.pop()
+    if frames:
+        frames[-1].tb_next = None
 
 
 def _show(kind: Any, error: Any, trace: Optional[TracebackType]) -> None:
     """For sys.excepthook: the traceback of an error of the engine or of an argument ends at the program's call."""
-    call, each = None, trace if isinstance(error, (Error, TypeError, ValueError)) else None
-    while each is not None:
-        if not _is_ours(each):
-            call = each
-        each = each.tb_next
-    if call is not None:
-        call.tb_next = None
+    if isinstance(error, TypeError):
+        _explain_call(error, trace)
+    if isinstance(error, (Error, OverflowError, TypeError, ValueError)):
+        _end_at_call(trace)
     _excepthook(kind, error, trace)
 
 

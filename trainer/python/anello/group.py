@@ -2,92 +2,59 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import pickle
-import reprlib
 import threading
-from typing import Any, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple
 
-from . import work
-from ._library import C, Tensor, default, lib
-from .tensors import NOTHING, View, empty_like, view
+from . import arguments, work
+from ._library import default, lib
+from .arguments import counts_array, counts_list, counts_of_ranks, factor, integer, op_code, text, wire_code
+from .errors import Mismatch
+from .scalars import for_reduction
+from .tensors import NOTHING, View, empty_like, in_place_array, made_result, require_results, results, view
 from .work import Owned, Work
 
-_OPS = {"sum": C.SUM, "average": C.AVERAGE, "min": C.MIN, "max": C.MAX, "product": C.PRODUCT, "bit_and": C.BIT_AND,
-        "bit_or": C.BIT_OR, "bit_xor": C.BIT_XOR}
-_WIRES = {None: 0, "f16": C.F16, "bf16": C.BF16}
 
-
-def op_code(op: str) -> int:
-    """The number of a reduction. ValueError lists their names."""
-    if op not in _OPS:
-        raise ValueError(f"op must be one of {', '.join(_OPS)}, not {op!r}")
-    return _OPS[op]
-
-
-def wire_code(wire: Optional[str]) -> int:
-    """The number of the type that elements travel as; 0: their own."""
-    if wire not in _WIRES:
-        raise ValueError(f"wire must be 'f16', 'bf16' or None, not {wire!r}")
-    return _WIRES[wire]
-
-
-def factor(which: str, value: float) -> float:
-    """A factor as a float. TypeError names the argument."""
-    is_complex = getattr(getattr(value, "dtype", None), "kind", "") == "c"  # numpy would only warn
-    if not is_complex and not isinstance(value, (str, bytes, bytearray)):
-        try:
-            return float(value)
-        except (TypeError, ValueError, OverflowError, RuntimeError):  # the last one is torch's
-            pass
-    raise TypeError(f"{which} must be a number, not {reprlib.repr(value)}")
+def reduced_view(tensor: Any, op: str, ranks: int) -> View:
+    """The view of a tensor, or of a number as a reduction over `ranks` ranks takes it."""
+    found = view(tensor)
+    return found if found.value is None else view(for_reduction(tensor, op, ranks))
 
 
 def _options(name: Optional[str] = None, wire: Optional[str] = None, prescale: float = 1.0, postscale: float = 1.0,
              counts: Optional[Sequence[int]] = None, consistency_token: int = 0) -> Any:
     options = default("anello_options")
-    options.name = name.encode() if name else None
+    options.name = text("name", name)
     options.wire = wire_code(wire)
     options.prescale, options.postscale = factor("prescale", prescale), factor("postscale", postscale)
-    options.consistency_token = consistency_token
+    options.consistency_token = integer("consistency_token", consistency_token, 0, 2**64 - 1)
     if counts is not None:
-        options.held = counts_array(counts)  # Python keeps it as long as the options
-        options.counts, options.counts_size = ctypes.addressof(options.held), len(counts)
+        numbers = counts_list("counts", counts)
+        options.held = counts_array(numbers)  # Python keeps it as long as the options
+        options.counts, options.counts_size = ctypes.addressof(options.held), len(numbers)
     return options
-
-
-def counts_array(counts: Sequence[int]) -> Any:
-    """Numbers of elements as the library takes them."""
-    return (ctypes.c_uint64 * len(counts))(*counts)
-
-
-def counts_of_ranks(which: str, counts: Optional[Sequence[int]], ranks: int) -> Any:
-    """One number for each rank, where the library reads as many as there are ranks; None if there are none."""
-    if counts is None:
-        return None
-    if len(counts) != ranks:
-        raise ValueError(f"{which} must have one number for each of the {ranks} ranks, not {len(counts)}: "
-                         f"{reprlib.repr(list(counts))}")
-    if any(count < 0 for count in counts):
-        raise ValueError(f"{which} must not be negative: {reprlib.repr(list(counts))}")
-    return counts_array(counts)
-
-
-def tensor_array(views: Sequence[View]) -> Any:
-    """A list of tensors as the library takes it."""
-    return (Tensor * len(views))(*[each.output() for each in views])
 
 
 class Group:
     """An ordered set of ranks. All its ranks call the same operations in the same order.
 
-    A tensor is a numpy array, a torch tensor, a buffer or anything with __dlpack__; it lies in host memory and is
-    contiguous. Verbs work in place unless `out` is given, and return the output. Each has a form with _async, which
-    returns a `Work` at once; the tensors must not be touched until it is done.
+    A tensor is a numpy array, a torch tensor, a buffer or anything with __dlpack__ or __array_interface__; it lies in
+    host memory and is contiguous. Verbs work in place unless `out` is given, and return the output. Each has a form
+    with _async, which returns a `Work` at once; the tensors must not be touched until it is done. TypeError or
+    ValueError, before anything is sent, if a tensor or an argument cannot be used; a tensor that is read-only, or does
+    not say that it may be written, can only be an input beside `out`.
+
+    A number (bool, int, float or a scalar of numpy) is a tensor of one element, which is not changed: the verb returns
+    the result as a number of the same type. An int has 64 bits, and the average of ints is a float; OverflowError
+    before a sum or product could wrap around. A bool is reduced as in arrays: its sum is `any`.
 
     Attributes:
         rank: this process's number in the group, from 0. It is not a method: `world.rank`, not `world.rank()`.
         size: the number of ranks.
     """
+
+    _what = "group"
 
     def __init__(self, owned: Owned) -> None:
         self._owned = owned
@@ -101,9 +68,10 @@ class Group:
 
     @property
     def _handle(self) -> int:
-        if not self._owned.handle:
-            raise ValueError("the group has ended")
-        return self._owned.handle
+        return self._owned.live(self._what)
+
+    def _rank(self, which: str, value: Any) -> int:
+        return arguments.rank(which, value, self.size)
 
     @property
     def members(self) -> List[int]:
@@ -112,20 +80,20 @@ class Group:
 
     def rank_of(self, world_rank: int) -> Optional[int]:
         """The group's number of a rank of the world; None if it is no member."""
-        rank = lib.anello_rank_of(self._handle, world_rank)
+        rank = lib.anello_rank_of(self._handle, integer("world_rank", world_rank, -2**31, 2**31 - 1))
         return None if rank < 0 else rank
 
     def group(self, members: Sequence[int]) -> "Group":
         """The group of some ranks of this one. Only the members call. Does not communicate."""
-        made = ctypes.c_void_p()
-        lib.anello_group_create(self._handle, (ctypes.c_int * len(members))(*members), len(members),
-                                ctypes.byref(made))
+        made, numbers = ctypes.c_void_p(), arguments.ranks("members", members, self.size)
+        lib.anello_group_create(self._handle, numbers, len(numbers), ctypes.byref(made))
         return Group(Owned(made.value or 0, lib.anello_group_free))
 
     def split(self, colour: int, key: int = 0) -> "Group":
         """Ranks that give the same colour form a group, ordered by key. All ranks call; blocks."""
-        made = ctypes.c_void_p()
-        lib.anello_group_split(self._handle, colour, key, ctypes.byref(made))
+        made, least, most = ctypes.c_void_p(), -2**31, 2**31 - 1
+        lib.anello_group_split(self._handle, integer("colour", colour, least, most), integer("key", key, least, most),
+                               ctypes.byref(made))
         return Group(Owned(made.value or 0, lib.anello_group_free))
 
     def allreduce_async(self, tensor: Any, op: str = "sum", *, out: Any = None, wire: Optional[str] = None,
@@ -135,18 +103,19 @@ class Group:
         if isinstance(tensor, (list, tuple)):
             if out is not None:
                 raise ValueError("a list is reduced in place: leave out= away")
-            views = [view(each) for each in tensor]
-            return work.start(lib.anello_allreduce_list, self._handle, tensor_array(views), len(views), op_code(op),
-                              ctypes.byref(options), result=tensor, keep=(views, options))
-        out = tensor if out is None else out
-        given, made = view(tensor), view(out)
-        return work.start(lib.anello_allreduce, self._handle, given.input(), made.output(), op_code(op),
-                          ctypes.byref(options), result=out, keep=(given, made, options))
+            views = [reduced_view(each, op, self.size) for each in tensor]
+            return work.start(lib.anello_allreduce_list, self._handle, in_place_array(views), len(views), op_code(op),
+                              ctypes.byref(options), result=results(tensor, views), keep=(views, options))
+        given = reduced_view(tensor, op, self.size)
+        made, result, keep = _placed(tensor, given, out)
+        return work.start(lib.anello_allreduce, self._handle, given.input(), made, op_code(op), ctypes.byref(options),
+                          result=result, keep=(given, keep, options))
 
     def allreduce(self, tensor: Any, op: str = "sum", **options: Any) -> Any:
         """out[i] = the reduction of tensor[i] over all ranks; in place without `out`.
 
-        A list of tensors of one type is one operation, in place.
+        A list of tensors of one type is one operation, in place. For a number, or a list of numbers, the result is
+        returned.
 
         Args:
             op: sum, average, min, max, product, bit_and, bit_or or bit_xor.
@@ -161,29 +130,31 @@ class Group:
     def reduce_async(self, tensor: Any, root: int = 0, op: str = "sum", *, out: Any = None, wire: Optional[str] = None,
                      prescale: float = 1.0, postscale: float = 1.0, name: Optional[str] = None) -> Work:
         """Starts reduce(); see there."""
-        options = _options(name, wire, prescale, postscale)
-        out = tensor if out is None else out
-        given, made = view(tensor), view(out)
-        return work.start(lib.anello_reduce, self._handle, given.input(), made.output(), root, op_code(op),
-                          ctypes.byref(options), result=out, keep=(given, made, options))
+        options, root = _options(name, wire, prescale, postscale), self._rank("root", root)
+        given = reduced_view(tensor, op, self.size)
+        made, result, keep = _placed(tensor, given, out)
+        if given.value is not None and out is None and self.rank != root:
+            result = _nothing
+        return work.start(lib.anello_reduce, self._handle, given.input(), made, root, op_code(op),
+                          ctypes.byref(options), result=result, keep=(given, keep, options))
 
     def reduce(self, tensor: Any, root: int = 0, op: str = "sum", **options: Any) -> Any:
         """On the root: out[i] = the reduction of tensor[i] over all ranks; in place without `out`.
 
-        Options are those of allreduce().
+        Options are those of allreduce(). Other ranks that give a number get None.
         """
         return self.reduce_async(tensor, root, op, **options).wait()
 
     def broadcast_async(self, tensor: Any, root: int = 0, *, name: Optional[str] = None) -> Work:
         """Starts broadcast(); see there."""
-        options = _options(name)
+        options, root = _options(name), self._rank("root", root)
         if isinstance(tensor, (list, tuple)):
             views = [view(each) for each in tensor]
-            return work.start(lib.anello_broadcast_list, self._handle, tensor_array(views), len(views), root,
-                              ctypes.byref(options), result=tensor, keep=(views, options))
+            return work.start(lib.anello_broadcast_list, self._handle, in_place_array(views), len(views), root,
+                              ctypes.byref(options), result=results(tensor, views), keep=(views, options))
         given = view(tensor)
-        return work.start(lib.anello_broadcast, self._handle, given.output(), root, ctypes.byref(options),
-                          result=tensor, keep=(given, options))
+        return work.start(lib.anello_broadcast, self._handle, given.in_place(), root, ctypes.byref(options),
+                          result=given.result(tensor), keep=(given, options))
 
     def broadcast(self, tensor: Any, root: int = 0, *, name: Optional[str] = None) -> Any:
         """Copies the root's elements to the same tensor of every other rank; or a list of tensors of one type."""
@@ -192,54 +163,79 @@ class Group:
     def allgather_async(self, tensor: Any, out: Any = None, *, counts: Optional[Sequence[int]] = None,
                         name: Optional[str] = None) -> Work:
         """Starts allgather(). Without `out` and `counts`, all ranks must give tensors of one shape."""
-        given = view(tensor)
-        if out is None:
-            out = empty_like(tensor, self._gathered_shape(given, counts))
-        made = view(out)
-        options = _options(name, counts=counts)
+        given, options = view(tensor), _options(name, counts=counts)
+        made, result = self._gathered(tensor, given, out, counts)
         return work.start(lib.anello_allgather, self._handle, given.input(), made.output(), ctypes.byref(options),
-                          result=out, keep=(given, made, options))
+                          result=result, keep=(given, made, options))
 
     def allgather(self, tensor: Any, out: Any = None, *, counts: Optional[Sequence[int]] = None,
                   name: Optional[str] = None) -> Any:
         """The tensors of all ranks, one behind the other along the first dimension, on every rank.
+
+        Without `out`, numbers become an array if they are of numpy, otherwise a list; and Mismatch, on all ranks and
+        before any tensor is sent, if the rows of two ranks have different numbers of elements.
 
         Args:
             out: where the result goes; None: a new tensor, for which the ranks first exchange their first dimensions.
             counts: the number of elements of each rank's tensor, the same list on all ranks.
         """
         if out is None and counts is None:
-            counts = self._numbers(view(tensor).count)
+            return self._allgather_rows(tensor, name)
         return self.allgather_async(tensor, out, counts=counts, name=name).wait()
 
-    def _gathered_shape(self, given: View, counts: Optional[Sequence[int]]) -> Sequence[int]:
-        per_row = _per_row(given)
-        total = sum(counts) if counts is not None else given.count * self.size
-        return (total // per_row if per_row else 0,) + tuple(given.shape[1:])
+    def _allgather_rows(self, tensor: Any, name: Optional[str]) -> Any:
+        """The tensors of all ranks, whose first dimensions they exchange; before it fails what this rank alone sees."""
+        given, _ = view(tensor), text("name", name)
+        require_results(tensor)
+        per_row = math.prod(given.shape[1:])
+        numbers = self._numbers(given.rows, per_row)
+        rows, others = numbers[::2], numbers[1::2]
+        odd = next((rank for rank, each in enumerate(others) if each != others[0]), None)
+        if odd is not None:
+            raise Mismatch(f"allgather: a row has {others[0]} elements on rank 0, but {others[odd]} on rank {odd}: "
+                           "only the first dimensions may differ", "mismatch")
+        made = empty_like(tensor, (sum(rows),) + tuple(given.shape[1:]))
+        self.allgather(tensor, made, counts=[each * per_row for each in rows], name=name)
+        return made_result(tensor, made)()
+
+    def _gathered(self, tensor: Any, given: View, out: Any,
+                  counts: Optional[Sequence[int]]) -> Tuple[View, Callable[[], Any]]:
+        """Where the tensors of all ranks go, and what returns them: `out`, or a new tensor."""
+        if out is not None:
+            return view(out), lambda: out
+        rows, per_row = given.rows * self.size, math.prod(given.shape[1:])
+        if counts is not None:
+            rows = sum(counts_list("counts", counts)) // per_row if per_row else 0
+        new = empty_like(tensor, (rows,) + tuple(given.shape[1:]))
+        return view(new), made_result(tensor, new)
 
     def gather_async(self, tensor: Any, out: Any = None, root: int = 0, *, counts: Optional[Sequence[int]] = None,
                      name: Optional[str] = None) -> Work:
         """Starts gather(); see there."""
-        given = view(tensor)
-        if self.rank == root and out is None:
-            out = empty_like(tensor, self._gathered_shape(given, counts))
-        made = view(out) if self.rank == root else NOTHING
-        options = _options(name, counts=counts)
+        given, options, root = view(tensor), _options(name, counts=counts), self._rank("root", root)
+        made, result = NOTHING, _nothing
+        if self.rank == root:
+            made, result = self._gathered(tensor, given, out, counts)
         return work.start(lib.anello_gather, self._handle, given.input(), made.output(), root, ctypes.byref(options),
-                          result=out if self.rank == root else None, keep=(given, made, options))
+                          result=result, keep=(given, made, options))
 
     def gather(self, tensor: Any, out: Any = None, root: int = 0, **options: Any) -> Any:
-        """As allgather, on the root only; other ranks get None."""
+        """The tensors of all ranks, one behind the other along the first dimension, on the root; others get None.
+
+        Unlike in allgather() ranks do not exchange their first dimensions: without `counts` all tensors have one shape.
+
+        Args:
+            out, counts: as in allgather().
+        """
         return self.gather_async(tensor, out, root, **options).wait()
 
     def scatter_async(self, tensor: Any, out: Any, root: int = 0, *, counts: Optional[Sequence[int]] = None,
                       name: Optional[str] = None) -> Work:
         """Starts scatter(); see there."""
-        given = view(tensor) if self.rank == root else NOTHING
-        made = view(out)
-        options = _options(name, counts=counts)
+        options, root = _options(name, counts=counts), self._rank("root", root)
+        given, made = view(tensor) if self.rank == root else NOTHING, view(out)
         return work.start(lib.anello_scatter, self._handle, given.input(), made.output(), root, ctypes.byref(options),
-                          result=out, keep=(given, made, options))
+                          result=lambda: out, keep=(given, made, options))
 
     def scatter(self, tensor: Any, out: Any, root: int = 0, **options: Any) -> Any:
         """out = this rank's part of the root's tensor. Other ranks may give None as the tensor."""
@@ -252,7 +248,7 @@ class Group:
         given, made = view(tensor), view(out)
         options = _options(name, wire, prescale, postscale, counts)
         return work.start(lib.anello_reduce_scatter, self._handle, given.input(), made.output(), op_code(op),
-                          ctypes.byref(options), result=out, keep=(given, made, options))
+                          ctypes.byref(options), result=lambda: out, keep=(given, made, options))
 
     def reduce_scatter(self, tensor: Any, out: Any, op: str = "sum", **options: Any) -> Any:
         """out = the reduction over all ranks of this rank's part of their tensors."""
@@ -266,7 +262,7 @@ class Group:
         lists = [counts_of_ranks("send_counts", send_counts, self.size),
                  counts_of_ranks("recv_counts", recv_counts, self.size)]
         return work.start(lib.anello_alltoall, self._handle, given.input(), made.output(), *lists,
-                          ctypes.byref(options), result=out, keep=(given, made, lists, options))
+                          ctypes.byref(options), result=lambda: out, keep=(given, made, lists, options))
 
     def alltoall(self, tensor: Any, out: Any, **options: Any) -> Any:
         """Part r of out = this rank's part of the tensor of rank r.
@@ -279,8 +275,8 @@ class Group:
     def send_async(self, tensor: Any, to: int, *, name: Optional[str] = None, consistency_token: int = 0) -> Work:
         """Starts send(); see there."""
         given, options = view(tensor), _options(name, consistency_token=consistency_token)
-        return work.start(lib.anello_send, self._handle, given.input(), to, ctypes.byref(options), result=None,
-                          keep=(given, options))
+        return work.start(lib.anello_send, self._handle, given.input(), self._rank("to", to), ctypes.byref(options),
+                          result=_nothing, keep=(given, options))
 
     def send(self, tensor: Any, to: int, **options: Any) -> None:
         """Sends a tensor to one rank, which receives it with recv().
@@ -294,9 +290,10 @@ class Group:
     def recv_async(self, tensor: Any, source: int, *, name: Optional[str] = None, consistency_token: int = 0) -> Work:
         """Starts recv(); see there."""
         made, options = view(tensor), _options(name, consistency_token=consistency_token)
+        source = self._rank("source", source)
         with self._receiving:
             return work.start(lib.anello_recv, self._handle, made.output(), source, ctypes.byref(options),
-                              result=tensor, keep=(made, options))
+                              result=lambda: tensor, keep=(made, options))
 
     def recv(self, tensor: Any, source: int, **options: Any) -> Any:
         """Receives what `source` sent to this rank; count and type must be the same. Options are those of send()."""
@@ -307,7 +304,7 @@ class Group:
 
         While a recv from that rank is pending, what comes is for that: False. Raises as recv() does.
         """
-        arrived = ctypes.c_int()
+        arrived, source = ctypes.c_int(), self._rank("source", source)
         with self._receiving:
             lib.anello_probe(self._handle, source, ctypes.byref(arrived))
         return bool(arrived.value)
@@ -326,7 +323,7 @@ class Group:
     def barrier_async(self, *, name: Optional[str] = None) -> Work:
         """Starts barrier()."""
         options = _options(name)
-        return work.start(lib.anello_barrier, self._handle, ctypes.byref(options), result=None, keep=options)
+        return work.start(lib.anello_barrier, self._handle, ctypes.byref(options), result=_nothing, keep=options)
 
     def barrier(self, *, name: Optional[str] = None) -> None:
         """Returns when every rank has called it."""
@@ -349,17 +346,20 @@ class Group:
         return self._number(value, "max")
 
     def _number(self, value: float, op: str) -> float:
-        one = (ctypes.c_double * 1)(value)
+        one, exact = (ctypes.c_double * 1)(factor("value", value)), arguments.index(value)
+        if exact is not None and int(one[0]) != exact:
+            raise OverflowError(f"{value} is not exact as a float: give it to allreduce(), which takes it as an int")
         self.allreduce(one, op)
         return one[0]
 
-    def _numbers(self, mine: int) -> List[int]:
-        numbers = (ctypes.c_uint64 * self.size)()
-        self.allgather((ctypes.c_uint64 * 1)(mine), numbers)
+    def _numbers(self, *mine: int) -> List[int]:
+        """Those of rank 0, then those of rank 1, and so on."""
+        numbers = (ctypes.c_uint64 * (len(mine) * self.size))()
+        self.allgather((ctypes.c_uint64 * len(mine))(*mine), numbers)
         return list(numbers)
 
     def allgather_object(self, value: Any) -> List[Any]:
-        """What each rank gave, in rank order. Values are pickled: use it between ranks that trust each other."""
+        """Returns the values of all ranks, in order. They are pickled: use it between ranks that trust each other."""
         mine = bytearray(pickle.dumps(value))
         sizes = self._numbers(len(mine))
         everything = bytearray(sum(sizes))
@@ -372,6 +372,7 @@ class Group:
 
     def broadcast_object(self, value: Any = None, root: int = 0) -> Any:
         """The root's value on every rank; the others' is ignored. Pickled, as in allgather_object."""
+        root = self._rank("root", root)
         mine = bytearray(pickle.dumps(value)) if self.rank == root else bytearray()
         size = (ctypes.c_uint64 * 1)(len(mine))
         self.broadcast(size, root)
@@ -381,10 +382,13 @@ class Group:
         return pickle.loads(bytes(mine))
 
 
-def _per_row(given: View) -> int:
-    """Elements in one row, which also a tensor without rows has."""
-    count = 1
-    for size in given.shape[1:]:
-        count *= size
-    return count
+def _placed(tensor: Any, given: View, out: Any) -> Tuple[Any, Callable[[], Any], View]:
+    """Where a reduction's result goes, what returns it, and the view that holds its memory."""
+    if out is None:
+        return given.in_place(), given.result(tensor), given
+    made = view(out)
+    return made.output(), lambda: out, made
 
+
+def _nothing() -> None:
+    return None

@@ -1,65 +1,26 @@
-"""Recognises tensors: numpy arrays, torch tensors, buffers (array.array, bytearray), and anything that speaks DLPack.
-
-Neither numpy nor torch is imported here. Tensors lie in host memory, or where a caller says so in that of a GPU;
-contiguous, in row-major order.
-"""
+"""The gate for tensors: every object that a verb takes becomes a View here, or is refused before anything is sent."""
 from __future__ import annotations
 
 import ctypes
 import math
 import sys
-from typing import Any, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence
 
-from . import dlpack
-from ._library import C, Input, Tensor, lib
+from . import readers
+from ._library import Tensor
+from .scalars import (empty_numbers, is_masked, is_numpy_scalar, is_python_number, numbers_over, refuse_complex,
+                      view_number)
+from .view import NOTHING, View, kind_of
 
-_NUMPY = {"f2": C.F16, "f4": C.F32, "f8": C.F64, "i1": C.I8, "u1": C.U8, "i2": C.I16, "u2": C.U16, "i4": C.I32,
-          "u4": C.U32, "i8": C.I64, "u8": C.U64, "b1": C.BOOL}
-_TORCH = {"torch.float16": C.F16, "torch.bfloat16": C.BF16, "torch.float32": C.F32, "torch.float64": C.F64,
-          "torch.int8": C.I8, "torch.uint8": C.U8, "torch.int16": C.I16, "torch.uint16": C.U16, "torch.int32": C.I32,
-          "torch.uint32": C.U32, "torch.int64": C.I64, "torch.uint64": C.U64, "torch.bool": C.BOOL}
-_BUFFER = {"e": C.F16, "f": C.F32, "d": C.F64, "?": C.BOOL}
-_SIGNED = {1: C.I8, 2: C.I16, 4: C.I32, 8: C.I64}
-_UNSIGNED = {1: C.U8, 2: C.U16, 4: C.U32, 8: C.U64}
+__all__ = ["NOTHING", "View", "array_over", "empty_like", "in_place_array", "is_torch", "kind_of", "made_result",
+           "require_results", "results", "view"]
 
-
-class View(NamedTuple):
-    """Where a tensor's elements lie. `keep` holds the memory while the view lives."""
-
-    address: int
-    shape: Tuple[int, ...]
-    dtype: int
-    writable: bool
-    keep: Any
-
-    @property
-    def item_bytes(self) -> int:
-        """The size of an element."""
-        return lib.anello_dtype_size(self.dtype)
-
-    @property
-    def count(self) -> int:
-        """The number of elements."""
-        return math.prod(self.shape)
-
-    def input(self) -> Any:
-        """As anello_input."""
-        return Input(self.address, self.count, self.dtype)
-
-    def output(self) -> Any:
-        """As anello_tensor. ValueError if the tensor is read-only."""
-        if not self.writable:
-            raise ValueError("the tensor is read-only; give a writable one")
-        return Tensor(self.address, self.count, self.dtype)
-
-
-NOTHING = View(0, (0,), C.F32, True, None)  # for an argument that is ignored
+_readers: Dict[type, Callable[[Any], View]] = {}  # for each type seen of torch and numpy, and of numbers
 
 
 def is_torch(tensor: Any) -> bool:
-    """True for a tensor of torch, without importing it."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(tensor, torch.Tensor)
+    """True for a tensor of torch, without importing it. Another thread may be importing it just now."""
+    return isinstance(tensor, getattr(sys.modules.get("torch"), "Tensor", ()))
 
 
 def view(tensor: Any, gpu: Optional[int] = None) -> View:
@@ -68,33 +29,99 @@ def view(tensor: Any, gpu: Optional[int] = None) -> View:
     Args:
         gpu: the number of the GPU on which a tensor of torch lies; None: host memory.
     """
+    if gpu is None:
+        return (_readers.get(type(tensor)) or _reader_of(tensor))(tensor)
+    if not is_torch(tensor):
+        raise ValueError(f"{kind_of(tensor)} does not lie on cuda:{gpu}: give a tensor of torch, or leave gpu= away")
+    return readers.view_torch(tensor, gpu)
+
+
+def _reader_of(tensor: Any) -> Callable[[Any], View]:
+    reader: Callable[[Any], View]
     if is_torch(tensor):
-        return _view_torch(tensor, gpu)
-    interface = getattr(tensor, "__array_interface__", None)
-    if interface is not None:
-        return _view_array(tensor, interface)
+        reader = readers.view_torch
+    elif is_masked(tensor):
+        reader = readers.refuse_masked
+    elif isinstance(tensor, getattr(sys.modules.get("numpy"), "ndarray", ())):
+        reader = readers.view_array
+    elif is_numpy_scalar(tensor):
+        reader = readers.view_numpy_scalar
+    elif isinstance(tensor, (int, float)):
+        reader = view_number
+    else:
+        return _view_foreign
+    _readers[type(tensor)] = reader
+    return reader
+
+
+def _view_foreign(tensor: Any) -> View:
+    if isinstance(tensor, complex):
+        refuse_complex(tensor)
+    if isinstance(tensor, type):
+        raise TypeError(f"the class {tensor.__qualname__} is not a tensor: give an object of it")
+    if getattr(tensor, "__array_interface__", None) is not None:
+        return readers.view_interface(tensor)
     if hasattr(tensor, "__dlpack__"):
-        return _view_dlpack(tensor)
+        return readers.view_dlpack(tensor)
     try:
         buffer = memoryview(tensor)
     except TypeError:
-        raise TypeError(f"{type(tensor).__name__} is not a tensor: give a numpy array, a torch tensor, a buffer or an "
-                        "object with __dlpack__") from None
-    return _view_buffer(buffer)
+        raise TypeError(f"{kind_of(tensor)} is not a tensor: give {_instead_of(tensor)}") from None
+    return readers.view_buffer(buffer)
+
+
+def _instead_of(tensor: Any) -> str:
+    if hasattr(tensor, "numpy"):
+        return "its .numpy()"
+    if hasattr(tensor, "__array__"):
+        return "numpy.array(it)"
+    return "a numpy array, a torch tensor, a number, a buffer or an object with __dlpack__"
+
+
+def in_place_array(views: Sequence[View]) -> Any:
+    """A list of tensors that an operation changes, as the library takes it."""
+    return (Tensor * len(views))(*[each.in_place() for each in views])
+
+
+def results(tensors: Sequence[Any], views: Sequence[View]) -> Callable[[], Any]:
+    """Makes the result of a verb that worked on a list in place: the list, or one with the numbers that were made."""
+    if all(each.value is None for each in views):
+        return lambda: tensors
+    return lambda: [tensor if each.value is None else each.value() for tensor, each in zip(tensors, views)]
 
 
 def empty_like(tensor: Any, shape: Sequence[int]) -> Any:
-    """A new tensor of the same library and type. TypeError if the library is neither numpy nor torch."""
+    """A new tensor of the same library and type. TypeError if the library is neither numpy nor torch.
+
+    For a Python number it is an array of ctypes.
+    """
     if is_torch(tensor):
         return tensor.detach().new_empty(tuple(shape))
+    if is_python_number(tensor):
+        return empty_numbers(tensor, shape)
     return _numpy_of(tensor).empty(tuple(shape), tensor.dtype)
+
+
+def require_results(tensor: Any) -> None:
+    """TypeError if a tensor like this one cannot be made for a result."""
+    if not is_torch(tensor) and not is_python_number(tensor):
+        _numpy_of(tensor)
+
+
+def made_result(tensor: Any, made: Any) -> Callable[[], Any]:
+    """Returns the tensor that empty_like() made, as a verb does: a list if it is for Python numbers."""
+    if is_python_number(tensor):
+        return lambda: list(made)
+    return lambda: made
 
 
 def array_over(like: Any, address: int, shape: Sequence[int], owner: Any) -> Any:
     """A numpy array of the type of `like` over memory that lives as long as `owner`; not a copy.
 
-    TypeError if `like` is not of numpy.
+    For a Python number it is a list. TypeError if `like` is neither a number nor of numpy.
     """
+    if is_python_number(like):
+        return numbers_over(like, address, math.prod(shape))
     numpy = _numpy_of(like)
     memory = (ctypes.c_char * (math.prod(shape) * like.itemsize)).from_address(address)
     memory.owner = owner  # Python keeps it as long as the memory
@@ -102,79 +129,9 @@ def array_over(like: Any, address: int, shape: Sequence[int], owner: Any) -> Any
 
 
 def _numpy_of(tensor: Any) -> Any:
-    """The module numpy, if the tensor is an array of it."""
+    """The module numpy, if the tensor is an array or a scalar of it."""
     numpy = sys.modules.get("numpy")
-    if numpy is None or not isinstance(tensor, numpy.ndarray):
-        raise TypeError(f"cannot make a {type(tensor).__name__} for the result: give a numpy array or a torch tensor, "
+    if not isinstance(tensor, getattr(numpy, "ndarray", ())) and not is_numpy_scalar(tensor):
+        raise TypeError(f"cannot make a new {kind_of(tensor)} for the result: give a numpy array or a torch tensor, "
                         "or out= where the verb takes it")
     return numpy
-
-
-def _view_torch(tensor: Any, gpu: Optional[int]) -> View:
-    dtype = _TORCH.get(str(tensor.dtype))
-    if dtype is None:
-        raise TypeError(f"tensors of {tensor.dtype} cannot be sent; the types that can: {', '.join(_TORCH)}")
-    if gpu is None and tensor.device.type != "cpu":
-        raise ValueError(f"the tensor lies on {tensor.device}: copy it with .cpu()")
-    if gpu is not None and (tensor.device.type, tensor.device.index) != ("cuda", gpu):
-        raise ValueError(f"the tensor lies on {tensor.device}, and not on cuda:{gpu}")
-    if tensor.is_sparse or not tensor.is_contiguous():
-        raise ValueError("the tensor is not dense and contiguous: call .contiguous()")
-    return View(tensor.data_ptr(), tuple(tensor.shape), dtype, True, tensor)
-
-
-def _view_array(array: Any, interface: Any) -> View:
-    typestr = interface["typestr"]
-    dtype = _NUMPY.get(typestr[1:])
-    if dtype is None or typestr[0] == (">" if sys.byteorder == "little" else "<"):
-        raise TypeError(f"arrays of {typestr} cannot be sent; the types that can, in the byte order of this machine: "
-                        f"{', '.join(_NUMPY)}")
-    if interface.get("strides") is not None and not _row_major(interface, int(typestr[2:])):
-        raise ValueError("the array is not contiguous: call numpy.ascontiguousarray")
-    address, readonly = interface["data"]
-    return View(address, tuple(interface["shape"]), dtype, not readonly, array)
-
-
-def _row_major(interface: Any, item_bytes: int) -> bool:
-    expected = item_bytes
-    for size, stride in zip(reversed(interface["shape"]), reversed(interface["strides"])):
-        if size > 1 and stride != expected:
-            return False
-        expected *= size
-    return True
-
-
-def _view_buffer(buffer: memoryview) -> View:
-    code = buffer.format.lstrip("<@=")
-    dtype = _BUFFER.get(code)
-    if dtype is None and len(code) == 1:
-        sizes = _SIGNED if code in "bhilqn" else _UNSIGNED if code in "BHILQN" else {}
-        dtype = sizes.get(buffer.itemsize)
-    if dtype is None:
-        raise TypeError(f"buffers of format {code!r} cannot be sent")
-    if not buffer.c_contiguous:
-        raise ValueError("the buffer is not contiguous")
-    if buffer.readonly:
-        copy = (ctypes.c_char * buffer.nbytes).from_buffer_copy(buffer)
-        return View(ctypes.addressof(copy), buffer.shape, dtype, False, copy)
-    if buffer.nbytes == 0:
-        return View(0, buffer.shape, dtype, True, buffer)
-    memory = (ctypes.c_char * buffer.nbytes).from_buffer(buffer)
-    return View(ctypes.addressof(memory), buffer.shape, dtype, True, memory)
-
-
-def _view_dlpack(tensor: Any) -> View:
-    capsule = tensor.__dlpack__()
-    given = dlpack.read(capsule)
-    dtype = dlpack.DTYPES.get((given.code, given.bits))
-    if dtype is None or given.lanes != 1:
-        raise TypeError(f"tensors of DLPack's type {given.code} with {given.bits} bits cannot be sent")
-    if given.device_type != dlpack.CPU:
-        raise ValueError("the tensor does not lie in host memory: copy it there")
-    shape = tuple(given.shape[k] for k in range(given.ndim))
-    if given.strides:
-        strides = [given.strides[k] for k in range(given.ndim)]
-        if not _row_major({"shape": shape, "strides": strides}, 1):
-            raise ValueError("the tensor is not contiguous")
-    # The capsule was not consumed: it frees its tensor when it dies.
-    return View((given.data or 0) + given.byte_offset, shape, dtype, True, (tensor, capsule))

@@ -1,4 +1,4 @@
-"""What data-parallel training needs beside allreduce: shares of the data, learning rates, checkpoints, metrics.
+"""The parts of data-parallel training beside allreduce: shares of the data, learning rates, checkpoints, metrics.
 
 Nothing here needs numpy or torch.
 """

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import threading
-from typing import Any, Callable, Optional, Set
+from typing import Any, Callable, NoReturn, Optional, Set
 
 from ._library import C, check, lib
 
@@ -26,6 +27,15 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+def _limit_ms(timeout: Optional[float]) -> Optional[int]:
+    """A limit in seconds as the library takes it; None, or infinity: without one."""
+    if timeout is None or timeout == math.inf:
+        return None
+    if math.isnan(timeout):
+        raise ValueError("timeout must be a number of seconds, or None for no limit, not nan")
+    return int(max(0.0, timeout) * 1000)
+
+
 def _longest_wait_ms(left_ms: Optional[int]) -> int:
     longest = _PATIENCE_MS if threading.current_thread() is _MAIN else _LONGEST_MS
     return longest if left_ms is None else min(left_ms, longest)
@@ -38,6 +48,16 @@ class Owned:
         self.handle = handle
         self._free = free
         self._made_by = _process
+
+    def live(self, what: str) -> int:
+        """The handle, for a call. ValueError if it was freed."""
+        if not self.handle:
+            raise ValueError(f"the {what} has ended")
+        return self.handle
+
+    def __reduce_ex__(self, _: Any) -> NoReturn:
+        raise TypeError("a world, its groups and their operations cannot be pickled or copied, because they belong to "
+                        "this process")
 
     def is_ours(self) -> bool:
         """False in a child made by fork(): its parent's threads may hold any lock there for ever."""
@@ -88,14 +108,15 @@ class Pending:
     def wait(self, timeout: Optional[float] = None) -> Any:
         """Blocks until the operation is done, and returns its output.
 
-        Ctrl-C raises KeyboardInterrupt; the operation goes on. TimeoutError after `timeout` seconds.
+        Ctrl-C raises KeyboardInterrupt; the operation goes on. TimeoutError after `timeout` seconds; at once if it is
+        not done and they are none, or negative.
         """
-        if timeout is None and threading.current_thread() is not _MAIN:
+        left_ms = _limit_ms(timeout)
+        if left_ms is None and threading.current_thread() is not _MAIN:
             status = self._wait_for_ever()
             self._let_go()
             check(status)
             return self._result()
-        left_ms = None if timeout is None else int(timeout * 1000)
         while True:
             part = _longest_wait_ms(left_ms)
             status = self._wait_for(part)
@@ -120,8 +141,8 @@ class Pending:
 class Work(Pending):
     """A handle of an operation of a `Group`."""
 
-    def __init__(self, handle: Optional[int], result: Any, keep: Any) -> None:
-        self._output = result
+    def __init__(self, handle: Optional[int], result: Callable[[], Any], keep: Any) -> None:
+        self._result = result  # type: ignore[method-assign]
         super().__init__(Owned(handle, lib.anello_work_free), keep)
 
     def _is_done(self) -> bool:
@@ -133,12 +154,9 @@ class Work(Pending):
     def _wait_for_ever(self) -> int:
         return lib.anello_work_wait(self._owned.handle)
 
-    def _result(self) -> Any:
-        return self._output
 
-
-def start(function: Callable[..., Any], *arguments: Any, result: Any, keep: Any) -> Work:
-    """Calls a function of the library whose last argument is `anello_work** work`."""
+def start(function: Callable[..., Any], *arguments: Any, result: Callable[[], Any], keep: Any) -> Work:
+    """Calls a function of the library whose last argument is `anello_work** work`. wait() returns result()."""
     handle = ctypes.c_void_p()
     function(*arguments, ctypes.byref(handle))
     return Work(handle.value, result, keep)

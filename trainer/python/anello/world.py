@@ -4,10 +4,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import sys
+import threading
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
+from . import arguments
 from ._library import default, header, lib
+from .arguments import file_name, readable
 from .group import Group
 from .work import Owned
 
@@ -19,10 +22,14 @@ script_failures: List[str] = []  # why the script of this process ended, if not 
 class World(Group):
     """All ranks of a job, as a group; made by `anello.init()`. As a context manager it ends with finish().
 
-    An exception that ends the script, or leaves the `with` block, ends the world on every rank with that reason.
+    An exception that ends the script, or leaves the `with` block, ends the world on every rank with that reason. What
+    is asked of a world that has ended raises ValueError.
     """
 
+    _what = "world"
+
     def __init__(self, handle: int) -> None:
+        self._failure: Optional[Exception] = None  # of a world that has ended
         self._world = Owned(handle, lib.anello_world_free)
         super().__init__(Owned(lib.anello_world_group(handle), lambda _: None))
         self.local_rank: int = lib.anello_local_rank(handle)
@@ -41,26 +48,34 @@ class World(Group):
             self.abort(f"{kind.__name__}: {error}")
 
     def finish(self) -> None:
-        """Ends the world in good order: blocks until every rank has called it."""
-        lib.anello_finish(self._world.handle)
-        self._end()
+        """Ends the world in good order: blocks until every rank has called it. Does nothing if it has ended."""
+        if self._world.handle:
+            lib.anello_finish(self._world.handle)
+            self._end(None)
 
     def abort(self, reason: str) -> None:
-        """Ends the world on every rank: their calls raise RankFailed with this rank and the reason."""
-        lib.anello_abort(self._world.handle, reason.encode())
+        """Ends the world on every rank: their calls raise RankFailed with this rank and the reason.
+
+        Does nothing if this rank's has ended.
+        """
+        if self._world.handle:
+            lib.anello_abort(self._world.handle, readable(reason))
 
     def leave(self) -> None:
-        """Leaves the world without waiting; finish() is the good way."""
-        self._end()
+        """Leaves the world without waiting; finish() is the good way. Does nothing if it has ended."""
+        self._end(self.failure())
 
-    def _end(self) -> None:
+    def _end(self, failure: Optional[Exception]) -> None:
+        self._failure = failure
         if self._owned.is_ours():
             with self._receiving:
                 self._owned.free()
         self._world.free()
 
     def failure(self) -> Optional[Exception]:
-        """The error that ended the world; None while it is in order."""
+        """The error that ended the world; None while it is in order, and if it ended so."""
+        if not self._world.handle:
+            return self._failure
         try:
             lib.anello_failure(self._world.handle)
         except Exception as error:  # what the library reports, whatever its kind
@@ -69,7 +84,7 @@ class World(Group):
 
     def host(self, rank: int) -> str:
         """The name of the host on which a rank runs."""
-        return self._text(lib.anello_host, rank)
+        return self._text(lib.anello_host, self._rank("rank", rank))
 
     @property
     def layout(self) -> str:
@@ -78,32 +93,32 @@ class World(Group):
 
     def _text(self, function: Any, *arguments: Any) -> str:
         found = ctypes.c_char_p()
-        function(self._world.handle, *arguments, ctypes.byref(found))
+        function(self._world.live(self._what), *arguments, ctypes.byref(found))
         return (found.value or b"").decode()
 
     def counters(self) -> Dict[str, int]:
         """Totals of this rank since the world began; see anello_counters in anello.h."""
         counters = default("anello_counters")
-        lib.anello_get_counters(self._world.handle, ctypes.byref(counters))
+        lib.anello_get_counters(self._world.live(self._what), ctypes.byref(counters))
         return {name: getattr(counters, name) for name, _ in counters._fields_[1:]}
 
     def write_flight(self, path: str) -> None:
         """Writes this rank's last operations to a file, as JSON."""
-        lib.anello_write_flight(self._world.handle, str(path).encode())
+        lib.anello_write_flight(self._world.live(self._what), file_name("path", path))
 
     def start_timeline(self, path: str) -> None:
         """All ranks begin to record. All ranks call; blocks."""
-        lib.anello_start_timeline(self._world.handle, str(path).encode())
+        lib.anello_start_timeline(self._world.live(self._what), file_name("path", path))
 
     def stop_timeline(self) -> None:
         """Rank 0 writes the timeline of all ranks for Perfetto. All ranks call; blocks."""
-        lib.anello_stop_timeline(self._world.handle)
+        lib.anello_stop_timeline(self._world.live(self._what))
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """A part of the program's own work that the timeline shows: `with world.phase("backward"):`."""
         phase = ctypes.c_void_p()
-        lib.anello_phase_begin(self._world.handle, name.encode(), ctypes.byref(phase))
+        lib.anello_phase_begin(self._world.live(self._what), readable(name), ctypes.byref(phase))
         try:
             yield
         finally:
@@ -131,8 +146,50 @@ def init(settings: Sequence[str] = ()) -> World:
     Args:
         settings: replace those of the environment: ["ANELLO_RANK=3", ...].
     """
-    world, config = ctypes.c_void_p(), _config(settings)
-    lib.anello_init(ctypes.byref(config), ctypes.byref(world))
+    return _interruptible(_config(settings), lib.anello_init)
+
+
+def _interruptible(config: Any, start: Callable[[Any, Any], int]) -> World:
+    """Makes a world by `start(config, world)`, which Ctrl-C ends at once.
+
+    Python runs the handlers of signals only on the main thread, between its own instructions. So another thread makes
+    the call, and the main thread waits for it.
+    """
+    world, failures, ended = ctypes.c_void_p(), [], threading.Event()
+    made: List[Any] = []  # the world, until somebody takes it
+    interrupted = ctypes.c_int(0)
+    config.interrupted = ctypes.addressof(interrupted)
+
+    def free_made() -> None:
+        with contextlib.suppress(IndexError):  # pop() gives it to one thread
+            lib.anello_world_free(made.pop())
+
+    def call() -> None:
+        try:
+            start(ctypes.byref(config), ctypes.byref(world))
+            made.append(world)
+            if interrupted.value:
+                free_made()
+        except BaseException as error:  # for the thread that waits
+            failures.append(error)
+        finally:
+            ended.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        start(ctypes.byref(config), ctypes.byref(world))
+        return World(world.value or 0)
+    threading.Thread(target=call, name="anello.init", daemon=True).start()
+    try:
+        ended.wait()
+    except BaseException:
+        interrupted.value = 1
+        try:
+            ended.wait(1)  # the other ranks receive why; a store that is asked for a key may take longer
+        finally:
+            free_made()  # call() may have looked at `interrupted` before
+        raise
+    if failures:
+        raise failures[0].with_traceback(None)
     return World(world.value or 0)
 
 
@@ -152,7 +209,7 @@ def init_through(rank: int, size: int, put: Callable[[str, str], None], get: Cal
     def call_put(_: Any, key: bytes, value: bytes) -> int:
         try:
             put(key.decode(), value.decode())
-        except Exception as error:  # an exception cannot pass through the library
+        except BaseException as error:  # an exception cannot pass through the library
             failures.append(error)
         return len(failures)
 
@@ -161,7 +218,7 @@ def init_through(rank: int, size: int, put: Callable[[str, str], None], get: Cal
             text = get(key.decode(), limit_ms / 1000).encode() + b"\0"
             ctypes.memmove(value, text, min(len(text), capacity))
             return int(len(text) > capacity)
-        except Exception as error:
+        except BaseException as error:
             failures.append(error)
         return 1
 
@@ -169,16 +226,15 @@ def init_through(rank: int, size: int, put: Callable[[str, str], None], get: Cal
     kinds = dict(header.structs["anello_exchange"]._fields_)
     exchange.put, exchange.get = kinds["put"](call_put), kinds["get"](call_get)
     exchange.rank, exchange.size, exchange.name = rank, size, name.encode()
-    world, config = ctypes.c_void_p(), _config(settings)
     try:
-        lib.anello_init_through(ctypes.byref(exchange), ctypes.byref(config), ctypes.byref(world))
+        return _interruptible(_config(settings), lambda config, world: lib.anello_init_through(ctypes.byref(exchange),
+                                                                                               config, world))
     except Exception as error:
         raise error from (failures[0] if failures else None)
-    return World(world.value or 0)
 
 
 def _config(settings: Sequence[str]) -> Any:
-    config = default("anello_config")
-    config.held = (ctypes.c_char_p * len(settings))(*[each.encode() for each in settings])
-    config.settings, config.settings_size = ctypes.addressof(config.held), len(settings)
+    config, texts = default("anello_config"), arguments.settings(settings)
+    config.held = (ctypes.c_char_p * len(texts))(*texts)
+    config.settings, config.settings_size = ctypes.addressof(config.held), len(texts)
     return config

@@ -6,25 +6,33 @@
 
 Start the script with `anello run -n 4 -- python3 train.py`.
 """
+import torch as _torch
+
 from .. import errors as _errors
-from . import elastic
+from ..horovod import basics as _basics
+from ..horovod import user_warning as _user_warning
+from ..horovod.basics import (add_process_set, barrier, ccl_built, cross_rank, cross_size, cuda_built, ddl_built,
+                              gloo_built, gloo_enabled, init, is_homogeneous, is_initialized, join, local_rank,
+                              local_size, mpi_built, mpi_enabled, mpi_threads_supported, nccl_built,
+                              process_set_included, rank, remove_process_set, rocm_built, shutdown, size,
+                              start_timeline, stop_timeline, world)
+from ..horovod.objects import allgather_object, broadcast_object
+from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.reductions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
+from . import elastic, gpus as _gpus
 from .autograd import (allgather, allreduce, allreduce_, alltoall, broadcast, broadcast_, grouped_allgather,
                        grouped_allreduce, grouped_allreduce_, grouped_reducescatter, reducescatter)
-from .basics import (add_process_set, ccl_built, cross_rank, cross_size, cuda_built, ddl_built, gloo_built,
-                     gloo_enabled, init, is_homogeneous, is_initialized, local_rank, local_size, mpi_built,
-                     mpi_enabled, mpi_threads_supported, nccl_built, process_set_included, rank, remove_process_set,
-                     rocm_built, shutdown, size, start_timeline, stop_timeline, world)
 from .compression import Compression
-from .functions import allgather_object, broadcast_object, broadcast_optimizer_state, broadcast_parameters
-from .ops import (Adasum, Average, Max, Min, Product, ReduceOp, Sum, allgather_async, allreduce_async,
-                  allreduce_async_, alltoall_async, barrier, broadcast_async, broadcast_async_,
+from .distributed_optimizer import DistributedOptimizer
+from .functions import broadcast_optimizer_state, broadcast_parameters
+from .ops import (allgather_async, allreduce_async, allreduce_async_, alltoall_async, broadcast_async, broadcast_async_,
                   grouped_allgather_async, grouped_allreduce_async, grouped_allreduce_async_,
-                  grouped_reducescatter_async, join, poll, reducescatter_async, sparse_allreduce_async, synchronize)
-from .optimizer import DistributedOptimizer
+                  grouped_reducescatter_async, poll, reducescatter_async, sparse_allreduce_async, synchronize)
 from .parallel import Parallel, parallelize
-from .process_sets import ProcessSet, global_process_set
 from .sync_batch_norm import SyncBatchNorm
 
+_basics.use_gpus(_gpus)
+_user_warning.skip(_torch.__file__)
 HorovodInternalError = _errors.Error
 __all__ = ["Adasum", "Average", "Compression", "DistributedOptimizer", "HorovodInternalError", "Max", "Min", "Parallel",
            "ProcessSet", "Product", "ReduceOp", "Sum", "SyncBatchNorm", "add_process_set", "allgather",

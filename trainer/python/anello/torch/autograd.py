@@ -5,10 +5,10 @@ from typing import Any, List, Optional, Sequence, Tuple, Type, Union
 
 import torch
 
+from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.reductions import Average, Sum, reduction
 from . import ops
 from .compression import Compression, Compressor, checked
-from .ops import Average, Sum
-from .process_sets import ProcessSet, global_process_set
 
 
 class _Allreduce(torch.autograd.Function):
@@ -80,6 +80,7 @@ class _Alltoall(torch.autograd.Function):
 
 
 def _equal_splits(tensor: torch.Tensor, process_set: ProcessSet) -> torch.Tensor:
+    ops._check(tensor)
     rows, ranks = tensor.shape[0] if tensor.dim() else 0, process_set.size()
     if tensor.dim() == 0 or rows % ranks:
         raise ValueError(f"the first dimension, {rows}, is not a multiple of the {ranks} ranks: give splits")
@@ -116,7 +117,7 @@ def grouped_allreduce(tensors: Sequence[torch.Tensor], average: Optional[bool] =
                       prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                       process_set: ProcessSet = global_process_set) -> List[torch.Tensor]:
     """The reduction of each tensor of a list, which is one operation; see allreduce()."""
-    options = {"op": ops.reduction(op, average), "prescale_factor": prescale_factor,
+    options = {"op": reduction(op, average), "prescale_factor": prescale_factor,
                "postscale_factor": postscale_factor, "process_set": process_set}
     sent, contexts = _compressed("grouped_allreduce", tensors, compression)
     made = _Allreduce.apply(options, name, *sent)
@@ -128,6 +129,9 @@ def allreduce(tensor: torch.Tensor, average: Optional[bool] = None, name: Option
               prescale_factor: float = 1.0, postscale_factor: float = 1.0,
               process_set: ProcessSet = global_process_set) -> torch.Tensor:
     """The reduction of a tensor over all ranks, as a new tensor; arguments as those of allreduce_async()."""
+    if ops.is_plain_number(tensor):
+        return ops.allreduce_async(tensor, average, name, op, prescale_factor, postscale_factor, process_set,
+                                   waits=True).wait()
     return grouped_allreduce([tensor], average, name, compression, op, prescale_factor, postscale_factor,
                              process_set)[0]
 
@@ -155,13 +159,17 @@ def grouped_allgather(tensors: Sequence[torch.Tensor], name: Optional[str] = Non
 
 def allgather(tensor: torch.Tensor, name: Optional[str] = None,
               process_set: ProcessSet = global_process_set) -> torch.Tensor:
-    """The tensors of all ranks, one after another; their first dimensions may differ."""
+    """The tensors of all ranks, one after another; their first dimensions may differ. See allgather_async()."""
+    if ops.is_plain_number(tensor):
+        return ops.allgather_async(tensor, name, process_set, waits=True).wait()
     return grouped_allgather([tensor], name, process_set)[0]
 
 
 def broadcast(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
               process_set: ProcessSet = global_process_set) -> torch.Tensor:
-    """The root's tensor, as a new tensor."""
+    """The root's tensor, as a new tensor; or the root's number."""
+    if ops.is_plain_number(tensor):
+        return ops.broadcast_async(tensor, root_rank, name, process_set, waits=True).wait()
     return _Broadcast.apply(tensor, root_rank, name, process_set)
 
 
@@ -183,7 +191,7 @@ def grouped_reducescatter(tensors: Sequence[torch.Tensor], name: Optional[str] =
                           process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0,
                           postscale_factor: float = 1.0) -> List[torch.Tensor]:
     """For each tensor of a list this rank's rows of its reduction."""
-    options = {"op": ops.reduction(op), "prescale_factor": prescale_factor, "postscale_factor": postscale_factor,
+    options = {"op": reduction(op), "prescale_factor": prescale_factor, "postscale_factor": postscale_factor,
                "process_set": process_set}
     sent, contexts = _compressed("grouped_reducescatter", tensors, compression)
     made = _ReduceScatter.apply(options, name, *sent)

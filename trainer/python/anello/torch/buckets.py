@@ -1,7 +1,8 @@
 """Buckets: gradients that travel as one operation, without a copy.
 
 The gradients of a shared bucket are views of one flat tensor, which is what travels. autograd adds into them where they
-lie. A gradient that lies elsewhere is copied into its view and replaced by it.
+lie. A gradient that lies elsewhere is copied into its view, and a view takes its place. The bucket keeps views of its
+own, because the program may give the memory of a gradient away: `grad.data = ...`, or model.half().
 """
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ import torch
 
 from .. import dlpack
 from .._library import lib
-from ..group import wire_code
+from ..arguments import wire_code
+from ..horovod.process_sets import ProcessSet
 from ..tensors import view
 from . import gpus
 from .compression import Compressor, checked
-from .process_sets import ProcessSet
 
-_Gradients = Tuple[List[Optional[torch.Tensor]], List[int]]
+_Gradients = Tuple[List[Optional[torch.Tensor]], List[Optional[int]], List[int]]
 _WIRES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
@@ -31,7 +32,7 @@ class Reduction:
         self.factor = factor  # inputs are divided by it, results multiplied
         self.compression = checked(compression)
         self.process_set = process_set
-        # What travels rounded needs no copy. A compressor of the program's own does; it may be an object.
+        # Tensors that travel rounded need no copy. A compressor of the program's own does; it may be an object.
         self.by_copy = not (isinstance(compression, type) and issubclass(compression, Compressor))
         self.wire = None if self.by_copy else _WIRES.get(compression.wire)
         self.feedback = feedback
@@ -60,8 +61,10 @@ class Reduction:
         def wait() -> None:
             operation.wait()
             for tensor, (_, ctx), each in zip(tensors, compressed, sent):
-                if each.data_ptr() != tensor.data_ptr():
-                    tensor.copy_(self.compression.decompress(each, ctx) if self.by_copy else each)
+                if self.by_copy:  # compress() may have returned the tensor itself
+                    tensor.copy_(self.compression.decompress(each, ctx))
+                elif each.data_ptr() != tensor.data_ptr():
+                    tensor.copy_(each)
 
         return wait
 
@@ -81,10 +84,12 @@ class Bucket:
         self._flat: List[torch.Tensor] = []
         self._lost: List[torch.Tensor] = []
         self._views: Dict[Any, torch.Tensor] = {}
-        self._missing: Set[Any] = set(parameters)
+        self._all = set(parameters)
+        self._missing: Set[Any] = self._all.copy()
         self._streams = gpus.Streams()
         self._wait: Optional[Callable[[], None]] = None
         self._sent: Optional[_Gradients] = None
+        self._absent: List[torch.nn.Parameter] = []  # frozen ones without a gradient, in this step
         if shared:
             self._share()
 
@@ -114,60 +119,71 @@ class Bucket:
         self._streams.note(parameter)
         return not self._missing
 
+    @torch.no_grad()  # the backward pass may be one with create_graph=True
     def start(self, reduction: Reduction) -> None:
         """Sends the gradients; one that is not there counts as zero."""
         self._streams.join()
+        self._absent = [each for each in self.parameters if each.grad is None and not each.requires_grad]
         for parameter in self.parameters:
             self._adopt(parameter)
         self._wait = reduction.start(self._flat or [each.grad for each in self.parameters], self.name, self._lost)
         self._sent = self._gradients()
 
+    @torch.no_grad()
     def finish(self) -> None:
         """Waits until the gradients are those of all ranks. Raises RuntimeError if the program changed them since."""
         wait, self._wait = self._wait, None
         sent, self._sent = self._sent, None
-        self._missing = set(self.parameters)
+        self._missing = self._all.copy()
         same = sent is None or _are_same(sent, self._gradients())
         if wait:
             wait()
+        for parameter in self._absent:
+            if parameter.grad is not None and not parameter.grad.any():  # no rank trains it: momentum must not move it
+                parameter.grad = None
         if not same:
             raise RuntimeError(f"{self.name} were changed after loss.backward() had sent them, by clipping for "
                                "example: call optimizer.synchronize() first, then change them, then call "
                                "optimizer.step() within optimizer.skip_synchronize()")
 
     def _gradients(self) -> _Gradients:
-        """The gradients, and torch's numbers of changes to shared ones.
+        """The gradients, where they lie, and torch's numbers of changes to shared ones.
 
         Autograd may make gradients that are not shared as parts of one tensor, which has one number for all of them. In
         torch.inference_mode() nothing is counted.
         """
         versions = [flat._version for flat in self._flat if not flat.is_inference()]
-        return [each.grad for each in self.parameters], versions
+        gradients = [each.grad for each in self.parameters]
+        return gradients, [None if each is None else each.data_ptr() for each in gradients], versions
 
     def zero(self) -> bool:
         """Sets the gradients to zero where they lie. False if they are not shared."""
+        self._missing = self._all.copy()
         for flat in self._flat:
             flat.zero_()
         for parameter, its in self._views.items():
-            parameter.grad = its
+            is_absent = parameter.grad is None and not parameter.requires_grad
+            if not is_absent and not _lies_in(parameter.grad, its):
+                parameter.grad = its.view(its.shape)
         return bool(self._flat)
 
     def _adopt(self, parameter: torch.nn.Parameter) -> None:
-        its = self._views.get(parameter)
+        its, given = self._views.get(parameter), parameter.grad
+        if given is not None and given.is_sparse:
+            given = given.to_dense()
         if its is None:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-            elif parameter.grad.is_sparse:
-                parameter.grad = parameter.grad.to_dense()
-        elif parameter.grad is None:
-            parameter.grad = its.zero_()
-        elif parameter.grad.data_ptr() != its.data_ptr():
-            its.copy_(parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad)
-            parameter.grad = its
+            parameter.grad = torch.zeros_like(parameter) if given is None else given
+        elif not _lies_in(given, its):
+            its.zero_() if given is None else its.copy_(given)
+            parameter.grad = its.view(its.shape)
+
+
+def _lies_in(gradient: Optional[torch.Tensor], view: torch.Tensor) -> bool:
+    return gradient is not None and not gradient.is_sparse and gradient.data_ptr() == view.data_ptr()
 
 
 def _are_same(before: _Gradients, now: _Gradients) -> bool:
-    return all(map(operator.is_, before[0], now[0])) and before[1] == now[1]
+    return all(map(operator.is_, before[0], now[0])) and before[1:] == now[1:]
 
 
 def _zeros(like: torch.Tensor, count: int) -> torch.Tensor:

@@ -19,16 +19,14 @@ import torch
 import torch.distributed as dist
 
 from ..group import Group
+from ..horovod.ending import PATIENCE_S, end_with_script
+from ..readers import require_dense
 from ..tensors import view
 from ..work import Work
 from ..world import World, init, init_through
+from .distributed_reduction import reduction
 from .distributed_work import AnyReceive, AnySource, Completer, Operation, unclaimed
-from .ending import PATIENCE_S, end_with_script
 from .shared_buckets import SharedBuckets
-
-_OPS = {dist.ReduceOp.SUM: "sum", dist.ReduceOp.PRODUCT: "product", dist.ReduceOp.MIN: "min", dist.ReduceOp.MAX: "max",
-        dist.ReduceOp.AVG: "average", dist.ReduceOp.BAND: "bit_and", dist.ReduceOp.BOR: "bit_or",
-        dist.ReduceOp.BXOR: "bit_xor"}
 
 
 class _Buffers:
@@ -38,8 +36,7 @@ class _Buffers:
         self._copies: List[Tuple[torch.Tensor, torch.Tensor]] = []
 
     def usable(self, tensor: torch.Tensor, written: bool = True) -> torch.Tensor:
-        if tensor.is_sparse:
-            raise RuntimeError("sparse tensors cannot be sent: call to_dense()")
+        require_dense(tensor)
         if tensor.device.type != "cpu":
             raise RuntimeError(f"the backend 'anello' is for tensors in host memory, not on {tensor.device}")
         made = _real(tensor.detach()).contiguous()
@@ -50,13 +47,19 @@ class _Buffers:
 
     def copy_back(self) -> None:
         for tensor, made in self._copies:
-            tensor.copy_(torch.view_as_complex(made) if tensor.is_complex() else made)
+            _write(tensor, torch.view_as_complex(made) if tensor.is_complex() else made)
 
 
 def _real(tensor: torch.Tensor) -> torch.Tensor:
     """A complex tensor as one of real numbers, with one more dimension, of 2. A copy if it is conjugated or negated."""
     plain = tensor.resolve_conj().resolve_neg()
     return torch.view_as_real(plain) if plain.is_complex() else plain
+
+
+def _write(tensor: torch.Tensor, values: torch.Tensor) -> None:
+    """Copies values into a tensor. Only in inference mode torch writes to one that was made there."""
+    with torch.no_grad(), torch.inference_mode(tensor.is_inference()):
+        tensor.copy_(values)
 
 
 def _require_writable(tensor: torch.Tensor) -> None:
@@ -128,26 +131,29 @@ class AnelloProcessGroup(dist.ProcessGroup):
 
     def allreduce(self, tensors: List[torch.Tensor], opts: Any = None) -> Operation:
         buffers = _Buffers()
-        op = _op(opts, tensors)
+        how = reduction(opts, tensors)
         if any(tensor.is_sparse for tensor in tensors):
-            return self._allreduce_sparse(tensors, op)
+            return self._allreduce_sparse(tensors, **how)
         shared = self._shared.find(tensors) if self._shared is not None else None
         if shared:
-            return self._start("allreduce", [self._group.allreduce_async(shared, op)], tensors, lambda: None)
+            return self._start("allreduce", [self._group.allreduce_async(shared, **how)], tensors, lambda: None)
         usable = [buffers.usable(tensor) for tensor in tensors]  # all, before one is sent
-        works = [self._group.allreduce_async(tensor, op) for tensor in usable]
+        works = [self._group.allreduce_async(tensor, **how) for tensor in usable]
         return self._start("allreduce", works, tensors, buffers.copy_back)
 
-    def _allreduce_sparse(self, tensors: List[torch.Tensor], op: str) -> Operation:
+    def _allreduce_sparse(self, tensors: List[torch.Tensor], op: str, prescale: float) -> Operation:
         """The sum of sparse tensors: all ranks gather indices and values. Blocks."""
         if op != "sum":
             raise RuntimeError(f"sparse tensors can be summed only; {op} is for dense ones: call to_dense()")
+        if prescale != 1.0 and not all(each.is_floating_point() or each.is_complex() for each in tensors):
+            raise RuntimeError("PREMUL_SUM is for tensors of floating point: multiply integers before, and use SUM")
         for tensor in tensors:
             mine = tensor.detach().coalesce()
+            scaled = mine.values() if prescale == 1.0 else mine.values() * prescale
             indices = self._group.allgather(mine.indices().t().contiguous())
-            values = self._group.allgather(mine.values().contiguous())
-            with torch.no_grad():  # a detached sparse tensor would not share its indices
-                tensor.copy_(torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce())
+            values = self._group.allgather(scaled.contiguous())
+            # Not into a detached tensor, which would not share its indices.
+            _write(tensor, torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce())
         return self._start("allreduce", [], tensors, lambda: None)
 
     def allreduce_coalesced(self, tensors: List[torch.Tensor], opts: Any = None) -> Operation:
@@ -225,7 +231,7 @@ class AnelloProcessGroup(dist.ProcessGroup):
     def reduce(self, tensors: List[torch.Tensor], opts: Any) -> Operation:
         buffers = _Buffers()
         tensor = buffers.usable(_only(tensors), self._group.rank == opts.rootRank)
-        work = self._group.reduce_async(tensor, opts.rootRank, _op(opts, tensors))
+        work = self._group.reduce_async(tensor, opts.rootRank, **reduction(opts, tensors))
         return self._start("reduce", [work], tensors, buffers.copy_back)
 
     def reduce_scatter(self, outputs: List[torch.Tensor], inputs: List[List[torch.Tensor]],
@@ -234,13 +240,13 @@ class AnelloProcessGroup(dist.ProcessGroup):
         given = _joined(_only(inputs))
         counts = [_real(each).numel() for each in _only(inputs)]
         out = buffers.usable(_only(outputs))
-        work = self._group.reduce_scatter_async(given, out, _op(opts, outputs), counts=counts)
+        work = self._group.reduce_scatter_async(given, out, counts=counts, **reduction(opts, outputs))
         return self._start("reduce_scatter", [work], outputs, buffers.copy_back)
 
     def _reduce_scatter_base(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Operation:
         buffers = _Buffers()
         work = self._group.reduce_scatter_async(buffers.usable(given, written=False), buffers.usable(output),
-                                                _op(opts, [output]))
+                                                **reduction(opts, [output]))
         return self._start("reduce_scatter", [work], [output], buffers.copy_back)
 
     def alltoall_base(self, output: torch.Tensor, given: torch.Tensor, output_splits: List[int],
@@ -299,18 +305,7 @@ def _joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 def _copy_parts(parts: Iterable[torch.Tensor], tensors: Sequence[torch.Tensor]) -> None:
     for tensor, part in zip(tensors, parts):
         made = torch.view_as_complex(part.view(-1, 2)) if tensor.is_complex() else part
-        tensor.detach().copy_(made.view(tensor.shape))
-
-
-def _op(opts: Any, tensors: Sequence[torch.Tensor] = ()) -> str:
-    if opts is None:
-        return "sum"
-    for op, name in _OPS.items():
-        if opts.reduceOp == op:
-            if name not in ("sum", "average") and any(each.is_complex() for each in tensors):
-                raise RuntimeError(f"complex tensors can be summed or averaged only; {name} is for real ones")
-            return name
-    raise RuntimeError(f"the reduction {opts.reduceOp} is not available")
+        _write(tensor.detach(), made.view(tensor.shape))
 
 
 _world: Optional[World] = None

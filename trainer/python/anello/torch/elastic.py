@@ -1,62 +1,29 @@
-"""Horovod's elastic interface for worlds of a fixed size.
-
-The state is committed, restored and made equal on all ranks. If a rank fails the world ends, and `anello run --restarts
-N` starts the script again; a script that goes on then loads its own checkpoint (`anello.save_on_rank_0` writes it).
-"""
+"""Horovod's elastic interface for worlds of a fixed size, with models, optimizers and samplers of torch."""
 from __future__ import annotations
 
-import copy
-import functools
 import random
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Dict, Iterator
 
 import torch
 
-from . import basics
-from .functions import broadcast_object, broadcast_optimizer_state, broadcast_parameters
+from ..horovod import basics, elastic
+from ..horovod.elastic import run
+from .functions import broadcast_optimizer_state, broadcast_parameters
+
+__all__ = ["ElasticSampler", "ObjectState", "State", "TorchState", "run"]
 
 
-class State:
+class State(elastic.State):
     """Values that all ranks commit, restore and synchronize: the keyword arguments, as attributes."""
 
-    def __init__(self, **values: Any) -> None:
-        self._names = list(values)
-        self._callbacks: List[Callable[[], None]] = []
-        for name, value in values.items():
-            setattr(self, name, value)
-        self.save()
-
-    def register_reset_callbacks(self, callbacks: List[Callable[[], None]]) -> None:
-        """Functions that are called when the world has changed."""
-        self._callbacks.extend(callbacks)
-
-    def on_reset(self) -> None:
-        """Calls them."""
-        for each in self._callbacks:
-            each()
-
-    def commit(self) -> None:
-        """Remembers the values as they are now."""
-        self.save()
-        self.check_host_updates()
-
-    def check_host_updates(self) -> None:
-        """Nothing: the hosts of a world are fixed."""
-
-    def save(self) -> None:
-        """Remembers the values as they are now."""
-        self._saved = {name: _saved(getattr(self, name)) for name in self._names}
-
-    def restore(self) -> None:
-        """Goes back to the values that were remembered last."""
-        for name in self._names:
-            setattr(self, name, _restored(getattr(self, name), self._saved[name]))
-
-    def sync(self) -> None:
-        """Gives all ranks the values of rank 0, and remembers them."""
-        for name in self._names:
-            setattr(self, name, _synchronized(getattr(self, name)))
-        self.save()
+    def _synchronized(self, value: Any) -> Any:
+        if isinstance(value, torch.nn.Module):
+            broadcast_parameters(value.state_dict(), 0)
+        elif isinstance(value, torch.optim.Optimizer):
+            broadcast_optimizer_state(value, 0)
+        else:
+            return super()._synchronized(value)
+        return value
 
 
 ObjectState = State
@@ -67,44 +34,6 @@ class TorchState(State):
 
     def __init__(self, model: Any = None, optimizer: Any = None, **values: Any) -> None:
         super().__init__(model=model, optimizer=optimizer, **values)
-
-
-def _has_state(value: Any) -> bool:
-    return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
-
-
-def _saved(value: Any) -> Any:
-    return copy.deepcopy(value.state_dict() if _has_state(value) else value)
-
-
-def _restored(value: Any, saved: Any) -> Any:
-    if not _has_state(value):
-        return copy.deepcopy(saved)
-    value.load_state_dict(copy.deepcopy(saved))
-    return value
-
-
-def _synchronized(value: Any) -> Any:
-    if isinstance(value, torch.nn.Module):
-        broadcast_parameters(value.state_dict(), 0)
-    elif isinstance(value, torch.optim.Optimizer):
-        broadcast_optimizer_state(value, 0)
-    elif _has_state(value):
-        value.load_state_dict(broadcast_object(value.state_dict(), 0))
-    else:
-        return broadcast_object(value, 0)
-    return value
-
-
-def run(train: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a function of a State: all ranks begin with the values of rank 0."""
-
-    @functools.wraps(train)
-    def wrapper(state: State, *arguments: Any, **options: Any) -> Any:
-        state.sync()
-        return train(state, *arguments, **options)
-
-    return wrapper
 
 
 class ElasticSampler(torch.utils.data.Sampler):

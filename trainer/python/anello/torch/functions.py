@@ -1,20 +1,14 @@
-"""Parameters, the state of optimizers, and Python objects of rank 0 on every rank; objects of all ranks."""
+"""Parameters and the state of optimizers of one rank on every rank."""
 from __future__ import annotations
 
-import io
-import pickle
-from typing import Any, Iterable, List, Mapping, Optional, Tuple, Union
+from typing import Any, Iterable, List, Mapping, Tuple, Union
 
 import torch
 
+from ..horovod.objects import broadcast_object
+from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.same_model import find_difference
 from . import ops
-from .process_sets import ProcessSet, global_process_set
-from .same_model import find_difference
-
-try:
-    import cloudpickle as _pickler  # takes lambdas and local classes too
-except ImportError:
-    _pickler = pickle  # type: ignore[no-redef]
 
 
 def broadcast_parameters(params: Union[Mapping[str, Any], Iterable[Tuple[str, Any]]], root_rank: int = 0,
@@ -64,7 +58,7 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
                               process_set: ProcessSet = global_process_set) -> None:
     """Copies the root's state and options of an optimizer to the other ranks.
 
-    What the root has, the others have afterwards, also if they had none yet. `model` is accepted and not needed.
+    The others get the entries that the root has, also if they had none yet. `model` is accepted and not needed.
     """
     if not hasattr(optimizer, "state_dict"):
         raise TypeError(f"optimizer must be a torch optimizer, not {type(optimizer).__name__}")
@@ -93,30 +87,3 @@ def _give_gradients(optimizer: torch.optim.Optimizer) -> None:
         for parameter in group["params"]:
             if parameter.requires_grad and parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-
-
-def _pickled(obj: Any) -> torch.Tensor:
-    buffer = io.BytesIO()
-    _pickler.dump(obj, buffer)
-    return torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8)
-
-
-def _unpickled(data: torch.Tensor) -> Any:
-    return pickle.loads(data.numpy().tobytes())
-
-
-def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
-                     process_set: ProcessSet = global_process_set) -> Any:
-    """The root's object on every rank. It is pickled: use it between ranks that trust each other."""
-    is_root = process_set.rank_of(root_rank) == process_set.rank()
-    mine = _pickled(obj) if is_root else torch.empty(0, dtype=torch.uint8)
-    sent = ops.allgather_async(mine, name and f"object {name}", process_set, waits=True).wait()
-    return obj if is_root else _unpickled(sent)
-
-
-def allgather_object(obj: Any, name: Optional[str] = None,
-                     process_set: ProcessSet = global_process_set) -> List[Any]:
-    """The objects of all ranks, in rank order. They are pickled, as in broadcast_object()."""
-    handle = ops.allgather_async(_pickled(obj), name and f"objects {name}", process_set, waits=True)
-    everything, (sizes,) = handle.wait_with_rows(process_set.size())
-    return [_unpickled(part) for part in everything.split(sizes)]

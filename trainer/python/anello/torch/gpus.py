@@ -22,7 +22,7 @@ def usable() -> bool:
 
 
 def missing() -> str:
-    """What this process lacks."""
+    """Says what this process lacks."""
     if not torch.version.cuda:
         return "has a torch without CUDA"
     if torch.cuda.device_count() == 0:

@@ -5,41 +5,23 @@ what the engine cannot use directly is copied. Reductions and broadcasts take te
 """
 from __future__ import annotations
 
-import enum
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import torch
 
 from ..agenda import Gpu, Operation
-from ..group import factor
-from . import basics, gpus
-from .process_sets import ProcessSet, global_process_set
+from ..arguments import factor
+from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.reductions import Average, Max, Min, Product, ReduceOp, engine_op, reduction
+from ..readers import require_dense
+from ..scalars import is_number
+from ..view import kind_of
+from . import gpus
 
 
-class ReduceOp(enum.IntEnum):
-    """The reductions, with Horovod's numbers."""
-
-    Average = 0
-    Sum = 1
-    Adasum = 2
-    Min = 3
-    Max = 4
-    Product = 5
-
-
-Average = ReduceOp.Average
-Sum = ReduceOp.Sum
-Adasum = ReduceOp.Adasum
-Min = ReduceOp.Min
-Max = ReduceOp.Max
-Product = ReduceOp.Product
-_joins = 0  # of all worlds of this process
-_ENGINE_OPS = {Average: "average", Sum: "sum", Min: "min", Max: "max", Product: "product"}
-
-
-def engine_op(op: ReduceOp) -> str:
-    """The engine's name of a reduction."""
-    return _ENGINE_OPS[op]
+def is_plain_number(value: Any) -> bool:
+    """True for a number of Python or numpy, which travels without a tensor of torch."""
+    return not isinstance(value, torch.Tensor) and is_number(value)
 
 
 class Handle:
@@ -62,7 +44,7 @@ class Handle:
         return self._result
 
     def wait_with_rows(self, ranks: int) -> Any:
-        """Of an allgather: the result, and for each of its tensors the number of rows of each rank."""
+        """The result of an allgather, and for each of its tensors the number of rows of each rank."""
         assert self._operation is not None
         operation = self._operation
         result = self.wait()
@@ -72,7 +54,14 @@ class Handle:
 
 def poll(handle: Handle) -> bool:
     """True if synchronize(handle) would not block."""
-    return handle.done()
+    return _handle(handle, "poll").done()
+
+
+def _handle(given: Any, call: str) -> Handle:
+    if not isinstance(given, Handle):
+        remedy = ", but that of sparse_allreduce_async() is called instead" if callable(given) else ""
+        raise TypeError(f"{call}() takes what a call that ends in _async has returned, not {given!r}{remedy}")
+    return given
 
 
 def synchronize(handle: Handle) -> Any:
@@ -81,37 +70,31 @@ def synchronize(handle: Handle) -> Any:
     Raises HorovodInternalError if ranks differ in shapes, types or arguments, which does not disturb later operations,
     or if a rank has failed.
     """
-    if not isinstance(handle, Handle):
-        raise TypeError(f"synchronize() takes what a call that ends in _async has returned, not {handle!r}")
-    return handle.wait()
-
-
-def reduction(op: Optional[int], average: Optional[bool] = None, refused: Sequence[int] = ()) -> ReduceOp:
-    """The reduction that `op`, or the older `average`, asks for. Adasum is refused by name."""
-    if op is not None and average is not None:
-        raise ValueError("give op or average, not both")
-    if op is None:
-        return Sum if average is False else Average
-    if op not in list(ReduceOp):
-        raise ValueError(f"op must be one of hvd.Average, Sum, Min, Max and Product, not {op!r}")
-    if op == Adasum or op in refused:
-        raise NotImplementedError(f"hvd.{ReduceOp(op).name} is not available for this operation: use hvd.Average or "
-                                  "hvd.Sum")
-    return ReduceOp(op)
+    return _handle(handle, "synchronize").wait()
 
 
 def _check(tensor: torch.Tensor) -> None:
     if not isinstance(tensor, torch.Tensor):
-        raise ValueError(f"a torch tensor is needed, not {type(tensor).__name__}")
+        raise ValueError(f"a torch tensor is needed, not {kind_of(tensor)}")
     if tensor.is_sparse:
         raise ValueError("the tensor is sparse: use sparse_allreduce_async(), or to_dense()")
+    require_dense(tensor)
 
 
 def _usable(tensor: torch.Tensor, gpu: Optional[Gpu] = None) -> torch.Tensor:
     """The tensor itself where the engine can use it, else a copy: on that GPU, or in host memory."""
     _check(tensor)
     tensor = tensor.detach()
-    return (tensor.cpu() if gpu is None else tensor).contiguous()
+    return (tensor.cpu() if gpu is None else tensor).resolve_neg().contiguous()
+
+
+def _require_places(tensors: Sequence[torch.Tensor]) -> None:
+    """ValueError if a tensor cannot take a result of its shape."""
+    for tensor in tensors:
+        steps = tensor.stride()
+        if 0 in steps and any(step == 0 and count > 1 for step, count in zip(steps, tensor.shape)):
+            raise ValueError("elements of the tensor lie in the same place, as those of expand() do, and cannot take a "
+                             "result: give its clone()")
 
 
 def _factors(prescale: Any, postscale: Any) -> Tuple[float, float]:
@@ -157,10 +140,12 @@ def _start_allreduce(tensors: Sequence[torch.Tensor], in_place: bool, op: Reduce
                      waits: bool) -> Tuple[Operation, List[torch.Tensor]]:
     """The operation, and the tensors that it was given."""
     gpu = _place(tensors, factors)
+    if in_place:
+        _require_places(tensors)
     usable = [_usable(tensor, gpu) for tensor in tensors]
     outputs = None if in_place else [torch.empty_like(each) for each in usable]
     prescale, postscale = factors
-    return process_set.agenda.allreduce(usable, outputs, _ENGINE_OPS[op], name=name, prescale=prescale,
+    return process_set.agenda.allreduce(usable, outputs, engine_op(op), name=name, prescale=prescale,
                                         postscale=postscale, waits=waits, gpu=gpu), usable
 
 
@@ -195,14 +180,22 @@ def allreduce_async(tensor: torch.Tensor, average: Optional[bool] = None, name: 
                     process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
     """Starts the reduction of a tensor over all ranks. The result is a new tensor.
 
+    A number (bool, int, float or a scalar of numpy) may take the tensor's place: the result is a number of its type.
+    The average of ints is a float.
+
     Args:
         average: older form of `op`: True for Average, False for Sum.
         name: matches the operation with that of other ranks; it may be used again when the result was waited for.
-        op: Average (the default), Sum, Min, Max or Product. Averages of integers are truncated.
+        op: Average (the default), Sum, Min, Max or Product. Averages of integer tensors are truncated.
         prescale_factor, postscale_factor: finite factors for the tensor and for the result, the same on all ranks.
             Integers are multiplied in float64 and truncated.
         waits: the caller calls synchronize() at once, which makes it faster.
     """
+    if is_plain_number(tensor):
+        prescale, postscale = _factors(prescale_factor, postscale_factor)
+        operation = process_set.agenda.allreduce([tensor], None, engine_op(reduction(op, average)), name=name,
+                                                 prescale=prescale, postscale=postscale, waits=waits)
+        return _first(Handle(operation, list))
     return _first(grouped_allreduce_async([tensor], average, name, op, prescale_factor, postscale_factor, process_set,
                                           waits))
 
@@ -218,7 +211,10 @@ def allreduce_async_(tensor: torch.Tensor, average: Optional[bool] = None, name:
 def sparse_allreduce_async(tensor: torch.Tensor, name: Optional[str] = None, op: Optional[int] = None,
                            process_set: ProcessSet = global_process_set) -> Callable[[], torch.Tensor]:
     """Starts the reduction of a sparse tensor. What it returns waits, and returns a sparse tensor."""
-    op = reduction(op, refused=(Min, Max, Product))
+    op = reduction(op, refused=(Min, Max, Product), of="a sparse tensor")
+    if not isinstance(tensor, torch.Tensor) or not tensor.is_sparse:
+        _check(tensor)
+        raise ValueError("the tensor is not sparse: use allreduce_async(), or to_sparse()")
     indices, values = tensor._indices().t().contiguous(), tensor._values()
     handle = grouped_allgather_async([indices, values], name and f"sparse {name}", process_set)
 
@@ -241,7 +237,12 @@ def grouped_allgather_async(tensors: Sequence[torch.Tensor], name: Optional[str]
 
 def allgather_async(tensor: torch.Tensor, name: Optional[str] = None, process_set: ProcessSet = global_process_set,
                     waits: bool = False) -> Handle:
-    """Starts the gathering of all ranks' tensors, one after another; their first dimensions may differ."""
+    """Starts the gathering of all ranks' tensors, one after another; their first dimensions may differ.
+
+    Numbers become an array of numpy if they are of numpy, otherwise a list.
+    """
+    if is_plain_number(tensor):
+        return _first(Handle(process_set.agenda.allgather([tensor], name=name, waits=waits), list))
     return _first(grouped_allgather_async([tensor], name, process_set, waits))
 
 
@@ -249,6 +250,7 @@ def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: Optional[str] =
                      process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
     """Starts to copy the root's tensor into that of every other rank. `root_rank` is a rank of the world."""
     gpu = _place([tensor])
+    _require_places([tensor])
     usable = _usable(tensor, gpu)
     operation = process_set.agenda.broadcast([usable], process_set.rank_of(root_rank), name=name, waits=waits, gpu=gpu)
     return Handle(operation, _only(_in_place([tensor], [usable])))
@@ -256,7 +258,11 @@ def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: Optional[str] =
 
 def broadcast_async(tensor: torch.Tensor, root_rank: int, name: Optional[str] = None,
                     process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
-    """As broadcast_async_, into a new tensor."""
+    """As broadcast_async_, into a new tensor. The result of a number is a number."""
+    if is_plain_number(tensor):
+        return _first(Handle(process_set.agenda.broadcast([tensor], process_set.rank_of(root_rank), name=name,
+                                                          waits=waits), list))
+    _check(tensor)
     return broadcast_async_(tensor.detach().clone(memory_format=torch.contiguous_format), root_rank, name, process_set,
                             waits)
 
@@ -295,11 +301,11 @@ def grouped_reducescatter_async(tensors: Sequence[torch.Tensor], name: Optional[
                                 prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                                 waits: bool = False) -> Handle:
     """Starts the reduction of a list of which each rank gets its rows. The result is a list of new tensors."""
+    usable = [_usable(tensor) for tensor in tensors]
     if any(tensor.dim() == 0 for tensor in tensors):
         raise ValueError("reducescatter divides rows between the ranks: a tensor without dimensions has none")
-    usable = [_usable(tensor) for tensor in tensors]
     prescale, postscale = _factors(prescale_factor, postscale_factor)
-    operation = process_set.agenda.reduce_scatter(usable, _ENGINE_OPS[reduction(op, refused=(Min, Max, Product))],
+    operation = process_set.agenda.reduce_scatter(usable, engine_op(reduction(op, refused=(Min, Max, Product))),
                                                   name=name, prescale=prescale, postscale=postscale, waits=waits)
     return Handle(operation, _on_device_of(tensors))
 
@@ -309,26 +315,3 @@ def reducescatter_async(tensor: torch.Tensor, name: Optional[str] = None, op: Op
                         postscale_factor: float = 1.0, waits: bool = False) -> Handle:
     """Starts the reduction of a tensor of which each rank gets its rows; the first ranks get those left over."""
     return _first(grouped_reducescatter_async([tensor], name, op, process_set, prescale_factor, postscale_factor, waits))
-
-
-def join(device: int = -1) -> int:
-    """This rank has no more data: it takes part in the others' allreduces with zeros until all ranks have joined.
-
-    Returns the rank that joined last, the same on all ranks. Its parameters are the newest, because a rank that has
-    joined takes no steps: broadcast from it what training goes on with. `device` has no meaning.
-    """
-    global _joins
-    basics.world()
-    last = global_process_set.agenda.join(gpus.own()).wait()
-    _joins += 1
-    return last
-
-
-def joins() -> int:
-    """How often all ranks have joined."""
-    return _joins
-
-
-def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Returns when all ranks of the set have called it; does not wait for operations that are under way."""
-    process_set.agenda.barrier(waits=True).wait()

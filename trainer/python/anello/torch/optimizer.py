@@ -1,8 +1,11 @@
-"""DistributedOptimizer: an optimizer whose gradients are those of all ranks.
+"""An optimizer whose gradients are those of all ranks.
 
-Gradients are sent during the backward pass: the first step sends each by itself and learns which are sparse; from the
-second on they travel in buckets. After hvd.join() all ranks begin with a first step again, because some may not have
-had one.
+In the first step the ranks agree on which gradients there are and which of them are sparse, and step() sends them. From
+the second step on they are sent during the backward pass, in buckets. The ranks begin with a first step again when the
+program has changed the optimizer's parameters, and after hvd.join(), because some may not have had one.
+
+If only some ranks have changed theirs, all get an error: agreeing has the name of the first bucket, so that the two
+meet and are a Mismatch.
 
 No exception leaves a hook, because torch keeps the rest of the graph of an interrupted backward pass until the thread
 ends. synchronize() and step() raise the error of a hook when they have finished all buckets; zero_grad(), and step()
@@ -12,73 +15,124 @@ no optimizer.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import weakref
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, Dict, Iterator, List, NoReturn, Optional, Sequence
 
 import torch
 
+from ..errors import Mismatch
+from ..horovod.basics import joins
+from ..horovod.numbering import next_number
+from ..horovod.reductions import Average, Sum, reduction_named
+from ..horovod.settings import bucket_bytes
+from ..horovod.user_warning import warn
 from . import ops
 from .buckets import Bucket, Reduction, SparseBucket, plan
-from .compression import Compression, Compressor
-from .ops import Average
-from .process_sets import ProcessSet, global_process_set
-from .same_start import SameStart
-from .settings import bucket_bytes
-from .user_warning import warn
-
-_numbers = itertools.count()  # of the optimizers of this process, the same on all ranks
-Groups = Union[None, int, Sequence[Sequence[torch.nn.Parameter]]]
+from .claim import Claim
+from .grouping import Groups, grouped, on_one_device
+from .same_start import Agreed, SameStart
+from .trained import Trained
 
 
-class _Distributed(torch.optim.Optimizer):
-    """What DistributedOptimizer puts before the class of the optimizer that it wraps."""
+class Distributed(torch.optim.Optimizer):
+    """The class that DistributedOptimizer puts before that of the optimizer that it wraps."""
 
-    def _distribute(self, names: Dict[Any, str], reduction: Reduction, passes: int, groups: Groups,
-                    sparse_as_dense: bool, compare_parameters: bool) -> None:
-        self._parameter_names = names
+    def _distribute(self, wrapped: torch.optim.Optimizer, named: Optional[Dict[Any, str]], reduction: Reduction,
+                    passes: int, groups: Groups, sparse_as_dense: bool, compare_parameters: bool) -> None:
+        self._wrapped = wrapped
         self._reduction = reduction
-        self._number = next(_numbers)
         self._sparse_as_dense = sparse_as_dense
-        self.backward_passes_per_step = passes
         self._synchronized = False
         self._should_synchronize = True
         self._error: Optional[Exception] = None  # the first since synchronize()
         self._groups = groups
         self._compare_parameters = compare_parameters
-        self._trained = [each for each in names if each.requires_grad]
-        self._passes_left = {each: passes for each in self._trained}
-        self._lost = _nothing_lost(self._trained) if reduction.feedback else {}
-        self._begin_training()
-        self._hooks = [_when_accumulated(each, self._on_gradient) for each in self._trained]
+        self._claim = Claim()
+        self._trained = Trained(named, self._on_gradient)
+        self._number: Optional[int] = None
+        self._age: Any = None
+        self._lost: Dict[Any, torch.Tensor] = {}
+        self._sparse: Any = set()
+        self._first: Optional[Bucket] = None
+        self._set_buckets([])
+        self._same_start = SameStart({}, reduction.process_set, False, False)
+        self.set_backward_passes_per_step(passes)
+        self._follow_parameters()
+        self._keep_lost()
+        if groups is not None:
+            grouped(list(self._trained.names), groups)
 
-    def _begin_training(self) -> None:
+    def _follow_parameters(self) -> bool:
+        """Finds out what the optimizer trains now. True if that has changed."""
+        if not self._trained.update(self.param_groups):
+            return False
+        self._claim.follow(self._trained.names)
+        self.set_backward_passes_per_step(self.backward_passes_per_step)
+        self._begin_training(changed=self._number is not None)
+        return True
+
+    def _follow(self) -> None:
+        """Makes this step a first one if what the ranks have agreed on does not hold any more."""
+        agenda = self._reduction.process_set.agenda
+        age = (weakref.ref(agenda), joins())
+        changed = self._follow_parameters()
+        if self._age != age:
+            self._number = next_number(agenda)
+            self._age, self._first = age, None
+            if not changed:
+                self._begin_training(changed=False)
+
+    def _begin_training(self, changed: bool) -> None:
         """The next step is a first one."""
-        self._joins = ops.joins()
-        self._learning = self._groups is None
-        self._same_start = SameStart({each: self._parameter_names[each] for each in self._trained},
-                                     f"parameters of optimizer {self._number}", self._reduction.process_set,
-                                     self._compare_parameters)
-        self._set_buckets(self._first_buckets())
+        self._agreed = False
+        self._same_start = SameStart(self._trained.names, self._reduction.process_set, self._compare_parameters, changed)
 
-    def _follow_joins(self) -> None:
-        if self._joins != ops.joins() and not any(bucket.started for bucket in self._buckets):
-            self._begin_training()
+    def _agree(self) -> None:
+        """Blocks until all ranks are here, and makes the buckets."""
+        self._keep_lost()
+        if self._groups is None and not self._sparse_as_dense:
+            self._sparse |= {each for each in self._trained.names if each.grad is not None and each.grad.is_sparse}
+        name = self._first.name if self._first else f"parameters of optimizer {self._number}"
+        agreed = self._same_start.agree(name, self._sparse)
+        self._sparse = agreed.sparse
+        self._set_buckets(self._plan(agreed))
+        self._agreed = True
 
-    def _first_buckets(self) -> List[Bucket]:
-        if self._groups is None:
-            return [self._bucket([each], False) for each in self._trained]
-        groups = _grouped(self._trained, self._groups)
-        return [self._bucket(members, not self._reduction.by_copy and _on_one_device(members)) for members in groups]
+    def _keep_lost(self) -> None:
+        if self._reduction.feedback:
+            self._lost = {each: self._lost[each] if each in self._lost else _nothing_lost(each)
+                          for each in self._trained.names}
 
-    def _bucket(self, members: Sequence[torch.nn.Parameter], shared: bool) -> Bucket:
-        first, last = self._parameter_names[members[0]], self._parameter_names[members[-1]]
+    def _plan(self, agreed: Agreed) -> List[Bucket]:
+        dense = [each for each in agreed.order if each not in agreed.sparse]
+        if self._groups is not None:
+            lists = grouped(dense, self._groups)
+        elif self._reduction.by_copy:
+            lists = [[each] for each in dense]
+        else:
+            lists = plan(dense, bucket_bytes())
+        made: List[Bucket] = [Bucket(self._name_of(members), members, not self._reduction.by_copy
+                                     and on_one_device(members)) for members in lists]
+        return made + [self._sparse_bucket(each) for each in agreed.order if each in agreed.sparse]
+
+    def _name_of(self, members: Sequence[torch.nn.Parameter]) -> str:
+        first, last = self._trained.names[members[0]], self._trained.names[members[-1]]
         names = first if first == last else f"{first} to {last}"
-        return Bucket(f"gradients of {names} in optimizer {self._number}", members, shared)
+        return f"gradients of {names} in optimizer {self._number}"
+
+    def _sparse_bucket(self, parameter: torch.nn.Parameter) -> Bucket:
+        reduction = self._reduction
+        op = reduction_named(reduction.op)
+
+        def reduce(gradient: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
+            return ops.sparse_allreduce_async(gradient, name, op, reduction.process_set)
+
+        return SparseBucket(self._name_of([parameter]), parameter, reduce)
 
     def _set_buckets(self, buckets: List[Bucket]) -> None:
         self._buckets = buckets
         self._bucket_of = {each: bucket for bucket in buckets for each in bucket.parameters}
+        self._first = next((each for each in buckets if not isinstance(each, SparseBucket)), None)
         for bucket in buckets if self._lost else ():
             bucket.keep_lost(self._lost)
 
@@ -88,7 +142,7 @@ class _Distributed(torch.optim.Optimizer):
         The next step adds it. It belongs to a checkpoint of this rank; copy into these tensors to restore it. Another
         step may move them: call this again after it.
         """
-        return {self._parameter_names[each]: lost for each, lost in self._lost.items()}
+        return {self._trained.names[each]: lost for each, lost in self._lost.items()}
 
     def _on_gradient(self, parameter: torch.nn.Parameter) -> None:
         self._attempt(self._send, parameter)
@@ -102,35 +156,30 @@ class _Distributed(torch.optim.Optimizer):
 
     def _send(self, parameter: torch.nn.Parameter) -> None:
         """Counts a gradient, and starts its bucket if it is the last one."""
-        if not self._may_send():
+        self._claim.note_gradient()
+        left = self._passes_left.get(parameter)
+        if left is None or not self._claim.sends_early or not self._may_send():
             return
-        self._follow_joins()
-        if self._passes_left[parameter] <= 0:
-            raise AssertionError(f"the gradient of {self._parameter_names[parameter]} was computed more often than "
+        if left <= 0:
+            raise AssertionError(f"the gradient of {self._trained.names[parameter]} was computed more often than "
                                  "backward_passes_per_step before step(): increase backward_passes_per_step, or call "
                                  "step() or synchronize() after each backward pass")
-        self._passes_left[parameter] -= 1
-        if self._passes_left[parameter] > 0:
+        self._passes_left[parameter] = left - 1
+        if left > 1:
             return
-        bucket = self._bucket_of[parameter]
-        if self._learning and parameter.grad.is_sparse and not self._sparse_as_dense:
-            bucket = self._make_sparse(bucket)
-        if bucket.ready(parameter):
+        bucket = self._bucket_of.get(parameter)
+        if bucket is not None and bucket.ready(parameter) and self._has_agreed():
+            self._claim.is_sending = True
             bucket.start(self._reduction)
 
-    def _make_sparse(self, bucket: Bucket) -> Bucket:
-        if isinstance(bucket, SparseBucket):
-            return bucket
-        reduction = self._reduction
-        op = {"average": ops.Average, "sum": ops.Sum}[reduction.op]
+    def _has_agreed(self) -> bool:
+        """Whether the buckets hold. Asked before the first one of a step is sent."""
+        if not self._is_under_way():
+            self._follow()
+        return self._agreed
 
-        def reduce(gradient: torch.Tensor, name: str) -> Callable[[], torch.Tensor]:
-            return ops.sparse_allreduce_async(gradient, name, op, reduction.process_set)
-
-        made = SparseBucket(bucket.name, bucket.parameters[0], reduce)
-        self._buckets[self._buckets.index(bucket)] = made
-        self._bucket_of[bucket.parameters[0]] = made
-        return made
+    def _is_under_way(self) -> bool:
+        return any(bucket.started for bucket in self._buckets)
 
     def synchronize(self) -> None:
         """Blocks until the gradients are those of all ranks; step() does it by itself.
@@ -140,8 +189,8 @@ class _Distributed(torch.optim.Optimizer):
         nothing is under way. After that the next backward pass may begin, except after the error of different models:
         each call raises it again, until hvd.shutdown() and a new optimizer.
         """
-        self._finish_buckets()
         try:
+            self._finish_buckets()
             self._raise_error()
         finally:
             self._error = None
@@ -159,34 +208,52 @@ class _Distributed(torch.optim.Optimizer):
         """Finishes every bucket, also if others fail; none if ranks have different models."""
         if not self._may_send():
             return
-        self._follow_joins()
-        self._attempt(self._same_start.begin)
+        try:
+            if not self._is_under_way():
+                self._claim.require_unsent()
+                self._follow()
+            self._claim.take(averages=True)
+            is_first = not self._agreed
+            if is_first:
+                self._agree()
+            self._reduce(compare=not is_first)
+        except Exception as error:
+            self._error = self._error or error
+        self._claim.is_sending = False
+        self._restart_count()
+
+    def _reduce(self, compare: bool) -> None:
         for bucket in self._buckets:
             if not bucket.started:
                 self._attempt(bucket.start, self._reduction)
-        self._attempt(self._same_start.end)
+        if compare:
+            self._attempt(self._same_start.begin_again, f"parameters of optimizer {self._number}")
+        if self._first is None:
+            self._agreed = False  # nothing would meet a rank that agrees alone: do so in each step
+        else:
+            self._attempt(self._finish_first, self._first)
         if self._same_start.error is not None:
             return
+        self._attempt(self._same_start.end_again)
         for bucket in self._buckets:
             self._attempt(bucket.finish)
-        self._passes_left = {each: self.backward_passes_per_step for each in self._trained}
         if self._sparse_as_dense:
             self._attempt(self._restore_sparse)
-        if self._learning:
-            self._learned()
 
-    def _learned(self) -> None:
-        self._learning = False
-        sparse = [each for each in self._buckets if isinstance(each, SparseBucket)]
-        dense = [each for each in self._trained if not isinstance(self._bucket_of[each], SparseBucket)]
-        if self._reduction.by_copy:
-            return
-        self._set_buckets([self._bucket(members, True) for members in plan(dense, bucket_bytes())] + sparse)
+    def _finish_first(self, bucket: Bucket) -> None:
+        try:
+            bucket.finish()
+        except Mismatch:  # another rank may agree about changed parameters instead
+            self._same_start.explain()
+            raise
+
+    def _restart_count(self) -> None:
+        self._passes_left = self._all_passes.copy()  # which asks no tensor for its hash
 
     def _restore_sparse(self) -> None:
         if isinstance(self, torch.optim.SparseAdam):  # it takes no others
-            for each in self._trained:
-                each.grad = each.grad.to_sparse(1)
+            for each in self._trained.names:
+                each.grad = None if each.grad is None else each.grad.to_sparse(1)
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
@@ -200,7 +267,8 @@ class _Distributed(torch.optim.Optimizer):
     def set_backward_passes_per_step(self, passes: int) -> None:
         """How many backward passes add to a gradient before it is sent."""
         self.backward_passes_per_step = passes
-        self._passes_left = {each: passes for each in self._trained}
+        self._all_passes = dict.fromkeys(self._trained.names, passes)
+        self._restart_count()
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Combines the gradients of all ranks, then takes the wrapped optimizer's step.
@@ -216,8 +284,38 @@ class _Distributed(torch.optim.Optimizer):
                      "optimizer.synchronize(): the gradients are sent twice")
             self.synchronize()
         self._raise_error()
+        self._require_all_averaged()
         self._synchronized = False
+        self._note_step()
         return super().step(closure)
+
+    def _require_all_averaged(self) -> None:
+        late = self._trained.not_followed(self.param_groups) if self._may_send() else []
+        if late:
+            raise RuntimeError(f"the gradient of '{late[0]}' is that of this rank alone, because the parameter came into "
+                               "the optimizer, or began to need a gradient, when others were on their way: change "
+                               "parameters before loss.backward(), on all ranks")
+
+    def _note_step(self) -> None:
+        """A learning-rate schedule that was made before the wrapping looks there, and warns if no step was taken."""
+        wrapped: Any = self._wrapped
+        if "step" in wrapped.__dict__:
+            wrapped._opt_called = True
+            wrapped._step_count = getattr(wrapped, "_step_count", 0) + 1  # before torch 2.4
+
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        """As that of the wrapped optimizer, which stays the same one for learning-rate schedules made before."""
+        super().load_state_dict(state_dict)
+        self._wrapped.param_groups, self._wrapped.state = self.param_groups, self.state
+
+    @property
+    def _parameter_names(self) -> Dict[Any, str]:
+        # Horovod's name: programs look at it.
+        return self._trained.names
+
+    def __reduce_ex__(self, _: Any) -> NoReturn:
+        raise TypeError("a DistributedOptimizer cannot be pickled or copied, since it belongs to the ranks of this job: "
+                        "save its state_dict(), and wrap an optimizer that has loaded it")
 
     def _of_all_ranks(self, closure: Callable[[], Any]) -> Callable[[], Any]:
         def evaluate() -> Any:
@@ -234,7 +332,7 @@ class _Distributed(torch.optim.Optimizer):
         if loss is None or not self._may_send():
             return loss
         value = loss.detach() if isinstance(loss, torch.Tensor) else torch.tensor(float(loss), dtype=torch.float64)
-        op = ops.Sum if self._reduction.op == "sum" else ops.Average
+        op = Sum if self._reduction.op == "sum" else Average
         name, process_set = f"loss of optimizer {self._number}", self._reduction.process_set
         mean = ops.synchronize(ops.allreduce_async(value, name=name, op=op, process_set=process_set, waits=True))
         return mean if isinstance(loss, torch.Tensor) else mean.item()
@@ -242,124 +340,22 @@ class _Distributed(torch.optim.Optimizer):
     def zero_grad(self, *arguments: Any, **options: Any) -> None:
         """Sets the gradients to zero; those in buckets stay where they are. Raises an error of a hook at once."""
         self._raise_error()
-        if any(bucket.started for bucket in self._buckets):
+        if self._is_under_way():
             raise AssertionError("optimizer.zero_grad() was called after loss.backward() but before optimizer.step() "
                                  "or optimizer.synchronize(): gradients are on their way")
-        if not all([bucket.zero() for bucket in self._buckets]):
+        self._claim.take()
+        self._restart_count()
+        if self._trained.changed(self.param_groups):  # there will be other buckets
+            super().zero_grad(*arguments, **options)
+            return
+        are_shared = [bucket.zero() for bucket in self._buckets]
+        if not (are_shared and all(are_shared) and self._trained.has_only_trained()):
             super().zero_grad(*arguments, **options)
             for bucket in self._buckets:
                 bucket.zero()
 
 
-def _when_accumulated(parameter: torch.nn.Parameter, call: Callable[[torch.nn.Parameter], None]) -> Any:
-    """Has a method called when autograd has added to a parameter's gradient. Keep what it returns."""
-    method, its = weakref.WeakMethod(call), weakref.ref(parameter)
-
-    def hook(*_: Any) -> None:
-        alive, owner = method(), its()
-        if alive is not None and owner is not None:
-            alive(owner)
-
-    if hasattr(parameter, "register_post_accumulate_grad_hook"):  # from torch 2.1 on
-        return parameter.register_post_accumulate_grad_hook(hook)
-    accumulate = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-    accumulate.register_hook(hook)
-    return accumulate
-
-
-def _nothing_lost(parameters: Iterable[torch.nn.Parameter]) -> Dict[Any, torch.Tensor]:
-    lost = {}
-    for each in parameters:
-        if each.dtype != torch.float32:
-            raise ValueError(f"error_feedback is for gradients of float32, but a parameter is of {each.dtype}")
-        lost[each] = torch.zeros(each.shape)
-    return lost
-
-
-def _on_one_device(parameters: Iterable[torch.nn.Parameter]) -> bool:
-    return len({each.device for each in parameters}) == 1
-
-
-def _grouped(parameters: List[torch.nn.Parameter], groups: Groups) -> List[List[torch.nn.Parameter]]:
-    """The program's own groups; parameters in none of them are groups of one."""
-    if isinstance(groups, int):
-        if groups < 0:
-            raise ValueError(f"groups must not be negative, but is {groups}")
-        count = min(groups, len(parameters)) or len(parameters)
-        ends = [len(parameters) * k // count for k in range(count + 1)] if count else []
-        return [parameters[begin:end] for begin, end in zip(ends, ends[1:])]
-    if not isinstance(groups, (list, tuple)) or not all(isinstance(one, (list, tuple)) for one in groups):
-        raise ValueError("groups must be a number or a list of lists of parameters")
-    trained, seen = set(parameters), set()
-    made = []
-    for group in groups:
-        members = [each for each in group if each in trained]
-        if any(each in seen for each in members):
-            raise ValueError("a parameter is in two groups")
-        seen.update(members)
-        made.append(members)
-    return [members for members in made if members] + [[each] for each in parameters if each not in seen]
-
-
-def _name(optimizer: torch.optim.Optimizer,
-          named_parameters: Optional[Iterable[Tuple[str, torch.nn.Parameter]]]) -> Dict[Any, str]:
-    """The name of each of the optimizer's parameters."""
-    groups = [group["params"] for group in optimizer.param_groups]
-    if named_parameters is None:
-        return {each: f"parameter {k} of group {g}" for g, group in enumerate(groups) for k, each in enumerate(group)}
-    named = list(named_parameters)
-    if any(not isinstance(one, tuple) or len(one) != 2 for one in named):
-        raise ValueError("named_parameters must be pairs of name and parameter, as model.named_parameters() gives")
-    names = [name for name, _ in named]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"named_parameters has these names twice: {', '.join(twice)}")
-    of = {each: name for name, each in named}
-    every = list(itertools.chain(*groups))
-    if any(each not in of for each in every):
-        raise ValueError("named_parameters lacks some of the optimizer's parameters: name all of them, or none")
-    return {each: of[each] for each in every}
-
-
-def DistributedOptimizer(optimizer: torch.optim.Optimizer,
-                         named_parameters: Optional[Iterable[Tuple[str, torch.nn.Parameter]]] = None,
-                         compression: Type[Compressor] = Compression.none, backward_passes_per_step: int = 1,
-                         op: int = Average, gradient_predivide_factor: float = 1.0, num_groups: int = 0,
-                         groups: Groups = None, sparse_as_dense: bool = False,
-                         process_set: ProcessSet = global_process_set, error_feedback: bool = False,
-                         compare_parameters: bool = True) -> Any:
-    """Wraps an optimizer: step() applies the gradients of all ranks, which are sent during the backward pass.
-
-    Args:
-        optimizer: any optimizer of torch, or one derived from them; its class stays a base of the result's.
-        named_parameters: model.named_parameters(), for messages.
-        compression: Compression.fp16 or .bf16: gradients travel rounded to 16 bits.
-        backward_passes_per_step: how many backward passes add to a gradient before it is sent.
-        op: Average or Sum; Min, Max, Product. Adasum is not available.
-        gradient_predivide_factor: with Average: gradients are divided by it before the sum, and multiplied after it.
-        groups: a number, or lists of parameters: gradients of a group travel together. By default the size decides
-            (HOROVOD_FUSION_THRESHOLD, 4 MiB). `num_groups` is its older name.
-        sparse_as_dense: sparse gradients travel as dense ones.
-        process_set: the ranks that train together; others step with their own gradients.
-        error_feedback: with compression: what rounding takes from a gradient is added to that of the next step, so
-            that gradients too small for 16 bits are not lost. Not Horovod's. See residuals().
-        compare_parameters: rank 0 warns if the ranks have different parameters in the first step and still in the
-            second, for example because the script does not broadcast them. The same on all ranks. Not Horovod's.
-    """
-    reduction = ops.reduction(op)
-    if gradient_predivide_factor != 1.0 and reduction != Average:
-        raise ValueError("gradient_predivide_factor is for op=Average")
-    if backward_passes_per_step <= 0:
-        raise ValueError("backward_passes_per_step must be positive")
-    names = _name(optimizer, named_parameters)
-    if isinstance(optimizer, _Distributed):
-        raise ValueError("this optimizer is a DistributedOptimizer already")
-    kind = type(optimizer)
-    made = object.__new__(type(kind.__name__, (_Distributed, kind), {"__module__": __name__}))
-    # A learning-rate schedule may have put a step() of its own into the optimizer.
-    made.__dict__.update({key: value for key, value in optimizer.__dict__.items() if key != "step"})
-    made._distribute(names, Reduction(ops.engine_op(reduction), gradient_predivide_factor, compression, process_set,
-                                      error_feedback),
-                     backward_passes_per_step, groups if groups is not None else (num_groups or None), sparse_as_dense,
-                     compare_parameters)
-    return made
+def _nothing_lost(parameter: torch.nn.Parameter) -> torch.Tensor:
+    if parameter.dtype != torch.float32:
+        raise ValueError(f"error_feedback is for gradients of float32, but a parameter is of {parameter.dtype}")
+    return torch.zeros(parameter.shape)

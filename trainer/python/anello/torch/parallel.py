@@ -5,10 +5,10 @@ from typing import Any, NamedTuple, Sequence
 
 import torch
 
+from ..horovod import basics
 from ..training import save_on_rank_0
-from . import basics
+from .distributed_optimizer import DistributedOptimizer
 from .functions import broadcast_optimizer_state, broadcast_parameters
-from .optimizer import DistributedOptimizer
 
 
 class Parallel(NamedTuple):

@@ -2,82 +2,118 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Dict, List, Optional
+import zlib
+from typing import Any, Container, Dict, List, NamedTuple, Optional, Set
 
 import torch
 
 from ..agenda import Operation
 from ..errors import Error, Mismatch
-from .process_sets import ProcessSet
-from .same_model import REMEDY, find_difference, names_number
-from .user_warning import warn
+from ..horovod.process_sets import ProcessSet
+from ..horovod.same_model import REMEDY, explain_difference, names_number
+from ..horovod.user_warning import warn
 
 _INTEGERS = {1: torch.int8, 2: torch.int16}  # by the size of an element; larger ones are read as several
+_HEAD = 3  # numbers of names, of shapes, and of the order
+
+
+class Agreed(NamedTuple):
+    """The agreement of the ranks: an order of the parameters, and those whose gradients are sparse somewhere."""
+
+    order: List[Any]
+    sparse: Set[Any]
 
 
 class SameStart:
-    """Compares the parameters of the ranks in the first step, by one small operation beside the gradients'.
+    """Compares the parameters of the ranks by one small operation, before the first gradients are sent.
 
-    If they differ it does so again in the second step, since a script may broadcast between the two, and then rank 0
-    warns. If ranks have different models, that is an error. Ranks that have joined do not count.
+    If the values differ it does so again in the second step, since a script may broadcast between the two, and then
+    rank 0 warns. If ranks have different models, that is an error. Ranks that have joined do not count.
 
     Attributes:
         error: that of different models, if there are. Operations of parameters that only some ranks have never end.
     """
 
-    def __init__(self, names: Dict[Any, str], name: str, process_set: ProcessSet, compares: bool) -> None:
+    def __init__(self, names: Dict[Any, str], process_set: ProcessSet, compares: bool, changed: bool) -> None:
+        """`changed`: this rank trains other parameters than in the step before."""
         self._names = names
         self._sorted = sorted(names, key=names.__getitem__)  # ranks may have them in another order
-        self._name = name
         self._process_set = process_set
-        self._comparisons_left = 2 if compares else 0  # also with nothing to train, which is a difference
+        self._comparisons_left = 2 if compares else 0
+        self._changed = changed
         self._operation: Optional[Operation] = None
         self.error: Optional[Mismatch] = None
 
-    def begin(self) -> None:
-        """Starts a comparison, if one is left."""
-        if self._comparisons_left == 0:
-            return
-        self._comparisons_left -= 1
-        names = torch.tensor(names_number(self._names.values()))
-        sums = torch.stack([names, *map(_sum_of_bits, self._sorted)])
-        # The maxima of the sums, and of the negative sums, which are the minima: where ranks differ, these do.
-        self._operation = self._process_set.agenda.allreduce([torch.cat([sums, -sums])], op="max", name=self._name)
+    def agree(self, name: str, sparse: Container[Any]) -> Agreed:
+        """Blocks until all ranks have called it. Raises Mismatch on all of them if they have different models.
 
-    def end(self) -> None:
-        """Waits for the comparison. Warns if it was the last one and ranks differ; Mismatch if their models do."""
-        operation, self._operation = self._operation, None
-        if operation is None:
-            return
-        same_names, *same_values = self._same(operation)
-        if not same_names:
-            self.error = self._difference()
+        Args:
+            name: that of the operation.
+            sparse: those parameters that have a sparse gradient on this rank.
+        """
+        self._begin(name, sparse)
+        return self._end()
+
+    def begin_again(self, name: str) -> None:
+        """Starts the second comparison, if the first one found other values."""
+        if self._comparisons_left > 0:
+            self._begin(name, ())
+
+    def end_again(self) -> None:
+        """Waits for the second comparison, and warns if ranks still differ."""
+        if self._operation is not None:
+            self._end()
+
+    def explain(self) -> None:
+        """Raises the error of different models, if they differ. All ranks call it; blocks."""
+        with contextlib.suppress(Error):  # a rank that has joined has no names
+            self.error = explain_difference([(name, each) for each, name in self._names.items()], self._process_set,
+                                            "trains", self._changed)
+        if self.error is not None:
             raise self.error
-        same = dict(zip(self._sorted, same_values))
-        if all(same.values()):
+
+    def _begin(self, name: str, sparse: Container[Any]) -> None:
+        shapes = [f"{name} {tuple(each.shape)}" for each, name in self._names.items()]
+        order = zlib.crc32("\n".join(self._names.values()).encode())
+        head = [names_number(self._names.values()), names_number(shapes), order]
+        mine = torch.tensor(head + [int(each in sparse) for each in self._sorted])
+        if self._comparisons_left > 0:
+            self._comparisons_left -= 1
+            mine = torch.cat([mine, *(_sum_of_bits(each) for each in self._sorted)])
+        # The maxima of the numbers, and of the negative numbers, which are the minima: where ranks differ, these do.
+        self._operation = self._process_set.agenda.allreduce([torch.cat([mine, -mine])], op="max", name=name)
+
+    def _end(self) -> Agreed:
+        operation, self._operation = self._operation, None
+        try:
+            maxima, negative_minima = operation.wait()[0].chunk(2)
+        except Mismatch:  # not as many parameters, or not all ranks call this
+            self._raise_difference()
+        same = (maxima == -negative_minima).tolist()
+        if not all(same[:2]):
+            self._raise_difference()
+        self._changed, count = False, len(self._sorted)
+        self._compare_values(same[_HEAD + count:])
+        sparse = {each for each, is_sparse in zip(self._sorted, maxima[_HEAD:_HEAD + count].tolist()) if is_sparse}
+        return Agreed(list(self._names) if same[2] else self._sorted, sparse)
+
+    def _raise_difference(self) -> None:
+        self.explain()
+        self.error = Mismatch(f"the models of the ranks differ; {REMEDY}", "mismatch")
+        raise self.error
+
+    def _compare_values(self, same_values: List[bool]) -> None:
+        if all(same_values):
             self._comparisons_left = 0
         elif self._comparisons_left == 0 and self._process_set.rank() == 0:
+            same = dict(zip(self._sorted, same_values))
             first = next(name for each, name in self._names.items() if not same[each])
             warn(f"the ranks train different parameters; the first that differs is '{first}': call "
                  "hvd.broadcast_parameters(model.state_dict(), root_rank=0) before the first step, and again after "
-                 "hvd.join(). If they are meant to differ, give DistributedOptimizer compare_parameters=False")
-
-    def _same(self, operation: Operation) -> List[bool]:
-        """Whether ranks have the same names, and the same sum of each parameter."""
-        try:
-            maxima, negative_minima = operation.wait()[0].chunk(2)
-        except Mismatch:  # not as many parameters
-            return [False]
-        return (maxima == -negative_minima).tolist()
-
-    def _difference(self) -> Mismatch:
-        named = [(name, each) for each, name in self._names.items()]
-        found = None
-        with contextlib.suppress(Error):  # a rank that has joined has no names
-            found = find_difference(named, self._process_set, "trains")
-        return found or Mismatch(f"the models of the ranks differ; {REMEDY}", "mismatch")
+                 "hvd.join() and for new layers. If they are meant to differ, give DistributedOptimizer "
+                 "compare_parameters=False")
 
 
 def _sum_of_bits(tensor: torch.Tensor) -> torch.Tensor:
     bits = tensor.detach().reshape(-1).view(_INTEGERS.get(tensor.element_size(), torch.int32))
-    return bits.sum(dtype=torch.int64).cpu()
+    return bits.sum(dtype=torch.int64).cpu().reshape(1)

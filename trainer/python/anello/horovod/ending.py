@@ -40,7 +40,7 @@ def _say(line: str) -> None:
 
 
 class _Exit(SystemExit):
-    """What sys.exit() raises. If nothing catches it, the interpreter asks for its code when no frame is left."""
+    """The exception of sys.exit(). If nothing catches it, the interpreter asks for its code when no frame is left."""
 
     @property
     def code(self) -> Any:

@@ -37,7 +37,7 @@ def _number(name: str) -> Optional[float]:
 
 
 def _level() -> Optional[str]:
-    """What HOROVOD_LOG_LEVEL is called here; None if it is not set or empty. Raises ValueError."""
+    """The engine's name of the level in HOROVOD_LOG_LEVEL; None if it is not set or empty. Raises ValueError."""
     value = os.environ.get("HOROVOD_LOG_LEVEL")
     if not value:
         return None

@@ -23,6 +23,14 @@ class ProcessSet:
         self.process_set_id: Optional[int] = None
         self._agenda: Optional[Agenda] = None
 
+    def __deepcopy__(self, _: Any) -> "ProcessSet":
+        """The same one, which a copy of a layer needs."""
+        return self
+
+    def __reduce__(self) -> Any:
+        """A set of the same ranks, which is not registered; that of all ranks is the one of the process that loads it."""
+        return "global_process_set" if self is global_process_set else (ProcessSet, (self.ranks,))
+
     def included(self) -> bool:
         """True if this process belongs to the set."""
         self._require_registered()

@@ -1,18 +1,16 @@
 """The world of the process: init, shutdown, ranks and sizes, process sets, what this build can do."""
 from __future__ import annotations
 
+import array
 import atexit
-import os
 import threading
 import time
-from typing import Any, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Iterable, List, Optional, Protocol, Sequence, Tuple, Union
 
-import torch
-
+from ..agenda import Gpu
 from ..errors import Error
 from ..world import World
 from ..world import init as _join_world
-from . import gpus
 from .ending import end_with_script
 from .process_sets import ProcessSet, ProcessSets, as_process_set, global_process_set
 from .settings import from_horovod, misspelt, timeline
@@ -23,6 +21,54 @@ _END = "hvd.shutdown(), or the end of the script"
 _lock = threading.Lock()
 _world: Optional[World] = None
 _sets: Optional[ProcessSets] = None
+_joins = 0  # of all worlds of this process
+
+
+class Gpus(Protocol):
+    """How a framework's tensors in GPU memory travel."""
+
+    def usable(self) -> bool:
+        """True if this process can give them to the engine where they lie."""
+
+    def missing(self) -> str:
+        """Says what this process lacks."""
+
+    def enable(self, on_all_ranks: bool) -> None:
+        """Called by init(), with the same on all ranks."""
+
+    def enabled(self) -> bool:
+        """True if tensors need not be copied to host memory."""
+
+    def own(self) -> Optional[Gpu]:
+        """The GPU of this rank, if it takes part in operations without tensors of its own."""
+
+
+class _NoGpus:
+    """For frameworks whose tensors are copied to host memory."""
+
+    def usable(self) -> bool:
+        return False
+
+    def missing(self) -> str:
+        return "uses a framework whose tensors go through host memory"
+
+    def enable(self, on_all_ranks: bool) -> None:
+        pass
+
+    def enabled(self) -> bool:
+        return False
+
+    def own(self) -> Optional[Gpu]:
+        return None
+
+
+_gpus: Gpus = _NoGpus()
+
+
+def use_gpus(of_framework: Gpus) -> None:
+    """Called by a framework when it is imported. It counts from the next init() on."""
+    global _gpus
+    _gpus = of_framework
 
 
 def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] = None) -> None:
@@ -45,14 +91,14 @@ def init(comm: Any = None, process_sets: Union[None, str, Sequence[ProcessSet]] 
     wanted, refusal = _checked(comm, process_sets)
     records = _world.rank == 0 and bool(timeline())
     with_timeline, refusals, with_gpu = _first_sums(_world.size, float(records), float(refusal is not None),
-                                                    float(gpus.usable()))
+                                                    float(_gpus.usable()))
     if refusals:
         shutdown()
         raise ValueError(refusal or f"{refusals:.0f} other ranks were given wrong arguments for hvd.init()")
-    gpus.enable(with_gpu == _world.size)
-    if with_gpu and not gpus.usable():
-        warn(f"rank {_world.rank} {gpus.missing()}: tensors of GPUs are copied to host memory and back, on all ranks")
-    if gpus.enabled():
+    _gpus.enable(with_gpu == _world.size)
+    if with_gpu and not _gpus.usable():
+        warn(f"rank {_world.rank} {_gpus.missing()}: tensors of GPUs are copied to host memory and back, on all ranks")
+    if _gpus.enabled():
         _sets.use_gpus()
     if with_timeline:
         _start_timeline(timeline())
@@ -78,9 +124,9 @@ def _checked(comm: Any, process_sets: Any) -> Tuple[List[ProcessSet], Optional[s
 
 def _first_sums(size: int, *mine: float) -> List[float]:
     """The first allreduce. It opens links, and loads what the first step would otherwise load, on some ranks later."""
-    total = torch.tensor([1.0, *mine])
+    total = array.array("d", [1.0, *mine])
     global_process_set.agenda.allreduce([total], name=_START, waits=True).wait()
-    ones, *sums = total.tolist()
+    ones, *sums = total
     if ones != size:
         raise Error(f"{size} ranks added up 1 each in {_START} and received {ones}: the machine may be damaged")
     return sums
@@ -193,6 +239,29 @@ def process_set_included(process_set: ProcessSet = global_process_set) -> bool:
     return process_set.included()
 
 
+def join(device: int = -1) -> int:
+    """This rank has no more data: it takes part in the others' allreduces with zeros until all ranks have joined.
+
+    Returns the rank that joined last, the same on all ranks. Its parameters are the newest, because a rank that has
+    joined takes no steps: broadcast from it what training goes on with. `device` has no meaning.
+    """
+    global _joins
+    world()
+    last = global_process_set.agenda.join(_gpus.own()).wait()
+    _joins += 1
+    return last
+
+
+def joins() -> int:
+    """How often all ranks have joined."""
+    return _joins
+
+
+def barrier(process_set: ProcessSet = global_process_set) -> None:
+    """Returns when all ranks of the set have called it; does not wait for operations that are under way."""
+    process_set.agenda.barrier(waits=True).wait()
+
+
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
     """All ranks begin to record; all ranks call. There are no cycles that could be marked."""
     world().start_timeline(file_path)
@@ -251,7 +320,7 @@ def ccl_built() -> bool:
 
 def cuda_built() -> bool:
     """As nccl_built(), as a bool."""
-    return gpus.enabled() if is_initialized() else gpus.usable()
+    return _gpus.enabled() if is_initialized() else _gpus.usable()
 
 
 def rocm_built() -> bool:

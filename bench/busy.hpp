@@ -1,0 +1,28 @@
+// `busy`: how long a step of a few small allreduces takes while threads of each rank compute, as data loaders do.
+#pragma once
+#include <cstdint>
+#include <iosfwd>
+
+#include "bench/library.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace anello::bench {
+
+struct BusyRequest {
+  int threads = 4, nice = 5;  // in each rank
+  int tensors = 4;            // in a step
+  std::uint64_t size_bytes = 4096;
+  Calls calls = Calls::blocking;
+  int budget_ms = 2000;
+};
+
+void add_busy_flags(CLI::App& command, BusyRequest& request);
+
+// All ranks call. Rank 0 writes one line of comment, and one with the median, p90, p99 and the worst in microseconds.
+// Returns the exit code. Throws Error{unsupported} if the library does not have such calls.
+int run_busy(Library& library, const BusyRequest& request, std::ostream& out);
+
+}  // namespace anello::bench

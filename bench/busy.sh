@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Measures how long ranks wait on busy cores: a step of small allreduces while threads of each rank compute, as data
+# loaders do, with our named operations and with other libraries, in turn. Two ranks on this machine's cores, unbound.
+set -euo pipefail
+source "$(dirname -- "${BASH_SOURCE[0]}")/programs.sh"
+source "$bench_root/bench/peers.sh"
+
+our_flags=() threads=0,1,4,8 nices=5 transports=tcp,memory world=2 rounds=3 budget_ms=2000 wanted=''
+usage() {
+  cat <<TEXT
+usage: bench/busy.sh [-c THREADS] [-i NICES] [-t TRANSPORTS] [-n RANKS] [-r ROUNDS] [-m MS] [-p PEERS] [-B DIR]
+  -c THREADS     list of numbers of threads that compute in each rank ($threads)
+  -i NICES       list of their nicenesses ($nices)
+  -t TRANSPORTS  list of tcp and memory ($transports)
+  -n RANKS       number of ranks ($world)
+  -r ROUNDS      in each, every library runs once ($rounds)
+  -m MS          time of the steps of a run ($budget_ms)
+  -p PEERS       only these of openmpi gloo (those that are here)
+  -B DIR         where the programs are (the release build, or PATH)
+TEXT
+}
+
+while getopts :c:i:t:n:r:m:p:B:h option; do
+  case $option in
+    c) threads=$OPTARG ;;
+    i) nices=$OPTARG ;;
+    t) transports=$OPTARG ;;
+    n) world=$(whole -n "$OPTARG") ;;
+    r) rounds=$(whole -r "$OPTARG") ;;
+    m) budget_ms=$(whole -m "$OPTARG") ;;
+    p) wanted=$OPTARG ;;
+    B) bin=$OPTARG ;;
+    h) usage && exit ;;
+    *) usage >&2 && exit 2 ;;
+  esac
+done
+((OPTIND > $#)) || fail "unknown option '${!OPTIND}'"
+for list in "-c $threads" "-i $nices"; do
+  [[ ${list#* } =~ ^[0-9]{1,3}(,[0-9]{1,3})*$ ]] || fail "${list% *} '${list#* }' is not a list of numbers such as 0,1,4"
+done
+[[ $transports =~ ^(tcp|memory)(,(tcp|memory))*$ ]] || fail "-t '$transports' is not a list of tcp and memory"
+[[ $wanted =~ ^((openmpi|gloo)(,(openmpi|gloo))*)?$ ]] || fail "-p '$wanted' is not a list of openmpi and gloo"
+anello=$(need_program anello)
+ours=$(need_program anello-bench)
+cores=$(nproc)
+scratch=$(mktemp -d)
+trap 'rm -rf -- "$scratch"' EXIT
+export OMPI_MCA_hwloc_base_binding_policy=none  # computing threads of a rank that is bound would all have its one core
+
+# The contenders on a transport: "peer algorithm calls". Gloo has only TCP and only blocking calls.
+contenders_over() {
+  echo anello auto blocking
+  echo anello auto waiting
+  echo anello auto looking
+  wants openmpi && printf 'openmpi recursive_doubling %s\n' blocking waiting looking
+  [[ $1 == memory ]] || ! wants gloo || echo gloo ring blocking
+}
+wants() {
+  [[ -z $wanted || ,$wanted, == *",$1,"* ]] && [[ -z $("$1_missing") ]]
+}
+
+# run PEER ALGORITHM CALLS FLAGS...: prints "median p90 p99 worst", microseconds.
+run() {
+  local peer=$1 algorithm=$2 calls=$3 command
+  shift 3
+  place_ranks
+  bound=("${launched[@]}")
+  "${peer}_command" "$algorithm"
+  command[-1]=busy
+  timeout 300 "${command[@]}" --calls "$calls" --budget_ms "$budget_ms" "$@" >"$scratch/out" 2>&1 </dev/null || {
+    tail -n 20 -- "$scratch/out" >&2
+    fail "$peer failed (see above)"
+  }
+  sed 's/^\[[^]]*\] *//' "$scratch/out" | awk '/^ *[0-9]/ && NF == 8 { print $5, $6, $7, $8; found++ } END { exit !found }' ||
+    fail "$peer did not print figures"
+}
+
+# measure WHAT TRANSPORT NAME FLAGS...: every contender, `rounds` times in turn; a row of medians over the rounds each.
+measure() {
+  local name=$1 over=$2 round peer algorithm calls figures
+  shift 2
+  : >"$scratch/rows"
+  for ((round = 1; round <= rounds; round++)); do
+    while read -r peer algorithm calls; do
+      [[ $name != single || $calls == blocking ]] || continue
+      figures=$(run "$peer" "$algorithm" "$calls" "$@")
+      echo "$peer $calls $figures" >>"$scratch/rows"
+    done < <(contenders_over "$over")
+  done
+  awk "$awk_quantile"'
+    { key = $1 " " $2; if (!(key in count)) order[++keys] = key
+      n = ++count[key]; for (k = 0; k < 4; k++) value[key, k, n] = $(k + 3) }
+    END {
+      for (i = 1; i <= keys; i++) {
+        key = order[i]; split(key, name, " "); line = ""
+        for (k = 0; k < 4; k++) {
+          delete all
+          for (n = 1; n <= count[key]; n++) all[n] = value[key, k, n]
+          line = line sprintf(" %10.1f", quantile(all, count[key], 0.5))
+        }
+        printf "%s %-8s %-8s%s\n", head, name[1], name[2], line
+      } }' head="$(printf '%-6s %-7s %7s %5s' "$over" "$name" "$count" "$nice")" "$scratch/rows"
+}
+
+echo "step: 4 allreduces of 4 KiB; single: one of 1 KiB; $world ranks, $(machine); medians of $rounds rounds, microseconds"
+printf '%-6s %-7s %7s %5s %-8s %-8s %10s %10s %10s %10s\n' over work threads nice library calls median p90 p99 worst
+for over in ${transports//,/ }; do
+  transport=${over/memory/any}
+  for nice in ${nices//,/ }; do
+    for count in ${threads//,/ }; do
+      measure step "$over" --threads "$count" --nice "$nice" --tensors 4 -s 4K
+      measure single "$over" --threads "$count" --nice "$nice" --tensors 1 -s 1K
+    done
+  done
+done

@@ -1,0 +1,114 @@
+#include "gpu/named_calls_state.hpp"
+
+#include <algorithm>
+#include <anello/error.hpp>
+#include <utility>
+
+#include "ring/base/text.hpp"
+#include "ring/group/checks.hpp"
+
+namespace anello::gpu {
+
+// All operations use one GPU: ranks cannot agree on an order of several.
+Device NamedCalls::State::checked(int number, std::string_view verb) {
+  const Device its{&makers.table(), DeviceId(number)};
+  const std::lock_guard lock(mutex);
+  if (device && device->id != its.id)
+    group::refuse(verb, text("a tensor is on GPU ", number, ", but those before were on GPU ", int(device->id),
+                             "; a rank's named operations use one GPU: copy the tensor there"));
+  if (const int count = device ? 0 : device_count(*its.table); !device && (number < 0 || number >= count))
+    group::refuse(verb, text("GPU ", number, " was asked for; it must be one of 0 to ", count - 1));
+  return its;
+}
+
+void NamedCalls::State::choose(const Device& its) {
+  const std::lock_guard lock(mutex);
+  if (!device) device = its;
+}
+
+GpuGroup& NamedCalls::State::ready_group() {
+  if (no_gpus) throw Error(*no_gpus);
+  if (gpus) return *gpus;
+  std::optional<int> number;
+  {
+    const std::lock_guard lock(mutex);
+    if (device) number = int(device->id);
+  }
+  try {
+    gpus.emplace(makers.gpus(number));
+  } catch (const Error& error) {
+    no_gpus = error;
+    throw;
+  }
+  const Device& its = GpuGroupAccess::impl(*gpus).device();
+  its.table->ignore_captures();
+  stream = make_stream(its, Priority::urgent);
+  const std::lock_guard lock(mutex);
+  device = its;
+  return *gpus;
+}
+
+std::byte* NamedCalls::State::neutral_memory(std::size_t bytes) {
+  if (bytes > neutral_bytes) {
+    neutral_bytes = std::max(bytes, 2 * neutral_bytes);
+    neutral.push_back(make_memory(GpuGroupAccess::impl(*gpus).device(), neutral_bytes));
+  }
+  return neutral.empty() ? nullptr : static_cast<std::byte*>(neutral.back().get());
+}
+
+// Operations are done in the order in which they have started.
+void NamedCalls::State::watch() {
+  for (std::unique_lock lock(mutex);;) {
+    changed.wait(lock, [this] { return closed || !watched.empty(); });
+    if (watched.empty()) return;
+    auto next = std::move(watched.front());
+    watched.pop_front();
+    lock.unlock();
+    next();
+    next = nullptr;  // without the lock: it may have the operation's last handle
+    lock.lock();
+  }
+}
+
+void NamedCalls::State::close() {
+  std::unique_ptr<SerialExecutor<void>> last;
+  {
+    const std::lock_guard lock(mutex);
+    last = std::move(executor);
+  }
+  if (!last) return;
+  last.reset();
+  {
+    const std::lock_guard lock(mutex);
+    closed = true;
+    failure_at_close = ranks.failure();
+  }
+  changed.notify_all();
+  if (watcher.get_id() == std::this_thread::get_id())  // a callback had the last handle
+    watcher.detach();
+  else
+    watcher.join();
+  gpus.reset();
+  if (stream) close_device();
+  GroupAccess::end(ranks, false);
+}
+
+// Once the group has ended, it says so itself.
+std::optional<Error> NamedCalls::State::world_failure() {
+  const std::lock_guard lock(mutex);
+  return closed ? failure_at_close : ranks.failure();
+}
+
+// Memory that the device may still use is leaked: to free it could block for ever.
+void NamedCalls::State::close_device() {
+  try {
+    const DeviceGuard guard(*device);
+    const Event done = make_event(*device);
+    record(*device, done, stream.get());
+    gpu::wait(*device, done, kLastWait, "the last named operations");
+  } catch (const Error&) {
+    for (DeviceMemory& memory : neutral) memory.leak();
+  }
+}
+
+}  // namespace anello::gpu

@@ -1,0 +1,51 @@
+// What the named operations on GPUs of one agenda share: the GPU and its stream, the thread that starts them, and the
+// thread that waits for those with a callback.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "gpu/gpu_group.hpp"
+#include "gpu/named_calls.hpp"
+#include "gpu/serial_executor.hpp"
+
+namespace anello::gpu {
+
+struct NamedCalls::State {
+  State(Group its_ranks, Makers its_makers) : ranks(std::move(its_ranks)), makers(std::move(its_makers)) {}
+
+  Device checked(int number, std::string_view verb);
+  void choose(const Device& its);
+  GpuGroup& ready_group();
+  std::byte* neutral_memory(std::size_t bytes);
+  std::optional<Error> world_failure();
+  void watch();
+  void close();
+  void close_device();
+
+  Group ranks;
+  const Makers makers;
+  std::mutex mutex;  // guards the next members up to the empty line, and which operations have run
+  std::condition_variable changed;
+  std::optional<Device> device;
+  std::unique_ptr<SerialExecutor<void>> executor = std::make_unique<SerialExecutor<void>>();  // null: closing
+  std::deque<std::function<void()>> watched;  // each waits for an operation, and calls its callback
+  std::thread watcher;                        // carries them out
+  bool closed = false;
+  std::optional<Error> failure_at_close;
+
+  // Used by the executor's thread, and by close() when that has ended.
+  std::optional<GpuGroup> gpus;
+  std::optional<Error> no_gpus;  // why it could not be made, on all ranks
+  Stream stream;
+  std::vector<DeviceMemory> neutral;  // to free some would wait for all of the device's work
+  std::size_t neutral_bytes = 0;      // of the last
+};
+
+}  // namespace anello::gpu

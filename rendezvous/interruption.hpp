@@ -1,0 +1,33 @@
+// Ends the waits of init() before their limits, for example because its user has pressed Ctrl-C. All waits of the
+// rendezvous look every kSlice whether the program has asked for that. Belongs to the thread that calls init().
+#pragma once
+#include <chrono>
+#include <functional>
+
+namespace anello::rendezvous {
+
+// While this exists, `asked` may end the calling thread's waits: it is called every kSlice of a wait.
+class Interruption {
+ public:
+  static constexpr std::chrono::milliseconds kSlice{50};
+
+  explicit Interruption(std::function<bool()> asked);
+  ~Interruption();
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+
+  // Without an Interruption in this thread: false.
+  static bool asked();
+  // Throws Error{aborted} if it is asked for.
+  static void check();
+  // Sleeps, and throws as check() does.
+  static void sleep(std::chrono::milliseconds time);
+  // The part of a wait that may pass before the next look.
+  static std::chrono::milliseconds slice(std::chrono::milliseconds wait);
+
+ private:
+  const std::function<bool()> asked_;
+  const Interruption* const outer_;
+};
+
+}  // namespace anello::rendezvous

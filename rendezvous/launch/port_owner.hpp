@@ -1,0 +1,11 @@
+// Finds the process that has a TCP port of this host, for messages. Linux: reads /proc. Any thread.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace anello::launch {
+
+// "process 4711 (python3)"; "another program" if the process is not visible to this user.
+std::string port_owner(std::uint16_t port);
+
+}  // namespace anello::launch

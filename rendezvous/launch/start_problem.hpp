@@ -1,0 +1,27 @@
+// Why a program could not be started: an errno, or a number of this header where the errno of exec() says too little.
+#pragma once
+#include <string>
+
+namespace anello::launch {
+
+enum StartProblem : int {
+  kIsFolder = 100000,
+  kMountedNoexec,
+  kFolderClosed,
+  kInterpreterMissing,
+  kInterpreterNotExecutable,
+};
+
+// Looks for the reason on this host, after exec() has failed with `error`. `program` is looked up in PATH if it has no
+// /.
+int find_start_problem(int error, const std::string& program);
+
+// A sentence with the remedy. `where` is " on HOST", or empty. Pure.
+std::string describe_start_problem(int problem, const std::string& program, const std::string& where);
+
+// As shells have it: 127 for what does not exist, 126 for what cannot be executed. Pure.
+int exit_code_of(int problem);
+
+inline constexpr int kNotExecutable = 126, kNotFound = 127;
+
+}  // namespace anello::launch

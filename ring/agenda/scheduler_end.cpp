@@ -1,0 +1,122 @@
+// How a scheduler ends: in good order, or because this rank cannot go on, or because the world has failed.
+#include <new>
+#include <utility>
+
+#include "ring/agenda/scheduler.hpp"
+#include "ring/base/text.hpp"
+
+namespace anello::agenda {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// True once it is known here. Then everything that was not decided has failed.
+bool Scheduler::world_has_failed(Lock& lock) {
+  if (failure_) return true;
+  if (!carriers_.control || !carriers_.control->failed()) return false;
+  lock.unlock();
+  Error why = group::out_of_memory(own_rank());
+  try {
+    why = carriers_.control->error();
+  } catch (const std::bad_alloc&) {
+  }
+  lock.lock();
+  end_all(std::move(why));
+  return true;
+}
+
+// Without memory the errors say less, but no operation is left undecided, and no thread keeps the baton.
+void Scheduler::fail(Lock& lock, const std::exception& thrown) {
+  if (lock.owns_lock()) lock.unlock();
+  Error why = group::out_of_memory(own_rank());
+  try {
+    why = verdict(thrown);
+  } catch (const std::bad_alloc&) {
+    if (carriers_.control) carriers_.control->abort_without_memory();
+  }
+  lock.lock();
+  end_all(std::move(why));
+}
+
+// All ranks get the same error, whichever found it first. A cause without a rank lies in this process.
+Error Scheduler::verdict(const std::exception& thrown) {
+  const auto* const error = dynamic_cast<const Error*>(&thrown);
+  const Error cause = error ? *error : Error(ErrorCode::aborted, text("cannot go on: ", thrown.what()));
+  const int culprit = cause.rank() < 0 ? own_rank() : cause.rank();
+  const std::string why = text("rank ", culprit, ": ", cause.message());
+  if (!carriers_.control) return {cause.code(), why, culprit};
+  if (cause.code() == ErrorCode::network && cause.rank() >= 0)
+    carriers_.control->suspect(cause.rank(), carriers_.info->id, cause.message());
+  else
+    carriers_.control->propose({cause.code(), culprit, why});
+  return carriers_.control->error();
+}
+
+void Scheduler::end_all(Error why) {
+  if (!failure_) failure_ = std::move(why);
+  for (const auto& [key, operation] : std::exchange(undecided_, {})) {
+    operation->fail(failure_in(key));
+    settle(*operation);
+  }
+}
+
+// The world's failure as an operation's error; `key` may be empty.
+Error Scheduler::failure_in(std::string_view key) const {
+  try {
+    Error error = *failure_;
+    return key.empty() ? error : error.within(key);
+  } catch (const std::bad_alloc&) {
+    return group::out_of_memory(own_rank());
+  }
+}
+
+// Everything that is not decided fails at once, so that nothing more is started here.
+void Scheduler::cannot_go_on(const std::string& key, const std::exception& why) {
+  try {
+    if (const std::optional<Error> failure = queue().failure()) return end_all(*failure);
+    const std::string what = text(key, " cannot begin: ", why.what());
+    data_.abort(what);
+    end_all({ErrorCode::aborted, text("rank ", own_rank(), ": ", what), own_rank()});
+  } catch (const std::bad_alloc&) {
+    if (carriers_.control) carriers_.control->abort_without_memory();
+    end_all(group::out_of_memory(own_rank()));
+  }
+}
+
+void Scheduler::close() {
+  if (in_child()) return;
+  Access lock(*this);
+  if (std::exchange(closing_, true)) return;
+  baton_.close();
+  baton_.wait_until_free(lock);
+  if (!world_has_failed(lock)) flush(lock);
+  GroupAccess::carried_out(messages_, decided_);  // ranks that have received less of them are not waiting for this one
+  end_all({ErrorCode::aborted, "the agenda, or this rank's world, has ended"});
+  call_back(lock);
+  if (carrier_) {
+    lock.unlock();
+    carrier_->close();
+    lock.lock();
+  }
+  baton_.wait_until_unused(lock);
+}
+
+// What rank 0 has decided must reach the ranks beyond this one, also if no thread has sent anything of it yet. What
+// this rank has reported does not matter any more. Other threads may come and go meanwhile, but none has the baton.
+void Scheduler::flush(Lock& lock) {
+  constexpr milliseconds kUsually{10'000};
+  const auto end = steady_clock::now() + (silence_limit_.count() > 0 ? silence_limit_ : kUsually);
+  or_end_world(lock, [&] {
+    queue_messages();
+    if (self_.rank > 0) links_.drop(agenda_.neighbours().back());
+    while (links_.sending() && steady_clock::now() < end && !world_has_failed(lock)) {
+      waiter_.forget();
+      if (links_.send_some() || !links_.want(waiter_, false)) continue;
+      lock.unlock();
+      waiter_.sleep(kDiagnosisAfter);
+      lock.lock();
+    }
+  });
+}
+
+}  // namespace anello::agenda

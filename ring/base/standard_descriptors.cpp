@@ -1,0 +1,15 @@
+#include "ring/base/standard_descriptors.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "ring/base/descriptor.hpp"
+
+namespace anello {
+
+void open_missing_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) throw system_error("opening /dev/null");
+}
+
+}  // namespace anello

@@ -1,0 +1,102 @@
+// How a queue ends: because an operation or the world has failed, or in good order, with or without its group's
+// handles.
+#include <new>
+#include <utility>
+
+#include "ring/base/text.hpp"
+#include "ring/group/operation_queue.hpp"
+
+namespace anello::group {
+
+Error out_of_memory(int world_rank) {
+  return {ErrorCode::aborted, "out of memory", world_rank};
+}
+
+// An error that names no rank lies in this process: for example, no descriptor is left.
+Error OperationQueue::cause_of(const std::exception& thrown) const {
+  const auto* const error = dynamic_cast<const Error*>(&thrown);
+  if (error && (error->code() != ErrorCode::network || error->rank() >= 0)) return *error;
+  return {ErrorCode::aborted, text("rank ", world_rank_, " cannot go on: ", thrown.what()), world_rank_};
+}
+
+// The head's error also has how far it got. Without memory the errors say less, but no operation is left in the queue:
+// a blocking call's is on the stack of its thread.
+void OperationQueue::fail_all(Lock& lock, const std::exception& thrown) {
+  Error why = out_of_memory(world_rank_);
+  std::string how_far;
+  try {
+    how_far = ", " + runner_.how_far();
+    why = verdict(cause_of(thrown));  // first: peers that see what this rank gives up learn why from it
+  } catch (const std::bad_alloc&) {
+    if (control_) control_->abort_without_memory();
+  }
+  runner_.give_up();
+  lock.lock();
+  failure_ = std::move(why);
+  for (; head_; how_far.clear()) {
+    fail_head(how_far);
+    complete(lock);
+  }
+}
+
+void OperationQueue::fail_head(const std::string& how_far) {
+  try {
+    head_->error = Error(*failure_).within(describe(*head_, *group_) + how_far);
+  } catch (const std::bad_alloc&) {
+    head_->error = out_of_memory(world_rank_);
+  }
+}
+
+// All ranks throw the same error, whichever rank found it first.
+Error OperationQueue::verdict(const Error& cause) {
+  if (!control_) return cause;
+  if (cause.code() == ErrorCode::network && cause.rank() >= 0)
+    control_->suspect(cause.rank(), group_->id, cause.message());
+  const failure::Verdict verdict{cause.code(), cause.rank(), cause.message()};
+  if (const auto& differing = runner_.differing(); cause.code() == ErrorCode::mismatch && differing) {
+    if (differing->theirs == differing->mine)
+      control_->contradicts(differing->mine, differing->peers, verdict);
+    else
+      control_->differs(differing->mine, differing->peers[0], differing->theirs, verdict);
+  } else if (cause.code() == ErrorCode::mismatch || cause.code() == ErrorCode::protocol ||
+             cause.code() == ErrorCode::diverged || cause.code() == ErrorCode::aborted) {
+    control_->propose(verdict);
+  }
+  return control_->error();
+}
+
+bool OperationQueue::abandon() {
+  const Lock lock(mutex_);
+  abandoned_ = true;
+  leave_if_abandoned();
+  return left_;
+}
+
+bool OperationQueue::has_left() const {
+  const Lock lock(mutex_);
+  return left_;
+}
+
+void OperationQueue::end(Error why) {
+  const Lock lock(mutex_);
+  if (!failure_) failure_ = std::move(why);
+}
+
+void OperationQueue::close() {
+  {
+    const Lock lock(mutex_);
+    baton_.close();
+  }
+  Lock lock(mutex_);
+  baton_.wait_until_free(lock);
+  if (!failure_) failure_ = Error(ErrorCode::aborted, "this rank's world, or the group, has ended");
+  if (head_) runner_.give_up();
+  while (head_) {
+    fail_head("");
+    complete(lock);
+  }
+  baton_.wait_until_unused(lock);
+  pool_.clear();
+}
+
+}  // namespace anello::group

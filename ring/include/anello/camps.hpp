@@ -1,0 +1,65 @@
+// Who is at fault when ranks have different values of something that must be equal: the ranks outside of a majority.
+// The library's own errors are made so. A program that has gathered the values of all ranks does the same with
+// camps(), rank_at_fault() for Error::rank(), and odd_camp() for the message. Pure; any thread.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <vector>
+
+namespace anello {
+
+// Ranks that have equal values.
+template <class Value>
+struct Camp {
+  Value value;
+  std::vector<int> ranks;  // ascending
+};
+
+// The largest camp first; of equally large ones that of the lowest rank.
+template <class Value>
+std::vector<Camp<Value>> camps(const std::map<int, Value>& values) {
+  std::vector<Camp<Value>> all;
+  for (const auto& [rank, value] : values) {
+    const auto equal = [&](const Camp<Value>& camp) { return camp.value == value; };
+    if (const auto camp = std::find_if(all.begin(), all.end(), equal); camp != all.end())
+      camp->ranks.push_back(rank);
+    else
+      all.push_back({value, {rank}});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.ranks.size() > b.ranks.size(); });
+  return all;
+}
+
+// More than half of `ranks`: then the others are at fault.
+constexpr bool is_majority(std::size_t camp, std::size_t ranks) {
+  return 2 * camp > ranks;
+}
+
+// Whether the first of the camps is one.
+template <class Value>
+bool has_majority(const std::vector<Camp<Value>>& camps, std::size_t ranks) {
+  return !camps.empty() && is_majority(camps.front().ranks.size(), ranks);
+}
+
+// The rank at fault: the lowest outside of the majority. -1 if there is no majority, or if all agree.
+template <class Value>
+int rank_at_fault(const std::vector<Camp<Value>>& camps, std::size_t ranks) {
+  if (!has_majority(camps, ranks)) return -1;
+  int lowest = -1;
+  for (std::size_t k = 1; k < camps.size(); k++)
+    if (lowest < 0 || camps[k].ranks.front() < lowest) lowest = camps[k].ranks.front();
+  return lowest;
+}
+
+// The camp to show beside the first one, if there are several: that of the rank at fault; the second if there is none.
+template <class Value>
+const Camp<Value>& odd_camp(const std::vector<Camp<Value>>& camps, std::size_t ranks) {
+  const int fault = rank_at_fault(camps, ranks);
+  const auto found = std::find_if(camps.begin() + 1, camps.end(),
+                                  [&](const Camp<Value>& camp) { return camp.ranks.front() == fault; });
+  return found != camps.end() ? *found : camps[1];
+}
+
+}  // namespace anello

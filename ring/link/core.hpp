@@ -1,0 +1,43 @@
+// What a thread that waits does with its core, and how much it may lose by yielding it. Knows no links.
+#pragma once
+#include <chrono>
+
+namespace anello::link {
+
+// The core on which the thread runs, and the clock. Tests replace both.
+struct Core {
+  using Time = std::chrono::steady_clock::time_point;
+  Time (*now)() = std::chrono::steady_clock::now;
+  void (*yield)() = give_up_core;
+
+  static void give_up_core();  // sched_yield()
+};
+
+// A yield lets another rank run, and the next one of a job of more ranks than cores has its turn after 3 to 30 us. A
+// thread that computes takes a whole slice, 1 to 4 ms, and with many of them a yield takes 20 to 40 ms, in which
+// messages lie there unnoticed. A thread that sleeps is woken far sooner. So long yields may cost 0.5 % of the time,
+// and bursts of 10 ms; while this is used up, the thread sleeps instead. On an idle machine a few yields a second take
+// so long.
+class YieldBudget {
+ public:
+  explicit YieldBudget(std::chrono::milliseconds long_yield, Core core = {})
+      : core_(core), long_yield_(long_yield), counted_(core.now()) {}
+
+  bool allows_a_yield() { return left_.count() > 0 || refill(core_.now()); }
+  // Yields. Returns how long that took.
+  std::chrono::nanoseconds yield();
+  bool is_long(std::chrono::nanoseconds yield) const { return yield > long_yield_; }
+
+ private:
+  static constexpr std::chrono::milliseconds kBurst{10};
+  static constexpr int kTimeOverCost = 200;
+
+  bool refill(Core::Time now);
+
+  Core core_;
+  std::chrono::milliseconds long_yield_;
+  std::chrono::nanoseconds left_ = kBurst;
+  Core::Time counted_;  // what is left, at this time
+};
+
+}  // namespace anello::link

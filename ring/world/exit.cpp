@@ -1,0 +1,63 @@
+// A process that calls exit() while its worlds are alive: the other ranks must not take it for one that died. With
+// status 0 each world says goodbye, as its destructor would; with any other status the program has failed, and its
+// worlds are aborted. A child that fork() made has no worlds. _exit(), quick_exit() and signals are deaths.
+//
+// Static objects may own a World, or call finish() when they are destroyed. So the goodbye comes after their
+// destructors: its handler is registered before they are constructed. An abort comes before them, since nothing should
+// wait for other ranks any more.
+#include <atomic>
+#include <cstdlib>
+
+#include "ring/base/text.hpp"
+#include "ring/world/world_impl.hpp"
+
+namespace anello {
+namespace {
+
+std::atomic<bool> aborted{false};
+
+__attribute__((constructor(101))) void register_goodbye() {
+  std::atexit([] { world::WorldMaker::say_goodbye_to_all(); });
+}
+
+}  // namespace
+
+// Only on_exit() shows the status.
+void World::Impl::notice_exit() {
+#ifdef __GLIBC__
+  static const int registered = on_exit(
+      [](int status, void*) {
+        if (status == 0) return;
+        aborted = true;
+        abort_all(text("its program ended with status ", status));
+      },
+      nullptr);
+  (void)registered;
+#endif
+}
+
+bool World::Impl::aborted_by_exit() {
+  return aborted;
+}
+
+// Another thread may be in an operation, whose callbacks can do harm now: it is left alone.
+void World::Impl::say_goodbye() {
+  save_records();
+  if (!control_) return;
+  std::vector<std::shared_ptr<Group::Impl>> groups;
+  {
+    const std::lock_guard lock(mutex_);
+    groups = groups_;
+  }
+  for (const auto& group : groups)
+    if (group->idle()) group->leave();
+  control_->leave(all_ranks_->completed());
+}
+
+void world::WorldMaker::say_goodbye_to_all() {
+  if (aborted) return;
+  const std::lock_guard lock(World::Impl::alive().mutex);
+  for (World::Impl* world : World::Impl::alive().worlds) world->say_goodbye();
+}
+
+}  // namespace anello

@@ -1,0 +1,28 @@
+// One call of the C library that fails on one rank of a job of real processes, and the end of every rank. One thread.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/faults/failing_calls.hpp"
+
+namespace anello::faults {
+
+inline constexpr const char* kPhases[] = {"start", "operations", "end"};
+
+struct FailingTrial {
+  std::string phase = "operations";  // one of kPhases
+  std::string transport = "auto";
+  FailingCall failing{.name = "none"};
+  int ranks = 3, victim = 1;
+};
+std::string describe(const FailingTrial& trial);
+
+// How often each function is called in the phase by the victim, if nothing fails.
+std::map<std::string, std::uint64_t> count_calls(const FailingTrial& trial, const std::string& program);
+// What was not as promised; empty if all was: every rank has the right results, or every rank ends with an error that
+// names the victim, and nothing hangs. Only the victim may crash, and only if it was given no memory or no thread,
+// which some code has no way to report. At the end of a job the others may be done before the victim fails.
+std::string carry_out(const FailingTrial& trial, const std::string& program);
+
+}  // namespace anello::faults

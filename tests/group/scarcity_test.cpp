@@ -1,0 +1,138 @@
+// A rank's memory runs out at any place of an operation, for all allocations that follow: every operation ends on all
+// ranks with the right result, or with an error that names that rank.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "ring/group/planner.hpp"
+#include "tests/support/faults.hpp"
+#include "tests/support/worlds.hpp"
+
+namespace anello {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kPoor = 1;  // this rank
+constexpr std::size_t kElements = 30'000;
+
+void wait_for(const std::atomic<bool>& flag) {
+  while (!flag) std::this_thread::sleep_for(milliseconds(1));
+}
+
+template <class Call>
+std::exception_ptr thrown_by(Call call) {
+  try {
+    call();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+void expect_that_all_blame_the_poor(const std::vector<Told>& all) {
+  for (const Told& told : all) {
+    if (!told.error) continue;
+    EXPECT_EQ(told.error->rank(), kPoor) << told.error->what();
+  }
+}
+
+// Calls trial(plan), which returns whether memory has run out, for each place where it can.
+void at_each_place(const std::function<bool(const faults::Plan&)>& trial) {
+  int place = 0;
+  while (trial({.memory = place, .for_ever = true})) place++;
+  EXPECT_GT(place, 0);
+}
+
+bool fails_in_a_blocking_call(const faults::Plan& plan) {
+  bool happened = false;
+  expect_that_all_blame_the_poor(told_on_all_ranks(2, [&](World& world) {
+    std::vector<float> x(kElements, 1), y(kElements, 1);
+    const std::vector<Tensor> list{x, y};
+    world.barrier();
+    if (world.rank() != kPoor) return world.allreduce(list);
+    faults::plan(plan);
+    const std::exception_ptr thrown = thrown_by([&] { world.allreduce(list); });
+    happened = faults::plan({});
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      world.abort("no memory is left");
+      EXPECT_THROW(world.barrier(), Error);
+    }
+  }));
+  return happened;
+}
+
+TEST(Scarcity, ABlockingCallEndsAndLeavesNothingInTheQueue) {
+  at_each_place(fails_in_a_blocking_call);
+}
+
+bool fails_on_the_progress_thread(const faults::Plan& plan) {
+  std::atomic<bool> planned = false, ended = false;
+  bool happened = false;
+  expect_that_all_blame_the_poor(told_on_all_ranks(2, [&](World& world) {
+    std::vector<float> x(kElements, 1);
+    if (world.rank() != kPoor) wait_for(planned);
+    Work first = world.barrier_async(), second = world.allreduce_async(x);
+    if (world.rank() == kPoor) {
+      first.when_done([&](const Error*) { faults::plan(plan); });
+      second.when_done([&](const Error*) {
+        happened = faults::plan({});
+        ended = true;
+      });
+      planned = true;
+      wait_for(ended);
+    }
+    second.wait();
+  }));
+  return happened;
+}
+
+TEST(Scarcity, TheProgressThreadLives) {
+  at_each_place(fails_on_the_progress_thread);
+}
+
+// The rank neither leaves nor calls anything more.
+TEST(Scarcity, TheOthersAreInformed) {
+  std::atomic<bool> poor = false, over = false;
+  const std::vector<Told> all = told_on_all_ranks(2, [&](World& world) {
+    std::vector<float> x(kElements, 1);
+    world.barrier();
+    if (world.rank() != kPoor) {
+      wait_for(poor);
+      const std::exception_ptr thrown = thrown_by([&] { world.allreduce(x); });
+      over = true;
+      if (thrown) std::rethrow_exception(thrown);
+      return;
+    }
+    Work work = world.allreduce_async(x);
+    faults::plan({.memory = 0, .for_ever = true});
+    poor = true;
+    const std::exception_ptr thrown = thrown_by([&] { work.wait(); });
+    faults::plan({});
+    wait_for(over);
+    if (thrown) std::rethrow_exception(thrown);
+  });
+  for (const Told& told : all) {
+    ASSERT_TRUE(told.error);
+    EXPECT_EQ(told.error->code(), ErrorCode::aborted) << told.error->what();
+    EXPECT_THAT(told.error->what(), testing::HasSubstr("out of memory"));
+  }
+  expect_that_all_blame_the_poor(all);
+}
+
+TEST(Scarcity, PlansThatOperationsUseAreNotFreed) {
+  group::Planner planner(0, 0, {.world = 3}, {}, {}, {}, 0);
+  planner.plan({.kind = Kind::allreduce, .dtype = DType::f32, .count = 100});
+  const std::uint64_t before = planner.bytes();
+  faults::plan({.memory = 0});
+  EXPECT_THROW(planner.tidy(0, 1), std::bad_alloc);
+  EXPECT_TRUE(faults::plan({}));
+  EXPECT_EQ(planner.bytes(), before);
+}
+
+}  // namespace
+}  // namespace anello

@@ -1,0 +1,24 @@
+// starter ATTEMPTS [wait]: a rank that joins, waits for all and leaves. Prints "started" before it joins, then "rank 1
+// of 3", or the error and its rank for each attempt that fails. `wait`: joins after a line of standard input.
+#include <anello/anello.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+int main(int argc, char** argv) {
+  std::puts("started");
+  std::fflush(stdout);
+  std::string line;
+  if (argc > 2) std::getline(std::cin, line);
+  for (int left = std::atoi(argv[1]); left > 0; left--) try {
+      anello::World world = anello::init();
+      world.barrier();
+      world.finish();
+      std::printf("rank %d of %d\n", world.rank(), world.size());
+      return 0;
+    } catch (const anello::Error& error) {
+      std::printf("%s (rank %d)\n", error.what(), error.rank());
+    }
+  return 1;
+}

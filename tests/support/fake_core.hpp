@@ -1,0 +1,29 @@
+// A core and a clock for one thread that waits, so that its rules do not depend on the machine. A look at the clock
+// takes 100 ns, and a yield as long as `yield_takes`. There is one at a time.
+#pragma once
+#include <chrono>
+
+#include "ring/link/core.hpp"
+
+namespace anello::testing {
+
+struct FakeCore {
+  static inline link::Core::Time time{};
+  static inline std::chrono::nanoseconds yield_takes{};
+  static inline int yields = 0;
+
+  explicit FakeCore(std::chrono::nanoseconds takes) {
+    time = {};
+    yield_takes = takes;
+    yields = 0;
+  }
+  operator link::Core() const {
+    return {[] { return time += std::chrono::nanoseconds(100); },
+            [] {
+              time += yield_takes;
+              yields++;
+            }};
+  }
+};
+
+}  // namespace anello::testing

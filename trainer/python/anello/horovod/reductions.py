@@ -1,0 +1,49 @@
+"""The reductions, with Horovod's names and numbers."""
+from __future__ import annotations
+
+import enum
+from typing import Optional, Sequence
+
+
+class ReduceOp(enum.IntEnum):
+    """The reductions, with Horovod's numbers."""
+
+    Average = 0
+    Sum = 1
+    Adasum = 2
+    Min = 3
+    Max = 4
+    Product = 5
+
+
+Average = ReduceOp.Average
+Sum = ReduceOp.Sum
+Adasum = ReduceOp.Adasum
+Min = ReduceOp.Min
+Max = ReduceOp.Max
+Product = ReduceOp.Product
+_ENGINE_OPS = {Average: "average", Sum: "sum", Min: "min", Max: "max", Product: "product"}
+
+
+def engine_op(op: ReduceOp) -> str:
+    """The engine's name of a reduction."""
+    return _ENGINE_OPS[op]
+
+
+def reduction_named(name: str) -> ReduceOp:
+    """The reduction whose name in the engine is given."""
+    return next(op for op, each in _ENGINE_OPS.items() if each == name)
+
+
+def reduction(op: Optional[int], average: Optional[bool] = None, refused: Sequence[int] = (),
+              of: str = "this operation") -> ReduceOp:
+    """The reduction that `op`, or the older `average`, asks for. Adasum is refused by name."""
+    if op is not None and average is not None:
+        raise ValueError("give op or average, not both")
+    if op is None:
+        return Sum if average is False else Average
+    if op not in list(ReduceOp):
+        raise ValueError(f"op must be one of hvd.Average, Sum, Min, Max and Product, not {op!r}")
+    if op == Adasum or op in refused:
+        raise NotImplementedError(f"hvd.{ReduceOp(op).name} is not available for {of}: use hvd.Average or hvd.Sum")
+    return ReduceOp(op)

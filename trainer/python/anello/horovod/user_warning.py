@@ -1,0 +1,22 @@
+"""Warnings that show the line of the user's script that led to them."""
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import List
+
+_not_the_users: List[str] = [os.path.dirname(os.path.dirname(__file__)) + os.sep]
+
+
+def skip(framework: str) -> None:
+    """Calls from this module's folder are not the user's either."""
+    _not_the_users.append(os.path.dirname(framework) + os.sep)
+
+
+def warn(message: str) -> None:
+    """Warns with the line of the nearest caller outside this package and the frameworks."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(tuple(_not_the_users)):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)

@@ -1,0 +1,65 @@
+"""Optimizers that share parameters: a gradient is sent by one of them, and only once."""
+from __future__ import annotations
+
+import weakref
+from typing import Any, Dict
+
+_all: "weakref.WeakSet[Claim]" = weakref.WeakSet()
+
+
+class Claim:
+    """Which gradients an optimizer may send.
+
+    Another optimizer over the same parameters may be a left-over that is never used again (a cell of a notebook that
+    was run twice), or one for another phase of the training. So the one that was made or used last sends gradients
+    during the backward pass; any other one sends its gradients in step().
+
+    Attributes:
+        sends_early: the optimizer sends gradients during the backward pass.
+        is_sending: it has begun to do so in this step.
+    """
+
+    def __init__(self) -> None:
+        self.sends_early = True
+        self.is_sending = False
+        self._names: Dict[Any, str] = {}
+        self._rivals: "weakref.WeakSet[Claim]" = weakref.WeakSet()
+        self._are_averaged = False  # by a rival, since the last gradient
+
+    def follow(self, names: Dict[Any, str]) -> None:
+        """The optimizer has these parameters now."""
+        self._names = names
+        for other in list(_all):
+            if other is not self and any(each in other._names for each in names):
+                self._rivals.add(other)
+                other._rivals.add(self)
+                other.sends_early = False
+            else:
+                self._rivals.discard(other)
+                other._rivals.discard(self)
+        _all.add(self)
+
+    def note_gradient(self) -> None:
+        """A gradient was computed."""
+        self._are_averaged = False
+
+    def take(self, averages: bool = False) -> None:
+        """The optimizer is in use, so that others over the same parameters do not send early any more.
+
+        Args:
+            averages: it averages the gradients now.
+        """
+        self.sends_early = True
+        for other in self._rivals:
+            other.sends_early = False
+            other._are_averaged = other._are_averaged or averages
+
+    def require_unsent(self) -> None:
+        """Call before gradients are averaged. RuntimeError if another optimizer has sent one of them already."""
+        for other in self._rivals:
+            if self._are_averaged or other.is_sending:
+                name = next(name for each, name in self._names.items() if each in other._names)
+                raise RuntimeError(f"two DistributedOptimizers have the parameter '{name}', and the other one has sent "
+                                   "its gradient already: give each parameter to one optimizer (parameter groups may "
+                                   "have options of their own), or call zero_grad() of the one that takes the step "
+                                   "before loss.backward()")

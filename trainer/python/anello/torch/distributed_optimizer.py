@@ -1,0 +1,58 @@
+"""DistributedOptimizer(): checks what the program asks for, and wraps its optimizer."""
+from __future__ import annotations
+
+from typing import Any, Iterable, Optional, Tuple, Type
+
+import torch
+
+from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.reductions import Average, engine_op, reduction
+from .buckets import Reduction
+from .compression import Compression, Compressor
+from .grouping import Groups
+from .optimizer import Distributed
+from .trained import named_by_program
+
+
+def DistributedOptimizer(optimizer: torch.optim.Optimizer,
+                         named_parameters: Optional[Iterable[Tuple[str, torch.nn.Parameter]]] = None,
+                         compression: Type[Compressor] = Compression.none, backward_passes_per_step: int = 1,
+                         op: int = Average, gradient_predivide_factor: float = 1.0, num_groups: int = 0,
+                         groups: Groups = None, sparse_as_dense: bool = False,
+                         process_set: ProcessSet = global_process_set, error_feedback: bool = False,
+                         compare_parameters: bool = True) -> Any:
+    """Wraps an optimizer: step() applies the gradients of all ranks, which are sent during the backward pass.
+
+    Args:
+        optimizer: any optimizer of torch, or one derived from them; its class stays a base of the result's.
+        named_parameters: model.named_parameters(), for messages.
+        compression: Compression.fp16 or .bf16: gradients travel rounded to 16 bits.
+        backward_passes_per_step: how many backward passes add to a gradient before it is sent.
+        op: Average or Sum; Min, Max, Product. Adasum is not available.
+        gradient_predivide_factor: with Average: gradients are divided by it before the sum, and multiplied after it.
+        groups: a number, or lists of parameters: gradients of a group travel together. By default the size decides
+            (HOROVOD_FUSION_THRESHOLD, 4 MiB). `num_groups` is its older name.
+        sparse_as_dense: sparse gradients travel as dense ones.
+        process_set: the ranks that train together; others step with their own gradients.
+        error_feedback: with compression: what rounding takes from a gradient is added to that of the next step, so
+            that gradients too small for 16 bits are not lost. Not Horovod's. See residuals().
+        compare_parameters: rank 0 warns if the ranks have different parameters in the first step and still in the
+            second, for example because the script does not broadcast them. The same on all ranks. Not Horovod's.
+    """
+    chosen = reduction(op)
+    if gradient_predivide_factor != 1.0 and chosen != Average:
+        raise ValueError("gradient_predivide_factor is for op=Average")
+    if backward_passes_per_step <= 0:
+        raise ValueError("backward_passes_per_step must be positive")
+    named = named_by_program(optimizer, named_parameters)
+    if isinstance(optimizer, Distributed):
+        raise ValueError("this optimizer is a DistributedOptimizer already")
+    kind = type(optimizer)
+    made = object.__new__(type(kind.__name__, (Distributed, kind), {"__module__": __name__}))
+    # A learning-rate schedule may have put a step() of its own into the optimizer.
+    made.__dict__.update({key: value for key, value in optimizer.__dict__.items() if key != "step"})
+    made._distribute(optimizer, named, Reduction(engine_op(chosen), gradient_predivide_factor, compression,
+                                                 process_set, error_feedback),
+                     backward_passes_per_step, groups if groups is not None else (num_groups or None), sparse_as_dense,
+                     compare_parameters)
+    return made
