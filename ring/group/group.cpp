@@ -93,7 +93,7 @@ std::shared_ptr<Group::Impl> Group::Impl::make(std::vector<int> ranks) const {
   queue_->check_process();
   const std::lock_guard lock(mutex_);
   if (left_) group::refuse("group", "this rank's world has ended");
-  return context_.make_group(std::move(ranks));
+  return context_.make_group(group_->id, std::move(ranks));
 }
 
 group::OperationQueue& Group::Impl::transfers(int from, int to) {

@@ -37,9 +37,10 @@ class Group::Impl {
   // calls that for each group before it ends.
   struct GroupContext {
     trace::FlightRecorders* recorders = nullptr;
-    net::ControlPlane* control = nullptr;                                     // null in a world of one
-    net::LinkRouter* link_router = nullptr;                                   // null in a world of one
-    std::function<std::shared_ptr<Impl>(std::vector<int> ranks)> make_group;  // of ranks of the world
+    net::ControlPlane* control = nullptr;    // null in a world of one
+    net::LinkRouter* link_router = nullptr;  // null in a world of one
+    // A group of ranks of the world, made by group `within`.
+    std::function<std::shared_ptr<Impl>(std::uint64_t within, std::vector<int> ranks)> make_group;
     // The group that carries what rank `from` of the world sends to rank `to` in group `within`.
     std::function<std::shared_ptr<Impl>(std::uint64_t within, int from, int to)> make_transfers;
     std::function<void(const Impl&)> forget;  // a group without handles, which has left

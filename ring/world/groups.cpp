@@ -18,14 +18,15 @@ std::string name_of(const std::vector<int>& members) {
 
 }  // namespace
 
-std::shared_ptr<Group::Impl> World::Impl::make_group(std::vector<int> members) {
-  const std::uint64_t group = identify(members);
+std::shared_ptr<Group::Impl> World::Impl::make_group_within(std::uint64_t within, std::vector<int> members) {
+  const Parentage parentage(within, members);
+  const std::uint64_t group = identify(parentage);
   std::shared_ptr<Group::Impl> made;
   try {
     made = make_group(group, name_of(members), members);
   } catch (const std::exception&) {  // no descriptor, or no memory: the next try has the same number
     const std::lock_guard lock(mutex_);
-    made_[members]--;
+    made_[parentage]--;
     throw;
   }
   const auto over = groups_that_are_over();  // destroyed without the lock
@@ -61,10 +62,13 @@ std::shared_ptr<Group::Impl> World::Impl::make_pair(std::uint64_t within, int fr
   return make_group(group, text("the transfers from rank ", from, " to rank ", to), {from, to});
 }
 
-// All members count the groups that they have made of these members, so they get the same number without a message.
-std::uint64_t World::Impl::identify(const std::vector<int>& members) {
+// All members count the groups of these members that one group has made, so they get the same number without a message.
+// Two groups that have equal members may make theirs in one order here and in the other elsewhere: each is used by a
+// thread of its own.
+std::uint64_t World::Impl::identify(const Parentage& parentage) {
+  const auto& [within, members] = parentage;
   const std::lock_guard lock(mutex_);
-  std::uint64_t group = fingerprint(0, made_[members]++);
+  std::uint64_t group = fingerprint(fingerprint(0, within), made_[parentage]++);
   for (const int member : members) group = fingerprint(group, std::uint64_t(member));
   return group;
 }
@@ -108,7 +112,8 @@ std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::s
                                             .timeline = &timeline_collector_.timeline()};
   Group::Impl::GroupContext context{
       .recorders = &diagnosis_.recorders(),
-      .make_group = [this](std::vector<int> some) { return make_group(std::move(some)); },
+      .make_group = [this](std::uint64_t within,
+                           std::vector<int> some) { return make_group_within(within, std::move(some)); },
       .make_transfers = [this](std::uint64_t within, int from, int to) { return make_pair(within, from, to); },
       .forget = [this](const Group::Impl& over) { forget(over); },
       .abort = [this](std::string_view reason, ErrorCode code) { abort(reason, code); }};

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ring/base/process_mark.hpp"
@@ -51,12 +52,13 @@ class World::Impl {
   std::vector<net::Endpoint> exchange_peer_info(const world::Exchange& exchange, const Settings& settings);
   void open_connections(std::vector<net::Endpoint> peers, const Settings& settings);
   void data_link_failed(std::uint64_t group, const Error& why);
-  std::shared_ptr<Group::Impl> make_group(std::vector<int> members);
+  std::shared_ptr<Group::Impl> make_group_within(std::uint64_t within, std::vector<int> members);
   std::shared_ptr<Group::Impl> make_group(std::uint64_t group, std::string name, std::vector<int> members);
   std::shared_ptr<Group::Impl> make_pair(std::uint64_t within, int from, int to);
   std::vector<std::shared_ptr<Group::Impl>> groups_that_are_over();
   void forget(const Group::Impl& group);
-  std::uint64_t identify(const std::vector<int>& members);
+  using Parentage = std::pair<std::uint64_t, std::vector<int>>;  // the group that made it, and its members
+  std::uint64_t identify(const Parentage& parentage);
   friend class world::WorldMaker;
   // The worlds of this process that have started and have not left.
   struct Alive {
@@ -94,7 +96,7 @@ class World::Impl {
   std::shared_ptr<group::ProgressThread> progress_thread_;
 
   std::mutex mutex_;                                  // guards what follows
-  std::map<std::vector<int>, std::uint64_t> made_;    // how many groups of these members were made
+  std::map<Parentage, std::uint64_t> made_;           // how many groups of this parentage were made
   std::vector<std::shared_ptr<Group::Impl>> groups_;  // also without handles, until their operations are done
   std::shared_ptr<Group::Impl> all_ranks_;
   bool left_ = false;

@@ -138,6 +138,22 @@ TEST(Groups, OfTheSameMembersAreNotTheSameGroup) {
   });
 }
 
+// Two threads, each with a group of its own, may make parts of them in either order.
+TEST(Groups, OfTheSameMembersBelongToTheGroupThatMadeThem) {
+  run_world(2, [](World& world) {
+    Group first = world.group({0, 1}), second = world.group({0, 1});
+    std::optional<Group> of_first, of_second;
+    if (world.rank() == 0) of_first = first.group({0, 1});
+    of_second = second.group({0, 1});
+    if (world.rank() == 1) of_first = first.group({0, 1});
+    std::vector<float> a(1000, 1.F), b(2000, 2.F);
+    of_first->allreduce(a, Op::max);
+    of_second->allreduce(b);
+    EXPECT_EQ(a[0], 1.F);
+    EXPECT_EQ(b[0], 4.F);
+  });
+}
+
 // Blocking calls in opposite order would wait for each other; started work does not.
 TEST(Groups, StartedWorkOfTwoGroupsInOppositeOrder) {
   run_world(2, [](World& world) {
