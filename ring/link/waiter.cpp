@@ -45,9 +45,8 @@ WaitPolicy WaitPolicy::of(int spin_us, int yields, bool shares_cores) {
 // 8 threads that compute on each rank's core, a step of 4 named operations took 28 ms without spinning and 0.03 with 20
 // us; with 200 us it took 1.3 ms where two ranks had come to the same core, with 20 us 0.2.
 bool Waiter::pause() {
-  const bool may_yield = budget_.allows_a_yield();
-  if (!spun_ && spin_on(may_yield)) return false;
-  if (yields_ >= policy_.yields || !may_yield) return true;
+  if (!spun_ && spin_on()) return false;
+  if (yields_ >= policy_.yields || !budget_.allows_a_yield()) return true;
   if (yields_++ == 0) core_is_wanted_ = false;
   const std::chrono::nanoseconds took = budget_.yield();
   if (took > kIdleYield) core_is_wanted_ = true;
@@ -56,14 +55,13 @@ bool Waiter::pause() {
 }
 
 // Reading the clock costs as much as a round, so only one round in kRoundsPerLook does it.
-bool Waiter::spin_on(bool may_yield) {
-  if (may_yield && core_is_wanted_) return false;
-  const std::chrono::microseconds limit = may_yield ? policy_.spin : std::min(policy_.spin, kShortSpin);
-  if (limit.count() > 0) {
+bool Waiter::spin_on() {
+  if (core_is_wanted_ && budget_.allows_a_yield()) return false;
+  if (policy_.spin.count() > 0) {
     if (++spins_ % kRoundsPerLook != 0) return true;
     const Core::Time now = core_.now();
     if (spins_ == kRoundsPerLook) began_ = now;
-    if (now - began_ < limit) return true;
+    if (now - began_ < (budget_.allows_a_yield() ? policy_.spin : std::min(policy_.spin, kShortSpin))) return true;
   }
   spun_ = true;
   return false;

@@ -49,7 +49,7 @@ class Waiter {
 
  private:
   static constexpr std::size_t kUsuallyPolled = 64;
-  bool spin_on(bool may_yield);
+  bool spin_on();
 
   WaitPolicy policy_;
   Bell& bell_;
