@@ -10,6 +10,7 @@
 #include "rendezvous/interruption.hpp"
 #include "rendezvous/retry.hpp"
 #include "ring/base/log.hpp"
+#include "ring/base/os.hpp"
 #include "ring/base/text.hpp"
 
 namespace anello {
@@ -145,6 +146,7 @@ rendezvous::Join RendezvousClient::own_join(const std::vector<std::string>& addr
   mine.rank = settings_.rank;
   mine.size = settings_.size;
   mine.local_rank = settings_.local_rank;
+  mine.age = process_age();
   return mine;
 }
 

@@ -28,6 +28,7 @@ void write(Writer& out, const Join& join) {
   out.u8(std::uint8_t(Kind::join)).str(join.host).str(join.machine).str(join.address).u32(join.pid).u32(join.parent);
   out.i32(join.rank).i32(join.size).i32(join.local_rank);
   write(out, join.patience);
+  write(out, join.age);
 }
 void write(Writer& out, const Contribution& contribution) {
   ANELLO_CHECK(contribution.blob.size() <= kMaxBlobBytes);
@@ -94,6 +95,7 @@ Join read_join(Reader& in) {
   if (join.size != -1) bounded("world size", join.size, 1, kMaxRanks);
   join.local_rank = bounded("local rank", in.i32(), -1, kMaxRanks - 1);
   join.patience = read_duration(in);
+  join.age = read_duration(in);
   return join;
 }
 

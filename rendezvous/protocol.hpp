@@ -28,6 +28,7 @@ struct Join {
   std::uint32_t pid = 0, parent = 0;
   std::int32_t rank = -1, size = -1, local_rank = -1;
   std::chrono::milliseconds patience{60000};  // how long it waits for the other ranks, from now on
+  std::chrono::milliseconds age{0};           // of its process
 };
 struct Contribution {  // to an exchange, which is complete when every rank has sent one
   std::string blob;

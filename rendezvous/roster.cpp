@@ -115,7 +115,7 @@ Roster::Sends Roster::contributed(MemberId id, Contribution contribution, Time n
   const auto at = members_.find(id);
   if (at == members_.end()) return {};
   Member& member = at->second;
-  if (phase_ == Phase::gathering || member.blob) return failed(id, "it sent a contribution out of turn");
+  if (phase_ == Phase::gathering || member.blob) return failed(id, "it sent a contribution out of turn", now);
   if (!left_.empty())
     return give_up(ErrorCode::rendezvous, -1,
                    text(left_, " left the rendezvous while ", describe(member.join), " still exchanges"));
@@ -159,7 +159,7 @@ Roster::Sends Roster::left(MemberId id, Time now, std::uint16_t port) {
   if (const auto late = unfinished_.find(id); late != unfinished_.end() && port != 0)
     formed_.ranks.push_back({late->second.rank, late->second.address, port});
   if (at == members_.end()) return {};
-  if (phase_ == Phase::gathering || contributions_ > 0) return failed(id, "it left too early");
+  if (phase_ == Phase::gathering || contributions_ > 0) return failed(id, "it left too early", now);
   const Join& join = at->second.join;
   if (left_.empty()) {
     left_ = describe(join);
@@ -180,7 +180,7 @@ Roster::Sends Roster::form() {
   return {};
 }
 
-Roster::Sends Roster::failed(MemberId id, const std::string& reason, int culprit) {
+Roster::Sends Roster::failed(MemberId id, const std::string& reason, Time now, int culprit) {
   const auto at = members_.find(id);
   if (at == members_.end()) return {};
   const int own = at->second.join.rank;
@@ -191,36 +191,37 @@ Roster::Sends Roster::failed(MemberId id, const std::string& reason, int culprit
     who = describe(at->second.join);
   else if (holder != ranks_.end())
     who = describe(members_.at(holder->second).join);
-  return end_start(culprit, text(who, " failed during start-up: ", reason));
+  return end_start(culprit, text(who, " failed during start-up: ", reason), now);
 }
 
-Roster::Sends Roster::disconnected(MemberId id) {
+Roster::Sends Roster::disconnected(MemberId id, Time now) {
   const auto at = members_.find(id);
   if (at == members_.end()) return {};
   const Join join = at->second.join;
   members_.erase(at);
-  return end_start(join.rank, text(describe(join), " ended or lost its connection during start-up"));
+  return end_start(join.rank, text(describe(join), " ended or lost its connection during start-up"), now);
 }
 
 Roster::Sends Roster::ended_early(int rank, Time now) {
   if (conclusion_ || phase_ == Phase::starting || ranks_.contains(rank)) return {};
   newest_join_ = now;
-  return end_start(rank, text("rank ", rank, " ended or lost its connection before it joined"));
+  return end_start(rank, text("rank ", rank, " ended or lost its connection before it joined"), now);
 }
 
 // If some ranks have not joined yet, they are still to receive why.
-Roster::Sends Roster::end_start(int culprit, const std::string& message) {
+Roster::Sends Roster::end_start(int culprit, const std::string& message, Time now) {
   if (phase_ == Phase::gathering && culprit >= 0) {
     // No rank waits longer than patience_, and those that come later have waited elsewhere as long.
-    failed_start_ = {{ErrorCode::rendezvous, culprit, message}, newest_join_ + 2 * patience_, {culprit}};
+    failed_start_ = {{ErrorCode::rendezvous, culprit, message}, now, newest_join_ + 2 * patience_, {culprit}};
     for (const auto& [rank, id] : ranks_) failed_start_->informed.insert(rank);
   }
   return give_up(ErrorCode::rendezvous, culprit, message);
 }
 
-// Null if this rank belongs to the next start. That forgets the failure.
+// Null if this rank belongs to the next start. That forgets the failure, unless the rank's process began after it:
+// others of the failed start may still come, and must not be taken for ranks of the next one.
 const Failed* Roster::failure_for(const Join& late, Time now) {
-  if (!failed_start_) return nullptr;
+  if (!failed_start_ || now - late.age > failed_start_->when) return nullptr;
   if (late.rank >= 0 && now < failed_start_->until && failed_start_->informed.insert(late.rank).second) {
     failures_[late.rank] = failed_start_->why;
     return &failed_start_->why;

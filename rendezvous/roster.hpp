@@ -58,8 +58,8 @@ class Roster {
   Sends contributed(MemberId id, Contribution contribution, Time now);
   Sends left(MemberId id, Time now, std::uint16_t port = 0);
   // `culprit` is the rank whose failure the member reports; -1: its own.
-  Sends failed(MemberId id, const std::string& reason, int culprit = -1);
-  Sends disconnected(MemberId id);
+  Sends failed(MemberId id, const std::string& reason, Time now, int culprit = -1);
+  Sends disconnected(MemberId id, Time now);
   // The connection of this rank has ended before it joined.
   Sends ended_early(int rank, Time now);
   // The launcher ends the job and names the culprit's rank, or -1. A member that had already started, and leaves
@@ -109,7 +109,7 @@ class Roster {
   Sends form();
   Sends give_up_without_exited();
   const Failed* failure_for(const Join& late, Time now);
-  Sends end_start(int culprit, const std::string& message);
+  Sends end_start(int culprit, const std::string& message, Time now);
   Sends give_up_because_of(int exited);
   // Ends the start-up for all members. `hint` is added to what they receive, and not to last_failure().
   Sends give_up(ErrorCode code, int culprit, const std::string& message, const std::string& hint = {});
@@ -133,6 +133,7 @@ class Roster {
   // The newest start that a rank made fail before all had joined: the others of that start receive why when they come.
   struct FailedStart {
     Failed why;
+    Time when;               // processes that began later belong to another start
     Time until;              // no rank of it comes later
     std::set<int> informed;  // ranks; one that joins once more belongs to the next start
   };

@@ -182,7 +182,7 @@ asio::awaitable<void> RendezvousServer::Impl::receive_requests(tcp::socket& sock
       if (auto* contribution = std::get_if<rendezvous::Contribution>(&request)) {
         deliver(roster_.contributed(id, std::move(*contribution), steady_clock::now()));
       } else if (const auto* fail = std::get_if<rendezvous::Fail>(&request)) {
-        deliver(roster_.failed(id, fail->reason, fail->rank));
+        deliver(roster_.failed(id, fail->reason, steady_clock::now(), fail->rank));
       } else if (const auto* leave = std::get_if<rendezvous::Leave>(&request)) {
         deliver(roster_.left(id, steady_clock::now(), leave->port));
         if (abort_verdict_ && aborted_generation_ == roster_.formed().generation) start_abort_notice();
@@ -194,7 +194,8 @@ asio::awaitable<void> RendezvousServer::Impl::receive_requests(tcp::socket& sock
   } catch (const Error& error) {
     if (error.code() == ErrorCode::protocol) broken = error.what();
   }
-  deliver(broken.empty() ? roster_.disconnected(id) : roster_.failed(id, broken));
+  const auto now = steady_clock::now();
+  deliver(broken.empty() ? roster_.disconnected(id, now) : roster_.failed(id, broken, now));
 }
 
 void RendezvousServer::Impl::deliver(const Roster::Sends& sends) {

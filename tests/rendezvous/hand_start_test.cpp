@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 
 #include <deque>
+#include <thread>
 
+#include "rendezvous/server.hpp"
 #include "ring/base/text.hpp"
+#include "tests/rendezvous/joining.hpp"
 #include "tests/support/free_ports.hpp"
 #include "tests/support/process.hpp"
 
@@ -90,6 +93,24 @@ TEST_F(HandStart, TwoStartsOfOneNameAreBothInformed) {
     EXPECT_EQ(rank->wait(), 1);
     EXPECT_THAT(rank->out(), AllOf(HasSubstr("rank 0 is claimed twice"), HasSubstr("MASTER_PORT")));
   }
+}
+
+// A supervisor that has ended all ranks starts them again at once, while a rank of the first start still comes.
+TEST_F(HandStart, ARelaunchAtItsServerReceivesNothingOfTheStartBefore) {
+  const RendezvousServer server({});
+  const Variables there = {text("ANELLO_RENDEZVOUS=127.0.0.1:", server.port())};
+  testing::Process& late = start(2, 3, there, true);
+  EXPECT_EQ(start(1, 3, {there[0], "ANELLO_IFACE=nowhere"}).wait(), 1);
+  ASSERT_TRUE(eventually([&] { return !server.stats().last_failure.empty(); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // twice as long as process_age() is uncertain
+  testing::Process& zero = start(0, 3, there);
+  testing::Process& one = start(1, 3, there);
+  ASSERT_TRUE(eventually([&] { return server.stats().members == 2; })) << zero.out() << one.out();
+  late.type("\n");
+  EXPECT_EQ(late.wait(), 1);
+  EXPECT_THAT(late.out(), AllOf(HasSubstr("rank 1 ("), HasSubstr("ANELLO_IFACE")));
+  testing::Process& two = start(2, 3, there);
+  for (testing::Process* rank : {&zero, &one, &two}) EXPECT_EQ(rank->wait(), 0) << rank->out();
 }
 
 TEST_F(HandStart, ALateRankReceivesWhoEndedBeforeItCame) {

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 using testing::HasSubstr;
 
 std::vector<std::string> request_bodies() {
-  Join join{"node-a", "kernel", "fe80::1%eth0", 77, 70, 3, 8, 1, milliseconds(1500)};
+  Join join{"node-a", "kernel", "fe80::1%eth0", 77, 70, 3, 8, 1, milliseconds(1500), milliseconds(800)};
   return {encode(Request(join)), encode(Request(Contribution{std::string("\0blob", 5), milliseconds(9)})),
           encode(Request(Leave{41234})), encode(Request(Fail{"no luck", 5})), encode(Request(Arrive{}))};
 }
@@ -33,6 +33,7 @@ TEST(Protocol, RequestsComeBackAsTheyWere) {
   EXPECT_EQ(join.size, 8);
   EXPECT_EQ(join.local_rank, 1);
   EXPECT_EQ(join.patience, milliseconds(1500));
+  EXPECT_EQ(join.age, milliseconds(800));
   const auto contribution = std::get<Contribution>(decode_request(bodies[1]));
   EXPECT_EQ(contribution.blob, std::string("\0blob", 5));
   EXPECT_EQ(contribution.patience, milliseconds(9));

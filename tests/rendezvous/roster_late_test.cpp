@@ -18,7 +18,7 @@ TEST(Roster, WhoComesLateReceivesTheFirstFailure) {
     roster.joined(10, on("a", 0), kStart);
     roster.joined(11, on("a", 1), kStart);
     if (had_joined) roster.joined(12, on("a", 2), kStart);
-    const Failed first = failure(had_joined ? roster.disconnected(12) : roster.exited(2));
+    const Failed first = failure(had_joined ? roster.disconnected(12, kStart) : roster.exited(2));
     EXPECT_EQ(first.rank, 2);
     for (const int rank : {0, 1, 2}) EXPECT_TRUE(roster.exited(rank).empty());
     const Failed late = failure(roster.joined(13, on("a", 3), kStart));
@@ -52,7 +52,8 @@ TEST(Roster, ARankThatFailsBeforeTheOthersJoinEndsTheStartForThemToo) {
   for (const bool had_joined : {true, false}) {
     Roster roster(3, kPatience);
     if (had_joined) roster.joined(11, on("a", 1), kStart);
-    const Failed why = failure(had_joined ? roster.failed(11, "no memory is left") : roster.ended_early(1, kStart));
+    const Failed why =
+        failure(had_joined ? roster.failed(11, "no memory is left", kStart) : roster.ended_early(1, kStart));
     EXPECT_EQ(why.rank, 1);
     for (const int rank : {0, 2}) {
       const Failed late = failure(roster.joined(20 + unsigned(rank), on("a", rank), kStart));
@@ -70,12 +71,30 @@ TEST(Roster, AFailureConcernsItsOwnStartOnly) {
   for (const auto& [rank, later] : {std::pair(1, 0), std::pair(2, 120000)}) {
     Roster roster(3, kPatience);
     roster.joined(11, on("a", 1), kStart);
-    roster.failed(11, "no memory is left");
+    roster.failed(11, "no memory is left", kStart);
     const auto now = kStart + std::chrono::milliseconds(later);
     EXPECT_TRUE(roster.joined(12, on("a", rank), now).empty()) << rank;
     EXPECT_TRUE(roster.joined(13, on("a", 0), now).empty()) << rank;
     EXPECT_EQ(roster.members(), 2u);
   }
+}
+
+TEST(Roster, AProcessThatBeganAfterAFailureBelongsToAnotherStart) {
+  using std::chrono::milliseconds;
+  const auto failed_at = kStart + milliseconds(5000), now = failed_at + milliseconds(1000);
+  const auto of_age = [](int rank, int age) {
+    Join join = on("a", rank);
+    join.age = milliseconds(age);
+    return join;
+  };
+  Roster roster(3, kPatience);
+  roster.joined(11, on("a", 1), kStart);
+  const Failed why = failure(roster.failed(11, "no memory is left", failed_at));
+  EXPECT_TRUE(roster.joined(20, of_age(0, 900), now).empty());
+  EXPECT_TRUE(roster.joined(21, of_age(1, 900), now).empty());
+  EXPECT_EQ(failure(roster.joined(22, of_age(2, 1000), now)).message, why.message) << "late";
+  EXPECT_EQ(roster.joined(23, of_age(2, 900), now).size(), 3u);
+  EXPECT_EQ(roster.phase(), Roster::Phase::starting);
 }
 
 TEST(Roster, ARankThatIsConnectedAgainHasNotEnded) {
@@ -89,14 +108,14 @@ TEST(Roster, ARankThatIsConnectedAgainHasNotEnded) {
 TEST(Roster, AMemberMayReportTheFailureOfAnother) {
   Roster roster(3, kPatience);
   form(roster, 3);
-  const Failed why = failure(roster.failed(0, "too many open files", 1));
+  const Failed why = failure(roster.failed(0, "too many open files", kStart, 1));
   EXPECT_EQ(why.rank, 1);
   EXPECT_THAT(why.message, AllOf(::testing::StartsWith("rank 1 (a, pid "), HasSubstr("too many open files")));
   form(roster, 3);
-  EXPECT_EQ(failure(roster.failed(0, "too many open files")).rank, 0);
+  EXPECT_EQ(failure(roster.failed(0, "too many open files", kStart)).rank, 0);
   form(roster, 3);
   roster.left(1, kStart);
-  EXPECT_EQ(failure(roster.failed(0, "it died", 1)).message, "rank 1 failed during start-up: it died");
+  EXPECT_EQ(failure(roster.failed(0, "it died", kStart, 1)).message, "rank 1 failed during start-up: it died");
 }
 
 // A second process of a number belongs to the next start, which this server must not keep from its own.
@@ -127,7 +146,7 @@ TEST(Roster, AFailureIsForgottenWhenAWorldHasFormed) {
   Roster roster(2, kPatience);
   roster.joined(10, on("a", 0), kStart);
   roster.joined(11, on("a", 1), kStart);
-  roster.disconnected(11);
+  roster.disconnected(11, kStart);
   roster.joined(12, on("a", 0), kStart);
   roster.joined(13, on("a", 1), kStart);
   roster.left(12, kStart);

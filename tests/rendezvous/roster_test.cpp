@@ -79,7 +79,7 @@ TEST(Roster, WhoComesTooLateIsTurnedAwayAlone) {
   EXPECT_THAT(failure(sends).message, HasSubstr("the world of 2 is complete"));
   EXPECT_EQ(roster.members(), 2u);
   EXPECT_TRUE(roster.contributed(5, {""}, kStart).empty());
-  EXPECT_TRUE(roster.disconnected(5).empty());
+  EXPECT_TRUE(roster.disconnected(5, kStart).empty());
 }
 
 TEST(Roster, NobodyWaitsForARankThatHasExited) {
@@ -193,7 +193,7 @@ TEST(Roster, ADeathDuringStartUpEndsItForAll) {
   Roster gathering(3, kPatience);
   gathering.joined(1, on("a", 0), kStart);
   gathering.joined(2, on("b", 2), kStart);
-  const auto early = gathering.disconnected(2);
+  const auto early = gathering.disconnected(2, kStart);
   EXPECT_THAT(early[0].to, UnorderedElementsAre(1));
   EXPECT_THAT(failure(early).message, AllOf(HasSubstr("rank 2 (b, pid"), HasSubstr("lost its connection")));
   EXPECT_EQ(failure(early).rank, 2);
@@ -201,16 +201,16 @@ TEST(Roster, ADeathDuringStartUpEndsItForAll) {
   Roster starting(2, kPatience);
   form(starting, 2);
   starting.contributed(0, {""}, kStart);
-  const auto late = starting.disconnected(1);
+  const auto late = starting.disconnected(1, kStart);
   EXPECT_THAT(late[0].to, UnorderedElementsAre(0));
   EXPECT_THAT(failure(late).message, HasSubstr("rank 1 (a, pid"));
-  EXPECT_TRUE(starting.disconnected(0).empty());
+  EXPECT_TRUE(starting.disconnected(0, kStart).empty());
 }
 
 TEST(Roster, AFailureIsPassedOnInItsOwnWords) {
   Roster roster(2, kPatience);
   form(roster, 2);
-  const auto sends = roster.failed(1, "no port is free");
+  const auto sends = roster.failed(1, "no port is free", kStart);
   EXPECT_THAT(sends[0].to, UnorderedElementsAre(0, 1));
   EXPECT_THAT(failure(sends).message,
               AllOf(HasSubstr("rank 1 (a, pid"), HasSubstr("during start-up: no port is free")));
@@ -300,7 +300,7 @@ class Life {
       take(roster_.contributed(id, {text(id)}, now_));
     } else if (random_() % 6 == 0) {
       members_.erase(id);
-      take(roster_.disconnected(id));
+      take(roster_.disconnected(id, now_));
     } else if (random_() % 4 == 0) {
       const auto sends = roster_.left(id, now_);
       if (sends.empty()) members_.erase(id);
