@@ -47,6 +47,14 @@ void ControlPlane::post(Change change) {
   });
 }
 
+template <class Change>
+void ControlPlane::post(ReservedPost& place, Change change) noexcept {
+  place.post(context_, [this, change = std::move(change)] {
+    change();
+    flush();
+  });
+}
+
 void ControlPlane::handle(int peer, std::string_view message) {
   Reader reader("control", message);
   const unsigned kind = reader.u8();
@@ -137,10 +145,6 @@ void ControlPlane::tick() {
       neighbour->second->close();
   }
   if (due.heartbeat) send_heartbeats();
-  if (lacks_memory_.exchange(false))
-    detector_.propose({ErrorCode::aborted, rank_,
-                       text("rank ", rank_, " on ", hosts_[std::size_t(rank_)], " cannot go on: out of memory")},
-                      time);
   detector_.tick(time);
   flush();
 }
@@ -211,7 +215,7 @@ Error ControlPlane::error() const {
 void ControlPlane::enroll(std::shared_ptr<const link::GroupInfo> group) {
   {
     const std::lock_guard lock(mutex_);
-    groups_[group->id] = group;
+    groups_[group->id].info = group;
   }
   if (group->id != 0) post([this, group] { detector_.enroll(group->id, group->name, group->members, now()); });
 }
@@ -219,21 +223,24 @@ void ControlPlane::enroll(std::shared_ptr<const link::GroupInfo> group) {
 std::vector<std::shared_ptr<const link::GroupInfo>> ControlPlane::groups() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<const link::GroupInfo>> all;
-  for (const auto& [id, group] : groups_) all.push_back(group);
+  for (const auto& [id, group] : groups_) all.push_back(group.info);
   return all;
 }
 
-void ControlPlane::leave_group(std::uint64_t group, std::uint64_t completed) {
-  post([this, group, completed] {
+void ControlPlane::leave_group(std::uint64_t group, std::uint64_t completed) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto enrolled = groups_.find(group);
+  if (enrolled == groups_.end()) return;
+  post(enrolled->second.goodbye, [this, group, completed] {
     detector_.leave(group, completed);
     recorders_.remove(group);
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock_of_groups(mutex_);
     groups_.erase(group);
   });
 }
 
-void ControlPlane::leaves_by_exception() {
-  post([this] { detector_.leaves_by_exception(); });
+void ControlPlane::leaves_by_exception() noexcept {
+  post(exception_, [this] { detector_.leaves_by_exception(); });
 }
 
 void ControlPlane::needs(const Signature& signature) {
@@ -293,7 +300,10 @@ void ControlPlane::abort(failure::Verdict verdict) {
 
 void ControlPlane::abort_without_memory() noexcept {
   failed_.store(true, std::memory_order_release);
-  lacks_memory_.store(true, std::memory_order_release);
+  post(abort_, [this] {
+    const std::string why = text("rank ", rank_, " on ", hosts_[std::size_t(rank_)], " cannot go on: out of memory");
+    detector_.propose({ErrorCode::aborted, rank_, why}, now());
+  });
 }
 
 // A neighbour sends the goodbye back when it has read it. What it sent before may be a goodbye of its own, which no
@@ -306,14 +316,14 @@ void ControlPlane::leave(std::uint64_t completed) {
   constexpr std::chrono::milliseconds kMaxIfFailed{500}, kMaxWithoutLimit{10000};
   const auto limit = heartbeats_.limit().count() > 0 ? heartbeats_.limit() : kMaxWithoutLimit;
   const auto began = steady_clock::now();
-  post([this, completed] {
+  post(goodbye_, [this, completed] {
     leaving_ = true;
     peer_connections_.close();
     detector_.leave(0, completed);
   });
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, began + limit / 2, [this] { return read_ || failed(); });
-  post([this, limit] {
+  post(end_, [this, limit] {
     detector_.pass_on();
     flush();
     for (const auto& [peer, neighbour] : neighbours_) neighbour->finish(limit);

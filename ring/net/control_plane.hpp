@@ -19,6 +19,7 @@
 #include "ring/link/group_info.hpp"
 #include "ring/net/connections.hpp"
 #include "ring/net/message_channel.hpp"
+#include "ring/net/reserved_post.hpp"
 #include "ring/trace/flight_recorders.hpp"
 
 namespace anello::net {
@@ -48,8 +49,9 @@ class ControlPlane {
   // The verdict. Waits for it for at most 3 s, and for the end of WhenFailed for at most 1 s.
   Error error() const;
   void enroll(std::shared_ptr<const link::GroupInfo> group);  // this rank joined the group; it is among the recorders
-  void leave_group(std::uint64_t group, std::uint64_t completed);  // after that number of operations
-  void leaves_by_exception();                                      // why this rank will leave its groups and the world
+  // After that number of operations. Needs no memory, as the next.
+  void leave_group(std::uint64_t group, std::uint64_t completed) noexcept;
+  void leaves_by_exception() noexcept;     // why this rank will leave its groups and the world
   void needs(const Signature& signature);  // the operation began: did a member leave the group before it?
   // It cannot go on without messages of all members: did one leave the group after no more than `completed`
   // operations? UINT64_MAX: at any time. `conflict`: what this rank does.
@@ -71,12 +73,12 @@ class ControlPlane {
   void suspect(int peer, std::uint64_t group, std::string how);  // the data connection with it ended
   void propose(failure::Verdict verdict);
   void abort(failure::Verdict verdict);  // proposes it, and failed() is true on this rank from now on
-  // abort() by a thread that has no memory for a verdict: the background thread makes it, within a second.
+  // abort() by a thread that has no memory for a verdict: the background thread makes it.
   void abort_without_memory() noexcept;
 
   // Sends the goodbye to the world and closes every connection when the neighbours have read it. Blocks for at most the
-  // silence limit (10 s if there is none), and for at most 500 ms once the world has failed. Any thread except the
-  // background one; the last call.
+  // silence limit (10 s if there is none), and for at most 500 ms once the world has failed. Needs no memory. Any
+  // thread except the background one; the last call.
   void leave(std::uint64_t completed);
 
  private:
@@ -100,6 +102,8 @@ class ControlPlane {
   void disconnected(int peer, const std::string& how);
   template <class Change>
   void post(Change change);
+  template <class Change>
+  void post(ReservedPost& place, Change change) noexcept;
   void flush();  // after every event: send messages, log reports, publish the verdict, set the timer
   void publish();
   void fail();
@@ -128,14 +132,19 @@ class ControlPlane {
   asio::steady_timer timer_;
   bool leaving_ = false;
   std::set<int> read_goodbye_;  // neighbours that have read this rank's
-  std::atomic<bool> failed_{false}, lacks_memory_{false};
+  std::atomic<bool> failed_{false};
+  ReservedPost abort_, exception_, goodbye_, end_;
 
   mutable std::mutex mutex_;  // guards the members below, which other threads read
   mutable std::condition_variable changed_;
   std::optional<failure::Verdict> verdict_;
   std::optional<Error> start_error_;
   std::vector<int> connected_;
-  std::map<std::uint64_t, std::shared_ptr<const link::GroupInfo>> groups_;  // of this rank, by id
+  struct Enrolled {
+    std::shared_ptr<const link::GroupInfo> info;
+    ReservedPost goodbye;
+  };
+  std::map<std::uint64_t, Enrolled> groups_;  // of this rank, by id
   bool read_ = false, closed_ = false, handled_ = false;
 };
 

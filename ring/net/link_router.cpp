@@ -17,7 +17,9 @@ std::size_t max_early() {
 
 LinkRouter::LinkRouter(asio::io_context& context, PeerConnections& peer_connections, int rank, LinkOptions options,
                        LinkContext::Failed failed)
-    : context_{context, peer_connections, rank, std::move(options), std::move(failed)}, max_early_(max_early()) {}
+    : context_{context, peer_connections, rank, std::move(options), std::move(failed)}, max_early_(max_early()) {
+  left_.reserve(kMaxLeft);
+}
 
 std::shared_ptr<LinkMaker> LinkRouter::begin(std::uint64_t group) {
   const std::lock_guard lock(mutex_);
@@ -29,11 +31,14 @@ std::shared_ptr<LinkMaker> LinkRouter::begin(std::uint64_t group) {
   return route.maker;
 }
 
-void LinkRouter::remove(std::uint64_t group) {
+void LinkRouter::remove(std::uint64_t group) noexcept {
   const std::lock_guard lock(mutex_);
   routes_.erase(group);
-  left_.push_back(group);
-  if (left_.size() > kMaxLeft) left_.pop_front();
+  const std::size_t place = removed_++ % kMaxLeft;
+  if (place == left_.size())
+    left_.push_back(group);
+  else
+    left_[place] = group;
 }
 
 bool LinkRouter::has_left(std::uint64_t group) const {

@@ -1,10 +1,10 @@
 // The makers of all groups' links. Gives an accepted data connection to the maker of its group, and makes one if this
 // rank has not made the group yet.
 #pragma once
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "ring/net/link_maker.hpp"
 
@@ -19,8 +19,8 @@ class LinkRouter {
   // This rank makes the group: its maker, with what peers have connected already. Any thread. Throws Error{network} if
   // there is no descriptor left.
   std::shared_ptr<LinkMaker> begin(std::uint64_t group);
-  // This rank has left the group: later connections for it are closed. Any thread.
-  void remove(std::uint64_t group);
+  // This rank has left the group: later connections for it are closed. Needs no memory. Any thread.
+  void remove(std::uint64_t group) noexcept;
 
   // On the background thread. There is always room for a group that this rank has made.
   bool has_room(const Claim& claim) const;
@@ -41,8 +41,8 @@ class LinkRouter {
 
   mutable std::mutex mutex_;  // guards what follows
   std::map<std::uint64_t, Route> routes_;
-  std::deque<std::uint64_t> left_;  // groups, the newest last
-  std::size_t early_ = 0;           // connections for groups that this rank has not made
+  std::vector<std::uint64_t> left_;      // groups, each in the place of the oldest, once there are kMaxLeft
+  std::size_t removed_ = 0, early_ = 0;  // groups; connections for groups that this rank has not made
 };
 
 }  // namespace anello::net

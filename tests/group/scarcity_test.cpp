@@ -96,7 +96,7 @@ TEST(Scarcity, TheProgressThreadLives) {
 }
 
 // The rank neither leaves nor calls anything more.
-TEST(Scarcity, TheOthersAreInformed) {
+TEST(Scarcity, TheOthersAreInformedAtOnce) {
   std::atomic<bool> poor = false, over = false;
   const std::vector<Told> all = told_on_all_ranks(2, [&](World& world) {
     std::vector<float> x(kElements, 1);
@@ -120,6 +120,7 @@ TEST(Scarcity, TheOthersAreInformed) {
     ASSERT_TRUE(told.error);
     EXPECT_EQ(told.error->code(), ErrorCode::aborted) << told.error->what();
     EXPECT_THAT(told.error->what(), testing::HasSubstr("out of memory"));
+    EXPECT_LT(told.after, milliseconds(500) + told.lateness);
   }
   expect_that_all_blame_the_poor(all);
 }
