@@ -91,7 +91,7 @@ void Scheduler::close() {
   baton_.wait_until_free(lock);
   if (!world_has_failed(lock)) flush(lock);
   GroupAccess::carried_out(messages_, decided_);  // ranks that have received less of them are not waiting for this one
-  end_all({ErrorCode::aborted, "the agenda, or this rank's world, has ended"});
+  end_all(group::ended("the agenda, or this rank's world, has ended", own_rank()));
   call_back(lock);
   if (carrier_) {
     lock.unlock();

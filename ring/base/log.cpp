@@ -30,12 +30,13 @@ constexpr std::size_t kMaxLines = 1000;
 constexpr std::chrono::milliseconds kPatience{100}, kErrorPatience{1000}, kExitPatience{1000};
 std::atomic<std::uint64_t> lost_lines = 0;
 
+std::atomic<BlockingWork*> writer_in_use = nullptr;
 BlockingWork& writer() {
-  static auto* work = [] {
+  static BlockingWork& work = []() -> BlockingWork& {
     std::atexit([] { flush_log(kExitPatience); });
-    return new BlockingWork;
+    return *(writer_in_use = new BlockingWork);
   }();
-  return *work;
+  return work;
 }
 
 // Blocks until the line is written, or an error says that it never will be.
@@ -90,8 +91,9 @@ void log(Severity severity, std::string_view message) {
     writer().wait(kPatience);
 }
 
+// Needs no memory, as at exit there may be none.
 void flush_log(std::chrono::milliseconds limit) {
-  writer().wait(limit);
+  if (const BlockingWork* const work = writer_in_use) work->wait(limit);
 }
 
 bool parse(std::string_view text, Severity& severity) {

@@ -1,6 +1,7 @@
 // A group's beginning and end, and groups of groups; the operations are in collectives.cpp.
 #include <algorithm>
 #include <array>
+#include <new>
 #include <utility>
 
 #include "ring/base/text.hpp"
@@ -136,7 +137,6 @@ void Group::Impl::release() {
   {
     const std::lock_guard lock(mutex_);
     if (left_ || !abandon()) return;
-    context_.forget(*this);
   }
   leave();
 }
@@ -166,19 +166,33 @@ void Group::Impl::end(bool by_exception) {
   leave();
 }
 
-// World::Impl::leave() sends the goodbye for the world itself, group 0.
-void Group::Impl::leave() {
+// World::Impl::leave() sends the goodbye for the world itself, group 0. The world has the group until the goodbye is
+// sent, and does not end while another thread is in here. Nothing on the way needs memory.
+void Group::Impl::leave() noexcept {
+  const std::lock_guard leaving(leaving_);
   if (left_.exchange(true)) return;
   queue_->close();
-  decltype(transfers_) transfers;
   std::function<void()> when_leaving;
   {
     const std::lock_guard lock(mutex_);  // a call of the context that began before this function has ended then
-    transfers = transfers_;
     when_leaving = std::move(when_leaving_);
   }
-  if (when_leaving) when_leaving();
-  for (const auto& [ranks, pair] : transfers) pair->leave();
+  if (when_leaving) call_at_end(when_leaving);
+  for (const auto& [ranks, pair] : transfers_) pair->leave();  // no other is added any more
+  say_goodbye();
+  context_.forget(*this);
+}
+
+// Without memory the other members are sent that this rank cannot go on.
+void Group::Impl::call_at_end(const std::function<void()>& when_leaving) {
+  try {
+    when_leaving();
+  } catch (const std::bad_alloc&) {
+    if (context_.control) context_.control->abort_without_memory();
+  }
+}
+
+void Group::Impl::say_goodbye() {
   if (!context_.control) return context_.recorders->remove(group_->id);
   if (group_->id != 0) {
     if (!queue_->has_left()) context_.control->leave_group(group_->id, queue_->completed());

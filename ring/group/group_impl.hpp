@@ -43,7 +43,7 @@ class Group::Impl {
     std::function<std::shared_ptr<Impl>(std::uint64_t within, std::vector<int> ranks)> make_group;
     // The group that carries what rank `from` of the world sends to rank `to` in group `within`.
     std::function<std::shared_ptr<Impl>(std::uint64_t within, int from, int to)> make_transfers;
-    std::function<void(const Impl&)> forget;  // a group without handles, which has left
+    std::function<void(const Impl&)> forget;  // a group that has left
     std::function<void(std::string_view reason, ErrorCode code)> abort;
   };
 
@@ -68,8 +68,8 @@ class Group::Impl {
   // operations use memory that its owner is about to give back. No effect in a child that fork() made.
   void end(bool by_exception);
   // Ends all operations, and sends the other members that this rank has left the group. Blocks until no thread waits
-  // for an operation.
-  void leave();
+  // for an operation, and while another thread leaves.
+  void leave() noexcept;
   std::uint64_t completed() const { return queue_->completed(); }
   // Another room has carried out that number of operations with the group's carriers.
   void carried_out(std::uint64_t operations) { queue_->carried_out(operations); }
@@ -88,6 +88,8 @@ class Group::Impl {
  private:
   void release();
   bool abandon();
+  void call_at_end(const std::function<void()>& when_leaving);
+  void say_goodbye();
 
   std::shared_ptr<const link::GroupInfo> group_;
   std::shared_ptr<trace::FlightRecorder> recorder_;
@@ -98,6 +100,7 @@ class Group::Impl {
   const link::WaitPolicy wait_policy_;
   trace::Timeline* const timeline_;
   const std::uint32_t generation_;
+  std::mutex leaving_;                                              // held by the thread that leaves
   mutable std::mutex mutex_;                                        // guards the next two, and calls of the context
   std::map<std::pair<int, int>, std::shared_ptr<Impl>> transfers_;  // by sender and receiver
   std::function<void()> when_leaving_;

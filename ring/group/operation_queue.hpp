@@ -19,6 +19,8 @@ namespace anello::group {
 // The error of a rank that lacks the memory for a better one. Needs no memory: so short a string lies in the error
 // itself.
 Error out_of_memory(int world_rank);
+// The error of operations whose owner has ended on this rank, as `what` says; without memory that above.
+Error ended(const char* what, int world_rank);
 
 class OperationQueue : public Movable, public std::enable_shared_from_this<OperationQueue> {
  public:

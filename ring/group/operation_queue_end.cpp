@@ -12,6 +12,14 @@ Error out_of_memory(int world_rank) {
   return {ErrorCode::aborted, "out of memory", world_rank};
 }
 
+Error ended(const char* what, int world_rank) {
+  try {
+    return {ErrorCode::aborted, what};
+  } catch (const std::bad_alloc&) {
+    return out_of_memory(world_rank);
+  }
+}
+
 // An error that names no rank lies in this process: for example, no descriptor is left.
 Error OperationQueue::cause_of(const std::exception& thrown) const {
   const auto* const error = dynamic_cast<const Error*>(&thrown);
@@ -89,7 +97,7 @@ void OperationQueue::close() {
   }
   Lock lock(mutex_);
   baton_.wait_until_free(lock);
-  if (!failure_) failure_ = Error(ErrorCode::aborted, "this rank's world, or the group, has ended");
+  if (!failure_) failure_ = ended("this rank's world, or the group, has ended", world_rank_);
   if (head_) runner_.give_up();
   while (head_) {
     fail_head("");

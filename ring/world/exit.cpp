@@ -4,11 +4,12 @@
 //
 // Static objects may own a World, or call finish() when they are destroyed. So the goodbye comes after their
 // destructors: its handler is registered before they are constructed. An abort comes before them, since nothing should
-// wait for other ranks any more.
+// wait for other ranks any more. Memory may have run out, so both do without.
+#include <array>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 
-#include "ring/base/text.hpp"
 #include "ring/world/world_impl.hpp"
 
 namespace anello {
@@ -29,7 +30,9 @@ void World::Impl::notice_exit() {
       [](int status, void*) {
         if (status == 0) return;
         aborted = true;
-        abort_all(text("its program ended with status ", status));
+        std::array<char, 64> reason{};
+        std::snprintf(reason.data(), reason.size(), "its program ended with status %d", status);
+        abort_all(reason.data());
       },
       nullptr);
   (void)registered;
@@ -40,17 +43,16 @@ bool World::Impl::aborted_by_exit() {
   return aborted;
 }
 
-// Another thread may be in an operation, whose callbacks can do harm now: it is left alone.
-void World::Impl::say_goodbye() {
+// Another thread may be in an operation, whose callbacks can do harm now: it is left alone. The last group comes first:
+// so none is passed over, though each that leaves is forgotten.
+void World::Impl::say_goodbye() noexcept {
   save_records();
   if (!control_) return;
-  std::vector<std::shared_ptr<Group::Impl>> groups;
-  {
-    const std::lock_guard lock(mutex_);
-    groups = groups_;
-  }
-  for (const auto& group : groups)
-    if (group->idle()) group->leave();
+  std::unique_lock lock(mutex_);
+  std::size_t place = groups_.size();
+  lock.unlock();
+  while (place-- > 0)
+    if (const auto group = group_at(place); group && group->idle()) group->leave();
   control_->leave(all_ranks_->completed());
 }
 

@@ -16,17 +16,23 @@ std::string name_of(const std::vector<int>& members) {
   return name + (members.size() > kMax ? ", ...)" : ")");
 }
 
+std::uint64_t identify(std::uint64_t within, std::uint64_t number, const std::vector<int>& members) {
+  std::uint64_t group = fingerprint(fingerprint(0, within), number);
+  for (const int member : members) group = fingerprint(group, std::uint64_t(member));
+  return group;
+}
+
 }  // namespace
 
 std::shared_ptr<Group::Impl> World::Impl::make_group_within(std::uint64_t within, std::vector<int> members) {
   const Parentage parentage(within, members);
-  const std::uint64_t group = identify(parentage);
+  const std::uint64_t number = next_number(parentage);
   std::shared_ptr<Group::Impl> made;
   try {
-    made = make_group(group, name_of(members), members);
+    made = make_group(identify(within, number, members), name_of(members), members);
   } catch (const std::exception&) {  // no descriptor, or no memory: the next try has the same number
     const std::lock_guard lock(mutex_);
-    made_[parentage]--;
+    if (std::uint64_t& next = made_[parentage]; next == number + 1) next = number;
     throw;
   }
   const auto over = groups_that_are_over();  // destroyed without the lock
@@ -51,6 +57,12 @@ void World::Impl::forget(const Group::Impl& group) {
   std::erase_if(groups_, [&](const auto& each) { return each.get() == &group; });
 }
 
+// Null if there are no more groups than that.
+std::shared_ptr<Group::Impl> World::Impl::group_at(std::size_t place) {
+  const std::lock_guard lock(mutex_);
+  return place < groups_.size() ? groups_[place] : nullptr;
+}
+
 // One for each direction, with a baton and a link of its own: a send that waits for its receiver has neither the baton
 // nor the bytes of the way back, so two ranks that send to each other cannot wait for each other. One link for both
 // ways would save 2 descriptors a pair over TCP, 3 through memory; but the thread with its baton would have to move two
@@ -65,12 +77,9 @@ std::shared_ptr<Group::Impl> World::Impl::make_pair(std::uint64_t within, int fr
 // All members count the groups of these members that one group has made, so they get the same number without a message.
 // Two groups that have equal members may make theirs in one order here and in the other elsewhere: each is used by a
 // thread of its own.
-std::uint64_t World::Impl::identify(const Parentage& parentage) {
-  const auto& [within, members] = parentage;
+std::uint64_t World::Impl::next_number(const Parentage& parentage) {
   const std::lock_guard lock(mutex_);
-  std::uint64_t group = fingerprint(fingerprint(0, within), made_[parentage]++);
-  for (const int member : members) group = fingerprint(group, std::uint64_t(member));
-  return group;
+  return made_[parentage]++;
 }
 
 std::shared_ptr<Group::Impl> World::Impl::make_group(std::uint64_t group, std::string name, std::vector<int> members) {

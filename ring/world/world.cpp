@@ -1,5 +1,6 @@
 // A world from its beginning to its end; its collectives are in ring/group/collectives.cpp.
 #include <anello/world.hpp>
+#include <new>
 #include <utility>
 
 #include "ring/algorithms/tuning_table.hpp"
@@ -97,10 +98,15 @@ void World::Impl::check_process() const {
 
 void World::Impl::abort(std::string_view reason, ErrorCode code) {
   const int rank = identity_.rank;
-  const std::string why = text("rank ", rank, " on ", identity_.host, " ended the world: ", reason);
-  if (control_) return control_->abort({code, rank, why});
-  all_ranks_->queue().end({code, why, rank});
-  diagnosis_.failed({code, rank, why});
+  try {
+    const std::string why = text("rank ", rank, " on ", identity_.host, " ended the world: ", reason);
+    if (control_) return control_->abort({code, rank, why});
+    all_ranks_->queue().end({code, why, rank});
+    diagnosis_.failed({code, rank, why});
+  } catch (const std::bad_alloc&) {
+    if (!control_) throw;
+    control_->abort_without_memory();
+  }
 }
 
 void World::Impl::finish() {
@@ -127,13 +133,20 @@ void World::Impl::leave() {
 }
 
 // The timeline and the log.
-void World::Impl::save_records() {
+void World::Impl::save_records() noexcept {
+  try {
+    save_timeline();
+  } catch (const std::bad_alloc&) {  // nor is there memory for a message
+  }
+  flush_log(kLogLimit);
+}
+
+void World::Impl::save_timeline() {
   try {
     if (timeline_collector_.on()) timeline_collector_.save_own(identity_.rank, identity_.host);
   } catch (const std::exception& e) {
     log(Severity::warning, text("this rank's part of the timeline is lost: ", e.what()));
   }
-  flush_log(kLogLimit);
 }
 
 }  // namespace anello

@@ -57,8 +57,9 @@ class World::Impl {
   std::shared_ptr<Group::Impl> make_pair(std::uint64_t within, int from, int to);
   std::vector<std::shared_ptr<Group::Impl>> groups_that_are_over();
   void forget(const Group::Impl& group);
+  std::shared_ptr<Group::Impl> group_at(std::size_t place);
   using Parentage = std::pair<std::uint64_t, std::vector<int>>;  // the group that made it, and its members
-  std::uint64_t identify(const Parentage& parentage);
+  std::uint64_t next_number(const Parentage& parentage);
   friend class world::WorldMaker;
   // The worlds of this process that have started and have not left.
   struct Alive {
@@ -68,11 +69,13 @@ class World::Impl {
   };
   static Alive& alive();
   static void notice_exit();  // from the first world on
-  void say_goodbye();         // when the process ends; the world cannot be used after it
+  // When the process ends; the world cannot be used after it. Needs no memory.
+  void say_goodbye() noexcept;
   void enlist();
   void delist();
   void leave();
-  void save_records();
+  void save_records() noexcept;
+  void save_timeline();
 
   const int exceptions_ = std::uncaught_exceptions();
   ProcessMark process_;

@@ -1,5 +1,5 @@
 // A rank's memory runs out at any place of an operation, for all allocations that follow: every operation ends on all
-// ranks with the right result, or with an error that names that rank.
+// ranks with the right result, or with an error that names that rank. It leaves groups and the world as usual.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -123,6 +123,59 @@ TEST(Scarcity, TheOthersAreInformedAtOnce) {
     EXPECT_LT(told.after, milliseconds(500) + told.lateness);
   }
   expect_that_all_blame_the_poor(all);
+}
+
+void expect_that_it_left(const std::optional<Error>& error, const std::string& what) {
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::rank_left) << error->what();
+  EXPECT_EQ(error->rank(), kPoor);
+  EXPECT_THAT(error->what(), testing::HasSubstr("left " + what));
+}
+
+bool fails_while_it_leaves_a_group(const faults::Plan& plan) {
+  std::atomic<bool> left = false, over = false;
+  bool happened = false;
+  const std::vector<Told> all = told_on_all_ranks(2, [&](World& world) {
+    std::optional<Group> group = world.group({0, 1});
+    float x = 1;
+    group->allreduce({&x, 1});
+    if (world.rank() == kPoor) {
+      group->send({&x, 1}, 0);
+      faults::plan(plan);
+      group.reset();
+      happened = faults::plan({});
+      left = true;
+      return wait_for(over);
+    }
+    group->recv({&x, 1}, kPoor);
+    wait_for(left);
+    const std::exception_ptr thrown = thrown_by([&] { group->barrier(); });
+    over = true;
+    if (thrown) std::rethrow_exception(thrown);
+  });
+  expect_that_it_left(all[0].error, "group (0, 1) after 1 operations");
+  return happened;
+}
+
+bool fails_while_it_leaves_the_world(const faults::Plan& plan) {
+  bool happened = false;
+  const std::vector<Told> all = told_on_all_ranks(2, [&](World& world) {
+    Group group = world.group({0, 1});
+    group.barrier();
+    if (world.rank() != kPoor) return world.barrier();
+    {
+      const World ends = std::move(world);
+      faults::plan(plan);
+    }
+    happened = faults::plan({});
+  });
+  expect_that_it_left(all[0].error, "the world after 0 operations");
+  return happened;
+}
+
+TEST(Scarcity, ARankLeavesAllTheSame) {
+  at_each_place(fails_while_it_leaves_a_group);
+  at_each_place(fails_while_it_leaves_the_world);
 }
 
 TEST(Scarcity, PlansThatOperationsUseAreNotFreed) {

@@ -41,7 +41,7 @@ Exits exits_of(const std::string& how, const std::string& timeline = "none") {
 
 // Whoever owns the world: nobody, a static object, or C.
 TEST(Exit, WithStatus0IsNoDeath) {
-  for (const char* how : {"exit 0", "owned", "static", "C", "busy"}) {
+  for (const char* how : {"exit 0", "exit 0 without memory", "owned", "static", "C", "busy"}) {
     const Exits ends = exits_of(how);
     EXPECT_EQ(ends.code, 0) << how;
     EXPECT_THAT(ends.other, AllOf(StartsWith("rank_left, rank 1: "), HasSubstr("rank 1 on "), HasSubstr(" left the ")))
@@ -57,6 +57,12 @@ TEST(Exit, WithAnotherStatusAbortsTheWorld) {
                 AllOf(StartsWith("aborted, rank 1: "), HasSubstr(" ended the world: its program ended with status 3")))
         << how;
   }
+}
+
+TEST(Exit, WithAnotherStatusAbortsTheWorldWithoutMemoryToo) {
+  const Exits ends = exits_of("exit 3 without memory");
+  EXPECT_EQ(ends.code, 3);
+  EXPECT_THAT(ends.other, AllOf(StartsWith("aborted, rank 1: "), HasSubstr(" cannot go on: out of memory")));
 }
 
 TEST(Exit, ThatCallsNoHandlersIsADeath) {

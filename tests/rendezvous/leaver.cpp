@@ -12,9 +12,12 @@
 #include <string_view>
 #include <thread>
 
+#include "tests/support/faults.hpp"
+
 namespace {
 
 anello::World* world = nullptr;      // never freed
+anello::Group* group = nullptr;      // the same
 std::optional<anello::World> owner;  // a static object that owns it
 
 struct Finisher {
@@ -44,6 +47,10 @@ void end_as(std::string_view how) {
   if (how == "static") {
     static anello::World last = std::move(*world);
     std::exit(0);
+  }
+  if (how.ends_with("without memory")) {
+    anello::faults::plan({.memory = 0, .for_ever = true});
+    std::exit(how.starts_with("exit 3") ? 3 : 0);
   }
   if (how == "exit 3") std::exit(3);
   if (how == "_exit") _exit(0);
@@ -79,7 +86,8 @@ int main(int, char** argv) {
   const std::string_view how = argv[1];
   if (how == "C") return main_in_c();
   world = new anello::World(anello::init());
-  world->barrier();
+  group = new anello::Group(world->group({0, 1}));
+  group->barrier();
   finisher.finishes = how == "finish";
   if (world->rank() == 1 || finisher.finishes) end_as(how);
   try {
