@@ -36,9 +36,12 @@ void ProgressThread::start() {
   }
 }
 
-void ProgressThread::offer(std::shared_ptr<Movable> queue) {
+void ProgressThread::offer(std::shared_ptr<Movable> queue) noexcept {
   const std::lock_guard lock(mutex_);
-  if (std::ranges::find(offered_, queue) == offered_.end()) offered_.push_back(std::move(queue));
+  if (!std::exchange(queue->offered_, true)) {
+    Movable* const last = std::exchange(last_offered_, queue.get());
+    (last ? last->next_offered_ : first_offered_) = std::move(queue);
+  }
   if (sleeps_) bell_.ring();
 }
 
@@ -61,14 +64,17 @@ void ProgressThread::run() {
 bool ProgressThread::take_offered() {
   const std::lock_guard lock(mutex_);
   sleeps_ = false;
-  try {
-    active_.reserve(active_.size() + offered_.size());
-  } catch (const std::bad_alloc&) {
-    return !stopped_;
+  while (first_offered_) {
+    try {
+      if (std::ranges::find(active_, first_offered_) == active_.end()) active_.push_back(first_offered_);
+    } catch (const std::bad_alloc&) {
+      break;
+    }
+    const std::shared_ptr<Movable> taken = std::move(first_offered_);
+    taken->offered_ = false;
+    first_offered_ = std::move(taken->next_offered_);
   }
-  for (auto& queue : offered_)
-    if (std::ranges::find(active_, queue) == active_.end()) active_.push_back(std::move(queue));
-  offered_.clear();
+  if (!first_offered_) last_offered_ = nullptr;
   return !stopped_;
 }
 
@@ -103,7 +109,7 @@ void ProgressThread::sleep() {
 // If true, offer() and stop() ring the bell from now on.
 bool ProgressThread::may_sleep() {
   const std::lock_guard lock(mutex_);
-  return sleeps_ = offered_.empty() && !stopped_;
+  return sleeps_ = !first_offered_ && !stopped_;
 }
 
 }  // namespace anello::group

@@ -28,6 +28,11 @@ class Movable {
   virtual bool prepare_sleep(link::Waiter& waiter, std::chrono::milliseconds& limit) = 0;
   // After prepare_sleep() returned true: releases the baton.
   virtual void slept(trace::Ticks from) = 0;
+
+ private:
+  friend class ProgressThread;
+  std::shared_ptr<Movable> next_offered_;  // guarded by the thread's mutex, as the next
+  bool offered_ = false;
 };
 
 class ProgressThread {
@@ -39,14 +44,12 @@ class ProgressThread {
 
   // Throws Error{network} if no thread can be started. No effect if it runs, or after stop().
   void start();
-  // The queue has an operation, and no thread has its baton. Does not block.
-  void offer(std::shared_ptr<Movable> queue);
+  // The queue has an operation, and no thread has its baton. Does not block, and needs no memory.
+  void offer(std::shared_ptr<Movable> queue) noexcept;
   // Blocks until the thread has ended. All queues are closed. Not from a callback.
   void stop();
 
  private:
-  using Queues = std::vector<std::shared_ptr<Movable>>;
-
   void run();
   bool take_offered();
   bool move();
@@ -54,11 +57,12 @@ class ProgressThread {
   bool may_sleep();
 
   link::Bell bell_;
-  link::Waiter waiter_;  // by the thread only, like the next line
-  Queues active_;        // have work
+  link::Waiter waiter_;                           // by the thread only, like the next line
+  std::vector<std::shared_ptr<Movable>> active_;  // have work
 
-  std::mutex mutex_;  // guards what follows
-  Queues offered_;
+  std::mutex mutex_;                        // guards what follows
+  std::shared_ptr<Movable> first_offered_;  // each has the next
+  Movable* last_offered_ = nullptr;
   bool sleeps_ = false, stopped_ = false;
   std::thread thread_;
 };

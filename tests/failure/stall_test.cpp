@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ring/base/text.hpp"
+#include "tests/support/faults.hpp"
 #include "tests/support/undisturbed.hpp"
 #include "tests/support/worlds.hpp"
 
@@ -134,6 +135,25 @@ TEST_P(Refusal, IsReportedToTheRanksThatWait) {
   };
   expect_report(GetParam(), body,
                 HasSubstr(text("warning: allreduce #1 (sum of 100 f32) cannot go on: ", kWrong, "; rank")),
+                std::chrono::minutes(1));
+}
+
+TEST_P(Refusal, OfWorkThatNoThreadCanMoveIsReportedToo) {
+  const auto body = [](World& world, milliseconds sleep) {
+    std::vector<float> values(100, 1);
+    if (world.rank() == 1) {
+      faults::plan({.thread = 0});
+      EXPECT_THROW(world.allreduce_async(values), Error);
+      EXPECT_TRUE(faults::plan({}));
+      std::this_thread::sleep_for(sleep);
+    }
+    world.allreduce_async(values).wait();
+    EXPECT_EQ(values, std::vector<float>(100, float(world.size())));
+    world.barrier();
+  };
+  expect_report(GetParam(), body,
+                HasSubstr("warning: allreduce #0 (sum of 100 f32) cannot go on: rank 1 on localhost refused its call: "
+                          "no thread for asynchronous work"),
                 std::chrono::minutes(1));
 }
 

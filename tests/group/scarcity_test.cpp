@@ -1,5 +1,6 @@
 // A rank's memory runs out at any place of an operation, for all allocations that follow: every operation ends on all
-// ranks with the right result, or with an error that names that rank. It leaves groups and the world as usual.
+// ranks with the right result, or with an error that names that rank. It leaves groups and the world as usual. And a
+// rank that cannot start the thread for asynchronous work.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -176,6 +177,53 @@ bool fails_while_it_leaves_the_world(const faults::Plan& plan) {
 TEST(Scarcity, ARankLeavesAllTheSame) {
   at_each_place(fails_while_it_leaves_a_group);
   at_each_place(fails_while_it_leaves_the_world);
+}
+
+// The number of its operation is free again.
+TEST(Scarcity, WorkWithoutAThreadIsRefusedBeforeItIsQueued) {
+  run_world(2, [&](World& world) {
+    std::vector<float> x(6, 1), y(6), z(1);
+    const std::vector<std::uint64_t> counts{3, 3};
+    const std::vector<std::function<Work()>> calls = {[&] { return world.allreduce_async(x, y); },
+                                                      [&] { return world.alltoall_async(x, y, counts, counts); },
+                                                      [&] { return world.send_async(z, 1 - world.rank()); }};
+    for (const auto& call : calls) {
+      if (world.rank() != kPoor) continue;
+      faults::plan({.thread = 0});
+      EXPECT_THAT([&] { call(); },
+                  testing::ThrowsMessage<Error>(testing::HasSubstr("no thread for asynchronous work")));
+      EXPECT_TRUE(faults::plan({}));
+    }
+    world.allreduce_async(x, y).wait();
+    EXPECT_THAT(y, testing::Each(2));
+    world.alltoall_async(x, y, counts, counts).wait();
+    EXPECT_THAT(y, testing::Each(1));
+  });
+}
+
+bool fails_while_work_is_submitted(const faults::Plan& plan) {
+  bool happened = false;
+  run_world(2, [&](World& world) {
+    std::vector<float> x(kElements, 1);
+    world.barrier();
+    Work work;
+    if (world.rank() == kPoor) {
+      faults::plan(plan);
+      const std::exception_ptr thrown = thrown_by([&] { work = world.allreduce_async(x); });
+      happened = faults::plan({});
+      if (thrown) work = world.allreduce_async(x);
+    } else {
+      work = world.allreduce_async(x);
+    }
+    work.wait();
+    world.barrier();
+    EXPECT_THAT(x, testing::Each(2));
+  });
+  return happened;
+}
+
+TEST(Scarcity, WorkThatIsNotSubmittedIsNotQueued) {
+  at_each_place(fails_while_work_is_submitted);
 }
 
 TEST(Scarcity, PlansThatOperationsUseAreNotFreed) {

@@ -1,6 +1,7 @@
 #include "tests/support/faults.hpp"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -42,7 +43,7 @@ void before_allocation() {
   if (anello::faults::fails(anello::faults::state.plan.memory)) throw std::bad_alloc();
 }
 
-// In place of libc's, which is found behind this one.
+// In place of libc's, which is found behind this one, as is that of the next.
 extern "C" int memfd_create(const char* name, unsigned flags) noexcept {
   if (anello::faults::fails(anello::faults::state.plan.descriptor)) {
     errno = EMFILE;
@@ -51,4 +52,11 @@ extern "C" int memfd_create(const char* name, unsigned flags) noexcept {
   using Function = int (*)(const char*, unsigned);
   static const auto original = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "memfd_create"));
   return original(name, flags);
+}
+
+extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* how, void* (*body)(void*), void* value) noexcept {
+  if (anello::faults::fails(anello::faults::state.plan.thread)) return EAGAIN;
+  using Function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static const auto original = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "pthread_create"));
+  return original(made, how, body, value);
 }
