@@ -17,7 +17,7 @@
 
 namespace anello::launch {
 
-// What an agent's connections are for: lanes of their handshakes.
+// The purposes of an agent's connections: lanes of their handshakes.
 inline constexpr std::uint32_t kMessageLane = 0, kLifelineLane = 1;
 
 class AgentListener {

@@ -1,4 +1,4 @@
-// What the launcher and its agents on other hosts say to each other, on the connection that an agent makes to its
+// The messages between the launcher and its agents on other hosts, on the connection that an agent makes to its
 // launcher. Pure.
 #pragma once
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What an agent is to do. It comes to the agent by standard input, which is encrypted where ssh carries it.
+// The task of an agent. It comes to the agent by standard input, which is encrypted where ssh carries it.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace anello::launch {
 
-// What all agents of a job get.
+// All agents of a job get this.
 struct AgentTask {
   Job job;  // with what agents need of it: command, size, layout, name, secret, bind, columns, restarts,
             // master
@@ -21,8 +21,8 @@ struct AgentTask {
   bool separate_errors = false;          // standard error is a stream of its own
 };
 
-// What does not differ between agents. The launcher listens at `port` of this host, where agents may come from: from
-// loopback only if the whole job is here.
+// Fills in all that does not differ between agents. The launcher listens at `port` of this host, where agents may come
+// from: from loopback only if the whole job is here.
 AgentTask make_task(const Job& job, std::uint16_t port);
 
 // One line with the version of Anello, one with the number of bytes that follow, and those.

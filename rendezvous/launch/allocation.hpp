@@ -1,4 +1,4 @@
-// What a scheduler says about the allocation in which this process runs: its hosts and slots, and the scheduler's own
+// The allocation in which this process runs, as its scheduler describes it: hosts, slots, and the scheduler's own
 // command to start a process on one of them. Slurm, PBS, Cobalt, Grid Engine and LSF. Pure: the environment and files
 // are passed in. Any thread.
 #pragma once

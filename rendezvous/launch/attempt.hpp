@@ -17,7 +17,7 @@
 
 namespace anello::launch {
 
-// What all attempts of a job share.
+// All attempts of a job share this.
 struct LauncherProcess {
   char** const argv;
   const std::vector<pid_t> inherited_children = children();  // this process had them before it executed `anello`

@@ -1,4 +1,4 @@
-// What `--help` says of a command, as data: completion and manual pages are made from it. Any thread.
+// The text of a command's `--help`, as data: completion and manual pages are made from it. Any thread.
 #pragma once
 #include <exception>
 #include <string>

@@ -35,7 +35,7 @@ Words common_variables(const std::vector<PlannedRank>& ranks) {
   return out;
 }
 
-// What only the start of the job finds out is in capitals.
+// Names in capitals stand for values that only the start of the job finds out.
 MeetingPlaces places_before_start(const Job& job) {
   const std::string& host = job.layout.front().host;
   MeetingPlaces out{job.rendezvous, job.master};

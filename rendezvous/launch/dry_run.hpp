@@ -1,4 +1,4 @@
-// What `anello run` would start, for --dry-run and --verbose. Any thread.
+// Describes the processes that `anello run` would start, for --dry-run and --verbose. Any thread.
 #pragma once
 #include <string>
 

@@ -21,7 +21,7 @@ bool set_by_a_launcher(std::string_view entry) {
       setting_rows(), [&](const SettingRow& row) { return row.kind == "given" && row.variable == variable_of(entry); });
 }
 
-// What scripts read that were written for torchrun or for horovodrun.
+// Scripts that were written for torchrun or for horovodrun read these.
 void add_variables_of_others(std::vector<std::string>& out, const Job& job, const HostRanks& here, int rank,
                              const Master& master) {
   for (const char* prefix : {"", "HOROVOD_"}) {

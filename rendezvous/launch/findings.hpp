@@ -1,4 +1,4 @@
-// What `anello doctor` found out about one host: facts, each with a name, and problems. Plain data that can travel.
+// The findings of `anello doctor` about one host: facts, each with a name, and problems. Plain data that can travel.
 #pragma once
 #include <iosfwd>
 #include <string>

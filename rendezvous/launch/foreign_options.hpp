@@ -4,7 +4,7 @@
 
 namespace anello::launch {
 
-// What to write here in place of `option`, with its dashes: "--ssh-port", "-p". Empty if it is not known.
+// The option to write here in place of `option`, with its dashes: "--ssh-port", "-p". Empty if it is not known.
 std::string_view equivalent_of(std::string_view option);
 
 }  // namespace anello::launch

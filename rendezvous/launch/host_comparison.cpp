@@ -80,7 +80,7 @@ std::string microseconds(double us) {
   return out.str();
 }
 
-// What three of four directions do not surpass, if `better` orders the values.
+// Three of four directions do not surpass this value, if `better` orders the values.
 template <class Better>
 double good_value(const std::vector<Direction>& all, Better better) {
   std::vector<double> values;

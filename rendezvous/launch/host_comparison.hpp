@@ -14,7 +14,7 @@ struct HostFindings {
   Findings findings;
 };
 
-// What a link between two hosts can do, or one between two ranks of the same host.
+// The speed of a link between two hosts, or of one between two ranks of one host.
 struct HostLink {
   std::size_t from = 0, to = 0;    // numbers of hosts
   double latency_us = 0;           // one way

@@ -1,4 +1,4 @@
-// What `anello doctor` finds out about this host: the build, the system, limits, GPUs, settings. It only reads.
+// Finds out for `anello doctor` how this host is: the build, the system, limits, GPUs, settings. It only reads.
 #pragma once
 #include <string>
 

@@ -133,7 +133,7 @@ Hosts named_hosts(const HostOptions& options) {
   return {};
 }
 
-// What cannot be understood does not matter where the options name the hosts.
+// An allocation that cannot be understood does not matter where the options name the hosts.
 std::optional<Allocation> allocation_for(const Hosts& named, const FindAllocation& find) try {
   return find();
 } catch (const Error&) {

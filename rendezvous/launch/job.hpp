@@ -1,4 +1,4 @@
-// What `anello run` is to run, and where. The command line sets it; the other parts of the launcher only read it.
+// The job that `anello run` is to run. The command line sets it; the other parts of the launcher only read it.
 #pragma once
 #include <chrono>
 #include <optional>

@@ -7,7 +7,7 @@
 
 namespace anello::launch {
 
-// What ranks find as the user has it, and this process has changed for itself.
+// Ranks find these as the user has them; this process has changed them for itself.
 struct Inherited {
   sigset_t signal_mask;
   unsigned long open_files_limit;

@@ -24,14 +24,14 @@ struct TerminalStyle {
   int columns = 80;  // width of the terminal
 };
 
-// What stands before each line.
+// The words that stand before each line.
 struct LineStyle {
   bool rank_labels = true;
   std::function<std::string(std::chrono::steady_clock::time_point)> timestamp = {};  // empty: none
 };
 
 std::string rank_label(int rank);  // "[3] "
-// What a terminal shows of a line: the part after its last carriage return, except one at its end.
+// A terminal shows this part of a line: that after its last carriage return, except one at its end.
 std::string_view visible_part(std::string_view line);
 
 class Mixer {

@@ -39,7 +39,7 @@ constexpr const char* kFooter =
     "ANELLO_RESTART,\n"
     "for the ranks):\n";
 
-// What the command line has in other types or units than the job.
+// Options that the command line has in other types or units than the job.
 struct Given {
   HostOptions hosts;
   std::string restarts = "0";

@@ -197,7 +197,7 @@ bool RemoteRanks::has_ended_well(const Host& host, const StarterProcess& starter
   return host.connected() && (starter.status() == 0 || (host.none_left && !host.gone));
 }
 
-// What ends an agent, such as a scheduler, may have ended its ranks just before.
+// A scheduler that ends an agent may have ended its ranks just before.
 bool RemoteRanks::no_rank_left(const Host& host) const {
   return host.over || (host.none_left && !host.gone && Clock::now() >= *host.none_left + kStarterSays);
 }

@@ -8,7 +8,7 @@
 
 namespace anello::launch {
 
-// What the launcher needs of the rendezvous server.
+// All that the launcher needs of the rendezvous server.
 struct RendezvousHooks {
   std::function<std::uint16_t(const Job& job)> open;  // starts the server and returns its port on 127.0.0.1
   std::function<void()> close;                        // ends the server and its thread

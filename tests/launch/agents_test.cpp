@@ -1,4 +1,4 @@
-// What ranks on several hosts get and give: their places, environment, input, output and signals.
+// Ranks on several hosts: their places, environment, input, output and signals.
 #include <set>
 
 #include "tests/launch/agents.hpp"

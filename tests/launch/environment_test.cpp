@@ -1,4 +1,4 @@
-// What ranks find when they start.
+// The surroundings that ranks find when they start.
 #include <sys/wait.h>
 #include <unistd.h>
 

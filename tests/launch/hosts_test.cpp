@@ -112,7 +112,7 @@ TEST(HostFile, MistakesAreNamedWithTheirLine) {
     EXPECT_THAT(mistake([&] { parse_host_file("f", entry.first); }), HasSubstr(entry.second)) << entry.first;
 }
 
-// What editors write and do not show.
+// Editors write such bytes and do not show them.
 TEST(HostFile, WhatIsInvisibleDoesNoHarmOrIsNamed) {
   for (const char* file : {"\xef\xbb\xbfh1 slots=2\r\nh2 slots=3\r\n", "h1\tslots=2\rh2\t slots =\t3\r",
                            "h1:2 # \xc3\xbc, \xef\xbc\x91\nh2:3\n"})

@@ -28,7 +28,7 @@ inline Words ranks(int count, const std::string& script, Words options = {}) {
   return anello(words);
 }
 
-// What the launcher says depends on the cores of this machine only in one line.
+// The launcher's messages depend on the cores of this machine only in one line.
 inline std::string without_crowding(const std::string& err) {
   std::string out;
   for (const std::string& line : testing::lines(err))

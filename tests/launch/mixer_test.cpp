@@ -138,7 +138,7 @@ TEST_F(MixerTest, AnEndlessProgressBarIsBrokenAtItsReturns) {
   EXPECT_EQ(line, "[1] goes on");
 }
 
-// What a terminal of one line would show at the end of `bytes`, with every finished line above it.
+// A terminal of one line would show this at the end of `bytes`, with every finished line above it.
 std::string on_screen(const std::string& bytes) {
   std::string done, line;
   std::size_t column = 0;

@@ -1,4 +1,4 @@
-// What ranks write and read, through a real launcher.
+// Ranks write and read through a real launcher.
 #include <gmock/gmock.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// What is said of programs that cannot be started, and of hosts on which none can.
+// The messages about programs that cannot be started, and about hosts on which none can.
 #include "rendezvous/launch/start_problem.hpp"
 
 #include <unistd.h>
