@@ -131,8 +131,13 @@ void NamedOperation::start_works(const Agreed& agreed, group::OperationQueue& qu
 // Once it is queued nothing here can fail: prepare() has made room in the list. It may be done before this returns.
 void NamedOperation::add(group::OperationQueue& queue, const group::Operation& operation) {
   left_++;
-  works_.push_back(
-      queue.submit_quietly(operation, [alive = shared_from_this()](const Error* error) { alive->note_end(error); }));
+  try {
+    works_.push_back(
+        queue.submit_quietly(operation, [alive = shared_from_this()](const Error* error) { alive->note_end(error); }));
+  } catch (...) {
+    left_--;
+    throw;
+  }
 }
 
 bool NamedOperation::scales_integers(DType dtype) const {

@@ -106,9 +106,10 @@ class Trial {
       }
     }
     bool lives = true;
-    for (std::size_t k = 0; k < asked_.size(); k++)
-      lives &= !handles[k] || ends(world, scheduler, k, *handles[k], values[k]);
-    if (faulty) faults::plan({});
+    for (const auto& handle : handles) lives &= !handle || ends(world, scheduler, *handle);
+    if (faulty) faults::plan({});  // what follows needs memory of this test's
+    if (!lives) return false;
+    for (std::size_t k = 0; k < asked_.size(); k++) lives &= !handles[k] || is_right(world, k, *handles[k], values[k]);
     return lives && !world.failure();
   }
 
@@ -121,7 +122,7 @@ class Trial {
             .postscale = asked.postscale};
   }
 
-  bool ends(World& world, Scheduler& scheduler, std::size_t k, NamedOperation& operation, const Values& values) {
+  bool ends(World& world, Scheduler& scheduler, NamedOperation& operation) {
     try {
       if (!scheduler.wait(operation, steady_clock::now() + seconds(60))) {
         ADD_FAILURE() << operation.key() << " hangs on rank " << world.rank();
@@ -133,6 +134,11 @@ class Trial {
       EXPECT_EQ(world.rank(), faulty_);
       scheduler.wait(operation);
     }
+    return true;
+  }
+
+  // False if it failed with the world.
+  bool is_right(World& world, std::size_t k, NamedOperation& operation, const Values& values) {
     if (const auto error = operation.error()) {
       EXPECT_EQ(error->rank(), faulty_) << error->what();
       return error->code() == ErrorCode::mismatch && !world.failure();
