@@ -15,6 +15,7 @@ no optimizer.
 from __future__ import annotations
 
 import contextlib
+import threading
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, NoReturn, Optional, Sequence
 
@@ -48,6 +49,7 @@ class Distributed(torch.optim.Optimizer):
         self._groups = groups
         self._compare_parameters = compare_parameters
         self._claim = Claim()
+        self._sending = threading.RLock()  # autograd has a thread for each device, and each calls hooks
         self._trained = Trained(named, self._on_gradient)
         self._number: Optional[int] = None
         self._age: Any = None
@@ -145,7 +147,8 @@ class Distributed(torch.optim.Optimizer):
         return {self._trained.names[each]: lost for each, lost in self._lost.items()}
 
     def _on_gradient(self, parameter: torch.nn.Parameter) -> None:
-        self._attempt(self._send, parameter)
+        with self._sending:
+            self._attempt(self._send, parameter)
 
     def _attempt(self, call: Callable[..., None], *arguments: Any) -> None:
         """Calls a function. The first exception is kept until synchronize() raises it."""
