@@ -9,7 +9,9 @@ import time
 import pytest
 import torch
 
-from anello.torch import shared_buckets
+from anello import dlpack
+from anello.errors import Unsupported
+from anello.torch import buckets, shared_buckets
 
 ELEMENTS = shared_buckets.MIN_BYTES // 4
 
@@ -116,6 +118,54 @@ def test_a_bucket_whose_memory_cannot_be_replaced_stays_an_ordinary_one(engine, 
     assert shared.find([made]) is None and shared.find([made]) is None
     assert (made == 3).all() and len(shared) == 0
     assert len(engine.freed) == 1 and seconds[0] not in shared_buckets._mapped_files()
+
+
+def no_torch_memory(monkeypatch):
+    def share_memory_(self):
+        raise RuntimeError("unable to open shared memory object </torch_1_2> in read-write mode: Permission denied (13)")
+
+    monkeypatch.setattr(torch.Tensor, "share_memory_", share_memory_)
+
+
+def no_torch_folder(monkeypatch):
+    def statvfs(path):
+        raise FileNotFoundError(f"No such file or directory: '{path}'")
+
+    monkeypatch.setattr(shared_buckets.os, "statvfs", statvfs)
+
+
+def no_engine_memory(monkeypatch):
+    def anello_allocate(bytes_, memory):
+        raise Unsupported("anello::allocate: making shared memory: Permission denied", "unsupported")
+
+    monkeypatch.setattr(shared_buckets.lib, "anello_allocate", anello_allocate)
+
+
+@pytest.mark.parametrize("forbid", [no_torch_memory, no_torch_folder, no_engine_memory])
+def test_where_no_memory_can_be_shared_buckets_stay_ordinary_and_one_warning_says_so(engine, monkeypatch, forbid):
+    forbid(monkeypatch)
+    monkeypatch.setattr(shared_buckets, "_has_warned", False)
+    shared, made = shared_buckets.SharedBuckets(1), [bucket(3), bucket(4)]
+    with pytest.warns(UserWarning, match="gradients travel more slowly.*(No such file|Permission denied)") as warnings:
+        assert [shared.find([each]) for each in made] == [None, None]
+    assert len(warnings) == 1 and len(shared) == 0
+    assert (made[0] == 3).all() and (made[1] == 4).all()
+
+
+def test_an_optimizers_bucket_without_shared_memory_is_made_of_ordinary_memory(monkeypatch):
+    monkeypatch.setattr(shared_buckets, "_has_warned", False)
+    monkeypatch.setattr(dlpack, "lib", type("Lib", (), {"anello_dtype_size": _engine.anello_dtype_size}))
+    no_memory = Unsupported("anello::allocate: making shared memory: Permission denied", "unsupported")
+
+    def anello_allocate(bytes_, memory):
+        raise no_memory
+
+    dlpack.lib.anello_allocate = staticmethod(anello_allocate)
+    parameters = [torch.nn.Parameter(torch.ones(2, 3)), torch.nn.Parameter(torch.ones(4))]
+    with pytest.warns(UserWarning, match="gradients travel more slowly.*Permission denied") as warnings:
+        made = [buckets.Bucket(name, parameters, shared=True) for name in ("first", "second")]
+    assert len(warnings) == 1
+    assert all(each.zero() and parameters[1].grad.shape == (4,) for each in made)
 
 
 def test_a_bucket_whose_memory_is_lost_ends_the_process():

@@ -14,10 +14,12 @@ import torch
 from .. import dlpack
 from .._library import lib
 from ..arguments import wire_code
+from ..errors import Unsupported
 from ..horovod.process_sets import ProcessSet
 from ..tensors import view
 from . import gpus
 from .compression import Compressor, checked
+from .shared_buckets import warn_of_private_memory
 
 _Gradients = Tuple[List[Optional[torch.Tensor]], List[Optional[int]], List[int]]
 _WIRES = {torch.float16: "f16", torch.bfloat16: "bf16"}
@@ -187,10 +189,16 @@ def _are_same(before: _Gradients, now: _Gradients) -> bool:
 
 
 def _zeros(like: torch.Tensor, count: int) -> torch.Tensor:
-    """A flat tensor of the type of `like`, on its device; of the host's memory such that ranks of the host read it."""
-    if like.device.type != "cpu":
-        return like.detach().new_zeros(count)
-    return dlpack.zeros(view(like.detach().new_empty(1)).dtype, count)
+    """A flat tensor of the type of `like`, on its device; of the host's memory such that ranks of the host read it.
+
+    Where no such memory can be made, other ranks get copies.
+    """
+    if like.device.type == "cpu":
+        try:
+            return dlpack.zeros(view(like.detach().new_empty(1)).dtype, count)
+        except Unsupported as error:
+            warn_of_private_memory(error)
+    return like.detach().new_zeros(count)
 
 
 class SparseBucket(Bucket):

@@ -20,7 +20,7 @@ import torch
 import torch.multiprocessing
 
 from .._library import lib
-from ..errors import Unsupported
+from ..horovod.user_warning import warn
 
 MIN_BYTES = 256 << 10
 _MAX_BUCKETS = 48  # a peer keeps 64 pieces of memory mapped
@@ -93,6 +93,7 @@ def _end_process(why: str) -> NoReturn:
 
 _lock = threading.Lock()  # of all that follows: every process group has its SharedBuckets, and its threads
 _all: List[_Memory] = []  # which this process has, and is not just mapping
+_has_warned = False
 
 
 def _free_unused() -> None:
@@ -101,6 +102,14 @@ def _free_unused() -> None:
         for memory in [each for each in _all if not each.is_mapped_twice()]:
             _all.remove(memory)
             lib.anello_deallocate(memory.address)
+
+
+def warn_of_private_memory(why: Exception) -> None:
+    """Gradients travel all the same. Warns once in a process."""
+    global _has_warned
+    if not _has_warned:
+        _has_warned = True
+        warn(f"gradients travel more slowly, since no memory can be made that other ranks of this host read: {why}")
 
 
 class SharedBuckets:
@@ -144,9 +153,11 @@ class SharedBuckets:
     def _move(self, bucket: torch.Tensor) -> None:
         address = bucket.data_ptr()
         self._memory.pop(address, None)  # of one that has just ended there
-        if len(self._memory) < _MAX_BUCKETS and self._may_share(bucket):
-            with contextlib.suppress(Unsupported, OSError):  # there is not enough memory, or too many files are open
+        try:
+            if len(self._memory) < _MAX_BUCKETS and self._may_share(bucket):
                 self._share(bucket)
+        except (OSError, RuntimeError) as error:  # the engine's, or torch's: no memory or /dev/shm, too many files
+            warn_of_private_memory(error)
         self._seen[bucket.data_ptr()] = weakref.ref(bucket)
 
     def _share(self, bucket: torch.Tensor) -> None:
@@ -162,11 +173,8 @@ class SharedBuckets:
             _free_unused()
 
     def _may_share(self, bucket: torch.Tensor) -> bool:
-        """Whether torch's shared memory has room: a process that writes to a full one is killed."""
-        try:
-            room = os.statvfs("/dev/shm")
-        except OSError:
-            return False
+        """Whether torch's shared memory has room: a process that writes to a full one is killed. OSError without any."""
+        room = os.statvfs("/dev/shm")
         needed = 4 * self._size * bucket.numel() * bucket.element_size()
         return (not bucket.is_shared() and torch.multiprocessing.get_sharing_strategy() == "file_descriptor"
                 and room.f_bavail * room.f_frsize > needed)
