@@ -216,6 +216,25 @@ def test_process_sets():
     assert hvd.remove_process_set(alone) and not hvd.remove_process_set(alone)
 
 
+@pytest.mark.parametrize("call", [
+    lambda ranks: hvd.allreduce(torch.ones(1), process_set=ranks),
+    lambda ranks: hvd.allreduce(1.0, process_set=ranks),
+    lambda ranks: hvd.broadcast(torch.ones(1), 0, process_set=ranks),
+    lambda ranks: hvd.allgather(torch.ones(1), process_set=ranks),
+    lambda ranks: hvd.alltoall(torch.ones(2), process_set=ranks),
+    lambda ranks: hvd.reducescatter(torch.ones(2), process_set=ranks),
+    lambda ranks: hvd.barrier(process_set=ranks),
+    lambda ranks: hvd.process_set_included(ranks),
+    lambda ranks: hvd.broadcast_object(1, process_set=ranks),
+    lambda ranks: hvd.broadcast_parameters(torch.nn.Linear(1, 1).state_dict(), process_set=ranks),
+    lambda ranks: hvd.SyncBatchNorm(3, process_set=ranks),
+    lambda ranks: hvd.DistributedOptimizer(torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), 1), process_set=ranks)])
+def test_a_list_of_ranks_is_no_process_set_and_the_error_says_how_to_make_one(call):
+    with pytest.raises(TypeError, match=r"process_set must be a ProcessSet, not \[0, 1\]: call added = "
+                                        r"hvd.add_process_set\(\[0, 1\]\) once, on all ranks"):
+        call([0, 1])
+
+
 def test_process_sets_given_at_the_start():
     hvd.shutdown()
     others = range(1, world_size())

@@ -12,7 +12,7 @@ from ..errors import Error
 from ..world import World
 from ..world import init as _join_world
 from .ending import end_with_script
-from .process_sets import ProcessSet, ProcessSets, as_process_set, global_process_set
+from .process_sets import ProcessSet, ProcessSets, as_process_set, global_process_set, require_set
 from .settings import from_horovod, misspelt, timeline
 from .user_warning import warn
 
@@ -236,7 +236,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 def process_set_included(process_set: ProcessSet = global_process_set) -> bool:
     """True if this process belongs to the set."""
-    return process_set.included()
+    return require_set(process_set).included()
 
 
 def join(device: int = -1) -> int:
@@ -259,7 +259,7 @@ def joins() -> int:
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
     """Returns when all ranks of the set have called it; does not wait for operations that are under way."""
-    process_set.agenda.barrier(waits=True).wait()
+    require_set(process_set).agenda.barrier(waits=True).wait()
 
 
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:

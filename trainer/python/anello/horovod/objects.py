@@ -5,7 +5,7 @@ import io
 import pickle
 from typing import Any, List, Optional
 
-from .process_sets import ProcessSet, global_process_set
+from .process_sets import ProcessSet, global_process_set, require_set
 
 try:
     import cloudpickle as _pickler  # takes lambdas and local classes too
@@ -22,7 +22,7 @@ def _pickled(obj: Any) -> bytes:
 def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Any:
     """The root's object on every rank. It is pickled: use it between ranks that trust each other."""
-    root = process_set.rank_of(root_rank)
+    root = require_set(process_set).rank_of(root_rank)
     is_root = root == process_set.rank()
     mine = _pickled(obj) if is_root else b""
     sent = process_set.agenda.allgather_bytes(mine, name=name and f"object {name}", waits=True).wait()
@@ -31,5 +31,6 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
 
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
     """The objects of all ranks, in rank order. They are pickled, as in broadcast_object()."""
-    parts = process_set.agenda.allgather_bytes(_pickled(obj), name=name and f"objects {name}", waits=True).wait()
+    agenda = require_set(process_set).agenda
+    parts = agenda.allgather_bytes(_pickled(obj), name=name and f"objects {name}", waits=True).wait()
     return [pickle.loads(part) for part in parts]

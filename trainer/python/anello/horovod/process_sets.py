@@ -1,6 +1,7 @@
 """Process sets: groups of ranks that have operations of their own, and the one of all ranks."""
 from __future__ import annotations
 
+import reprlib
 from typing import Any, Iterable, List, Optional, Sequence, Union
 
 from ..agenda import Agenda
@@ -75,6 +76,15 @@ global_process_set = ProcessSet([])
 def as_process_set(given: Union[ProcessSet, Iterable[int]]) -> ProcessSet:
     """A set of these ranks, unless it is one. ValueError or TypeError if it is no list of ranks."""
     return given if isinstance(given, ProcessSet) else ProcessSet(given)
+
+
+def require_set(given: Any) -> ProcessSet:
+    """The argument process_set of a call. TypeError if it is something else."""
+    if not isinstance(given, ProcessSet):
+        ranks = reprlib.repr(given)
+        raise TypeError(f"process_set must be a ProcessSet, not {ranks}: call added = hvd.add_process_set({ranks}) once, "
+                        "on all ranks, and give process_set=added")
+    return given
 
 
 class ProcessSets:

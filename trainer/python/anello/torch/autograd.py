@@ -5,7 +5,7 @@ from typing import Any, List, Optional, Sequence, Tuple, Type, Union
 
 import torch
 
-from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.process_sets import ProcessSet, global_process_set, require_set
 from ..horovod.reductions import Average, Sum, reduction
 from . import ops
 from .compression import Compression, Compressor, checked
@@ -51,7 +51,7 @@ class _Broadcast(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, tensor: torch.Tensor, root_rank: int, name: Optional[str], process_set: ProcessSet) -> Any:
-        ctx.process_set = process_set
+        ctx.process_set = require_set(process_set)
         ctx.is_root = process_set.rank_of(root_rank) == process_set.rank()
         return ops.broadcast_async(tensor, root_rank, name, process_set, waits=True).wait()
 
@@ -81,7 +81,7 @@ class _Alltoall(torch.autograd.Function):
 
 def _equal_splits(tensor: torch.Tensor, process_set: ProcessSet) -> torch.Tensor:
     ops._check(tensor)
-    rows, ranks = tensor.shape[0] if tensor.dim() else 0, process_set.size()
+    rows, ranks = tensor.shape[0] if tensor.dim() else 0, require_set(process_set).size()
     if tensor.dim() == 0 or rows % ranks:
         raise ValueError(f"the first dimension, {rows}, is not a multiple of the {ranks} ranks: give splits")
     return torch.full((ranks,), rows // ranks, dtype=torch.int32)

@@ -15,7 +15,7 @@ from .. import dlpack
 from .._library import lib
 from ..arguments import wire_code
 from ..errors import Unsupported
-from ..horovod.process_sets import ProcessSet
+from ..horovod.process_sets import ProcessSet, require_set
 from ..tensors import view
 from . import gpus
 from .compression import Compressor, checked
@@ -33,7 +33,7 @@ class Reduction:
         self.op = op
         self.factor = factor  # inputs are divided by it, results multiplied
         self.compression = checked(compression)
-        self.process_set = process_set
+        self.process_set = require_set(process_set)
         # Tensors that travel rounded need no copy. A compressor of the program's own does; it may be an object.
         self.by_copy = not (isinstance(compression, type) and issubclass(compression, Compressor))
         self.wire = None if self.by_copy else _WIRES.get(compression.wire)

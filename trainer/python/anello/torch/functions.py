@@ -6,7 +6,7 @@ from typing import Any, Iterable, List, Mapping, Tuple, Union
 import torch
 
 from ..horovod.objects import broadcast_object
-from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.process_sets import ProcessSet, global_process_set, require_set
 from ..horovod.same_model import find_difference
 from . import ops
 
@@ -62,7 +62,7 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
     """
     if not hasattr(optimizer, "state_dict"):
         raise TypeError(f"optimizer must be a torch optimizer, not {type(optimizer).__name__}")
-    is_root = process_set.rank_of(root_rank) == process_set.rank()
+    is_root = require_set(process_set).rank_of(root_rank) == process_set.rank()
     tensors: List[torch.Tensor] = []
 
     def take(given: Any) -> Any:

@@ -11,7 +11,7 @@ import torch
 
 from ..agenda import Gpu, Operation
 from ..arguments import factor
-from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.process_sets import ProcessSet, global_process_set, require_set
 from ..horovod.reductions import Average, Max, Min, Product, ReduceOp, engine_op, reduction
 from ..readers import require_dense
 from ..scalars import is_number
@@ -145,8 +145,9 @@ def _start_allreduce(tensors: Sequence[torch.Tensor], in_place: bool, op: Reduce
     usable = [_usable(tensor, gpu) for tensor in tensors]
     outputs = None if in_place else [torch.empty_like(each) for each in usable]
     prescale, postscale = factors
-    return process_set.agenda.allreduce(usable, outputs, engine_op(op), name=name, prescale=prescale,
-                                        postscale=postscale, waits=waits, gpu=gpu), usable
+    agenda = require_set(process_set).agenda
+    return agenda.allreduce(usable, outputs, engine_op(op), name=name, prescale=prescale, postscale=postscale,
+                            waits=waits, gpu=gpu), usable
 
 
 def grouped_allreduce_async(tensors: Sequence[torch.Tensor], average: Optional[bool] = None,
@@ -193,8 +194,9 @@ def allreduce_async(tensor: torch.Tensor, average: Optional[bool] = None, name: 
     """
     if is_plain_number(tensor):
         prescale, postscale = _factors(prescale_factor, postscale_factor)
-        operation = process_set.agenda.allreduce([tensor], None, engine_op(reduction(op, average)), name=name,
-                                                 prescale=prescale, postscale=postscale, waits=waits)
+        agenda = require_set(process_set).agenda
+        operation = agenda.allreduce([tensor], None, engine_op(reduction(op, average)), name=name, prescale=prescale,
+                                     postscale=postscale, waits=waits)
         return _first(Handle(operation, list))
     return _first(grouped_allreduce_async([tensor], average, name, op, prescale_factor, postscale_factor, process_set,
                                           waits))
@@ -231,7 +233,7 @@ def grouped_allgather_async(tensors: Sequence[torch.Tensor], name: Optional[str]
                             process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
     """Starts the gathering of a list, which is one operation. The result is a list of new tensors."""
     usable = [_usable(tensor) for tensor in tensors]
-    operation = process_set.agenda.allgather(usable, name=name, waits=waits)
+    operation = require_set(process_set).agenda.allgather(usable, name=name, waits=waits)
     return Handle(operation, _on_device_of(tensors))
 
 
@@ -242,7 +244,7 @@ def allgather_async(tensor: torch.Tensor, name: Optional[str] = None, process_se
     Numbers become an array of numpy if they are of numpy, otherwise a list.
     """
     if is_plain_number(tensor):
-        return _first(Handle(process_set.agenda.allgather([tensor], name=name, waits=waits), list))
+        return _first(Handle(require_set(process_set).agenda.allgather([tensor], name=name, waits=waits), list))
     return _first(grouped_allgather_async([tensor], name, process_set, waits))
 
 
@@ -252,7 +254,8 @@ def broadcast_async_(tensor: torch.Tensor, root_rank: int, name: Optional[str] =
     gpu = _place([tensor])
     _require_places([tensor])
     usable = _usable(tensor, gpu)
-    operation = process_set.agenda.broadcast([usable], process_set.rank_of(root_rank), name=name, waits=waits, gpu=gpu)
+    agenda = require_set(process_set).agenda
+    operation = agenda.broadcast([usable], process_set.rank_of(root_rank), name=name, waits=waits, gpu=gpu)
     return Handle(operation, _only(_in_place([tensor], [usable])))
 
 
@@ -260,8 +263,8 @@ def broadcast_async(tensor: torch.Tensor, root_rank: int, name: Optional[str] = 
                     process_set: ProcessSet = global_process_set, waits: bool = False) -> Handle:
     """As broadcast_async_, into a new tensor. The result of a number is a number."""
     if is_plain_number(tensor):
-        return _first(Handle(process_set.agenda.broadcast([tensor], process_set.rank_of(root_rank), name=name,
-                                                          waits=waits), list))
+        agenda = require_set(process_set).agenda
+        return _first(Handle(agenda.broadcast([tensor], process_set.rank_of(root_rank), name=name, waits=waits), list))
     _check(tensor)
     return broadcast_async_(tensor.detach().clone(memory_format=torch.contiguous_format), root_rank, name, process_set,
                             waits)
@@ -276,7 +279,7 @@ def alltoall_async(tensor: torch.Tensor, splits: Union[None, torch.Tensor, Seque
     """
     rows = None if splits is None else _split_list(splits)
     usable = _usable(tensor)
-    operation = process_set.agenda.alltoall(usable, rows, name=name, waits=waits)
+    operation = require_set(process_set).agenda.alltoall(usable, rows, name=name, waits=waits)
     device = tensor.device
 
     def finish(made: Any) -> Any:
@@ -305,8 +308,8 @@ def grouped_reducescatter_async(tensors: Sequence[torch.Tensor], name: Optional[
     if any(tensor.dim() == 0 for tensor in tensors):
         raise ValueError("reducescatter divides rows between the ranks: a tensor without dimensions has none")
     prescale, postscale = _factors(prescale_factor, postscale_factor)
-    operation = process_set.agenda.reduce_scatter(usable, engine_op(reduction(op, refused=(Min, Max, Product))),
-                                                  name=name, prescale=prescale, postscale=postscale, waits=waits)
+    agenda, kind = require_set(process_set).agenda, engine_op(reduction(op, refused=(Min, Max, Product)))
+    operation = agenda.reduce_scatter(usable, kind, name=name, prescale=prescale, postscale=postscale, waits=waits)
     return Handle(operation, _on_device_of(tensors))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Tuple
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ..horovod.process_sets import ProcessSet, global_process_set
+from ..horovod.process_sets import ProcessSet, global_process_set, require_set
 from ..horovod.reductions import Sum
 from .autograd import allreduce
 
@@ -23,7 +23,7 @@ class SyncBatchNorm(_BatchNorm):
     def __init__(self, num_features: int, *arguments: Any, process_set: ProcessSet = global_process_set,
                  **options: Any) -> None:
         super().__init__(num_features, *arguments, **options)
-        self.process_set = process_set
+        self.process_set = require_set(process_set)
 
     def _check_input_dim(self, input: torch.Tensor) -> None:
         if input.dim() < 2:
