@@ -81,33 +81,52 @@ void NamedCalls::State::close() {
   {
     const std::lock_guard lock(mutex);
     closed = true;
-    failure_at_close = ranks.failure();
   }
   changed.notify_all();
   if (watcher.get_id() == std::this_thread::get_id())  // a callback had the last handle
     watcher.detach();
   else
     watcher.join();
-  gpus.reset();
-  if (stream) close_device();
+  close_gpus();
   GroupAccess::end(ranks, false);
+}
+
+// What the GPU has not done in time is aborted with the communicator, and its event then comes as if it were done: how
+// operations have ended is settled before that. Memory that the device may still use is leaked: to free it could block
+// for ever.
+void NamedCalls::State::close_gpus() {
+  const bool finished = finishes();
+  {
+    const std::lock_guard lock(mutex);
+    settled = true;
+    failure_at_end = ranks.failure();
+    if (!failure_at_end && !finished)
+      failure_at_end = Error(ErrorCode::aborted,
+                             "the agenda, or this rank's world, ended before the GPU had done this operation; wait for "
+                             "operations before that");
+  }
+  gpus.reset();
+  if (finished || finishes()) return;
+  for (DeviceMemory& memory : neutral) memory.leak();
 }
 
 // Once the group has ended, it says so itself.
 std::optional<Error> NamedCalls::State::world_failure() {
   const std::lock_guard lock(mutex);
-  return closed ? failure_at_close : ranks.failure();
+  return settled ? failure_at_end : ranks.failure();
 }
 
-// Memory that the device may still use is leaked: to free it could block for ever.
-void NamedCalls::State::close_device() {
+// Waits for the device, but not for ever. True: it has done all operations.
+bool NamedCalls::State::finishes() {
+  if (!stream) return true;
   try {
     const DeviceGuard guard(*device);
     const Event done = make_event(*device);
     record(*device, done, stream.get());
     gpu::wait(*device, done, kLastWait, "the last named operations");
+    return true;
   } catch (const Error&) {
-    for (DeviceMemory& memory : neutral) memory.leak();
+    return false;
   }
 }
 

@@ -27,7 +27,8 @@ struct NamedCalls::State {
   std::optional<Error> world_failure();
   void watch();
   void close();
-  void close_device();
+  void close_gpus();
+  bool finishes();
 
   Group ranks;
   const Makers makers;
@@ -37,8 +38,9 @@ struct NamedCalls::State {
   std::unique_ptr<SerialExecutor<void>> executor = std::make_unique<SerialExecutor<void>>();  // null: closing
   std::deque<std::function<void()>> watched;  // each waits for an operation, and calls its callback
   std::thread watcher;                        // carries them out
-  bool closed = false;
-  std::optional<Error> failure_at_close;
+  bool closed = false;                        // none will be started or watched any more
+  bool settled = false;  // how those have ended that were not done before: well, or by this failure
+  std::optional<Error> failure_at_end;
 
   // Used by the executor's thread, and by close() when that has ended.
   std::optional<GpuGroup> gpus;

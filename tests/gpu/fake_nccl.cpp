@@ -31,10 +31,10 @@ struct FakeComm {
   Group group;
   const NcclFaults faults;
   std::atomic<int> looks;
-  std::atomic<bool> aborted{false}, broken{false};
+  std::atomic<bool> aborted{false}, broken{false}, finalizing{false};
   std::mutex mutex;
-  std::deque<double> factors;  // of scaled sums
-  std::uint64_t launched = 0;  // kernels
+  std::deque<double> factors;              // of scaled sums
+  std::atomic<std::uint64_t> launched{0};  // kernels
   std::atomic<std::uint64_t> ended{0};
   std::set<void*> registered;  // memory; also its handle
 };
@@ -75,11 +75,7 @@ void carry_out(const Comm& comm, const std::vector<Start>& starts) {
 // A communicator's kernels run in the order of the calls, on whatever stream.
 void launch(const Comm& comm, GpuStream stream, std::vector<Start> starts) {
   comm->looks = comm->faults.launches_hang ? INT_MAX : comm->faults.looks;
-  std::uint64_t turn = 0;
-  {
-    const std::lock_guard lock(comm->mutex);
-    turn = comm->launched++;
-  }
+  const std::uint64_t turn = comm->launched++;
   queue(stream, [comm, turn, starts = std::move(starts)] {
     while (comm->ended < turn && !comm->aborted) std::this_thread::sleep_for(std::chrono::microseconds(100));
     carry_out(comm, starts);
@@ -172,7 +168,7 @@ int create(void** comm, int size, const AnelloNcclId* id, int rank) {
 int state(void* comm) {
   FakeComm& of = *comm_of(comm);
   if (of.broken) return kBroken;
-  if (of.faults.never_there) return ANELLO_NCCL_IN_PROGRESS;
+  if (of.faults.never_there || (of.finalizing && of.ended < of.launched)) return ANELLO_NCCL_IN_PROGRESS;
   return of.looks > 0 && of.looks-- > 0 ? ANELLO_NCCL_IN_PROGRESS : 0;
 }
 
@@ -295,7 +291,12 @@ const AnelloNcclTable& nccl_table() {
           },
       .state = state,
       .finalize =
-          [](void* comm) { return comm_of(comm)->looks = comm_of(comm)->faults.looks, ANELLO_NCCL_IN_PROGRESS; },
+          [](void* comm) {
+            FakeComm& of = *comm_of(comm);
+            of.looks = of.faults.looks;
+            of.finalizing = true;
+            return ANELLO_NCCL_IN_PROGRESS;
+          },
       .destroy = destroy,
       .abort = abort,
       .group_start = [] { return depth++, 0; },

@@ -165,6 +165,47 @@ TEST(NamedCallsEnd, WhatStartsBehindTheEndFails) {
   });
 }
 
+// An agenda ends while NCCL's kernels hang: NCCL is aborted, its events come, and yet nothing was reduced.
+std::optional<Error> error_at_the_end(World& world, const std::function<void()>& while_it_ends) {
+  const auto calls =
+      calls_of(world, {.backend = "nccl", .nccl = {.end = milliseconds(100)}}, true, "", {.kernels_hang = true});
+  const OnGpu tensor(world, {1});
+  const auto operation = calls->make({.verb = Verb::allreduce, .inputs = {tensor.view()}, .on_gpu = tensor.place()});
+  operation->start("allreduce 'hangs'");
+  while (fake::nccl_alive() < world.size()) std::this_thread::sleep_for(milliseconds(1));  // it has begun
+  auto closing = std::async(std::launch::async, [&] { calls->close(); });
+  while_it_ends();
+  auto waiting = std::async(std::launch::async, [&] { return operation->wait({}); });
+  closing.get();
+  EXPECT_TRUE(waiting.get());
+  EXPECT_EQ(tensor.values(), std::vector<float>{1});
+  return operation->error();
+}
+
+TEST(NamedCallsEnd, WhatIsAbortedBecauseTheWorldFailsAtTheEndFails) {
+  for (const Told& each : told_on_all_ranks(2, [](World& world) {
+         const auto error = error_at_the_end(world, [&] {
+           std::this_thread::sleep_for(milliseconds(200));  // the operation is queued, and the end waits for it
+           if (world.rank() == 1) world.abort("enough");
+         });
+         if (error) throw Error(*error);
+       })) {
+    ASSERT_TRUE(each.error) << "rank " << each.rank;
+    EXPECT_THAT(each.error->what(), HasSubstr("enough"));
+  }
+}
+
+TEST(NamedCallsEnd, WhatIsNotDoneInTimeAtTheEndFails) {
+  run_world(2, [](World& world) {
+    const auto error = error_at_the_end(world, [] {});
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::aborted);
+    EXPECT_THAT(error->what(), HasSubstr("wait for operations before that"));
+    EXPECT_FALSE(world.failure());
+    world.barrier();
+  });
+}
+
 // The child has none of the parent's threads.
 TEST(NamedCallsEnd, AChildOfForkLeavesThemAlone) {
   run_world(1, [](World& world) {

@@ -34,9 +34,9 @@ class OnGpu {
   std::size_t count_;
 };
 
-// `fails`: a call of the fake's that fails once in the thread that carries out operations.
+// `fails`: a call of the fake's that fails once in the thread that carries out operations. `faults`: NCCL's.
 inline std::unique_ptr<gpu::NamedCalls> calls_of(World& world, const Choice& choice, bool has_plugin = true,
-                                                 const std::string& fails = {}) {
+                                                 const std::string& fails = {}, const fake::NcclFaults& faults = {}) {
   std::vector<int> all(std::size_t(world.size()));
   std::iota(all.begin(), all.end(), 0);
   const Group ranks = world.group(all), moves = world.group(all);
@@ -44,8 +44,9 @@ inline std::unique_ptr<gpu::NamedCalls> calls_of(World& world, const Choice& cho
     if (!has_plugin) throw Error(ErrorCode::unsupported, "the plugin is not here");
     return load();
   };
-  const auto make = [&world, ranks, moves, choice, find, fails](std::optional<int> device) {
+  const auto make = [&world, ranks, moves, choice, find, fails, faults](std::optional<int> device) {
     fake::nccl_moves_with(moves);
+    fake::nccl_faults() = faults;
     Choice its = choice;
     its.device = device.value_or(world.local_rank() % 4);
     GpuGroup made = GpuGroupAccess::make(std::make_unique<GpuGroupAccess::Impl>(world, ranks, its, find));
